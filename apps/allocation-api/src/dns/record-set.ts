@@ -1,0 +1,42 @@
+/**
+ * One RRset (RFC 2181 section 5): every record of one owner name and type.
+ * `name` is absolute, lower case, without the trailing dot; it may begin with `*` (RFC 4592).
+ * `ttl` is in seconds (RFC 2181 section 8). `values` are in presentation format, sorted, without duplicates.
+ */
+export interface RecordSet {
+  readonly name: string
+  readonly type: string
+  readonly ttl: number
+  readonly values: readonly string[]
+}
+
+export type RecordChange =
+  | { readonly kind: 'upsert'; readonly set: RecordSet }
+  | { readonly kind: 'delete'; readonly name: string; readonly type: string }
+
+export const recordKey = (record: { name: string; type: string }): string => `${record.name} ${record.type}`
+
+export const sameRecordSet = (a: RecordSet, b: RecordSet): boolean =>
+  recordKey(a) === recordKey(b) &&
+  a.ttl === b.ttl &&
+  a.values.length === b.values.length &&
+  a.values.every((value, i) => value === b.values[i])
+
+/** Whether `name` is `owner` or a name below it: whole labels, so `xacme.pool` is not below `acme.pool`. */
+export const isAtOrBelow = (name: string, owner: string): boolean => name === owner || name.endsWith(`.${owner}`)
+
+export interface RecordTemplate {
+  /** Names relative to the allocated name: `@` is the name itself, `*` its wildcard. */
+  readonly names: readonly string[]
+  /** Seconds. */
+  readonly ttl: number
+}
+
+/** The records an active name must have: one A record for each name of the template, all to `address` (IPv4). */
+export const recordsOf = (fqdn: string, address: string, template: RecordTemplate): RecordSet[] =>
+  template.names.map(relative => ({
+    name: relative === '@' ? fqdn : `${relative}.${fqdn}`,
+    type: 'A',
+    ttl: template.ttl,
+    values: [address],
+  }))
