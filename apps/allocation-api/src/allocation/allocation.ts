@@ -1,0 +1,57 @@
+import type { ActiveAllocation, Allocation, ReservedAllocation } from '@pool/contract'
+
+/** A pair as it is granted: canonical, its label well-formed. */
+export interface Name {
+  readonly poolDomain: string
+  readonly subdomain: string
+}
+
+/** Who asked, for the history. */
+export interface Caller {
+  readonly actor: 'in-cluster' | 'operator'
+  readonly address: string | null
+  readonly requestId: string
+}
+
+export interface ReserveCommand extends Name {
+  readonly createdBy: string
+}
+
+export interface RenewCommand extends Name {
+  readonly reservationToken: string
+}
+
+export interface CommitCommand extends RenewCommand {
+  readonly sovereignFQDN: string
+  readonly loadBalancerIP: string
+}
+
+export interface ReleaseCommand extends Name {
+  /** When given, it must be the one of the allocation. */
+  readonly reservationToken?: string | undefined
+}
+
+/** Why nothing was done. Each kind is the error code of its answer. */
+export type Refusal<Kind extends string> = { readonly kind: Kind }
+
+/** An active allocation as the table has it; how far its records are is kept elsewhere. */
+export type ActiveRow = Omit<ActiveAllocation, 'dns'>
+
+export type Granted = {
+  readonly kind: 'granted'
+  readonly allocation: ReservedAllocation
+  readonly reservationToken: string
+}
+export type ReserveDecision = Granted | Refusal<'conflict'>
+
+export type TokenRefusal = Refusal<'not-found' | 'already-active' | 'reservation-expired' | 'token-mismatch'>
+
+/** `version` is that of the desired records: the one to wait for. */
+export type Committed = { readonly kind: 'committed'; readonly allocation: ActiveRow; readonly version: number }
+export type CommitDecision = Committed | TokenRefusal
+
+export type RenewDecision = { readonly kind: 'renewed'; readonly allocation: ReservedAllocation } | TokenRefusal
+
+/** `allocation` as it was; `version` is that of the withdrawal, null when the name never had records. */
+export type Released = { readonly kind: 'released'; readonly allocation: Allocation; readonly version: number | null }
+export type ReleaseDecision = Released | Refusal<'not-found' | 'token-mismatch'>

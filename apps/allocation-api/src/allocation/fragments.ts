@@ -1,0 +1,39 @@
+import type { PendingQuery, Row } from 'postgres'
+import type { Queryable } from '../database/connect.ts'
+import type { Caller } from './allocation.ts'
+
+type Fragment = PendingQuery<Row[]>
+
+/** Any text can come as a token; one that is no UUID equals none, and the database need not see it. */
+export const asUuid = (token: string | undefined): string | null =>
+  token !== undefined && /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(token) ? token : null
+
+/** The parts that the statements over `pool_allocations` (alias `a`) share. */
+export const fragmentsOf = (sql: Queryable) => {
+  /** The database's clock, cut to the milliseconds that the wire shows. */
+  const clock = sql`date_trunc('milliseconds', statement_timestamp())`
+  const columns = sql`
+    a.pool_domain as "poolDomain", a.subdomain, a.state, a.reserved_at as "reservedAt", a.expires_at as "expiresAt",
+    a.created_by as "createdBy", a.sovereign_fqdn as "sovereignFQDN", host(a.load_balancer_ip) as "loadBalancerIP",
+    a.committed_at as "committedAt"`
+  return {
+    clock,
+    columns,
+    milliseconds: (ms: number) => sql`${ms}::float8 * interval '1 millisecond'`,
+    named: (name: { poolDomain: string; subdomain: string }) =>
+      sql`a.pool_domain = ${name.poolDomain} and a.subdomain = ${name.subdomain}`,
+    /** An expired reservation is free, whether or not the sweeper has been there. */
+    isLive: sql`(a.state = 'active' or a.expires_at > ${clock})`,
+    /** The columns and the progress of the records, from `a` joined with `dns_names` as `d`. */
+    columnsWithProgress: sql`
+      ${columns}, d.version, d.applied_version as "appliedVersion", d.last_error as "lastError"`,
+    /** One history row for each of `rows`; `transition` is three values: event, from, to. */
+    history: (rows: Fragment, transition: Fragment, by: Caller | 'sweeper') => {
+      const { actor, address, requestId } = by === 'sweeper' ? { actor: by, address: null, requestId: null } : by
+      return sql`
+        insert into allocation_history
+          (pool_domain, subdomain, event, from_state, to_state, actor, address, created_by, request_id)
+        select pool_domain, subdomain, ${transition}, ${actor}, ${address}, created_by, ${requestId} from ${rows}`
+    },
+  }
+}

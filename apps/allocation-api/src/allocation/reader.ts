@@ -1,0 +1,62 @@
+import type { Allocation } from '@pool/contract'
+import { type Sql, within } from '../database/connect.ts'
+import type { Name } from './allocation.ts'
+import { fragmentsOf } from './fragments.ts'
+import { allocationOf, type RowWithProgress } from './row.ts'
+
+export interface Page {
+  /** Subdomain after which the page begins; empty for the first. */
+  readonly after: string
+  readonly limit: number
+  readonly state?: Allocation['state'] | undefined
+}
+
+export type Reader = ReturnType<typeof createReader>
+
+/** What is asked of `pool_allocations` without changing it. An expired reservation is not there. */
+export const createReader = (sql: Sql, { timeoutMs }: { timeoutMs: number }) => {
+  const { columnsWithProgress, isLive, named } = fragmentsOf(sql)
+  const progress = sql`left join dns_names d on d.zone = a.pool_domain and d.subdomain = a.subdomain`
+
+  return {
+    /** What holds the name now; null when it is free. */
+    async heldState(name: Name): Promise<Allocation['state'] | null> {
+      const [row] = await within(
+        timeoutMs,
+        sql<{ state: Allocation['state'] }[]>`
+          select state from pool_allocations a where ${named(name)} and ${isLive}`,
+      )
+      return row?.state ?? null
+    },
+
+    async get(name: Name): Promise<Allocation | null> {
+      const [row] = await within(
+        timeoutMs,
+        sql<RowWithProgress[]>`
+          select ${columnsWithProgress} from pool_allocations a ${progress} where ${named(name)} and ${isLive}`,
+      )
+      return row ? allocationOf(row) : null
+    },
+
+    /** In the order of the subdomains' bytes. */
+    async page(poolDomain: string, { after, limit, state }: Page): Promise<Allocation[]> {
+      const rows = await within(
+        timeoutMs,
+        sql<RowWithProgress[]>`
+          select ${columnsWithProgress} from pool_allocations a ${progress}
+          where a.pool_domain = ${poolDomain} and a.subdomain > ${after} and ${isLive}
+            ${state ? sql`and a.state = ${state}` : sql``}
+          order by a.subdomain limit ${limit}`,
+      )
+      return rows.map(allocationOf)
+    },
+
+    async count(): Promise<{ poolDomain: string; state: Allocation['state']; count: number }[]> {
+      return within(
+        timeoutMs,
+        sql<{ poolDomain: string; state: Allocation['state']; count: number }[]>`
+          select pool_domain as "poolDomain", state, count(*) from pool_allocations a where ${isLive} group by 1, 2`,
+      )
+    },
+  }
+}

@@ -1,0 +1,36 @@
+import type { Allocation, DnsState } from '@pool/contract'
+import type { Settle } from '../dns/converge.ts'
+import type { Caller, Refusal, ReleaseCommand, ReleaseDecision } from './allocation.ts'
+import { type NameRefusal, refusePool } from './names.ts'
+import type { Once } from './once.ts'
+import type { Store } from './store.ts'
+
+export interface ReleaseDependencies {
+  readonly once: Once<Store>
+  readonly settle: Settle
+  readonly managedDomains: readonly string[]
+}
+
+export type ReleaseOutcome =
+  /** `withdrawal` is `published` once the records are gone from the provider. */
+  | { readonly kind: 'released'; readonly freed: Allocation; readonly withdrawal: DnsState }
+  | Refusal<'not-found' | 'token-mismatch' | 'idempotency-key-reused'>
+  | NameRefusal
+
+/** Frees a name at once, then waits a bounded time for its records to go. */
+export const release =
+  ({ once, settle, managedDomains }: ReleaseDependencies) =>
+  async (command: ReleaseCommand, caller: Caller, key: string | undefined): Promise<ReleaseOutcome> => {
+    const { poolDomain, subdomain, reservationToken } = command
+    const refusal = refusePool(poolDomain, managedDomains)
+    if (refusal) return refusal
+    const decision = await once<ReleaseDecision>(
+      key === undefined ? null : { key, content: ['release', poolDomain, subdomain, reservationToken ?? null] },
+      store => store.release(command, caller),
+    )
+    if (decision.kind !== 'released') return decision
+    const { version } = decision
+    const withdrawal: DnsState =
+      version === null ? { status: 'published' } : await settle({ zone: poolDomain, subdomain, version })
+    return { kind: 'released', freed: decision.allocation, withdrawal }
+  }

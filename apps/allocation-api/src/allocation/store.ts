@@ -1,0 +1,206 @@
+import { type Queryable, within } from '../database/connect.ts'
+import type { RecordSet } from '../dns/record-set.ts'
+import type {
+  Caller,
+  CommitCommand,
+  CommitDecision,
+  Granted,
+  Name,
+  ReleaseCommand,
+  ReleaseDecision,
+  RenewCommand,
+  RenewDecision,
+  ReserveCommand,
+  ReserveDecision,
+  TokenRefusal,
+} from './allocation.ts'
+import { asUuid, fragmentsOf } from './fragments.ts'
+import { activeOf, allocationOf, type Row, type RowWithProgress, reservedOf } from './row.ts'
+
+export interface StoreOptions {
+  /** Milliseconds after which an unanswered statement is given up (its effect is then unknown). */
+  readonly timeoutMs: number
+}
+
+export type Store = ReturnType<typeof createStore>
+
+/**
+ * Every write to `pool_allocations`. One statement decides each verb, with the compare inside the write: `for update`
+ * waits for whoever holds the row and then sees it as they left it, so that no decision rests on an older state. The
+ * database's clock decides. What happened goes to the history, and how the zone must look to `dns_names`, by the same
+ * statement.
+ */
+export const createStore = (sql: Queryable, { timeoutMs }: StoreOptions) => {
+  const { clock, columns, columnsWithProgress, history, isLive, milliseconds, named } = fragmentsOf(sql)
+
+  return {
+    /** Takes the name when nobody holds it; an expired reservation is taken over. */
+    async reserve(command: ReserveCommand, ttlMs: number, caller: Caller): Promise<ReserveDecision> {
+      const steps = sql`
+        won, (values (1, 'expired', 'reserved', 'none'), (2, 'reserved', 'none', 'reserved'))
+          as step (position, event, from_state, to_state)
+        where took_over or position = 2 order by position`
+      const [row] = await within(
+        timeoutMs,
+        sql<(Row & { expiresAt: Date; reservationToken: string })[]>`
+          with won as (
+            insert into pool_allocations as a
+              (pool_domain, subdomain, state, reserved_at, expires_at, reservation_token, created_by)
+            values (${command.poolDomain}, ${command.subdomain}, 'reserved', ${clock},
+              ${clock} + ${milliseconds(ttlMs)}, gen_random_uuid(), ${command.createdBy})
+            on conflict (pool_domain, subdomain) do update set
+              reserved_at = excluded.reserved_at, expires_at = excluded.expires_at,
+              reservation_token = excluded.reservation_token, created_by = excluded.created_by
+            where a.state = 'reserved' and a.expires_at <= ${clock}
+            returning a.*, a.xmax <> 0 as took_over
+          ), written as (
+            ${history(steps, sql`event, from_state, to_state`, caller)}
+          )
+          select ${columns}, a.reservation_token as "reservationToken" from won a`,
+      )
+      return row
+        ? { kind: 'granted', allocation: reservedOf(row), reservationToken: row.reservationToken }
+        : { kind: 'conflict' }
+    },
+
+    /** The reservation of this token as it stands now, or null when it has ended in whatever way. */
+    async findReservation(name: Name, token: string): Promise<Granted | null> {
+      const [row] = await within(
+        timeoutMs,
+        sql<Row[]>`
+          select ${columns} from pool_allocations a
+          where ${named(name)} and reservation_token = ${asUuid(token)}::uuid and state = 'reserved' and expires_at > ${clock}`,
+      )
+      return row ? { kind: 'granted', allocation: reservedOf(row), reservationToken: token } : null
+    },
+
+    /** Makes the reservation of this token active and states the records that it must have. */
+    async commit(command: CommitCommand, desired: readonly RecordSet[], caller: Caller): Promise<CommitDecision> {
+      const [row] = await within(
+        timeoutMs,
+        sql<((Row & { outcome: 'committed'; version: number }) | { outcome: TokenRefusal['kind'] })[]>`
+          with held as (
+            select case
+              when state = 'active' then 'already-active'
+              when expires_at <= ${clock} then 'reservation-expired'
+              when reservation_token is distinct from ${asUuid(command.reservationToken)}::uuid then 'token-mismatch'
+              else 'committed'
+            end as outcome
+            from pool_allocations a where ${named(command)} for update
+          ), done as (
+            update pool_allocations a set
+              state = 'active', expires_at = null, committed_at = greatest(${clock}, reserved_at),
+              sovereign_fqdn = ${command.sovereignFQDN}, load_balancer_ip = ${command.loadBalancerIP}::inet
+            from held
+            where held.outcome = 'committed' and ${named(command)}
+            returning a.*
+          ), stated as (
+            insert into dns_names as d (zone, subdomain, version, desired, desired_since, next_attempt_at)
+            select pool_domain, subdomain, nextval('dns_version'), ${sql.json(desired as never)}, now(), now() from done
+            on conflict (zone, subdomain) do update set
+              version = excluded.version, desired = excluded.desired, desired_since = excluded.desired_since,
+              attempts = 0, last_error = null, next_attempt_at = excluded.next_attempt_at
+            returning version
+          ), written as (
+            ${history(sql`done`, sql`'committed', 'reserved', 'active'`, caller)}
+          )
+          select held.outcome, ${columns}, version from held left join done a on true left join stated on true`,
+      )
+      if (!row) return { kind: 'not-found' }
+      if (row.outcome !== 'committed') return { kind: row.outcome }
+      return { kind: 'committed', allocation: activeOf(row), version: row.version }
+    },
+
+    /** Extends the reservation of this token to `ttlMs` from now, but not past `maxAgeMs` after it was made. */
+    async renew(
+      command: RenewCommand,
+      limits: { ttlMs: number; maxAgeMs: number },
+      caller: Caller,
+    ): Promise<RenewDecision> {
+      const [row] = await within(
+        timeoutMs,
+        sql<((Row & { outcome: 'renewed' }) | { outcome: TokenRefusal['kind'] })[]>`
+          with held as (
+            select case
+              when state = 'active' then 'already-active'
+              when expires_at <= ${clock} then 'reservation-expired'
+              when reservation_token is distinct from ${asUuid(command.reservationToken)}::uuid then 'token-mismatch'
+              else 'renewed'
+            end as outcome
+            from pool_allocations a where ${named(command)} for update
+          ), done as (
+            update pool_allocations a set
+              expires_at = greatest(a.expires_at, least(
+                ${clock} + ${milliseconds(limits.ttlMs)}, a.reserved_at + ${milliseconds(limits.maxAgeMs)}))
+            from held
+            where held.outcome = 'renewed' and ${named(command)}
+            returning a.*
+          ), written as (
+            ${history(sql`done`, sql`'renewed', 'reserved', 'reserved'`, caller)}
+          )
+          select held.outcome, ${columns} from held left join done a on true`,
+      )
+      if (!row) return { kind: 'not-found' }
+      if (row.outcome !== 'renewed') return { kind: row.outcome }
+      return { kind: 'renewed', allocation: reservedOf(row) }
+    },
+
+    /** Frees the name and, when it was active, states that it must have no records. */
+    async release(command: ReleaseCommand, caller: Caller): Promise<ReleaseDecision> {
+      const token = command.reservationToken
+      const [row] = await within(
+        timeoutMs,
+        sql<((RowWithProgress & { outcome: 'released'; withdrawal: number | null }) | { outcome: 'token-mismatch' })[]>`
+          with held as (
+            select case
+              when ${token === undefined}::boolean or reservation_token = ${asUuid(token)}::uuid then 'released'
+              else 'token-mismatch'
+            end as outcome
+            from pool_allocations a where ${named(command)} and ${isLive} for update
+          ), gone as (
+            delete from pool_allocations a using held
+            where held.outcome = 'released' and ${named(command)}
+            returning a.*
+          ), stated as (
+            -- An upsert, because the row may be newer than this statement: of a commit that we have just waited for.
+            insert into dns_names (zone, subdomain, version, desired, desired_since, next_attempt_at)
+            select pool_domain, subdomain, nextval('dns_version'), '[]', now(), now() from gone where state = 'active'
+            on conflict (zone, subdomain) do update set
+              version = excluded.version, desired = excluded.desired, desired_since = excluded.desired_since,
+              attempts = 0, last_error = null, next_attempt_at = excluded.next_attempt_at
+            returning version
+          ), written as (
+            ${history(sql`gone`, sql`'released', state, 'none'`, caller)}
+          )
+          select held.outcome, ${columnsWithProgress}, stated.version as withdrawal
+          from held left join gone a on true left join stated on true
+            left join dns_names d on a.state = 'active' and d.zone = a.pool_domain and d.subdomain = a.subdomain`,
+      )
+      if (!row) return { kind: 'not-found' }
+      if (row.outcome !== 'released') return { kind: row.outcome }
+      return { kind: 'released', allocation: allocationOf(row), version: row.withdrawal }
+    },
+
+    /** Deletes up to `limit` expired reservations that nobody else holds at the moment; how many it deleted. */
+    async deleteExpired(limit: number): Promise<number> {
+      const [row] = await within(
+        timeoutMs,
+        sql<{ deleted: number }[]>`
+          with due as (
+            select pool_domain, subdomain from pool_allocations
+            where state = 'reserved' and expires_at <= ${clock}
+            order by expires_at limit ${limit}
+            for update skip locked
+          ), gone as (
+            delete from pool_allocations a using due
+            where a.pool_domain = due.pool_domain and a.subdomain = due.subdomain
+            returning a.*
+          ), written as (
+            ${history(sql`gone`, sql`'expired', 'reserved', 'none'`, 'sweeper')}
+          )
+          select count(*) as deleted from gone`,
+      )
+      return row?.deleted ?? 0
+    },
+  }
+}

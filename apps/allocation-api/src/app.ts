@@ -1,0 +1,73 @@
+import { Hono } from 'hono'
+import { bodyLimit } from 'hono/body-limit'
+import { descriptionRoutes } from './http/description.ts'
+import type { Door, HttpEnv } from './http/env.ts'
+import { type HealthDependencies, healthRoutes } from './http/health.ts'
+import { type ListingVerbs, listingRoutes } from './http/listing.ts'
+import { methodsByPath } from './http/methods.ts'
+import { type MetricsText, metricsRoutes } from './http/metrics.ts'
+import { operatorOnly } from './http/operator.ts'
+import { type PoolVerbs, poolRoutes } from './http/pool.ts'
+import { problem } from './http/problem.ts'
+import { type Answered, requestContext } from './http/request-context.ts'
+import { reservedRoutes } from './http/reserved.ts'
+
+export interface AppDependencies {
+  readonly verbs: PoolVerbs & ListingVerbs
+  readonly health: HealthDependencies
+  readonly metrics: MetricsText
+  readonly reservedLabels: readonly string[]
+  readonly openApi: object
+  readonly onAnswered: (answered: Answered) => void
+  /** An error that no verb expects. `unavailable`: a dependency is down, and the caller is told so. */
+  readonly classify: (error: unknown) => 'unavailable' | 'defect'
+  readonly onError: (error: unknown, requestId: string) => void
+}
+
+export interface AppOptions {
+  readonly door: Door
+  /** Bearer tokens of which one is required; null: everybody is let in. */
+  readonly tokens: readonly string[] | null
+  /** Whether `list` and `history` are answered here. */
+  readonly listing: boolean
+}
+
+const BODY_LIMIT_BYTES = 64 * 1_024
+
+/** The API at one address. */
+export const createApp = (deps: AppDependencies, { door, tokens, listing }: AppOptions): Hono<HttpEnv> => {
+  const app = new Hono<HttpEnv>()
+  app.use(requestContext(door, deps.onAnswered))
+  if (tokens) app.use(operatorOnly(tokens))
+  app.use(
+    bodyLimit({
+      maxSize: BODY_LIMIT_BYTES,
+      onError: c => {
+        // What is left of the body is not worth reading: the connection ends with the answer.
+        c.header('Connection', 'close')
+        return problem(c, { kind: 'body-too-large' })
+      },
+    }),
+  )
+
+  app.route('/', healthRoutes(deps.health))
+  app.route('/', descriptionRoutes(deps.openApi))
+  app.route('/metrics', metricsRoutes(deps.metrics))
+  app.route('/api/v1/reserved', reservedRoutes(deps.reservedLabels))
+  app.route('/api/v1/pool', poolRoutes(deps.verbs))
+  if (listing) app.route('/api/v1/pool', listingRoutes(deps.verbs))
+
+  const methodsOf = methodsByPath(app)
+  app.notFound(c => {
+    const methods = methodsOf(c.req.path)
+    if (methods.length === 0) return problem(c, { kind: 'not-found', detail: 'There is no such path.' })
+    c.header('Allow', methods.join(', '))
+    return problem(c, { kind: 'method-not-allowed' })
+  })
+  app.onError((error, c) => {
+    if (deps.classify(error) === 'unavailable') return problem(c, { kind: 'database-unavailable' })
+    deps.onError(error, c.get('requestId'))
+    return problem(c, { kind: 'internal-error' })
+  })
+  return app
+}

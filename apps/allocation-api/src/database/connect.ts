@@ -1,0 +1,71 @@
+import postgres from 'postgres'
+
+export type Sql = postgres.Sql<{ int8: number }>
+/** The pool, or one transaction of it. */
+export type Queryable = postgres.ISql<{ int8: number }>
+
+export interface ConnectOptions {
+  readonly connections: number
+  readonly applicationName: string
+}
+
+/**
+ * A pool of connections, opened when needed. Nothing of it lives in a session, so it works behind a pooler in
+ * transaction mode; one that cannot carry prepared statements needs `?prepare=false` in the URL.
+ */
+export const connect = (url: string, options: ConnectOptions): Sql =>
+  postgres(url, {
+    max: options.connections,
+    connect_timeout: 5,
+    // A database that comes back is found within a second, however long it was away.
+    backoff: attempt => Math.min(1, 0.05 * 2 ** attempt),
+    // Our own versions and counts stay far below 2^53.
+    types: { int8: { to: 20, from: [20], serialize: String, parse: Number } },
+    connection: { application_name: options.applicationName },
+    onnotice: () => {},
+  })
+
+/** The database did not answer in time. Whether a write took place is unknown. */
+export class DatabaseTimeout extends Error {
+  override readonly name = 'DatabaseTimeout'
+}
+
+/**
+ * The query's result, or `DatabaseTimeout` after `timeoutMs`. The clock is ours and not `statement_timeout`, because a
+ * database that hangs keeps no time, and a pooler in transaction mode refuses the setting. The statement is not
+ * cancelled: on a connection that carries several in a row, the request to stop could hit somebody else's.
+ */
+export const within = async <Result>(timeoutMs: number, query: PromiseLike<Result>): Promise<Result> => {
+  let timer: NodeJS.Timeout | undefined
+  const timeout = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new DatabaseTimeout(`no answer within ${timeoutMs} ms`)), timeoutMs)
+  })
+  try {
+    return await Promise.race([query, timeout])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+/** Runs `work` in one transaction. The driver's own `begin` reshapes the type of what it returns; this does not. */
+export const inTransaction = async <Result>(
+  sql: Sql,
+  work: (tx: postgres.TransactionSql<{ int8: number }>) => Promise<Result>,
+): Promise<Result> => {
+  const results: Result[] = []
+  await sql.begin(async tx => {
+    results.push(await work(tx))
+  })
+  return results[0] as Result
+}
+
+/** SQLSTATE classes and codes that say: the database cannot serve now (Postgres manual, appendix A). */
+const unavailableState = /^(?:08|53|57P|57014|25006|40001|40P01|55P03)/
+const unavailableCode = /^(?:CONNECT|ECONN|ENOTFOUND|EAI_|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENETDOWN|EHOSTDOWN)/
+
+/** Whether the error means that the database is down, away or overloaded, rather than that we made a mistake. */
+export const isDatabaseUnavailable = (error: unknown): boolean => {
+  if (error instanceof DatabaseTimeout) return true
+  if (!(error instanceof Error) || !('code' in error) || typeof error.code !== 'string') return false
+  return error instanceof postgres.PostgresError ? unavailableState.test(error.code) : unavailableCode.test(error.code)
+}

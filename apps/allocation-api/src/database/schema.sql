@@ -1,0 +1,124 @@
+-- The whole schema, applied at every start. Each statement does nothing where its object exists already.
+-- Text that is compared or sorted is collate "C": the order of bytes, the same on every server.
+
+create table if not exists pool_allocations (
+  pool_domain text collate "C" not null,
+  subdomain text collate "C" not null,
+  state text collate "C" not null,
+  reserved_at timestamptz not null,
+  expires_at timestamptz,
+  reservation_token uuid not null,
+  created_by text not null,
+  sovereign_fqdn text,
+  load_balancer_ip inet,
+  committed_at timestamptz,
+  constraint pool_allocations_pkey primary key (pool_domain, subdomain),
+  constraint pool_allocations_pool_domain_canonical check (
+    pool_domain ~ '^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$' and length(pool_domain) <= 253
+  ),
+  constraint pool_allocations_subdomain_label check (
+    subdomain ~ '^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$' and substr(subdomain, 3, 2) <> '--'
+  ),
+  constraint pool_allocations_created_by_length check (length(created_by) <= 253),
+  constraint pool_allocations_state_known check (state in ('reserved', 'active')),
+  constraint pool_allocations_reserved_shape check (
+    state <> 'reserved'
+    or (expires_at is not null and expires_at > reserved_at
+        and num_nonnulls(sovereign_fqdn, load_balancer_ip, committed_at) = 0)
+  ),
+  constraint pool_allocations_active_shape check (
+    state <> 'active'
+    or (expires_at is null and num_nulls(sovereign_fqdn, load_balancer_ip, committed_at) = 0
+        and committed_at >= reserved_at)
+  ),
+  constraint pool_allocations_ipv4_host check (family(load_balancer_ip) = 4 and masklen(load_balancer_ip) = 32)
+);
+
+-- What the sweeper looks for, in the order in which it became due.
+create index if not exists pool_allocations_expiry on pool_allocations (expires_at) where state = 'reserved';
+
+create table if not exists allocation_history (
+  id bigint generated always as identity,
+  pool_domain text collate "C" not null,
+  subdomain text collate "C" not null,
+  at timestamptz not null default clock_timestamp(),
+  event text not null,
+  from_state text not null,
+  to_state text not null,
+  actor text not null,
+  address text,
+  created_by text not null,
+  request_id text,
+  constraint allocation_history_pkey primary key (id),
+  constraint allocation_history_actor_known check (actor in ('in-cluster', 'operator', 'sweeper')),
+  constraint allocation_history_transition_legal check (
+    (event, from_state, to_state) in (
+      ('reserved', 'none', 'reserved'),
+      ('renewed', 'reserved', 'reserved'),
+      ('committed', 'reserved', 'active'),
+      ('released', 'reserved', 'none'),
+      ('released', 'active', 'none'),
+      ('expired', 'reserved', 'none')
+    )
+  )
+);
+
+create index if not exists allocation_history_by_name on allocation_history (pool_domain, subdomain, id);
+create index if not exists allocation_history_by_pool on allocation_history (pool_domain, id);
+
+create or replace function refuse_history_change() returns trigger language plpgsql as $$
+begin
+  raise exception 'allocation_history is append-only' using errcode = 'integrity_constraint_violation';
+end
+$$;
+
+create or replace trigger allocation_history_append_only
+  before update or delete or truncate on allocation_history
+  for each statement execute function refuse_history_change();
+
+-- First outcomes of requests that carried an Idempotency-Key. `fingerprint` is the SHA-256 of the request.
+create table if not exists idempotency_keys (
+  key text collate "C" not null,
+  fingerprint bytea not null,
+  outcome jsonb not null,
+  expires_at timestamptz not null,
+  constraint idempotency_keys_pkey primary key (key),
+  constraint idempotency_keys_fingerprint_sha256 check (length(fingerprint) = 32)
+);
+
+create index if not exists idempotency_keys_expiry on idempotency_keys (expires_at);
+
+-- A row a zone: its lock is the claim to write the zone.
+create table if not exists dns_zones (
+  zone text collate "C" not null,
+  converged_at timestamptz,
+  constraint dns_zones_pkey primary key (zone)
+);
+
+-- One counter for all names, so that a version is never given twice, not even to a name that was gone in between.
+create sequence if not exists dns_version as bigint;
+
+-- The desired records of each name, and how far the provider has been brought to them. A name that was withdrawn and
+-- whose withdrawal is applied has no row.
+create table if not exists dns_names (
+  zone text collate "C" not null,
+  subdomain text collate "C" not null,
+  version bigint not null,
+  desired jsonb not null,
+  desired_since timestamptz not null,
+  applied_version bigint not null default 0,
+  -- Every record set that may be at the provider because we wrote it: nothing else is ever changed or removed there.
+  owned jsonb not null default '[]',
+  attempts integer not null default 0,
+  next_attempt_at timestamptz not null,
+  last_error text,
+  constraint dns_names_pkey primary key (zone, subdomain),
+  constraint dns_names_desired_list check (jsonb_typeof(desired) = 'array'),
+  constraint dns_names_owned_list check (jsonb_typeof(owned) = 'array'),
+  constraint dns_names_applied_not_ahead check (applied_version <= version),
+  constraint dns_names_failure_explained check ((attempts = 0) = (last_error is null)),
+  constraint dns_names_applied_is_healthy check (applied_version < version or attempts = 0)
+);
+
+create index if not exists dns_names_due on dns_names (next_attempt_at) where applied_version < version;
+create index if not exists dns_names_pending on dns_names (zone, desired_since) where applied_version < version;

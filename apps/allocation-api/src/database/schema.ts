@@ -1,0 +1,41 @@
+import { readFile } from 'node:fs/promises'
+import { type Sql, within } from './connect.ts'
+
+const script = new URL('./schema.sql', import.meta.url)
+
+/** Any fixed number: the one that every replica takes while it applies the schema. */
+const SCHEMA_LOCK = 7_210_453_001
+
+/**
+ * Creates what is missing. Replicas that start together take turns: `create … if not exists` alone can fail with a
+ * unique violation in the catalog when two sessions run it at once. The lock ends with the transaction.
+ */
+export const applySchema = async (sql: Sql): Promise<void> => {
+  const statements = await readFile(script, 'utf8')
+  await sql.begin(async tx => {
+    await tx`select pg_advisory_xact_lock(${SCHEMA_LOCK})`
+    await tx.unsafe(statements).simple()
+  })
+}
+
+/**
+ * Whether the database answers within `timeoutMs`. Callers that ask at the same time share one question, so that a
+ * database that hangs is not asked more and more.
+ */
+export const createProbe = (sql: Sql, timeoutMs: number): (() => Promise<boolean>) => {
+  let asked: Promise<boolean> | null = null
+  const ask = async () => {
+    try {
+      await within(timeoutMs, sql`select 1`)
+      return true
+    } catch {
+      return false
+    } finally {
+      asked = null
+    }
+  }
+  return () => {
+    asked ??= ask()
+    return asked
+  }
+}

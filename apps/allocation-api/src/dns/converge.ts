@@ -1,0 +1,114 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { DnsState } from '@pool/contract'
+import type { PassReport } from './pass.ts'
+import { dnsStateOf, isSettled } from './state.ts'
+import type { Claim, ZoneStore } from './zone-store.ts'
+
+export interface ConvergenceDependencies {
+  readonly zones: Pick<ZoneStore, 'claim' | 'zonesWithDue' | 'progress'>
+  readonly pass: (zone: string, claim: Claim) => Promise<PassReport>
+  /** Milliseconds that a caller waits for its own version at the most. */
+  readonly waitMs: number
+  /** Milliseconds that one pass may take before the database takes its claim away. */
+  readonly holdMs: number
+  readonly onError: (zone: string, error: unknown) => void
+}
+
+/** A name and the version of its desired records that the caller has just stated. */
+export interface Stated {
+  readonly zone: string
+  readonly subdomain: string
+  readonly version: number
+}
+
+/** Waits, for a bounded time, until the version is at the provider, and says where it stands then. */
+export type Settle = (stated: Stated) => Promise<DnsState>
+
+/** How long to queue for a zone that another replica is writing, before looking again whether there is anything to do. */
+const CLAIM_WAIT_MS = 10_000
+
+/** A zone whose claim cannot be had just now is not asked for again at once. */
+const ERROR_PAUSE_MS = 100
+
+const nothing: PassReport = { applied: new Map(), failed: new Map() }
+
+/** The promise's value, or null after `ms`. */
+const within = async <Value>(ms: number, promise: Promise<Value>): Promise<Value | null> => {
+  const over = new AbortController()
+  const timeout = sleep(Math.max(0, ms), null, { signal: over.signal }).catch(() => null)
+  return Promise.race([promise, timeout]).finally(() => over.abort())
+}
+
+/**
+ * Brings zones to their desired records. Within this process one pass of a zone runs at a time, and everything that is
+ * asked for before a pass has its claim is in that pass: a hundred commits cost a few passes. Between processes the
+ * claim decides. Nothing here needs to be remembered over a crash: what is due stands in the database.
+ */
+export const createConvergence = (deps: ConvergenceDependencies) => {
+  const waiting = new Map<string, PromiseWithResolvers<PassReport>>()
+  const running = new Map<string, Promise<void>>()
+  let stopping = false
+
+  const runPass = async (zone: string): Promise<void> => {
+    let pass: PromiseWithResolvers<PassReport> | undefined
+    let report = nothing
+    try {
+      const result = await deps.zones.claim(zone, { waitMs: CLAIM_WAIT_MS, holdMs: deps.holdMs }, claim => {
+        pass = waiting.get(zone)
+        waiting.delete(zone)
+        return deps.pass(zone, claim)
+      })
+      report = result ?? nothing
+    } catch (error) {
+      deps.onError(zone, error)
+      await sleep(ERROR_PAUSE_MS)
+    }
+    pass ??= waiting.get(zone)
+    if (waiting.get(zone) === pass) waiting.delete(zone)
+    pass?.resolve(report)
+  }
+
+  const runZone = async (zone: string): Promise<void> => {
+    while (waiting.has(zone)) await runPass(zone)
+    running.delete(zone)
+  }
+
+  /** The report of a pass that begins after this call. */
+  const converge = (zone: string): Promise<PassReport> => {
+    if (stopping) return Promise.resolve(nothing)
+    const next = waiting.get(zone) ?? Promise.withResolvers<PassReport>()
+    waiting.set(zone, next)
+    if (!running.has(zone)) running.set(zone, runZone(zone))
+    return next.promise
+  }
+
+  const settle: Settle = async ({ zone, subdomain, version }) => {
+    const until = performance.now() + deps.waitMs
+    for (;;) {
+      const report = await within(until - performance.now(), converge(zone))
+      if ((report?.applied.get(subdomain) ?? 0) >= version) return { status: 'published' }
+      try {
+        // Another replica's pass may have had it; the table knows.
+        const progress = await deps.zones.progress(zone, subdomain)
+        if (isSettled(progress, version) || performance.now() >= until) return dnsStateOf(progress)
+      } catch (error) {
+        // What the caller did stands in the database already: not knowing where its records are must not undo the answer.
+        deps.onError(zone, error)
+        return { status: 'pending' }
+      }
+    }
+  }
+
+  return {
+    settle,
+    /** Starts a pass of every zone that has something due; what a crash, an outage or a pause has left behind. */
+    async catchUp(): Promise<void> {
+      for (const zone of await deps.zones.zonesWithDue()) void converge(zone)
+    },
+    /** Starts nothing more and waits for the passes under way. */
+    async stop(): Promise<void> {
+      stopping = true
+      await Promise.all(running.values())
+    },
+  }
+}

@@ -1,0 +1,54 @@
+import type { DnsProvider, Unavailable } from '../provider.ts'
+import type { RecordChange } from '../record-set.ts'
+import { refusalOf } from './record-data.ts'
+import { untilAborted } from './until-aborted.ts'
+import type { ZoneTable } from './zone-table.ts'
+
+export interface LocalProviderOptions {
+  readonly table: ZoneTable
+  /** Closed with the provider. Absent where another process serves the same table. */
+  readonly server?: { close(): Promise<void> }
+  /** What the database said, for the log; never part of a result. */
+  readonly onError: (error: unknown) => void
+}
+
+const unavailable: Unavailable = {
+  kind: 'unavailable',
+  reason: 'the database of the local DNS server did not answer',
+}
+
+const ownerOf = (change: RecordChange): string => (change.kind === 'upsert' ? change.set.name : change.name)
+
+/** For development: the zone is a table, so that every replica and every restart serves the same. */
+export const createLocalProvider = ({ table, server, onError }: LocalProviderOptions): DnsProvider => {
+  const attempt = async <T>(work: () => Promise<T>, signal: AbortSignal): Promise<T | Unavailable> => {
+    if (signal.aborted) return unavailable
+    try {
+      return await untilAborted(work(), signal)
+    } catch (error) {
+      if (!signal.aborted) onError(error)
+      return unavailable
+    }
+  }
+
+  return {
+    read: (zone, owners, signal) =>
+      attempt(async () => ({ kind: 'read' as const, records: await table.read(zone, owners) }), signal),
+
+    apply: (zone, changes, signal) =>
+      attempt(async () => {
+        const refused = new Map<string, string>()
+        for (const change of changes) {
+          const reason = refusalOf(zone, change)
+          if (reason !== undefined) refused.set(ownerOf(change), reason)
+        }
+        const accepted = changes.filter(change => !refused.has(ownerOf(change)))
+        await table.apply(zone, accepted, signal)
+        return { kind: 'applied' as const, refused: Array.from(refused, ([name, reason]) => ({ name, reason })) }
+      }, signal),
+
+    async close() {
+      await server?.close()
+    },
+  }
+}

@@ -1,0 +1,15 @@
+import type { HttpBindings } from '@hono/node-server'
+
+/** The addresses at which the API listens. The history tells them apart. */
+export type Door = 'in-cluster' | 'operator'
+
+/** What the middleware leaves for the handlers. */
+export interface HttpEnv {
+  Bindings: Partial<HttpBindings>
+  Variables: {
+    door: Door
+    requestId: string
+    /** What the request came to, for the log and the metrics: a verb's outcome or an error code. */
+    outcome: string
+  }
+}

@@ -1,0 +1,66 @@
+import { faultOf, idempotencyKey, poolDomain } from '@pool/contract'
+import type { Context } from 'hono'
+import type { z } from 'zod'
+import type { Caller } from '../allocation/allocation.ts'
+import type { HttpEnv } from './env.ts'
+import type { Refused } from './problem.ts'
+
+export type Parsed<Value> =
+  | { readonly ok: true; readonly value: Value }
+  | { readonly ok: false; readonly refused: Refused }
+
+const accept = <Value>(value: Value): Parsed<Value> => ({ ok: true, value })
+const refuse = (refused: Refused): Parsed<never> => ({ ok: false, refused })
+
+/** The value in its canonical form, or the first fault in the order in which the contract decides. */
+export const parse = <Schema extends z.ZodType>(schema: Schema, value: unknown): Parsed<z.infer<Schema>> => {
+  const result = schema.safeParse(value)
+  if (result.success) return accept(result.data)
+  const { code, detail } = faultOf(result.error)
+  return refuse({ kind: code, detail })
+}
+
+const utf8 = new TextDecoder('utf-8', { fatal: true })
+
+/** The body as JSON, whatever its Content-Type; undefined when it is empty. */
+export const readJson = async (c: Context<HttpEnv>): Promise<Parsed<unknown>> => {
+  const bytes = await c.req.arrayBuffer()
+  if (bytes.byteLength === 0) return accept(undefined)
+  try {
+    return accept(JSON.parse(utf8.decode(bytes)))
+  } catch {
+    return refuse({ kind: 'invalid-json' })
+  }
+}
+
+/** The pool domain of the path, trimmed and lower-cased. Whether it is managed is for the verb to say. */
+export const poolOf = (c: Context<HttpEnv>): string => poolDomain.parse(c.req.param('domain'))
+
+export const callerOf = (c: Context<HttpEnv>): Caller => ({
+  actor: c.get('door'),
+  // An IPv4 caller of a socket that takes both is shown as IPv4 (RFC 4291 section 2.5.5.2).
+  address: c.env?.incoming?.socket.remoteAddress?.replace(/^::ffff:/, '') ?? null,
+  requestId: c.get('requestId'),
+})
+
+export interface WriteRequest<Body> {
+  readonly command: Body & { readonly poolDomain: string }
+  readonly caller: Caller
+  readonly key: string | undefined
+}
+
+/** All that a write comes with; `json` when the body has been read already. */
+export const readWrite = async <Schema extends z.ZodType<object>>(
+  c: Context<HttpEnv>,
+  schema: Schema,
+  json?: unknown,
+): Promise<Parsed<WriteRequest<z.infer<Schema>>>> => {
+  const key = parse(idempotencyKey.optional(), c.req.header('Idempotency-Key'))
+  if (!key.ok) return key
+  const raw = json === undefined ? await readJson(c) : accept(json)
+  if (!raw.ok) return raw
+  if (raw.value === undefined) return refuse({ kind: 'invalid-json', detail: 'A JSON body is required.' })
+  const body = parse(schema, raw.value)
+  if (!body.ok) return body
+  return accept({ command: { ...body.value, poolDomain: poolOf(c) }, caller: callerOf(c), key: key.value })
+}

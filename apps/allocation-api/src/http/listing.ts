@@ -1,0 +1,67 @@
+import { type Allocation, cursorOf, historyQuery, listQuery } from '@pool/contract'
+import { type Context, Hono } from 'hono'
+import type { NumberedEntry } from '../allocation/history.ts'
+import type { HistoryQuery, Listed, ListQuery } from '../allocation/list.ts'
+import type { Pages } from '../allocation/paginate.ts'
+import type { HttpEnv } from './env.ts'
+import { parse, poolOf } from './input.ts'
+import { problem } from './problem.ts'
+
+export interface ListingVerbs {
+  readonly list: (poolDomain: string, query: ListQuery) => Listed<Allocation>
+  readonly readHistory: (poolDomain: string, query: HistoryQuery) => Listed<NumberedEntry>
+}
+
+/** The text of `{"poolDomain":…,"<field>":[…],"nextCursor":…}`, a page at a time. */
+async function* jsonText<Item>(
+  poolDomain: string,
+  field: string,
+  first: IteratorResult<readonly Item[], string | undefined>,
+  rest: Pages<Item>,
+  show: (item: Item) => unknown,
+): AsyncGenerator<string> {
+  yield `{"poolDomain":${JSON.stringify(poolDomain)},"${field}":[`
+  let page = first
+  let separator = ''
+  while (!page.done) {
+    yield separator + page.value.map(item => JSON.stringify(show(item))).join(',')
+    separator = ','
+    page = await rest.next()
+  }
+  yield page.value === undefined ? ']}' : `],"nextCursor":${JSON.stringify(cursorOf(page.value))}}`
+}
+
+/**
+ * Answers with the pages as they are read; the reader's pace is ours. The first is read before the status is sent, so
+ * a database that is away is a 503. One that goes away later breaks the connection off, which no client can take for
+ * the whole.
+ */
+const stream = async <Item>(
+  c: Context<HttpEnv>,
+  field: string,
+  pages: Pages<Item>,
+  show: (item: Item) => unknown,
+): Promise<Response> => {
+  const text = jsonText(poolOf(c), field, await pages.next(), pages, show)
+  c.set('outcome', 'listed')
+  return c.body(ReadableStream.from(text).pipeThrough(new TextEncoderStream()), 200, {
+    'Content-Type': 'application/json',
+  })
+}
+
+export const listingRoutes = (verbs: ListingVerbs) =>
+  new Hono<HttpEnv>()
+    .get('/:domain/list', async c => {
+      const query = parse(listQuery, c.req.query())
+      if (!query.ok) return problem(c, query.refused)
+      const outcome = verbs.list(poolOf(c), query.value)
+      if (outcome.kind !== 'listed') return problem(c, outcome)
+      return stream(c, 'allocations', outcome.pages, allocation => allocation)
+    })
+    .get('/:domain/history', async c => {
+      const query = parse(historyQuery, c.req.query())
+      if (!query.ok) return problem(c, query.refused)
+      const outcome = verbs.readHistory(poolOf(c), query.value)
+      if (outcome.kind !== 'listed') return problem(c, outcome)
+      return stream(c, 'entries', outcome.pages, numbered => numbered.entry)
+    })

@@ -1,0 +1,40 @@
+import { randomUUID } from 'node:crypto'
+import { createMiddleware } from 'hono/factory'
+import { matchedRoutes } from 'hono/route'
+import type { Door, HttpEnv } from './env.ts'
+
+/** One request that has been answered. `route` is the pattern and not the path: bounded, and free of what was sent. */
+export interface Answered {
+  readonly requestId: string
+  readonly door: Door
+  readonly method: string
+  readonly route: string
+  readonly status: number
+  readonly outcome: string
+  /** Seconds until the answer's headers were ready. */
+  readonly seconds: number
+}
+
+/** A caller's own id is kept when it can stand in a log line and a header as it is. */
+const saneId = /^[A-Za-z0-9._:/+=@-]{1,128}$/
+
+/** Gives each request its id, and tells what came of it. */
+export const requestContext = (door: Door, onAnswered: (answered: Answered) => void) =>
+  createMiddleware<HttpEnv>(async (c, next) => {
+    const started = performance.now()
+    const given = c.req.header('X-Request-Id') ?? ''
+    const requestId = saneId.test(given) ? given : randomUUID()
+    c.set('requestId', requestId)
+    c.set('door', door)
+    c.header('X-Request-Id', requestId)
+    await next()
+    onAnswered({
+      requestId,
+      door,
+      method: c.req.method,
+      route: matchedRoutes(c).find(route => !route.path.includes('*'))?.path ?? 'none',
+      status: c.res.status,
+      outcome: c.get('outcome') ?? '',
+      seconds: (performance.now() - started) / 1_000,
+    })
+  })

@@ -1,0 +1,209 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { check } from './allocation/check.ts'
+import { commit } from './allocation/commit.ts'
+import { get } from './allocation/get.ts'
+import { createHistoryReader } from './allocation/history.ts'
+import { list, readHistory } from './allocation/list.ts'
+import { createOnce, forgetKeys } from './allocation/once.ts'
+import { createReader } from './allocation/reader.ts'
+import { release } from './allocation/release.ts'
+import { renew } from './allocation/renew.ts'
+import { reserve } from './allocation/reserve.ts'
+import { reservedLabels } from './allocation/reserved-labels.ts'
+import { createStore } from './allocation/store.ts'
+import { sweep } from './allocation/sweeper.ts'
+import { type AppDependencies, createApp } from './app.ts'
+import { type Config, readConfig } from './config.ts'
+import { connect, isDatabaseUnavailable, type Queryable } from './database/connect.ts'
+import { applySchema, createProbe } from './database/schema.ts'
+import { createConvergence } from './dns/converge.ts'
+import { createPass } from './dns/pass.ts'
+import { startProvider } from './dns/registry.ts'
+import { createZoneStore } from './dns/zone-store.ts'
+import { openApiDocument } from './http/openapi.ts'
+import { createLog, type Logger } from './observability/log.ts'
+import { createMetrics } from './observability/metrics.ts'
+import { describeError } from './observability/redact.ts'
+import { periodically } from './periodic.ts'
+import { type Listening, listen } from './server.ts'
+
+const VERSION = '1.0.0'
+/** How long a database may stay away at start before the process gives up. */
+const START_PATIENCE_MS = 30_000
+/** Under the contract's 2 s, with room for the answer. */
+const PROBE_TIMEOUT_MS = 1_500
+/** One call of a DNS provider; a pass has two of them and the statements around them. */
+const PROVIDER_TIMEOUT_MS = 10_000
+const CLAIM_HOLD_MS = 60_000
+/** Zones that one process brings up to date at a time, each on a connection of its own. */
+const CLAIM_CONNECTIONS = 8
+/** How often each replica looks for what a crash, an outage or a pause has left due. */
+const CATCH_UP_MS = 1_000
+/** Together below the 20 s within which a stop is promised. */
+const REQUEST_GRACE_MS = 8_000
+const STOP_DEADLINE_MS = 19_000
+
+const exitWith = (code: number, line: string): never => {
+  process.stderr.write(`${line}\n`)
+  process.exit(code)
+}
+
+const configure = (): Config => {
+  const result = readConfig(process.env)
+  if ('config' in result) return result.config
+  return exitWith(2, `configuration: ${result.faults.map(fault => `${fault.variable} ${fault.detail}`).join('; ')}`)
+}
+
+/** Tries `work` until it succeeds; while the database is away, for `START_PATIENCE_MS` at the most. */
+const patiently = async (log: Logger, work: () => Promise<void>): Promise<void> => {
+  const giveUpAt = performance.now() + START_PATIENCE_MS
+  for (;;) {
+    const left = giveUpAt - performance.now()
+    const failure = await Promise.race([work().then(() => null), sleep(left, new Error('no answer'))]).catch(
+      (error: unknown) => error,
+    )
+    if (failure === null) return
+    const { code, name } = describeError(failure)
+    if (!isDatabaseUnavailable(failure) && performance.now() < giveUpAt) throw failure
+    if (performance.now() >= giveUpAt) {
+      exitWith(
+        1,
+        `database: PDM_DATABASE_URL could not be reached within ${START_PATIENCE_MS / 1_000} s (${code ?? name})`,
+      )
+    }
+    log.warn({ error: describeError(failure) }, 'database not reachable yet')
+    await sleep(250)
+  }
+}
+
+const start = async (config: Config, log: Logger): Promise<void> => {
+  let phase: 'starting' | 'ready' | 'draining' = 'starting'
+  const { timeoutMs } = config.database
+  const open = (applicationName: string, connections: number) =>
+    connect(config.database.url, { applicationName, connections })
+  const sql = open('allocation-api', config.database.poolSize)
+  const claims = open('allocation-api zones', CLAIM_CONNECTIONS)
+  const probe = open('allocation-api probe', 1)
+  await patiently(log, () => applySchema(sql))
+
+  const tell = (what: string) => (error: unknown) => log.error({ error: describeError(error) }, what)
+  const { provider, about } = await startProvider[config.dns.kind]({ config, sql, onError: tell('dns provider') })
+
+  const reader = createReader(sql, { timeoutMs })
+  const history = createHistoryReader(sql, { timeoutMs })
+  const storeOf = (queryable: Queryable) => createStore(queryable, { timeoutMs })
+  const store = storeOf(sql)
+  const once = createOnce(sql, storeOf, { timeoutMs, keyTtlMs: config.idempotencyTtlMs })
+  const zones = createZoneStore(sql, claims, { timeoutMs })
+  const metrics = createMetrics({
+    countAllocations: reader.count,
+    zoneLag: zones.lag,
+    version: VERSION,
+    providerKind: config.dns.kind,
+    onSourceError: tell('metrics source'),
+  })
+  const convergence = createConvergence({
+    zones,
+    pass: createPass({
+      zones,
+      provider,
+      random: Math.random,
+      callTimeoutMs: PROVIDER_TIMEOUT_MS,
+      onCall: metrics.dnsCall,
+      onDefect: tell('dns provider threw'),
+    }),
+    waitMs: config.dns.commitWaitMs,
+    holdMs: CLAIM_HOLD_MS,
+    onError: (zone, error) => log.error({ zone, error: describeError(error) }, 'convergence'),
+  })
+
+  const { managedDomains, reservation } = config
+  const dependencies: AppDependencies = {
+    verbs: {
+      check: check({ reader, managedDomains }),
+      get: get({ reader, managedDomains }),
+      reserve: reserve({ once, managedDomains, ttlMs: reservation.ttlMs }),
+      commit: commit({
+        once,
+        settle: convergence.settle,
+        managedDomains,
+        template: { names: config.dns.recordNames, ttl: config.dns.recordTtlSeconds },
+      }),
+      renew: renew({ store, managedDomains, ...reservation }),
+      release: release({ once, settle: convergence.settle, managedDomains }),
+      list: list({ reader, managedDomains }),
+      readHistory: readHistory({ history, managedDomains }),
+    },
+    health: { databaseAnswers: createProbe(probe, PROBE_TIMEOUT_MS), phase: () => phase, managedDomains },
+    metrics,
+    reservedLabels,
+    openApi: openApiDocument(),
+    onAnswered: answered => {
+      metrics.answered(answered)
+      log.info(answered, 'request')
+    },
+    classify: error => (isDatabaseUnavailable(error) ? 'unavailable' : 'defect'),
+    onError: (error, requestId) => log.error({ requestId, error: describeError(error) }, 'request failed'),
+  }
+
+  const servers: Listening[] = []
+  const openDoor = async (port: number, variable: string, options: Parameters<typeof createApp>[1]) => {
+    const server = await listen(createApp(dependencies, options), port).catch((error: NodeJS.ErrnoException) =>
+      exitWith(1, `${variable}: cannot listen on port ${port} (${error.code ?? error.name})`),
+    )
+    servers.push(server)
+    return server.port
+  }
+  const port = await openDoor(config.port, 'PORT', {
+    door: 'in-cluster',
+    tokens: null,
+    listing: !config.operatorOnlyList,
+  })
+  const operatorPort =
+    config.operator &&
+    (await openDoor(config.operator.port, 'PDM_OPERATOR_PORT', {
+      door: 'operator',
+      tokens: config.operator.tokens,
+      listing: true,
+    }))
+
+  const jobs = [
+    periodically(
+      sweep({
+        deleteExpired: store.deleteExpired,
+        forgetKeys: limit => forgetKeys(sql, limit, timeoutMs),
+        onDeleted: metrics.swept,
+      }),
+      { everyMs: config.sweeperIntervalMs, onError: tell('sweeper') },
+    ),
+    periodically(convergence.catchUp, { everyMs: CATCH_UP_MS, onError: tell('convergence') }),
+  ]
+  phase = 'ready'
+  log.info({ port, operatorPort, dns: { kind: config.dns.kind, ...about }, managedDomains }, 'ready')
+
+  /** Readiness off, time for the news to spread, requests under way, background work, connections: in this order. */
+  const stop = async (reason: string): Promise<void> => {
+    if (phase === 'draining') return
+    phase = 'draining'
+    log.info({ reason }, 'stopping')
+    setTimeout(() => exitWith(1, `stop: not finished within ${STOP_DEADLINE_MS / 1_000} s`), STOP_DEADLINE_MS).unref()
+    await sleep(config.drainMs)
+    await Promise.all(servers.map(server => server.close(REQUEST_GRACE_MS)))
+    await Promise.all([...jobs.map(job => job.stop()), convergence.stop()])
+    await provider.close()
+    await Promise.all([sql, claims, probe].map(pool => pool.end({ timeout: 1 })))
+    log.info('stopped')
+    log.flush(() => process.exit(0))
+  }
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => void stop(signal))
+  // A parent that started this process with a channel, and is gone, cannot stop it any more.
+  if (process.channel) process.on('disconnect', () => void stop('parent gone'))
+}
+
+const config = configure()
+const log = createLog(config.logLevel)
+process.on('unhandledRejection', error => log.error({ error: describeError(error) }, 'unhandled rejection'))
+await start(config, log).catch((error: unknown) => {
+  const { name, code, message } = describeError(error)
+  exitWith(1, `start: ${[code ?? name, message].filter(Boolean).join(': ')}`)
+})

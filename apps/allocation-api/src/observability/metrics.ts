@@ -1,0 +1,116 @@
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import type { Answered } from '../http/request-context.ts'
+
+export interface MetricsSources {
+  /** Live allocations by pool and state. */
+  readonly countAllocations: () => Promise<readonly { poolDomain: string; state: string; count: number }[]>
+  readonly zoneLag: () => Promise<
+    readonly { zone: string; oldestPendingSeconds: number; convergedAt: number | null; failing: number }[]
+  >
+  readonly version: string
+  readonly providerKind: string
+  /** A source did not answer; its metrics are left out of this scrape. */
+  readonly onSourceError: (error: unknown) => void
+}
+
+/** The verbs whose outcomes are counted, by the last segment of their route. */
+const verbs = new Set(['check', 'reserve', 'commit', 'renew', 'release', 'list', 'history'])
+
+export type Metrics = ReturnType<typeof createMetrics>
+
+export const createMetrics = (sources: MetricsSources) => {
+  const registry = new Registry()
+  const registers = [registry]
+  collectDefaultMetrics({ register: registry })
+
+  const requests = new Histogram({
+    name: 'pdm_http_request_duration_seconds',
+    help: 'Requests by address, method, route and status: seconds until the headers of the answer.',
+    labelNames: ['door', 'method', 'route', 'status'],
+    buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
+    registers,
+  })
+  const outcomes = new Counter({
+    name: 'pdm_outcomes_total',
+    help: 'What each verb came to.',
+    labelNames: ['verb', 'outcome'],
+    registers,
+  })
+  const swept = new Counter({
+    name: 'pdm_sweeper_deleted_total',
+    help: 'Expired reservations deleted by the sweeper of this process.',
+    registers,
+  })
+  const dnsCalls = new Histogram({
+    name: 'pdm_dns_operation_duration_seconds',
+    help: 'Calls of the DNS provider by operation and outcome.',
+    labelNames: ['operation', 'outcome'],
+    buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
+    registers,
+  })
+  new Gauge({
+    name: 'pdm_build_info',
+    help: 'Always 1; the labels say what runs.',
+    labelNames: ['version', 'node', 'dns_provider'],
+    registers,
+  }).set({ version: sources.version, node: process.version, dns_provider: sources.providerKind }, 1)
+
+  const allocations = new Gauge({
+    name: 'pdm_allocations',
+    help: 'Live allocations by pool and state, as the database has them.',
+    labelNames: ['pool', 'state'],
+    registers,
+  })
+  const pending = new Gauge({
+    name: 'pdm_dns_oldest_pending_seconds',
+    help: 'Age of the oldest change of a zone that is not at the provider yet; 0 when there is none.',
+    labelNames: ['zone'],
+    registers,
+  })
+  const failing = new Gauge({
+    name: 'pdm_dns_failing_names',
+    help: 'Names of a zone whose last attempt failed.',
+    labelNames: ['zone'],
+    registers,
+  })
+  const converged = new Gauge({
+    name: 'pdm_dns_last_convergence_timestamp_seconds',
+    help: 'Unix time at which a zone was last brought to its desired records, by any replica.',
+    labelNames: ['zone'],
+    registers,
+  })
+
+  const refresh = async (): Promise<void> => {
+    const [counts, zones] = await Promise.allSettled([sources.countAllocations(), sources.zoneLag()])
+    for (const gauge of [allocations, pending, failing, converged]) gauge.reset()
+    if (counts.status === 'rejected') sources.onSourceError(counts.reason)
+    else for (const { poolDomain, state, count } of counts.value) allocations.set({ pool: poolDomain, state }, count)
+    if (zones.status === 'rejected') sources.onSourceError(zones.reason)
+    else {
+      for (const { zone, oldestPendingSeconds, convergedAt, failing: names } of zones.value) {
+        pending.set({ zone }, oldestPendingSeconds)
+        failing.set({ zone }, names)
+        if (convergedAt !== null) converged.set({ zone }, convergedAt)
+      }
+    }
+  }
+
+  return {
+    contentType: registry.contentType,
+    async text(): Promise<string> {
+      await refresh()
+      return registry.metrics()
+    },
+    answered({ door, method, route, status, outcome, seconds }: Answered): void {
+      requests.observe({ door, method, route, status: String(status) }, seconds)
+      const verb = route.slice(route.lastIndexOf('/') + 1)
+      if (verbs.has(verb) && outcome) outcomes.inc({ verb, outcome })
+    },
+    swept(count: number): void {
+      swept.inc(count)
+    },
+    dnsCall(operation: 'read' | 'apply', outcome: string, seconds: number): void {
+      dnsCalls.observe({ operation, outcome }, seconds)
+    },
+  }
+}

@@ -1,0 +1,5 @@
+export * from './allocation.ts'
+export * from './health.ts'
+export * from './names.ts'
+export * from './operations.ts'
+export * from './problem.ts'

@@ -1,0 +1,255 @@
+import { z } from 'zod'
+import * as a from './allocation.ts'
+import { health, probe } from './health.ts'
+import { poolDomain, subdomain } from './names.ts'
+import { problem } from './problem.ts'
+
+export interface Answer {
+  readonly description: string
+  /** Absent: an answer without a body. */
+  readonly schema?: z.ZodType
+  /** `application/json` unless said otherwise. */
+  readonly mediaType?: string
+}
+
+/** One operation of the allocation API: what is mounted, what is documented and what a client may rely on. */
+export interface Operation {
+  readonly id: string
+  readonly method: 'get' | 'post' | 'delete'
+  /** With `{name}` for a path parameter, as in OpenAPI. */
+  readonly path: string
+  readonly tag: 'Allocation' | 'Operator' | 'Health' | 'Description'
+  readonly summary: string
+  readonly description?: string
+  readonly pathParams?: z.ZodObject
+  readonly query?: z.ZodObject
+  readonly headers?: z.ZodObject
+  readonly body?: { readonly schema: z.ZodType; readonly required: boolean }
+  readonly answers: Readonly<Record<number, Answer>>
+}
+
+const refused = (description: string): Answer => ({ description, schema: problem })
+const unreachable = refused(
+  '`database-unavailable`: the database did not answer; whether a write took place is unknown.',
+)
+const malformed = refused('`invalid-json`: the body is not JSON; or `invalid-idempotency-key`.')
+const tooLarge = refused('`body-too-large`: the body is larger than 64 KiB.')
+const pool = z.object({ domain: poolDomain })
+const retrySafe = z.object({
+  'Idempotency-Key': a.idempotencyKey
+    .optional()
+    .meta({ description: 'Makes a retry safe: the same key with the same request replays the first outcome.' }),
+})
+const written = { 400: malformed, 413: tooLarge, 503: unreachable }
+
+export const operations: readonly Operation[] = [
+  {
+    id: 'listReservedLabels',
+    method: 'get',
+    path: '/api/v1/reserved',
+    tag: 'Allocation',
+    summary: 'The labels that no tenant can have, sorted.',
+    answers: { 200: { description: 'The canonical list.', schema: a.reservedList } },
+  },
+  {
+    id: 'checkName',
+    method: 'get',
+    path: '/api/v1/pool/{domain}/check',
+    tag: 'Allocation',
+    summary: 'Whether a name is free. Read `available`, not the status.',
+    description: 'One look-up in the allocation table. DNS is never asked: a wildcard makes every name resolve.',
+    pathParams: pool,
+    query: z.object({ sub: z.string().optional().meta({ description: 'The subdomain to look up.', example: 'acme' }) }),
+    answers: { 200: { description: 'Free, or why not.', schema: a.checkResult }, 503: unreachable },
+  },
+  {
+    id: 'reserveName',
+    method: 'post',
+    path: '/api/v1/pool/{domain}/reserve',
+    tag: 'Allocation',
+    summary: 'Takes a free name for the lifetime of a reservation.',
+    pathParams: pool,
+    headers: retrySafe,
+    body: { schema: a.reserveRequest, required: true },
+    answers: {
+      201: { description: 'Reserved. The token is given here and nowhere else.', schema: a.reserveResponse },
+      409: refused('`conflict`: the name is taken.'),
+      422: refused('`invalid-format`, `unsupported-pool`, `reserved` or `idempotency-key-reused`.'),
+      ...written,
+    },
+  },
+  {
+    id: 'commitName',
+    method: 'post',
+    path: '/api/v1/pool/{domain}/commit',
+    tag: 'Allocation',
+    summary: 'Makes a reserved name active and publishes its records.',
+    pathParams: pool,
+    headers: retrySafe,
+    body: { schema: a.commitRequest, required: true },
+    answers: {
+      200: { description: 'Active, and its records are published.', schema: a.commitResponse },
+      202: {
+        description: 'Active. The records are not out yet; they will be without anything more being asked.',
+        schema: a.commitPendingResponse,
+      },
+      403: refused('`token-mismatch`: not the token of this reservation.'),
+      404: refused('`not-found`: no reservation of this name.'),
+      409: refused('`already-active`: the name has been committed.'),
+      410: refused('`reservation-expired`: its time was up; reserve again.'),
+      422: refused(
+        '`invalid-format`, `missing-token`, `missing-lb-ip`, `invalid-lb-ip`, `invalid-fqdn`, `unsupported-pool` or `idempotency-key-reused`.',
+      ),
+      ...written,
+    },
+  },
+  {
+    id: 'renewReservation',
+    method: 'post',
+    path: '/api/v1/pool/{domain}/renew',
+    tag: 'Allocation',
+    summary: 'Extends a reservation to a full lifetime from now, up to its maximum age.',
+    pathParams: pool,
+    body: { schema: a.renewRequest, required: true },
+    answers: {
+      200: { description: 'Extended.', schema: a.reservedAllocation },
+      403: refused('`token-mismatch`: not the token of this reservation.'),
+      404: refused('`not-found`: no reservation of this name.'),
+      409: refused('`already-active`: the name has been committed.'),
+      410: refused('`reservation-expired`: its time was up; reserve again.'),
+      422: refused('`invalid-format`, `missing-token` or `unsupported-pool`.'),
+      ...written,
+    },
+  },
+  {
+    id: 'releaseName',
+    method: 'delete',
+    path: '/api/v1/pool/{domain}/release',
+    tag: 'Allocation',
+    summary: 'Frees a name and withdraws its records.',
+    pathParams: pool,
+    query: z.object({ sub: subdomain.optional().meta({ description: 'For callers that cannot send a body.' }) }),
+    headers: retrySafe,
+    body: { schema: a.releaseRequest, required: false },
+    answers: {
+      200: { description: 'Free, and its records are gone.', schema: a.releaseResponse },
+      202: {
+        description: 'Free. Its records are not all gone yet; they will be without anything more being asked.',
+        schema: a.releasePendingResponse,
+      },
+      403: refused('`token-mismatch`: a token was given and is not the one of this allocation.'),
+      404: refused('`not-found`: nobody holds this name.'),
+      422: refused('`invalid-format`, `unsupported-pool` or `idempotency-key-reused`.'),
+      ...written,
+    },
+  },
+  {
+    id: 'getAllocation',
+    method: 'get',
+    path: '/api/v1/pool/{domain}/allocations/{subdomain}',
+    tag: 'Allocation',
+    summary: 'One allocation, with the state of its records: what to poll after a 202.',
+    pathParams: pool.extend({ subdomain }),
+    answers: {
+      200: { description: 'Taken, and by whom.', schema: a.allocation },
+      404: refused('`not-found`: nobody holds this name.'),
+      422: refused('`invalid-format` or `unsupported-pool`.'),
+      503: unreachable,
+    },
+  },
+  {
+    id: 'listAllocations',
+    method: 'get',
+    path: '/api/v1/pool/{domain}/list',
+    tag: 'Operator',
+    summary: 'Every allocation of a pool, sorted by subdomain.',
+    description: 'Streamed: a pool of any size is answered in constant memory. Each page is read as of its own moment.',
+    pathParams: pool,
+    query: a.listQuery,
+    answers: {
+      200: { description: 'The allocations.', schema: a.listResponse },
+      422: refused('`unsupported-pool`, `invalid-state`, `invalid-limit` or `invalid-cursor`.'),
+      503: unreachable,
+    },
+  },
+  {
+    id: 'readHistory',
+    method: 'get',
+    path: '/api/v1/pool/{domain}/history',
+    tag: 'Operator',
+    summary: 'Every transition of a pool, or of one name with `sub`; newest first.',
+    pathParams: pool,
+    query: a.historyQuery,
+    answers: {
+      200: { description: 'The transitions.', schema: a.historyResponse },
+      422: refused('`invalid-format`, `unsupported-pool`, `invalid-limit` or `invalid-cursor`.'),
+      503: unreachable,
+    },
+  },
+  {
+    id: 'health',
+    method: 'get',
+    path: '/healthz',
+    tag: 'Health',
+    summary: 'Whether the service and its database work.',
+    answers: {
+      200: { description: 'They do.', schema: health },
+      503: { description: 'The database did not answer within 2 s.', schema: health },
+    },
+  },
+  {
+    id: 'livez',
+    method: 'get',
+    path: '/livez',
+    tag: 'Health',
+    summary: 'Liveness: the process answers. Never asks the database, so that its outage restarts nobody.',
+    answers: { 200: { description: 'Alive.', schema: probe } },
+  },
+  {
+    id: 'readyz',
+    method: 'get',
+    path: '/readyz',
+    tag: 'Health',
+    summary: 'Readiness: requests should be sent here.',
+    answers: {
+      200: { description: 'Ready.', schema: probe },
+      503: { description: 'Starting, draining before it stops, or without its database.', schema: probe },
+    },
+  },
+  {
+    id: 'metrics',
+    method: 'get',
+    path: '/metrics',
+    tag: 'Operator',
+    summary: 'Metrics in the Prometheus text format.',
+    answers: { 200: { description: 'Metrics.', mediaType: 'text/plain', schema: z.string() } },
+  },
+  {
+    id: 'openapi',
+    method: 'get',
+    path: '/openapi.json',
+    tag: 'Description',
+    summary: 'This description.',
+    answers: { 200: { description: 'OpenAPI 3.1.', schema: z.record(z.string(), z.unknown()) } },
+  },
+  {
+    id: 'reference',
+    method: 'get',
+    path: '/docs',
+    tag: 'Description',
+    summary: 'This description as a page for people; it needs no internet.',
+    answers: { 200: { description: 'A page.', mediaType: 'text/html', schema: z.string() } },
+  },
+  {
+    id: 'referenceAsset',
+    method: 'get',
+    path: '/docs/{asset}',
+    tag: 'Description',
+    summary: 'A script or a style sheet of the page.',
+    pathParams: z.object({ asset: z.string() }),
+    answers: {
+      200: { description: 'The file.', mediaType: 'application/octet-stream', schema: z.string() },
+      404: refused('`not-found`: no such file.'),
+    },
+  },
+]
