@@ -1,0 +1,58 @@
+import { spawn } from 'node:child_process'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { freePort } from '../src/ports.ts'
+import { startNode } from '../src/process.ts'
+import { isAlive, until } from '../src/wait.ts'
+import { tempFolder } from './fixtures/temp-folder.ts'
+
+const entry = join(import.meta.dirname, 'fixtures/fake-api.ts')
+
+test('is ready when its log says so, and stops when asked', async () => {
+  const port = await freePort()
+  const lines: string[] = []
+  const api = startNode({ entry, env: { PORT: String(port) }, onLine: line => lines.push(line) })
+  expect(await api.ready).toEqual({ msg: 'ready', port })
+  expect(await api.stop()).toEqual({ code: 0, signal: null })
+  expect(lines.at(-1)).toBe('{"msg":"drained"}')
+  expect(api.lastLines()).toEqual(lines)
+})
+
+test('gets the environment that is named, and PATH', async () => {
+  const isReady = (line: Readonly<Record<string, unknown>>) => line.msg === 'environment'
+  const api = startNode({ entry, env: { PORT: '0', QUIET: 'true' }, isReady })
+  const { env } = await api.ready
+  expect(Object.keys(Object(env)).filter(name => !name.startsWith('NODE_'))).toEqual(['PATH', 'PORT', 'QUIET'])
+  expect(await api.kill()).toEqual({ code: null, signal: 'SIGKILL' })
+})
+
+test('is killed when it drains for too long', async () => {
+  const api = startNode({ entry, env: { PORT: '0', DRAIN_MS: '60000' } })
+  await api.ready
+  expect(await api.stop('SIGTERM', 100)).toEqual({ code: null, signal: 'SIGKILL' })
+})
+
+test('an end before it was ready carries the last lines', async () => {
+  const api = startNode({ entry, env: { END_WITH: '3' } })
+  await expect(api.ready).rejects.toThrow(/exit code 3.*\ncannot go on/)
+  expect(await api.exited).toEqual({ code: 3, signal: null })
+})
+
+test('notices that its parent was killed', async () => {
+  const log = join(tempFolder(), 'log')
+  const parent = join(tempFolder(), 'parent.ts')
+  writeFileSync(
+    parent,
+    `import { appendFileSync } from 'node:fs'
+     import { startNode } from ${JSON.stringify(join(import.meta.dirname, '../src/process.ts'))}
+     const child = startNode({ entry: ${JSON.stringify(entry)}, env: { PORT: '0' } })
+     await child.ready
+     appendFileSync(${JSON.stringify(log)}, String(child.pid))
+     process.kill(process.pid, 'SIGKILL')`,
+  )
+  spawn(process.execPath, [parent], { stdio: 'ignore' })
+  expect(await until(() => existsSync(log), { everyMs: 10, withinMs: 10_000 })).toBe(true)
+  const pid = Number(readFileSync(log, 'utf8'))
+  expect(await until(() => !isAlive(pid), { everyMs: 10, withinMs: 10_000 })).toBe(true)
+})

@@ -1,0 +1,33 @@
+import { expect, test } from 'vitest'
+import { readSettings } from '../src/settings.ts'
+
+test('has defaults, with the data in the project wherever the command was typed', () => {
+  expect(readSettings({ INIT_CWD: '/elsewhere' }, '/project')).toMatchObject({
+    apiPort: 8080,
+    operatorPort: 8081,
+    dnsPort: 5300,
+    dataDir: '/project/.data',
+    pool: 'pool.test',
+  })
+})
+
+test.each([
+  [{ DATA_DIR: '/somewhere' }, { dataDir: '/somewhere' }],
+  [{ DATA_DIR: 'near', INIT_CWD: '/typed/here' }, { dataDir: '/typed/here/near' }],
+  [
+    { PORT: ' 9000 ', DNS_PORT: '' },
+    { apiPort: 9000, dnsPort: 5300 },
+  ],
+  [{ DNSPROVIDER_MANAGED_DOMAINS: ' , ', DNSPROVIDER_DOMAIN: 'Old.test.' }, { pool: 'old.test' }],
+  [{ DNSPROVIDER_MANAGED_DOMAINS: ' b.test, a.test' }, { pool: 'b.test' }],
+])('%o gives %o', (env, settings) => {
+  expect(readSettings(env, '/project')).toMatchObject(settings)
+})
+
+test.each([
+  [{ PORT: '0', DNS_PORT: 'dns' }, 'PORT must be a port from 1 to 65535; DNS_PORT must be a port from 1 to 65535'],
+  [{ PORT: '8081' }, 'PORT and PDM_OPERATOR_PORT are both 8081'],
+  [{ DNS_PORT: '65536' }, 'DNS_PORT must be a port from 1 to 65535'],
+])('%o is refused: %s', (env, message) => {
+  expect(() => readSettings(env, '/project')).toThrow(message)
+})

@@ -1,0 +1,54 @@
+import { execFile } from 'node:child_process'
+import { chmodSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { expect, test } from 'vitest'
+import { tour } from '../src/tour.ts'
+import { tempFolder } from './fixtures/temp-folder.ts'
+
+const text = tour({
+  apiPort: 18_080,
+  operatorPort: 18_081,
+  dnsPort: 15_300,
+  postgresPort: 15_432,
+  pool: 'pool.test',
+  dataDir: '/data',
+  apiLog: '/data/allocation-api.log',
+  postgresLog: '/data/postgres.log',
+  postgresPassword: '/data/postgres/password',
+  operatorToken: '/data/operator-token',
+})
+
+// What a person would paste: everything from the first command's comment to the last command.
+const commands = text.slice(text.indexOf('# 1.'), text.indexOf('Ctrl-C'))
+
+test('the printed commands, pasted into a shell, send what the API takes', async () => {
+  const folder = tempFolder()
+  for (const name of ['curl', 'dig']) {
+    // Notes its arguments, and answers as reserve would: with the spaces that some JSON writers put in.
+    const body = `printf '%s\\n' "${name} $*" >>"${folder}/seen"\n`
+    writeFileSync(join(folder, name), `#!/bin/sh\n${body}echo '{"a":1,"reservationToken": "t-1","createdBy":""}'\n`)
+    chmodSync(join(folder, name), 0o755)
+  }
+  await promisify(execFile)('sh', ['-euc', commands], { env: { PATH: `${folder}:${process.env.PATH}` } })
+  const { stdout } = await promisify(execFile)('cat', [join(folder, 'seen')])
+  const api = 'http://127.0.0.1:18080/api/v1/pool/pool.test'
+  const commit = {
+    subdomain: 'acme',
+    reservationToken: 't-1',
+    loadBalancerIP: '203.0.113.10',
+    sovereignFQDN: 'acme.pool.test',
+  }
+  expect(stdout.trim().split('\n')).toEqual([
+    `curl -sS ${api}/reserve -d {"subdomain":"acme"}`,
+    `curl -sS -w \\n ${api}/commit -d ${JSON.stringify(commit)}`,
+    'dig @127.0.0.1 -p 15300 +short acme.pool.test',
+    `curl -sS -w \\n -X DELETE ${api}/release -d {"subdomain":"acme"}`,
+  ])
+})
+
+test('says where everything is', () => {
+  for (const place of ['18080', '18081', '15300', '15432', '/data/operator-token', '/data/postgres.log']) {
+    expect(text).toContain(place)
+  }
+})
