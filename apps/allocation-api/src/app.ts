@@ -9,8 +9,9 @@ import { type MetricsText, metricsRoutes } from './http/metrics.ts'
 import { operatorOnly } from './http/operator.ts'
 import { type PoolVerbs, poolRoutes } from './http/pool.ts'
 import { problem } from './http/problem.ts'
-import { type Answered, requestContext } from './http/request-context.ts'
+import { requestContext } from './http/request-context.ts'
 import { reservedRoutes } from './http/reserved.ts'
+import type { Answered } from './observability/answered.ts'
 
 export interface AppDependencies {
   readonly verbs: PoolVerbs & ListingVerbs

@@ -99,6 +99,7 @@ const start = async (config: Config, log: Logger): Promise<void> => {
     countAllocations: reader.count,
     zoneLag: zones.lag,
     version: VERSION,
+    nodeVersion: process.version,
     providerKind: config.dns.kind,
     onSourceError: tell('metrics source'),
   })

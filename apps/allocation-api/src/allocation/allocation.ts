@@ -1,4 +1,4 @@
-import type { ActiveAllocation, Allocation, ReservedAllocation } from '@pool/contract'
+import type { ActiveAllocation, Allocation, HistoryEntry, ReservedAllocation } from '@pool/contract'
 
 /** A pair as it is granted: canonical, its label well-formed. */
 export interface Name {
@@ -55,3 +55,9 @@ export type RenewDecision = { readonly kind: 'renewed'; readonly allocation: Res
 /** `allocation` as it was; `version` is that of the withdrawal, null when the name never had records. */
 export type Released = { readonly kind: 'released'; readonly allocation: Allocation; readonly version: number | null }
 export type ReleaseDecision = Released | Refusal<'not-found' | 'token-mismatch'>
+
+/** A transition with its place in the history, by which the reading goes on. */
+export interface NumberedEntry {
+  readonly id: number
+  readonly entry: HistoryEntry
+}

@@ -1,5 +1,6 @@
 import type { HistoryEntry } from '@pool/contract'
 import { type Sql, within } from '../database/connect.ts'
+import type { NumberedEntry } from './allocation.ts'
 
 export interface HistoryPage {
   /** One name only; absent: the whole pool. */
@@ -21,11 +22,6 @@ interface HistoryRow {
   readonly address: string | null
   readonly createdBy: string
   readonly requestId: string | null
-}
-
-export interface NumberedEntry {
-  readonly id: number
-  readonly entry: HistoryEntry
 }
 
 const entryOf = ({ id, at, address, requestId, ...row }: HistoryRow): NumberedEntry => ({

@@ -1,5 +1,6 @@
 import type { Allocation } from '@pool/contract'
-import type { HistoryReader, NumberedEntry } from './history.ts'
+import type { NumberedEntry } from './allocation.ts'
+import type { HistoryReader } from './history.ts'
 import { type NameRefusal, refusePool } from './names.ts'
 import { type Pages, paginate } from './paginate.ts'
 import type { Reader } from './reader.ts'

@@ -1,6 +1,6 @@
 import { type Allocation, cursorOf, historyQuery, listQuery } from '@pool/contract'
 import { type Context, Hono } from 'hono'
-import type { NumberedEntry } from '../allocation/history.ts'
+import type { NumberedEntry } from '../allocation/allocation.ts'
 import type { HistoryQuery, Listed, ListQuery } from '../allocation/list.ts'
 import type { Pages } from '../allocation/paginate.ts'
 import type { HttpEnv } from './env.ts'

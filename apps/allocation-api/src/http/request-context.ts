@@ -1,19 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { createMiddleware } from 'hono/factory'
 import { matchedRoutes } from 'hono/route'
+import type { Answered } from '../observability/answered.ts'
 import type { Door, HttpEnv } from './env.ts'
-
-/** One request that has been answered. `route` is the pattern and not the path: bounded, and free of what was sent. */
-export interface Answered {
-  readonly requestId: string
-  readonly door: Door
-  readonly method: string
-  readonly route: string
-  readonly status: number
-  readonly outcome: string
-  /** Seconds until the answer's headers were ready. */
-  readonly seconds: number
-}
 
 /** A caller's own id is kept when it can stand in a log line and a header as it is. */
 const saneId = /^[A-Za-z0-9._:/+=@-]{1,128}$/

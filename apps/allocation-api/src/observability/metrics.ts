@@ -1,5 +1,5 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
-import type { Answered } from '../http/request-context.ts'
+import type { Answered } from './answered.ts'
 
 export interface MetricsSources {
   /** Live allocations by pool and state. */
@@ -8,6 +8,7 @@ export interface MetricsSources {
     readonly { zone: string; oldestPendingSeconds: number; convergedAt: number | null; failing: number }[]
   >
   readonly version: string
+  readonly nodeVersion: string
   readonly providerKind: string
   /** A source did not answer; its metrics are left out of this scrape. */
   readonly onSourceError: (error: unknown) => void
@@ -53,7 +54,7 @@ export const createMetrics = (sources: MetricsSources) => {
     help: 'Always 1; the labels say what runs.',
     labelNames: ['version', 'node', 'dns_provider'],
     registers,
-  }).set({ version: sources.version, node: process.version, dns_provider: sources.providerKind }, 1)
+  }).set({ version: sources.version, node: sources.nodeVersion, dns_provider: sources.providerKind }, 1)
 
   const allocations = new Gauge({
     name: 'pdm_allocations',

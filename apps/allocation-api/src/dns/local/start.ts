@@ -1,4 +1,4 @@
-import type { ProviderContext, StartedProvider } from '../registry.ts'
+import type { ProviderContext, StartedProvider } from '../start.ts'
 import { createLocalProvider } from './provider.ts'
 import { startDnsServer } from './server.ts'
 import { createZoneTable } from './zone-table.ts'

@@ -1,0 +1,70 @@
+import { fileURLToPath } from 'node:url'
+import { type NodeProcess, startNode } from '@pool/local-stack/process'
+import { z } from 'zod'
+
+const entry = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
+
+const readyLine = z.object({
+  port: z.number(),
+  operatorPort: z.number().nullable(),
+  dns: z.object({ dnsPort: z.number() }),
+})
+
+export interface Api {
+  /** Without a slash at the end. */
+  readonly url: string
+  /** Null when no operator tokens are set. */
+  readonly operatorUrl: string | null
+  /** Port of the local provider's DNS server, UDP and TCP, on 127.0.0.1. */
+  readonly dnsPort: number
+  readonly process: NodeProcess
+  /** Every line of output so far. */
+  readonly lines: readonly string[]
+  call(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>
+}
+
+export interface Answer {
+  readonly status: number
+  readonly headers: Headers
+  readonly text: string
+  // biome-ignore lint/suspicious/noExplicitAny: a test says what it expects of a body, whatever its shape.
+  readonly body: any
+}
+
+/** Sends a request; `body` is sent as JSON unless it is text or bytes already. */
+export const request = async (
+  url: string,
+  method: string,
+  body?: unknown,
+  headers: Record<string, string> = {},
+): Promise<Answer> => {
+  const raw = body === undefined || typeof body === 'string' || body instanceof Uint8Array
+  const response = await fetch(url, {
+    method,
+    headers,
+    ...(body === undefined ? {} : { body: raw ? (body as string) : JSON.stringify(body) }),
+  })
+  const text = await response.text()
+  const isJson = response.headers.get('content-type')?.startsWith('application/json') && text !== ''
+  return { status: response.status, headers: response.headers, text, body: isJson ? JSON.parse(text) : undefined }
+}
+
+/** The API as a process of its own, on free ports, with nothing of the tests' environment but `env`. */
+export const startApi = async (databaseUrl: string, env: Record<string, string> = {}): Promise<Api> => {
+  const lines: string[] = []
+  const child = startNode({
+    entry,
+    env: { PORT: '0', PDM_OPERATOR_PORT: '0', PDM_DATABASE_URL: databaseUrl, DNSPROVIDER_KIND: 'local', ...env },
+    onLine: line => lines.push(line),
+  })
+  const ready = readyLine.parse(await child.ready)
+  const url = `http://127.0.0.1:${ready.port}`
+  return {
+    url,
+    operatorUrl: ready.operatorPort === null ? null : `http://127.0.0.1:${ready.operatorPort}`,
+    dnsPort: ready.dns.dnsPort,
+    process: child,
+    lines,
+    call: (method, path, body, headers) => request(url + path, method, body, headers),
+  }
+}

@@ -1,0 +1,49 @@
+import { randomBytes } from 'node:crypto'
+import postgres from 'postgres'
+import { connect, type Sql } from '../../src/database/connect.ts'
+import { applySchema } from '../../src/database/schema.ts'
+
+/** Where store tests may make databases. Unset: there is none, and they are skipped. */
+export const testDsn = process.env.PDM_TEST_DSN
+
+export const lacksDsn = 'PDM_TEST_DSN is unset: run the whole of it with `npx -y pnpm@12 test`, which brings a Postgres'
+
+export interface TestDatabase {
+  readonly url: string
+  readonly sql: Sql
+  /** Lets time pass for every row: the database's clock decides, so the rows' times are moved back instead. */
+  advance(ms: number): Promise<void>
+  drop(): Promise<void>
+}
+
+const atServer = async (statement: string): Promise<void> => {
+  const sql = postgres(testDsn ?? '', { max: 1, onnotice: () => {} })
+  await sql.unsafe(statement)
+  await sql.end()
+}
+
+/** A database of the caller's own on the run's Postgres, with the schema unless told otherwise. */
+export const createTestDatabase = async ({ schema = true, connections = 10 } = {}): Promise<TestDatabase> => {
+  const name = `test_${randomBytes(8).toString('hex')}`
+  await atServer(`create database ${name}`)
+  const url = Object.assign(new URL(testDsn ?? ''), { pathname: `/${name}` }).href
+  const sql = connect(url, { connections, applicationName: 'tests' })
+  if (schema) await applySchema(sql)
+  return {
+    url,
+    sql,
+    async advance(ms) {
+      const shift = sql`${ms}::float8 * interval '1 millisecond'`
+      await sql`
+        update pool_allocations set
+          reserved_at = reserved_at - ${shift}, expires_at = expires_at - ${shift}, committed_at = committed_at - ${shift}`
+      await sql`update idempotency_keys set expires_at = expires_at - ${shift}`
+      await sql`
+        update dns_names set next_attempt_at = next_attempt_at - ${shift}, desired_since = desired_since - ${shift}`
+    },
+    async drop() {
+      await sql.end({ timeout: 1 })
+      await atServer(`drop database ${name} with (force)`)
+    },
+  }
+}

@@ -1,0 +1,76 @@
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { cruise, type ICruiseResult } from 'dependency-cruiser'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import rules from '../imports.mjs'
+
+const api = 'apps/allocation-api/src'
+
+/** A tree with one breach of each rule: what stands in the file, and the rule that must name it. */
+const breaches: readonly (readonly [rule: string, file: string, text: string])[] = [
+  ['contract-imports-zod-only', 'packages/contract/src/names.ts', "import 'node:fs'"],
+  ['rules-are-pure', `${api}/allocation/names.ts`, "import './store.ts'"],
+  ['rules-are-pure', `${api}/dns/plan.ts`, "import 'node:timers'"],
+  ['ports-name-rules', `${api}/dns/provider.ts`, "import '../allocation/store.ts'"],
+  ['verbs-know-no-adapter-types', `${api}/allocation/reserve.ts`, "import { x } from './store.ts'; x"],
+  ['verbs-know-no-adapter', `${api}/allocation/commit.ts`, "import '../http/pool.ts'"],
+  ['sql-adapts-one-library', `${api}/allocation/reader.ts`, "import '../http/problem.ts'"],
+  ['local-dns-adapts', `${api}/dns/local/message.ts`, "import '../zone-store.ts'"],
+  ['dns-server-and-table-are-strangers', `${api}/dns/local/server.ts`, "import './zone-table.ts'"],
+  ['edges-adapt', `${api}/observability/log.ts`, "import '../allocation/store.ts'"],
+  ['http-knows-no-store', `${api}/http/pool.ts`, "import type { X } from '../allocation/store.ts'; export type Y = X"],
+  ['nobody-imports-main', `${api}/app.ts`, "import './main.ts'"],
+  ['wiring-is-at-the-top', `${api}/dns/converge.ts`, "import './registry.ts'"],
+  ['no-app-imports-another', 'apps/lease-witness/src/index.ts', `import '../../allocation-api/src/duration.ts'`],
+  ['no-cycle', `${api}/allocation/get.ts`, "import './list.ts'"],
+  ['resolvable', `${api}/allocation/check.ts`, "import './nowhere.ts'"],
+  ['every-file-has-a-room', `${api}/allocation/stray.ts`, "import './names.ts'"],
+  ['every-imported-file-has-a-room', `${api}/allocation/renew.ts`, "import './homeless.ts'"],
+]
+
+const support: readonly (readonly [file: string, text: string])[] = [
+  [`${api}/allocation/store.ts`, 'export const x = 1'],
+  [`${api}/allocation/list.ts`, "import './get.ts'"],
+  [`${api}/allocation/homeless.ts`, 'export {}'],
+  [`${api}/http/problem.ts`, 'export {}'],
+  [`${api}/dns/zone-store.ts`, 'export {}'],
+  [`${api}/dns/registry.ts`, 'export {}'],
+  [`${api}/dns/local/zone-table.ts`, 'export {}'],
+  [`${api}/duration.ts`, 'export {}'],
+  [`${api}/main.ts`, 'export {}'],
+]
+
+let folder: string
+const found = new Set<string>()
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'house-rules-'))
+  for (const [file, text] of [...support, ...breaches.map(([, file, text]) => [file, text] as const)]) {
+    await mkdir(dirname(join(folder, file)), { recursive: true })
+    await writeFile(join(folder, file), text)
+  }
+  const { tsConfig: _, ...options } = rules.options
+  const result = await cruise(['apps', 'packages'], {
+    ...options,
+    baseDir: folder,
+    validate: true,
+    ruleSet: { forbidden: rules.forbidden },
+  })
+  for (const { rule, from } of (result.output as ICruiseResult).summary.violations) found.add(`${rule.name} ${from}`)
+})
+
+afterAll(() => rm(folder, { recursive: true }))
+
+describe('the import rule', () => {
+  test.each(breaches)('%s is broken by %s', (rule, file) => {
+    expect([...found]).toContain(`${rule} ${file}`)
+  })
+
+  test('every rule has a breach that shows that it can fail', () => {
+    const shown = new Set(breaches.map(([rule]) => rule))
+    expect(rules.forbidden.map(rule => rule.name).filter(name => !shown.has(name) && !name.endsWith('-types'))).toEqual(
+      [],
+    )
+  })
+})

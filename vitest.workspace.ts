@@ -1,0 +1,41 @@
+import { defineConfig } from 'vitest/config'
+
+/** Rooms whose tests need a Postgres get one of the run's own, embedded, unless PDM_TEST_DSN names another. */
+const withPostgres = './packages/local-stack/src/vitest-postgres.ts'
+
+export default defineConfig({
+  test: {
+    // Two cores: more workers would only make the timed waits of fault tests longer.
+    maxWorkers: 2,
+    projects: [
+      {
+        test: {
+          name: 'allocation-api',
+          root: './apps/allocation-api',
+          include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
+          globalSetup: `../../${withPostgres}`,
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
+        },
+      },
+      { test: { name: 'contract', root: './packages/contract', include: ['src/**/*.test.ts', 'test/**/*.test.ts'] } },
+      {
+        test: {
+          name: 'house-rules',
+          root: './packages/house-rules',
+          include: ['test/**/*.test.ts'],
+          testTimeout: 60_000,
+        },
+      },
+      {
+        test: {
+          name: 'local-stack',
+          root: './packages/local-stack',
+          include: ['test/**/*.test.ts'],
+          testTimeout: 120_000,
+          hookTimeout: 120_000,
+        },
+      },
+    ],
+  },
+})
