@@ -8,7 +8,7 @@ const any = (...files) => `^${api}/(${files.join('|')})$`
 
 const rooms = {
   rules: any(
-    'allocation/(allocation|names|reserved-labels|row)\\.ts',
+    'allocation/(allocation|decision|names|reserved-labels|row)\\.ts',
     'dns/(backoff|plan|record-set|state)\\.ts',
     'dns/local/resolve\\.ts',
     'observability/(answered|redact)\\.ts',
@@ -23,7 +23,7 @@ const rooms = {
   sql: any(
     'database/(connect|schema)\\.ts',
     'allocation/(fragments|history|once|reader|store)\\.ts',
-    'dns/zone-store\\.ts',
+    'dns/(claim|zone-store)\\.ts',
   ),
   localDns: any(
     'dns/local/(message|provider|record-data|responder|server|tcp-connection|until-aborted|zone-table)\\.ts',

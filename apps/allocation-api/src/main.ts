@@ -14,8 +14,9 @@ import { createStore } from './allocation/store.ts'
 import { sweep } from './allocation/sweeper.ts'
 import { type AppDependencies, createApp } from './app.ts'
 import { type Config, readConfig } from './config.ts'
-import { connect, isDatabaseUnavailable, type Queryable } from './database/connect.ts'
+import { connect, isDatabaseUnavailable } from './database/connect.ts'
 import { applySchema, createProbe } from './database/schema.ts'
+import { createClaims } from './dns/claim.ts'
 import { createConvergence } from './dns/converge.ts'
 import { createPass } from './dns/pass.ts'
 import { startProvider } from './dns/registry.ts'
@@ -32,11 +33,8 @@ const VERSION = '1.0.0'
 const START_PATIENCE_MS = 30_000
 /** Under the contract's 2 s, with room for the answer. */
 const PROBE_TIMEOUT_MS = 1_500
-/** One call of a DNS provider; a pass has two of them and the statements around them. */
+/** One call of a DNS provider. */
 const PROVIDER_TIMEOUT_MS = 10_000
-const CLAIM_HOLD_MS = 60_000
-/** Zones that one process brings up to date at a time, each on a connection of its own. */
-const CLAIM_CONNECTIONS = 8
 /** How often each replica looks for what a crash, an outage or a pause has left due. */
 const CATCH_UP_MS = 1_000
 /** Together below the 20 s within which a stop is promised. */
@@ -82,7 +80,7 @@ const start = async (config: Config, log: Logger): Promise<void> => {
   const open = (applicationName: string, connections: number) =>
     connect(config.database.url, { applicationName, connections })
   const sql = open('allocation-api', config.database.poolSize)
-  const claims = open('allocation-api zones', CLAIM_CONNECTIONS)
+  const claims = createClaims(config.database.url)
   const probe = open('allocation-api probe', 1)
   await patiently(log, () => applySchema(sql))
 
@@ -91,10 +89,9 @@ const start = async (config: Config, log: Logger): Promise<void> => {
 
   const reader = createReader(sql, { timeoutMs })
   const history = createHistoryReader(sql, { timeoutMs })
-  const storeOf = (queryable: Queryable) => createStore(queryable, { timeoutMs })
-  const store = storeOf(sql)
-  const once = createOnce(sql, storeOf, { timeoutMs, keyTtlMs: config.idempotencyTtlMs })
-  const zones = createZoneStore(sql, claims, { timeoutMs })
+  const store = createStore(sql, { timeoutMs })
+  const once = createOnce(sql, { timeoutMs, keyTtlMs: config.idempotencyTtlMs })
+  const zones = createZoneStore(sql, { timeoutMs })
   const metrics = createMetrics({
     countAllocations: reader.count,
     zoneLag: zones.lag,
@@ -105,6 +102,7 @@ const start = async (config: Config, log: Logger): Promise<void> => {
   })
   const convergence = createConvergence({
     zones,
+    claims,
     pass: createPass({
       zones,
       provider,
@@ -114,7 +112,7 @@ const start = async (config: Config, log: Logger): Promise<void> => {
       onDefect: tell('dns provider threw'),
     }),
     waitMs: config.dns.commitWaitMs,
-    holdMs: CLAIM_HOLD_MS,
+    timeoutMs,
     onError: (zone, error) => log.error({ zone, error: describeError(error) }, 'convergence'),
   })
 
@@ -123,15 +121,16 @@ const start = async (config: Config, log: Logger): Promise<void> => {
     verbs: {
       check: check({ reader, managedDomains }),
       get: get({ reader, managedDomains }),
-      reserve: reserve({ once, managedDomains, ttlMs: reservation.ttlMs }),
+      reserve: reserve({ store, reader, once, managedDomains, ttlMs: reservation.ttlMs }),
       commit: commit({
+        store,
         once,
         settle: convergence.settle,
         managedDomains,
         template: { names: config.dns.recordNames, ttl: config.dns.recordTtlSeconds },
       }),
       renew: renew({ store, managedDomains, ...reservation }),
-      release: release({ once, settle: convergence.settle, managedDomains }),
+      release: release({ store, once, settle: convergence.settle, managedDomains }),
       list: list({ reader, managedDomains }),
       readHistory: readHistory({ history, managedDomains }),
     },
@@ -192,7 +191,7 @@ const start = async (config: Config, log: Logger): Promise<void> => {
     await Promise.all(servers.map(server => server.close(REQUEST_GRACE_MS)))
     await Promise.all([...jobs.map(job => job.stop()), convergence.stop()])
     await provider.close()
-    await Promise.all([sql, claims, probe].map(pool => pool.end({ timeout: 1 })))
+    await Promise.all([claims.close(), ...[sql, probe].map(pool => pool.end({ timeout: 1 }))])
     log.info('stopped')
     log.flush(() => process.exit(0))
   }

@@ -47,7 +47,7 @@ beforeAll(async () => {
   const clients = Array.from({ length: 10 }, () => postgres(dsn, { max: 1, types }))
   await Promise.all(clients.map(client => createZoneTable(client).install()))
   await Promise.all(clients.map(client => client.end()))
-  await table.apply(zone, [
+  await apply(zone, [
     upsert(a('acme.pool.test', '192.0.2.1')),
     upsert(a('*.acme.pool.test', '192.0.2.2')),
     upsert(a('a.b.pool.test', '192.0.2.3')),
@@ -70,6 +70,9 @@ afterAll(async () => {
   await sql?.end()
   await atAdmin(`drop database ${database} with (force)`)
 })
+
+/** Planned on the zone as it is now. */
+const apply = async (at: string, changes: RecordChange[]) => table.apply(at, changes, (await table.read(at, [])).serial)
 
 const ask = (name: string, more: Partial<Packet> & { type?: never } = {}): Packet => ({
   id: 4711,
@@ -130,15 +133,15 @@ const overTcp = async (pieces: Iterable<Buffer>, { pause = 0, port = server.port
 
 describe('the table', () => {
   const reads = async (at: string, owners: string[] | 'all') =>
-    (await table.read(at, owners)).map(set => set.name).toSorted()
+    (await table.read(at, owners)).records.map(set => set.name).toSorted()
 
   test('reads what lies at or below an owner, by whole labels, each set once', async () => {
     const names = ['x.test', 'a.x.test', 'b.a.x.test', 'ab.x.test', 'a-b.x.test', 'z.x.test', '*.a.x.test']
-    await table.apply(
+    await apply(
       'x.test',
       names.map(name => upsert(a(name, '192.0.2.1'))),
     )
-    await table.apply('y.test', [upsert(a('a.x.test', '192.0.2.9'))])
+    await apply('y.test', [upsert(a('a.x.test', '192.0.2.9'))])
     expect(await reads('x.test', ['a.x.test'])).toEqual(['*.a.x.test', 'a.x.test', 'b.a.x.test'])
     expect(await reads('x.test', ['a.x.test', 'b.a.x.test', 'z.x.test', 'none.x.test'])).toEqual([
       '*.a.x.test',
@@ -159,45 +162,45 @@ describe('the table', () => {
       ttl: 0,
       values: ['"a, {b}"', '"it\'s \\"q\\""', '"NULL"'],
     }
-    await table.apply('exact.test', [upsert(set)])
-    expect(await table.read('exact.test', 'all')).toEqual([set])
+    await apply('exact.test', [upsert(set)])
+    expect((await table.read('exact.test', 'all')).records).toEqual([set])
   })
 
-  test('raises the serial by one for each apply that changes something, and only then', async () => {
-    const serial = async () => (await table.lookup('s.test', 's.test')).serial
+  test('raises the serial by one with each apply, and goes round at the end of a uint32', async () => {
     const one = upsert(a('one.s.test', '192.0.2.1'))
-    expect(await serial()).toBe(0)
-    await table.apply('s.test', [one, upsert(a('two.s.test', '192.0.2.1'))])
-    expect(await serial()).toBe(1)
-    await table.apply('s.test', [one, { kind: 'delete', name: 'none.s.test', type: 'A' }])
-    await table.apply('s.test', [])
-    expect(await serial()).toBe(1)
-    await table.apply('s.test', [upsert(a('one.s.test', '192.0.2.2'))])
-    expect(await serial()).toBe(2)
-    await table.apply('s.test', [{ kind: 'delete', name: 'one.s.test', type: 'A' }])
-    expect(await serial()).toBe(3)
+    expect((await table.lookup('s.test', 's.test')).serial).toBe(0)
+    expect(await apply('s.test', [one, upsert(a('two.s.test', '192.0.2.1'))])).toBe(1)
+    expect(await apply('s.test', [{ kind: 'delete', name: 'one.s.test', type: 'A' }])).toBe(2)
     expect(await reads('s.test', 'all')).toEqual(['two.s.test'])
     await sql`update local_dns_zones set serial = 4294967295 where zone = 's.test'`
-    await table.apply('s.test', [one])
-    expect(await serial()).toBe(1)
+    expect(await apply('s.test', [one])).toBe(1)
+    expect((await table.lookup('s.test', 's.test')).serial).toBe(1)
+  })
+
+  test('does nothing that was planned on an older serial: a late write overtakes no newer one', async () => {
+    const older = upsert(a('n.late.test', '192.0.2.1'))
+    const newer = upsert(a('n.late.test', '192.0.2.2'))
+    expect(await table.apply('late.test', [newer], 0)).toBe(1)
+    expect(await table.apply('late.test', [older], 0)).toBeNull()
+    expect((await table.read('late.test', 'all')).records).toEqual([a('n.late.test', '192.0.2.2')])
   })
 
   test('of several changes to one record set the last counts', async () => {
     const first = upsert(a('n.last.test', '192.0.2.1'))
     const second = upsert(a('n.last.test', '192.0.2.2'))
     const gone: RecordChange = { kind: 'delete', name: 'n.last.test', type: 'A' }
-    await table.apply('last.test', [first, gone, second])
-    expect(await table.read('last.test', 'all')).toEqual([a('n.last.test', '192.0.2.2')])
-    await table.apply('last.test', [second, first, gone])
-    expect(await table.read('last.test', 'all')).toEqual([])
+    await apply('last.test', [first, gone, second])
+    expect((await table.read('last.test', 'all')).records).toEqual([a('n.last.test', '192.0.2.2')])
+    await apply('last.test', [second, first, gone])
+    expect((await table.read('last.test', 'all')).records).toEqual([])
   })
 
   test('applies all or nothing', async () => {
     const bad = upsert({ name: 'bad.atom.test', type: 'A', ttl: -1, values: ['192.0.2.1'] })
-    await expect(table.apply('atom.test', [upsert(a('good.atom.test', '192.0.2.1')), bad])).rejects.toMatchObject({
+    await expect(apply('atom.test', [upsert(a('good.atom.test', '192.0.2.1')), bad])).rejects.toMatchObject({
       constraint_name: 'local_dns_record_sets_ttl_is_not_negative',
     })
-    expect(await table.read('atom.test', 'all')).toEqual([])
+    expect((await table.read('atom.test', 'all')).records).toEqual([])
     expect((await table.lookup('atom.test', 'atom.test')).serial).toBe(0)
   })
 
@@ -211,11 +214,11 @@ describe('the table', () => {
         runs += 1
         const at = `p${runs}.test`
         const under = (labels: string[]) => [...labels, at].join('.')
-        await table.apply(
+        await apply(
           at,
           owners.map(labels => upsert(a(under(labels), '192.0.2.1'))),
         )
-        const whole = await table.read(at, 'all')
+        const whole = (await table.read(at, 'all')).records
         for (const question of asked.map(labels => ({ name: under(labels), type: 'A' }))) {
           const view = await table.lookup(at, question.name)
           expect(resolve(at, view, question)).toEqual(resolve(at, { serial: view.serial, records: whole }, question))
@@ -227,16 +230,16 @@ describe('the table', () => {
 
   test('in a zone of 100,000 names all but the read of the whole zone is by index', async () => {
     const changes = Array.from({ length: 100_000 }, (_, i) => upsert(a(`n${i}.large.test`, '192.0.2.1')))
-    await table.apply('large.test', changes)
+    await apply('large.test', changes)
     await sql`analyze local_dns_record_sets`
 
     const sent: { query: string; parameters: string[] }[] = []
     const spied = postgres(dsn, { types, debug: (_, query, parameters) => sent.push({ query, parameters }) })
     const spiedTable = createZoneTable(spied)
     const owners = Array.from({ length: 100 }, (_, i) => `n${i * 7}.large.test`)
-    expect(await spiedTable.read('large.test', owners)).toHaveLength(100)
+    expect((await spiedTable.read('large.test', owners)).records).toHaveLength(100)
     expect((await spiedTable.lookup('large.test', 'x.n5.large.test')).records).toHaveLength(2)
-    await spiedTable.apply('large.test', [{ kind: 'delete', name: 'n1.large.test', type: 'A' }])
+    await spiedTable.apply('large.test', [{ kind: 'delete', name: 'n1.large.test', type: 'A' }], 1)
     await spied.end()
 
     const plans = []
@@ -290,9 +293,9 @@ describe('the server, to a stub resolver', () => {
   test('shows a change at once', async () => {
     const client = resolver()
     await expect(client.resolve4('soon.pool.test')).rejects.toMatchObject({ code: 'ENOTFOUND' })
-    await table.apply(zone, [upsert(a('soon.pool.test', '192.0.2.7'))])
+    await apply(zone, [upsert(a('soon.pool.test', '192.0.2.7'))])
     expect(await client.resolve4('soon.pool.test')).toEqual(['192.0.2.7'])
-    await table.apply(zone, [{ kind: 'delete', name: 'soon.pool.test', type: 'A' }])
+    await apply(zone, [{ kind: 'delete', name: 'soon.pool.test', type: 'A' }])
     await expect(client.resolve4('soon.pool.test')).rejects.toMatchObject({ code: 'ENOTFOUND' })
   })
 })
@@ -590,7 +593,6 @@ describe('the provider', () => {
         records: [a('good.provider.test', '192.0.2.1')],
       })
     }
-    expect((await table.lookup(at, at)).serial).toBe(1)
   })
 
   test('says unavailable, without the words of the driver, when there is no database', async () => {
@@ -603,20 +605,23 @@ describe('the provider', () => {
     await nowhere.end()
   })
 
-  test('gives up when it is told to, and what it gave up does not happen later', async () => {
+  test('gives up when it is told to, and what comes late cannot overtake what is planned without it', async () => {
     const provider = createLocalProvider({ table, onError: ignore })
-    const late = upsert(a('late.provider.test', '192.0.2.1'))
-    expect(await provider.apply(at, [late], AbortSignal.abort())).toEqual(silence)
+    const set = (address: string) => upsert(a('late.provider.test', address))
+    expect(await provider.apply(at, [set('192.0.2.1')], AbortSignal.abort())).toEqual(silence)
+    await provider.read(at, 'all', never)
     await sql.begin(async tx => {
       await tx`lock table local_dns_record_sets in access exclusive mode`
-      expect(await provider.apply(at, [late], AbortSignal.timeout(100))).toEqual(silence)
+      expect(await provider.apply(at, [set('192.0.2.1')], AbortSignal.timeout(100))).toEqual(silence)
       expect(await provider.read(at, 'all', AbortSignal.timeout(100))).toEqual(silence)
     })
-    const busy = () => sql`
-      select from pg_stat_activity
-      where datname = current_database() and backend_type = 'client backend' and state <> 'idle' and pid <> pg_backend_pid()`
-    await vi.waitFor(async () => expect(await busy()).toHaveLength(0))
-    expect(await table.read(at, ['late.provider.test'])).toEqual([])
+    await vi.waitFor(async () =>
+      expect((await table.read(at, ['late.provider.test'])).records).toEqual([a('late.provider.test', '192.0.2.1')]),
+    )
+    const overtaken = { kind: 'unavailable', reason: 'the zone was changed by another writer meanwhile' }
+    expect(await provider.apply(at, [set('192.0.2.2')], never)).toEqual(overtaken)
+    await provider.read(at, 'all', never)
+    expect(await provider.apply(at, [set('192.0.2.2')], never)).toEqual({ kind: 'applied', refused: [] })
   })
 
   test('closes the server that it was given', async () => {

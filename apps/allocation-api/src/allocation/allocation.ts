@@ -31,6 +31,19 @@ export interface ReleaseCommand extends Name {
   readonly reservationToken?: string | undefined
 }
 
+/** The right to decide under an Idempotency-Key, to be claimed by the statement that decides. */
+export interface Turn {
+  readonly key: string
+  /** SHA-256 of the request. */
+  readonly fingerprint: Buffer
+  readonly keyTtlMs: number
+  /** The attempt whose decision was found to hold no more; 0 when none was found. */
+  readonly seenAttempt: number
+}
+
+/** Another request with the same key decides, or has decided: nothing was done. */
+export type KeyTaken = Refusal<'key-taken'>
+
 /** Why nothing was done. Each kind is the error code of its answer. */
 export type Refusal<Kind extends string> = { readonly kind: Kind }
 

@@ -2,12 +2,14 @@ import type { ActiveAllocation } from '@pool/contract'
 import type { Settle } from '../dns/converge.ts'
 import { type RecordTemplate, recordsOf } from '../dns/record-set.ts'
 import type { Caller, CommitCommand, CommitDecision, Refusal, TokenRefusal } from './allocation.ts'
+import { type CommitSaid, commitDecisionOf } from './decision.ts'
 import { fqdnOf, type NameRefusal, refusePool } from './names.ts'
 import type { Once } from './once.ts'
 import type { Store } from './store.ts'
 
 export interface CommitDependencies {
-  readonly once: Once<Store>
+  readonly store: Pick<Store, 'commit'>
+  readonly once: Once
   readonly settle: Settle
   readonly managedDomains: readonly string[]
   readonly template: RecordTemplate
@@ -21,7 +23,7 @@ export type CommitOutcome =
 
 /** Makes a reservation active, then waits a bounded time for its records. */
 export const commit =
-  ({ once, settle, managedDomains, template }: CommitDependencies) =>
+  ({ store, once, settle, managedDomains, template }: CommitDependencies) =>
   async (command: CommitCommand, caller: Caller, key: string | undefined): Promise<CommitOutcome> => {
     const { poolDomain, subdomain, reservationToken, sovereignFQDN, loadBalancerIP } = command
     const refusal = refusePool(poolDomain, managedDomains)
@@ -31,7 +33,10 @@ export const commit =
       key === undefined
         ? null
         : { key, content: ['commit', poolDomain, subdomain, reservationToken, sovereignFQDN, loadBalancerIP] },
-      store => store.commit(command, desired, caller),
+      {
+        decide: turn => store.commit(command, desired, caller, turn),
+        recall: said => commitDecisionOf(said as CommitSaid),
+      },
     )
     if (decision.kind !== 'committed') return decision
     const dns = await settle({ zone: poolDomain, subdomain, version: decision.version })

@@ -1,6 +1,6 @@
 import type { PendingQuery, Row } from 'postgres'
-import type { Queryable } from '../database/connect.ts'
-import type { Caller } from './allocation.ts'
+import type { Sql } from '../database/connect.ts'
+import type { Caller, Turn } from './allocation.ts'
 
 type Fragment = PendingQuery<Row[]>
 
@@ -9,7 +9,7 @@ export const asUuid = (token: string | undefined): string | null =>
   token !== undefined && /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(token) ? token : null
 
 /** The parts that the statements over `pool_allocations` (alias `a`) share. */
-export const fragmentsOf = (sql: Queryable) => {
+export const fragmentsOf = (sql: Sql) => {
   /** The database's clock, cut to the milliseconds that the wire shows. */
   const clock = sql`date_trunc('milliseconds', statement_timestamp())`
   const columns = sql`
@@ -27,6 +27,25 @@ export const fragmentsOf = (sql: Queryable) => {
     /** The columns and the progress of the records, from `a` joined with `dns_names` as `d`. */
     columnsWithProgress: sql`
       ${columns}, d.version, d.applied_version as "appliedVersion", d.last_error as "lastError"`,
+    /**
+     * One row for whoever may decide: always without a key; with one, when the key is new, forgotten, or still at the
+     * attempt that was seen. To be the first part of the statement, named `turn`.
+     */
+    takeTurn: (turn: Turn | null) =>
+      turn
+        ? sql`
+          insert into idempotency_keys as k (key, fingerprint, expires_at)
+          values (${turn.key}, ${turn.fingerprint},
+            ${clock} + ${turn.keyTtlMs}::float8 * interval '1 millisecond')
+          on conflict (key) do update set
+            fingerprint = excluded.fingerprint, attempt = k.attempt + 1, expires_at = excluded.expires_at
+          where k.attempt = ${turn.seenAttempt} or k.expires_at <= ${clock}
+          returning k.key`
+        : sql`select null::text as key`,
+    /** Writes down what `decided` says under the key of the turn. To be a part of the same statement. */
+    remember: sql`
+      insert into idempotency_decisions (key, decision) select key, decision from decided where key is not null
+      on conflict (key) do update set decision = excluded.decision`,
     /** One history row for each of `rows`; `transition` is three values: event, from, to. */
     history: (rows: Fragment, transition: Fragment, by: Caller | 'sweeper') => {
       const { actor, address, requestId } = by === 'sweeper' ? { actor: by, address: null, requestId: null } : by

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
-import { DatabaseTimeout, inTransaction, type Queryable, type Sql, within } from '../database/connect.ts'
-import type { Refusal } from './allocation.ts'
+import { type Sql, within } from '../database/connect.ts'
+import type { KeyTaken, Refusal, Turn } from './allocation.ts'
 
 /** A request that may come again under the same key. `content` is what makes it the same request. */
 export interface KeyedRequest {
@@ -8,12 +8,17 @@ export interface KeyedRequest {
   readonly content: readonly unknown[]
 }
 
+export interface Deciding<Decision> {
+  /** Decides, and remembers the decision under the key of the turn. */
+  readonly decide: (turn: Turn | null) => Promise<Decision | KeyTaken>
+  /** A remembered decision as it is to be answered now; null when it holds no more, and is to be made anew. */
+  readonly recall: (decision: unknown) => Decision | null | Promise<Decision | null>
+}
+
 /** Makes a decision at most once for an Idempotency-Key. Without one, it is made anew each time. */
-export type Once<Store> = <Decision extends object>(
+export type Once = <Decision extends { readonly kind: string }>(
   request: KeyedRequest | null,
-  decide: (store: Store) => Promise<Decision>,
-  /** Says whether a remembered decision still holds: the one to answer now, or null to decide anew. */
-  revive?: (first: Decision, store: Store) => Promise<Decision | null>,
+  deciding: Deciding<Decision>,
 ) => Promise<Decision | Refusal<'idempotency-key-reused'>>
 
 export interface OnceOptions {
@@ -22,51 +27,37 @@ export interface OnceOptions {
   readonly keyTtlMs: number
 }
 
+const isTaken = (decision: { readonly kind: string }): decision is KeyTaken => decision.kind === 'key-taken'
+
 /**
- * The decision and its memory are one transaction: both are kept or neither. Requests with the same key take turns on
- * a lock that ends with the transaction, so the second sees what the first decided. What the request's form alone
- * decides (400, 422) is not remembered, nor is an answer that said the database was away.
+ * The unique key decides who decides: the statement that makes the decision first takes its turn in `idempotency_keys`
+ * and writes the decision down, all or nothing. A request with the same key waits there until it is done, finds that
+ * it has no turn, and reads what was decided. What the form of a request alone decides (400, 422) is not remembered.
  */
-export const createOnce = <Store>(
-  sql: Sql,
-  storeOf: (sql: Queryable) => Store,
-  { timeoutMs, keyTtlMs }: OnceOptions,
-): Once<Store> => {
-  const store = storeOf(sql)
-  return async <Decision extends object>(
-    request: KeyedRequest | null,
-    decide: (store: Store) => Promise<Decision>,
-    revive?: (first: Decision, store: Store) => Promise<Decision | null>,
-  ) => {
-    if (!request) return decide(store)
+export const createOnce = (sql: Sql, { timeoutMs, keyTtlMs }: OnceOptions): Once => {
+  return async (request, { decide, recall }) => {
+    if (!request) {
+      const decision = await decide(null)
+      if (!isTaken(decision)) return decision
+      throw new Error('a decision without a key was refused its turn')
+    }
+    const { key } = request
     const fingerprint = createHash('sha256').update(JSON.stringify(request.content)).digest()
-    const givenUpAt = performance.now() + timeoutMs
-    return inTransaction<Decision | Refusal<'idempotency-key-reused'>>(sql, async tx => {
-      // The wait for a connection counts too: whoever asked has been answered by now.
-      if (performance.now() > givenUpAt) throw new DatabaseTimeout(`no connection within ${timeoutMs} ms`)
-      await within(timeoutMs, tx`select pg_advisory_xact_lock(hashtextextended(${request.key}, 0))`)
+    for (;;) {
       const [known] = await within(
         timeoutMs,
-        tx<{ same: boolean; outcome: Decision }[]>`
-          select fingerprint = ${fingerprint} as same, outcome from idempotency_keys
-          where key = ${request.key} and expires_at > statement_timestamp()`,
+        sql<{ isSame: boolean; attempt: number; decision: unknown }[]>`
+          select fingerprint = ${fingerprint} as "isSame", attempt, decision
+          from idempotency_keys join idempotency_decisions using (key)
+          where key = ${key} and expires_at > statement_timestamp()`,
       )
-      if (known && !known.same) return { kind: 'idempotency-key-reused' }
-      const storeInside = storeOf(tx)
-      const remembered = known && revive ? await revive(known.outcome, storeInside) : known?.outcome
-      if (remembered) return remembered
-      const decision = await decide(storeInside)
-      await within(
-        timeoutMs,
-        tx`
-          insert into idempotency_keys (key, fingerprint, outcome, expires_at)
-          values (${request.key}, ${fingerprint}, ${tx.json(decision as never)},
-            statement_timestamp() + ${keyTtlMs}::float8 * interval '1 millisecond')
-          on conflict (key) do update set
-            fingerprint = excluded.fingerprint, outcome = excluded.outcome, expires_at = excluded.expires_at`,
-      )
-      return decision
-    })
+      if (known && !known.isSame) return { kind: 'idempotency-key-reused' }
+      const remembered = known ? await recall(known.decision) : null
+      if (remembered !== null) return remembered
+      const decision = await decide({ key, fingerprint, keyTtlMs, seenAttempt: known?.attempt ?? 0 })
+      // Somebody with the same key was faster: what they decided is there to be read now.
+      if (!isTaken(decision)) return decision
+    }
   }
 }
 

@@ -1,8 +1,9 @@
 import type { Allocation } from '@pool/contract'
 import { type Sql, within } from '../database/connect.ts'
-import type { Name } from './allocation.ts'
-import { fragmentsOf } from './fragments.ts'
-import { allocationOf, type RowWithProgress } from './row.ts'
+import type { Granted, Name } from './allocation.ts'
+import { grantedOf } from './decision.ts'
+import { asUuid, fragmentsOf } from './fragments.ts'
+import { allocationOf, type Row, type RowWithProgress } from './row.ts'
 
 export interface Page {
   /** Subdomain after which the page begins; empty for the first. */
@@ -15,7 +16,7 @@ export type Reader = ReturnType<typeof createReader>
 
 /** What is asked of `pool_allocations` without changing it. An expired reservation is not there. */
 export const createReader = (sql: Sql, { timeoutMs }: { timeoutMs: number }) => {
-  const { columnsWithProgress, isLive, named } = fragmentsOf(sql)
+  const { columns, columnsWithProgress, isLive, named } = fragmentsOf(sql)
   const progress = sql`left join dns_names d on d.zone = a.pool_domain and d.subdomain = a.subdomain`
 
   return {
@@ -27,6 +28,17 @@ export const createReader = (sql: Sql, { timeoutMs }: { timeoutMs: number }) => 
           select state from pool_allocations a where ${named(name)} and ${isLive}`,
       )
       return row?.state ?? null
+    },
+
+    /** The reservation of this token as it stands now, or null when it has ended in whatever way. */
+    async reservation(name: Name, token: string): Promise<Granted | null> {
+      const [row] = await within(
+        timeoutMs,
+        sql<Row[]>`
+          select ${columns} from pool_allocations a
+          where ${named(name)} and reservation_token = ${asUuid(token)}::uuid and state = 'reserved' and ${isLive}`,
+      )
+      return row ? grantedOf(row, token) : null
     },
 
     async get(name: Name): Promise<Allocation | null> {

@@ -1,12 +1,14 @@
 import type { Allocation, DnsState } from '@pool/contract'
 import type { Settle } from '../dns/converge.ts'
 import type { Caller, Refusal, ReleaseCommand, ReleaseDecision } from './allocation.ts'
+import { type ReleaseSaid, releaseDecisionOf } from './decision.ts'
 import { type NameRefusal, refusePool } from './names.ts'
 import type { Once } from './once.ts'
 import type { Store } from './store.ts'
 
 export interface ReleaseDependencies {
-  readonly once: Once<Store>
+  readonly store: Pick<Store, 'release'>
+  readonly once: Once
   readonly settle: Settle
   readonly managedDomains: readonly string[]
 }
@@ -19,14 +21,17 @@ export type ReleaseOutcome =
 
 /** Frees a name at once, then waits a bounded time for its records to go. */
 export const release =
-  ({ once, settle, managedDomains }: ReleaseDependencies) =>
+  ({ store, once, settle, managedDomains }: ReleaseDependencies) =>
   async (command: ReleaseCommand, caller: Caller, key: string | undefined): Promise<ReleaseOutcome> => {
     const { poolDomain, subdomain, reservationToken } = command
     const refusal = refusePool(poolDomain, managedDomains)
     if (refusal) return refusal
     const decision = await once<ReleaseDecision>(
       key === undefined ? null : { key, content: ['release', poolDomain, subdomain, reservationToken ?? null] },
-      store => store.release(command, caller),
+      {
+        decide: turn => store.release(command, caller, turn),
+        recall: said => releaseDecisionOf(said as ReleaseSaid),
+      },
     )
     if (decision.kind !== 'released') return decision
     const { version } = decision

@@ -1,10 +1,14 @@
 import type { Caller, Refusal, ReserveCommand, ReserveDecision } from './allocation.ts'
+import { type ReserveSaid, reserveDecisionOf } from './decision.ts'
 import { type NameRefusal, refuseName } from './names.ts'
 import type { Once } from './once.ts'
+import type { Reader } from './reader.ts'
 import type { Store } from './store.ts'
 
 export interface ReserveDependencies {
-  readonly once: Once<Store>
+  readonly store: Pick<Store, 'reserve'>
+  readonly reader: Pick<Reader, 'reservation'>
+  readonly once: Once
   readonly managedDomains: readonly string[]
   readonly ttlMs: number
 }
@@ -13,16 +17,19 @@ export type ReserveOutcome = ReserveDecision | NameRefusal | Refusal<'idempotenc
 
 /** Takes a free name. A repeated key is given the same reservation while it lives, with its present expiry. */
 export const reserve =
-  ({ once, managedDomains, ttlMs }: ReserveDependencies) =>
+  ({ store, reader, once, managedDomains, ttlMs }: ReserveDependencies) =>
   async (command: ReserveCommand, caller: Caller, key: string | undefined): Promise<ReserveOutcome> => {
-    const refusal = refuseName(command.poolDomain, command.subdomain, managedDomains)
+    const { poolDomain, subdomain, createdBy } = command
+    const refusal = refuseName(poolDomain, subdomain, managedDomains)
     if (refusal) return refusal
     return once<ReserveDecision>(
-      key === undefined
-        ? null
-        : { key, content: ['reserve', command.poolDomain, command.subdomain, command.createdBy] },
-      store => store.reserve(command, ttlMs, caller),
-      async (first, store) =>
-        first.kind === 'granted' ? store.findReservation(command, first.reservationToken) : first,
+      key === undefined ? null : { key, content: ['reserve', poolDomain, subdomain, createdBy] },
+      {
+        decide: turn => store.reserve(command, ttlMs, caller, turn),
+        recall: said => {
+          const first = reserveDecisionOf(said as ReserveSaid)
+          return first.kind === 'granted' ? reader.reservation(command, first.reservationToken) : first
+        },
+      },
     )
   }

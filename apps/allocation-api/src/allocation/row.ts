@@ -2,17 +2,20 @@ import type { Allocation, DnsState, ReservedAllocation } from '@pool/contract'
 import { dnsStateOf, type Progress } from '../dns/state.ts'
 import type { ActiveRow } from './allocation.ts'
 
+/** A time as the driver reads it from a column, or as it stands in a remembered decision. */
+type Instant = Date | string
+
 /** A row of the table as the store selects it. */
 export interface Row {
   readonly poolDomain: string
   readonly subdomain: string
   readonly state: 'reserved' | 'active'
-  readonly reservedAt: Date
+  readonly reservedAt: Instant
   readonly createdBy: string
-  readonly expiresAt: Date | null
+  readonly expiresAt: Instant | null
   readonly sovereignFQDN: string | null
   readonly loadBalancerIP: string | null
-  readonly committedAt: Date | null
+  readonly committedAt: Instant | null
 }
 
 /** A row joined with the progress of its records; all null where the name has no desired records. */
@@ -23,9 +26,9 @@ export interface RowWithProgress extends Row {
 }
 
 /** The table's named checks make this impossible; a row that breaks them was not written by us. */
-const instant = (at: Date | null): string => {
-  if (!at) throw new Error('a row of pool_allocations lacks a time that its state requires')
-  return at.toISOString()
+const instant = (at: Instant | null): string => {
+  if (at === null) throw new Error('a row of pool_allocations lacks a time that its state requires')
+  return new Date(at).toISOString()
 }
 
 const common = (row: Row) => ({

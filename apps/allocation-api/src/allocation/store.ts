@@ -1,53 +1,79 @@
-import { type Queryable, within } from '../database/connect.ts'
+import { type Sql, within } from '../database/connect.ts'
 import type { RecordSet } from '../dns/record-set.ts'
 import type {
   Caller,
   CommitCommand,
   CommitDecision,
-  Granted,
-  Name,
+  KeyTaken,
   ReleaseCommand,
   ReleaseDecision,
   RenewCommand,
   RenewDecision,
   ReserveCommand,
   ReserveDecision,
-  TokenRefusal,
+  Turn,
 } from './allocation.ts'
+import {
+  type CommitSaid,
+  commitDecisionOf,
+  type ReleaseSaid,
+  type RenewSaid,
+  type ReserveSaid,
+  releaseDecisionOf,
+  renewDecisionOf,
+  reserveDecisionOf,
+} from './decision.ts'
 import { asUuid, fragmentsOf } from './fragments.ts'
-import { activeOf, allocationOf, type Row, type RowWithProgress, reservedOf } from './row.ts'
 
 export interface StoreOptions {
   /** Milliseconds after which an unanswered statement is given up (its effect is then unknown). */
   readonly timeoutMs: number
 }
 
+const keyTaken: KeyTaken = { kind: 'key-taken' }
+
 export type Store = ReturnType<typeof createStore>
 
 /**
  * Every write to `pool_allocations`. One statement decides each verb, with the compare inside the write: `for update`
  * waits for whoever holds the row and then sees it as they left it, so that no decision rests on an older state. The
- * database's clock decides. What happened goes to the history, and how the zone must look to `dns_names`, by the same
- * statement.
+ * database's clock decides. What happened goes to the history, how the zone must look to `dns_names`, and the decision
+ * to its Idempotency-Key, all by the same statement: there is no transaction to be left half done.
  */
-export const createStore = (sql: Queryable, { timeoutMs }: StoreOptions) => {
-  const { clock, columns, columnsWithProgress, history, isLive, milliseconds, named } = fragmentsOf(sql)
+export const createStore = (sql: Sql, { timeoutMs }: StoreOptions) => {
+  const { clock, columns, columnsWithProgress, history, isLive, milliseconds, named, remember, takeTurn } =
+    fragmentsOf(sql)
+
+  /** The reservation that a token is about, locked, and why it cannot be had, if so; else `outcome`. */
+  const heldByToken = (command: RenewCommand, outcome: 'committed' | 'renewed') => sql`
+    select case
+      when state = 'active' then 'already-active'
+      when expires_at <= ${clock} then 'reservation-expired'
+      when reservation_token is distinct from ${asUuid(command.reservationToken)}::uuid then 'token-mismatch'
+      else ${outcome}
+    end as outcome
+    from turn, pool_allocations a where ${named(command)} for update of a`
 
   return {
     /** Takes the name when nobody holds it; an expired reservation is taken over. */
-    async reserve(command: ReserveCommand, ttlMs: number, caller: Caller): Promise<ReserveDecision> {
+    async reserve(
+      command: ReserveCommand,
+      ttlMs: number,
+      caller: Caller,
+      turn: Turn | null = null,
+    ): Promise<ReserveDecision | KeyTaken> {
       const steps = sql`
         won, (values (1, 'expired', 'reserved', 'none'), (2, 'reserved', 'none', 'reserved'))
           as step (position, event, from_state, to_state)
         where took_over or position = 2 order by position`
       const [row] = await within(
         timeoutMs,
-        sql<(Row & { expiresAt: Date; reservationToken: string })[]>`
-          with won as (
+        sql<{ decision: ReserveSaid }[]>`
+          with turn as (${takeTurn(turn)}), won as (
             insert into pool_allocations as a
               (pool_domain, subdomain, state, reserved_at, expires_at, reservation_token, created_by)
-            values (${command.poolDomain}, ${command.subdomain}, 'reserved', ${clock},
-              ${clock} + ${milliseconds(ttlMs)}, gen_random_uuid(), ${command.createdBy})
+            select ${command.poolDomain}, ${command.subdomain}, 'reserved', ${clock},
+              ${clock} + ${milliseconds(ttlMs)}, gen_random_uuid(), ${command.createdBy} from turn
             on conflict (pool_domain, subdomain) do update set
               reserved_at = excluded.reserved_at, expires_at = excluded.expires_at,
               reservation_token = excluded.reservation_token, created_by = excluded.created_by
@@ -55,39 +81,29 @@ export const createStore = (sql: Queryable, { timeoutMs }: StoreOptions) => {
             returning a.*, a.xmax <> 0 as took_over
           ), written as (
             ${history(steps, sql`event, from_state, to_state`, caller)}
-          )
-          select ${columns}, a.reservation_token as "reservationToken" from won a`,
+          ), said as (
+            select case when a.state is null then 'conflict' else 'granted' end as outcome, ${columns},
+              a.reservation_token as "reservationToken"
+            from turn left join won a on true
+          ), decided as (
+            select turn.key, to_jsonb(said) as decision from turn, said
+          ), remembered as (${remember})
+          select decision from decided`,
       )
-      return row
-        ? { kind: 'granted', allocation: reservedOf(row), reservationToken: row.reservationToken }
-        : { kind: 'conflict' }
-    },
-
-    /** The reservation of this token as it stands now, or null when it has ended in whatever way. */
-    async findReservation(name: Name, token: string): Promise<Granted | null> {
-      const [row] = await within(
-        timeoutMs,
-        sql<Row[]>`
-          select ${columns} from pool_allocations a
-          where ${named(name)} and reservation_token = ${asUuid(token)}::uuid and state = 'reserved' and expires_at > ${clock}`,
-      )
-      return row ? { kind: 'granted', allocation: reservedOf(row), reservationToken: token } : null
+      return row ? reserveDecisionOf(row.decision) : keyTaken
     },
 
     /** Makes the reservation of this token active and states the records that it must have. */
-    async commit(command: CommitCommand, desired: readonly RecordSet[], caller: Caller): Promise<CommitDecision> {
+    async commit(
+      command: CommitCommand,
+      desired: readonly RecordSet[],
+      caller: Caller,
+      turn: Turn | null = null,
+    ): Promise<CommitDecision | KeyTaken> {
       const [row] = await within(
         timeoutMs,
-        sql<((Row & { outcome: 'committed'; version: number }) | { outcome: TokenRefusal['kind'] })[]>`
-          with held as (
-            select case
-              when state = 'active' then 'already-active'
-              when expires_at <= ${clock} then 'reservation-expired'
-              when reservation_token is distinct from ${asUuid(command.reservationToken)}::uuid then 'token-mismatch'
-              else 'committed'
-            end as outcome
-            from pool_allocations a where ${named(command)} for update
-          ), done as (
+        sql<{ decision: CommitSaid }[]>`
+          with turn as (${takeTurn(turn)}), held as (${heldByToken(command, 'committed')}), done as (
             update pool_allocations a set
               state = 'active', expires_at = null, committed_at = greatest(${clock}, reserved_at),
               sovereign_fqdn = ${command.sovereignFQDN}, load_balancer_ip = ${command.loadBalancerIP}::inet
@@ -95,7 +111,7 @@ export const createStore = (sql: Queryable, { timeoutMs }: StoreOptions) => {
             where held.outcome = 'committed' and ${named(command)}
             returning a.*
           ), stated as (
-            insert into dns_names as d (zone, subdomain, version, desired, desired_since, next_attempt_at)
+            insert into dns_names (zone, subdomain, version, desired, desired_since, next_attempt_at)
             select pool_domain, subdomain, nextval('dns_version'), ${sql.json(desired as never)}, now(), now() from done
             on conflict (zone, subdomain) do update set
               version = excluded.version, desired = excluded.desired, desired_since = excluded.desired_since,
@@ -103,12 +119,15 @@ export const createStore = (sql: Queryable, { timeoutMs }: StoreOptions) => {
             returning version
           ), written as (
             ${history(sql`done`, sql`'committed', 'reserved', 'active'`, caller)}
-          )
-          select held.outcome, ${columns}, version from held left join done a on true left join stated on true`,
+          ), said as (
+            select coalesce(held.outcome, 'not-found') as outcome, ${columns}, version
+            from turn left join held on true left join done a on true left join stated on true
+          ), decided as (
+            select turn.key, to_jsonb(said) as decision from turn, said
+          ), remembered as (${remember})
+          select decision from decided`,
       )
-      if (!row) return { kind: 'not-found' }
-      if (row.outcome !== 'committed') return { kind: row.outcome }
-      return { kind: 'committed', allocation: activeOf(row), version: row.version }
+      return row ? commitDecisionOf(row.decision) : keyTaken
     },
 
     /** Extends the reservation of this token to `ttlMs` from now, but not past `maxAgeMs` after it was made. */
@@ -119,16 +138,8 @@ export const createStore = (sql: Queryable, { timeoutMs }: StoreOptions) => {
     ): Promise<RenewDecision> {
       const [row] = await within(
         timeoutMs,
-        sql<((Row & { outcome: 'renewed' }) | { outcome: TokenRefusal['kind'] })[]>`
-          with held as (
-            select case
-              when state = 'active' then 'already-active'
-              when expires_at <= ${clock} then 'reservation-expired'
-              when reservation_token is distinct from ${asUuid(command.reservationToken)}::uuid then 'token-mismatch'
-              else 'renewed'
-            end as outcome
-            from pool_allocations a where ${named(command)} for update
-          ), done as (
+        sql<RenewSaid[]>`
+          with turn as (${takeTurn(null)}), held as (${heldByToken(command, 'renewed')}), done as (
             update pool_allocations a set
               expires_at = greatest(a.expires_at, least(
                 ${clock} + ${milliseconds(limits.ttlMs)}, a.reserved_at + ${milliseconds(limits.maxAgeMs)}))
@@ -140,23 +151,25 @@ export const createStore = (sql: Queryable, { timeoutMs }: StoreOptions) => {
           )
           select held.outcome, ${columns} from held left join done a on true`,
       )
-      if (!row) return { kind: 'not-found' }
-      if (row.outcome !== 'renewed') return { kind: row.outcome }
-      return { kind: 'renewed', allocation: reservedOf(row) }
+      return renewDecisionOf(row ?? { outcome: 'not-found' })
     },
 
     /** Frees the name and, when it was active, states that it must have no records. */
-    async release(command: ReleaseCommand, caller: Caller): Promise<ReleaseDecision> {
+    async release(
+      command: ReleaseCommand,
+      caller: Caller,
+      turn: Turn | null = null,
+    ): Promise<ReleaseDecision | KeyTaken> {
       const token = command.reservationToken
       const [row] = await within(
         timeoutMs,
-        sql<((RowWithProgress & { outcome: 'released'; withdrawal: number | null }) | { outcome: 'token-mismatch' })[]>`
-          with held as (
+        sql<{ decision: ReleaseSaid }[]>`
+          with turn as (${takeTurn(turn)}), held as (
             select case
               when ${token === undefined}::boolean or reservation_token = ${asUuid(token)}::uuid then 'released'
               else 'token-mismatch'
             end as outcome
-            from pool_allocations a where ${named(command)} and ${isLive} for update
+            from turn, pool_allocations a where ${named(command)} and ${isLive} for update of a
           ), gone as (
             delete from pool_allocations a using held
             where held.outcome = 'released' and ${named(command)}
@@ -171,14 +184,17 @@ export const createStore = (sql: Queryable, { timeoutMs }: StoreOptions) => {
             returning version
           ), written as (
             ${history(sql`gone`, sql`'released', state, 'none'`, caller)}
-          )
-          select held.outcome, ${columnsWithProgress}, stated.version as withdrawal
-          from held left join gone a on true left join stated on true
-            left join dns_names d on a.state = 'active' and d.zone = a.pool_domain and d.subdomain = a.subdomain`,
+          ), said as (
+            select coalesce(held.outcome, 'not-found') as outcome, ${columnsWithProgress},
+              stated.version as withdrawal
+            from turn left join held on true left join gone a on true left join stated on true
+              left join dns_names d on a.state = 'active' and d.zone = a.pool_domain and d.subdomain = a.subdomain
+          ), decided as (
+            select turn.key, to_jsonb(said) as decision from turn, said
+          ), remembered as (${remember})
+          select decision from decided`,
       )
-      if (!row) return { kind: 'not-found' }
-      if (row.outcome !== 'released') return { kind: row.outcome }
-      return { kind: 'released', allocation: allocationOf(row), version: row.withdrawal }
+      return row ? releaseDecisionOf(row.decision) : keyTaken
     },
 
     /** Deletes up to `limit` expired reservations that nobody else holds at the moment; how many it deleted. */

@@ -1,8 +1,6 @@
 import postgres from 'postgres'
 
 export type Sql = postgres.Sql<{ int8: number }>
-/** The pool, or one transaction of it. */
-export type Queryable = postgres.ISql<{ int8: number }>
 
 export interface ConnectOptions {
   readonly connections: number
@@ -45,18 +43,6 @@ export const within = async <Result>(timeoutMs: number, query: PromiseLike<Resul
   } finally {
     clearTimeout(timer)
   }
-}
-
-/** Runs `work` in one transaction. The driver's own `begin` reshapes the type of what it returns; this does not. */
-export const inTransaction = async <Result>(
-  sql: Sql,
-  work: (tx: postgres.TransactionSql<{ int8: number }>) => Promise<Result>,
-): Promise<Result> => {
-  const results: Result[] = []
-  await sql.begin(async tx => {
-    results.push(await work(tx))
-  })
-  return results[0] as Result
 }
 
 /** SQLSTATE classes and codes that say: the database cannot serve now (Postgres manual, appendix A). */

@@ -76,17 +76,26 @@ create or replace trigger allocation_history_append_only
   before update or delete or truncate on allocation_history
   for each statement execute function refuse_history_change();
 
--- First outcomes of requests that carried an Idempotency-Key. `fingerprint` is the SHA-256 of the request.
+-- Requests that carried an Idempotency-Key. `fingerprint` is the SHA-256 of the request; `attempt` counts how often the
+-- key was decided anew, because what it had been given was gone: whoever raises it makes the decision.
 create table if not exists idempotency_keys (
   key text collate "C" not null,
   fingerprint bytea not null,
-  outcome jsonb not null,
+  attempt integer not null default 1,
   expires_at timestamptz not null,
   constraint idempotency_keys_pkey primary key (key),
   constraint idempotency_keys_fingerprint_sha256 check (length(fingerprint) = 32)
 );
 
 create index if not exists idempotency_keys_expiry on idempotency_keys (expires_at);
+
+-- What was decided under a key; written by the statement that decided it.
+create table if not exists idempotency_decisions (
+  key text collate "C" not null,
+  decision jsonb not null,
+  constraint idempotency_decisions_pkey primary key (key),
+  constraint idempotency_decisions_key foreign key (key) references idempotency_keys on delete cascade
+);
 
 -- A row a zone: its lock is the claim to write the zone.
 create table if not exists dns_zones (

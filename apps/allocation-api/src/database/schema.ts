@@ -12,10 +12,8 @@ const SCHEMA_LOCK = 7_210_453_001
  */
 export const applySchema = async (sql: Sql): Promise<void> => {
   const statements = await readFile(script, 'utf8')
-  await sql.begin(async tx => {
-    await tx`select pg_advisory_xact_lock(${SCHEMA_LOCK})`
-    await tx.unsafe(statements).simple()
-  })
+  // Several statements in one message are one transaction (Postgres manual, message flow: simple query).
+  await sql.unsafe(`select pg_advisory_xact_lock(${SCHEMA_LOCK});\n${statements}`).simple()
 }
 
 /**

@@ -1,16 +1,18 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { DnsState } from '@pool/contract'
+import type { Claim, Claims } from './claim.ts'
 import type { PassReport } from './pass.ts'
 import { dnsStateOf, isSettled } from './state.ts'
-import type { Claim, ZoneStore } from './zone-store.ts'
+import type { ZoneStore } from './zone-store.ts'
 
 export interface ConvergenceDependencies {
-  readonly zones: Pick<ZoneStore, 'claim' | 'zonesWithDue' | 'progress'>
+  readonly zones: Pick<ZoneStore, 'zonesWithDue' | 'progress'>
+  readonly claims: Claims
   readonly pass: (zone: string, claim: Claim) => Promise<PassReport>
   /** Milliseconds that a caller waits for its own version at the most. */
   readonly waitMs: number
-  /** Milliseconds that one pass may take before the database takes its claim away. */
-  readonly holdMs: number
+  /** Milliseconds that a statement of a claim may take. */
+  readonly timeoutMs: number
   readonly onError: (zone: string, error: unknown) => void
 }
 
@@ -26,6 +28,9 @@ export type Settle = (stated: Stated) => Promise<DnsState>
 
 /** How long to queue for a zone that another replica is writing, before looking again whether there is anything to do. */
 const CLAIM_WAIT_MS = 10_000
+
+/** How long a writer that hangs between two signs of life keeps others waiting; one call of a provider fits in well. */
+const CLAIM_HOLD_MS = 30_000
 
 /** A zone whose claim cannot be had just now is not asked for again at once. */
 const ERROR_PAUSE_MS = 100
@@ -47,13 +52,14 @@ const within = async <Value>(ms: number, promise: Promise<Value>): Promise<Value
 export const createConvergence = (deps: ConvergenceDependencies) => {
   const waiting = new Map<string, PromiseWithResolvers<PassReport>>()
   const running = new Map<string, Promise<void>>()
+  const limits = { waitMs: CLAIM_WAIT_MS, holdMs: CLAIM_HOLD_MS, timeoutMs: deps.timeoutMs }
   let stopping = false
 
   const runPass = async (zone: string): Promise<void> => {
     let pass: PromiseWithResolvers<PassReport> | undefined
     let report = nothing
     try {
-      const result = await deps.zones.claim(zone, { waitMs: CLAIM_WAIT_MS, holdMs: deps.holdMs }, claim => {
+      const result = await deps.claims.claim(zone, limits, claim => {
         pass = waiting.get(zone)
         waiting.delete(zone)
         return deps.pass(zone, claim)

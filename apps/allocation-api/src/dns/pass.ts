@@ -1,8 +1,9 @@
 import { pauseMs } from './backoff.ts'
+import type { Claim } from './claim.ts'
 import { planOf } from './plan.ts'
 import type { ApplyResult, DnsProvider, ReadResult, Unavailable } from './provider.ts'
 import { isAtOrBelow } from './record-set.ts'
-import type { Claim, DueName, ZoneStore } from './zone-store.ts'
+import type { DueName, ZoneStore } from './zone-store.ts'
 
 /** What became of the names of a pass, for those who wait: the version applied, or why it was not. */
 export interface PassReport {

@@ -1,4 +1,4 @@
-import { inTransaction, type Sql, within } from '../database/connect.ts'
+import { type Sql, within } from '../database/connect.ts'
 import type { OwnedKey } from './plan.ts'
 import type { RecordSet } from './record-set.ts'
 import type { Progress } from './state.ts'
@@ -21,57 +21,16 @@ export interface FailedName {
   readonly pauseMs: number
 }
 
-export interface Claim {
-  /** Throws when the claim has been lost, as it is when the database or the connection to it went away. */
-  confirm(): Promise<void>
-  /** The pass brought the zone to all that was due. */
-  converged(): Promise<void>
-}
-
 export type ZoneStore = ReturnType<typeof createZoneStore>
 
-/**
- * Desired DNS and its progress. `claims` is a pool of its own: a claim holds one connection while it is held or waited
- * for, and must not starve requests.
- */
-export const createZoneStore = (sql: Sql, claims: Sql, { timeoutMs }: { timeoutMs: number }) => {
+/** Desired DNS and its progress. */
+export const createZoneStore = (sql: Sql, { timeoutMs }: { timeoutMs: number }) => {
   /** `items` as rows; one JSON parameter, whatever their number. */
   const rowsOf = (items: readonly object[]) => sql`
     jsonb_to_recordset(${sql.json(items as never)})
       as item (subdomain text, version bigint, desired jsonb, owned jsonb, reason text, "pauseMs" float8)`
 
   return {
-    /**
-     * Runs `work` as the only writer of the zone among all replicas. The claim is a row lock in an open transaction:
-     * waiting for it is queueing, and a writer that dies loses it with its connection. Null when it could not be had
-     * within `waitMs`. A writer that hangs is cut off by the database after `holdMs`.
-     */
-    async claim<Result>(
-      zone: string,
-      limits: { waitMs: number; holdMs: number },
-      work: (claim: Claim) => Promise<Result>,
-    ): Promise<Result | null> {
-      await within(timeoutMs, sql`insert into dns_zones (zone) values (${zone}) on conflict do nothing`)
-      return inTransaction<Result | null>(claims, async tx => {
-        await tx`select set_config('lock_timeout', ${`${limits.waitMs}ms`}, true),
-          set_config('idle_in_transaction_session_timeout', ${`${limits.holdMs}ms`}, true)`
-        try {
-          await tx`select from dns_zones where zone = ${zone} for update`
-        } catch (error) {
-          if (error instanceof Error && 'code' in error && error.code === '55P03') return null
-          throw error
-        }
-        return work({
-          confirm: async () => {
-            await within(timeoutMs, tx`select 1`)
-          },
-          converged: async () => {
-            await within(timeoutMs, tx`update dns_zones set converged_at = clock_timestamp() where zone = ${zone}`)
-          },
-        })
-      })
-    },
-
     async due(zone: string, limit: number): Promise<DueName[]> {
       return within(
         timeoutMs,

@@ -17,10 +17,15 @@ const unavailable: Unavailable = {
   reason: 'the database of the local DNS server did not answer',
 }
 
+const overtaken: Unavailable = { kind: 'unavailable', reason: 'the zone was changed by another writer meanwhile' }
+
 const ownerOf = (change: RecordChange): string => (change.kind === 'upsert' ? change.set.name : change.name)
 
 /** For development: the zone is a table, so that every replica and every restart serves the same. */
 export const createLocalProvider = ({ table, server, onError }: LocalProviderOptions): DnsProvider => {
+  /** As last read: what is applied was planned on it. */
+  const serials = new Map<string, number>()
+
   const attempt = async <T>(work: () => Promise<T>, signal: AbortSignal): Promise<T | Unavailable> => {
     if (signal.aborted) return unavailable
     try {
@@ -33,7 +38,12 @@ export const createLocalProvider = ({ table, server, onError }: LocalProviderOpt
 
   return {
     read: (zone, owners, signal) =>
-      attempt(async () => ({ kind: 'read' as const, records: await table.read(zone, owners) }), signal),
+      attempt(async () => {
+        const { serial, records } = await table.read(zone, owners)
+        // What comes after it was given up is news to nobody: the next write is planned on the next read.
+        if (!signal.aborted) serials.set(zone, serial)
+        return { kind: 'read' as const, records }
+      }, signal),
 
     apply: (zone, changes, signal) =>
       attempt(async () => {
@@ -43,7 +53,12 @@ export const createLocalProvider = ({ table, server, onError }: LocalProviderOpt
           if (reason !== undefined) refused.set(ownerOf(change), reason)
         }
         const accepted = changes.filter(change => !refused.has(ownerOf(change)))
-        await table.apply(zone, accepted, signal)
+        if (accepted.length > 0) {
+          const expected = serials.get(zone) ?? (await table.read(zone, [])).serial
+          const serial = await table.apply(zone, accepted, expected)
+          if (serial === null) return overtaken
+          if (!signal.aborted) serials.set(zone, serial)
+        }
         return { kind: 'applied' as const, refused: Array.from(refused, ([name, reason]) => ({ name, reason })) }
       }, signal),
 

@@ -1,0 +1,71 @@
+import { expect } from 'vitest'
+import type { Sql } from '../../src/database/connect.ts'
+import { createDnsClient } from './dns.ts'
+import { until } from './until.ts'
+
+export const recordNames = ['@', '*', 'console', 'api', 'gitea', 'harbor']
+
+interface Active {
+  readonly zone: string
+  readonly subdomain: string
+  readonly address: string
+}
+
+export const activeNames = (sql: Sql): Promise<Active[]> => sql<Active[]>`
+  select pool_domain as zone, subdomain, host(load_balancer_ip) as address from pool_allocations
+  where state = 'active' order by 1, 2`
+
+/** Waits, without helping, until nothing is due any more. */
+export const untilApplied = (sql: Sql, withinMs = 20_000): Promise<true> =>
+  until(
+    'every demanded version is at the provider',
+    async () => {
+      const [row] = await sql<{ due: number }[]>`
+        select count(*) as due from dns_names where applied_version < version`
+      return row?.due === 0 || undefined
+    },
+    withinMs,
+  )
+
+/** The whole of the local provider's table, of what is demanded and of the active rows: one says the same as the other. */
+export const expectTablesToAgree = async (sql: Sql): Promise<void> => {
+  const [active, demanded, records] = await Promise.all([
+    activeNames(sql),
+    sql`select zone, subdomain, jsonb_array_length(desired) as records from dns_names order by 1, 2`,
+    sql<{ record: string }[]>`
+      select zone || ' ' || reversed_name || ' ' || type || ' ' || array_to_string(record_values, ',') as record
+      from local_dns_record_sets`,
+  ])
+  expect(demanded).toEqual(active.map(({ zone, subdomain }) => ({ zone, subdomain, records: recordNames.length })))
+  const reversed = (name: string) => name.split('.').reverse().join('.')
+  const wanted = active.flatMap(({ zone, subdomain, address }) =>
+    recordNames.map(relative => {
+      const fqdn = `${subdomain}.${zone}`
+      return `${zone} ${reversed(relative === '@' ? fqdn : `${relative}.${fqdn}`)} A ${address}`
+    }),
+  )
+  expect(records.map(row => row.record).sort()).toEqual(wanted.sort())
+}
+
+/** So many questions at once that a socket's buffer holds the answers. */
+const QUESTIONS_AT_ONCE = 50
+
+/** Asks DNS itself: all names of the record set, one that only the wildcard answers, and names that must not exist. */
+export const expectDnsToAgree = async (
+  port: number,
+  active: readonly Active[],
+  absent: readonly string[],
+): Promise<void> => {
+  const resolve = createDnsClient(port)
+  const prefixes = [...recordNames.filter(relative => relative !== '*'), 'anything', 'any.other']
+  const expected: (readonly [string, string[] | string])[] = [
+    ...active.flatMap(({ zone, subdomain, address }) =>
+      prefixes.map(relative => [`${relative === '@' ? '' : `${relative}.`}${subdomain}.${zone}`, [address]] as const),
+    ),
+    ...absent.flatMap(fqdn => [fqdn, `api.${fqdn}`, `x.${fqdn}`].map(name => [name, 'NXDOMAIN'] as const)),
+  ]
+  for (let from = 0; from < expected.length; from += QUESTIONS_AT_ONCE) {
+    const some = expected.slice(from, from + QUESTIONS_AT_ONCE)
+    expect(await Promise.all(some.map(async ([name]) => [name, await resolve(name)]))).toEqual(some)
+  }
+}

@@ -1,0 +1,91 @@
+import type { Answer, Api } from './api.ts'
+import { check, commit, pool, reserve } from './verbs.ts'
+
+export interface Load {
+  /** Names whose reservation (201) was acknowledged, with their tokens. */
+  readonly reserved: ReadonlyMap<string, string>
+  /** Names whose commit (200 or 202) was acknowledged. */
+  readonly committed: ReadonlySet<string>
+  /** How often each outcome was seen: `<verb> <status> <error code>`. */
+  readonly outcomes: ReadonlyMap<string, number>
+  /** The longest time until an answer since the last `forgetTimes`, in milliseconds. */
+  slowestMs(): number
+  forgetTimes(): void
+  /** Successes so far: what grows when the service serves. */
+  successes(): number
+  /** Sends nothing more and waits for what is under way. */
+  stop(): Promise<void>
+}
+
+/** Steady callers, each: reserve, check, every second time commit, every third call with an Idempotency-Key. */
+export const startLoad = (api: Api, callers: number, prefix = 'load'): Load => {
+  const reserved = new Map<string, string>()
+  const committed = new Set<string>()
+  const outcomes = new Map<string, number>()
+  let stopping = false
+  let slowest = 0
+  let good = 0
+
+  const tell = async (verb: string, call: Promise<Answer>): Promise<Answer | null> => {
+    const started = performance.now()
+    const answer = await call.catch(() => null)
+    slowest = Math.max(slowest, performance.now() - started)
+    const outcome = answer ? `${verb} ${answer.status} ${answer.body?.error ?? 'ok'}` : `${verb} broken`
+    outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1)
+    if (answer && answer.status < 300) good += 1
+    return answer
+  }
+
+  const callAgainAndAgain = async (caller: number): Promise<void> => {
+    for (let turn = 0; !stopping; turn += 1) {
+      const name = `${prefix}-${caller}-${turn}`
+      const headers = (verb: string) => (turn % 3 === 0 ? { 'Idempotency-Key': `${verb}-${name}` } : undefined)
+      const answer = await tell('reserve', reserve(api, name, headers('reserve')))
+      await tell('check', check(api, name))
+      if (answer?.status !== 201) continue
+      const token: string = answer.body.reservationToken
+      reserved.set(name, token)
+      if (turn % 2 === 0) continue
+      const done = await tell('commit', commit(api, name, token, '192.0.2.1', headers('commit')))
+      if (done && done.status < 300) committed.add(name)
+    }
+  }
+  const ended = Promise.all(Array.from({ length: callers }, (_, caller) => callAgainAndAgain(caller)))
+
+  return {
+    reserved,
+    committed,
+    outcomes,
+    slowestMs: () => slowest,
+    forgetTimes() {
+      slowest = 0
+    },
+    successes: () => good,
+    async stop() {
+      stopping = true
+      await ended
+    },
+  }
+}
+
+/** What a caller may see, besides success, while the database is away. */
+export const unexpectedOutcomes = (load: Load): string[] =>
+  [...load.outcomes.keys()].filter(
+    outcome =>
+      !/^(?:reserve 201 ok|check 200 ok|commit 20[02] ok|(?:reserve|check|commit) 503 database-unavailable)$/.test(
+        outcome,
+      ),
+  )
+
+/** Of the acknowledged writes, those that the database does not have. Pool: every name of the load is in it. */
+export const lostWrites = async (
+  load: Load,
+  rows: Promise<readonly { subdomain: string; state: string; token: string }[]>,
+): Promise<string[]> => {
+  const found = new Map((await rows).map(row => [row.subdomain, row]))
+  return [...load.reserved].flatMap(([name, token]) => {
+    const row = found.get(name)
+    const kept = row?.token === token && (row.state === 'active' || !load.committed.has(name))
+    return kept ? [] : [`${name}.${pool}`]
+  })
+}

@@ -1,0 +1,70 @@
+import type { ApplyResult, DnsProvider, ReadResult } from '../../src/dns/provider.ts'
+import { type RecordChange, type RecordSet, recordKey } from '../../src/dns/record-set.ts'
+
+/** What the next call comes to, in place of what it would do; `after` lets it take effect first. */
+export interface Fault {
+  readonly answer: Extract<ApplyResult, { kind: 'unavailable' }> | 'throw' | 'hang'
+  readonly after?: boolean
+}
+
+/** A provider in memory that keeps to the port's contract and fails when told to. */
+export class ScriptedProvider implements DnsProvider {
+  readonly records = new Map<string, RecordSet>()
+  readonly calls: ('read' | 'apply')[] = []
+  /** Taken from the front, one a call; empty: all goes well. */
+  readonly faults: (Fault | null)[] = []
+  /** Owner names that the provider does not take. */
+  readonly refuses = new Set<string>()
+  /** Awaited before each apply. */
+  gate: Promise<void> = Promise.resolve()
+  underWay = 0
+  mostAtOnce = 0
+
+  async read(_zone: string, _owners: readonly string[] | 'all', signal: AbortSignal): Promise<ReadResult> {
+    this.calls.push('read')
+    const failed = await this.#fault(signal)
+    return failed ?? { kind: 'read', records: [...this.records.values()] }
+  }
+
+  async apply(_zone: string, changes: readonly RecordChange[], signal: AbortSignal): Promise<ApplyResult> {
+    this.calls.push('apply')
+    this.underWay += 1
+    this.mostAtOnce = Math.max(this.mostAtOnce, this.underWay)
+    try {
+      await this.gate
+      const [next] = this.faults
+      if (next?.after) this.#change(changes)
+      const failed = await this.#fault(signal)
+      if (failed) return failed
+      return { kind: 'applied', refused: this.#change(changes) }
+    } finally {
+      this.underWay -= 1
+    }
+  }
+
+  async close(): Promise<void> {}
+
+  names(): string[] {
+    return [...new Set([...this.records.values()].map(set => set.name))].sort()
+  }
+
+  #change(changes: readonly RecordChange[]): { name: string; reason: string }[] {
+    const refused: { name: string; reason: string }[] = []
+    for (const change of changes) {
+      const { name } = change.kind === 'upsert' ? change.set : change
+      if (this.refuses.has(name)) refused.push({ name, reason: 'not allowed' })
+      else if (change.kind === 'upsert') this.records.set(recordKey(change.set), change.set)
+      else this.records.delete(recordKey(change))
+    }
+    return refused
+  }
+
+  async #fault(signal: AbortSignal) {
+    const fault = this.faults.shift()
+    if (!fault) return null
+    if (fault.answer === 'throw') throw new Error('key=secret-of-the-provider')
+    if (fault.answer !== 'hang') return fault.answer
+    await new Promise(resolve => signal.addEventListener('abort', resolve))
+    return null
+  }
+}

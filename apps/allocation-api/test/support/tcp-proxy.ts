@@ -1,0 +1,83 @@
+import { once } from 'node:events'
+import { connect, createServer, type Socket } from 'node:net'
+
+export interface TcpProxy {
+  readonly port: number
+  /** Connections open at the moment. */
+  count(): number
+  /** Nothing is carried any more, and no connection ends: a network that has gone silent. */
+  freeze(): void
+  thaw(): void
+  /** The connections of now go silent for good; new ones are served: a failover whose old side just vanished. */
+  abandon(): void
+  /** Resets one connection. */
+  cutOne(): void
+  close(): Promise<void>
+}
+
+interface Pair {
+  readonly near: Socket
+  readonly far: Socket
+}
+
+/** Between a client and 127.0.0.1:`target`. */
+export const startTcpProxy = async (target: number): Promise<TcpProxy> => {
+  const pairs = new Set<Pair>()
+  const abandoned = new Set<Pair>()
+  let frozen = false
+
+  const server = createServer({ pauseOnConnect: true }, near => {
+    const pair: Pair = { near, far: connect(target, '127.0.0.1') }
+    pairs.add(pair)
+    for (const [from, to] of [
+      [near, pair.far],
+      [pair.far, near],
+    ] as const) {
+      from.on('data', bytes => to.write(bytes))
+      from.on('error', () => {})
+      from.on('close', () => {
+        if (abandoned.has(pair)) return
+        pairs.delete(pair)
+        to.destroy()
+      })
+    }
+    if (frozen) pair.far.pause()
+    else near.resume()
+  })
+  const setFlowing = (flowing: boolean) => {
+    frozen = !flowing
+    for (const { near, far } of pairs) {
+      for (const socket of [near, far]) flowing ? socket.resume() : socket.pause()
+    }
+  }
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  const port = typeof address === 'object' && address ? address.port : 0
+  return {
+    port,
+    count: () => pairs.size,
+    freeze: () => setFlowing(false),
+    thaw: () => setFlowing(true),
+    abandon() {
+      for (const pair of pairs) {
+        pairs.delete(pair)
+        abandoned.add(pair)
+        pair.near.pause()
+        // The server's side ends, as that of a machine which is gone: nothing that was in flight arrives later.
+        pair.far.destroy()
+      }
+    },
+    cutOne() {
+      const [...open] = pairs
+      open[Math.floor(Math.random() * open.length)]?.near.resetAndDestroy()
+    },
+    async close() {
+      for (const { near, far } of [...pairs, ...abandoned]) {
+        near.destroy()
+        far.destroy()
+      }
+      await new Promise(resolve => server.close(resolve))
+    },
+  }
+}

@@ -1,0 +1,93 @@
+import { type ErrorCode, type Operation, operations, problem } from '@pool/contract'
+import { expect } from 'vitest'
+
+/** What is needed of an answer to compare it with the contract. */
+export interface LiveAnswer {
+  readonly status: number
+  readonly headers: Headers
+  readonly text: string
+}
+
+/** The status that the contract gives each code. */
+export const statusOf: Readonly<Record<ErrorCode, number>> = {
+  'invalid-json': 400,
+  'invalid-idempotency-key': 400,
+  unauthorized: 401,
+  'token-mismatch': 403,
+  'not-found': 404,
+  'method-not-allowed': 405,
+  conflict: 409,
+  'already-active': 409,
+  'reservation-expired': 410,
+  'body-too-large': 413,
+  'invalid-format': 422,
+  'invalid-state': 422,
+  'invalid-limit': 422,
+  'invalid-cursor': 422,
+  'invalid-fqdn': 422,
+  'missing-token': 422,
+  'missing-lb-ip': 422,
+  'invalid-lb-ip': 422,
+  'unsupported-pool': 422,
+  reserved: 422,
+  'idempotency-key-reused': 422,
+  'internal-error': 500,
+  'database-unavailable': 503,
+}
+
+const patternOf = (path: string): RegExp =>
+  new RegExp(`^${path.replaceAll('.', '\\.').replace(/\{[^}]+\}/g, '[^/]+')}$`)
+
+const known = operations.map(operation => ({ operation, pattern: patternOf(operation.path) }))
+
+/** The operation that a request reaches; null: there is none. HEAD is GET without a body. */
+export const operationOf = (method: string, path: string): Operation | null => {
+  const [plain = ''] = path.split('?')
+  const wanted = method === 'HEAD' ? 'get' : method.toLowerCase()
+  return known.find(({ operation, pattern }) => operation.method === wanted && pattern.test(plain))?.operation ?? null
+}
+
+/** The body of an error: the one shape, nothing beside it, and the status that belongs to its code. */
+export const expectProblem = ({ status, headers, text }: LiveAnswer): ErrorCode => {
+  expect(headers.get('content-type')).toBe('application/json')
+  const body: unknown = JSON.parse(text)
+  const read = problem.parse(body)
+  expect(read, 'an error body has no field that the contract does not name').toEqual(body)
+  expect(read.requestId !== undefined).toBe(read.error === 'internal-error')
+  expect(read.detail ?? 'A sentence.', 'detail is one sentence').toMatch(/^[A-Z"a-z].*[.>]$/s)
+  expect(status).toBe(statusOf[read.error])
+  return read.error
+}
+
+/** Fails unless the answer is one that the contract gives this operation: its status, its media type, its exact fields. */
+export const expectContract = (method: string, path: string, answer: LiveAnswer): void => {
+  const { status, headers, text } = answer
+  expect(headers.get('x-request-id'), 'every answer has its request id').toMatch(/^[A-Za-z0-9._:/+=@-]{1,128}$/)
+  if (method === 'HEAD') {
+    expect(text).toBe('')
+    return
+  }
+  const operation = operationOf(method, path)
+  const documented = operation?.answers[status]
+  if (!documented) {
+    // Said of every address and not of each operation: no such path or method, no token, a defect of ours.
+    const code = expectProblem(answer)
+    expect(
+      operation ? ['not-found', 'unauthorized', 'internal-error'] : ['not-found', 'method-not-allowed', 'unauthorized'],
+    ).toContain(code)
+    return
+  }
+  if (documented.schema === problem) {
+    const code = expectProblem(answer)
+    expect(documented.description, `${operation?.id} does not document ${code} at ${status}`).toContain(code)
+    return
+  }
+  const mediaType = documented.mediaType ?? 'application/json'
+  if (mediaType !== 'application/json') {
+    expect(text).not.toBe('')
+    return
+  }
+  expect(headers.get('content-type')).toMatch(/^application\/json/)
+  const body: unknown = JSON.parse(text)
+  expect(documented.schema?.parse(body), 'no field that the contract does not name').toEqual(body)
+}

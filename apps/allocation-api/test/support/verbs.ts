@@ -1,0 +1,45 @@
+import type { Answer, Api } from './api.ts'
+
+export const pool = 'pool.test'
+
+type Headers = Record<string, string>
+
+export const reserve = (api: Api, subdomain: string, headers?: Headers): Promise<Answer> =>
+  api.call('POST', `/api/v1/pool/${pool}/reserve`, { subdomain }, headers)
+
+export const commit = (
+  api: Api,
+  subdomain: string,
+  reservationToken: string,
+  loadBalancerIP = '192.0.2.1',
+  headers?: Headers,
+): Promise<Answer> =>
+  api.call(
+    'POST',
+    `/api/v1/pool/${pool}/commit`,
+    { subdomain, reservationToken, sovereignFQDN: `${subdomain}.${pool}`, loadBalancerIP },
+    headers,
+  )
+
+export const renew = (api: Api, subdomain: string, reservationToken: string): Promise<Answer> =>
+  api.call('POST', `/api/v1/pool/${pool}/renew`, { subdomain, reservationToken })
+
+export const release = (api: Api, subdomain: string, headers?: Headers): Promise<Answer> =>
+  api.call('DELETE', `/api/v1/pool/${pool}/release`, { subdomain }, headers)
+
+export const check = (api: Api, subdomain: string): Promise<Answer> =>
+  api.call('GET', `/api/v1/pool/${pool}/check?sub=${subdomain}`)
+
+/** The token of a fresh reservation; an error when it was refused. */
+export const reserveToken = async (api: Api, subdomain: string): Promise<string> => {
+  const answer = await reserve(api, subdomain)
+  if (answer.status !== 201) throw new Error(`reserve ${subdomain}: ${answer.status} ${answer.text}`)
+  return answer.body.reservationToken
+}
+
+/** How many answers had each status. */
+export const countStatuses = (answers: readonly Answer[]): Record<number, number> => {
+  const counts: Record<number, number> = {}
+  for (const { status } of answers) counts[status] = (counts[status] ?? 0) + 1
+  return counts
+}
