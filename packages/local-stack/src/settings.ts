@@ -5,6 +5,8 @@ export interface Settings {
   readonly apiPort: number
   readonly operatorPort: number
   readonly dnsPort: number
+  /** Ports that nobody chose: where the default is taken, another will do, for a start says where it listens. */
+  readonly movable: readonly ('operatorPort' | 'dnsPort')[]
   readonly dataDir: string
   /** The pool that the printed commands use. */
   readonly pool: string
@@ -23,16 +25,23 @@ export function readSettings(env: NodeJS.ProcessEnv, projectRoot: string): Setti
   const apiPort = port('PORT', 8080)
   const operatorPort = port('PDM_OPERATOR_PORT', 8081)
   const dnsPort = port('DNS_PORT', 5300)
-  const names = { PORT: apiPort, PDM_OPERATOR_PORT: operatorPort, DNS_PORT: dnsPort }
-  for (const [name, value] of Object.entries(names)) {
-    const other = Object.entries(names).find(([_, port]) => port === value)
-    if (value > 0 && other && other[0] !== name) faults.push(`${other[0]} and ${name} are both ${value}`)
+  const isChosen = (name: string) => Boolean(env[name]?.trim())
+  const chosen = Object.entries({ PORT: apiPort, PDM_OPERATOR_PORT: operatorPort, DNS_PORT: dnsPort }).filter(
+    ([name]) => name === 'PORT' || isChosen(name),
+  )
+  for (const [i, [name, value]] of chosen.entries()) {
+    const earlier = chosen.slice(0, i).find(([_, port]) => port === value)
+    if (value > 0 && earlier) faults.push(`${earlier[0]} and ${name} are both ${value}`)
   }
+  const movable: Settings['movable'] = [
+    ...(isChosen('PDM_OPERATOR_PORT') ? [] : (['operatorPort'] as const)),
+    ...(isChosen('DNS_PORT') ? [] : (['dnsPort'] as const)),
+  ]
   if (faults.length > 0) throw new PlainError(faults.join('; '))
   // A relative DATA_DIR is meant from where the command was typed: package managers tell it in INIT_CWD.
   const given = env.DATA_DIR?.trim()
   const dataDir = given ? resolve(env.INIT_CWD ?? '.', given) : join(projectRoot, '.data')
-  return { apiPort, operatorPort, dnsPort, dataDir, pool: firstPool(env), env }
+  return { apiPort, operatorPort, dnsPort, movable, dataDir, pool: firstPool(env), env }
 }
 
 function firstPool(env: NodeJS.ProcessEnv): string {

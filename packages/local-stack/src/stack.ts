@@ -8,7 +8,7 @@ import { layout } from './postgres/cluster.ts'
 import { type Postgres, startPostgres } from './postgres.ts'
 import { type Exit, type NodeProcess, startNode } from './process.ts'
 import type { Settings } from './settings.ts'
-import { refuseTakenPorts } from './taken-ports.ts'
+import { settlePorts } from './taken-ports.ts'
 import { tour } from './tour.ts'
 import { until } from './wait.ts'
 
@@ -26,12 +26,12 @@ const HURRIED = 130
 type Step = 'ready' | 'asked to stop' | { readonly fault: string }
 
 /** Everything, from the lock to the last line; resolves with the exit code once nothing of it runs any more. */
-export async function runStack(settings: Settings, around: Surroundings): Promise<number> {
+export async function runStack(wanted: Settings, around: Surroundings): Promise<number> {
   const { stop, hurry } = around.interrupts
-  const data = openDataDir(settings.dataDir)
+  const data = openDataDir(wanted.dataDir)
   const lock = acquireLock(data.lock)
   try {
-    await refuseTakenPorts(settings, lock.wasLeftBehind)
+    const settings = await settlePorts(wanted, lock.wasLeftBehind)
     const postgres = await startPostgres({ dataDir: data.postgres, log: data.postgresLog })
     const hurryPostgres = () => void postgres.stop('immediate')
     hurry.addEventListener('abort', hurryPostgres)

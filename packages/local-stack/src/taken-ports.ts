@@ -1,35 +1,45 @@
 import { PlainError } from './plain-error.ts'
-import { isPortTaken } from './ports.ts'
+import { freePort, isPortTaken } from './ports.ts'
 import type { Settings } from './settings.ts'
 import { until } from './wait.ts'
 
 /** An API whose start was killed drains for so long. */
 const LEFTOVER_ENDS_WITHIN_MS = 20_000
 
-/** Every taken port at once, each with the variable that chooses another. */
-export async function refuseTakenPorts(settings: Settings, mayBeLeftover: boolean): Promise<void> {
-  let taken: string[] = []
+const variables = { apiPort: 'PORT', operatorPort: 'PDM_OPERATOR_PORT', dnsPort: 'DNS_PORT' } as const
+type PortName = keyof typeof variables
+
+/** The settings with ports that are free. Every taken one that was chosen at once, each with its variable, is told. */
+export async function settlePorts(settings: Settings, mayBeLeftover: boolean): Promise<Settings> {
+  let taken: PortName[] = []
   const isFree = async () => {
     taken = await takenPorts(settings)
     return taken.length === 0
   }
-  if (await until(isFree, { everyMs: 100, withinMs: mayBeLeftover ? LEFTOVER_ENDS_WITHIN_MS : 0 })) return
-  throw new PlainError(taken.join('\n'))
+  await until(isFree, { everyMs: 100, withinMs: mayBeLeftover ? LEFTOVER_ENDS_WITHIN_MS : 0 })
+
+  const isMovable = (name: PortName) => settings.movable.some(movable => movable === name)
+  const faults = taken
+    .filter(name => !isMovable(name))
+    .map(
+      name =>
+        `port ${settings[name]} is taken by another process: stop it, or choose another with ${variables[name]}=…`,
+    )
+  if (faults.length > 0) throw new PlainError(faults.join('\n'))
+  const moved: Partial<Record<PortName, number>> = {}
+  for (const name of taken) moved[name] = await freePort()
+  return { ...settings, ...moved }
 }
 
-async function takenPorts({ apiPort, operatorPort, dnsPort }: Settings): Promise<string[]> {
-  const wanted = [
-    { variable: 'PORT', port: apiPort, isTaken: await isPortTaken(apiPort) },
-    { variable: 'PDM_OPERATOR_PORT', port: operatorPort, isTaken: await isPortTaken(operatorPort) },
-    {
-      variable: 'DNS_PORT',
-      port: dnsPort,
-      isTaken: (await isPortTaken(dnsPort)) || (await isPortTaken(dnsPort, true)),
-    },
+async function takenPorts(settings: Settings): Promise<PortName[]> {
+  const { apiPort, operatorPort, dnsPort } = settings
+  const checks: readonly (readonly [PortName, boolean])[] = [
+    ['apiPort', await isPortTaken(apiPort)],
+    ['operatorPort', operatorPort === apiPort || (await isPortTaken(operatorPort))],
+    [
+      'dnsPort',
+      [apiPort, operatorPort].includes(dnsPort) || (await isPortTaken(dnsPort)) || (await isPortTaken(dnsPort, true)),
+    ],
   ]
-  return wanted
-    .filter(({ isTaken }) => isTaken)
-    .map(
-      ({ variable, port }) => `port ${port} is taken by another process: stop it, or choose another with ${variable}=…`,
-    )
+  return checks.filter(([_, isTaken]) => isTaken).map(([name]) => name)
 }

@@ -8,10 +8,13 @@ test('has defaults, with the data in the project wherever the command was typed'
     dnsPort: 5300,
     dataDir: '/project/.data',
     pool: 'pool.test',
+    movable: ['operatorPort', 'dnsPort'],
   })
 })
 
 test.each([
+  [{ PORT: '8081' }, { apiPort: 8081, operatorPort: 8081, movable: ['operatorPort', 'dnsPort'] }],
+  [{ DNS_PORT: '53', PDM_OPERATOR_PORT: '99' }, { movable: [] }],
   [{ DATA_DIR: '/somewhere' }, { dataDir: '/somewhere' }],
   [{ DATA_DIR: 'near', INIT_CWD: '/typed/here' }, { dataDir: '/typed/here/near' }],
   [
@@ -26,7 +29,8 @@ test.each([
 
 test.each([
   [{ PORT: '0', DNS_PORT: 'dns' }, 'PORT must be a port from 1 to 65535; DNS_PORT must be a port from 1 to 65535'],
-  [{ PORT: '8081' }, 'PORT and PDM_OPERATOR_PORT are both 8081'],
+  [{ PORT: '8081', PDM_OPERATOR_PORT: '8081' }, 'PORT and PDM_OPERATOR_PORT are both 8081'],
+  [{ PORT: '9000', DNS_PORT: '9000' }, 'PORT and DNS_PORT are both 9000'],
   [{ DNS_PORT: '65536' }, 'DNS_PORT must be a port from 1 to 65535'],
 ])('%o is refused: %s', (env, message) => {
   expect(() => readSettings(env, '/project')).toThrow(message)
