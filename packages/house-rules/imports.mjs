@@ -74,7 +74,7 @@ export default {
     ...only(
       'verbs-know-no-adapter',
       verbs,
-      [rules, ports, verbs, contract, '^node:timers/promises$', '^timers/promises$'],
+      [rules, ports, verbs, contract, npm('p-limit'), '^(node:)?timers/promises$'],
       'A verb knows rules, ports and the type of its own store.',
       [sql],
     ),

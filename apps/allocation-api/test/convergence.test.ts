@@ -242,6 +242,20 @@ describe.skipIf(!testDsn)(`convergence (${testDsn ? 'real Postgres' : lacksDsn})
     await until(() => provider.names().length === 2)
   })
 
+  test('more names than one pass takes are all published on one request', async () => {
+    await database.sql`
+      insert into dns_names (zone, subdomain, version, desired, desired_since, next_attempt_at)
+      select ${poolDomain}, 'n' || n, nextval('dns_version'),
+        jsonb_build_array(jsonb_build_object(
+          'name', 'n' || n || '.pool.test', 'type', 'A', 'ttl', 60, 'values', jsonb_build_array('192.0.2.1'))),
+        now(), now()
+      from generate_series(1, 2500) n`
+    const { convergence } = replica()
+    await convergence.settle(await activate('last'))
+    await until(() => provider.records.size === 2_502)
+    expect(provider.calls).toHaveLength(6)
+  })
+
   test('a writer whose connection dies loses its claim, writes nothing more, and another goes on', async () => {
     const one = replica({ waitMs: 300 })
     const two = replica()

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { DnsState } from '@pool/contract'
+import pLimit from 'p-limit'
 import type { Claim, Claims } from './claim.ts'
 import type { PassReport } from './pass.ts'
 import { dnsStateOf, isSettled } from './state.ts'
@@ -35,10 +36,13 @@ const CLAIM_HOLD_MS = 30_000
 /** A zone whose claim cannot be had just now is not asked for again at once. */
 const ERROR_PAUSE_MS = 100
 
-const nothing: PassReport = { applied: new Map(), failed: new Map() }
+/** Zones written at a time; each takes a connection to the database for as long. */
+const ZONES_AT_ONCE = 16
+
+const nothing: PassReport = { applied: new Map(), failed: new Map(), isMoreDue: false }
 
 /** The promise's value, or null after `ms`. */
-const within = async <Value>(ms: number, promise: Promise<Value>): Promise<Value | null> => {
+const orNull = async <Value>(ms: number, promise: Promise<Value>): Promise<Value | null> => {
   const over = new AbortController()
   const timeout = sleep(Math.max(0, ms), null, { signal: over.signal }).catch(() => null)
   return Promise.race([promise, timeout]).finally(() => over.abort())
@@ -53,6 +57,7 @@ export const createConvergence = (deps: ConvergenceDependencies) => {
   const waiting = new Map<string, PromiseWithResolvers<PassReport>>()
   const running = new Map<string, Promise<void>>()
   const limits = { waitMs: CLAIM_WAIT_MS, holdMs: CLAIM_HOLD_MS, timeoutMs: deps.timeoutMs }
+  const inTurn = pLimit(ZONES_AT_ONCE)
   let stopping = false
 
   const runPass = async (zone: string): Promise<void> => {
@@ -72,10 +77,11 @@ export const createConvergence = (deps: ConvergenceDependencies) => {
     pass ??= waiting.get(zone)
     if (waiting.get(zone) === pass) waiting.delete(zone)
     pass?.resolve(report)
+    if (report.isMoreDue) void converge(zone)
   }
 
   const runZone = async (zone: string): Promise<void> => {
-    while (waiting.has(zone)) await runPass(zone)
+    while (waiting.has(zone)) await inTurn(() => runPass(zone))
     running.delete(zone)
   }
 
@@ -91,12 +97,13 @@ export const createConvergence = (deps: ConvergenceDependencies) => {
   const settle: Settle = async ({ zone, subdomain, version }) => {
     const until = performance.now() + deps.waitMs
     for (;;) {
-      const report = await within(until - performance.now(), converge(zone))
+      const report = await orNull(until - performance.now(), converge(zone))
       if ((report?.applied.get(subdomain) ?? 0) >= version) return { status: 'published' }
       try {
         // Another replica's pass may have had it; the table knows.
         const progress = await deps.zones.progress(zone, subdomain)
-        if (isSettled(progress, version) || performance.now() >= until) return dnsStateOf(progress)
+        const isOver = stopping || performance.now() >= until
+        if (isOver || isSettled(progress, version)) return dnsStateOf(progress)
       } catch (error) {
         // What the caller did stands in the database already: not knowing where its records are must not undo the answer.
         deps.onError(zone, error)

@@ -9,6 +9,8 @@ import type { DueName, ZoneStore } from './zone-store.ts'
 export interface PassReport {
   readonly applied: ReadonlyMap<string, number>
   readonly failed: ReadonlyMap<string, string>
+  /** The pass took as many names as it can; there may be others. */
+  readonly isMoreDue: boolean
 }
 
 export interface PassDependencies {
@@ -69,12 +71,13 @@ export const createPass = (deps: PassDependencies) => {
     const due = await zones.due(zone, BATCH)
     const applied = new Map<string, number>()
     const failed = new Map<string, string>()
-    if (due.length === 0) return { applied, failed }
+    const isMoreDue = due.length === BATCH
+    if (due.length === 0) return { applied, failed, isMoreDue }
     const fqdn = (name: DueName) => `${name.subdomain}.${zone}`
 
     const giveUp = async ({ reason, retryAfterMs }: Unavailable): Promise<PassReport> => {
       await fail(zone, due, () => reason, retryAfterMs)
-      return { applied, failed: new Map(due.map(name => [name.subdomain, reason])) }
+      return { applied, failed: new Map(due.map(name => [name.subdomain, reason])), isMoreDue }
     }
 
     const current = await call('read', signal => provider.read(zone, due.map(fqdn), signal))
@@ -100,6 +103,6 @@ export const createPass = (deps: PassDependencies) => {
     const setAside = due.filter(name => failed.has(name.subdomain))
     await fail(zone, setAside, name => failed.get(name.subdomain) ?? '')
     await claim.converged()
-    return { applied, failed }
+    return { applied, failed, isMoreDue }
   }
 }
