@@ -26,12 +26,19 @@ export const startLoad = (api: Api, callers: number, prefix = 'load'): Load => {
   let slowest = 0
   let good = 0
 
-  const tell = async (verb: string, call: Promise<Answer>): Promise<Answer | null> => {
+  const note = (outcome: string) => outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1)
+
+  /** An answer that is about another name belongs to another request. */
+  const isAbout = ({ status, body }: Answer, name: string) =>
+    status >= 300 || (body.fqdn ?? `${body.subdomain}.${pool}`) === `${name}.${pool}`
+
+  const tell = async (verb: string, name: string, call: Promise<Answer>): Promise<Answer | null> => {
     const started = performance.now()
     const answer = await call.catch(() => null)
     slowest = Math.max(slowest, performance.now() - started)
-    const outcome = answer ? `${verb} ${answer.status} ${answer.body?.error ?? 'ok'}` : `${verb} broken`
-    outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1)
+    const about = answer && (isAbout(answer, name) ? 'ok' : 'of another name')
+    const outcome = answer ? `${verb} ${answer.status} ${answer.body?.error ?? about}` : `${verb} broken`
+    note(outcome)
     if (answer && answer.status < 300) good += 1
     return answer
   }
@@ -40,13 +47,14 @@ export const startLoad = (api: Api, callers: number, prefix = 'load'): Load => {
     for (let turn = 0; !stopping; turn += 1) {
       const name = `${prefix}-${caller}-${turn}`
       const headers = (verb: string) => (turn % 3 === 0 ? { 'Idempotency-Key': `${verb}-${name}` } : undefined)
-      const answer = await tell('reserve', reserve(api, name, headers('reserve')))
-      await tell('check', check(api, name))
+      const answer = await tell('reserve', name, reserve(api, name, headers('reserve')))
+      const checked = await tell('check', name, check(api, name))
       if (answer?.status !== 201) continue
+      if (checked?.status === 200 && checked.body.available) note('check 200 available, but reserved before')
       const token: string = answer.body.reservationToken
       reserved.set(name, token)
       if (turn % 2 === 0) continue
-      const done = await tell('commit', commit(api, name, token, '192.0.2.1', headers('commit')))
+      const done = await tell('commit', name, commit(api, name, token, '192.0.2.1', headers('commit')))
       if (done && done.status < 300) committed.add(name)
     }
   }

@@ -1,0 +1,232 @@
+import { describe, expect, test } from 'vitest'
+import { type Config, readConfig } from './config.ts'
+
+const url = 'postgres://user:mark-password@db.test:5432/pool'
+const read = (env: Record<string, string | undefined> = {}) => readConfig({ PDM_DATABASE_URL: url, ...env })
+
+const configOf = (env: Record<string, string | undefined> = {}): Config => {
+  const result = read(env)
+  if ('faults' in result) throw new Error(JSON.stringify(result.faults))
+  return result.config
+}
+const faultsOf = (env: Record<string, string | undefined>) => {
+  const result = read(env)
+  return 'faults' in result ? result.faults : []
+}
+
+test('only the database has no default', () => {
+  expect(configOf()).toEqual({
+    port: 8_080,
+    operator: null,
+    operatorOnlyList: false,
+    logLevel: 'info',
+    drainMs: 0,
+    managedDomains: ['pool.test'],
+    database: { url, poolSize: 10, timeoutMs: 5_000 },
+    reservation: { ttlMs: 600_000, maxAgeMs: 86_400_000 },
+    sweeperIntervalMs: 30_000,
+    idempotencyTtlMs: 86_400_000,
+    dns: {
+      kind: 'local',
+      local: { host: '127.0.0.1', port: 0 },
+      recordNames: ['@', '*', 'console', 'api', 'gitea', 'harbor'],
+      recordTtlSeconds: 300,
+      commitWaitMs: 5_000,
+    },
+  })
+})
+
+describe('each variable, good', () => {
+  test.each<readonly [variable: string, value: string, read: (config: Config) => unknown, expected: unknown]>([
+    ['PORT', '9000', c => c.port, 9_000],
+    ['PORT', '0', c => c.port, 0],
+    ['PORT', '65535', c => c.port, 65_535],
+    ['PORT', ' 80 ', c => c.port, 80],
+    ['PORT', '', c => c.port, 8_080],
+    ['PORT', '  ', c => c.port, 8_080],
+    ['PDM_DATABASE_URL', 'postgresql://h/d', c => c.database.url, 'postgresql://h/d'],
+    ['PDM_DATABASE_URL', ' postgres://h/d ', c => c.database.url, 'postgres://h/d'],
+    ['PDM_DATABASE_POOL_SIZE', '3', c => c.database.poolSize, 3],
+    ['PDM_DATABASE_TIMEOUT', '100ms', c => c.database.timeoutMs, 100],
+    ['PDM_RESERVATION_TTL', '1h30m', c => c.reservation.ttlMs, 5_400_000],
+    ['PDM_RESERVATION_TTL', '1ms', c => c.reservation.ttlMs, 1],
+    ['PDM_RESERVATION_TTL', '8760h', c => c.reservation.ttlMs, 31_536_000_000],
+    ['PDM_RESERVATION_MAX_AGE', '10m', c => c.reservation.maxAgeMs, 600_000],
+    ['PDM_SWEEPER_INTERVAL', '90s', c => c.sweeperIntervalMs, 90_000],
+    ['PDM_IDEMPOTENCY_TTL', '1m', c => c.idempotencyTtlMs, 60_000],
+    ['PDM_LOG_LEVEL', 'debug', c => c.logLevel, 'debug'],
+    ['PDM_LOG_LEVEL', 'ERROR', c => c.logLevel, 'error'],
+    ['PDM_DRAIN_DELAY', '10s', c => c.drainMs, 10_000],
+    ['PDM_OPERATOR_TOKENS', 'a', c => c.operator, { port: 8_081, tokens: ['a'] }],
+    ['PDM_OPERATOR_TOKENS', ' a , ,b.c~/+==,', c => c.operator?.tokens, ['a', 'b.c~/+==']],
+    ['PDM_OPERATOR_TOKENS', ' , ', c => c.operator, null],
+    ['PDM_OPERATOR_PORT', '9001', c => c.operator, null],
+    ['PDM_OPERATOR_ONLY_LIST', 'true', c => c.operatorOnlyList, true],
+    ['PDM_OPERATOR_ONLY_LIST', 'False', c => c.operatorOnlyList, false],
+    ['DNSPROVIDER_KIND', 'local', c => c.dns.kind, 'local'],
+    ['DNSPROVIDER_LOCAL_HOST', '0.0.0.0', c => c.dns.local.host, '0.0.0.0'],
+    ['DNSPROVIDER_LOCAL_PORT', '5300', c => c.dns.local.port, 5_300],
+    ['DNSPROVIDER_RECORD_NAMES', '@', c => c.dns.recordNames, ['@']],
+    ['DNSPROVIDER_RECORD_NAMES', 'API, *.apps _x._tcp,api', c => c.dns.recordNames, ['api', '*.apps', '_x._tcp']],
+    ['DNSPROVIDER_RECORD_TTL', '1m', c => c.dns.recordTtlSeconds, 60],
+    ['PDM_DNS_COMMIT_WAIT', '0s', c => c.dns.commitWaitMs, 0],
+    ['PDM_DNS_COMMIT_WAIT', '0', c => c.dns.commitWaitMs, 0],
+  ])('%s=%j', (variable, value, get, expected) => {
+    expect(get(configOf({ [variable]: value }))).toEqual(expected)
+  })
+
+  test('a lifetime above the default of the maximum age raises it', () => {
+    expect(configOf({ PDM_RESERVATION_TTL: '48h' }).reservation).toEqual({ ttlMs: 172_800_000, maxAgeMs: 172_800_000 })
+  })
+})
+
+describe('managed domains', () => {
+  test.each<readonly [rule: string, list: string | undefined, legacy: string | undefined, domains: string[]]>([
+    ['the built-in default', undefined, undefined, ['pool.test']],
+    ['the list', 'a.test,b.test', undefined, ['a.test', 'b.test']],
+    ['the list goes before the legacy variable', 'a.test', 'b.test', ['a.test']],
+    ['the legacy variable goes before the default', undefined, 'b.test', ['b.test']],
+    ['a list of separators only counts as unset', ' ,,\n\t, ', 'b.test', ['b.test']],
+    ['two lists of separators only', ' , ', ', ', ['pool.test']],
+    ['an empty list counts as unset', '', 'b.test', ['b.test']],
+    [
+      'commas and any white space separate',
+      'a.test b.test\tc.test\nd.test,e.test , f.test',
+      undefined,
+      [...'abcdef'].map(l => `${l}.test`),
+    ],
+    ['lower-cased', 'A.Test', undefined, ['a.test']],
+    ['each once', 'a.test,A.test,a.test.', undefined, ['a.test']],
+    ['the trailing dot is dropped', 'a.test.', undefined, ['a.test']],
+    ['the legacy variable is read the same way', undefined, ' B.test. ', ['b.test']],
+    ['a private pool may be one label', 'internal', undefined, ['internal']],
+    ['an A-label is a domain name', 'xn--bcher-kva.test', undefined, ['xn--bcher-kva.test']],
+  ])('%s', (_, list, legacy, domains) => {
+    const config = configOf({ DNSPROVIDER_MANAGED_DOMAINS: list, DNSPROVIDER_DOMAIN: legacy })
+    expect(config.managedDomains).toEqual(domains)
+  })
+
+  test.each([
+    '-a.test',
+    'a..test',
+    '.',
+    'a_b.test',
+    'bücher.test',
+    '*.test',
+    `${'a'.repeat(64)}.test`,
+    'a.test..',
+    '1.2.3.4',
+    'http://a.test',
+  ])('a fault: %s', domain => {
+    expect(faultsOf({ DNSPROVIDER_MANAGED_DOMAINS: `good.test,${domain}` })).toEqual([
+      { variable: 'DNSPROVIDER_MANAGED_DOMAINS', detail: expect.stringContaining('is not a domain name') },
+    ])
+  })
+
+  test('a fault of the legacy variable names the legacy variable', () => {
+    expect(faultsOf({ DNSPROVIDER_DOMAIN: '-' })).toMatchObject([{ variable: 'DNSPROVIDER_DOMAIN' }])
+  })
+
+  test('a pool leaves room for the longest label and the longest record name', () => {
+    const pool = (length: number) => `${'a'.repeat(63)}.${'b'.repeat(63)}.${'c'.repeat(length - 128)}`
+    // 253 characters, less 63 of the label, 7 of "console" and two dots.
+    expect(configOf({ DNSPROVIDER_MANAGED_DOMAINS: pool(181) }).managedDomains[0]).toHaveLength(181)
+    expect(faultsOf({ DNSPROVIDER_MANAGED_DOMAINS: pool(182) })).toMatchObject([
+      { detail: expect.stringContaining('181') },
+    ])
+    expect(
+      configOf({ DNSPROVIDER_MANAGED_DOMAINS: pool(189), DNSPROVIDER_RECORD_NAMES: '@' }).managedDomains[0],
+    ).toHaveLength(189)
+  })
+})
+
+describe('each variable, bad', () => {
+  test.each([
+    ['PORT', '65536'],
+    ['PORT', '-1'],
+    ['PORT', '80.5'],
+    ['PORT', '0x50'],
+    ['PORT', 'http'],
+    ['PORT', '8080/tcp'],
+    ['PDM_DATABASE_URL', ''],
+    ['PDM_DATABASE_URL', 'db.test'],
+    ['PDM_DATABASE_URL', 'mysql://mark-user:mark-password@h/d'],
+    ['PDM_DATABASE_URL', 'postgres//mark-password'],
+    ['PDM_DATABASE_URL', 'postgres://u:mark-password@h:99999/d'],
+    ['PDM_DATABASE_URL', 'postgres://u:mark-password%zz@h/d'],
+    ['PDM_DATABASE_POOL_SIZE', '0'],
+    ['PDM_DATABASE_POOL_SIZE', '1001'],
+    ['PDM_DATABASE_TIMEOUT', '0s'],
+    ['PDM_DATABASE_TIMEOUT', '2m'],
+    ['PDM_RESERVATION_TTL', '0s'],
+    ['PDM_RESERVATION_TTL', '-10m'],
+    ['PDM_RESERVATION_TTL', '600'],
+    ['PDM_RESERVATION_TTL', '8761h'],
+    ['PDM_RESERVATION_TTL', '1ns'],
+    ['PDM_RESERVATION_MAX_AGE', '1d'],
+    ['PDM_RESERVATION_MAX_AGE', '9m'],
+    ['PDM_SWEEPER_INTERVAL', '9ms'],
+    ['PDM_SWEEPER_INTERVAL', '25h'],
+    ['PDM_IDEMPOTENCY_TTL', '59s'],
+    ['PDM_LOG_LEVEL', 'verbose'],
+    ['PDM_DRAIN_DELAY', '11s'],
+    ['PDM_OPERATOR_TOKENS', 'good,mark token'],
+    ['PDM_OPERATOR_TOKENS', 'mark-"token"'],
+    ['PDM_OPERATOR_TOKENS', 'mark-t=oken'],
+    ['PDM_OPERATOR_PORT', '65536'],
+    ['PDM_OPERATOR_ONLY_LIST', 'yes'],
+    ['PDM_OPERATOR_ONLY_LIST', '1'],
+    ['DNSPROVIDER_KIND', 'constructor'],
+    ['DNSPROVIDER_KIND', 'route53'],
+    ['DNSPROVIDER_LOCAL_PORT', '-1'],
+    ['DNSPROVIDER_RECORD_NAMES', '@,a..b'],
+    ['DNSPROVIDER_RECORD_NAMES', 'a*'],
+    ['DNSPROVIDER_RECORD_NAMES', '-a'],
+    ['DNSPROVIDER_RECORD_NAMES', 'a.*'],
+    ['DNSPROVIDER_RECORD_NAMES', 'ä'],
+    ['DNSPROVIDER_RECORD_TTL', '300'],
+    ['DNSPROVIDER_RECORD_TTL', '0s'],
+    ['DNSPROVIDER_RECORD_TTL', '169h'],
+    ['PDM_DNS_COMMIT_WAIT', '61s'],
+  ])('%s=%j', (variable, value) => {
+    const faults = faultsOf({ [variable]: value })
+    expect(faults).toEqual([{ variable, detail: expect.stringMatching(/^\S/) }])
+    expect(faults[0]?.detail).not.toMatch(/mark|\n/)
+  })
+
+  test("the operator's port must differ from the other, unless both are free to choose", () => {
+    const tokens = { PDM_OPERATOR_TOKENS: 'a' }
+    expect(faultsOf({ ...tokens, PORT: '8081' })).toMatchObject([{ variable: 'PDM_OPERATOR_PORT' }])
+    expect(faultsOf({ ...tokens, PORT: '0', PDM_OPERATOR_PORT: '0' })).toEqual([])
+  })
+})
+
+test('all faults are told at once, in one list, without a secret', () => {
+  const faults = faultsOf({
+    PORT: 'x',
+    PDM_DATABASE_URL: 'mark-url',
+    PDM_DATABASE_POOL_SIZE: 'x',
+    PDM_DATABASE_TIMEOUT: 'x',
+    PDM_RESERVATION_TTL: 'x',
+    PDM_RESERVATION_MAX_AGE: 'x',
+    PDM_SWEEPER_INTERVAL: 'x',
+    PDM_IDEMPOTENCY_TTL: 'x',
+    PDM_LOG_LEVEL: 'x',
+    PDM_DRAIN_DELAY: 'x',
+    PDM_OPERATOR_TOKENS: 'mark token',
+    PDM_OPERATOR_PORT: 'x',
+    PDM_OPERATOR_ONLY_LIST: 'x',
+    DNSPROVIDER_MANAGED_DOMAINS: '-',
+    DNSPROVIDER_KIND: 'x',
+    DNSPROVIDER_LOCAL_PORT: 'x',
+    DNSPROVIDER_RECORD_NAMES: '-',
+    DNSPROVIDER_RECORD_TTL: 'x',
+    PDM_DNS_COMMIT_WAIT: 'x',
+  })
+  expect(new Set(faults.map(({ variable }) => variable)).size).toBe(19)
+  expect(JSON.stringify(faults)).not.toContain('mark')
+})
+
+test('a variable that is unknown is nobody’s fault', () => {
+  expect(faultsOf({ PDM_TEST_DSN: 'x', PATH: '/bin', PDM_NEW: 'x' })).toEqual([])
+})

@@ -1,0 +1,100 @@
+import { describe, expect, test } from 'vitest'
+import { pool, startService, stepsOf, TTL_MS } from '../support/service.ts'
+
+const { call, database } = await startService({ DNSPROVIDER_MANAGED_DOMAINS: 'pool.test, eu.pool.test, second.test' })
+const { reserved, active, check } = stepsOf(call)
+
+test('a free name is available, with its fqdn and no reason', async () => {
+  expect(await check('free')).toEqual({ available: true, fqdn: 'free.pool.test' })
+})
+
+test('a reserved name is not available: reserved-state', async () => {
+  await reserved('held')
+  expect(await check('held')).toMatchObject({ available: false, reason: 'reserved-state', fqdn: 'held.pool.test' })
+})
+
+test('an active name is not available: active-state', async () => {
+  await active('live')
+  expect(await check('live')).toMatchObject({ available: false, reason: 'active-state', fqdn: 'live.pool.test' })
+})
+
+test('a name is available again once its reservation has expired, though the row is still there', async () => {
+  await reserved('gone')
+  await database.advance(TTL_MS)
+  expect(await database.sql`select 1 from pool_allocations where subdomain = 'gone'`).toHaveLength(1)
+  expect(await check('gone')).toEqual({ available: true, fqdn: 'gone.pool.test' })
+})
+
+test('an active name does not expire', async () => {
+  await active('lasting')
+  await database.advance(TTL_MS * 1_000)
+  expect(await check('lasting')).toMatchObject({ reason: 'active-state' })
+})
+
+test('a name is available again once it is released', async () => {
+  await active('left')
+  await call('DELETE', `${pool}/release?sub=left`)
+  expect(await check('left')).toEqual({ available: true, fqdn: 'left.pool.test' })
+})
+
+test('a name is taken in its own pool only', async () => {
+  await reserved('both')
+  const { body } = await call('GET', '/api/v1/pool/second.test/check?sub=both')
+  expect(body).toEqual({ available: true, fqdn: 'both.second.test' })
+})
+
+test('case and space around label and pool are not significant', async () => {
+  await reserved('spaced')
+  const { body } = await call('GET', '/api/v1/pool/%20POOL.test/check?sub=%20%09SpaceD%20')
+  expect(body).toMatchObject({ reason: 'reserved-state', fqdn: 'spaced.pool.test' })
+})
+
+test('of two sub the first counts', async () => {
+  expect((await call('GET', `${pool}/check?sub=one&sub=two`)).body).toMatchObject({ fqdn: 'one.pool.test' })
+})
+
+describe('the reasons, in the order in which they are decided; the status is 200 always', () => {
+  const rows: readonly (readonly [rule: string, path: string, expected: object])[] = [
+    ['a missing sub is invalid-format', `${pool}/check`, { reason: 'invalid-format' }],
+    ['an empty sub is invalid-format', `${pool}/check?sub=`, { reason: 'invalid-format' }],
+    ['a bad label is invalid-format', `${pool}/check?sub=a_b`, { reason: 'invalid-format' }],
+    ['an A-label is invalid-format', `${pool}/check?sub=xn--a`, { reason: 'invalid-format' }],
+    ['a sub that is no UTF-8 is invalid-format', `${pool}/check?sub=%ff`, { reason: 'invalid-format' }],
+    ['a sub with NUL is invalid-format', `${pool}/check?sub=a%00`, { reason: 'invalid-format' }],
+    ['KELVIN SIGN is invalid-format', `${pool}/check?sub=%E2%84%AAel`, { reason: 'invalid-format' }],
+    ['invalid-format comes before unsupported-pool', '/api/v1/pool/x.test/check?sub=-', { reason: 'invalid-format' }],
+    ['a foreign pool is unsupported-pool', '/api/v1/pool/x.test/check?sub=a', { reason: 'unsupported-pool' }],
+    ['unsupported-pool comes before reserved', '/api/v1/pool/x.test/check?sub=www', { reason: 'unsupported-pool' }],
+    ['a reserved label is reserved', `${pool}/check?sub=www`, { reason: 'reserved', fqdn: 'www.pool.test' }],
+    [
+      'a reserved label is reserved in capitals',
+      `${pool}/check?sub=WWW`,
+      { reason: 'reserved', fqdn: 'www.pool.test' },
+    ],
+    [
+      'a label that would cover another pool is reserved',
+      `${pool}/check?sub=eu`,
+      { reason: 'reserved', fqdn: 'eu.pool.test' },
+    ],
+  ]
+  test.each(rows)('%s', async (_, path, expected) => {
+    const { status, body } = await call('GET', path)
+    expect(status).toBe(200)
+    expect(body).toEqual({ available: false, detail: expect.stringMatching(/\.$/), ...expected })
+  })
+
+  test('reserved comes before reserved-state', async () => {
+    await database.sql`
+      insert into pool_allocations (pool_domain, subdomain, state, reserved_at, expires_at, reservation_token, created_by)
+      values ('pool.test', 'vault', 'reserved', now(), now() + interval '1 hour', gen_random_uuid(), '')`
+    expect(await check('vault')).toMatchObject({ reason: 'reserved' })
+  })
+})
+
+test('a check writes nothing', async () => {
+  const count = () => database.sql`
+    select (select count(*) from pool_allocations) as rows, (select count(*) from allocation_history) as entries`
+  const before = await count()
+  await Promise.all(['free', 'held', 'live', 'gone'].map(check))
+  expect(await count()).toEqual(before)
+})

@@ -1,0 +1,101 @@
+import { expect, test } from 'vitest'
+import { pool, startService, stepsOf } from '../support/service.ts'
+
+const { api, call } = await startService({ DNSPROVIDER_MANAGED_DOMAINS: 'Pool.Test. , second.test\tpool.test' })
+const { reserved } = stepsOf(call)
+const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+
+test('healthz is 200 with status ok and the managed domains: lower-cased, each once, without the trailing dot', async () => {
+  const { status, body } = await call('GET', '/healthz')
+  expect([status, body]).toEqual([200, { status: 'ok', managedDomains: ['pool.test', 'second.test'] }])
+})
+
+test.each(['/livez', '/readyz'])('%s is 200 with status ok', async path => {
+  const { status, body } = await call('GET', path)
+  expect([status, body]).toEqual([200, { status: 'ok' }])
+})
+
+test.each(['a', 'order-17/3', 'A1._:/+=@-', '7f3c'.repeat(32)])(
+  'an X-Request-Id that is sane is kept: %s',
+  async id => {
+    const { headers } = await call('GET', '/livez', undefined, { 'X-Request-Id': id })
+    expect(headers.get('x-request-id')).toBe(id)
+  },
+)
+
+test.each([
+  ['empty', ''],
+  ['with a space', 'a b'],
+  ['too long', 'a'.repeat(129)],
+  ['with a quote', 'a"b'],
+  ['with a brace', '{"level":"fatal"}'],
+  ['beyond ASCII', 'caf\xe9'],
+  ['given twice', 'a, b'],
+])('an X-Request-Id that is not sane is replaced: %s', async (_, id) => {
+  const { headers } = await call('GET', '/livez', undefined, { 'X-Request-Id': id })
+  expect(headers.get('x-request-id')).toMatch(uuid)
+})
+
+test('without an X-Request-Id each request is given its own', async () => {
+  const ids = await Promise.all([call('GET', '/livez'), call('GET', '/livez')])
+  const [first, second] = ids.map(({ headers }) => headers.get('x-request-id'))
+  expect(first).toMatch(uuid)
+  expect(second).not.toBe(first)
+})
+
+test.each([
+  ['200', 'GET', '/livez'],
+  ['404', 'GET', '/nope'],
+  ['405', 'PUT', `${pool}/reserve`],
+  ['400', 'POST', `${pool}/reserve`],
+  ['422', 'GET', '/api/v1/pool/x.test/list'],
+])('the request id stands in the header of a %s and in one line of the log', async (status, method, path) => {
+  const id = `log-${status}`
+  const answer = await call(method, path, undefined, { 'X-Request-Id': id })
+  expect([String(answer.status), answer.headers.get('x-request-id')]).toEqual([status, id])
+  const told = () => api.lines.filter(line => line.includes(`"${id}"`)).map(line => JSON.parse(line))
+  await expect.poll(told).toMatchObject([{ requestId: id, method, status: answer.status, level: 'info' }])
+})
+
+test('the log tells the pattern of the path and not what was sent in it', async () => {
+  await call('GET', `${pool}/check?sub=marked-label`)
+  await call('GET', `${pool}/allocations/marked-label`)
+  await call('GET', '/marked-label')
+  await expect.poll(() => api.lines.some(line => line.includes('/allocations/:subdomain'))).toBe(true)
+  expect(api.lines.filter(line => line.includes('marked-label'))).toEqual([])
+})
+
+test.each([
+  ['POST', `${pool}/check`, 'GET, HEAD'],
+  ['GET', `${pool}/reserve`, 'POST'],
+  ['GET', `${pool}/commit`, 'POST'],
+  ['GET', `${pool}/renew`, 'POST'],
+  ['POST', `${pool}/release`, 'DELETE'],
+  ['PATCH', `${pool}/list`, 'GET, HEAD'],
+  ['DELETE', `${pool}/allocations/acme`, 'GET, HEAD'],
+  ['OPTIONS', '/healthz', 'GET, HEAD'],
+  ['PUT', '/openapi.json', 'GET, HEAD'],
+])('405 says in Allow what the path has: %s %s', async (method, path, allow) => {
+  const { status, headers } = await call(method, path)
+  expect([status, headers.get('allow')]).toEqual([405, allow])
+})
+
+test('metrics tell requests by route and status, outcomes by verb, allocations by pool and state, and the build', async () => {
+  await reserved('counted')
+  await call('POST', `${pool}/reserve`, { subdomain: 'counted' })
+  const { headers, text } = await call('GET', '/metrics')
+  expect(headers.get('content-type')).toMatch(/^text\/plain; version=0\.0\.4/)
+  for (const line of [
+    /^pdm_http_request_duration_seconds_count\{.*route="\/api\/v1\/pool\/:domain\/reserve",status="201"\} 1$/m,
+    /^pdm_outcomes_total\{verb="reserve",outcome="granted"\} 1$/m,
+    /^pdm_outcomes_total\{verb="reserve",outcome="conflict"\} 1$/m,
+    /^pdm_allocations\{pool="pool\.test",state="reserved"\} 1$/m,
+    /^pdm_sweeper_deleted_total 0$/m,
+    /^pdm_build_info\{version="1\.0\.0",.*\} 1$/m,
+    /^# TYPE pdm_dns_operation_duration_seconds histogram$/m,
+    /^# TYPE pdm_dns_oldest_pending_seconds gauge$/m,
+    /^# TYPE pdm_dns_last_convergence_timestamp_seconds gauge$/m,
+  ]) {
+    expect(text).toMatch(line)
+  }
+})

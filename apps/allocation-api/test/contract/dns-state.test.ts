@@ -1,0 +1,95 @@
+import { afterAll, describe, expect, test } from 'vitest'
+import { startApi } from '../support/api.ts'
+import { callTo, pool, startService, stepsOf } from '../support/service.ts'
+
+const { api, call, database } = await startService()
+const impatientApi = await startApi(database.url, { PDM_DNS_COMMIT_WAIT: '0s', PDM_SWEEPER_INTERVAL: '1h' })
+const impatient = stepsOf(callTo(impatientApi.url))
+const { reserved, active, check, commitBody } = stepsOf(call)
+afterAll(() => impatientApi.process.stop())
+
+const get = async (name: string) => (await call('GET', `${pool}/allocations/${name}`)).body
+const breakProvider = () => database.sql`alter table local_dns_zones rename to local_dns_zones_away`
+const mendProvider = () => database.sql`alter table local_dns_zones_away rename to local_dns_zones`
+/** What is due again later is due now. */
+const hurry = () => database.advance(3_600_000)
+
+test('published: commit is 200 once the records are out', async () => {
+  expect((await active('out')).allocation.dns).toEqual({ status: 'published' })
+})
+
+test('pending: commit is 202 with warning and detail when the wait is over before the records are out', async () => {
+  const { reservationToken } = await impatient.reserved('soon')
+  const { status, body } = await callTo(impatientApi.url)(
+    'POST',
+    `${pool}/commit`,
+    commitBody('soon', reservationToken),
+  )
+  expect(status).toBe(202)
+  expect(body).toMatchObject({ state: 'active', dns: { status: 'pending' }, warning: 'dns-pending' })
+  await expect.poll(async () => (await get('soon')).dns, { timeout: 5_000 }).toEqual({ status: 'published' })
+})
+
+describe('failing, while the provider cannot be written', () => {
+  test('commit is 202: active in the database, and detail says why the records are not out', async () => {
+    const { reservationToken } = await reserved('stuck')
+    await active('leaving')
+    await breakProvider()
+    const { status, body } = await call('POST', `${pool}/commit`, commitBody('stuck', reservationToken))
+    expect(status).toBe(202)
+    expect(body).toMatchObject({
+      state: 'active',
+      subdomain: 'stuck',
+      sovereignFQDN: 'stuck.pool.test',
+      dns: { status: 'failing', detail: expect.any(String) },
+      warning: 'dns-pending',
+      detail: expect.any(String),
+    })
+    expect(await check('stuck')).toMatchObject({ reason: 'active-state' })
+  })
+
+  test('get and list show it, with its reason', async () => {
+    const dns = { status: 'failing', detail: expect.any(String) }
+    expect((await get('stuck')).dns).toEqual(dns)
+    const { allocations } = (await call('GET', `${pool}/list`)).body
+    expect(allocations.find((one: { subdomain: string }) => one.subdomain === 'stuck').dns).toEqual(dns)
+  })
+
+  test('neither answer nor list tells what the database said', async () => {
+    expect((await call('GET', `${pool}/list`)).text).not.toMatch(/local_dns|relation|42P01|select/i)
+  })
+
+  test('release is 202: the row is gone, and its records are not all withdrawn yet', async () => {
+    const { status, body } = await call('DELETE', `${pool}/release?sub=leaving`)
+    expect(status).toBe(202)
+    expect(body).toMatchObject({ freed: { subdomain: 'leaving', state: 'active' }, warning: 'dns-pending' })
+    expect(await check('leaving')).toMatchObject({ available: true })
+  })
+
+  test('the metric of the oldest pending change and of failing names show it', async () => {
+    const { text } = await call('GET', '/metrics')
+    expect(text).toMatch(/^pdm_dns_failing_names\{zone="pool\.test"\} 2$/m)
+    expect(text).toMatch(/^pdm_dns_oldest_pending_seconds\{zone="pool\.test"\} 0*[.\d]*[1-9]/m)
+  })
+
+  test('a commit after that with the same Idempotency-Key replays, and says where the records are now', async () => {
+    const { reservationToken } = await reserved('retried')
+    const commit = () =>
+      call('POST', `${pool}/commit`, commitBody('retried', reservationToken), { 'Idempotency-Key': 'retried' })
+    expect((await commit()).status).toBe(202)
+    expect((await commit()).status).toBe(202)
+    await mendProvider()
+    await hurry()
+    await expect.poll(async () => (await commit()).status, { timeout: 5_000 }).toBe(200)
+  })
+
+  test('it is retried without being asked until the records are out', async () => {
+    await hurry()
+    await expect.poll(async () => (await get('stuck')).dns, { timeout: 5_000 }).toEqual({ status: 'published' })
+    expect(await database.sql`select 1 from dns_names where subdomain = 'leaving'`).toEqual([])
+  })
+})
+
+test('the log of a failing provider tells no text of the database', () => {
+  expect(api.lines.filter(line => /does not exist|insert into|select /i.test(line))).toEqual([])
+})

@@ -1,0 +1,144 @@
+import { beforeAll, describe, expect, test } from 'vitest'
+import { startApi } from '../support/api.ts'
+import { pool, startService, stepsOf, strangeToken, TTL_MS } from '../support/service.ts'
+
+const { call, database } = await startService({ DNSPROVIDER_MANAGED_DOMAINS: 'pool.test,empty.test,second.test' })
+const { reserved, active, commitBody } = stepsOf(call)
+const history = async (query = '', path = pool) => (await call('GET', `${path}/history${query}`)).body
+const events = (body: { entries: { event: string }[] }) => body.entries.map(({ event }) => event)
+
+describe('a life from reserve to release', () => {
+  beforeAll(async () => {
+    const id = (requestId: string) => ({ 'X-Request-Id': requestId })
+    const reserve = await call('POST', `${pool}/reserve`, { subdomain: 'life', createdBy: 'team a' }, id('life-1'))
+    const { reservationToken } = reserve.body
+    await call('POST', `${pool}/renew`, { subdomain: 'life', reservationToken }, id('life-2'))
+    await call('POST', `${pool}/commit`, commitBody('life', reservationToken), id('life-3'))
+    await call('DELETE', `${pool}/release?sub=life`, undefined, id('life-4'))
+  })
+
+  test('is told newest first: event, from, to, who, when, under which request', async () => {
+    const body = await history('?sub=life')
+    expect(body.poolDomain).toBe('pool.test')
+    const common = {
+      poolDomain: 'pool.test',
+      subdomain: 'life',
+      actor: 'in-cluster',
+      address: '127.0.0.1',
+      createdBy: 'team a',
+    }
+    const at = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
+    expect(body.entries).toEqual([
+      { ...common, at, event: 'released', from: 'active', to: 'none', requestId: 'life-4' },
+      { ...common, at, event: 'committed', from: 'reserved', to: 'active', requestId: 'life-3' },
+      { ...common, at, event: 'renewed', from: 'reserved', to: 'reserved', requestId: 'life-2' },
+      { ...common, at, event: 'reserved', from: 'none', to: 'reserved', requestId: 'life-1' },
+    ])
+    const times = body.entries.map((entry: { at: string }) => entry.at)
+    expect([...times].sort().reverse()).toEqual(times)
+  })
+})
+
+test('without ?sub= the whole pool, and only that pool', async () => {
+  await reserved('one')
+  await reserved('two')
+  await call('POST', '/api/v1/pool/second.test/reserve', { subdomain: 'three' })
+  const { entries } = await history('?limit=2')
+  expect(entries.map((entry: { subdomain: string }) => entry.subdomain)).toEqual(['two', 'one'])
+  expect((await history('', '/api/v1/pool/second.test')).entries).toHaveLength(1)
+})
+
+test('a name or a pool without a past is an empty list', async () => {
+  expect(await history('?sub=never')).toEqual({ poolDomain: 'pool.test', entries: [] })
+  expect(await history('', '/api/v1/pool/empty.test')).toEqual({ poolDomain: 'empty.test', entries: [] })
+})
+
+test('?sub= is trimmed and lower-cased', async () => {
+  await reserved('cased')
+  expect(events(await history('?sub=%20CASED'))).toEqual(['reserved'])
+})
+
+test('a reservation that is taken over leaves its expiry and the new reservation, under one request', async () => {
+  await reserved('over', { createdBy: 'first' })
+  await database.advance(TTL_MS)
+  await reserved('over', { createdBy: 'second' })
+  const { entries } = await history('?sub=over')
+  expect(entries).toMatchObject([
+    { event: 'reserved', from: 'none', to: 'reserved', createdBy: 'second' },
+    { event: 'expired', from: 'reserved', to: 'none' },
+    { event: 'reserved', from: 'none', to: 'reserved', createdBy: 'first' },
+  ])
+  expect(entries[0].requestId).toBe(entries[1].requestId)
+})
+
+test('a release of a reservation goes from reserved to none', async () => {
+  await reserved('dropped')
+  await call('DELETE', `${pool}/release?sub=dropped`)
+  expect((await history('?sub=dropped')).entries[0]).toMatchObject({ event: 'released', from: 'reserved', to: 'none' })
+})
+
+test('what is refused leaves no trace', async () => {
+  await active('quiet')
+  const before = await history()
+  await call('POST', `${pool}/reserve`, { subdomain: 'quiet' })
+  await call('POST', `${pool}/commit`, commitBody('quiet', strangeToken))
+  await call('POST', `${pool}/renew`, { subdomain: 'quiet', reservationToken: strangeToken })
+  await call('DELETE', `${pool}/release`, { subdomain: 'quiet', reservationToken: strangeToken })
+  await call('DELETE', `${pool}/release?sub=nobody`)
+  expect(await history()).toEqual(before)
+})
+
+test.each([1, 2, 3, 50])('limit %i: nextCursor leads through all of them, each once', async limit => {
+  const all = (await history()).entries
+  const seen: unknown[] = []
+  let cursor: string | undefined = ''
+  while (cursor !== undefined) {
+    const body: { entries: unknown[]; nextCursor?: string } = await history(
+      `?limit=${limit}${cursor && `&cursor=${cursor}`}`,
+    )
+    expect(body.entries.length).toBeLessThanOrEqual(limit)
+    seen.push(...body.entries)
+    cursor = body.nextCursor
+  }
+  expect(seen).toEqual(all)
+})
+
+test('?sub= has pages of its own', async () => {
+  const first = await history('?sub=over&limit=1')
+  expect(events(first)).toEqual(['reserved'])
+  expect(events(await history(`?sub=over&cursor=${first.nextCursor}`))).toEqual(['expired', 'reserved'])
+})
+
+test.each([
+  ['unsupported-pool', '/api/v1/pool/x.test/history'],
+  ['invalid-format', `${pool}/history?sub=-`],
+  ['invalid-limit', `${pool}/history?limit=0`],
+  ['invalid-cursor', `${pool}/history?cursor=x`],
+])('422 %s', async (error, path) => {
+  expect(await call('GET', path)).toMatchObject({ status: 422, body: { error } })
+})
+
+test.each([
+  ['changed', "update allocation_history set actor = 'operator'"],
+  ['removed', 'delete from allocation_history'],
+  ['emptied', 'truncate allocation_history'],
+])('the database refuses that the history is %s', async (_, statement) => {
+  const before = await history()
+  await expect(database.sql.unsafe(statement)).rejects.toMatchObject({ message: 'allocation_history is append-only' })
+  expect(await history()).toEqual(before)
+})
+
+test('what the sweeper removes is told as expired, by the sweeper and under no request', async () => {
+  await reserved('swept')
+  await database.advance(TTL_MS)
+  const sweeping = await startApi(database.url, { PDM_SWEEPER_INTERVAL: '20ms' })
+  await expect
+    .poll(async () => events(await history('?sub=swept')), { interval: 20, timeout: 5_000 })
+    .toEqual(['expired', 'reserved'])
+  await sweeping.process.stop()
+  const [entry] = (await history('?sub=swept')).entries
+  expect(entry).toMatchObject({ from: 'reserved', to: 'none', actor: 'sweeper' })
+  expect(Object.keys(entry)).not.toContain('requestId')
+  expect(Object.keys(entry)).not.toContain('address')
+  expect(await database.sql`select 1 from pool_allocations where subdomain = 'swept'`).toEqual([])
+})

@@ -1,0 +1,262 @@
+import { describe, expect, test } from 'vitest'
+import { pool, startService, stepsOf, strangeToken, TTL_MS } from '../support/service.ts'
+
+const KEY_TTL_MS = 7_200_000
+const { call, database } = await startService({
+  PDM_IDEMPOTENCY_TTL: '2h',
+  DNSPROVIDER_MANAGED_DOMAINS: 'pool.test,second.test',
+})
+const { reserved, commitBody, check } = stepsOf(call)
+
+const reserve = (body: object, key: string, path = pool) =>
+  call('POST', `${path}/reserve`, body, { 'Idempotency-Key': key })
+const commit = (body: object, key: string) => call('POST', `${pool}/commit`, body, { 'Idempotency-Key': key })
+const release = (body: object, key: string) => call('DELETE', `${pool}/release`, body, { 'Idempotency-Key': key })
+const reused = { status: 422, body: { error: 'idempotency-key-reused' } }
+const eventsOf = async (name: string) =>
+  (await call('GET', `${pool}/history?sub=${name}`)).body.entries.map(({ event }: { event: string }) => event)
+
+describe('reserve', () => {
+  test('the same key with the same request replays: the same token, the same expiry, one reservation', async () => {
+    const first = await reserve({ subdomain: 'r-same', createdBy: 'a' }, 'r-same')
+    const second = await reserve({ subdomain: 'r-same', createdBy: 'a' }, 'r-same')
+    expect([second.status, second.body]).toEqual([201, first.body])
+    expect(await eventsOf('r-same')).toEqual(['reserved'])
+  })
+
+  test('a request is the same when it says the same: case, space, unknown fields and "" aside', async () => {
+    const first = await reserve({ subdomain: 'r-says' }, 'r-says')
+    const second = await reserve(
+      { subdomain: ' R-Says ', createdBy: '', later: true },
+      'r-says',
+      '/api/v1/pool/POOL.test',
+    )
+    expect([second.status, second.body]).toEqual([201, first.body])
+  })
+
+  test.each<readonly [what: string, body: object, path: string]>([
+    ['name', { subdomain: 'r-else', createdBy: 'a' }, pool],
+    ['createdBy', { subdomain: 'r-first', createdBy: 'b' }, pool],
+    ['pool', { subdomain: 'r-first', createdBy: 'a' }, '/api/v1/pool/second.test'],
+  ])('the same key with another %s is 422 and does nothing', async (what, body, path) => {
+    await reserve({ subdomain: 'r-first', createdBy: 'a' }, 'r-first')
+    expect(await reserve(body, 'r-first', path)).toMatchObject(reused)
+    expect(await check('r-else'), what).toMatchObject({ available: true })
+  })
+
+  test('another key does not share the reservation', async () => {
+    await reserve({ subdomain: 'r-other' }, 'r-other-1')
+    expect(await reserve({ subdomain: 'r-other' }, 'r-other-2')).toMatchObject({
+      status: 409,
+      body: { error: 'conflict' },
+    })
+  })
+
+  test('a key is compared exactly, its case too', async () => {
+    await reserve({ subdomain: 'r-case' }, 'r-case')
+    expect(await reserve({ subdomain: 'r-case' }, 'R-case')).toMatchObject({ status: 409 })
+  })
+
+  test('concurrent requests with one key: all are given the one reservation', async () => {
+    const answers = await Promise.all(Array.from({ length: 20 }, () => reserve({ subdomain: 'r-race' }, 'r-race')))
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([201]))
+    expect(new Set(answers.map(({ body }) => body.reservationToken)).size).toBe(1)
+    expect(await eventsOf('r-race')).toEqual(['reserved'])
+  })
+
+  test('concurrent different requests with one key: one is granted, the others are 422', async () => {
+    const answers = await Promise.all(
+      Array.from({ length: 5 }, (_, i) => reserve({ subdomain: `r-mixed-${i}` }, 'r-mixed')),
+    )
+    expect(answers.map(({ status }) => status).sort()).toEqual([201, 422, 422, 422, 422])
+  })
+
+  test('after a renewal the same token, with the expiry that it has now', async () => {
+    const { body: first } = await reserve({ subdomain: 'r-renew' }, 'r-renew')
+    await database.advance(60_000)
+    const { reservationToken } = first
+    const renewed = await call('POST', `${pool}/renew`, { subdomain: 'r-renew', reservationToken })
+    const { body } = await reserve({ subdomain: 'r-renew' }, 'r-renew')
+    expect(body).toEqual({ ...renewed.body, reservationToken })
+  })
+
+  test('after its expiry it is decided anew: another reservation, with another token, under the same key', async () => {
+    const { body: first } = await reserve({ subdomain: 'r-late' }, 'r-late')
+    await database.advance(TTL_MS)
+    const { status, body } = await reserve({ subdomain: 'r-late' }, 'r-late')
+    expect(status).toBe(201)
+    expect(body.reservationToken).not.toBe(first.reservationToken)
+    expect((await reserve({ subdomain: 'r-late' }, 'r-late')).body).toEqual(body)
+  })
+
+  test('after its expiry, when another has taken the name: 409, and no token of theirs', async () => {
+    await reserve({ subdomain: 'r-lost' }, 'r-lost')
+    await database.advance(TTL_MS)
+    const { reservationToken } = await reserved('r-lost')
+    const { status, body, text } = await reserve({ subdomain: 'r-lost' }, 'r-lost')
+    expect([status, body.error]).toEqual([409, 'conflict'])
+    expect(text).not.toContain(reservationToken)
+  })
+
+  test('after its commit the reservation is no longer live: 409', async () => {
+    const { body } = await reserve({ subdomain: 'r-done' }, 'r-done')
+    await call('POST', `${pool}/commit`, commitBody('r-done', body.reservationToken))
+    expect(await reserve({ subdomain: 'r-done' }, 'r-done')).toMatchObject({ status: 409, body: { error: 'conflict' } })
+  })
+
+  test('a 409 is an outcome too: it is replayed though the name is free by now', async () => {
+    await reserved('r-409')
+    expect((await reserve({ subdomain: 'r-409' }, 'r-409')).status).toBe(409)
+    await call('DELETE', `${pool}/release?sub=r-409`)
+    expect(await reserve({ subdomain: 'r-409' }, 'r-409')).toMatchObject({ status: 409, body: { error: 'conflict' } })
+    expect(await check('r-409')).toMatchObject({ available: true })
+  })
+
+  test('a request that is refused by its form does not use up its key', async () => {
+    expect((await reserve({ subdomain: '-' }, 'r-form')).status).toBe(422)
+    expect((await reserve({ subdomain: 'www' }, 'r-form')).status).toBe(422)
+    expect((await reserve({ subdomain: 'r-form' }, 'r-form')).status).toBe(201)
+  })
+
+  test('a key is forgotten when its time is up', async () => {
+    await reserve({ subdomain: 'r-forgot-1' }, 'r-forgot')
+    await database.advance(KEY_TTL_MS - 60_000)
+    expect(await reserve({ subdomain: 'r-forgot-2' }, 'r-forgot')).toMatchObject(reused)
+    await database.advance(60_000)
+    expect((await reserve({ subdomain: 'r-forgot-2' }, 'r-forgot')).status).toBe(201)
+    expect((await reserve({ subdomain: 'r-forgot-1' }, 'r-forgot')).status).toBe(422)
+  })
+})
+
+describe('commit', () => {
+  test('the same key with the same request replays the 200', async () => {
+    const { reservationToken } = await reserved('c-same')
+    const first = await commit(commitBody('c-same', reservationToken), 'c-same')
+    const second = await commit(commitBody('c-same', reservationToken), 'c-same')
+    expect([second.status, second.body]).toEqual([200, first.body])
+    expect(await eventsOf('c-same')).toEqual(['committed', 'reserved'])
+  })
+
+  test('concurrent requests with one key are all 200, and one commit', async () => {
+    const { reservationToken } = await reserved('c-race')
+    const answers = await Promise.all(
+      Array.from({ length: 10 }, () => commit(commitBody('c-race', reservationToken), 'c-race')),
+    )
+    expect(new Set(answers.map(({ status, text }) => `${status} ${text}`)).size).toBe(1)
+    expect(answers[0]?.status).toBe(200)
+    expect(await eventsOf('c-race')).toEqual(['committed', 'reserved'])
+  })
+
+  test.each([
+    ['address', { loadBalancerIP: '203.0.113.11' }],
+    ['FQDN', { sovereignFQDN: 'x.pool.test' }],
+    ['token', { reservationToken: strangeToken }],
+    ['name', { subdomain: 'c-other' }],
+  ])('the same key with another %s is 422', async (what, change) => {
+    const { reservationToken } = await reserved(`c-${what.toLowerCase()}`)
+    const body = commitBody(`c-${what.toLowerCase()}`, reservationToken)
+    await commit(body, `c-${what}`)
+    expect(await commit({ ...body, ...change }, `c-${what}`)).toMatchObject(reused)
+  })
+
+  test('another key for the same commit is 409 already-active, and so is none', async () => {
+    const { reservationToken } = await reserved('c-other-key')
+    const body = commitBody('c-other-key', reservationToken)
+    await commit(body, 'c-key-1')
+    expect(await commit(body, 'c-key-2')).toMatchObject({ status: 409, body: { error: 'already-active' } })
+    expect(await call('POST', `${pool}/commit`, body)).toMatchObject({ status: 409 })
+  })
+
+  test('a refusal by the table is replayed: 404, 403 and 410', async () => {
+    const { reservationToken } = await reserved('c-refused')
+    const wrong = commitBody('c-refused', strangeToken)
+    const missing = commitBody('c-nobody', strangeToken)
+    expect((await commit(wrong, 'c-403')).status).toBe(403)
+    expect((await commit(missing, 'c-404')).status).toBe(404)
+    await database.advance(TTL_MS)
+    expect((await commit(commitBody('c-refused', reservationToken), 'c-410')).status).toBe(410)
+    await reserved('c-nobody')
+    await call('DELETE', `${pool}/release?sub=c-refused`)
+    expect((await commit(wrong, 'c-403')).status).toBe(403)
+    expect((await commit(missing, 'c-404')).status).toBe(404)
+    expect((await commit(commitBody('c-refused', reservationToken), 'c-410')).status).toBe(410)
+  })
+
+  test('a replay after the release is the first answer, and commits nothing', async () => {
+    const { reservationToken } = await reserved('c-gone')
+    const first = await commit(commitBody('c-gone', reservationToken), 'c-gone')
+    await call('DELETE', `${pool}/release?sub=c-gone`)
+    const second = await commit(commitBody('c-gone', reservationToken), 'c-gone')
+    expect(second.body).toMatchObject({ committedAt: first.body.committedAt })
+    expect(await check('c-gone')).toMatchObject({ available: true })
+  })
+})
+
+describe('release', () => {
+  test('the same key with the same request replays the 200 with what was freed', async () => {
+    await reserved('l-same')
+    const first = await release({ subdomain: 'l-same' }, 'l-same')
+    const second = await release({ subdomain: 'l-same' }, 'l-same')
+    expect([second.status, second.body]).toEqual([200, first.body])
+    expect(await eventsOf('l-same')).toEqual(['released', 'reserved'])
+  })
+
+  test('a replay does not free the name of whoever took it since', async () => {
+    await reserved('l-next')
+    await release({ subdomain: 'l-next' }, 'l-next')
+    await reserved('l-next')
+    expect((await release({ subdomain: 'l-next' }, 'l-next')).status).toBe(200)
+    expect(await check('l-next')).toMatchObject({ available: false, reason: 'reserved-state' })
+  })
+
+  test('the name in the body and in ?sub= are the same request', async () => {
+    await reserved('l-query')
+    const first = await release({ subdomain: 'l-query' }, 'l-query')
+    const second = await call('DELETE', `${pool}/release?sub=l-query`, undefined, { 'Idempotency-Key': 'l-query' })
+    expect(second.body).toEqual(first.body)
+  })
+
+  test('the same key with another name or another token is 422', async () => {
+    const { reservationToken } = await reserved('l-else')
+    await release({ subdomain: 'l-else' }, 'l-else')
+    expect(await release({ subdomain: 'l-other' }, 'l-else')).toMatchObject(reused)
+    expect(await release({ subdomain: 'l-else', reservationToken }, 'l-else')).toMatchObject(reused)
+  })
+
+  test('a 404 is replayed though the name is held by now', async () => {
+    expect((await release({ subdomain: 'l-404' }, 'l-404')).status).toBe(404)
+    await reserved('l-404')
+    expect((await release({ subdomain: 'l-404' }, 'l-404')).status).toBe(404)
+    expect(await check('l-404')).toMatchObject({ reason: 'reserved-state' })
+  })
+
+  test('without a key the second release is 404', async () => {
+    await reserved('l-plain')
+    expect((await call('DELETE', `${pool}/release?sub=l-plain`)).status).toBe(200)
+    expect((await call('DELETE', `${pool}/release?sub=l-plain`)).status).toBe(404)
+  })
+})
+
+test('one key for two verbs is two different requests: 422', async () => {
+  const { body } = await reserve({ subdomain: 'x-verbs' }, 'x-verbs')
+  expect(await commit(commitBody('x-verbs', body.reservationToken), 'x-verbs')).toMatchObject(reused)
+  expect(await release({ subdomain: 'x-verbs' }, 'x-verbs')).toMatchObject(reused)
+  expect(await check('x-verbs')).toMatchObject({ reason: 'reserved-state' })
+})
+
+test('one key for two verbs is two different requests, even when all they say is the same', async () => {
+  await reserve({ subdomain: 'x-says', createdBy: strangeToken }, 'x-says')
+  expect(await release({ subdomain: 'x-says', reservationToken: strangeToken }, 'x-says')).toMatchObject(reused)
+})
+
+test('renew knows no key: the same request twice extends twice', async () => {
+  const { reservationToken } = await reserved('x-renew')
+  const renew = () =>
+    call('POST', `${pool}/renew`, { subdomain: 'x-renew', reservationToken }, { 'Idempotency-Key': 'x-renew' })
+  const first = await renew()
+  await database.advance(60_000)
+  const second = await renew()
+  const lifetimeOf = ({ expiresAt, reservedAt }: Record<string, string>) =>
+    Date.parse(expiresAt ?? '') - Date.parse(reservedAt ?? '')
+  expect(lifetimeOf(second.body)).toBeGreaterThan(lifetimeOf(first.body))
+})

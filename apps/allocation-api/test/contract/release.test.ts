@@ -1,0 +1,109 @@
+import { describe, expect, test } from 'vitest'
+import { pool, startService, stepsOf, strangeToken, TTL_MS } from '../support/service.ts'
+
+const { call, database } = await startService()
+const { reserved, active, check } = stepsOf(call)
+const release = (body?: unknown, query = '') => call('DELETE', `${pool}/release${query}`, body)
+const isFree = async (subdomain: string) => (await check(subdomain)).available
+
+test('200 with the reservation as it was, without its token', async () => {
+  const { reservationToken, ...allocation } = await reserved('held', { createdBy: 'team a' })
+  const { status, body, text } = await release({ subdomain: 'held' })
+  expect(status).toBe(200)
+  expect(body).toEqual({ freed: allocation })
+  expect(text).not.toContain(reservationToken)
+  expect(await isFree('held')).toBe(true)
+})
+
+test('200 with the active allocation as it was, and its records are withdrawn', async () => {
+  const { allocation } = await active('live')
+  const { status, body } = await release({ subdomain: 'live' })
+  expect(status).toBe(200)
+  expect(body).toEqual({ freed: allocation })
+  expect(await isFree('live')).toBe(true)
+  expect(await database.sql`select 1 from dns_names where subdomain = 'live'`).toEqual([])
+})
+
+test('a released name can be reserved at once, with another token', async () => {
+  const first = await reserved('next')
+  await release({ subdomain: 'next' })
+  expect((await reserved('next')).reservationToken).not.toBe(first.reservationToken)
+})
+
+describe('the name stands in the body, or in ?sub= when there is no usable body', () => {
+  test.each<readonly [rule: string, subdomain: string, body: unknown, query: string]>([
+    ['no body and ?sub=', 'by-query', undefined, '?sub=by-query'],
+    ['an empty body and ?sub=', 'by-empty', '', '?sub=by-empty'],
+    ['a body that is no JSON and ?sub=', 'by-broken', 'sub=x', '?sub=by-broken'],
+    ['a body without subdomain and ?sub=', 'by-object', {}, '?sub=by-object'],
+    ['a body that is no object and ?sub=', 'by-array', [], '?sub=by-array'],
+    ['a body that is null and ?sub=', 'by-null', 'null', '?sub=by-null'],
+    ['?sub= is trimmed and lower-cased', 'by-case', undefined, '?sub=%20BY-Case%20'],
+    ['a body with subdomain, trimmed and lower-cased', 'by-body', { subdomain: ' By-Body ' }, ''],
+    ['a body goes before ?sub=', 'by-both', { subdomain: 'by-both' }, '?sub=other'],
+    ['unknown fields are ignored', 'by-extra', { subdomain: 'by-extra', force: true }, ''],
+  ])('%s', async (_, subdomain, body, query) => {
+    await reserved(subdomain)
+    const { status, body: answer } = await release(body, query)
+    expect(status).toBe(200)
+    expect(answer.freed.subdomain).toBe(subdomain)
+  })
+})
+
+describe('a reservationToken that is given must be the one of the row', () => {
+  test.each<readonly [rule: string, subdomain: string, state: 'reserved' | 'active']>([
+    ['of a reservation', 'own-reserved', 'reserved'],
+    ['of an active name', 'own-active', 'active'],
+  ])('%s: the right one frees the name, another changes nothing', async (_, subdomain, state) => {
+    const { reservationToken } = await (state === 'active' ? active(subdomain) : reserved(subdomain))
+    for (const wrong of [strangeToken, 'no uuid', '']) {
+      const refused = await release({ subdomain, reservationToken: wrong })
+      expect([refused.status, refused.body.error]).toEqual([403, 'token-mismatch'])
+    }
+    expect((await check(subdomain)).reason).toBe(`${state}-state`)
+    expect((await release({ subdomain, reservationToken })).status).toBe(200)
+  })
+
+  test('it counts beside ?sub= too', async () => {
+    await reserved('own-query')
+    expect((await release({ reservationToken: strangeToken }, '?sub=own-query')).status).toBe(403)
+  })
+
+  test('null says the same as leaving it out', async () => {
+    await reserved('own-null')
+    expect((await release({ subdomain: 'own-null', reservationToken: null })).status).toBe(200)
+  })
+})
+
+test.each([
+  ['of a name that nobody holds', 'nobody', undefined],
+  ['of a name that nobody holds, whatever the token', 'nobody', strangeToken],
+])('404 not-found %s', async (_, subdomain, reservationToken) => {
+  const { status, body } = await release({ subdomain, ...(reservationToken && { reservationToken }) })
+  expect([status, body.error]).toEqual([404, 'not-found'])
+})
+
+test('404 not-found for the second release', async () => {
+  await active('twice')
+  expect((await release({ subdomain: 'twice' })).status).toBe(200)
+  expect((await release({ subdomain: 'twice' })).status).toBe(404)
+})
+
+test('404 not-found for an expired reservation, also with its token', async () => {
+  const { reservationToken } = await reserved('late')
+  await database.advance(TTL_MS)
+  expect((await release({ subdomain: 'late' })).status).toBe(404)
+  expect((await release({ subdomain: 'late', reservationToken })).status).toBe(404)
+})
+
+test('of many concurrent releases exactly one is 200, the rest are 404', async () => {
+  await active('race')
+  const answers = await Promise.all(Array.from({ length: 10 }, () => release({ subdomain: 'race' })))
+  expect(answers.map(({ status }) => status).sort()).toEqual([200, ...Array(9).fill(404)])
+})
+
+test('422 unsupported-pool comes before not-found, and after invalid-format', async () => {
+  const foreign = '/api/v1/pool/x.test/release'
+  expect((await call('DELETE', foreign, { subdomain: 'a' })).body.error).toBe('unsupported-pool')
+  expect((await call('DELETE', foreign, { subdomain: '-' })).body.error).toBe('invalid-format')
+})

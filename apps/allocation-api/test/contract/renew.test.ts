@@ -1,0 +1,94 @@
+import { expect, test } from 'vitest'
+import { pool, startService, stepsOf, strangeToken, TTL_MS } from '../support/service.ts'
+
+const MAX_AGE_MS = 1_500_000
+const { call, database } = await startService({ PDM_RESERVATION_MAX_AGE: '25m' })
+const { reserved, active, commitBody } = stepsOf(call)
+const renew = (subdomain: string, reservationToken: unknown) =>
+  call('POST', `${pool}/renew`, { subdomain, reservationToken })
+
+test('200 with the allocation, whose time is a full lifetime from now', async () => {
+  const { reservationToken } = await reserved('acme', { createdBy: 'team a' })
+  await database.advance(300_000)
+  const { status, body } = await renew('acme', reservationToken)
+  expect(status).toBe(200)
+  expect(body).toEqual({
+    poolDomain: 'pool.test',
+    subdomain: 'acme',
+    state: 'reserved',
+    reservedAt: expect.any(String),
+    expiresAt: expect.any(String),
+    createdBy: 'team a',
+  })
+  const lifetime = Date.parse(body.expiresAt) - Date.parse(body.reservedAt)
+  expect(lifetime).toBeGreaterThanOrEqual(300_000 + TTL_MS)
+  expect(lifetime).toBeLessThan(300_000 + TTL_MS + 30_000)
+})
+
+test('what is renewed outlives its first time, with its token', async () => {
+  const { reservationToken } = await reserved('longer')
+  await database.advance(TTL_MS - 60_000)
+  await renew('longer', reservationToken)
+  await database.advance(TTL_MS - 60_000)
+  expect((await call('POST', `${pool}/commit`, commitBody('longer', reservationToken))).status).toBe(200)
+})
+
+test('a reservation is never extended beyond its maximum age, and expires then', async () => {
+  const { reservationToken } = await reserved('old')
+  await database.advance(500_000)
+  await renew('old', reservationToken)
+  await database.advance(500_000)
+  const { status, body } = await renew('old', reservationToken)
+  expect(status).toBe(200)
+  expect(Date.parse(body.expiresAt) - Date.parse(body.reservedAt)).toBe(MAX_AGE_MS)
+  await database.advance(400_000)
+  const again = await renew('old', reservationToken)
+  expect([again.status, Date.parse(again.body.expiresAt) - Date.parse(again.body.reservedAt)]).toEqual([
+    200,
+    MAX_AGE_MS,
+  ])
+  await database.advance(100_000)
+  expect((await renew('old', reservationToken)).body.error).toBe('reservation-expired')
+})
+
+test('two renewals at once both succeed and agree', async () => {
+  const { reservationToken } = await reserved('both')
+  const answers = await Promise.all([renew('both', reservationToken), renew('both', reservationToken)])
+  expect(answers.map(({ status }) => status)).toEqual([200, 200])
+})
+
+test('404 not-found when nobody reserved the name', async () => {
+  expect(await renew('nobody', strangeToken)).toMatchObject({ status: 404, body: { error: 'not-found' } })
+})
+
+test('409 already-active, also with another token', async () => {
+  const { reservationToken } = await active('live')
+  expect(await renew('live', reservationToken)).toMatchObject({ status: 409, body: { error: 'already-active' } })
+  expect(await renew('live', strangeToken)).toMatchObject({ status: 409, body: { error: 'already-active' } })
+})
+
+test('410 reservation-expired once the time is up, also with another token', async () => {
+  const { reservationToken } = await reserved('late')
+  await database.advance(TTL_MS)
+  expect(await renew('late', reservationToken)).toMatchObject({ status: 410, body: { error: 'reservation-expired' } })
+  expect(await renew('late', 'no uuid')).toMatchObject({ status: 410, body: { error: 'reservation-expired' } })
+})
+
+test('403 token-mismatch with another token, and the time stays', async () => {
+  const { expiresAt } = await reserved('guarded')
+  expect(await renew('guarded', strangeToken)).toMatchObject({ status: 403, body: { error: 'token-mismatch' } })
+  expect((await call('GET', `${pool}/allocations/guarded`)).body.expiresAt).toBe(expiresAt)
+})
+
+test.each([
+  ['invalid-format before missing-token', '/api/v1/pool/x.test', { subdomain: '-' }, 'invalid-format'],
+  ['missing-token before unsupported-pool', '/api/v1/pool/x.test', { subdomain: 'a' }, 'missing-token'],
+  [
+    'unsupported-pool before not-found',
+    '/api/v1/pool/x.test',
+    { subdomain: 'a', reservationToken: 'x' },
+    'unsupported-pool',
+  ],
+])('%s', async (_, path, body, error) => {
+  expect(await call('POST', `${path}/renew`, body)).toMatchObject({ status: 422, body: { error } })
+})

@@ -1,0 +1,55 @@
+import { describe, expect, test } from 'vitest'
+import { activeNames, expectDnsToAgree, expectTablesToAgree } from './support/at-rest.ts'
+import { createTestDatabase, lacksDsn, testDsn } from './support/database.ts'
+import { startFleet } from './support/fleet.ts'
+import { lacksPgbouncer, pgbouncerVersion, startPgbouncer } from './support/pgbouncer.ts'
+import { commit, countStatuses, pool, release, reserve, reserveToken } from './support/verbs.ts'
+
+if (!testDsn) process.stderr.write(`${lacksDsn}\n`)
+if (!pgbouncerVersion) process.stderr.write(`${lacksPgbouncer}\n`)
+
+/** From 1.21 on it carries prepared statements in transaction mode. */
+const carriesPrepared = pgbouncerVersion && (pgbouncerVersion.major > 1 || pgbouncerVersion.minor >= 21)
+
+describe.skipIf(!testDsn || !pgbouncerVersion)('behind PgBouncer in transaction mode', () => {
+  test.each([
+    { how: 'without prepared statements', query: '?prepare=false' },
+    ...(carriesPrepared ? [{ how: 'with prepared statements', query: '' }] : []),
+  ])('two processes serve every verb, concurrent commits included, $how', async ({ query }) => {
+    const database = await createTestDatabase()
+    const pgbouncer = await startPgbouncer(database.url)
+    const fleet = await startFleet(pgbouncer.url + query, 2, { PDM_DATABASE_POOL_SIZE: '10' }).catch(async error => {
+      await pgbouncer.stop()
+      await database.drop()
+      throw error
+    })
+    try {
+      const [api, other] = [fleet.next(), fleet.next()]
+      const reserved = await Promise.all(Array.from({ length: 100 }, () => reserve(fleet.next(), 'one')))
+      expect(countStatuses(reserved)).toEqual({ 201: 1, 409: 99 })
+
+      const names = Array.from({ length: 50 }, (_, i) => `many-${i}`)
+      const tokens = await Promise.all(names.map(name => reserveToken(fleet.next(), name)))
+      const commits = await Promise.all(names.map((name, i) => commit(fleet.next(), name, tokens[i] ?? '')))
+      expect(countStatuses(commits)).toEqual({ 200: names.length })
+
+      const key = { 'Idempotency-Key': 'release-many-0' }
+      const released = await Promise.all(Array.from({ length: 20 }, () => release(fleet.next(), 'many-0', key)))
+      expect(countStatuses(released)).toEqual({ 200: 20 })
+      expect((await release(other, 'many-1')).status).toBe(200)
+      expect((await release(api, 'many-1')).status).toBe(404)
+
+      const listed = await api.call('GET', `/api/v1/pool/${pool}/list`)
+      expect(listed.body.allocations.map((one: { subdomain: string }) => one.subdomain)).toEqual(
+        ['one', ...names.slice(2)].sort(),
+      )
+      expect((await other.call('GET', '/readyz')).status).toBe(200)
+      await expectTablesToAgree(database.sql)
+      await expectDnsToAgree(other.dnsPort, await activeNames(database.sql), [`many-0.${pool}`, `one.${pool}`])
+    } finally {
+      await fleet.stop()
+      await pgbouncer.stop()
+      await database.drop()
+    }
+  })
+})

@@ -1,0 +1,234 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { request } from 'node:http'
+import { connect } from 'node:net'
+import { fileURLToPath } from 'node:url'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { type Api, startApi } from './support/api.ts'
+import { expectTablesToAgree, untilApplied } from './support/at-rest.ts'
+import { createTestDatabase, lacksDsn, type TestDatabase, testDsn } from './support/database.ts'
+import { sparing } from './support/fleet.ts'
+import { type Held, hold, untilWaiting } from './support/locks.ts'
+import { type OwnPostgres, startOwnPostgres } from './support/own-postgres.ts'
+import { timed, until } from './support/until.ts'
+import { commit, pool, reserve, reserveToken } from './support/verbs.ts'
+
+if (!testDsn) process.stderr.write(`${lacksDsn}\n`)
+
+const PROMISED_MS = 20_000
+
+interface Sent {
+  /** The status, or why there is none: the system's code. */
+  readonly outcome: number | string
+  readonly token?: string
+}
+
+/** One reservation over a connection of its own, so that an error is about this request and no earlier one. */
+const reserveAlone = (api: Api, subdomain: string): Promise<Sent> =>
+  new Promise(resolve => {
+    const sent = request(`${api.url}/api/v1/pool/${pool}/reserve`, { method: 'POST', agent: false }, response => {
+      let text = ''
+      response.setEncoding('utf8').on('data', part => {
+        text += part
+      })
+      response.on('error', error => resolve({ outcome: String(error) }))
+      response.on('end', () =>
+        resolve(
+          response.statusCode === 201
+            ? { outcome: 201, token: JSON.parse(text).reservationToken }
+            : { outcome: response.statusCode ?? 'none' },
+        ),
+      )
+    })
+    sent.on('error', error => resolve({ outcome: 'code' in error ? String(error.code) : error.message }))
+    sent.end(JSON.stringify({ subdomain }))
+  })
+
+const accepts = (api: Api): Promise<boolean> =>
+  new Promise(resolve => {
+    const socket = connect(Number(new URL(api.url).port), '127.0.0.1')
+    socket.on('connect', () => {
+      socket.destroy()
+      resolve(true)
+    })
+    socket.on('error', () => resolve(false))
+  })
+
+describe.skipIf(!testDsn)('an orderly stop', () => {
+  let database: TestDatabase
+  const running = new Set<Api>()
+  const start = async (url: string, env: Record<string, string> = {}) => {
+    const api = await startApi(url, { ...sparing, ...env })
+    running.add(api)
+    return api
+  }
+
+  beforeAll(async () => {
+    database = await createTestDatabase()
+  })
+  afterEach(async () => {
+    for (const api of running) await api.process.kill()
+    running.clear()
+  })
+  afterAll(() => database?.drop())
+
+  test('under load: readiness goes off first, whoever heeds it loses no request, and the exit code is 0', async () => {
+    const api = await start(database.url, { PDM_DRAIN_DELAY: '500ms' })
+    const sent: Sent[] = []
+    const names: string[] = []
+    const readiness: string[] = []
+    let off = false
+    const callers = Array.from({ length: 16 }, async (_, caller) => {
+      for (let turn = 0; !off; turn += 1) {
+        const name = `heeds-${caller}-${turn}`
+        names.push(name)
+        sent.push(await reserveAlone(api, name))
+      }
+    })
+    // As a load balancer does it: it asks, and sends nothing more once the answer is no.
+    const balancer = (async () => {
+      while (!off) {
+        const { status, body } = await api.call('GET', '/readyz')
+        readiness.push(`${status} ${body.status}`)
+        off = status !== 200
+      }
+    })()
+    await until('the load runs', () => sent.length > 100)
+    const { result, ms } = await timed(() => api.process.stop('SIGTERM'))
+    await Promise.all([...callers, balancer])
+    expect(result).toEqual({ code: 0, signal: null })
+    expect(ms).toBeLessThan(10_000)
+    expect(new Set(readiness)).toEqual(new Set(['200 ok', '503 draining']))
+    expect(new Set(sent.map(one => one.outcome))).toEqual(new Set([201]))
+    const rows = await database.sql<{ token: string }[]>`
+      select reservation_token as token from pool_allocations where subdomain like 'heeds-%'`
+    expect(new Set(rows.map(row => row.token))).toEqual(new Set(sent.map(one => one.token)))
+    process.stdout.write(`SIGTERM under load: ${sent.length} requests, all answered, exit after ${Math.round(ms)} ms\n`)
+  })
+
+  test('under load that goes on regardless: what was acknowledged is kept, and later callers are refused', async () => {
+    const api = await start(database.url)
+    const sent: Sent[] = []
+    let over = false
+    const callers = Array.from({ length: 16 }, async (_, caller) => {
+      for (let turn = 0; !over; turn += 1) {
+        const answer = await reserveAlone(api, `regardless-${caller}-${turn}`)
+        sent.push(answer)
+        if (answer.outcome === 'ECONNREFUSED') return
+      }
+    })
+    await until('the load runs', () => sent.length > 100)
+    const { result, ms } = await timed(() => api.process.stop('SIGTERM'))
+    over = true
+    await Promise.all(callers)
+    expect(result).toEqual({ code: 0, signal: null })
+    expect(ms).toBeLessThan(10_000)
+    // A connection that the system had taken for us when the door closed is reset; none gets a wrong answer.
+    expect([201, 'ECONNREFUSED', 'ECONNRESET']).toEqual(
+      expect.arrayContaining([...new Set(sent.map(one => one.outcome))]),
+    )
+    expect(sent.filter(one => one.outcome === 'ECONNREFUSED')).toHaveLength(16)
+    const acknowledged = sent.flatMap(one => one.token ?? [])
+    const rows = await database.sql<{ token: string }[]>`
+      select reservation_token as token from pool_allocations where subdomain like 'regardless-%'`
+    const stored = new Set(rows.map(row => row.token))
+    expect(acknowledged.filter(token => !stored.has(token))).toEqual([])
+    expect((await reserveAlone(api, 'late')).outcome).toBe('ECONNREFUSED')
+  })
+
+  test('a request that is under way is answered before the process ends', async () => {
+    const api = await start(database.url)
+    const held = await hold(database.sql, tx => tx`lock table pool_allocations in share mode`)
+    const answer = reserveAlone(api, 'patient')
+    await untilWaiting(database.sql, 1, '%insert into pool_allocations%')
+    const ended = api.process.stop('SIGTERM')
+    await until('it accepts nothing more', async () => !(await accepts(api)))
+    await held.release()
+    expect((await answer).outcome).toBe(201)
+    expect(await ended).toEqual({ code: 0, signal: null })
+  })
+
+  test('with a commit whose records cannot go out it ends in time, with what it did kept and published later', async () => {
+    const api = await start(database.url, { PDM_DNS_COMMIT_WAIT: '30s' })
+    const token = await reserveToken(api, 'blocked')
+    const held: Held = await hold(database.sql, tx => tx`lock table local_dns_record_sets in share mode`)
+    const answer = commit(api, 'blocked', token).catch(() => null)
+    await untilWaiting(database.sql, 1, '%insert into local_dns_record_sets%')
+    const { result, ms } = await timed(() => api.process.stop('SIGTERM', 2 * PROMISED_MS))
+    await held.release()
+    process.stdout.write(`SIGTERM with DNS blocked: ${JSON.stringify(result)} after ${Math.round(ms)} ms\n`)
+    expect(result.signal).toBeNull()
+    expect(ms).toBeLessThan(PROMISED_MS)
+    const status = (await answer)?.status
+    expect([202, undefined]).toContain(status)
+    await start(database.url)
+    await untilApplied(database.sql)
+    await expectTablesToAgree(database.sql)
+  })
+
+  test('when the process that started it is gone, it stops', async () => {
+    const entry = fileURLToPath(new URL('../src/main.ts', import.meta.url))
+    const child = spawn(process.execPath, [entry], {
+      env: { PATH: process.env.PATH, PORT: '0', PDM_DATABASE_URL: database.url, DNSPROVIDER_KIND: 'local' },
+      stdio: ['ignore', 'pipe', 'ignore', 'ipc'],
+    })
+    let output = ''
+    child.stdout?.setEncoding('utf8').on('data', text => {
+      output += text
+    })
+    const exited = once(child, 'exit')
+    await until('it is ready', () => output.includes('"msg":"ready"'))
+    child.disconnect()
+    const { result, ms } = await timed(() => exited)
+    expect(result).toEqual([0, null])
+    expect(ms).toBeLessThan(PROMISED_MS)
+    expect(output).toContain('parent gone')
+  })
+})
+
+describe('an orderly stop without a database', () => {
+  let postgres: OwnPostgres
+  let api: Api
+  beforeAll(async () => {
+    postgres = await startOwnPostgres()
+  })
+  afterEach(async () => {
+    postgres.thaw()
+    await api.process.kill()
+  })
+  afterAll(() => postgres?.remove())
+
+  const stopTimed = async (what: string) => {
+    const { result, ms } = await timed(() => api.process.stop('SIGTERM', 2 * PROMISED_MS))
+    process.stdout.write(`SIGTERM with Postgres ${what}: ${JSON.stringify(result)} after ${Math.round(ms)} ms\n`)
+    expect(result.signal).toBeNull()
+    expect(ms).toBeLessThan(PROMISED_MS)
+  }
+
+  test('with requests under way and a Postgres that hangs, it ends in time', async () => {
+    api = await startApi(postgres.url)
+    await reserveToken(api, 'before')
+    postgres.freeze()
+    const answers = Promise.allSettled([
+      reserve(api, 'plain'),
+      reserve(api, 'keyed', { 'Idempotency-Key': 'keyed' }),
+      ...Array.from({ length: 30 }, (_, i) => reserve(api, `more-${i}`)),
+    ])
+    await until('it is known to hang', async () => (await api.call('GET', '/readyz')).status === 503)
+    await stopTimed('frozen')
+    for (const answer of await answers) {
+      if (answer.status === 'fulfilled') expect(answer.value.status).toBe(503)
+    }
+  })
+
+  test('with requests under way and a Postgres that is stopped, it ends in time', async () => {
+    api = await startApi(postgres.url)
+    await reserveToken(api, 'again')
+    await postgres.stop('fast')
+    const answers = Promise.allSettled(Array.from({ length: 30 }, (_, i) => reserve(api, `down-${i}`)))
+    await stopTimed('stopped')
+    for (const answer of await answers) {
+      if (answer.status === 'fulfilled') expect(answer.value.status).toBe(503)
+    }
+  })
+})
