@@ -1,8 +1,9 @@
-import { Hono } from 'hono'
+import { type Context, Hono } from 'hono'
 import { bodyLimit } from 'hono/body-limit'
 import { descriptionRoutes } from './http/description.ts'
 import type { Door, HttpEnv } from './http/env.ts'
 import { type HealthDependencies, healthRoutes } from './http/health.ts'
+import { isBrokenOff, isTooLarge } from './http/input.ts'
 import { type ListingVerbs, listingRoutes } from './http/listing.ts'
 import { methodsByPath } from './http/methods.ts'
 import { type MetricsText, metricsRoutes } from './http/metrics.ts'
@@ -40,23 +41,19 @@ export const createApp = (deps: AppDependencies, { door, tokens, listing }: AppO
   const app = new Hono<HttpEnv>()
   app.use(requestContext(door, deps.onAnswered))
   if (tokens) app.use(operatorOnly(tokens))
-  app.use(
-    bodyLimit({
-      maxSize: BODY_LIMIT_BYTES,
-      onError: c => {
-        // What is left of the body is not worth reading: the connection ends with the answer.
-        c.header('Connection', 'close')
-        return problem(c, { kind: 'body-too-large' })
-      },
-    }),
-  )
+  const tooLarge = (c: Context<HttpEnv>) => {
+    // What is left of the body is not worth reading: the connection ends with the answer.
+    c.header('Connection', 'close')
+    return problem(c, { kind: 'body-too-large' })
+  }
+  app.use(bodyLimit({ maxSize: BODY_LIMIT_BYTES, onError: tooLarge }))
 
   app.route('/', healthRoutes(deps.health))
   app.route('/', descriptionRoutes(deps.openApi))
   app.route('/metrics', metricsRoutes(deps.metrics))
   app.route('/api/v1/reserved', reservedRoutes(deps.reservedLabels))
   app.route('/api/v1/pool', poolRoutes(deps.verbs))
-  if (listing) app.route('/api/v1/pool', listingRoutes(deps.verbs))
+  if (listing) app.route('/api/v1/pool', listingRoutes(deps.verbs, deps.onError))
 
   const methodsOf = methodsByPath(app)
   app.notFound(c => {
@@ -66,6 +63,8 @@ export const createApp = (deps: AppDependencies, { door, tokens, listing }: AppO
     return problem(c, { kind: 'method-not-allowed' })
   })
   app.onError((error, c) => {
+    if (isTooLarge(error)) return tooLarge(c)
+    if (isBrokenOff(c)) return problem(c, { kind: 'invalid-json', detail: 'The body was broken off.' })
     if (deps.classify(error) === 'unavailable') return problem(c, { kind: 'database-unavailable' })
     deps.onError(error, c.get('requestId'))
     return problem(c, { kind: 'internal-error' })

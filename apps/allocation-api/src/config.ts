@@ -12,7 +12,7 @@ export interface Config {
   readonly port: number
   /** Null: the operator's address is not opened. */
   readonly operator: { readonly port: number; readonly tokens: readonly string[] } | null
-  /** `list`, `history` and `metrics` are then answered on the operator's address alone. */
+  /** `list` and `history` are then answered on the operator's address alone. */
   readonly operatorOnlyList: boolean
   readonly logLevel: LogLevel
   readonly drainMs: number
@@ -119,12 +119,24 @@ const readRecordNames = (read: Reader): readonly string[] => {
   return names
 }
 
+/** Whether it is a URL of the scheme whose parts can be decoded, as the driver will. */
+const isPostgresUrl = (text: string): boolean => {
+  const url = URL.parse(text)
+  if (!url || !/^postgres(?:ql)?:$/.test(url.protocol)) return false
+  try {
+    return [url.username, url.password, url.pathname].every(part => decodeURIComponent(part) !== null)
+  } catch {
+    return false
+  }
+}
+
 const readDatabaseUrl = (read: Reader): string => {
+  const form = 'postgres://user:password@host:5432/database'
   const url = read.text('PDM_DATABASE_URL')
-  if (url === undefined) read.fault('PDM_DATABASE_URL', 'is required: postgres://user:password@host:5432/database')
+  if (url === undefined) read.fault('PDM_DATABASE_URL', `is required: ${form}`)
   // The value holds a password, so no fault quotes it.
-  else if (!/^postgres(?:ql)?:$/.test(URL.parse(url)?.protocol ?? '')) {
-    read.fault('PDM_DATABASE_URL', 'must be a URL of the form postgres://user:password@host:5432/database')
+  else if (!isPostgresUrl(url)) {
+    read.fault('PDM_DATABASE_URL', `must be a URL of the form ${form}, with special characters percent-encoded`)
   }
   return url ?? ''
 }

@@ -2,21 +2,24 @@
 const unitMs: Readonly<Record<string, number>> = {
   ns: 1e-6,
   us: 1e-3,
-  µs: 1e-3,
+  '\u00b5s': 1e-3, // MICRO SIGN
+  '\u03bcs': 1e-3, // GREEK SMALL LETTER MU
   ms: 1,
   s: 1_000,
   m: 60_000,
   h: 3_600_000,
 }
 
-/** `90s`, `10m`, `1h30m`, `1.5h` in milliseconds; null when it is no unsigned duration. A number alone has no unit. */
+/** `90s`, `10m`, `1h30m`, `+1.5h` or `0` in milliseconds; null when it is no duration, or a negative one. */
 export const parseDuration = (text: string): number | null => {
-  const part = /(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h)/y
+  const unsigned = text.replace(/^\+/, '')
+  if (unsigned === '0') return 0
+  const part = /(\d+(?:\.\d*)?|\.\d+)(ns|us|\u00b5s|\u03bcs|ms|s|m|h)/y
   let total = 0
-  while (part.lastIndex < text.length) {
-    const match = part.exec(text)
+  while (part.lastIndex < unsigned.length) {
+    const match = part.exec(unsigned)
     if (!match) return null
     total += Number(match[1]) * (unitMs[match[2] ?? ''] ?? Number.NaN)
   }
-  return text === '' ? null : total
+  return unsigned === '' ? null : total
 }

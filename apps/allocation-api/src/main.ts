@@ -14,7 +14,7 @@ import { createStore } from './allocation/store.ts'
 import { sweep } from './allocation/sweeper.ts'
 import { type AppDependencies, createApp } from './app.ts'
 import { type Config, readConfig } from './config.ts'
-import { connect, isDatabaseUnavailable } from './database/connect.ts'
+import { connect, DatabaseTimeout, isDatabaseUnavailable, isRefusedConnection } from './database/connect.ts'
 import { applySchema, createProbe } from './database/schema.ts'
 import { createClaims } from './dns/claim.ts'
 import { createConvergence } from './dns/converge.ts'
@@ -56,20 +56,21 @@ const configure = (): Config => {
 const patiently = async (log: Logger, work: () => Promise<void>): Promise<void> => {
   const giveUpAt = performance.now() + START_PATIENCE_MS
   for (;;) {
-    const left = giveUpAt - performance.now()
-    const failure = await Promise.race([work().then(() => null), sleep(left, new Error('no answer'))]).catch(
-      (error: unknown) => error,
+    const left = Math.max(0, giveUpAt - performance.now())
+    const tried = work().then(
+      () => null,
+      (error: unknown) => ({ error }),
     )
-    if (failure === null) return
-    const { code, name } = describeError(failure)
-    if (!isDatabaseUnavailable(failure) && performance.now() < giveUpAt) throw failure
+    const failure = await Promise.race([tried, sleep(left, { error: new DatabaseTimeout('no answer') })])
+    if (!failure) return
+    const { code, name } = describeError(failure.error)
+    if (isRefusedConnection(failure.error)) exitWith(1, `database: the server refused PDM_DATABASE_URL (${code})`)
+    if (!isDatabaseUnavailable(failure.error)) throw failure.error
     if (performance.now() >= giveUpAt) {
-      exitWith(
-        1,
-        `database: PDM_DATABASE_URL could not be reached within ${START_PATIENCE_MS / 1_000} s (${code ?? name})`,
-      )
+      const seconds = START_PATIENCE_MS / 1_000
+      exitWith(1, `database: PDM_DATABASE_URL could not be reached within ${seconds} s (${code ?? name})`)
     }
-    log.warn({ error: describeError(failure) }, 'database not reachable yet')
+    log.warn({ error: describeError(failure.error) }, 'database not reachable yet')
     await sleep(250)
   }
 }

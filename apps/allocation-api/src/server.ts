@@ -1,5 +1,8 @@
-import type { Server } from 'node:http'
-import { createAdaptorServer } from '@hono/node-server'
+import { randomUUID } from 'node:crypto'
+import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http'
+import type { Duplex } from 'node:stream'
+import { getRequestListener } from '@hono/node-server'
+import type { Problem } from '@pool/contract'
 import type { Hono } from 'hono'
 import type { HttpEnv } from './http/env.ts'
 
@@ -9,26 +12,65 @@ export interface Listening {
   close(graceMs: number): Promise<void>
 }
 
-/** What Node answers to bytes that are no HTTP request, in the shape of every other error. */
-const answerBrokenRequest = (server: Server): void => {
+/** What is said to a request that never reaches the routes, in the shape of every other error. */
+const notHttp: Problem = { error: 'invalid-format', detail: 'This is not a request that HTTP/1.1 (RFC 9112) allows.' }
+
+const headersOf = (body: string): Record<string, string> => ({
+  'Content-Type': 'application/json',
+  'Content-Length': String(Buffer.byteLength(body)),
+  'X-Request-Id': randomUUID(),
+})
+
+const answerRaw = (socket: Duplex, status: number, problem: Problem): void => {
+  const body = JSON.stringify(problem)
+  const headers = Object.entries({ ...headersOf(body), Connection: 'close' }).map(
+    ([name, value]) => `${name}: ${value}\r\n`,
+  )
+  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${headers.join('')}\r\n${body}`)
+}
+
+/** Bytes that Node's parser refuses, by its error code. */
+const refusals: ReadonlyMap<string, readonly [status: number, detail: string]> = new Map([
+  ['HPE_HEADER_OVERFLOW', [431, 'The header fields are larger than 16 KiB.']],
+  ['ERR_HTTP_REQUEST_TIMEOUT', [408, 'The request was not sent in time.']],
+])
+
+/** Answers what Node would answer by itself without a body, or not at all. */
+const answerBeyondRoutes = (server: Server): void => {
+  const unanswered = new WeakMap<Duplex, Map<IncomingMessage, ServerResponse>>()
+  server.on('request', (request, response) => {
+    const pending = unanswered.get(request.socket) ?? new Map()
+    unanswered.set(request.socket, pending.set(request, response))
+    response.once('close', () => pending.delete(request))
+  })
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
-    if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy()
-    const tooLarge = error.code === 'HPE_HEADER_OVERFLOW'
-    const body = JSON.stringify({
-      error: 'invalid-format',
-      detail: tooLarge ? 'The header fields are larger than 16 KiB.' : 'This is not an HTTP request.',
-    })
-    socket.end(
-      `HTTP/1.1 ${tooLarge ? '431 Request Header Fields Too Large' : '400 Bad Request'}\r\n` +
-        `Content-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
-    )
+    // Only the broken request itself may be answered: a good one before it still has its own answer to come.
+    const pending = [...(unanswered.get(socket) ?? [])]
+    const isAnswerable = pending.every(([request, response]) => !request.complete && !response.headersSent)
+    if (error.code === 'ECONNRESET' || !socket.writable || !isAnswerable) return socket.destroy()
+    const [status, detail] = refusals.get(error.code ?? '') ?? [400, notHttp.detail ?? '']
+    return answerRaw(socket, status, { ...notHttp, detail })
+  })
+  server.on('checkExpectation', (_, response) => {
+    const body = JSON.stringify({ ...notHttp, detail: 'No Expect but 100-continue can be met.' })
+    response.writeHead(417, headersOf(body)).end(body)
+  })
+  server.on('connect', (_, socket) => {
+    answerRaw(socket, 405, { error: 'method-not-allowed', detail: 'This is no proxy.' })
   })
 }
 
 /** Listens on every address of the machine; rejects with the system's error when it cannot. */
 export const listen = async (app: Hono<HttpEnv>, port: number): Promise<Listening> => {
-  const server = createAdaptorServer({ fetch: app.fetch }) as Server
-  answerBrokenRequest(server)
+  const listener = getRequestListener(app.fetch, {
+    // Only of requests that are none, such as one without Host: the routes answer their own errors.
+    errorHandler: () => {
+      const body = JSON.stringify(notHttp)
+      return new Response(body, { status: 400, headers: headersOf(body) })
+    },
+  })
+  const server = createServer({ requireHostHeader: false }, listener)
+  answerBeyondRoutes(server)
   const { promise, resolve, reject } = Promise.withResolvers<void>()
   server.once('error', reject)
   server.listen(port, resolve)

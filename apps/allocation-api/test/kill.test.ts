@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createStore } from '../src/allocation/store.ts'
 import type { Api } from './support/api.ts'
 import { startApi } from './support/api.ts'
-import { activeNames, expectDnsToAgree, expectTablesToAgree, untilApplied } from './support/at-rest.ts'
+import { activeNames, expectDnsToAgree, expectTablesToAgree, recordNames, untilApplied } from './support/at-rest.ts'
 import { createTestDatabase, lacksDsn, type TestDatabase, testDsn } from './support/database.ts'
 import { sparing } from './support/fleet.ts'
 import { type Held, hold, untilWaiting } from './support/locks.ts'
@@ -80,6 +80,12 @@ describe.skipIf(!testDsn)('kill -9', () => {
       where datname = current_database() and state <> 'idle' and query like ${pattern} and pid <> pg_backend_pid()`
     return row?.count
   }
+  /** By a replica of which nothing else is seen here. */
+  const releaseInDatabase = (database: TestDatabase, subdomain: string) =>
+    createStore(database.sql, { timeoutMs: 5_000 }).release(
+      { poolDomain: pool, subdomain },
+      { actor: 'in-cluster', address: null, requestId: 'kill' },
+    )
   const stateOf = async (database: TestDatabase, subdomain: string) => {
     const [row] = await database.sql<{ state: string; version: number | null; applied: number | null }[]>`
       select state, version, applied_version as applied from pool_allocations
@@ -88,7 +94,7 @@ describe.skipIf(!testDsn)('kill -9', () => {
   }
 
   beforeAll(async () => {
-    for (let lane = 0; lane < LANES + 4; lane += 1) databases.push(await createTestDatabase())
+    for (let lane = 0; lane < LANES + 5; lane += 1) databases.push(await createTestDatabase())
   })
   afterAll(async () => {
     for (const api of running) await api.process.kill()
@@ -202,8 +208,7 @@ describe.skipIf(!testDsn)('kill -9', () => {
     await kill(writer)
     expect(await cutOff).toBe('cut off')
     // What was sent still waits in the database, and is carried out whenever the lock goes.
-    const caller = { actor: 'in-cluster', address: null, requestId: 'kill' } as const
-    await createStore(database.sql, { timeoutMs: 5_000 }).release({ poolDomain: pool, subdomain: 'acme' }, caller)
+    await releaseInDatabase(database, 'acme')
     const successor = await start(database)
     await Promise.race([
       untilApplied(database.sql),
@@ -214,6 +219,27 @@ describe.skipIf(!testDsn)('kill -9', () => {
     await untilApplied(database.sql)
     await expectTablesToAgree(database.sql)
     await expectDnsToAgree(successor.dnsPort, await activeNames(database.sql), [`acme.${pool}`])
+    await kill(successor)
+  })
+
+  test('records that were written but not noted are withdrawn when their name is released before anybody looks', async () => {
+    const database = databaseOf(LANES + 4)
+    const writer = await start(database)
+    const token = await reserveToken(writer, 'acme')
+    const held = await places['after the write'](database, async () => {
+      void commit(writer, 'acme', token).catch(() => 'cut off')
+      await until('it is active', async () => (await stateOf(database, 'acme'))?.state === 'active')
+    })
+    await kill(writer)
+    await held.release()
+    await until('no statement is under way', async () => (await busyWith(database, '%dns_names%')) === 0)
+    // As if its "applied" had never been sent.
+    await database.sql`update dns_names set applied_version = 0`
+    await releaseInDatabase(database, 'acme')
+    expect(await database.sql`select from local_dns_record_sets`).toHaveLength(recordNames.length)
+    const successor = await start(database)
+    await untilApplied(database.sql)
+    await expectTablesToAgree(database.sql)
     await kill(successor)
   })
 

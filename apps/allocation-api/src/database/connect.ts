@@ -45,9 +45,16 @@ export const within = async <Result>(timeoutMs: number, query: PromiseLike<Resul
   }
 }
 
-/** SQLSTATE classes and codes that say: the database cannot serve now (Postgres manual, appendix A). */
-const unavailableState = /^(?:08|53|57P|57014|25006|40001|40P01|55P03)/
+/**
+ * SQLSTATE classes and codes that say: the database cannot serve now (Postgres manual, appendix A). A database that
+ * does not exist, or refuses us (3D000, class 28), is away like one that is down: it may be there again in a moment.
+ */
+const unavailableState = /^(?:08|28|3D000|53|57P|57014|25006|40001|40P01|55P03)/
 const unavailableCode = /^(?:CONNECT|ECONN|ENOTFOUND|EAI_|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENETDOWN|EHOSTDOWN)/
+
+/** Whether the server answered, and refused the user or the database that the connection string names. */
+export const isRefusedConnection = (error: unknown): boolean =>
+  error instanceof postgres.PostgresError && /^(?:28|3D000)/.test(error.code)
 
 /** Whether the error means that the database is down, away or overloaded, rather than that we made a mistake. */
 export const isDatabaseUnavailable = (error: unknown): boolean => {

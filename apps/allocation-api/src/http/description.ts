@@ -6,10 +6,12 @@ import type { HttpEnv } from './env.ts'
 import { problem } from './problem.ts'
 
 /** The files of the reference page's library that are served, with their types; nothing else can be asked for. */
-const assets: Readonly<Record<string, string>> = {
-  'swagger-ui.css': 'text/css; charset=utf-8',
-  'swagger-ui-bundle.js': 'text/javascript; charset=utf-8',
-}
+const assets: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    'swagger-ui.css': 'text/css; charset=utf-8',
+    'swagger-ui-bundle.js': 'text/javascript; charset=utf-8',
+  }),
+)
 
 const folder = dirname(createRequire(import.meta.url).resolve('swagger-ui-dist/package.json'))
 
@@ -36,7 +38,7 @@ export const descriptionRoutes = (document: object) =>
     .get('/docs/:asset', async c => {
       const asset = c.req.param('asset')
       if (asset === 'start.js') return c.body(start, 200, { 'Content-Type': 'text/javascript; charset=utf-8' })
-      const type = assets[asset]
+      const type = assets.get(asset)
       if (!type) return problem(c, { kind: 'not-found', detail: 'There is no such file.' })
       return c.body(await readFile(join(folder, asset)), 200, { 'Content-Type': type })
     })

@@ -20,6 +20,13 @@ export const parse = <Schema extends z.ZodType>(schema: Schema, value: unknown):
   return refuse({ kind: code, detail })
 }
 
+/** Whether the client went away before all of the body was here. Nobody reads the answer; the log must tell the truth. */
+export const isBrokenOff = (c: Context<HttpEnv>): boolean =>
+  c.env?.incoming?.destroyed === true && !c.env.incoming.complete
+
+/** How the body limit ends the reading of a body that turns out to be too large. */
+export const isTooLarge = (error: unknown): boolean => error instanceof Error && error.name === 'BodyLimitError'
+
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
 /** The body as JSON, whatever its Content-Type; undefined when it is empty. */

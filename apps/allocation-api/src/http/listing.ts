@@ -7,6 +7,9 @@ import type { HttpEnv } from './env.ts'
 import { parse, poolOf } from './input.ts'
 import { problem } from './problem.ts'
 
+/** Told of an error that came when the answer had begun. */
+export type OnBroken = (error: unknown, requestId: string) => void
+
 export interface ListingVerbs {
   readonly list: (poolDomain: string, query: ListQuery) => Listed<Allocation>
   readonly readHistory: (poolDomain: string, query: HistoryQuery) => Listed<NumberedEntry>
@@ -31,6 +34,16 @@ async function* jsonText<Item>(
   yield page.value === undefined ? ']}' : `],"nextCursor":${JSON.stringify(cursorOf(page.value))}}`
 }
 
+/** Ends the connection when the pages cannot be read on: the answer has begun, and must not look like a whole one. */
+async function* orBreakOff(c: Context<HttpEnv>, text: AsyncGenerator<string>, onBroken: OnBroken) {
+  try {
+    yield* text
+  } catch (error) {
+    onBroken(error, c.get('requestId'))
+    c.env.outgoing?.destroy()
+  }
+}
+
 /**
  * Answers with the pages as they are read; the reader's pace is ours. The first is read before the status is sent, so
  * a database that is away is a 503. One that goes away later breaks the connection off, which no client can take for
@@ -41,27 +54,28 @@ const stream = async <Item>(
   field: string,
   pages: Pages<Item>,
   show: (item: Item) => unknown,
+  onBroken: OnBroken,
 ): Promise<Response> => {
-  const text = jsonText(poolOf(c), field, await pages.next(), pages, show)
+  const text = orBreakOff(c, jsonText(poolOf(c), field, await pages.next(), pages, show), onBroken)
   c.set('outcome', 'listed')
   return c.body(ReadableStream.from(text).pipeThrough(new TextEncoderStream()), 200, {
     'Content-Type': 'application/json',
   })
 }
 
-export const listingRoutes = (verbs: ListingVerbs) =>
+export const listingRoutes = (verbs: ListingVerbs, onBroken: OnBroken) =>
   new Hono<HttpEnv>()
     .get('/:domain/list', async c => {
       const query = parse(listQuery, c.req.query())
       if (!query.ok) return problem(c, query.refused)
       const outcome = verbs.list(poolOf(c), query.value)
       if (outcome.kind !== 'listed') return problem(c, outcome)
-      return stream(c, 'allocations', outcome.pages, allocation => allocation)
+      return stream(c, 'allocations', outcome.pages, allocation => allocation, onBroken)
     })
     .get('/:domain/history', async c => {
       const query = parse(historyQuery, c.req.query())
       if (!query.ok) return problem(c, query.refused)
       const outcome = verbs.readHistory(poolOf(c), query.value)
       if (outcome.kind !== 'listed') return problem(c, outcome)
-      return stream(c, 'entries', outcome.pages, numbered => numbered.entry)
+      return stream(c, 'entries', outcome.pages, numbered => numbered.entry, onBroken)
     })
