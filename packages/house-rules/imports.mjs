@@ -21,7 +21,7 @@ const rooms = {
     'periodic\\.ts',
   ),
   sql: any(
-    'database/(connect|schema)\\.ts',
+    'database/(connect|schema|socket)\\.ts',
     'allocation/(fragments|history|once|reader|store)\\.ts',
     'dns/(claim|zone-store)\\.ts',
   ),
@@ -81,7 +81,7 @@ export default {
     ...only(
       'sql-adapts-one-library',
       sql,
-      [rules, ports, contract, sql, npm('postgres'), '^(node:)?(crypto|fs/promises)$'],
+      [rules, ports, contract, sql, npm('postgres'), '^(node:)?(crypto|events|fs/promises|net)$'],
       'The stores adapt the Postgres driver and nothing else.',
     ),
     ...only(
@@ -108,9 +108,9 @@ export default {
     ...only(
       'edges-adapt',
       edges,
-      [rules, npm('pino'), npm('prom-client'), npm('@hono/node-server'), '^(node:)?http$'],
+      [rules, npm('pino'), npm('prom-client'), npm('@hono/node-server'), '^(node:)?(crypto|http)$'],
       'Log, metrics and the listening socket adapt one library each.',
-      [http, npm('hono')],
+      [http, contract, npm('hono'), '^(node:)?stream$'],
     ),
     ...only(
       'http-knows-no-store',

@@ -35,6 +35,11 @@ const START_PATIENCE_MS = 30_000
 const PROBE_TIMEOUT_MS = 1_500
 /** One call of a DNS provider. */
 const PROVIDER_TIMEOUT_MS = 10_000
+/** How long to queue for a zone that another replica is writing, before looking again whether there is anything to do. */
+const CLAIM_WAIT_MS = 10_000
+
+/** How long a writer that hangs between two signs of life keeps others waiting; one call of a provider fits in well. */
+const CLAIM_HOLD_MS = 30_000
 /** How often each replica looks for what a crash, an outage or a pause has left due. */
 const CATCH_UP_MS = 1_000
 /** Together below the 20 s within which a stop is promised. */
@@ -79,9 +84,9 @@ const start = async (config: Config, log: Logger): Promise<void> => {
   let phase: 'starting' | 'ready' | 'draining' = 'starting'
   const { timeoutMs } = config.database
   const open = (applicationName: string, connections: number) =>
-    connect(config.database.url, { applicationName, connections })
+    connect(config.database.url, { applicationName, connections, slowestMs: timeoutMs })
   const sql = open('allocation-api', config.database.poolSize)
-  const claims = createClaims(config.database.url)
+  const claims = createClaims(config.database.url, { waitMs: CLAIM_WAIT_MS, holdMs: CLAIM_HOLD_MS, timeoutMs })
   const probe = open('allocation-api probe', 1)
   await patiently(log, () => applySchema(sql))
 
@@ -113,7 +118,6 @@ const start = async (config: Config, log: Logger): Promise<void> => {
       onDefect: tell('dns provider threw'),
     }),
     waitMs: config.dns.commitWaitMs,
-    timeoutMs,
     onError: (zone, error) => log.error({ zone, error: describeError(error) }, 'convergence'),
   })
 

@@ -29,15 +29,14 @@ describe.skipIf(!testDsn)(`convergence (${testDsn ? 'real Postgres' : lacksDsn})
   const replicas: Replica[] = []
 
   const replica = ({ waitMs = 10_000, callTimeoutMs = 5_000, random = () => 0.5 } = {}): Replica => {
-    const sql = connect(database.url, { connections: 4, applicationName: 'replica' })
-    const claims = createClaims(database.url)
+    const sql = connect(database.url, { connections: 4, applicationName: 'replica', slowestMs: 5_000 })
+    const claims = createClaims(database.url, { waitMs: 10_000, holdMs: 30_000, timeoutMs: 5_000 })
     const zones = createZoneStore(sql, { timeoutMs: 5_000 })
     const errors: unknown[] = []
     const onDefect = (error: unknown) => errors.push(error)
     const convergence = createConvergence({
       zones,
       claims,
-      timeoutMs: 5_000,
       pass: createPass({ zones, provider, random, callTimeoutMs, onCall: () => {}, onDefect }),
       waitMs,
       onError: (_, error) => errors.push(error),

@@ -65,14 +65,14 @@ describe.skipIf(!testDsn)(`a list of ${ROWS} names (${testDsn ? 'real Postgres' 
     socket.write(`GET ${list} HTTP/1.1\r\nHost: localhost\r\n\r\n`)
     // The kernel's buffers fill, then nothing more is read from the database.
     let before = -1
-    await until(async () => {
+    await until('the database is read no more', async () => {
       await new Promise(resolve => setTimeout(resolve, 200))
       await database.sql`select pg_stat_force_next_flush()`
       const now = await statements()
       const isStill = now === before
       before = now
       return isStill
-    }, 20_000)
+    })
     socket.destroy()
     const probe = await api.call('GET', `${list}?limit=1`)
     expect(probe.body.allocations).toHaveLength(1)

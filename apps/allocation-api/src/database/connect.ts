@@ -1,11 +1,20 @@
 import postgres from 'postgres'
+import { openSocket } from './socket.ts'
 
 export type Sql = postgres.Sql<{ int8: number }>
 
 export interface ConnectOptions {
   readonly connections: number
   readonly applicationName: string
+  /**
+   * Milliseconds that the slowest statement may take; twice as long without a byte, and the connection is taken for
+   * dead. Absent: it is waited for as long as the kernel does.
+   */
+  readonly slowestMs?: number
 }
+
+const CONNECT_MS = 5_000
+const DAY_MS = 86_400_000
 
 /**
  * A pool of connections, opened when needed. Nothing of it lives in a session, so it works behind a pooler in
@@ -14,12 +23,22 @@ export interface ConnectOptions {
 export const connect = (url: string, options: ConnectOptions): Sql =>
   postgres(url, {
     max: options.connections,
-    connect_timeout: 5,
+    connect_timeout: CONNECT_MS / 1_000,
+    // Known to the driver, unknown to its types.
+    ...({
+      socket: ({ host, port, path }: { host: string[]; port: number[]; path: string | false }) =>
+        openSocket(
+          { hosts: host.map((name, i) => ({ host: name, port: port[i] ?? 5432 })), path: path || undefined },
+          { connectMs: CONNECT_MS, silenceMs: 2 * (options.slowestMs ?? DAY_MS) },
+        ),
+    } as object),
     // A database that comes back is found within a second, however long it was away.
     backoff: attempt => Math.min(1, 0.05 * 2 ** attempt),
     // Our own versions and counts stay far below 2^53.
     types: { int8: { to: 20, from: [20], serialize: String, parse: Number } },
     connection: { application_name: options.applicationName },
+    // Only arrays need the types of the catalog; lists travel as JSON, and a new connection is a round trip sooner.
+    fetch_types: false,
     onnotice: () => {},
   })
 

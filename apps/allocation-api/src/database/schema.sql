@@ -115,6 +115,9 @@ create table if not exists dns_names (
   version bigint not null,
   desired jsonb not null,
   desired_since timestamptz not null,
+  -- The newest version that was about to be written. Beyond applied_version: that write was not confirmed, and may
+  -- still take effect.
+  intended_version bigint not null default 0,
   applied_version bigint not null default 0,
   -- Every record set that may be at the provider because we wrote it: nothing else is ever changed or removed there.
   owned jsonb not null default '[]',

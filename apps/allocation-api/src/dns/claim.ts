@@ -1,6 +1,6 @@
 import { connect, type Sql, within } from '../database/connect.ts'
 
-/** Milliseconds. */
+/** Milliseconds, the same for every claim. */
 export interface ClaimLimits {
   /** How long to queue behind another writer. */
   readonly waitMs: number
@@ -28,14 +28,14 @@ export type Claims = ReturnType<typeof createClaims>
  * which ends the process, or run the rest on another session (its issues 1208 and 1216, seen 2026-11-21). Here a
  * statement that comes to another session finds another transaction, and the claim is known to be lost.
  */
-export const createClaims = (url: string) => {
+export const createClaims = (url: string, limits: ClaimLimits) => {
+  const { waitMs, holdMs, timeoutMs } = limits
   const idle: Sql[] = []
   const used = new Set<Sql>()
 
   const hold = async <Result>(
     sql: Sql,
     zone: string,
-    { waitMs, holdMs, timeoutMs }: ClaimLimits,
     work: (claim: Claim) => Promise<Result>,
   ): Promise<Result | null> => {
     await within(timeoutMs, sql`insert into dns_zones (zone) values (${zone}) on conflict do nothing`)
@@ -78,11 +78,13 @@ export const createClaims = (url: string) => {
 
   return {
     /** Runs `work` as the zone's only writer; null when the claim could not be had within `waitMs`. */
-    async claim<Result>(zone: string, limits: ClaimLimits, work: (claim: Claim) => Promise<Result>) {
-      const sql = idle.pop() ?? connect(url, { connections: 1, applicationName: 'allocation-api zone' })
+    async claim<Result>(zone: string, work: (claim: Claim) => Promise<Result>) {
+      const sql =
+        idle.pop() ??
+        connect(url, { connections: 1, applicationName: 'allocation-api zone', slowestMs: waitMs + timeoutMs })
       used.add(sql)
       try {
-        const result = await hold(sql, zone, limits, work)
+        const result = await hold(sql, zone, work)
         idle.push(sql)
         return result
       } catch (error) {

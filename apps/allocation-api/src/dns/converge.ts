@@ -12,8 +12,6 @@ export interface ConvergenceDependencies {
   readonly pass: (zone: string, claim: Claim) => Promise<PassReport>
   /** Milliseconds that a caller waits for its own version at the most. */
   readonly waitMs: number
-  /** Milliseconds that a statement of a claim may take. */
-  readonly timeoutMs: number
   readonly onError: (zone: string, error: unknown) => void
 }
 
@@ -26,12 +24,6 @@ export interface Stated {
 
 /** Waits, for a bounded time, until the version is at the provider, and says where it stands then. */
 export type Settle = (stated: Stated) => Promise<DnsState>
-
-/** How long to queue for a zone that another replica is writing, before looking again whether there is anything to do. */
-const CLAIM_WAIT_MS = 10_000
-
-/** How long a writer that hangs between two signs of life keeps others waiting; one call of a provider fits in well. */
-const CLAIM_HOLD_MS = 30_000
 
 /** A zone whose claim cannot be had just now is not asked for again at once. */
 const ERROR_PAUSE_MS = 100
@@ -56,7 +48,6 @@ const orNull = async <Value>(ms: number, promise: Promise<Value>): Promise<Value
 export const createConvergence = (deps: ConvergenceDependencies) => {
   const waiting = new Map<string, PromiseWithResolvers<PassReport>>()
   const running = new Map<string, Promise<void>>()
-  const limits = { waitMs: CLAIM_WAIT_MS, holdMs: CLAIM_HOLD_MS, timeoutMs: deps.timeoutMs }
   const inTurn = pLimit(ZONES_AT_ONCE)
   let stopping = false
 
@@ -64,7 +55,7 @@ export const createConvergence = (deps: ConvergenceDependencies) => {
     let pass: PromiseWithResolvers<PassReport> | undefined
     let report = nothing
     try {
-      const result = await deps.claims.claim(zone, limits, claim => {
+      const result = await deps.claims.claim(zone, claim => {
         pass = waiting.get(zone)
         waiting.delete(zone)
         return deps.pass(zone, claim)

@@ -11,10 +11,11 @@ const remove = (set: RecordSet): RecordChange => ({ kind: 'delete', ...key(set) 
 
 const acme = 'acme.pool.test'
 const star = '*.acme.pool.test'
-const named = (desired: RecordSet[], owned: RecordSet[] = []): DesiredName => ({
+const named = (desired: RecordSet[], owned: RecordSet[] = [], isUnconfirmed = false): DesiredName => ({
   subdomain: 'acme',
   desired,
   owned: owned.map(key),
+  isUnconfirmed,
 })
 
 const rows: readonly {
@@ -113,6 +114,18 @@ const rows: readonly {
     changes: [remove(cname(acme)), upsert(a(acme))],
   },
   {
+    what: 'withdrawn after a write that was not confirmed: deleted, although it is not there',
+    current: [],
+    name: named([], [a(acme), a(star)], true),
+    changes: [remove(a(acme)), remove(a(star))],
+  },
+  {
+    what: 'after a write that was not confirmed: all is said again, although it is there',
+    current: [a(acme)],
+    name: named([a(acme)], [a(acme), a(star)], true),
+    changes: [remove(a(star)), upsert(a(acme))],
+  },
+  {
     what: 'withdrawn although a foreign record stands in the way: nothing to do',
     current: [a(acme, '192.0.2.9')],
     name: named([]),
@@ -129,7 +142,7 @@ describe('the plan: desired minus current', () => {
   })
 
   test('a conflict sets one name aside and no other', () => {
-    const other: DesiredName = { subdomain: 'beta', desired: [a('beta.pool.test')], owned: [] }
+    const other: DesiredName = { subdomain: 'beta', desired: [a('beta.pool.test')], owned: [], isUnconfirmed: false }
     const plan = planOf([cname(acme)], [named([a(acme)]), other])
     expect(plan.changes).toEqual([upsert(a('beta.pool.test'))])
     expect([...plan.conflicts.keys()]).toEqual(['acme'])

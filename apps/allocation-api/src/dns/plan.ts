@@ -10,6 +10,8 @@ export interface DesiredName {
   readonly subdomain: string
   readonly desired: readonly RecordSet[]
   readonly owned: readonly OwnedKey[]
+  /** An earlier write was not confirmed: it may still take effect, whatever the provider shows now. */
+  readonly isUnconfirmed: boolean
 }
 
 export interface Plan {
@@ -26,6 +28,9 @@ const blocks = (foreign: RecordSet, wanted: RecordSet): boolean =>
  * Desired minus current. Only record sets that are ours are changed or deleted; a foreign one at a name that we need is
  * a conflict, which sets that one allocated name aside and no other. A foreign set equal to the desired one is taken
  * as ours: it is what a database restored to an older day finds of its own writing.
+ *
+ * After a write that was not confirmed, all is said again, present or not: a provider that refuses what was planned on
+ * an older state then refuses the late one, and one that does not has the newer order behind it.
  */
 export const planOf = (current: readonly RecordSet[], names: readonly DesiredName[]): Plan => {
   const byKey = new Map(current.map(set => [recordKey(set), set]))
@@ -33,7 +38,7 @@ export const planOf = (current: readonly RecordSet[], names: readonly DesiredNam
   const changes: RecordChange[] = []
   const conflicts = new Map<string, string>()
 
-  for (const { subdomain, desired, owned } of names) {
+  for (const { subdomain, desired, owned, isUnconfirmed } of names) {
     const ours = new Set(owned.map(recordKey))
     const wanted = new Set(desired.map(recordKey))
     const obstacle = desired
@@ -49,11 +54,12 @@ export const planOf = (current: readonly RecordSet[], names: readonly DesiredNam
     }
     // Deletions first: a provider that applies in order then never holds a CNAME beside another type.
     for (const key of owned) {
-      if (!wanted.has(recordKey(key)) && byKey.has(recordKey(key))) changes.push({ kind: 'delete', ...key })
+      const isPresent = isUnconfirmed || byKey.has(recordKey(key))
+      if (isPresent && !wanted.has(recordKey(key))) changes.push({ kind: 'delete', ...key })
     }
     for (const set of desired) {
       const present = byKey.get(recordKey(set))
-      if (!present || !sameRecordSet(present, set)) changes.push({ kind: 'upsert', set })
+      if (isUnconfirmed || !present || !sameRecordSet(present, set)) changes.push({ kind: 'upsert', set })
     }
   }
   return { changes, conflicts }

@@ -9,6 +9,7 @@ export interface DueName {
   readonly version: number
   readonly desired: readonly RecordSet[]
   readonly owned: readonly OwnedKey[]
+  readonly isUnconfirmed: boolean
   /** Failures in a row. */
   readonly attempts: number
 }
@@ -35,7 +36,9 @@ export const createZoneStore = (sql: Sql, { timeoutMs }: { timeoutMs: number }) 
       return within(
         timeoutMs,
         sql<DueName[]>`
-          select subdomain, version, desired, owned, attempts from dns_names
+          select subdomain, version, desired, owned, attempts,
+            intended_version > applied_version as "isUnconfirmed"
+          from dns_names
           where zone = ${zone} and applied_version < version and next_attempt_at <= statement_timestamp()
           order by desired_since limit ${limit}`,
       )
@@ -59,18 +62,21 @@ export const createZoneStore = (sql: Sql, { timeoutMs }: { timeoutMs: number }) 
       await within(
         timeoutMs,
         sql`
-          update dns_names d set owned = d.owned || (
+          update dns_names d set intended_version = item.version, owned = d.owned || (
             select coalesce(jsonb_agg(jsonb_build_object('name', wanted->'name', 'type', wanted->'type')), '[]')
             from jsonb_array_elements(item.desired) wanted
             where not d.owned @> jsonb_build_array(
               jsonb_build_object('name', wanted->'name', 'type', wanted->'type'))
           )
           from ${rowsOf(names)}
-          where d.zone = ${zone} and d.subdomain = item.subdomain`,
+          where d.zone = ${zone} and d.subdomain = item.subdomain and d.version = item.version`,
       )
     },
 
-    /** The provider has these versions. A name that was withdrawn, and is still meant to be, is forgotten. */
+    /**
+     * The provider has these versions. A name that was withdrawn, and is still meant to be, is forgotten. A statement
+     * that comes late, when a newer version has been intended or applied, changes nothing.
+     */
     async applied(zone: string, names: readonly DueName[]): Promise<void> {
       await within(
         timeoutMs,
@@ -78,16 +84,17 @@ export const createZoneStore = (sql: Sql, { timeoutMs }: { timeoutMs: number }) 
           with item as (select * from ${rowsOf(names)}), forgotten as (
             delete from dns_names d using item
             where d.zone = ${zone} and d.subdomain = item.subdomain
-              and d.version = item.version and item.desired = '[]'
+              and d.version = item.version and item.desired = '[]' and d.intended_version <= item.version
           )
           update dns_names d set
-            applied_version = item.version, attempts = 0, last_error = null,
+            applied_version = item.version, intended_version = item.version, attempts = 0, last_error = null,
             owned = (
               select coalesce(jsonb_agg(jsonb_build_object('name', wanted->'name', 'type', wanted->'type')), '[]')
               from jsonb_array_elements(item.desired) wanted
             )
           from item
           where d.zone = ${zone} and d.subdomain = item.subdomain
+            and d.applied_version < item.version and d.intended_version <= item.version
             and not (d.version = item.version and item.desired = '[]')`,
       )
     },

@@ -12,6 +12,8 @@ export interface TcpProxy {
   abandon(): void
   /** Resets one connection. */
   cutOne(): void
+  /** Resets every connection. */
+  cutAll(): void
   close(): Promise<void>
 }
 
@@ -71,6 +73,9 @@ export const startTcpProxy = async (target: number): Promise<TcpProxy> => {
     cutOne() {
       const [...open] = pairs
       open[Math.floor(Math.random() * open.length)]?.near.resetAndDestroy()
+    },
+    cutAll() {
+      for (const { near } of pairs) near.resetAndDestroy()
     },
     async close() {
       for (const { near, far } of [...pairs, ...abandoned]) {

@@ -97,15 +97,15 @@ export const createZoneTable = (sql: Sql): ZoneTable => ({
         ? sql`select reversed_name, type, ttl, record_values from local_dns_record_sets where zone = ${zone}`
         : sql`
           select r.reversed_name, r.type, r.ttl, r.record_values
-          from unnest(${owners.map(reversed)}::text[]) as wanted (key)
+          from jsonb_array_elements_text(${sql.json(owners.map(reversed))}) as wanted (key)
             join local_dns_record_sets r on r.zone = ${zone} and r.reversed_name = wanted.key
           union
           select r.reversed_name, r.type, r.ttl, r.record_values
-          from unnest(${owners.map(reversed)}::text[]) as wanted (key) join local_dns_record_sets r
+          from jsonb_array_elements_text(${sql.json(owners.map(reversed))}) as wanted (key) join local_dns_record_sets r
             on r.zone = ${zone} and r.reversed_name >= wanted.key || '.' and r.reversed_name < wanted.key || '/'`
     return viewOf(
       await sql<ViewRow[]>`
-        select ${serialOf(sql, zone)}, f.reversed_name, f.type, f.ttl, f.record_values
+        select ${serialOf(sql, zone)}, f.reversed_name, f.type, f.ttl, to_jsonb(f.record_values) as record_values
         from (select) as always left join (${wanted}) as f on true order by f.reversed_name, f.type`,
     )
   },
@@ -149,7 +149,7 @@ export const createZoneTable = (sql: Sql): ZoneTable => ({
     return viewOf(
       await sql<ViewRow[]>`
         with found as (
-          select below.* from unnest(${candidates(zone, name).map(reversed)}::text[]) as wanted (key), lateral (
+          select below.* from jsonb_array_elements_text(${sql.json(candidates(zone, name).map(reversed))}) as wanted (key), lateral (
             (select reversed_name, type, ttl, record_values from local_dns_record_sets
              where zone = ${zone} and reversed_name = wanted.key)
             union all
@@ -158,7 +158,7 @@ export const createZoneTable = (sql: Sql): ZoneTable => ({
              order by reversed_name limit 1)
           ) as below
         )
-        select ${serialOf(sql, zone)}, f.reversed_name, f.type, f.ttl, f.record_values
+        select ${serialOf(sql, zone)}, f.reversed_name, f.type, f.ttl, to_jsonb(f.record_values) as record_values
         from (select) as always left join (select distinct * from found) as f on true
         order by f.reversed_name, f.type`,
     )
