@@ -81,7 +81,7 @@ export default {
     ...only(
       'sql-adapts-one-library',
       sql,
-      [rules, ports, contract, sql, npm('postgres'), '^(node:)?(crypto|events|fs/promises|net)$'],
+      [rules, ports, contract, sql, npm('postgres'), '^(node:)?(crypto|fs/promises|net)$'],
       'The stores adapt the Postgres driver and nothing else.',
     ),
     ...only(

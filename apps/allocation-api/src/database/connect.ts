@@ -1,5 +1,5 @@
 import postgres from 'postgres'
-import { openSocket } from './socket.ts'
+import { socketsThatNotice } from './socket.ts'
 
 export type Sql = postgres.Sql<{ int8: number }>
 
@@ -13,7 +13,6 @@ export interface ConnectOptions {
   readonly slowestMs?: number
 }
 
-const CONNECT_MS = 5_000
 const DAY_MS = 86_400_000
 
 /**
@@ -23,15 +22,9 @@ const DAY_MS = 86_400_000
 export const connect = (url: string, options: ConnectOptions): Sql =>
   postgres(url, {
     max: options.connections,
-    connect_timeout: CONNECT_MS / 1_000,
+    connect_timeout: 5,
     // Known to the driver, unknown to its types.
-    ...({
-      socket: ({ host, port, path }: { host: string[]; port: number[]; path: string | false }) =>
-        openSocket(
-          { hosts: host.map((name, i) => ({ host: name, port: port[i] ?? 5432 })), path: path || undefined },
-          { connectMs: CONNECT_MS, silenceMs: 2 * (options.slowestMs ?? DAY_MS) },
-        ),
-    } as object),
+    ...({ socket: socketsThatNotice(2 * (options.slowestMs ?? DAY_MS)) } as object),
     // A database that comes back is found within a second, however long it was away.
     backoff: attempt => Math.min(1, 0.05 * 2 ** attempt),
     // Our own versions and counts stay far below 2^53.

@@ -1,17 +1,10 @@
-import { once } from 'node:events'
 import { createConnection, type Socket } from 'node:net'
 
-export interface SocketAddress {
-  /** Tried in this order. */
-  readonly hosts: readonly { readonly host: string; readonly port: number }[]
-  /** A Unix domain socket in place of the hosts. */
-  readonly path?: string | undefined
-}
-
-export interface SocketLimits {
-  readonly connectMs: number
-  /** How long what was sent may stay unanswered. Longer than the slowest statement of the connection takes. */
-  readonly silenceMs: number
+/** What the driver asks a socket for; it takes several hosts, or the path of a Unix domain socket. */
+export interface SocketTarget {
+  readonly host: readonly string[]
+  readonly port: readonly number[]
+  readonly path: string | false
 }
 
 /** The driver reads the host from its socket, for the name in a certificate. */
@@ -39,32 +32,19 @@ const watchSilence = (socket: Socket, silenceMs: number): void => {
   socket.on('close', heard)
 }
 
-const open = async (target: { host: string; port: number } | { path: string }, ms: number): Promise<DatabaseSocket> => {
-  const socket: DatabaseSocket = createConnection(target)
-  try {
-    await once(socket, 'connect', { signal: AbortSignal.timeout(ms) })
+/**
+ * Makes the sockets of a pool, which do not outlive their peer. Each is returned while it still connects: what is
+ * written is sent then, and the driver, which only knows sockets that end, hears of one that cannot connect. Of
+ * several hosts each is tried in its turn.
+ */
+export const socketsThatNotice = (silenceMs: number) => {
+  let turn = 0
+  return ({ host, port, path }: SocketTarget): DatabaseSocket => {
+    const index = turn++ % host.length
+    const target = path ? { path } : { host: host[index] ?? 'localhost', port: port[index] ?? 5432 }
+    const socket: DatabaseSocket = createConnection(target)
+    if ('host' in target) socket.host = target.host
+    watchSilence(socket, silenceMs)
     return socket
-  } catch (error) {
-    socket.on('error', () => {})
-    socket.destroy()
-    if (!(error instanceof Error) || error.name !== 'AbortError') throw error
-    throw Object.assign(new Error(`no connection within ${ms} ms`), { code: 'CONNECT_TIMEOUT' })
   }
-}
-
-/** A connected socket to the first host that takes one, which does not outlive its peer. */
-export const openSocket = async (address: SocketAddress, limits: SocketLimits): Promise<DatabaseSocket> => {
-  const targets = address.path === undefined ? address.hosts : [{ path: address.path }]
-  let failure: unknown = new Error('the connection string names no host')
-  for (const target of targets) {
-    try {
-      const socket = await open(target, limits.connectMs)
-      if ('host' in target) socket.host = target.host
-      watchSilence(socket, limits.silenceMs)
-      return socket
-    } catch (error) {
-      failure = error
-    }
-  }
-  throw failure
 }
