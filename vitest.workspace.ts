@@ -29,6 +29,14 @@ export default defineConfig({
       },
       {
         test: {
+          name: 'bench',
+          root: './packages/bench',
+          include: ['test/**/*.test.ts'],
+          testTimeout: 120_000,
+        },
+      },
+      {
+        test: {
           name: 'local-stack',
           root: './packages/local-stack',
           include: ['test/**/*.test.ts'],

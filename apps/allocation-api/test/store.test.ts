@@ -3,6 +3,7 @@ import type { Caller } from '../src/allocation/allocation.ts'
 import { createReader, type Reader } from '../src/allocation/reader.ts'
 import { createStore, type Store } from '../src/allocation/store.ts'
 import { sweep } from '../src/allocation/sweeper.ts'
+import { connect } from '../src/database/connect.ts'
 import { createTestDatabase, lacksDsn, type TestDatabase, testDsn } from './support/database.ts'
 
 const TTL = 600_000
@@ -155,6 +156,33 @@ describe.skipIf(!testDsn)(`the store (${testDsn ? 'real Postgres' : lacksDsn})`,
     }
     expect(versions).toHaveLength(6)
     expect(versions).toEqual([...new Set(versions)].sort((a, b) => Number(a) - Number(b)))
+  })
+
+  test('a page of a list reads as many rows as it shows, wherever in the pool it stands', async () => {
+    await database.sql`
+      insert into pool_allocations (pool_domain, subdomain, state, reserved_at, reservation_token, created_by,
+        sovereign_fqdn, load_balancer_ip, committed_at)
+      select 'pool.test', 'n' || n, 'active', now(), gen_random_uuid(), '', 'x.test', '192.0.2.1', now()
+      from generate_series(1, 30000) n`
+    await database.sql`
+      insert into dns_names (zone, subdomain, version, applied_version, desired, desired_since, next_attempt_at)
+      select pool_domain, subdomain, 1, 1, '[]', now(), now() from pool_allocations`
+    await database.sql`vacuum analyze pool_allocations, dns_names`
+    const one = connect(database.url, { connections: 1, applicationName: 'page' })
+    const readSoFar = async () => {
+      await one`select pg_stat_force_next_flush()`
+      const [row] = await one<{ read: number }[]>`
+        select sum(coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0))::int8 as read from pg_stat_user_tables
+        where relname in ('pool_allocations', 'dns_names')`
+      return row?.read ?? 0
+    }
+    const before = await readSoFar()
+    const page = await createReader(one, { timeoutMs: 5_000 }).page('pool.test', { after: 'n8', limit: 500 })
+    const read = (await readSoFar()) - before
+    await one.end()
+    expect(page).toHaveLength(500)
+    expect(read).toBeGreaterThanOrEqual(1_000)
+    expect(read).toBeLessThan(1_100)
   })
 
   test('the look-ups of every request go by index, in a pool of any size', async () => {

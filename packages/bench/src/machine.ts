@@ -1,0 +1,58 @@
+import { open } from 'node:fs/promises'
+import { availableParallelism, cpus, loadavg, release, totalmem, type } from 'node:os'
+import { join } from 'node:path'
+import { figure } from './report/numbers.ts'
+import { spreadOf } from './statistics.ts'
+
+/** What the figures were taken on; without it they say nothing. */
+export interface Machine {
+  readonly date: string
+  readonly cpu: string
+  readonly cores: number
+  readonly memoryBytes: number
+  readonly os: string
+  readonly node: string
+  readonly postgres: string
+  /** Processes that ran or waited to run over the last minute, before we added ours. */
+  readonly loadBefore: number
+  /** Milliseconds in which a block of 8 KiB reaches the disk: below what no commit can be alone. */
+  readonly fsyncMs: number
+}
+
+const FSYNC_SAMPLES = 30
+
+const measureFsyncMs = async (folder: string): Promise<number> => {
+  const file = await open(join(folder, 'fsync'), 'w')
+  try {
+    const times: number[] = []
+    for (let sample = 0; sample < FSYNC_SAMPLES; sample += 1) {
+      await file.write(Buffer.alloc(8_192, sample), 0, 8_192, sample * 8_192)
+      const started = performance.now()
+      await file.datasync()
+      times.push(performance.now() - started)
+    }
+    return spreadOf(times).median
+  } finally {
+    await file.close()
+  }
+}
+
+export const describeMachine = async (postgres: string, dataFolder: string): Promise<Machine> => ({
+  date: new Date().toISOString(),
+  cpu: cpus()[0]?.model.trim() ?? 'unknown',
+  cores: availableParallelism(),
+  memoryBytes: totalmem(),
+  os: `${type()} ${release()}`,
+  node: process.version,
+  postgres,
+  loadBefore: loadavg()[0] ?? 0,
+  fsyncMs: await measureFsyncMs(dataFolder),
+})
+
+export const machineText = (machine: Machine): string =>
+  [
+    `date      ${machine.date}`,
+    `machine   ${machine.cpu}, ${machine.cores} cores, ${figure(machine.memoryBytes / 2 ** 30)} GiB; ${machine.os}`,
+    `versions  Node ${machine.node}, Postgres ${machine.postgres} (fsync on)`,
+    `before    load average ${machine.loadBefore.toFixed(2)}, fsync of 8 KiB ${figure(machine.fsyncMs)} ms`,
+  ].join('\n')

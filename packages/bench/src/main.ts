@@ -1,0 +1,60 @@
+import { type Options, parseArguments, usage } from './arguments.ts'
+import { describeMachine } from './machine.ts'
+import { headText, isValid, type Report, reportJson, sectionText } from './report/report.ts'
+import type { SectionResult } from './section.ts'
+import { sections } from './sections.ts'
+import { openStage } from './stage/stage.ts'
+
+const INTERRUPTED = 130
+
+const print = (text: string) => process.stdout.write(`${text}\n`)
+// Not into the report: that may be JSON on its way to a file.
+const say = (line: string) => process.stderr.write(`# ${line}\n`)
+
+/** Runs the sections on a stage of their own; each is printed as soon as it is there. */
+const bench = async (options: Options, cleanup: AsyncDisposableStack): Promise<number> => {
+  say('starting Postgres')
+  const stage = await openStage(cleanup)
+  const machine = await describeMachine(stage.cluster.version, stage.cluster.folder)
+  if (!options.json) print(headText(machine, options))
+  const shown = new Set<string>()
+  const done: { section: (typeof sections)[number]; result: SectionResult }[] = []
+  for (const section of sections.filter(({ name }) => options.sections.includes(name))) {
+    const result = await section.run({ stage, options, say })
+    done.push({ section, result })
+    if (!options.json) print(`\n${sectionText(section, result, shown)}`)
+  }
+  const report: Report = { machine, options, sections: done }
+  if (options.json) print(reportJson(report))
+  return isValid(report) ? 0 : 1
+}
+
+const interrupted = (): Promise<number> => {
+  const { promise, resolve } = Promise.withResolvers<number>()
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => resolve(INTERRUPTED))
+  return promise
+}
+
+/** The end of the run, however it comes, is one place: what has been started is stopped before this returns. */
+const runToEnd = async (options: Options): Promise<number> => {
+  // First of all: a signal that nobody listens to ends us with nothing cleaned up.
+  const interruption = interrupted()
+  await using cleanup = new AsyncDisposableStack()
+  const failed = (error: unknown) => {
+    process.stderr.write(`bench: ${error instanceof Error ? error.stack : error}\n`)
+    return 1
+  }
+  return await Promise.race([bench(options, cleanup).catch(failed), interruption])
+}
+
+const names = sections.map(({ name }) => name)
+const parsed = parseArguments(process.argv.slice(2), names)
+if (parsed.kind === 'help') print(usage(names))
+else if (parsed.kind === 'fault') {
+  process.stderr.write(`bench: ${parsed.detail}\n`)
+  process.exitCode = 2
+} else {
+  const code = await runToEnd(parsed.options)
+  // Whoever was interrupted may still have timers and connections of a section that nobody waits for.
+  process.stdout.write('', () => process.exit(code))
+}

@@ -1,0 +1,8 @@
+import type { Section } from './section.ts'
+import { checkSection } from './sections/check.ts'
+import { commitSection } from './sections/commit.ts'
+import { listSection } from './sections/list.ts'
+import { reserveSection } from './sections/reserve.ts'
+
+/** In the order in which they are run. One more is a file in `sections/` and a line here. */
+export const sections: readonly Section[] = [reserveSection, checkSection, commitSection, listSection]

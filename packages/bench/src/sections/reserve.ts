@@ -1,0 +1,51 @@
+import { randomUUID } from 'node:crypto'
+import { createStore } from 'allocation-api/src/allocation/store.ts'
+import { labelOf } from '../labels.ts'
+import { localCrew, oneOf, openHttpCrew, type Subject } from '../load/subject.ts'
+import type { Section } from '../section.ts'
+import { compareStandard, METHOD, POOL, SUBJECTS } from './standard.ts'
+
+const created = oneOf(201)
+const answered = oneOf(200)
+
+/** Names that nobody has: every reserve is granted. */
+export const reserveSection: Section = {
+  name: 'reserve',
+  title: 'POST reserve, every name a fresh one',
+  async run(context) {
+    const { stage } = context
+    // A database each, so that neither meets what the other has left: rows, dead rows, statistics.
+    await using viaApi = await stage.database()
+    await using direct = await stage.database()
+    await using api = await stage.api(viaApi)
+    await using empty = await stage.emptyRoute()
+    const { reservation, database } = stage.config
+    const store = createStore(direct.sql, { timeoutMs: database.timeoutMs })
+    let names = 0
+    const fresh = () => labelOf(names++)
+
+    const http = (faultOf: typeof created) => () => ({
+      request: {
+        method: 'POST' as const,
+        path: `/api/v1/pool/${POOL}/reserve`,
+        body: JSON.stringify({ subdomain: fresh(), createdBy: 'bench' }),
+      },
+      faultOf,
+    })
+    const reserveDirectly = async () => {
+      const decision = await store.reserve(
+        { poolDomain: POOL, subdomain: fresh(), createdBy: 'bench' },
+        reservation.ttlMs,
+        { actor: 'in-cluster', address: '127.0.0.1', requestId: randomUUID() },
+      )
+      return typeof decision === 'object' && decision.kind === 'granted' ? null : 'not granted'
+    }
+    const subjects: Subject[] = [
+      { name: SUBJECTS.api, open: callers => openHttpCrew(api.port, callers, http(created)) },
+      { name: SUBJECTS.sql, open: async callers => localCrew(callers, reserveDirectly) },
+      { name: SUBJECTS.empty, open: callers => openHttpCrew(empty.port, callers, http(answered)) },
+    ]
+    const { tables, figures, faults } = await compareStandard('reserve', context, subjects)
+    return { notes: [METHOD], tables, figures, faults }
+  },
+}

@@ -1,0 +1,38 @@
+import { describe, expect, it } from 'vitest'
+import { type Parsed, parseArguments, usage } from '../src/arguments.ts'
+
+const known = ['reserve', 'check', 'list']
+const standard = { sections: known, json: false, seconds: 0.8, rounds: 5, rows: 1_000_000 }
+
+const run = (changes: object): Parsed => ({ kind: 'run', options: { ...standard, ...changes } })
+const fault = (detail: string): Parsed => ({ kind: 'fault', detail })
+
+describe('arguments', () => {
+  it.each<[string, Parsed]>([
+    ['', run({})],
+    ['list', run({ sections: ['list'] })],
+    ['list reserve list', run({ sections: ['reserve', 'list'] })],
+    ['--json', run({ json: true })],
+    ['check --seconds 0.2 --rounds 1', run({ sections: ['check'], seconds: 0.2, rounds: 1 })],
+    ['--seconds=2 --rounds=3 --rows=10', run({ seconds: 2, rounds: 3, rows: 10 })],
+    ['--help', { kind: 'help' }],
+    ['list -h', { kind: 'help' }],
+    ['lists', fault('there is no section "lists"; there are reserve, check, list')],
+    ['--jsn', fault('there is no option --jsn')],
+    ['-j', fault('there is no option -j')],
+    ['--toString 1', fault('there is no option --toString')],
+    ['--rounds', fault('--rounds must be a whole number from 1')],
+    ['--rounds 0', fault('--rounds must be a whole number from 1')],
+    ['--rounds 1.5', fault('--rounds must be a whole number from 1')],
+    ['--rows -1', fault('--rows must be a whole number from 1')],
+    ['--seconds 0', fault('--seconds must be a number of seconds from 0.05')],
+    ['--seconds 1e3', fault('--seconds must be a number of seconds from 0.05')],
+    ['--seconds ten', fault('--seconds must be a number of seconds from 0.05')],
+  ])('"%s"', (line, expected) => {
+    expect(parseArguments(line.split(' ').filter(Boolean), known)).toEqual(expected)
+  })
+
+  it('are explained, with every section', () => {
+    expect(usage(known)).toContain('reserve, check, list')
+  })
+})
