@@ -46,7 +46,12 @@ export const createApp = (deps: AppDependencies, { door, tokens, listing }: AppO
     c.header('Connection', 'close')
     return problem(c, { kind: 'body-too-large' })
   }
-  app.use(bodyLimit({ maxSize: BODY_LIMIT_BYTES, onError: tooLarge }))
+  // A body of a declared length is judged by it, and one of unknown length while it is read: the reading is slow.
+  const limitStream = bodyLimit({ maxSize: BODY_LIMIT_BYTES, onError: tooLarge })
+  app.use(async (c, next) => {
+    if (c.req.header('Transfer-Encoding') !== undefined) return limitStream(c, next)
+    return Number(c.req.header('Content-Length') ?? 0) > BODY_LIMIT_BYTES ? tooLarge(c) : next()
+  })
 
   app.route('/', healthRoutes(deps.health))
   app.route('/', descriptionRoutes(deps.openApi))

@@ -36,8 +36,9 @@ async function* jsonText<Item>(
 
 /** Ends the connection when the pages cannot be read on: the answer has begun, and must not look like a whole one. */
 async function* orBreakOff(c: Context<HttpEnv>, text: AsyncGenerator<string>, onBroken: OnBroken) {
+  const encoder = new TextEncoder()
   try {
-    yield* text
+    for await (const part of text) yield encoder.encode(part)
   } catch (error) {
     onBroken(error, c.get('requestId'))
     c.env.outgoing?.destroy()
@@ -58,7 +59,7 @@ const stream = async <Item>(
 ): Promise<Response> => {
   const text = orBreakOff(c, jsonText(poolOf(c), field, await pages.next(), pages, show), onBroken)
   c.set('outcome', 'listed')
-  return c.body(ReadableStream.from(text).pipeThrough(new TextEncoderStream()), 200, {
+  return c.body(ReadableStream.from(text), 200, {
     'Content-Type': 'application/json',
   })
 }
