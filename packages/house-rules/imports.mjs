@@ -21,7 +21,7 @@ const rooms = {
     'periodic\\.ts',
   ),
   sql: any(
-    'database/(connect|schema|socket)\\.ts',
+    'database/(connect|reachable|schema|socket)\\.ts',
     'allocation/(fragments|history|once|reader|store)\\.ts',
     'dns/(claim|zone-store)\\.ts',
   ),
@@ -81,7 +81,7 @@ export default {
     ...only(
       'sql-adapts-one-library',
       sql,
-      [rules, ports, contract, sql, npm('postgres'), '^(node:)?(crypto|fs/promises|net)$'],
+      [rules, ports, contract, sql, npm('postgres'), '^(node:)?(crypto|fs/promises|net|timers/promises)$'],
       'The stores adapt the Postgres driver and nothing else.',
     ),
     ...only(

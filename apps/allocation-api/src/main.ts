@@ -14,7 +14,8 @@ import { createStore } from './allocation/store.ts'
 import { sweep } from './allocation/sweeper.ts'
 import { type AppDependencies, createApp } from './app.ts'
 import { type Config, readConfig } from './config.ts'
-import { connect, DatabaseTimeout, isDatabaseUnavailable, isRefusedConnection } from './database/connect.ts'
+import { connect, isDatabaseUnavailable } from './database/connect.ts'
+import { untilReachable } from './database/reachable.ts'
 import { applySchema, createProbe } from './database/schema.ts'
 import { createClaims } from './dns/claim.ts'
 import { createConvergence } from './dns/converge.ts'
@@ -57,29 +58,6 @@ const configure = (): Config => {
   return exitWith(2, `configuration: ${result.faults.map(fault => `${fault.variable} ${fault.detail}`).join('; ')}`)
 }
 
-/** Tries `work` until it succeeds; while the database is away, for `START_PATIENCE_MS` at the most. */
-const patiently = async (log: Logger, work: () => Promise<void>): Promise<void> => {
-  const giveUpAt = performance.now() + START_PATIENCE_MS
-  for (;;) {
-    const left = Math.max(0, giveUpAt - performance.now())
-    const tried = work().then(
-      () => null,
-      (error: unknown) => ({ error }),
-    )
-    const failure = await Promise.race([tried, sleep(left, { error: new DatabaseTimeout('no answer') })])
-    if (!failure) return
-    const { code, name } = describeError(failure.error)
-    if (isRefusedConnection(failure.error)) exitWith(1, `database: the server refused PDM_DATABASE_URL (${code})`)
-    if (!isDatabaseUnavailable(failure.error)) throw failure.error
-    if (performance.now() >= giveUpAt) {
-      const seconds = START_PATIENCE_MS / 1_000
-      exitWith(1, `database: PDM_DATABASE_URL could not be reached within ${seconds} s (${code ?? name})`)
-    }
-    log.warn({ error: describeError(failure.error) }, 'database not reachable yet')
-    await sleep(250)
-  }
-}
-
 const start = async (config: Config, log: Logger): Promise<void> => {
   let phase: 'starting' | 'ready' | 'draining' = 'starting'
   const { timeoutMs } = config.database
@@ -88,7 +66,10 @@ const start = async (config: Config, log: Logger): Promise<void> => {
   const sql = open('allocation-api', config.database.poolSize)
   const claims = createClaims(config.database.url, { waitMs: CLAIM_WAIT_MS, holdMs: CLAIM_HOLD_MS, timeoutMs })
   const probe = open('allocation-api probe', 1)
-  await patiently(log, () => applySchema(sql))
+  await untilReachable(() => applySchema(sql), {
+    patienceMs: START_PATIENCE_MS,
+    onRetry: error => log.warn({ error: describeError(error) }, 'database not reachable yet'),
+  })
 
   const tell = (what: string) => (error: unknown) => log.error({ error: describeError(error) }, what)
   const { provider, about } = await startProvider[config.dns.kind]({ config, sql, onError: tell('dns provider') })
@@ -153,9 +134,9 @@ const start = async (config: Config, log: Logger): Promise<void> => {
 
   const servers: Listening[] = []
   const openDoor = async (port: number, variable: string, options: Parameters<typeof createApp>[1]) => {
-    const server = await listen(createApp(dependencies, options), port).catch((error: NodeJS.ErrnoException) =>
-      exitWith(1, `${variable}: cannot listen on port ${port} (${error.code ?? error.name})`),
-    )
+    const server = await listen(createApp(dependencies, options), port).catch((error: NodeJS.ErrnoException) => {
+      throw new Error(`${variable}: cannot listen on port ${port} (${error.code ?? error.name})`)
+    })
     servers.push(server)
     return server.port
   }
@@ -210,5 +191,5 @@ const log = createLog(config.logLevel)
 process.on('unhandledRejection', error => log.error({ error: describeError(error) }, 'unhandled rejection'))
 await start(config, log).catch((error: unknown) => {
   const { name, code, message } = describeError(error)
-  exitWith(1, `start: ${[code ?? name, message].filter(Boolean).join(': ')}`)
+  exitWith(1, `start: ${message ?? code ?? name}`)
 })

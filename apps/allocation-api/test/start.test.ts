@@ -104,7 +104,7 @@ test.concurrent('exit code 2 with one line that names every faulty variable at o
 })
 
 describe.concurrent('exit code 1 with one line when a port is taken', () => {
-  test.each(['PORT', 'PDM_OPERATOR_PORT'])('%s', async variable => {
+  test.each(['PORT', 'PDM_OPERATOR_PORT', 'DNSPROVIDER_LOCAL_PORT'])('%s', async variable => {
     const port = await takePort()
     const { code, lines } = await run({
       ...good,

@@ -12,6 +12,9 @@ export const startLocalProvider = async ({ config, sql, onError }: ProviderConte
     zones: config.managedDomains,
     lookup: table.lookup,
     onError,
+  }).catch((error: NodeJS.ErrnoException) => {
+    const { port } = config.dns.local
+    throw new Error(`DNSPROVIDER_LOCAL_PORT: cannot listen on port ${port} (${error.code ?? error.name})`)
   })
   return {
     provider: createLocalProvider({ table, server, onError }),
