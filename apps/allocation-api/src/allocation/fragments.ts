@@ -1,5 +1,6 @@
 import type { PendingQuery, Row } from 'postgres'
 import type { Sql } from '../database/connect.ts'
+import type { RecordSet } from '../dns/record-set.ts'
 import type { Caller, Turn } from './allocation.ts'
 
 type Fragment = PendingQuery<Row[]>
@@ -42,10 +43,26 @@ export const fragmentsOf = (sql: Sql) => {
           where k.attempt = ${turn.seenAttempt} or k.expires_at <= ${clock}
           returning k.key`
         : sql`select null::text as key`,
-    /** Writes down what `decided` says under the key of the turn. To be a part of the same statement. */
-    remember: sql`
-      insert into idempotency_decisions (key, decision) select key, decision from decided where key is not null
-      on conflict (key) do update set decision = excluded.decision`,
+    /** Tells what `said` says, and writes it down under the key of the turn. To be the end of the statement. */
+    decideAndRemember: sql`
+      decided as (
+        select turn.key, to_jsonb(said) as decision from turn, said
+      ), remembered as (
+        insert into idempotency_decisions (key, decision) select key, decision from decided where key is not null
+        on conflict (key) do update set decision = excluded.decision
+      )
+      select decision from decided`,
+    /**
+     * States the records that the names of `rows` must have from now on. An upsert, because the row in `dns_names` may be
+     * newer than this statement: of a commit that a release has just waited for.
+     */
+    stateDesired: (rows: Fragment, desired: readonly RecordSet[]) => sql`
+      insert into dns_names (zone, subdomain, version, desired, desired_since, next_attempt_at)
+      select pool_domain, subdomain, nextval('dns_version'), ${sql.json(desired as never)}, now(), now() from ${rows}
+      on conflict (zone, subdomain) do update set
+        version = excluded.version, desired = excluded.desired, desired_since = excluded.desired_since,
+        attempts = 0, last_error = null, next_attempt_at = excluded.next_attempt_at
+      returning version`,
     /** One history row for each of `rows`; `transition` is three values: event, from, to. */
     history: (rows: Fragment, transition: Fragment, by: Caller | 'sweeper') => {
       const { actor, address, requestId } = by === 'sweeper' ? { actor: by, address: null, requestId: null } : by

@@ -41,8 +41,18 @@ export type Store = ReturnType<typeof createStore>
  * to its Idempotency-Key, all by the same statement: there is no transaction to be left half done.
  */
 export const createStore = (sql: Sql, { timeoutMs }: StoreOptions) => {
-  const { clock, columns, columnsWithProgress, history, isLive, milliseconds, named, remember, takeTurn } =
-    fragmentsOf(sql)
+  const {
+    clock,
+    columns,
+    columnsWithProgress,
+    decideAndRemember,
+    history,
+    isLive,
+    milliseconds,
+    named,
+    stateDesired,
+    takeTurn,
+  } = fragmentsOf(sql)
 
   /** The reservation that a token is about, locked, and why it cannot be had, if so; else `outcome`. */
   const heldByToken = (command: RenewCommand, outcome: 'committed' | 'renewed') => sql`
@@ -85,10 +95,7 @@ export const createStore = (sql: Sql, { timeoutMs }: StoreOptions) => {
             select case when a.state is null then 'conflict' else 'granted' end as outcome, ${columns},
               a.reservation_token as "reservationToken"
             from turn left join won a on true
-          ), decided as (
-            select turn.key, to_jsonb(said) as decision from turn, said
-          ), remembered as (${remember})
-          select decision from decided`,
+          ), ${decideAndRemember}`,
       )
       return row ? reserveDecisionOf(row.decision) : keyTaken
     },
@@ -111,21 +118,13 @@ export const createStore = (sql: Sql, { timeoutMs }: StoreOptions) => {
             where held.outcome = 'committed' and ${named(command)}
             returning a.*
           ), stated as (
-            insert into dns_names (zone, subdomain, version, desired, desired_since, next_attempt_at)
-            select pool_domain, subdomain, nextval('dns_version'), ${sql.json(desired as never)}, now(), now() from done
-            on conflict (zone, subdomain) do update set
-              version = excluded.version, desired = excluded.desired, desired_since = excluded.desired_since,
-              attempts = 0, last_error = null, next_attempt_at = excluded.next_attempt_at
-            returning version
+            ${stateDesired(sql`done`, desired)}
           ), written as (
             ${history(sql`done`, sql`'committed', 'reserved', 'active'`, caller)}
           ), said as (
             select coalesce(held.outcome, 'not-found') as outcome, ${columns}, version
             from turn left join held on true left join done a on true left join stated on true
-          ), decided as (
-            select turn.key, to_jsonb(said) as decision from turn, said
-          ), remembered as (${remember})
-          select decision from decided`,
+          ), ${decideAndRemember}`,
       )
       return row ? commitDecisionOf(row.decision) : keyTaken
     },
@@ -175,13 +174,7 @@ export const createStore = (sql: Sql, { timeoutMs }: StoreOptions) => {
             where held.outcome = 'released' and ${named(command)}
             returning a.*
           ), stated as (
-            -- An upsert, because the row may be newer than this statement: of a commit that we have just waited for.
-            insert into dns_names (zone, subdomain, version, desired, desired_since, next_attempt_at)
-            select pool_domain, subdomain, nextval('dns_version'), '[]', now(), now() from gone where state = 'active'
-            on conflict (zone, subdomain) do update set
-              version = excluded.version, desired = excluded.desired, desired_since = excluded.desired_since,
-              attempts = 0, last_error = null, next_attempt_at = excluded.next_attempt_at
-            returning version
+            ${stateDesired(sql`gone where state = 'active'`, [])}
           ), written as (
             ${history(sql`gone`, sql`'released', state, 'none'`, caller)}
           ), said as (
@@ -189,10 +182,7 @@ export const createStore = (sql: Sql, { timeoutMs }: StoreOptions) => {
               stated.version as withdrawal
             from turn left join held on true left join gone a on true left join stated on true
               left join dns_names d on a.state = 'active' and d.zone = a.pool_domain and d.subdomain = a.subdomain
-          ), decided as (
-            select turn.key, to_jsonb(said) as decision from turn, said
-          ), remembered as (${remember})
-          select decision from decided`,
+          ), ${decideAndRemember}`,
       )
       return row ? releaseDecisionOf(row.decision) : keyTaken
     },
