@@ -102,7 +102,7 @@ export const createPass = (deps: PassDependencies) => {
     await zones.applied(zone, done)
     const setAside = due.filter(name => failed.has(name.subdomain))
     await fail(zone, setAside, name => failed.get(name.subdomain) ?? '')
-    await claim.converged()
+    if (failed.size === 0) await claim.converged()
     return { applied, failed, isMoreDue }
   }
 }

@@ -41,6 +41,16 @@ export const openApiDocument = (): object => {
       version: '1.0.0',
       description: 'The sole authority for which subdomain of a pool domain is reserved or active.',
     },
+    components: {
+      securitySchemes: {
+        operator: {
+          type: 'http',
+          scheme: 'bearer',
+          description: "Required by the operator's address, for every path.",
+        },
+      },
+    },
+    security: [{}, { operator: [] }],
     paths: paths as never,
   })
 }

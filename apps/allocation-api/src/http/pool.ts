@@ -100,11 +100,15 @@ export const poolRoutes = (verbs: PoolVerbs) =>
     .delete('/:domain/release', async c => {
       const json = await readJson(c)
       const sub = c.req.query('sub')
-      // Callers exist that cannot send a body, and some whose body is no JSON: `?sub=` speaks for them.
+      // Callers exist that cannot send a body, and some whose body names nothing: `?sub=` speaks for them.
       if (!json.ok && sub === undefined) return problem(c, json.refused)
-      const body = json.ok ? json.value : undefined
-      const named = typeof body === 'object' && body !== null && 'subdomain' in body
-      const request = await readWrite(c, releaseRequest, named ? body : { ...(body ?? {}), subdomain: sub })
+      const body = { ...(json.ok ? (json.value as object | null | undefined) : {}) }
+      const named = 'subdomain' in body && body.subdomain !== null && body.subdomain !== ''
+      const request = await readWrite(
+        c,
+        releaseRequest,
+        named || sub === undefined ? body : { ...body, subdomain: sub },
+      )
       if (!request.ok) return problem(c, request.refused)
       const { command, caller, key } = request.value
       const outcome = await verbs.release(command, caller, key)

@@ -38,6 +38,8 @@ describe('the name stands in the body, or in ?sub= when there is no usable body'
     ['a body without subdomain and ?sub=', 'by-object', {}, '?sub=by-object'],
     ['a body that is no object and ?sub=', 'by-array', [], '?sub=by-array'],
     ['a body that is null and ?sub=', 'by-null', 'null', '?sub=by-null'],
+    ['a body whose subdomain is null and ?sub=', 'by-null-field', { subdomain: null }, '?sub=by-null-field'],
+    ['a body whose subdomain is empty and ?sub=', 'by-empty-field', { subdomain: '' }, '?sub=by-empty-field'],
     ['?sub= is trimmed and lower-cased', 'by-case', undefined, '?sub=%20BY-Case%20'],
     ['a body with subdomain, trimmed and lower-cased', 'by-body', { subdomain: ' By-Body ' }, ''],
     ['a body goes before ?sub=', 'by-both', { subdomain: 'by-both' }, '?sub=other'],
