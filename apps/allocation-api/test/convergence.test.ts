@@ -111,6 +111,7 @@ describe.skipIf(!testDsn)(`convergence (${testDsn ? 'real Postgres' : lacksDsn})
   })
 
   test('one writer a zone at a time across replicas, and each of them gets its answer', async () => {
+    provider.applyMs = 5
     const four = [replica(), replica(), replica(), replica()]
     const stated = await Promise.all(Array.from({ length: 40 }, (_, i) => activate(`n${i}`)))
     const states = await Promise.all(stated.map((one, i) => four[i % 4]?.convergence.settle(one)))
@@ -255,27 +256,25 @@ describe.skipIf(!testDsn)(`convergence (${testDsn ? 'real Postgres' : lacksDsn})
     expect(provider.calls).toHaveLength(6)
   })
 
-  test('a writer whose connection dies loses its claim, writes nothing more, and another goes on', async () => {
+  test('a writer whose connection dies loses its claim: another goes on, and it writes nothing more', async () => {
     const one = replica({ waitMs: 300 })
     const two = replica()
-    // Held between the read and the write, as long as the row of the desired records is locked.
-    const stated = await activate('acme')
-    const held = Promise.withResolvers<void>()
-    const locked = Promise.withResolvers<void>()
-    const blocker = database.sql.begin(async tx => {
-      await tx`select from dns_names for update`
-      locked.resolve()
-      await held.promise
-    })
-    await locked.promise
-    expect((await one.convergence.settle(stated)).status).toBe('pending')
+    const gate = Promise.withResolvers<void>()
+    provider.readGate = gate.promise
+    expect((await one.convergence.settle(await activate('acme'))).status).toBe('pending')
+    expect(provider.reading).toBe(1)
+    provider.readGate = Promise.resolve()
     await database.sql`
       select pg_terminate_backend(pid) from pg_stat_activity
-      where datname = current_database() and state = 'idle in transaction' and query like '%dns_zones%for update%'`
-    held.resolve()
-    await blocker
-    expect(await two.convergence.settle(stated)).toEqual({ status: 'published' })
-    expect(provider.calls.filter(call => call === 'apply')).toHaveLength(1)
+      where datname = current_database() and application_name = 'allocation-api zone' and state = 'idle in transaction'`
+
+    expect(await two.convergence.settle(await free('acme'))).toEqual({ status: 'published' })
+    const before = provider.calls.length
+    gate.resolve()
+    await until(() => one.errors.length > 0)
+    expect(String(one.errors[0])).toContain('the claim of pool.test was lost')
+    expect(provider.calls.slice(before)).toEqual([])
+    expect(provider.names()).toEqual([])
   })
 })
 

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { ApplyResult, DnsProvider, ReadResult } from '../../src/dns/provider.ts'
 import { type RecordChange, type RecordSet, recordKey } from '../../src/dns/record-set.ts'
 
@@ -15,13 +16,21 @@ export class ScriptedProvider implements DnsProvider {
   readonly faults: (Fault | null)[] = []
   /** Owner names that the provider does not take. */
   readonly refuses = new Set<string>()
-  /** Awaited before each apply. */
+  /** Awaited by each apply, and by each read, that begins while it stands. */
   gate: Promise<void> = Promise.resolve()
+  readGate: Promise<void> = Promise.resolve()
+  /** Milliseconds that an apply takes. */
+  applyMs = 0
+  reading = 0
   underWay = 0
   mostAtOnce = 0
 
   async read(_zone: string, _owners: readonly string[] | 'all', signal: AbortSignal): Promise<ReadResult> {
     this.calls.push('read')
+    this.reading += 1
+    await this.readGate.finally(() => {
+      this.reading -= 1
+    })
     const failed = await this.#fault(signal)
     return failed ?? { kind: 'read', records: [...this.records.values()] }
   }
@@ -32,6 +41,7 @@ export class ScriptedProvider implements DnsProvider {
     this.mostAtOnce = Math.max(this.mostAtOnce, this.underWay)
     try {
       await this.gate
+      await sleep(this.applyMs)
       const [next] = this.faults
       if (next?.after) this.#change(changes)
       const failed = await this.#fault(signal)
