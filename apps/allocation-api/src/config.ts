@@ -37,8 +37,6 @@ export interface ConfigFault {
 
 type Env = Readonly<Record<string, string | undefined>>
 
-const DAY_MS = 86_400_000
-
 /** Reads one variable after another and remembers what is wrong, so that every fault is told at once. */
 class Reader {
   readonly faults: ConfigFault[] = []
@@ -189,7 +187,7 @@ export const readConfig = (env: Env): { config: Config } | { faults: readonly Co
       },
       recordNames,
       recordTtlSeconds: Math.round(
-        read.durationMs('DNSPROVIDER_RECORD_TTL', '300s', { min: '1s', max: `${(7 * DAY_MS) / 3_600_000}h` }) / 1_000,
+        read.durationMs('DNSPROVIDER_RECORD_TTL', '300s', { min: '1s', max: '168h' }) / 1_000,
       ),
       commitWaitMs: read.durationMs('PDM_DNS_COMMIT_WAIT', '5s', { min: '0s', max: '1m' }),
     },

@@ -9,6 +9,7 @@ import { recordsOf } from '../src/dns/record-set.ts'
 import { createZoneStore } from '../src/dns/zone-store.ts'
 import { createTestDatabase, lacksDsn, type TestDatabase, testDsn } from './support/database.ts'
 import { ScriptedProvider } from './support/scripted-provider.ts'
+import { until } from './support/until.ts'
 
 const caller: Caller = { actor: 'in-cluster', address: null, requestId: 'test' }
 const poolDomain = 'pool.test'
@@ -101,7 +102,7 @@ describe.skipIf(!testDsn)(`convergence (${testDsn ? 'real Postgres' : lacksDsn})
     const gate = Promise.withResolvers<void>()
     provider.gate = gate.promise
     const first = convergence.settle(await activate('first'))
-    await until(() => provider.underWay === 1)
+    await until('it has come about', () => provider.underWay === 1)
     const rest = await Promise.all(Array.from({ length: 100 }, (_, i) => activate(`n${i}`)))
     const settled = rest.map(stated => convergence.settle(stated))
     gate.resolve()
@@ -132,13 +133,13 @@ describe.skipIf(!testDsn)(`convergence (${testDsn ? 'real Postgres' : lacksDsn})
       provider.faults.push({ answer: down })
       await database.advance(pause * 1_000)
       await convergence.catchUp()
-      await until(async () => (await row('acme'))?.attempts === attempt + 1)
+      await until('it has come about', async () => (await row('acme'))?.attempts === attempt + 1)
     }
     for (const [i, pause] of pauses.entries()) expect(Math.abs(pause - 0.5 * 2 ** i)).toBeLessThan(0.4)
     await database.advance(60_000)
     await convergence.catchUp()
-    await until(() => provider.names().length === 2)
-    await until(async () => (await row('acme'))?.last_error === null)
+    await until('it has come about', () => provider.names().length === 2)
+    await until('it has come about', async () => (await row('acme'))?.last_error === null)
   })
 
   test('a name that is not due is left alone', async () => {
@@ -186,7 +187,7 @@ describe.skipIf(!testDsn)(`convergence (${testDsn ? 'real Postgres' : lacksDsn})
     const { convergence } = replica({ callTimeoutMs: 200, waitMs: 100 })
     provider.faults.push(null, { answer: 'hang' })
     expect(await convergence.settle(await activate('acme'))).toEqual({ status: 'pending' })
-    await until(async () => (await row('acme'))?.attempts === 1)
+    await until('it has come about', async () => (await row('acme'))?.attempts === 1)
     expect((await row('acme'))?.last_error).toBe('The DNS provider did not answer within 0.2 s.')
   })
 
@@ -226,7 +227,7 @@ describe.skipIf(!testDsn)(`convergence (${testDsn ? 'real Postgres' : lacksDsn})
     const gate = Promise.withResolvers<void>()
     provider.gate = gate.promise
     const publishing = convergence.settle(await activate('acme'))
-    await until(() => provider.underWay === 1)
+    await until('it has come about', () => provider.underWay === 1)
     const withdrawing = convergence.settle(await free('acme'))
     gate.resolve()
     await publishing
@@ -239,7 +240,7 @@ describe.skipIf(!testDsn)(`convergence (${testDsn ? 'real Postgres' : lacksDsn})
     await activate('left')
     const { convergence } = replica()
     await convergence.catchUp()
-    await until(() => provider.names().length === 2)
+    await until('it has come about', () => provider.names().length === 2)
   })
 
   test('more names than one pass takes are all published on one request', async () => {
@@ -252,7 +253,7 @@ describe.skipIf(!testDsn)(`convergence (${testDsn ? 'real Postgres' : lacksDsn})
       from generate_series(1, 2500) n`
     const { convergence } = replica()
     await convergence.settle(await activate('last'))
-    await until(() => provider.records.size === 2_502)
+    await until('it has come about', () => provider.records.size === 2_502)
     expect(provider.calls).toHaveLength(6)
   })
 
@@ -271,14 +272,9 @@ describe.skipIf(!testDsn)(`convergence (${testDsn ? 'real Postgres' : lacksDsn})
     expect(await two.convergence.settle(await free('acme'))).toEqual({ status: 'published' })
     const before = provider.calls.length
     gate.resolve()
-    await until(() => one.errors.length > 0)
+    await until('it has come about', () => one.errors.length > 0)
     expect(String(one.errors[0])).toContain('the claim of pool.test was lost')
     expect(provider.calls.slice(before)).toEqual([])
     expect(provider.names()).toEqual([])
   })
 })
-
-/** Waits for a fact; the test's own time limit is the deadline. */
-const until = async (fact: () => boolean | Promise<boolean>): Promise<void> => {
-  while (!(await fact())) await new Promise(resolve => setTimeout(resolve, 5))
-}

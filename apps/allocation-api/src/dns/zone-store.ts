@@ -29,7 +29,12 @@ export const createZoneStore = (sql: Sql, { timeoutMs }: { timeoutMs: number }) 
   /** `items` as rows; one JSON parameter, whatever their number. */
   const rowsOf = (items: readonly object[]) => sql`
     jsonb_to_recordset(${sql.json(items as never)})
-      as item (subdomain text, version bigint, desired jsonb, owned jsonb, reason text, "pauseMs" float8)`
+      as item (subdomain text, version bigint, desired jsonb, reason text, "pauseMs" float8)`
+
+  /** Name and type of each desired record set of `item`, one object a set. */
+  const key = sql`jsonb_build_object('name', wanted->'name', 'type', wanted->'type')`
+  const keysWhere = (condition: typeof key) => sql`(
+    select coalesce(jsonb_agg(${key}), '[]') from jsonb_array_elements(item.desired) wanted where ${condition})`
 
   return {
     async due(zone: string, limit: number): Promise<DueName[]> {
@@ -62,12 +67,8 @@ export const createZoneStore = (sql: Sql, { timeoutMs }: { timeoutMs: number }) 
       await within(
         timeoutMs,
         sql`
-          update dns_names d set intended_version = item.version, owned = d.owned || (
-            select coalesce(jsonb_agg(jsonb_build_object('name', wanted->'name', 'type', wanted->'type')), '[]')
-            from jsonb_array_elements(item.desired) wanted
-            where not d.owned @> jsonb_build_array(
-              jsonb_build_object('name', wanted->'name', 'type', wanted->'type'))
-          )
+          update dns_names d set intended_version = item.version,
+            owned = d.owned || ${keysWhere(sql`not d.owned @> jsonb_build_array(${key})`)}
           from ${rowsOf(names)}
           where d.zone = ${zone} and d.subdomain = item.subdomain and d.version = item.version`,
       )
@@ -88,10 +89,7 @@ export const createZoneStore = (sql: Sql, { timeoutMs }: { timeoutMs: number }) 
           )
           update dns_names d set
             applied_version = item.version, intended_version = item.version, attempts = 0, last_error = null,
-            owned = (
-              select coalesce(jsonb_agg(jsonb_build_object('name', wanted->'name', 'type', wanted->'type')), '[]')
-              from jsonb_array_elements(item.desired) wanted
-            )
+            owned = ${keysWhere(sql`true`)}
           from item
           where d.zone = ${zone} and d.subdomain = item.subdomain
             and d.applied_version < item.version and d.intended_version <= item.version
