@@ -1,7 +1,11 @@
+import { cloudflareTest } from '@cloudflare/vitest-plugin'
 import { defineConfig } from 'vitest/config'
 
 /** Rooms whose tests need a Postgres get one of the run's own, embedded, unless PDM_TEST_DSN names another. */
 const withPostgres = './packages/local-stack/src/vitest-postgres.ts'
+
+/** The allow-list of the worker under test. */
+const witnessTokens = ['token-of-region-a-0123456789abcdef', 'token-of-region-b-0123456789abcdef']
 
 export default defineConfig({
   test: {
@@ -15,6 +19,31 @@ export default defineConfig({
           include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
           globalSetup: `../../${withPostgres}`,
           testTimeout: 60_000,
+          hookTimeout: 60_000,
+        },
+      },
+      {
+        // Inside workerd, with the bindings of wrangler.toml.
+        plugins: [
+          cloudflareTest({
+            wrangler: { configPath: '../../wrangler.toml' },
+            miniflare: { bindings: { BEARER_TOKENS_CSV: witnessTokens.join(','), LOG_LEVEL: 'error' } },
+          }),
+        ],
+        test: {
+          name: 'lease-witness',
+          root: './apps/lease-witness',
+          include: ['src/**/*.test.ts', 'test/worker/**/*.test.ts'],
+          testTimeout: 60_000,
+        },
+      },
+      {
+        // The witness as a process, on sockets: races, kills, waits.
+        test: {
+          name: 'lease-witness-process',
+          root: './apps/lease-witness',
+          include: ['local/**/*.test.ts', 'test/process/**/*.test.ts'],
+          testTimeout: 180_000,
           hookTimeout: 60_000,
         },
       },

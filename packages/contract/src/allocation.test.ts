@@ -11,7 +11,7 @@ import {
   releaseRequest,
   reserveRequest,
 } from './allocation.ts'
-import { faultOf } from './problem.ts'
+import { faultOf } from './allocation-problem.ts'
 
 const codeOf = (schema: z.ZodType, value: unknown): string => {
   const result = schema.safeParse(value)

@@ -1,9 +1,7 @@
 import { z } from 'zod'
+import { fault } from './allocation-problem.ts'
 import { fqdn, loadBalancerIP, subdomain } from './names.ts'
-import { fault } from './problem.ts'
-
-/** RFC 3339 in UTC with `Z` and milliseconds. */
-export const timestamp = z.iso.datetime({ precision: 3 }).meta({ example: '2026-01-31T12:00:00.000Z' })
+import { timestamp } from './time.ts'
 
 /** JSON `null` for an optional field says the same as leaving it out. */
 const absentIfNull = <Schema extends z.ZodType>(schema: Schema) =>

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { z } from 'zod'
+import { faultOf } from './allocation-problem.ts'
 import { fqdn, isHostName, loadBalancerIP, poolDomain, subdomain } from './names.ts'
-import { faultOf } from './problem.ts'
 
 /** The value in its canonical form, or the code of the fault. */
 const read = (schema: z.ZodType, value: unknown): unknown => {

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { fault } from './problem.ts'
+import { fault } from './allocation-problem.ts'
 
 /**
  * Lower-cases ASCII letters only. Unicode lower-casing would turn some foreign letters into ASCII ones (U+212A KELVIN

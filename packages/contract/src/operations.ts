@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import * as a from './allocation.ts'
+import { problem } from './allocation-problem.ts'
 import { health, probe } from './health.ts'
 import { poolDomain, subdomain } from './names.ts'
-import { problem } from './problem.ts'
 
 export interface Answer {
   readonly description: string

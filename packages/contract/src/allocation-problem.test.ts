@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { errorCodes, fault, faultOf, problem } from './problem.ts'
+import { errorCodes, fault, faultOf, problem } from './allocation-problem.ts'
 
 const faultFor = (schema: z.ZodType, value: unknown) => {
   const { error } = schema.safeParse(value)

@@ -1,0 +1,52 @@
+import { Hono } from 'hono'
+import { bearerOnly } from './http/auth.ts'
+import { takeBody } from './http/body.ts'
+import type { Deps } from './http/deps.ts'
+import type { HttpEnv } from './http/env.ts'
+import { historyRoutes } from './http/history.ts'
+import { leaseRoutes } from './http/lease.ts'
+import { leasesRoutes } from './http/leases.ts'
+import { problem } from './http/problem.ts'
+import { requestContext } from './http/request-context.ts'
+import { log } from './log.ts'
+
+const resources = [
+  { pattern: /^\/lease\/./s, methods: 'GET, HEAD, PUT, DELETE, OPTIONS' },
+  { pattern: /^\/history\/./s, methods: 'GET, HEAD, OPTIONS' },
+  { pattern: /^\/leases$/, methods: 'GET, HEAD, OPTIONS' },
+] as const
+
+const methodsOf = (path: string): string | undefined => resources.find(({ pattern }) => pattern.test(path))?.methods
+
+/** The path as it came: `%2F` and `/` are told apart here, and every slot is decoded once, by us. */
+const rawPath = (request: Request): string => new URL(request.url).pathname
+
+export const createApp = (deps: Deps): Hono<HttpEnv> => {
+  const app = new Hono<HttpEnv>({ getPath: rawPath })
+  app.use(requestContext)
+  app.use(takeBody)
+  // Before the token is asked for: a preflight cannot carry one.
+  app.options('*', c => {
+    const methods = methodsOf(c.req.path)
+    if (!methods) return problem(c, { kind: 'not-found' })
+    c.header('Allow', methods)
+    c.set('outcome', 'options')
+    return c.body(null, 204)
+  })
+  app.use(bearerOnly)
+  app.route('/lease', leaseRoutes(deps))
+  app.route('/history', historyRoutes(deps))
+  app.route('/leases', leasesRoutes(deps))
+  app.notFound(c => {
+    const methods = methodsOf(c.req.path)
+    if (!methods) return problem(c, { kind: 'not-found' })
+    c.header('Allow', methods)
+    return problem(c, { kind: 'method-not-allowed' })
+  })
+  app.onError((error, c) => {
+    const { name, message, stack } = error
+    log(c.env, 'error', { msg: 'failed', requestId: c.get('requestId'), error: { name, message, stack } })
+    return problem(c, { kind: 'internal-error' })
+  })
+  return app
+}

@@ -1,0 +1,16 @@
+import type { Env } from '../env.ts'
+
+/** What the middleware leaves for the handlers, and they for the log line. */
+export interface HttpEnv {
+  Bindings: Env
+  Variables: {
+    requestId: string
+    body: Uint8Array
+    /** What the request came to: an outcome of the witness or an error code. */
+    outcome: string
+    slot: string
+    generation: number
+    /** For the log at `debug`. */
+    request: Readonly<Record<string, unknown>>
+  }
+}

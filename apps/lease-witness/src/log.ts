@@ -1,0 +1,34 @@
+import { tokensOf } from './tokens.ts'
+
+export const logLevels = ['error', 'info', 'debug'] as const
+export type LogLevel = (typeof logLevels)[number]
+
+interface LogSettings {
+  readonly LOG_LEVEL?: string
+  readonly BEARER_TOKENS_CSV?: string
+}
+
+const levelOf = ({ LOG_LEVEL }: LogSettings): LogLevel =>
+  logLevels.find(level => level === LOG_LEVEL?.trim().toLowerCase()) ?? 'info'
+
+export const isLogged = (settings: LogSettings, level: LogLevel): boolean =>
+  logLevels.indexOf(level) <= logLevels.indexOf(levelOf(settings))
+
+/** Shorter ones are words that a line holds by chance; nothing that short keeps anybody out. */
+const SHORTEST_MASKED = 8
+
+const escaped = (text: string): string => JSON.stringify(text).slice(1, -1)
+
+/** What callers choose (a slot, a holder, a header) may by mistake be a token of theirs. */
+const masked = (line: string, settings: LogSettings): string =>
+  tokensOf(settings.BEARER_TOKENS_CSV)
+    .filter(token => token.length >= SHORTEST_MASKED)
+    .reduce((text, token) => text.replaceAll(escaped(token), '<redacted>'), line)
+
+/** One line of JSON. `fields` are chosen one by one and hold no header as it came. */
+export const log = (settings: LogSettings, level: LogLevel, fields: Readonly<Record<string, unknown>>): void => {
+  if (!isLogged(settings, level)) return
+  const line = { level, time: new Date().toISOString(), service: 'lease-witness', ...fields }
+  // biome-ignore lint/suspicious/noConsole: the only way out of a worker that its runtime collects
+  console.log(masked(JSON.stringify(line), settings))
+}

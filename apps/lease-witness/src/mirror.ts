@@ -1,0 +1,78 @@
+import { type Lease, type LeaseListQuery, lease as leaseSchema } from '@pool/contract/lease'
+import { type CopyMark, isOwnCopy, type KvRecord, parseRecord } from './adoption.ts'
+import { type Current, shown } from './lease.ts'
+import { copyKey, KEY_PREFIX, olderKeys, type SlotAddress, slotOfOlderKey } from './slot.ts'
+import type { Copies, ListOutcome } from './witness.ts'
+
+/** Keys that one bulk read of Workers KV takes. */
+const BULK = 100
+
+type Found = KVNamespaceGetWithMetadataResult<string, unknown>
+
+/** What a copy carries beside its value, so that a list needs no read of each: 1,024 bytes of JSON at most. */
+interface CopyMetadata extends CopyMark {
+  readonly lease: Lease
+}
+
+/** The records that are there. Of a missing key, runtimes give null in place of the result or of its value. */
+const readAll = async (kv: KVNamespace, keys: readonly string[]): Promise<KvRecord[]> => {
+  const batches = Array.from({ length: Math.ceil(keys.length / BULK) }, (_, i) => keys.slice(i * BULK, (i + 1) * BULK))
+  const found = await Promise.all(batches.map(batch => kv.getWithMetadata(batch, 'text')))
+  return found.flatMap(batch =>
+    [...batch].flatMap(([key, record]: [string, Found | null]) =>
+      record === null || record.value === null ? [] : [{ key, value: record.value, metadata: record.metadata }],
+    ),
+  )
+}
+
+/** What Workers KV holds for a slot that has no stored state. */
+export const readRecords = async (
+  kv: KVNamespace,
+  at: SlotAddress,
+): Promise<{ decoded: KvRecord | undefined; undecoded: KvRecord[] }> => {
+  const own = copyKey(at.slot)
+  const records = await readAll(kv, [own, ...olderKeys(at)])
+  return { decoded: records.find(({ key }) => key === own), undecoded: records.filter(({ key }) => key !== own) }
+}
+
+/** Writes the copy. Resolves when it has landed; when others see it is up to Workers KV, a minute or more. */
+export const writeCopy = (kv: KVNamespace, slot: string, current: Current): Promise<void> => {
+  const lease = shown(current)
+  const metadata: CopyMetadata = { renewedAt: current.kind === 'held' ? current.renewedAt : 0, lease }
+  return kv.put(copyKey(slot), JSON.stringify(lease), { metadata })
+}
+
+const leaseOfMetadata = (metadata: unknown): Lease | undefined => {
+  if (typeof metadata !== 'object' || metadata === null || !('lease' in metadata)) return undefined
+  return leaseSchema.safeParse(metadata.lease).data
+}
+
+/** A page of the copies. Records of an older deployment are read one by one; what is no lease is left out. */
+const listCopies = async (kv: KVNamespace, { prefix, limit, cursor }: LeaseListQuery): Promise<ListOutcome> => {
+  const page = await kv.list({ prefix: `${KEY_PREFIX}${prefix}`, limit, ...(cursor ? { cursor } : {}) })
+  const unmarked = page.keys.filter(key => !isOwnCopy({ metadata: key.metadata })).map(key => key.name)
+  // An older record shows under the slot that it meant, unless that slot has a copy of its own by now.
+  const meant = unmarked.map(key => copyKey(slotOfOlderKey(key) ?? '')).filter(key => !unmarked.includes(key))
+  const records = unmarked.length === 0 ? [] : await readAll(kv, [...unmarked, ...meant])
+  const byKey = new Map(records.map(record => [record.key, record]))
+
+  const leases = page.keys.flatMap(({ name, metadata }) => {
+    const marked = leaseOfMetadata(metadata)
+    if (marked) return [{ slot: name.slice(KEY_PREFIX.length), ...marked }]
+    const slot = slotOfOlderKey(name)
+    const record = byKey.get(name)
+    const current = record && parseRecord(record.value)
+    if (!slot || !current || (copyKey(slot) !== name && byKey.has(copyKey(slot)))) return []
+    return [{ slot, ...shown(current) }]
+  })
+  return { kind: 'listed', leases, nextCursor: page.list_complete ? undefined : page.cursor }
+}
+
+/** The copies in a namespace. */
+export const copiesOf = (kv: KVNamespace, onFault: (error: unknown) => void): Copies => ({
+  list: query =>
+    listCopies(kv, query).catch(error => {
+      onFault(error)
+      return { kind: 'copy-unavailable' }
+    }),
+})

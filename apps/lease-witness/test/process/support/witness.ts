@@ -1,0 +1,34 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { type NodeProcess, startNode } from '@pool/local-stack/process'
+
+export const TOKEN = 'token-of-region-a-0123456789abcdef'
+
+export interface RunningWitness extends AsyncDisposable {
+  readonly port: number
+  readonly process: NodeProcess
+  /** Every line that the process has written. */
+  readonly lines: readonly string[]
+}
+
+/** The witness as `pnpm --filter lease-witness start` runs it: a Node process with workerd below it, on real sockets. */
+export const startWitness = async (
+  dataDir: string,
+  env: Readonly<Record<string, string>> = {},
+): Promise<RunningWitness> => {
+  const lines: string[] = []
+  const process = startNode({
+    entry: resolve(import.meta.dirname, '../../../local/main.ts'),
+    env: { PORT: '0', BEARER_TOKENS_CSV: TOKEN, LOG_LEVEL: 'error', DATA_DIR: dataDir, ...env },
+    onLine: line => lines.push(line),
+  })
+  const { port } = await process.ready
+  if (typeof port !== 'number') throw new Error('the witness did not say where it listens')
+  return { port, process, lines, [Symbol.asyncDispose]: async () => void (await process.stop()) }
+}
+
+export const temporaryFolder = (): Disposable & { readonly path: string } => {
+  const path = mkdtempSync(join(tmpdir(), 'witness-'))
+  return { path, [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }) }
+}
