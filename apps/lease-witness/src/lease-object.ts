@@ -2,9 +2,8 @@ import { DurableObject } from 'cloudflare:workers'
 import type { LeaseTransition } from '@pool/contract/lease'
 import { adopt } from './adoption.ts'
 import { type CopyState, changeBetween, copyDueAt, retryDelay } from './copy-schedule.ts'
-import type { Env } from './env.ts'
 import { type Current, decide, type LeaseRequest, shown } from './lease.ts'
-import { log } from './log.ts'
+import { type LogSettings, log } from './log.ts'
 import { readRecords, writeCopy } from './mirror.ts'
 import { isNews } from './news.ts'
 import { isKnown } from './precondition.ts'
@@ -12,6 +11,11 @@ import type { SlotAddress } from './slot.ts'
 import { Waiters } from './waiters.ts'
 import { within } from './within.ts'
 import type { HistoryOutcome, ReadOutcome, ReadRequest, Unavailable, WriteOutcome } from './witness.ts'
+
+/** What an object needs of the deployment. */
+export interface ObjectEnv extends LogSettings {
+  readonly OPENOVA_LEASES: KVNamespace
+}
 
 /** All that a slot keeps, in one value: what is written is written whole. */
 interface Stored extends CopyState {
@@ -29,7 +33,7 @@ const KV_DEADLINE_MS = 5_000
  * its storage; between a load and the store that follows, nothing is awaited, so nobody comes in between; and no answer
  * leaves before what it tells of is on disk. Nothing here throws a refusal: outcomes are data.
  */
-export class LeaseObject extends DurableObject<Env> {
+export class LeaseObject extends DurableObject<ObjectEnv> {
   readonly #waiters = new Waiters()
   #adoption: Promise<Unavailable | undefined> | undefined
   #isAdopted = false

@@ -3,8 +3,10 @@ import { tokensOf } from './tokens.ts'
 export const logLevels = ['error', 'info', 'debug'] as const
 export type LogLevel = (typeof logLevels)[number]
 
-interface LogSettings {
+export interface LogSettings {
+  /** `error`, `info` or `debug`; anything else is `info`. */
   readonly LOG_LEVEL?: string
+  /** The allow-list, so that none of it gets into a line. */
   readonly BEARER_TOKENS_CSV?: string
 }
 

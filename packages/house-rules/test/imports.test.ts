@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import rules from '../imports.mjs'
 
 const api = 'apps/allocation-api/src'
+const witness = 'apps/lease-witness/src'
 
 /** A tree with one breach of each rule: what stands in the file, and the rule that must name it. */
 const breaches: readonly (readonly [rule: string, file: string, text: string])[] = [
@@ -22,7 +23,15 @@ const breaches: readonly (readonly [rule: string, file: string, text: string])[]
   ['http-knows-no-store', `${api}/http/pool.ts`, "import type { X } from '../allocation/store.ts'; export type Y = X"],
   ['nobody-imports-main', `${api}/app.ts`, "import './main.ts'"],
   ['wiring-is-at-the-top', `${api}/dns/converge.ts`, "import './registry.ts'"],
-  ['no-app-imports-another', 'apps/lease-witness/src/index.ts', `import '../../allocation-api/src/duration.ts'`],
+  ['lease-rules-are-pure', `${witness}/lease.ts`, "import './mirror.ts'"],
+  ['lease-ports-name-rules', `${witness}/witness.ts`, "import 'node:fs'"],
+  ['lease-adapters-adapt', `${witness}/slots.ts`, "import './log.ts'"],
+  ['lease-object-decides', `${witness}/lease-object.ts`, "import './slots.ts'"],
+  ['lease-http-knows-the-port', `${witness}/http/lease.ts`, "import '../lease-object.ts'"],
+  ['lease-bindings-are-types', `${witness}/env.ts`, "import './log.ts'"],
+  ['lease-local-run', 'apps/lease-witness/local/workerd.ts', "import '../src/lease.ts'"],
+  ['worker-is-not-node', `${witness}/tokens.ts`, "import 'node:crypto'"],
+  ['no-app-imports-another', `${witness}/index.ts`, "import '../../allocation-api/src/duration.ts'"],
   ['no-cycle', `${api}/allocation/get.ts`, "import './list.ts'"],
   ['resolvable', `${api}/allocation/check.ts`, "import './nowhere.ts'"],
   ['every-file-has-a-room', `${api}/allocation/stray.ts`, "import './names.ts'"],
@@ -39,6 +48,8 @@ const support: readonly (readonly [file: string, text: string])[] = [
   [`${api}/dns/local/zone-table.ts`, 'export {}'],
   [`${api}/duration.ts`, 'export {}'],
   [`${api}/main.ts`, 'export {}'],
+  [`${witness}/mirror.ts`, 'export {}'],
+  [`${witness}/log.ts`, 'export {}'],
 ]
 
 let folder: string

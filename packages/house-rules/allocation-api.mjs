@@ -1,0 +1,97 @@
+import { contract, npm, only } from './only.mjs'
+
+const api = 'apps/allocation-api/src'
+const any = (...files) => `^${api}/(${files.join('|')})$`
+
+export const rooms = {
+  rules: any(
+    'allocation/(allocation|decision|names|reserved-labels|row)\\.ts',
+    'dns/(backoff|plan|record-set|state)\\.ts',
+    'dns/local/resolve\\.ts',
+    'observability/(answered|redact)\\.ts',
+    '(config|duration)\\.ts',
+  ),
+  ports: any('dns/provider\\.ts'),
+  verbs: any(
+    'allocation/(check|commit|get|list|paginate|release|renew|reserve|sweeper)\\.ts',
+    'dns/(converge|pass)\\.ts',
+    'periodic\\.ts',
+  ),
+  sql: any(
+    'database/(connect|reachable|schema|socket)\\.ts',
+    'allocation/(fragments|history|once|reader|store)\\.ts',
+    'dns/(claim|zone-store)\\.ts',
+  ),
+  localDns: any(
+    'dns/local/(message|provider|record-data|responder|server|tcp-connection|until-aborted|zone-table)\\.ts',
+  ),
+  edges: any('observability/(log|metrics)\\.ts', 'server\\.ts'),
+  http: any('http/[a-z-]+\\.ts', 'app\\.ts'),
+  wiring: any('dns/(registry|start)\\.ts', 'dns/local/start\\.ts'),
+  entry: any('main\\.ts'),
+}
+
+const { rules, ports, verbs, sql, localDns, edges, http } = rooms
+
+export const forbidden = [
+  ...only('rules-are-pure', rules, [rules, contract], 'A rule knows the contract and other rules; no library, no I/O.'),
+  ...only('ports-name-rules', ports, [rules], 'A port is made of the types of the rules.'),
+  ...only(
+    'verbs-know-no-adapter',
+    verbs,
+    [rules, ports, verbs, contract, npm('p-limit'), '^(node:)?timers/promises$'],
+    'A verb knows rules, ports and the type of its own store.',
+    [sql],
+  ),
+  ...only(
+    'sql-adapts-one-library',
+    sql,
+    [rules, ports, contract, sql, npm('postgres'), '^(node:)?(crypto|fs/promises|net|timers/promises)$'],
+    'The stores adapt the Postgres driver and nothing else.',
+  ),
+  ...only(
+    'local-dns-adapts',
+    localDns,
+    [
+      rules,
+      ports,
+      localDns,
+      npm('dns-packet'),
+      npm('@types/dns-packet'),
+      npm('postgres'),
+      '^(node:)?(buffer|dgram|events|net|stream/promises|timers|timers/promises)$',
+    ],
+    'The local DNS server adapts its wire library and sockets; its table adapts the driver.',
+  ),
+  {
+    name: 'dns-server-and-table-are-strangers',
+    comment: 'An adapter never imports another adapter: the provider composes the two.',
+    severity: 'error',
+    from: { path: any('dns/local/(message|responder|server|tcp-connection)\\.ts') },
+    to: { path: any('dns/local/(zone-table|provider)\\.ts') },
+  },
+  ...only(
+    'edges-adapt',
+    edges,
+    [rules, npm('pino'), npm('prom-client'), npm('@hono/node-server'), '^(node:)?(crypto|http)$'],
+    'Log, metrics and the listening socket adapt one library each.',
+    [http, contract, npm('hono'), '^(node:)?stream$'],
+  ),
+  ...only(
+    'http-knows-no-store',
+    http,
+    [
+      rules,
+      verbs,
+      contract,
+      http,
+      npm('hono'),
+      npm('zod'),
+      npm('zod-openapi'),
+      npm('swagger-ui-dist'),
+      npm('@hono/node-server'),
+      '^(node:)?(crypto|fs/promises|module|path)$',
+    ],
+    'HTTP parses, calls a verb and maps its outcome; it never sees a store or a provider.',
+  ),
+]
