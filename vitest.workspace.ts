@@ -50,6 +50,14 @@ export default defineConfig({
       { test: { name: 'contract', root: './packages/contract', include: ['src/**/*.test.ts', 'test/**/*.test.ts'] } },
       {
         test: {
+          name: 'terraform-check',
+          root: './packages/terraform-check',
+          include: ['test/**/*.test.ts'],
+          testTimeout: 60_000,
+        },
+      },
+      {
+        test: {
           name: 'house-rules',
           root: './packages/house-rules',
           include: ['test/**/*.test.ts'],

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { z } from 'zod'
+import * as z from 'zod'
 import { errorCodes, fault, faultOf, problem } from './allocation-problem.ts'
 
 const faultFor = (schema: z.ZodType, value: unknown) => {

@@ -1,4 +1,4 @@
-import type { z } from 'zod'
+import type * as z from 'zod'
 import { commonErrorCodes, faultsOf, problemOf } from './problem.ts'
 
 /** Every error code of the allocation API. Closed: a code that is not here cannot be answered. */

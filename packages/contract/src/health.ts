@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 
 export const health = z
   .object({ status: z.enum(['ok', 'unhealthy']), managedDomains: z.array(z.string()) })

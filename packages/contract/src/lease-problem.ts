@@ -1,4 +1,4 @@
-import type { z } from 'zod'
+import type * as z from 'zod'
 import { commonErrorCodes, faultsOf, problemOf } from './problem.ts'
 
 /** Every error code of the lease witness. A 412 is no error body: it carries the lease as it stands. */

@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import { leaseFault } from './lease-problem.ts'
 import { timestamp } from './time.ts'
 

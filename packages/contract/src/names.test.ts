@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { z } from 'zod'
+import type * as z from 'zod'
 import { faultOf } from './allocation-problem.ts'
 import { fqdn, isHostName, loadBalancerIP, poolDomain, subdomain } from './names.ts'
 

@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import * as a from './allocation.ts'
 import { problem } from './allocation-problem.ts'
 import { health, probe } from './health.ts'

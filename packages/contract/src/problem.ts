@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 
 /** The error codes that both services use. */
 export const commonErrorCodes = [

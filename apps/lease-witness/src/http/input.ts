@@ -1,7 +1,7 @@
 import { holder as holderSchema, putLeaseRequest } from '@pool/contract/lease'
 import { leaseFaultOf } from '@pool/contract/lease-problem'
 import type { Context } from 'hono'
-import type { z } from 'zod'
+import type * as z from 'zod'
 import type { LeaseRequest } from '../lease.ts'
 import { writePrecondition } from '../precondition.ts'
 import { type SlotAddress, slotAddress } from '../slot.ts'

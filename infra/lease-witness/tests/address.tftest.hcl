@@ -1,0 +1,78 @@
+mock_provider "cloudflare" {}
+
+variables {
+  account_id            = "acc0acc0acc0acc0acc0acc0acc0acc0"
+  script_file           = "tests/script.txt"
+  bearer_tokens         = ["first-token-0123456789-0123456789"]
+  applied_migration_tag = "v1"
+}
+
+run "workers_dev_without_its_subdomain_is_unknown" {
+  command = plan
+
+  assert {
+    condition     = cloudflare_workers_script_subdomain.witness.enabled && output.workers_dev_url == null && output.url == null
+    error_message = "Nobody told the account's subdomain: no URL may be guessed."
+  }
+}
+
+run "workers_dev" {
+  command = plan
+
+  variables {
+    workers_dev_subdomain = "acme"
+  }
+
+  assert {
+    condition     = output.url == "https://lease-witness.acme.workers.dev" && output.custom_domain_url == null
+    error_message = "The URL is script, subdomain, workers.dev."
+  }
+
+  assert {
+    condition     = !cloudflare_workers_script_subdomain.witness.previews_enabled
+    error_message = "A preview would write to the same leases."
+  }
+}
+
+run "custom_domain_alone_closes_workers_dev" {
+  command = plan
+
+  variables {
+    workers_dev           = false
+    workers_dev_subdomain = "acme"
+    custom_domain         = { hostname = "witness.example.com", zone_id = "20e020e020e020e020e020e020e020e0" }
+  }
+
+  assert {
+    condition     = output.url == "https://witness.example.com" && output.workers_dev_url == null
+    error_message = "The custom domain is the only address."
+  }
+
+  assert {
+    condition     = cloudflare_workers_script_subdomain.witness.enabled == false
+    error_message = "workers.dev has to be switched off, not forgotten."
+  }
+
+  assert {
+    condition     = cloudflare_workers_custom_domain.witness[0].service == "lease-witness"
+    error_message = "The domain leads to the script."
+  }
+}
+
+run "both" {
+  command = plan
+
+  variables {
+    workers_dev_subdomain = "acme"
+    custom_domain         = { hostname = "witness.example.com", zone_id = "20e020e020e020e020e020e020e020e0" }
+  }
+
+  assert {
+    condition = (
+      output.url == "https://witness.example.com"
+      && output.custom_domain_url == "https://witness.example.com"
+      && output.workers_dev_url == "https://lease-witness.acme.workers.dev"
+    )
+    error_message = "Both addresses are told, the custom domain first."
+  }
+}

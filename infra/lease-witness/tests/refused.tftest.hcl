@@ -1,0 +1,209 @@
+# What must not be applied. Which text each refusal shows is checked where the real commands run.
+mock_provider "cloudflare" {}
+
+variables {
+  account_id            = "acc0acc0acc0acc0acc0acc0acc0acc0"
+  script_file           = "tests/script.txt"
+  bearer_tokens         = ["first-token-0123456789-0123456789"]
+  applied_migration_tag = "v1"
+}
+
+run "account_id_of_another_form" {
+  command = plan
+
+  variables {
+    account_id = "my-account"
+  }
+
+  expect_failures = [var.account_id]
+}
+
+run "script_name_that_is_no_label" {
+  command = plan
+
+  variables {
+    script_name = "Lease_Witness"
+  }
+
+  expect_failures = [var.script_name]
+}
+
+run "namespace_without_a_title" {
+  command = plan
+
+  variables {
+    namespace_title = " "
+  }
+
+  expect_failures = [var.namespace_title]
+}
+
+run "log_level_that_is_none" {
+  command = plan
+
+  variables {
+    log_level = "trace"
+  }
+
+  expect_failures = [var.log_level]
+}
+
+run "migration_that_does_not_exist" {
+  command = plan
+
+  variables {
+    applied_migration_tag = "v2"
+  }
+
+  expect_failures = [var.applied_migration_tag]
+}
+
+run "subdomain_with_a_dot" {
+  command = plan
+
+  variables {
+    workers_dev_subdomain = "acme.workers.dev"
+  }
+
+  expect_failures = [var.workers_dev_subdomain]
+}
+
+run "subdomain_that_is_the_account_id" {
+  command = plan
+
+  variables {
+    workers_dev_subdomain = "acc0acc0acc0acc0acc0acc0acc0acc0"
+  }
+
+  expect_failures = [var.workers_dev_subdomain]
+}
+
+run "custom_domain_without_its_zone" {
+  command = plan
+
+  variables {
+    custom_domain = { hostname = "witness.example.com", zone_id = null }
+  }
+
+  expect_failures = [var.custom_domain]
+}
+
+run "custom_domain_without_its_host_name" {
+  command = plan
+
+  variables {
+    custom_domain = { hostname = null, zone_id = "20e020e020e020e020e020e020e020e0" }
+  }
+
+  expect_failures = [var.custom_domain]
+}
+
+run "custom_domain_with_a_path" {
+  command = plan
+
+  variables {
+    custom_domain = { hostname = "witness.example.com/lease", zone_id = "20e020e020e020e020e020e020e020e0" }
+  }
+
+  expect_failures = [var.custom_domain]
+}
+
+run "custom_domain_with_a_zone_name" {
+  command = plan
+
+  variables {
+    custom_domain = { hostname = "witness.example.com", zone_id = "example.com" }
+  }
+
+  expect_failures = [var.custom_domain]
+}
+
+run "no_address_at_all" {
+  command = plan
+
+  variables {
+    workers_dev = false
+  }
+
+  expect_failures = [cloudflare_workers_script.witness]
+}
+
+run "no_built_script" {
+  command = plan
+
+  variables {
+    script_file = "tests/nowhere.js"
+  }
+
+  expect_failures = [cloudflare_workers_script.witness]
+}
+
+run "no_token" {
+  command = plan
+
+  variables {
+    bearer_tokens = []
+  }
+
+  expect_failures = [cloudflare_workers_script.witness]
+}
+
+run "short_token" {
+  command = plan
+
+  variables {
+    bearer_tokens = ["first-token-0123456789-0123456789", "31-characters-0123456789-012345"]
+  }
+
+  expect_failures = [cloudflare_workers_script.witness]
+}
+
+run "token_with_a_comma" {
+  command = plan
+
+  variables {
+    bearer_tokens = ["first-token-0123456789,0123456789-01"]
+  }
+
+  expect_failures = [cloudflare_workers_script.witness]
+}
+
+run "token_with_a_space" {
+  command = plan
+
+  variables {
+    bearer_tokens = ["first-token-0123456789 0123456789-01"]
+  }
+
+  expect_failures = [cloudflare_workers_script.witness]
+}
+
+run "token_with_a_line_end" {
+  command = plan
+
+  variables {
+    bearer_tokens = ["first-token-0123456789-0123456789\n"]
+  }
+
+  expect_failures = [cloudflare_workers_script.witness]
+}
+
+run "token_with_a_control_character" {
+  command = plan
+
+  variables {
+    bearer_tokens = ["first-token-0123456789-\u00070123456789"]
+  }
+
+  expect_failures = [cloudflare_workers_script.witness]
+}
+
+run "tokens_that_do_not_fit" {
+  command = plan
+
+  variables {
+    bearer_tokens = [for n in range(200) : format("first-token-0123456789-%010d", n)]
+  }
+
+  expect_failures = [cloudflare_workers_script.witness]
+}

@@ -1,0 +1,70 @@
+import { expect, test } from 'vitest'
+import { withTerraform } from './fixtures/terraform-test.ts'
+import { flat, workspace, zoneId } from './fixtures/workspace.ts'
+
+const workersDev = 'https://lease-witness.acme.workers.dev'
+const custom = 'https://witness.example.com'
+const custom_domain = { hostname: 'witness.example.com', zone_id: zoneId }
+
+withTerraform('addresses', () => {
+  test.each([
+    ['workers.dev', { workers_dev_subdomain: 'acme' }, [workersDev, null, workersDev], true],
+    ['workers.dev of an unnamed subdomain', {}, [null, null, null], true],
+    [
+      'a custom domain',
+      { workers_dev: false, workers_dev_subdomain: 'acme', custom_domain },
+      [custom, custom, null],
+      false,
+    ],
+    ['both', { workers_dev_subdomain: 'acme', custom_domain }, [custom, custom, workersDev], true],
+    ['both, the subdomain unnamed', { custom_domain }, [custom, custom, null], true],
+  ] as const)(
+    '%s: the outputs say what is so',
+    async (_, variables, [url, custom_domain_url, workers_dev_url], open) => {
+      const { account, set, apply, outputs } = await workspace()
+      set(variables)
+      await apply()
+      // Terraform leaves an output that is null out of its answer.
+      const told = { url: null, custom_domain_url: null, workers_dev_url: null, ...(await outputs()) }
+      expect(told).toMatchObject({ url, custom_domain_url, workers_dev_url, script_name: 'lease-witness' })
+      expect([...account.namespaces.keys()]).toEqual([(await outputs()).namespace_id])
+      expect(account.subdomains.get('lease-witness')).toEqual({ enabled: open, previews: false })
+      const expected = custom_domain_url ? [{ hostname: 'witness.example.com', zoneId, service: 'lease-witness' }] : []
+      expect([...account.domains.values()]).toEqual(expected)
+    },
+  )
+
+  test('workers.dev is closed when the custom domain takes over, and opened again', async () => {
+    const { account, set, apply, terraform } = await workspace()
+    await apply()
+    set({ workers_dev: false, custom_domain })
+    await apply()
+    expect(account.subdomains.get('lease-witness')?.enabled).toBe(false)
+    expect((await terraform('plan', '-detailed-exitcode')).code).toBe(0)
+    set({})
+    await apply()
+    expect(account.subdomains.get('lease-witness')?.enabled).toBe(true)
+    expect(account.domains.size).toBe(0)
+  })
+
+  test.each([
+    ['no address', { workers_dev: false }, 'The witness would have no address'],
+    [
+      'a host name without its zone',
+      { custom_domain: { hostname: 'witness.example.com' } },
+      'attribute "zone_id" is required',
+    ],
+    ['a zone without a host name', { custom_domain: { zone_id: zoneId } }, 'attribute "hostname" is required'],
+    ['a zone that is null', { custom_domain: { ...custom_domain, zone_id: null } }, 'needs both hostname and zone_id'],
+    ['a URL for a host name', { custom_domain: { ...custom_domain, hostname: custom } }, 'no scheme, no path'],
+    ['the account id for its subdomain', { workers_dev_subdomain: 'acc0'.repeat(8) }, 'looks like an account id'],
+    ['a whole name for the subdomain', { workers_dev_subdomain: 'acme.workers.dev' }, 'no dot, no scheme'],
+  ])('%s: refused, with the reason, and nothing made', async (_, variables, why) => {
+    const { account, set, terraform } = await workspace()
+    set(variables)
+    const { code, said } = await terraform('apply', '-auto-approve', '-no-color')
+    expect(code, said).toBe(1)
+    expect(flat(said)).toContain(why)
+    expect(account.namespaces.size + account.scripts.size).toBe(0)
+  })
+})
