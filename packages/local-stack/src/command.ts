@@ -2,16 +2,16 @@ import { resolve } from 'node:path'
 import { watchInterrupts } from './interrupts.ts'
 import { PlainError } from './plain-error.ts'
 import { readSettings } from './settings.ts'
-import { runStack } from './stack.ts'
+import { type Entries, runStack } from './stack.ts'
 
 /** `pnpm start`, apart from where it is called: what goes wrong is told in plain words, and the exit code is set. */
-export async function startCommand(projectRoot: string, apiEntry: string): Promise<void> {
+export async function startCommand(projectRoot: string, entries: Entries): Promise<void> {
   // A reader that went away (a closed terminal, `| head`) must not keep the rest from ending in order.
   process.stdout.on('error', () => {})
   process.stderr.on('error', () => {})
   try {
     process.exitCode = await runStack(readSettings(process.env, projectRoot), {
-      apiEntry: resolve(projectRoot, apiEntry),
+      entries: { api: resolve(projectRoot, entries.api), witness: resolve(projectRoot, entries.witness) },
       interrupts: watchInterrupts(),
       say: text => process.stdout.write(text),
     })

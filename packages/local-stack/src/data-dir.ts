@@ -11,6 +11,8 @@ export interface DataDir {
   readonly postgresLog: string
   readonly apiLog: string
   readonly operatorToken: string
+  readonly witnessLog: string
+  readonly witnessToken: string
 }
 
 export function openDataDir(folder: string): DataDir {
@@ -28,11 +30,13 @@ export function openDataDir(folder: string): DataDir {
     postgresLog: join(path, 'postgres.log'),
     apiLog: join(path, 'allocation-api.log'),
     operatorToken: join(path, 'operator-token'),
+    witnessLog: join(path, 'lease-witness.log'),
+    witnessToken: join(path, 'witness-token'),
   }
 }
 
 /** Made once, so that what a person has pasted somewhere still works after the next start. */
-export function operatorToken(path: string): string {
+export function keptToken(path: string): string {
   try {
     writeFileSync(path, `${randomBytes(24).toString('base64url')}\n`, { mode: 0o600, flag: 'wx' })
   } catch (error) {

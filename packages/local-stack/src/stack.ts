@@ -1,24 +1,26 @@
-import { createWriteStream } from 'node:fs'
-import { type DataDir, openDataDir, operatorToken } from './data-dir.ts'
+import { type DataDir, keptToken, openDataDir } from './data-dir.ts'
 import { ensureDatabase } from './database.ts'
 import type { Interrupts } from './interrupts.ts'
 import { acquireLock } from './lock.ts'
 import { lastLines } from './log-tail.ts'
 import { layout } from './postgres/cluster.ts'
 import { type Postgres, startPostgres } from './postgres.ts'
-import { type Exit, type NodeProcess, startNode } from './process.ts'
+import { died, READY_WITHIN_MS, type RunningService, type Service, startService } from './service.ts'
 import type { Settings } from './settings.ts'
 import { settlePorts } from './taken-ports.ts'
 import { tour } from './tour.ts'
-import { until } from './wait.ts'
+
+export interface Entries {
+  readonly api: string
+  readonly witness: string
+}
 
 export interface Surroundings {
-  readonly apiEntry: string
+  readonly entries: Entries
   readonly interrupts: Interrupts
   readonly say: (text: string) => void
 }
 
-const READY_WITHIN_MS = 60_000
 const TAIL_LINES = 10
 /** What shells report for a command ended by SIGINT. */
 const HURRIED = 130
@@ -36,7 +38,7 @@ export async function runStack(wanted: Settings, around: Surroundings): Promise<
     const hurryPostgres = () => void postgres.stop('immediate')
     hurry.addEventListener('abort', hurryPostgres)
     try {
-      const code = stop.aborted ? 0 : await runApi(settings, around, data, postgres)
+      const code = stop.aborted ? 0 : await runServices(settings, around, data, postgres)
       return hurry.aborted ? HURRIED : code
     } finally {
       await postgres.stop(hurry.aborted ? 'immediate' : 'fast')
@@ -50,85 +52,119 @@ export async function runStack(wanted: Settings, around: Surroundings): Promise<
   }
 }
 
-async function runApi(
+async function runServices(
   settings: Settings,
-  { apiEntry, interrupts: { stop, hurry }, say }: Surroundings,
+  { entries, interrupts: { stop, hurry }, say }: Surroundings,
   data: DataDir,
   postgres: Postgres,
 ): Promise<number> {
+  const { env } = settings
+  const operatorToken = env.PDM_OPERATOR_TOKENS?.trim() ? undefined : keptToken(data.operatorToken)
+  const witnessToken = env.BEARER_TOKENS_CSV?.trim() ? undefined : keptToken(data.witnessToken)
   const databaseUrl = await ensureDatabase(postgres.url, 'pdm')
-  const ownTokens = settings.env.PDM_OPERATOR_TOKENS?.trim()
-  const log = createWriteStream(data.apiLog, { flags: 'a', mode: 0o600 })
-  const api = startNode({
-    entry: apiEntry,
-    onLine: line => log.write(`${line}\n`),
-    env: {
-      ...settings.env,
-      PORT: String(settings.apiPort),
-      PDM_DATABASE_URL: databaseUrl,
-      PDM_OPERATOR_PORT: String(settings.operatorPort),
-      PDM_OPERATOR_TOKENS: ownTokens || operatorToken(data.operatorToken),
-      DNSPROVIDER_KIND: 'local',
-      DNSPROVIDER_LOCAL_PORT: String(settings.dnsPort),
-    },
-  })
-  hurry.addEventListener('abort', () => void api.kill())
+  const services = [
+    apiService(settings, entries.api, data, databaseUrl, operatorToken),
+    witnessService(settings, entries.witness, data, witnessToken),
+  ].map(service => ({ ...service, running: startService(service) }))
+  const all = (end: (running: RunningService) => Promise<void>) =>
+    Promise.all(services.map(({ running }) => end(running)))
+  hurry.addEventListener('abort', () => void all(running => running.kill()))
 
-  const ended = firstToEnd(api, postgres, data, stop)
+  const faults = services.map(({ running }) => running.fault)
+  const ended = firstToEnd(faults, postgres, data, stop)
   let isOver = false
   void ended.then(() => {
     isOver = true
   })
-  const first = await Promise.race([ended, firstAnswer(api, settings.apiPort, () => isOver)])
+  const first = await Promise.race([ended, firstAnswers(services, () => isOver)])
   if (first === 'ready') {
     const { password } = layout(data.postgres)
-    const token = ownTokens ? {} : { operatorToken: data.operatorToken }
-    const logs = { apiLog: data.apiLog, postgresLog: data.postgresLog }
-    const postgresAt = { postgresPort: postgres.port, postgresPassword: password }
-    say(tour({ ...settings, dataDir: data.path, ...logs, ...postgresAt, ...token }))
+    const postgresAt = { postgresPort: postgres.port, postgresPassword: password, postgresLog: data.postgresLog }
+    const witnessAt = { witnessTokenFile: data.witnessToken, witnessLog: data.witnessLog }
+    const tokens = {
+      ...(operatorToken ? { operatorTokenFile: data.operatorToken } : {}),
+      ...(witnessToken ? { witnessToken } : {}),
+    }
+    say(tour({ ...settings, dataDir: data.path, apiLog: data.apiLog, ...postgresAt, ...witnessAt, ...tokens }))
   }
   const last = first === 'ready' ? await ended : first
-  say(typeof last === 'object' ? `${last.fault}\n` : '\nStopping: the API finishes what it has begun …\n')
-  await (hurry.aborted ? api.kill() : api.stop('SIGTERM'))
-  await new Promise(resolve => log.end(resolve))
+  say(typeof last === 'object' ? `${last.fault}\n` : '\nStopping: what has been begun is finished …\n')
+  await all(running => (hurry.aborted ? running.kill() : running.stop()))
   return typeof last === 'object' ? 1 : 0
 }
 
-/** The log says it; a log level that hides the line must not hide that the API works, so it is asked as well. */
-async function firstAnswer(api: NodeProcess, port: number, isOver: () => boolean): Promise<Step> {
-  let isLogged = false
-  void api.ready.then(
-    () => {
-      isLogged = true
+function apiService(
+  { env, apiPort, operatorPort, dnsPort }: Settings,
+  entry: string,
+  data: DataDir,
+  databaseUrl: string,
+  operatorToken: string | undefined,
+): Service {
+  const { BEARER_TOKENS_CSV: _, ...ofTheApi } = env
+  return {
+    name: 'API',
+    entry,
+    log: data.apiLog,
+    probe: `http://127.0.0.1:${apiPort}/readyz`,
+    env: {
+      ...ofTheApi,
+      PORT: String(apiPort),
+      PDM_DATABASE_URL: databaseUrl,
+      PDM_OPERATOR_PORT: String(operatorPort),
+      ...(operatorToken ? { PDM_OPERATOR_TOKENS: operatorToken } : {}),
+      DNSPROVIDER_KIND: 'local',
+      DNSPROVIDER_LOCAL_PORT: String(dnsPort),
     },
-    () => {},
-  )
-  const isReady = async () => isOver() || isLogged || (await answers(port))
-  const inTime = await until(isReady, { everyMs: 50, withinMs: READY_WITHIN_MS })
-  return inTime ? 'ready' : { fault: `the API was not ready within ${READY_WITHIN_MS / 1_000} s` }
+  }
 }
 
-async function answers(port: number): Promise<boolean> {
-  const signal = AbortSignal.timeout(1_000)
-  const response = await fetch(`http://127.0.0.1:${port}/readyz`, { signal }).catch(() => undefined)
-  await response?.body?.cancel()
-  return response?.ok ?? false
+function witnessService(
+  { env, witnessPort }: Settings,
+  entry: string,
+  data: DataDir,
+  witnessToken: string | undefined,
+): Service {
+  return {
+    name: 'Lease witness',
+    entry,
+    log: data.witnessLog,
+    // Without a token: 401 is an answer.
+    probe: `http://127.0.0.1:${witnessPort}/leases`,
+    env: {
+      PORT: String(witnessPort),
+      DATA_DIR: data.path,
+      BEARER_TOKENS_CSV: witnessToken ?? env.BEARER_TOKENS_CSV,
+      LOG_LEVEL: env.LOG_LEVEL,
+      HOME: env.HOME,
+      TMPDIR: env.TMPDIR,
+    },
+  }
 }
 
-function firstToEnd(api: NodeProcess, postgres: Postgres, data: DataDir, stop: AbortSignal): Promise<Step> {
+async function firstAnswers(
+  services: readonly (Service & { readonly running: RunningService })[],
+  isOver: () => boolean,
+): Promise<Step> {
+  const inTime = await Promise.all(services.map(({ running }) => running.answersWithin(isOver)))
+  const late = services.filter((_, i) => !inTime[i]).map(({ name }) => name)
+  if (late.length === 0) return 'ready'
+  return { fault: `not ready within ${READY_WITHIN_MS / 1_000} s: ${late.join(', ')}` }
+}
+
+function firstToEnd(
+  faults: readonly Promise<string>[],
+  postgres: Postgres,
+  data: DataDir,
+  stop: AbortSignal,
+): Promise<Step> {
   return new Promise(resolve => {
     const asked = () => resolve('asked to stop')
     if (stop.aborted) asked()
     stop.addEventListener('abort', asked)
-    void api.exited.then(exit => resolve({ fault: died('API', exit, data.apiLog, api.lastLines().slice(-TAIL_LINES)) }))
+    for (const fault of faults) void fault.then(text => resolve({ fault: text }))
     void postgres.exited.then(async exit => {
       const tail = await lastLines(data.postgresLog, TAIL_LINES)
       resolve({ fault: died('Postgres', exit, data.postgresLog, tail.split('\n')) })
     })
   })
-}
-
-function died(which: string, { code, signal }: Exit, log: string, tail: readonly string[]): string {
-  const how = signal === null ? `exit code ${code}` : signal
-  return `${which} ended by itself (${how}); the last lines of ${log}:\n${tail.map(line => `  ${line}`).join('\n')}`
 }

@@ -1,4 +1,7 @@
 import { resolve } from 'node:path'
 import { startCommand } from './command.ts'
 
-await startCommand(resolve(import.meta.dirname, '../../..'), 'apps/allocation-api/src/main.ts')
+await startCommand(resolve(import.meta.dirname, '../../..'), {
+  api: 'apps/allocation-api/src/main.ts',
+  witness: 'apps/lease-witness/local/main.ts',
+})

@@ -6,7 +6,12 @@ import { until } from './wait.ts'
 /** An API whose start was killed drains for so long. */
 const LEFTOVER_ENDS_WITHIN_MS = 20_000
 
-const variables = { apiPort: 'PORT', operatorPort: 'PDM_OPERATOR_PORT', dnsPort: 'DNS_PORT' } as const
+const variables = {
+  apiPort: 'PORT',
+  operatorPort: 'PDM_OPERATOR_PORT',
+  dnsPort: 'DNS_PORT',
+  witnessPort: 'WITNESS_PORT',
+} as const
 type PortName = keyof typeof variables
 
 /** The settings with ports that are free. Every taken one that was chosen at once, each with its variable, is told. */
@@ -32,7 +37,7 @@ export async function settlePorts(settings: Settings, mayBeLeftover: boolean): P
 }
 
 async function takenPorts(settings: Settings): Promise<PortName[]> {
-  const { apiPort, operatorPort, dnsPort } = settings
+  const { apiPort, operatorPort, dnsPort, witnessPort } = settings
   const checks: readonly (readonly [PortName, boolean])[] = [
     ['apiPort', await isPortTaken(apiPort)],
     ['operatorPort', operatorPort === apiPort || (await isPortTaken(operatorPort))],
@@ -40,6 +45,7 @@ async function takenPorts(settings: Settings): Promise<PortName[]> {
       'dnsPort',
       [apiPort, operatorPort].includes(dnsPort) || (await isPortTaken(dnsPort)) || (await isPortTaken(dnsPort, true)),
     ],
+    ['witnessPort', [apiPort, operatorPort, dnsPort].includes(witnessPort) || (await isPortTaken(witnessPort))],
   ]
   return checks.filter(([_, isTaken]) => isTaken).map(([name]) => name)
 }

@@ -8,15 +8,23 @@ export interface Addresses {
   readonly apiLog: string
   readonly postgresLog: string
   readonly postgresPassword: string
+  readonly witnessPort: number
+  readonly witnessLog: string
+  readonly witnessTokenFile: string
   /** Absent: the tokens are those that PDM_OPERATOR_TOKENS named. */
-  readonly operatorToken?: string
+  readonly operatorTokenFile?: string
+  /** Absent: the tokens are those that BEARER_TOKENS_CSV named. */
+  readonly witnessToken?: string
 }
 
 /** What a start says once everything listens. The commands want a POSIX shell, curl, sed and dig, and no more. */
 export function tour(at: Addresses): string {
   const pool = `http://127.0.0.1:${at.apiPort}/api/v1/pool/${at.pool}`
   const name = `acme.${at.pool}`
-  const token = at.operatorToken ? `token in ${at.operatorToken}` : 'a token of your PDM_OPERATOR_TOKENS'
+  const token = at.operatorTokenFile ? `token in ${at.operatorTokenFile}` : 'a token of your PDM_OPERATOR_TOKENS'
+  const lease = `http://127.0.0.1:${at.witnessPort}/lease/$SLOT`
+  const witnessToken = at.witnessToken ? `token ${at.witnessToken}` : 'a token of your BEARER_TOKENS_CSV'
+  const bearer = at.witnessToken ? `$(cat '${at.witnessTokenFile}')` : '<a token of your BEARER_TOKENS_CSV>'
   const commit = {
     subdomain: 'acme',
     reservationToken: '$TOKEN',
@@ -24,13 +32,15 @@ export function tour(at: Addresses): string {
     sovereignFQDN: name,
   }
   return `
-The allocation service is running.
+Everything is running.
 
   API        http://127.0.0.1:${at.apiPort}
   operator   http://127.0.0.1:${at.operatorPort}   (${token})
+  witness    http://127.0.0.1:${at.witnessPort}   (${witnessToken})
   DNS        127.0.0.1:${at.dnsPort}, UDP and TCP
   Postgres   127.0.0.1:${at.postgresPort}, database pdm, user postgres   (password in ${at.postgresPassword})
   logs       ${at.apiLog}
+             ${at.witnessLog}
              ${at.postgresLog}
   data       ${at.dataDir}
 
@@ -48,6 +58,17 @@ dig @127.0.0.1 -p ${at.dnsPort} +short ${name}
 
 # 4. release it: the name is free again, its records are gone
 curl -sS -w '\\n' -X DELETE ${pool}/release -d '{"subdomain":"acme"}'
+
+# 5. region-a takes a lease at the witness; generation 0: nobody ever had it
+AUTH="Authorization: Bearer ${bearer}"; SLOT="tour-$(date +%s)"
+curl -sS -w '\\n' -X PUT ${lease} -H "$AUTH" -H 'If-Match: 0' -d '{"holder":"region-a","ttlSeconds":30}'
+
+# 6. region-b comes too late, and is told who holds it
+curl -sS -w '\\n' -X PUT ${lease} -H "$AUTH" -H 'If-Match: 0' -d '{"holder":"region-b"}'
+
+# 7. region-b waits for news of generation 1, while region-a releases after a second: the answer comes at once
+(sleep 1; curl -sS -X DELETE ${lease} -H "$AUTH" -H 'If-Match: 1' -H 'X-Holder: region-a') &
+curl -sS -w '\\n' ${lease} -H "$AUTH" -H 'If-None-Match: "1"' -H 'Prefer: wait=30'
 
 Ctrl-C stops everything; the data stays for the next start.
 `

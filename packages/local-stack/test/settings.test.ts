@@ -6,15 +6,19 @@ test('has defaults, with the data in the project wherever the command was typed'
     apiPort: 8080,
     operatorPort: 8081,
     dnsPort: 5300,
+    witnessPort: 8787,
     dataDir: '/project/.data',
     pool: 'pool.test',
-    movable: ['operatorPort', 'dnsPort'],
+    movable: ['operatorPort', 'dnsPort', 'witnessPort'],
   })
 })
 
 test.each([
-  [{ PORT: '8081' }, { apiPort: 8081, operatorPort: 8081, movable: ['operatorPort', 'dnsPort'] }],
-  [{ DNS_PORT: '53', PDM_OPERATOR_PORT: '99' }, { movable: [] }],
+  [{ PORT: '8081' }, { apiPort: 8081, operatorPort: 8081, movable: ['operatorPort', 'dnsPort', 'witnessPort'] }],
+  [
+    { DNS_PORT: '53', PDM_OPERATOR_PORT: '99', WITNESS_PORT: '9' },
+    { movable: [], witnessPort: 9 },
+  ],
   [{ DATA_DIR: '/somewhere' }, { dataDir: '/somewhere' }],
   [{ DATA_DIR: 'near', INIT_CWD: '/typed/here' }, { dataDir: '/typed/here/near' }],
   [
@@ -31,6 +35,7 @@ test.each([
   [{ PORT: '0', DNS_PORT: 'dns' }, 'PORT must be a port from 1 to 65535; DNS_PORT must be a port from 1 to 65535'],
   [{ PORT: '8081', PDM_OPERATOR_PORT: '8081' }, 'PORT and PDM_OPERATOR_PORT are both 8081'],
   [{ PORT: '9000', DNS_PORT: '9000' }, 'PORT and DNS_PORT are both 9000'],
+  [{ WITNESS_PORT: '8080' }, 'PORT and WITNESS_PORT are both 8080'],
   [{ DNS_PORT: '65536' }, 'DNS_PORT must be a port from 1 to 65535'],
 ])('%o is refused: %s', (env, message) => {
   expect(() => readSettings(env, '/project')).toThrow(message)

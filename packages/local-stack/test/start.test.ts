@@ -5,14 +5,14 @@ import { expect, test } from 'vitest'
 import { isPortTaken } from '../src/ports.ts'
 import { readPidFile } from '../src/postgres/leftover.ts'
 import { isAlive, until } from '../src/wait.ts'
-import { apiLog, somePorts, startFake } from './fixtures/command.ts'
+import { apiLog, somePorts, startFake, witnessLog } from './fixtures/command.ts'
 import { query } from './fixtures/server.ts'
 import { tempFolder } from './fixtures/temp-folder.ts'
 
 const RUNNING = 'Ctrl-C stops everything'
 
-function environmentOf(dataDir: string): Record<string, string> {
-  const lines = apiLog(dataDir).trim().split('\n')
+function environmentOf(dataDir: string, log = apiLog): Record<string, string> {
+  const lines = log(dataDir).trim().split('\n')
   return JSON.parse(lines.find(line => line.includes('"environment"')) ?? '{}').env
 }
 
@@ -38,6 +38,15 @@ test('starts, says where all is, stops in order, and starts again with the same 
   expect(env.PDM_OPERATOR_TOKENS).toBe(token)
   expect(statSync(join(dataDir, 'operator-token')).mode & 0o777).toBe(0o600)
   expect(first.output()).not.toContain(token)
+  const witnessEnv = environmentOf(dataDir, witnessLog)
+  expect(witnessEnv).toMatchObject({ PORT: ports.WITNESS_PORT, DATA_DIR: dataDir })
+  // The witness's token is printed, for there is nobody else to give it out; and it is a service's own.
+  const witnessToken = readFileSync(join(dataDir, 'witness-token'), 'utf8').trim()
+  expect(statSync(join(dataDir, 'witness-token')).mode & 0o777).toBe(0o600)
+  expect(witnessEnv.BEARER_TOKENS_CSV).toBe(witnessToken)
+  expect(first.output()).toContain(witnessToken)
+  expect(env).not.toHaveProperty('BEARER_TOKENS_CSV')
+  expect(Object.keys(witnessEnv).filter(name => name.startsWith('PDM_'))).toEqual([])
   await query(env.PDM_DATABASE_URL ?? '', 'create table kept as select 5 as answer')
   const pid = await postgresPid(dataDir)
 
@@ -47,12 +56,16 @@ test('starts, says where all is, stops in order, and starts again with the same 
   expect(apiLog(dataDir)).toContain('"drained"')
   expect(isAlive(pid)).toBe(false)
 
-  const second = startFake(dataDir, { ...ports, PDM_OPERATOR_TOKENS: 'mine,yours' })
+  const second = startFake(dataDir, { ...ports, PDM_OPERATOR_TOKENS: 'mine,yours', BEARER_TOKENS_CSV: 'ours,theirs' })
   expect(await second.said(RUNNING), second.output()).toBe(true)
   const url = new URL(env.PDM_DATABASE_URL ?? '')
   url.port = /Postgres +127\.0\.0\.1:(\d+)/.exec(second.output())?.[1] ?? ''
   expect(await query(url.href, 'select answer from kept')).toBe(5)
   expect(second.output()).toContain('a token of your PDM_OPERATOR_TOKENS')
+  expect(second.output()).toContain('a token of your BEARER_TOKENS_CSV')
+  expect(environmentOf(dataDir, () => witnessLog(dataDir).split('"drained"')[1] ?? '').BEARER_TOKENS_CSV).toBe(
+    'ours,theirs',
+  )
 }, 60_000)
 
 test('names every taken port and its variable, and starts nothing', async () => {

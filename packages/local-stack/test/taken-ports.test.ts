@@ -18,6 +18,7 @@ const settingsOf = async () => ({
   ...readSettings({ PORT: String(await freePort()) }, '/project'),
   operatorPort: await freePort(),
   dnsPort: await freePort(),
+  witnessPort: await freePort(),
 })
 
 test('leaves free ports as they are', async () => {
@@ -32,6 +33,9 @@ test('moves a default that is taken, by others or by a chosen port', async () =>
   expect(moved.apiPort).toBe(settings.apiPort)
   expect(moved.dnsPort).not.toBe(settings.dnsPort)
   expect(moved.operatorPort).not.toBe(settings.apiPort)
+  expect(moved.witnessPort).toBe(settings.witnessPort)
+  await occupy(settings.witnessPort)
+  expect((await settlePorts(settings, false)).witnessPort).not.toBe(settings.witnessPort)
 })
 
 test('does not move a port that was chosen', async () => {

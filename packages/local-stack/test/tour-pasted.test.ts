@@ -27,6 +27,10 @@ test('the README shows the commands that a start prints', () => {
     apiLog: '',
     postgresLog: '',
     postgresPassword: '',
+    witnessPort: 8787,
+    witnessLog: '',
+    witnessTokenFile: '.data/witness-token',
+    witnessToken: 'printed',
   })
   const readme = readFileSync(join(root, 'README.md'), 'utf8')
   for (const line of commandsOf(printed)
@@ -37,7 +41,7 @@ test('the README shows the commands that a start prints', () => {
 })
 
 describe.skipIf(missing.length > 0 && !mustRun)(`the real start${missing.length > 0 ? ` (${lacks})` : ''}`, () => {
-  test('its four commands, pasted into a shell, reserve, publish, resolve and release; the data outlives a restart', async () => {
+  test('its commands, pasted into a shell, reserve, publish, resolve, release and take a lease; the data outlives a restart', async () => {
     expect(missing, lacks).toEqual([])
     const dataDir = join(tempFolder(), 'data')
     const ports = await somePorts()
@@ -45,11 +49,14 @@ describe.skipIf(missing.length > 0 && !mustRun)(`the real start${missing.length 
     expect(await first.said('Ctrl-C stops everything'), first.output()).toBe(true)
     const commands = commandsOf(first.output())
     const { stdout } = await promisify(execFile)('bash', ['-eu', '-c', commands])
-    const [reserved, committed, address, released, ...rest] = stdout.trim().split('\n')
+    const [reserved, committed, address, released, taken, refused, news, ...rest] = stdout.trim().split('\n')
     expect(JSON.parse(reserved ?? '')).toMatchObject({ subdomain: 'acme', state: 'reserved' })
     expect(JSON.parse(committed ?? '')).toMatchObject({ state: 'active', dns: { status: 'published' } })
     expect(address).toBe('203.0.113.10')
     expect(JSON.parse(released ?? '')).toMatchObject({ freed: { subdomain: 'acme', state: 'active' } })
+    expect(JSON.parse(taken ?? '')).toMatchObject({ holder: 'region-a', generation: 1 })
+    expect(refused).toBe(taken)
+    expect(JSON.parse(news ?? '')).toEqual({ holder: '', acquiredAt: '', expiresAt: '', generation: 2 })
     expect(rest).toEqual([])
 
     const kept = commands.slice(0, commands.indexOf('# 4.')).replaceAll('acme', 'kept')
