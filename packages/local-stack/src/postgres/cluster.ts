@@ -22,6 +22,10 @@ export async function prepareCluster(
   sync: boolean,
 ): Promise<string> {
   const { cluster, password } = layout(dataDir)
+  for (const name of await readdir(dataDir)) {
+    // An orphaned initdb may still write into one; then it stays until the next start.
+    if (name.startsWith(HALF_MADE)) await rm(join(dataDir, name), { recursive: true, force: true }).catch(() => {})
+  }
   if (existsSync(cluster)) {
     const made = (await readFile(join(cluster, 'PG_VERSION'), 'utf8').catch(() => '')).trim()
     if (made !== binaries.major) {
@@ -33,10 +37,6 @@ export async function prepareCluster(
     return readFile(password, 'utf8')
   }
 
-  for (const name of await readdir(dataDir)) {
-    // An orphaned initdb may still write into one; then it stays until the next start.
-    if (name.startsWith(HALF_MADE)) await rm(join(dataDir, name), { recursive: true, force: true }).catch(() => {})
-  }
   // The password is on disk before the cluster that wants it, and is made anew with each try.
   await rm(password, { force: true })
   await writeFile(password, randomBytes(24).toString('base64url'), { mode: 0o600, flag: 'wx' })
