@@ -1,12 +1,44 @@
-import { mkdirSync } from 'node:fs'
-import { join } from 'node:path'
-import { convertV4MiniflareOptions, Miniflare, NoOpLog } from 'miniflare'
+import { convertV4MiniflareOptions, Miniflare, MiniflareCoreError, NoOpLog } from 'miniflare'
 import { unstable_getMiniflareWorkerOptions as workerOptions } from 'wrangler'
+import { log } from '../src/log.ts'
 import { bundle } from './bundle.ts'
 import type { LocalConfig } from './config.ts'
+import { passOn } from './log-lines.ts'
+import { openStorage } from './storage.ts'
+import { watchChildren } from './watchdog.ts'
 
 export interface RunningWitness extends AsyncDisposable {
   readonly port: number
+  /** Rejects when workerd has ended and could not be started again. */
+  readonly failed: Promise<never>
+}
+
+const signals = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const
+
+/** Miniflare would end the process at a signal, where it stands: that is for whoever runs us to do, in order. */
+const withoutSignalHandlers = <Value>(create: () => Value): Value => {
+  const before = signals.map(signal => process.listeners(signal))
+  const value = create()
+  signals.forEach((signal, index) => {
+    for (const added of process.listeners(signal).filter(listener => !before[index]?.includes(listener))) {
+      process.off(signal, added)
+    }
+  })
+  return value
+}
+
+/** Miniflare starts workerd again after a crash. When it cannot, it tells so here only, and goes on without one. */
+class FailureLog extends NoOpLog {
+  readonly #onFailure: (error: Error) => void
+
+  constructor(onFailure: (error: Error) => void) {
+    super()
+    this.#onFailure = onFailure
+  }
+
+  override error(error: Error): void {
+    if (error instanceof MiniflareCoreError && error.code === 'ERR_RUNTIME_FAILURE') this.#onFailure(error)
+  }
 }
 
 /** Runs the worker that a wrangler.toml describes in workerd, on loopback. Each line that it logs goes to `onLine`. */
@@ -18,28 +50,41 @@ export const startWorkerd = async (
   const { workerOptions: described, main } = workerOptions(wranglerToml)
   if (!main) throw new Error(`${wranglerToml} names no main module`)
   const { modulesRules: _, ...options } = described
-  const storage = join(dataDir, 'lease-witness')
-  mkdirSync(storage, { recursive: true, mode: 0o700 })
-  const miniflare = new Miniflare(
-    convertV4MiniflareOptions({
-      ...options,
-      name: 'lease-witness',
-      bindings: Object.assign({}, options.bindings, bindings),
-      modules: [{ type: 'ESModule', path: 'index.mjs', contents: await bundle(main) }],
-      resourcePersistencePath: storage,
-      host: '127.0.0.1',
-      port,
-      // Offline: nothing is asked about where requests come from.
-      cf: false,
-      log: new NoOpLog(),
-      handleStructuredLogs: ({ message }) => onLine(message),
-    }),
+  const contents = await bundle(main)
+
+  await using ours = new AsyncDisposableStack()
+  const storage = ours.use(await openStorage(dataDir))
+  ours.use(watchChildren(storage.usedBy))
+  const failure = Promise.withResolvers<never>()
+  // It may come before anybody waits for it.
+  failure.promise.catch(() => {})
+  const miniflare = withoutSignalHandlers(
+    () =>
+      new Miniflare(
+        convertV4MiniflareOptions({
+          ...options,
+          name: 'lease-witness',
+          bindings: Object.assign({}, options.bindings, bindings),
+          modules: [{ type: 'ESModule', path: 'index.mjs', contents }],
+          resourcePersistencePath: storage.path,
+          host: '127.0.0.1',
+          port,
+          // Offline: nothing is asked about where requests come from.
+          cf: false,
+          log: new FailureLog(failure.reject),
+          handleStructuredLogs: ({ message, level }) => passOn(bindings, message, level, onLine),
+          unsafeHandleRuntimeRestart: () => log(bindings, 'error', { msg: 'workerd-restarted' }),
+        }),
+      ),
   )
-  try {
-    const url = await miniflare.ready
-    return { port: Number(url.port), [Symbol.asyncDispose]: () => miniflare.dispose() }
-  } catch (error) {
-    await miniflare.dispose().catch(() => {})
-    throw error
-  }
+  // A start that failed is told by `ready`; a second failure while it is put away tells nothing more.
+  let isReady = false
+  ours.defer(() => miniflare.dispose().catch(error => (isReady ? Promise.reject(error) : undefined)))
+  const url = await miniflare.ready.catch(error => {
+    const isTaken = error instanceof MiniflareCoreError && error.code === 'ERR_ADDRESS_IN_USE'
+    throw isTaken ? new Error(`port ${port} is taken: stop what listens there, or choose another with PORT=…`) : error
+  })
+  isReady = true
+  const all = ours.move()
+  return { port: Number(url.port), failed: failure.promise, [Symbol.asyncDispose]: () => all.disposeAsync() }
 }

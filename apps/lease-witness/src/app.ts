@@ -1,6 +1,6 @@
 import { Hono } from 'hono'
 import { bearerOnly } from './http/auth.ts'
-import { takeBody } from './http/body.ts'
+import { takeBody, wholeBody } from './http/body.ts'
 import type { Deps } from './http/deps.ts'
 import type { HttpEnv } from './http/env.ts'
 import { historyRoutes } from './http/history.ts'
@@ -34,6 +34,7 @@ export const createApp = (deps: Deps): Hono<HttpEnv> => {
     return c.body(null, 204)
   })
   app.use(bearerOnly)
+  app.use(wholeBody)
   app.route('/lease', leaseRoutes(deps))
   app.route('/history', historyRoutes(deps))
   app.route('/leases', leasesRoutes(deps))

@@ -1,4 +1,5 @@
 interface Waiter {
+  readonly dueAt: number
   readonly end: (how: 'woken' | 'forgotten') => void
 }
 
@@ -12,22 +13,28 @@ export class Waiters {
 
   /** Until `ms` have passed or wakeAll() is called: woken; or until `id` is forgotten. */
   sleep(id: string, ms: number): Promise<'woken' | 'forgotten'> {
+    const dueAt = Date.now() + ms
     return new Promise(resolve => {
       const end: Waiter['end'] = how => {
         clearTimeout(timer)
         this.#waiting.delete(id)
         resolve(how)
       }
-      const timer = setTimeout(end, ms, 'woken')
-      this.#waiting.set(id, { end })
+      // All wait for one expiry: the first timer speaks for them, for each timer is an event of its own, with its price.
+      const timer = setTimeout(() => this.#wake(dueAt), ms)
+      this.#waiting.set(id, { dueAt, end })
     })
   }
 
   wakeAll(): void {
-    for (const { end } of [...this.#waiting.values()]) end('woken')
+    this.#wake(Number.POSITIVE_INFINITY)
   }
 
   forget(id: string): void {
     this.#waiting.get(id)?.end('forgotten')
+  }
+
+  #wake(dueUntil: number): void {
+    for (const { dueAt, end } of [...this.#waiting.values()]) if (dueAt <= dueUntil) end('woken')
   }
 }

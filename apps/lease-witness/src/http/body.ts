@@ -1,25 +1,12 @@
 import { createMiddleware } from 'hono/factory'
-import type { HttpEnv } from './env.ts'
+import type { Body, HttpEnv } from './env.ts'
 import { problem } from './problem.ts'
 
 const BODY_LIMIT_BYTES = 64 * 1_024
-/** So much of a body that is too large is read away, so that its connection can go on. */
-const DRAIN_LIMIT_BYTES = 1_024 * 1_024
+/** Cloudflare's own limit on most plans. So much is read away, for the answer to what is not read can be lost. */
+const DRAIN_LIMIT_BYTES = 100 * 1_024 * 1_024
 
-/** The body, or undefined when it is larger than the limit. */
-const readBounded = async (stream: ReadableStream<Uint8Array>): Promise<Uint8Array | undefined> => {
-  const chunks: Uint8Array[] = []
-  let size = 0
-  const reader = stream.getReader()
-  for (let read = await reader.read(); !read.done; read = await reader.read()) {
-    size += read.value.byteLength
-    if (size <= BODY_LIMIT_BYTES) chunks.push(read.value)
-    if (size > DRAIN_LIMIT_BYTES) {
-      await reader.cancel()
-      return undefined
-    }
-  }
-  if (size > BODY_LIMIT_BYTES) return undefined
+const joined = (chunks: readonly Uint8Array[], size: number): Uint8Array => {
   if (chunks.length === 1 && chunks[0]) return chunks[0]
   const body = new Uint8Array(size)
   let at = 0
@@ -30,6 +17,26 @@ const readBounded = async (stream: ReadableStream<Uint8Array>): Promise<Uint8Arr
   return body
 }
 
+const readBounded = async (stream: ReadableStream<Uint8Array>): Promise<Body> => {
+  const chunks: Uint8Array[] = []
+  let size = 0
+  const reader = stream.getReader()
+  try {
+    for (let read = await reader.read(); !read.done; read = await reader.read()) {
+      size += read.value.byteLength
+      if (size <= BODY_LIMIT_BYTES) chunks.push(read.value)
+      if (size > DRAIN_LIMIT_BYTES) {
+        await reader.cancel()
+        return 'endless'
+      }
+    }
+  } catch {
+    // Its sender went away, or framed it wrongly: whatever the platform calls it, there is no request.
+    return 'broken-off'
+  }
+  return size > BODY_LIMIT_BYTES ? 'too-large' : joined(chunks, size)
+}
+
 /**
  * Takes in every body before anything is answered, of whatever method: an answer that leaves a body unread breaks the
  * connection for the request that comes after it.
@@ -37,18 +44,24 @@ const readBounded = async (stream: ReadableStream<Uint8Array>): Promise<Uint8Arr
 export const takeBody = createMiddleware<HttpEnv>(async (c, next) => {
   const stream = c.req.raw.body
   const body = stream ? await readBounded(stream) : new Uint8Array()
-  if (!body) {
-    c.header('Connection', 'close')
-    return problem(c, { kind: 'body-too-large' })
-  }
   c.set('body', body)
+  if (body === 'endless' || body === 'broken-off') c.header('Connection', 'close')
+  return next()
+})
+
+/** What is wrong with a body is told to those only who may ask at all. */
+export const wholeBody = createMiddleware<HttpEnv>(async (c, next) => {
+  const body = c.get('body')
+  if (body === 'broken-off') return problem(c, { kind: 'invalid-request', detail: 'The body was broken off.' })
+  if (typeof body === 'string') return problem(c, { kind: 'body-too-large' })
   return next()
 })
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: false })
 
 /** The body as JSON, whatever its Content-Type; an absent one is `{}`. */
-export const jsonOf = (body: Uint8Array): { readonly value: unknown } | undefined => {
+export const jsonOf = (body: Body): { readonly value: unknown } | undefined => {
+  if (typeof body === 'string') return undefined
   if (body.byteLength === 0) return { value: {} }
   try {
     return { value: JSON.parse(utf8.decode(body)) }

@@ -32,3 +32,21 @@ export const temporaryFolder = (): Disposable & { readonly path: string } => {
   const path = mkdtempSync(join(tmpdir(), 'witness-'))
   return { path, [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }) }
 }
+
+const FAILS_WITHIN_MS = 15_000
+
+/** A start that is expected to end by itself: how it did, and what it said. */
+export const failedStart = async (
+  env: Readonly<Record<string, string>>,
+): Promise<{ readonly code: number | null; readonly lines: readonly string[] }> => {
+  const lines: string[] = []
+  const process = startNode({
+    entry: resolve(import.meta.dirname, '../../../local/main.ts'),
+    env: { PORT: '0', BEARER_TOKENS_CSV: TOKEN, LOG_LEVEL: 'error', ...env },
+    onLine: line => lines.push(line),
+  })
+  void process.ready.then(() => process.kill()).catch(() => {})
+  const late = setTimeout(process.kill, FAILS_WITHIN_MS)
+  const { code } = await process.exited.finally(() => clearTimeout(late))
+  return { code, lines }
+}

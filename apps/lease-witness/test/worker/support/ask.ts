@@ -1,6 +1,9 @@
-import { exports } from 'cloudflare:workers'
+import { createExecutionContext, waitOnExecutionContext } from 'cloudflare:test'
+import { env, exports } from 'cloudflare:workers'
+import type { Env } from '../../../src/env.ts'
+import worker from '../../../src/index.ts'
 
-/** One of the tokens that the test run is configured with. */
+/** The tokens that the test run is configured with. */
 export const TOKEN = 'token-of-region-a-0123456789abcdef'
 export const OTHER_TOKEN = 'token-of-region-b-0123456789abcdef'
 
@@ -17,24 +20,45 @@ export interface Question {
   readonly authorization?: string | null
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: BodyInit
+  readonly signal?: AbortSignal
 }
 
-/** One request to the worker under test, in this isolate. */
-export const ask = async (method: string, path: string, question: Question = {}): Promise<Asked> => {
-  const { authorization = `Bearer ${TOKEN}`, headers = {}, body } = question
-  const response = await exports.default.fetch(
-    new Request(`http://witness.test${path}`, {
-      method,
-      headers: { ...(authorization === null ? {} : { Authorization: authorization }), ...headers },
-      ...(body === undefined ? {} : { body }),
-    }),
-  )
+const requestOf = (method: string, path: string, question: Question): Request => {
+  const { authorization = `Bearer ${TOKEN}`, headers = {}, body, signal } = question
+  return new Request(`http://witness.test${path}`, {
+    method,
+    headers: { ...(authorization === null ? {} : { Authorization: authorization }), ...headers },
+    ...(body === undefined ? {} : { body }),
+    ...(signal === undefined ? {} : { signal }),
+  })
+}
+
+export const asked = async (response: Response): Promise<Asked> => {
   const text = await response.text()
   return { status: response.status, headers: response.headers, text, json: text === '' ? undefined : JSON.parse(text) }
 }
 
+/** One request to the worker under test, in this isolate. */
+export const ask = async (method: string, path: string, question: Question = {}): Promise<Asked> =>
+  asked(await exports.default.fetch(requestOf(method, path, question)))
+
+/** The same, of a deployment whose bindings differ. */
+export const askOf = async (
+  bindings: { readonly [Name in keyof Env]?: Env[Name] | undefined },
+  method: string,
+  path: string,
+  question: Question = {},
+): Promise<Asked> => {
+  const context = createExecutionContext()
+  const answer = await asked(await worker.fetch(requestOf(method, path, question), { ...env, ...bindings }, context))
+  await waitOnExecutionContext(context)
+  return answer
+}
+
 /** A slot that no other test has used. */
 export const freshSlot = (): string => `fresh/${crypto.randomUUID()}`
+
+export const leasePath = (slot: string): string => `/lease/${encodeURIComponent(slot)}`
 
 interface Put {
   readonly holder?: unknown
@@ -43,13 +67,13 @@ interface Put {
 }
 
 export const put = (slot: string, ifMatch: number | string, body: Put = {}): Promise<Asked> =>
-  ask('PUT', `/lease/${encodeURIComponent(slot)}`, {
+  ask('PUT', leasePath(slot), {
     headers: { 'If-Match': String(ifMatch) },
     body: JSON.stringify({ holder: 'region-a', ...body }),
   })
 
 export const release = (slot: string, ifMatch: number | string, holder = 'region-a'): Promise<Asked> =>
-  ask('DELETE', `/lease/${encodeURIComponent(slot)}`, { headers: { 'If-Match': String(ifMatch), 'X-Holder': holder } })
+  ask('DELETE', leasePath(slot), { headers: { 'If-Match': String(ifMatch), 'X-Holder': holder } })
 
 export const get = (slot: string, headers: Readonly<Record<string, string>> = {}): Promise<Asked> =>
-  ask('GET', `/lease/${encodeURIComponent(slot)}`, { headers })
+  ask('GET', leasePath(slot), { headers })

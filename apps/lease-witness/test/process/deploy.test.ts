@@ -1,0 +1,74 @@
+import { execFile } from 'node:child_process'
+import { readdirSync, readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { dirname, join, resolve } from 'node:path'
+import { promisify } from 'node:util'
+import { gzipSync } from 'node:zlib'
+import { beforeAll, expect, test } from 'vitest'
+import { print } from './support/figures.ts'
+import { temporaryFolder } from './support/witness.ts'
+
+/** Of the 3 MB that the smallest plan takes, compressed; more than twice of this would be a library too many. */
+const MOST_KIB_COMPRESSED = 256
+const SECRET = 'a-token-of-the-shell-that-builds-0123456789'
+
+const projectRoot = resolve(import.meta.dirname, '../../../..')
+const wrangler = join(dirname(createRequire(import.meta.url).resolve('wrangler/package.json')), 'bin/wrangler.js')
+
+let output = ''
+let bundle = ''
+
+beforeAll(async () => {
+  using folder = temporaryFolder()
+  const run = await promisify(execFile)(
+    process.execPath,
+    [wrangler, 'deploy', '--config', join(projectRoot, 'wrangler.toml'), '--dry-run', '--outdir', folder.path],
+    {
+      cwd: resolve(import.meta.dirname, '../..'),
+      env: {
+        PATH: process.env.PATH,
+        HOME: folder.path,
+        BEARER_TOKENS_CSV: SECRET,
+        CLOUDFLARE_CF_FETCH_ENABLED: 'false',
+        WRANGLER_SEND_METRICS: 'false',
+      },
+    },
+  )
+  output = `${run.stdout}${run.stderr}`
+  const modules = readdirSync(folder.path).filter(name => name.endsWith('.js'))
+  expect(modules).toEqual(['index.js'])
+  bundle = readFileSync(join(folder.path, 'index.js'), 'utf8')
+})
+
+test('the bindings are the namespace, the objects and the log level', () => {
+  const bindings = [...output.matchAll(/^env\.(.+?)\s{2,}(.+?)\s*$/gm)].map(([, binding, kind]) => [binding, kind])
+  expect(bindings).toEqual([
+    ['LEASES (LeaseObject)', 'Durable Object'],
+    ['OPENOVA_LEASES (00000000000000000000000000000000)', 'KV Namespace'],
+    ['LOG_LEVEL ("info")', 'Environment Variable'],
+  ])
+})
+
+test('the module exports the object and the handler, and nothing else', () => {
+  const [, names = ''] = /export \{([^}]*)\};?\s*(?:\/\/#.*\s*)?$/.exec(bundle) ?? []
+  const exported = names.split(',').map(name => name.trim().replace(/^.* as /, ''))
+  expect(exported.sort()).toEqual(['LeaseObject', 'default'])
+})
+
+test('it imports nothing but what the runtime has', () => {
+  const imported = [...bundle.matchAll(/^(?:import|export)\b[^;]*?\bfrom\s*["']([^"']+)["']/gm)].map(([, from]) => from)
+  expect([...new Set(imported)]).toEqual(['cloudflare:workers'])
+  expect(bundle).not.toMatch(/\bimport\s*["']|\brequire\(["']|["']node:/)
+})
+
+test('it is small, and holds no token', () => {
+  const size = Buffer.byteLength(bundle) / 1_024
+  const compressed = gzipSync(bundle).length / 1_024
+  print('the bundle', [
+    ['KiB', size.toFixed(0)],
+    ['KiB compressed', compressed.toFixed(0)],
+  ])
+  expect(compressed).toBeLessThan(MOST_KIB_COMPRESSED)
+  expect(bundle).not.toContain(SECRET)
+  expect(output).not.toContain(SECRET)
+})

@@ -1,0 +1,60 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { openWires, type Wire } from '../support/wire.ts'
+import { call } from './call.ts'
+import { Controller } from './controller.ts'
+import type { Asked, Operation } from './history.ts'
+import { type Random, randomFrom } from './random.ts'
+
+export interface Load {
+  readonly port: number
+  readonly operations: number
+  readonly seed: number
+  /** Then it ends, however few they are. */
+  readonly withinMs: number
+}
+
+const CLIENTS = 16
+const SLOTS = 20
+/** Every client comes to the same slot for so many calls of all of them. */
+const CONTENDED_FOR = 1_000
+/** A client pauses after one call in so many, for longer than any lease that it has. */
+const CALLS_BETWEEN_PAUSES = 600
+const LONGEST_TTL_MS = 2_000
+
+const slots = Array.from({ length: SLOTS }, (_, i) => `region-pair-${i}`)
+
+/** Sixteen controllers, each with a connection of its own, and all that they saw. */
+export const record = async ({ port, operations, seed, withinMs }: Load): Promise<Operation[]> => {
+  const history: Operation[] = []
+  const deadline = performance.now() + withinMs
+  const isOver = () => history.length >= operations || performance.now() > deadline
+
+  const run = async (wire: Wire, controller: Controller, random: Random) => {
+    const make = async (slot: string, asked: Asked) => {
+      const operation = await call(wire, slot, asked)
+      history.push(operation)
+      controller.learn(operation)
+    }
+    while (!isOver()) {
+      const contended = slots[Math.floor(history.length / CONTENDED_FOR) % SLOTS]
+      const slot = controller.choose(slots, contended)
+      await make(slot, controller.ask(slot))
+      if (!random.chance(1 / CALLS_BETWEEN_PAUSES)) continue
+      const own = controller.own
+      await sleep(LONGEST_TTL_MS * (0.5 + random.next()))
+      for (const old of own) await make(old, controller.askAsBefore(old))
+    }
+  }
+
+  const wires = await openWires(port, CLIENTS)
+  try {
+    const clients = wires.map((wire, i) => {
+      const random = randomFrom(seed * CLIENTS + i)
+      return run(wire, new Controller(`region-${i}`, random), random)
+    })
+    await Promise.all(clients)
+  } finally {
+    for (const wire of wires) wire[Symbol.dispose]()
+  }
+  return history
+}

@@ -1,0 +1,26 @@
+import { resolve } from 'node:path'
+import { convertV4MiniflareOptions, Miniflare, NoOpLog } from 'miniflare'
+import { bundle } from '../../../local/bundle.ts'
+
+export interface RunningWorker extends AsyncDisposable {
+  readonly port: number
+}
+
+/** The read-then-write worker, with a local namespace that keeps nothing. */
+export const startNaive = async (): Promise<RunningWorker> => {
+  const contents = await bundle(resolve(import.meta.dirname, 'naive-worker.ts'))
+  const miniflare = new Miniflare(
+    convertV4MiniflareOptions({
+      name: 'naive',
+      modules: [{ type: 'ESModule', path: 'index.mjs', contents }],
+      compatibilityDate: '2026-11-01',
+      kvNamespaces: ['LEASES'],
+      host: '127.0.0.1',
+      port: 0,
+      cf: false,
+      log: new NoOpLog(),
+    }),
+  )
+  const { port } = await miniflare.ready
+  return { port: Number(port), [Symbol.asyncDispose]: () => miniflare.dispose() }
+}

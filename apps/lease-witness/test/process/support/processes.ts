@@ -1,0 +1,47 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+/** What is told of processes here is read from /proc. */
+export const hasProc = process.platform === 'linux'
+export const WITHOUT_PROC = 'needs /proc: skipped on this system'
+
+const read = (path: string): string => {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch {
+    return ''
+  }
+}
+
+const statOf = (pid: number): readonly string[] => {
+  const stat = read(`/proc/${pid}/stat`)
+  // The name in brackets can hold anything; after it come the state and the parent.
+  return stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+}
+
+/** A dead one that nobody has reaped yet does not count. */
+export const isRunning = (pid: number): boolean => !['', 'Z', 'X'].includes(statOf(pid)[0] ?? '')
+
+/** Its living children whose command line holds `name`. */
+export const childrenOf = (pid: number, name: string): number[] =>
+  readdirSync('/proc')
+    .filter(entry => /^\d+$/.test(entry))
+    .map(Number)
+    .filter(child => statOf(child)[1] === String(pid) && isRunning(child))
+    .filter(child => read(`/proc/${child}/cmdline`).split('\0')[0]?.endsWith(name))
+
+/** The workerd that a witness runs at this moment; undefined between a crash and the restart. */
+export const workerdOf = (pid: number): number | undefined => childrenOf(pid, '/workerd')[0]
+
+export const untilGone = async (pid: number, withinMs: number): Promise<number> => {
+  const started = performance.now()
+  while (isRunning(pid)) {
+    if (performance.now() - started > withinMs) throw new Error(`process ${pid} still runs after ${withinMs} ms`)
+    await sleep(5)
+  }
+  return performance.now() - started
+}
+
+/** Resident memory in MiB. */
+export const rssOf = (pid: number): number =>
+  Number(/^VmRSS:\s+(\d+) kB$/m.exec(read(`/proc/${pid}/status`))?.[1] ?? 0) / 1_024

@@ -1,0 +1,319 @@
+import { listDurableObjectIds } from 'cloudflare:test'
+import { env } from 'cloudflare:workers'
+import { describe, expect, test } from 'vitest'
+import { ask, freshSlot, leasePath, type Question, TOKEN } from './support/ask.ts'
+import { expectLease, expectProblem, problemIn } from './support/bodies.ts'
+import { held, seed, storedOf } from './support/object.ts'
+
+const KIB = 1_024
+const PRECONDITION = { 'If-Match': '4' }
+const HOLDER = { 'X-Holder': 'region-a' }
+const BOTH = { ...PRECONDITION, ...HOLDER }
+
+/** What the answer has to be: a status and the code of its body. */
+type Expected = readonly [status: number, code: string]
+
+const INVALID_SLOT: Expected = [400, 'invalid-slot']
+const INVALID_JSON: Expected = [400, 'invalid-json']
+const INVALID_IF_MATCH: Expected = [400, 'invalid-if-match']
+const INVALID_HOLDER: Expected = [400, 'invalid-holder']
+const INVALID_TTL: Expected = [400, 'invalid-ttl']
+const INVALID_OP: Expected = [400, 'invalid-op']
+const NOT_FOUND: Expected = [404, 'not-found']
+const TOO_LARGE: Expected = [413, 'body-too-large']
+const UNAUTHORIZED: Expected = [401, 'unauthorized']
+const NO_METHOD: Expected = [405, 'method-not-allowed']
+
+const slots: readonly (readonly [rule: string, spelling: string, expected: Expected])[] = [
+  ['a lone percent sign', '%', INVALID_SLOT],
+  ['a percent sign at the end', 'a%', INVALID_SLOT],
+  ['half an escape', 'a%2', INVALID_SLOT],
+  ['an escape of no digits', 'a%zz', INVALID_SLOT],
+  ['an escape with one bad digit', 'a%2G', INVALID_SLOT],
+  ['an escape with a sign', 'a%-1', INVALID_SLOT],
+  ['an escape of another language', '%u0041', INVALID_SLOT],
+  ['a percent sign before a good escape', '%%2F', INVALID_SLOT],
+  ['a byte that UTF-8 never has', '%FF', INVALID_SLOT],
+  ['a byte order mark of UTF-16', '%FE%FF', INVALID_SLOT],
+  ['a continuation byte alone', '%80', INVALID_SLOT],
+  ['a character cut short', 'a%C3', INVALID_SLOT],
+  ['a character cut short by another', '%C3%28', INVALID_SLOT],
+  ['three bytes cut to two', '%E2%82', INVALID_SLOT],
+  ['a slash, overlong in two bytes', 'a%C0%AFb', INVALID_SLOT],
+  ['a slash, overlong in three bytes', 'a%E0%80%AFb', INVALID_SLOT],
+  ['NUL, overlong', 'a%C0%80', INVALID_SLOT],
+  ['a dot, overlong', '%C0%AE%C0%AE', INVALID_SLOT],
+  ['the upper half of a surrogate pair', '%ED%A0%80', INVALID_SLOT],
+  ['the lower half of a surrogate pair', '%ED%BF%BF', INVALID_SLOT],
+  ['a surrogate pair, each half encoded', '%ED%A0%BD%ED%B8%80', INVALID_SLOT],
+  ['beyond the last code point', '%F4%90%80%80', INVALID_SLOT],
+  ['five bytes', '%F8%88%80%80%80', INVALID_SLOT],
+  ['Latin-1', 'caf%E9', INVALID_SLOT],
+  ['507 bytes', 'x'.repeat(507), INVALID_SLOT],
+  ['507 bytes, encoded', '%78'.repeat(507), INVALID_SLOT],
+  ['507 bytes with two-byte characters', `${'%C3%A4'.repeat(253)}x`, INVALID_SLOT],
+  ['508 bytes with four-byte characters', '%F0%9F%98%80'.repeat(127), INVALID_SLOT],
+  ['507 slashes', '/'.repeat(507), INVALID_SLOT],
+  ['16,000 bytes', 'x'.repeat(16_000), INVALID_SLOT],
+  ['good, and then bad in the last segment', 'ns/name/%', INVALID_SLOT],
+  ['nothing', '', NOT_FOUND],
+  ['nothing, and a query', '?slot=a', NOT_FOUND],
+  ['nothing, and a fragment', '#a', NOT_FOUND],
+  ['a dot', '.', NOT_FOUND],
+  ['an encoded dot', '%2e', NOT_FOUND],
+  ['two dots', '..', NOT_FOUND],
+  ['two encoded dots', '%2E%2e', NOT_FOUND],
+  ['a dot and an encoded one', '.%2e', NOT_FOUND],
+  ['dots that lead out', 'a/../../b', NOT_FOUND],
+  ['encoded dots that lead out', 'a/%2e%2e/%2e%2e/b', NOT_FOUND],
+  ['backslashes and dots that lead out', '..\\..\\b', NOT_FOUND],
+]
+
+type WriteRow = readonly [rule: string, question: Question, expected: Expected]
+
+const writes: readonly WriteRow[] = [
+  ['no If-Match', { headers: HOLDER }, [400, 'missing-if-match']],
+  ...(
+    ['*', 'x', '04', '-4', '4.0', '4e0', '0x4', "'4'", '"4', '4"', 'w/"4"', 'W/4', '"4", "4"', '4,4', '"04"'] as const
+  ).map((tag): WriteRow => [`If-Match: ${tag}`, { headers: { ...HOLDER, 'If-Match': tag } }, INVALID_IF_MATCH]),
+  ['If-Match beyond 2^53-1', { headers: { ...HOLDER, 'If-Match': '9007199254740992' } }, INVALID_IF_MATCH],
+  ['If-Match of 10,000 digits', { headers: { ...HOLDER, 'If-Match': '4'.repeat(10_000) } }, INVALID_IF_MATCH],
+  ['If-Match in other digits', { headers: { ...HOLDER, 'If-Match': '٤' } }, INVALID_IF_MATCH],
+  ['If-None-Match beside it', { headers: { ...BOTH, 'If-None-Match': '*' } }, [400, 'invalid-if-none-match']],
+  ['If-None-Match with a tag', { headers: { ...HOLDER, 'If-None-Match': '"4"' } }, [400, 'invalid-if-none-match']],
+  ['two faults: the precondition first', { headers: { 'If-Match': 'x' }, body: '{' }, INVALID_IF_MATCH],
+
+  ['a brace', { headers: BOTH, body: '{' }, INVALID_JSON],
+  ['truncated JSON', { headers: BOTH, body: '{"holder":"region-a"' }, INVALID_JSON],
+  ['a white space alone', { headers: BOTH, body: ' ' }, INVALID_JSON],
+  ['two objects', { headers: BOTH, body: '{}{}' }, INVALID_JSON],
+  ['a comma too many', { headers: BOTH, body: '{"ttlSeconds":5,}' }, INVALID_JSON],
+  ['single quotes', { headers: BOTH, body: "{'ttlSeconds':5}" }, INVALID_JSON],
+  ['a comment', { headers: BOTH, body: '{}//' }, INVALID_JSON],
+  ['NaN', { headers: BOTH, body: '{"ttlSeconds":NaN}' }, INVALID_JSON],
+  ['a form', { headers: BOTH, body: 'holder=region-a' }, INVALID_JSON],
+  ['an array', { headers: BOTH, body: '[]' }, INVALID_JSON],
+  ['an array of a good one', { headers: BOTH, body: '[{"holder":"region-a"}]' }, INVALID_JSON],
+  ['a number', { headers: BOTH, body: '4' }, INVALID_JSON],
+  ['a text', { headers: BOTH, body: '"region-a"' }, INVALID_JSON],
+  ['null', { headers: BOTH, body: 'null' }, INVALID_JSON],
+  ['true', { headers: BOTH, body: 'true' }, INVALID_JSON],
+  ['bytes that are no UTF-8', { headers: BOTH, body: new Uint8Array([0x7b, 0xff, 0x7d]) }, INVALID_JSON],
+  [
+    'bytes that are no UTF-8 within a text',
+    { headers: BOTH, body: new Uint8Array([...new TextEncoder().encode('{"x":"'), 0xff, 0x22, 0x7d]) },
+    INVALID_JSON,
+  ],
+  ['UTF-16', { headers: BOTH, body: new Uint8Array([0xff, 0xfe, 0x7b, 0, 0x7d, 0]) }, INVALID_JSON],
+  ['a surrogate half in UTF-8', { headers: BOTH, body: new Uint8Array([0x22, 0xed, 0xa0, 0x80, 0x22]) }, INVALID_JSON],
+  ['NUL bytes', { headers: BOTH, body: new Uint8Array(16) }, INVALID_JSON],
+  ['arrays, 32,768 deep', { headers: BOTH, body: '['.repeat(32_768) + ']'.repeat(32_768) }, INVALID_JSON],
+  ['arrays, 65,536 deep and left open', { headers: BOTH, body: '['.repeat(65_536) }, INVALID_JSON],
+  ['64 KiB of nothing in particular', { headers: BOTH, body: 'x'.repeat(64 * KIB) }, INVALID_JSON],
+  ['64 KiB and a byte', { headers: BOTH, body: ' '.repeat(64 * KIB + 1) }, TOO_LARGE],
+  ['64 KiB and a byte that would be good', { headers: BOTH, body: `{}${' '.repeat(64 * KIB - 1)}` }, TOO_LARGE],
+  ['2 MiB', { headers: BOTH, body: ' '.repeat(2 * KIB * KIB) }, TOO_LARGE],
+  ['2 MiB, and no token', { headers: BOTH, body: ' '.repeat(2 * KIB * KIB), authorization: null }, TOO_LARGE],
+
+  ...[
+    '""',
+    '" region-a"',
+    '"region-a "',
+    '"a\\u0000b"',
+    '"a\\nb"',
+    '"ä"',
+    '"a\\ud800"',
+    '5',
+    'null',
+    'true',
+    '["region-a"]',
+    '{}',
+  ].map(
+    (holder): WriteRow => [`holder ${holder}`, { headers: PRECONDITION, body: `{"holder":${holder}}` }, INVALID_HOLDER],
+  ),
+  ['a holder of 254', { headers: PRECONDITION, body: `{"holder":"${'a'.repeat(254)}"}` }, INVALID_HOLDER],
+  ['a bad holder beside a good X-Holder', { headers: BOTH, body: '{"holder":5}' }, INVALID_HOLDER],
+  ['no holder', { headers: PRECONDITION, body: '{}' }, INVALID_HOLDER],
+  ['no holder and no body', { headers: PRECONDITION }, INVALID_HOLDER],
+  [
+    'a holder by way of __proto__',
+    { headers: PRECONDITION, body: '{"__proto__":{"holder":"region-a"}}' },
+    INVALID_HOLDER,
+  ],
+  [
+    'a holder by way of constructor',
+    { headers: PRECONDITION, body: '{"constructor":{"holder":"region-a"}}' },
+    INVALID_HOLDER,
+  ],
+  [
+    'a bad holder that comes last of two',
+    { headers: PRECONDITION, body: '{"holder":"region-a","holder":5}' },
+    INVALID_HOLDER,
+  ],
+  ['X-Holder of 254', { headers: { ...PRECONDITION, 'X-Holder': 'a'.repeat(254) } }, INVALID_HOLDER],
+  ['X-Holder with a tab', { headers: { ...PRECONDITION, 'X-Holder': 'a\tb' } }, INVALID_HOLDER],
+  ['X-Holder outside ASCII', { headers: { ...PRECONDITION, 'X-Holder': 'région' } }, INVALID_HOLDER],
+  ['X-Holder empty', { headers: { ...PRECONDITION, 'X-Holder': '' } }, INVALID_HOLDER],
+  ['two holders', { headers: BOTH, body: '{"holder":"region-b"}' }, [400, 'holder-mismatch']],
+
+  ...[
+    '0',
+    '0.999',
+    '-30',
+    '86401',
+    '86400.5',
+    '1e999',
+    '-1e999',
+    '1e-999',
+    '"30"',
+    'null',
+    'true',
+    '[30]',
+    '{}',
+    '""',
+  ].map((ttl): WriteRow => [`ttlSeconds ${ttl}`, { headers: BOTH, body: `{"ttlSeconds":${ttl}}` }, INVALID_TTL]),
+  ['ttlSeconds of 400 digits', { headers: BOTH, body: `{"ttlSeconds":${'9'.repeat(400)}}` }, INVALID_TTL],
+  ...['"release"', '"ACQUIRE"', '"acquire "', '""', '5', 'null', '["renew"]', '{}', '"__proto__"', '"toString"'].map(
+    (op): WriteRow => [`op ${op}`, { headers: BOTH, body: `{"op":${op}}` }, INVALID_OP],
+  ),
+]
+
+const releases: readonly WriteRow[] = [
+  ['no If-Match', { headers: HOLDER }, [400, 'missing-if-match']],
+  ['If-None-Match: * in its place', { headers: { ...HOLDER, 'If-None-Match': '*' } }, [400, 'missing-if-match']],
+  ['If-None-Match: * beside it', { headers: { ...BOTH, 'If-None-Match': '*' } }, [400, 'invalid-if-none-match']],
+  ['If-Match: *', { headers: { ...HOLDER, 'If-Match': '*' } }, INVALID_IF_MATCH],
+  ['If-Match: "4', { headers: { ...HOLDER, 'If-Match': '"4' } }, INVALID_IF_MATCH],
+  ['no X-Holder', { headers: PRECONDITION }, [400, 'missing-x-holder']],
+  ['X-Holder empty', { headers: { ...PRECONDITION, 'X-Holder': '' } }, [400, 'missing-x-holder']],
+  ['X-Holder in the body only', { headers: PRECONDITION, body: '{"holder":"region-a"}' }, [400, 'missing-x-holder']],
+  ['X-Holder of 254', { headers: { ...PRECONDITION, 'X-Holder': 'a'.repeat(254) } }, INVALID_HOLDER],
+  ['X-Holder outside ASCII', { headers: { ...PRECONDITION, 'X-Holder': 'é' } }, INVALID_HOLDER],
+  ['64 KiB and a byte', { headers: BOTH, body: 'x'.repeat(64 * KIB + 1) }, TOO_LARGE],
+]
+
+const unlisted: readonly (readonly [rule: string, authorization: string | null])[] = [
+  ['none', null],
+  ['a wrong one', 'Bearer wrong'],
+  ['the beginning of a right one', `Bearer ${TOKEN.slice(0, 12)}`],
+  ['a right one under another scheme', `Digest ${TOKEN}`],
+  ['a right one as the password of Basic', `Basic ${btoa(`user:${TOKEN}`)}`],
+  ['two', `Bearer ${TOKEN} ${TOKEN}`],
+  ['two, with a comma', `Bearer ${TOKEN},${TOKEN}`],
+  ['a tab in the place of the space', `Bearer\t${TOKEN}`],
+  ['quoted', `Bearer "${TOKEN}"`],
+  ['cut by a space', `Bearer ${TOKEN.slice(0, 5)} ${TOKEN.slice(5)}`],
+]
+
+const methods = ['POST', 'PATCH', 'TRACE', 'PROPFIND', 'LOCK', 'PURGE', 'SEARCH', 'QUERY'] as const
+
+const expectRefused = async (answer: Awaited<ReturnType<typeof ask>>, [status, code]: Expected): Promise<void> => {
+  const { detail, requestId } = code === 'unauthorized' ? problemIn(answer) : expectProblem(answer, status, code)
+  expect([answer.status, problemIn(answer).error]).toEqual([status, code])
+  expect(requestId).toBeUndefined()
+  if (code !== 'unauthorized') expect(detail).toMatch(/^\S.*\.$/)
+}
+
+/** A slot that is held; asking must leave it as it is, to the last field of what is stored. */
+const unchanged = async (asking: (path: string) => Promise<void>): Promise<void> => {
+  const slot = freshSlot()
+  await seed(slot, held({ generation: 4 }))
+  const before = await storedOf(slot)
+  await asking(leasePath(slot))
+  expect(await storedOf(slot)).toEqual(before)
+}
+
+test('the table has rows enough', () => {
+  const rows = slots.length * 4 + writes.length + releases.length + unlisted.length * 3 + methods.length
+  expect(rows).toBeGreaterThanOrEqual(80)
+})
+
+describe('a slot that is none, whatever is asked of it: no object is made for it', () => {
+  test.each(slots)('%s', async (_, spelling, expected) => {
+    const before = (await listDurableObjectIds(env.LEASES)).length
+    await expectRefused(await ask('GET', `/lease/${spelling}`), expected)
+    await expectRefused(await ask('PUT', `/lease/${spelling}`, { headers: { ...HOLDER, 'If-Match': '0' } }), expected)
+    await expectRefused(await ask('DELETE', `/lease/${spelling}`, { headers: BOTH }), expected)
+    await expectRefused(await ask('GET', `/history/${spelling}`), expected)
+    expect((await listDurableObjectIds(env.LEASES)).length).toBe(before)
+  })
+})
+
+describe('a PUT that is refused', () => {
+  test.each(writes)('%s', async (_, question, expected) => {
+    await unchanged(async path => expectRefused(await ask('PUT', path, question), expected))
+  })
+})
+
+describe('a DELETE that is refused', () => {
+  test.each(releases)('%s', async (_, question, expected) => {
+    await unchanged(async path => expectRefused(await ask('DELETE', path, question), expected))
+  })
+})
+
+describe('a token that is none', () => {
+  test.each(unlisted)('%s', async (_, authorization) => {
+    await unchanged(async path => {
+      await expectRefused(await ask('GET', path, { authorization }), UNAUTHORIZED)
+      await expectRefused(await ask('PUT', path, { authorization, headers: BOTH }), UNAUTHORIZED)
+      await expectRefused(await ask('DELETE', path, { authorization, headers: BOTH }), UNAUTHORIZED)
+    })
+  })
+})
+
+describe('a method that is none', () => {
+  test.each(methods)('%s', async method => {
+    await unchanged(async path => expectRefused(await ask(method, path, { headers: BOTH }), NO_METHOD))
+  })
+})
+
+describe('odd, and yet good', () => {
+  test.each<readonly [rule: string, body: BodyInit]>([
+    ['a byte order mark', new Uint8Array([0xef, 0xbb, 0xbf, 0x7b, 0x7d])],
+    ['64 KiB, most of it white space', `{}${' '.repeat(64 * KIB - 2)}`],
+    ['a key twice: the last counts', '{"op":"nonsense","op":"renew"}'],
+    ['__proto__ with what would be a fault', '{"__proto__":{"op":"nonsense","ttlSeconds":0}}'],
+    ['an unknown field, 10,000 deep', `{"x":${'['.repeat(10_000)}${']'.repeat(10_000)}}`],
+    ['an unknown field with a great number', '{"x":1e999,"y":-1e-999}'],
+    ['an unknown field with half of a surrogate pair', '{"x":"\\ud800"}'],
+    ['in chunks', new Blob(['{"op":', '"renew"', '}']).stream()],
+  ])('%s', async (_, body) => {
+    const slot = freshSlot()
+    await seed(slot, held({ generation: 4 }))
+    expectLease(await ask('PUT', leasePath(slot), { headers: BOTH, body }), 200, { holder: 'region-a', generation: 5 })
+  })
+})
+
+describe('a query of a list', () => {
+  test.each(
+    [
+      ['limit=0', 'invalid-limit'],
+      ['limit=1001', 'invalid-limit'],
+      ['limit=-1', 'invalid-limit'],
+      ['limit=1.5', 'invalid-limit'],
+      ['limit=ten', 'invalid-limit'],
+      ['limit=', 'invalid-limit'],
+      ['limit=%00', 'invalid-limit'],
+      ['limit=1&limit=x&limit', ''],
+      [`prefix=${'x'.repeat(507)}`, 'invalid-prefix'],
+      [`prefix=${'%C3%A4'.repeat(254)}`, 'invalid-prefix'],
+      ['cursor=', 'invalid-cursor'],
+      ['cursor=a%20b', 'invalid-cursor'],
+      ['cursor=%C3%A4', 'invalid-cursor'],
+      [`cursor=${'x'.repeat(2_049)}`, 'invalid-cursor'],
+      ['prefix=%', ''],
+      ['prefix=%FF', ''],
+      ['__proto__=x&constructor=y', ''],
+    ].map(([query = '', code = '']) => [query.slice(0, 40), query, code] as const),
+  )('%s', async (_, query, code) => {
+    const answer = await ask('GET', `/leases?${query}`)
+    if (code === '') expect(answer.status).toBe(200)
+    else await expectRefused(answer, [400, code])
+  })
+
+  test('a cursor that nobody gave out is no failure of ours', async () => {
+    for (const cursor of ['AAAA', 'nonsense', '%00', '"x"', 'e30=']) {
+      expect((await ask('GET', `/leases?cursor=${cursor}`)).status).not.toBe(500)
+    }
+  })
+})

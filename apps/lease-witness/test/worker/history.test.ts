@@ -1,0 +1,99 @@
+import { evictDurableObject } from 'cloudflare:test'
+import { describe, expect, test } from 'vitest'
+import { ask, freshSlot, put, release } from './support/ask.ts'
+import { expectProblem, historyIn } from './support/bodies.ts'
+import { handClock, iso } from './support/clock.ts'
+import { leave } from './support/kv.ts'
+import { objectOf } from './support/object.ts'
+
+const historyPath = (slot: string): string => `/history/${encodeURIComponent(slot)}`
+const historyOf = async (slot: string) => historyIn(await ask('GET', historyPath(slot)))
+
+describe('GET /history/<slot>', () => {
+  test('tells who held the slot since when, newest first: who, when, from, to, generation', async () => {
+    using clock = handClock()
+    const slot = freshSlot()
+    const at: string[] = []
+    const note = () => at.push(iso(clock.now()))
+    note()
+    await put(slot, 0)
+    clock.pass(30_000)
+    note()
+    await put(slot, 1, { holder: 'region-b' })
+    clock.pass(5_000)
+    note()
+    await release(slot, 2, 'region-b')
+    clock.pass(1)
+    note()
+    await put(slot, 3)
+    clock.pass(30_000)
+    note()
+    await put(slot, 4)
+    expect(await historyOf(slot)).toEqual({
+      slot,
+      transitions: [
+        { generation: 5, at: at[4], event: 'acquired', by: 'region-a', from: 'region-a', to: 'region-a' },
+        { generation: 4, at: at[3], event: 'acquired', by: 'region-a', from: '', to: 'region-a' },
+        { generation: 3, at: at[2], event: 'released', by: 'region-b', from: 'region-b', to: '' },
+        { generation: 2, at: at[1], event: 'acquired', by: 'region-b', from: 'region-a', to: 'region-b' },
+        { generation: 1, at: at[0], event: 'acquired', by: 'region-a', from: '', to: 'region-a' },
+      ],
+    })
+  })
+
+  test('does not tell of renewals, nor of what was refused', async () => {
+    const slot = freshSlot()
+    await put(slot, 0)
+    await put(slot, 1, { op: 'renew' })
+    await put(slot, 2)
+    await put(slot, 3, { holder: 'region-b' })
+    await put(slot, 1)
+    await release(slot, 3, 'region-b')
+    expect((await historyOf(slot)).transitions.map(({ generation }) => generation)).toEqual([1])
+  })
+
+  test('keeps the last 50', async () => {
+    const slot = freshSlot()
+    for (let round = 0; round < 26; round++) {
+      await put(slot, round * 2)
+      await release(slot, round * 2 + 1)
+    }
+    const { transitions } = await historyOf(slot)
+    expect(transitions.map(({ generation }) => generation)).toEqual(Array.from({ length: 50 }, (_, i) => 52 - i))
+  })
+
+  test('outlives the object', async () => {
+    const slot = freshSlot()
+    await put(slot, 0)
+    const before = await historyOf(slot)
+    await evictDurableObject(objectOf(slot))
+    expect(await historyOf(slot)).toEqual(before)
+  })
+
+  test('of a slot that was never written: 404', async () => {
+    expectProblem(await ask('GET', historyPath(freshSlot())), 404, 'not-found')
+  })
+
+  test('of a record that was released when it was adopted', async () => {
+    const slot = freshSlot()
+    await leave(slot, { holder: '', acquiredAt: '', expiresAt: '', generation: 6 })
+    expect((await historyOf(slot)).transitions).toMatchObject([{ generation: 6, event: 'adopted', by: '', to: '' }])
+  })
+
+  test('is one for every spelling of the slot', async () => {
+    const slot = freshSlot()
+    await put(slot, 0)
+    for (const spelling of [slot, encodeURIComponent(slot), encodeURIComponent(slot).replace('%2F', '%2f')]) {
+      expect(historyIn(await ask('GET', `/history/${spelling}`)).slot).toBe(slot)
+    }
+  })
+
+  test('is no way to write', async () => {
+    const slot = freshSlot()
+    for (const method of ['PUT', 'DELETE']) {
+      const answer = await ask(method, historyPath(slot), { headers: { 'If-Match': '0', 'X-Holder': 'region-a' } })
+      expectProblem(answer, 405, 'method-not-allowed')
+    }
+    expect((await ask('GET', historyPath(slot))).status).toBe(404)
+  })
+})

@@ -1,0 +1,159 @@
+import { describe, expect, test } from 'vitest'
+import { ask, freshSlot, get, leasePath, put, release } from './support/ask.ts'
+import { expectLease, expectProblem, leaseIn, NEVER_WRITTEN } from './support/bodies.ts'
+import { expired, held, seed } from './support/object.ts'
+
+describe('GET', () => {
+  test('a slot that was never written: 404, and no entity tag', async () => {
+    const answer = await get(freshSlot())
+    expectProblem(answer, 404, 'not-found')
+    expect(answer.headers.get('ETag')).toBeNull()
+  })
+
+  test('held, expired and released slots: 200 with what is stored', async () => {
+    const slot = freshSlot()
+    await seed(slot, held({ generation: 4 }))
+    expectLease(await get(slot), 200, { holder: 'region-a', generation: 4 })
+    await seed(slot, expired({ generation: 5 }))
+    expectLease(await get(slot), 200, { holder: 'region-a', generation: 5 })
+    await seed(slot, { kind: 'released', generation: 6 })
+    expect((await get(slot)).json).toEqual({ ...NEVER_WRITTEN, generation: 6 })
+  })
+
+  test.each<readonly [ifNoneMatch: string, status: 200 | 304]>([
+    ['"4"', 304],
+    ['W/"4"', 304],
+    ['4', 304],
+    ['"3", "4"', 304],
+    ['*', 304],
+    ['"3"', 200],
+    ['"5"', 200],
+    ['"x"', 200],
+    ['', 200],
+    ['"04"', 200],
+  ])('If-None-Match: %s of generation 4 is %d', async (ifNoneMatch, status) => {
+    const slot = freshSlot()
+    await seed(slot, held({ generation: 4 }))
+    const answer = await get(slot, { 'If-None-Match': ifNoneMatch })
+    expect(answer.status).toBe(status)
+    expect(answer.headers.get('ETag')).toBe('"4"')
+    expect(answer.text === '').toBe(status === 304)
+  })
+
+  test('If-None-Match of a slot that was never written: 404', async () => {
+    expect((await get(freshSlot(), { 'If-None-Match': '*' })).status).toBe(404)
+    expect((await get(freshSlot(), { 'If-None-Match': '"0"' })).status).toBe(404)
+  })
+
+  test('without Prefer an expired lease that is known is 304: nothing was written', async () => {
+    const slot = freshSlot()
+    await seed(slot, expired({ generation: 4 }))
+    expect((await get(slot, { 'If-None-Match': '"4"' })).status).toBe(304)
+  })
+
+  test('If-Match has no say', async () => {
+    const slot = freshSlot()
+    await seed(slot, held({ generation: 4 }))
+    expectLease(await get(slot, { 'If-Match': '9' }), 200, { generation: 4 })
+  })
+})
+
+describe('HEAD', () => {
+  test('is GET without a body', async () => {
+    const slot = freshSlot()
+    const path = leasePath(slot)
+    const before = await ask('HEAD', path)
+    expect([before.status, before.text]).toEqual([404, ''])
+    await put(slot, 0)
+    const answer = await ask('HEAD', path)
+    expect([answer.status, answer.text, answer.headers.get('ETag')]).toEqual([200, '', '"1"'])
+    expect((await ask('HEAD', path, { headers: { 'If-None-Match': '"1"' } })).status).toBe(304)
+    expect((await ask('HEAD', path, { authorization: null })).status).toBe(401)
+  })
+
+  test('of a list and of a history too', async () => {
+    const slot = freshSlot()
+    await put(slot, 0)
+    for (const path of ['/leases?limit=1', `/history/${encodeURIComponent(slot)}`]) {
+      const answer = await ask('HEAD', path)
+      expect([answer.status, answer.text]).toEqual([200, ''])
+    }
+  })
+})
+
+describe('DELETE', () => {
+  test('by the holder and its generation: 204, generation + 1, and the slot is kept as released', async () => {
+    const slot = freshSlot()
+    await put(slot, 0)
+    const answer = await release(slot, 1)
+    expect([answer.status, answer.text]).toEqual([204, ''])
+    expect((await get(slot)).json).toEqual({ ...NEVER_WRITTEN, generation: 2 })
+    expect((await get(slot)).headers.get('ETag')).toBe('"2"')
+  })
+
+  test('by another holder: 412 with the state, so that a stale region evicts nobody', async () => {
+    const slot = freshSlot()
+    const first = leaseIn(await put(slot, 0))
+    expect(expectLease(await release(slot, 1, 'region-b'), 412, {})).toEqual(first)
+    expect((await get(slot)).json).toEqual(first)
+  })
+
+  test.each([0, 3, 5])('by the holder and generation %d of 4: 412 with the state', async generation => {
+    const slot = freshSlot()
+    await seed(slot, held({ generation: 4 }))
+    expectLease(await release(slot, generation), 412, { holder: 'region-a', generation: 4 })
+    expectLease(await get(slot), 200, { holder: 'region-a', generation: 4 })
+  })
+
+  test('by the holder after its expiry: 204', async () => {
+    const slot = freshSlot()
+    await seed(slot, expired({ generation: 4 }))
+    expect((await release(slot, 4)).status).toBe(204)
+    expectLease(await get(slot), 200, { ...NEVER_WRITTEN, generation: 5 })
+  })
+
+  test('by another holder after its expiry: 412', async () => {
+    const slot = freshSlot()
+    await seed(slot, expired({ generation: 4 }))
+    expectLease(await release(slot, 4, 'region-b'), 412, { holder: 'region-a', generation: 4 })
+  })
+
+  test('once more: 412, for nobody holds the slot', async () => {
+    const slot = freshSlot()
+    await put(slot, 0)
+    await release(slot, 1)
+    expectLease(await release(slot, 1), 412, { ...NEVER_WRITTEN, generation: 2 })
+    expectLease(await release(slot, 2), 412, { ...NEVER_WRITTEN, generation: 2 })
+  })
+
+  test.each([0, 7])(
+    'a slot that was never written, by generation %d: 204, and it stays unwritten',
+    async generation => {
+      const slot = freshSlot()
+      const answer = await release(slot, generation)
+      expect([answer.status, answer.text, answer.headers.get('ETag')]).toEqual([204, '', null])
+      expect((await get(slot)).status).toBe(404)
+    },
+  )
+
+  test('the holder is the one of X-Holder, never one of a body', async () => {
+    const slot = freshSlot()
+    await put(slot, 0)
+    const question = { headers: { 'If-Match': '1' }, body: '{"holder":"region-a"}' }
+    expectProblem(await ask('DELETE', leasePath(slot), question), 400, 'missing-x-holder')
+    const both = { headers: { 'If-Match': '1', 'X-Holder': 'region-a' }, body: '{"holder":"region-b"' }
+    expect((await ask('DELETE', leasePath(slot), both)).status).toBe(204)
+  })
+
+  test('the fence holds over a whole life: no generation comes twice', async () => {
+    const slot = freshSlot()
+    const seen: unknown[] = []
+    for (let round = 0; round < 5; round++) {
+      seen.push(leaseIn(await put(slot, round * 3)).generation)
+      seen.push(leaseIn(await put(slot, round * 3 + 1, { op: 'renew' })).generation)
+      await release(slot, round * 3 + 2)
+      seen.push(leaseIn(await get(slot)).generation)
+    }
+    expect(seen).toEqual(Array.from({ length: 15 }, (_, i) => i + 1))
+  })
+})
