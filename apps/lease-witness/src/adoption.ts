@@ -23,6 +23,9 @@ export type Adoption =
  */
 export const RECOVERY_LEAP = 2 ** 20
 
+/** Beyond it, what is added to a generation could not be told apart in clients' numbers. */
+const GREATEST_ADOPTED = 2 ** 52
+
 const markOf = (metadata: unknown): CopyMark | undefined => {
   if (typeof metadata !== 'object' || metadata === null || !('renewedAt' in metadata)) return undefined
   return typeof metadata.renewedAt === 'number' ? { renewedAt: metadata.renewedAt } : undefined
@@ -45,7 +48,8 @@ export const parseRecord = (value: string): Current | undefined => {
   }
   if (typeof record !== 'object' || record === null || !('generation' in record)) return undefined
   const { generation } = record
-  if (typeof generation !== 'number' || !Number.isSafeInteger(generation) || generation < 0) return undefined
+  if (typeof generation !== 'number' || !Number.isInteger(generation)) return undefined
+  if (generation < 0 || generation > GREATEST_ADOPTED) return undefined
   const holder = 'holder' in record ? record.holder : ''
   if (holder === '') return { kind: 'released', generation }
   const acquiredAt = timeOf('acquiredAt' in record ? record.acquiredAt : undefined)

@@ -25,6 +25,8 @@ const escaped = (text: string): string => JSON.stringify(text).slice(1, -1)
 const masked = (line: string, settings: LogSettings): string =>
   tokensOf(settings.BEARER_TOKENS_CSV)
     .filter(token => token.length >= SHORTEST_MASKED)
+    // The longest first: one may begin with another.
+    .sort((a, b) => b.length - a.length)
     .reduce((text, token) => text.replaceAll(escaped(token), '<redacted>'), line)
 
 /** One line of JSON. `fields` are chosen one by one and hold no header as it came. */

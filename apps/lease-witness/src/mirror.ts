@@ -1,4 +1,4 @@
-import { type Lease, type LeaseListQuery, lease as leaseSchema } from '@pool/contract/lease'
+import type { Lease, LeaseList, LeaseListQuery } from '@pool/contract/lease'
 import { type CopyMark, isOwnCopy, type KvRecord, parseRecord } from './adoption.ts'
 import { type Current, shown } from './lease.ts'
 import { copyKey, KEY_PREFIX, olderKeys, type SlotAddress, slotOfOlderKey } from './slot.ts'
@@ -9,10 +9,12 @@ const BULK = 100
 
 type Found = KVNamespaceGetWithMetadataResult<string, unknown>
 
-/** What a copy carries beside its value, so that a list needs no read of each: 1,024 bytes of JSON at most. */
+/** What a copy carries beside its value, so that a list needs no read of each. Too large, the list reads the value. */
 interface CopyMetadata extends CopyMark {
-  readonly lease: Lease
+  readonly lease?: Lease
 }
+const METADATA_MAX_BYTES = 1_024
+const utf8 = new TextEncoder()
 
 /** The records that are there. Of a missing key, runtimes give null in place of the result or of its value. */
 const readAll = async (kv: KVNamespace, keys: readonly string[]): Promise<KvRecord[]> => {
@@ -38,33 +40,39 @@ export const readRecords = async (
 /** Writes the copy. Resolves when it has landed; when others see it is up to Workers KV, a minute or more. */
 export const writeCopy = (kv: KVNamespace, slot: string, current: Current): Promise<void> => {
   const lease = shown(current)
-  const metadata: CopyMetadata = { renewedAt: current.kind === 'held' ? current.renewedAt : 0, lease }
-  return kv.put(copyKey(slot), JSON.stringify(lease), { metadata })
+  const mark: CopyMark = { renewedAt: current.kind === 'held' ? current.renewedAt : 0 }
+  const full: CopyMetadata = { ...mark, lease }
+  const fits = utf8.encode(JSON.stringify(full)).length <= METADATA_MAX_BYTES
+  return kv.put(copyKey(slot), JSON.stringify(lease), { metadata: fits ? full : mark })
 }
 
 const leaseOfMetadata = (metadata: unknown): Lease | undefined => {
   if (typeof metadata !== 'object' || metadata === null || !('lease' in metadata)) return undefined
-  return leaseSchema.safeParse(metadata.lease).data
+  const current = parseRecord(JSON.stringify(metadata.lease))
+  return current && shown(current)
 }
 
 /** A page of the copies. Records of an older deployment are read one by one; what is no lease is left out. */
 const listCopies = async (kv: KVNamespace, { prefix, limit, cursor }: LeaseListQuery): Promise<ListOutcome> => {
   const page = await kv.list({ prefix: `${KEY_PREFIX}${prefix}`, limit, ...(cursor ? { cursor } : {}) })
-  const unmarked = page.keys.filter(key => !isOwnCopy({ metadata: key.metadata })).map(key => key.name)
-  // An older record shows under the slot that it meant, unless that slot has a copy of its own by now.
-  const meant = unmarked.map(key => copyKey(slotOfOlderKey(key) ?? '')).filter(key => !unmarked.includes(key))
-  const records = unmarked.length === 0 ? [] : await readAll(kv, [...unmarked, ...meant])
+  const unread = page.keys.filter(({ metadata }) => !leaseOfMetadata(metadata)).map(({ name }) => name)
+  // An older record shows under the slot that it meant, unless that slot has a record of its own.
+  const meant = unread.map(key => copyKey(slotOfOlderKey(key) ?? '')).filter(key => !unread.includes(key))
+  const records = unread.length === 0 ? [] : await readAll(kv, [...unread, ...meant])
   const byKey = new Map(records.map(record => [record.key, record]))
 
-  const leases = page.keys.flatMap(({ name, metadata }) => {
-    const marked = leaseOfMetadata(metadata)
-    if (marked) return [{ slot: name.slice(KEY_PREFIX.length), ...marked }]
-    const slot = slotOfOlderKey(name)
+  const bySlot = new Map<string, LeaseList['leases'][number]>()
+  for (const { name, metadata } of page.keys) {
     const record = byKey.get(name)
-    const current = record && parseRecord(record.value)
-    if (!slot || !current || (copyKey(slot) !== name && byKey.has(copyKey(slot)))) return []
-    return [{ slot, ...shown(current) }]
-  })
+    const isOwn = isOwnCopy({ metadata })
+    const slot = isOwn ? name.slice(KEY_PREFIX.length) : slotOfOlderKey(name)
+    const parsed = record && parseRecord(record.value)
+    const lease = leaseOfMetadata(metadata) ?? (parsed && shown(parsed))
+    if (!slot || !lease || (!isOwn && copyKey(slot) !== name && byKey.has(copyKey(slot)))) continue
+    // Of several older spellings the highest generation counts, as it does when the slot is adopted.
+    if (lease.generation >= (bySlot.get(slot)?.generation ?? 0)) bySlot.set(slot, { slot, ...lease })
+  }
+  const leases = [...bySlot.values()]
   return { kind: 'listed', leases, nextCursor: page.list_complete ? undefined : page.cursor }
 }
 

@@ -43,7 +43,8 @@ const never = z.literal('')
 /** A lease as it is shown. A slot that was released has `""` for all but its generation. */
 export const lease = z
   .object({
-    holder: z.union([holder, never]),
+    /** Who holds it; of a lease that an older deployment granted, whatever that deployment took for a name. */
+    holder: z.string(),
     acquiredAt: z.union([timestamp, never]),
     expiresAt: z.union([timestamp, never]),
     generation,

@@ -4,8 +4,11 @@ import type { HttpEnv } from './env.ts'
 
 /** A caller's own id is kept when it can stand in a log line and a header as it is. */
 const saneId = /^[A-Za-z0-9._:/+=@-]{1,128}$/
-/** Characters of X-Lease-Slot that are logged: as many as a slot can have bytes. */
+/** A slot has no more bytes. A longer header is left out as a whole: its part could be a part of a token. */
 const LOGGED_HEADER = 506
+
+const leaseSlotOf = (header: string | undefined): string | undefined =>
+  header === undefined || header.length <= LOGGED_HEADER ? header : `<${header.length} characters>`
 
 /** Gives each request its id, and writes its log line. */
 export const requestContext = createMiddleware<HttpEnv>(async (c, next) => {
@@ -22,7 +25,7 @@ export const requestContext = createMiddleware<HttpEnv>(async (c, next) => {
     requestId,
     method: c.req.method,
     slot: c.get('slot'),
-    leaseSlot: c.req.header('X-Lease-Slot')?.slice(0, LOGGED_HEADER),
+    leaseSlot: leaseSlotOf(c.req.header('X-Lease-Slot')),
     generation: c.get('generation'),
     outcome: c.get('outcome'),
     status,

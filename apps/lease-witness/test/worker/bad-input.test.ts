@@ -113,7 +113,11 @@ const writes: readonly WriteRow[] = [
   ['64 KiB and a byte', { headers: BOTH, body: ' '.repeat(64 * KIB + 1) }, TOO_LARGE],
   ['64 KiB and a byte that would be good', { headers: BOTH, body: `{}${' '.repeat(64 * KIB - 1)}` }, TOO_LARGE],
   ['2 MiB', { headers: BOTH, body: ' '.repeat(2 * KIB * KIB) }, TOO_LARGE],
-  ['2 MiB, and no token', { headers: BOTH, body: ' '.repeat(2 * KIB * KIB), authorization: null }, TOO_LARGE],
+  [
+    '2 MiB, and no token',
+    { headers: BOTH, body: ' '.repeat(2 * KIB * KIB), authorization: null },
+    [401, 'unauthorized'],
+  ],
 
   ...[
     '""',

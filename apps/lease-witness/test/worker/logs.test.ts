@@ -96,10 +96,10 @@ describe('one line for each request', () => {
     expect(line).not.toHaveProperty('leaseSlot')
   })
 
-  test('X-Lease-Slot is cut where a slot ends', async () => {
+  test('X-Lease-Slot that is longer than a slot is left out', async () => {
     const headers = { 'X-Lease-Slot': 'x'.repeat(10_000) }
     const [line] = await linesOf('info', 'GET', leasePath(freshSlot()), { headers })
-    expect(line?.leaseSlot).toBe('x'.repeat(506))
+    expect(line?.leaseSlot).toBe('<10000 characters>')
   })
 
   test('what a caller sends cannot begin a line of its own', async () => {

@@ -25,6 +25,12 @@ export class Controller {
     return [...this.#seen].filter(([, { holder }]) => holder === this.#name).map(([slot]) => slot)
   }
 
+  /** When the lease that it last saw ends; undefined: it saw none. */
+  endOf(slot: string): number | undefined {
+    const end = Date.parse(this.#seen.get(slot)?.expiresAt ?? '')
+    return Number.isNaN(end) ? undefined : end
+  }
+
   /** Which slot comes next: more often than not one of its own, else the one that all contend for, or any. */
   choose(slots: readonly string[], contended: string | undefined): string {
     const random = this.#random

@@ -17,11 +17,19 @@ const CLIENTS = 16
 const SLOTS = 20
 /** Every client comes to the same slot for so many calls of all of them. */
 const CONTENDED_FOR = 1_000
-/** A client pauses after one call in so many, for longer than any lease that it has. */
-const CALLS_BETWEEN_PAUSES = 600
+/** A client pauses after one call in so many. */
+const CALLS_BETWEEN_PAUSES = 400
 const LONGEST_TTL_MS = 2_000
+/** A call may take about so long until it is decided. */
+const UNDER_WAY_MS = 6
 
 const slots = Array.from({ length: SLOTS }, (_, i) => `region-pair-${i}`)
+
+/** Half of the pauses are longer than any lease; the others end so that a write is decided as its lease ends. */
+const pauseMs = (random: Random, leaseEnd: number | undefined): number =>
+  leaseEnd === undefined || random.chance(0.5)
+    ? LONGEST_TTL_MS * (1 + random.next() / 2)
+    : Math.max(0, leaseEnd - Date.now() - random.below(UNDER_WAY_MS))
 
 /** Sixteen controllers, each with a connection of its own, and all that they saw. */
 export const record = async ({ port, operations, seed, withinMs }: Load): Promise<Operation[]> => {
@@ -41,7 +49,7 @@ export const record = async ({ port, operations, seed, withinMs }: Load): Promis
       await make(slot, controller.ask(slot))
       if (!random.chance(1 / CALLS_BETWEEN_PAUSES)) continue
       const own = controller.own
-      await sleep(LONGEST_TTL_MS * (0.5 + random.next()))
+      await sleep(pauseMs(random, controller.endOf(own[0] ?? '')))
       for (const old of own) await make(old, controller.askAsBefore(old))
     }
   }
