@@ -6,6 +6,8 @@ export interface Options {
   readonly rounds: number
   /** Rows of the pool that is listed. */
   readonly rows: number
+  /** Slots of the tables of many. */
+  readonly slots: number
 }
 
 export type Parsed =
@@ -13,12 +15,14 @@ export type Parsed =
   | { readonly kind: 'help' }
   | { readonly kind: 'fault'; readonly detail: string }
 
-const defaults = { seconds: 0.8, rounds: 5, rows: 1_000_000 }
+const defaults = { seconds: 0.8, rounds: 5, rows: 1_000_000, slots: 1_000 }
 
 const limits = {
   seconds: { pattern: /^\d{1,4}(?:\.\d{1,3})?$/, min: 0.05, rule: 'a number of seconds from 0.05' },
   rounds: { pattern: /^\d{1,4}$/, min: 1, rule: 'a whole number from 1' },
   rows: { pattern: /^\d{1,9}$/, min: 1, rule: 'a whole number from 1' },
+  // The witness lists no more in one page, which is how the bench learns that all are copied.
+  slots: { pattern: /^(?:1000|\d{1,3})$/, min: 16, rule: 'a whole number from 16 to 1000' },
 }
 
 const isFigure = (name: string): name is keyof typeof limits => Object.hasOwn(limits, name)
@@ -53,5 +57,6 @@ Sections: ${known.join(', ')}. None named: all of them.
   --seconds N  seconds that one subject is under load in one round (${defaults.seconds})
   --rounds N   rounds, of which the medians are shown (${defaults.rounds})
   --rows N     rows of the pool that "list" lists (${defaults.rows})
+  --slots N    slots of the tables of many slots of "lease-…" (${defaults.slots})
   --json       one JSON document on standard output in place of the tables
 `

@@ -1,4 +1,5 @@
 import { open } from 'node:fs/promises'
+import { createRequire } from 'node:module'
 import { availableParallelism, cpus, loadavg, release, totalmem, type } from 'node:os'
 import { join } from 'node:path'
 import { figure } from './report/numbers.ts'
@@ -12,12 +13,19 @@ export interface Machine {
   readonly memoryBytes: number
   readonly os: string
   readonly node: string
-  readonly postgres: string
+  /** Null: it was not started. */
+  readonly postgres: string | null
+  readonly workerd: string
   /** Processes that ran or waited to run over the last minute, before we added ours. */
   readonly loadBefore: number
   /** Milliseconds in which a block of 8 KiB reaches the disk: below what no commit can be alone. */
   readonly fsyncMs: number
 }
+
+/** Of the one that Miniflare runs. */
+const { version: workerd }: { version: string } = createRequire(import.meta.resolve('miniflare'))(
+  'workerd/package.json',
+)
 
 const FSYNC_SAMPLES = 30
 
@@ -37,7 +45,7 @@ const measureFsyncMs = async (folder: string): Promise<number> => {
   }
 }
 
-export const describeMachine = async (postgres: string, dataFolder: string): Promise<Machine> => ({
+export const describeMachine = async (postgres: string | null, dataFolder: string): Promise<Machine> => ({
   date: new Date().toISOString(),
   cpu: cpus()[0]?.model.trim() ?? 'unknown',
   cores: availableParallelism(),
@@ -45,6 +53,7 @@ export const describeMachine = async (postgres: string, dataFolder: string): Pro
   os: `${type()} ${release()}`,
   node: process.version,
   postgres,
+  workerd,
   loadBefore: loadavg()[0] ?? 0,
   fsyncMs: await measureFsyncMs(dataFolder),
 })
@@ -53,6 +62,6 @@ export const machineText = (machine: Machine): string =>
   [
     `date      ${machine.date}`,
     `machine   ${machine.cpu}, ${machine.cores} cores, ${figure(machine.memoryBytes / 2 ** 30)} GiB; ${machine.os}`,
-    `versions  Node ${machine.node}, Postgres ${machine.postgres} (fsync on)`,
+    `versions  Node ${machine.node}${machine.postgres ? `, Postgres ${machine.postgres} (fsync on)` : ''}, workerd ${machine.workerd}`,
     `before    load average ${machine.loadBefore.toFixed(2)}, fsync of 8 KiB ${figure(machine.fsyncMs)} ms`,
   ].join('\n')

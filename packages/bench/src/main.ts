@@ -13,13 +13,15 @@ const say = (line: string) => process.stderr.write(`# ${line}\n`)
 
 /** Runs the sections on a stage of their own; each is printed as soon as it is there. */
 const bench = async (options: Options, cleanup: AsyncDisposableStack): Promise<number> => {
-  say('starting Postgres')
-  const stage = await openStage(cleanup)
-  const machine = await describeMachine(stage.cluster.version, stage.cluster.folder)
+  const chosen = sections.filter(({ name }) => options.sections.includes(name))
+  const withPostgres = chosen.some(({ on }) => on === 'postgres')
+  if (withPostgres) say('starting Postgres')
+  const stage = await openStage(cleanup, { withPostgres })
+  const machine = await describeMachine(stage.cluster?.version ?? null, stage.folder)
   if (!options.json) print(headText(machine, options))
   const shown = new Set<string>()
   const done: { section: (typeof sections)[number]; result: SectionResult }[] = []
-  for (const section of sections.filter(({ name }) => options.sections.includes(name))) {
+  for (const section of chosen) {
     const result = await section.run({ stage, options, say })
     done.push({ section, result })
     if (!options.json) print(`\n${sectionText(section, result, shown)}`)

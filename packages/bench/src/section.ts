@@ -23,5 +23,7 @@ export interface SectionResult {
 export interface Section {
   readonly name: string
   readonly title: string
+  /** What it plays on: nothing else has to be started for it. */
+  readonly on: 'postgres' | 'workerd'
   readonly run: (context: SectionContext) => Promise<SectionResult>
 }

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { type Parsed, parseArguments, usage } from '../src/arguments.ts'
 
 const known = ['reserve', 'check', 'list']
-const standard = { sections: known, json: false, seconds: 0.8, rounds: 5, rows: 1_000_000 }
+const standard = { sections: known, json: false, seconds: 0.8, rounds: 5, rows: 1_000_000, slots: 1_000 }
 
 const run = (changes: object): Parsed => ({ kind: 'run', options: { ...standard, ...changes } })
 const fault = (detail: string): Parsed => ({ kind: 'fault', detail })
@@ -25,6 +25,9 @@ describe('arguments', () => {
     ['--rounds 0', fault('--rounds must be a whole number from 1')],
     ['--rounds 1.5', fault('--rounds must be a whole number from 1')],
     ['--rows -1', fault('--rows must be a whole number from 1')],
+    ['--slots 50', run({ slots: 50 })],
+    ['--slots 15', fault('--slots must be a whole number from 16 to 1000')],
+    ['--slots 1001', fault('--slots must be a whole number from 16 to 1000')],
     ['--seconds 0', fault('--seconds must be a number of seconds from 0.05')],
     ['--seconds 1e3', fault('--seconds must be a number of seconds from 0.05')],
     ['--seconds ten', fault('--seconds must be a number of seconds from 0.05')],

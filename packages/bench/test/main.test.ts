@@ -73,8 +73,58 @@ describe('the command', () => {
     expect(await readdir(folder)).toEqual([])
   })
 
-  it.each([/starting Postgres/, /warming up/])('is gone with all it started on Ctrl-C at "%s"', async moment => {
-    const { code } = await bench(['reserve'], moment)
+  it('measures the lease witness, without Postgres', async () => {
+    const lease = ['lease-get', 'lease-put', 'lease-renewals']
+    const { code, stdout, stderr } = await bench([...lease, '--seconds=0.1', '--rounds=1', '--slots=32', '--json'])
+    expect(code, stderr).toBe(0)
+    expect(stderr).not.toContain('Postgres')
+    const { machine, valid, sections } = JSON.parse(stdout)
+    expect(machine).toMatchObject({ postgres: null, workerd: expect.stringMatching(/^\d+\.\d+/) })
+    expect(valid).toBe(true)
+
+    const target = { of: 'ops/s', target: expect.any(Number), ratio: spread, met: expect.any(Boolean) }
+    const [get, put, renewals] = sections
+    for (const [section, ofOneSlot] of [
+      [get, {}],
+      [put, { granted: spread, twice: spread }],
+    ]) {
+      const subjects = (perOperation: object) => [
+        { ...subject('witness', null), perOperation },
+        { ...subject('memory', ratio), perOperation },
+        { ...subject('KV only', ratio), perOperation },
+      ]
+      expect(section).toMatchObject({ valid: true, faults: [], targets: [target, target, target, target] })
+      expect(section.loads).toEqual([
+        { where: { slots: 1, clients: 1 }, subjects: subjects(ofOneSlot) },
+        { where: { slots: 1, clients: 16 }, subjects: subjects(ofOneSlot) },
+        { where: { slots: 32, clients: 1 }, subjects: subjects({}) },
+        { where: { slots: 32, clients: 16 }, subjects: subjects({}) },
+      ])
+    }
+    expect(put.oneSlot.map(({ clients, subject }: Record<string, unknown>) => `${subject} ${clients}`)).toEqual([
+      'witness 1',
+      'memory 1',
+      'KV only 1',
+      'witness 16',
+      'memory 16',
+      'KV only 16',
+    ])
+    expect(put.oneSlot[3]).toMatchObject({ grantedTwicePercent: { max: 0 }, rightGrantsPerSecond: spread })
+    expect(renewals).toMatchObject({ valid: true, faults: [], targets: [{ ...target, of: 'p99' }] })
+    const both = [subject('witness', null), subject('KV only', ratio)]
+    expect(renewals.loads).toEqual([
+      { where: { load: 'renewals' }, subjects: both },
+      { where: { load: 'takeovers' }, subjects: both },
+    ])
+    expect(await readdir(folder)).toEqual([])
+  })
+
+  it.each([
+    ['reserve', /starting Postgres/],
+    ['reserve', /warming up/],
+    ['lease-put', /warming up/],
+  ])('is gone with all it started on Ctrl-C: %s at "%s"', async (section, moment) => {
+    const { code } = await bench([section], moment)
     expect(code).toBe(130)
     expect(await readdir(folder)).toEqual([])
   })

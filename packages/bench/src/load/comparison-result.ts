@@ -33,14 +33,20 @@ const summarise = (name: string, runs: readonly Run[], first: readonly Run[]): S
   }
 }
 
-const faultsOf = (name: string, connections: number, runs: readonly Run[]): string[] => {
-  const where = `${name}, connections ${connections}`
+/** `runs`: in the order of the names; the first is set in relation to the others. */
+export const summariseAll = (names: readonly string[], runs: readonly (readonly Run[])[]): SubjectFigures[] =>
+  runs.map((rounds, index) => summarise(names[index] ?? '', rounds, runs[0] ?? []))
+
+const faultsOf = (where: string, runs: readonly Run[]): string[] => {
   const empty = runs.filter(run => run.operations === 0).map(() => `${where}: a round without any operation`)
   return [...empty, ...runs.flatMap(run => Array.from(run.faults, ([what, count]) => `${where}: ${count} x ${what}`))]
 }
 
-const columns = (firstName: string): Column[] => [
-  { title: 'connections', align: 'right' },
+export const allFaultsOf = (names: readonly string[], where: string, runs: readonly (readonly Run[])[]): string[] =>
+  runs.flatMap((rounds, index) => faultsOf(`${names[index]}, ${where}`, rounds))
+
+/** The columns of a subject, whatever stands left of them. */
+export const subjectColumns = (firstName: string): Column[] => [
   { title: 'subject', align: 'left' },
   { title: 'ops/s', align: 'right' },
   { title: 'p50 ms', align: 'right' },
@@ -50,8 +56,7 @@ const columns = (firstName: string): Column[] => [
   { title: 'p99', align: 'right' },
 ]
 
-const rowOf = (connections: string, { name, perSecond, p50Ms, p99Ms, ratio }: SubjectFigures): string[] => [
-  connections,
+export const subjectCells = ({ name, perSecond, p50Ms, p99Ms, ratio }: SubjectFigures): string[] => [
   name,
   ...[perSecond, p50Ms, p99Ms].map(spread),
   ...(ratio ? [spread(ratio.perSecond), figure(ratio.p50.median), figure(ratio.p99.median)] : ['', '', '']),
@@ -66,16 +71,14 @@ export const comparisonResult = (
 } => {
   const loads = comparisons.map(({ connections, runs }) => ({
     connections,
-    subjects: runs.map((rounds, index) => summarise(names[index] ?? '', rounds, runs[0] ?? [])),
+    subjects: summariseAll(names, runs),
   }))
   const table: Table = {
-    columns: columns(names[0] ?? ''),
+    columns: [{ title: 'connections', align: 'right' }, ...subjectColumns(names[0] ?? '')],
     rows: loads.flatMap(({ connections, subjects }) =>
-      subjects.map((subject, index) => rowOf(index === 0 ? String(connections) : '', subject)),
+      subjects.map((subject, index) => [index === 0 ? String(connections) : '', ...subjectCells(subject)]),
     ),
   }
-  const faults = comparisons.flatMap(({ connections, runs }) =>
-    runs.flatMap((rounds, index) => faultsOf(names[index] ?? '', connections, rounds)),
-  )
+  const faults = comparisons.flatMap(({ connections, runs }) => allFaultsOf(names, `connections ${connections}`, runs))
   return { loads, tables: [table], figures: { loads }, faults }
 }

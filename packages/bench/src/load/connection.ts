@@ -3,8 +3,10 @@ import { connect } from 'node:net'
 import { type Answer, readAnswer } from './answer.ts'
 
 export interface Request {
-  readonly method: 'GET' | 'POST'
+  readonly method: 'GET' | 'POST' | 'PUT'
   readonly path: string
+  /** Whole lines, each with its end of line. */
+  readonly headers?: string
   readonly body?: string
 }
 
@@ -17,10 +19,10 @@ export interface Connection {
 /** Longer than the service takes for anything. */
 const SILENCE_MS = 30_000
 
-const textOf = ({ method, path, body }: Request): string =>
+const textOf = ({ method, path, headers = '', body }: Request): string =>
   body === undefined
-    ? `${method} ${path} HTTP/1.1\r\nHost: bench\r\n\r\n`
-    : `${method} ${path} HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\n` +
+    ? `${method} ${path} HTTP/1.1\r\nHost: bench\r\n${headers}\r\n`
+    : `${method} ${path} HTTP/1.1\r\nHost: bench\r\n${headers}Content-Type: application/json\r\n` +
       `Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
 
 /**

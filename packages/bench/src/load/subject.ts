@@ -28,12 +28,19 @@ const messageOf = (error: unknown): string => (error instanceof Error ? error.me
 
 export const faultless = (done: Promise<string | null>): Promise<string | null> => done.catch(messageOf)
 
-/** A crew over HTTP: a connection for each caller; `next` makes every request anew, or says that there is none left. */
-export const openHttpCrew = async (port: number, callers: number, next: () => Task | undefined): Promise<Crew> => {
+/**
+ * A crew over HTTP: a connection for each caller; `next` makes every request anew for the caller of that number, or says
+ * that there is none left.
+ */
+export const openHttpCrew = async (
+  port: number,
+  callers: number,
+  next: (caller: number) => Task | undefined,
+): Promise<Crew> => {
   const connections = await Promise.all(Array.from({ length: callers }, () => openConnection(port)))
   return {
-    callers: connections.map(connection => () => {
-      const task = next()
+    callers: connections.map((connection, caller) => () => {
+      const task = next(caller)
       return task && faultless(connection.send(task.request).then(task.faultOf))
     }),
     close: () => {

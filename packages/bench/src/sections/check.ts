@@ -35,6 +35,7 @@ const says =
 export const checkSection: Section = {
   name: 'check',
   title: 'GET check, of names of which half are taken',
+  on: 'postgres',
   async run(context) {
     const { stage } = context
     await using viaApi = await stage.database()

@@ -22,6 +22,7 @@ const COVERS = [
 export const commitSection: Section = {
   name: 'commit',
   title: 'POST commit, every one of a reservation of its own',
+  on: 'postgres',
   async run(context) {
     const { stage, options } = context
     // The API brings every name of its database to the provider: what is committed directly must not be in it.

@@ -39,6 +39,7 @@ const NOTES = [
 export const listSection: Section = {
   name: 'list',
   title: 'GET list of a large pool',
+  on: 'postgres',
   async run({ stage, options, say }) {
     await using database = await stage.database()
     say(`list: writing ${options.rows} rows`)

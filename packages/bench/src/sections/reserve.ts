@@ -12,6 +12,7 @@ const answered = oneOf(200)
 export const reserveSection: Section = {
   name: 'reserve',
   title: 'POST reserve, every name a fresh one',
+  on: 'postgres',
   async run(context) {
     const { stage } = context
     // A database each, so that neither meets what the other has left: rows, dead rows, statistics.

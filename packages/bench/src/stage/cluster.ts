@@ -13,7 +13,6 @@ export interface Database extends AsyncDisposable {
 }
 
 export interface Cluster {
-  readonly folder: string
   readonly version: string
   /** A new database with the service's schema. */
   readonly database: (connections: number) => Promise<Database>
@@ -21,8 +20,7 @@ export interface Cluster {
 
 /**
  * A Postgres with fsync, as in production: without it a write costs a fraction, and every ratio of a write would be
- * another. Each thing is given to `cleanup` before
- * anything is waited for, so an interrupt leaves nothing.
+ * another. Each thing is given to `cleanup` before anything is waited for, so an interrupt leaves nothing.
  */
 export const startCluster = async (cleanup: AsyncDisposableStack): Promise<Cluster> => {
   const folder = mkdtempSync(join(tmpdir(), 'pool-bench-'))
@@ -35,7 +33,6 @@ export const startCluster = async (cleanup: AsyncDisposableStack): Promise<Clust
   const [row] = await admin<{ version: string }[]>`select current_setting('server_version') as version`
   let made = 0
   return {
-    folder,
     version: row?.version ?? 'unknown',
     async database(connections) {
       made += 1

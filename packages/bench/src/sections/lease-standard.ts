@@ -1,0 +1,129 @@
+import { type Comparison, compare } from '../load/compare.ts'
+import {
+  allFaultsOf,
+  type SubjectFigures,
+  subjectCells,
+  subjectColumns,
+  summariseAll,
+} from '../load/comparison-result.ts'
+import type { Subject } from '../load/subject.ts'
+import { figure, spread } from '../report/numbers.ts'
+import type { Table } from '../report/table.ts'
+import type { SectionContext } from '../section.ts'
+import type { LeaseWorker, Service } from '../stage/service.ts'
+import type { Spread } from '../statistics.ts'
+
+/** The first is set in relation to the others. */
+export const LEASE_SUBJECTS: Readonly<Record<LeaseWorker, string>> = {
+  witness: 'witness',
+  memory: 'memory',
+  'kv-only': 'KV only',
+}
+
+export const LEASE_METHOD = [
+  'Closed loop; medians over the rounds (min–max); ratios are taken round by round, the witness to what stands in the',
+  'line: ops/s above 1 and latencies below 1 are where it is the better one. Each subject is a Node process with workerd',
+  'below it, with the same options, token check and wire, and storage on the same disk.',
+  'witness: as it is shipped, a log line for each request included, which this process reads. memory: answers from a Map,',
+  'stores nothing. KV only: reads the record from KV, compares generation, holder and expiry, writes it back. Neither',
+  'logs. KV is the local one: without the latency, the delay and the limit of one write a second to a key of the real one.',
+  'First writes of slots, and the copies to KV that they cause, are over before anything is timed.',
+].join('\n')
+
+const CLIENTS = [1, 16]
+
+export type Services = readonly (readonly [LeaseWorker, Service])[]
+
+/** Those named, each with new storage. */
+export const startWorkers = async (
+  { stage }: SectionContext,
+  workers: readonly LeaseWorker[],
+): Promise<AsyncDisposable & { readonly services: Services }> => {
+  await using started = new AsyncDisposableStack()
+  const services: (readonly [LeaseWorker, Service])[] = []
+  for (const worker of workers) services.push([worker, started.use(await stage.leaseWorker(worker))])
+  const kept = started.move()
+  return { services, [Symbol.asyncDispose]: () => kept.disposeAsync() }
+}
+
+/** What was measured under one load. */
+export interface LeaseLoad {
+  /** What stands left of the subjects' columns. */
+  readonly where: Readonly<Record<string, string | number>>
+  readonly subjects: readonly SubjectFigures[]
+}
+
+export const loadOf = (
+  where: LeaseLoad['where'],
+  names: readonly string[],
+  runs: Comparison['runs'],
+): { readonly load: LeaseLoad; readonly faults: readonly string[] } => {
+  const said = Object.entries(where).map(([what, value]) => `${what} ${value}`)
+  return { load: { where, subjects: summariseAll(names, runs) }, faults: allFaultsOf(names, said.join(', '), runs) }
+}
+
+/** A comparison of the subjects on so many slots, with one client and with sixteen. */
+export const compareLeases = async (
+  section: string,
+  { options, say }: SectionContext,
+  slots: number,
+  subjects: readonly Subject[],
+): Promise<{ readonly comparisons: readonly Comparison[]; readonly loads: LeaseLoad[]; readonly faults: string[] }> => {
+  const comparisons = await compare(subjects, {
+    connections: CLIENTS,
+    rounds: options.rounds,
+    seconds: options.seconds,
+    say: line => say(`${section}: ${slots} slots, ${line}`),
+  })
+  const names = subjects.map(({ name }) => name)
+  const results = comparisons.map(({ connections, runs }) => loadOf({ slots, clients: connections }, names, runs))
+  return { comparisons, loads: results.map(({ load }) => load), faults: results.flatMap(({ faults }) => faults) }
+}
+
+export const loadTable = (loads: readonly LeaseLoad[]): Table => ({
+  columns: [
+    ...Object.entries(loads[0]?.where ?? {}).map(([title, value]) => ({
+      title,
+      align: typeof value === 'number' ? ('right' as const) : ('left' as const),
+    })),
+    ...subjectColumns(LEASE_SUBJECTS.witness),
+  ],
+  rows: loads.flatMap(({ where, subjects }) =>
+    subjects.map((subject, index) => [
+      ...Object.values(where).map(value => (index === 0 ? String(value) : '')),
+      ...subjectCells(subject),
+    ]),
+  ),
+})
+
+/** What is aimed at, of the witness to the KV-only worker. A figure, not a test: a run on a busy machine may miss it. */
+export interface Target {
+  readonly where: string
+  readonly of: 'ops/s' | 'p99'
+  readonly target: number
+  readonly ratio: Spread | null
+  readonly met: boolean
+}
+
+export const targetOf = ({ where, subjects }: LeaseLoad, of: Target['of'], target: number): Target => {
+  const ratios = subjects.find(({ name }) => name === LEASE_SUBJECTS['kv-only'])?.ratio ?? null
+  const ratio = ratios && (of === 'ops/s' ? ratios.perSecond : ratios.p99)
+  const met = ratio !== null && (of === 'ops/s' ? ratio.median >= target : ratio.median <= target)
+  const place = Object.entries(where).map(([what, value]) => (typeof value === 'number' ? `${what} ${value}` : value))
+  return { where: place.join(', '), of, target, ratio, met }
+}
+
+export const targetTable = (targets: readonly Target[]): Table => ({
+  columns: [
+    { title: `target: ${LEASE_SUBJECTS.witness} / ${LEASE_SUBJECTS['kv-only']}`, align: 'left' },
+    { title: '', align: 'left' },
+    { title: 'measured', align: 'left' },
+    { title: '', align: 'left' },
+  ],
+  rows: targets.map(({ where, of, target, ratio, met }) => [
+    where,
+    `${of} ${of === 'ops/s' ? 'at least' : 'at most'} ${figure(target)}`,
+    ratio ? spread(ratio) : '',
+    met ? 'met' : 'missed',
+  ]),
+})

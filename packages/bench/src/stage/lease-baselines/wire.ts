@@ -1,0 +1,75 @@
+/** What both baselines have in common: the wire of the lease witness, as far as GET and PUT of a slot go. */
+
+export interface Lease {
+  readonly holder: string
+  readonly acquiredAt: string
+  readonly expiresAt: string
+  readonly generation: number
+}
+
+/** A PUT, fenced by the generation that its sender last saw. */
+export interface Ask {
+  readonly holder: string
+  readonly ttlMs: number
+  readonly generation: number
+}
+
+export interface Settings {
+  readonly BEARER_TOKENS_CSV: string
+}
+
+// workerd has it beside what the standard names; the types of Node do not know it.
+const subtle = crypto.subtle as typeof crypto.subtle & { timingSafeEqual(a: ArrayBuffer, b: ArrayBuffer): boolean }
+const utf8 = new TextEncoder()
+const digest = (text: string): Promise<ArrayBuffer> => subtle.digest('SHA-256', utf8.encode(text))
+let allowed: Promise<ArrayBuffer[]> | undefined
+
+/** The same check as the witness makes: digests, compared in constant time with every allowed one. */
+export const isAllowed = async (request: Request, { BEARER_TOKENS_CSV }: Settings): Promise<boolean> => {
+  allowed ??= Promise.all(BEARER_TOKENS_CSV.split(',').map(digest))
+  const token = request.headers.get('Authorization')?.replace(/^bearer +/i, '') ?? ''
+  const [digests, given] = [await allowed, await digest(token)]
+  return digests.filter(one => subtle.timingSafeEqual(one, given)).length > 0
+}
+
+const prefix = '/lease/'
+
+export const slotOf = (request: Request): string =>
+  decodeURIComponent(new URL(request.url).pathname.slice(prefix.length))
+
+/** What a PUT asks for; undefined: it cannot be read. */
+export const askOf = (request: Request, body: string): Ask | undefined => {
+  const match = /^(?:W\/)?"?(\d{1,15})"?$/.exec(request.headers.get('If-Match') ?? '')
+  const { holder = request.headers.get('X-Holder'), ttlSeconds = 30 } = body === '' ? {} : JSON.parse(body)
+  if (!match || typeof holder !== 'string' || typeof ttlSeconds !== 'number') return undefined
+  return { holder, ttlMs: ttlSeconds * 1_000, generation: Number(match[1]) }
+}
+
+/** The lease that the asker gets; undefined: it gets none. */
+export const granted = (current: Lease | undefined, ask: Ask, now: number): Lease | undefined => {
+  if (ask.generation !== (current?.generation ?? 0)) return undefined
+  const isLive = current !== undefined && now < Date.parse(current.expiresAt)
+  if (isLive && current.holder !== ask.holder) return undefined
+  return {
+    holder: ask.holder,
+    acquiredAt: isLive ? current.acquiredAt : new Date(now).toISOString(),
+    expiresAt: new Date(now + ask.ttlMs).toISOString(),
+    generation: ask.generation + 1,
+  }
+}
+
+const free: Lease = { holder: '', acquiredAt: '', expiresAt: '', generation: 0 }
+
+/** An answer with the headers that the witness's have. */
+export const show = (request: Request, status: 200 | 412, lease: Lease = free): Response =>
+  new Response(JSON.stringify(lease), {
+    status,
+    headers: {
+      'Content-Type': 'application/json',
+      'Cache-Control': 'no-store',
+      ETag: `"${lease.generation}"`,
+      'X-Request-Id': request.headers.get('X-Request-Id') ?? crypto.randomUUID(),
+    },
+  })
+
+export const refuse = (status: 400 | 401 | 404 | 405, error: string): Response => Response.json({ error }, { status })
