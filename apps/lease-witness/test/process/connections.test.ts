@@ -80,7 +80,8 @@ test.each(cases)('$what, $framing, $size bytes: the connection goes on', async r
   for (let n = 0; n < 2; n += 1) {
     send(connection, request, framing, Buffer.alloc(size, 'x'))
     const answer = await connection.answer()
-    if (size > BODY_LIMIT) expectProblem(answer, 413, 'body-too-large')
+    // Only who may write is told that a body is too large.
+    if (size > BODY_LIMIT && status !== 401) expectProblem(answer, 413, 'body-too-large')
     else expectProblem(answer, status, error)
     await expectUsable(connection)
   }
