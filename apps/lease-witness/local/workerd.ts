@@ -13,6 +13,8 @@ export interface RunningWitness extends AsyncDisposable {
   readonly failed: Promise<never>
 }
 
+const NAME = 'lease-witness'
+const LOOPBACK = '127.0.0.1'
 const signals = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const
 
 /** Miniflare would end the process at a signal, where it stands: that is for whoever runs us to do, in order. */
@@ -63,12 +65,14 @@ export const startWorkerd = async (
       new Miniflare(
         convertV4MiniflareOptions({
           ...options,
-          name: 'lease-witness',
+          name: NAME,
           bindings: Object.assign({}, options.bindings, bindings),
           modules: [{ type: 'ESModule', path: 'index.mjs', contents }],
           resourcePersistencePath: storage.path,
-          host: '127.0.0.1',
-          port,
+          host: LOOPBACK,
+          port: 0,
+          // Straight to the worker: Miniflare's own, which stands before it, costs almost half of the throughput.
+          unsafeDirectSockets: [{ host: LOOPBACK, port }],
           // Offline: nothing is asked about where requests come from.
           cf: false,
           log: new FailureLog(failure.reject),
@@ -80,7 +84,7 @@ export const startWorkerd = async (
   // A start that failed is told by `ready`; a second failure while it is put away tells nothing more.
   let isReady = false
   ours.defer(() => miniflare.dispose().catch(error => (isReady ? Promise.reject(error) : undefined)))
-  const url = await miniflare.ready.catch(error => {
+  const url = await miniflare.unsafeGetDirectURL(NAME).catch(error => {
     const isTaken = error instanceof MiniflareCoreError && error.code === 'ERR_ADDRESS_IN_USE'
     throw isTaken ? new Error(`port ${port} is taken: stop what listens there, or choose another with PORT=…`) : error
   })
