@@ -4,7 +4,7 @@ const worker = 'apps/lease-witness/src'
 const any = (...files) => `^${worker}/(${files.join('|')})$`
 
 export const rooms = {
-  rules: any('(adoption|copy-schedule|lease|news|object-fault|precondition|prefer|slot|tokens)\\.ts'),
+  rules: any('(adoption|allow-list|copy-schedule|lease|news|object-fault|precondition|prefer|slot|tokens)\\.ts'),
   ports: any('witness\\.ts'),
   /** Workers KV, the console and the way to an object: each adapts one thing of the platform. */
   adapters: any('(log|mirror|slots)\\.ts'),

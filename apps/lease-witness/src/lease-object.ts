@@ -23,6 +23,14 @@ interface Stored extends CopyState {
   readonly lease: Current
 }
 
+/** What a decision makes of a slot. */
+interface Step {
+  readonly slot: string
+  readonly lease: Current
+  readonly change: Omit<LeaseTransition, 'at' | 'generation'> | undefined
+  readonly now: number
+}
+
 const TRANSITIONS_KEPT = 50
 /** More than this many waits on one slot are not taken on: the memory of an object is bounded. */
 const MOST_WAITERS = 2_000
@@ -54,7 +62,7 @@ export class LeaseObject extends DurableObject<ObjectEnv> {
       case 'granted':
       case 'released': {
         const { kind, next, change } = decision
-        this.#store(at.slot, next, change, now)
+        this.#store({ slot: at.slot, lease: next, change, now }, stored)
         return { kind, lease: shown(next) }
       }
     }
@@ -145,7 +153,8 @@ export class LeaseObject extends DurableObject<ObjectEnv> {
     if (adoption.kind === 'unreadable') return { kind: 'invalid-lease-record', key: adoption.key }
     if (adoption.kind === 'adopted') {
       const to = adoption.lease.kind === 'held' ? adoption.lease.holder : ''
-      this.#store(at.slot, adoption.lease, { event: 'adopted', by: '', from: '', to }, now)
+      const change = { event: 'adopted', by: '', from: '', to } as const
+      this.#store({ slot: at.slot, lease: adoption.lease, change, now }, undefined)
     }
     this.#isAdopted = true
     return undefined
@@ -168,13 +177,7 @@ export class LeaseObject extends DurableObject<ObjectEnv> {
     return this.ctx.storage.kv.get<LeaseTransition[]>('transitions') ?? []
   }
 
-  #store(
-    slot: string,
-    lease: Current,
-    change: Omit<LeaseTransition, 'at' | 'generation'> | undefined,
-    now: number,
-  ): void {
-    const stored = this.#load()
+  #store({ slot, lease, change, now }: Step, stored: Stored | undefined): void {
     const dueAt = copyDueAt(stored ?? {}, change ? 'transition' : 'renewal', now)
     this.#save({ ...stored, slot, lease, dueAt })
     if (change) {

@@ -21,13 +21,21 @@ const SHORTEST_MASKED = 8
 
 const escaped = (text: string): string => JSON.stringify(text).slice(1, -1)
 
-/** What callers choose (a slot, a holder, a header) may by mistake be a token of theirs. */
-const masked = (line: string, settings: LogSettings): string =>
-  tokensOf(settings.BEARER_TOKENS_CSV)
+/** As a line of JSON holds them, the longest first: one may begin with another. */
+const maskedTokensOf = (csv: string | undefined): string[] =>
+  tokensOf(csv)
     .filter(token => token.length >= SHORTEST_MASKED)
-    // The longest first: one may begin with another.
     .sort((a, b) => b.length - a.length)
-    .reduce((text, token) => text.replaceAll(escaped(token), '<redacted>'), line)
+    .map(escaped)
+
+/** Kept for the allow-list that the isolate runs with: a new secret is a new deployment. */
+let kept: { readonly csv: string | undefined; readonly tokens: readonly string[] } = { csv: undefined, tokens: [] }
+
+/** What callers choose (a slot, a holder, a header) may by mistake be a token of theirs. */
+const masked = (line: string, { BEARER_TOKENS_CSV: csv }: LogSettings): string => {
+  if (kept.csv !== csv) kept = { csv, tokens: maskedTokensOf(csv) }
+  return kept.tokens.reduce((text, token) => text.replaceAll(token, '<redacted>'), line)
+}
 
 /** One line of JSON. `fields` are chosen one by one and hold no header as it came. */
 export const log = (settings: LogSettings, level: LogLevel, fields: Readonly<Record<string, unknown>>): void => {

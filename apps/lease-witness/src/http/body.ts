@@ -17,6 +17,16 @@ const joined = (chunks: readonly Uint8Array[], size: number): Uint8Array => {
   return body
 }
 
+/** Of a body of a size that is told and within the limit. In one piece: a stream costs a tenth of a small request. */
+const readWhole = async (request: Request): Promise<Body> => {
+  try {
+    const body = new Uint8Array(await request.arrayBuffer())
+    return body.byteLength > BODY_LIMIT_BYTES ? 'too-large' : body
+  } catch {
+    return 'broken-off'
+  }
+}
+
 const readBounded = async (stream: ReadableStream<Uint8Array>): Promise<Body> => {
   const chunks: Uint8Array[] = []
   let size = 0
@@ -42,8 +52,9 @@ const readBounded = async (stream: ReadableStream<Uint8Array>): Promise<Body> =>
  * connection for the request that comes after it.
  */
 export const takeBody = createMiddleware<HttpEnv>(async (c, next) => {
-  const stream = c.req.raw.body
-  const body = stream ? await readBounded(stream) : new Uint8Array()
+  const request = c.req.raw
+  const isSmall = Number(request.headers.get('Content-Length') ?? Number.POSITIVE_INFINITY) <= BODY_LIMIT_BYTES
+  const body = isSmall ? await readWhole(request) : request.body ? await readBounded(request.body) : new Uint8Array()
   c.set('body', body)
   if (body === 'endless' || body === 'broken-off') c.header('Connection', 'close')
   return next()

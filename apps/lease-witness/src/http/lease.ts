@@ -3,7 +3,7 @@ import { type Context, Hono } from 'hono'
 import type { LeaseRequest } from '../lease.ts'
 import { knownGenerations } from '../precondition.ts'
 import { waitSeconds } from '../prefer.ts'
-import type { WriteOutcome } from '../witness.ts'
+import type { ReadOutcome, WriteOutcome } from '../witness.ts'
 import type { Deps } from './deps.ts'
 import type { HttpEnv } from './env.ts'
 import { type Parsed, putOf, releaseOf, slotOf } from './input.ts'
@@ -39,6 +39,9 @@ const answerWrite = (c: Context<HttpEnv>, outcome: WriteOutcome) => {
   }
 }
 
+/** Whether the slot's object has answered: it has waited only then. */
+const isTold = ({ kind }: ReadOutcome): boolean => kind === 'lease' || kind === 'not-modified' || kind === 'absent'
+
 export const leaseRoutes = (deps: Deps): Hono<HttpEnv> => {
   const app = new Hono<HttpEnv>()
 
@@ -52,10 +55,10 @@ export const leaseRoutes = (deps: Deps): Hono<HttpEnv> => {
     const wait = seconds > 0 ? { id: crypto.randomUUID(), forMs: seconds * 1_000 } : undefined
     c.set('request', { known, ...wait })
     if (wait) {
-      c.header('Preference-Applied', `wait=${seconds}`)
       c.req.raw.signal.addEventListener('abort', () => c.executionCtx.waitUntil(witness.forget(at.value, wait.id)))
     }
     const outcome = await witness.read(at.value, { known, wait })
+    if (wait && isTold(outcome)) c.header('Preference-Applied', `wait=${seconds}`)
     switch (outcome.kind) {
       case 'lease':
         return show(c, 'read', outcome.lease, 200)

@@ -216,6 +216,7 @@ test('more than 2,000 that wait on one slot are not taken on: 503, and those who
   expect(await objectOf(slot).waiting()).toBe(2_000)
   const answer = await get(slot, { 'If-None-Match': '"4"', Prefer: 'wait=30' })
   expectProblem(answer, 503, 'overloaded')
+  expect(answer.headers.get('Preference-Applied')).toBeNull()
   expect(answer.headers.get('Retry-After')).toBe('1')
   expectLease(await get(slot), 200, { generation: 4 })
   expect(await objectOf(slot).waiting()).toBe(2_000)

@@ -17,7 +17,7 @@ interface Env extends Settings {
 export default {
   async fetch(request: Request, env: Env): Promise<Response> {
     const body = request.method === 'PUT' ? await request.text() : ''
-    if (!(await isAllowed(request, env))) return refuse(401, 'unauthorized')
+    if (!isAllowed(request, env)) return refuse(401, 'unauthorized')
     const key = `lease:${slotOf(request)}`
     const record = await env.OPENOVA_LEASES.get(key)
     const current: Lease | undefined = record === null ? undefined : JSON.parse(record)

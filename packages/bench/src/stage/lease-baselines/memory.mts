@@ -8,7 +8,7 @@ export default {
   async fetch(request: Request, env: Settings): Promise<Response> {
     // Read before anything is answered: a body that is left over breaks the connection for the next request.
     const body = request.method === 'PUT' ? await request.text() : ''
-    if (!(await isAllowed(request, env))) return refuse(401, 'unauthorized')
+    if (!isAllowed(request, env)) return refuse(401, 'unauthorized')
     const slot = slotOf(request)
     const current = leases.get(slot)
     if (request.method === 'GET') return current ? show(request, 200, current) : refuse(404, 'not-found')
