@@ -39,8 +39,9 @@ const P99_TARGET = 1
 const NOTES = [
   'Open loop: requests at even intervals, whether or not the last one was answered; latencies from the sending.',
   'renewals: each slot every 10 s. The run is too short for the copy that the witness makes of each once a minute, so as',
-  'many copies are caused beside, not timed: with every sixth renewal the witness alone is sent a takeover of another',
-  'slot. takeovers: as many a second, each of an expired lease by another holder; the witness copies each to KV at once.',
+  'many copies are caused beside, not timed: after every sixth renewal the witness alone is sent a takeover of another',
+  'slot, at any moment before the next renewal. takeovers: as many a second, each of an expired lease by another holder;',
+  'the witness copies each to KV at once.',
 ].join('\n')
 
 /**
@@ -98,10 +99,12 @@ const round = async (port: number, rate: Rate, next: Next, beside?: (turn: numbe
     book.learn(slot, answer)
     return faultOf(answer)
   }
+  const pause = 1_000 / rate.perSecond
   const besides: Promise<string | null>[] = []
   const measured = await openLoop(turn => {
     const other = beside?.(turn)
-    if (other) besides.push(faultless(send(other)))
+    // Not at the same moment as what is timed: copies come when they come.
+    if (other) besides.push(faultless(sleep(Math.random() * pause).then(() => send(other))))
     return faultless(send(next))
   }, rate)
   const faults = new Map(measured.faults)

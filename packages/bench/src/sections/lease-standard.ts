@@ -25,8 +25,8 @@ export const LEASE_METHOD = [
   'line: ops/s above 1 and latencies below 1 are where it is the better one. Each subject is a Node process with workerd',
   'below it, with the same options, token check and wire, and storage on the same disk.',
   'witness: as it is shipped, a log line for each request included, which this process reads. memory: answers from a Map,',
-  'stores nothing. KV only: reads the record from KV, compares generation, holder and expiry, writes it back. Neither',
-  'logs. KV is the local one: without the latency, the delay and the limit of one write a second to a key of the real one.',
+  'stores nothing, logs nothing. KV only: reads the record from KV, compares generation, holder and expiry, writes it back,',
+  'logs a line. KV is the local one: without the latency, the delay and the one write a second to a key of the real one.',
   'First writes of slots, and the copies to KV that they cause, are over before anything is timed.',
 ].join('\n')
 

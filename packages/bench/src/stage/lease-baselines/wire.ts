@@ -71,4 +71,22 @@ export const show = (request: Request, status: 200 | 412, lease: Lease = free): 
     },
   })
 
+/** The interface asks for a line a request; of whoever stores nothing it is not asked. */
+export const logged = (request: Request, answer: Response): Response => {
+  const line = {
+    level: 'info',
+    time: new Date().toISOString(),
+    msg: 'answered',
+    requestId: answer.headers.get('X-Request-Id'),
+    method: request.method,
+    slot: slotOf(request),
+    leaseSlot: request.headers.get('X-Lease-Slot') ?? undefined,
+    generation: answer.headers.get('ETag'),
+    status: answer.status,
+  }
+  // biome-ignore lint/suspicious/noConsole: the only way out of a worker that its runtime collects
+  console.log(JSON.stringify(line))
+  return answer
+}
+
 export const refuse = (status: 400 | 401 | 404 | 405, error: string): Response => Response.json({ error }, { status })
