@@ -108,6 +108,30 @@ describe.runIf(hasProc)('how it ends', () => {
   })
 })
 
+/** Listens on a port from the moment at which nobody else does. */
+const seize = async (port: number) => {
+  for (;;) {
+    const server = createServer().listen(port, '127.0.0.1')
+    const isOurs = await once(server, 'listening').then(
+      () => true,
+      () => false,
+    )
+    if (isOurs) return server
+  }
+}
+
+test.runIf(hasProc)('a workerd that cannot be started again ends it, and it says why in one line', async () => {
+  using folder = temporaryFolder()
+  const witness = await startWitness(folder.path)
+  const seized = seize(witness.port)
+  process.kill(workerdOf(witness.process.pid) ?? 0, 'SIGKILL')
+  const server = await seized
+  expect(await witness.process.exited).toEqual({ code: 1, signal: null })
+  server.close()
+  expect(witness.lines.at(-1)).toMatch(/^lease-witness: .*failed to restart/)
+  expect(readdirSync(join(folder.path, 'lease-witness'))).not.toContain('start.lock')
+})
+
 if (!hasProc) test.skip(`how it ends: ${WITHOUT_PROC}`)
 
 describe('a start that cannot be', () => {
