@@ -33,7 +33,7 @@ const a = (name: string, ...values: string[]): RecordSet => ({ name, type: 'A', 
 const upsert = (set: RecordSet): RecordChange => ({ kind: 'upsert', set })
 const never = new AbortController().signal
 const ignore = () => {}
-const openSql = () => postgres(dsn, { types })
+const openSql = () => postgres(dsn, { types, onnotice: () => {} })
 
 let sql: ReturnType<typeof openSql>
 let table: ZoneTable
@@ -44,7 +44,7 @@ beforeAll(async () => {
   sql = openSql()
   table = createZoneTable(sql)
   // Ten at once, each over a connection of its own, on an empty database.
-  const clients = Array.from({ length: 10 }, () => postgres(dsn, { max: 1, types }))
+  const clients = Array.from({ length: 10 }, () => postgres(dsn, { max: 1, types, onnotice: () => {} }))
   await Promise.all(clients.map(client => createZoneTable(client).install()))
   await Promise.all(clients.map(client => client.end()))
   await apply(zone, [

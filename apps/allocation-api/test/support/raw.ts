@@ -118,7 +118,10 @@ export class RawConnection {
         return taken.answer
       }
       if (this.#ended) throw new Error(`the connection ended after ${JSON.stringify(this.#bytes.toString('latin1'))}`)
-      await Promise.race([once(this.#socket, 'data'), once(this.#socket, 'close')])
+      const looked = new AbortController()
+      const { signal } = looked
+      await Promise.race([once(this.#socket, 'data', { signal }), once(this.#socket, 'close', { signal })])
+      looked.abort()
     }
   }
 
