@@ -16,7 +16,7 @@ const inBytes = (token: string, width: number): { readonly bytes: Uint8Array; re
  */
 export const allowList = (csv: string | undefined): ((token: string) => boolean) => {
   const tokens = tokensOf(csv)
-  const width = Math.max(0, ...tokens.map(token => utf8.encode(token).byteLength)) + 1
+  const width = Math.max(0, ...tokens.map(token => utf8.encode(token).byteLength))
   const allowed = tokens.map(token => inBytes(token, width).bytes)
   return token => {
     const { bytes, isWhole } = inBytes(token, width)

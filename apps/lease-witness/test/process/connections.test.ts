@@ -101,6 +101,17 @@ test.each([
   await expectUsable(next)
 })
 
+test.each([
+  [3, 400, 'invalid-json'],
+  [200 * KIB, 413, 'body-too-large'],
+] as const)('a chunked body of %i bytes under a Content-Length of 5: its chunks count', async (size, status, error) => {
+  using connection = await openRaw(witness.port)
+  const [frame, pieces] = framings.chunked(Buffer.alloc(size, 'x'))
+  connection.write(head('PUT', '/lease/framed-twice', { 'Content-Length': 5, ...frame, 'If-Match': '0' }))
+  for (const piece of pieces) connection.write(piece)
+  expectProblem(await connection.answer(), status, error)
+})
+
 test.each(['Content-Length', 'chunked'] as const)('a body that stalls, %s, is waited for', async framing => {
   using connection = await openRaw(witness.port)
   const body = Buffer.from(JSON.stringify({ holder: 'slow', ttlSeconds: 60 }))
