@@ -1,5 +1,4 @@
 import { convertV4MiniflareOptions, Miniflare, MiniflareCoreError, NoOpLog } from 'miniflare'
-import { unstable_getMiniflareWorkerOptions as workerOptions } from 'wrangler'
 import { log } from '../src/log.ts'
 import { bundle } from './bundle.ts'
 import type { LocalConfig } from './config.ts'
@@ -43,15 +42,28 @@ class FailureLog extends NoOpLog {
   }
 }
 
+/** The worker as a wrangler.toml describes it. */
+const described = async (wranglerToml: string) => {
+  // Wrangler would write a log of its own to the home of whoever runs us, who may have none, and sentences to ours. It
+  // looks at these when it is loaded.
+  process.env.WRANGLER_WRITE_LOGS ??= 'false'
+  process.env.WRANGLER_LOG ??= 'error'
+  const wrangler = await import('wrangler')
+  const config = wrangler.unstable_readConfig({ config: wranglerToml })
+  const { workerOptions, main } = wrangler.unstable_getMiniflareWorkerOptions(config)
+  if (!main) throw new Error(`${wranglerToml} names no main module`)
+  const { modulesRules: _, ...options } = workerOptions
+  // Its own variables only: with them come those of a .env and a .dev.vars that lie beside, which may be others' secrets.
+  return { main, options: { ...options, bindings: config.vars } }
+}
+
 /** Runs the worker that a wrangler.toml describes in workerd, on loopback. Each line that it logs goes to `onLine`. */
 export const startWorkerd = async (
   wranglerToml: string,
   { port, dataDir, bindings }: LocalConfig,
   onLine: (line: string) => void,
 ): Promise<RunningWitness> => {
-  const { workerOptions: described, main } = workerOptions(wranglerToml)
-  if (!main) throw new Error(`${wranglerToml} names no main module`)
-  const { modulesRules: _, ...options } = described
+  const { main, options } = await described(wranglerToml)
   const contents = await bundle(main)
 
   await using ours = new AsyncDisposableStack()

@@ -1,0 +1,14 @@
+import { startWorkerd } from '../../../local/workerd.ts'
+
+/** A process that runs the worker of the wrangler.toml which WORKER names, until it is stopped. */
+const { WORKER = '', DATA_DIR = '' } = process.env
+const stopped = new Promise<void>(resolve => process.on('SIGTERM', () => resolve()))
+{
+  const bindings = { BEARER_TOKENS_CSV: 'ours' }
+  await using running = await startWorkerd(WORKER, { port: 0, dataDir: DATA_DIR, bindings }, line => {
+    process.stdout.write(`${line}\n`)
+  })
+  process.stdout.write(`${JSON.stringify({ msg: 'ready', port: running.port })}\n`)
+  await stopped
+}
+if (process.connected) process.disconnect()
