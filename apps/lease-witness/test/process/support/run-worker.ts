@@ -1,8 +1,10 @@
 import { startWorkerd } from '../../../local/workerd.ts'
 
-/** A process that runs the worker of the wrangler.toml which WORKER names, until it is stopped. */
+/** A process that runs the worker of the wrangler.toml which WORKER names, until it is stopped or its test is gone. */
 const { WORKER = '', DATA_DIR = '' } = process.env
-const stopped = new Promise<void>(resolve => process.on('SIGTERM', () => resolve()))
+const stopped = new Promise<void>(resolve => {
+  for (const end of ['SIGTERM', 'disconnect'] as const) process.on(end, () => resolve())
+})
 {
   const bindings = { BEARER_TOKENS_CSV: 'ours' }
   await using running = await startWorkerd(WORKER, { port: 0, dataDir: DATA_DIR, bindings }, line => {
