@@ -1,5 +1,6 @@
 import type { DnsProvider, Unavailable } from '../provider.ts'
 import type { RecordChange } from '../record-set.ts'
+import { namesWithCnameBeside } from './cname-alone.ts'
 import { refusalOf } from './record-data.ts'
 import { untilAborted } from './until-aborted.ts'
 import type { ZoneTable } from './zone-table.ts'
@@ -52,9 +53,14 @@ export const createLocalProvider = ({ table, server, onError }: LocalProviderOpt
           const reason = refusalOf(zone, change)
           if (reason !== undefined) refused.set(ownerOf(change), reason)
         }
-        const accepted = changes.filter(change => !refused.has(ownerOf(change)))
+        const sound = changes.filter(change => !refused.has(ownerOf(change)))
+        const there = await table.read(zone, sound.filter(({ kind }) => kind === 'upsert').map(ownerOf))
+        for (const name of namesWithCnameBeside(there.records, sound)) {
+          refused.set(name, 'a CNAME stands alone at its name')
+        }
+        const accepted = sound.filter(change => !refused.has(ownerOf(change)))
         if (accepted.length > 0) {
-          const expected = serials.get(zone) ?? (await table.read(zone, [])).serial
+          const expected = serials.get(zone) ?? there.serial
           const serial = await table.apply(zone, accepted, expected)
           if (serial === null) return overtaken
           if (!signal.aborted) serials.set(zone, serial)

@@ -1,0 +1,227 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { planOf } from '../../src/dns/plan.ts'
+import type { ApplyResult, ReadResult } from '../../src/dns/provider.ts'
+import { isAtOrBelow, type RecordChange, type RecordSet, recordKey } from '../../src/dns/record-set.ts'
+import type { ProviderSubject, StartSubject, Traits } from './subject.ts'
+
+const TTL = 300
+const LARGE_BATCH = 1_000
+
+const signal = (): AbortSignal => AbortSignal.timeout(30_000)
+const sorted = (sets: readonly RecordSet[]): RecordSet[] =>
+  [...sets].sort((a, b) => (recordKey(a) < recordKey(b) ? -1 : 1))
+const upsert = (set: RecordSet): RecordChange => ({ kind: 'upsert', set })
+const remove = ({ name, type }: RecordSet): RecordChange => ({ kind: 'delete', name, type })
+const set = (name: string, type: string, ...values: string[]): RecordSet => ({ name, type, ttl: TTL, values })
+
+/** What somebody else may have in a zone: nothing of it is ours to touch. */
+const foreign = (zone: string): RecordSet[] => [
+  set(zone, 'A', '198.51.100.1', '198.51.100.2'),
+  set(zone, 'MX', '10 mail1.example.', '20 mail2.example.'),
+  set(zone, 'TXT', '"v=spf1 -all"'),
+  set(`www.${zone}`, 'CNAME', 'web.example.'),
+  set(`v6.${zone}`, 'AAAA', '2001:db8::1'),
+  set(`mail.${zone}`, 'MX', '5 mx.example.'),
+  set(`text.${zone}`, 'TXT', '"say \\"yes\\"; or no"'),
+  set(`_sip._tcp.${zone}`, 'SRV', '10 60 5060 sip.example.'),
+  set(`*.${zone}`, 'A', '198.51.100.3'),
+  set(`xacme.${zone}`, 'A', '198.51.100.4'),
+]
+
+/**
+ * What convergence relies on, of any provider. One more provider is one more `startSubject`, and what fails here fails
+ * in production.
+ */
+export const describeConformance = (
+  kind: string,
+  start: StartSubject,
+  { hasKey, hasEveryZone }: Traits = { hasKey: true, hasEveryZone: false },
+): void => {
+  describe(`${kind}: a provider`, () => {
+    let subject: ProviderSubject
+    let zone: string
+    beforeAll(async () => {
+      subject = await start()
+      zone = subject.zone
+    })
+    afterAll(async () => {
+      await subject?.provider.close()
+      await subject?.[Symbol.asyncDispose]()
+    })
+    beforeEach(async () => {
+      for (const { name, type } of await subject.records()) await subject.remove(name, type)
+    })
+
+    const said: string[] = []
+    const noted = <Result extends ReadResult | ApplyResult>(result: Result): Result => {
+      said.push(JSON.stringify(result))
+      return result
+    }
+    const read = async (owners: readonly string[] | 'all'): Promise<RecordSet[]> => {
+      const result = noted(await subject.provider.read(zone, owners, signal()))
+      if (result.kind !== 'read') throw new Error(result.reason)
+      return sorted(result.records)
+    }
+    /** As convergence does it: what is applied was planned on what had just been read. */
+    const apply = async (...changes: RecordChange[]) => {
+      await read(changes.map(change => (change.kind === 'upsert' ? change.set.name : change.name)))
+      const result = noted(await subject.provider.apply(zone, changes, signal()))
+      if (result.kind !== 'applied') throw new Error(result.reason)
+      return result.refused
+    }
+    const withTtl = (record: RecordSet): RecordSet => ({ ...record, ttl: subject.onlyTtl ?? record.ttl })
+    const a = (relative: string, ...values: string[]): RecordSet =>
+      withTtl(set(relative === '@' ? `acme.${zone}` : `${relative}.acme.${zone}`, 'A', ...values))
+    const ours = async (): Promise<RecordSet[]> =>
+      sorted((await subject.records()).filter(({ name }) => isAtOrBelow(name, `acme.${zone}`)))
+
+    test('an empty zone reads as one', async () => {
+      expect((await read([`acme.${zone}`])).filter(({ name }) => isAtOrBelow(name, `acme.${zone}`))).toEqual([])
+      expect((await read('all')).filter(({ type }) => type !== 'SOA' && type !== 'NS')).toEqual([])
+    })
+
+    test('upsert creates, replaces and is idempotent; what is read is what stands there', async () => {
+      const first = [a('@', '192.0.2.1'), a('*', '192.0.2.1'), a('console', '192.0.2.1')]
+      expect(await apply(...first.map(upsert))).toEqual([])
+      expect(await ours()).toEqual(sorted(first))
+      expect((await read([`acme.${zone}`])).filter(({ name }) => isAtOrBelow(name, `acme.${zone}`))).toEqual(
+        sorted(first),
+      )
+      expect(await apply(...first.map(upsert))).toEqual([])
+      expect(await ours()).toEqual(sorted(first))
+
+      const second = [
+        a('@', '192.0.2.2'),
+        a('*', '192.0.2.2', '192.0.2.3'),
+        { ...a('console', '192.0.2.1'), ttl: subject.onlyTtl ?? 600 },
+      ]
+      expect(await apply(...second.map(upsert))).toEqual([])
+      expect(await ours()).toEqual(sorted(second))
+    })
+
+    test('delete removes one record set; of one that is not there it is done already', async () => {
+      await apply(upsert(a('@', '192.0.2.1')), upsert(a('api', '192.0.2.1')), upsert(a('*', '192.0.2.1')))
+      expect(await apply(remove(a('api', '192.0.2.1')), remove(a('nothing', '192.0.2.1')))).toEqual([])
+      expect(await ours()).toEqual(sorted([a('@', '192.0.2.1'), a('*', '192.0.2.1')]))
+      expect(await apply(remove(a('api', '192.0.2.1')))).toEqual([])
+    })
+
+    test('a read gives everything at and below the owners, of every type', async () => {
+      const below = [a('@', '192.0.2.1'), a('deep.down', '192.0.2.1'), withTtl(set(`acme.${zone}`, 'TXT', '"theirs"'))]
+      for (const record of [...below, ...foreign(zone).map(withTtl)]) await subject.put(record)
+      const all = await read([`acme.${zone}`])
+      expect(all.filter(({ name }) => isAtOrBelow(name, `acme.${zone}`))).toEqual(sorted(below))
+      const everything = (await read('all')).filter(({ type }) => type !== 'SOA' && type !== 'NS')
+      expect(everything).toEqual(sorted([...below, ...foreign(zone).map(withTtl)]))
+    })
+
+    test('what others have is as it was, whatever is applied', async () => {
+      const theirs = foreign(zone).map(withTtl)
+      for (const record of theirs) await subject.put(record)
+      const before = await subject.records()
+      await apply(...['@', '*', 'api'].map(name => upsert(a(name, '192.0.2.1'))))
+      await apply(upsert(a('@', '192.0.2.2')), remove(a('api', '')))
+      expect((await subject.records()).filter(({ name }) => !isAtOrBelow(name, `acme.${zone}`))).toEqual(before)
+      await apply(remove(a('@', '')), remove(a('*', '')))
+      expect(await subject.records()).toEqual(before)
+    })
+
+    test('what it has taken, the plan finds nothing more to do about', async () => {
+      const desired = ['@', '*', 'console'].map(name =>
+        set(`${name === '@' ? '' : `${name}.`}acme.${zone}`, 'A', '192.0.2.1'),
+      )
+      const name = {
+        subdomain: 'acme',
+        desired,
+        owned: desired.map(({ name, type }) => ({ name, type })),
+        isUnconfirmed: false,
+      }
+      const first = planOf(await read([`acme.${zone}`]), [name])
+      expect(first.changes).toHaveLength(3)
+      await apply(...first.changes)
+      expect(planOf(await read([`acme.${zone}`]), [name]).changes).toEqual([])
+    })
+
+    test('many changes at once', async () => {
+      const count = Math.min(LARGE_BATCH, (subject.mostRecordSets ?? LARGE_BATCH) - 10)
+      const many = Array.from({ length: count }, (_, i) => a(`n${i}`, `192.0.2.${i % 250}`))
+      expect(await apply(...many.map(upsert))).toEqual([])
+      expect(await ours()).toEqual(sorted(many))
+      expect(await apply(...many.map(remove))).toEqual([])
+      expect(await ours()).toEqual([])
+    })
+
+    test('faulty changes are refused by name and with a reason; the others are done', async () => {
+      await subject.put(withTtl(set(`www.acme.${zone}`, 'CNAME', 'web.example.')))
+      await apply(upsert(a('old', '192.0.2.1')))
+      const refused = await apply(
+        upsert(a('@', '192.0.2.1')),
+        upsert(a('www', '192.0.2.1')),
+        upsert(a('bad', 'not-an-address')),
+        upsert(a('*', '192.0.2.1')),
+        remove(a('old', '')),
+      )
+      expect(refused.map(({ name }) => name).sort()).toEqual([`bad.acme.${zone}`, `www.acme.${zone}`])
+      for (const { reason } of refused) expect(reason).toMatch(/\w{3}/)
+      const theirs = withTtl(set(`www.acme.${zone}`, 'CNAME', 'web.example.'))
+      expect(await ours()).toEqual(sorted([a('@', '192.0.2.1'), a('*', '192.0.2.1'), theirs]))
+    })
+
+    const zoneTest = hasEveryZone ? () => {} : test
+    zoneTest('a zone that is not there: unavailable, and says which', async () => {
+      const other = `not-${zone}`
+      const results = [
+        await subject.provider.read(other, [`acme.${other}`], signal()),
+        await subject.provider.apply(other, [upsert(set(`acme.${other}`, 'A', '192.0.2.1'))], signal()),
+      ]
+      for (const result of results.map(noted)) {
+        expect(result).toMatchObject({ kind: 'unavailable', reason: expect.stringContaining(other) })
+      }
+    })
+
+    test('a signal that is aborted ends a call', async () => {
+      const over = AbortSignal.abort()
+      const results = [
+        await subject.provider.read(zone, [`acme.${zone}`], over),
+        await subject.provider.apply(zone, [upsert(a('@', '192.0.2.1'))], over),
+      ]
+      for (const result of results.map(noted)) expect(result.kind).toBe('unavailable')
+      expect(await ours()).toEqual([])
+    })
+
+    test('nothing answers: unavailable; back again: it goes on', async () => {
+      await subject.goAway()
+      const results = [
+        await subject.provider.read(zone, [`acme.${zone}`], signal()),
+        await subject.provider.apply(zone, [upsert(a('@', '192.0.2.1'))], signal()),
+      ]
+      await subject.comeBack()
+      for (const result of results.map(noted)) {
+        expect(result).toMatchObject({ kind: 'unavailable', reason: expect.stringMatching(/\w{3}/) })
+      }
+      await expect.poll(async () => (await subject.provider.read(zone, 'all', signal())).kind).toBe('read')
+      expect(await apply(upsert(a('@', '192.0.2.1')))).toEqual([])
+      expect(await ours()).toEqual([a('@', '192.0.2.1')])
+    })
+
+    const keyTest = hasKey ? test : () => {}
+    keyTest('a wrong key: unavailable with a reason to act on; nothing is changed', async () => {
+      const { withWrongKey } = subject
+      if (!withWrongKey) throw new Error('the subject has no provider with a wrong key')
+      const results = [
+        await withWrongKey.read(zone, [`acme.${zone}`], signal()),
+        await withWrongKey.apply(zone, [upsert(a('@', '192.0.2.1'))], signal()),
+      ]
+      await withWrongKey.close()
+      for (const result of results.map(noted)) {
+        expect(result).toMatchObject({ kind: 'unavailable', reason: expect.stringMatching(/key|token/i) })
+      }
+      expect(await ours()).toEqual([])
+    })
+
+    test('no secret in anything that was said', () => {
+      expect(said.length).toBeGreaterThan(0)
+      for (const secret of subject.secrets) expect(said.filter(text => text.includes(secret))).toEqual([])
+    })
+  })
+}

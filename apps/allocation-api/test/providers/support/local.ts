@@ -1,0 +1,52 @@
+import postgres from 'postgres'
+import { connect } from '../../../src/database/connect.ts'
+import { createLocalProvider } from '../../../src/dns/local/provider.ts'
+import { createZoneTable } from '../../../src/dns/local/zone-table.ts'
+import type { RecordChange } from '../../../src/dns/record-set.ts'
+import { createTestDatabase, testDsn } from '../../support/database.ts'
+import type { ProviderSubject } from '../subject.ts'
+
+const ZONE = 'conformance.test'
+
+/** The zone is a table: it is written past the provider by writing the table, and it goes away with its database. */
+export const startLocalSubject = async (): Promise<ProviderSubject> => {
+  const database = await createTestDatabase({ schema: false })
+  const admin = postgres(testDsn ?? '', { max: 1, onnotice: () => {} })
+  const sql = connect(database.url, { connections: 2, applicationName: 'provider' })
+  const provider = createLocalProvider({ table: createZoneTable(sql), onError: () => {} })
+  const past = createZoneTable(database.sql)
+  await past.install()
+  const name = new URL(database.url).pathname.slice(1)
+  const write = async (change: RecordChange) => {
+    const { serial } = await past.read(ZONE, [])
+    if ((await past.apply(ZONE, [change], serial)) === null) throw new Error('somebody else wrote the table')
+  }
+  return {
+    provider: {
+      ...provider,
+      async close() {
+        await provider.close()
+        await sql.end({ timeout: 1 })
+      },
+    },
+    zone: ZONE,
+    records: async () => (await past.read(ZONE, 'all')).records.toSorted((a, b) => order(a, b)),
+    put: set => write({ kind: 'upsert', set }),
+    remove: (owner, type) => write({ kind: 'delete', name: owner, type }),
+    async goAway() {
+      await admin.unsafe(`alter database ${name} with allow_connections false`)
+      await admin`select pg_terminate_backend(pid) from pg_stat_activity where datname = ${name}`
+    },
+    async comeBack() {
+      await admin.unsafe(`alter database ${name} with allow_connections true`)
+    },
+    secrets: [],
+    async [Symbol.asyncDispose]() {
+      await database.drop()
+      await admin.end()
+    },
+  }
+}
+
+const order = (a: { name: string; type: string }, b: { name: string; type: string }): number =>
+  `${a.name} ${a.type}` < `${b.name} ${b.type}` ? -1 : 1
