@@ -7,9 +7,9 @@ export const rooms = {
   rules: any(
     'allocation/(allocation|decision|names|reserved-labels|row)\\.ts',
     'dns/(backoff|plan|record-set|state)\\.ts',
-    'dns/local/resolve\\.ts',
+    'dns/local/(cname-alone|resolve)\\.ts',
     'observability/(answered|redact)\\.ts',
-    '(config|duration)\\.ts',
+    '(config|duration|env-reader)\\.ts',
   ),
   ports: any('dns/provider\\.ts'),
   verbs: any(
@@ -25,13 +25,14 @@ export const rooms = {
   localDns: any(
     'dns/local/(message|provider|record-data|responder|server|tcp-connection|until-aborted|zone-table)\\.ts',
   ),
+  remoteDns: any('dns/(exchange|cloudflare|dynadot|powerdns|rfc2136)\\.ts', 'dns/(dynadot|rfc2136)/[a-z-]+\\.ts'),
   edges: any('observability/(log|metrics)\\.ts', 'server\\.ts'),
   http: any('http/[a-z-]+\\.ts', 'app\\.ts'),
   wiring: any('dns/(registry|start)\\.ts', 'dns/local/start\\.ts'),
   entry: any('main\\.ts'),
 }
 
-const { rules, ports, verbs, sql, localDns, edges, http } = rooms
+const { rules, ports, verbs, sql, localDns, remoteDns, edges, http } = rooms
 
 export const forbidden = [
   ...only('rules-are-pure', rules, [rules, contract], 'A rule knows the contract and other rules; no library, no I/O.'),
@@ -70,6 +71,21 @@ export const forbidden = [
     from: { path: any('dns/local/(message|responder|server|tcp-connection)\\.ts') },
     to: { path: any('dns/local/(zone-table|provider)\\.ts') },
   },
+  ...only(
+    'remote-dns-adapts',
+    remoteDns,
+    [
+      rules,
+      ports,
+      remoteDns,
+      npm('dns-packet'),
+      npm('@types/dns-packet'),
+      npm('p-limit'),
+      '^(node:)?(buffer|crypto|events|net)$',
+    ],
+    'A provider adapts one API: its wire, and nothing of the service.',
+    [any('dns/start\\.ts')],
+  ),
   ...only(
     'edges-adapt',
     edges,

@@ -27,8 +27,6 @@ test('only the database has no default', () => {
     sweeperIntervalMs: 30_000,
     idempotencyTtlMs: 86_400_000,
     dns: {
-      kind: 'local',
-      local: { host: '127.0.0.1', port: 0 },
       recordNames: ['@', '*', 'console', 'api', 'gitea', 'harbor'],
       recordTtlSeconds: 300,
       commitWaitMs: 5_000,
@@ -63,9 +61,6 @@ describe('each variable, good', () => {
     ['PDM_OPERATOR_PORT', '9001', c => c.operator, null],
     ['PDM_OPERATOR_ONLY_LIST', 'true', c => c.operatorOnlyList, true],
     ['PDM_OPERATOR_ONLY_LIST', 'False', c => c.operatorOnlyList, false],
-    ['DNSPROVIDER_KIND', 'local', c => c.dns.kind, 'local'],
-    ['DNSPROVIDER_LOCAL_HOST', '0.0.0.0', c => c.dns.local.host, '0.0.0.0'],
-    ['DNSPROVIDER_LOCAL_PORT', '5300', c => c.dns.local.port, 5_300],
     ['DNSPROVIDER_RECORD_NAMES', '@', c => c.dns.recordNames, ['@']],
     ['DNSPROVIDER_RECORD_NAMES', 'API, *.apps _x._tcp,api', c => c.dns.recordNames, ['api', '*.apps', '_x._tcp']],
     ['DNSPROVIDER_RECORD_TTL', '1m', c => c.dns.recordTtlSeconds, 60],
@@ -176,9 +171,6 @@ describe('each variable, bad', () => {
     ['PDM_OPERATOR_PORT', '65536'],
     ['PDM_OPERATOR_ONLY_LIST', 'yes'],
     ['PDM_OPERATOR_ONLY_LIST', '1'],
-    ['DNSPROVIDER_KIND', 'constructor'],
-    ['DNSPROVIDER_KIND', 'route53'],
-    ['DNSPROVIDER_LOCAL_PORT', '-1'],
     ['DNSPROVIDER_RECORD_NAMES', '@,a..b'],
     ['DNSPROVIDER_RECORD_NAMES', 'a*'],
     ['DNSPROVIDER_RECORD_NAMES', '-a'],
@@ -217,13 +209,11 @@ test('all faults are told at once, in one list, without a secret', () => {
     PDM_OPERATOR_PORT: 'x',
     PDM_OPERATOR_ONLY_LIST: 'x',
     DNSPROVIDER_MANAGED_DOMAINS: '-',
-    DNSPROVIDER_KIND: 'x',
-    DNSPROVIDER_LOCAL_PORT: 'x',
     DNSPROVIDER_RECORD_NAMES: '-',
     DNSPROVIDER_RECORD_TTL: 'x',
     PDM_DNS_COMMIT_WAIT: 'x',
   })
-  expect(new Set(faults.map(({ variable }) => variable)).size).toBe(19)
+  expect(new Set(faults.map(({ variable }) => variable)).size).toBe(17)
   expect(JSON.stringify(faults)).not.toContain('mark')
 })
 

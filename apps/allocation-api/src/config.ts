@@ -1,11 +1,8 @@
 import { isHostName } from '@pool/contract'
-import { parseDuration } from './duration.ts'
+import { type ConfigFault, type Env, EnvReader } from './env-reader.ts'
 
 export const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
 export type LogLevel = (typeof logLevels)[number]
-
-export const dnsProviderKinds = ['local'] as const
-export type DnsProviderKind = (typeof dnsProviderKinds)[number]
 
 /** What the process runs on, shaped once from the environment. Names end in their unit. */
 export interface Config {
@@ -22,76 +19,14 @@ export interface Config {
   readonly sweeperIntervalMs: number
   readonly idempotencyTtlMs: number
   readonly dns: {
-    readonly kind: DnsProviderKind
-    readonly local: { readonly host: string; readonly port: number }
     readonly recordNames: readonly string[]
     readonly recordTtlSeconds: number
     readonly commitWaitMs: number
   }
 }
 
-export interface ConfigFault {
-  readonly variable: string
-  readonly detail: string
-}
-
-type Env = Readonly<Record<string, string | undefined>>
-
-/** Reads one variable after another and remembers what is wrong, so that every fault is told at once. */
-class Reader {
-  readonly faults: ConfigFault[] = []
-  readonly #env: Env
-
-  constructor(env: Env) {
-    this.#env = env
-  }
-
-  /** The trimmed value; one that is empty or blank counts as unset. */
-  text(variable: string): string | undefined {
-    return this.#env[variable]?.trim() || undefined
-  }
-
-  fault(variable: string, detail: string): void {
-    this.faults.push({ variable, detail })
-  }
-
-  whole(variable: string, fallback: number, range: { min: number; max: number }): number {
-    const text = this.text(variable)
-    if (text === undefined) return fallback
-    const value = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN
-    if (value >= range.min && value <= range.max) return value
-    this.fault(variable, `must be a whole number from ${range.min} to ${range.max}`)
-    return fallback
-  }
-
-  durationMs(variable: string, fallback: string, range: { min: string; max: string }): number {
-    const value = parseDuration(this.text(variable) ?? fallback)
-    const [min, max] = [parseDuration(range.min) ?? 0, parseDuration(range.max) ?? 0]
-    if (value !== null && value >= min && value <= max) return Math.round(value)
-    this.fault(variable, `must be a duration from ${range.min} to ${range.max}, such as ${fallback}`)
-    return parseDuration(fallback) ?? 0
-  }
-
-  oneOf<Choice extends string>(variable: string, choices: readonly Choice[], fallback: Choice): Choice {
-    const text = this.text(variable)?.toLowerCase()
-    if (text === undefined) return fallback
-    const choice = choices.find(known => known === text)
-    if (!choice) this.fault(variable, `must be one of ${choices.join(', ')}`)
-    return choice ?? fallback
-  }
-
-  /** Items between commas and white space, lower-cased, each once. Separators alone count as unset. */
-  list(variable: string): readonly string[] | undefined {
-    const items = (this.text(variable) ?? '')
-      .toLowerCase()
-      .split(/[\s,]+/)
-      .filter(Boolean)
-    return items.length > 0 ? [...new Set(items)] : undefined
-  }
-}
-
 /** The first that is set: the list, the legacy single domain, the built-in default. */
-const readManagedDomains = (read: Reader, recordNames: readonly string[]): readonly string[] => {
+const readManagedDomains = (read: EnvReader, recordNames: readonly string[]): readonly string[] => {
   const variable = ['DNSPROVIDER_MANAGED_DOMAINS', 'DNSPROVIDER_DOMAIN'].find(name => read.list(name))
   if (!variable) return ['pool.test']
   const domains = [...new Set((read.list(variable) ?? []).map(domain => domain.replace(/\.$/, '')))]
@@ -105,7 +40,7 @@ const readManagedDomains = (read: Reader, recordNames: readonly string[]): reado
   return domains
 }
 
-const readRecordNames = (read: Reader): readonly string[] => {
+const readRecordNames = (read: EnvReader): readonly string[] => {
   const names = read.list('DNSPROVIDER_RECORD_NAMES') ?? ['@', '*', 'console', 'api', 'gitea', 'harbor']
   const relative =
     /^(?:@|\*|(?:\*\.)?[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9])?(?:\.[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9])?)*)$/
@@ -128,7 +63,7 @@ const isPostgresUrl = (text: string): boolean => {
   }
 }
 
-const readDatabaseUrl = (read: Reader): string => {
+const readDatabaseUrl = (read: EnvReader): string => {
   const form = 'postgres://user:password@host:5432/database'
   const url = read.text('PDM_DATABASE_URL')
   if (url === undefined) read.fault('PDM_DATABASE_URL', `is required: ${form}`)
@@ -139,7 +74,7 @@ const readDatabaseUrl = (read: Reader): string => {
   return url ?? ''
 }
 
-const readOperator = (read: Reader, port: number): Config['operator'] => {
+const readOperator = (read: EnvReader, port: number): Config['operator'] => {
   const operatorPort = read.whole('PDM_OPERATOR_PORT', 8081, { min: 0, max: 65_535 })
   const tokens = (read.text('PDM_OPERATOR_TOKENS') ?? '')
     .split(',')
@@ -156,7 +91,7 @@ const readOperator = (read: Reader, port: number): Config['operator'] => {
 
 /** The environment as typed configuration, or everything that is wrong with it. */
 export const readConfig = (env: Env): { config: Config } | { faults: readonly ConfigFault[] } => {
-  const read = new Reader(env)
+  const read = new EnvReader(env)
   const port = read.whole('PORT', 8080, { min: 0, max: 65_535 })
   const recordNames = readRecordNames(read)
   const ttlMs = read.durationMs('PDM_RESERVATION_TTL', '10m', { min: '1ms', max: '8760h' })
@@ -180,11 +115,6 @@ export const readConfig = (env: Env): { config: Config } | { faults: readonly Co
     sweeperIntervalMs: read.durationMs('PDM_SWEEPER_INTERVAL', '30s', { min: '10ms', max: '24h' }),
     idempotencyTtlMs: read.durationMs('PDM_IDEMPOTENCY_TTL', '24h', { min: '1m', max: '8760h' }),
     dns: {
-      kind: read.oneOf('DNSPROVIDER_KIND', dnsProviderKinds, 'local'),
-      local: {
-        host: read.text('DNSPROVIDER_LOCAL_HOST') ?? '127.0.0.1',
-        port: read.whole('DNSPROVIDER_LOCAL_PORT', 0, { min: 0, max: 65_535 }),
-      },
       recordNames,
       recordTtlSeconds: Math.round(
         read.durationMs('DNSPROVIDER_RECORD_TTL', '300s', { min: '1s', max: '168h' }) / 1_000,

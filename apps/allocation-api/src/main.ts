@@ -20,7 +20,7 @@ import { applySchema, createProbe } from './database/schema.ts'
 import { createClaims } from './dns/claim.ts'
 import { createConvergence } from './dns/converge.ts'
 import { createPass } from './dns/pass.ts'
-import { startProvider } from './dns/registry.ts'
+import { type ChosenProvider, readProvider } from './dns/registry.ts'
 import { createZoneStore } from './dns/zone-store.ts'
 import { openApiDocument } from './http/openapi.ts'
 import { createLog, type Logger } from './observability/log.ts'
@@ -52,14 +52,16 @@ const exitWith = (code: number, line: string): never => {
   process.exit(code)
 }
 
-const configure = (): Config => {
-  const result = readConfig(process.env)
-  if ('config' in result) return result.config
-  return exitWith(2, `configuration: ${result.faults.map(fault => `${fault.variable} ${fault.detail}`).join('; ')}`)
+const configure = (): { config: Config; dns: ChosenProvider } => {
+  const [service, dns] = [readConfig(process.env), readProvider(process.env)]
+  if ('config' in service && 'provider' in dns) return { config: service.config, dns: dns.provider }
+  const faults = [service, dns].flatMap(result => ('faults' in result ? result.faults : []))
+  return exitWith(2, `configuration: ${faults.map(fault => `${fault.variable} ${fault.detail}`).join('; ')}`)
 }
 
-const start = async (config: Config, log: Logger): Promise<void> => {
+const start = async (config: Config, dns: ChosenProvider, log: Logger): Promise<void> => {
   let phase: 'starting' | 'ready' | 'draining' = 'starting'
+  const { managedDomains, reservation } = config
   const { timeoutMs } = config.database
   const open = (applicationName: string, connections: number) =>
     connect(config.database.url, { applicationName, connections, slowestMs: timeoutMs })
@@ -72,7 +74,7 @@ const start = async (config: Config, log: Logger): Promise<void> => {
   })
 
   const tell = (what: string) => (error: unknown) => log.error({ error: describeError(error) }, what)
-  const { provider, about } = await startProvider[config.dns.kind]({ config, sql, onError: tell('dns provider') })
+  const { provider, about } = await dns.start({ managedDomains, sql, onError: tell('dns provider') })
 
   const reader = createReader(sql, { timeoutMs })
   const history = createHistoryReader(sql, { timeoutMs })
@@ -84,7 +86,7 @@ const start = async (config: Config, log: Logger): Promise<void> => {
     zoneLag: zones.lag,
     version: VERSION,
     nodeVersion: process.version,
-    providerKind: config.dns.kind,
+    providerKind: dns.kind,
     onSourceError: tell('metrics source'),
   })
   const convergence = createConvergence({
@@ -102,7 +104,6 @@ const start = async (config: Config, log: Logger): Promise<void> => {
     onError: (zone, error) => log.error({ zone, error: describeError(error) }, 'convergence'),
   })
 
-  const { managedDomains, reservation } = config
   const dependencies: AppDependencies = {
     verbs: {
       check: check({ reader, managedDomains }),
@@ -165,7 +166,7 @@ const start = async (config: Config, log: Logger): Promise<void> => {
     periodically(convergence.catchUp, { everyMs: CATCH_UP_MS, onError: tell('convergence') }),
   ]
   phase = 'ready'
-  log.info({ port, operatorPort, dns: { kind: config.dns.kind, ...about }, managedDomains }, 'ready')
+  log.info({ port, operatorPort, dns: { kind: dns.kind, ...about }, managedDomains }, 'ready')
 
   /** Readiness off, time for the news to spread, requests under way, background work, connections: in this order. */
   const stop = async (reason: string): Promise<void> => {
@@ -186,10 +187,10 @@ const start = async (config: Config, log: Logger): Promise<void> => {
   if (process.channel) process.on('disconnect', () => void stop('parent gone'))
 }
 
-const config = configure()
+const { config, dns } = configure()
 const log = createLog(config.logLevel)
 process.on('unhandledRejection', error => log.error({ error: describeError(error) }, 'unhandled rejection'))
-await start(config, log).catch((error: unknown) => {
+await start(config, dns, log).catch((error: unknown) => {
   const { name, code, message } = describeError(error)
   exitWith(1, `start: ${message ?? code ?? name}`)
 })

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { operations } from '@pool/contract'
 import { describe, expect, test } from 'vitest'
 import { readConfig } from '../src/config.ts'
+import { providerKinds, readProvider } from '../src/dns/registry.ts'
 
 const read = (path: string): string => readFileSync(new URL(`../../../${path}`, import.meta.url), 'utf8')
 const example = read('.env.example')
@@ -10,9 +11,18 @@ const readme = read('README.md')
 /** Every variable that the configuration asks for. */
 const variables = (): string[] => {
   const asked = new Set<string>()
-  const env = new Proxy<Record<string, string>>({}, { get: (_, name) => void asked.add(String(name)) })
-  readConfig(env)
-  // Asked for only when the other one is unset, so each in its turn.
+  const env = (kind: string) =>
+    new Proxy<Record<string, string>>(
+      {},
+      {
+        get(_, name) {
+          asked.add(String(name))
+          return name === 'DNSPROVIDER_KIND' ? kind : undefined
+        },
+      },
+    )
+  readConfig(env(''))
+  for (const kind of providerKinds) readProvider(env(kind))
   return [...asked].sort()
 }
 
@@ -31,6 +41,7 @@ describe('the environment is documented', () => {
     )
     const defaults = readConfig({ PDM_DATABASE_URL: env.PDM_DATABASE_URL })
     expect(readConfig(env)).toEqual(defaults)
+    expect(readProvider(env)).toMatchObject({ provider: { kind: 'local' } })
     expect(defaults).toHaveProperty('config')
     // Of the store's tests, and of the lease witness.
     const { PDM_TEST_DSN: _, BEARER_TOKENS_CSV: _tokens, LOG_LEVEL: _level, ...known } = env

@@ -1,8 +1,23 @@
-import type { Config } from '../config.ts'
-import { startLocalProvider } from './local/start.ts'
-import type { StartProvider } from './start.ts'
+import { type ConfigFault, type Env, EnvReader } from '../env-reader.ts'
+import { readLocalProvider } from './local/start.ts'
+import type { ReadProvider, StartProvider } from './start.ts'
 
 /** The providers by the name that `DNSPROVIDER_KIND` gives them. One more is one file and one line here. */
-export const startProvider: Readonly<Record<Config['dns']['kind'], StartProvider>> = {
-  local: startLocalProvider,
+const providers = { local: readLocalProvider } satisfies Record<string, ReadProvider>
+
+export const providerKinds = Object.keys(providers) as (keyof typeof providers)[]
+
+export interface ChosenProvider {
+  readonly kind: string
+  readonly start: StartProvider
+}
+
+/** The provider that the environment chooses, with its variables; or everything that is wrong with them. */
+export const readProvider = (
+  env: Env,
+): { readonly provider: ChosenProvider } | { readonly faults: readonly ConfigFault[] } => {
+  const read = new EnvReader(env)
+  const kind = read.oneOf('DNSPROVIDER_KIND', providerKinds, 'local')
+  const start = providers[kind](read)
+  return read.faults.length > 0 ? { faults: read.faults } : { provider: { kind, start } }
 }
