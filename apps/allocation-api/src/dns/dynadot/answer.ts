@@ -1,0 +1,76 @@
+import type { DynadotRecord } from './record.ts'
+
+/** What one command came to, told by the body: Dynadot answers HTTP 200 to nearly everything. */
+export type Verdict =
+  | { readonly kind: 'success'; readonly content: Fields }
+  | { readonly kind: 'busy' | 'wrong-key' | 'no-domain' | 'not-understood' }
+  | { readonly kind: 'error'; readonly text: string }
+
+type Fields = Readonly<Record<string, unknown>>
+
+const isFields = (value: unknown): value is Fields =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+const textOf = (value: unknown): string | undefined =>
+  typeof value === 'string' ? value : typeof value === 'number' ? String(value) : undefined
+
+/**
+ * The documentation describes ResponseCode (0: done, -1: not), Status and Error, in an object named for the command or,
+ * before the command is looked at, `Response`. Some answers have them one level down, in a ...Header, and numbers as
+ * strings. It lists no texts of errors: these are the ones that others have met.
+ */
+export const verdictOf = (body: unknown): Verdict => {
+  const content = isFields(body) ? Object.values(body).find(isFields) : undefined
+  if (!content) return { kind: 'not-understood' }
+  const header = Object.entries(content).find(([name, value]) => name.endsWith('Header') && isFields(value))?.[1]
+  const fields = isFields(header) ? header : content
+  const code = textOf(fields.ResponseCode ?? fields.SuccessCode)
+  const status = textOf(fields.Status)?.toLowerCase()
+  if (code === undefined) return { kind: 'not-understood' }
+  if (code === '0' && (status === undefined || status === 'success')) return { kind: 'success', content }
+  const text = textOf(fields.Error) ?? status ?? ''
+  if (status === 'system_busy' || /busy|one request|being processed/i.test(text)) return { kind: 'busy' }
+  if (/\bkey\b/i.test(text)) return { kind: 'wrong-key' }
+  if (/domain/i.test(text) && /not find|not found|not exist|in your account/i.test(text)) return { kind: 'no-domain' }
+  return { kind: 'error', text }
+}
+
+export interface DomainSettings {
+  /** `Dynadot DNS` when its records are the domain's; else parking, forwarding or the name servers of somebody else. */
+  readonly mode: string
+  /** Seconds, for every record of the domain. Undefined: it has none. */
+  readonly ttl: number | undefined
+  readonly records: readonly DynadotRecord[]
+}
+
+const recordsOf = (place: DynadotRecord['place'], list: unknown): DynadotRecord[] | undefined => {
+  // Left out where there is none.
+  if (list === undefined || list === null) return []
+  if (!Array.isArray(list)) return undefined
+  const records: DynadotRecord[] = []
+  for (const item of list) {
+    if (!isFields(item)) return undefined
+    const host = place === 'main' ? '' : textOf(item.Subhost)
+    const type = textOf(item.RecordType)
+    const value = textOf(item.Value)
+    if (host === undefined || !type || value === undefined) return undefined
+    records.push({ place, host, type, value, extra: textOf(item.Value2) ?? '' })
+  }
+  return records
+}
+
+/**
+ * Of the content of a get_dns answer; undefined when a part of it is missing or of a shape that we do not know: to
+ * write the rest back would delete what was not understood.
+ */
+export const settingsOf = (content: Fields): DomainSettings | undefined => {
+  const dns = content.GetDns ?? content.GetDnsContent
+  const settings = isFields(dns) ? dns.NameServerSettings : undefined
+  if (!isFields(settings)) return undefined
+  const mode = textOf(settings.Type)
+  const main = recordsOf('main', settings.MainDomains)
+  const sub = recordsOf('sub', settings.SubDomains)
+  if (mode === undefined || !main || !sub) return undefined
+  const ttl = textOf(settings.TTL) ?? ''
+  return { mode, ttl: /^\d{1,10}$/.test(ttl) ? Number(ttl) : undefined, records: [...main, ...sub] }
+}

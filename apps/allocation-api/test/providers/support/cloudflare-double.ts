@@ -1,0 +1,395 @@
+import { randomBytes } from 'node:crypto'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { isIPv4, isIPv6 } from 'node:net'
+import { setTimeout as pause } from 'node:timers/promises'
+
+/** Kinds of call: the search for a zone's id, a list of records, a batch. */
+export type CallKind = 'zones' | 'list' | 'batch'
+
+/** What goes wrong with one call. */
+export type Fault =
+  /** Answered so, and nothing done. `body` is a text as it is or an object as JSON; default: an error envelope. */
+  | { readonly kind: 'status'; readonly status: number; readonly body?: unknown; readonly retryAfter?: string }
+  /** Never answered, nothing done. */
+  | { readonly kind: 'hang-before' }
+  /** Done, and never answered. */
+  | { readonly kind: 'hang-after' }
+  /** Done, and the connection breaks. */
+  | { readonly kind: 'break-after' }
+  /** A list as it was before the last change of the zone. */
+  | { readonly kind: 'stale' }
+  /** Runs `before` and then answers as ever: somebody who comes between. */
+  | { readonly kind: 'meanwhile'; readonly before: () => void }
+
+/** A record as the API shows it. */
+export interface WireRecord {
+  readonly id: string
+  readonly name: string
+  readonly type: string
+  readonly content: string
+  readonly ttl: number
+  readonly proxied: boolean
+  readonly priority?: number
+  readonly data?: Readonly<Record<string, unknown>>
+  readonly comment: string | null
+  readonly tags: readonly string[]
+}
+
+export interface Call {
+  readonly kind: CallKind
+  readonly query: Readonly<Record<string, string>>
+  /** Operations in a batch by list, such as `{ posts: 2 }`; of other calls none. */
+  readonly operations: Readonly<Record<string, number>>
+  readonly status: number
+}
+
+export interface CloudflareDoubleOptions {
+  readonly token?: string
+  /** The most records on a page, whatever is asked for. Default: 5000. */
+  readonly largestPage?: number
+  /** Milliseconds before each answer. */
+  readonly delayMs?: number
+  /** Whether errors of batches point to the operation. Default: no, as nothing documents that they do. */
+  readonly hasPointers?: boolean
+}
+
+/**
+ * Cloudflare's API v4 as far as records of zones go, in this process on a port of the loopback.
+ *
+ *     await using double = await startCloudflareDouble()
+ *     double.addZone('pool.example')                     // plan 'free' (200 operations a batch) or another
+ *     createCloudflareProvider({ url: double.url, apiToken: double.token })
+ *     double.schedule('batch', { kind: 'hang-after' })   // the next batch; faults of one kind queue up
+ *     double.limitRate(30)                               // 429 with `Retry-After: 30`, until limitRate(undefined)
+ *     double.count('batch')                              // calls so far, refused ones too; double.calls has more
+ */
+export interface CloudflareDouble extends AsyncDisposable {
+  readonly url: string
+  readonly token: string
+  readonly calls: readonly Call[]
+  readonly count: (kind?: CallKind) => number
+  readonly forgetCalls: () => void
+  /** Makes a zone and gives its id; of a name that is there, makes another in its place with a new id. */
+  readonly addZone: (name: string, plan?: 'free' | 'pro') => string
+  readonly dropZone: (name: string) => void
+  readonly records: (zone: string) => readonly WireRecord[]
+  /** Past the API and its rules. */
+  readonly put: (zone: string, record: Partial<WireRecord> & Pick<WireRecord, 'name' | 'type'>) => void
+  readonly remove: (zone: string, matches: (record: WireRecord) => boolean) => void
+  readonly schedule: (kind: CallKind, fault: Fault) => void
+  readonly limitRate: (retryAfterSeconds: number | undefined) => void
+  readonly delay: (ms: number) => void
+  /** Connections are refused, open ones break. */
+  readonly goAway: () => Promise<void>
+  readonly comeBack: () => Promise<void>
+}
+
+interface Zone {
+  readonly id: string
+  readonly name: string
+  readonly plan: 'free' | 'pro'
+  records: readonly WireRecord[]
+  previous: readonly WireRecord[]
+}
+
+interface Answer {
+  readonly status: number
+  readonly body: unknown
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+type Fields = Readonly<Record<string, unknown>>
+
+class ApiError extends Error {
+  readonly status: number
+  readonly code: number
+  readonly pointer: string | undefined
+  constructor(status: number, code: number, message: string, pointer?: string) {
+    super(message)
+    this.status = status
+    this.code = code
+    this.pointer = pointer
+  }
+}
+
+const newId = (): string => randomBytes(16).toString('hex')
+const isFields = (value: unknown): value is Fields => typeof value === 'object' && value !== null
+const fieldsOf = (value: unknown): readonly Fields[] => (Array.isArray(value) ? value.filter(isFields) : [])
+
+const errorAnswer = (status: number, code: number, message: string, pointer?: string): Answer => {
+  const source = pointer === undefined ? {} : { source: { pointer } }
+  return { status, body: { success: false, errors: [{ code, message, ...source }], messages: [], result: null } }
+}
+
+const contentOf = (type: string, fields: Fields): string => {
+  const data = isFields(fields.data) ? fields.data : {}
+  if (type === 'SRV') {
+    for (const part of ['priority', 'weight', 'port', 'target'])
+      if (data[part] === undefined) throw new ApiError(400, 9101, `${part} is a required data field.`)
+    return `${data.weight} ${data.port} ${data.target}`
+  }
+  if (type === 'CAA') return `${data.flags} ${data.tag} "${data.value}"`
+  const content = String(fields.content ?? '')
+  if (type === 'A' && !isIPv4(content))
+    throw new ApiError(400, 9005, 'Content for A record must be a valid IPv4 address.')
+  if (type === 'AAAA' && !isIPv6(content))
+    throw new ApiError(400, 9006, 'Content for AAAA record must be a valid IPv6 address.')
+  if (['CNAME', 'MX', 'NS'].includes(type) && !/^[a-z0-9_.-]+$/i.test(content))
+    throw new ApiError(400, 9007, `Content for ${type} record is invalid.`)
+  return content
+}
+
+/** A record as it will be shown. As at Cloudflare, a name outside the zone is taken as relative to it. */
+const recordOf = (zone: Zone, fields: Fields, id: string): WireRecord => {
+  const given = String(fields.name ?? '').toLowerCase()
+  const name = given === zone.name || given.endsWith(`.${zone.name}`) ? given : `${given}.${zone.name}`
+  const type = String(fields.type ?? '')
+  if (name.length > 253 || name.split('.').some(label => label === '' || label.length > 63))
+    throw new ApiError(400, 9000, 'DNS name is invalid.')
+  const proxied = fields.proxied === true
+  const ttl = proxied ? 1 : Number(fields.ttl ?? 1)
+  if (ttl !== 1 && !(ttl >= 60 && ttl <= 86_400))
+    throw new ApiError(400, 9021, 'TTL must be between 60 and 86400 seconds, or 1 for Automatic.')
+  return {
+    id,
+    name,
+    type,
+    content: contentOf(type, fields),
+    ttl,
+    proxied,
+    ...(typeof fields.priority === 'number' ? { priority: fields.priority } : {}),
+    ...(isFields(fields.data) ? { data: fields.data } : {}),
+    comment: typeof fields.comment === 'string' ? fields.comment : null,
+    tags: Array.isArray(fields.tags) ? fields.tags.map(String) : [],
+  }
+}
+
+const mustFit = (records: Iterable<WireRecord>, wanted: WireRecord): void => {
+  for (const record of records) {
+    if (record.name !== wanted.name || record.id === wanted.id) continue
+    if (wanted.type === 'CNAME')
+      throw new ApiError(400, 81_053, 'An A, AAAA, or CNAME record with that host already exists.')
+    if (record.type === 'CNAME') throw new ApiError(400, 81_054, 'A CNAME record with that host already exists.')
+    if (record.type === wanted.type && record.content === wanted.content && record.priority === wanted.priority)
+      throw new ApiError(400, 81_058, 'An identical record already exists.')
+  }
+}
+
+const batchLimit = { free: 200, pro: 3_500 }
+const operationLists = ['deletes', 'patches', 'puts', 'posts'] as const
+
+/** In this order, and all or nothing. */
+const runBatch = (zone: Zone, body: Fields): Fields => {
+  const size = operationLists.reduce((sum, key) => sum + fieldsOf(body[key]).length, 0)
+  // The number is ours: the documentation gives the limit and not the error.
+  if (size > batchLimit[zone.plan]) throw new ApiError(400, 9_999, 'There are too many operations in the batch.')
+  const draft = new Map(zone.records.map(record => [record.id, record]))
+  const byName = Map.groupBy(zone.records, record => record.name)
+  const store = (record: WireRecord): WireRecord => {
+    const here = (byName.get(record.name) ?? []).filter(other => other.id !== record.id)
+    mustFit(here, record)
+    byName.set(record.name, [...here, record])
+    draft.set(record.id, record)
+    return record
+  }
+  const known = (fields: Fields): WireRecord => {
+    const record = draft.get(String(fields.id))
+    if (!record) throw new ApiError(404, 81_044, 'Record does not exist.')
+    return record
+  }
+  const run: Readonly<Record<(typeof operationLists)[number], (fields: Fields) => WireRecord>> = {
+    deletes: fields => {
+      const record = known(fields)
+      draft.delete(record.id)
+      byName.set(
+        record.name,
+        (byName.get(record.name) ?? []).filter(other => other.id !== record.id),
+      )
+      return record
+    },
+    patches: fields => {
+      const record = known(fields)
+      return store(recordOf(zone, { ...record, ...fields }, record.id))
+    },
+    puts: fields => store(recordOf(zone, fields, known(fields).id)),
+    posts: fields => store(recordOf(zone, fields, newId())),
+  }
+  const result: Record<string, WireRecord[]> = {}
+  for (const key of operationLists) {
+    result[key] = fieldsOf(body[key]).map((fields, i) => {
+      try {
+        return run[key](fields)
+      } catch (error) {
+        if (error instanceof ApiError) throw new ApiError(error.status, error.code, error.message, `/${key}/${i}`)
+        throw error
+      }
+    })
+  }
+  zone.previous = zone.records
+  zone.records = Array.from(draft.values())
+  return result
+}
+
+const listPage = (records: readonly WireRecord[], query: URLSearchParams, largestPage: number): unknown => {
+  const suffix = query.get('name.endswith')?.toLowerCase()
+  const exact = query.get('name.exact')?.toLowerCase()
+  const found = records
+    .filter(({ name }) => (suffix === undefined || name.endsWith(suffix)) && (exact === undefined || name === exact))
+    .toSorted((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : a.id < b.id ? -1 : 1))
+  const perPage = Math.min(Number(query.get('per_page') ?? 100), largestPage)
+  const page = Number(query.get('page') ?? 1)
+  const result = found.slice((page - 1) * perPage, page * perPage)
+  const info = { page, per_page: perPage, count: result.length, total_count: found.length }
+  const total_pages = Math.ceil(found.length / perPage)
+  return { success: true, errors: [], messages: [], result, result_info: { ...info, total_pages } }
+}
+
+const bodyOf = async (request: IncomingMessage): Promise<Fields> => {
+  const chunks: Buffer[] = []
+  for await (const chunk of request) chunks.push(Buffer.from(chunk))
+  const body: unknown = chunks.length > 0 ? JSON.parse(Buffer.concat(chunks).toString('utf8')) : {}
+  return isFields(body) ? body : {}
+}
+
+export const startCloudflareDouble = async (options: CloudflareDoubleOptions = {}): Promise<CloudflareDouble> => {
+  const { token = `cf-${randomBytes(20).toString('hex')}`, largestPage = 5_000, hasPointers = false } = options
+  const zones = new Map<string, Zone>()
+  const calls: Call[] = []
+  const faults: Record<CallKind, Fault[]> = { zones: [], list: [], batch: [] }
+  let delayMs = options.delayMs ?? 0
+  let retryAfter: number | undefined
+
+  const zoneNamed = (name: string): Zone => {
+    const zone = zones.get(name)
+    if (!zone) throw new Error(`The double has no zone ${name}.`)
+    return zone
+  }
+
+  const answerTo = (kind: CallKind, request: IncomingMessage, url: URL, body: Fields, isStale: boolean): Answer => {
+    if (retryAfter !== undefined) {
+      const limited = errorAnswer(429, 971, 'Please wait and consider throttling your request speed')
+      return { ...limited, headers: { 'Retry-After': String(retryAfter) } }
+    }
+    const { authorization } = request.headers
+    if (!authorization?.startsWith('Bearer ')) return errorAnswer(400, 6003, 'Invalid request headers')
+    if (authorization !== `Bearer ${token}`)
+      return kind === 'zones'
+        ? errorAnswer(403, 9109, 'Invalid access token')
+        : errorAnswer(403, 10_000, 'Authentication error')
+    if (kind === 'zones') {
+      const named = Array.from(zones.values()).filter(zone => zone.name === url.searchParams.get('name'))
+      const result = named.map(({ id, name, plan }) => ({ id, name, status: 'active', plan: { legacy_id: plan } }))
+      const total = { count: result.length, total_count: result.length, total_pages: 1 }
+      const result_info = { page: 1, per_page: 50, ...total }
+      return { status: 200, body: { success: true, errors: [], messages: [], result, result_info } }
+    }
+    const id = url.pathname.split('/')[4]
+    const zone = Array.from(zones.values()).find(candidate => candidate.id === id)
+    if (!zone) {
+      const path = url.pathname.replace('/client/v4', '')
+      return errorAnswer(404, 7003, `Could not route to ${path}, perhaps your object identifier is invalid?`)
+    }
+    if (kind === 'list')
+      return { status: 200, body: listPage(isStale ? zone.previous : zone.records, url.searchParams, largestPage) }
+    try {
+      return { status: 200, body: { success: true, errors: [], messages: [], result: runBatch(zone, body) } }
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error
+      return errorAnswer(error.status, error.code, error.message, hasPointers ? error.pointer : undefined)
+    }
+  }
+
+  const kindOf = (method: string, path: string): CallKind | undefined => {
+    if (method === 'GET' && path === '/client/v4/zones') return 'zones'
+    if (method === 'GET' && /^\/client\/v4\/zones\/[^/]+\/dns_records$/.test(path)) return 'list'
+    if (method === 'POST' && /^\/client\/v4\/zones\/[^/]+\/dns_records\/batch$/.test(path)) return 'batch'
+    return undefined
+  }
+
+  const serve = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    const url = new URL(request.url ?? '/', 'http://double')
+    const body = await bodyOf(request)
+    const kind = kindOf(request.method ?? '', url.pathname)
+    const fault = kind && faults[kind].shift()
+    const answer = (): Answer => {
+      if (!kind) return errorAnswer(404, 7000, 'No route for that URI')
+      if (fault?.kind === 'meanwhile') fault.before()
+      if (fault?.kind === 'status') {
+        const plain = errorAnswer(fault.status, 10_001, 'Service temporarily unavailable')
+        const headers = fault.retryAfter === undefined ? {} : { 'Retry-After': fault.retryAfter }
+        return { status: fault.status, body: fault.body ?? plain.body, headers }
+      }
+      return answerTo(kind, request, url, body, fault?.kind === 'stale')
+    }
+    const { status, body: said, headers = {} } = fault?.kind === 'hang-before' ? { status: 0, body: '' } : answer()
+    if (kind) {
+      const counts = operationLists.map(key => [key, fieldsOf(body[key]).length] as const)
+      const operations = Object.fromEntries(counts.filter(([, count]) => count > 0))
+      calls.push({ kind, query: Object.fromEntries(url.searchParams), operations, status })
+    }
+    if (fault?.kind === 'hang-before' || fault?.kind === 'hang-after') return
+    if (fault?.kind === 'break-after') {
+      request.socket.destroy()
+      return
+    }
+    if (delayMs > 0) await pause(delayMs)
+    response.writeHead(status, { 'Content-Type': 'application/json', ...headers })
+    response.end(typeof said === 'string' ? said : JSON.stringify(said))
+  }
+
+  // A client that goes away while it is served is no trouble of the double.
+  const server = createServer((request, response) => void serve(request, response).catch(() => response.destroy()))
+  const listen = (port: number) => new Promise<void>(resolve => server.listen(port, '127.0.0.1', () => resolve()))
+  const goAway = () =>
+    new Promise<void>(resolve => {
+      server.close(() => resolve())
+      server.closeAllConnections()
+    })
+  await listen(0)
+  const address = server.address()
+  const port = typeof address === 'object' && address ? address.port : 0
+
+  const change = (zone: Zone, records: readonly WireRecord[]): void => {
+    zone.previous = zone.records
+    zone.records = records
+  }
+
+  return {
+    url: `http://127.0.0.1:${port}/client/v4`,
+    token,
+    calls,
+    count: kind => calls.filter(call => kind === undefined || call.kind === kind).length,
+    forgetCalls: () => calls.splice(0),
+    addZone: (name, plan = 'free') => {
+      const zone = { id: newId(), name, plan, records: [], previous: [] }
+      zones.set(name, zone)
+      return zone.id
+    },
+    dropZone: name => void zones.delete(name),
+    records: zone => zoneNamed(zone).records,
+    put: (name, record) => {
+      const zone = zoneNamed(name)
+      const full = { id: newId(), content: '', ttl: 1, proxied: false, comment: null, tags: [], ...record }
+      change(zone, [...zone.records, full])
+    },
+    remove: (name, matches) => {
+      const zone = zoneNamed(name)
+      change(
+        zone,
+        zone.records.filter(record => !matches(record)),
+      )
+    },
+    schedule: (kind, fault) => void faults[kind].push(fault),
+    limitRate: seconds => {
+      retryAfter = seconds
+    },
+    delay: ms => {
+      delayMs = ms
+    },
+    goAway,
+    comeBack: () => listen(port),
+    [Symbol.asyncDispose]: async () => {
+      if (server.listening) await goAway()
+    },
+  }
+}
