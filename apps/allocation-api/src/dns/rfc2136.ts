@@ -1,0 +1,93 @@
+import { randomInt } from 'node:crypto'
+import type { DnsProvider, Unavailable } from './provider.ts'
+import type { SignedPeer } from './rfc2136/exchange.ts'
+import { MessageFault, ServerTrouble } from './rfc2136/fault.ts'
+import { room } from './rfc2136/message.ts'
+import { encodeName } from './rfc2136/name.ts'
+import { openConnection } from './rfc2136/tcp.ts'
+import { transferZone } from './rfc2136/transfer.ts'
+import { type TsigKey, tsigSize } from './rfc2136/tsig.ts'
+import { ignoredOf, ordersOf, sendOrders } from './rfc2136/update.ts'
+
+export interface Rfc2136Options {
+  /** The primary server of the zones. */
+  readonly server: { readonly host: string; readonly port: number }
+  /** RFC 8945. `secret` is in base64. */
+  readonly tsig: { readonly name: string; readonly secret: string; readonly algorithm: 'hmac-sha256' }
+  /** Milliseconds since 1970, for the signatures; by default the clock's. */
+  readonly now?: () => number
+}
+
+/** Whether `owners` has `name` or a name above it. */
+const isWithin = (owners: ReadonlySet<string>, name: string): boolean => {
+  for (let at = 0; ; at = name.indexOf('.', at) + 1) {
+    if (owners.has(name.slice(at))) return true
+    if (!name.includes('.', at)) return false
+  }
+}
+
+/**
+ * A zone on a name server of one's own: read whole by AXFR (RFC 5936), changed by UPDATE (RFC 2136), both over TCP and
+ * signed with one TSIG key (RFC 8945), which the server must let transfer and update the zone.
+ */
+export const createRfc2136Provider = ({ server, tsig, now = Date.now }: Rfc2136Options): DnsProvider => {
+  const key: TsigKey = {
+    name: tsig.name.toLowerCase().replace(/\.$/, ''),
+    secret: Buffer.from(tsig.secret, 'base64'),
+  }
+  if (!encodeName(key.name)) throw new TypeError('the name of the TSIG key is not a domain name')
+  if (key.secret.length === 0) throw new TypeError('the secret of the TSIG key is not base64')
+  const nextId = () => randomInt(65_536)
+  const closing = new AbortController()
+
+  const connected = async <T>(
+    zone: string,
+    signal: AbortSignal,
+    work: (peer: SignedPeer) => Promise<T>,
+  ): Promise<T | Unavailable> => {
+    const connection = openConnection(server, AbortSignal.any([signal, closing.signal]))
+    try {
+      return await work({ connection, key, now: () => Math.floor(now() / 1_000) })
+    } catch (error) {
+      if (error instanceof ServerTrouble)
+        return { kind: 'unavailable', reason: `The DNS server of the zone ${zone}: ${error.message}.` }
+      if (error instanceof MessageFault)
+        return {
+          kind: 'unavailable',
+          reason: `The DNS server of the zone ${zone} sent what is no DNS message: ${error.message}.`,
+        }
+      throw error
+    } finally {
+      connection.close()
+    }
+  }
+
+  return {
+    read: (zone, owners, signal) =>
+      connected(zone, signal, async peer => {
+        const records = await transferZone(peer, zone, nextId())
+        if (owners === 'all') return { kind: 'read' as const, records }
+        const wanted = new Set(owners)
+        return { kind: 'read' as const, records: records.filter(set => isWithin(wanted, set.name)) }
+      }),
+
+    apply: async (zone, changes, signal) => {
+      const { orders, refused } = ordersOf(zone, changes, room(zone, tsigSize(key)))
+      const answer = (all: ReadonlyMap<string, string>) => ({
+        kind: 'applied' as const,
+        refused: Array.from(all, ([name, reason]) => ({ name, reason })),
+      })
+      if (orders.length === 0) return answer(refused)
+      return connected(zone, signal, async peer => {
+        const refusedByServer = await sendOrders(peer, zone, orders, nextId)
+        const taken = orders.filter(order => !refusedByServer.has(order.name))
+        const ignored = taken.length > 0 ? ignoredOf(taken, await transferZone(peer, zone, nextId())) : []
+        return answer(new Map([...refused, ...refusedByServer, ...ignored]))
+      })
+    },
+
+    close: async () => {
+      closing.abort()
+    },
+  }
+}

@@ -1,0 +1,43 @@
+import { KeyDenied, ServerTrouble } from './fault.ts'
+import { isAnswer, rcodeName } from './message.ts'
+import type { Connection } from './tcp.ts'
+import { chainOf, sign, type TsigKey, verify } from './tsig.ts'
+import { type Message, parseMessage } from './wire.ts'
+
+export interface SignedPeer {
+  readonly connection: Connection
+  readonly key: TsigKey
+  /** Seconds since 1970. */
+  readonly now: () => number
+}
+
+export interface Verified {
+  readonly octets: Buffer
+  readonly message: Message
+  /** This and all before it are authentic. Until then nothing of them may be believed. */
+  readonly isVerified: boolean
+}
+
+/**
+ * Sends `request` signed and yields the messages of its answer; who has the last one stops asking. Throws ServerTrouble
+ * or MessageFault at one that is not an answer to it, or not rightly signed.
+ */
+export const ask = async function* (peer: SignedPeer, request: Buffer): AsyncGenerator<Verified, never> {
+  const signed = sign(request, peer.key, peer.now())
+  peer.connection.send(signed.message)
+  let chain = chainOf(signed.mac)
+  for (;;) {
+    const octets = await peer.connection.receive()
+    const message = parseMessage(octets)
+    if (!isAnswer(message, request)) throw new ServerTrouble('sent something that is no answer to the request')
+    if (message.isTruncated) throw new ServerTrouble('sent an answer that is truncated')
+    const verdict = verify(chain, octets, peer.key, peer.now())
+    if (verdict.kind === 'rejected') {
+      if (verdict.isKeyDenied) throw new KeyDenied(verdict.reason)
+      const rcode = message.rcode === 0 ? '' : `; it answered ${rcodeName(message.rcode)}`
+      throw new ServerTrouble(verdict.reason + rcode)
+    }
+    chain = verdict.chain
+    yield { octets, message, isVerified: verdict.kind === 'verified' }
+  }
+}

@@ -1,0 +1,132 @@
+import type { RecordChange } from '../record-set.ts'
+import { encodeName } from './name.ts'
+import { encodeData } from './record-data.ts'
+import { classes, headerSize, largestMessage, opcodes, typeCode, types } from './wire.ts'
+
+/** A name that was looked at before; what is none is a defect of the caller. */
+const nameOf = (text: string): Buffer => {
+  const wire = encodeName(text)
+  if (!wire) throw new TypeError('not a domain name')
+  return wire
+}
+
+const header = (id: number, opcode: number, counts: readonly number[]): Buffer => {
+  const octets = Buffer.alloc(headerSize)
+  octets.writeUInt16BE(id, 0)
+  octets.writeUInt16BE(opcode << 11, 2)
+  for (const [i, count] of counts.entries()) octets.writeUInt16BE(count, 4 + 2 * i)
+  return octets
+}
+
+const question = (zone: string, type: number): Buffer => {
+  const rest = Buffer.alloc(4)
+  rest.writeUInt16BE(type, 0)
+  rest.writeUInt16BE(classes.IN, 2)
+  return Buffer.concat([nameOf(zone), rest])
+}
+
+/** RFC 5936 section 2.1. */
+export const transferRequest = (id: number, zone: string): Buffer =>
+  Buffer.concat([header(id, opcodes.QUERY, [1, 0, 0, 0]), question(zone, types.AXFR)])
+
+const record = (name: Buffer, type: number, recordClass: number, ttl: number, data: Buffer): Buffer => {
+  const fixed = Buffer.alloc(10)
+  fixed.writeUInt16BE(type, 0)
+  fixed.writeUInt16BE(recordClass, 2)
+  fixed.writeUInt32BE(ttl, 4)
+  fixed.writeUInt16BE(data.length, 8)
+  return Buffer.concat([name, fixed, data])
+}
+
+const nothing = Buffer.alloc(0)
+
+/** All changes at one owner name, as an UPDATE has them: they are applied or refused together. */
+export interface Order {
+  /** The owner name. */
+  readonly name: string
+  readonly changes: readonly RecordChange[]
+  readonly prerequisites: readonly Buffer[]
+  readonly updates: readonly Buffer[]
+}
+
+/**
+ * `changes` all have the owner name `name` and were found fit by `refusalOf`.
+ *
+ * Deletions come first, so that a CNAME is gone before another type takes its place. A server ignores silently a CNAME
+ * that it is to put beside other data (RFC 2136 section 3.4.2.2), after it may have done the deletions, so that order
+ * would be half done: prerequisites have the server refuse it whole (section 2.4.3, "RRset does not exist").
+ */
+export const orderOf = (name: string, changes: readonly RecordChange[]): Order => {
+  const owner = nameOf(name)
+  const codeOf = (change: RecordChange): number =>
+    typeCode(change.kind === 'upsert' ? change.set.type : change.type) ?? types.ANY
+  const touched = new Set(changes.map(codeOf))
+  const isCnameWanted = changes.some(change => change.kind === 'upsert' && change.set.type === 'CNAME')
+  const dnssec: readonly number[] = [types.RRSIG, types.NSEC, types.NSEC3]
+  const others = Object.keys(types).map(typeCode)
+  const absent = others.filter(code => code !== undefined && !touched.has(code) && !dnssec.includes(code))
+  return {
+    name,
+    changes,
+    prerequisites: isCnameWanted ? absent.map(code => record(owner, code ?? 0, classes.NONE, 0, nothing)) : [],
+    updates: [
+      // RFC 2136 section 2.5.2: delete an RRset.
+      ...changes.map(change => record(owner, codeOf(change), classes.ANY, 0, nothing)),
+      // Section 2.5.1: add to an RRset.
+      ...changes.flatMap(change =>
+        change.kind === 'upsert'
+          ? change.set.values.map(value =>
+              record(owner, codeOf(change), classes.IN, change.set.ttl, encodeData(change.set.type, value) ?? nothing),
+            )
+          : [],
+      ),
+    ],
+  }
+}
+
+const sizeOf = (parts: readonly Buffer[]): number => parts.reduce((sum, part) => sum + part.length, 0)
+
+export const orderSize = ({ prerequisites, updates }: Order): number => sizeOf(prerequisites) + sizeOf(updates)
+
+/** Octets that the orders of one message may have, when its signature takes `tsigSize`. */
+export const room = (zone: string, tsigSize: number): number =>
+  largestMessage - headerSize - question(zone, types.SOA).length - tsigSize
+
+/** As few runs of orders as fit into messages of `limit` octets each. */
+export const batchesOf = (orders: readonly Order[], limit: number): Order[][] => {
+  const batches: Order[][] = []
+  let size = Number.POSITIVE_INFINITY
+  for (const order of orders) {
+    size += orderSize(order)
+    if (size <= limit) batches.at(-1)?.push(order)
+    else {
+      batches.push([order])
+      size = orderSize(order)
+    }
+  }
+  return batches
+}
+
+/** RFC 2136 section 2: the server does all of it or nothing. */
+export const updateRequest = (id: number, zone: string, orders: readonly Order[]): Buffer => {
+  const prerequisites = orders.flatMap(order => order.prerequisites)
+  const updates = orders.flatMap(order => order.updates)
+  return Buffer.concat([
+    header(id, opcodes.UPDATE, [1, prerequisites.length, updates.length, 0]),
+    question(zone, types.SOA),
+    ...prerequisites,
+    ...updates,
+  ])
+}
+
+const rcodes = ['NOERROR', 'FORMERR', 'SERVFAIL', 'NXDOMAIN', 'NOTIMP', 'REFUSED', 'YXDOMAIN', 'YXRRSET', 'NXRRSET']
+const updateRcodes = ['NOTAUTH', 'NOTZONE']
+
+/** RFC 1035 section 4.1.1 and RFC 2136 section 2.2. */
+export const rcodeName = (code: number): string => [...rcodes, ...updateRcodes][code] ?? `RCODE${code}`
+
+/** Whether `message` answers the request with this id and opcode. */
+export const isAnswer = (message: { id: number; isResponse: boolean; opcode: number }, request: Buffer): boolean =>
+  message.isResponse &&
+  message.id === request.readUInt16BE(0) &&
+  message.opcode === ((request.readUInt16BE(2) >> 11) & 0xf)

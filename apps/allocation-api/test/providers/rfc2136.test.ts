@@ -1,0 +1,466 @@
+import { createHmac } from 'node:crypto'
+import { connect, type Socket } from 'node:net'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { RecordChange, RecordSet } from '../../src/dns/record-set.ts'
+import { createRfc2136Provider, type Rfc2136Options } from '../../src/dns/rfc2136.ts'
+import { describeConformance } from './conformance.ts'
+import { framed, onMessages, startDnsDouble } from './support/dns-double.ts'
+import { type KeyName, type Knot, lacksKnot, startKnot, startRfc2136Subject } from './support/rfc2136.ts'
+
+const signal = (): AbortSignal => AbortSignal.timeout(20_000)
+const set = (name: string, type: string, ...values: string[]): RecordSet => ({ name, type, ttl: 300, values })
+const upsert = (record: RecordSet): RecordChange => ({ kind: 'upsert', set: record })
+const remove = (name: string, type: string): RecordChange => ({ kind: 'delete', name, type })
+
+const describeWithKnot = () => {
+  describeConformance('rfc2136', startRfc2136Subject)
+
+  describe('rfc2136: against Knot DNS', () => {
+    let knot: Knot
+    let zone: string
+    beforeAll(async () => {
+      knot = await startKnot()
+      zone = knot.zone
+    })
+    afterAll(() => knot?.[Symbol.asyncDispose]())
+
+    const provider = (key?: KeyName) => createRfc2136Provider(knot.options(key))
+    const apply = async (...changes: RecordChange[]) => {
+      const result = await provider().apply(zone, changes, signal())
+      if (result.kind !== 'applied') throw new Error(result.reason)
+      return result.refused
+    }
+    const under = async (name: string) => (await knot.records()).filter(record => record.name.endsWith(name))
+
+    test.each([
+      ['A', '192.0.2.1', '192.0.2.2'],
+      ['AAAA', '2001:db8::1', '::ffff:192.0.2.1'],
+      ['CNAME', 'target.example.'],
+      ['NS', 'ns1.example.', 'ns2.example.'],
+      ['PTR', 'host.example.'],
+      ['DNAME', 'elsewhere.example.'],
+      ['MX', '10 mail1.example.', '20 mail2.example.'],
+      ['TXT', '"a \\"quoted\\" one" "and a second; string"', '"back\\\\slash \\200"'],
+      ['SRV', '10 60 5060 sip.example.'],
+      ['CAA', '0 issue "ca.example; validationmethods=dns-01"'],
+      ['NAPTR', '100 10 "S" "SIP+D2U" "" _sip._udp.example.'],
+      ['RP', 'someone.example. text.example.'],
+      ['AFSDB', '1 afs.example.'],
+      ['SSHFP', '4 2 123456789ABCDEF67890123456789ABCDEF67890123456789ABCDEF123456789'],
+      ['TYPE65280', '\\# 3 ABCDEF'],
+    ])('a %s record set is read as it was put, and written so that dig prints the same', async (type, ...values) => {
+      const theirs = set(`theirs.${type.toLowerCase()}.${zone}`, type, ...[...values].sort())
+      await knot.put(theirs)
+      const result = await provider().read(zone, [theirs.name], signal())
+      expect(result).toEqual({ kind: 'read', records: [theirs] })
+
+      const ours = { ...theirs, name: `ours.${type.toLowerCase()}.${zone}` }
+      expect(await apply(upsert(ours))).toEqual([])
+      expect(await under(ours.name)).toEqual([
+        // dig parts long hexadecimal data with spaces.
+        { ...ours, values: type === 'SSHFP' ? [expect.stringMatching(/^4 2 123456789ABC/)] : ours.values },
+      ])
+    })
+
+    test('a type that is told in the form for unknown ones is written in it, too', async () => {
+      await knot.put(set(`raw.${zone}`, 'LOC', '52 22 23.000 N 4 53 32.000 E -2.00m 0.00m 10000m 10m'))
+      const read = await provider().read(zone, [`raw.${zone}`], signal())
+      const [found] = read.kind === 'read' ? read.records : []
+      if (!found) throw new Error('not read')
+      expect(found.values).toEqual([expect.stringMatching(/^\\# 16 [0-9A-F]{32}$/)])
+      expect(await apply(upsert({ ...found, name: `raw2.${zone}` }))).toEqual([])
+      const [first, second] = await under(`.${zone}`).then(all => all.filter(({ type }) => type === 'LOC'))
+      expect(second?.values).toEqual(first?.values)
+    })
+
+    test('a name with a dot and a space in a label is that name and no other', async () => {
+      const odd = set(`a\\.b\\032c.${zone}`, 'A', '192.0.2.1')
+      expect(await apply(upsert(odd))).toEqual([])
+      expect(await under(odd.name)).toEqual([odd])
+      expect(await provider().read(zone, [odd.name], signal())).toEqual({ kind: 'read', records: [odd] })
+      expect(await apply(remove(odd.name, 'A'))).toEqual([])
+      expect(await under(odd.name)).toEqual([])
+    })
+
+    const cases: [string, (options: Rfc2136Options) => Rfc2136Options, RegExp][] = [
+      ['key', ({ tsig, ...rest }) => ({ ...rest, tsig: { ...tsig, name: 'nobody.key.test' } }), /nobody.*BADKEY/],
+      ['secret', ({ tsig, ...rest }) => ({ ...rest, tsig: { ...tsig, secret: 'b3RoZXI=' } }), /secret.*BADSIG/],
+      ['clock, slow', all => ({ ...all, now: () => Date.now() - 3_600_000 }), /3(?:600|599|601) s ahead.*BADTIME/],
+      ['clock, fast', all => ({ ...all, now: () => Date.now() + 3_600_000 }), /3(?:600|599|601) s behind.*BADTIME/],
+    ]
+    test.each(cases)('a wrong %s: unavailable, and told which', async (_, spoil, reason) => {
+      const wrong = createRfc2136Provider(spoil(knot.options()))
+      const change = upsert(set(`wrong.${zone}`, 'A', '192.0.2.1'))
+      for (const result of [await wrong.read(zone, 'all', signal()), await wrong.apply(zone, [change], signal())]) {
+        expect(result).toMatchObject({ kind: 'unavailable', reason: expect.stringMatching(reason) })
+      }
+      expect(await under(`wrong.${zone}`)).toEqual([])
+    })
+
+    test('a key that may read only: unavailable, whether of one change or of many', async () => {
+      const many = Array.from({ length: 50 }, (_, i) => upsert(set(`r${i}.reader.${zone}`, 'A', '192.0.2.1')))
+      const reader = provider('reader.key.test')
+      expect((await reader.read(zone, 'all', signal())).kind).toBe('read')
+      expect(await reader.apply(zone, many, signal())).toMatchObject({
+        kind: 'unavailable',
+        reason: expect.stringMatching(/not let .*(REFUSED|BADKEY)/),
+      })
+    })
+
+    test('a key that may change some names: what it may is done, the rest is refused by name', async () => {
+      const names = ['theirs', 'limited', 'a.limited', 'b.limited', 'xlimited', 'c.limited']
+      const changes = names.map(name => upsert(set(`${name}.${zone}`, 'A', '192.0.2.1')))
+      const result = await provider('limited.key.test').apply(zone, changes, signal())
+      if (result.kind !== 'applied') throw new Error(result.reason)
+      expect(result.refused.map(({ name }) => name)).toEqual([`theirs.${zone}`, `xlimited.${zone}`])
+      expect(result.refused[0]?.reason).toMatch(/not let this key.*(REFUSED|BADKEY)/)
+      expect((await under(`limited.${zone}`)).map(({ name }) => name)).toEqual(
+        ['a.limited', 'b.limited', 'c.limited', 'limited'].map(name => `${name}.${zone}`),
+      )
+    })
+
+    test('what a server ignores silently is refused: an address beside a CNAME, the NS records of the zone', async () => {
+      await knot.put(set(`alias.${zone}`, 'CNAME', 'there.example.'))
+      const refused = await apply(
+        upsert(set(`alias.${zone}`, 'A', '192.0.2.1')),
+        remove(zone, 'NS'),
+        upsert(set(`fine.${zone}`, 'A', '192.0.2.1')),
+      )
+      expect(refused).toEqual([
+        { name: `alias.${zone}`, reason: expect.stringContaining('CNAME') },
+        { name: zone, reason: expect.stringContaining('ignored') },
+      ])
+      expect(await under(`alias.${zone}`)).toEqual([set(`alias.${zone}`, 'CNAME', 'there.example.')])
+      expect(await under(`fine.${zone}`)).toHaveLength(1)
+    })
+
+    test('a CNAME beside what somebody else has is refused whole: nothing of the order is done', async () => {
+      await knot.put(set(`both.${zone}`, 'TXT', '"theirs"'))
+      await knot.put(set(`both.${zone}`, 'A', '192.0.2.1'))
+      const before = await under(`both.${zone}`)
+      const refused = await apply(
+        remove(`both.${zone}`, 'A'),
+        upsert(set(`both.${zone}`, 'CNAME', 'there.example.')),
+        upsert(set(`good.${zone}`, 'CNAME', 'There.Example.')),
+      )
+      expect(refused).toEqual([{ name: `both.${zone}`, reason: expect.stringContaining('YXRRSET') }])
+      expect(await under(`both.${zone}`)).toEqual(before)
+      expect(await under(`good.${zone}`)).toHaveLength(1)
+    })
+
+    test.each([true, false])(
+      'a CNAME takes the place of an address and the other way, deletion first: %s',
+      async first => {
+        const name = `swap.${zone}`
+        const there = set(name, 'CNAME', 'there.example.')
+        const swap = async (gone: string, wanted: RecordSet) => {
+          const changes = [remove(name, gone), upsert(wanted)]
+          expect(await apply(...(first ? changes : changes.reverse()))).toEqual([])
+          expect(await under(name)).toEqual([wanted])
+        }
+        await swap('CNAME', set(name, 'A', '192.0.2.1'))
+        await swap('A', there)
+        expect(await apply(upsert({ ...there, values: ['elsewhere.example.'] }))).toEqual([])
+        await swap('CNAME', set(name, 'A', '192.0.2.2'))
+      },
+    )
+
+    test('more than one message can carry, with faults in between that only the server knows', async () => {
+      const long = (i: number) => `n${i}.${'long'.repeat(12)}.many.${zone}`
+      const faulty = [0, 700, 701, 2_999]
+      for (const i of faulty) await knot.put(set(long(i), 'TXT', '"theirs"'))
+      const changes = Array.from({ length: 3_000 }, (_, i) =>
+        upsert(faulty.includes(i) ? set(long(i), 'CNAME', 'x.example.') : set(long(i), 'A', '192.0.2.1')),
+      )
+      const tooLarge = upsert(
+        set(`large.${zone}`, 'TXT', ...Array.from({ length: 400 }, (_, i) => `"${i}${'x'.repeat(200)}"`)),
+      )
+      const refused = await apply(...changes, tooLarge)
+      expect(refused.map(({ name }) => name).sort()).toEqual([...faulty.map(long), `large.${zone}`].sort())
+      const there = await under(`.many.${zone}`)
+      expect(there.filter(({ type }) => type === 'A')).toHaveLength(3_000 - faulty.length)
+
+      // By now the zone is several messages of a transfer, too.
+      const read = await provider().read(zone, [`many.${zone}`], signal())
+      expect(read.kind === 'read' ? read.records.length : read.reason).toBe(3_000)
+    })
+
+    test('no change that can be sent: nothing is asked, of whatever zone', async () => {
+      const result = await provider().apply(zone, [upsert(set(`x.${zone}`, 'A', 'rubbish'))], signal())
+      expect(result).toMatchObject({ kind: 'applied', refused: [{ name: `x.${zone}` }] })
+    })
+
+    test('what has been read under way to the provider is not taken when an octet of it was changed', async () => {
+      await knot.put(set(`forged.${zone}`, 'A', '192.0.2.77'))
+      await using double = await startDnsDouble((request, socket) => {
+        const upstream = connect(knot.server.port, '127.0.0.1', () => upstream.write(framed(request)))
+        const forge = (octets: Buffer) => {
+          const text = octets.toString('latin1').replace('\xc0\x00\x02\x4d', '\xc0\x00\x02\x4e')
+          return Buffer.from(text, 'latin1')
+        }
+        onMessages(upstream, message => socket.write(framed(forge(message))))
+        socket.on('close', () => upstream.destroy())
+      })
+      const through = createRfc2136Provider({ ...knot.options(), server: double.server })
+      expect(await through.read(zone, 'all', signal())).toMatchObject({
+        kind: 'unavailable',
+        reason: expect.stringContaining('signed wrongly'),
+      })
+    })
+  })
+}
+
+if (lacksKnot && process.env.REQUIRE_ALL_PARTS !== '1') test.skip(lacksKnot)
+else describeWithKnot()
+
+describe('rfc2136: a server that is none', () => {
+  const zone = 'a.test'
+  const secret = Buffer.alloc(32, 7)
+  const options = (server: Rfc2136Options['server']): Rfc2136Options => ({
+    server,
+    tsig: { name: 'k.test', secret: secret.toString('base64'), algorithm: 'hmac-sha256' },
+  })
+
+  /** A signer of its own, so that a mistake in the code under test is not made twice (RFC 8945 section 5.3). */
+  const signerOf = (request: Buffer) => {
+    let prior = request.subarray(request.length - 38, request.length - 6)
+    let covered: Buffer[] = []
+    let isFirst = true
+    const word = (value: number) => Buffer.from(value.toString(16).padStart(4, '0'), 'hex')
+    const key = Buffer.from('016b047465737400', 'hex')
+    const algorithm = Buffer.from('0b686d61632d73686132353600', 'hex')
+    return {
+      unsigned: (message: Buffer): Buffer => {
+        covered = [...covered, message]
+        return message
+      },
+      signed: (message: Buffer): Buffer => {
+        const timers = Buffer.from(
+          `${Math.floor(Date.now() / 1_000)
+            .toString(16)
+            .padStart(12, '0')}012c`,
+          'hex',
+        )
+        const first = [key, Buffer.from('00ff00000000', 'hex'), algorithm, timers, Buffer.alloc(4)]
+        const parts = [word(prior.length), prior, ...covered, message, ...(isFirst ? first : [timers])]
+        const mac = createHmac('sha256', secret).update(Buffer.concat(parts)).digest()
+        const data = [algorithm, timers, word(mac.length), mac, message.subarray(0, 2), Buffer.alloc(4)]
+        const record = [key, Buffer.from('00fa00ff00000000003d', 'hex'), ...data]
+        prior = mac
+        covered = []
+        isFirst = false
+        const counted = Buffer.from(message)
+        counted.writeUInt16BE(message.readUInt16BE(10) + 1, 10)
+        return Buffer.concat([counted, ...record])
+      },
+    }
+  }
+
+  const soa = (serial: number) =>
+    `016104746573740000060001000000050016${'00'.repeat(2)}${serial.toString(16).padStart(8, '0')}${'00'.repeat(16)}`
+  const address = (label: string) =>
+    `01${Buffer.from(label).toString('hex')}0161047465737400000100010000003c0004c0000201`
+  const message = (request: Buffer, flags: number, ...records: string[]): Buffer => {
+    const header = Buffer.alloc(12)
+    request.copy(header, 0, 0, 2)
+    header.writeUInt16BE(flags, 2)
+    header.writeUInt16BE(records.length, 6)
+    return Buffer.concat([header, Buffer.from(records.join(''), 'hex')])
+  }
+  const ok = 0x8000
+
+  const good = set('x.a.test', 'A', '192.0.2.1')
+  type Answer = (request: Buffer, socket: Socket) => void
+  const send = (socket: Socket, ...messages: Buffer[]) => socket.write(Buffer.concat(messages.map(framed)))
+
+  const readFrom = async (answer: Answer) => {
+    await using double = await startDnsDouble(answer)
+    const result = await createRfc2136Provider(options(double.server)).read(zone, ['x.a.test'], signal())
+    if (result.kind === 'unavailable') expect(result.reason).toContain(zone)
+    return result.kind === 'read' ? result.records : result.reason
+  }
+
+  test.each<[string, Answer]>([
+    [
+      'one message',
+      (request, socket) => send(socket, signerOf(request).signed(message(request, ok, soa(1), address('x'), soa(1)))),
+    ],
+    [
+      'several, each signed, in pieces of one octet',
+      (request, socket) => {
+        const { signed } = signerOf(request)
+        const parts = [[soa(1)], [address('x')], [soa(1)]].map(records => signed(message(request, ok, ...records)))
+        for (const octet of Buffer.concat(parts.map(framed))) socket.write(Buffer.of(octet))
+      },
+    ],
+    [
+      'several, the ones between unsigned',
+      (request, socket) => {
+        const { signed, unsigned } = signerOf(request)
+        const first = signed(message(request, ok, soa(1)))
+        const between = [address('x'), address('y')].map(record => unsigned(message(request, ok, record)))
+        send(socket, first, ...between, signed(message(request, ok, soa(1))))
+      },
+    ],
+  ])('a transfer in %s is read', async (_, answer) => {
+    expect(await readFrom(answer)).toEqual([{ ...good, ttl: 60 }])
+  })
+
+  test('records of one set with several TTLs have the lowest; one beyond 31 bits is 0; names are in lower case', async () => {
+    const ttls = (...hex: string[]) =>
+      hex.map((ttl, i) => address('X').replace('0000003c0004c0000201', `${ttl}0004c000020${i}`))
+    const records = async (...hex: string[]) =>
+      readFrom((request, socket) =>
+        send(socket, signerOf(request).signed(message(request, ok, soa(1), ...ttls(...hex), soa(1)))),
+      )
+    const values = ['192.0.2.0', '192.0.2.1', '192.0.2.2']
+    expect(await records('00000009', '00000005', '00000007')).toEqual([{ name: 'x.a.test', type: 'A', ttl: 5, values }])
+    expect(await records('80000000')).toEqual([{ name: 'x.a.test', type: 'A', ttl: 0, values: ['192.0.2.0'] }])
+  })
+
+  const whole = [soa(1), address('x'), soa(1)]
+  const faults: [string, Answer, RegExp][] = [
+    ['rubbish', (_, socket) => send(socket, Buffer.from('HTTP/1.1 400 Bad Request')), /no answer|no DNS message/],
+    ['half a header', (_, socket) => send(socket, Buffer.of(1, 2, 3)), /no DNS message/],
+    ['nothing but the end', (_, socket) => socket.end(), /closed the connection/],
+    ['half a message and the end', (_, socket) => socket.end(Buffer.of(1, 0, 1)), /closed the connection/],
+    ['a reset', (_, socket) => socket.resetAndDestroy(), /could not be reached/],
+    ['an unsigned zone', (request, socket) => send(socket, message(request, ok, ...whole)), /not signed/],
+    [
+      'an unsigned REFUSED',
+      (request, socket) => send(socket, message(request, ok | 5)),
+      /not signed; it answered REFUSED/,
+    ],
+    ['REFUSED', (request, socket) => send(socket, signerOf(request).signed(message(request, ok | 5))), /\(REFUSED\)/],
+    ['NOTAUTH', (request, socket) => send(socket, signerOf(request).signed(message(request, ok | 9))), /\(NOTAUTH\)/],
+    [
+      'a truncated answer',
+      (request, socket) => send(socket, signerOf(request).signed(message(request, ok | 0x200, ...whole))),
+      /truncated/,
+    ],
+    [
+      'the answer to another request',
+      (request, socket) => {
+        const other = Buffer.from(request)
+        other.writeUInt16BE(request.readUInt16BE(0) ^ 1, 0)
+        send(socket, signerOf(request).signed(message(other, ok, ...whole)))
+      },
+      /no answer to the request/,
+    ],
+    ['the question back', (request, socket) => send(socket, request), /no answer to the request/],
+    [
+      'a zone whose end is not signed',
+      (request, socket) => {
+        const { signed } = signerOf(request)
+        send(socket, signed(message(request, ok, soa(1), address('x'))), message(request, ok, soa(1)))
+      },
+      /did not sign the end/,
+    ],
+    [
+      'a zone whose end does not come',
+      (request, socket) => {
+        send(socket, signerOf(request).signed(message(request, ok, soa(1), address('x'))))
+        socket.end()
+      },
+      /closed the connection/,
+    ],
+    [
+      'a zone with another serial at the end',
+      (request, socket) => send(socket, signerOf(request).signed(message(request, ok, soa(1), address('x'), soa(2)))),
+      /changed it/,
+    ],
+    [
+      'records behind the end',
+      (request, socket) => send(socket, signerOf(request).signed(message(request, ok, ...whole, address('y')))),
+      /after its end/,
+    ],
+    [
+      'a zone without a beginning',
+      (request, socket) => send(socket, signerOf(request).signed(message(request, ok, address('x'), soa(1)))),
+      /no transfer/,
+    ],
+    [
+      'nothing, signed',
+      (request, socket) => send(socket, signerOf(request).signed(message(request, ok))),
+      /no transfer/,
+    ],
+    [
+      'an unsigned message slipped in',
+      (request, socket) => {
+        const { signed } = signerOf(request)
+        const [first, last] = [signed(message(request, ok, soa(1))), signed(message(request, ok, soa(1)))]
+        send(socket, first, message(request, ok, address('x')), last)
+      },
+      /signed wrongly/,
+    ],
+  ]
+  test.each(faults)('%s: unavailable, with its reason', async (_, answer, reason) => {
+    expect(await readFrom(answer)).toMatch(reason)
+  })
+
+  test('a server that says nothing is given up with the signal, and with close()', async () => {
+    const asked = Promise.withResolvers<void>()
+    await using double = await startDnsDouble(() => asked.resolve())
+    const giveUp = new AbortController()
+    const provider = createRfc2136Provider(options(double.server))
+    const reading = provider.read(zone, 'all', giveUp.signal)
+    await asked.promise
+    giveUp.abort()
+    expect(await reading).toMatchObject({ kind: 'unavailable', reason: expect.stringContaining('in time') })
+    const applying = provider.apply(zone, [upsert(good)], signal())
+    await provider.close()
+    expect((await applying).kind).toBe('unavailable')
+  })
+
+  const update = async (rcodes: (asked: number, request: Buffer) => number, changes: readonly RecordChange[]) => {
+    let asked = 0
+    await using double = await startDnsDouble((request, socket) => {
+      asked += 1
+      // The opcode UPDATE comes back; what is transferred afterwards is the zone with one name.
+      const isUpdate = request.readUInt16BE(2) === 0x2800
+      const answer = isUpdate ? message(request, 0xa800 | rcodes(asked, request)) : message(request, ok, ...whole)
+      send(socket, signerOf(request).signed(answer))
+    })
+    return { result: await createRfc2136Provider(options(double.server)).apply(zone, changes, signal()), asked }
+  }
+  const many = Array.from({ length: 1_000 }, (_, i) => upsert(set(`n${i}.a.test`, 'A', '192.0.2.1')))
+
+  test('a server that fails at every update is at fault, not the changes: it is asked a few times only', async () => {
+    const { result, asked } = await update(() => 2, many)
+    expect(result).toMatchObject({ kind: 'unavailable', reason: expect.stringContaining('SERVFAIL') })
+    expect(asked).toBeLessThan(40)
+  })
+
+  test('one change that makes a server fail is refused, the others are asked for', async () => {
+    const { result } = await update(
+      (_, request) => (request.includes('bad') ? 2 : 0),
+      [upsert({ ...good, ttl: 60 }), upsert(set('bad.a.test', 'A', '192.0.2.1')), remove('gone.a.test', 'A')],
+    )
+    expect(result).toEqual({
+      kind: 'applied',
+      refused: [{ name: 'bad.a.test', reason: expect.stringContaining('SERVFAIL') }],
+    })
+  })
+
+  test('a server that does not serve the zone as its primary is asked once', async () => {
+    const { result, asked } = await update(() => 9, many)
+    expect(result).toMatchObject({ kind: 'unavailable', reason: expect.stringContaining('NOTAUTH') })
+    expect(asked).toBe(1)
+  })
+
+  test('success that is none is told', async () => {
+    const { result } = await update(() => 0, [upsert(set('n1.a.test', 'A', '192.0.2.1')), upsert({ ...good, ttl: 60 })])
+    expect(result).toEqual({
+      kind: 'applied',
+      refused: [{ name: 'n1.a.test', reason: expect.stringContaining('ignored') }],
+    })
+  })
+
+  test.each([
+    ['no name', { name: 'a..b' }],
+    ['no secret', { secret: '' }],
+  ])('a key with %s is a mistake of the configuration', (_, fault) => {
+    const { server, tsig } = options({ host: '127.0.0.1', port: 53 })
+    expect(() => createRfc2136Provider({ server, tsig: { ...tsig, ...fault } })).toThrow(TypeError)
+  })
+})
