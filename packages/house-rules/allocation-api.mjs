@@ -11,7 +11,7 @@ export const rooms = {
     'observability/(answered|redact)\\.ts',
     '(config|duration|env-reader)\\.ts',
   ),
-  ports: any('dns/provider\\.ts'),
+  ports: any('dns/(provider|start)\\.ts'),
   verbs: any(
     'allocation/(check|commit|get|list|paginate|release|renew|reserve|sweeper)\\.ts',
     'dns/(converge|pass)\\.ts',
@@ -22,13 +22,14 @@ export const rooms = {
     'allocation/(fragments|history|once|reader|store)\\.ts',
     'dns/(claim|zone-store)\\.ts',
   ),
-  localDns: any(
-    'dns/local/(message|provider|record-data|responder|server|tcp-connection|until-aborted|zone-table)\\.ts',
+  localDns: any('dns/local/(message|provider|responder|server|tcp-connection|zone-table)\\.ts'),
+  remoteDns: any(
+    'dns/(exchange|record-data|until-aborted|cloudflare|dynadot|powerdns|rfc2136)\\.ts',
+    'dns/(dynadot|rfc2136)/[a-z-]+\\.ts',
   ),
-  remoteDns: any('dns/(exchange|cloudflare|dynadot|powerdns|rfc2136)\\.ts', 'dns/(dynadot|rfc2136)/[a-z-]+\\.ts'),
   edges: any('observability/(log|metrics)\\.ts', 'server\\.ts'),
   http: any('http/[a-z-]+\\.ts', 'app\\.ts'),
-  wiring: any('dns/(registry|start)\\.ts', 'dns/local/start\\.ts'),
+  wiring: any('dns/registry\\.ts', 'dns/local/start\\.ts'),
   entry: any('main\\.ts'),
 }
 
@@ -36,7 +37,7 @@ const { rules, ports, verbs, sql, localDns, remoteDns, edges, http } = rooms
 
 export const forbidden = [
   ...only('rules-are-pure', rules, [rules, contract], 'A rule knows the contract and other rules; no library, no I/O.'),
-  ...only('ports-name-rules', ports, [rules], 'A port is made of the types of the rules.'),
+  ...only('ports-name-rules', ports, [rules, ports], 'A port is made of the types of the rules.', [sql]),
   ...only(
     'verbs-know-no-adapter',
     verbs,
@@ -57,6 +58,7 @@ export const forbidden = [
       rules,
       ports,
       localDns,
+      any('dns/(record-data|until-aborted)\\.ts'),
       npm('dns-packet'),
       npm('@types/dns-packet'),
       npm('postgres'),
@@ -74,17 +76,8 @@ export const forbidden = [
   ...only(
     'remote-dns-adapts',
     remoteDns,
-    [
-      rules,
-      ports,
-      remoteDns,
-      npm('dns-packet'),
-      npm('@types/dns-packet'),
-      npm('p-limit'),
-      '^(node:)?(buffer|crypto|events|net)$',
-    ],
+    [rules, ports, remoteDns, contract, npm('zod'), '^(node:)?(buffer|crypto|events|net)$'],
     'A provider adapts one API: its wire, and nothing of the service.',
-    [any('dns/start\\.ts')],
   ),
   ...only(
     'edges-adapt',

@@ -28,6 +28,17 @@ export class EnvReader {
     return text ?? ''
   }
 
+  /** An http or https URL without a trailing slash. It is not quoted in a fault: it may hold a password. */
+  url(variable: string, fallback?: string): string {
+    const text =
+      fallback === undefined ? this.required(variable, 'a URL such as https://dns.internal') : this.text(variable)
+    if (!text) return fallback ?? ''
+    const url = URL.parse(text)
+    const isPlain = url && /^https?:$/.test(url.protocol) && !url.username && !url.password && !url.search && !url.hash
+    if (!isPlain) this.fault(variable, 'must be a URL that begins with http:// or https://, without a user or a query')
+    return text.replace(/\/+$/, '')
+  }
+
   fault(variable: string, detail: string): void {
     this.faults.push({ variable, detail })
   }

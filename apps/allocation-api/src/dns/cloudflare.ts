@@ -1,7 +1,11 @@
 import { isIPv4, isIPv6 } from 'node:net'
+import type { EnvReader } from '../env-reader.ts'
 import { type Answered, exchange, type Question } from './exchange.ts'
 import type { ApplyResult, DnsProvider, ReadResult, Unavailable } from './provider.ts'
 import { isAtOrBelow, type RecordChange, type RecordSet, recordKey } from './record-set.ts'
+import type { ReadProvider } from './start.ts'
+
+const DEFAULT_URL = 'https://api.cloudflare.com/client/v4'
 
 export interface CloudflareOptions {
   /** Of the API v4, without a trailing slash. Default: https://api.cloudflare.com/client/v4 */
@@ -365,10 +369,7 @@ export const batchesOf = <T extends { readonly operations: Operations }>(
  * Cloudflare DNS by its API v4. An apply lists the changed names first, for the ids of their records, and then sends
  * batches, each of which is one transaction. Records of other names and types are in no call that writes.
  */
-export const createCloudflareProvider = ({
-  url = 'https://api.cloudflare.com/client/v4',
-  apiToken,
-}: CloudflareOptions): DnsProvider => {
+export const createCloudflareProvider = ({ url = DEFAULT_URL, apiToken }: CloudflareOptions): DnsProvider => {
   const places = new Map<string, Place>()
 
   const ask = async (path: string, question: Omit<Question, 'url' | 'headers'>, signal: AbortSignal) => {
@@ -563,4 +564,12 @@ export const createCloudflareProvider = ({
 
     async close() {},
   }
+}
+
+export const readCloudflareProvider: ReadProvider = (read: EnvReader) => {
+  const options = {
+    url: read.url('DNSPROVIDER_CLOUDFLARE_URL', DEFAULT_URL),
+    apiToken: read.required('DNSPROVIDER_CLOUDFLARE_API_TOKEN', 'a token with the permissions Zone Read and DNS Write'),
+  }
+  return async () => ({ provider: createCloudflareProvider(options), about: { url: options.url } })
 }

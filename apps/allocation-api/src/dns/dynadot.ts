@@ -1,10 +1,12 @@
+import type { EnvReader } from '../env-reader.ts'
 import { type DomainSettings, settingsOf, verdictOf } from './dynadot/answer.ts'
 import { outcomeOf } from './dynadot/change.ts'
 import { type DynadotRecord, recordSetsOf } from './dynadot/record.ts'
 import { exchange } from './exchange.ts'
-import { untilAborted } from './local/until-aborted.ts'
 import type { DnsProvider, Unavailable } from './provider.ts'
 import { recordKey } from './record-set.ts'
+import type { ReadProvider } from './start.ts'
+import { untilAborted } from './until-aborted.ts'
 
 export interface DynadotProviderOptions {
   /** The JSON interface of API 3; a double has another. */
@@ -160,4 +162,12 @@ export const createDynadotProvider = ({ url = DEFAULT_URL, apiKey }: DynadotProv
 
     async close() {},
   }
+}
+
+export const readDynadotProvider: ReadProvider = (read: EnvReader) => {
+  const options = {
+    url: read.url('DNSPROVIDER_DYNADOT_URL', DEFAULT_URL),
+    apiKey: read.required('DNSPROVIDER_DYNADOT_API_KEY', "the account's API key"),
+  }
+  return async () => ({ provider: createDynadotProvider(options), about: { url: options.url } })
 }

@@ -1,10 +1,22 @@
 import { expect, test } from 'vitest'
 import { readProvider } from './registry.ts'
 
-test.each([
+const powerdns = { DNSPROVIDER_KIND: 'powerdns', DNSPROVIDER_POWERDNS_API_KEY: 'x' }
+const rfc2136 = {
+  DNSPROVIDER_KIND: 'rfc2136',
+  DNSPROVIDER_RFC2136_HOST: '192.0.2.53',
+  DNSPROVIDER_RFC2136_TSIG_NAME: 'updates',
+  DNSPROVIDER_RFC2136_TSIG_SECRET: 'c2VjcmV0LXNlY3JldA==',
+}
+
+test.each<readonly [env: Record<string, string>, kind: string]>([
   [{}, 'local'],
   [{ DNSPROVIDER_KIND: ' LOCAL ' }, 'local'],
   [{ DNSPROVIDER_KIND: '', DNSPROVIDER_LOCAL_PORT: '5300' }, 'local'],
+  [{ DNSPROVIDER_KIND: 'cloudflare', DNSPROVIDER_CLOUDFLARE_API_TOKEN: 'x' }, 'cloudflare'],
+  [{ DNSPROVIDER_KIND: 'dynadot', DNSPROVIDER_DYNADOT_API_KEY: 'x', DNSPROVIDER_LOCAL_PORT: 'x' }, 'dynadot'],
+  [{ ...powerdns, DNSPROVIDER_POWERDNS_URL: 'https://dns.internal/' }, 'powerdns'],
+  [{ ...rfc2136, DNSPROVIDER_RFC2136_TSIG_NAME: 'Updates.' }, 'rfc2136'],
 ])('%j chooses %s', (env, kind) => {
   expect(readProvider(env)).toMatchObject({ provider: { kind } })
 })
@@ -14,9 +26,28 @@ test.each<readonly [env: Record<string, string>, variables: string[]]>([
   [{ DNSPROVIDER_KIND: 'route53' }, ['DNSPROVIDER_KIND']],
   [{ DNSPROVIDER_LOCAL_PORT: '-1' }, ['DNSPROVIDER_LOCAL_PORT']],
   [{ DNSPROVIDER_KIND: 'x', DNSPROVIDER_LOCAL_PORT: 'x' }, ['DNSPROVIDER_KIND', 'DNSPROVIDER_LOCAL_PORT']],
+  [{ DNSPROVIDER_KIND: 'cloudflare' }, ['DNSPROVIDER_CLOUDFLARE_API_TOKEN']],
+  [
+    { DNSPROVIDER_KIND: 'cloudflare', DNSPROVIDER_CLOUDFLARE_API_TOKEN: 'x', DNSPROVIDER_CLOUDFLARE_URL: 'ftp://mark' },
+    ['DNSPROVIDER_CLOUDFLARE_URL'],
+  ],
+  [{ DNSPROVIDER_KIND: 'powerdns' }, ['DNSPROVIDER_POWERDNS_URL', 'DNSPROVIDER_POWERDNS_API_KEY']],
+  [{ ...powerdns, DNSPROVIDER_POWERDNS_URL: 'dns.internal:8081' }, ['DNSPROVIDER_POWERDNS_URL']],
+  [{ DNSPROVIDER_KIND: 'dynadot' }, ['DNSPROVIDER_DYNADOT_API_KEY']],
+  [
+    { DNSPROVIDER_KIND: 'rfc2136' },
+    ['DNSPROVIDER_RFC2136_HOST', 'DNSPROVIDER_RFC2136_TSIG_NAME', 'DNSPROVIDER_RFC2136_TSIG_SECRET'],
+  ],
+  [{ ...rfc2136, DNSPROVIDER_RFC2136_TSIG_NAME: 'a b' }, ['DNSPROVIDER_RFC2136_TSIG_NAME']],
+  [{ ...rfc2136, DNSPROVIDER_RFC2136_TSIG_SECRET: 'mark secret' }, ['DNSPROVIDER_RFC2136_TSIG_SECRET']],
+  [{ ...rfc2136, DNSPROVIDER_RFC2136_TSIG_ALGORITHM: 'hmac-md5' }, ['DNSPROVIDER_RFC2136_TSIG_ALGORITHM']],
+  [{ ...rfc2136, DNSPROVIDER_RFC2136_PORT: '0' }, ['DNSPROVIDER_RFC2136_PORT']],
 ])('%j is refused, by variable and in words', (env, variables) => {
   const read = readProvider(env)
   const faults = 'faults' in read ? read.faults : []
   expect(faults.map(({ variable }) => variable)).toEqual(variables)
-  for (const { detail } of faults) expect(detail).toMatch(/^must /)
+  for (const { detail } of faults) {
+    expect(detail).toMatch(/^(must|is required: )/)
+    expect(detail).not.toContain('mark')
+  }
 })

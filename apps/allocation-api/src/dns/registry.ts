@@ -1,9 +1,19 @@
 import { type ConfigFault, type Env, EnvReader } from '../env-reader.ts'
+import { readCloudflareProvider } from './cloudflare.ts'
+import { readDynadotProvider } from './dynadot.ts'
 import { readLocalProvider } from './local/start.ts'
+import { readPowerdnsProvider } from './powerdns.ts'
+import { readRfc2136Provider } from './rfc2136.ts'
 import type { ReadProvider, StartProvider } from './start.ts'
 
 /** The providers by the name that `DNSPROVIDER_KIND` gives them. One more is one file and one line here. */
-const providers = { local: readLocalProvider } satisfies Record<string, ReadProvider>
+const providers = {
+  cloudflare: readCloudflareProvider,
+  dynadot: readDynadotProvider,
+  local: readLocalProvider,
+  powerdns: readPowerdnsProvider,
+  rfc2136: readRfc2136Provider,
+} satisfies Record<string, ReadProvider>
 
 export const providerKinds = Object.keys(providers) as (keyof typeof providers)[]
 

@@ -1,4 +1,4 @@
-import { parseRecordData } from '../local/record-data.ts'
+import { parseRecordData } from '../record-data.ts'
 import { isAtOrBelow, type RecordSet, recordKey } from '../record-set.ts'
 
 /** A record as Dynadot's API has it. What is not ours goes back exactly as it came. */

@@ -1,6 +1,6 @@
 import { decode, encode } from 'dns-packet'
+import { parseRecordData } from '../record-data.ts'
 import type { RecordSet } from '../record-set.ts'
-import { parseRecordData } from './record-data.ts'
 
 const rcodes = { NOERROR: 0, FORMERR: 1, SERVFAIL: 2, NXDOMAIN: 3, NOTIMP: 4, REFUSED: 5, BADVERS: 16 } as const
 

@@ -1,8 +1,8 @@
 import type { DnsProvider, Unavailable } from '../provider.ts'
+import { refusalOf } from '../record-data.ts'
 import type { RecordChange } from '../record-set.ts'
+import { untilAborted } from '../until-aborted.ts'
 import { namesWithCnameBeside } from './cname-alone.ts'
-import { refusalOf } from './record-data.ts'
-import { untilAborted } from './until-aborted.ts'
 import type { ZoneTable } from './zone-table.ts'
 
 export interface LocalProviderOptions {

@@ -1,10 +1,10 @@
 import type { RecordSet } from '../record-set.ts'
 import { isAtOrBelow } from '../record-set.ts'
+import { untilAborted } from '../until-aborted.ts'
 import type { Query, Response } from './message.ts'
 import { encodeResponse, parseQuery, udpLimit } from './message.ts'
 import type { ZoneView } from './resolve.ts'
 import { resolve } from './resolve.ts'
-import { untilAborted } from './until-aborted.ts'
 
 export interface ResponderOptions {
   readonly zones: readonly string[]

@@ -1,6 +1,6 @@
 import { isIPv4, isIPv6 } from 'node:net'
-import type { RecordChange } from '../record-set.ts'
-import { isAtOrBelow } from '../record-set.ts'
+import type { RecordChange } from './record-set.ts'
+import { isAtOrBelow } from './record-set.ts'
 
 /** The record types this server speaks, parsed from presentation format (RFC 1035 section 5.1). */
 export type RecordData =

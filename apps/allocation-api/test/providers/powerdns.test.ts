@@ -1,0 +1,503 @@
+import { execFile } from 'node:child_process'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import { promisify } from 'node:util'
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+import {
+  byOwner,
+  contentsOf,
+  createIsBelowAny,
+  createPowerdnsProvider,
+  ownerIn,
+  partsOf,
+  refusalOf,
+  rrsetOf,
+} from '../../src/dns/powerdns.ts'
+import type { DnsProvider } from '../../src/dns/provider.ts'
+import type { RecordChange, RecordSet } from '../../src/dns/record-set.ts'
+import { describeConformance } from './conformance.ts'
+import { hasDig, hasPowerdns, lacksDig, lacksPowerdns, startPowerdnsSubject } from './support/powerdns.ts'
+
+type Subject = Awaited<ReturnType<typeof startPowerdnsSubject>>
+
+const signal = (): AbortSignal => AbortSignal.timeout(30_000)
+const set = (name: string, type: string, ...values: string[]): RecordSet => ({ name, type, ttl: 300, values })
+const upsert = (record: RecordSet): RecordChange => ({ kind: 'upsert', set: record })
+const remove = (name: string, type = 'A'): RecordChange => ({ kind: 'delete', name, type })
+const byName = (a: { name: string }, b: { name: string }): number => (a.name < b.name ? -1 : 1)
+
+test('contentsOf: what is served, normalised, apart from what is disabled', () => {
+  const record = (content: string, disabled = false) => ({ content, disabled })
+  const rrsets = [
+    { name: 'WWW.pool.test.', type: 'A', ttl: 60, records: [record('192.0.2.2'), record('192.0.2.1')] },
+    { name: 'twice.pool.test.', type: 'A', ttl: 60, records: [record('192.0.2.1'), record('192.0.2.1')] },
+    { name: 'half.pool.test.', type: 'A', ttl: 60, records: [record('192.0.2.1', true), record('192.0.2.2')] },
+    { name: 'off.pool.test.', type: 'A', ttl: 61, records: [record('192.0.2.2', true), record('192.0.2.1', true)] },
+    { name: 'comment-only.pool.test.', type: 'A', ttl: 0, records: [] },
+    { name: 'mail.pool.test.', type: 'MX', ttl: 60, records: [record('10 MX.example.')] },
+  ]
+  const { served, unserved } = contentsOf({ rrsets })
+  expect(served).toEqual([
+    { name: 'www.pool.test', type: 'A', ttl: 60, values: ['192.0.2.1', '192.0.2.2'] },
+    { name: 'twice.pool.test', type: 'A', ttl: 60, values: ['192.0.2.1'] },
+    { name: 'half.pool.test', type: 'A', ttl: 60, values: ['192.0.2.2'] },
+    { name: 'mail.pool.test', type: 'MX', ttl: 60, values: ['10 MX.example.'] },
+  ])
+  expect([...unserved]).toEqual([
+    ['half.pool.test A', { ttl: 60, values: ['192.0.2.1'] }],
+    ['off.pool.test A', { ttl: 61, values: ['192.0.2.1', '192.0.2.2'] }],
+  ])
+})
+
+test.each([
+  ['acme.pool.test', true],
+  ['a.b.acme.pool.test', true],
+  ['*.acme.pool.test', true],
+  ['other.pool.test', true],
+  ['xacme.pool.test', false],
+  ['pool.test', false],
+  ['acme.pool.test.example', false],
+])('createIsBelowAny: %s is %s', (name, expected) => {
+  expect(createIsBelowAny(['acme.pool.test', 'other.pool.test'])(name)).toBe(expected)
+})
+
+test.each([
+  { change: upsert(set('a.pool.test', 'A', 'the server judges')), expected: undefined },
+  { change: upsert(set('pool.test', 'A', '192.0.2.1')), expected: undefined },
+  { change: remove('a.pool.test'), expected: undefined },
+  { change: remove('a.spool.test'), expected: /not in the zone pool\.test/ },
+  { change: upsert(set('apool.test', 'A', '192.0.2.1')), expected: /not in the zone pool\.test/ },
+  { change: upsert(set('a.pool.test', 'A')), expected: /no value/ },
+  { change: upsert({ ...set('a.pool.test', 'A', '192.0.2.1'), ttl: 0 }), expected: undefined },
+  { change: upsert({ ...set('a.pool.test', 'A', '192.0.2.1'), ttl: 2 ** 31 - 1 }), expected: undefined },
+  { change: upsert({ ...set('a.pool.test', 'A', '192.0.2.1'), ttl: 2 ** 31 }), expected: /TTL/ },
+  { change: upsert({ ...set('a.pool.test', 'A', '192.0.2.1'), ttl: -1 }), expected: /TTL/ },
+  { change: upsert({ ...set('a.pool.test', 'A', '192.0.2.1'), ttl: 1.5 }), expected: /TTL/ },
+])('refusalOf: $change gives $expected', ({ change, expected }) => {
+  const reason = refusalOf('pool.test', change)
+  if (expected) expect(reason).toMatch(expected)
+  else expect(reason).toBeUndefined()
+})
+
+test('byOwner: the last of an RRset counts, deletions come first', () => {
+  const cname = upsert(set('a.pool.test', 'CNAME', 'x.example.'))
+  const older = upsert(set('b.pool.test', 'A', '192.0.2.1'))
+  const newer = upsert(set('b.pool.test', 'A', '192.0.2.2'))
+  expect(byOwner([cname, older, remove('a.pool.test'), newer]).toSorted(byName)).toEqual([
+    { name: 'a.pool.test', changes: [remove('a.pool.test'), cname] },
+    { name: 'b.pool.test', changes: [newer] },
+  ])
+})
+
+describe('rrsetOf', () => {
+  const on = (content: string) => ({ content, disabled: false })
+  const off = (content: string) => ({ content, disabled: true })
+  const rrset = { name: 'a.pool.test.', type: 'A' }
+  const laidAside = { ttl: 60, values: ['192.0.2.8', '192.0.2.9'] }
+  test.each([
+    {
+      what: 'an upsert',
+      change: upsert(set('a.pool.test', 'A', '192.0.2.1')),
+      unserved: undefined,
+      expected: { ...rrset, changetype: 'REPLACE', ttl: 300, records: [on('192.0.2.1')] },
+    },
+    {
+      what: 'an upsert hands back what is disabled, but not what it enables',
+      change: upsert(set('a.pool.test', 'A', '192.0.2.9')),
+      unserved: laidAside,
+      expected: { ...rrset, changetype: 'REPLACE', ttl: 300, records: [on('192.0.2.9'), off('192.0.2.8')] },
+    },
+    {
+      what: 'a deletion',
+      change: remove('a.pool.test'),
+      unserved: undefined,
+      expected: { ...rrset, changetype: 'DELETE' },
+    },
+    {
+      what: 'a deletion leaves what is disabled',
+      change: remove('a.pool.test'),
+      unserved: laidAside,
+      expected: { ...rrset, changetype: 'REPLACE', ttl: 60, records: [off('192.0.2.8'), off('192.0.2.9')] },
+    },
+    {
+      what: 'a CNAME takes the place of a disabled one',
+      change: upsert(set('a.pool.test', 'CNAME', 'x.example.')),
+      unserved: { ttl: 60, values: ['y.example.'] },
+      expected: { ...rrset, type: 'CNAME', changetype: 'REPLACE', ttl: 300, records: [on('x.example.')] },
+    },
+  ])('$what', ({ change, unserved, expected }) => {
+    expect(rrsetOf(change, unserved)).toEqual(expected)
+  })
+})
+
+// As 4.7.3 says them.
+test.each([
+  ["Record b.pool.test./A 'bad': Parsing record content (try 'pdnsutil check-zone'): while parsing", 'b.pool.test'],
+  ["Record *.b.pool.test./TXT 'RRset c.pool.test. IN A': Not in expected format", '*.b.pool.test'],
+  ['RRset c.pool.test. IN A: Conflicts with pre-existing RRset', 'c.pool.test'],
+  ['RRset C.pool.test. IN A: Name is out of zone', 'c.pool.test'],
+  ['RRset c.pool.test. IN CNAME has more than one record', 'c.pool.test'],
+  ['Duplicate RRset d.pool.test. IN A with changetype: REPLACE', 'd.pool.test'],
+  ['Duplicate record in RRset e.pool.test. IN A with content "192.0.2.1"', 'e.pool.test'],
+  ["Unable to parse DNS Name 'e..pool.test.'", 'e..pool.test'],
+  ["Name 'e\\032e.pool.test.' contains unsupported characters", 'e\\032e.pool.test'],
+  ['No rrsets given in update request', undefined],
+  ['Something about RRset c.pool.test. IN A', undefined],
+  ['', undefined],
+])('ownerIn: %s', (error, expected) => {
+  expect(ownerIn(error)).toBe(expected)
+})
+
+test.each([
+  { sizes: [], expected: [] },
+  { sizes: [1, 2, 3], expected: [[1, 2, 3]] },
+  { sizes: [5, 5, 1], expected: [[5, 5], [1]] },
+  { sizes: [11, 1], expected: [[11], [1]] },
+  { sizes: [1, 11, 1], expected: [[1], [11], [1]] },
+])('partsOf: $sizes', ({ sizes, expected }) => {
+  expect(partsOf<number>(sizes, size => size, 10)).toEqual(expected)
+})
+
+/** A server that says the same to everybody. */
+const startStub = async (status: number, headers: Readonly<Record<string, string>>, body: string) => {
+  const server = createServer((request, response) => {
+    request.resume()
+    response.writeHead(status, headers).end(body)
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  const port = typeof address === 'object' && address ? address.port : 0
+  const provider = createPowerdnsProvider({
+    url: `http://127.0.0.1:${port}`,
+    apiKey: 'a-key-of-ours',
+    serverId: 'localhost',
+  })
+  return {
+    provider,
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections()
+      server.close()
+      await once(server, 'close')
+    },
+  }
+}
+
+test.each([
+  { status: 500, headers: {}, body: '{"error":"a-key-of-ours"}', expected: { reason: 'PowerDNS answered 500.' } },
+  { status: 503, headers: { 'Retry-After': '7' }, body: '', expected: { retryAfterMs: 7_000 } },
+  { status: 429, headers: { 'Retry-After': '2' }, body: '', expected: { retryAfterMs: 2_000 } },
+  {
+    status: 302,
+    headers: { Location: 'http://127.0.0.1:1/' },
+    body: '',
+    expected: { reason: 'PowerDNS answered 302.' },
+  },
+  { status: 403, headers: {}, body: '', expected: { reason: 'PowerDNS answered 403.' } },
+])('a server that answers $status: unavailable', async ({ status, headers, body, expected }) => {
+  await using stub = await startStub(status, headers, body)
+  const results = [
+    await stub.provider.read('pool.test', 'all', signal()),
+    await stub.provider.apply('pool.test', [remove('a.pool.test')], signal()),
+  ]
+  for (const result of results) {
+    expect(result).toMatchObject({ kind: 'unavailable', ...expected })
+    expect(JSON.stringify(result)).not.toContain('a-key-of-ours')
+  }
+})
+
+test.each(['', '<html>', '[]', '{"rrsets":[{}]}', '{"name":"pool.test."}'])('no zone in the answer: %s', async body => {
+  await using stub = await startStub(200, {}, body)
+  expect(await stub.provider.read('pool.test', 'all', signal())).toMatchObject({
+    kind: 'unavailable',
+    reason: expect.stringContaining('PowerDNS API'),
+  })
+})
+
+test('nothing to apply asks nothing; a refusal without words has a reason all the same', async () => {
+  await using stub = await startStub(422, {}, '')
+  expect(await stub.provider.apply('pool.test', [], signal())).toEqual({ kind: 'applied', refused: [] })
+  expect(await stub.provider.apply('pool.test', [remove('a.pool.test')], signal())).toEqual({
+    kind: 'applied',
+    refused: [{ name: 'a.pool.test', reason: 'PowerDNS answered 422.' }],
+  })
+})
+
+test.each([400, 409, 413, 422])('a refusal by %i is told on one line and not without end', async status => {
+  await using stub = await startStub(status, {}, JSON.stringify({ error: `It says\r\n\t${'no '.repeat(1_000)}` }))
+  const result = await stub.provider.apply('pool.test', [remove('a.pool.test')], signal())
+  if (result.kind !== 'applied') throw new Error(result.reason)
+  expect(result.refused).toEqual([{ name: 'a.pool.test', reason: expect.stringMatching(/^It says no [\x20-\x7e]+$/) }])
+  expect(result.refused[0]?.reason.length).toBeLessThanOrEqual(300)
+})
+
+test('a server that refuses whatever it is sent is not asked without end', async () => {
+  await using stub = await startStub(422, {}, '{"error":"Modifying RRsets in Consumer zones is unsupported"}')
+  const fetched = vi.spyOn(globalThis, 'fetch')
+  const names = Array.from({ length: 1_000 }, (_, i) => `n${i}.pool.test`)
+  const result = await stub.provider.apply(
+    'pool.test',
+    names.map(name => remove(name)),
+    signal(),
+  )
+  expect(fetched.mock.calls.length).toBeLessThan(110)
+  if (result.kind !== 'applied') throw new Error(result.reason)
+  expect(result.refused.map(({ name }) => name).sort()).toEqual(names.toSorted())
+  for (const { reason } of result.refused) expect(reason).toContain('Consumer zones')
+})
+
+afterEach(() => {
+  vi.restoreAllMocks()
+})
+
+if (!hasPowerdns && process.env.REQUIRE_ALL_PARTS !== '1') test.skip(lacksPowerdns, () => {})
+else {
+  describeConformance('powerdns', startPowerdnsSubject)
+
+  describe('powerdns', () => {
+    let subject: Subject
+    let provider: DnsProvider
+    let zone: string
+    beforeAll(async () => {
+      subject = await startPowerdnsSubject()
+      provider = subject.provider
+      zone = subject.zone
+    })
+    afterAll(() => subject?.[Symbol.asyncDispose]())
+    afterEach(async () => {
+      const answer = await subject.server.call('GET', `/zones/${zone}.`)
+      const { rrsets } = answer as { rrsets: { name: string; type: string }[] }
+      const unwanted = rrsets
+        .filter(({ name }) => name !== `${zone}.`)
+        .map(({ name, type }) => ({ name, type, changetype: 'DELETE' }))
+      await subject.server.call('PATCH', `/zones/${zone}.`, { rrsets: unwanted })
+    })
+
+    const at = (relative: string): string => `${relative}.${zone}`
+    const a = (relative: string, ...values: string[]): RecordSet => set(at(relative), 'A', ...values)
+    const read = async (...owners: string[]): Promise<RecordSet[]> => {
+      const result = await provider.read(zone, owners.map(at), signal())
+      if (result.kind !== 'read') throw new Error(result.reason)
+      return [...result.records].sort(byName)
+    }
+    const apply = async (...changes: RecordChange[]) => {
+      const result = await provider.apply(zone, changes, signal())
+      if (result.kind !== 'applied') throw new Error(result.reason)
+      return result.refused.toSorted(byName)
+    }
+    const patch = (rrset: { name: string } & Readonly<Record<string, unknown>>) =>
+      subject.server.call('PATCH', `/zones/${zone}.`, { rrsets: [{ changetype: 'REPLACE', ttl: 60, ...rrset }] })
+    const rrset = async (name: string) => {
+      const answer = await subject.server.call('GET', `/zones/${zone}.`)
+      return (answer as { rrsets: { name: string }[] }).rrsets.find(one => one.name === `${name}.`)
+    }
+
+    test('every type stands as it was written', async () => {
+      const sets = [
+        set(at('acme'), 'MX', '10 mx1.example.', '5 MX2.example.'),
+        set(at('*.acme'), 'TXT', '"a b" "c\\"d" "e\\\\f; \\195\\164"', '"v=spf1 -all"'),
+        set(at('_sip._tcp.acme'), 'SRV', '1 2 443 host.example.', '1 2 444 host.example.'),
+        set(at('caa.acme'), 'CAA', '0 issue "ca.example"'),
+        set(at('six.acme'), 'AAAA', '2001:db8::1'),
+        set(at('www.acme'), 'CNAME', 'web.example.'),
+      ].sort(byName)
+      expect(await apply(...sets.map(upsert))).toEqual([])
+      expect(await read('acme')).toEqual(sets)
+      expect(await subject.records()).toEqual(sets)
+    })
+
+    test('what is disabled is not read, and stays through an upsert and a deletion', async () => {
+      const off = [{ content: '192.0.2.9', disabled: true }]
+      await patch({ name: `${at('off')}.`, type: 'A', records: off })
+      expect(await read('off')).toEqual([])
+      expect(await apply(upsert(a('off', '192.0.2.1')))).toEqual([])
+      expect(await read('off')).toEqual([a('off', '192.0.2.1')])
+      expect(await rrset(at('off'))).toMatchObject({ ttl: 300, records: expect.arrayContaining(off) })
+      expect(await apply(remove(at('off')))).toEqual([])
+      expect(await read('off')).toEqual([])
+      expect(await rrset(at('off'))).toMatchObject({ records: off })
+      await subject.remove(at('off'), 'A')
+      await read('off')
+      expect(await apply(remove(at('off')))).toEqual([])
+      expect(await rrset(at('off'))).toBeUndefined()
+    })
+
+    test('comments stay through an upsert', async () => {
+      const comments = [{ content: 'ask Ann first', account: 'ann' }]
+      await patch({ name: `${at('a')}.`, type: 'A', records: [{ content: '192.0.2.9', disabled: false }], comments })
+      expect(await apply(upsert(a('a', '192.0.2.1')))).toEqual([])
+      expect(await rrset(at('a'))).toMatchObject({ comments, records: [{ content: '192.0.2.1', disabled: false }] })
+    })
+
+    test('a CNAME and an A record change places in one call, in whatever order they come', async () => {
+      await subject.put(a('one', '192.0.2.1'))
+      await subject.put(set(at('two'), 'CNAME', 'x.example.'))
+      const cname = set(at('one'), 'CNAME', 'x.example.')
+      const fetched = vi.spyOn(globalThis, 'fetch')
+      expect(
+        await apply(upsert(cname), remove(at('one')), upsert(a('two', '192.0.2.2')), remove(at('two'), 'CNAME')),
+      ).toEqual([])
+      expect(fetched).toHaveBeenCalledTimes(1)
+      expect(await subject.records()).toEqual([cname, a('two', '192.0.2.2')])
+    })
+
+    test('of several changes to one RRset the last counts', async () => {
+      expect(await apply(upsert(a('a', '192.0.2.1')), remove(at('b')), upsert(a('a', '192.0.2.2')))).toEqual([])
+      expect(await apply(remove(at('a')), upsert(a('a', '192.0.2.3')))).toEqual([])
+      expect(await subject.records()).toEqual([a('a', '192.0.2.3')])
+    })
+
+    const faults = (): { what: string; changes: RecordChange[]; name: string; reason: RegExp; calls: number }[] => [
+      { what: 'no address', changes: [upsert(a('x', 'nonsense'))], name: at('x'), reason: /nonsense/, calls: 2 },
+      {
+        what: 'beside a CNAME',
+        changes: [upsert(a('theirs', '192.0.2.1'))],
+        name: at('theirs'),
+        reason: /Conflicts/,
+        calls: 2,
+      },
+      {
+        what: 'one bad of two of a name',
+        changes: [upsert(a('x', '192.0.2.1')), upsert(set(at('x'), 'MX', '5'))],
+        name: at('x'),
+        reason: /MX/,
+        calls: 2,
+      },
+      { what: 'no such type', changes: [upsert(set(at('x'), 'BOGUS', '1'))], name: at('x'), reason: /type/, calls: 2 },
+      { what: 'an empty label', changes: [upsert(a('x.', '192.0.2.1'))], name: at('x.'), reason: /parse/, calls: 2 },
+      {
+        what: 'a label that is too long',
+        changes: [upsert(a('x'.repeat(64), '192.0.2.1'))],
+        name: at('x'.repeat(64)),
+        reason: /parse/,
+        calls: 2,
+      },
+      // The server writes it otherwise than it was sent: found by halving 9 owners.
+      { what: 'a space', changes: [upsert(a('x x', '192.0.2.1'))], name: at('x x'), reason: /unsupp/, calls: 9 },
+      {
+        what: 'another zone',
+        changes: [upsert(set('x.example', 'A', '192.0.2.1'))],
+        name: 'x.example',
+        reason: /not in the zone/,
+        calls: 1,
+      },
+      {
+        what: 'a TTL that nobody keeps',
+        changes: [upsert({ ...a('x', '192.0.2.1'), ttl: -1 })],
+        name: at('x'),
+        reason: /TTL/,
+        calls: 1,
+      },
+      { what: 'no value', changes: [upsert(a('x'))], name: at('x'), reason: /no value/, calls: 1 },
+    ]
+
+    test('a fault costs its own name alone, and few calls', async () => {
+      const theirs = set(at('theirs'), 'CNAME', 'x.example.')
+      for (const { what, changes, name, reason, calls } of faults()) {
+        await subject.put(theirs)
+        await subject.put(a('x', '192.0.2.99'))
+        const good = Array.from({ length: 8 }, (_, i) => a(`good-${i}`, '192.0.2.1'))
+        const [first, ...others] = good.map(upsert)
+        const fetched = vi.spyOn(globalThis, 'fetch')
+        const refused = await apply(...(first ? [first] : []), ...changes, ...others)
+        const count = fetched.mock.calls.length
+        fetched.mockRestore()
+        expect({ what, refused }).toEqual({ what, refused: [{ name, reason: expect.stringMatching(reason) }] })
+        expect({ what, count }).toEqual({ what, count: expect.toSatisfy((n: number) => n <= calls) })
+        expect(await subject.records()).toEqual([...good, theirs, a('x', '192.0.2.99')])
+        expect(await apply(...good.map(({ name: own }) => remove(own)))).toEqual([])
+      }
+    })
+
+    test('1,000 changes, five faulty of which two are not named: few calls, and the others stand', async () => {
+      const good = Array.from({ length: 995 }, (_, i) => a(`n${i}`, '192.0.2.1'))
+      const changes = good.map(upsert)
+      const bad = ['bad-1', 'bad-2', 'bad-3', 'no name', 'no name either']
+      bad.forEach((relative, i) => {
+        changes.splice(i * 190 + 7, 0, upsert(a(relative, relative.startsWith('bad') ? 'x' : '192.0.2.1')))
+      })
+      const fetched = vi.spyOn(globalThis, 'fetch')
+      expect((await apply(...changes)).map(({ name }) => name)).toEqual(bad.map(at).sort())
+      expect(fetched.mock.calls.length).toBeLessThan(60)
+      fetched.mockRestore()
+      expect(await subject.records()).toEqual(good.sort(byName))
+    })
+
+    test('more faults than it searches: what is not refused stands, and nothing else does', async () => {
+      const early = Array.from({ length: 300 }, (_, i) => upsert(a(`bad-${i}`, 'x')))
+      const late = upsert(a('good', '192.0.2.1'))
+      const fetched = vi.spyOn(globalThis, 'fetch')
+      const refused = await apply(...early, late)
+      expect(fetched.mock.calls.length).toBeLessThanOrEqual(51)
+      fetched.mockRestore()
+      expect(refused).toHaveLength(301)
+      expect(refused.find(({ name }) => name === at('good'))?.reason).toContain('set aside')
+      expect(await subject.records()).toEqual([])
+    })
+
+    test('what is larger than the server takes at once goes in parts', async () => {
+      const text = Array.from({ length: 20 }, () => `"${'x'.repeat(250)}"`).join(' ')
+      const sets = Array.from({ length: 600 }, (_, i) => set(at(`n${i}`), 'TXT', text))
+      const tooMuch = sets.map(({ name, type, ttl, values: [content] }) => ({
+        name: `${name}.`,
+        type,
+        ttl,
+        changetype: 'REPLACE',
+        records: [{ content, disabled: false }],
+      }))
+      // It answers 400, or is gone before it has heard all.
+      await expect(subject.server.call('PATCH', `/zones/${zone}.`, { rrsets: tooMuch })).rejects.toThrow()
+      const fetched = vi.spyOn(globalThis, 'fetch')
+      expect(await apply(...sets.map(upsert))).toEqual([])
+      const bodies = fetched.mock.calls.map(([, init]) => String(init?.body).length)
+      expect(bodies).toHaveLength(4)
+      expect(Math.max(...bodies)).toBeLessThan(1_050_000)
+      fetched.mockRestore()
+      expect(await subject.records()).toEqual(sets.sort(byName))
+      expect(await apply(...sets.map(({ name }) => remove(name, 'TXT')))).toEqual([])
+    })
+
+    test('a server id that is not there: unavailable, and says so', async () => {
+      const other = createPowerdnsProvider({ ...subject.server.options, serverId: 'elsewhere' })
+      expect(await other.read(zone, 'all', signal())).toMatchObject({
+        kind: 'unavailable',
+        reason: expect.stringContaining('elsewhere'),
+      })
+    })
+
+    test('a URL that ends in a slash is the same', async () => {
+      const { options } = subject.server
+      const other = createPowerdnsProvider({ ...options, url: `${options.url}/` })
+      expect((await other.read(zone, 'all', signal())).kind).toBe('read')
+    })
+
+    test('the serial grows with a change, so that secondaries hear of it', async () => {
+      const serial = async () => ((await subject.server.call('GET', `/zones/${zone}.`)) as { serial: number }).serial
+      const before = await serial()
+      await apply(upsert(a('a', '192.0.2.1')))
+      expect(await serial()).toBeGreaterThan(before)
+    })
+
+    if (!hasDig && process.env.REQUIRE_ALL_PARTS !== '1') test.skip(lacksDig, () => {})
+    else
+      test('dig gets what was applied', async () => {
+        const dig = async (relative: string, type: string): Promise<string[]> => {
+          const where = ['@127.0.0.1', '-p', String(subject.server.dnsPort), '+noall', '+answer', '+comments']
+          const { stdout } = await promisify(execFile)('dig', [...where, at(relative), type])
+          const status = /status: (\w+)/.exec(stdout)?.[1] ?? 'nothing'
+          const lines = stdout.split('\n').filter(line => line !== '' && !line.startsWith(';'))
+          return status === 'NOERROR' ? lines.map(line => line.split(/\s+/).slice(1).join(' ')).sort() : [status]
+        }
+        await apply(
+          upsert(a('acme', '192.0.2.1', '192.0.2.2')),
+          upsert(a('*.acme', '192.0.2.3')),
+          upsert(set(at('acme'), 'TXT', '"say \\"yes\\"" "or no"')),
+        )
+        expect(await dig('acme', 'A')).toEqual(['300 IN A 192.0.2.1', '300 IN A 192.0.2.2'])
+        expect(await dig('anything.acme', 'A')).toEqual(['300 IN A 192.0.2.3'])
+        expect(await dig('acme', 'TXT')).toEqual(['300 IN TXT "say \\"yes\\"" "or no"'])
+        await apply(remove(at('acme')), remove(at('*.acme')), remove(at('acme'), 'TXT'))
+        expect(await dig('acme', 'A')).toEqual(['NXDOMAIN'])
+      })
+  })
+}
