@@ -24,8 +24,8 @@ export const rooms = {
   ),
   localDns: any('dns/local/(message|provider|responder|server|tcp-connection|zone-table)\\.ts'),
   remoteDns: any(
-    'dns/(exchange|record-data|until-aborted|cloudflare|dynadot|powerdns|rfc2136)\\.ts',
-    'dns/(dynadot|rfc2136)/[a-z-]+\\.ts',
+    'dns/(exchange|isolate|record-data|until-aborted|cloudflare|dynadot|powerdns|rfc2136)\\.ts',
+    'dns/(cloudflare|dynadot|powerdns|rfc2136)/[a-z-]+\\.ts',
   ),
   edges: any('observability/(log|metrics)\\.ts', 'server\\.ts'),
   http: any('http/[a-z-]+\\.ts', 'app\\.ts'),

@@ -6,13 +6,20 @@ export interface Unavailable {
   readonly reason: string
   /** Milliseconds the provider asked to be left alone, when it said so. */
   readonly retryAfterMs?: number
+  /** Only this zone is concerned, such as one that does not exist: others may be asked for as before. */
+  readonly isOfZone?: true
 }
 
 export type ReadResult = { readonly kind: 'read'; readonly records: readonly RecordSet[] } | Unavailable
 
 export type ApplyResult =
-  /** Everything is at the provider but the changes at the `refused` owner names, which are not. */
-  | { readonly kind: 'applied'; readonly refused: readonly { readonly name: string; readonly reason: string }[] }
+  | {
+      /** Everything is at the provider but the changes at the `refused` and the `untried` owner names, which are not. */
+      readonly kind: 'applied'
+      readonly refused: readonly { readonly name: string; readonly reason: string }[]
+      /** Nothing is known against them: the search for what was refused took too long. Never all that was asked for. */
+      readonly untried?: readonly string[]
+    }
   | Unavailable
 
 /**
@@ -24,6 +31,8 @@ export type ApplyResult =
  * `unavailable` the caller assumes nothing about what was applied, and reads again before the next write.
  */
 export interface DnsProvider {
+  /** The account takes one call at a time, whatever the zone. Zones are then written in turn, across replicas too. */
+  readonly isOneAtATime?: true
   /** Every record set at or below each of `owners` (`'all'`: of the zone). It may return more; never less. */
   read(zone: string, owners: readonly string[] | 'all', signal: AbortSignal): Promise<ReadResult>
   /** Applies `changes`, each of them wholly or not at all. Applying the same changes again changes nothing. */
