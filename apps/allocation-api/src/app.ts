@@ -1,5 +1,6 @@
 import { type Context, Hono } from 'hono'
 import { bodyLimit } from 'hono/body-limit'
+import { type ConvergeVerbs, convergeRoutes } from './http/converge.ts'
 import { descriptionRoutes } from './http/description.ts'
 import type { Door, HttpEnv } from './http/env.ts'
 import { type HealthDependencies, healthRoutes } from './http/health.ts'
@@ -15,7 +16,7 @@ import { reservedRoutes } from './http/reserved.ts'
 import type { Answered } from './observability/answered.ts'
 
 export interface AppDependencies {
-  readonly verbs: PoolVerbs & ListingVerbs
+  readonly verbs: PoolVerbs & ListingVerbs & ConvergeVerbs
   readonly health: HealthDependencies
   readonly metrics: MetricsText
   readonly reservedLabels: readonly string[]
@@ -59,6 +60,7 @@ export const createApp = (deps: AppDependencies, { door, tokens, listing }: AppO
   app.route('/api/v1/reserved', reservedRoutes(deps.reservedLabels))
   app.route('/api/v1/pool', poolRoutes(deps.verbs))
   if (listing) app.route('/api/v1/pool', listingRoutes(deps.verbs, deps.onError))
+  if (door === 'operator') app.route('/api/v1/pool', convergeRoutes(deps.verbs))
 
   const methodsOf = methodsByPath(app)
   app.notFound(c => {

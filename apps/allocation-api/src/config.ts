@@ -22,6 +22,7 @@ export interface Config {
     readonly recordNames: readonly string[]
     readonly recordTtlSeconds: number
     readonly commitWaitMs: number
+    readonly driftIntervalMs: number
   }
 }
 
@@ -120,6 +121,7 @@ export const readConfig = (env: Env): { config: Config } | { faults: readonly Co
         read.durationMs('DNSPROVIDER_RECORD_TTL', '300s', { min: '1s', max: '168h' }) / 1_000,
       ),
       commitWaitMs: read.durationMs('PDM_DNS_COMMIT_WAIT', '5s', { min: '0s', max: '1m' }),
+      driftIntervalMs: read.durationMs('PDM_DRIFT_INTERVAL', '10m', { min: '1s', max: '24h' }),
     },
   }
   return read.faults.length > 0 ? { faults: read.faults } : { config }

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { check } from './allocation/check.ts'
 import { commit } from './allocation/commit.ts'
+import { converge } from './allocation/converge.ts'
 import { get } from './allocation/get.ts'
 import { createHistoryReader } from './allocation/history.ts'
 import { list, readHistory } from './allocation/list.ts'
@@ -17,11 +18,9 @@ import { type Config, readConfig } from './config.ts'
 import { connect, isDatabaseUnavailable } from './database/connect.ts'
 import { untilReachable } from './database/reachable.ts'
 import { applySchema, createProbe } from './database/schema.ts'
+import { assembleDns } from './dns/assembly.ts'
 import { createClaims } from './dns/claim.ts'
-import { createConvergence } from './dns/converge.ts'
-import { createPass } from './dns/pass.ts'
 import { type ChosenProvider, readProvider } from './dns/registry.ts'
-import { createZoneStore } from './dns/zone-store.ts'
 import { openApiDocument } from './http/openapi.ts'
 import { createLog, type Logger } from './observability/log.ts'
 import { createMetrics } from './observability/metrics.ts'
@@ -80,27 +79,32 @@ const start = async (config: Config, dns: ChosenProvider, log: Logger): Promise<
   const history = createHistoryReader(sql, { timeoutMs })
   const store = createStore(sql, { timeoutMs })
   const once = createOnce(sql, { timeoutMs, keyTtlMs: config.idempotencyTtlMs })
-  const zones = createZoneStore(sql, { timeoutMs })
   const metrics = createMetrics({
     countAllocations: reader.count,
-    zoneLag: zones.lag,
+    zoneLag: () => convergence.lag(),
+    isProviderHeldBack: () => convergence.isHeldBack(),
     version: VERSION,
     nodeVersion: process.version,
     providerKind: dns.kind,
     onSourceError: tell('metrics source'),
   })
-  const convergence = createConvergence({
-    zones,
+  const convergence = assembleDns({
+    provider,
+    sql,
     claims,
-    pass: createPass({
-      zones,
-      provider,
-      random: Math.random,
-      callTimeoutMs: PROVIDER_TIMEOUT_MS,
-      onCall: metrics.dnsCall,
-      onDefect: tell('dns provider threw'),
-    }),
-    waitMs: config.dns.commitWaitMs,
+    statementTimeoutMs: timeoutMs,
+    callDeadlineMs: PROVIDER_TIMEOUT_MS,
+    commitWaitMs: config.dns.commitWaitMs,
+    driftIntervalMs: config.dns.driftIntervalMs,
+    now: () => performance.now(),
+    random: Math.random,
+    onCall: metrics.dnsCall,
+    onCompared: (zone, outcome) => {
+      metrics.dnsCompared(zone, outcome)
+      if (outcome.kind === 'unavailable') log.warn({ zone, reason: outcome.reason }, 'comparison')
+      else if (outcome.reopened > 0) log.warn({ zone, names: outcome.reopened }, 'drift')
+    },
+    onDefect: tell('dns provider threw'),
     onError: (zone, error) => log.error({ zone, error: describeError(error) }, 'convergence'),
   })
 
@@ -120,6 +124,7 @@ const start = async (config: Config, dns: ChosenProvider, log: Logger): Promise<
       release: release({ store, once, settle: convergence.settle, managedDomains }),
       list: list({ reader, managedDomains }),
       readHistory: readHistory({ history, managedDomains }),
+      converge: converge({ preview: convergence.preview, repair: convergence.repair, managedDomains }),
     },
     health: { databaseAnswers: createProbe(probe, PROBE_TIMEOUT_MS), phase: () => phase, managedDomains },
     metrics,

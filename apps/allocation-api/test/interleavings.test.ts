@@ -272,6 +272,8 @@ describe.skipIf(!testDsn)('progress that is told late', () => {
     database = await createTestDatabase()
   })
   afterAll(() => database?.drop())
+  const events = async () =>
+    (await database.sql<{ event: string }[]>`select event from allocation_history order by id`).map(row => row.event)
 
   test('an old "applied" does not undo what a newer pass has told', async () => {
     const store = createStore(database.sql, limits)
@@ -279,11 +281,15 @@ describe.skipIf(!testDsn)('progress that is told late', () => {
     const name = { poolDomain, subdomain: 'late' }
     const records = recordsOf('late.pool.test', '192.0.2.1', { names: ['@', '*'], ttl: 60 })
     const due = async (): Promise<DueName[]> => zones.due(poolDomain, 10)
+    const tell = (names: readonly DueName[]) =>
+      zones.applied(
+        poolDomain,
+        names.map(name => ({ ...name, event: 'published', detail: null })),
+      )
     const pass = async () => {
       const names = await due()
       await zones.intend(poolDomain, names)
-      await zones.applied(poolDomain, names)
-      return names
+      await tell(names)
     }
     const activate = async () => {
       const decision = decided(await store.reserve({ ...name, createdBy: '' }, ttlMs, caller))
@@ -305,7 +311,9 @@ describe.skipIf(!testDsn)('progress that is told late', () => {
     expect(published).toMatchObject([{ owned: [{ name: 'late.pool.test' }, { name: '*.late.pool.test' }] }])
 
     // Of the withdrawal, which has been replaced and is at the provider no more.
-    await zones.applied(poolDomain, withdrawal)
+    const before = await events()
+    await tell(withdrawal)
+    expect(await events()).toEqual(before)
     expect(await database.sql`select version, applied_version, owned from dns_names`).toEqual(published)
   })
 })

@@ -2,6 +2,7 @@ import { operations, problem } from '@pool/contract'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { type AppDependencies, createApp } from '../src/app.ts'
+import type { Door } from '../src/http/env.ts'
 import { openApiDocument } from '../src/http/openapi.ts'
 import { startService } from './support/service.ts'
 import { statusOf } from './support/validate.ts'
@@ -54,6 +55,7 @@ const unused: AppDependencies = {
     release: refuse,
     list: refuse,
     readHistory: refuse,
+    converge: refuse,
   },
   health: { databaseAnswers: refuse, phase: refuse, managedDomains: [] },
   metrics: { contentType: 'text/plain', text: refuse },
@@ -63,8 +65,8 @@ const unused: AppDependencies = {
   classify: refuse,
   onError: refuse,
 }
-const mounted = (listing: boolean) =>
-  createApp(unused, { door: 'in-cluster', tokens: null, listing })
+const mounted = (door: Door, listing: boolean) =>
+  createApp(unused, { door, tokens: null, listing })
     .routes.filter(({ method }) => method !== 'ALL')
     .map(({ method, path }) => `${method} ${path.replace(/:([a-z]+)/g, '{$1}')}`)
     .sort()
@@ -75,19 +77,23 @@ test('it is OpenAPI 3.1 and carries version 1.0.0', () => {
 })
 
 test('every mounted route is described, and every described one is mounted', () => {
-  expect(mounted(true)).toEqual(
+  expect(mounted('operator', true)).toEqual(
     described()
       .map(({ method, path }) => `${method} ${path}`)
       .sort(),
   )
 })
 
-test('without the listing exactly list and history are not mounted', () => {
-  const kept = new Set(mounted(false))
-  expect(mounted(true).filter(route => !kept.has(route))).toEqual([
-    'GET /api/v1/pool/{domain}/history',
-    'GET /api/v1/pool/{domain}/list',
-  ])
+test('without the listing exactly list and history are not mounted, and inside the cluster not converge', () => {
+  const lacks = (door: Door, listing: boolean) => {
+    const kept = new Set(mounted(door, listing))
+    return mounted('operator', true).filter(route => !kept.has(route))
+  }
+  const listing = ['GET /api/v1/pool/{domain}/history', 'GET /api/v1/pool/{domain}/list']
+  const converge = 'POST /api/v1/pool/{domain}/converge'
+  expect(lacks('operator', false)).toEqual(listing)
+  expect(lacks('in-cluster', true)).toEqual([converge])
+  expect(lacks('in-cluster', false)).toEqual([...listing, converge])
 })
 
 test('what is served is what is generated from the contract', () => {

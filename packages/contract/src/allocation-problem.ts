@@ -19,6 +19,7 @@ export const errorCodes = [
   'already-active',
   'reservation-expired',
   'database-unavailable',
+  'dns-unavailable',
 ] as const
 
 export type ErrorCode = (typeof errorCodes)[number]

@@ -156,21 +156,36 @@ export const listResponse = z
   .object({ poolDomain: z.string(), allocations: z.array(allocation), nextCursor: z.string().optional() })
   .meta({ id: 'ListResponse' })
 
-/** One transition, as it was made. Never changed, never removed by the service. */
+/**
+ * One transition of an allocation, or what became of its records at the DNS provider, which changes no state. Never
+ * changed, never removed by the service.
+ */
 export const historyEntry = z
   .object({
     poolDomain: z.string(),
     subdomain: z.string(),
     at: timestamp,
-    event: z.enum(['reserved', 'renewed', 'committed', 'released', 'expired']),
+    event: z.enum([
+      'reserved',
+      'renewed',
+      'committed',
+      'released',
+      'expired',
+      'published',
+      'withdrawn',
+      'failing',
+      'repaired',
+    ]),
     from: z.enum(['none', 'reserved', 'active']),
     to: z.enum(['none', 'reserved', 'active']),
-    actor: z
-      .enum(['in-cluster', 'operator', 'sweeper'])
-      .meta({ description: 'Which door the request came through; `sweeper` for an expiry that it cleared.' }),
+    actor: z.enum(['in-cluster', 'operator', 'sweeper', 'convergence']).meta({
+      description:
+        'Which door the request came through; `sweeper` for an expiry that it cleared, `convergence` for what became of records.',
+    }),
     address: z.string().optional().meta({ description: 'The network address of the caller.' }),
     createdBy: z.string(),
     requestId: z.string().optional(),
+    detail: z.string().optional().meta({ description: 'Of `failing`: why. Of `repaired`: what.' }),
   })
   .meta({ id: 'HistoryEntry' })
 export type HistoryEntry = z.infer<typeof historyEntry>
@@ -184,6 +199,45 @@ export const historyQuery = z.object({
 export const historyResponse = z
   .object({ poolDomain: z.string(), entries: z.array(historyEntry), nextCursor: z.string().optional() })
   .meta({ id: 'HistoryResponse', description: 'Newest first.' })
+
+export const convergeQuery = z.object({
+  dryRun: z
+    .enum(['true', 'false'], fault('invalid-format', 'dryRun must be "true" or "false".'))
+    .default('false')
+    .meta({ description: 'With `true` nothing is written: what would be is shown.' }),
+})
+
+/** A record set (RFC 2181 section 5) that is to be written or removed at the DNS provider. */
+const plannedChange = z
+  .object({
+    subdomain: z.string(),
+    action: z.enum(['upsert', 'delete']),
+    name: z.string().meta({ description: 'The owner name, absolute, without the trailing dot.' }),
+    type: z.string(),
+    ttl: z.number().int().optional().meta({ description: 'Seconds; of an `upsert`.' }),
+    values: z.array(z.string()).optional().meta({ description: 'In presentation format; of an `upsert`.' }),
+  })
+  .meta({ id: 'PlannedChange' })
+export type PlannedChange = z.infer<typeof plannedChange>
+
+const plannedConflict = z
+  .object({ subdomain: z.string(), detail: z.string() })
+  .meta({ id: 'PlannedConflict', description: "A name left alone because somebody else's record is in its way." })
+
+export const convergeResponse = z
+  .object({
+    poolDomain: z.string(),
+    dryRun: z.boolean(),
+    changes: z.array(plannedChange).meta({ description: 'What the zone lacked, by name; the first 1000.' }),
+    changeCount: z.number().int(),
+    conflicts: z.array(plannedConflict).meta({ description: 'By name; the first 1000.' }),
+    conflictCount: z.number().int(),
+  })
+  .meta({ id: 'ConvergeResponse' })
+export type ConvergeResponse = z.infer<typeof convergeResponse>
+
+export const convergePendingResponse = convergeResponse.extend(warned).meta({ id: 'ConvergePendingResponse' })
+export type ConvergePendingResponse = z.infer<typeof convergePendingResponse>
 
 /** RFC 9110 visible characters (VCHAR); what the same key with another request is answered stands at the operations. */
 export const idempotencyKey = z.string().regex(/^[\x21-\x7e]{1,255}$/, {

@@ -187,6 +187,32 @@ export const operations: readonly Operation[] = [
     },
   },
   {
+    id: 'convergeZone',
+    method: 'post',
+    path: '/api/v1/pool/{domain}/converge',
+    tag: 'Operator',
+    summary: 'Compares a zone with its desired records, now, and repairs it; or shows what that would do.',
+    description:
+      "On the operator's address alone. It waits for the repair for a bounded time, and lets names that failed be tried at once.",
+    pathParams: pool,
+    query: a.convergeQuery,
+    answers: {
+      200: {
+        description: 'What the zone lacked. Without `dryRun`, nothing of it is left to do.',
+        schema: a.convergeResponse,
+      },
+      202: {
+        description: 'Some names are not as desired yet; it goes on without anything more being asked.',
+        schema: a.convergePendingResponse,
+      },
+      401: refused('`unauthorized`: this address needs an operator token.'),
+      422: refused('`invalid-format` or `unsupported-pool`.'),
+      503: refused(
+        '`dns-unavailable`: the DNS provider did not answer, or others write the zone just now; or `database-unavailable`.',
+      ),
+    },
+  },
+  {
     id: 'health',
     method: 'get',
     path: '/healthz',

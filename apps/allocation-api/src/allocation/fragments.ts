@@ -57,11 +57,12 @@ export const fragmentsOf = (sql: Sql) => {
      * newer than this statement: of a commit that a release has just waited for.
      */
     stateDesired: (rows: Fragment, desired: readonly RecordSet[]) => sql`
-      insert into dns_names (zone, subdomain, version, desired, desired_since, next_attempt_at)
+      insert into dns_names as d (zone, subdomain, version, desired, desired_since, next_attempt_at)
       select pool_domain, subdomain, nextval('dns_version'), ${sql.json(desired as never)}, now(), now() from ${rows}
       on conflict (zone, subdomain) do update set
         version = excluded.version, desired = excluded.desired, desired_since = excluded.desired_since,
-        attempts = 0, last_error = null, next_attempt_at = excluded.next_attempt_at
+        former = (select coalesce(jsonb_agg(distinct one), '[]') from jsonb_array_elements(d.former || d.desired) one),
+        attempts = 0, failure = null, last_error = null, is_repair = false, next_attempt_at = excluded.next_attempt_at
       returning version`,
     /** One history row for each of `rows`; `transition` is three values: event, from, to. */
     history: (rows: Fragment, transition: Fragment, by: Caller | 'sweeper') => {

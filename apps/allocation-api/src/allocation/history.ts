@@ -22,15 +22,17 @@ interface HistoryRow {
   readonly address: string | null
   readonly createdBy: string
   readonly requestId: string | null
+  readonly detail: string | null
 }
 
-const entryOf = ({ id, at, address, requestId, ...row }: HistoryRow): NumberedEntry => ({
+const entryOf = ({ id, at, address, requestId, detail, ...row }: HistoryRow): NumberedEntry => ({
   id,
   entry: {
     ...row,
     at: at.toISOString(),
     ...(address === null ? {} : { address }),
     ...(requestId === null ? {} : { requestId }),
+    ...(detail === null ? {} : { detail }),
   },
 })
 
@@ -44,7 +46,7 @@ export const createHistoryReader = (sql: Sql, { timeoutMs }: { timeoutMs: number
       timeoutMs,
       sql<HistoryRow[]>`
         select id, pool_domain as "poolDomain", subdomain, at, event, from_state as "from", to_state as "to",
-          actor, address, created_by as "createdBy", request_id as "requestId"
+          actor, address, created_by as "createdBy", request_id as "requestId", detail
         from allocation_history
         where pool_domain = ${poolDomain}
           ${subdomain === undefined ? sql`` : sql`and subdomain = ${subdomain}`}

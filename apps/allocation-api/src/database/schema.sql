@@ -49,8 +49,9 @@ create table if not exists allocation_history (
   address text,
   created_by text not null,
   request_id text,
+  detail text,
   constraint allocation_history_pkey primary key (id),
-  constraint allocation_history_actor_known check (actor in ('in-cluster', 'operator', 'sweeper')),
+  constraint allocation_history_actor_known check (actor in ('in-cluster', 'operator', 'sweeper', 'convergence')),
   constraint allocation_history_transition_legal check (
     (event, from_state, to_state) in (
       ('reserved', 'none', 'reserved'),
@@ -58,7 +59,13 @@ create table if not exists allocation_history (
       ('committed', 'reserved', 'active'),
       ('released', 'reserved', 'none'),
       ('released', 'active', 'none'),
-      ('expired', 'reserved', 'none')
+      ('expired', 'reserved', 'none'),
+      ('published', 'active', 'active'),
+      ('withdrawn', 'none', 'none'),
+      ('failing', 'active', 'active'),
+      ('failing', 'none', 'none'),
+      ('repaired', 'active', 'active'),
+      ('repaired', 'none', 'none')
     )
   )
 );
@@ -97,18 +104,27 @@ create table if not exists idempotency_decisions (
   constraint idempotency_decisions_key foreign key (key) references idempotency_keys on delete cascade
 );
 
--- A row a zone: its lock is the claim to write the zone.
+-- The lock of a row is the claim to be the only writer of what it names: a zone, or all zones of an account.
+create table if not exists dns_claims (
+  name text collate "C" not null,
+  constraint dns_claims_pkey primary key (name)
+);
+
+-- Of each zone that was ever written: when it last had all that was desired, and when it is to be compared again with
+-- what is desired, whether or not anything was asked for.
 create table if not exists dns_zones (
   zone text collate "C" not null,
   converged_at timestamptz,
+  compared_at timestamptz,
+  next_comparison_at timestamptz not null,
   constraint dns_zones_pkey primary key (zone)
 );
 
 -- One counter for all names, so that a version is never given twice, not even to a name that was gone in between.
 create sequence if not exists dns_version as bigint;
 
--- The desired records of each name, and how far the provider has been brought to them. A name that was withdrawn and
--- whose withdrawal is applied has no row.
+-- The desired records of each name, and how far the provider has been brought to them. The row of a name that was
+-- withdrawn stays until a later comparison has seen that nothing of it is left.
 create table if not exists dns_names (
   zone text collate "C" not null,
   subdomain text collate "C" not null,
@@ -119,16 +135,29 @@ create table if not exists dns_names (
   -- still take effect.
   intended_version bigint not null default 0,
   applied_version bigint not null default 0,
-  -- Every record set that may be at the provider because we wrote it: nothing else is ever changed or removed there.
+  applied_at timestamptz,
+  -- Name and type of every record set that may be at the provider because we wrote it: whatever has been made of them,
+  -- they are ours. Beside `former`, nothing else is ever changed or removed there.
   owned jsonb not null default '[]',
+  -- Record sets that were desired before. An order to the provider that was given up can still take effect: they are
+  -- ours, as they were, until a comparison has seen them gone.
+  former jsonb not null default '[]',
+  -- Of the last failures, that had one cause.
   attempts integer not null default 0,
   next_attempt_at timestamptz not null,
+  failure text,
   last_error text,
+  -- This version was stated because the provider no longer had the one before.
+  is_repair boolean not null default false,
   constraint dns_names_pkey primary key (zone, subdomain),
   constraint dns_names_desired_list check (jsonb_typeof(desired) = 'array'),
   constraint dns_names_owned_list check (jsonb_typeof(owned) = 'array'),
+  constraint dns_names_former_list check (jsonb_typeof(former) = 'array'),
   constraint dns_names_applied_not_ahead check (applied_version <= version),
-  constraint dns_names_failure_explained check ((attempts = 0) = (last_error is null)),
+  constraint dns_names_failure_known check (failure in ('provider', 'zone', 'refused', 'foreign-record')),
+  constraint dns_names_failure_explained check (
+    (attempts = 0) = (last_error is null) and (attempts = 0) = (failure is null)
+  ),
   constraint dns_names_applied_is_healthy check (applied_version < version or attempts = 0)
 );
 

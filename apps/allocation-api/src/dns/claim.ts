@@ -13,15 +13,13 @@ export interface ClaimLimits {
 export interface Claim {
   /** Throws when the claim is lost, as it is when the database or the connection to it went away. */
   confirm(): Promise<void>
-  /** The pass brought the zone to all that was due. */
-  converged(): Promise<void>
 }
 
 export type Claims = ReturnType<typeof createClaims>
 
 /**
- * The right to be the only writer of a zone among all replicas: a row lock in an open transaction. Waiting for it is
- * queueing, and a writer that dies loses it with its connection, at once.
+ * The right to be the only one among all replicas who does what `name` stands for, such as to write a zone: a row lock
+ * in an open transaction. Waiting for it is queueing, and a writer that dies loses it with its connection, at once.
  *
  * Each claim has a connection of its own, a client with a single one, and speaks the transaction itself. The driver's
  * own transactions are not used: when the connection dies in one, version 3.4.9 can write to the socket that is gone,
@@ -35,10 +33,10 @@ export const createClaims = (url: string, limits: ClaimLimits) => {
 
   const hold = async <Result>(
     sql: Sql,
-    zone: string,
+    name: string,
     work: (claim: Claim) => Promise<Result>,
   ): Promise<Result | null> => {
-    await within(timeoutMs, sql`insert into dns_zones (zone) values (${zone}) on conflict do nothing`)
+    await within(timeoutMs, sql`insert into dns_claims (name) values (${name}) on conflict do nothing`)
     await within(timeoutMs, sql`begin`)
     try {
       await within(
@@ -50,24 +48,21 @@ export const createClaims = (url: string, limits: ClaimLimits) => {
       const [held] = await within(
         waitMs + timeoutMs,
         sql<{ transaction: string }[]>`
-          with held as (select zone from dns_zones where zone = ${zone} for update)
+          with held as (select name from dns_claims where name = ${name} for update)
           select pg_current_xact_id()::text as transaction from held`,
       ).catch((error: unknown) => {
         if (error instanceof Error && 'code' in error && error.code === '55P03') return []
         throw error
       })
       if (!held) return null
-      const own = sql`pg_current_xact_id_if_assigned()::text = ${held.transaction}`
       return await work({
         confirm: async () => {
-          const [now] = await within(timeoutMs, sql<{ isOurs: boolean | null }[]>`select ${own} as "isOurs"`)
-          if (!now?.isOurs) throw new Error(`the claim of ${zone} was lost`)
-        },
-        converged: async () => {
-          await within(
+          const [now] = await within(
             timeoutMs,
-            sql`update dns_zones set converged_at = clock_timestamp() where zone = ${zone} and ${own}`,
+            sql<{ isOurs: boolean | null }[]>`
+              select pg_current_xact_id_if_assigned()::text = ${held.transaction} as "isOurs"`,
           )
+          if (!now?.isOurs) throw new Error(`the claim of ${name} was lost`)
         },
       })
     } finally {
@@ -77,14 +72,14 @@ export const createClaims = (url: string, limits: ClaimLimits) => {
   }
 
   return {
-    /** Runs `work` as the zone's only writer; null when the claim could not be had within `waitMs`. */
-    async claim<Result>(zone: string, work: (claim: Claim) => Promise<Result>) {
+    /** Runs `work` under the claim; null when it could not be had within `waitMs`. */
+    async claim<Result>(name: string, work: (claim: Claim) => Promise<Result>) {
       const sql =
         idle.pop() ??
         connect(url, { connections: 1, applicationName: 'allocation-api zone', slowestMs: waitMs + timeoutMs })
       used.add(sql)
       try {
-        const result = await hold(sql, zone, work)
+        const result = await hold(sql, name, work)
         idle.push(sql)
         return result
       } catch (error) {

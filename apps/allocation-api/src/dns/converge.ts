@@ -1,14 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { DnsState } from '@pool/contract'
-import pLimit from 'p-limit'
-import type { Claim, Claims } from './claim.ts'
+import type { Claim } from './claim.ts'
 import type { PassReport } from './pass.ts'
 import { dnsStateOf, isSettled } from './state.ts'
+import type { InTurn } from './turns.ts'
 import type { ZoneStore } from './zone-store.ts'
 
 export interface ConvergenceDependencies {
   readonly zones: Pick<ZoneStore, 'zonesWithDue' | 'progress'>
-  readonly claims: Claims
+  readonly inTurn: InTurn
   readonly pass: (zone: string, claim: Claim) => Promise<PassReport>
   /** Milliseconds that a caller waits for its own version at the most. */
   readonly waitMs: number
@@ -28,9 +28,6 @@ export type Settle = (stated: Stated) => Promise<DnsState>
 /** A zone whose claim cannot be had just now is not asked for again at once. */
 const ERROR_PAUSE_MS = 100
 
-/** Zones written at a time; each takes a connection to the database for as long. */
-const ZONES_AT_ONCE = 16
-
 const nothing: PassReport = { applied: new Map(), failed: new Map(), isMoreDue: false }
 
 /** The promise's value, or null after `ms`. */
@@ -48,14 +45,13 @@ const orNull = async <Value>(ms: number, promise: Promise<Value>): Promise<Value
 export const createConvergence = (deps: ConvergenceDependencies) => {
   const waiting = new Map<string, PromiseWithResolvers<PassReport>>()
   const running = new Map<string, Promise<void>>()
-  const inTurn = pLimit(ZONES_AT_ONCE)
   let stopping = false
 
   const runPass = async (zone: string): Promise<void> => {
     let pass: PromiseWithResolvers<PassReport> | undefined
     let report = nothing
     try {
-      const result = await deps.claims.claim(zone, claim => {
+      const result = await deps.inTurn(zone, claim => {
         pass = waiting.get(zone)
         waiting.delete(zone)
         return deps.pass(zone, claim)
@@ -72,7 +68,7 @@ export const createConvergence = (deps: ConvergenceDependencies) => {
   }
 
   const runZone = async (zone: string): Promise<void> => {
-    while (waiting.has(zone)) await inTurn(() => runPass(zone))
+    while (waiting.has(zone)) await runPass(zone)
     running.delete(zone)
   }
 
@@ -105,6 +101,14 @@ export const createConvergence = (deps: ConvergenceDependencies) => {
 
   return {
     settle,
+    /** Does what is due in the zone, for `waitMs` at the most; what is left goes on. */
+    async run(zone: string): Promise<void> {
+      const until = performance.now() + deps.waitMs
+      while (performance.now() < until) {
+        const report = await orNull(until - performance.now(), converge(zone))
+        if (!report?.isMoreDue) return
+      }
+    },
     /** Starts a pass of every zone that has something due; what a crash, an outage or a pause has left behind. */
     async catchUp(): Promise<void> {
       for (const zone of await deps.zones.zonesWithDue()) void converge(zone)

@@ -1,66 +1,111 @@
-import { type RecordChange, type RecordSet, recordKey, sameRecordSet } from './record-set.ts'
+import { isAtOrBelow, type RecordChange, type RecordSet, recordKey, sameRecordSet, sameValues } from './record-set.ts'
 
 export interface OwnedKey {
   readonly name: string
   readonly type: string
 }
 
-/** One allocated name: what it must have, and every record set that may be at the provider because we wrote it. */
+/** One allocated name: what it must have, and what may be at the provider because we wrote it. */
 export interface DesiredName {
   readonly subdomain: string
   readonly desired: readonly RecordSet[]
+  /** Record sets that are ours whatever somebody has made of them since. */
   readonly owned: readonly OwnedKey[]
+  /** Were desired once, and may turn up again as they were: an order that was given up can take effect late. */
+  readonly former: readonly RecordSet[]
   /** An earlier write was not confirmed: it may still take effect, whatever the provider shows now. */
   readonly isUnconfirmed: boolean
 }
 
-export interface Plan {
-  readonly changes: readonly RecordChange[]
-  /** Names left alone because somebody else's record stands in the way: subdomain to reason. */
-  readonly conflicts: ReadonlyMap<string, string>
+export interface PlanOptions {
+  readonly zone: string
+  /** The provider has one TTL for all records of a zone: what was asked for is not compared. */
+  readonly isTtlOfZone: boolean
 }
 
-/** RFC 1034 section 3.6.2: a CNAME stands alone at its name. */
-const blocks = (foreign: RecordSet, wanted: RecordSet): boolean =>
-  foreign.name === wanted.name && (foreign.type === 'CNAME' || wanted.type === 'CNAME')
+export type NamePlan =
+  | { readonly kind: 'changes'; readonly changes: readonly RecordChange[] }
+  /** Somebody else's record stands in the way; why, for a person who can do something about it. */
+  | { readonly kind: 'conflict'; readonly reason: string }
+
+/** What a provider has, to be looked up. */
+export interface CurrentRecords {
+  readonly byKey: ReadonlyMap<string, RecordSet>
+  readonly byName: ReadonlyMap<string, readonly RecordSet[]>
+}
+
+export const currentRecordsOf = (records: readonly RecordSet[]): CurrentRecords => ({
+  byKey: new Map(records.map(set => [recordKey(set), set])),
+  byName: Map.groupBy(records, set => set.name),
+})
+
+/** `name` and the names above it, up to `top`. */
+const namesUpTo = (name: string, top: string): string[] =>
+  name.split('.').flatMap((_, i, labels) => {
+    const above = labels.slice(i).join('.')
+    return isAtOrBelow(above, top) ? [above] : []
+  })
+
+/** Whether `wanted`, another one than `present`, could not be there or would not be seen as long as `present` is. */
+const blocks = (present: RecordSet, wanted: RecordSet): boolean => {
+  // A zone cut: what stands at and below it is answered by others (RFC 1034 section 4.2.1).
+  if (present.type === 'NS') return true
+  // RFC 6672 section 2.4: nothing below a DNAME.
+  if (present.name !== wanted.name) return present.type === 'DNAME'
+  // RFC 1034 section 3.6.2: a CNAME stands alone at its name.
+  if (present.type === 'CNAME' || wanted.type === 'CNAME') return true
+  return present.type === wanted.type
+}
 
 /**
- * Desired minus current. Only record sets that are ours are changed or deleted; a foreign one at a name that we need is
- * a conflict, which sets that one allocated name aside and no other. A foreign set equal to the desired one is taken
- * as ours: it is what a database restored to an older day finds of its own writing.
+ * Desired minus current, for one name. Only record sets that are ours are changed or deleted; a foreign one where we
+ * need a name sets this one aside and no other. A foreign set equal to the desired one is taken as ours: it is what a
+ * database restored to an older day finds of its own writing.
  *
  * After a write that was not confirmed, all is said again, present or not: a provider that refuses what was planned on
  * an older state then refuses the late one, and one that does not has the newer order behind it.
  */
-export const planOf = (current: readonly RecordSet[], names: readonly DesiredName[]): Plan => {
-  const byKey = new Map(current.map(set => [recordKey(set), set]))
-  const byName = Map.groupBy(current, set => set.name)
-  const changes: RecordChange[] = []
-  const conflicts = new Map<string, string>()
+export const planOf = (
+  current: CurrentRecords,
+  { subdomain, desired, owned, former, isUnconfirmed }: DesiredName,
+  { zone, isTtlOfZone }: PlanOptions,
+): NamePlan => {
+  const ours = new Set(owned.map(recordKey))
+  const wanted = new Set(desired.map(recordKey))
+  const isOurs = (set: RecordSet) =>
+    ours.has(recordKey(set)) || former.some(one => recordKey(one) === recordKey(set) && sameValues(one, set))
+  const isAsDesired = (present: RecordSet, set: RecordSet) =>
+    isTtlOfZone ? recordKey(present) === recordKey(set) && sameValues(present, set) : sameRecordSet(present, set)
 
-  for (const { subdomain, desired, owned, isUnconfirmed } of names) {
-    const ours = new Set(owned.map(recordKey))
-    const wanted = new Set(desired.map(recordKey))
-    const obstacle = desired
-      .flatMap(set => (byName.get(set.name) ?? []).map(present => ({ set, present })))
-      .find(
-        ({ set, present }) =>
-          !ours.has(recordKey(present)) &&
-          (blocks(present, set) || (present.type === set.type && !sameRecordSet(present, set))),
-      )?.present
-    if (obstacle) {
-      conflicts.set(subdomain, `A ${obstacle.type} record that this service did not write stands at ${obstacle.name}.`)
-      continue
-    }
-    // Deletions first: a provider that applies in order then never holds a CNAME beside another type.
-    for (const key of owned) {
-      const isPresent = isUnconfirmed || byKey.has(recordKey(key))
-      if (isPresent && !wanted.has(recordKey(key))) changes.push({ kind: 'delete', ...key })
-    }
-    for (const set of desired) {
-      const present = byKey.get(recordKey(set))
-      if (isUnconfirmed || !present || !sameRecordSet(present, set)) changes.push({ kind: 'upsert', set })
+  const obstacle = desired
+    .flatMap(set =>
+      namesUpTo(set.name, `${subdomain}.${zone}`)
+        .flatMap(name => current.byName.get(name) ?? [])
+        .filter(present => blocks(present, set) && !isAsDesired(present, set)),
+    )
+    .find(present => !isOurs(present))
+  if (obstacle) {
+    const { name, type } = obstacle
+    return {
+      kind: 'conflict',
+      reason: `A record of type ${type} that this service did not write stands at ${name}. Remove it there, or release this name.`,
     }
   }
-  return { changes, conflicts }
+
+  const changes: RecordChange[] = []
+  // Deletions first: a provider that applies in order then never holds a CNAME beside another type.
+  for (const key of owned) {
+    const isPresent = isUnconfirmed || current.byKey.has(recordKey(key))
+    if (isPresent && !wanted.has(recordKey(key))) changes.push({ kind: 'delete', name: key.name, type: key.type })
+  }
+  for (const key of new Set(former.map(recordKey))) {
+    const present = current.byKey.get(key)
+    if (present && !ours.has(key) && !wanted.has(key) && isOurs(present))
+      changes.push({ kind: 'delete', name: present.name, type: present.type })
+  }
+  for (const set of desired) {
+    const present = current.byKey.get(recordKey(set))
+    if (isUnconfirmed || !present || !isAsDesired(present, set)) changes.push({ kind: 'upsert', set })
+  }
+  return { kind: 'changes', changes }
 }

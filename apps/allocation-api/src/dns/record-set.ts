@@ -16,11 +16,11 @@ export type RecordChange =
 
 export const recordKey = (record: { name: string; type: string }): string => `${record.name} ${record.type}`
 
+export const sameValues = (a: RecordSet, b: RecordSet): boolean =>
+  a.values.length === b.values.length && a.values.every((value, i) => value === b.values[i])
+
 export const sameRecordSet = (a: RecordSet, b: RecordSet): boolean =>
-  recordKey(a) === recordKey(b) &&
-  a.ttl === b.ttl &&
-  a.values.length === b.values.length &&
-  a.values.every((value, i) => value === b.values[i])
+  recordKey(a) === recordKey(b) && a.ttl === b.ttl && sameValues(a, b)
 
 /** Whether `name` is `owner` or a name below it: whole labels, so `xacme.pool` is not below `acme.pool`. */
 export const isAtOrBelow = (name: string, owner: string): boolean => name === owner || name.endsWith(`.${owner}`)

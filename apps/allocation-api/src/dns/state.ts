@@ -1,5 +1,13 @@
 import type { DnsState } from '@pool/contract'
 
+/**
+ * Why a name's records could not be applied; whose trouble it is decides when they are tried again. `provider`: it was
+ * available to nobody; `zone`: not for this zone; `refused`: it does not take this name's records; `foreign-record`:
+ * somebody else's record stands in the way.
+ */
+export const failureCauses = ['provider', 'zone', 'refused', 'foreign-record'] as const
+export type FailureCause = (typeof failureCauses)[number]
+
 /** How far one name has been brought to its desired records; null where it has no row: nothing desired, nothing left. */
 export interface Progress {
   readonly version: number

@@ -1,140 +1,171 @@
 import { type Sql, within } from '../database/connect.ts'
-import type { OwnedKey } from './plan.ts'
-import type { RecordSet } from './record-set.ts'
-import type { Progress } from './state.ts'
+import { type DnsEvent, historyOfDns, keysOf, rowsOf } from './dns-fragments.ts'
+import type { DesiredName } from './plan.ts'
+import type { FailureCause, Progress } from './state.ts'
 
 /** A name whose desired records are not applied yet and whose turn it is. */
-export interface DueName {
-  readonly subdomain: string
+export interface DueName extends DesiredName {
   readonly version: number
-  readonly desired: readonly RecordSet[]
-  readonly owned: readonly OwnedKey[]
-  readonly isUnconfirmed: boolean
-  /** Failures in a row. */
+  /** The records were applied before, and the provider was found not to have them any more. */
+  readonly isRepair: boolean
+  /** Of the last failures, all of one cause: how many. */
   readonly attempts: number
+  /** Null: the last attempt did not fail. */
+  readonly failure: FailureCause | null
 }
 
-export interface FailedName {
-  readonly subdomain: string
-  readonly version: number
+export interface AppliedName extends Pick<DueName, 'subdomain' | 'version' | 'desired'> {
+  readonly event: DnsEvent
+  readonly detail: string | null
+}
+
+export interface FailedName extends Pick<DueName, 'subdomain' | 'version'> {
+  readonly failure: FailureCause
   /** For an operator: no key or token in it. */
   readonly reason: string
   readonly pauseMs: number
 }
 
+export interface ZoneLag {
+  readonly zone: string
+  /** Age of the oldest change that is not applied; 0: there is none. */
+  readonly oldestPendingSeconds: number
+  /** Unix time. */
+  readonly convergedAt: number | null
+  readonly comparedAt: number | null
+  /** Names by the cause of their last failure. */
+  readonly failing: Readonly<Partial<Record<FailureCause, number>>>
+}
+
 export type ZoneStore = ReturnType<typeof createZoneStore>
 
 /** Desired DNS and its progress. */
-export const createZoneStore = (sql: Sql, { timeoutMs }: { timeoutMs: number }) => {
-  /** `items` as rows; one JSON parameter, whatever their number. */
-  const rowsOf = (items: readonly object[]) => sql`
-    jsonb_to_recordset(${sql.json(items as never)})
-      as item (subdomain text, version bigint, desired jsonb, reason text, "pauseMs" float8)`
+export const createZoneStore = (sql: Sql, { timeoutMs }: { timeoutMs: number }) => ({
+  async due(zone: string, limit: number): Promise<DueName[]> {
+    return within(
+      timeoutMs,
+      sql<DueName[]>`
+        select subdomain, version, desired, owned, former, attempts, failure, is_repair as "isRepair",
+          intended_version > applied_version as "isUnconfirmed"
+        from dns_names
+        where zone = ${zone} and applied_version < version and next_attempt_at <= statement_timestamp()
+        order by desired_since limit ${limit}`,
+    )
+  },
 
-  /** Name and type of each desired record set of `item`, one object a set. */
-  const key = sql`jsonb_build_object('name', wanted->'name', 'type', wanted->'type')`
-  const keysWhere = (condition: typeof key) => sql`(
-    select coalesce(jsonb_agg(${key}), '[]') from jsonb_array_elements(item.desired) wanted where ${condition})`
+  async zonesWithDue(): Promise<string[]> {
+    const rows = await within(
+      timeoutMs,
+      sql<{ zone: string }[]>`
+        select distinct zone from dns_names
+        where applied_version < version and next_attempt_at <= statement_timestamp()`,
+    )
+    return rows.map(row => row.zone)
+  },
 
-  return {
-    async due(zone: string, limit: number): Promise<DueName[]> {
-      return within(
-        timeoutMs,
-        sql<DueName[]>`
-          select subdomain, version, desired, owned, attempts,
-            intended_version > applied_version as "isUnconfirmed"
-          from dns_names
-          where zone = ${zone} and applied_version < version and next_attempt_at <= statement_timestamp()
-          order by desired_since limit ${limit}`,
-      )
-    },
+  /**
+   * Remembers that the desired records may be at the provider from now on. It is committed before the provider is
+   * asked: a crash in between must not leave records that we would take for somebody else's.
+   */
+  async intend(zone: string, names: readonly DueName[]): Promise<void> {
+    const items = names.map(({ subdomain, version, desired }) => ({ subdomain, version, desired }))
+    await within(
+      timeoutMs,
+      sql`
+        update dns_names d set intended_version = item.version,
+          owned = (select coalesce(jsonb_agg(distinct key), '[]')
+            from jsonb_array_elements(d.owned || ${keysOf(sql)}) key)
+        from ${rowsOf(sql, items)}
+        where d.zone = ${zone} and d.subdomain = item.subdomain and d.version = item.version`,
+    )
+  },
 
-    async zonesWithDue(): Promise<string[]> {
-      const rows = await within(
-        timeoutMs,
-        sql<{ zone: string }[]>`
-          select distinct zone from dns_names
-          where applied_version < version and next_attempt_at <= statement_timestamp()`,
-      )
-      return rows.map(row => row.zone)
-    },
-
-    /**
-     * Remembers that the desired records may be at the provider from now on. It is committed before the provider is
-     * asked: a crash in between must not leave records that we would take for somebody else's.
-     */
-    async intend(zone: string, names: readonly DueName[]): Promise<void> {
-      await within(
-        timeoutMs,
-        sql`
-          update dns_names d set intended_version = item.version,
-            owned = d.owned || ${keysWhere(sql`not d.owned @> jsonb_build_array(${key})`)}
-          from ${rowsOf(names)}
-          where d.zone = ${zone} and d.subdomain = item.subdomain and d.version = item.version`,
-      )
-    },
-
-    /**
-     * The provider has these versions. A name that was withdrawn, and is still meant to be, is forgotten. A statement
-     * that comes late, when a newer version has been intended or applied, changes nothing.
-     */
-    async applied(zone: string, names: readonly DueName[]): Promise<void> {
-      await within(
-        timeoutMs,
-        sql`
-          with item as (select * from ${rowsOf(names)}), forgotten as (
-            delete from dns_names d using item
-            where d.zone = ${zone} and d.subdomain = item.subdomain
-              and d.version = item.version and item.desired = '[]' and d.intended_version <= item.version
-          )
+  /**
+   * The provider has these versions. A name that has no records and never had any is forgotten. A statement that comes
+   * late, when a newer version has been intended or applied, changes nothing.
+   */
+  async applied(zone: string, names: readonly AppliedName[]): Promise<void> {
+    await within(
+      timeoutMs,
+      sql`
+        with item as (select * from ${rowsOf(sql, names)}), forgotten as (
+          delete from dns_names d using item
+          where d.zone = ${zone} and d.subdomain = item.subdomain and d.version = item.version
+            and item.desired = '[]' and d.former = '[]' and d.intended_version <= item.version
+        ), marked as (
           update dns_names d set
-            applied_version = item.version, intended_version = item.version, attempts = 0, last_error = null,
-            owned = ${keysWhere(sql`true`)}
+            applied_version = item.version, applied_at = statement_timestamp(), intended_version = item.version,
+            attempts = 0, failure = null, last_error = null, is_repair = false, owned = ${keysOf(sql)}
           from item
           where d.zone = ${zone} and d.subdomain = item.subdomain
             and d.applied_version < item.version and d.intended_version <= item.version
-            and not (d.version = item.version and item.desired = '[]')`,
-      )
-    },
+            and not (d.version = item.version and item.desired = '[]' and d.former = '[]')
+          returning d.zone, d.subdomain, item.desired, item.event, item.detail
+        )
+        ${historyOfDns(sql)}`,
+    )
+  },
 
-    /** These versions could not be applied. One that has been replaced meanwhile starts afresh and is left alone. */
-    async failed(zone: string, names: readonly FailedName[]): Promise<void> {
-      await within(
-        timeoutMs,
-        sql`
+  /**
+   * These versions could not be applied. One that has been replaced meanwhile starts afresh and is left alone. The
+   * history has each failure of another cause than the one before, and not every attempt.
+   */
+  async failed(zone: string, names: readonly FailedName[]): Promise<void> {
+    await within(
+      timeoutMs,
+      sql`
+        with failed as (
           update dns_names d set
-            attempts = d.attempts + 1, last_error = item.reason,
+            attempts = case when d.failure = item.failure then d.attempts + 1 else 1 end,
+            failure = item.failure, last_error = item.reason,
             next_attempt_at = statement_timestamp() + item."pauseMs" * interval '1 millisecond'
-          from ${rowsOf(names)}
+          from ${rowsOf(sql, names)} join dns_names before
+            on before.zone = ${zone} and before.subdomain = item.subdomain
           where d.zone = ${zone} and d.subdomain = item.subdomain and d.version = item.version
-            and d.applied_version < d.version`,
-      )
-    },
+            and d.applied_version < d.version
+          returning d.zone, d.subdomain, d.desired, 'failing' as event, item.reason as detail,
+            before.failure is distinct from item.failure as is_news
+        ), marked as (select * from failed where is_news)
+        ${historyOfDns(sql)}`,
+    )
+  },
 
-    async progress(zone: string, subdomain: string): Promise<Progress | null> {
-      const [row] = await within(
-        timeoutMs,
-        sql<Progress[]>`
-          select version, applied_version as "appliedVersion", last_error as "lastError" from dns_names
-          where zone = ${zone} and subdomain = ${subdomain}`,
-      )
-      return row ?? null
-    },
+  async progress(zone: string, subdomain: string): Promise<Progress | null> {
+    const [row] = await within(
+      timeoutMs,
+      sql<Progress[]>`
+        select version, applied_version as "appliedVersion", last_error as "lastError" from dns_names
+        where zone = ${zone} and subdomain = ${subdomain}`,
+    )
+    return row ?? null
+  },
 
-    /** Of each zone: the age in seconds of the oldest change not applied (0: none), and the last success (Unix time). */
-    async lag(): Promise<
-      { zone: string; oldestPendingSeconds: number; convergedAt: number | null; failing: number }[]
-    > {
-      return within(
-        timeoutMs,
-        sql<{ zone: string; oldestPendingSeconds: number; convergedAt: number | null; failing: number }[]>`
-          select z.zone, extract(epoch from z.converged_at)::float8 as "convergedAt",
-            coalesce(extract(epoch from statement_timestamp() - min(d.desired_since))::float8, 0)
-              as "oldestPendingSeconds",
-            count(d.last_error) as failing
-          from dns_zones z left join dns_names d on d.zone = z.zone and d.applied_version < d.version
-          group by z.zone, z.converged_at`,
-      )
-    },
-  }
-}
+  /** A pass over the zone has ended. A zone that is new is to be compared after `comparisonInMs` for the first time. */
+  async passed(zone: string, { isConverged, comparisonInMs }: { isConverged: boolean; comparisonInMs: number }) {
+    await within(
+      timeoutMs,
+      sql`
+        insert into dns_zones as z (zone, converged_at, next_comparison_at)
+        values (${zone}, case when ${isConverged} then statement_timestamp() end,
+          statement_timestamp() + ${comparisonInMs}::float8 * interval '1 millisecond')
+        on conflict (zone) do update set converged_at = coalesce(excluded.converged_at, z.converged_at)`,
+    )
+  },
+
+  async lag(): Promise<ZoneLag[]> {
+    return within(
+      timeoutMs,
+      sql<ZoneLag[]>`
+        with pending as (
+          select zone, failure, count(*) as names, min(desired_since) as since from dns_names
+          where applied_version < version group by zone, failure
+        )
+        select z.zone, extract(epoch from z.converged_at)::float8 as "convergedAt",
+          extract(epoch from z.compared_at)::float8 as "comparedAt",
+          coalesce(extract(epoch from statement_timestamp() - min(p.since))::float8, 0) as "oldestPendingSeconds",
+          coalesce(jsonb_object_agg(p.failure, p.names) filter (where p.failure is not null), '{}') as failing
+        from dns_zones z left join pending p on p.zone = z.zone
+        group by z.zone`,
+    )
+  },
+})

@@ -28,6 +28,7 @@ const statuses: Readonly<Record<ErrorCode, ContentfulStatusCode>> = {
   'idempotency-key-reused': 422,
   'internal-error': 500,
   'database-unavailable': 503,
+  'dns-unavailable': 503,
 }
 
 /** What is said of a refusal that comes without a detail of its own; faults of form and of names bring theirs. */

@@ -1,12 +1,23 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import { failureCauses } from '../dns/state.ts'
 import type { Answered } from './answered.ts'
+
+/** How far a zone is behind what is desired; times are Unix times in seconds. */
+interface ZoneLag {
+  readonly zone: string
+  readonly oldestPendingSeconds: number
+  readonly convergedAt: number | null
+  readonly comparedAt: number | null
+  /** Names by the cause of their last failure. */
+  readonly failing: Readonly<Record<string, number>>
+}
 
 export interface MetricsSources {
   /** Live allocations by pool and state. */
   readonly countAllocations: () => Promise<readonly { poolDomain: string; state: string; count: number }[]>
-  readonly zoneLag: () => Promise<
-    readonly { zone: string; oldestPendingSeconds: number; convergedAt: number | null; failing: number }[]
-  >
+  readonly zoneLag: () => Promise<readonly ZoneLag[]>
+  /** Whether the DNS provider is being left alone after a failure. */
+  readonly isProviderHeldBack: () => boolean
   readonly version: string
   readonly nodeVersion: string
   readonly providerKind: string
@@ -15,7 +26,7 @@ export interface MetricsSources {
 }
 
 /** The verbs whose outcomes are counted, by the last segment of their route. */
-const verbs = new Set(['check', 'reserve', 'commit', 'renew', 'release', 'list', 'history'])
+const verbs = new Set(['check', 'reserve', 'commit', 'renew', 'release', 'list', 'history', 'converge'])
 
 export type Metrics = ReturnType<typeof createMetrics>
 
@@ -70,8 +81,8 @@ export const createMetrics = (sources: MetricsSources) => {
   })
   const failing = new Gauge({
     name: 'pdm_dns_failing_names',
-    help: 'Names of a zone whose last attempt failed.',
-    labelNames: ['zone'],
+    help: "Names of a zone whose last attempt failed, by cause; foreign-record: somebody else's record is in the way.",
+    labelNames: ['zone', 'cause'],
     registers,
   })
   const converged = new Gauge({
@@ -81,17 +92,45 @@ export const createMetrics = (sources: MetricsSources) => {
     registers,
   })
 
+  const compared = new Gauge({
+    name: 'pdm_dns_last_comparison_timestamp_seconds',
+    help: 'Unix time at which all of a zone was last compared with its desired records, by any replica.',
+    labelNames: ['zone'],
+    registers,
+  })
+  const comparisons = new Counter({
+    name: 'pdm_dns_comparisons_total',
+    help: 'Comparisons of a whole zone by this process, by outcome.',
+    labelNames: ['outcome'],
+    registers,
+  })
+  const drifted = new Counter({
+    name: 'pdm_dns_drifted_names_total',
+    help: 'Names whose records were no longer as this service had written them, found by this process.',
+    labelNames: ['zone'],
+    registers,
+  })
+  new Gauge({
+    name: 'pdm_dns_provider_held_back',
+    help: '1 while this process leaves the DNS provider alone after a failure.',
+    registers,
+    collect() {
+      this.set(sources.isProviderHeldBack() ? 1 : 0)
+    },
+  })
+
   const refresh = async (): Promise<void> => {
     const [counts, zones] = await Promise.allSettled([sources.countAllocations(), sources.zoneLag()])
-    for (const gauge of [allocations, pending, failing, converged]) gauge.reset()
+    for (const gauge of [allocations, pending, failing, converged, compared]) gauge.reset()
     if (counts.status === 'rejected') sources.onSourceError(counts.reason)
     else for (const { poolDomain, state, count } of counts.value) allocations.set({ pool: poolDomain, state }, count)
     if (zones.status === 'rejected') sources.onSourceError(zones.reason)
     else {
-      for (const { zone, oldestPendingSeconds, convergedAt, failing: names } of zones.value) {
+      for (const { zone, oldestPendingSeconds, convergedAt, comparedAt, failing: names } of zones.value) {
         pending.set({ zone }, oldestPendingSeconds)
-        failing.set({ zone }, names)
+        for (const cause of failureCauses) failing.set({ zone, cause }, names[cause] ?? 0)
         if (convergedAt !== null) converged.set({ zone }, convergedAt)
+        if (comparedAt !== null) compared.set({ zone }, comparedAt)
       }
     }
   }
@@ -109,6 +148,13 @@ export const createMetrics = (sources: MetricsSources) => {
     },
     swept(count: number): void {
       swept.inc(count)
+    },
+    dnsCompared(
+      zone: string,
+      outcome: { readonly kind: 'compared'; readonly reopened: number } | { readonly kind: 'unavailable' },
+    ): void {
+      comparisons.inc({ outcome: outcome.kind })
+      if (outcome.kind === 'compared') drifted.inc({ zone }, outcome.reopened)
     },
     dnsCall(operation: 'read' | 'apply', outcome: string, seconds: number): void {
       dnsCalls.observe({ operation, outcome }, seconds)

@@ -68,7 +68,8 @@ describe('failing, while the provider cannot be written', () => {
 
   test('the metric of the oldest pending change and of failing names show it', async () => {
     const { text } = await call('GET', '/metrics')
-    expect(text).toMatch(/^pdm_dns_failing_names\{zone="pool\.test"\} 2$/m)
+    expect(text).toMatch(/^pdm_dns_failing_names\{zone="pool\.test",cause="provider"\} 2$/m)
+    expect(text).toMatch(/^pdm_dns_provider_held_back [01]$/m)
     expect(text).toMatch(/^pdm_dns_oldest_pending_seconds\{zone="pool\.test"\} 0*[.\d]*[1-9]/m)
   })
 
@@ -86,7 +87,7 @@ describe('failing, while the provider cannot be written', () => {
   test('it is retried without being asked until the records are out', async () => {
     await hurry()
     await expect.poll(async () => (await get('stuck')).dns, { timeout: 5_000 }).toEqual({ status: 'published' })
-    expect(await database.sql`select 1 from dns_names where subdomain = 'leaving'`).toEqual([])
+    expect(await database.sql`select owned from dns_names where subdomain = 'leaving'`).toEqual([{ owned: [] }])
   })
 })
 

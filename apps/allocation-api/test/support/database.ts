@@ -39,7 +39,10 @@ export const createTestDatabase = async ({ schema = true, connections = 10 } = {
           reserved_at = reserved_at - ${shift}, expires_at = expires_at - ${shift}, committed_at = committed_at - ${shift}`
       await sql`update idempotency_keys set expires_at = expires_at - ${shift}`
       await sql`
-        update dns_names set next_attempt_at = next_attempt_at - ${shift}, desired_since = desired_since - ${shift}`
+        update dns_names set
+          next_attempt_at = next_attempt_at - ${shift}, desired_since = desired_since - ${shift},
+          applied_at = applied_at - ${shift}`
+      await sql`update dns_zones set next_comparison_at = next_comparison_at - ${shift}`
     },
     async drop() {
       await sql.end({ timeout: 1 })

@@ -33,6 +33,7 @@ export const statusOf: Readonly<Record<ErrorCode, number>> = {
   'idempotency-key-reused': 422,
   'internal-error': 500,
   'database-unavailable': 503,
+  'dns-unavailable': 503,
 }
 
 const patternOf = (path: string): RegExp =>

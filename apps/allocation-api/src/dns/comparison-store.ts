@@ -1,0 +1,106 @@
+import { type Sql, within } from '../database/connect.ts'
+import { rowsOf } from './dns-fragments.ts'
+import type { DesiredName } from './plan.ts'
+
+export interface ComparedName extends DesiredName {
+  readonly version: number
+  /** The provider was brought to this version; if not, there is something to do whatever the comparison shows. */
+  readonly isApplied: boolean
+  /** Milliseconds since; null: never. */
+  readonly appliedMsAgo: number | null
+}
+
+export type NameVersion = Pick<ComparedName, 'subdomain' | 'version'>
+
+export type ComparisonStore = ReturnType<typeof createComparisonStore>
+
+/** When zones are compared with what is desired, and what comes of it. */
+export const createComparisonStore = (sql: Sql, { timeoutMs }: { timeoutMs: number }) => ({
+  /**
+   * The zones whose turn it is, each told to one caller alone. Whoever takes one and does not come back with `compared`
+   * leaves it to others after `patienceMs`.
+   */
+  async takeZones(patienceMs: number): Promise<string[]> {
+    const rows = await within(
+      timeoutMs,
+      sql<{ zone: string }[]>`
+        update dns_zones set
+          next_comparison_at = statement_timestamp() + ${patienceMs}::float8 * interval '1 millisecond'
+        where next_comparison_at <= statement_timestamp() returning zone`,
+    )
+    return rows.map(row => row.zone)
+  },
+
+  async compared(zone: string, nextInMs: number): Promise<void> {
+    await within(
+      timeoutMs,
+      sql`
+        update dns_zones set compared_at = statement_timestamp(),
+          next_comparison_at = statement_timestamp() + ${nextInMs}::float8 * interval '1 millisecond'
+        where zone = ${zone}`,
+    )
+  },
+
+  /** The names of the zone after `after`, in their order. */
+  async names(zone: string, after: string, limit: number): Promise<ComparedName[]> {
+    return within(
+      timeoutMs,
+      sql<ComparedName[]>`
+        select subdomain, version, desired, owned, former, intended_version > applied_version as "isUnconfirmed",
+          applied_version = version as "isApplied",
+          extract(epoch from statement_timestamp() - applied_at)::float8 * 1000 as "appliedMsAgo"
+        from dns_names where zone = ${zone} and subdomain > ${after}
+        order by subdomain limit ${limit}`,
+    )
+  },
+
+  /** States the same records anew, for the provider no longer has them. Not of a name that has changed meanwhile. */
+  async reopen(zone: string, names: readonly NameVersion[]): Promise<void> {
+    await within(
+      timeoutMs,
+      sql`
+        update dns_names d set version = nextval('dns_version'), is_repair = true,
+          desired_since = statement_timestamp(), next_attempt_at = statement_timestamp()
+        from ${rowsOf(sql, names)}
+        where d.zone = ${zone} and d.subdomain = item.subdomain and d.version = item.version
+          and d.applied_version = d.version`,
+    )
+  },
+
+  /** Nothing is left of what was desired before. A name that is to have no records is forgotten with it. */
+  async forget(zone: string, names: readonly NameVersion[]): Promise<void> {
+    await within(
+      timeoutMs,
+      sql`
+        with item as (select * from ${rowsOf(sql, names)}), forgotten as (
+          delete from dns_names d using item
+          where d.zone = ${zone} and d.subdomain = item.subdomain and d.version = item.version
+            and d.applied_version = d.version and d.desired = '[]'
+        )
+        update dns_names d set former = '[]' from item
+        where d.zone = ${zone} and d.subdomain = item.subdomain and d.version = item.version
+          and d.applied_version = d.version and d.desired <> '[]'`,
+    )
+  },
+
+  /** Lets every change that waits after a failure be tried at once: a person says that it is worth it. */
+  async hurry(zone: string): Promise<void> {
+    await within(
+      timeoutMs,
+      sql`
+        update dns_names set next_attempt_at = statement_timestamp()
+        where zone = ${zone} and applied_version < version and next_attempt_at > statement_timestamp()`,
+    )
+  },
+
+  /** How many names of the zone are not as desired, and of them how many have failed. */
+  async unapplied(zone: string): Promise<{ pending: number; failing: number }> {
+    const [row] = await within(
+      timeoutMs,
+      sql<{ pending: number; failing: number }[]>`
+        select count(*) as pending, count(failure) as failing from dns_names
+        where zone = ${zone} and applied_version < version`,
+    )
+    return row ?? { pending: 0, failing: 0 }
+  },
+})

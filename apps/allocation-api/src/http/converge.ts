@@ -1,0 +1,48 @@
+import { type ConvergePendingResponse, type ConvergeResponse, convergeQuery, type PlannedChange } from '@pool/contract'
+import { Hono } from 'hono'
+import type { ConvergeOutcome } from '../allocation/converge.ts'
+import type { RecordChange } from '../dns/record-set.ts'
+import type { HttpEnv } from './env.ts'
+import { parse, poolOf } from './input.ts'
+import { problem } from './problem.ts'
+
+export interface ConvergeVerbs {
+  readonly converge: (poolDomain: string, options: { isDryRun: boolean }) => Promise<ConvergeOutcome>
+}
+
+const shown = (subdomain: string, change: RecordChange): PlannedChange => {
+  if (change.kind === 'delete') return { subdomain, action: 'delete', name: change.name, type: change.type }
+  const { name, type, ttl, values } = change.set
+  return { subdomain, action: 'upsert', name, type, ttl, values: [...values] }
+}
+
+/** Seconds after which it is worth asking again when nothing else is known. */
+const RETRY_AFTER_S = 5
+
+export const convergeRoutes = (verbs: ConvergeVerbs) =>
+  new Hono<HttpEnv>().post('/:domain/converge', async c => {
+    const query = parse(convergeQuery, c.req.query())
+    if (!query.ok) return problem(c, query.refused)
+    const isDryRun = query.value.dryRun === 'true'
+    const outcome = await verbs.converge(poolOf(c), { isDryRun })
+    if (outcome.kind === 'unavailable' || outcome.kind === 'busy') {
+      const pauseMs = outcome.kind === 'unavailable' ? outcome.retryAfterMs : undefined
+      c.header('Retry-After', String(pauseMs === undefined ? RETRY_AFTER_S : Math.ceil(pauseMs / 1_000)))
+      const detail = outcome.kind === 'busy' ? 'Others write this zone just now.' : outcome.reason
+      return problem(c, { kind: 'dns-unavailable', detail })
+    }
+    if (outcome.kind !== 'compared' && outcome.kind !== 'repaired') return problem(c, outcome)
+    c.set('outcome', outcome.kind)
+    const body: ConvergeResponse = {
+      poolDomain: poolOf(c),
+      dryRun: isDryRun,
+      changes: outcome.changes.map(({ subdomain, change }) => shown(subdomain, change)),
+      changeCount: outcome.changeCount,
+      conflicts: outcome.conflicts.map(({ subdomain, reason }) => ({ subdomain, detail: reason })),
+      conflictCount: outcome.conflictCount,
+    }
+    if (outcome.kind === 'compared' || outcome.pending === 0) return c.json(body, 200)
+    const detail = `${outcome.pending} names are not as desired yet; the last attempt of ${outcome.failing} failed. They are tried until it succeeds.`
+    const pending: ConvergePendingResponse = { ...body, warning: 'dns-pending', detail }
+    return c.json(pending, 202)
+  })
