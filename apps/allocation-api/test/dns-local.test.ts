@@ -573,7 +573,7 @@ describe('the server, starting and stopping', () => {
 
 describe('the provider', () => {
   const at = 'provider.test'
-  const silence = { kind: 'unavailable', reason: 'the database of the local DNS server did not answer' }
+  const silence = { kind: 'unavailable', reason: 'The database of the local DNS server did not answer.' }
 
   test('applies, reads back, and refuses by owner what this server cannot serve', async () => {
     const provider = createLocalProvider({ table, onError: ignore })
@@ -619,7 +619,11 @@ describe('the provider', () => {
     await vi.waitFor(async () =>
       expect((await table.read(at, ['late.provider.test'])).records).toEqual([a('late.provider.test', '192.0.2.1')]),
     )
-    const overtaken = { kind: 'unavailable', reason: 'the zone was changed by another writer meanwhile' }
+    const overtaken = {
+      kind: 'unavailable',
+      reason: 'The zone was changed by another writer meanwhile.',
+      isOfZone: true,
+    }
     expect(await provider.apply(at, [set('192.0.2.2')], never)).toEqual(overtaken)
     await provider.read(at, 'all', never)
     expect(await provider.apply(at, [set('192.0.2.2')], never)).toEqual({ kind: 'applied', refused: [] })

@@ -114,7 +114,9 @@ test('it is the same API on the same names, and the history tells which door was
   expect((await operator('DELETE', `${pool}/release?sub=shared`, undefined, bearer)).status).toBe(200)
   const { entries } = (await operator('GET', `${pool}/history?sub=shared`, undefined, bearer)).body
   expect(entries.map(({ event, actor }: Record<string, string>) => [event, actor])).toEqual([
+    ['withdrawn', 'convergence'],
     ['released', 'operator'],
+    ['published', 'convergence'],
     ['committed', 'in-cluster'],
     ['reserved', 'operator'],
   ])

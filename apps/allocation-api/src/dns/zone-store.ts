@@ -81,25 +81,20 @@ export const createZoneStore = (sql: Sql, { timeoutMs }: { timeoutMs: number }) 
   },
 
   /**
-   * The provider has these versions. A name that has no records and never had any is forgotten. A statement that comes
-   * late, when a newer version has been intended or applied, changes nothing.
+   * The provider has these versions. A statement that comes late, when a newer version has been intended or applied,
+   * changes nothing.
    */
   async applied(zone: string, names: readonly AppliedName[]): Promise<void> {
     await within(
       timeoutMs,
       sql`
-        with item as (select * from ${rowsOf(sql, names)}), forgotten as (
-          delete from dns_names d using item
-          where d.zone = ${zone} and d.subdomain = item.subdomain and d.version = item.version
-            and item.desired = '[]' and d.former = '[]' and d.intended_version <= item.version
-        ), marked as (
+        with marked as (
           update dns_names d set
             applied_version = item.version, applied_at = statement_timestamp(), intended_version = item.version,
             attempts = 0, failure = null, last_error = null, is_repair = false, owned = ${keysOf(sql)}
-          from item
+          from ${rowsOf(sql, names)}
           where d.zone = ${zone} and d.subdomain = item.subdomain
             and d.applied_version < item.version and d.intended_version <= item.version
-            and not (d.version = item.version and item.desired = '[]' and d.former = '[]')
           returning d.zone, d.subdomain, item.desired, item.event, item.detail
         )
         ${historyOfDns(sql)}`,

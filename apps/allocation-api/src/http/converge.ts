@@ -42,7 +42,7 @@ export const convergeRoutes = (verbs: ConvergeVerbs) =>
       conflictCount: outcome.conflictCount,
     }
     if (outcome.kind === 'compared' || outcome.pending === 0) return c.json(body, 200)
-    const detail = `${outcome.pending} names are not as desired yet; the last attempt of ${outcome.failing} failed. They are tried until it succeeds.`
+    const detail = `${outcome.pending} name(s) not as desired yet, ${outcome.failing} of them failing. They are tried until it succeeds.`
     const pending: ConvergePendingResponse = { ...body, warning: 'dns-pending', detail }
     return c.json(pending, 202)
   })

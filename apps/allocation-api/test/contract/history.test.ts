@@ -17,7 +17,7 @@ describe('a life from reserve to release', () => {
     await call('DELETE', `${pool}/release?sub=life`, undefined, id('life-4'))
   })
 
-  test('is told newest first: event, from, to, who, when, under which request', async () => {
+  test('is told newest first: event, from, to, who, when, under which request; and what became of its records', async () => {
     const body = await history('?sub=life')
     expect(body.poolDomain).toBe('pool.test')
     const common = {
@@ -28,8 +28,11 @@ describe('a life from reserve to release', () => {
       createdBy: 'team a',
     }
     const at = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
+    const ofRecords = { poolDomain: 'pool.test', subdomain: 'life', actor: 'convergence', createdBy: '', at }
     expect(body.entries).toEqual([
+      { ...ofRecords, event: 'withdrawn', from: 'none', to: 'none' },
       { ...common, at, event: 'released', from: 'active', to: 'none', requestId: 'life-4' },
+      { ...ofRecords, event: 'published', from: 'active', to: 'active' },
       { ...common, at, event: 'committed', from: 'reserved', to: 'active', requestId: 'life-3' },
       { ...common, at, event: 'renewed', from: 'reserved', to: 'reserved', requestId: 'life-2' },
       { ...common, at, event: 'reserved', from: 'none', to: 'reserved', requestId: 'life-1' },

@@ -8,6 +8,8 @@ export interface Fault {
   readonly after?: boolean
 }
 
+const nameOf = (change: RecordChange): string => (change.kind === 'upsert' ? change.set.name : change.name)
+
 /** A provider in memory that keeps to the port's contract and fails when told to. */
 export class ScriptedProvider implements DnsProvider {
   readonly records = new Map<string, RecordSet>()
@@ -16,6 +18,11 @@ export class ScriptedProvider implements DnsProvider {
   readonly faults: (Fault | null)[] = []
   /** Owner names that the provider does not take. */
   readonly refuses = new Set<string>()
+  /** How many changes one apply gets to; the others are untried. */
+  mostChanges = Number.POSITIVE_INFINITY
+  /** What the next read shows in place of what is there. */
+  staleRead: readonly RecordSet[] | null = null
+  isOneAtATime?: true
   /** Awaited by each apply, and by each read, that begins while it stands. */
   gate: Promise<void> = Promise.resolve()
   readGate: Promise<void> = Promise.resolve()
@@ -32,7 +39,9 @@ export class ScriptedProvider implements DnsProvider {
       this.reading -= 1
     })
     const failed = await this.#fault(signal)
-    return failed ?? { kind: 'read', records: [...this.records.values()] }
+    const records = this.staleRead ?? [...this.records.values()]
+    this.staleRead = null
+    return failed ?? { kind: 'read', records }
   }
 
   async apply(_zone: string, changes: readonly RecordChange[], signal: AbortSignal): Promise<ApplyResult> {
@@ -46,7 +55,8 @@ export class ScriptedProvider implements DnsProvider {
       if (next?.after) this.#change(changes)
       const failed = await this.#fault(signal)
       if (failed) return failed
-      return { kind: 'applied', refused: this.#change(changes) }
+      const untried = changes.slice(this.mostChanges).map(nameOf)
+      return { kind: 'applied', refused: this.#change(changes.slice(0, this.mostChanges)), untried }
     } finally {
       this.underWay -= 1
     }
@@ -61,7 +71,7 @@ export class ScriptedProvider implements DnsProvider {
   #change(changes: readonly RecordChange[]): { name: string; reason: string }[] {
     const refused: { name: string; reason: string }[] = []
     for (const change of changes) {
-      const { name } = change.kind === 'upsert' ? change.set : change
+      const name = nameOf(change)
       if (this.refuses.has(name)) refused.push({ name, reason: 'not allowed' })
       else if (change.kind === 'upsert') this.records.set(recordKey(change.set), change.set)
       else this.records.delete(recordKey(change))

@@ -15,10 +15,14 @@ export interface LocalProviderOptions {
 
 const unavailable: Unavailable = {
   kind: 'unavailable',
-  reason: 'the database of the local DNS server did not answer',
+  reason: 'The database of the local DNS server did not answer.',
 }
 
-const overtaken: Unavailable = { kind: 'unavailable', reason: 'the zone was changed by another writer meanwhile' }
+const overtaken: Unavailable = {
+  kind: 'unavailable',
+  reason: 'The zone was changed by another writer meanwhile.',
+  isOfZone: true,
+}
 
 const ownerOf = (change: RecordChange): string => (change.kind === 'upsert' ? change.set.name : change.name)
 

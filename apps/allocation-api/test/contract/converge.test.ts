@@ -1,0 +1,144 @@
+import { describe, expect, test } from 'vitest'
+import { callTo, pool, startService, stepsOf } from '../support/service.ts'
+
+const { api, call, database } = await startService({ PDM_OPERATOR_TOKENS: 'operator-token' })
+const { active, reserved } = stepsOf(call)
+const operator = callTo(api.operatorUrl ?? '')
+const converge = (query = '', domain = 'pool.test', token = 'operator-token') =>
+  operator('POST', `/api/v1/pool/${domain}/converge${query}`, undefined, { Authorization: `Bearer ${token}` })
+
+const removeRecords = (subdomain: string) => database.sql`
+  delete from local_dns_record_sets where reversed_name like ${`test.pool.${subdomain}%`}`
+const recordsOf = async (subdomain: string) => {
+  const rows = await database.sql<{ type: string; values: string[] }[]>`
+    select type, array_to_json(record_values) as values from local_dns_record_sets
+    where reversed_name like ${`test.pool.${subdomain}%`} order by reversed_name`
+  return rows.map(({ type, values }) => [type, ...values])
+}
+const nothing = { changes: [], changeCount: 0, conflicts: [], conflictCount: 0 }
+
+test('a zone that is as desired: 200 and nothing to tell, with dryRun or without', async () => {
+  await active('right')
+  await reserved('only-reserved')
+  for (const [query, dryRun] of [
+    ['?dryRun=true', true],
+    ['?dryRun=false', false],
+    ['', false],
+  ] as const) {
+    const { status, body } = await converge(query)
+    expect([status, body]).toEqual([200, { poolDomain: 'pool.test', dryRun, ...nothing }])
+  }
+})
+
+test('dryRun=true says what would be done, by name, and does not do it', async () => {
+  await active('first')
+  await active('second')
+  await removeRecords('first')
+  await removeRecords('second')
+  const { status, body } = await converge('?dryRun=true')
+  expect(status).toBe(200)
+  const upsert = (subdomain: string, name: string) => ({
+    subdomain,
+    action: 'upsert',
+    name,
+    type: 'A',
+    ttl: 300,
+    values: ['203.0.113.10'],
+  })
+  expect(body).toEqual({
+    poolDomain: 'pool.test',
+    dryRun: true,
+    changes: ['first', 'second'].flatMap(name => [
+      upsert(name, `${name}.pool.test`),
+      upsert(name, `*.${name}.pool.test`),
+    ]),
+    changeCount: 4,
+    conflicts: [],
+    conflictCount: 0,
+  })
+  expect(await recordsOf('first')).toEqual([])
+})
+
+test('without dryRun it is done when the answer comes, and the history tells of it', async () => {
+  const { status, body } = await converge()
+  expect([status, body.changeCount, body.dryRun]).toEqual([200, 4, false])
+  expect(await recordsOf('first')).toEqual([
+    ['A', '203.0.113.10'],
+    ['A', '203.0.113.10'],
+  ])
+  const { entries } = (await call('GET', `${pool}/history?sub=first&limit=1`)).body
+  expect(entries).toMatchObject([{ event: 'repaired', actor: 'convergence', detail: expect.stringMatching(/^2 /) }])
+})
+
+describe("somebody else's record in the way of a name", () => {
+  test('202: a conflict with its reason, the other names repaired, the metric counts it', async () => {
+    await active('taken')
+    await removeRecords('taken')
+    await removeRecords('first')
+    await database.sql`
+      insert into local_dns_record_sets (zone, reversed_name, type, ttl, record_values)
+      values ('pool.test', 'test.pool.taken', 'CNAME', 60, array['elsewhere.example.'])`
+    const { status, body } = await converge()
+    expect(status).toBe(202)
+    expect(body).toMatchObject({
+      warning: 'dns-pending',
+      detail: expect.stringMatching(/^1 name\(s\) not as desired yet, 1 of them failing/),
+      conflicts: [{ subdomain: 'taken', detail: expect.stringContaining('CNAME') }],
+      conflictCount: 1,
+      changeCount: 2,
+    })
+    expect(await recordsOf('first')).toHaveLength(2)
+    expect(await recordsOf('taken')).toEqual([['CNAME', 'elsewhere.example.']])
+    const { text } = await call('GET', '/metrics')
+    expect(text).toMatch(/^pdm_dns_failing_names\{zone="pool\.test",cause="foreign-record"\} 1$/m)
+    expect(text).toMatch(/^pdm_dns_drifted_names_total\{zone="pool\.test"\} [1-9]/m)
+    expect(text).toMatch(/^pdm_dns_comparisons_total\{outcome="compared"\} [1-9]/m)
+  })
+
+  test('GET says the same, until it is removed and the zone is converged once more', async () => {
+    const dns = async () => (await call('GET', `${pool}/allocations/taken`)).body.dns
+    expect(await dns()).toEqual({ status: 'failing', detail: expect.stringContaining('Remove it there') })
+    await removeRecords('taken')
+    expect((await converge()).status).toBe(200)
+    expect(await dns()).toEqual({ status: 'published' })
+  })
+})
+
+describe('what it refuses', () => {
+  test.each(['?dryRun=', '?dryRun=yes', '?dryRun=TRUE', '?dryRun=1'])('%s: 422 invalid-format', async query => {
+    const { status, body } = await converge(query)
+    expect([status, body.error]).toEqual([422, 'invalid-format'])
+  })
+
+  test('a pool that is not ours: 422 unsupported-pool', async () => {
+    const { status, body } = await converge('', 'other.test')
+    expect([status, body.error]).toEqual([422, 'unsupported-pool'])
+  })
+
+  test('another token: 401', async () => {
+    expect((await converge('', 'pool.test', 'wrong')).status).toBe(401)
+  })
+
+  test('inside the cluster there is no such path', async () => {
+    const { status, body } = await call('POST', `${pool}/converge?dryRun=true`)
+    expect([status, body.error]).toEqual([404, 'not-found'])
+  })
+
+  test('another method: 405 with Allow', async () => {
+    const { status, headers } = await operator('GET', `${pool}/converge`, undefined, {
+      Authorization: 'Bearer operator-token',
+    })
+    expect([status, headers.get('allow')]).toEqual([405, 'POST'])
+  })
+})
+
+test('a provider that does not answer: 503 dns-unavailable with Retry-After, and nothing of its insides', async () => {
+  await database.sql`alter table local_dns_zones rename to local_dns_zones_away`
+  for (const query of ['?dryRun=true', '']) {
+    const { status, body, headers, text } = await converge(query)
+    expect([status, body.error]).toEqual([503, 'dns-unavailable'])
+    expect(Number(headers.get('retry-after'))).toBeGreaterThan(0)
+    expect(text).not.toMatch(/local_dns|relation|42P01/)
+  }
+  await database.sql`alter table local_dns_zones_away rename to local_dns_zones`
+})

@@ -1,0 +1,66 @@
+import { connect } from '../../src/database/connect.ts'
+import { assembleDns, type Dns } from '../../src/dns/assembly.ts'
+import { createClaims } from '../../src/dns/claim.ts'
+import type { Compared } from '../../src/dns/compare.ts'
+import type { DnsProvider, Unavailable } from '../../src/dns/provider.ts'
+
+export const DRIFT_MS = 600_000
+
+export interface ReplicaOptions {
+  readonly url: string
+  readonly provider: DnsProvider
+  readonly waitMs?: number
+  readonly claimWaitMs?: number
+  readonly callTimeoutMs?: number
+  readonly random?: () => number
+  /** Milliseconds by which its own clock is ahead of this machine's. */
+  readonly aheadMs?: () => number
+}
+
+/** What one replica does about DNS: its own connections, convergence and comparisons, and nothing else of the API. */
+export interface Replica {
+  readonly dns: Dns
+  /** What went wrong in convergence, and what the provider threw. */
+  readonly errors: readonly unknown[]
+  readonly compared: readonly (Compared | Unavailable)[]
+  close(): Promise<void>
+}
+
+export const startReplica = ({
+  url,
+  provider,
+  waitMs = 10_000,
+  claimWaitMs = 10_000,
+  callTimeoutMs = 5_000,
+  random = () => 0.5,
+  aheadMs = () => 0,
+}: ReplicaOptions): Replica => {
+  const sql = connect(url, { connections: 4, applicationName: 'replica', slowestMs: 5_000 })
+  const claims = createClaims(url, { waitMs: claimWaitMs, holdMs: 30_000, timeoutMs: 5_000 })
+  const errors: unknown[] = []
+  const compared: (Compared | Unavailable)[] = []
+  const dns = assembleDns({
+    provider,
+    sql,
+    claims,
+    statementTimeoutMs: 5_000,
+    callDeadlineMs: callTimeoutMs,
+    commitWaitMs: waitMs,
+    driftIntervalMs: DRIFT_MS,
+    now: () => performance.now() + aheadMs(),
+    random,
+    onCall: () => {},
+    onCompared: (_, outcome) => compared.push(outcome),
+    onDefect: error => errors.push(error),
+    onError: (_, error) => errors.push(error),
+  })
+  return {
+    dns,
+    errors,
+    compared,
+    async close() {
+      await dns.stop()
+      await Promise.all([claims.close(), sql.end({ timeout: 1 })])
+    },
+  }
+}
