@@ -30,6 +30,7 @@ test('only the database has no default', () => {
       recordNames: ['@', '*', 'console', 'api', 'gitea', 'harbor'],
       recordTtlSeconds: 300,
       commitWaitMs: 5_000,
+      driftIntervalMs: 600_000,
     },
   })
 })

@@ -155,12 +155,12 @@ export const createZoneStore = (sql: Sql, { timeoutMs }: { timeoutMs: number }) 
           select zone, failure, count(*) as names, min(desired_since) as since from dns_names
           where applied_version < version group by zone, failure
         )
-        select z.zone, extract(epoch from z.converged_at)::float8 as "convergedAt",
-          extract(epoch from z.compared_at)::float8 as "comparedAt",
+        select zone, extract(epoch from min(z.converged_at))::float8 as "convergedAt",
+          extract(epoch from min(z.compared_at))::float8 as "comparedAt",
           coalesce(extract(epoch from statement_timestamp() - min(p.since))::float8, 0) as "oldestPendingSeconds",
           coalesce(jsonb_object_agg(p.failure, p.names) filter (where p.failure is not null), '{}') as failing
-        from dns_zones z left join pending p on p.zone = z.zone
-        group by z.zone`,
+        from dns_zones z full join pending p using (zone)
+        group by zone`,
     )
   },
 })

@@ -21,7 +21,7 @@ test('200 with the active allocation as it was, and its records are withdrawn', 
   expect(status).toBe(200)
   expect(body).toEqual({ freed: allocation })
   expect(await isFree('live')).toBe(true)
-  expect(await database.sql`select 1 from dns_names where subdomain = 'live'`).toEqual([])
+  expect(await database.sql`select owned from dns_names where subdomain = 'live'`).toEqual([{ owned: [] }])
 })
 
 test('a released name can be reserved at once, with another token', async () => {
