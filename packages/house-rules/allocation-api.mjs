@@ -24,7 +24,7 @@ export const rooms = {
   ),
   localDns: any('dns/local/(message|provider|responder|server|tcp-connection|zone-table)\\.ts'),
   remoteDns: any(
-    'dns/(exchange|isolate|record-data|until-aborted|cloudflare|dynadot|powerdns|rfc2136)\\.ts',
+    'dns/(by-owner|exchange|isolate|parts|record-data|until-aborted|words|cloudflare|dynadot|powerdns|rfc2136)\\.ts',
     'dns/(cloudflare|dynadot|powerdns|rfc2136)/[a-z-]+\\.ts',
   ),
   edges: any('observability/(log|metrics)\\.ts', 'server\\.ts'),

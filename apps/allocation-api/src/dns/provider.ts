@@ -33,7 +33,7 @@ export type ApplyResult =
 export interface DnsProvider {
   /** The account takes one call at a time, whatever the zone. Zones are then written in turn, across replicas too. */
   readonly isOneAtATime?: true
-  /** All records of a zone have the zone's TTL: the one asked for is not compared with what is read. */
+  /** Its record sets have the TTL of their zone. What was asked for may differ, and is not compared with what is read. */
   readonly isTtlOfZone?: true
   /** Every record set at or below each of `owners` (`'all'`: of the zone). It may return more; never less. */
   read(zone: string, owners: readonly string[] | 'all', signal: AbortSignal): Promise<ReadResult>

@@ -1,15 +1,5 @@
-import { describe, expect, test } from 'vitest'
-import {
-  batchesOf,
-  type CloudflareRecord,
-  contentOf,
-  createCloudflareProvider,
-  operationsOf,
-  presentationOf,
-  recordSetsOf,
-  refusalOf,
-  verdictOf,
-} from '../../src/dns/cloudflare.ts'
+import { expect, test } from 'vitest'
+import { createCloudflareProvider } from '../../src/dns/cloudflare.ts'
 import type { RecordChange, RecordSet } from '../../src/dns/record-set.ts'
 import { describeConformance } from './conformance.ts'
 import { startCloudflareSubject, startSubject } from './support/cloudflare.ts'
@@ -25,170 +15,6 @@ const addresses = (zone: string, count: number): RecordChange[] =>
 const applied = (...names: string[]) => ({
   kind: 'applied',
   refused: names.map(name => ({ name, reason: expect.stringMatching(/\w{3}/) })),
-})
-
-describe('values', () => {
-  test.each([
-    [{ type: 'A', content: '192.0.2.1' }, '192.0.2.1'],
-    [{ type: 'AAAA', content: '2001:DB8:0::1' }, '2001:db8::1'],
-    [{ type: 'CNAME', content: 'Web.example' }, 'web.example.'],
-    [{ type: 'CNAME', content: 'web.example.' }, 'web.example.'],
-    [{ type: 'MX', content: 'mail.example', priority: 10 }, '10 mail.example.'],
-    [{ type: 'MX', content: '.', priority: 0 }, '0 .'],
-    [{ type: 'TXT', content: 'bare "text" \\ here' }, '"bare \\"text\\" \\\\ here"'],
-    [{ type: 'TXT', content: '"one"  "two \\"2\\""' }, '"one" "two \\"2\\""'],
-    [{ type: 'TXT', content: 'é' }, '"\\195\\169"'],
-    [{ type: 'TXT', content: '"\\195\\169"' }, '"\\195\\169"'],
-    [{ type: 'TXT', content: '' }, '""'],
-    [{ type: 'TXT', content: 'x'.repeat(300) }, `"${'x'.repeat(255)}" "${'x'.repeat(45)}"`],
-    [
-      {
-        type: 'SRV',
-        content: '60 5060 sip.example',
-        priority: 10,
-        data: { weight: 60, port: 5060, target: 'sip.example' },
-      },
-      '10 60 5060 sip.example.',
-    ],
-    [
-      { type: 'CAA', content: '0 issue "ca.example"', data: { flags: 0, tag: 'issue', value: 'ca.example' } },
-      '0 issue "ca.example"',
-    ],
-    [{ type: 'TLSA', content: '3 1 1 abcd' }, '3 1 1 abcd'],
-  ])('%j reads as %s', (record, value) => {
-    expect(presentationOf(record)).toBe(value)
-  })
-
-  test.each([
-    ['A', '192.0.2.1', { content: '192.0.2.1' }],
-    ['A', '192.0.2', undefined],
-    ['AAAA', '2001:db8::1', { content: '2001:db8::1' }],
-    ['AAAA', 'fe80::1%eth0', undefined],
-    ['CNAME', 'web.example.', { content: 'web.example' }],
-    ['CNAME', 'two words', undefined],
-    ['MX', '10 mail.example.', { content: 'mail.example', priority: 10 }],
-    ['MX', '65536 mail.example.', undefined],
-    ['TXT', '"one" "two"', { content: '"one" "two"' }],
-    ['TXT', 'bare', undefined],
-    ['SRV', '1 2 3 s.example.', { priority: 1, data: { priority: 1, weight: 2, port: 3, target: 's.example' } }],
-    ['SRV', '1 2 s.example.', undefined],
-    ['CAA', '0 issue "ca.example"', { data: { flags: 0, tag: 'issue', value: 'ca.example' } }],
-    ['CAA', '0 issue', undefined],
-    ['TLSA', '3 1 1 abcd', undefined],
-  ])('%s %s is written as %j', (type, value, fields) => {
-    expect(contentOf(type, value)).toEqual(fields)
-  })
-
-  test.each([
-    [upsert(set('a.z.example', 'A', '192.0.2.1')), undefined],
-    [upsert(set('a.other.example', 'A', '192.0.2.1')), /zone/],
-    [upsert(set('az.example', 'A', '192.0.2.1')), /zone/],
-    [remove(set('a.other.example', 'A')), /zone/],
-    [upsert(set('a.z.example', 'A', 'x')), /no A record/],
-    [upsert(set('a.z.example', 'A')), /no value/],
-    [upsert(set('a.z.example', 'CNAME', 'a.', 'b.')), /one CNAME/],
-    [upsert({ ...set('a.z.example', 'A', '192.0.2.1'), ttl: 1 }), /TTL/],
-    [upsert({ ...set('a.z.example', 'A', '192.0.2.1'), ttl: 86_401 }), /TTL/],
-    [remove(set('a.z.example', 'TLSA')), undefined],
-  ])('%j is refused beforehand: %s', (change, reason) => {
-    const found = refusalOf('z.example', change)
-    if (reason) expect(found).toMatch(reason)
-    else expect(found).toBeUndefined()
-  })
-})
-
-const record = (id: string, value: string, more: Partial<CloudflareRecord> = {}): CloudflareRecord => ({
-  ...{ id, name: 'a.z', type: 'A', ttl: 300, isProxied: false, value },
-  ...more,
-})
-
-test('records of one name and type are one set; a TTL left to Cloudflare shows as 1', () => {
-  const records = [record('1', 'b'), record('2', 'a', { ttl: 1 }), record('3', 'a'), record('4', 'x', { type: 'TXT' })]
-  expect(recordSetsOf(records)).toEqual([
-    { name: 'a.z', type: 'A', ttl: 1, values: ['a', 'b'] },
-    { name: 'a.z', type: 'TXT', ttl: 300, values: ['x'] },
-  ])
-})
-
-const fields = (content: string) => ({ name: 'a.z', type: 'A', ttl: 300, proxied: false, content })
-
-test.each([
-  ['nothing there', [], ['192.0.2.1'], { posts: [fields('192.0.2.1')] }],
-  ['it is there', [record('1', '192.0.2.1')], ['192.0.2.1'], {}],
-  ['another address', [record('1', '192.0.2.9')], ['192.0.2.1'], { patches: [{ id: '1', ...fields('192.0.2.1') }] }],
-  [
-    'another TTL',
-    [record('1', '192.0.2.1', { ttl: 60 })],
-    ['192.0.2.1'],
-    { patches: [{ id: '1', ...fields('192.0.2.1') }] },
-  ],
-  [
-    'proxied',
-    [record('1', '192.0.2.1', { isProxied: true })],
-    ['192.0.2.1'],
-    { patches: [{ id: '1', ...fields('192.0.2.1') }] },
-  ],
-  ['one more', [record('1', '192.0.2.1')], ['192.0.2.1', '192.0.2.2'], { posts: [fields('192.0.2.2')] }],
-  [
-    'one of two stays, and one changes',
-    [record('1', '192.0.2.9'), record('2', '192.0.2.2')],
-    ['192.0.2.1', '192.0.2.2'],
-    { patches: [{ id: '1', ...fields('192.0.2.1') }] },
-  ],
-  [
-    'too many',
-    [record('1', '192.0.2.9'), record('2', '192.0.2.1'), record('3', '192.0.2.1')],
-    ['192.0.2.1'],
-    { deletes: [{ id: '1' }, { id: '3' }] },
-  ],
-  [
-    'of other names and types nothing',
-    [record('1', '192.0.2.9', { name: 'b.z' }), record('2', '"t"', { type: 'TXT' })],
-    ['192.0.2.1'],
-    { posts: [fields('192.0.2.1')] },
-  ],
-])('operations: %s', (_, present, values, expected) => {
-  const found = operationsOf(present, upsert(set('a.z', 'A', ...values)))
-  expect(found).toEqual({ deletes: [], patches: [], posts: [], ...expected })
-})
-
-test('operations of a delete: every record of the set', () => {
-  const present = [record('1', 'a'), record('2', 'b'), record('3', 't', { type: 'TXT' })]
-  expect(operationsOf(present, remove(set('a.z', 'A')))).toMatchObject({ deletes: [{ id: '1' }, { id: '2' }] })
-})
-
-test('batches keep to the limit and tear no group', () => {
-  const group = (size: number) => ({
-    size,
-    operations: { deletes: Array.from({ length: size }, () => ({})), patches: [], posts: [] },
-  })
-  const sizes = batchesOf([2, 2, 3, 1, 1, 4].map(group), 4).map(batch => batch.map(({ size }) => size))
-  expect(sizes).toEqual([[2, 2], [3, 1], [1], [4]])
-})
-
-const failure = (code: number, more: object = {}) => ({
-  success: false,
-  errors: [{ code, message: 'Said so', ...more }],
-})
-
-test.each([
-  [200, { success: true, result: [] }, { kind: 'done' }],
-  [200, undefined, { kind: 'unavailable' }],
-  [302, undefined, { kind: 'unavailable' }],
-  [500, '<html>', { kind: 'unavailable', reason: expect.stringContaining('500') }],
-  [503, failure(10_001), { kind: 'unavailable', reason: expect.stringContaining('Said so') }],
-  [429, undefined, { kind: 'unavailable', reason: expect.stringContaining('rate') }],
-  [400, failure(971), { kind: 'unavailable', reason: expect.stringContaining('rate') }],
-  [403, failure(9109), { kind: 'doubt', unavailable: { reason: expect.stringContaining('API token') } }],
-  [400, failure(10_000), { kind: 'doubt', unavailable: { reason: expect.stringContaining('API token') } }],
-  [400, failure(6003, { error_chain: [{ code: 6111, message: 'x' }] }), { kind: 'doubt' }],
-  [404, failure(7003), { kind: 'doubt' }],
-  [404, failure(81_044), { kind: 'declined', code: 81_044 }],
-  [400, failure(81_053), { kind: 'declined', code: 81_053, reason: 'Said so (81053)' }],
-  [400, failure(1004, { error_chain: [{ code: 9005, message: 'Bad' }] }), { kind: 'declined', code: 9005 }],
-  [400, failure(9005, { source: { pointer: '/posts/3/content' } }), { kind: 'declined', culprit: ['posts', 3] }],
-])('HTTP status %i with %j', (status, body, expected) => {
-  expect(verdictOf({ status, body })).toMatchObject(expected)
 })
 
 test('small pages are followed to the end', async () => {
@@ -357,7 +183,16 @@ test.each([
   })
   expect(await provider.apply(zone, addresses(zone, 150), signal())).toEqual(applied(`n77.${zone}`))
   expect(double.records(zone)).toHaveLength(150)
-  expect(double.count('batch')).toBeLessThanOrEqual(hasPointers ? 3 : 16)
+  expect(double.count('batch')).toBeLessThanOrEqual(hasPointers ? 4 : 17)
+})
+
+test('whoever an answer points to is tried alone before it is refused', async () => {
+  await using subject = await startCloudflareSubject()
+  const { provider, double, zone } = subject
+  const error = { code: 9000, message: 'DNS name is invalid.', source: { pointer: '/posts/0/name' } }
+  double.schedule('batch', { kind: 'status', status: 400, body: { success: false, errors: [error] } })
+  expect(await provider.apply(zone, addresses(zone, 5), signal())).toEqual(applied())
+  expect(await subject.records()).toHaveLength(5)
 })
 
 test('a name that Cloudflare takes for none is refused alone', async () => {
@@ -368,15 +203,20 @@ test('a name that Cloudflare takes for none is refused alone', async () => {
   expect(await provider.apply(zone, changes, signal())).toEqual(applied(long))
 })
 
-test('when all is refused, the search for culprits ends, and every name is told of', async () => {
+test('when all is refused, the search ends: some are refused, nothing is said against the others', async () => {
   await using subject = await startCloudflareSubject()
   const { provider, double, zone } = subject
-  const changes = Array.from({ length: 200 }, (_, i) =>
-    upsert(set(`${'x'.repeat(64)}.n${i}.${zone}`, 'A', '192.0.2.1')),
+  const long = Array.from({ length: 190 }, (_, i) => upsert(set(`${'x'.repeat(64)}.n${i}.${zone}`, 'A', '192.0.2.1')))
+  const result = await provider.apply(zone, [...long, ...addresses(zone, 10)], signal())
+  if (result.kind !== 'applied') throw new Error(result.reason)
+  const names = result.refused.map(({ name }) => name)
+  expect(names.length).toBeGreaterThan(5)
+  expect(names.every(name => name.startsWith('xxx'))).toBe(true)
+  expect([...names, ...(result.untried ?? [])].sort()).toEqual(
+    [...long, ...addresses(zone, 10)].map(change => (change.kind === 'upsert' ? change.set.name : '')).sort(),
   )
-  const result = await provider.apply(zone, changes, signal())
-  expect(result.kind === 'applied' && result.refused).toHaveLength(200)
-  expect(double.count('batch')).toBe(64)
+  expect(double.count('batch')).toBe(24)
+  expect(await subject.records()).toEqual([])
 })
 
 test('more records of one name than a batch can carry: refused, and the rest done', async () => {
@@ -410,6 +250,33 @@ test.each([
   expect(await subject.records()).toHaveLength(3)
 })
 
+test('of a list made anew too, what cannot be is refused, and the rest done', async () => {
+  await using subject = await startCloudflareSubject()
+  const { provider, double, zone } = subject
+  await subject.put(set(`n0.${zone}`, 'A', '192.0.2.9'))
+  double.schedule('batch', {
+    kind: 'meanwhile',
+    before: () => {
+      double.remove(zone, () => true)
+      double.put(zone, { name: `n0.${zone}`, type: 'CNAME', content: 'web.example' })
+    },
+  })
+  const refused = [{ name: `n0.${zone}`, reason: expect.stringContaining('CNAME') }]
+  expect(await provider.apply(zone, addresses(zone, 3), signal())).toEqual({ kind: 'applied', refused })
+  expect((await subject.records()).map(({ type }) => type)).toEqual(['CNAME', 'A', 'A'])
+})
+
+test('a record that is there and in no list is refused: the list is made anew once', async () => {
+  await using subject = await startCloudflareSubject()
+  const { provider, double, zone } = subject
+  const body = { success: false, errors: [{ code: 81_058, message: 'An identical record already exists.' }] }
+  for (let i = 0; i < 2; i += 1) double.schedule('batch', { kind: 'status', status: 400, body })
+  const refused = [{ name: `n0.${zone}`, reason: expect.stringContaining('identical') }]
+  expect(await provider.apply(zone, addresses(zone, 1), signal())).toEqual({ kind: 'applied', refused })
+  expect(double.count('list')).toBe(2)
+  expect(double.count('batch')).toBe(2)
+})
+
 test('a stale list is seen by what Cloudflare says of the batch', async () => {
   await using subject = await startCloudflareSubject()
   const { provider, double, zone } = subject
@@ -430,6 +297,9 @@ test('a zone made anew under its name is looked up again', async () => {
   expect(double.count('zones')).toBe(2)
   double.dropZone(zone)
   expect(await provider.read(zone, 'all', signal())).toMatchObject({ reason: expect.stringContaining(zone) })
+  double.forgetCalls()
+  await provider.read(zone, 'all', signal())
+  expect(double.calls.map(({ kind }) => kind)).toEqual(['zones'])
 })
 
 test('a rate limit says how long', async () => {
@@ -469,6 +339,49 @@ test.each([
   expect(await subject.records()).toHaveLength(stand)
   expect(await provider.apply(zone, addresses(zone, 3), signal())).toEqual(applied())
   expect(await subject.records()).toHaveLength(3)
+})
+
+test.each([
+  ['zones', 403, 9109],
+  ['list', 403, 10_000],
+  ['list', 400, 9207],
+  ['list', 404, 7003],
+  ['batch', 400, 9000],
+  ['batch', 500, 1000],
+] as const)('a token that the answer to %s quotes (%i, %i) is told nowhere', async (kind, status, code) => {
+  await using subject = await startCloudflareSubject()
+  const { provider, double, zone } = subject
+  const body = { success: false, errors: [{ code, message: 'No,' }] }
+  for (let i = 0; i < 2; i += 1) double.schedule(kind, { kind: 'status', status, body })
+  const told = JSON.stringify(await provider.apply(zone, addresses(zone, 1), signal()))
+  expect(told).toContain('No, [Bearer <redacted>]')
+  expect(told).not.toContain(double.token)
+})
+
+test('what is lacking for one zone is told as such; what would be the same for any is not', async () => {
+  await using subject = await startCloudflareSubject()
+  const { provider, withWrongKey, double, zone } = subject
+  double.addZone(`copy-of-${zone}`, 'free', 'secondary')
+  const read = async (name = zone, by = provider) => by.read(name, 'all', signal())
+  const ofZone = { kind: 'unavailable', isOfZone: true }
+  expect(await read(`no-${zone}`)).toMatchObject(ofZone)
+  expect(await read(`copy-of-${zone}`)).toMatchObject({ ...ofZone, reason: expect.stringContaining('secondary') })
+  const forbidden = { kind: 'status', status: 403, body: { errors: [{ code: 10_000, message: 'No' }] } } as const
+  double.schedule('list', forbidden)
+  expect(await read()).toMatchObject({ ...ofZone, reason: expect.stringContaining(zone) })
+
+  const ofAll: unknown[] = []
+  ofAll.push(await read(zone, withWrongKey))
+  double.schedule('zones', { kind: 'status', status: 503 })
+  ofAll.push(await read())
+  double.limitRate(3)
+  ofAll.push(await read())
+  await double.goAway()
+  ofAll.push(await read())
+  for (const result of ofAll) {
+    expect(result).toMatchObject({ kind: 'unavailable' })
+    expect(result).not.toHaveProperty('isOfZone')
+  }
 })
 
 test('neither the token nor the address of the API is in a reason', async () => {

@@ -6,6 +6,8 @@ import type { ProviderSubject, StartSubject, Traits } from './subject.ts'
 
 const TTL = 300
 const LARGE_BATCH = 1_000
+/** Calls of apply after which all that is faulty must be found, each without what the ones before refused. */
+const FEW_CALLS = 10
 
 const signal = (): AbortSignal => AbortSignal.timeout(30_000)
 const sorted = (sets: readonly RecordSet[]): RecordSet[] =>
@@ -173,6 +175,40 @@ export const describeConformance = (
       expect(await ours()).toEqual(sorted([a('@', '192.0.2.1'), a('*', '192.0.2.1'), theirs]))
     })
 
+    test.each([
+      ['among many good ones', 140, 60],
+      ['and nothing else', 0, 30],
+    ])('many faulty changes %s: in a few calls each is refused, and no other', async (_, most, faults) => {
+      const count = Math.min(most, (subject.mostRecordSets ?? LARGE_BATCH) - 10)
+      const good = Array.from({ length: count }, (_, i) => a(`n${i}`, '192.0.2.1'))
+      const faulty = Array.from({ length: faults }, (_, i) =>
+        // RFC 1035 section 2.3.4: a label has 63 octets at most.
+        i % 2 === 0 ? a(`${'x'.repeat(64)}.f${i}`, '192.0.2.1') : a(`f${i}`, 'not-an-address'),
+      )
+      const spread = faulty.flatMap((bad, i) => {
+        const upTo = (part: number): number => Math.floor((good.length * part) / faults)
+        return [bad, ...good.slice(upTo(i), upTo(i + 1))]
+      })
+      const refused = new Map<string, string>()
+      let left: readonly RecordSet[] = spread
+      for (let calls = 0; left.length > 0; calls += 1) {
+        expect(calls).toBeLessThan(FEW_CALLS)
+        await read(left.map(({ name }) => name))
+        const result = noted(await subject.provider.apply(zone, left.map(upsert), signal()))
+        if (result.kind !== 'applied') throw new Error(result.reason)
+        for (const { name, reason } of result.refused) refused.set(name, reason)
+        const untried = new Set(result.untried)
+        expect(untried.size).toBeLessThan(left.length)
+        expect(result.refused.filter(({ name }) => untried.has(name))).toEqual([])
+        left = left.filter(({ name }) => untried.has(name))
+      }
+      expect([...refused.keys()].sort()).toEqual(faulty.map(({ name }) => name).sort())
+      for (const reason of refused.values()) expect(reason).toMatch(/\w{3}/)
+      expect(await ours()).toEqual(sorted(good))
+      // At once, and not one by one before the next test.
+      await apply(...good.map(remove))
+    })
+
     const zoneTest = hasEveryZone ? () => {} : test
     zoneTest('a zone that is not there: unavailable, and says which', async () => {
       const other = `not-${zone}`
@@ -181,7 +217,8 @@ export const describeConformance = (
         await subject.provider.apply(other, [upsert(set(`acme.${other}`, 'A', '192.0.2.1'))], signal()),
       ]
       for (const result of results.map(noted)) {
-        expect(result).toMatchObject({ kind: 'unavailable', reason: expect.stringContaining(other) })
+        const reason = expect.stringContaining(other)
+        expect(result).toMatchObject({ kind: 'unavailable', reason, isOfZone: true })
       }
     })
 

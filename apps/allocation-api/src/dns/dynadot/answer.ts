@@ -4,7 +4,8 @@ import type { DynadotRecord } from './record.ts'
 export type Verdict =
   | { readonly kind: 'success'; readonly content: Fields }
   | { readonly kind: 'busy' | 'wrong-key' | 'no-domain' | 'not-understood' }
-  | { readonly kind: 'error'; readonly text: string }
+  /** `error`: the request is to blame; `trouble`: Dynadot is. */
+  | { readonly kind: 'error' | 'trouble'; readonly text: string }
 
 type Fields = Readonly<Record<string, unknown>>
 
@@ -17,7 +18,9 @@ const textOf = (value: unknown): string | undefined =>
 /**
  * The documentation describes ResponseCode (0: done, -1: not), Status and Error, in an object named for the command or,
  * before the command is looked at, `Response`. Some answers have them one level down, in a ...Header, and numbers as
- * strings. It lists no texts of errors: these are the ones that others have met.
+ * strings. It lists no texts of errors: the patterns are made from those that others have met ("invalid key", "could not
+ * find domain in your account", system_busy, "problem with connection to main server"). What matches none of them is
+ * an error.
  */
 export const verdictOf = (body: unknown): Verdict => {
   const content = isFields(body) ? Object.values(body).find(isFields) : undefined
@@ -31,12 +34,18 @@ export const verdictOf = (body: unknown): Verdict => {
   const text = textOf(fields.Error) ?? status ?? ''
   if (status === 'system_busy' || /busy|one request|being processed/i.test(text)) return { kind: 'busy' }
   if (/\bkey\b/i.test(text)) return { kind: 'wrong-key' }
-  if (/domain/i.test(text) && /not find|not found|not exist|in your account/i.test(text)) return { kind: 'no-domain' }
+  if (/in your account|could not find domain|domain (is )?not found/i.test(text)) return { kind: 'no-domain' }
+  const isOther = code !== '-1' && code !== '0'
+  if (isOther || /connection|main server|try again|maintenance|timed? ?out/i.test(text))
+    return { kind: 'trouble', text }
   return { kind: 'error', text }
 }
 
+/** The only mode whose records set_dns2 replaces; in any other it would switch the domain over to this one. */
+export const OWN_DNS = 'Dynadot DNS'
+
 export interface DomainSettings {
-  /** `Dynadot DNS` when its records are the domain's; else parking, forwarding or the name servers of somebody else. */
+  /** OWN_DNS when its records are the domain's; else parking, forwarding or the name servers of somebody else. */
   readonly mode: string
   /** Seconds, for every record of the domain. Undefined: it has none. */
   readonly ttl: number | undefined
@@ -60,17 +69,25 @@ const recordsOf = (place: DynadotRecord['place'], list: unknown): DynadotRecord[
 }
 
 /**
- * Of the content of a get_dns answer; undefined when a part of it is missing or of a shape that we do not know: to
- * write the rest back would delete what was not understood.
+ * Of the content of a get_dns answer; undefined when a part of it is missing or of a shape that we do not know, such as a
+ * list of another name: to write the rest back would delete what was not understood. Of a domain in another mode only
+ * that is said.
  */
 export const settingsOf = (content: Fields): DomainSettings | undefined => {
   const dns = content.GetDns ?? content.GetDnsContent
   const settings = isFields(dns) ? dns.NameServerSettings : undefined
   if (!isFields(settings)) return undefined
-  const mode = textOf(settings.Type)
-  const main = recordsOf('main', settings.MainDomains)
-  const sub = recordsOf('sub', settings.SubDomains)
+  const { Type, TTL, MainDomains, SubDomains, ...others } = settings
+  const mode = textOf(Type)
+  if (mode !== undefined && mode !== OWN_DNS) return { mode, ttl: undefined, records: [] }
+  const ttl = textOf(TTL) ?? ''
+  const main = recordsOf('main', MainDomains)
+  const sub = recordsOf('sub', SubDomains)
   if (mode === undefined || !main || !sub) return undefined
-  const ttl = textOf(settings.TTL) ?? ''
-  return { mode, ttl: /^\d{1,10}$/.test(ttl) ? Number(ttl) : undefined, records: [...main, ...sub] }
+  if (!/^\d{0,10}$/.test(ttl) || Object.values(others).some(Array.isArray)) return undefined
+  return { mode, ttl: ttl === '' ? undefined : Number(ttl), records: [...main, ...sub] }
 }
+
+/** Equal for two answers that say the same. Nothing says that the records come in the same order each time. */
+export const fingerprintOf = ({ mode, ttl, records }: DomainSettings): string =>
+  JSON.stringify([mode, ttl, ...records.map(record => JSON.stringify(record)).sort()])

@@ -88,3 +88,33 @@ export const outcomeOf = (
     for (const [name, reason] of more) refused.set(name, reason)
   }
 }
+
+/** All changes at one owner name: they are made together or not at all. */
+export interface NameChanges {
+  readonly name: string
+  readonly changes: readonly RecordChange[]
+}
+
+/**
+ * The names at which something is to be done. Those that need no more room than they have come first, for they may make
+ * some; then in the order of names, so that of those that do not all fit it is the same that are left out each time.
+ */
+export const namesOf = (
+  before: readonly DynadotRecord[],
+  changes: readonly RecordChange[],
+  zone: string,
+): NameChanges[] =>
+  Array.from(
+    Map.groupBy(changes, change => targetOf(change).name),
+    ([name, itsChanges]) => {
+      const { records, isChanged, refused } = outcomeOf(before, itsChanges, zone)
+      return {
+        name,
+        changes: itsChanges,
+        isNeeded: isChanged || refused.size > 0,
+        isGrowing: refused.size > 0 || records.length > before.length,
+      }
+    },
+  )
+    .filter(({ isNeeded }) => isNeeded)
+    .sort((a, b) => Number(a.isGrowing) - Number(b.isGrowing) || (a.name < b.name ? -1 : 1))

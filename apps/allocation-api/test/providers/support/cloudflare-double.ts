@@ -6,7 +6,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 /** Kinds of call: the search for a zone's id, a list of records, a batch. */
 export type CallKind = 'zones' | 'list' | 'batch'
 
-/** What goes wrong with one call. */
+/** What goes wrong with one call. Every error quotes the Authorization header, as the worst of servers would. */
 export type Fault =
   /** Answered so, and nothing done. `body` is a text as it is or an object as JSON; default: an error envelope. */
   | { readonly kind: 'status'; readonly status: number; readonly body?: unknown; readonly retryAfter?: string }
@@ -70,7 +70,7 @@ export interface CloudflareDouble extends AsyncDisposable {
   readonly count: (kind?: CallKind) => number
   readonly forgetCalls: () => void
   /** Makes a zone and gives its id; of a name that is there, makes another in its place with a new id. */
-  readonly addZone: (name: string, plan?: 'free' | 'pro') => string
+  readonly addZone: (name: string, plan?: 'free' | 'pro', type?: 'full' | 'secondary') => string
   readonly dropZone: (name: string) => void
   readonly records: (zone: string) => readonly WireRecord[]
   /** Past the API and its rules. */
@@ -88,6 +88,7 @@ interface Zone {
   readonly id: string
   readonly name: string
   readonly plan: 'free' | 'pro'
+  readonly type: 'full' | 'secondary'
   records: readonly WireRecord[]
   previous: readonly WireRecord[]
 }
@@ -278,7 +279,10 @@ export const startCloudflareDouble = async (options: CloudflareDoubleOptions = {
         : errorAnswer(403, 10_000, 'Authentication error')
     if (kind === 'zones') {
       const named = Array.from(zones.values()).filter(zone => zone.name === url.searchParams.get('name'))
-      const result = named.map(({ id, name, plan }) => ({ id, name, status: 'active', plan: { legacy_id: plan } }))
+      const result = named.map(({ plan, id, name, type }) => ({
+        ...{ id, name, type, status: 'active' },
+        plan: { legacy_id: plan },
+      }))
       const total = { count: result.length, total_count: result.length, total_pages: 1 }
       const result_info = { page: 1, per_page: 50, ...total }
       return { status: 200, body: { success: true, errors: [], messages: [], result, result_info } }
@@ -298,6 +302,11 @@ export const startCloudflareDouble = async (options: CloudflareDoubleOptions = {
       return errorAnswer(error.status, error.code, error.message, hasPointers ? error.pointer : undefined)
     }
   }
+
+  const quoting = (body: unknown, header: string | undefined): unknown =>
+    isFields(body) && Array.isArray(body.errors)
+      ? { ...body, errors: fieldsOf(body.errors).map(error => ({ ...error, message: `${error.message} [${header}]` })) }
+      : body
 
   const kindOf = (method: string, path: string): CallKind | undefined => {
     if (method === 'GET' && path === '/client/v4/zones') return 'zones'
@@ -334,7 +343,7 @@ export const startCloudflareDouble = async (options: CloudflareDoubleOptions = {
     }
     if (delayMs > 0) await pause(delayMs)
     response.writeHead(status, { 'Content-Type': 'application/json', ...headers })
-    response.end(typeof said === 'string' ? said : JSON.stringify(said))
+    response.end(typeof said === 'string' ? said : JSON.stringify(quoting(said, request.headers.authorization)))
   }
 
   // A client that goes away while it is served is no trouble of the double.
@@ -360,8 +369,8 @@ export const startCloudflareDouble = async (options: CloudflareDoubleOptions = {
     calls,
     count: kind => calls.filter(call => kind === undefined || call.kind === kind).length,
     forgetCalls: () => calls.splice(0),
-    addZone: (name, plan = 'free') => {
-      const zone = { id: newId(), name, plan, records: [], previous: [] }
+    addZone: (name, plan = 'free', type = 'full') => {
+      const zone = { id: newId(), name, plan, type, records: [], previous: [] }
       zones.set(name, zone)
       return zone.id
     },

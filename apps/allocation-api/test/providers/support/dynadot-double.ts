@@ -1,32 +1,20 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import { type AddressInfo, isIPv4, type Socket } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
+import { type DoubleDomain, type DoubleRecord, error, fresh, givenOf, got } from './dynadot-domain.ts'
 
 export type DynadotCommand = 'get_dns' | 'set_dns2'
 
-/** As get_dns lists them and set_dns2 takes them; `host` is empty in `main`. */
-export interface DoubleRecord {
-  readonly host: string
-  /** Upper case. */
-  readonly type: string
-  readonly value: string
-  /** Empty: none. */
-  readonly extra: string
-}
-
-export interface DoubleDomain {
-  readonly mode: string
-  /** As the API writes it: seconds; empty: none. */
-  readonly ttl: string
-  readonly main: readonly DoubleRecord[]
-  readonly sub: readonly DoubleRecord[]
-}
-
-/** What befalls one call. Those without an answer end when the client leaves. */
+/** What befalls one call. Those without an answer keep the account busy until the client leaves, unless they say more. */
 export type DynadotFault =
   | 'no answer, no effect'
   | 'no answer, with effect'
-  /** get_dns: the state before the last set_dns2. */
+  /**
+   * get_dns: the state before the last change, by set_dns2 or past the API. Never twice in a row for a domain: the
+   * next get_dns that is carried out sees the state as it is, even if its fault is this one.
+   */
   | 'stale'
+  /** No answer. The effect comes when this settles, and the account is busy until then, whether or not the client left. */
+  | { readonly effectAfter: Promise<unknown> }
   /** The first half of the answer's text. */
   | 'half text'
   /** A success without any settings in it. */
@@ -42,6 +30,25 @@ export interface DynadotDoubleOptions {
   readonly apiKey: string
   /** Milliseconds that a call takes. */
   readonly delayMs?: number
+  /** Asked for each call that no fault was scheduled for by `fail`. */
+  readonly faultOf?: (command: DynadotCommand) => DynadotFault | undefined
+  /** Why set_dns2 does not take this record, beside the reasons that the double knows. */
+  readonly refusalOf?: (record: DoubleRecord) => string | undefined
+}
+
+/** What came, and what became of it. */
+export interface DynadotCounts {
+  /** Let in, answered or not. */
+  get_dns: number
+  set_dns2: number
+  /** Not let in, because another was under way. */
+  busy: number
+  /** Not let in, because the command is neither. */
+  other: number
+  /** Answers with an old state. */
+  stale: number
+  /** Of set_dns2: each replaced the whole set. */
+  effects: number
 }
 
 /** Dynadot's API 3 (JSON) for one account, on a port of this machine. */
@@ -53,87 +60,54 @@ export interface DynadotDouble extends AsyncDisposable {
   change(name: string, part: Partial<DoubleDomain>): void
   /** The next call of `command` that has no fault yet gets this one. */
   fail(command: DynadotCommand, fault: DynadotFault): void
-  /** Calls that came, answered or not. Those answered busy are counted under `busy` and not under their command. */
-  readonly calls: Record<DynadotCommand | 'busy' | 'other', number>
+  readonly calls: Readonly<DynadotCounts>
   resetCalls(): void
   /** Connections break and are refused, until `start`, which takes the same port again. */
   stop(): Promise<void>
   start(): Promise<void>
 }
 
-const MOST = { main: 20, sub: 100 }
-
-const fresh: DoubleDomain = { mode: 'Dynadot DNS', ttl: '3600', main: [], sub: [] }
-
-const error = (envelope: string, text: string) => ({
-  [envelope]: { ResponseCode: '-1', Status: 'error', Error: text },
-})
-
-const listOf = (records: readonly DoubleRecord[], place: 'main' | 'sub') =>
-  records.map(({ host, type, value, extra }) => ({
-    ...(place === 'sub' ? { Subhost: host } : {}),
-    RecordType: type,
-    Value: value,
-    ...(extra === '' ? {} : { Value2: extra }),
-  }))
-
-const got = ({ mode, ttl, main, sub }: DoubleDomain) => ({
-  GetDnsResponse: {
-    ResponseCode: 0,
-    Status: 'success',
-    GetDns: {
-      NameServerSettings: {
-        Type: mode,
-        ...(main.length > 0 ? { MainDomains: listOf(main, 'main') } : {}),
-        ...(sub.length > 0 ? { SubDomains: listOf(sub, 'sub') } : {}),
-        ...(ttl === '' ? {} : { TTL: ttl }),
-      },
-    },
-  },
-})
-
-/** The records that a request gives; a text: why Dynadot does not take them. */
-const givenOf = (query: URLSearchParams, place: 'main' | 'sub'): DoubleRecord[] | string => {
-  const records: DoubleRecord[] = []
-  const indices = Array.from(query.keys()).flatMap(
-    name => new RegExp(`^${place}_record_type(\\d+)$`).exec(name)?.[1] ?? [],
-  )
-  for (const index of indices.map(Number).sort((a, b) => a - b)) {
-    if (index >= MOST[place]) return `only ${MOST[place]} ${place} records can be set`
-    const type = query.get(`${place}_record_type${index}`) ?? ''
-    const value = query.get(`${place}_record${index}`) ?? ''
-    const host = place === 'main' ? '' : (query.get(`subdomain${index}`) ?? '')
-    if (type === '' || type !== type.toLowerCase()) return 'invalid record type'
-    if (value === '') return 'if record_type is entered, record must be entered'
-    if (type === 'a' && !isIPv4(value)) return 'invalid ip address'
-    const extra = query.get(`${place}_recordx${index}`) ?? ''
-    if (type === 'mx' && !/^\d+$/.test(extra)) return 'invalid mx distance'
-    records.push({ host, type: type.toUpperCase(), value, extra })
-  }
-  return records
-}
+const none: DynadotCounts = { get_dns: 0, set_dns2: 0, busy: 0, other: 0, stale: 0, effects: 0 }
 
 /**
  * A double of what is known of Dynadot's API: the key in the query, HTTP 200 for errors too, the whole record set
  * replaced, one request at a time for the account (another is told that it is busy), limits. An order that came has its
- * effect after the delay even when the client has left by then. Unknown and guessed: the texts of errors, that an empty
- * set is taken, that set_dns2 without a TTL means 300.
+ * effect after the delay even when the client has left by then. Unknown and guessed: most texts of errors, that an
+ * empty set is taken, that set_dns2 without a TTL means 300, that an account is busy for as long as a call that was
+ * given up is carried out. Left out: that other names are refused beside a CNAME, and the option to add to the set.
  */
 export const startDynadotDouble = async ({
   domains,
   apiKey,
   delayMs = 0,
+  faultOf = () => undefined,
+  refusalOf = () => undefined,
 }: DynadotDoubleOptions): Promise<DynadotDouble> => {
   const states = new Map(domains.map(name => [name, fresh]))
   const earlier = new Map(states)
   const faults: { command: DynadotCommand; fault: DynadotFault }[] = []
-  const calls = { get_dns: 0, set_dns2: 0, busy: 0, other: 0 }
+  const wasStale = new Set<string>()
+  const calls = { ...none }
   const sockets = new Set<Socket>()
   let isBusy = false
 
-  const takeFault = (command: string): DynadotFault | undefined => {
+  const takeFault = (command: DynadotCommand): DynadotFault | undefined => {
     const index = faults.findIndex(fault => fault.command === command)
-    return index < 0 ? undefined : faults.splice(index, 1)[0]?.fault
+    return index < 0 ? faultOf(command) : faults.splice(index, 1)[0]?.fault
+  }
+
+  const become = (name: string, next: DoubleDomain): void => {
+    earlier.set(name, states.get(name) ?? fresh)
+    states.set(name, next)
+  }
+
+  /** The state that get_dns shows. */
+  const shown = (name: string, state: DoubleDomain, isStale: boolean): DoubleDomain => {
+    const isSecond = wasStale.delete(name)
+    if (!isStale || isSecond) return state
+    wasStale.add(name)
+    calls.stale += 1
+    return earlier.get(name) ?? state
   }
 
   const perform = (command: DynadotCommand, query: URLSearchParams, fault: DynadotFault | undefined): unknown => {
@@ -141,13 +115,13 @@ export const startDynadotDouble = async ({
     const state = states.get(name)
     const envelope = command === 'get_dns' ? 'GetDnsResponse' : 'SetDnsResponse'
     if (!state) return error(envelope, 'could not find domain in your account')
-    if (command === 'get_dns') return got(fault === 'stale' ? (earlier.get(name) ?? state) : state)
-    const main = givenOf(query, 'main')
-    const sub = givenOf(query, 'sub')
+    if (command === 'get_dns') return got(shown(name, state, fault === 'stale'))
+    const main = givenOf(query, 'main', refusalOf)
+    const sub = givenOf(query, 'sub', refusalOf)
     if (typeof main === 'string') return error(envelope, main)
     if (typeof sub === 'string') return error(envelope, sub)
-    earlier.set(name, state)
-    states.set(name, { mode: 'Dynadot DNS', ttl: query.get('ttl') ?? '300', main, sub })
+    become(name, { mode: 'Dynadot DNS', ttl: query.get('ttl') ?? '300', main, sub })
+    calls.effects += 1
     return { SetDnsResponse: { ResponseCode: 0, Status: 'success' } }
   }
 
@@ -172,11 +146,22 @@ export const startDynadotDouble = async ({
     }
     isBusy = true
     calls[command] += 1
+    let isUnderWay = true
+    const end = () => {
+      if (isUnderWay) isBusy = false
+      isUnderWay = false
+    }
     try {
       const fault = takeFault(command)
       if (delayMs > 0) await new Promise(resolve => setTimeout(resolve, delayMs))
       if (fault === 'no answer, no effect') return await left
       if (fault === 'busy') return send(busy)
+      if (typeof fault === 'object' && 'effectAfter' in fault) {
+        await fault.effectAfter
+        perform(command, query, undefined)
+        end()
+        return await left
+      }
       if (typeof fault === 'object') {
         if ('error' in fault) return send(error(envelope, fault.error))
         const headers: Record<string, string> = fault.retryAfter ? { 'Retry-After': fault.retryAfter } : {}
@@ -186,12 +171,12 @@ export const startDynadotDouble = async ({
       if (fault === 'no answer, with effect') return await left
       const text = JSON.stringify(answer)
       // The account is free before the client can know that it is.
-      isBusy = false
+      end()
       if (fault === 'half text') return send(text.slice(0, text.length / 2))
       if (fault === 'half content') return send({ [envelope]: { ResponseCode: 0, Status: 'success' } })
       return send(answer)
     } finally {
-      isBusy = false
+      end()
     }
   }
 
@@ -217,11 +202,11 @@ export const startDynadotDouble = async ({
     url: `http://127.0.0.1:${port}/api3.json`,
     domain: name => states.get(name) ?? fresh,
     change(name, part) {
-      states.set(name, { ...(states.get(name) ?? fresh), ...part })
+      become(name, { ...(states.get(name) ?? fresh), ...part })
     },
     fail: (command, fault) => void faults.push({ command, fault }),
     calls,
-    resetCalls: () => void Object.assign(calls, { get_dns: 0, set_dns2: 0, busy: 0, other: 0 }),
+    resetCalls: () => void Object.assign(calls, none),
     stop,
     start: () => listen(port),
     [Symbol.asyncDispose]: stop,

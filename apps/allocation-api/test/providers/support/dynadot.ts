@@ -1,7 +1,8 @@
 import { createDynadotProvider } from '../../../src/dns/dynadot.ts'
-import { type RecordSet, recordKey } from '../../../src/dns/record-set.ts'
+import { type RecordChange, type RecordSet, recordKey } from '../../../src/dns/record-set.ts'
 import type { ProviderSubject } from '../subject.ts'
-import { type DoubleRecord, startDynadotDouble } from './dynadot-double.ts'
+import type { DoubleRecord } from './dynadot-domain.ts'
+import { type DynadotDoubleOptions, startDynadotDouble } from './dynadot-double.ts'
 
 const ONLY_TTL = 3_600
 const named = new Set(['CNAME', 'MX', 'SRV'])
@@ -21,10 +22,17 @@ const shownOf = ({ type, value, extra }: DoubleRecord): string => {
   return type === 'TXT' && !value.startsWith('"') ? `"${value}"` : text
 }
 
+export const patience = () => AbortSignal.timeout(20_000)
+
+export const upsert = (name: string, ttl = 300, ...values: string[]): RecordChange => ({
+  kind: 'upsert',
+  set: { name, type: 'A', ttl, values: values.length > 0 ? values : ['192.0.2.1'] },
+})
+
 let count = 0
 
 /** A domain of a Dynadot account of its own, on a double. */
-export const startDynadotSubject = async (options: { readonly delayMs?: number } = {}) => {
+export const startDynadotSubject = async (options: Omit<DynadotDoubleOptions, 'domains' | 'apiKey'> = {}) => {
   count += 1
   const zone = `conformance${count}.example`
   const apiKey = `s3cret-of-account-${count}`

@@ -1,0 +1,49 @@
+import { expect, test } from 'vitest'
+import { contentsOf, createIsBelowAny, isCopied } from './zone.ts'
+
+test('contentsOf: what is served, normalised, apart from what is disabled', () => {
+  const record = (content: string, disabled = false) => ({ content, disabled })
+  const rrsets = [
+    { name: 'WWW.pool.test.', type: 'A', ttl: 60, records: [record('192.0.2.2'), record('192.0.2.1')] },
+    { name: 'twice.pool.test.', type: 'A', ttl: 60, records: [record('192.0.2.1'), record('192.0.2.1')] },
+    { name: 'half.pool.test.', type: 'A', ttl: 60, records: [record('192.0.2.1', true), record('192.0.2.2')] },
+    { name: 'off.pool.test.', type: 'A', ttl: 61, records: [record('192.0.2.2', true), record('192.0.2.1', true)] },
+    { name: 'comment-only.pool.test.', type: 'A', ttl: 0, records: [] },
+    { name: 'mail.pool.test.', type: 'MX', ttl: 60, records: [record('10 MX.example.')] },
+  ]
+  const { served, unserved } = contentsOf({ rrsets })
+  expect(served).toEqual([
+    { name: 'www.pool.test', type: 'A', ttl: 60, values: ['192.0.2.1', '192.0.2.2'] },
+    { name: 'twice.pool.test', type: 'A', ttl: 60, values: ['192.0.2.1'] },
+    { name: 'half.pool.test', type: 'A', ttl: 60, values: ['192.0.2.2'] },
+    { name: 'mail.pool.test', type: 'MX', ttl: 60, values: ['10 MX.example.'] },
+  ])
+  expect([...unserved]).toEqual([
+    ['half.pool.test A', { ttl: 60, values: ['192.0.2.1'] }],
+    ['off.pool.test A', { ttl: 61, values: ['192.0.2.1', '192.0.2.2'] }],
+  ])
+})
+
+test.each([
+  ['acme.pool.test', true],
+  ['a.b.acme.pool.test', true],
+  ['*.acme.pool.test', true],
+  ['other.pool.test', true],
+  ['xacme.pool.test', false],
+  ['pool.test', false],
+  ['acme.pool.test.example', false],
+])('createIsBelowAny: %s is %s', (name, expected) => {
+  expect(createIsBelowAny(['acme.pool.test', 'other.pool.test'])(name)).toBe(expected)
+})
+
+test.each([
+  ['Native', false],
+  ['Master', false],
+  ['Primary', false],
+  ['Slave', true],
+  ['Secondary', true],
+  ['Consumer', true],
+  ['Producer', true],
+])('a zone of the kind %s is a copy: %s', (kind, expected) => {
+  expect(isCopied({ kind, rrsets: [] })).toBe(expected)
+})
