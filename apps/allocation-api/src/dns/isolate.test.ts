@@ -44,7 +44,7 @@ test.each<{ faulty: number[]; said: Said; isCertain: boolean; attempts: number }
   'of 100 items, $faulty faulty, told of $said (certain: $isCertain): the others are taken',
   async ({ faulty, said, isCertain, attempts }) => {
     const { taken, batches, attempt } = provider(faulty, { said, isCertain })
-    const result = await isolate([upTo(100)], attempt, 1_000)
+    const result = await isolate([upTo(100)], attempt, { most: 1_000 })
     expect(result).toEqual({
       kind: 'isolated',
       refused: new Map(faulty.map(item => [item, `no ${item}`])),
@@ -57,27 +57,39 @@ test.each<{ faulty: number[]; said: Said; isCertain: boolean; attempts: number }
 
 test('a faulty item of one batch does not keep the next batches back', async () => {
   const { taken, attempt } = provider([2])
-  await isolate([[1, 2], [], [3, 4], [5]], attempt, 10)
+  await isolate([[1, 2], [], [3, 4], [5]], attempt, { most: 10 })
   expect(taken).toEqual([1, 3, 4, 5])
 })
 
 test('the search ends after so many refusals: what is left over is neither refused nor taken, and some was found', async () => {
   const { taken, attempt } = provider(upTo(100))
-  const result = await isolate([upTo(100), [200]], attempt, 20)
+  const result = await isolate([upTo(100), [200]], attempt, { most: 20 })
   if (result.kind !== 'isolated') throw new Error(result.kind)
   expect(result.refused.size).toBeGreaterThan(0)
   expect(sorted([...result.refused.keys(), ...result.untried])).toEqual([...upTo(100), 200])
   expect(taken).toEqual([])
 })
 
+test('the search ends when its time is up, but not before one was taken or found: each call gets further', async () => {
+  let clock = 0
+  const { attempt, taken } = provider([0])
+  const slow = (items: readonly number[]) => {
+    clock += 1_000
+    return attempt(items)
+  }
+  const result = await isolate([upTo(16)], slow, { most: 50, withinMs: 3_000, now: () => clock })
+  expect(result).toEqual({ kind: 'isolated', refused: new Map([[0, 'no 0']]), untried: upTo(16).slice(1) })
+  expect([clock, taken]).toEqual([5_000, []])
+})
+
 test('a failure is about none of them and ends it; what was taken by then stays', async () => {
   const { taken, attempt } = provider([], { failsAt: 2 })
-  expect(await isolate([[1], [2], [3]], attempt, 10)).toEqual({ kind: 'failed', failure: 'down' })
+  expect(await isolate([[1], [2], [3]], attempt, { most: 10 })).toEqual({ kind: 'failed', failure: 'down' })
   expect(taken).toEqual([1])
 })
 
 test('nothing to send is nothing to ask', async () => {
   const { batches, attempt } = provider([])
-  expect(await isolate([], attempt, 10)).toEqual({ kind: 'isolated', refused: new Map(), untried: [] })
+  expect(await isolate([], attempt, { most: 10 })).toEqual({ kind: 'isolated', refused: new Map(), untried: [] })
   expect(batches).toEqual([])
 })

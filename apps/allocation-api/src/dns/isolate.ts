@@ -21,34 +21,47 @@ export type Isolated<Item, Failure> =
     }
   | { readonly kind: 'failed'; readonly failure: Failure }
 
+/** When a search ends. Whoever comes again without what was refused gets further. */
+export interface SearchLimits {
+  /** Refusals. Above the logarithm of a batch's size, so that one is found at least. */
+  readonly most: number
+  /** Milliseconds, unless nothing has been taken or found by then. Half of what a call of the provider may take. */
+  readonly withinMs?: number
+  readonly now?: () => number
+}
+
 /**
  * Sends each batch as one. Of one that is refused it finds the items to blame, by what the answer says or else by
- * halving, so that all others are taken: a faulty item costs about twice the logarithm of the batch's size.
- *
- * The search ends after `most` refusals, for a call that runs out of time would have to start all over; whoever comes
- * again without what was refused gets further. `most` above the logarithm of a batch's size finds one at least.
+ * halving, so that all others are taken: a faulty item costs about twice the logarithm of the batch's size. The search
+ * is bounded, for a call that runs out of time would have to start all over.
  */
 export const isolate = async <Item, Failure>(
   batches: readonly (readonly Item[])[],
   attempt: (items: readonly Item[]) => Promise<Attempt<Item, Failure>>,
-  most: number,
+  { most, withinMs = 5_000, now = () => performance.now() }: SearchLimits,
 ): Promise<Isolated<Item, Failure>> => {
+  const started = now()
   const refused = new Map<Item, string>()
   const waiting = [...batches]
   let refusals = 0
-  while (refusals < most) {
+  let isFurther = false
+  while (refusals < most && !(isFurther && now() - started >= withinMs)) {
     const batch = waiting.shift()
     if (!batch) break
     if (batch.length === 0) continue
     const result = await attempt(batch)
     if (result.kind === 'failed') return result
-    if (result.kind === 'taken') continue
+    if (result.kind === 'taken') {
+      isFurther = true
+      continue
+    }
     refusals += 1
     const { named = [], isCertain = false, reason } = result
     const blamed = batch.length === 1 ? batch : batch.filter(item => named.includes(item))
     const rest = batch.filter(item => !blamed.includes(item))
     if (batch.length === 1 || (isCertain && blamed.length > 0)) {
       for (const item of blamed) refused.set(item, reason)
+      isFurther = true
       waiting.unshift(rest)
       continue
     }

@@ -118,7 +118,7 @@ export const createPowerdnsProvider = ({ url, apiKey, serverId }: PowerdnsOption
         rrsets: own.map(change => rrsetOf(change, unserved?.get(keyOf(change)))),
       }))
       const parts = partsOf(wanted, ({ rrsets }) => Buffer.byteLength(JSON.stringify(rrsets)), LARGEST_BODY_BYTES)
-      const result = await isolate(parts, part => send(zone, part, signal), SEARCH_LIMIT)
+      const result = await isolate(parts, part => send(zone, part, signal), { most: SEARCH_LIMIT })
       if (result.kind === 'failed') return result.failure
       const all = [...refused, ...Array.from(result.refused, ([{ name }, reason]) => [name, reason] as const)]
       return appliedOf(

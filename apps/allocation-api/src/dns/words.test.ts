@@ -11,6 +11,8 @@ test.each([
   ['encoded', 'a%20b%2B or a+b%2B', ['a b+'], '<redacted> or <redacted>'],
   ['over two lines', 'the a\nb', ['a\nb'], 'the <redacted>'],
   ['one in another', 'abcd ab', ['ab', 'abcd'], '<redacted> <redacted>'],
+  ['in other letters', 'KEY K3Y', ['k3y'], 'KEY <redacted>'],
+  ['made of signs', 'a.c (a?c) axc', ['a.c', '(a?c)'], '<redacted> <redacted> axc'],
   ['an empty secret', 'abc', [''], 'abc'],
   ['a URL with a query', 'GET https://api.example/x?key=abc&y=1 failed', [], 'GET <redacted> failed'],
   ['a query alone', 'not: a=1&key=abc', [], 'not: <redacted>'],

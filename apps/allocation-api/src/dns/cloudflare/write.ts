@@ -65,7 +65,7 @@ export const write = async (
   if (failure) return failure
   const wanted = [...changes.keys()].filter(name => sizeOf(operationsAt(name)) > 0)
   const batches = partsOf(wanted, name => sizeOf(operationsAt(name)), place.batchLimit)
-  const result = await isolate(batches, send, SEARCH_LIMIT)
+  const result = await isolate(batches, send, { most: SEARCH_LIMIT })
   if (result.kind === 'failed') return result.failure
   return appliedOf(new Map([...refused, ...result.refused]), result.untried)
 }

@@ -1,5 +1,6 @@
 import { exchange } from '../exchange.ts'
 import type { Unavailable } from '../provider.ts'
+import { wordsOf } from '../words.ts'
 import { type DomainSettings, OWN_DNS, settingsOf, type Verdict, verdictOf } from './answer.ts'
 import type { WriteResult } from './write.ts'
 
@@ -50,11 +51,7 @@ const parametersOf = ({ records, ttl }: DomainSettings): [string, string][] => [
 
 /** The two commands of Dynadot's API 3 that are used, each for one domain. */
 export const createDynadotApi = ({ url, apiKey }: DynadotApiOptions) => {
-  /** Dynadot's words, unless they might quote our request. */
-  const wordsOf = (text: string): string =>
-    text === '' || text.toLowerCase().includes(apiKey.toLowerCase()) || /[?&=]|:\/\//.test(text)
-      ? 'Dynadot gave no reason that can be told'
-      : text.slice(0, 200)
+  const told = (text: string): string => wordsOf(text, [apiKey]) || 'Dynadot gave no reason that can be told'
 
   const ask = async (
     command: 'get_dns' | 'set_dns2',
@@ -82,9 +79,9 @@ export const createDynadotApi = ({ url, apiKey }: DynadotApiOptions) => {
       case 'no-domain':
         return ofZone(`The Dynadot account has no domain ${zone}.`)
       case 'trouble':
-        return unavailable(`Dynadot could not do ${command}: ${wordsOf(verdict.text)}`)
+        return unavailable(`Dynadot could not do ${command}: ${told(verdict.text)}`)
       case 'error':
-        return { kind: 'refused', reason: wordsOf(verdict.text) }
+        return { kind: 'refused', reason: told(verdict.text) }
       case 'not-understood':
         return unavailable(`Dynadot's answer to ${command} for ${zone} cannot be understood.`)
     }

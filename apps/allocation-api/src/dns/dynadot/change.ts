@@ -1,3 +1,4 @@
+import { keyOf as changeKeyOf, ownerOf } from '../by-owner.ts'
 import { type RecordChange, type RecordSet, recordKey } from '../record-set.ts'
 import { type DynadotRecord, dynadotRecordsOf, keyOf, nameOf, recordSetsOf, refusalOf } from './record.ts'
 
@@ -17,8 +18,6 @@ export interface Outcome {
   /** Owner name to reason. Nothing is changed at these. */
   readonly refused: ReadonlyMap<string, string>
 }
-
-const targetOf = (change: RecordChange) => (change.kind === 'upsert' ? change.set : change)
 
 const obstacleTo = (set: RecordSet, records: readonly DynadotRecord[], zone: string): string | undefined =>
   records
@@ -75,14 +74,14 @@ export const outcomeOf = (
   changes: readonly RecordChange[],
   zone: string,
 ): Outcome => {
-  const latest = Array.from(new Map(changes.map(change => [recordKey(targetOf(change)), change])).values())
+  const latest = Array.from(new Map(changes.map(change => [changeKeyOf(change), change])).values())
   const refused = new Map<string, string>()
   for (const change of latest) {
     const reason = change.kind === 'upsert' ? refusalOf(change.set, zone) : undefined
-    if (reason !== undefined) refused.set(targetOf(change).name, reason)
+    if (reason !== undefined) refused.set(ownerOf(change), reason)
   }
   for (;;) {
-    const accepted = latest.filter(change => !refused.has(targetOf(change).name))
+    const accepted = latest.filter(change => !refused.has(ownerOf(change)))
     const { refused: more, ...outcome } = attempt(before, accepted, zone)
     if (more.size === 0) return { ...outcome, refused }
     for (const [name, reason] of more) refused.set(name, reason)
@@ -105,7 +104,7 @@ export const namesOf = (
   zone: string,
 ): NameChanges[] =>
   Array.from(
-    Map.groupBy(changes, change => targetOf(change).name),
+    Map.groupBy(changes, change => ownerOf(change)),
     ([name, itsChanges]) => {
       const { records, isChanged, refused } = outcomeOf(before, itsChanges, zone)
       return {

@@ -1,4 +1,6 @@
+import { appliedOf } from '../by-owner.ts'
 import { type Attempt, isolate } from '../isolate.ts'
+import { partsOf } from '../parts.ts'
 import type { ApplyResult, Unavailable } from '../provider.ts'
 import type { RecordChange } from '../record-set.ts'
 import type { DomainSettings } from './answer.ts'
@@ -16,11 +18,6 @@ const MOST_NAMES = 128
 
 /** Those eight, and one that tells whose fault it is. An apply has 10 s for all; a write takes 0.3 to 1 s. */
 const MOST_WRITES = 9
-
-const inBatches = (names: readonly NameChanges[]): NameChanges[][] =>
-  Array.from({ length: Math.ceil(names.length / MOST_NAMES) }, (_, i) =>
-    names.slice(i * MOST_NAMES, (i + 1) * MOST_NAMES),
-  )
 
 /**
  * Brings a domain from `before` to what `changes` make of it: in one write if Dynadot takes it, else in as many as are
@@ -76,7 +73,11 @@ export const applyTo = async (
     return { kind: 'taken' }
   }
 
-  const result = await isolate(inBatches(names), attempt, MOST_WRITES)
+  const result = await isolate(
+    partsOf(names, () => 1, MOST_NAMES),
+    attempt,
+    { most: MOST_WRITES },
+  )
   if (result.kind === 'failed' && result.failure) return result.failure
   if (writes > 0 && !isSound) {
     const asItWas = await write(before)
@@ -86,9 +87,5 @@ export const applyTo = async (
       return { kind: 'unavailable', isOfZone: true, reason }
     }
   }
-  return {
-    kind: 'applied',
-    refused: Array.from(refused, ([name, reason]) => ({ name, reason })),
-    ...(untried.size > 0 ? { untried: Array.from(untried) } : {}),
-  }
+  return appliedOf(refused, Array.from(untried))
 }
