@@ -6,7 +6,8 @@ const any = (...files) => `^${api}/(${files.join('|')})$`
 export const rooms = {
   rules: any(
     'allocation/(allocation|decision|names|reserved-labels|row)\\.ts',
-    'dns/(backoff|breaker|plan|record-set|state)\\.ts',
+    'convergence/(backoff|breaker|plan|state)\\.ts',
+    'dns/record-set\\.ts',
     'dns/local/(cname-alone|resolve)\\.ts',
     'observability/(answered|redact)\\.ts',
     '(config|duration|env-reader)\\.ts',
@@ -14,13 +15,13 @@ export const rooms = {
   ports: any('dns/(provider|start)\\.ts'),
   verbs: any(
     'allocation/(check|commit|converge|get|list|paginate|release|renew|reserve|sweeper)\\.ts',
-    'dns/(calls|compare|converge|drift|pass|turns)\\.ts',
+    'convergence/(calls|compare|converge|drift|pass|turns)\\.ts',
     'periodic\\.ts',
   ),
   sql: any(
     'database/(connect|reachable|schema|socket)\\.ts',
     'allocation/(fragments|history|once|reader|store)\\.ts',
-    'dns/(claim|comparison-store|dns-fragments|zone-store)\\.ts',
+    'convergence/(claim|comparison-store|fragments|zone-store)\\.ts',
   ),
   localDns: any('dns/local/(message|provider|responder|server|tcp-connection|zone-table)\\.ts'),
   remoteDns: any(
@@ -29,7 +30,7 @@ export const rooms = {
   ),
   edges: any('observability/(log|metrics)\\.ts', 'server\\.ts'),
   http: any('http/[a-z-]+\\.ts', 'app\\.ts'),
-  wiring: any('dns/(assembly|registry)\\.ts', 'dns/local/start\\.ts'),
+  wiring: any('convergence/assembly\\.ts', 'dns/registry\\.ts', 'dns/local/start\\.ts'),
   entry: any('main\\.ts'),
 }
 

@@ -12,7 +12,7 @@ const witness = 'apps/lease-witness/src'
 const breaches: readonly (readonly [rule: string, file: string, text: string])[] = [
   ['contract-imports-zod-only', 'packages/contract/src/names.ts', "import 'node:fs'"],
   ['rules-are-pure', `${api}/allocation/names.ts`, "import './store.ts'"],
-  ['rules-are-pure', `${api}/dns/plan.ts`, "import 'node:timers'"],
+  ['rules-are-pure', `${api}/convergence/plan.ts`, "import 'node:timers'"],
   ['ports-name-rules', `${api}/dns/provider.ts`, "import '../http/pool.ts'"],
   ['ports-name-rules-types', `${api}/dns/start.ts`, "import { x } from '../allocation/store.ts'; x"],
   ['verbs-know-no-adapter-types', `${api}/allocation/reserve.ts`, "import { x } from './store.ts'; x"],
@@ -24,7 +24,7 @@ const breaches: readonly (readonly [rule: string, file: string, text: string])[]
   ['edges-adapt', `${api}/observability/log.ts`, "import '../allocation/store.ts'"],
   ['http-knows-no-store', `${api}/http/pool.ts`, "import type { X } from '../allocation/store.ts'; export type Y = X"],
   ['nobody-imports-main', `${api}/app.ts`, "import './main.ts'"],
-  ['wiring-is-at-the-top', `${api}/dns/converge.ts`, "import './registry.ts'"],
+  ['wiring-is-at-the-top', `${api}/convergence/converge.ts`, "import '../dns/registry.ts'"],
   ['lease-rules-are-pure', `${witness}/lease.ts`, "import './mirror.ts'"],
   ['lease-ports-name-rules', `${witness}/witness.ts`, "import 'node:fs'"],
   ['lease-adapters-adapt', `${witness}/slots.ts`, "import './log.ts'"],

@@ -1,5 +1,5 @@
 import type { ActiveAllocation } from '@pool/contract'
-import type { Settle } from '../dns/converge.ts'
+import type { Settle } from '../convergence/converge.ts'
 import { type RecordTemplate, recordsOf } from '../dns/record-set.ts'
 import type { Caller, CommitCommand, CommitDecision, Refusal, TokenRefusal } from './allocation.ts'
 import { type CommitSaid, commitDecisionOf } from './decision.ts'

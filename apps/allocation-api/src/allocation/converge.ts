@@ -1,5 +1,5 @@
-import type { Compared } from '../dns/compare.ts'
-import type { Busy, Repaired } from '../dns/drift.ts'
+import type { Compared } from '../convergence/compare.ts'
+import type { Busy, Repaired } from '../convergence/drift.ts'
 import type { Unavailable } from '../dns/provider.ts'
 import { type NameRefusal, refusePool } from './names.ts'
 

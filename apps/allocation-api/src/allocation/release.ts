@@ -1,5 +1,5 @@
 import type { Allocation, DnsState } from '@pool/contract'
-import type { Settle } from '../dns/converge.ts'
+import type { Settle } from '../convergence/converge.ts'
 import type { Caller, Refusal, ReleaseCommand, ReleaseDecision } from './allocation.ts'
 import { type ReleaseSaid, releaseDecisionOf } from './decision.ts'
 import { type NameRefusal, refusePool } from './names.ts'

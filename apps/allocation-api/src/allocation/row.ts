@@ -1,5 +1,5 @@
 import type { Allocation, DnsState, ReservedAllocation } from '@pool/contract'
-import { dnsStateOf, type Progress } from '../dns/state.ts'
+import { dnsStateOf, type Progress } from '../convergence/state.ts'
 import type { ActiveRow } from './allocation.ts'
 
 /** A time as the driver reads it from a column, or as it stands in a remembered decision. */

@@ -1,5 +1,5 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
-import { failureCauses } from '../dns/state.ts'
+import { failureCauses } from '../convergence/state.ts'
 import type { Answered } from './answered.ts'
 
 /** How far a zone is behind what is desired; times are Unix times in seconds. */

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { currentRecordsOf, planOf } from '../../src/dns/plan.ts'
+import { currentRecordsOf, planOf } from '../../src/convergence/plan.ts'
 import type { ApplyResult, ReadResult } from '../../src/dns/provider.ts'
 import { isAtOrBelow, type RecordChange, type RecordSet, recordKey } from '../../src/dns/record-set.ts'
 import type { ProviderSubject, StartSubject, Traits } from './subject.ts'

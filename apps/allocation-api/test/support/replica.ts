@@ -1,7 +1,7 @@
+import { assembleDns, type Dns } from '../../src/convergence/assembly.ts'
+import { createClaims } from '../../src/convergence/claim.ts'
+import type { Compared } from '../../src/convergence/compare.ts'
 import { connect } from '../../src/database/connect.ts'
-import { assembleDns, type Dns } from '../../src/dns/assembly.ts'
-import { createClaims } from '../../src/dns/claim.ts'
-import type { Compared } from '../../src/dns/compare.ts'
 import type { DnsProvider, Unavailable } from '../../src/dns/provider.ts'
 
 export const DRIFT_MS = 600_000

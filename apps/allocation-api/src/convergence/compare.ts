@@ -1,9 +1,9 @@
+import type { Unavailable } from '../dns/provider.ts'
+import type { RecordChange } from '../dns/record-set.ts'
 import type { Calls } from './calls.ts'
 import type { Claim } from './claim.ts'
 import type { ComparedName, ComparisonStore } from './comparison-store.ts'
 import { currentRecordsOf, planOf } from './plan.ts'
-import type { Unavailable } from './provider.ts'
-import type { RecordChange } from './record-set.ts'
 
 export interface PlannedChange {
   readonly subdomain: string

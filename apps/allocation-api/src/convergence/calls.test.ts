@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
+import type { ReadResult } from '../dns/provider.ts'
 import { createCalls } from './calls.ts'
-import type { ReadResult } from './provider.ts'
 
 const none: ReadResult = { kind: 'read', records: [] }
 const down: ReadResult = { kind: 'unavailable', reason: 'It is down.' }

@@ -1,4 +1,5 @@
 import type { Sql } from '../database/connect.ts'
+import type { DnsProvider, Unavailable } from '../dns/provider.ts'
 import { createCalls } from './calls.ts'
 import type { Claims } from './claim.ts'
 import { type Compared, createComparison } from './compare.ts'
@@ -6,7 +7,6 @@ import { createComparisonStore } from './comparison-store.ts'
 import { createConvergence } from './converge.ts'
 import { createDrift } from './drift.ts'
 import { createPass } from './pass.ts'
-import type { DnsProvider, Unavailable } from './provider.ts'
 import { createTurns } from './turns.ts'
 import { createZoneStore } from './zone-store.ts'
 

@@ -1,5 +1,5 @@
 import { type Sql, within } from '../database/connect.ts'
-import { type DnsEvent, historyOfDns, keysOf, rowsOf } from './dns-fragments.ts'
+import { type DnsEvent, historyOfDns, keysOf, rowsOf } from './fragments.ts'
 import type { DesiredName } from './plan.ts'
 import type { FailureCause, Progress } from './state.ts'
 

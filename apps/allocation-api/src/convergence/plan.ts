@@ -1,4 +1,11 @@
-import { isAtOrBelow, type RecordChange, type RecordSet, recordKey, sameRecordSet, sameValues } from './record-set.ts'
+import {
+  isAtOrBelow,
+  type RecordChange,
+  type RecordSet,
+  recordKey,
+  sameRecordSet,
+  sameValues,
+} from '../dns/record-set.ts'
 
 export interface OwnedKey {
   readonly name: string

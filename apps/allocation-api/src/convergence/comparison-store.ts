@@ -1,5 +1,5 @@
 import { type Sql, within } from '../database/connect.ts'
-import { rowsOf } from './dns-fragments.ts'
+import { rowsOf } from './fragments.ts'
 import type { DesiredName } from './plan.ts'
 
 export interface ComparedName extends DesiredName {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
+import type { RecordChange, RecordSet } from '../dns/record-set.ts'
 import { currentRecordsOf, type DesiredName, planOf } from './plan.ts'
-import type { RecordChange, RecordSet } from './record-set.ts'
 
 const a = (name: string, address = '192.0.2.1', ttl = 300): RecordSet => ({ name, type: 'A', ttl, values: [address] })
 const cname = (name: string): RecordSet => ({ name, type: 'CNAME', ttl: 300, values: ['elsewhere.example'] })

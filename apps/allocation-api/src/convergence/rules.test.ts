@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
+import { isAtOrBelow, recordsOf, sameRecordSet } from '../dns/record-set.ts'
 import { pauseMs } from './backoff.ts'
-import { isAtOrBelow, recordsOf, sameRecordSet } from './record-set.ts'
 import { dnsStateOf, isSettled } from './state.ts'
 
 describe('the pause after a failure', () => {

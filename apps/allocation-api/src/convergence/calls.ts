@@ -1,5 +1,5 @@
+import type { ApplyResult, DnsProvider, ReadResult, Unavailable } from '../dns/provider.ts'
 import { afterFailure, type Breaker, closed, heldBackMs, pauseOf } from './breaker.ts'
-import type { ApplyResult, DnsProvider, ReadResult, Unavailable } from './provider.ts'
 
 export interface CallsDependencies {
   readonly provider: Pick<DnsProvider, 'read' | 'apply'>

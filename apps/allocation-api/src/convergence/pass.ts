@@ -1,9 +1,9 @@
+import type { Unavailable } from '../dns/provider.ts'
+import { isAtOrBelow, type RecordChange } from '../dns/record-set.ts'
 import { pauseMs } from './backoff.ts'
 import type { Calls } from './calls.ts'
 import type { Claim } from './claim.ts'
 import { currentRecordsOf, planOf } from './plan.ts'
-import type { Unavailable } from './provider.ts'
-import { isAtOrBelow, type RecordChange } from './record-set.ts'
 import type { FailureCause } from './state.ts'
 import type { AppliedName, DueName, ZoneStore } from './zone-store.ts'
 

@@ -1,7 +1,7 @@
+import type { Unavailable } from '../dns/provider.ts'
 import type { Claim } from './claim.ts'
 import type { Compared, Intent } from './compare.ts'
 import type { ComparisonStore } from './comparison-store.ts'
-import type { Unavailable } from './provider.ts'
 import type { InTurn } from './turns.ts'
 
 export interface DriftDependencies {
