@@ -67,6 +67,25 @@ describe('calls of the provider', () => {
     expect(calls.isHeldBack()).toBe(false)
   })
 
+  test('one that throws before it has a promise to give is no different', async () => {
+    const defects: unknown[] = []
+    const throws = (): never => {
+      throw new Error('key=secret')
+    }
+    const calls = createCalls({
+      provider: { read: throws, apply: throws },
+      deadlineMs: 50,
+      now: () => 0,
+      random: () => 0.5,
+      onCall: () => {},
+      onDefect: error => defects.push(error),
+    })
+    for (const result of [await calls.read('pool.test', 'all'), await calls.apply('pool.test', [])]) {
+      expect(result).toMatchObject({ kind: 'unavailable', isOfZone: true })
+    }
+    expect(defects).toHaveLength(2)
+  })
+
   test('after three failures nothing is asked until the pause is over; then one call alone, and with its success all', async () => {
     const { answered, clock, calls, asked, read } = scene()
     for (const at of [0, 500, 1_500]) {

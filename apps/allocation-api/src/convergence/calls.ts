@@ -70,9 +70,9 @@ export const createCalls = ({ provider, deadlineMs, now, random, onCall, onDefec
 
   return {
     read: (zone: string, owners: readonly string[] | 'all'): Promise<ReadResult> =>
-      call('read', signal => provider.read(zone, owners, signal)),
+      call('read', async signal => provider.read(zone, owners, signal)),
     apply: (zone: string, changes: Parameters<DnsProvider['apply']>[1]): Promise<ApplyResult> =>
-      call('apply', signal => provider.apply(zone, changes, signal)),
+      call('apply', async signal => provider.apply(zone, changes, signal)),
     /** Whether the provider is being left alone. */
     isHeldBack: (): boolean => heldBackMs(breaker, now()) > 0,
   }
