@@ -9,7 +9,7 @@ import { encodeName } from './rfc2136/name.ts'
 import { openConnection } from './rfc2136/tcp.ts'
 import { transferZone } from './rfc2136/transfer.ts'
 import { type TsigKey, tsigSize } from './rfc2136/tsig.ts'
-import { ignoredOf, ordersOf, sendOrders } from './rfc2136/update.ts'
+import { ordersOf, sendOrders } from './rfc2136/update.ts'
 import type { ReadProvider } from './start.ts'
 
 export interface Rfc2136Options {
@@ -32,6 +32,11 @@ const isWithin = (owners: ReadonlySet<string>, name: string): boolean => {
 /**
  * A zone on a name server of one's own: read whole by AXFR (RFC 5936), changed by UPDATE (RFC 2136), both over TCP and
  * signed with one TSIG key (RFC 8945), which the server must let transfer and update the zone.
+ *
+ * An update that was given up on may still be done. A server does what it has received of a zone in turn, so what the
+ * next pass says again is behind it; and it receives nothing that was signed more than 300 s ago (RFC 8945 section
+ * 5.2.3). Prerequisites on the values read would fence it altogether, but a server that compares some value in its own
+ * way would then refuse that name for ever, and any change by others all of a message.
  */
 export const createRfc2136Provider = ({ server, tsig, now = Date.now }: Rfc2136Options): DnsProvider => {
   const key: TsigKey = {
@@ -53,7 +58,11 @@ export const createRfc2136Provider = ({ server, tsig, now = Date.now }: Rfc2136O
       return await work({ connection, key, now: () => Math.floor(now() / 1_000) })
     } catch (error) {
       if (error instanceof ServerTrouble)
-        return { kind: 'unavailable', reason: `The DNS server of the zone ${zone}: ${error.message}.` }
+        return {
+          kind: 'unavailable',
+          reason: `The DNS server of the zone ${zone}: ${error.message}.`,
+          ...(error.isOfZone ? { isOfZone: true } : {}),
+        }
       if (error instanceof MessageFault)
         return {
           kind: 'unavailable',
@@ -76,16 +85,18 @@ export const createRfc2136Provider = ({ server, tsig, now = Date.now }: Rfc2136O
 
     apply: async (zone, changes, signal) => {
       const { orders, refused } = ordersOf(zone, changes, room(zone, tsigSize(key)))
-      const answer = (all: ReadonlyMap<string, string>) => ({
-        kind: 'applied' as const,
-        refused: Array.from(all, ([name, reason]) => ({ name, reason })),
-      })
-      if (orders.length === 0) return answer(refused)
+      const named = (all: Iterable<readonly [string, string]>) =>
+        Array.from(all, ([name, reason]) => ({ name, reason }))
+      if (orders.length === 0) return { kind: 'applied', refused: named(refused) }
       return connected(zone, signal, async peer => {
-        const refusedByServer = await sendOrders(peer, zone, orders, nextId)
-        const taken = orders.filter(order => !refusedByServer.has(order.name))
-        const ignored = taken.length > 0 ? ignoredOf(taken, await transferZone(peer, zone, nextId())) : []
-        return answer(new Map([...refused, ...refusedByServer, ...ignored]))
+        const outcome = await sendOrders(peer, zone, orders, nextId)
+        const byServer = Array.from(outcome.refused, ([{ name }, reason]) => [name, reason] as const)
+        const untried = outcome.untried.map(({ name }) => name)
+        return {
+          kind: 'applied' as const,
+          refused: named([...refused, ...byServer]),
+          ...(untried.length > 0 ? { untried } : {}),
+        }
       })
     },
 

@@ -17,7 +17,7 @@ export interface ProviderSubject extends AsyncDisposable {
   readonly comeBack: () => Promise<void>
   /** Another provider of the same zone whose key is wrong. Undefined: it has no key. */
   readonly withWrongKey?: DnsProvider
-  /** Record sets that a zone can hold; undefined: more than any test has. */
+  /** Record sets that a zone can hold, or write within a test's patience; undefined: more than any test has. */
   readonly mostRecordSets?: number
   /** The one TTL that all records of the zone have, where the provider knows no other. */
   readonly onlyTtl?: number

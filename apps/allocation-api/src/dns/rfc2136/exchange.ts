@@ -19,6 +19,12 @@ export interface Verified {
 }
 
 /**
+ * Said without a signature by Knot DNS of a zone that it does not have, and by PowerDNS of a wrong key or time as well,
+ * for which RFC 8945 section 5.2 has TSIG errors. What may be the zone's trouble must not stop the others.
+ */
+const unexplained = new Set(['NOTAUTH', 'REFUSED'])
+
+/**
  * Sends `request` signed and yields the messages of its answer; who has the last one stops asking. Throws ServerTrouble
  * or MessageFault at one that is not an answer to it, or not rightly signed.
  */
@@ -34,8 +40,13 @@ export const ask = async function* (peer: SignedPeer, request: Buffer): AsyncGen
     const verdict = verify(chain, octets, peer.key, peer.now())
     if (verdict.kind === 'rejected') {
       if (verdict.isKeyDenied) throw new KeyDenied(verdict.reason)
-      const rcode = message.rcode === 0 ? '' : `; it answered ${rcodeName(message.rcode)}`
-      throw new ServerTrouble(verdict.reason + rcode)
+      const rcode = rcodeName(message.rcode)
+      const isOfZone = verdict.isUnsigned === true && unexplained.has(rcode)
+      const hint = isOfZone ? ': there is no such zone, or the TSIG key, its secret or a clock is wrong' : ''
+      throw new ServerTrouble(
+        rcode === 'NOERROR' ? verdict.reason : `${verdict.reason}; it answered ${rcode}${hint}`,
+        isOfZone,
+      )
     }
     chain = verdict.chain
     yield { octets, message, isVerified: verdict.kind === 'verified' }

@@ -47,6 +47,8 @@ export interface Order {
   readonly changes: readonly RecordChange[]
   readonly prerequisites: readonly Buffer[]
   readonly updates: readonly Buffer[]
+  /** Prerequisites that hold when it is done. They take no more room than `updates`. */
+  readonly effects: readonly Buffer[]
 }
 
 /**
@@ -55,6 +57,11 @@ export interface Order {
  * Deletions come first, so that a CNAME is gone before another type takes its place. A server ignores silently a CNAME
  * that it is to put beside other data (RFC 2136 section 3.4.2.2), after it may have done the deletions, so that order
  * would be half done: prerequisites have the server refuse it whole (section 2.4.3, "RRset does not exist").
+ *
+ * Whether it was done shows in the mere existence of each RRset (sections 2.4.1 and 2.4.3): the message deletes it
+ * first, which no server may ignore but for SOA and the NS of the zone itself (`refusalOf` has these), and a message is
+ * done whole, so an RRset that is there afterwards has been added by it. Values and TTLs, which a server may rewrite,
+ * need no comparison.
  */
 export const orderOf = (name: string, changes: readonly RecordChange[]): Order => {
   const owner = nameOf(name)
@@ -81,6 +88,9 @@ export const orderOf = (name: string, changes: readonly RecordChange[]): Order =
           : [],
       ),
     ],
+    effects: changes.map(change =>
+      record(owner, codeOf(change), change.kind === 'upsert' ? classes.ANY : classes.NONE, 0, nothing),
+    ),
   }
 }
 
@@ -92,13 +102,14 @@ export const orderSize = ({ prerequisites, updates }: Order): number => sizeOf(p
 export const room = (zone: string, tsigSize: number): number =>
   largestMessage - headerSize - question(zone, types.SOA).length - tsigSize
 
-/** As few runs of orders as fit into messages of `limit` octets each. */
-export const batchesOf = (orders: readonly Order[], limit: number): Order[][] => {
+/** Runs of orders, each of at most `most` and in a message of at most `limit` octets; the fewest there can be. */
+export const batchesOf = (orders: readonly Order[], limit: number, most = Number.POSITIVE_INFINITY): Order[][] => {
   const batches: Order[][] = []
   let size = Number.POSITIVE_INFINITY
   for (const order of orders) {
     size += orderSize(order)
-    if (size <= limit) batches.at(-1)?.push(order)
+    const batch = batches.at(-1)
+    if (batch && size <= limit && batch.length < most) batch.push(order)
     else {
       batches.push([order])
       size = orderSize(order)
@@ -107,17 +118,34 @@ export const batchesOf = (orders: readonly Order[], limit: number): Order[][] =>
   return batches
 }
 
-/** RFC 2136 section 2: the server does all of it or nothing. */
-export const updateRequest = (id: number, zone: string, orders: readonly Order[]): Buffer => {
-  const prerequisites = orders.flatMap(order => order.prerequisites)
-  const updates = orders.flatMap(order => order.updates)
-  return Buffer.concat([
+const update = (id: number, zone: string, prerequisites: readonly Buffer[], updates: readonly Buffer[]): Buffer =>
+  Buffer.concat([
     header(id, opcodes.UPDATE, [1, prerequisites.length, updates.length, 0]),
     question(zone, types.SOA),
     ...prerequisites,
     ...updates,
   ])
-}
+
+/** RFC 2136 section 2: the server does all of it or nothing. */
+export const updateRequest = (id: number, zone: string, orders: readonly Order[]): Buffer =>
+  update(
+    id,
+    zone,
+    orders.flatMap(order => order.prerequisites),
+    orders.flatMap(order => order.updates),
+  )
+
+/**
+ * An update of nothing: an error unless all orders are done. Unlike a query it needs no other permission, and meets the
+ * zone's own data: no wildcard, alias or delegation in between (RFC 2136 section 3.2).
+ */
+export const effectRequest = (id: number, zone: string, orders: readonly Order[]): Buffer =>
+  update(
+    id,
+    zone,
+    orders.flatMap(order => order.effects),
+    [],
+  )
 
 const rcodes = ['NOERROR', 'FORMERR', 'SERVFAIL', 'NXDOMAIN', 'NOTIMP', 'REFUSED', 'YXDOMAIN', 'YXRRSET', 'NXRRSET']
 const updateRcodes = ['NOTAUTH', 'NOTZONE']

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { canonicalValue, encodeData, printData } from './record-data.ts'
+import { encodeData, printData } from './record-data.ts'
 import { typeCode } from './wire.ts'
 
 const reprinted = (type: string, value: string): string | undefined => {
@@ -83,9 +83,4 @@ test.each([
 ])('data is a fault where %s', (_, type, data) => {
   const octets = Buffer.from(data, 'hex')
   expect(() => printData(type, octets, 0, octets.length)).toThrow()
-})
-
-test('values are compared without regard to the case of names, and only of names', () => {
-  expect(canonicalValue('MX', '10 M.Test.')).toBe('10 m.test.')
-  expect(canonicalValue('TXT', '"M"')).toBe('"M"')
 })

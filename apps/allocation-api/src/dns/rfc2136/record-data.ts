@@ -196,16 +196,3 @@ export const encodeData = (type: string, value: string): Buffer | undefined => {
   const data = Buffer.concat(parts.filter(part => part !== undefined))
   return parts.includes(undefined) || data.length > 65_535 ? undefined : data
 }
-
-const namedTypes = Object.entries(layouts).flatMap(([type, fields]) =>
-  fields.includes('name') && !fields.includes('string') ? [type] : [],
-)
-
-/** For comparing: one text for all values that mean the same (RFC 4034 section 6.2: names in lower case). */
-export const canonicalValue = (type: string, value: string): string => {
-  const data = encodeData(type, value)
-  const code = typeCode(type)
-  if (!data || code === undefined) return value
-  const text = printData(code, data, 0, data.length)
-  return namedTypes.includes(type) ? text.toLowerCase() : text
-}

@@ -9,7 +9,9 @@ export const refusalOf = (zone: string, change: RecordChange): string | undefine
   if (!isAtOrBelow(name, zone)) return 'the name is not in this zone'
   if (!encodeName(name)) return 'the name is not a domain name'
   if (typeCode(type) === undefined) return `${type} is not a record type of a zone`
-  if (type === 'SOA') return 'the server keeps the SOA record by itself'
+  // RFC 2136 sections 3.4.2.2 to 3.4.2.4: of these some changes are ignored silently.
+  if (type === 'SOA' || (type === 'NS' && name === zone))
+    return `the server keeps the ${type} records of the zone itself`
   if (change.kind === 'delete') return undefined
   const { ttl, values } = change.set
   // RFC 2181 section 8: 31 bits.

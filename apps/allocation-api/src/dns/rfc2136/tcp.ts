@@ -14,7 +14,9 @@ const codeOf = (error: unknown): string =>
 
 /** DNS over TCP (RFC 1035 section 4.2.2: each message after its length in two octets), until `signal` or `close`. */
 export const openConnection = (server: { host: string; port: number }, signal: AbortSignal): Connection => {
-  const socket = connect({ host: server.host, port: server.port, noDelay: true, signal })
+  // An IPv6 address may be in brackets, as in a URL.
+  const host = server.host.replace(/^\[(.*)\]$/, '$1')
+  const socket = connect({ host, port: server.port, noDelay: true, signal })
   // Told by `receive`; without a listener an error between two calls would end the process.
   socket.on('error', () => {})
   const chunks: AsyncIterator<Buffer> = socket[Symbol.asyncIterator]()

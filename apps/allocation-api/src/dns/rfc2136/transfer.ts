@@ -1,6 +1,6 @@
 import type { RecordSet } from '../record-set.ts'
 import { ask, type SignedPeer } from './exchange.ts'
-import { ServerTrouble } from './fault.ts'
+import { ServerTrouble, troubleOf } from './fault.ts'
 import { rcodeName, transferRequest } from './message.ts'
 import { printData } from './record-data.ts'
 import { classes, typeName, types } from './wire.ts'
@@ -26,12 +26,12 @@ export const transferZone = async (peer: SignedPeer, zone: string, id: number): 
   let octetsSeen = 0
 
   for await (const { octets, message, isVerified } of ask(peer, transferRequest(id, zone))) {
-    if (message.rcode !== 0) throw new ServerTrouble(`does not transfer it (${rcodeName(message.rcode)})`)
+    if (message.rcode !== 0) throw troubleOf('does not transfer it', rcodeName(message.rcode))
     const [question] = message.questions
     if (question && (question.name.toLowerCase() !== zone || question.type !== types.AXFR))
       throw new ServerTrouble('sent the answer to another question')
     octetsSeen += octets.length
-    if (octetsSeen > largestTransfer) throw new ServerTrouble(`sent more for it than can be taken`)
+    if (octetsSeen > largestTransfer) throw new ServerTrouble('sent more for it than can be taken', true)
     for (const record of message.answers) {
       if (isComplete) throw new ServerTrouble('sent records after its end')
       if (record.class !== classes.IN) throw new ServerTrouble('sent a record of another class')

@@ -98,9 +98,15 @@ export type Verdict =
   | { readonly kind: 'verified'; readonly chain: Chain }
   /** Nothing in it may be believed until a later message is verified. */
   | { readonly kind: 'pending'; readonly chain: Chain }
-  | { readonly kind: 'rejected'; readonly reason: string; readonly isKeyDenied?: true }
+  | {
+      readonly kind: 'rejected'
+      readonly reason: string
+      readonly isKeyDenied?: true
+      readonly isUnsigned?: true
+    }
 
 const rejected = (reason: string): Verdict => ({ kind: 'rejected', reason })
+const unsigned: Verdict = { kind: 'rejected', reason: 'its answer is not signed', isUnsigned: true }
 
 const ahead = (seconds: number): string =>
   `the clocks differ: the server's is ${Math.abs(seconds)} s ${seconds < 0 ? 'behind' : 'ahead'} (BADTIME)`
@@ -151,7 +157,7 @@ const readTsig = (message: Buffer): TsigRecord | undefined => {
 export const verify = (chain: Chain, message: Buffer, key: TsigKey, now: number): Verdict => {
   const tsig = readTsig(message)
   if (!tsig) {
-    if (chain.isFirst) return rejected('its answer is not signed')
+    if (chain.isFirst) return unsigned
     if (chain.unsigned.length >= mostUnsigned) return rejected('too many messages of its answer are not signed')
     return { kind: 'pending', chain: { ...chain, unsigned: [...chain.unsigned, message] } }
   }
@@ -162,7 +168,7 @@ export const verify = (chain: Chain, message: Buffer, key: TsigKey, now: number)
       return { kind: 'rejected', reason, isKeyDenied: true }
     }
     if (tsig.error === errors.BADSIG) return rejected(`its secret of the TSIG key ${key.name} is another one (BADSIG)`)
-    return rejected('its answer is not signed')
+    return unsigned
   }
   if (tsig.name !== key.name || tsig.algorithm !== 'hmac-sha256')
     return rejected('its answer is signed with another key or algorithm')

@@ -1,8 +1,8 @@
-import { type RecordChange, type RecordSet, recordKey } from '../record-set.ts'
+import { type Attempt, isolate } from '../isolate.ts'
+import { type RecordChange, recordKey } from '../record-set.ts'
 import { ask, type SignedPeer } from './exchange.ts'
-import { KeyDenied, ServerTrouble } from './fault.ts'
-import { batchesOf, type Order, orderOf, orderSize, rcodeName, room, updateRequest } from './message.ts'
-import { canonicalValue } from './record-data.ts'
+import { KeyDenied, ServerTrouble, troubleOf } from './fault.ts'
+import { batchesOf, effectRequest, type Order, orderOf, orderSize, rcodeName, room, updateRequest } from './message.ts'
 import { refusalOf } from './refusal.ts'
 import { tsigSize } from './tsig.ts'
 
@@ -32,98 +32,107 @@ export const ordersOf = (zone: string, changes: readonly RecordChange[], limit: 
 const reasons: Readonly<Record<string, string>> = {
   YXRRSET: 'other records stand at this name, and a CNAME stands alone (YXRRSET)',
   NOTZONE: 'the name is not in this zone (NOTZONE)',
-  REFUSED: 'the server does not let this key change it (REFUSED)',
+  REFUSED: 'the server does not let this key change it, or does not take such a record (REFUSED)',
   BADKEY: 'the server does not let this key change it (BADKEY)',
 }
 
-/** What one RRset does not change: the server has no such zone, or not as its primary (RFC 2136 section 3.1). */
-const aboutZone = new Set(['NOTAUTH', 'NOTIMP'])
+/** What no other update changes: the server has no such zone, or not as its primary (RFC 2136 section 3.1). */
+const aboutAll = new Set(['NOTAUTH', 'NOTIMP'])
 /** Said of a key that may do nothing here, and of one that may not do this. */
 const aboutKey = new Set(['REFUSED', 'BADKEY'])
-/** Orders refused with SERVFAIL while none was taken, after which the server is held to be at fault and not they. */
-const manyFailures = 8
 
-/** Each order is done or in the answer: owner name to reason. A message that is refused is cut in two. */
+/**
+ * Orders of one message. PowerDNS 4.7 takes about 15 ms to replace an RRset in a zone of 10,000 records: a message of
+ * all that fits would take it longer than a call may last, each time anew.
+ */
+const mostOrders = 100
+/** Refusals for each message after which a search is ended: two faulty orders are found in one at least. */
+const mostRefusals = 16
+
+export interface Outcome {
+  readonly refused: ReadonlyMap<Order, string>
+  readonly untried: readonly Order[]
+}
+
+/** Each order is done or in the outcome. */
 export const sendOrders = async (
   peer: SignedPeer,
   zone: string,
   orders: readonly Order[],
   nextId: () => number,
-): Promise<Map<string, string>> => {
-  const refused = new Map<string, string>()
-  let failures = 0
-  /** It took an order, or would. */
-  let mayUpdate = false
-
+): Promise<Outcome> => {
   /** BADKEY is not signed; whoever forged it could as well have cut the connection: nothing counts as done by it. */
-  const rcodeOf = async (batch: readonly Order[]): Promise<string> => {
-    try {
-      for await (const { message } of ask(peer, updateRequest(nextId(), zone, batch))) return rcodeName(message.rcode)
-      throw new ServerTrouble('gave no answer')
-    } catch (error) {
+  const rcodeOf = async (request: Buffer): Promise<string> => {
+    for await (const { message } of ask(peer, request)) return rcodeName(message.rcode)
+    throw new ServerTrouble('gave no answer')
+  }
+  const submit = (batch: readonly Order[]): Promise<string> =>
+    rcodeOf(updateRequest(nextId(), zone, batch)).catch((error: unknown) => {
       if (error instanceof KeyDenied && batch.length > 0) return 'BADKEY'
       throw error
+    })
+
+  /**
+   * `attempt` for each of `batches`, and where it refuses one, for parts of it. When it has taken none although it was
+   * asked so often that not all were got to, that is not the orders' fault: `nothingTaken` says what it is instead.
+   */
+  const search = async (
+    batches: readonly (readonly Order[])[],
+    attempt: (batch: readonly Order[]) => Promise<{ readonly rcode: string; readonly reason?: string }>,
+    nothingTaken: string,
+  ): Promise<Outcome> => {
+    let isAnyTaken = false
+    let last = ''
+    const run = async (batch: readonly Order[]): Promise<Attempt<Order, never>> => {
+      const { rcode, reason } = await attempt(batch)
+      if (reason === undefined) isAnyTaken = true
+      else last = rcode
+      return reason === undefined ? { kind: 'taken' } : { kind: 'refused', reason }
     }
+    const limits = { most: mostRefusals * batches.length, now: () => 1_000 * peer.now() }
+    const result = await isolate(batches, run, limits)
+    if (result.kind === 'failed') return result.failure
+    if (result.untried.length > 0 && !isAnyTaken) throw troubleOf(nothingTaken, last)
+    return result
   }
 
-  /** An update of nothing tells apart a key that may do nothing from one that may do some of it. */
-  const expectPermission = async (): Promise<void> => {
-    if (mayUpdate) return
-    const rcode = await rcodeOf([])
-    if (rcode !== 'NOERROR') throw new ServerTrouble(`does not let this key update it (${rcode})`)
-    mayUpdate = true
+  const limit = room(zone, tsigSize(peer.key))
+  let mayUpdate = false
+  const updated = await search(
+    batchesOf(orders, limit, mostOrders),
+    async batch => {
+      const rcode = await submit(batch)
+      if (aboutAll.has(rcode)) throw troubleOf('does not take updates of it', rcode)
+      if (aboutKey.has(rcode) && !mayUpdate) {
+        // An update of nothing tells apart a key that may do nothing from one that may do some of it.
+        const bare = await submit([])
+        if (bare !== 'NOERROR') throw troubleOf('does not let this key update it', bare)
+        mayUpdate = true
+      }
+      mayUpdate ||= rcode === 'NOERROR'
+      return rcode === 'NOERROR' ? { rcode } : { rcode, reason: reasons[rcode] ?? `the server refused it (${rcode})` }
+    },
+    'takes no update of it',
+  )
+
+  // RFC 2136 section 3.4.2.2: data beside a CNAME, among others, is ignored silently, and reported as success.
+  const left = new Set(updated.untried)
+  const ignored = await search(
+    batchesOf(
+      orders.filter(order => !updated.refused.has(order) && !left.has(order)),
+      limit,
+    ),
+    async batch => {
+      const rcode = await rcodeOf(effectRequest(nextId(), zone, batch))
+      if (rcode === 'NOERROR') return { rcode }
+      if (rcode !== 'NXRRSET' && rcode !== 'YXRRSET') throw troubleOf('does not tell what it did of an update', rcode)
+      const reason = `the server ignored it, as for a CNAME that stands at this name, or somebody undid it (${rcode})`
+      return { rcode, reason }
+    },
+    'ignores every update of it',
+  )
+  return {
+    refused: new Map([...updated.refused, ...ignored.refused]),
+    untried: [...updated.untried, ...ignored.untried],
   }
-
-  const submit = async (batch: readonly Order[]): Promise<void> => {
-    const rcode = await rcodeOf(batch)
-    const [only] = batch
-    if (rcode === 'NOERROR') {
-      mayUpdate = true
-      return
-    }
-    if (aboutZone.has(rcode)) throw new ServerTrouble(`does not take updates of it (${rcode})`)
-    if (aboutKey.has(rcode)) await expectPermission()
-    if (batch.length === 1 && only) {
-      refused.set(only.name, reasons[rcode] ?? `the server refused it (${rcode})`)
-      if (rcode === 'SERVFAIL') failures += 1
-      if (failures >= manyFailures && !mayUpdate) throw new ServerTrouble('fails at every update of it (SERVFAIL)')
-      return
-    }
-    const middle = Math.ceil(batch.length / 2)
-    await submit(batch.slice(0, middle))
-    await submit(batch.slice(middle))
-  }
-
-  for (const batch of batchesOf(orders, room(zone, tsigSize(peer.key)))) await submit(batch)
-  return refused
-}
-
-const canonicalValues = ({ type, values }: RecordSet): string =>
-  JSON.stringify([...new Set(values.map(value => canonicalValue(type, value)))].sort())
-
-const shortfallOf = (change: RecordChange, present: RecordSet | undefined, hasCname: boolean): string | undefined => {
-  if (change.kind === 'delete') return present && 'the server ignored the deletion'
-  const { set } = change
-  if (present && canonicalValues(present) === canonicalValues(set))
-    return present.ttl === set.ttl ? undefined : `the server gave it a TTL of ${present.ttl} s`
-  return hasCname && set.type !== 'CNAME'
-    ? 'a CNAME record stands at this name, and stands alone'
-    : 'the server ignored it, or somebody changed it meanwhile'
-}
-
-/**
- * What a server said it did and did not: it ignores silently some of an update and reports success (RFC 2136 section
- * 3.4.2: data beside a CNAME, the NS records of the zone itself). Owner name to reason.
- */
-export const ignoredOf = (orders: readonly Order[], zoneNow: readonly RecordSet[]): Map<string, string> => {
-  const present = new Map(zoneNow.map(set => [recordKey(set), set]))
-  const ignored = new Map<string, string>()
-  for (const { name, changes } of orders) {
-    const hasCname = present.has(`${name} CNAME`)
-    for (const change of changes) {
-      const reason = shortfallOf(change, present.get(keyOf(change)), hasCname)
-      if (reason !== undefined) ignored.set(name, reason)
-    }
-  }
-  return ignored
 }

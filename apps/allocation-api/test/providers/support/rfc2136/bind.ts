@@ -1,0 +1,44 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { addresses, found, keyNames, lacking, type ServerKind, zoneText } from './server.ts'
+
+export const bind: ServerKind = {
+  name: 'BIND',
+  lacks: lacking('BIND', ['named'], 'bind9'),
+  hasLimitedKeys: true,
+  hasTsigErrors: true,
+  takesUnknownTypes: true,
+  async prepare({ folder, port, zone, zoneFile, secret }) {
+    const settings = join(folder, 'named.conf')
+    await writeFile(zoneFile, zoneText(zone))
+    await writeFile(
+      settings,
+      `${keyNames.map(name => `key "${name}" { algorithm hmac-sha256; secret "${secret}"; };`).join('\n')}
+controls { };
+options {
+  directory "${folder}";
+  pid-file none;
+  lock-file none;
+  session-keyfile "${folder}/session.key";
+  managed-keys-directory "${folder}";
+  listen-on port ${port} { 127.0.0.1; };
+  listen-on-v6 port ${port} { ${addresses.includes('::1') ? '::1' : 'none'}; };
+  recursion no;
+  notify no;
+  dnssec-validation no;
+  allow-transfer { ${keyNames.map(name => `key "${name}";`).join(' ')} };
+};
+zone "${zone}" {
+  type primary;
+  file "${zoneFile}";
+  update-policy {
+    grant full.key.test zonesub ANY;
+    grant limited.key.test subdomain limited.${zone}. ANY;
+  };
+};
+`,
+      { mode: 0o600 },
+    )
+    return [found('named') ?? '', '-g', '-n', '1', '-c', settings]
+  },
+}

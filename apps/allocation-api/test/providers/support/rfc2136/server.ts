@@ -1,0 +1,203 @@
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { networkInterfaces, tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type RecordSet, recordKey } from '../../../../src/dns/record-set.ts'
+import type { Rfc2136Options } from '../../../../src/dns/rfc2136.ts'
+import { until } from '../../../support/until.ts'
+
+/** What a key may do: everything, read only, or update the names at and below `limited.<zone>` only. */
+export const keyNames = ['full.key.test', 'reader.key.test', 'limited.key.test'] as const
+export type KeyName = (typeof keyNames)[number]
+
+const hasIpv6 = Object.values(networkInterfaces()).some(all => all?.some(({ address }) => address === '::1'))
+
+/** Where every server listens. */
+export const addresses = hasIpv6 ? ['127.0.0.1', '::1'] : ['127.0.0.1']
+
+/** Where a server is to run and what it is to serve. */
+export interface Setup {
+  /** Its own and empty. */
+  readonly folder: string
+  readonly port: number
+  readonly zone: string
+  /** The zone's SOA and NS records, in a file of the folder. */
+  readonly zoneFile: string
+  /** Of every key, in base64. */
+  readonly secret: string
+}
+
+/** One kind of server. */
+export interface ServerKind {
+  readonly name: string
+  /** What is not installed, and how to install it; undefined: all is there. */
+  readonly lacks: string | undefined
+  /** Whether a key can be held to some names of a zone. */
+  readonly hasLimitedKeys: boolean
+  /** Whether it says what is wrong with a signature (RFC 8945 section 5.2). */
+  readonly hasTsigErrors: boolean
+  /** Whether it can hold records of a type that it does not know (RFC 3597). */
+  readonly takesUnknownTypes: boolean
+  /** It writes so slowly that a test has no more record sets; undefined: it does not. */
+  readonly mostRecordSets?: number
+  /** Writes its settings, and returns the command that runs it in the foreground. */
+  readonly prepare: (setup: Setup) => Promise<readonly [program: string, ...words: string[]]>
+}
+
+export interface Server extends AsyncDisposable {
+  readonly port: number
+  readonly zone: string
+  readonly secret: string
+  readonly options: (key?: KeyName) => Rfc2136Options
+  /** As dig prints them, without SOA and NS of the apex; sorted by name and type. */
+  readonly records: () => Promise<RecordSet[]>
+  readonly put: (...sets: RecordSet[]) => Promise<void>
+  readonly remove: (name: string, type: string) => Promise<void>
+  readonly stop: () => Promise<void>
+  readonly start: () => Promise<void>
+}
+
+export const found = (program: string): string | undefined =>
+  ['/usr/sbin', '/usr/bin', '/usr/local/sbin', '/usr/local/bin'].map(folder => join(folder, program)).find(existsSync)
+
+/** `programs` are what the kind itself consists of; dig and nsupdate are how the tests look and write past us. */
+export const lacking = (name: string, programs: readonly string[], packages: string): string | undefined =>
+  [...programs, 'dig', 'nsupdate'].every(found)
+    ? undefined
+    : `${name}, dig or nsupdate is not installed, tests of rfc2136 are skipped: apt-get install ${packages} bind9-dnsutils`
+
+export const run = (program: string, words: readonly string[], input = ''): Promise<string> =>
+  new Promise((resolve, reject) => {
+    const child = execFile(program, words, { maxBuffer: 2 ** 28 }, (error, stdout, stderr) => {
+      if (error) reject(new Error(`${program}: ${stderr || error.message}`))
+      else resolve(stdout)
+    })
+    child.stdin?.on('error', () => {})
+    child.stdin?.end(input)
+  })
+
+const freePort = (): Promise<number> =>
+  new Promise((resolve, reject) => {
+    const server = createServer().on('error', reject)
+    server.listen(0, '127.0.0.1', () => {
+      const address = server.address()
+      server.close(() => resolve(typeof address === 'object' && address ? address.port : 0))
+    })
+  })
+
+/** Kills the server when standard input ends, which it also does when the tests die in whatever way. */
+const guard = '"$@" & server=$!; exec >&- 2>&-; read -r _; kill -KILL $server; wait $server'
+
+let zonesMade = 0
+
+const startOnce = async (kind: ServerKind): Promise<Server> => {
+  const folder = await mkdtemp(join(tmpdir(), `pool-${kind.name.toLowerCase()}-`))
+  const port = await freePort()
+  zonesMade += 1
+  const zone = `zone${zonesMade}.test`
+  const secret = randomBytes(32).toString('base64')
+  const command = await kind.prepare({ folder, port, zone, zoneFile: join(folder, 'zone'), secret })
+  const [dig, nsupdate] = [found('dig') ?? '', found('nsupdate') ?? '']
+  const key = `hmac-sha256:full.key.test:${secret}`
+
+  const transfer = (): Promise<string> => {
+    const how = ['+tcp', '+noall', '+answer', '+onesoa', '+tries=1', '+time=5', '-y', key]
+    return run(dig, ['@127.0.0.1', '-p', String(port), ...how, zone, 'AXFR'])
+  }
+  const update = (lines: readonly string[]): Promise<unknown> =>
+    run(
+      nsupdate,
+      ['-v', '-t', '10', '-y', key],
+      [`server 127.0.0.1 ${port}`, `zone ${zone}`, ...lines, 'send', ''].join('\n'),
+    )
+
+  let child: ChildProcess | undefined
+  let exited: Promise<unknown> = Promise.resolve()
+  const stop = async (): Promise<void> => {
+    child?.stdin?.end()
+    await exited
+  }
+  const start = async (): Promise<void> => {
+    const started = spawn('/bin/sh', ['-c', guard, 'sh', ...command], { cwd: folder })
+    let said = ''
+    let isOver = false
+    const hear = (text: string) => {
+      said += text
+    }
+    child = started
+    exited = new Promise(resolve => started.on('exit', resolve))
+    started.stdin.on('error', () => {})
+    started.stdout.setEncoding('utf8').on('data', hear)
+    started.stderr.setEncoding('utf8').on('data', hear)
+    // The shell has given up its own output, so that the end of the output is the end of the server.
+    started.stderr.on('end', () => {
+      isOver = true
+    })
+    try {
+      await until(`${kind.name} serves the zone`, async () => {
+        if (isOver) throw new Error(`${kind.name} ended:\n${said}`)
+        return (await transfer().catch(() => '')).includes('SOA')
+      })
+    } catch (error) {
+      await stop()
+      throw error
+    }
+  }
+  const server: Server = {
+    port,
+    zone,
+    secret,
+    options: (name = 'full.key.test') => ({
+      server: { host: '127.0.0.1', port },
+      tsig: { name, secret, algorithm: 'hmac-sha256' },
+    }),
+    async records() {
+      const sets = new Map<string, RecordSet>()
+      for (const line of (await transfer()).split('\n')) {
+        const [, owner = '', ttl = '', type = '', value = ''] = /^(\S+)\.\s+(\d+)\s+IN\s+(\S+)\s+(.+)$/.exec(line) ?? []
+        if (type === '' || (owner === zone && (type === 'SOA' || type === 'NS'))) continue
+        const before = sets.get(`${owner} ${type}`)?.values ?? []
+        sets.set(`${owner} ${type}`, { name: owner, type, ttl: Number(ttl), values: [...before, value].sort() })
+      }
+      return [...sets.values()].sort((a, b) => (recordKey(a) < recordKey(b) ? -1 : 1))
+    },
+    async put(...sets) {
+      await update(
+        sets.flatMap(({ name, type, ttl, values }) => [
+          `update delete ${name}. ${type}`,
+          ...values.map(value => `update add ${name}. ${ttl} ${type} ${value}`),
+        ]),
+      )
+    },
+    async remove(name, type) {
+      await update([`update delete ${name}. ${type}`])
+    },
+    stop,
+    start,
+    async [Symbol.asyncDispose]() {
+      await stop()
+      await rm(folder, { recursive: true, force: true })
+    },
+  }
+  try {
+    await start()
+  } catch (error) {
+    await rm(folder, { recursive: true, force: true })
+    throw error
+  }
+  return server
+}
+
+/** A server of its own as the current user, with one zone that only its keys may read and change. */
+export const startServer = async (kind: ServerKind): Promise<Server> => {
+  if (kind.lacks) throw new Error(kind.lacks)
+  // A port that was free a moment ago may be taken: once more with another.
+  return startOnce(kind).catch(() => startOnce(kind))
+}
+
+/** What a new zone holds. */
+export const zoneText = (zone: string): string =>
+  `${zone}. 3600 IN SOA ns.elsewhere.test. hostmaster.elsewhere.test. 1 3600 600 86400 300\n${zone}. 3600 IN NS ns.elsewhere.test.\n`
