@@ -131,6 +131,27 @@ describe.skipIf(!testDsn)(`convergence (${testDsn ? 'real Postgres' : lacksDsn})
     expect(scene.provider.names()).toEqual([])
   })
 
+  test('a write that was not confirmed is said again, even where it shows: it might be undone by an older one', async () => {
+    const { dns } = replica()
+    scene.provider.faults.push(null, { answer: down, after: true })
+    await dns.settle(await activate('acme'))
+    expect(await row('acme')).toMatchObject({ applied_version: 0, owned: [{}, {}] })
+    await advance(1_000)
+    await dns.catchUp()
+    await until('it is published', async () => (await row('acme'))?.last_error === null)
+    expect(scene.provider.calls).toEqual(['read', 'apply', 'read', 'apply'])
+  })
+
+  test("a name with somebody's record in its way keeps that reason while the provider is down", async () => {
+    const { dns } = replica()
+    const foreign = { name: 'acme.pool.test', type: 'CNAME', ttl: 60, values: ['elsewhere.example.'] }
+    scene.provider.records.set('acme.pool.test CNAME', foreign)
+    scene.provider.faults.push(null, { answer: down })
+    await Promise.all([await activate('acme'), await activate('other')].map(dns.settle))
+    expect(await row('acme')).toMatchObject({ failure: 'foreign-record' })
+    expect(await row('other')).toMatchObject({ failure: 'provider' })
+  })
+
   test('a withdrawal that still fails never undoes the publication of the next holder', async () => {
     const { dns } = replica()
     await dns.settle(await activate('acme', '192.0.2.1'))
@@ -187,6 +208,14 @@ describe.skipIf(!testDsn)(`convergence (${testDsn ? 'real Postgres' : lacksDsn})
     expect(await scene.events('d')).toEqual(['reserved', 'committed', 'published'])
   })
 
+  test('nor does it wait for somebody to ask', async () => {
+    const { dns } = replica()
+    scene.provider.mostChanges = 5
+    for (const name of ['a', 'b', 'c', 'd']) await activate(name)
+    await dns.catchUp()
+    await until('all are out', () => scene.provider.names().length === 8)
+  })
+
   test('trouble of one zone keeps no other waiting, and its own names ever longer', async () => {
     const { dns } = replica()
     const noZone = { ...down, reason: 'There is no zone.', isOfZone: true } as const
@@ -196,6 +225,9 @@ describe.skipIf(!testDsn)(`convergence (${testDsn ? 'real Postgres' : lacksDsn})
       else await dns.catchUp()
       await until('it has been tried', async () => (await row('acme'))?.attempts === attempt)
       expect(await row('acme')).toMatchObject({ failure: 'zone', last_error: 'There is no zone.' })
+      const [{ pause }] = await scene.sql<[{ pause: number }]>`
+        select extract(epoch from next_attempt_at - statement_timestamp())::float8 as pause from dns_names`
+      expect(Math.abs(pause - 0.5 * 2 ** (attempt - 1))).toBeLessThan(0.3)
       await advance(500 * 2 ** (attempt - 1))
     }
     expect(await dns.settle(await activate('acme', '192.0.2.1', 'second.test'))).toEqual({ status: 'published' })

@@ -177,6 +177,21 @@ describe.skipIf(!testDsn)(`drift (${testDsn ? 'real Postgres' : lacksDsn})`, () 
       await until('it is repaired', () => scene.provider.names().length === 2)
     })
 
+    test('that takes longer than its time is not begun a second time beside itself', async () => {
+      const one = replica()
+      await one.dns.settle(await activate('acme'))
+      const gate = Promise.withResolvers<void>()
+      scene.provider.readGate = gate.promise
+      await advance(DRIFT_MS)
+      await one.dns.catchUp()
+      await until('it reads', () => scene.provider.reading === 1)
+      await advance(MINUTE_MS)
+      await one.dns.catchUp()
+      gate.resolve()
+      await one.dns.stop()
+      expect(one.compared).toHaveLength(1)
+    })
+
     test('one read for a zone of any size, and only what differs is written', async () => {
       await scene.sql`
         insert into dns_names (zone, subdomain, version, applied_version, applied_at, desired, owned, desired_since,
@@ -241,7 +256,7 @@ describe.skipIf(!testDsn)(`drift (${testDsn ? 'real Postgres' : lacksDsn})`, () 
     await dns.settle(await activate('acme'))
     scene.provider.refuses.clear()
     await scene.sql`update dns_names set next_attempt_at = now() + interval '1 hour'`
-    expect(await dns.repair(poolDomain)).toMatchObject({ kind: 'repaired', pending: 0 })
+    expect(await dns.repair(poolDomain)).toMatchObject({ kind: 'repaired', pending: 0, changeCount: 2, reopened: 0 })
     expect(scene.provider.names()).toHaveLength(2)
   })
 
@@ -274,6 +289,34 @@ describe.skipIf(!testDsn)(`drift (${testDsn ? 'real Postgres' : lacksDsn})`, () 
     expect(await dns.repair(poolDomain)).toEqual({ kind: 'busy' })
     await held.release()
     expect(await dns.preview(poolDomain)).toMatchObject({ kind: 'compared' })
+  })
+
+  test('a name that is released before its repair is withdrawn, and that is what the history says', async () => {
+    const { dns } = replica({ waitMs: 200 })
+    await dns.settle(await activate('acme'))
+    scene.provider.records.delete('acme.pool.test A')
+    scene.provider.faults.push(null, { answer: down })
+    await dns.repair(poolDomain)
+    expect(await row('acme')).toMatchObject({ is_repair: true, failure: 'provider' })
+    expect(await dns.settle(await free('acme'))).toEqual({ status: 'published' })
+    expect((await events('acme')).slice(3)).toEqual(['failing', 'released', 'withdrawn'])
+  })
+
+  test('whoever loses the claim while it compares changes nothing', async () => {
+    const { dns } = replica()
+    await dns.settle(await activate('acme'))
+    scene.provider.records.clear()
+    const gate = Promise.withResolvers<void>()
+    scene.provider.readGate = gate.promise
+    const lost = expect(dns.repair(poolDomain)).rejects.toThrow('the claim of pool.test was lost')
+    await until('it reads', () => scene.provider.reading === 1)
+    const before = await row('acme')
+    await scene.sql`
+      select pg_terminate_backend(pid) from pg_stat_activity
+      where datname = current_database() and application_name = 'allocation-api zone' and state = 'idle in transaction'`
+    gate.resolve()
+    await lost
+    expect(await row('acme')).toEqual(before)
   })
 
   test('a comparison and a release that meet: the release wins', async () => {

@@ -316,4 +316,31 @@ describe.skipIf(!testDsn)('progress that is told late', () => {
     expect(await events()).toEqual(before)
     expect(await database.sql`select version, applied_version, owned from dns_names`).toEqual(published)
   })
+
+  test('an old "applied" does not hide that a newer version may be at the provider already', async () => {
+    const store = createStore(database.sql, limits)
+    const zones = createZoneStore(database.sql, limits)
+    const name = { poolDomain, subdomain: 'hidden' }
+    const fqdn = 'hidden.pool.test'
+    const activate = async (address: string) => {
+      const decision = decided(await store.reserve({ ...name, createdBy: '' }, ttlMs, caller))
+      if (decision.kind !== 'granted') throw new Error(decision.kind)
+      const { reservationToken } = decision
+      const records = recordsOf(fqdn, address, { names: ['@'], ttl: 60 })
+      await store.commit({ ...name, reservationToken, sovereignFQDN: fqdn, loadBalancerIP: address }, records, caller)
+    }
+    const due = () => zones.due(poolDomain, 10)
+    await activate('192.0.2.1')
+    await store.release(name, caller)
+    const withdrawal = await due()
+    await activate('192.0.2.2')
+    await zones.intend(poolDomain, await due())
+    const before = await database.sql`select * from dns_names where subdomain = 'hidden'`
+    expect(before).toMatchObject([{ owned: [{ name: fqdn }] }])
+    await zones.applied(
+      poolDomain,
+      withdrawal.map(one => ({ ...one, event: 'withdrawn', detail: null })),
+    )
+    expect(await database.sql`select * from dns_names where subdomain = 'hidden'`).toEqual(before)
+  })
 })

@@ -54,7 +54,7 @@ export const createComparisonStore = (sql: Sql, { timeoutMs }: { timeoutMs: numb
     )
   },
 
-  /** States the same records anew, for the provider no longer has them. Not of a name that has changed meanwhile. */
+  /** Of names that were applied: states the same anew, for the provider no longer has it. */
   async reopen(zone: string, names: readonly NameVersion[]): Promise<void> {
     await within(
       timeoutMs,
@@ -62,24 +62,21 @@ export const createComparisonStore = (sql: Sql, { timeoutMs }: { timeoutMs: numb
         update dns_names d set version = nextval('dns_version'), is_repair = true,
           desired_since = statement_timestamp(), next_attempt_at = statement_timestamp()
         from ${rowsOf(sql, names)}
-        where d.zone = ${zone} and d.subdomain = item.subdomain and d.version = item.version
-          and d.applied_version = d.version`,
+        where d.zone = ${zone} and d.subdomain = item.subdomain and d.version = item.version`,
     )
   },
 
-  /** Nothing is left of what was desired before. A name that is to have no records is forgotten with it. */
+  /** Of names that were applied: nothing is left of what was desired before. One without records is forgotten. */
   async forget(zone: string, names: readonly NameVersion[]): Promise<void> {
     await within(
       timeoutMs,
       sql`
         with item as (select * from ${rowsOf(sql, names)}), forgotten as (
           delete from dns_names d using item
-          where d.zone = ${zone} and d.subdomain = item.subdomain and d.version = item.version
-            and d.applied_version = d.version and d.desired = '[]'
+          where d.zone = ${zone} and d.subdomain = item.subdomain and d.version = item.version and d.desired = '[]'
         )
         update dns_names d set former = '[]' from item
-        where d.zone = ${zone} and d.subdomain = item.subdomain and d.version = item.version
-          and d.applied_version = d.version and d.desired <> '[]'`,
+        where d.zone = ${zone} and d.subdomain = item.subdomain and d.version = item.version and d.desired <> '[]'`,
     )
   },
 

@@ -7,7 +7,7 @@ const entry = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
 const readyLine = z.object({
   port: z.number(),
   operatorPort: z.number().nullable(),
-  dns: z.object({ dnsPort: z.number() }),
+  dns: z.object({ dnsPort: z.number().default(0) }),
 })
 
 export interface Api {
@@ -15,7 +15,7 @@ export interface Api {
   readonly url: string
   /** Null when no operator tokens are set. */
   readonly operatorUrl: string | null
-  /** Port of the local provider's DNS server, UDP and TCP, on 127.0.0.1. */
+  /** Port of the local provider's DNS server, UDP and TCP, on 127.0.0.1; 0 with another provider. */
   readonly dnsPort: number
   readonly process: NodeProcess
   /** Every line of output so far. */
