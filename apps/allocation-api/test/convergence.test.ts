@@ -32,6 +32,40 @@ describe.skipIf(!testDsn)(`convergence (${testDsn ? 'real Postgres' : lacksDsn})
     expect(scene.provider.names()).toHaveLength(202)
   })
 
+  test.each([
+    { what: 'the whole zone: they go out in the same pass', isWhole: true, calls: ['read', 'apply'] },
+    { what: 'only what it was asked for: in the next', isWhole: undefined, calls: ['read', 'apply', 'read', 'apply'] },
+  ] as const)('commits that come while the provider shows $what', async ({ isWhole, calls }) => {
+    if (isWhole) scene.provider.isWhole = isWhole
+    const { dns } = replica()
+    const gate = Promise.withResolvers<void>()
+    scene.provider.readGate = gate.promise
+    const first = dns.settle(await activate('first'))
+    await until('it reads', () => scene.provider.reading === 1)
+    const rest = await Promise.all(Array.from({ length: 20 }, (_, i) => activate(`n${i}`)))
+    const settled = rest.map(stated => dns.settle(stated))
+    scene.provider.readGate = Promise.resolve()
+    gate.resolve()
+    for (const state of await Promise.all([first, ...settled])) expect(state.status).toBe('published')
+    expect(scene.provider.calls).toEqual(calls)
+    expect(scene.provider.names()).toHaveLength(42)
+  })
+
+  test('a name that is released while the whole zone is read is not written at all', async () => {
+    scene.provider.isWhole = true
+    const { dns } = replica()
+    const gate = Promise.withResolvers<void>()
+    scene.provider.readGate = gate.promise
+    const published = dns.settle(await activate('acme'))
+    await until('it reads', () => scene.provider.reading === 1)
+    const withdrawn = dns.settle(await free('acme'))
+    gate.resolve()
+    expect((await published).status).toBe('published')
+    expect((await withdrawn).status).toBe('published')
+    expect(scene.provider.calls).toEqual(['read'])
+    expect(await scene.events('acme')).toEqual(['reserved', 'committed', 'released', 'withdrawn'])
+  })
+
   test('one writer a zone at a time across replicas, and each of them gets its answer', async () => {
     scene.provider.applyMs = 5
     const four = [replica(), replica(), replica(), replica()]

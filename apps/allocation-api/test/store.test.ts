@@ -4,6 +4,7 @@ import { createReader, type Reader } from '../src/allocation/reader.ts'
 import { createStore, type Store } from '../src/allocation/store.ts'
 import { sweep } from '../src/allocation/sweeper.ts'
 import { connect } from '../src/database/connect.ts'
+import type { RecordSet } from '../src/dns/record-set.ts'
 import { createTestDatabase, lacksDsn, type TestDatabase, testDsn } from './support/database.ts'
 
 const TTL = 600_000
@@ -34,10 +35,10 @@ describe.skipIf(!testDsn)(`the store (${testDsn ? 'real Postgres' : lacksDsn})`,
     if (decision.kind !== 'granted') throw new Error(decision.kind)
     return decision
   }
-  const commit = (reservationToken: string) =>
+  const commit = (reservationToken: string, desired: readonly RecordSet[] = records) =>
     store.commit(
       { ...name, reservationToken, sovereignFQDN: 'acme.pool.test', loadBalancerIP: '192.0.2.1' },
-      records,
+      desired,
       caller,
     )
   const history = async () =>
@@ -106,6 +107,19 @@ describe.skipIf(!testDsn)(`the store (${testDsn ? 'real Postgres' : lacksDsn})`,
     expect(await database.sql`select from pool_allocations`).toHaveLength(0)
     expect(await database.sql`select desired from dns_names`).toEqual([{ desired: [] }])
     expect(await store.release(name, caller)).toEqual({ kind: 'not-found' })
+  })
+
+  test('what was desired before is remembered, of a name that comes and goes all the time the latest 120 record sets', async () => {
+    const addresses: string[] = []
+    for (let round = 1; round <= 130; round += 1) {
+      const { reservationToken } = await reserved()
+      const address = `192.0.2.${round}`
+      await commit(reservationToken, [{ name: 'acme.pool.test', type: 'A', ttl: 300, values: [address] }])
+      await store.release(name, caller)
+      addresses.unshift(address)
+    }
+    const [row] = await database.sql<{ former: { values: string[] }[] }[]>`select former from dns_names`
+    expect(row?.former.flatMap(set => set.values)).toEqual(addresses.slice(0, 120))
   })
 
   test('release of a reservation has no records to withdraw', async () => {

@@ -5,6 +5,9 @@ import type { Caller, Turn } from './allocation.ts'
 
 type Fragment = PendingQuery<Row[]>
 
+/** Record sets that are remembered of a name whose records change all the time: the latest. */
+const MOST_FORMER = 120
+
 /** Any text can come as a token; one that is no UUID equals none, and the database need not see it. */
 export const asUuid = (token: string | undefined): string | null =>
   token !== undefined && /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(token) ? token : null
@@ -61,7 +64,11 @@ export const fragmentsOf = (sql: Sql) => {
       select pool_domain, subdomain, nextval('dns_version'), ${sql.json(desired as never)}, now(), now() from ${rows}
       on conflict (zone, subdomain) do update set
         version = excluded.version, desired = excluded.desired, desired_since = excluded.desired_since,
-        former = (select coalesce(jsonb_agg(distinct one), '[]') from jsonb_array_elements(d.former || d.desired) one),
+        former = (
+          select coalesce(jsonb_agg(one), '[]') from (
+            select one from jsonb_array_elements(d.former || d.desired) with ordinality as t (one, position)
+            order by position desc limit ${MOST_FORMER}
+          ) latest),
         attempts = 0, failure = null, last_error = null, is_repair = false, next_attempt_at = excluded.next_attempt_at
       returning version`,
     /** One history row for each of `rows`; `transition` is three values: event, from, to. */

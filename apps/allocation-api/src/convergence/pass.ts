@@ -66,7 +66,7 @@ export const createPass = ({ zones, calls, isTtlOfZone, comparisonEveryMs, rando
   }
 
   return async (zone: string, claim: Claim): Promise<PassReport> => {
-    const due = await zones.due(zone, BATCH)
+    let due = await zones.due(zone, BATCH)
     const plans = new Map<DueName, readonly RecordChange[]>()
     const failures = new Map<DueName, Failure>()
     const untried = new Set<DueName>()
@@ -76,6 +76,8 @@ export const createPass = ({ zones, calls, isTtlOfZone, comparisonEveryMs, rando
       const fqdn = (name: DueName) => `${name.subdomain}.${zone}`
       const read = await calls.read(zone, due.map(fqdn))
       if (read.kind === 'unavailable') return read
+      // What was stated while the provider was read need not wait for the next pass: nobody else has written since.
+      if (read.isWhole) due = await zones.due(zone, BATCH)
       const current = currentRecordsOf(read.records)
       for (const name of due) {
         const plan = planOf(current, name, { zone, isTtlOfZone })

@@ -21,7 +21,8 @@ export const createCloudflareProvider = (options: CloudflareOptions): DnsProvide
     read: (zone, owners, signal) =>
       atZone(zone, signal, async (place): Promise<ReadResult | Doubt> => {
         const listed = await listAt(api, place, owners, signal)
-        return listed.kind === 'listed' ? { kind: 'read', records: recordSetsOf(listed.records) } : listed
+        if (listed.kind !== 'listed') return listed
+        return { kind: 'read', records: recordSetsOf(listed.records), ...(listed.isWhole ? { isWhole: true } : {}) }
       }),
 
     async apply(zone, changes, signal) {

@@ -48,7 +48,7 @@ export const createDynadotProvider = ({ url = DEFAULT_URL, apiKey }: DynadotProv
       if (now.kind === 'unavailable') return now
       const { settings } = now
       seen.set(zone, fingerprintOf(settings))
-      return { kind: 'read', records: recordSetsOf(settings.records, zone, settings.ttl ?? DEFAULT_TTL) }
+      return { kind: 'read', records: recordSetsOf(settings.records, zone, settings.ttl ?? DEFAULT_TTL), isWhole: true }
     },
 
     async apply(zone, changes, signal) {

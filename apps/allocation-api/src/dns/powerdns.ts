@@ -6,7 +6,7 @@ import { type Attempt, isolate } from './isolate.ts'
 import { partsOf } from './parts.ts'
 import { ownerIn } from './powerdns/owner-in.ts'
 import { refusalOf, rrsetOf } from './powerdns/rrset.ts'
-import { contentsOf, createIsBelowAny, isCopied, type UnservedRecords, zoneAnswer } from './powerdns/zone.ts'
+import { contentsOf, isCopied, type UnservedRecords, zoneAnswer } from './powerdns/zone.ts'
 import type { ApplyResult, DnsProvider, Unavailable } from './provider.ts'
 import type { ReadProvider } from './start.ts'
 import { wordsOf } from './words.ts'
@@ -93,7 +93,7 @@ export const createPowerdnsProvider = ({ url, apiKey, serverId }: PowerdnsOption
   }
 
   return {
-    async read(zone, owners, signal) {
+    async read(zone, _owners, signal) {
       const answer = await ask(zone, undefined, signal)
       if (answer.kind === 'unavailable') return answer
       if (answer.status !== 200) return unavailable(zone, answer)
@@ -105,9 +105,7 @@ export const createPowerdnsProvider = ({ url, apiKey, serverId }: PowerdnsOption
       }
       const { served, unserved } = contentsOf(parsed.data)
       laidAside.set(zone, unserved)
-      if (owners === 'all') return { kind: 'read', records: served }
-      const isBelowAny = createIsBelowAny(owners)
-      return { kind: 'read', records: served.filter(set => isBelowAny(set.name)) }
+      return { kind: 'read', records: served, isWhole: true }
     },
 
     async apply(zone, changes, signal): Promise<ApplyResult> {

@@ -10,7 +10,14 @@ export interface Unavailable {
   readonly isOfZone?: true
 }
 
-export type ReadResult = { readonly kind: 'read'; readonly records: readonly RecordSet[] } | Unavailable
+export type ReadResult =
+  | {
+      readonly kind: 'read'
+      readonly records: readonly RecordSet[]
+      /** These are all records of the zone, whatever was asked for. */
+      readonly isWhole?: true
+    }
+  | Unavailable
 
 export type ApplyResult =
   | {

@@ -21,14 +21,6 @@ export interface Rfc2136Options {
   readonly now?: () => number
 }
 
-/** Whether `owners` has `name` or a name above it. */
-const isWithin = (owners: ReadonlySet<string>, name: string): boolean => {
-  for (let at = 0; ; at = name.indexOf('.', at) + 1) {
-    if (owners.has(name.slice(at))) return true
-    if (!name.includes('.', at)) return false
-  }
-}
-
 /**
  * A zone on a name server of one's own: read whole by AXFR (RFC 5936), changed by UPDATE (RFC 2136), both over TCP and
  * signed with one TSIG key (RFC 8945), which the server must let transfer and update the zone.
@@ -75,12 +67,10 @@ export const createRfc2136Provider = ({ server, tsig, now = Date.now }: Rfc2136O
   }
 
   return {
-    read: (zone, owners, signal) =>
+    read: (zone, _owners, signal) =>
       connected(zone, signal, async peer => {
         const records = await transferZone(peer, zone, nextId())
-        if (owners === 'all') return { kind: 'read' as const, records }
-        const wanted = new Set(owners)
-        return { kind: 'read' as const, records: records.filter(set => isWithin(wanted, set.name)) }
+        return { kind: 'read' as const, records, isWhole: true as const }
       }),
 
     apply: async (zone, changes, signal) => {

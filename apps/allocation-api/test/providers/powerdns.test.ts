@@ -5,7 +5,7 @@ import { promisify } from 'node:util'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { createPowerdnsProvider } from '../../src/dns/powerdns.ts'
 import type { DnsProvider } from '../../src/dns/provider.ts'
-import type { RecordChange, RecordSet } from '../../src/dns/record-set.ts'
+import { isAtOrBelow, type RecordChange, type RecordSet } from '../../src/dns/record-set.ts'
 import { describeConformance } from './conformance.ts'
 import { hasDig, hasPowerdns, lacksDig, lacksPowerdns, startPowerdnsSubject } from './support/powerdns.ts'
 
@@ -158,7 +158,7 @@ else {
     const read = async (...owners: string[]): Promise<RecordSet[]> => {
       const result = await provider.read(zone, owners.map(at), signal())
       if (result.kind !== 'read') throw new Error(result.reason)
-      return [...result.records].sort(byName)
+      return result.records.filter(({ name }) => owners.some(owner => isAtOrBelow(name, at(owner)))).sort(byName)
     }
     const apply = async (...changes: RecordChange[]) => {
       const result = await provider.apply(zone, changes, signal())

@@ -23,6 +23,8 @@ export class ScriptedProvider implements DnsProvider {
   /** What the next read shows in place of what is there. */
   staleRead: readonly RecordSet[] | null = null
   isOneAtATime?: true
+  /** Whether its reads say that they show the whole zone, as they do. */
+  isWhole?: true
   /** Awaited by each apply, and by each read, that begins while it stands. */
   gate: Promise<void> = Promise.resolve()
   readGate: Promise<void> = Promise.resolve()
@@ -41,7 +43,7 @@ export class ScriptedProvider implements DnsProvider {
     const failed = await this.#fault(signal)
     const records = this.staleRead ?? [...this.records.values()]
     this.staleRead = null
-    return failed ?? { kind: 'read', records }
+    return failed ?? { kind: 'read', records, ...(this.isWhole ? { isWhole: true } : {}) }
   }
 
   async apply(_zone: string, changes: readonly RecordChange[], signal: AbortSignal): Promise<ApplyResult> {

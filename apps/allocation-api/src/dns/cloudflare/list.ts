@@ -8,6 +8,8 @@ import { type Done, type Doubt, unavailable } from './verdict.ts'
 interface Listed {
   readonly kind: 'listed'
   readonly records: readonly CloudflareRecord[]
+  /** Of the whole zone. */
+  readonly isWhole: boolean
 }
 
 /** Up to so many names one filtered call each is cheaper than the whole zone, whatever its size. */
@@ -65,7 +67,7 @@ const list = async (api: CloudflareApi, place: Place, suffix: string | undefined
     const records = recordsOf([first, ...others.filter(other => other.kind === 'done')], total)
     if (!records) continue
     if (suffix === undefined) place.pages = count
-    return { kind: 'listed', records } as const
+    return { kind: 'listed', records, isWhole: suffix === undefined } as const
   }
   return unavailable('The list of records that Cloudflare gave has gaps; somebody may be changing the zone.')
 }
@@ -83,5 +85,9 @@ export const listAt = async (
   const failed = lists.find(result => result.kind !== 'listed')
   if (failed) return failed
   const records = lists.flatMap(result => (result.kind === 'listed' ? result.records : []))
-  return { kind: 'listed', records: Array.from(new Map(records.map(record => [record.id, record])).values()) }
+  return {
+    kind: 'listed',
+    records: Array.from(new Map(records.map(record => [record.id, record])).values()),
+    isWhole: false,
+  }
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { contentsOf, createIsBelowAny, isCopied } from './zone.ts'
+import { contentsOf, isCopied } from './zone.ts'
 
 test('contentsOf: what is served, normalised, apart from what is disabled', () => {
   const record = (content: string, disabled = false) => ({ content, disabled })
@@ -22,18 +22,6 @@ test('contentsOf: what is served, normalised, apart from what is disabled', () =
     ['half.pool.test A', { ttl: 60, values: ['192.0.2.1'] }],
     ['off.pool.test A', { ttl: 61, values: ['192.0.2.1', '192.0.2.2'] }],
   ])
-})
-
-test.each([
-  ['acme.pool.test', true],
-  ['a.b.acme.pool.test', true],
-  ['*.acme.pool.test', true],
-  ['other.pool.test', true],
-  ['xacme.pool.test', false],
-  ['pool.test', false],
-  ['acme.pool.test.example', false],
-])('createIsBelowAny: %s is %s', (name, expected) => {
-  expect(createIsBelowAny(['acme.pool.test', 'other.pool.test'])(name)).toBe(expected)
 })
 
 test.each([

@@ -47,12 +47,3 @@ export const contentsOf = ({ rrsets }: Pick<ZoneAnswer, 'rrsets'>) => {
   }
   return { served, unserved }
 }
-
-/** Whether a name is at or below one of `owners`, at the price of its labels however many the owners are. */
-export const createIsBelowAny = (owners: readonly string[]) => {
-  const wanted = new Set(owners)
-  return (name: string): boolean => {
-    const labels = name.split('.')
-    return labels.some((_, i) => wanted.has(labels.slice(i).join('.')))
-  }
-}
