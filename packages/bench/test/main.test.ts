@@ -73,6 +73,41 @@ describe('the command', () => {
     expect(await readdir(folder)).toEqual([])
   })
 
+  it('measures commits at the providers, in shared passes and one write a commit', async () => {
+    const { code, stdout, stderr } = await bench(['providers', '--seconds=0.1', '--rounds=1', '--json'])
+    expect(code, stderr).toBe(0)
+    const [section] = JSON.parse(stdout).sections
+    expect(section).toMatchObject({ name: 'providers', valid: true, faults: [], answered202: expect.any(Number) })
+    const lacking = section.notes.join('\n').match(/Not measured: \w+/g) ?? []
+    expect(section.loads).toHaveLength(3 * (4 - lacking.length))
+    const common = { perSecond: spread, callsPerCommit: spread, commits: expect.any(Number) }
+    for (const load of section.loads)
+      expect(load).toEqual({
+        provider: expect.stringMatching(/^(cloudflare|dynadot|powerdns|rfc2136)$/),
+        delayMs: expect.any(Number),
+        concurrent: expect.any(Number),
+        api: { ...common, p50Ms: spread, p99Ms: spread, answered202: expect.any(Number) },
+        oneWrite: common,
+        ratio: spread,
+      })
+    const delays = { cloudflare: 50, dynadot: 300 }
+    for (const [provider, delayMs] of Object.entries(delays)) {
+      const loads = section.loads.filter((load: { provider: string }) => load.provider === provider)
+      expect(loads).toMatchObject([1, 16, 64].map(concurrent => ({ concurrent, delayMs })))
+      const [alone, , many] = loads
+      // A read, and a write that reads: the requests that the double was sent, and each of them takes its time.
+      expect(alone.api.callsPerCommit.median).toBe(3)
+      for (const { oneWrite } of loads) {
+        expect(oneWrite.callsPerCommit.median).toBe(3)
+        expect(oneWrite.perSecond.max).toBeLessThan(1_000 / (3 * delayMs))
+      }
+      expect(alone.api.perSecond.max).toBeLessThan(1_000 / (3 * delayMs))
+      expect(many.api.callsPerCommit.median).toBeLessThan(1)
+      expect(many.api.commits + many.api.answered202).toBeGreaterThanOrEqual(64)
+    }
+    expect(await readdir(folder)).toEqual([])
+  })
+
   it('measures the lease witness, without Postgres', async () => {
     const lease = ['lease-get', 'lease-put', 'lease-renewals']
     const { code, stdout, stderr } = await bench([...lease, '--seconds=0.1', '--rounds=1', '--slots=32', '--json'])
@@ -122,6 +157,7 @@ describe('the command', () => {
   it.each([
     ['reserve', /starting Postgres/],
     ['reserve', /warming up/],
+    ['providers', /cloudflare: 1 concurrent/],
     ['lease-put', /warming up/],
   ])('is gone with all it started on Ctrl-C: %s at "%s"', async (section, moment) => {
     const { code } = await bench([section], moment)

@@ -22,15 +22,15 @@ const startService = async (
 }
 
 /**
- * The API with the settings that it has when nobody sets any. Its log stays at `info`: a line for each request is part
+ * The API with the settings that it has when nobody sets any, but for `dnsEnv`. Its log stays at `info`: a line for each request is part
  * of what a request costs in production. This process reads the lines, as a container's runtime would.
  */
-export const startApi = (databaseUrl: string, cleanup: AsyncDisposableStack): Promise<Service> =>
-  startService(
-    'allocation-api/src/main.ts',
-    { PORT: '0', PDM_DATABASE_URL: databaseUrl, DNSPROVIDER_KIND: 'local' },
-    cleanup,
-  )
+export const startApi = (
+  databaseUrl: string,
+  cleanup: AsyncDisposableStack,
+  dnsEnv: Readonly<Record<string, string>> = { DNSPROVIDER_KIND: 'local' },
+): Promise<Service> =>
+  startService('allocation-api/src/main.ts', { PORT: '0', PDM_DATABASE_URL: databaseUrl, ...dnsEnv }, cleanup)
 
 /** The least that a request can cost on the same framework, adapter and runtime. */
 export const startEmptyRoute = (cleanup: AsyncDisposableStack): Promise<Service> =>

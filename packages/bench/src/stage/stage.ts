@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Config, readConfig } from 'allocation-api/src/config.ts'
 import { type Cluster, type Database, startCluster } from './cluster.ts'
+import { type ProviderName, type ProviderSite, startProviderSite } from './provider-site.ts'
 import { type LeaseWorker, type Service, startApi, startEmptyRoute, startLeaseWorker } from './service.ts'
 
 /** What the sections are played on. Everything on it is gone when its cleanup is disposed of. */
@@ -16,7 +17,9 @@ export interface Stage {
   readonly config: Config
   /** With as many connections as the API has to its database. */
   readonly database: () => Promise<Database>
-  readonly api: (database: Database) => Promise<Service>
+  /** With the provider `local`, or the one that `dnsEnv` chooses. */
+  readonly api: (database: Database, dnsEnv?: Readonly<Record<string, string>>) => Promise<Service>
+  readonly providerSite: (name: ProviderName) => Promise<ProviderSite>
   readonly emptyRoute: () => Promise<Service>
   /** With storage of its own, in which nothing is. */
   readonly leaseWorker: (worker: LeaseWorker) => Promise<Service>
@@ -40,7 +43,8 @@ export const openStage = async (
       if (!cluster) throw new Error('a section that did not say so needs Postgres')
       return cluster.database(config.database.poolSize)
     },
-    api: database => startApi(database.url, cleanup),
+    api: (database, dnsEnv) => startApi(database.url, cleanup, dnsEnv),
+    providerSite: name => startProviderSite(name, cleanup),
     emptyRoute: () => startEmptyRoute(cleanup),
     leaseWorker: worker => startLeaseWorker(worker, folder, cleanup),
   }
