@@ -169,11 +169,28 @@ describe.skipIf(!testDsn)(`convergence (${testDsn ? 'real Postgres' : lacksDsn})
     const { dns } = replica()
     scene.provider.faults.push(null, { answer: down, after: true })
     await dns.settle(await activate('acme'))
-    expect(await row('acme')).toMatchObject({ applied_version: 0, owned: [{}, {}] })
+    const [unconfirmed] =
+      await scene.sql`select intended_version = version and applied_version = 0 as so from dns_names`
+    expect(unconfirmed).toEqual({ so: true })
     await advance(1_000)
     await dns.catchUp()
     await until('it is published', async () => (await row('acme'))?.last_error === null)
     expect(scene.provider.calls).toEqual(['read', 'apply', 'read', 'apply'])
+  })
+
+  test("an order that was not carried out makes nobody else's record ours", async () => {
+    const { dns } = replica()
+    const foreign = { name: 'acme.pool.test', type: 'A', ttl: 60, values: ['198.51.100.9'] }
+    scene.provider.records.set('acme.pool.test A', foreign)
+    scene.provider.staleRead = []
+    scene.provider.faults.push(null, { answer: { ...down, isOfZone: true } })
+    await dns.settle(await activate('acme'))
+    expect(scene.provider.calls).toEqual(['read', 'apply'])
+    await advance(1_000)
+    await dns.catchUp()
+    await until('it is in the way', async () => (await row('acme'))?.failure === 'foreign-record')
+    await dns.settle(await free('acme'))
+    expect([...scene.provider.records.values()]).toEqual([foreign])
   })
 
   test("a name with somebody's record in its way keeps that reason while the provider is down", async () => {

@@ -47,11 +47,12 @@ export const createDrift = ({
   const underWay = new Map<string, Promise<void>>()
   let stopping = false
 
-  const compareInTurn = async (zone: string, intent: Intent): Promise<Compared | Unavailable | Busy> =>
-    (await inTurn(zone, claim => compare(zone, claim, intent))) ?? { kind: 'busy' }
-
-  const reopen = async (zone: string): Promise<Compared | Unavailable | Busy> => {
-    const outcome = await compareInTurn(zone, 'repair')
+  const reopen = async (zone: string, { isUrgent }: { isUrgent: boolean }): Promise<Compared | Unavailable | Busy> => {
+    const outcome = (await inTurn(zone, async claim => {
+      const compared = await compare(zone, claim, 'repair')
+      if (isUrgent && compared.kind === 'compared') await zones.hurry(zone)
+      return compared
+    })) ?? { kind: 'busy' as const }
     // Replicas and zones spread over time by themselves.
     if (outcome.kind === 'compared') await zones.compared(zone, everyMs * (0.9 + 0.2 * random()))
     if (outcome.kind !== 'busy') onCompared(zone, outcome)
@@ -64,7 +65,7 @@ export const createDrift = ({
       if (stopping) return
       for (const zone of await zones.takeZones(Math.min(PATIENCE_MS, everyMs))) {
         if (underWay.has(zone)) continue
-        const comparison = reopen(zone)
+        const comparison = reopen(zone, { isUrgent: false })
           .then(
             () => {},
             (error: unknown) => onError(zone, error),
@@ -75,13 +76,14 @@ export const createDrift = ({
     },
 
     /** What a repair would do, without doing it. */
-    preview: (zone: string): Promise<Compared | Unavailable | Busy> => compareInTurn(zone, 'show'),
+    async preview(zone: string): Promise<Compared | Unavailable | Busy> {
+      return (await inTurn(zone, claim => compare(zone, claim, 'show'))) ?? { kind: 'busy' }
+    },
 
     /** Compares the zone now, and gives what differs, and what has failed before, a bounded time to be applied. */
     async repair(zone: string): Promise<Repaired | Unavailable | Busy> {
-      const outcome = await reopen(zone)
+      const outcome = await reopen(zone, { isUrgent: true })
       if (outcome.kind !== 'compared') return outcome
-      await zones.hurry(zone)
       await run(zone)
       return { ...outcome, kind: 'repaired', ...(await zones.unapplied(zone)) }
     },

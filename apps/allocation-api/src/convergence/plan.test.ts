@@ -127,6 +127,31 @@ const rows: readonly {
     changes: [remove(a(star)), upsert(a(acme))],
   },
   {
+    what: 'an order that was not confirmed, and something else stands there: it was not carried out',
+    current: [a(acme, '192.0.2.9')],
+    name: named([a(acme)], [], { isUnconfirmed: true }),
+    changes: [],
+    conflict: 'type A',
+  },
+  {
+    what: 'an order that was not confirmed, and it stands there with another TTL: ours',
+    current: [a(acme, '192.0.2.1', 60)],
+    name: named([a(acme)], [], { isUnconfirmed: true }),
+    changes: [upsert(a(acme))],
+  },
+  {
+    what: 'withdrawn while its publication is not confirmed: deleted, although it is not there',
+    current: [],
+    name: named([], [], { isUnconfirmed: true, former: [a(acme)] }),
+    changes: [remove(a(acme))],
+  },
+  {
+    what: 'so, but somebody has something else there: it stays',
+    current: [a(acme, '192.0.2.9')],
+    name: named([], [], { isUnconfirmed: true, former: [a(acme)] }),
+    changes: [],
+  },
+  {
     what: 'withdrawn although a foreign record stands in the way: nothing to do',
     current: [a(acme, '192.0.2.9')],
     name: named([]),

@@ -16,9 +16,9 @@ export interface OwnedKey {
 export interface DesiredName {
   readonly subdomain: string
   readonly desired: readonly RecordSet[]
-  /** Record sets that are ours whatever somebody has made of them since. */
+  /** Record sets that the provider was seen to take: ours, whatever somebody has made of them since. */
   readonly owned: readonly OwnedKey[]
-  /** Were desired once, and may turn up again as they were: an order that was given up can take effect late. */
+  /** Were desired once. They may be there, or turn up again, as they were: an order that was given up can take effect late. */
   readonly former: readonly RecordSet[]
   /** An earlier write was not confirmed: it may still take effect, whatever the provider shows now. */
   readonly isUnconfirmed: boolean
@@ -79,8 +79,9 @@ export const planOf = (
 ): NamePlan => {
   const ours = new Set(owned.map(recordKey))
   const wanted = new Set(desired.map(recordKey))
+  const maybeWritten = isUnconfirmed ? [...former, ...desired] : former
   const isOurs = (set: RecordSet) =>
-    ours.has(recordKey(set)) || former.some(one => recordKey(one) === recordKey(set) && sameValues(one, set))
+    ours.has(recordKey(set)) || maybeWritten.some(one => recordKey(one) === recordKey(set) && sameValues(one, set))
   const isAsDesired = (present: RecordSet, set: RecordSet) =>
     isTtlOfZone ? recordKey(present) === recordKey(set) && sameValues(present, set) : sameRecordSet(present, set)
 
@@ -101,14 +102,10 @@ export const planOf = (
 
   const changes: RecordChange[] = []
   // Deletions first: a provider that applies in order then never holds a CNAME beside another type.
-  for (const key of owned) {
-    const isPresent = isUnconfirmed || current.byKey.has(recordKey(key))
-    if (isPresent && !wanted.has(recordKey(key))) changes.push({ kind: 'delete', name: key.name, type: key.type })
-  }
-  for (const key of new Set(former.map(recordKey))) {
+  const unwanted = new Map([...owned, ...former].map(({ name, type }) => [recordKey({ name, type }), { name, type }]))
+  for (const [key, { name, type }] of unwanted) {
     const present = current.byKey.get(key)
-    if (present && !ours.has(key) && !wanted.has(key) && isOurs(present))
-      changes.push({ kind: 'delete', name: present.name, type: present.type })
+    if (!wanted.has(key) && (present ? isOurs(present) : isUnconfirmed)) changes.push({ kind: 'delete', name, type })
   }
   for (const set of desired) {
     const present = current.byKey.get(recordKey(set))

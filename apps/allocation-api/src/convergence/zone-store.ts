@@ -64,19 +64,18 @@ export const createZoneStore = (sql: Sql, { timeoutMs }: { timeoutMs: number }) 
   },
 
   /**
-   * Remembers that the desired records may be at the provider from now on. It is committed before the provider is
-   * asked: a crash in between must not leave records that we would take for somebody else's.
+   * Remembers that these versions may be at the provider from now on, whatever becomes of the order, and of the names
+   * meanwhile. It is committed before the provider is asked: a crash in between must not leave records that we would
+   * take for somebody else's. They are not `owned` by it: an order that is refused leaves what stands there.
    */
   async intend(zone: string, names: readonly DueName[]): Promise<void> {
-    const items = names.map(({ subdomain, version, desired }) => ({ subdomain, version, desired }))
+    const items = names.map(({ subdomain, version }) => ({ subdomain, version }))
     await within(
       timeoutMs,
       sql`
-        update dns_names d set intended_version = item.version,
-          owned = (select coalesce(jsonb_agg(distinct key), '[]')
-            from jsonb_array_elements(d.owned || ${keysOf(sql)}) key)
+        update dns_names d set intended_version = greatest(d.intended_version, item.version)
         from ${rowsOf(sql, items)}
-        where d.zone = ${zone} and d.subdomain = item.subdomain and d.version = item.version`,
+        where d.zone = ${zone} and d.subdomain = item.subdomain`,
     )
   },
 

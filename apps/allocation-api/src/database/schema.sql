@@ -136,11 +136,11 @@ create table if not exists dns_names (
   intended_version bigint not null default 0,
   applied_version bigint not null default 0,
   applied_at timestamptz,
-  -- Name and type of every record set that may be at the provider because we wrote it: whatever has been made of them,
-  -- they are ours. Beside `former`, nothing else is ever changed or removed there.
+  -- Name and type of every record set that the provider has taken from us: whatever has been made of them, they are
+  -- ours. Beside `former`, and `desired` while a write is not confirmed, nothing else is ever changed or removed there.
   owned jsonb not null default '[]',
-  -- Record sets that were desired before. An order to the provider that was given up can still take effect: they are
-  -- ours, as they were, until a comparison has seen them gone.
+  -- Record sets that were desired before, written or not. An order to the provider that was given up can still take
+  -- effect: they are ours, as they were, until a comparison has seen them gone.
   former jsonb not null default '[]',
   -- Of the last failures, that had one cause.
   attempts integer not null default 0,

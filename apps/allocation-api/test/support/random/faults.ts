@@ -1,0 +1,46 @@
+import type { DynadotCommand, DynadotFault } from '../../providers/support/dynadot-double.ts'
+
+/** What befalls a call of the port: the same for every provider. */
+export const readFaults = [
+  [70, 'none'],
+  [4, 'no effect'],
+  [4, 'answer lost'],
+  [2, 'too many requests'],
+  [2, 'zone'],
+  [15, 'stale'],
+] as const
+
+export const applyFaults = [
+  [45, 'none'],
+  [6, 'no effect'],
+  [10, 'answer lost'],
+  [12, 'late'],
+  [3, 'too many requests'],
+  [2, 'zone'],
+  [8, 'half'],
+  [6, 'refused'],
+] as const
+
+/** What befalls a call below the port, where the provider speaks HTTP. */
+export const httpFaults = {
+  get_dns: [
+    [80, undefined],
+    [12, 'stale'],
+    [2, 'no answer, no effect'],
+    [1, 'half text'],
+    [1, 'half content'],
+    [1, 'busy'],
+    [1, { status: 500 }],
+  ],
+  set_dns2: [
+    [60, undefined],
+    [4, 'no answer, no effect'],
+    [10, 'no answer, with effect'],
+    [10, 'late'],
+    [3, 'half text'],
+    [2, 'busy'],
+    [2, { status: 500 }],
+    [1, { status: 429, retryAfter: '3' }],
+    [3, { error: 'too many cooks' }],
+  ],
+} as const satisfies Record<DynadotCommand, readonly (readonly [number, DynadotFault | 'late' | undefined])[]>

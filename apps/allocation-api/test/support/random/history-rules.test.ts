@@ -1,0 +1,32 @@
+import { expect, test } from 'vitest'
+import { faultsOfHistory, type HistoryRow } from './history-rules.ts'
+
+const row = (text: string): HistoryRow => {
+  const [event = '', from = 'none', detail = null] = text.split('|')
+  return { subdomain: 'acme', event, from, detail }
+}
+const foreign = 'failing|active|A record of type A that this service did not write stands there.'
+
+test.each<[rows: string[], isObstructed: boolean, faults: string[]]>([
+  [[], false, []],
+  [['reserved', 'committed', 'published', 'released|active', 'withdrawn'], false, []],
+  [['committed', 'published', 'repaired'], false, []],
+  [['committed', 'released|active', 'published', 'withdrawn'], false, []],
+  [['committed', 'failing|active|a', 'released|active', 'failing|none|a', 'withdrawn'], false, []],
+  [['committed', 'failing|active|a', 'failing|active|[zone] b', 'published'], false, []],
+  [['committed', foreign], true, []],
+  [['committed', foreign], false, ['the last change, or the last failure, has no good end']],
+  [['committed'], false, ['the last change, or the last failure, has no good end']],
+  [['committed', 'published', 'released|active'], false, ['the last change, or the last failure, has no good end']],
+  [['published', 'committed', 'published'], false, ['published without a commit', 'published without a commit']],
+  [
+    ['committed', 'published', 'withdrawn', 'released|active', 'withdrawn'],
+    false,
+    ['withdrawn without a release', 'withdrawn without a release'],
+  ],
+  [['released|reserved', 'withdrawn'], false, ['withdrawn without a release']],
+  [['committed', 'repaired', 'published'], false, ['repaired what was never written']],
+  [['committed', 'failing|active|a', 'failing|active|b', 'published'], false, ['failing twice: a / b']],
+])('%j, blocked: %s', (rows, isObstructed, faults) => {
+  expect(faultsOfHistory(rows.map(row), isObstructed)).toEqual(faults)
+})

@@ -1,0 +1,46 @@
+import type { FailureCause } from '../../../src/convergence/state.ts'
+
+export interface HistoryRow {
+  readonly subdomain: string
+  readonly event: string
+  readonly from: string
+  readonly detail: string | null
+}
+
+/** The history tells the cause of a failure in words only. */
+const causeOf = (detail: string | null): FailureCause => {
+  if (/^A record of type/.test(detail ?? '')) return 'foreign-record'
+  if (/^The DNS provider refused/.test(detail ?? '')) return 'refused'
+  return /^\[zone\]|last two answers|is incomplete|has no domain|does not serve/.test(detail ?? '')
+    ? 'zone'
+    : 'provider'
+}
+
+/**
+ * What is wrong with the history of one name, oldest first, at rest. An event of a pass may stand behind that of a
+ * verb that came while the pass was under way, so what is compared is how many there were up to each row.
+ */
+export const faultsOfHistory = (rows: readonly HistoryRow[], isObstructed: boolean): string[] => {
+  const faults: string[] = []
+  const count = { committed: 0, published: 0, left: 0, withdrawn: 0 }
+  let isSettled = true
+  rows.forEach(({ event, from, detail }, i) => {
+    const before = rows[i - 1]
+    if (event === 'committed') count.committed += 1
+    if (event === 'released' && from === 'active') count.left += 1
+    if (event === 'published') count.published += 1
+    if (event === 'withdrawn') count.withdrawn += 1
+    if (event === 'published' && count.published > count.committed) faults.push('published without a commit')
+    if (event === 'withdrawn' && count.withdrawn > count.left) faults.push('withdrawn without a release')
+    if (event === 'repaired' && count.published + count.withdrawn === 0) faults.push('repaired what was never written')
+    if (event === 'failing' && before?.event === 'failing' && causeOf(detail) === causeOf(before.detail))
+      faults.push(`failing twice: ${before.detail} / ${detail}`)
+    if (event === 'committed' || (event === 'released' && from === 'active')) isSettled = false
+    if (event === 'published' && count.committed > count.left) isSettled = true
+    if (event === 'withdrawn' && count.committed === count.left) isSettled = true
+    if (event === 'failing') isSettled = false
+    if (event === 'repaired') isSettled = true
+  })
+  if (!isSettled && !isObstructed) faults.push('the last change, or the last failure, has no good end')
+  return faults
+}

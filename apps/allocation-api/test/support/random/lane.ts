@@ -1,0 +1,60 @@
+import { createStore, type Store } from '../../../src/allocation/store.ts'
+import { type Claims, createClaims } from '../../../src/convergence/claim.ts'
+import { connect, type Sql } from '../../../src/database/connect.ts'
+import type { DnsProvider } from '../../../src/dns/provider.ts'
+import { createTestDatabase, type TestDatabase } from '../database.ts'
+import type { StartZoneHost } from './hosts.ts'
+import type { ZoneHost } from './zone-host.ts'
+
+/** What a replica keeps from one interleaving to the next: its connections. */
+export interface ReplicaBase {
+  readonly sql: Sql
+  readonly claims: Claims
+  readonly store: Store
+  readonly provider: DnsProvider
+}
+
+/** A database and an account of its own, in which one interleaving comes after the other. */
+export interface Lane extends AsyncDisposable {
+  readonly database: TestDatabase
+  readonly host: ZoneHost
+  readonly bases: readonly ReplicaBase[]
+  /** As the database's own `advance`, but row by row: a statement over many could wait for a pass that waits for it. */
+  advance(ms: number): Promise<void>
+}
+
+const TIMEOUT_MS = 20_000
+const REPLICAS = 2
+
+export const createLane = async (startHost: StartZoneHost): Promise<Lane> => {
+  await using made = new AsyncDisposableStack()
+  const database = await createTestDatabase({ connections: 2 })
+  made.defer(() => database.drop())
+  const host = made.use(await startHost(database.sql))
+  const bases = Array.from({ length: REPLICAS }, (): ReplicaBase => {
+    const sql = connect(database.url, { connections: 2, applicationName: 'replica', slowestMs: TIMEOUT_MS })
+    const claims = createClaims(database.url, { waitMs: 10_000, holdMs: 30_000, timeoutMs: TIMEOUT_MS })
+    const provider = host.createProvider()
+    made.defer(async () => {
+      await provider.close()
+      await Promise.all([claims.close(), sql.end({ timeout: 1 })])
+    })
+    return { sql, claims, provider, store: createStore(sql, { timeoutMs: TIMEOUT_MS }) }
+  })
+  const { sql } = database
+  const advance = async (ms: number) => {
+    const shift = sql`${ms}::float8 * interval '1 millisecond'`
+    await sql`
+      update pool_allocations set
+        reserved_at = reserved_at - ${shift}, expires_at = expires_at - ${shift}, committed_at = committed_at - ${shift}`
+    await sql`update dns_zones set next_comparison_at = next_comparison_at - ${shift}`
+    for (const { subdomain } of await sql<{ subdomain: string }[]>`select subdomain from dns_names`)
+      await sql`
+        update dns_names set
+          next_attempt_at = next_attempt_at - ${shift}, desired_since = desired_since - ${shift},
+          applied_at = applied_at - ${shift}
+        where subdomain = ${subdomain}`
+  }
+  const kept = made.move()
+  return { database, host, bases, advance, [Symbol.asyncDispose]: () => kept.disposeAsync() }
+}
