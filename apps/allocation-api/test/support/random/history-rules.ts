@@ -11,7 +11,7 @@ export interface HistoryRow {
 const causeOf = (detail: string | null): FailureCause => {
   if (/^A record of type/.test(detail ?? '')) return 'foreign-record'
   if (/^The DNS provider refused/.test(detail ?? '')) return 'refused'
-  return /^\[zone\]|last two answers|is incomplete|has no domain|does not serve/.test(detail ?? '')
+  return /^\[zone\]|another writer|last two answers|is incomplete|has no domain|does not serve/.test(detail ?? '')
     ? 'zone'
     : 'provider'
 }
