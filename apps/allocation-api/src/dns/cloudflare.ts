@@ -1,33 +1,45 @@
 import type { EnvReader } from '../env-reader.ts'
 import { byOwner } from './by-owner.ts'
 import { type CloudflareOptions, createApi, DEFAULT_URL } from './cloudflare/api.ts'
-import { listAt } from './cloudflare/list.ts'
+import { type Listed, listAt } from './cloudflare/list.ts'
 import { refusalOf } from './cloudflare/operations.ts'
 import { createAtZone } from './cloudflare/place.ts'
 import { recordSetsOf } from './cloudflare/record.ts'
 import type { Doubt } from './cloudflare/verdict.ts'
 import { write } from './cloudflare/write.ts'
 import type { ApplyResult, DnsProvider, ReadResult } from './provider.ts'
+import { isAtOrBelow } from './record-set.ts'
 import type { ReadProvider } from './start.ts'
 
 /**
- * Cloudflare DNS by its API v4. An apply lists the changed names first, for the ids of their records, and then sends
- * batches, each of which is one transaction. Records of other names and types are in no call that writes.
+ * Cloudflare DNS by its API v4. An apply needs the ids of the records that it changes: it has them from the read before
+ * it, or lists the names again when Cloudflare says that they are out of date. It sends batches, each of which is one
+ * transaction. Records of other names and types are in no call that writes.
  */
 export const createCloudflareProvider = (options: CloudflareOptions): DnsProvider => {
   const api = createApi(options)
   const atZone = createAtZone(api)
+  /** By zone: what the last read showed, for the owners that it was asked about. Good for one apply. */
+  const seen = new Map<string, { readonly listed: Listed; readonly owners: readonly string[] | 'all' }>()
   return {
-    read: (zone, owners, signal) =>
-      atZone(zone, signal, async (place): Promise<ReadResult | Doubt> => {
+    read: (zone, owners, signal) => {
+      seen.delete(zone)
+      return atZone(zone, signal, async (place): Promise<ReadResult | Doubt> => {
         const listed = await listAt(api, place, owners, signal)
         if (listed.kind !== 'listed') return listed
+        seen.set(zone, { listed, owners })
         return { kind: 'read', records: recordSetsOf(listed.records), ...(listed.isWhole ? { isWhole: true } : {}) }
-      }),
+      })
+    },
 
     async apply(zone, changes, signal) {
       const { owners, refused } = byOwner(changes, change => refusalOf(zone, change))
-      return atZone<ApplyResult>(zone, signal, place => write(api, place, owners, refused, signal))
+      const last = seen.get(zone)
+      seen.delete(zone)
+      const isShown = (name: string) =>
+        last?.listed.isWhole || (last?.owners !== 'all' && last?.owners.some(owner => isAtOrBelow(name, owner)))
+      const known = last && owners.every(({ name }) => isShown(name)) ? last.listed : undefined
+      return atZone<ApplyResult>(zone, signal, place => write(api, place, owners, { known, refused }, signal))
     },
 
     async close() {},

@@ -250,6 +250,53 @@ test.each([
   expect(await subject.records()).toHaveLength(3)
 })
 
+test.each<[what: string, reads: (readonly string[] | 'all')[], name: string, lists: number]>([
+  ['the name was read', [['n0']], 'n0', 1],
+  ['the zone was read', ['all'], 'n0', 1],
+  ['more names than are worth a list each were read', [Array.from({ length: 20 }, (_, i) => `n${i}`)], 'n0', 1],
+  ['another name was read', [['n1']], 'n0', 2],
+  ['the last read was of another name', [['n0'], ['n1']], 'n0', 3],
+  ['nothing was read', [], 'n0', 1],
+])(
+  'an apply needs no list of its own when the read before it has shown the names: %s',
+  async (_, reads, name, lists) => {
+    await using subject = await startCloudflareSubject()
+    const { provider, double, zone } = subject
+    await subject.put(set(`n0.${zone}`, 'A', '192.0.2.9'))
+    const full = (one: string) => `${one}.${zone}`
+    for (const owners of reads) await provider.read(zone, owners === 'all' ? owners : owners.map(full), signal())
+    const wanted = set(full(name), 'A', '192.0.2.1')
+    expect(await provider.apply(zone, [upsert(wanted)], signal())).toEqual(applied())
+    expect(double.count('list')).toBe(lists)
+    expect(double.count('batch')).toBe(1)
+    expect(await subject.records()).toEqual([wanted])
+    // What was read is good for one apply.
+    await provider.apply(zone, [upsert(set(full(name), 'A', '192.0.2.2'))], signal())
+    expect(double.count('list')).toBe(lists + 1)
+  },
+)
+
+test('what a read showed before one that failed is not used', async () => {
+  await using subject = await startCloudflareSubject()
+  const { provider, double, zone } = subject
+  await provider.read(zone, 'all', signal())
+  double.schedule('list', { kind: 'status', status: 500, body: {} })
+  expect((await provider.read(zone, 'all', signal())).kind).toBe('unavailable')
+  await provider.apply(zone, addresses(zone, 1), signal())
+  expect(double.count('list')).toBe(3)
+})
+
+test('a record that went after the read is written anew', async () => {
+  await using subject = await startCloudflareSubject()
+  const { provider, double, zone } = subject
+  await subject.put(set(`n0.${zone}`, 'A', '192.0.2.9'))
+  await provider.read(zone, [`n0.${zone}`], signal())
+  double.remove(zone, () => true)
+  const wanted = set(`n0.${zone}`, 'A', '192.0.2.1')
+  expect(await provider.apply(zone, [upsert(wanted)], signal())).toEqual(applied())
+  expect(await subject.records()).toEqual([wanted])
+})
+
 test('of a list made anew too, what cannot be is refused, and the rest done', async () => {
   await using subject = await startCloudflareSubject()
   const { provider, double, zone } = subject

@@ -22,8 +22,8 @@ const METHOD = [
 const CALLS = [
   'Doubles of cloudflare and dynadot take 50 ms and 300 ms for each call, about what the real ones take; calls are HTTP',
   'requests that they were sent. powerdns and rfc2136 are real servers (PowerDNS, BIND) on this machine, without delay;',
-  'their calls are reads and writes of the provider port. A one-write implementation without the first read, because it',
-  'trusts its database, would make 2 of these 3 calls at the doubles: the ratios would be two thirds of those below.',
+  'their calls are reads and writes of the provider port. A one-write implementation that does not compare before it',
+  'writes would make 2 calls at dynadot in place of 3: the ratios there would be two thirds of those below.',
 ].join('\n')
 
 /** Both sides with a database and a provider of their own, in turn, round after round. */

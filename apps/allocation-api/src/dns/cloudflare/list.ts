@@ -5,7 +5,7 @@ import type { Place } from './place.ts'
 import { type CloudflareRecord, recordOf } from './record.ts'
 import { type Done, type Doubt, unavailable } from './verdict.ts'
 
-interface Listed {
+export interface Listed {
   readonly kind: 'listed'
   readonly records: readonly CloudflareRecord[]
   /** Of the whole zone. */

@@ -3,7 +3,7 @@ import { type Attempt, isolate } from '../isolate.ts'
 import { partsOf } from '../parts.ts'
 import type { ApplyResult, Unavailable } from '../provider.ts'
 import type { CloudflareApi } from './api.ts'
-import { listAt } from './list.ts'
+import { type Listed, listAt } from './list.ts'
 import { merged, type Operations, planOf, sizeOf } from './operations.ts'
 import type { Place } from './place.ts'
 import { type Doubt, isOutdated } from './verdict.ts'
@@ -16,12 +16,19 @@ const SEARCH_LIMIT = 24
 
 const nothing: Operations = { deletes: [], patches: [], posts: [] }
 
-/** Lists the changed names, for the ids of their records, and sends what is to be done in batches. */
+export interface WriteContext {
+  /** What is at the names, if that was read just now. */
+  readonly known: Listed | undefined
+  /** Owner name to reason: what is not to be sent. */
+  readonly refused: ReadonlyMap<string, string>
+}
+
+/** Sends what is to be done in batches. The names are listed first, for the ids of their records, unless they are known. */
 export const write = async (
   api: CloudflareApi,
   place: Place,
   owners: readonly OwnerChanges[],
-  refusedBefore: ReadonlyMap<string, string>,
+  { known, refused: refusedBefore }: WriteContext,
   signal: AbortSignal,
 ): Promise<ApplyResult | Doubt> => {
   const changes = new Map(owners.map(owner => [owner.name, owner.changes]))
@@ -31,8 +38,8 @@ export const write = async (
   const renewed = new Set<string>()
   const operationsAt = (name: string): Operations => planned.get(name) ?? nothing
 
-  const plan = async (names: readonly string[]): Promise<Doubt | Unavailable | undefined> => {
-    const listed = await listAt(api, place, names, signal)
+  const plan = async (names: readonly string[], latest?: Listed): Promise<Doubt | Unavailable | undefined> => {
+    const listed = latest ?? (await listAt(api, place, names, signal))
     if (listed.kind !== 'listed') return listed
     const present = Map.groupBy(listed.records, record => record.name)
     for (const name of names) {
@@ -61,7 +68,7 @@ export const write = async (
     return { kind: 'refused', reason: answer.reason, named: culprit === undefined ? [] : names.filter(isCulprits) }
   }
 
-  const failure = await plan([...changes.keys()])
+  const failure = await plan([...changes.keys()], known)
   if (failure) return failure
   const wanted = [...changes.keys()].filter(name => sizeOf(operationsAt(name)) > 0)
   const batches = partsOf(wanted, name => sizeOf(operationsAt(name)), place.batchLimit)
