@@ -161,6 +161,20 @@ describe.skipIf(!testDsn)(`drift (${testDsn ? 'real Postgres' : lacksDsn})`, () 
       expect(zone?.seconds).toBeLessThan(1.15 * (DRIFT_MS / 1_000))
     })
 
+    test('of a zone in which nobody has a name asks nothing', async () => {
+      const one = replica()
+      await one.dns.settle(await activate('acme'))
+      await scene.sql`truncate dns_names, pool_allocations`
+      await advance(DRIFT_MS)
+      expect(
+        await calls(async () => {
+          await one.dns.catchUp()
+          await until('it was compared', () => one.compared.length === 1)
+        }),
+      ).toEqual([])
+      expect(await one.dns.preview(poolDomain)).toMatchObject({ kind: 'compared', changeCount: 0 })
+    })
+
     test('that finds the provider down comes again within a minute', async () => {
       const one = replica()
       await one.dns.settle(await activate('acme'))

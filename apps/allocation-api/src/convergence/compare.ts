@@ -1,4 +1,4 @@
-import type { Unavailable } from '../dns/provider.ts'
+import type { ReadResult, Unavailable } from '../dns/provider.ts'
 import type { RecordChange } from '../dns/record-set.ts'
 import type { Calls } from './calls.ts'
 import type { Claim } from './claim.ts'
@@ -37,6 +37,8 @@ export interface ComparisonDependencies {
 /** What is to come of the differences: shown and nothing more, or repaired too. */
 export type Intent = 'show' | 'repair'
 
+const nothing: ReadResult = { kind: 'read', records: [] }
+
 /** Names looked at in one step: a bound on memory and on a statement. */
 const PAGE = 1_000
 
@@ -56,7 +58,9 @@ const SETTLED_AFTER_MS = 60_000
  */
 export const createComparison = ({ zones, calls, isTtlOfZone }: ComparisonDependencies) => {
   return async (zone: string, claim: Claim, intent: Intent): Promise<Compared | Unavailable> => {
-    const read = await calls.read(zone, 'all')
+    let page = await zones.names(zone, '', PAGE)
+    // Of a zone in which nobody has a name nothing is asked, be it that the provider has it no more.
+    const read = page.length > 0 ? await calls.read(zone, 'all') : nothing
     if (read.kind === 'unavailable') return read
     const current = currentRecordsOf(read.records)
     const changes: PlannedChange[] = []
@@ -76,9 +80,7 @@ export const createComparison = ({ zones, calls, isTtlOfZone }: ComparisonDepend
       return plan.changes.length > 0 ? 'different' : 'same'
     }
 
-    let after = ''
-    for (;;) {
-      const page = await zones.names(zone, after, PAGE)
+    while (page.length > 0) {
       const { same = [], different = [] } = Object.groupBy(page, look)
       if (intent === 'repair') {
         await claim.confirm()
@@ -91,9 +93,8 @@ export const createComparison = ({ zones, calls, isTtlOfZone }: ComparisonDepend
         if (settled.length > 0) await zones.forget(zone, settled)
         reopened += drifted.length
       }
-      const last = page.at(-1)
-      if (!last || page.length < PAGE) break
-      after = last.subdomain
+      const after = page.length === PAGE ? page.at(-1)?.subdomain : undefined
+      page = after === undefined ? [] : await zones.names(zone, after, PAGE)
     }
     return { kind: 'compared', changes, changeCount, conflicts, conflictCount, reopened }
   }
