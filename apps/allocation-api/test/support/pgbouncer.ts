@@ -1,12 +1,13 @@
 import { spawn, spawnSync } from 'node:child_process'
-import { chmodSync, chownSync, existsSync, writeFileSync } from 'node:fs'
+import { chmodSync, chownSync, writeFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
-import { connect, createServer } from 'node:net'
+import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { found, freePort } from './server-process.ts'
 import { until } from './until.ts'
 
-const program = ['/usr/sbin/pgbouncer', '/usr/bin/pgbouncer', '/usr/local/bin/pgbouncer'].find(existsSync)
+const program = found('pgbouncer')
 
 /** Null where there is none: then its tests are skipped. */
 export const pgbouncerVersion = ((): { major: number; minor: number } | null => {
@@ -22,15 +23,6 @@ export interface Pgbouncer {
   readonly url: string
   stop(): Promise<void>
 }
-
-const freePort = (): Promise<number> =>
-  new Promise((resolve, reject) => {
-    const server = createServer().on('error', reject)
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address()
-      server.close(() => resolve(typeof address === 'object' && address ? address.port : 0))
-    })
-  })
 
 const accepts = (port: number): Promise<boolean> =>
   new Promise(resolve => {

@@ -1,22 +1,17 @@
-import { spawn, spawnSync } from 'node:child_process'
+import { spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
 import { createPowerdnsProvider, type PowerdnsOptions } from '../../../src/dns/powerdns.ts'
 import { type RecordSet, recordKey } from '../../../src/dns/record-set.ts'
-import { until } from '../../support/until.ts'
+import { found, freePort, startServerProcess } from '../../support/server-process.ts'
 import type { ProviderSubject } from '../subject.ts'
+import { pdnsSchema, writePdnsFiles } from './pdns-files.ts'
 
-const program = ['/usr/sbin/pdns_server', '/usr/local/sbin/pdns_server', '/usr/bin/pdns_server'].find(existsSync)
-const schema = ['/usr/share/pdns-backend-sqlite3/schema', '/usr/share/doc/pdns-backend-sqlite3', '/usr/share/doc/pdns']
-  .map(folder => join(folder, 'schema.sqlite3.sql'))
-  .find(existsSync)
+const program = found('pdns_server')
 
-export const hasPowerdns = program !== undefined && schema !== undefined
+export const hasPowerdns = program !== undefined && pdnsSchema !== undefined
 export const lacksPowerdns =
   'PowerDNS is not installed, its tests are skipped: apt-get install pdns-server pdns-backend-sqlite3'
 
@@ -41,57 +36,6 @@ export interface PowerdnsServer extends AsyncDisposable {
   readonly start: () => Promise<void>
 }
 
-const freePort = (): Promise<number> =>
-  new Promise((resolve, reject) => {
-    const server = createServer().on('error', reject)
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address()
-      server.close(() => resolve(typeof address === 'object' && address ? address.port : 0))
-    })
-  })
-
-/**
- * Kills the server when standard input ends, which it also does when the tests die in whatever way. The shell gives up
- * its own output, so that the end of the output is the end of the server.
- */
-const guard = '"$@" & server=$!; exec >&- 2>&-; read -r _; kill -KILL $server; wait $server'
-
-/** Starts the server; returns what kills it. */
-const run = async (config: string, isUp: () => Promise<boolean>): Promise<() => Promise<void>> => {
-  const child = spawn('/bin/sh', ['-c', guard, 'sh', program ?? '', `--config-dir=${config}`], {
-    stdio: ['pipe', 'pipe', 'pipe'],
-  })
-  let said = ''
-  let isOver = false
-  const exited = new Promise<void>(resolve => child.once('exit', () => resolve()))
-  child.stdin.on('error', () => {})
-  child.stdout.setEncoding('utf8').on('data', text => {
-    said += text
-  })
-  child.stderr
-    .setEncoding('utf8')
-    .on('data', text => {
-      said += text
-    })
-    .on('end', () => {
-      isOver = true
-    })
-  const kill = async () => {
-    child.stdin.end()
-    await exited
-  }
-  try {
-    await until('PowerDNS answers', async () => {
-      if (isOver) throw new Error(`PowerDNS ended:\n${said}`)
-      return isUp()
-    })
-  } catch (error) {
-    await kill()
-    throw error
-  }
-  return kill
-}
-
 interface ApiZone {
   readonly rrsets: readonly {
     readonly name: string
@@ -102,40 +46,20 @@ interface ApiZone {
 }
 
 const startOnce = async (): Promise<PowerdnsServer> => {
-  if (!program || !schema) throw new Error(lacksPowerdns)
+  if (!program || !hasPowerdns) throw new Error(lacksPowerdns)
   const folder = await mkdtemp(join(tmpdir(), 'pool-powerdns-'))
-  const file = join(folder, 'zones.sqlite3')
-  const database = new DatabaseSync(file)
-  database.exec(readFileSync(schema, 'utf8'))
-  database.close()
   const [apiPort, dnsPort] = await Promise.all([freePort(), freePort()])
   const apiKey = randomBytes(16).toString('hex')
-  writeFileSync(
-    join(folder, 'pdns.conf'),
-    `launch=gsqlite3
-gsqlite3-database=${file}
-gsqlite3-pragma-synchronous=0
-socket-dir=${folder}
-local-address=127.0.0.1
-local-port=${dnsPort}
-api=yes
-api-key=${apiKey}
-webserver=yes
-webserver-address=127.0.0.1
-webserver-port=${apiPort}
-webserver-allow-from=127.0.0.1
-zone-cache-refresh-interval=0
-cache-ttl=0
-query-cache-ttl=0
-negquery-cache-ttl=0
-zone-metadata-cache-ttl=0
-security-poll-suffix=
-loglevel=3
-daemon=no
-guardian=no
-`,
-    { mode: 0o600 },
-  )
+  await writePdnsFiles(folder, [
+    'local-address=127.0.0.1',
+    `local-port=${dnsPort}`,
+    'api=yes',
+    `api-key=${apiKey}`,
+    'webserver=yes',
+    'webserver-address=127.0.0.1',
+    `webserver-port=${apiPort}`,
+    'webserver-allow-from=127.0.0.1',
+  ])
   const options = { url: `http://127.0.0.1:${apiPort}`, apiKey, serverId: 'localhost' }
 
   const ask = (method: string, path: string, body?: unknown) =>
@@ -157,7 +81,8 @@ guardian=no
     )
   const patch = (zone: string, rrset: unknown) => call('PATCH', `/zones/${zone}.`, { rrsets: [rrset] })
 
-  const start = () => run(folder, isUp)
+  const command = [program, `--config-dir=${folder}`]
+  const start = () => startServerProcess({ name: 'PowerDNS', command, folder, isUp })
   let kill: (() => Promise<void>) | undefined = await start().catch(async error => {
     await rm(folder, { recursive: true, force: true })
     throw error

@@ -1,6 +1,7 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { addresses, found, keyNames, lacking, type ServerKind, zoneText } from './server.ts'
+import { found } from '../../../support/server-process.ts'
+import { addresses, keyNames, lacking, type ServerKind, zoneText } from './server.ts'
 
 export const knot: ServerKind = {
   name: 'Knot',

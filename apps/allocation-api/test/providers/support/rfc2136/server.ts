@@ -1,13 +1,11 @@
-import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { existsSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
-import { createServer } from 'node:net'
 import { networkInterfaces, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type RecordSet, recordKey } from '../../../../src/dns/record-set.ts'
 import type { Rfc2136Options } from '../../../../src/dns/rfc2136.ts'
-import { until } from '../../../support/until.ts'
+import { found, freePort, startServerProcess } from '../../../support/server-process.ts'
 
 /** What a key may do: everything, read only, or update the names at and below `limited.<zone>` only. */
 export const keyNames = ['full.key.test', 'reader.key.test', 'limited.key.test'] as const
@@ -60,9 +58,6 @@ export interface Server extends AsyncDisposable {
   readonly start: () => Promise<void>
 }
 
-export const found = (program: string): string | undefined =>
-  ['/usr/sbin', '/usr/bin', '/usr/local/sbin', '/usr/local/bin'].map(folder => join(folder, program)).find(existsSync)
-
 /** `programs` are what the kind itself consists of; dig and nsupdate are how the tests look and write past us. */
 export const lacking = (name: string, programs: readonly string[], packages: string): string | undefined =>
   [...programs, 'dig', 'nsupdate'].every(found)
@@ -78,18 +73,6 @@ export const run = (program: string, words: readonly string[], input = ''): Prom
     child.stdin?.on('error', () => {})
     child.stdin?.end(input)
   })
-
-const freePort = (): Promise<number> =>
-  new Promise((resolve, reject) => {
-    const server = createServer().on('error', reject)
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address()
-      server.close(() => resolve(typeof address === 'object' && address ? address.port : 0))
-    })
-  })
-
-/** Kills the server when standard input ends, which it also does when the tests die in whatever way. */
-const guard = '"$@" & server=$!; exec >&- 2>&-; read -r _; kill -KILL $server; wait $server'
 
 let zonesMade = 0
 
@@ -114,37 +97,14 @@ const startOnce = async (kind: ServerKind): Promise<Server> => {
       [`server 127.0.0.1 ${port}`, `zone ${zone}`, ...lines, 'send', ''].join('\n'),
     )
 
-  let child: ChildProcess | undefined
-  let exited: Promise<unknown> = Promise.resolve()
+  const isUp = async () => (await transfer().catch(() => '')).includes('SOA')
+  let kill: (() => Promise<void>) | undefined
   const stop = async (): Promise<void> => {
-    child?.stdin?.end()
-    await exited
+    await kill?.()
+    kill = undefined
   }
   const start = async (): Promise<void> => {
-    const started = spawn('/bin/sh', ['-c', guard, 'sh', ...command], { cwd: folder })
-    let said = ''
-    let isOver = false
-    const hear = (text: string) => {
-      said += text
-    }
-    child = started
-    exited = new Promise(resolve => started.on('exit', resolve))
-    started.stdin.on('error', () => {})
-    started.stdout.setEncoding('utf8').on('data', hear)
-    started.stderr.setEncoding('utf8').on('data', hear)
-    // The shell has given up its own output, so that the end of the output is the end of the server.
-    started.stderr.on('end', () => {
-      isOver = true
-    })
-    try {
-      await until(`${kind.name} serves the zone`, async () => {
-        if (isOver) throw new Error(`${kind.name} ended:\n${said}`)
-        return (await transfer().catch(() => '')).includes('SOA')
-      })
-    } catch (error) {
-      await stop()
-      throw error
-    }
+    kill = await startServerProcess({ name: kind.name, command, folder, isUp })
   }
   const server: Server = {
     port,
