@@ -2,17 +2,16 @@ import { describe, expect, test } from 'vitest'
 import { activeNames, expectDnsToAgree, expectTablesToAgree } from './support/at-rest.ts'
 import { createTestDatabase, lacksDsn, testDsn } from './support/database.ts'
 import { startFleet } from './support/fleet.ts'
+import { isSkippedFor } from './support/parts.ts'
 import { lacksPgbouncer, pgbouncerVersion, startPgbouncer } from './support/pgbouncer.ts'
 import { commit, countStatuses, pool, release, reserve, reserveToken } from './support/verbs.ts'
 
 if (!testDsn) process.stderr.write(`${lacksDsn}\n`)
-if (!pgbouncerVersion) process.stderr.write(`${lacksPgbouncer}\n`)
 
 /** From 1.21 on it carries prepared statements in transaction mode. */
 const carriesPrepared = pgbouncerVersion && (pgbouncerVersion.major > 1 || pgbouncerVersion.minor >= 21)
 
-/** Where all parts must be there, a missing one fails instead. */
-const isSkipped = !testDsn || (!pgbouncerVersion && process.env.REQUIRE_ALL_PARTS !== '1')
+const isSkipped = isSkippedFor(pgbouncerVersion ? undefined : lacksPgbouncer) || !testDsn
 
 describe.skipIf(isSkipped)('behind PgBouncer in transaction mode', () => {
   test.each([

@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest'
-import { hasPowerdns, lacksPowerdns, startPowerdns } from './providers/support/powerdns.ts'
+import { lacksPowerdns, startPowerdns } from './providers/support/powerdns.ts'
 import { lacksDsn, testDsn } from './support/database.ts'
+import { isSkippedFor } from './support/parts.ts'
 import { powerdnsHostOn, type StartZoneHost, startDynadotHost, startLocalHost } from './support/random/hosts.ts'
 import { runInterleaving } from './support/random/interleaving.ts'
 import { createLane } from './support/random/lane.ts'
 import { timed } from './support/until.ts'
 
 if (!testDsn) process.stderr.write(`${lacksDsn}\n`)
-if (!hasPowerdns) process.stderr.write(`${lacksPowerdns}\n`)
 
 /** `17` or `1-500`: these seeds and no others. */
 const wanted = process.env.PDM_TEST_SEEDS
@@ -51,7 +51,7 @@ describe.skipIf(!testDsn)(
 
     test('dynadot', { timeout: 300_000 }, () => runAll('dynadot', seedsOf(1_000), startDynadotHost))
 
-    test.skipIf(!hasPowerdns)('powerdns', { timeout: 300_000 }, async () => {
+    test.skipIf(isSkippedFor(lacksPowerdns))('powerdns', { timeout: 300_000 }, async () => {
       await using server = await startPowerdns()
       await runAll('powerdns', seedsOf(100), powerdnsHostOn(server))
     })

@@ -1,6 +1,7 @@
 import { mkdtemp, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { isSkippedFor } from 'allocation-api/test/support/parts.ts'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { providers, startProviderSite } from '../src/stage/provider-site.ts'
 
@@ -17,7 +18,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true })
 })
 
-const isWanted = ({ lacks }: { readonly lacks: string | null }) => !lacks || process.env.REQUIRE_ALL_PARTS === '1'
+const isWanted = ({ lacks }: { readonly lacks: string | null }) => !isSkippedFor(lacks ?? undefined)
 for (const provider of providers) if (!isWanted(provider)) it.skip(provider.lacks ?? '')
 
 describe.each(providers.filter(isWanted))('the site of $name', ({ name, delayMs }) => {

@@ -6,8 +6,9 @@ import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vite
 import { createPowerdnsProvider } from '../../src/dns/powerdns.ts'
 import type { DnsProvider } from '../../src/dns/provider.ts'
 import { isAtOrBelow, type RecordChange, type RecordSet } from '../../src/dns/record-set.ts'
+import { isSkippedFor } from '../support/parts.ts'
 import { describeConformance } from './conformance.ts'
-import { hasDig, hasPowerdns, lacksDig, lacksPowerdns, startPowerdnsSubject } from './support/powerdns.ts'
+import { lacksDig, lacksPowerdns, startPowerdnsSubject } from './support/powerdns.ts'
 
 type Subject = Awaited<ReturnType<typeof startPowerdnsSubject>>
 
@@ -130,7 +131,7 @@ afterEach(() => {
   vi.restoreAllMocks()
 })
 
-if (!hasPowerdns && process.env.REQUIRE_ALL_PARTS !== '1') test.skip(lacksPowerdns, () => {})
+if (isSkippedFor(lacksPowerdns)) test.skip(lacksPowerdns ?? '', () => {})
 else {
   describeConformance('powerdns', startPowerdnsSubject)
 
@@ -366,7 +367,7 @@ else {
       expect(await serial()).toBeGreaterThan(before)
     })
 
-    if (!hasDig && process.env.REQUIRE_ALL_PARTS !== '1') test.skip(lacksDig, () => {})
+    if (isSkippedFor(lacksDig)) test.skip(lacksDig ?? '', () => {})
     else
       test('dig gets what was applied', async () => {
         const dig = async (relative: string, type: string): Promise<string[]> => {

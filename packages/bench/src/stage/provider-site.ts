@@ -6,7 +6,7 @@ import type { DnsProvider } from 'allocation-api/src/dns/provider.ts'
 import { createRfc2136Provider } from 'allocation-api/src/dns/rfc2136.ts'
 import { startCloudflareDouble } from 'allocation-api/test/providers/support/cloudflare-double.ts'
 import { startDynadotDouble } from 'allocation-api/test/providers/support/dynadot-double.ts'
-import { hasPowerdns, startPowerdns } from 'allocation-api/test/providers/support/powerdns.ts'
+import { lacksPowerdns, startPowerdns } from 'allocation-api/test/providers/support/powerdns.ts'
 import { bind } from 'allocation-api/test/providers/support/rfc2136/bind.ts'
 import { startServer } from 'allocation-api/test/providers/support/rfc2136/server.ts'
 
@@ -68,7 +68,7 @@ const kinds = {
   },
   powerdns: {
     delayMs: 0,
-    lacks: hasPowerdns ? null : 'PowerDNS is not installed: apt-get install pdns-server pdns-backend-sqlite3',
+    lacks: lacksPowerdns ?? null,
     async open() {
       const server = await startPowerdns()
       await server.createZone(ZONE)

@@ -1,4 +1,3 @@
-import { spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -11,12 +10,14 @@ import { pdnsSchema, writePdnsFiles } from './pdns-files.ts'
 
 const program = found('pdns_server')
 
-export const hasPowerdns = program !== undefined && pdnsSchema !== undefined
+/** What is not installed, and how to install it; undefined: all is there. */
 export const lacksPowerdns =
-  'PowerDNS is not installed, its tests are skipped: apt-get install pdns-server pdns-backend-sqlite3'
-
-export const hasDig = spawnSync('dig', ['-v']).status === 0
-export const lacksDig = 'dig is not installed, one test is skipped: apt-get install dnsutils'
+  program !== undefined && pdnsSchema !== undefined
+    ? undefined
+    : 'PowerDNS is not installed, its tests are skipped: apt-get install pdns-server pdns-backend-sqlite3'
+export const lacksDig = found('dig')
+  ? undefined
+  : 'dig is not installed, one test is skipped: apt-get install bind9-dnsutils'
 
 export interface PowerdnsServer extends AsyncDisposable {
   /** What a provider needs to reach it. */
@@ -46,7 +47,7 @@ interface ApiZone {
 }
 
 const startOnce = async (): Promise<PowerdnsServer> => {
-  if (!program || !hasPowerdns) throw new Error(lacksPowerdns)
+  if (!program || lacksPowerdns) throw new Error(lacksPowerdns)
   const folder = await mkdtemp(join(tmpdir(), 'pool-powerdns-'))
   const [apiPort, dnsPort] = await Promise.all([freePort(), freePort()])
   const apiKey = randomBytes(16).toString('hex')
