@@ -2,6 +2,7 @@ import { randomInt } from 'node:crypto'
 import { isHostName } from '@pool/contract'
 import type { EnvReader } from '../env-reader.ts'
 import type { DnsProvider, Unavailable } from './provider.ts'
+import { recordKey } from './record-set.ts'
 import type { SignedPeer } from './rfc2136/exchange.ts'
 import { MessageFault, ServerTrouble } from './rfc2136/fault.ts'
 import { room } from './rfc2136/message.ts'
@@ -28,7 +29,7 @@ export interface Rfc2136Options {
  * An update that was given up on may still be done. A server does what it has received of a zone in turn, so what the
  * next pass says again is behind it; and it receives nothing that was signed more than 300 s ago (RFC 8945 section
  * 5.2.3). Prerequisites on the values read would fence it altogether, but a server that compares some value in its own
- * way would then refuse that name for ever, and any change by others all of a message.
+ * way would then refuse that name for ever. That there was nothing can be a prerequisite, and is one.
  */
 export const createRfc2136Provider = ({ server, tsig, now = Date.now }: Rfc2136Options): DnsProvider => {
   const key: TsigKey = {
@@ -39,6 +40,8 @@ export const createRfc2136Provider = ({ server, tsig, now = Date.now }: Rfc2136O
   if (key.secret.length === 0) throw new TypeError('the secret of the TSIG key is not base64')
   const nextId = () => randomInt(65_536)
   const closing = new AbortController()
+  /** By zone: the keys of what the last read showed. Good for one apply. */
+  const seen = new Map<string, ReadonlySet<string>>()
 
   const connected = async <T>(
     zone: string,
@@ -67,14 +70,19 @@ export const createRfc2136Provider = ({ server, tsig, now = Date.now }: Rfc2136O
   }
 
   return {
-    read: (zone, _owners, signal) =>
-      connected(zone, signal, async peer => {
+    read: (zone, _owners, signal) => {
+      seen.delete(zone)
+      return connected(zone, signal, async peer => {
         const records = await transferZone(peer, zone, nextId())
+        seen.set(zone, new Set(records.map(recordKey)))
         return { kind: 'read' as const, records, isWhole: true as const }
-      }),
+      })
+    },
 
     apply: async (zone, changes, signal) => {
-      const { orders, refused } = ordersOf(zone, changes, room(zone, tsigSize(key)))
+      const shown = seen.get(zone)
+      seen.delete(zone)
+      const { orders, refused } = ordersOf(zone, changes, { shown, limit: room(zone, tsigSize(key)) })
       const named = (all: Iterable<readonly [string, string]>) =>
         Array.from(all, ([name, reason]) => ({ name, reason }))
       if (orders.length === 0) return { kind: 'applied', refused: named(refused) }

@@ -87,6 +87,24 @@ const describeWith = (kind: ServerKind) => {
       expect(second?.values).toEqual(first?.values)
     })
 
+    test('what somebody has put at a name since it was read is not replaced; the others are done', async () => {
+      const one = provider()
+      const [theirs, ours] = [set(`b.late.${zone}`, 'A', '198.51.100.9'), set(`a.late.${zone}`, 'A', '192.0.2.1')]
+      const order = [upsert(ours), upsert(set(theirs.name, 'A', '192.0.2.1'))]
+      await one.read(zone, 'all', signal())
+      await server.put(theirs)
+      expect(await one.apply(zone, order, signal())).toEqual({
+        kind: 'applied',
+        refused: [{ name: theirs.name, reason: expect.stringContaining('YXRRSET') }],
+      })
+      expect(await under(`late.${zone}`)).toEqual([ours, theirs])
+      // Seen, it is the caller's to say whose it is.
+      await one.read(zone, 'all', signal())
+      expect(await one.apply(zone, order, signal())).toEqual({ kind: 'applied', refused: [] })
+      expect(await under(`late.${zone}`)).toEqual([ours, { ...theirs, values: ['192.0.2.1'] }])
+      await one.close()
+    })
+
     test('a name with a dot and a space in a label is that name and no other', async () => {
       // No A record: BIND keeps those to names of hosts (its `check-names`).
       const odd = set(`a\\.b\\032c.${zone}`, 'TXT', '"x"')

@@ -1,4 +1,4 @@
-import type { RecordChange } from '../record-set.ts'
+import { type RecordChange, recordKey } from '../record-set.ts'
 import { encodeName } from './name.ts'
 import { encodeData } from './record-data.ts'
 import { classes, headerSize, largestMessage, opcodes, typeCode, types } from './wire.ts'
@@ -52,7 +52,11 @@ export interface Order {
 }
 
 /**
- * `changes` all have the owner name `name` and were found fit by `refusalOf`.
+ * `changes` all have the owner name `name` and were found fit by `refusalOf`. `shown` has the keys of all record sets that
+ * the zone was seen to have; undefined: it was not looked at.
+ *
+ * A record set that was not there is added only where there is none still (RFC 2136 section 2.4.3): what others have
+ * put there meanwhile is not replaced.
  *
  * Deletions come first, so that a CNAME is gone before another type takes its place. A server ignores silently a CNAME
  * that it is to put beside other data (RFC 2136 section 3.4.2.2), after it may have done the deletions, so that order
@@ -63,7 +67,11 @@ export interface Order {
  * done whole, so an RRset that is there afterwards has been added by it. Values and TTLs, which a server may rewrite,
  * need no comparison.
  */
-export const orderOf = (name: string, changes: readonly RecordChange[]): Order => {
+export const orderOf = (
+  name: string,
+  changes: readonly RecordChange[],
+  shown: ReadonlySet<string> | undefined,
+): Order => {
   const owner = nameOf(name)
   const codeOf = (change: RecordChange): number =>
     typeCode(change.kind === 'upsert' ? change.set.type : change.type) ?? types.ANY
@@ -71,11 +79,14 @@ export const orderOf = (name: string, changes: readonly RecordChange[]): Order =
   const isCnameWanted = changes.some(change => change.kind === 'upsert' && change.set.type === 'CNAME')
   const dnssec: readonly number[] = [types.RRSIG, types.NSEC, types.NSEC3]
   const others = Object.keys(types).map(typeCode)
-  const absent = others.filter(code => code !== undefined && !touched.has(code) && !dnssec.includes(code))
+  const absent = [
+    ...(isCnameWanted ? others.filter(code => code !== undefined && !touched.has(code) && !dnssec.includes(code)) : []),
+    ...changes.filter(change => change.kind === 'upsert' && shown?.has(recordKey(change.set)) === false).map(codeOf),
+  ]
   return {
     name,
     changes,
-    prerequisites: isCnameWanted ? absent.map(code => record(owner, code ?? 0, classes.NONE, 0, nothing)) : [],
+    prerequisites: absent.map(code => record(owner, code ?? 0, classes.NONE, 0, nothing)),
     updates: [
       // RFC 2136 section 2.5.2: delete an RRset.
       ...changes.map(change => record(owner, codeOf(change), classes.ANY, 0, nothing)),

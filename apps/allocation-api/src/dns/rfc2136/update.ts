@@ -16,13 +16,17 @@ export interface Orders {
 }
 
 /** What the server is asked for: one order for each owner name, without those that no server could take. */
-export const ordersOf = (zone: string, changes: readonly RecordChange[], limit: number): Orders => {
+export const ordersOf = (
+  zone: string,
+  changes: readonly RecordChange[],
+  { shown, limit }: { shown: ReadonlySet<string> | undefined; limit: number },
+): Orders => {
   const refused = new Map<string, string>()
   const orders: Order[] = []
   for (const [name, atName] of Map.groupBy(changes, ownerOf)) {
     const reason = atName.map(change => refusalOf(zone, change)).find(found => found !== undefined)
     const lastSaid = [...new Map(atName.map(change => [keyOf(change), change])).values()]
-    const order = reason === undefined ? orderOf(name, lastSaid) : undefined
+    const order = reason === undefined ? orderOf(name, lastSaid, shown) : undefined
     if (order && orderSize(order) <= limit) orders.push(order)
     else refused.set(name, reason ?? 'there is more of it than a DNS message can carry')
   }
@@ -30,7 +34,7 @@ export const ordersOf = (zone: string, changes: readonly RecordChange[], limit: 
 }
 
 const reasons: Readonly<Record<string, string>> = {
-  YXRRSET: 'other records stand at this name, and a CNAME stands alone (YXRRSET)',
+  YXRRSET: 'records stand at this name that were not seen before, or that a CNAME cannot stand beside (YXRRSET)',
   NOTZONE: 'the name is not in this zone (NOTZONE)',
   REFUSED: 'the server does not let this key change it, or does not take such a record (REFUSED)',
   BADKEY: 'the server does not let this key change it (BADKEY)',
