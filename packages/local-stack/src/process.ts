@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
 
 export type LogLine = Readonly<Record<string, unknown>>
 
@@ -11,7 +12,7 @@ export interface Exit {
 export interface NodeOptions {
   /** A JavaScript or TypeScript file. */
   readonly entry: string
-  /** The whole environment apart from PATH: what the caller's shell has set does not leak in. */
+  /** The whole environment apart from PATH and Node's cache: what the caller's shell has set does not leak in. */
   readonly env: NodeJS.ProcessEnv
   /** Every line of stdout and stderr. */
   readonly onLine?: (line: string) => void
@@ -32,6 +33,12 @@ export interface NodeProcess {
   kill(): Promise<Exit>
 }
 
+/**
+ * Where Node keeps what it has made of the sources (module compile cache): a process starts in half the time when another
+ * has before it. Without the right to write there, nothing is kept.
+ */
+export const COMPILE_CACHE = fileURLToPath(new URL('../node_modules/.cache/compile', import.meta.url))
+
 const LINES_KEPT = 20
 const STOP_WITHIN_MS = 20_000
 
@@ -41,7 +48,7 @@ const STOP_WITHIN_MS = 20_000
  */
 export function startNode({ entry, env, onLine, isReady = line => line.msg === 'ready' }: NodeOptions): NodeProcess {
   const child = spawn(process.execPath, [entry], {
-    env: { PATH: process.env.PATH, ...env },
+    env: { PATH: process.env.PATH, NODE_COMPILE_CACHE: COMPILE_CACHE, ...env },
     detached: true,
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
   })

@@ -3,7 +3,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { freePort } from '../src/ports.ts'
-import { startNode } from '../src/process.ts'
+import { COMPILE_CACHE, startNode } from '../src/process.ts'
 import { isAlive, until } from '../src/wait.ts'
 import { tempFolder } from './fixtures/temp-folder.ts'
 
@@ -19,11 +19,12 @@ test('is ready when its log says so, and stops when asked', async () => {
   expect(api.lastLines()).toEqual(lines)
 })
 
-test('gets the environment that is named, and PATH', async () => {
+test("gets the environment that is named, PATH, and where Node's cache is", async () => {
   const isReady = (line: Readonly<Record<string, unknown>>) => line.msg === 'environment'
   const api = startNode({ entry, env: { PORT: '0', QUIET: 'true' }, isReady })
   const { env } = await api.ready
   expect(Object.keys(Object(env)).filter(name => !name.startsWith('NODE_'))).toEqual(['PATH', 'PORT', 'QUIET'])
+  expect(Object(env).NODE_COMPILE_CACHE).toBe(COMPILE_CACHE)
   expect(await api.kill()).toEqual({ code: null, signal: 'SIGKILL' })
 })
 
@@ -45,7 +46,7 @@ test('notices that its parent was killed', async () => {
   writeFileSync(
     parent,
     `import { appendFileSync } from 'node:fs'
-     import { startNode } from ${JSON.stringify(join(import.meta.dirname, '../src/process.ts'))}
+     import { COMPILE_CACHE, startNode } from ${JSON.stringify(join(import.meta.dirname, '../src/process.ts'))}
      const child = startNode({ entry: ${JSON.stringify(entry)}, env: { PORT: '0' } })
      await child.ready
      appendFileSync(${JSON.stringify(log)}, String(child.pid))
