@@ -25,7 +25,7 @@ export const rooms = {
   ),
   localDns: any('dns/local/(message|provider|responder|server|tcp-connection|zone-table)\\.ts'),
   remoteDns: any(
-    'dns/(by-owner|exchange|isolate|parts|record-data|until-aborted|words|cloudflare|dynadot|powerdns|rfc2136)\\.ts',
+    'dns/(by-owner|exchange|isolate|parts|quoted|record-data|until-aborted|words|cloudflare|dynadot|powerdns|rfc2136)\\.ts',
     'dns/(cloudflare|dynadot|powerdns|rfc2136)/[a-z-]+\\.ts',
   ),
   edges: any('observability/(log|metrics)\\.ts', 'server\\.ts'),
@@ -59,7 +59,7 @@ export const forbidden = [
       rules,
       ports,
       localDns,
-      any('dns/(record-data|until-aborted)\\.ts'),
+      any('dns/(by-owner|record-data|until-aborted)\\.ts'),
       npm('dns-packet'),
       npm('@types/dns-packet'),
       npm('postgres'),

@@ -43,7 +43,7 @@ const nothing: ReadResult = { kind: 'read', records: [] }
 const PAGE = 1_000
 
 /** Changes and conflicts that are told one by one; the rest is only counted. */
-export const MOST_SHOWN = 1_000
+const MOST_SHOWN = 1_000
 
 /**
  * An order that was given up may take effect as late as this after a newer one was applied, and a read may show a state

@@ -1,5 +1,5 @@
 import { type Sql, within } from '../database/connect.ts'
-import { rowsOf } from './fragments.ts'
+import { desiredColumns, versionsOf } from './fragments.ts'
 import type { DesiredName } from './plan.ts'
 
 export interface ComparedName extends DesiredName {
@@ -49,8 +49,7 @@ export const createComparisonStore = (sql: Sql, { timeoutMs }: { timeoutMs: numb
     return within(
       timeoutMs,
       sql<ComparedName[]>`
-        select subdomain, version, desired, owned, former, intended_version > applied_version as "isUnconfirmed",
-          applied_version = version as "isApplied",
+        select ${desiredColumns(sql)}, applied_version = version as "isApplied",
           extract(epoch from statement_timestamp() - applied_at)::float8 * 1000 as "appliedMsAgo"
         from dns_names where zone = ${zone} and subdomain > ${after}
         order by subdomain limit ${limit}`,
@@ -64,7 +63,7 @@ export const createComparisonStore = (sql: Sql, { timeoutMs }: { timeoutMs: numb
       sql`
         update dns_names d set version = nextval('dns_version'), is_repair = true,
           desired_since = statement_timestamp(), next_attempt_at = statement_timestamp()
-        from ${rowsOf(sql, names)}
+        from ${versionsOf(sql, names)}
         where d.zone = ${zone} and d.subdomain = item.subdomain and d.version = item.version`,
     )
   },
@@ -74,7 +73,7 @@ export const createComparisonStore = (sql: Sql, { timeoutMs }: { timeoutMs: numb
     await within(
       timeoutMs,
       sql`
-        with item as (select * from ${rowsOf(sql, names)}), forgotten as (
+        with item as (select * from ${versionsOf(sql, names)}), forgotten as (
           delete from dns_names d using item
           where d.zone = ${zone} and d.subdomain = item.subdomain and d.version = item.version and d.desired = '[]'
         )

@@ -28,7 +28,7 @@ export type Settle = (stated: Stated) => Promise<DnsState>
 /** A zone whose claim cannot be had just now is not asked for again at once. */
 const ERROR_PAUSE_MS = 100
 
-const nothing: PassReport = { applied: new Map(), failed: new Map(), isMoreDue: false }
+const nothing: PassReport = { applied: new Map(), isMoreDue: false }
 
 /** The promise's value, or null after `ms`. */
 const orNull = async <Value>(ms: number, promise: Promise<Value>): Promise<Value | null> => {

@@ -7,10 +7,9 @@ import { currentRecordsOf, planOf } from './plan.ts'
 import type { FailureCause } from './state.ts'
 import type { AppliedName, DueName, ZoneStore } from './zone-store.ts'
 
-/** What became of the names of a pass, for those who wait: the version applied, or why it was not. */
+/** What became of the names of a pass, for those who wait; why one was not applied stands in the table. */
 export interface PassReport {
   readonly applied: ReadonlyMap<string, number>
-  readonly failed: ReadonlyMap<string, string>
   /** The pass took as many names as it can, or could not try all of them; there may be others. */
   readonly isMoreDue: boolean
 }
@@ -100,7 +99,7 @@ export const createPass = ({ zones, calls, isTtlOfZone, comparisonEveryMs, rando
       return undefined
     }
 
-    if (due.length === 0) return { applied: new Map(), failed: new Map(), isMoreDue: false }
+    if (due.length === 0) return { applied: new Map(), isMoreDue: false }
     const unavailable = await work()
     if (unavailable) {
       for (const name of due) if (!failures.has(name)) failures.set(name, failureOf(unavailable))
@@ -125,7 +124,6 @@ export const createPass = ({ zones, calls, isTtlOfZone, comparisonEveryMs, rando
     await zones.passed(zone, { isConverged, comparisonInMs: comparisonEveryMs * (0.5 + 0.5 * random()) })
     return {
       applied: new Map(done.map(name => [name.subdomain, name.version])),
-      failed: new Map(Array.from(failures, ([name, { reason }]) => [name.subdomain, reason])),
       isMoreDue: due.length === BATCH || untried.size > 0,
     }
   }

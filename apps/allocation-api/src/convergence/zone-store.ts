@@ -1,5 +1,5 @@
 import { type Sql, within } from '../database/connect.ts'
-import { type DnsEvent, historyOfDns, keysOf, rowsOf } from './fragments.ts'
+import { type DnsEvent, desiredColumns, historyOfDns, keysOf, rowsOf, versionsOf } from './fragments.ts'
 import type { DesiredName } from './plan.ts'
 import type { FailureCause, Progress } from './state.ts'
 
@@ -45,8 +45,7 @@ export const createZoneStore = (sql: Sql, { timeoutMs }: { timeoutMs: number }) 
     return within(
       timeoutMs,
       sql<DueName[]>`
-        select subdomain, version, desired, owned, former, attempts, failure, is_repair as "isRepair",
-          intended_version > applied_version as "isUnconfirmed"
+        select ${desiredColumns(sql)}, attempts, failure, is_repair as "isRepair"
         from dns_names
         where zone = ${zone} and applied_version < version and next_attempt_at <= statement_timestamp()
         order by desired_since limit ${limit}`,
@@ -69,12 +68,11 @@ export const createZoneStore = (sql: Sql, { timeoutMs }: { timeoutMs: number }) 
    * take for somebody else's. They are not `owned` by it: an order that is refused leaves what stands there.
    */
   async intend(zone: string, names: readonly DueName[]): Promise<void> {
-    const items = names.map(({ subdomain, version }) => ({ subdomain, version }))
     await within(
       timeoutMs,
       sql`
         update dns_names d set intended_version = greatest(d.intended_version, item.version)
-        from ${rowsOf(sql, items)}
+        from ${versionsOf(sql, names)}
         where d.zone = ${zone} and d.subdomain = item.subdomain`,
     )
   },

@@ -1,15 +1,11 @@
 import type { ApplyResult } from './provider.ts'
-import { type RecordChange, recordKey } from './record-set.ts'
+import { changeKeyOf, ownerOf, type RecordChange } from './record-set.ts'
 
 /** Every change of one owner name: they stand or fall together, as the port refuses by owner name. */
 export interface OwnerChanges {
   readonly name: string
   readonly changes: readonly RecordChange[]
 }
-
-export const ownerOf = (change: RecordChange): string => (change.kind === 'upsert' ? change.set.name : change.name)
-
-export const keyOf = (change: RecordChange): string => recordKey(change.kind === 'upsert' ? change.set : change)
 
 /**
  * By owner name, without the names of which `refusalOf` refuses a change; those apart, with the reason.
@@ -22,7 +18,7 @@ export const byOwner = (changes: readonly RecordChange[], refusalOf: (change: Re
     const reason = refusalOf(change)
     if (reason !== undefined) refused.set(ownerOf(change), reason)
   }
-  const last = [...new Map(changes.map(change => [keyOf(change), change])).values()]
+  const last = [...new Map(changes.map(change => [changeKeyOf(change), change])).values()]
   const wanted = last.filter(change => !refused.has(ownerOf(change)))
   const deletionsFirst = wanted.toSorted((a, b) => Number(a.kind === 'upsert') - Number(b.kind === 'upsert'))
   const owners = Array.from(

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { EnvReader } from '../env-reader.ts'
-import { appliedOf, byOwner, keyOf } from './by-owner.ts'
+import { appliedOf, byOwner } from './by-owner.ts'
 import { type Answered, exchange } from './exchange.ts'
 import { type Attempt, isolate } from './isolate.ts'
 import { partsOf } from './parts.ts'
@@ -8,6 +8,7 @@ import { ownerIn } from './powerdns/owner-in.ts'
 import { refusalOf, rrsetOf } from './powerdns/rrset.ts'
 import { contentsOf, isCopied, type UnservedRecords, zoneAnswer } from './powerdns/zone.ts'
 import type { ApplyResult, DnsProvider, Unavailable } from './provider.ts'
+import { changeKeyOf } from './record-set.ts'
 import type { ReadProvider } from './start.ts'
 import { wordsOf } from './words.ts'
 
@@ -113,7 +114,7 @@ export const createPowerdnsProvider = ({ url, apiKey, serverId }: PowerdnsOption
       const unserved = laidAside.get(zone)
       const wanted: readonly OwnerRrsets[] = owners.map(({ name, changes: own }) => ({
         name,
-        rrsets: own.map(change => rrsetOf(change, unserved?.get(keyOf(change)))),
+        rrsets: own.map(change => rrsetOf(change, unserved?.get(changeKeyOf(change)))),
       }))
       const parts = partsOf(wanted, ({ rrsets }) => Buffer.byteLength(JSON.stringify(rrsets)), LARGEST_BODY_BYTES)
       const result = await isolate(parts, part => send(zone, part, signal), { most: SEARCH_LIMIT })

@@ -22,6 +22,12 @@ export const sameValues = (a: RecordSet, b: RecordSet): boolean =>
 export const sameRecordSet = (a: RecordSet, b: RecordSet): boolean =>
   recordKey(a) === recordKey(b) && a.ttl === b.ttl && sameValues(a, b)
 
+/** The owner name that a change is about. */
+export const ownerOf = (change: RecordChange): string => (change.kind === 'upsert' ? change.set.name : change.name)
+
+/** The key of the record set that a change is about. */
+export const changeKeyOf = (change: RecordChange): string => recordKey(change.kind === 'upsert' ? change.set : change)
+
 /** Whether `name` is `owner` or a name below it: whole labels, so `xacme.pool` is not below `acme.pool`. */
 export const isAtOrBelow = (name: string, owner: string): boolean => name === owner || name.endsWith(`.${owner}`)
 

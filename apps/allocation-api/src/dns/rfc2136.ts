@@ -1,6 +1,7 @@
 import { randomInt } from 'node:crypto'
 import { isHostName } from '@pool/contract'
 import type { EnvReader } from '../env-reader.ts'
+import { appliedOf } from './by-owner.ts'
 import type { DnsProvider, Unavailable } from './provider.ts'
 import { recordKey } from './record-set.ts'
 import type { SignedPeer } from './rfc2136/exchange.ts'
@@ -83,18 +84,14 @@ export const createRfc2136Provider = ({ server, tsig, now = Date.now }: Rfc2136O
       const shown = seen.get(zone)
       seen.delete(zone)
       const { orders, refused } = ordersOf(zone, changes, { shown, limit: room(zone, tsigSize(key)) })
-      const named = (all: Iterable<readonly [string, string]>) =>
-        Array.from(all, ([name, reason]) => ({ name, reason }))
-      if (orders.length === 0) return { kind: 'applied', refused: named(refused) }
+      if (orders.length === 0) return appliedOf(refused, [])
       return connected(zone, signal, async peer => {
         const outcome = await sendOrders(peer, zone, orders, nextId)
         const byServer = Array.from(outcome.refused, ([{ name }, reason]) => [name, reason] as const)
-        const untried = outcome.untried.map(({ name }) => name)
-        return {
-          kind: 'applied' as const,
-          refused: named([...refused, ...byServer]),
-          ...(untried.length > 0 ? { untried } : {}),
-        }
+        return appliedOf(
+          new Map([...refused, ...byServer]),
+          outcome.untried.map(({ name }) => name),
+        )
       })
     },
 

@@ -4,7 +4,8 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { found, freePort } from './server-process.ts'
+import { freePort } from '@pool/local-stack/ports'
+import { found } from './server-process.ts'
 import { until } from './until.ts'
 
 const program = found('pgbouncer')

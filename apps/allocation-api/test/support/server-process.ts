@@ -1,22 +1,11 @@
 import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { until } from './until.ts'
 
 /** Where a system's server is installed; undefined: it is not. */
 export const found = (program: string): string | undefined =>
   ['/usr/sbin', '/usr/bin', '/usr/local/sbin', '/usr/local/bin'].map(folder => join(folder, program)).find(existsSync)
-
-/** Free a moment ago: whoever starts on it tries once more with another when it is taken by then. */
-export const freePort = (): Promise<number> =>
-  new Promise((resolve, reject) => {
-    const server = createServer().on('error', reject)
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address()
-      server.close(() => resolve(typeof address === 'object' && address ? address.port : 0))
-    })
-  })
 
 /**
  * Kills the server when standard input ends, which it also does when the tests die in whatever way. The shell gives up

@@ -1,4 +1,5 @@
 import { isIPv4, isIPv6 } from 'node:net'
+import { quoted, quotedInParts } from '../quoted.ts'
 import { isJson, type Json, numberOf, textOf } from './json.ts'
 
 /** Types whose content is one domain name, which Cloudflare writes without the trailing dot. */
@@ -19,24 +20,12 @@ const octetsOf = (quoted: string): Buffer =>
     ),
   )
 
-const quote = (octets: Buffer): string => {
-  const escaped = Array.from(octets, octet => {
-    if (octet === 0x22 || octet === 0x5c) return `\\${String.fromCharCode(octet)}`
-    return octet >= 0x20 && octet < 0x7f ? String.fromCharCode(octet) : `\\${String(octet).padStart(3, '0')}`
-  })
-  return `"${escaped.join('')}"`
-}
-
-/** RFC 1035 section 3.3: a character-string has 255 octets at most. */
-const pieces = (octets: Buffer): Buffer[] =>
-  octets.length <= 255 ? [octets] : [octets.subarray(0, 255), ...pieces(octets.subarray(255))]
-
 /** Content of a TXT record is quoted strings when written so, and else the bare text, which Cloudflare cuts itself. */
 const quotedText = (content: string): string => {
   const strings = quotedStrings.test(content)
     ? (content.match(quotedString) ?? []).map(octetsOf)
     : [Buffer.from(content, 'utf8')]
-  return strings.flatMap(pieces).map(quote).join(' ')
+  return strings.map(quotedInParts).join(' ')
 }
 
 /** RFC 5952, as Cloudflare stores it. */
@@ -58,7 +47,7 @@ export const presentationOf = (record: Json): string => {
   if (type === 'SRV' && data.target !== undefined)
     return `${numberOf(data.priority) ?? numberOf(record.priority) ?? 0} ${part('weight')} ${part('port')} ${absolute(part('target'))}`
   if (type === 'CAA' && data.tag !== undefined)
-    return `${part('flags')} ${part('tag')} ${quote(Buffer.from(part('value'), 'utf8'))}`
+    return `${part('flags')} ${part('tag')} ${quoted(Buffer.from(part('value'), 'utf8'))}`
   return content
 }
 

@@ -1,5 +1,4 @@
-import { keyOf as changeKeyOf, ownerOf } from '../by-owner.ts'
-import { type RecordChange, type RecordSet, recordKey } from '../record-set.ts'
+import { changeKeyOf, ownerOf, type RecordChange, type RecordSet, recordKey } from '../record-set.ts'
 import { type DynadotRecord, dynadotRecordsOf, keyOf, nameOf, recordSetsOf, refusalOf } from './record.ts'
 
 /** The most records that set_dns2 takes: main_record0 to 19, sub_record0 to 99. */

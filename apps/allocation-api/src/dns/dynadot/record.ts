@@ -1,3 +1,4 @@
+import { quotedInParts } from '../quoted.ts'
 import { parseRecordData } from '../record-data.ts'
 import { isAtOrBelow, type RecordSet, recordKey } from '../record-set.ts'
 
@@ -14,9 +15,6 @@ export interface DynadotRecord {
   readonly extra: string
 }
 
-/** RFC 1035 section 3.3.14: a string of a TXT record has 255 octets at most. */
-const LONGEST_STRING = 255
-
 const quotedStrings = /^"(?:[^"\\]|\\.)*"(?: +"(?:[^"\\]|\\.)*")*$/
 const plainString = /^"((?:[^"\\]|\\["\\])*)"$/
 const serviceValue = /^\d{1,5} \d{1,5} \d{1,5} \S+$/
@@ -24,25 +22,11 @@ const serviceValue = /^\d{1,5} \d{1,5} \d{1,5} \S+$/
 const absolute = (name: string): string => (name.endsWith('.') ? name : `${name}.`)
 const relative = (name: string): string => (name === '.' ? name : name.replace(/\.$/, ''))
 
-const escapeOctet = (octet: number): string => {
-  if (octet < 0x20 || octet > 0x7e) return `\\${String(octet).padStart(3, '0')}`
-  const character = String.fromCharCode(octet)
-  return character === '"' || character === '\\' ? `\\${character}` : character
-}
-
 /**
  * Dynadot keeps the bare text of a TXT record. Its documentation says nothing of quotes: text that is quoted strings
  * already is taken for the presentation format.
  */
-const quoted = (text: string): string => {
-  if (quotedStrings.test(text)) return text
-  const octets = Buffer.from(text, 'utf8')
-  const count = Math.max(1, Math.ceil(octets.length / LONGEST_STRING))
-  return Array.from({ length: count }, (_, i) => {
-    const part = octets.subarray(i * LONGEST_STRING, (i + 1) * LONGEST_STRING)
-    return `"${Array.from(part, escapeOctet).join('')}"`
-  }).join(' ')
-}
+const textOf = (text: string): string => (quotedStrings.test(text) ? text : quotedInParts(Buffer.from(text, 'utf8')))
 
 const unquoted = (value: string): string => {
   const text = plainString.exec(value)?.[1]?.replace(/\\(["\\])/g, '$1')
@@ -61,7 +45,7 @@ const presentationOf = ({ type, value, extra }: DynadotRecord): string => {
       // The documentation does not say how the four fields are shared out: here the second value, if any, comes first.
       return absolute([extra, value].filter(part => part !== '').join(' '))
     case 'TXT':
-      return quoted(value)
+      return textOf(value)
     default:
       return [value, extra].filter(part => part !== '').join(' ')
   }

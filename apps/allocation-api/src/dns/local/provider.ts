@@ -1,6 +1,7 @@
+import { appliedOf, byOwner } from '../by-owner.ts'
 import type { DnsProvider, Unavailable } from '../provider.ts'
 import { refusalOf } from '../record-data.ts'
-import type { RecordChange } from '../record-set.ts'
+import { ownerOf } from '../record-set.ts'
 import { untilAborted } from '../until-aborted.ts'
 import { namesWithCnameBeside } from './cname-alone.ts'
 import type { ZoneTable } from './zone-table.ts'
@@ -23,8 +24,6 @@ const overtaken: Unavailable = {
   reason: 'The zone was changed by another writer meanwhile.',
   isOfZone: true,
 }
-
-const ownerOf = (change: RecordChange): string => (change.kind === 'upsert' ? change.set.name : change.name)
 
 /** For development: the zone is a table, so that every replica and every restart serves the same. */
 export const createLocalProvider = ({ table, server, onError }: LocalProviderOptions): DnsProvider => {
@@ -52,12 +51,8 @@ export const createLocalProvider = ({ table, server, onError }: LocalProviderOpt
 
     apply: (zone, changes, signal) =>
       attempt(async () => {
-        const refused = new Map<string, string>()
-        for (const change of changes) {
-          const reason = refusalOf(zone, change)
-          if (reason !== undefined) refused.set(ownerOf(change), reason)
-        }
-        const sound = changes.filter(change => !refused.has(ownerOf(change)))
+        const { owners, refused } = byOwner(changes, change => refusalOf(zone, change))
+        const sound = owners.flatMap(owner => owner.changes)
         const there = await table.read(zone, sound.filter(({ kind }) => kind === 'upsert').map(ownerOf))
         for (const name of namesWithCnameBeside(there.records, sound)) {
           refused.set(name, 'a CNAME stands alone at its name')
@@ -69,7 +64,7 @@ export const createLocalProvider = ({ table, server, onError }: LocalProviderOpt
           if (serial === null) return overtaken
           if (!signal.aborted) serials.set(zone, serial)
         }
-        return { kind: 'applied' as const, refused: Array.from(refused, ([name, reason]) => ({ name, reason })) }
+        return appliedOf(refused, [])
       }, signal),
 
     async close() {

@@ -1,5 +1,4 @@
-import { ownerOf } from '../by-owner.ts'
-import { isAtOrBelow, type RecordChange } from '../record-set.ts'
+import { isAtOrBelow, ownerOf, type RecordChange } from '../record-set.ts'
 import type { UnservedRecords } from './zone.ts'
 
 /**

@@ -1,3 +1,4 @@
+import { partsOf } from '../parts.ts'
 import { type RecordChange, recordKey } from '../record-set.ts'
 import { encodeName } from './name.ts'
 import { encodeData } from './record-data.ts'
@@ -114,20 +115,8 @@ export const room = (zone: string, tsigSize: number): number =>
   largestMessage - headerSize - question(zone, types.SOA).length - tsigSize
 
 /** Runs of orders, each of at most `most` and in a message of at most `limit` octets; the fewest there can be. */
-export const batchesOf = (orders: readonly Order[], limit: number, most = Number.POSITIVE_INFINITY): Order[][] => {
-  const batches: Order[][] = []
-  let size = Number.POSITIVE_INFINITY
-  for (const order of orders) {
-    size += orderSize(order)
-    const batch = batches.at(-1)
-    if (batch && size <= limit && batch.length < most) batch.push(order)
-    else {
-      batches.push([order])
-      size = orderSize(order)
-    }
-  }
-  return batches
-}
+export const batchesOf = (orders: readonly Order[], limit: number, most?: number): Order[][] =>
+  partsOf(orders, orderSize, limit, most)
 
 const update = (id: number, zone: string, prerequisites: readonly Buffer[], updates: readonly Buffer[]): Buffer =>
   Buffer.concat([

@@ -1,4 +1,5 @@
 import { isIPv4, isIPv6, SocketAddress } from 'node:net'
+import { quoted } from '../quoted.ts'
 import { MessageFault } from './fault.ts'
 import { encodeName, readName, unescaped } from './name.ts'
 import { typeCode, typeName } from './wire.ts'
@@ -38,15 +39,6 @@ const layouts: Readonly<Record<string, readonly Field[]>> = {
   DS: ['u16', 'u8', 'u8', 'hex'],
   SSHFP: ['u8', 'u8', 'hex'],
   TLSA: ['u8', 'u8', 'u8', 'hex'],
-}
-
-const quoted = (octets: Buffer): string => {
-  const text = Array.from(octets, octet => {
-    if (octet < 0x20 || octet >= 0x7f) return `\\${String(octet).padStart(3, '0')}`
-    const character = String.fromCharCode(octet)
-    return character === '"' || character === '\\' ? `\\${character}` : character
-  })
-  return `"${text.join('')}"`
 }
 
 const ipv6Text = (octets: Buffer): string => {

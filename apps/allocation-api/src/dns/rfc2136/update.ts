@@ -1,13 +1,10 @@
 import { type Attempt, isolate } from '../isolate.ts'
-import { type RecordChange, recordKey } from '../record-set.ts'
+import { changeKeyOf, ownerOf, type RecordChange } from '../record-set.ts'
 import { ask, type SignedPeer } from './exchange.ts'
 import { KeyDenied, ServerTrouble, troubleOf } from './fault.ts'
 import { batchesOf, effectRequest, type Order, orderOf, orderSize, rcodeName, room, updateRequest } from './message.ts'
 import { refusalOf } from './refusal.ts'
 import { tsigSize } from './tsig.ts'
-
-const keyOf = (change: RecordChange): string => recordKey(change.kind === 'upsert' ? change.set : change)
-const ownerOf = (change: RecordChange): string => (change.kind === 'upsert' ? change.set.name : change.name)
 
 export interface Orders {
   readonly orders: readonly Order[]
@@ -25,7 +22,7 @@ export const ordersOf = (
   const orders: Order[] = []
   for (const [name, atName] of Map.groupBy(changes, ownerOf)) {
     const reason = atName.map(change => refusalOf(zone, change)).find(found => found !== undefined)
-    const lastSaid = [...new Map(atName.map(change => [keyOf(change), change])).values()]
+    const lastSaid = [...new Map(atName.map(change => [changeKeyOf(change), change])).values()]
     const order = reason === undefined ? orderOf(name, lastSaid, shown) : undefined
     if (order && orderSize(order) <= limit) orders.push(order)
     else refused.set(name, reason ?? 'there is more of it than a DNS message can carry')
