@@ -522,7 +522,8 @@ describe('rfc2136: a server that is none', () => {
     { secondsEach = 0 } = {},
   ) => {
     const asked: Buffer[] = []
-    const now = () => Date.now() + asked.length * secondsEach * 1_000
+    const began = Date.now()
+    const now = () => began + asked.length * secondsEach * 1_000
     await using double = await startDnsDouble((request, socket) => {
       asked.push(request)
       // The opcode UPDATE comes back.
