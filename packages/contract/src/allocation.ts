@@ -138,7 +138,7 @@ export const limit = z
 export const cursorOf = (position: string): string => btoa(position).replaceAll('=', '')
 
 const cursorRule = fault('invalid-cursor', 'cursor must be the nextCursor of an earlier answer.')
-const cursor = (position: RegExp) =>
+export const cursor = (position: RegExp) =>
   z
     .string()
     .regex(/^(?:[A-Za-z0-9]{4})*(?:[A-Za-z0-9]{2,3})?$/, { error: cursorRule, abort: true })

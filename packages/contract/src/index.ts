@@ -1,5 +1,6 @@
 export * from './allocation.ts'
 export * from './allocation-problem.ts'
+export * from './deployment.ts'
 export * from './health.ts'
 export * from './lease.ts'
 export * from './lease-problem.ts'
