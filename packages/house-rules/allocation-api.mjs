@@ -7,21 +7,25 @@ export const rooms = {
   rules: any(
     'allocation/(allocation|decision|names|reserved-labels|row)\\.ts',
     'convergence/(backoff|breaker|plan|state)\\.ts',
+    'deployments/(deployment|next-step|redact|result|row|variables)\\.ts',
+    'object-storage/verdict\\.ts',
     'dns/record-set\\.ts',
     'dns/local/(cname-alone|resolve)\\.ts',
     'observability/(answered|redact)\\.ts',
     '(config|duration|env-reader)\\.ts',
   ),
-  ports: any('dns/(provider|start)\\.ts'),
+  ports: any('dns/(provider|start)\\.ts', 'deployments/infrastructure\\.ts'),
   verbs: any(
     'allocation/(check|commit|converge|get|list|paginate|release|renew|reserve|sweeper)\\.ts',
     'convergence/(calls|compare|converge|drift|pass|turns)\\.ts',
+    'deployments/(create|get|log-writer|name|remove|run|runs)\\.ts',
     'periodic\\.ts',
   ),
   sql: any(
     'database/(connect|reachable|schema|socket)\\.ts',
     'allocation/(fragments|history|once|reader|store)\\.ts',
     'convergence/(claim|comparison-store|fragments|zone-store)\\.ts',
+    'deployments/(line-store|store)\\.ts',
   ),
   localDns: any('dns/local/(message|provider|responder|server|tcp-connection|zone-table)\\.ts'),
   remoteDns: any(
@@ -30,7 +34,7 @@ export const rooms = {
   ),
   edges: any('observability/(log|metrics)\\.ts', 'server\\.ts'),
   http: any('http/[a-z-]+\\.ts', 'app\\.ts'),
-  wiring: any('convergence/assembly\\.ts', 'dns/registry\\.ts', 'dns/local/start\\.ts'),
+  wiring: any('convergence/assembly\\.ts', 'deployments/assembly\\.ts', 'dns/registry\\.ts', 'dns/local/start\\.ts'),
   entry: any('main\\.ts'),
 }
 

@@ -127,6 +127,47 @@ describe.skipIf(!testDsn)(`the schema (${testDsn ? 'real Postgres' : lacksDsn})`
     })
   })
 
+  const request = { objectStorageAccessKey: '<redacted>', objectStorageSecretKey: '<redacted>' }
+  const deployment = {
+    id: '5d0c2f3e-0f5c-4c43-9c0c-0d3b8f3d5a12',
+    status: 'pending',
+    request,
+    sovereign_fqdn: 'acme.pool.test',
+    started_at: '2026-01-01T00:00:00Z',
+    run_expires_at: '2026-01-01T00:00:30Z',
+  }
+  const end = { finished_at: '2026-01-01T00:01:00Z', run_expires_at: null }
+
+  test.each<[what: string, constraint: string, change: Record<string, unknown>]>([
+    ['an access key', 'keys_redacted', { request: { ...request, objectStorageAccessKey: 'AKIA0123456789ABCDEF' } }],
+    ['a secret key', 'keys_redacted', { request: { ...request, objectStorageSecretKey: 'x'.repeat(40) } }],
+    ['no word on its keys', 'keys_redacted', { request: {} }],
+    ['an unknown status', 'status_known', { status: 'paused' }],
+    ['an end while it is under way', 'finished_shape', { finished_at: end.finished_at }],
+    ['nobody who may take it up', 'finished_shape', { run_expires_at: null }],
+    ['a lease after its end', 'finished_shape', { status: 'failed', error: 'x', finished_at: end.finished_at }],
+    ['a failure without a reason', 'failed_explained', { status: 'failed', ...end }],
+    ['a reason without a failure', 'failed_explained', { error: 'x' }],
+    ['readiness without a result', 'ready_has_result', { status: 'ready', ...end }],
+  ])('does not store a deployment with %s', async (_, constraint, change) => {
+    const row = { ...deployment, ...change }
+    await expect(database.sql`insert into deployments ${database.sql(row as never)}`).rejects.toMatchObject({
+      code: '23514',
+      constraint_name: `deployments_${constraint}`,
+    })
+  })
+
+  test('stores a second deployment of an FQDN only after the first failed', async () => {
+    const insert = (change: object) =>
+      database.sql`insert into deployments ${database.sql({ ...deployment, ...change } as never)}`
+    await insert({})
+    const second = { id: '5d0c2f3e-0f5c-4c43-9c0c-0d3b8f3d5a13' }
+    await expect(insert(second)).rejects.toMatchObject({ code: '23505', constraint_name: 'deployments_one_of_fqdn' })
+    await database.sql`
+      update deployments set status = 'failed', error = 'x', finished_at = started_at, run_expires_at = null`
+    expect(await insert(second)).toHaveProperty('count', 1)
+  })
+
   test.each([
     'update allocation_history set actor = actor',
     'delete from allocation_history',

@@ -178,9 +178,9 @@ export const historyEntry = z
     ]),
     from: z.enum(['none', 'reserved', 'active']),
     to: z.enum(['none', 'reserved', 'active']),
-    actor: z.enum(['in-cluster', 'operator', 'sweeper', 'convergence']).meta({
+    actor: z.enum(['in-cluster', 'operator', 'sweeper', 'convergence', 'deployment']).meta({
       description:
-        'Which door the request came through; `sweeper` for an expiry that it cleared, `convergence` for what became of records.',
+        'Which door the request came through; `sweeper` for an expiry that it cleared, `convergence` for what became of records, `deployment` for what a deployment did to its name (requestId is its id).',
     }),
     address: z.string().optional().meta({ description: 'The network address of the caller.' }),
     createdBy: z.string(),

@@ -8,7 +8,8 @@ export interface Name {
 
 /** Who asked, for the history. */
 export interface Caller {
-  readonly actor: 'in-cluster' | 'operator'
+  /** The address that the request came through, or who works by itself. */
+  readonly actor: 'in-cluster' | 'operator' | 'deployment'
   readonly address: string | null
   readonly requestId: string
 }

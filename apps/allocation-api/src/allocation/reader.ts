@@ -47,6 +47,17 @@ export const createReader = (sql: Sql, { timeoutMs }: { timeoutMs: number }) => 
       return row ? grantedOf(row, token) : null
     },
 
+    /** Whether the name is active by the reservation of this token. */
+    async isActiveUnder(name: Name, token: string): Promise<boolean> {
+      const rows = await within(
+        timeoutMs,
+        sql`
+          select from pool_allocations a
+          where ${named(name)} and reservation_token = ${asUuid(token)}::uuid and state = 'active'`,
+      )
+      return rows.length > 0
+    },
+
     async get(name: Name): Promise<Allocation | null> {
       const [row] = await within(
         timeoutMs,

@@ -42,6 +42,7 @@ export const createTestDatabase = async ({ schema = true, connections = 10 } = {
         update dns_names set
           next_attempt_at = next_attempt_at - ${shift}, desired_since = desired_since - ${shift},
           applied_at = applied_at - ${shift}`
+      await sql`update deployments set run_expires_at = run_expires_at - ${shift}`
       await sql`update dns_zones set next_comparison_at = next_comparison_at - ${shift}`
     },
     async drop() {

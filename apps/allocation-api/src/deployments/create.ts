@@ -1,0 +1,104 @@
+import type { Caller, KeyTaken, Refusal, ReserveCommand } from '../allocation/allocation.ts'
+import type { Once } from '../allocation/once.ts'
+import type { ReserveOutcome } from '../allocation/reserve.ts'
+import type { Verdict } from '../object-storage/verdict.ts'
+import type { Faults, Job, Keys, Order } from './deployment.ts'
+import type { Infrastructure } from './infrastructure.ts'
+import type { Names } from './name.ts'
+import { recordOf } from './redact.ts'
+import type { Runs } from './runs.ts'
+import type { CreateSaid, DeploymentStore } from './store.ts'
+
+export type CreateDecision =
+  | { readonly kind: 'created'; readonly id: string }
+  | Refusal<'bucket-conflict' | 'fqdn-conflict' | 'subdomain-conflict'>
+  | Faults
+  | {
+      readonly kind: 'object-storage-unavailable' | 'provisioning-unavailable'
+      readonly detail: string
+      readonly retryAfterSeconds?: number
+    }
+
+export type CreateOutcome = CreateDecision | Refusal<'idempotency-key-reused'>
+
+export interface CreateDependencies {
+  readonly orderOf: (
+    body: unknown,
+  ) => { readonly kind: 'order'; readonly order: Order; readonly keys: Keys | null } | Faults
+  readonly infrastructure: Pick<Infrastructure, 'lacks'>
+  readonly checkKeys: (keys: Keys & { readonly region: string }) => Promise<Verdict>
+  readonly reserve: (command: ReserveCommand, caller: Caller, key: string | undefined) => Promise<ReserveOutcome>
+  readonly names: Pick<Names, 'free'>
+  readonly store: Pick<DeploymentStore, 'create'>
+  readonly runs: Pick<Runs, 'hasRoom' | 'accept'>
+  readonly once: Once
+  /** A UUID that was never given out. */
+  readonly newId: () => string
+}
+
+const decisionOf = (said: CreateSaid): CreateDecision =>
+  said.outcome === 'created' ? { kind: 'created', id: said.id } : { kind: said.outcome }
+
+/**
+ * Everything is judged before anything is done: form, then whether this process can work at all, then the keys at their
+ * provider. Then the name is reserved, and only what has its name becomes a deployment.
+ */
+export const create =
+  ({ orderOf, infrastructure, checkKeys, reserve, names, store, runs, once, newId }: CreateDependencies) =>
+  async (body: unknown, caller: Caller, key: string | undefined): Promise<CreateOutcome> => {
+    const asked = orderOf(body)
+    if (asked.kind !== 'order') return asked
+    const { order, keys } = asked
+
+    const refuse = async (): Promise<CreateDecision | null> => {
+      const missing = await infrastructure.lacks()
+      if (missing !== null) return { kind: 'provisioning-unavailable', detail: missing }
+      if (!runs.hasRoom()) {
+        const detail = 'Too many deployments wait for their turn, or this process is stopping.'
+        return { kind: 'provisioning-unavailable', detail, retryAfterSeconds: 30 }
+      }
+      if (!keys || !order.storage) return null
+      const { kind, message } = await checkKeys({ region: order.storage.region, ...keys })
+      if (kind === 'unavailable') return { kind: 'object-storage-unavailable', detail: message }
+      if (kind === 'accepted') return null
+      return { kind: 'invalid-deployment', faults: [{ field: 'objectStorageAccessKey', detail: message }] }
+    }
+
+    /** The proof of the reservation; null: none is needed. */
+    const reserveName = async (): Promise<{ token: string | null } | CreateDecision> => {
+      if (!order.name) return { token: null }
+      // The same reservation for the same key, should this request come a second time before it was answered.
+      const reservationKey = key === undefined ? undefined : `deployment ${key}`
+      const createdBy = `deployment of ${order.orgName}`
+      const outcome = await reserve({ ...order.name, createdBy }, caller, reservationKey)
+      if (outcome.kind === 'granted') return { token: outcome.reservationToken }
+      // Other refusals are faults of form, which have been judged before.
+      return { kind: 'subdomain-conflict' }
+    }
+
+    return once<CreateDecision>(key === undefined ? null : { key, content: ['deployment', order, keys] }, {
+      decide: async (turn): Promise<CreateDecision | KeyTaken> => {
+        const refusal = await refuse()
+        if (refusal) return refusal
+        const reserved = await reserveName()
+        if ('kind' in reserved) return reserved
+        const reservationToken = reserved.token
+        const id = newId()
+        const said = await store.create({ id, order, record: recordOf(order, keys), reservationToken }, turn)
+        if ('kind' in said) return said
+        const job: Job = {
+          id,
+          generation: 1,
+          order,
+          status: 'pending',
+          reservationToken,
+          result: null,
+          isCancelled: false,
+        }
+        if (said.outcome === 'created') runs.accept(job, keys)
+        else await names.free(job)
+        return decisionOf(said)
+      },
+      recall: said => decisionOf(said as CreateSaid),
+    })
+  }

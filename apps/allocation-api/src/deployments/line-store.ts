@@ -1,0 +1,35 @@
+import { type Sql, within } from '../database/connect.ts'
+import type { Line, Run, StoredLine } from './deployment.ts'
+
+export type LineStore = ReturnType<typeof createLineStore>
+
+/** The logs of deployments. Only who holds the lease adds to one, so that its numbers have no gap. */
+export const createLineStore = (sql: Sql, { timeoutMs }: { readonly timeoutMs: number }) => ({
+  /** False: the lease is lost, and nothing was added. */
+  async append({ id, generation }: Run, lines: readonly (Line & { readonly at: string })[]): Promise<boolean> {
+    const added = await within(
+      timeoutMs,
+      sql`
+        with held as (
+          update deployments set line_count = line_count + ${lines.length}
+          where id = ${id} and run_generation = ${generation} and finished_at is null
+          returning line_count - ${lines.length} as before
+        )
+        insert into deployment_lines (deployment_id, seq, at, phase, level, message)
+        select ${id}, held.before + position, (line ->> 'at')::timestamptz, line ->> 'phase', line ->> 'level',
+          line ->> 'message'
+        from held, jsonb_array_elements(${sql.json(lines as never)}) with ordinality as t (line, position)`,
+    )
+    return added.count > 0
+  },
+
+  /** Up to `limit` lines that follow `after`, in order. */
+  async read(id: string, after: number, limit: number): Promise<StoredLine[]> {
+    return within(
+      timeoutMs,
+      sql<StoredLine[]>`
+        select seq, at, phase, level, message from deployment_lines
+        where deployment_id = ${id} and seq > ${after} order by seq limit ${limit}`,
+    )
+  },
+})

@@ -1,0 +1,25 @@
+import type { Job, Keys } from './deployment.ts'
+
+/** What is to be done about a deployment, whether it was just asked for or left by a process that ended. */
+export type NextStep =
+  | { readonly kind: 'make' }
+  /** The infrastructure is up: only its name is left to be committed. */
+  | { readonly kind: 'finish' }
+  | { readonly kind: 'fail'; readonly reason: string }
+
+export const CANCELLED = 'It was cancelled.'
+
+/**
+ * Keys are in the memory of the process that was given them and nowhere else. Without them what needs them cannot be
+ * made by anybody; what does not, or is made already, goes on wherever it was left.
+ */
+export const nextStep = ({ order, result, isCancelled }: Job, keys: Keys | null): NextStep => {
+  if (isCancelled) return { kind: 'fail', reason: CANCELLED }
+  if (result) return { kind: 'finish' }
+  if (!order.storage || keys) return { kind: 'make' }
+  return {
+    kind: 'fail',
+    reason:
+      'The process that worked on it ended, and the object storage keys were in its memory alone. Create it again: what has been made is gone on with.',
+  }
+}

@@ -1,0 +1,1 @@
+export type Verdict = { readonly kind: 'accepted' | 'rejected' | 'unavailable'; readonly message: string }
