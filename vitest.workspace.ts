@@ -58,6 +58,15 @@ export default defineConfig({
       },
       {
         test: {
+          name: 'ceph-gateway',
+          root: './packages/ceph-gateway',
+          include: ['test/**/*.test.ts'],
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
+        },
+      },
+      {
+        test: {
           name: 'house-rules',
           root: './packages/house-rules',
           include: ['test/**/*.test.ts'],

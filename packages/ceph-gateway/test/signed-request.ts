@@ -1,0 +1,60 @@
+import { request } from 'node:https'
+import { AwsClient } from 'aws4fetch'
+import type { Gateway, KeyPair } from '../src/gateway.ts'
+
+export interface Answer {
+  readonly status: number
+  readonly text: string
+}
+
+export interface Call {
+  readonly headers?: Readonly<Record<string, string>>
+  readonly method?: string
+  readonly path?: string
+  readonly body?: string
+  readonly servername?: string
+  /** What the client trusts; null: what the machine trusts. */
+  readonly ca?: string | null
+}
+
+/** One request on a connection of its own. An error of the connection rejects. */
+export const call = ({ host, port, ca: own }: Gateway, wish: Call = {}): Promise<Answer> => {
+  const { headers = {}, method = 'GET', path = '/', body, servername = 'fsn1.storage.example', ca = own } = wish
+  return new Promise((resolve, reject) => {
+    const trusted = ca === null ? {} : { ca }
+    const sent = request({ host, port, method, path, headers, servername, agent: false, ...trusted }, answer => {
+      let text = ''
+      answer
+        .setEncoding('utf8')
+        .on('data', part => {
+          text += part
+        })
+        .on('end', () => resolve({ status: answer.statusCode ?? 0, text }))
+    })
+    sent.on('error', reject).end(body)
+  })
+}
+
+export interface Signed extends Call {
+  readonly region?: string
+  /** Of the signature; now if not given. */
+  readonly at?: Date
+}
+
+/** Signature version 4: https://docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-header-based-auth.html */
+export const callSigned = async (gateway: Gateway, keys: KeyPair, wish: Signed = {}): Promise<Answer> => {
+  const { region = 'fsn1', at = new Date(), path = '/', method = 'GET', body } = wish
+  const client = new AwsClient({
+    accessKeyId: keys.accessKey,
+    secretAccessKey: keys.secretKey,
+    service: 's3',
+    region,
+    retries: 0,
+  })
+  const { headers } = await client.sign(`https://${gateway.host}:${gateway.port}${path}`, {
+    method,
+    ...(body === undefined ? {} : { body }),
+    aws: { datetime: at.toISOString().replace(/[:-]|\.\d{3}/g, '') },
+  })
+  return call(gateway, { ...wish, headers: Object.fromEntries(headers) })
+}
