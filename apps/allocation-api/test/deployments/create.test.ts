@@ -62,6 +62,17 @@ describe('what is not accepted leaves nothing behind', () => {
     expect(await rows('pool_allocations')).toBe(1)
   })
 
+  test('one more than may wait', async () => {
+    const desk = scene.desk({ atOnce: 1 })
+    const names = Array.from({ length: 101 }, (_, i) => `tenant-${i}`)
+    for (const name of names) expect(await create(desk, orderFor(name))).toMatchObject({ kind: 'created' })
+    expect(await create(desk, orderFor('one-more'))).toMatchObject({
+      kind: 'provisioning-unavailable',
+      retryAfterSeconds: 30,
+    })
+    expect(await rows('pool_allocations')).toBe(101)
+  })
+
   test('keys are asked about only where there are some', async () => {
     const asked: object[] = []
     const desk = scene.desk({

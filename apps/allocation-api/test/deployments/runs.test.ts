@@ -61,6 +61,7 @@ describe('a deployment', () => {
     })
     expect(await nameState('acme')).toBe('reserved')
     tell({ phase: 'apply', level: 'info', message: 'half way' })
+    await until('its lines are there while it goes on', async () => (await read(desk, id)).numEvents === 2)
     end(made('192.0.2.7', { control_plane_ip: '192.0.2.8', size: 3 }))
     expect(await finished(desk, id)).toEqual({
       id,
@@ -158,6 +159,30 @@ describe('a cancelled one', () => {
     expect(await nameState('acme')).toBe('free')
   })
 
+  test('whose infrastructure was made all the same: failed, its name free', async () => {
+    const desk = scene.desk()
+    desk.infrastructure.isDeaf = true
+    const id = await created(desk, orderFor('acme'))
+    const { end } = await begun(desk)
+    await desk.deployments.verbs.remove(id)
+    end(made())
+    expect(await finished(desk, id)).toMatchObject({ status: 'failed', error: 'It was cancelled.' })
+    expect(await nameState('acme')).toBe('free')
+  })
+
+  test('whose process is killed before it knows: failed by whoever takes it up', async () => {
+    const desk = scene.desk()
+    const id = await created(desk, orderFor('acme'))
+    await begun(desk)
+    desk.kill()
+    const other = scene.desk()
+    await other.deployments.verbs.remove(id)
+    await scene.advance(LEASE_MS)
+    await other.deployments.tend()
+    expect(await finished(other, id)).toMatchObject({ status: 'failed', error: 'It was cancelled.' })
+    expect(other.infrastructure.begun).toHaveLength(0)
+  })
+
   test('while it waits for its turn: it never begins', async () => {
     const desk = scene.desk({ atOnce: 1 })
     await created(desk, orderFor('first'))
@@ -218,6 +243,7 @@ describe('the lease of a run', () => {
     await scene.advance(0.9 * LEASE_MS)
     await expect(desk.deployments.tend()).rejects.toThrow('away')
     expect(signal.aborted).toBe(true)
+    await until('it has ended, although the database is away', () => desk.deployments.running() === 0)
     const other = scene.desk()
     await other.deployments.tend()
     expect(other.infrastructure.begun).toHaveLength(0)
@@ -242,6 +268,33 @@ describe('the lease of a run', () => {
     expect(other.infrastructure.begun).toHaveLength(0)
   })
 
+  test('that others have by now: neither kept nor used by whoever had it', async () => {
+    const desk = scene.desk()
+    desk.infrastructure.isDeaf = true
+    const id = await created(desk, orderFor('acme'))
+    const late = await begun(desk)
+    await scene.advance(LEASE_MS)
+    const other = scene.desk()
+    await other.deployments.tend()
+    const { end } = await begun(other)
+    late.end(made('192.0.2.9'))
+    await until('the late run is over', () => desk.deployments.running() === 0)
+    expect(await read(other, id)).toMatchObject({ status: 'provisioning' })
+    end(made('192.0.2.1'))
+    expect(await finished(other, id)).toMatchObject({ status: 'ready', result: { loadBalancerIP: '192.0.2.1' } })
+  })
+
+  test('is not renewed by a run that has lost it, which stops', async () => {
+    const desk = scene.desk()
+    await created(desk, orderFor('acme'))
+    const { signal } = await begun(desk)
+    await scene.advance(LEASE_MS)
+    const other = scene.desk()
+    await other.deployments.tend()
+    await desk.deployments.tend()
+    expect(signal.aborted).toBe(true)
+  })
+
   test('what a run writes after it has lost it changes nothing', async () => {
     const desk = scene.desk()
     const id = await created(desk, withStorage('acme'))
@@ -264,11 +317,15 @@ describe('the name of a run', () => {
     const desk = scene.desk()
     const id = await created(desk, orderFor('acme'))
     const { end } = await begun(desk)
+    await desk.deployments.tend()
+    expect(await scene.sql`select from allocation_history where event = 'renewed'`).toHaveLength(0)
     for (let i = 0; i < 8; i += 1) {
       await scene.advance(TTL_MS / 3)
       await scene.sql`update deployments set run_expires_at = now() + interval '1 minute'`
       await desk.deployments.tend()
+      await desk.deployments.tend()
     }
+    expect(await scene.sql`select from allocation_history where event = 'renewed'`).toHaveLength(8)
     expect(await nameState('acme')).toBe('reserved')
     end(made())
     expect(await finished(desk, id)).toMatchObject({ status: 'ready' })
@@ -289,17 +346,25 @@ describe('the name of a run', () => {
     })
   })
 
-  test('taken by others before the commit: failed, and theirs stays', async () => {
+  test.each([
+    ['reserved', 'token-mismatch'],
+    ['active', 'already-active'],
+  ])('%s by others before the commit: failed, and theirs stays', async (state, refusal) => {
     const desk = scene.desk()
     const id = await created(desk, orderFor('acme'))
     const { end } = await begun(desk)
     await scene.sql`update pool_allocations set reservation_token = gen_random_uuid()`
+    if (state === 'active') {
+      await scene.sql`
+        update pool_allocations set state = 'active', expires_at = null, committed_at = now(),
+          sovereign_fqdn = 'theirs.test', load_balancer_ip = '192.0.2.99'`
+    }
     end(made())
     expect(await finished(desk, id)).toMatchObject({
       status: 'failed',
-      error: expect.stringContaining('could not be committed (token-mismatch)'),
+      error: expect.stringContaining(`could not be committed (${refusal})`),
     })
-    expect(await nameState('acme')).toBe('reserved')
+    expect(await nameState('acme')).toBe(state)
   })
 })
 
@@ -412,6 +477,18 @@ describe('a process that is killed', () => {
       }
     },
   )
+
+  test('leaves its deployments to as many as others may work on', async () => {
+    const desk = scene.desk({ atOnce: 5 })
+    for (let i = 0; i < 5; i += 1) await created(desk, orderFor(`left-${i}`))
+    await begun(desk, 5)
+    desk.kill()
+    await scene.advance(LEASE_MS)
+    const other = scene.desk({ atOnce: 2 })
+    await other.deployments.tend()
+    await other.deployments.tend()
+    expect(other.deployments.running()).toBe(2)
+  })
 
   test('of ten that were left, several processes take up each once', async () => {
     const desk = scene.desk({ atOnce: 20 })
