@@ -1,12 +1,6 @@
 import { createHash } from 'node:crypto'
+import { Refused } from './refused.ts'
 import type { Attributes } from './value.ts'
-
-/** A refusal of the API: the status and, where Cloudflare documents one, its own code. */
-export class Refused extends Error {
-  constructor(status: string, text: string) {
-    super(`${status}: ${text}`)
-  }
-}
 
 export interface Upload {
   readonly content: string

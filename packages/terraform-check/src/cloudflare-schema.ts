@@ -53,7 +53,7 @@ const observability: Schema = {
   },
 }
 
-const script: Schema = {
+export const script: Schema = {
   id: { type: 'string', computed: true, kept: true, replaces: true },
   account_id: { type: 'string', required: true, replaces: true },
   script_name: { type: 'string', required: true, replaces: true },
@@ -79,21 +79,21 @@ const script: Schema = {
   startup_time_ms: { type: 'number', computed: true },
 }
 
-const namespace: Schema = {
+export const namespace: Schema = {
   id: { type: 'string', computed: true, kept: true },
   account_id: { type: 'string', required: true, replaces: true },
   title: { type: 'string', required: true },
   supports_url_encoding: { type: 'bool', computed: true },
 }
 
-const scriptSubdomain: Schema = {
+export const scriptSubdomain: Schema = {
   account_id: { type: 'string', required: true, replaces: true },
   script_name: { type: 'string', required: true, replaces: true },
   enabled: { type: 'bool', required: true },
   previews_enabled: { type: 'bool', optional: true, computed: true },
 }
 
-const customDomain: Schema = {
+export const customDomain: Schema = {
   id: { type: 'string', computed: true, kept: true },
   account_id: { type: 'string', required: true, replaces: true },
   zone_id: { type: 'string', optional: true, computed: true },
@@ -102,14 +102,3 @@ const customDomain: Schema = {
   service: { type: 'string', required: true },
   environment: { type: 'string', optional: true, computed: true },
 }
-
-export const resources = {
-  cloudflare_workers_kv_namespace: namespace,
-  cloudflare_workers_script: script,
-  cloudflare_workers_script_subdomain: scriptSubdomain,
-  cloudflare_workers_custom_domain: customDomain,
-} as const
-
-export type TypeName = keyof typeof resources
-
-export const isTypeName = (name: string): name is TypeName => name in resources

@@ -8,10 +8,9 @@ import {
   type ServiceClientConstructor,
 } from '@grpc/grpc-js'
 import { loadSync } from '@grpc/proto-loader'
-import { type Account, Refused } from './account.ts'
-import { isTypeName, provider, resources, type TypeName } from './cloudflare-schema.ts'
 import { plan } from './plan.ts'
-import { resourcesOf } from './resources.ts'
+import { Refused } from './refused.ts'
+import type { Provider } from './resource.ts'
 import { complete, schemaToWire } from './schema.ts'
 import { type Attributes, fromWire, isObject, toWire } from './value.ts'
 
@@ -32,7 +31,9 @@ const definition = loadSync(fileURLToPath(new URL('./provider.proto', import.met
   longs: Number,
   defaults: true,
 })
-const { Provider } = loadPackageDefinition(definition).tfplugin6 as GrpcObject & { Provider: ServiceClientConstructor }
+const { Provider: protocol } = loadPackageDefinition(definition).tfplugin6 as GrpcObject & {
+  Provider: ServiceClientConstructor
+}
 
 const error = (summary: string, detail: string, attribute?: string): object => ({
   severity: 1,
@@ -41,55 +42,59 @@ const error = (summary: string, detail: string, attribute?: string): object => (
   ...(attribute ? { attribute: { steps: [{ attribute_name: attribute }] } } : {}),
 })
 
-const answering = (answer: (request: Request) => object): handleUnaryCall<Request, object> => {
-  return ({ request }, callback) => {
-    try {
-      callback(null, answer(request))
-    } catch (reason) {
-      if (!(reason instanceof Refused)) return callback(reason as Error)
-      callback(null, { diagnostics: [error('Cloudflare refused the request', reason.message)] })
+function servicesOf({ name, schema, resources, configure }: Provider) {
+  const answering = (answer: (request: Request) => object | Promise<object>): handleUnaryCall<Request, object> => {
+    return async ({ request }, callback) => {
+      try {
+        callback(null, await answer(request))
+      } catch (reason) {
+        if (!(reason instanceof Refused)) return callback(reason as Error)
+        callback(null, { diagnostics: [error(`${name} refused the request`, reason.message)] })
+      }
     }
   }
-}
+  const of = ({ type_name }: Request) => {
+    const resource = resources[type_name]
+    if (!resource) throw new Error(`no resource ${type_name}`)
+    return resource
+  }
 
-function typeOf({ type_name }: Request): TypeName {
-  if (!isTypeName(type_name)) throw new Error(`no resource ${type_name}`)
-  return type_name
-}
-
-function servicesOf(account: Account, directory: string) {
-  const behind = resourcesOf(account, directory)
   return {
     GetProviderSchema: answering(() => ({
-      provider: schemaToWire(provider),
+      provider: schemaToWire(schema),
       resource_schemas: Object.fromEntries(
-        Object.entries(resources).map(([name, schema]) => [name, schemaToWire(schema)]),
+        Object.entries(resources).map(([type, { schema }]) => [type, schemaToWire(schema)]),
       ),
     })),
     ValidateProviderConfig: answering(() => ({})),
-    ConfigureProvider: answering(() => ({})),
+    ConfigureProvider: answering(request => {
+      const config = fromWire(request.config)
+      if (isObject(config)) configure?.(config)
+      return {}
+    }),
     StopProvider: answering(() => ({})),
 
     ValidateResourceConfig: answering(request => {
       const config = fromWire(request.config)
-      const fault = isObject(config) ? behind[typeOf(request)].fault?.(config) : null
-      return { diagnostics: fault ? [error('Invalid attribute', fault, 'content_sha256')] : [] }
+      const fault = isObject(config) ? of(request).behind.fault?.(config) : null
+      return { diagnostics: fault ? [error('Invalid attribute', fault.detail, fault.attribute)] : [] }
     }),
 
     UpgradeResourceState: answering(request => {
       const state = JSON.parse(Buffer.from(request.raw_state?.json ?? []).toString()) as Attributes
-      return { upgraded_state: toWire(complete(resources[typeOf(request)], state)) }
+      return { upgraded_state: toWire(complete(of(request).schema, state)) }
     }),
 
-    ReadResource: answering(request => {
+    ReadResource: answering(async request => {
+      const { schema, behind } = of(request)
       const state = fromWire(request.current_state)
-      const now = isObject(state) ? behind[typeOf(request)].read(state) : null
-      return { new_state: toWire(now && complete(resources[typeOf(request)], now)) }
+      const now = isObject(state) ? await behind.read(state) : null
+      return { new_state: toWire(now && complete(schema, now)) }
     }),
 
     PlanResourceChange: answering(request => {
       const { planned, replaces } = plan(
-        resources[typeOf(request)],
+        of(request).schema,
         fromWire(request.prior_state),
         fromWire(request.proposed_new_state),
         fromWire(request.config),
@@ -98,16 +103,17 @@ function servicesOf(account: Account, directory: string) {
       return { planned_state: toWire(planned), requires_replace }
     }),
 
-    ApplyResourceChange: answering(request => {
-      const resource = behind[typeOf(request)]
+    ApplyResourceChange: answering(async request => {
+      const { behind } = of(request)
       const [prior, planned] = [fromWire(request.prior_state), fromWire(request.planned_state)]
-      if (isObject(planned)) return { new_state: toWire(resource.write(planned, isObject(prior) ? prior : null)) }
-      if (isObject(prior)) resource.remove(prior)
+      if (isObject(planned)) return { new_state: toWire(await behind.write(planned, isObject(prior) ? prior : null)) }
+      if (isObject(prior)) await behind.remove(prior)
       return { new_state: toWire(null) }
     }),
 
-    ImportResourceState: answering(request => {
-      const state = complete(resources[typeOf(request)], behind[typeOf(request)].named(request.id.split('/')))
+    ImportResourceState: answering(async request => {
+      const { schema, behind } = of(request)
+      const state = complete(schema, await behind.named(request.id))
       return { imported_resources: [{ type_name: request.type_name, state: toWire(state) }] }
     }),
   }
@@ -119,9 +125,9 @@ export interface RunningProvider {
   stop(): void
 }
 
-export async function startProvider(account: Account, directory: string): Promise<RunningProvider> {
+export async function startProvider(provider: Provider): Promise<RunningProvider> {
   const server = new Server()
-  server.addService(Provider.service, servicesOf(account, directory))
+  server.addService(protocol.service, servicesOf(provider))
   const port = await new Promise<number>((resolve, reject) => {
     server.bindAsync('127.0.0.1:0', ServerCredentials.createInsecure(), (reason, bound) =>
       reason ? reject(reason) : resolve(bound),
@@ -137,8 +143,8 @@ export async function startProvider(account: Account, directory: string): Promis
   return {
     // One name for Terraform, one for OpenTofu.
     reattach: JSON.stringify({
-      'registry.terraform.io/cloudflare/cloudflare': address,
-      'registry.opentofu.org/cloudflare/cloudflare': address,
+      [`registry.terraform.io/${provider.source}`]: address,
+      [`registry.opentofu.org/${provider.source}`]: address,
     }),
     stop: () => server.forceShutdown(),
   }

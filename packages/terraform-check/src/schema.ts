@@ -12,7 +12,7 @@ export interface Attribute {
   readonly sensitive?: boolean
   readonly kept?: boolean
   readonly replaces?: boolean
-  readonly fallback?: boolean
+  readonly fallback?: boolean | string
   /** Computed for elements of this `type` only; null in the others. */
   readonly computedFor?: string
 }

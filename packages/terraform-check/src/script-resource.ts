@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { Account, Upload } from './account.ts'
+import { partsOf } from './import-id.ts'
 import type { Resource } from './resource.ts'
 import { type Attributes, isObject, isText, Unknown, type Value } from './value.ts'
 
@@ -69,12 +70,16 @@ export function scriptResource(account: Account, directory: string): Resource {
 
     remove: ({ script_name }) => void account.scripts.delete(String(script_name)),
 
-    named: ([account_id = null, script_name = null]) => ({ id: script_name, account_id, script_name }),
+    named(id) {
+      const parts = partsOf(id, 'account_id', 'script_name')
+      return { ...parts, id: parts.script_name ?? null }
+    },
 
     fault(config) {
       const { content_sha256, content_file } = config
       if (!isText(content_sha256) || !isText(content_file)) return null
-      return content_sha256 === sha256(contentOf(config)) ? null : `content_sha256 is not that of ${content_file}`
+      if (content_sha256 === sha256(contentOf(config))) return null
+      return { attribute: 'content_sha256', detail: `content_sha256 is not that of ${content_file}` }
     },
   }
 }

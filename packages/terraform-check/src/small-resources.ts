@@ -1,4 +1,5 @@
 import type { Account } from './account.ts'
+import { partsOf } from './import-id.ts'
 import type { Resource } from './resource.ts'
 
 export const namespaceResource = (account: Account): Resource => ({
@@ -12,7 +13,7 @@ export const namespaceResource = (account: Account): Resource => ({
     return title === undefined ? null : { ...state, title, supports_url_encoding: true }
   },
   remove: ({ id }) => void account.namespaces.delete(String(id)),
-  named: ([account_id = null, id = null]) => ({ account_id, id }),
+  named: id => partsOf(id, 'account_id', 'id'),
 })
 
 export const subdomainResource = (account: Account): Resource => ({
@@ -28,7 +29,7 @@ export const subdomainResource = (account: Account): Resource => ({
   },
   // The provider has no call for it: the setting stays as it was.
   remove: () => undefined,
-  named: ([account_id = null, script_name = null]) => ({ account_id, script_name }),
+  named: id => partsOf(id, 'account_id', 'script_name'),
 })
 
 export const domainResource = (account: Account): Resource => ({
@@ -48,5 +49,5 @@ export const domainResource = (account: Account): Resource => ({
     return { ...state, hostname, service, zone_id: zoneId, zone_name, environment: 'production' }
   },
   remove: ({ id }) => void account.domains.delete(String(id)),
-  named: ([account_id = null, id = null]) => ({ account_id, id }),
+  named: id => partsOf(id, 'account_id', 'id'),
 })

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
+import { flat } from './fixtures/stage.ts'
 import { withTerraform } from './fixtures/terraform-test.ts'
-import { flat, workspace, zoneId } from './fixtures/workspace.ts'
+import { workspace, zoneId } from './fixtures/workspace.ts'
 
 const workersDev = 'https://lease-witness.acme.workers.dev'
 const custom = 'https://witness.example.com'

@@ -1,8 +1,9 @@
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { alter, flat } from './fixtures/stage.ts'
 import { withTerraform } from './fixtures/terraform-test.ts'
-import { alter, flat, workspace } from './fixtures/workspace.ts'
+import { workspace } from './fixtures/workspace.ts'
 
 const recorded = { applied_migration_tag: 'v1' }
 const reminder = 'set applied_migration_tag = "v1"'

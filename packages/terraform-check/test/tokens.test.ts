@@ -2,8 +2,9 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { changedPaths } from './fixtures/plan.ts'
+import { flat, mark, stateOf } from './fixtures/stage.ts'
 import { withTerraform } from './fixtures/terraform-test.ts'
-import { flat, mark, stateOf, token, workspace } from './fixtures/workspace.ts'
+import { token, workspace } from './fixtures/workspace.ts'
 
 const applied = { applied_migration_tag: 'v1' }
 

@@ -2,8 +2,9 @@ import { readFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { expect, test } from 'vitest'
 import { parseToml } from '../src/wrangler-toml.ts'
+import { repository } from './fixtures/stage.ts'
 import { withTerraform } from './fixtures/terraform-test.ts'
-import { repository, workspace } from './fixtures/workspace.ts'
+import { workspace } from './fixtures/workspace.ts'
 
 const wrangler = parseToml(readFileSync(join(repository, 'wrangler.toml'), 'utf8'))
 

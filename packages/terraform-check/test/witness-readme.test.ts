@@ -1,41 +1,12 @@
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { examples } from './fixtures/readme.ts'
+import { mark } from './fixtures/stage.ts'
 import { withTerraform } from './fixtures/terraform-test.ts'
-import { mark, repository, token, workspace } from './fixtures/workspace.ts'
+import { token, workspace } from './fixtures/workspace.ts'
 
-const readme = readFileSync(join(repository, 'infra/lease-witness/README.md'), 'utf8')
-const [usage = '', imports = ''] = [...readme.matchAll(/```hcl\n(.*?)```/gs)].map(([, block]) => block ?? '')
+const [usage = '', imports = ''] = examples('lease-witness')
 /** The one of the example. */
 const namespaceId = 'fedcba9876543210'.repeat(2)
-
-/** The names in the first column of the README's table with this heading. */
-const listed = (heading: string): string[] => {
-  const table = readme.slice(readme.indexOf(`| ${heading} |`)).split('\n\n')[0] ?? ''
-  const cells = table
-    .split('\n')
-    .slice(2)
-    .map(row => row.split('|')[1] ?? '')
-  return cells.flatMap(cell => [...cell.matchAll(/`(\w+)`/g)].map(([, name]) => name ?? '')).toSorted()
-}
-
-const declared = (file: string, kind: string): string[] => {
-  const text = readFileSync(join(repository, 'infra/lease-witness', file), 'utf8')
-  return [...text.matchAll(new RegExp(`^${kind} "(\\w+)"`, 'gm'))].map(([, name]) => name ?? '').toSorted()
-}
-
-test('its tables have every input and every output', () => {
-  expect(listed('input')).toEqual(declared('variables.tf', 'variable'))
-  expect(listed('output')).toEqual(declared('outputs.tf', 'output'))
-})
-
-test('it names the versions that the module asks for', () => {
-  const text = readFileSync(join(repository, 'infra/lease-witness/versions.tf'), 'utf8')
-  const asked = [...text.matchAll(/version\s+= "([^"]+)"/g)].map(([, version]) => version)
-  expect(asked).toEqual(['>= 1.6.0', '~> 5.14'])
-  expect(usage).toContain(`version = "${asked[1]}"`)
-  expect(readme).toContain('Terraform 1.6 or later')
-})
 
 withTerraform('the README of the module', () => {
   test('its example applies, with the tokens from the environment and the script where the build leaves it', async () => {

@@ -1,19 +1,12 @@
-import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { binary, howToInstall, run } from '../src/terraform.ts'
+import { binary, howToInstall } from '../src/terraform.ts'
 import { withTerraform } from './fixtures/terraform-test.ts'
-import { repository, workspace } from './fixtures/workspace.ts'
+import { workspace } from './fixtures/workspace.ts'
 
 // The reporter shows no titles of skipped tests: said here, once for all files.
 if (binary === null) process.stderr.write(`infra/ is not checked: this machine ${howToInstall}\n`)
 
-withTerraform('the module', () => {
-  test('is formatted', async () => {
-    const { code, said } = await run(join(repository, 'infra'), ['fmt', '-check', '-recursive'], {})
-    expect(said).toBe('')
-    expect(code).toBe(0)
-  })
-
+withTerraform('the module of the witness', () => {
   test('is valid', async () => {
     const { terraform } = await workspace()
     const { code, said } = await terraform('validate', '-no-color')

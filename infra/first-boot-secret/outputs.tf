@@ -1,0 +1,11 @@
+output "manifest" {
+  description = "The Kubernetes secret, as YAML."
+  value       = local.manifest
+  sensitive   = true
+}
+
+output "cloud_config" {
+  description = "A cloud-config that writes the secret to a file which root alone may read."
+  value       = local.cloud_config
+  sensitive   = true
+}

@@ -1,0 +1,18 @@
+# Made from what is in the state of the bucket, so that whoever uses them waits until it is there. No credential is among them.
+
+output "endpoint" {
+  description = "URL of the S3 endpoint: https://<region>.<domain>."
+  value       = module.inputs.endpoint
+  depends_on  = [minio_s3_bucket.backups]
+}
+
+output "region" {
+  description = "Region of the bucket."
+  value       = module.inputs.region
+  depends_on  = [minio_s3_bucket.backups]
+}
+
+output "bucket" {
+  description = "Name of the bucket."
+  value       = minio_s3_bucket.backups.bucket
+}

@@ -1,0 +1,297 @@
+# What passes and what does not. Which text each refusal shows is checked where the real commands run.
+
+variables {
+  object_storage_region     = "fsn1"
+  object_storage_access_key = "access-key-01234"
+  object_storage_secret_key = "secret-key-0123456789-0123456789"
+  object_storage_bucket     = "catalyst-acme-pool-test"
+  object_storage_domain     = "storage.test"
+}
+
+run "region_of_another_provider" {
+  command = plan
+
+  variables {
+    object_storage_region = "eu-central-1"
+  }
+
+  expect_failures = [var.object_storage_region]
+}
+
+run "region_in_upper_case" {
+  command = plan
+
+  variables {
+    object_storage_region = "FSN1"
+  }
+
+  expect_failures = [var.object_storage_region]
+}
+
+run "region_that_leaves_the_domain" {
+  command = plan
+
+  variables {
+    object_storage_region = "fsn1.evil.test/"
+  }
+
+  expect_failures = [var.object_storage_region]
+}
+
+run "access_key_too_short" {
+  command = plan
+
+  variables {
+    object_storage_access_key = "access-key-0123"
+  }
+
+  expect_failures = [var.object_storage_access_key]
+}
+
+run "access_key_with_a_space" {
+  command = plan
+
+  variables {
+    object_storage_access_key = "access key-01234"
+  }
+
+  expect_failures = [var.object_storage_access_key]
+}
+
+run "secret_key_too_short" {
+  command = plan
+
+  variables {
+    object_storage_secret_key = "secret-key-0123456789-012345678"
+  }
+
+  expect_failures = [var.object_storage_secret_key]
+}
+
+run "secret_key_with_a_line_end" {
+  command = plan
+
+  variables {
+    object_storage_secret_key = "secret-key-0123456789-0123456789\n"
+  }
+
+  expect_failures = [var.object_storage_secret_key]
+}
+
+run "secret_key_that_is_not_ascii" {
+  command = plan
+
+  variables {
+    object_storage_secret_key = "secret-key-0123456789-0123456789é"
+  }
+
+  expect_failures = [var.object_storage_secret_key]
+}
+
+run "bucket_too_short" {
+  command = plan
+
+  variables {
+    object_storage_bucket = "ab"
+  }
+
+  expect_failures = [var.object_storage_bucket]
+}
+
+run "bucket_too_long" {
+  command = plan
+
+  variables {
+    object_storage_bucket = join("", [for n in range(64) : "a"])
+  }
+
+  expect_failures = [var.object_storage_bucket]
+}
+
+run "bucket_in_upper_case" {
+  command = plan
+
+  variables {
+    object_storage_bucket = "Catalyst"
+  }
+
+  expect_failures = [var.object_storage_bucket]
+}
+
+run "bucket_with_a_dot" {
+  command = plan
+
+  variables {
+    object_storage_bucket = "catalyst.acme"
+  }
+
+  expect_failures = [var.object_storage_bucket]
+}
+
+run "bucket_that_begins_with_a_hyphen" {
+  command = plan
+
+  variables {
+    object_storage_bucket = "-catalyst"
+  }
+
+  expect_failures = [var.object_storage_bucket]
+}
+
+run "bucket_that_ends_with_a_hyphen" {
+  command = plan
+
+  variables {
+    object_storage_bucket = "catalyst-"
+  }
+
+  expect_failures = [var.object_storage_bucket]
+}
+
+run "bucket_with_a_line_end" {
+  command = plan
+
+  variables {
+    object_storage_bucket = "catalyst\n"
+  }
+
+  expect_failures = [var.object_storage_bucket]
+}
+
+run "bucket_with_prefix_xn" {
+  command = plan
+
+  variables {
+    object_storage_bucket = "xn--catalyst"
+  }
+
+  expect_failures = [var.object_storage_bucket]
+}
+
+run "bucket_with_prefix_sthree" {
+  command = plan
+
+  variables {
+    object_storage_bucket = "sthree-catalyst"
+  }
+
+  expect_failures = [var.object_storage_bucket]
+}
+
+run "bucket_with_prefix_demo" {
+  command = plan
+
+  variables {
+    object_storage_bucket = "amzn-s3-demo-catalyst"
+  }
+
+  expect_failures = [var.object_storage_bucket]
+}
+
+run "bucket_with_suffix_s3alias" {
+  command = plan
+
+  variables {
+    object_storage_bucket = "catalyst-s3alias"
+  }
+
+  expect_failures = [var.object_storage_bucket]
+}
+
+run "bucket_with_suffix_ol" {
+  command = plan
+
+  variables {
+    object_storage_bucket = "catalyst--ol-s3"
+  }
+
+  expect_failures = [var.object_storage_bucket]
+}
+
+run "bucket_with_suffix_x" {
+  command = plan
+
+  variables {
+    object_storage_bucket = "catalyst--x-s3"
+  }
+
+  expect_failures = [var.object_storage_bucket]
+}
+
+run "bucket_with_suffix_table" {
+  command = plan
+
+  variables {
+    object_storage_bucket = "catalyst--table-s3"
+  }
+
+  expect_failures = [var.object_storage_bucket]
+}
+
+run "domain_with_a_scheme" {
+  command = plan
+
+  variables {
+    object_storage_domain = "https://storage.test"
+  }
+
+  expect_failures = [var.object_storage_domain]
+}
+
+run "domain_with_a_path" {
+  command = plan
+
+  variables {
+    object_storage_domain = "storage.test/x"
+  }
+
+  expect_failures = [var.object_storage_domain]
+}
+
+run "domain_that_ends_with_a_dot" {
+  command = plan
+
+  variables {
+    object_storage_domain = "storage.test."
+  }
+
+  expect_failures = [var.object_storage_domain]
+}
+
+run "domain_with_a_user" {
+  command = plan
+
+  variables {
+    object_storage_domain = "user@storage.test"
+  }
+
+  expect_failures = [var.object_storage_domain]
+}
+
+run "shortest_keys_and_longest_bucket" {
+  command = plan
+
+  variables {
+    object_storage_access_key = "0123456789\\!\"#$~"
+    object_storage_bucket     = join("", [for n in range(63) : "a"])
+    object_storage_domain     = "localhost:65535"
+  }
+
+  assert {
+    condition     = length(output.bucket) == 63 && output.server == "fsn1.localhost:65535"
+    error_message = "What is legal was changed."
+  }
+}
+
+run "shortest_bucket" {
+  command = plan
+
+  variables {
+    object_storage_bucket = "0-b"
+  }
+
+  assert {
+    condition     = output.bucket == "0-b"
+    error_message = "What is legal was changed."
+  }
+}

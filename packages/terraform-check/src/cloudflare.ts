@@ -1,0 +1,18 @@
+import type { Account } from './account.ts'
+import { customDomain, namespace, provider, script, scriptSubdomain } from './cloudflare-schema.ts'
+import type { Provider } from './resource.ts'
+import { scriptResource } from './script-resource.ts'
+import { domainResource, namespaceResource, subdomainResource } from './small-resources.ts'
+
+/** `directory` is where Terraform runs: the file of a script is named from there. */
+export const cloudflare = (account: Account, directory: string): Provider => ({
+  name: 'Cloudflare',
+  source: 'cloudflare/cloudflare',
+  schema: provider,
+  resources: {
+    cloudflare_workers_kv_namespace: { schema: namespace, behind: namespaceResource(account) },
+    cloudflare_workers_script: { schema: script, behind: scriptResource(account, directory) },
+    cloudflare_workers_script_subdomain: { schema: scriptSubdomain, behind: subdomainResource(account) },
+    cloudflare_workers_custom_domain: { schema: customDomain, behind: domainResource(account) },
+  },
+})

@@ -1,0 +1,30 @@
+import { bucketResource } from './bucket-resource.ts'
+import { bucket, provider } from './minio-schema.ts'
+import type { Provider } from './resource.ts'
+import type { Connection, Store } from './store.ts'
+
+/** `connect` reaches the server that the provider is configured with. */
+export function minio(connect: (connection: Connection) => Store): Provider {
+  let now: { store: Store; connection: Connection } | undefined
+  const connected = () => {
+    if (!now) throw new Error('the provider is not configured')
+    return now
+  }
+  return {
+    name: 'Minio',
+    source: 'aminueza/minio',
+    schema: provider,
+    resources: { minio_s3_bucket: { schema: bucket, behind: bucketResource(connected) } },
+    configure({ minio_server, minio_region, minio_user, minio_password, minio_ssl }) {
+      const connection = {
+        server: String(minio_server),
+        // Both defaults are the real provider's.
+        region: String(minio_region ?? 'us-east-1'),
+        tls: minio_ssl === true,
+        user: String(minio_user),
+        password: String(minio_password),
+      }
+      now = { store: connect(connection), connection }
+    },
+  }
+}

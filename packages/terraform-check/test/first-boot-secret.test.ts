@@ -1,0 +1,170 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { parse } from 'yaml'
+import { mark, stage } from './fixtures/stage.ts'
+import { withTerraform } from './fixtures/terraform-test.ts'
+
+const folders = ['infra/first-boot-secret', 'infra/object-storage-inputs'] as const
+
+interface Inputs {
+  readonly region: string
+  readonly bucket: string
+  readonly access_key: string
+  readonly secret_key: string
+}
+
+/** What YAML, Terraform, a shell, Jinja or cloud-init could take for something else. */
+const traps = [
+  ...[
+    '"',
+    "'",
+    '\\',
+    '\\n',
+    '\\u0041',
+    '${',
+    '{a}',
+    '%{',
+    '%{if}',
+    '{{',
+    '{%',
+    '$(',
+    '`',
+    '#',
+    ':',
+    '&a',
+    '*a',
+    '!!',
+    '|',
+  ],
+  ...[
+    '>-',
+    '%YAML',
+    '@',
+    ',',
+    '[',
+    ']',
+    '{',
+    '}',
+    '---',
+    '...',
+    '- ',
+    '? ',
+    '<',
+    '=',
+    '~',
+    'yes',
+    'No',
+    'null',
+    'true',
+    '0x1',
+  ],
+  ...['0o7', '1e3', '.inf', '1_000', '12:30', '2026-11-21', '<<', '#cloud-config'],
+].map(trap => trap.trim())
+
+const visible = fc.integer({ min: 33, max: 126 }).map(code => String.fromCharCode(code))
+const text = (minLength: number) =>
+  fc
+    .array(fc.oneof(visible, fc.constantFrom(...traps)), { minLength, maxLength: minLength + 24 })
+    .map(parts => parts.join(''))
+const lower = fc.constantFrom(...'abcdefghijklmnopqrstuvwxyz0123456789')
+
+const inputs: fc.Arbitrary<Inputs> = fc.record({
+  region: fc.constantFrom('fsn1', 'nbg1', 'hel1'),
+  // Digits alone, and what looks like a number with an exponent, are names of buckets.
+  bucket: fc.array(lower, { minLength: 3, maxLength: 60 }).map(parts => parts.join('')),
+  access_key: text(16),
+  // Alike from end to end: the digits and letters of a number, or one sign over and over.
+  secret_key: fc.oneof(
+    text(32),
+    fc.constantFrom(...traps).map(trap => trap.repeat(32)),
+  ),
+})
+
+/** One run for all: a module for each of them. */
+const root = `
+variable "all" {
+  type = map(object({ region = string, bucket = string, access_key = string, secret_key = string }))
+}
+module "secret" {
+  source   = "./infra/first-boot-secret"
+  for_each = var.all
+
+  object_storage_provider   = "hetzner"
+  object_storage_domain     = "storage.test"
+  object_storage_region     = each.value.region
+  object_storage_bucket     = each.value.bucket
+  object_storage_access_key = each.value.access_key
+  object_storage_secret_key = each.value.secret_key
+}
+output "all" {
+  value     = { for key, secret in module.secret : key => [secret.manifest, secret.cloud_config] }
+  sensitive = true
+}
+`
+
+const expected = ({ region, bucket, access_key, secret_key }: Inputs) => ({
+  apiVersion: 'v1',
+  kind: 'Secret',
+  metadata: { name: 'hetzner-object-storage', namespace: 'flux-system' },
+  type: 'Opaque',
+  stringData: {
+    's3-endpoint': `https://${region}.storage.test`,
+    's3-region': region,
+    's3-bucket': bucket,
+    's3-access-key': access_key,
+    's3-secret-key': secret_key,
+  },
+})
+
+withTerraform('the secret for the first boot', () => {
+  test('of 1,000 random legal values is what two versions of YAML read back, from the file that cloud-init writes', async () => {
+    // Three values each; the region is one of three.
+    const sets = 334
+    const all = Object.fromEntries(fc.sample(inputs, sets).map((one, number) => [String(number), one]))
+    const { apply, outputs } = await stage({ folders, root, variables: { all } })
+    await apply()
+    const rendered = Object.entries((await outputs()).all as Record<string, [string, string]>)
+    expect(rendered).toHaveLength(sets)
+    for (const [number, [manifest, cloudConfig]] of rendered) {
+      const wanted = expected(all[number] as Inputs)
+      // Kubernetes and cloud-init read YAML 1.1.
+      for (const version of ['1.1', '1.2'] as const) {
+        expect(cloudConfig.startsWith('#cloud-config\n')).toBe(true)
+        const [file, ...others] = (parse(cloudConfig, { version }) as { write_files: { content: string }[] })
+          .write_files
+        expect(others).toEqual([])
+        expect(file).toEqual({
+          path: '/var/lib/first-boot/hetzner-object-storage.yaml',
+          owner: 'root:root',
+          permissions: '0600',
+          content: manifest,
+        })
+        expect(parse(file?.content ?? '', { version })).toEqual(wanted)
+      }
+    }
+  })
+
+  test('is sensitive as a whole, and refuses what is no key', async () => {
+    const variables = {
+      object_storage_provider: 'hetzner',
+      object_storage_region: 'fsn1',
+      object_storage_bucket: 'catalyst-acme',
+      object_storage_access_key: `${mark}-ACCES`,
+      object_storage_secret_key: mark.repeat(4),
+    }
+    // The stage searches what is said for the mark.
+    const { set, apply, terraform } = await stage({ folders, variables })
+    expect(await apply()).toContain('cloud_config = <sensitive>')
+    for (const [name, value, why] of [
+      ['access_key', '', 'at least 16'],
+      ['secret_key', '<redacted>', 'at least 32'],
+      ['secret_key', `${mark.repeat(4)}\n  key: value`, 'visible ASCII'],
+      ['region', mark, 'fsn1, nbg1 or hel1'],
+    ]) {
+      set({ ...variables, [`object_storage_${name}`]: value })
+      const { code, said } = await terraform('plan', '-no-color')
+      expect(code, said).toBe(1)
+      expect(said).toContain(why)
+    }
+  })
+})

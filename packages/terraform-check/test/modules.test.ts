@@ -1,0 +1,31 @@
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { run } from '../src/terraform.ts'
+import { repository, stage } from './fixtures/stage.ts'
+import { withTerraform } from './fixtures/terraform-test.ts'
+
+const folders = ['infra/object-storage-inputs', 'infra/first-boot-secret', 'infra/local-deployment'] as const
+
+withTerraform('the modules', () => {
+  test.each(['infra', 'apps/allocation-api/test/fixtures'])('of %s are formatted', async folder => {
+    const { code, said } = await run(join(repository, folder), ['fmt', '-check', '-recursive'], {})
+    expect(said).toBe('')
+    expect(code).toBe(0)
+  })
+})
+
+withTerraform('the modules without a provider', () => {
+  test.each(folders)('%s is valid, and passes its own tests, whose files it finds', async folder => {
+    const { terraform } = await stage({ folders: [folder, ...folders] })
+    const valid = await terraform('validate', '-no-color')
+    expect(valid.code, valid.said).toBe(0)
+    expect(valid.said).not.toContain('Warning')
+    const { code, said } = await terraform('test', '-no-color')
+    expect(code, said).toBe(0)
+    const files = readdirSync(join(repository, folder, 'tests'))
+    expect(files).not.toEqual([])
+    for (const file of files) expect(said).toContain(`tests/${file}... pass`)
+    expect(said).toContain(' 0 failed')
+  })
+})
