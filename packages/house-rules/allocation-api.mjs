@@ -7,7 +7,7 @@ export const rooms = {
   rules: any(
     'allocation/(allocation|decision|names|reserved-labels|row)\\.ts',
     'convergence/(backoff|breaker|plan|state)\\.ts',
-    'deployments/(deployment|next-step|redact|result|row|variables)\\.ts',
+    'deployments/(create-outcome|deployment|domain|next-step|order|redact|result|row|variables)\\.ts',
     'object-storage/verdict\\.ts',
     'dns/record-set\\.ts',
     'dns/local/(cname-alone|resolve)\\.ts',
@@ -18,7 +18,7 @@ export const rooms = {
   verbs: any(
     'allocation/(check|commit|converge|get|list|paginate|release|renew|reserve|sweeper)\\.ts',
     'convergence/(calls|compare|converge|drift|pass|turns)\\.ts',
-    'deployments/(create|get|log-writer|name|remove|run|runs)\\.ts',
+    'deployments/(create|follow|get|log-writer|name|news|remove|run|runs)\\.ts',
     'periodic\\.ts',
   ),
   sql: any(

@@ -1,8 +1,10 @@
 import { type Context, Hono } from 'hono'
 import { bodyLimit } from 'hono/body-limit'
 import { type ConvergeVerbs, convergeRoutes } from './http/converge.ts'
+import { type DeploymentVerbs, deploymentRoutes } from './http/deployments.ts'
 import { descriptionRoutes } from './http/description.ts'
 import type { Door, HttpEnv } from './http/env.ts'
+import type { EventStreams } from './http/event-stream.ts'
 import { type HealthDependencies, healthRoutes } from './http/health.ts'
 import { isBrokenOff, isTooLarge } from './http/input.ts'
 import { type ListingVerbs, listingRoutes } from './http/listing.ts'
@@ -17,6 +19,9 @@ import type { Answered } from './observability/answered.ts'
 
 export interface AppDependencies {
   readonly verbs: PoolVerbs & ListingVerbs & ConvergeVerbs
+  readonly deployments: DeploymentVerbs
+  /** Those of all addresses together. */
+  readonly streams: EventStreams
   readonly health: HealthDependencies
   readonly metrics: MetricsText
   readonly reservedLabels: readonly string[]
@@ -59,6 +64,7 @@ export const createApp = (deps: AppDependencies, { door, tokens, listing }: AppO
   app.route('/metrics', metricsRoutes(deps.metrics))
   app.route('/api/v1/reserved', reservedRoutes(deps.reservedLabels))
   app.route('/api/v1/pool', poolRoutes(deps.verbs))
+  app.route('/api/v1/deployments', deploymentRoutes(deps.deployments, deps.streams, deps.onError))
   if (listing) app.route('/api/v1/pool', listingRoutes(deps.verbs, deps.onError))
   if (door === 'operator') app.route('/api/v1/pool', convergeRoutes(deps.verbs))
 

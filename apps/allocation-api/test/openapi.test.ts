@@ -1,11 +1,12 @@
-import { operations, problem } from '@pool/contract'
+import { operations } from '@pool/contract'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { type AppDependencies, createApp } from '../src/app.ts'
+import { createApp } from '../src/app.ts'
 import type { Door } from '../src/http/env.ts'
 import { openApiDocument } from '../src/http/openapi.ts'
+import { unused } from './support/scripted-app.ts'
 import { startService } from './support/service.ts'
-import { statusOf } from './support/validate.ts'
+import { isProblem, statusOf } from './support/validate.ts'
 
 const { api, call } = await startService()
 
@@ -41,30 +42,6 @@ const described = () =>
     Object.entries(methods).map(([method, one]) => ({ method: method.toUpperCase(), path, ...one })),
   )
 
-const refuse = (): never => {
-  throw new Error('wired, not called')
-}
-/** Nothing of it runs: only which routes the app mounts is looked at. */
-const unused: AppDependencies = {
-  verbs: {
-    check: refuse,
-    get: refuse,
-    reserve: refuse,
-    commit: refuse,
-    renew: refuse,
-    release: refuse,
-    list: refuse,
-    readHistory: refuse,
-    converge: refuse,
-  },
-  health: { databaseAnswers: refuse, phase: refuse, managedDomains: [] },
-  metrics: { contentType: 'text/plain', text: refuse },
-  reservedLabels: [],
-  openApi: {},
-  onAnswered: refuse,
-  classify: refuse,
-  onError: refuse,
-}
 const mounted = (door: Door, listing: boolean) =>
   createApp(unused, { door, tokens: null, listing })
     .routes.filter(({ method }) => method !== 'ALL')
@@ -119,12 +96,17 @@ test('every parameter of a path is described as required, and none that the path
   }
 })
 
-test('Idempotency-Key is described on reserve, commit and release, and nowhere else', () => {
+test('Idempotency-Key is described on reserve, commit, release and the making of a deployment, and nowhere else', () => {
   const keyed = described().filter(({ parameters = [] }) => parameters.some(({ name }) => name === 'Idempotency-Key'))
-  expect(keyed.map(({ operationId }) => operationId).sort()).toEqual(['commitName', 'releaseName', 'reserveName'])
+  expect(keyed.map(({ operationId }) => operationId).sort()).toEqual([
+    'commitName',
+    'createDeployment',
+    'releaseName',
+    'reserveName',
+  ])
 })
 
-test('the body is required for reserve, commit and renew, and optional for release', () => {
+test('the body is required for reserve, commit, renew and a deployment, and optional for release', () => {
   const bodies = described().flatMap(({ operationId, requestBody }) =>
     requestBody ? [[operationId, requestBody.required]] : [],
   )
@@ -133,6 +115,7 @@ test('the body is required for reserve, commit and renew, and optional for relea
     commitName: true,
     renewReservation: true,
     releaseName: false,
+    createDeployment: true,
   })
 })
 
@@ -150,6 +133,13 @@ test('the token is a field of the answer to reserve and of no other answer', () 
   expect([...answers]).toEqual(['ReserveResponse'])
 })
 
+test('the keys of the object storage are fields of the request for a deployment, and of no answer', () => {
+  const holders = Object.entries(document.components.schemas)
+    .filter(([, schema]) => /objectStorage\w*Key/.test(JSON.stringify(schema)))
+    .map(([name]) => name)
+  expect(holders).toEqual(['DeploymentRequest'])
+})
+
 describe('each status of the contract is described for its operation', () => {
   test.each([
     ['checkName', [200]],
@@ -158,6 +148,10 @@ describe('each status of the contract is described for its operation', () => {
     ['renewReservation', [200, 400, 403, 404, 409, 410, 413, 422, 503]],
     ['releaseName', [200, 202, 400, 403, 404, 413, 422, 503]],
     ['listAllocations', [200, 422, 503]],
+    ['createDeployment', [201, 400, 409, 413, 422, 503]],
+    ['getDeployment', [200, 404, 503]],
+    ['removeDeployment', [202, 204, 404, 503]],
+    ['followDeployment', [200, 404, 422, 503]],
     ['health', [200, 503]],
   ])('%s', (id, statuses) => {
     const found = described().find(({ operationId }) => operationId === id)
@@ -168,7 +162,7 @@ describe('each status of the contract is described for its operation', () => {
 test('every error code that an operation names has the status that it is named under', () => {
   for (const { id, answers } of operations) {
     for (const [status, { description, schema }] of Object.entries(answers)) {
-      if (schema !== problem) continue
+      if (!isProblem(schema)) continue
       const codes = [...description.matchAll(/`([a-z-]+)`/g)].map(([, code]) => code ?? '')
       expect(codes.length, id).toBeGreaterThan(0)
       for (const code of codes) expect(Object.entries(statusOf), id).toContainEqual([code, Number(status)])

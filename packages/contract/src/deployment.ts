@@ -17,9 +17,7 @@ export const deploymentResult = z
     sovereignFQDN: z.string(),
     loadBalancerIP: z.ipv4(),
     controlPlaneIP: z.string().optional(),
-    outputs: z
-      .record(z.string(), z.unknown())
-      .meta({ description: 'What else the module says of itself; nothing that it marks as sensitive.' }),
+    details: z.unknown().optional().meta({ description: 'What else the deployment module tells.' }),
   })
   .meta({ id: 'DeploymentResult' })
 export type DeploymentResult = z.infer<typeof deploymentResult>
@@ -57,6 +55,16 @@ export const deploymentEvent = z
   })
   .meta({ id: 'DeploymentEvent' })
 export type DeploymentEvent = z.infer<typeof deploymentEvent>
+
+const lastEventIdRule = fault('invalid-cursor', 'Last-Event-ID must be the id of an event of this stream.')
+
+/** After which line of the log to go on. An empty one is none, as an EventSource has it before the first event. */
+export const lastEventId = z
+  .string()
+  .regex(/^(?:0|[1-9][0-9]{0,9})?$/, { error: lastEventIdRule, abort: true })
+  .transform(Number)
+  .refine(seq => seq <= 2_147_483_647, { error: lastEventIdRule })
+  .meta({ type: 'string', description: 'The `id` of the last event that has arrived: the stream goes on behind it.' })
 
 export const deploymentsQuery = z.object({
   status: z

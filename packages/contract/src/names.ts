@@ -5,9 +5,9 @@ import { fault } from './allocation-problem.ts'
  * Lower-cases ASCII letters only. Unicode lower-casing would turn some foreign letters into ASCII ones (U+212A KELVIN
  * SIGN into `k`), and a name would be granted that nobody wrote.
  */
-const asciiLowerCase = (text: string): string => text.replace(/[A-Z]/g, letter => letter.toLowerCase())
+export const asciiLowerCase = (text: string): string => text.replace(/[A-Z]/g, letter => letter.toLowerCase())
 
-const canonical = (text: string): string => asciiLowerCase(text.trim())
+export const canonicalName = (text: string): string => asciiLowerCase(text.trim())
 
 /** RFC 1035 section 2.3.1 label: a letter, then letters, digits and hyphens, not ending in a hyphen; 63 at most. */
 const label = /^[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?$/
@@ -20,7 +20,7 @@ const labelRule = 'subdomain must be one label of 1 to 63 characters a-z, 0-9 an
 /** One label under a pool domain, as granted. White space around it and ASCII case are not significant. */
 export const subdomain = z
   .string(fault('invalid-format', `${labelRule}.`))
-  .overwrite(canonical)
+  .overwrite(canonicalName)
   .regex(label, { error: fault('invalid-format', `${labelRule}.`), abort: true })
   .refine(name => !reservedLdh.test(name), {
     error: fault('invalid-format', 'subdomain must not have "--" in positions 3 and 4: RFC 5890 reserves such labels.'),
@@ -33,7 +33,7 @@ export const subdomain = z
 /** The pool domain as the path names it. Whether it is managed is the service's to say (`unsupported-pool`). */
 export const poolDomain = z
   .string()
-  .overwrite(canonical)
+  .overwrite(canonicalName)
   .meta({ description: 'A managed pool domain; trimmed and lower-cased before anything else.', example: 'pool.test' })
 
 /** RFC 1123 section 2.1 host name of two or more labels whose last is not all digits; 253 characters at most. */

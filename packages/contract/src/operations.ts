@@ -1,6 +1,8 @@
 import * as z from 'zod'
 import * as a from './allocation.ts'
-import { problem } from './allocation-problem.ts'
+import { deploymentProblem, problem } from './allocation-problem.ts'
+import * as d from './deployment.ts'
+import { deploymentRequest } from './deployment-request.ts'
 import { health, probe } from './health.ts'
 import { poolDomain, subdomain } from './names.ts'
 
@@ -18,7 +20,7 @@ export interface Operation {
   readonly method: 'get' | 'post' | 'delete'
   /** With `{name}` for a path parameter, as in OpenAPI. */
   readonly path: string
-  readonly tag: 'Allocation' | 'Operator' | 'Health' | 'Description'
+  readonly tag: 'Allocation' | 'Deployments' | 'Operator' | 'Health' | 'Description'
   readonly summary: string
   readonly description?: string
   readonly pathParams?: z.ZodObject
@@ -40,6 +42,8 @@ const retrySafe = z.object({
     .optional()
     .meta({ description: 'Makes a retry safe: the same key with the same request replays the first outcome.' }),
 })
+const oneDeployment = z.object({ id: z.string().meta({ description: 'A UUID; anything else is 404.' }) })
+const noDeployment = refused('`not-found`: there is no such deployment.')
 const written = { 400: malformed, 413: tooLarge, 503: unreachable }
 
 export const operations: readonly Operation[] = [
@@ -210,6 +214,83 @@ export const operations: readonly Operation[] = [
       503: refused(
         '`dns-unavailable`: the DNS provider did not answer, or others write the zone just now; or `database-unavailable`.',
       ),
+    },
+  },
+  {
+    id: 'createDeployment',
+    method: 'post',
+    path: '/api/v1/deployments',
+    tag: 'Deployments',
+    summary: 'Takes the name, derives the bucket, and begins to make the infrastructure.',
+    headers: retrySafe,
+    body: { schema: deploymentRequest, required: true },
+    answers: {
+      201: { description: 'Begun; `Location` says where it is. Follow `streamURL`.', schema: d.deploymentCreated },
+      400: {
+        description: '`invalid-deployment`, with every faulty field; `invalid-json`; or `invalid-idempotency-key`.',
+        schema: deploymentProblem,
+      },
+      409: refused(
+        '`subdomain-conflict`: the name is taken; `fqdn-conflict`: another deployment has this FQDN; `bucket-conflict`: another one has the bucket that this FQDN leads to.',
+      ),
+      413: tooLarge,
+      422: refused('`idempotency-key-reused`: the key came with another request before.'),
+      503: refused(
+        '`provisioning-unavailable`: no infrastructure can be made just now; `object-storage-unavailable`; or `database-unavailable`: then it is unknown whether it was begun.',
+      ),
+    },
+  },
+  {
+    id: 'listDeployments',
+    method: 'get',
+    path: '/api/v1/deployments',
+    tag: 'Deployments',
+    summary: 'The deployments, newest first.',
+    query: d.deploymentsQuery,
+    answers: {
+      200: { description: 'A page of them.', schema: d.deploymentsResponse },
+      422: refused('`invalid-state`, `invalid-limit` or `invalid-cursor`.'),
+      503: unreachable,
+    },
+  },
+  {
+    id: 'getDeployment',
+    method: 'get',
+    path: '/api/v1/deployments/{id}',
+    tag: 'Deployments',
+    summary: 'One deployment as it stands. No key is in it.',
+    pathParams: oneDeployment,
+    answers: { 200: { description: 'As it stands.', schema: d.deployment }, 404: noDeployment, 503: unreachable },
+  },
+  {
+    id: 'removeDeployment',
+    method: 'delete',
+    path: '/api/v1/deployments/{id}',
+    tag: 'Deployments',
+    summary: 'Cancels a deployment that is under way; forgets one that is over.',
+    pathParams: oneDeployment,
+    answers: {
+      202: { description: 'It is being cancelled; it ends as `failed`.', schema: d.deployment },
+      204: { description: 'Forgotten.' },
+      404: noDeployment,
+      503: unreachable,
+    },
+  },
+  {
+    id: 'followDeployment',
+    method: 'get',
+    path: '/api/v1/deployments/{id}/logs',
+    tag: 'Deployments',
+    summary: 'The log as server-sent events: what there is, then what comes, then `event: done`.',
+    description:
+      'Each event has the number of its line as `id`, no name, and a `DeploymentEvent` as `data`; the last one is named `done` and has the `Deployment`. A stream that ends without it goes on elsewhere: connect again with `Last-Event-ID`, as an EventSource does by itself.',
+    pathParams: oneDeployment,
+    headers: z.object({ 'Last-Event-ID': d.lastEventId.optional() }),
+    answers: {
+      200: { description: 'The stream.', mediaType: 'text/event-stream', schema: z.string() },
+      404: noDeployment,
+      422: refused('`invalid-cursor`: Last-Event-ID is no id of an event.'),
+      503: refused('`provisioning-unavailable`: too many follow just now; or `database-unavailable`.'),
     },
   },
   {

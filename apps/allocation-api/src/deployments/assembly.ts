@@ -6,10 +6,12 @@ import type { ReleaseOutcome } from '../allocation/release.ts'
 import type { ReserveOutcome } from '../allocation/reserve.ts'
 import type { Sql } from '../database/connect.ts'
 import { type CreateDependencies, create } from './create.ts'
+import { follow } from './follow.ts'
 import { get, list } from './get.ts'
 import type { Infrastructure } from './infrastructure.ts'
 import { createLineStore } from './line-store.ts'
 import { createNames } from './name.ts'
+import { createNews } from './news.ts'
 import { remove } from './remove.ts'
 import type { RunOutcome } from './run.ts'
 import { createRuns } from './runs.ts'
@@ -43,6 +45,11 @@ export interface DeploymentsOptions {
   readonly onError: (id: string | null, error: unknown) => void
 }
 
+/** How late a line is at a reader of another replica. */
+const POLL_MS = 500
+/** Proxies commonly take a connection for dead after a minute of silence. */
+const IDLE_MS = 15_000
+
 export type Deployments = ReturnType<typeof assembleDeployments>
 
 /** Deployments, from the request to the end of the work. */
@@ -52,6 +59,7 @@ export const assembleDeployments = (options: DeploymentsOptions) => {
   const store = createDeploymentStore(sql, { ...timeouts, leaseMs })
   const lines = createLineStore(sql, timeouts)
   const names = createNames({ ...allocation, reader })
+  const news = createNews()
   const runs = createRuns({
     store,
     lines,
@@ -64,7 +72,7 @@ export const assembleDeployments = (options: DeploymentsOptions) => {
     now: options.now,
     date: options.date,
     isUnavailable: options.isUnavailable,
-    onLines: () => {},
+    onLines: news.wake,
     onEnd: options.onEnd,
     onError: options.onError,
   })
@@ -84,6 +92,7 @@ export const assembleDeployments = (options: DeploymentsOptions) => {
       get: get({ store }),
       list: list({ store }),
       remove: remove({ store, runs, names }),
+      follow: follow({ read: store.read, readLines: lines.read, news, pollMs: POLL_MS, idleMs: IDLE_MS }),
     },
     count: store.count,
     running: runs.count,

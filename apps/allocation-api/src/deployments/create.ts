@@ -1,30 +1,18 @@
-import type { Caller, KeyTaken, Refusal, ReserveCommand } from '../allocation/allocation.ts'
+import type { Caller, KeyTaken, ReserveCommand } from '../allocation/allocation.ts'
 import type { Once } from '../allocation/once.ts'
 import type { ReserveOutcome } from '../allocation/reserve.ts'
 import type { Verdict } from '../object-storage/verdict.ts'
-import type { Faults, Job, Keys, Order } from './deployment.ts'
+import type { CreateDecision, CreateOutcome } from './create-outcome.ts'
+import type { Job, Keys } from './deployment.ts'
 import type { Infrastructure } from './infrastructure.ts'
 import type { Names } from './name.ts'
+import type { Ordered } from './order.ts'
 import { recordOf } from './redact.ts'
 import type { Runs } from './runs.ts'
 import type { CreateSaid, DeploymentStore } from './store.ts'
 
-export type CreateDecision =
-  | { readonly kind: 'created'; readonly id: string }
-  | Refusal<'bucket-conflict' | 'fqdn-conflict' | 'subdomain-conflict'>
-  | Faults
-  | {
-      readonly kind: 'object-storage-unavailable' | 'provisioning-unavailable'
-      readonly detail: string
-      readonly retryAfterSeconds?: number
-    }
-
-export type CreateOutcome = CreateDecision | Refusal<'idempotency-key-reused'>
-
 export interface CreateDependencies {
-  readonly orderOf: (
-    body: unknown,
-  ) => { readonly kind: 'order'; readonly order: Order; readonly keys: Keys | null } | Faults
+  readonly orderOf: (body: unknown) => Ordered
   readonly infrastructure: Pick<Infrastructure, 'lacks'>
   readonly checkKeys: (keys: Keys & { readonly region: string }) => Promise<Verdict>
   readonly reserve: (command: ReserveCommand, caller: Caller, key: string | undefined) => Promise<ReserveOutcome>

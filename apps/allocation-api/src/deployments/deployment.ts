@@ -53,9 +53,3 @@ export interface Job extends Run {
   readonly result: DeploymentResult | null
   readonly isCancelled: boolean
 }
-
-/** Fields of a request that are wrong, in the order in which they are documented. */
-export interface Faults {
-  readonly kind: 'invalid-deployment'
-  readonly faults: readonly { readonly field: string; readonly detail: string }[]
-}

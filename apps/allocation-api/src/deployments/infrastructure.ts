@@ -12,6 +12,7 @@ export interface Making {
 }
 
 export type Made =
+  /** What the module tells, by the names of its interface: `load_balancer_ip`, `control_plane_ip`, `details`. */
   | { readonly kind: 'made'; readonly outputs: Readonly<Record<string, unknown>> }
   /** `reason`: one sentence for a person, without secrets. */
   | { readonly kind: 'failed'; readonly reason: string }

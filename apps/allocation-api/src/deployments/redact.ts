@@ -1,18 +1,22 @@
+import { redactedKey } from '@pool/contract'
 import type { Keys, Order } from './deployment.ts'
 
-export const REDACTED = '<redacted>'
-
-/** What is stored of a request. */
-export const recordOf = (order: Order, keys: Keys | null): object => {
-  const shown = (key: string | undefined) => (key ? REDACTED : '')
-  return {
-    ...order,
-    objectStorageAccessKey: shown(keys?.accessKey),
-    objectStorageSecretKey: shown(keys?.secretKey),
-  }
+/** An order as it is stored. It tells whether there was a key, and never which. */
+export interface OrderRecord extends Order {
+  readonly objectStorageAccessKey: string
+  readonly objectStorageSecretKey: string
 }
 
-export const orderOfRecord = (record: unknown): Order => {
-  const { objectStorageAccessKey: _, objectStorageSecretKey: __, ...order } = record as Order & Record<string, unknown>
+const redacted = (key: string): string => (key === '' ? '' : redactedKey)
+
+export const recordOf = (order: Order, keys: Keys | null): OrderRecord => ({
+  ...order,
+  objectStorageAccessKey: redacted(keys?.accessKey ?? ''),
+  objectStorageSecretKey: redacted(keys?.secretKey ?? ''),
+})
+
+/** The order, and nothing that could be taken for a key: those of a run that was left are gone with its process. */
+export const orderOfRecord = (record: OrderRecord): Order => {
+  const { objectStorageAccessKey: _access, objectStorageSecretKey: _secret, ...order } = record
   return order
 }

@@ -6,7 +6,7 @@ export type Read =
 
 /** What the module says of the infrastructure that it made, as a result; or what is wrong with it. */
 export const resultOf = (sovereignFQDN: string, outputs: Readonly<Record<string, unknown>>): Read => {
-  const { load_balancer_ip, control_plane_ip, ...others } = outputs
+  const { load_balancer_ip, control_plane_ip, details } = outputs
   const address = loadBalancerIP.safeParse(load_balancer_ip)
   if (!address.success) {
     return {
@@ -20,7 +20,7 @@ export const resultOf = (sovereignFQDN: string, outputs: Readonly<Record<string,
       sovereignFQDN,
       loadBalancerIP: address.data,
       ...(typeof control_plane_ip === 'string' ? { controlPlaneIP: control_plane_ip } : {}),
-      outputs: others,
+      ...(details ? { details } : {}),
     },
   }
 }

@@ -1,12 +1,12 @@
 import type { Deployment, DeploymentResult, DeploymentStatus } from '@pool/contract'
-import { orderOfRecord } from './redact.ts'
+import { type OrderRecord, orderOfRecord } from './redact.ts'
 
 /** A row of `deployments` as it is selected to be shown. */
 export interface DeploymentRow {
   readonly id: string
   readonly number: number
   readonly status: DeploymentStatus
-  readonly request: unknown
+  readonly request: OrderRecord
   readonly startedAt: Date
   readonly finishedAt: Date | null
   readonly numEvents: number

@@ -3,7 +3,7 @@ import type { KeyTaken, Turn } from '../allocation/allocation.ts'
 import { fragmentsOf } from '../allocation/fragments.ts'
 import { type Sql, within } from '../database/connect.ts'
 import type { Job, Order, Run } from './deployment.ts'
-import { orderOfRecord } from './redact.ts'
+import { type OrderRecord, orderOfRecord } from './redact.ts'
 import { type DeploymentRow, deploymentOf } from './row.ts'
 
 /** What a creation came to, as it is remembered under its Idempotency-Key. */
@@ -15,7 +15,7 @@ export interface NewDeployment {
   readonly id: string
   readonly order: Order
   /** What is stored of the request: the order, and its keys redacted. */
-  readonly record: object
+  readonly record: OrderRecord
   readonly reservationToken: string | null
 }
 
@@ -33,7 +33,7 @@ export interface DeploymentsPage {
 }
 
 interface JobRow extends Omit<Job, 'order'> {
-  readonly request: unknown
+  readonly request: OrderRecord
 }
 
 export type DeploymentStore = ReturnType<typeof createDeploymentStore>
@@ -168,7 +168,7 @@ export const createDeploymentStore = (
     async heldName(id: string): Promise<Pick<Job, 'order' | 'reservationToken'> | null> {
       const [row] = await within(
         timeoutMs,
-        sql<{ request: unknown; reservationToken: string | null }[]>`
+        sql<{ request: OrderRecord; reservationToken: string | null }[]>`
           select request, reservation_token as "reservationToken" from deployments where id = ${id}`,
       )
       return row ? { order: orderOfRecord(row.request), reservationToken: row.reservationToken } : null

@@ -6,7 +6,7 @@ export interface StorageProvider {
   readonly domain: string
 }
 
-/** The interface of a deployment module: what it is told. Without object storage the five of it are empty. */
+/** The interface of a deployment module: what it is told. Without object storage region, bucket and keys are empty. */
 export const variablesOf = (id: string, order: Order, { provider, domain }: StorageProvider) => ({
   deployment_id: id,
   org_name: order.orgName,
@@ -15,8 +15,8 @@ export const variablesOf = (id: string, order: Order, { provider, domain }: Stor
   region: order.region,
   ssh_public_key: order.sshPublicKey,
   provider_names: JSON.stringify(order.providers),
-  object_storage_provider: order.storage ? provider : '',
-  object_storage_domain: order.storage ? domain : '',
+  object_storage_provider: provider,
+  object_storage_domain: domain,
   object_storage_region: order.storage?.region ?? '',
   object_storage_bucket: order.storage?.bucket ?? '',
 })

@@ -56,18 +56,32 @@ export interface WriteRequest<Body> {
   readonly key: string | undefined
 }
 
+export interface KeyedJson {
+  readonly json: unknown
+  readonly caller: Caller
+  readonly key: string | undefined
+}
+
+/** A body that must be there, and who sends it; `json` when it has been read already. */
+export const readKeyedJson = async (c: Context<HttpEnv>, json?: unknown): Promise<Parsed<KeyedJson>> => {
+  const key = parse(idempotencyKey.optional(), c.req.header('Idempotency-Key'))
+  if (!key.ok) return key
+  const raw = json === undefined ? await readJson(c) : accept(json)
+  if (!raw.ok) return raw
+  if (raw.value === undefined) return refuse({ kind: 'invalid-json', detail: 'A JSON body is required.' })
+  return accept({ json: raw.value, caller: callerOf(c), key: key.value })
+}
+
 /** All that a write comes with; `json` when the body has been read already. */
 export const readWrite = async <Schema extends z.ZodType<object>>(
   c: Context<HttpEnv>,
   schema: Schema,
   json?: unknown,
 ): Promise<Parsed<WriteRequest<z.infer<Schema>>>> => {
-  const key = parse(idempotencyKey.optional(), c.req.header('Idempotency-Key'))
-  if (!key.ok) return key
-  const raw = json === undefined ? await readJson(c) : accept(json)
-  if (!raw.ok) return raw
-  if (raw.value === undefined) return refuse({ kind: 'invalid-json', detail: 'A JSON body is required.' })
-  const body = parse(schema, raw.value)
+  const request = await readKeyedJson(c, json)
+  if (!request.ok) return request
+  const { caller, key } = request.value
+  const body = parse(schema, request.value.json)
   if (!body.ok) return body
-  return accept({ command: { ...body.value, poolDomain: poolOf(c) }, caller: callerOf(c), key: key.value })
+  return accept({ command: { ...body.value, poolDomain: poolOf(c) }, caller, key })
 }

@@ -1,4 +1,4 @@
-import { type Answer, type Operation, operations } from '@pool/contract'
+import { type Answer, deploymentEvent, type Operation, operations } from '@pool/contract'
 import { createDocument } from 'zod-openapi'
 
 const responseOf = ({ description, schema, mediaType }: Answer) => ({
@@ -42,6 +42,8 @@ export const openApiDocument = (): object => {
       description: 'The sole authority for which subdomain of a pool domain is reserved or active.',
     },
     components: {
+      // No body is one by itself: it travels as the data of a server-sent event.
+      schemas: { DeploymentEvent: deploymentEvent },
       securitySchemes: {
         operator: {
           type: 'http',

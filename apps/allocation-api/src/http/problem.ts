@@ -1,4 +1,4 @@
-import type { ErrorCode, Problem } from '@pool/contract'
+import type { DeploymentProblem, ErrorCode, FieldFault } from '@pool/contract'
 import type { Context } from 'hono'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import type { HttpEnv } from './env.ts'
@@ -7,11 +7,15 @@ import type { HttpEnv } from './env.ts'
 const statuses: Readonly<Record<ErrorCode, ContentfulStatusCode>> = {
   'invalid-json': 400,
   'invalid-idempotency-key': 400,
+  'invalid-deployment': 400,
   unauthorized: 401,
   'token-mismatch': 403,
   'not-found': 404,
   'method-not-allowed': 405,
   conflict: 409,
+  'subdomain-conflict': 409,
+  'bucket-conflict': 409,
+  'fqdn-conflict': 409,
   'already-active': 409,
   'reservation-expired': 410,
   'body-too-large': 413,
@@ -29,6 +33,8 @@ const statuses: Readonly<Record<ErrorCode, ContentfulStatusCode>> = {
   'internal-error': 500,
   'database-unavailable': 503,
   'dns-unavailable': 503,
+  'provisioning-unavailable': 503,
+  'object-storage-unavailable': 503,
 }
 
 /** What is said of a refusal that comes without a detail of its own; faults of form and of names bring theirs. */
@@ -39,6 +45,9 @@ const details: Readonly<Partial<Record<ErrorCode, string>>> = {
   'not-found': 'Nobody holds this name.',
   'method-not-allowed': 'This path has no such method; the Allow header names those it has.',
   conflict: 'The name is taken; choose another or wait until it is released.',
+  'subdomain-conflict': 'The subdomain is taken; choose another.',
+  'bucket-conflict': 'Another deployment has the bucket that this FQDN leads to; choose another name.',
+  'fqdn-conflict': 'Another deployment has this FQDN; remove that one first or choose another name.',
   'already-active': 'The name has been committed already.',
   'reservation-expired': 'The time of the reservation is up; reserve the name again.',
   'body-too-large': 'The body must not be larger than 64 KiB.',
@@ -52,11 +61,15 @@ const details: Readonly<Partial<Record<ErrorCode, string>>> = {
 export interface Refused {
   readonly kind: ErrorCode
   readonly detail?: string
+  /** Of a request with many fields: all that are faulty; the first gives the detail. */
+  readonly faults?: readonly FieldFault[]
 }
 
-export const problem = (c: Context<HttpEnv>, { kind, detail }: Refused) => {
+export const problem = (c: Context<HttpEnv>, { kind, detail, faults }: Refused) => {
   c.set('outcome', kind)
-  const body: Problem = { error: kind, detail: detail ?? details[kind] }
+  const [first] = faults ?? []
+  const body: DeploymentProblem = { error: kind, detail: detail ?? first?.detail ?? details[kind] }
+  if (faults && first) Object.assign(body, { field: first.field, faults })
   if (kind === 'internal-error') body.requestId = c.get('requestId')
   return c.json(body, statuses[kind])
 }

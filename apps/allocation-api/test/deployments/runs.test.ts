@@ -62,7 +62,7 @@ describe('a deployment', () => {
     expect(await nameState('acme')).toBe('reserved')
     tell({ phase: 'apply', level: 'info', message: 'half way' })
     await until('its lines are there while it goes on', async () => (await read(desk, id)).numEvents === 2)
-    end(made('192.0.2.7', { control_plane_ip: '192.0.2.8', size: 3 }))
+    end(made('192.0.2.7', { control_plane_ip: '192.0.2.8', details: { size: 3 }, other: 4 }))
     expect(await finished(desk, id)).toEqual({
       id,
       status: 'ready',
@@ -77,7 +77,7 @@ describe('a deployment', () => {
         sovereignFQDN: 'acme.pool.test',
         loadBalancerIP: '192.0.2.7',
         controlPlaneIP: '192.0.2.8',
-        outputs: { size: 3 },
+        details: { size: 3 },
       },
     })
     expect(await messages(id)).toEqual([

@@ -1,5 +1,7 @@
-import { type ErrorCode, type Operation, operations, problem } from '@pool/contract'
+import { deploymentProblem, type ErrorCode, type Operation, operations, problem } from '@pool/contract'
 import { expect } from 'vitest'
+import type { z } from 'zod'
+import { expectEvents } from './events.ts'
 
 /** What is needed of an answer to compare it with the contract. */
 export interface LiveAnswer {
@@ -12,11 +14,15 @@ export interface LiveAnswer {
 export const statusOf: Readonly<Record<ErrorCode, number>> = {
   'invalid-json': 400,
   'invalid-idempotency-key': 400,
+  'invalid-deployment': 400,
   unauthorized: 401,
   'token-mismatch': 403,
   'not-found': 404,
   'method-not-allowed': 405,
   conflict: 409,
+  'subdomain-conflict': 409,
+  'bucket-conflict': 409,
+  'fqdn-conflict': 409,
   'already-active': 409,
   'reservation-expired': 410,
   'body-too-large': 413,
@@ -34,6 +40,8 @@ export const statusOf: Readonly<Record<ErrorCode, number>> = {
   'internal-error': 500,
   'database-unavailable': 503,
   'dns-unavailable': 503,
+  'provisioning-unavailable': 503,
+  'object-storage-unavailable': 503,
 }
 
 const patternOf = (path: string): RegExp =>
@@ -48,13 +56,19 @@ export const operationOf = (method: string, path: string): Operation | null => {
   return known.find(({ operation, pattern }) => operation.method === wanted && pattern.test(plain))?.operation ?? null
 }
 
+/** Whether a documented answer is an error. */
+export const isProblem = (schema: z.ZodType | undefined): boolean => schema === problem || schema === deploymentProblem
+
 /** The body of an error: the one shape, nothing beside it, and the status that belongs to its code. */
 export const expectProblem = ({ status, headers, text }: LiveAnswer): ErrorCode => {
   expect(headers.get('content-type')).toBe('application/json')
   const body: unknown = JSON.parse(text)
-  const read = problem.parse(body)
+  const read = deploymentProblem.parse(body)
   expect(read, 'an error body has no field that the contract does not name').toEqual(body)
   expect(read.requestId !== undefined).toBe(read.error === 'internal-error')
+  const isOfForm = read.error === 'invalid-deployment'
+  expect([read.field !== undefined, read.faults !== undefined]).toEqual([isOfForm, isOfForm])
+  if (isOfForm) expect(read.faults?.[0]).toEqual({ field: read.field, detail: read.detail })
   expect(read.detail ?? 'A sentence.', 'detail is one sentence').toMatch(/^[A-Z"a-z].*[.>]$/s)
   expect(status).toBe(statusOf[read.error])
   return read.error
@@ -78,17 +92,26 @@ export const expectContract = (method: string, path: string, answer: LiveAnswer)
     ).toContain(code)
     return
   }
-  if (documented.schema === problem) {
+  if (isProblem(documented.schema)) {
     const code = expectProblem(answer)
     expect(documented.description, `${operation?.id} does not document ${code} at ${status}`).toContain(code)
     return
   }
+  if (!documented.schema) {
+    expect(text, 'an answer without a body').toBe('')
+    return
+  }
   const mediaType = documented.mediaType ?? 'application/json'
+  if (mediaType === 'text/event-stream') {
+    expect(headers.get('content-type')).toBe(mediaType)
+    expectEvents(text)
+    return
+  }
   if (mediaType !== 'application/json') {
     expect(text).not.toBe('')
     return
   }
   expect(headers.get('content-type')).toMatch(/^application\/json/)
   const body: unknown = JSON.parse(text)
-  expect(documented.schema?.parse(body), 'no field that the contract does not name').toEqual(body)
+  expect(documented.schema.parse(body), 'no field that the contract does not name').toEqual(body)
 }

@@ -1,0 +1,319 @@
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { setImmediate as quiet } from 'node:timers/promises'
+import type { Deployment } from '@pool/contract'
+import { afterEach, describe, expect, test } from 'vitest'
+import type { StoredLine } from '../src/deployments/deployment.ts'
+import type { Part } from '../src/deployments/follow.ts'
+import { listen } from '../src/server.ts'
+import { eventsOf } from './support/events.ts'
+import { scriptedApp } from './support/scripted-app.ts'
+import { until } from './support/until.ts'
+import { expectContract } from './support/validate.ts'
+
+const id = '0a000000-0000-4000-8000-00000000000b'
+const path = `/api/v1/deployments/${id}/logs`
+const deployment: Deployment = {
+  id,
+  status: 'ready',
+  startedAt: '2026-01-31T12:00:00.000Z',
+  finishedAt: '2026-01-31T12:10:00.000Z',
+  sovereignFQDN: 'acme.pool.test',
+  region: 'fsn1',
+  objectStorageRegion: '',
+  objectStorageBucket: '',
+  numEvents: 2,
+}
+const line = (seq: number, message = `line ${seq}`): StoredLine => ({
+  seq,
+  at: new Date(Date.UTC(2026, 0, 31, 12, 0, seq)),
+  phase: 'apply',
+  level: 'info',
+  message,
+})
+const dataOf = (seq: number, message = `line ${seq}`) =>
+  `{"time":"2026-01-31T12:00:0${seq}.000Z","phase":"apply","level":"info","message":${JSON.stringify(message)}}`
+
+type Parts = (signal: AbortSignal, after: number) => AsyncIterable<Part>
+const aborted = (signal: AbortSignal) => new Promise<void>(done => signal.addEventListener('abort', () => done()))
+
+/** Streams whose parts the test writes; `open` counts those that are not over. */
+const stage = (parts: Parts, options: Parameters<typeof scriptedApp>[1] = {}) => {
+  const world = { open: 0, followed: 0 }
+  const scripted = scriptedApp(
+    {
+      follow: async (_, after, signal) => {
+        world.followed += 1
+        return {
+          kind: 'following',
+          parts: (async function* () {
+            world.open += 1
+            try {
+              yield* parts(signal, after)
+            } finally {
+              world.open -= 1
+            }
+          })(),
+        }
+      },
+    },
+    options,
+  )
+  return { ...scripted, world }
+}
+
+async function* twoLines(): AsyncGenerator<Part> {
+  yield [line(1), line(2)]
+  yield 'idle'
+  yield { kind: 'done', deployment }
+}
+async function* oneLineThenSilence(signal: AbortSignal): AsyncGenerator<Part> {
+  yield [line(1)]
+  await aborted(signal)
+}
+
+describe('the stream', () => {
+  test('its text, and its headers', async () => {
+    const { app, world, outcomes } = stage(twoLines)
+    const response = await app.request(path)
+    const text = await response.text()
+    expect(text).toBe(
+      [
+        'retry: 1000\n\n',
+        `id: 1\ndata: ${dataOf(1)}\n\n`,
+        `id: 2\ndata: ${dataOf(2)}\n\n`,
+        ': idle\n\n',
+        `event: done\ndata: ${JSON.stringify(deployment)}\n\n`,
+      ].join(''),
+    )
+    expectContract('GET', path, { status: response.status, headers: response.headers, text })
+    expect(Object.fromEntries(response.headers)).toMatchObject({
+      'content-type': 'text/event-stream',
+      'cache-control': 'no-cache',
+      'x-accel-buffering': 'no',
+    })
+    expect([world.open, outcomes]).toEqual([0, ['following']])
+  })
+
+  test.each(['a\nb', 'a\r\nb\rc', 'a\n\ndata: forged\nid: 99\n\n', '\u2028', ': a', 'é\u{1f600}'])(
+    'a browser reads of the message %j what was written',
+    async message => {
+      const { app } = stage(async function* () {
+        yield [line(1, message)]
+      })
+      const events = eventsOf(await (await app.request(path)).text())
+      expect(events).toEqual([{ name: 'message', lastEventId: '1', data: dataOf(1, message) }])
+      expect(JSON.parse(events[0]?.data ?? '').message).toBe(message)
+    },
+  )
+
+  test.each([
+    [undefined, 0],
+    ['', 0],
+    ['17', 17],
+  ])('goes on behind Last-Event-ID %j', async (lastId, expected) => {
+    const seen: number[] = []
+    const { app } = stage(async function* (_, after) {
+      seen.push(after)
+      yield { kind: 'done', deployment }
+    })
+    await (await app.request(path, { headers: lastId === undefined ? {} : { 'Last-Event-ID': lastId } })).text()
+    expect(seen).toEqual([expected])
+  })
+
+  test('a Last-Event-ID that is none is refused, and takes no seat', async () => {
+    const { app, world } = stage(twoLines, { seats: 1 })
+    const response = await app.request(path, { headers: { 'Last-Event-ID': 'x' } })
+    const text = await response.text()
+    expectContract('GET', path, { status: response.status, headers: response.headers, text })
+    expect([response.status, JSON.parse(text).error, world.followed]).toEqual([422, 'invalid-cursor', 0])
+    expect((await app.request(path)).status).toBe(200)
+  })
+
+  test('HEAD has its headers, no body, and takes no seat', async () => {
+    const { app, world } = stage(twoLines, { seats: 1 })
+    for (let times = 0; times < 3; times += 1) {
+      const response = await app.request(path, { method: 'HEAD' })
+      expect([response.status, response.headers.get('content-type')]).toEqual([200, 'text/event-stream'])
+      expect(await response.text()).toBe('')
+    }
+    expect([world.followed, world.open]).toEqual([3, 0])
+  })
+})
+
+describe('seats', () => {
+  test('when all are taken it is 503 until one is left', async () => {
+    const { app } = stage(oneLineThenSilence, { seats: 2 })
+    const [first] = await Promise.all([app.request(path), app.request(path)])
+    const third = await app.request(path)
+    const answer = { status: third.status, headers: third.headers, text: await third.text() }
+    expectContract('GET', path, answer)
+    expect([third.status, JSON.parse(answer.text).error]).toEqual([503, 'provisioning-unavailable'])
+    expect(third.headers.get('retry-after')).toBe('5')
+    await first.body?.cancel()
+    expect((await app.request(path)).status).toBe(200)
+    expect((await app.request(path)).status).toBe(503)
+  })
+
+  test('100 of them when nothing else is said', async () => {
+    const { app } = stage(oneLineThenSilence)
+    const statuses = await Promise.all(Array.from({ length: 101 }, async () => (await app.request(path)).status))
+    expect(statuses.filter(status => status === 200)).toHaveLength(100)
+  })
+
+  test.each(['not-found', 'error'] as const)('one is left when there is nothing to follow: %s', async kind => {
+    const { app } = scriptedApp(
+      {
+        follow: async () => {
+          if (kind === 'error') throw new Error('away')
+          return { kind }
+        },
+      },
+      { seats: 1 },
+    )
+    const statuses = [await app.request(path), await app.request(path)].map(({ status }) => status)
+    expect(statuses).toEqual(kind === 'error' ? [503, 503] : [404, 404])
+    expect(await (await app.request(path)).json()).toMatchObject({
+      error: kind === 'error' ? 'database-unavailable' : 'not-found',
+    })
+  })
+})
+
+describe('when the service stops', () => {
+  test('streams end at once, whole and without done, even if the database hangs; nobody begins a new one', async () => {
+    const { app, stopping } = stage(async function* () {
+      yield [line(1)]
+      await new Promise(() => {})
+    })
+    const text = (await app.request(path)).text()
+    await quiet()
+    stopping.abort()
+    expect(await text).toBe(`retry: 1000\n\nid: 1\ndata: ${dataOf(1)}\n\n`)
+    expect((await app.request(path)).status).toBe(503)
+  })
+
+  test('one that was about to begin ends too', async () => {
+    const { app, stopping } = scriptedApp({
+      follow: async () => {
+        stopping.abort()
+        return { kind: 'following', parts: twoLines() }
+      },
+    })
+    expect(await (await app.request(path)).text()).toBe('')
+  })
+})
+
+describe('over a socket', () => {
+  const closers: (() => Promise<void>)[] = []
+  afterEach(async () => {
+    for (const close of closers.splice(0)) await close()
+  })
+  const serve = async (parts: Parts, options: Parameters<typeof scriptedApp>[1] = {}) => {
+    const staged = stage(parts, options)
+    const server = await listen(staged.app, 0)
+    closers.push(() => server.close(0))
+    return { ...staged, server }
+  }
+  /** A reader who takes nothing any more once the buffers between are full. */
+  const stuckReader = async (port: number) => {
+    const socket = connect(port, '127.0.0.1')
+    socket.on('error', () => {})
+    socket.pause()
+    socket.write(`GET ${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`)
+    closers.push(async () => void socket.destroy())
+    await once(socket, 'connect')
+    return socket
+  }
+  const endless = () => {
+    const made = { parts: 0 }
+    const message = 'x'.repeat(65_536)
+    const parts: Parts = async function* () {
+      for (;;) {
+        made.parts += 1
+        yield [line(1, message)]
+        await quiet()
+      }
+    }
+    const stands = async () => {
+      let last = -1
+      await until('nothing more is made', async () => {
+        const before = last
+        last = made.parts
+        for (let turns = 0; turns < 50; turns += 1) await quiet()
+        return last > 0 && before === last && made.parts === last
+      })
+      return made.parts
+    }
+    return { parts, stands, made }
+  }
+
+  test('a stream whose parts fail is broken off: no client can take it for one that ended', async () => {
+    const { server, errors, world, app } = await serve(
+      async function* () {
+        yield [line(1)]
+        await quiet()
+        throw new Error('SELECT secret')
+      },
+      { seats: 1 },
+    )
+    const response = await fetch(`http://127.0.0.1:${server.port}${path}`, { headers: { 'X-Request-Id': 'broken' } })
+    const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader()
+    let text = ''
+    const rest = (async () => {
+      for (;;) {
+        const chunk = await reader?.read()
+        if (!chunk || chunk.done) return
+        text += chunk.value
+      }
+    })()
+    await expect(rest).rejects.toThrow()
+    expect(text).not.toMatch(/SELECT|event: done/)
+    expect(errors).toEqual([['Error: SELECT secret', 'broken']])
+    expect(world.open).toBe(0)
+    expect((await app.request(path)).status).toBe(200)
+  })
+
+  test('a client that goes away ends what it followed', async () => {
+    const { server, world } = await serve(oneLineThenSilence)
+    const gone = new AbortController()
+    const response = await fetch(`http://127.0.0.1:${server.port}${path}`, { signal: gone.signal })
+    await response.body?.getReader().read()
+    expect(world.open).toBe(1)
+    gone.abort()
+    await until('its stream is over', () => world.open === 0)
+  })
+
+  test('nothing piles up for a reader that takes nothing; its going away is noticed', async () => {
+    const { parts, stands, made } = endless()
+    const { server, world } = await serve(parts)
+    const socket = await stuckReader(server.port)
+    expect(await stands()).toBeLessThan(400)
+    const before = made.parts
+    socket.resume()
+    await until('it is read on', () => made.parts > before + 10)
+    socket.destroy()
+    await until('its stream is over', () => world.open === 0)
+  })
+
+  test('a reader that takes nothing for too long is broken off', async () => {
+    const { parts } = endless()
+    const { server, world } = await serve(parts, { patienceMs: 100 })
+    await stuckReader(server.port)
+    await until('it was open', () => world.open === 1)
+    await until('its stream is over', () => world.open === 0)
+    const started = performance.now()
+    await server.close(5_000)
+    expect(performance.now() - started).toBeLessThan(2_000)
+  })
+
+  test('a stop waits for nobody who follows, whether they read or not', async () => {
+    const { parts, stands } = endless()
+    const { server, stopping } = await serve(parts)
+    await stuckReader(server.port)
+    await stands()
+    const started = performance.now()
+    stopping.abort()
+    await server.close(5_000)
+    expect(performance.now() - started).toBeLessThan(2_000)
+  })
+})

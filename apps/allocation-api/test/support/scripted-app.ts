@@ -1,0 +1,53 @@
+import { type AppDependencies, createApp } from '../../src/app.ts'
+import type { DeploymentVerbs } from '../../src/http/deployments.ts'
+import { createEventStreams } from '../../src/http/event-stream.ts'
+
+const refuse = (): never => {
+  throw new Error('wired, not called')
+}
+
+/** Nothing of it can be called: for tests that look at what is mounted, and to take a part from. */
+export const unused: AppDependencies = {
+  verbs: {
+    check: refuse,
+    get: refuse,
+    reserve: refuse,
+    commit: refuse,
+    renew: refuse,
+    release: refuse,
+    list: refuse,
+    readHistory: refuse,
+    converge: refuse,
+  },
+  deployments: { create: refuse, get: refuse, list: refuse, remove: refuse, follow: refuse },
+  streams: { enter: refuse },
+  health: { databaseAnswers: refuse, phase: refuse, managedDomains: [] },
+  metrics: { contentType: 'text/plain', text: refuse },
+  reservedLabels: [],
+  openApi: {},
+  onAnswered: refuse,
+  classify: refuse,
+  onError: refuse,
+}
+
+/** The app over scripted deployments; `errors` are those that were told, with the id of their request. */
+export const scriptedApp = (
+  deployments: Partial<DeploymentVerbs>,
+  options: { readonly seats?: number; readonly patienceMs?: number } = {},
+) => {
+  const stopping = new AbortController()
+  const errors: (readonly [message: string, requestId: string])[] = []
+  const outcomes: string[] = []
+  const app = createApp(
+    {
+      ...unused,
+      deployments: { ...unused.deployments, ...deployments },
+      streams: createEventStreams({ stopping: stopping.signal, ...options }),
+      onAnswered: ({ outcome }) => outcomes.push(outcome),
+      classify: error => (error instanceof Error && error.message === 'away' ? 'unavailable' : 'defect'),
+      onError: (error, requestId) => errors.push([String(error), requestId]),
+    },
+    { door: 'in-cluster', tokens: null, listing: true },
+  )
+  return { app, stopping, errors, outcomes }
+}

@@ -1,0 +1,229 @@
+import { describe, expect, test } from 'vitest'
+import type * as z from 'zod'
+import { deploymentProblem } from './allocation-problem.ts'
+import { lastEventId } from './deployment.ts'
+import {
+  deploymentCommon,
+  deploymentDomain,
+  deploymentFaultsOf,
+  deploymentRequest,
+  deploymentStorage,
+  inDocumentedOrder,
+} from './deployment-request.ts'
+
+const key = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAINwTop1nq0vv8Z/QQjBQ7vXrsRwYA/bTkh9KFLQaYWKx ops'
+const common = {
+  orgName: 'Acme',
+  orgEmail: 'ops@acme.example',
+  providers: ['hetzner'],
+  region: 'fsn1',
+  sshPublicKey: key,
+}
+const pool = { sovereignDomainMode: 'pool', sovereignPoolDomain: 'pool.test', sovereignSubdomain: 'acme' }
+const byo = { sovereignDomainMode: 'byo', sovereignFQDN: 'cloud.acme.example' }
+const storage = {
+  objectStorageRegion: 'fsn1',
+  objectStorageAccessKey: 'a'.repeat(16),
+  objectStorageSecretKey: 's'.repeat(32),
+}
+
+const faultsIn = (schema: z.ZodType, value: unknown) => {
+  const { error } = schema.safeParse(value)
+  return error ? inDocumentedOrder(deploymentFaultsOf(error)) : []
+}
+const fieldsIn = (schema: z.ZodType, value: unknown) => faultsIn(schema, value).map(({ field }) => field)
+
+type Row = readonly [rule: string, given: Readonly<Record<string, unknown>>, kept: Readonly<Record<string, unknown>>]
+const goodRows = (schema: z.ZodType, base: object, rows: readonly Row[]) =>
+  test.each(rows)('good: %s', (_, given, kept) => {
+    expect(schema.parse({ ...base, ...given })).toMatchObject(kept)
+  })
+
+const badRows = (
+  schema: z.ZodType,
+  base: object,
+  rows: readonly (readonly [field: string, values: readonly unknown[]])[],
+) =>
+  test.each(rows.flatMap(([field, values]) => values.map(value => [field, value] as const)))(
+    'faulty: %s is %j',
+    (field, value) => {
+      const faults = faultsIn(schema, { ...base, [field]: value })
+      expect(faults.map(fault => fault.field)).toEqual([field])
+      expect(faults[0]?.detail).toMatch(/^[A-Za-z].*\.$/)
+      expect(faults[0]?.detail).not.toMatch(/documented shape|invalid-/)
+    },
+  )
+
+const nothing = [undefined, null, '', ' ', 5, true, {}, []]
+
+describe('what every deployment has', () => {
+  goodRows(deploymentCommon, common, [
+    ['the names of 100 characters', { orgName: '\u{1f600}'.repeat(100) }, { orgName: '\u{1f600}'.repeat(100) }],
+    ['any script, joiners too', { orgName: ' Žofie 山田 نامه\u200cها ' }, { orgName: 'Žofie 山田 نامه\u200cها' }],
+    [
+      'the domain of an address lower-cased, no more',
+      { orgEmail: ' Ops+A@ACME.example ' },
+      { orgEmail: 'Ops+A@acme.example' },
+    ],
+    [
+      'an address of all its marks',
+      { orgEmail: "a.!#$%&'*+/=?^_`{|}~-z@a.b" },
+      { orgEmail: "a.!#$%&'*+/=?^_`{|}~-z@a.b" },
+    ],
+    ['64 characters before the @', { orgEmail: `${'a'.repeat(64)}@a.example` }, {}],
+    ['providers in capitals', { providers: [' Hetzner ', 'aws'] }, { providers: ['hetzner', 'aws'] }],
+    ['twenty providers', { providers: Array.from({ length: 20 }, (_, at) => `p${at}`) }, {}],
+    ['a region with hyphens and digits', { region: ' eu-west-1a ' }, { region: 'eu-west-1a' }],
+    ['a key with space around it', { sshPublicKey: `\n${key}\n` }, { sshPublicKey: key }],
+  ])
+
+  badRows(deploymentCommon, common, [
+    ['orgName', [...nothing, 'a'.repeat(101), 'a\nb', 'a\0', 'a\u2028b', '\ud800', '\u202eemca', '\u2066a', '\u200d']],
+    [
+      'orgEmail',
+      [
+        ...nothing,
+        'acme.example',
+        '@acme.example',
+        'ops@',
+        'ops@acme',
+        'ops@acme..example',
+        'o ps@acme.example',
+        '.ops@acme.example',
+        'ops.@acme.example',
+        'o..ps@acme.example',
+        '"o ps"@acme.example',
+        'ops@[203.0.113.10]',
+        'ops@203.0.113.10',
+        'a@b@acme.example',
+        'öps@acme.example',
+        'ops@acme.example\nBcc: x@acme.example',
+        `${'a'.repeat(65)}@a.example`,
+        `a@${'a.'.repeat(125)}example`,
+      ],
+    ],
+    [
+      'providers',
+      [
+        ...nothing,
+        'hetzner',
+        [''],
+        [5],
+        [null],
+        ['hetzner', {}],
+        ['a b'],
+        ['-a'],
+        ['a-'],
+        ['a.b'],
+        ['a'.repeat(64)],
+        ['hetzner', 'hetzner'],
+        ['hetzner', ' HETZNER'],
+        Array.from({ length: 21 }, (_, at) => `p${at}`),
+      ],
+    ],
+    ['region', [...nothing, 'FSN1', 'a b', '-a', 'a.b', 'a'.repeat(64), 'fsn1\nx']],
+    ['sshPublicKey', [...nothing, 'ssh-ed25519', `${key}\n${key}`]],
+  ])
+})
+
+describe('under which name it is reached', () => {
+  goodRows(deploymentDomain, {}, [
+    ['pool, and no FQDN', pool, { sovereignPoolDomain: 'pool.test', sovereignSubdomain: 'acme' }],
+    ['pool in capitals and space', { ...pool, sovereignPoolDomain: ' Pool.TEST ', sovereignSubdomain: ' ACME ' }, pool],
+    ['pool, the same FQDN', { ...pool, sovereignFQDN: ' Acme.Pool.Test. ' }, { sovereignFQDN: 'acme.pool.test' }],
+    ['pool, the FQDN null', { ...pool, sovereignFQDN: null }, pool],
+    ['pool, the FQDN empty', { ...pool, sovereignFQDN: ' ' }, pool],
+    ['byo', { ...byo, sovereignFQDN: ' Cloud.ACME.example. ' }, byo],
+    ['byo, the pool ignored', { ...byo, sovereignPoolDomain: 5, sovereignSubdomain: '-' }, byo],
+  ])
+
+  badRows(deploymentDomain, pool, [
+    ['sovereignDomainMode', [...nothing, 'Pool', 'own', 'constructor']],
+    ['sovereignPoolDomain', nothing],
+    ['sovereignSubdomain', [...nothing, 'a.b', '-a', 'a-', '1a', 'xn--a', 'a'.repeat(64), '\u212a']],
+    ['sovereignFQDN', ['acme', 'other.pool.test', 'acme.pool.testing', 'x y.test', 5, {}]],
+  ])
+  badRows(deploymentDomain, byo, [['sovereignFQDN', [...nothing, 'acme', 'a b.example', '1.2.3.4', 'a..b']]])
+
+  test('all faults are told, and of an FQDN that cannot be compared nothing', () => {
+    const broken = { ...pool, sovereignPoolDomain: '', sovereignSubdomain: '-', sovereignFQDN: 'a.b' }
+    expect(fieldsIn(deploymentDomain, broken)).toEqual(['sovereignPoolDomain', 'sovereignSubdomain'])
+  })
+})
+
+describe('object storage', () => {
+  goodRows(deploymentStorage, storage, [
+    [
+      'space around a value',
+      { objectStorageAccessKey: ` ${'a'.repeat(16)}\n`, objectStorageRegion: ' fsn1 ' },
+      storage,
+    ],
+  ])
+  badRows(deploymentStorage, storage, [
+    ['objectStorageRegion', [...nothing, 'FSN1', 'fsn2']],
+    ['objectStorageAccessKey', [...nothing, '<redacted>', ' <redacted> ', 'a'.repeat(15), 'a'.repeat(129)]],
+    ['objectStorageSecretKey', [...nothing, '<redacted>', 's'.repeat(31), 's'.repeat(257), `s s${'s'.repeat(32)}`]],
+  ])
+})
+
+test('faults stand in the order of the request, the first of each field', () => {
+  const faults = ['sshPublicKey', 'region', 'providers', 'orgName', 'region'].map((field, at) => ({
+    field,
+    detail: `${at}`,
+  }))
+  expect(inDocumentedOrder(faults).map(({ field, detail }) => field + detail)).toEqual([
+    'orgName3',
+    'providers2',
+    'region1',
+    'sshPublicKey0',
+  ])
+})
+
+test('the described request is the three sections together, in the order of the contract', () => {
+  expect(deploymentRequest.parse({ ...common, ...pool, ...storage, more: 1 })).toEqual({
+    ...common,
+    ...pool,
+    ...storage,
+  })
+  expect(Object.keys(deploymentRequest.shape)).toEqual([
+    'orgName',
+    'orgEmail',
+    'sovereignFQDN',
+    'sovereignDomainMode',
+    'sovereignPoolDomain',
+    'sovereignSubdomain',
+    'providers',
+    'region',
+    'objectStorageRegion',
+    'objectStorageAccessKey',
+    'objectStorageSecretKey',
+    'sshPublicKey',
+  ])
+})
+
+test.each<readonly [given: string, after: number | 'invalid-cursor']>([
+  ['', 0],
+  ['0', 0],
+  ['7', 7],
+  ['2147483647', 2_147_483_647],
+  ['2147483648', 'invalid-cursor'],
+  ['99999999999', 'invalid-cursor'],
+  ['07', 'invalid-cursor'],
+  ['-1', 'invalid-cursor'],
+  ['1.5', 'invalid-cursor'],
+  ['1e3', 'invalid-cursor'],
+  ['abc', 'invalid-cursor'],
+  ['1, 2', 'invalid-cursor'],
+])('Last-Event-ID %j -> %s', (given, after) => {
+  const { data, error } = lastEventId.safeParse(given)
+  expect(error?.issues[0]?.message.split(':')[0] ?? data).toBe(after)
+})
+
+test.each<readonly [rule: string, good: boolean, more: object]>([
+  ['neither field nor faults', true, {}],
+  ['both', true, { field: 'region', faults: [{ field: 'region', detail: 'x' }] }],
+  ['no fault in the list', false, { field: 'region', faults: [] }],
+  ['a fault without a sentence', false, { field: 'region', faults: [{ field: 'region' }] }],
+])('the body of an error: %s', (_, good, more) => {
+  expect(deploymentProblem.safeParse({ error: 'invalid-deployment', detail: 'x', ...more }).success).toBe(good)
+})

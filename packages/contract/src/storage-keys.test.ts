@@ -1,0 +1,45 @@
+import { describe, expect, test } from 'vitest'
+import {
+  accessKeyFault,
+  isObjectStorageRegion,
+  objectStorageRegions,
+  redactedKey,
+  secretKeyFault,
+} from './storage-keys.ts'
+
+test.each(objectStorageRegions)('%s is a region', region => {
+  expect(isObjectStorageRegion(region)).toBe(true)
+})
+test.each(['', 'FSN1', 'fsn1 ', 'fsn', 'fsn2', 'constructor'])('%j is no region', region => {
+  expect(isObjectStorageRegion(region)).toBe(false)
+})
+
+describe.each([
+  ['access key', accessKeyFault, 16, 128],
+  ['secret key', secretKeyFault, 32, 256],
+] as const)('the %s', (name, faultOf, least, most) => {
+  test.each<readonly [rule: string, key: string]>([
+    ['the shortest', 'k'.repeat(least)],
+    ['the longest', 'k'.repeat(most)],
+    ['any printable ASCII', '!~+/="'.repeat(8)],
+    ['a redacted value in it', `${redactedKey}${'k'.repeat(least)}`],
+  ])('good: %s', (_, key) => {
+    expect(faultOf(key)).toBeNull()
+  })
+
+  test.each<readonly [rule: string, key: string, told: RegExp]>([
+    ['empty', '', /is required/],
+    ['redacted', redactedKey, /<redacted>: a stored record holds no keys/],
+    ['one character too few', 'k'.repeat(least - 1), new RegExp(`at least ${least} `)],
+    ['one character too many', 'k'.repeat(most + 1), new RegExp(`at most ${most} `)],
+    ['a space inside', `k k${'k'.repeat(least)}`, /without a space/],
+    ['a line break inside', `k\nk${'k'.repeat(least)}`, /without a space/],
+    ['NUL', `k\0k${'k'.repeat(least)}`, /printable ASCII/],
+    ['DEL', `k\x7fk${'k'.repeat(least)}`, /printable ASCII/],
+    ['beyond ASCII', `\u212a${'k'.repeat(least)}`, /printable ASCII/],
+  ])('faulty: %s', (_, key, told) => {
+    expect(faultOf(key)).toMatch(told)
+    expect(faultOf(key)).toMatch(new RegExp(`^The ${name} .*\\.$`))
+    expect(faultOf(key)).not.toContain('kk')
+  })
+})

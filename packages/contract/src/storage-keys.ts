@@ -1,0 +1,32 @@
+/** The regions of the storage provider; case-sensitive. */
+export const objectStorageRegions = ['fsn1', 'nbg1', 'hel1'] as const
+export type ObjectStorageRegion = (typeof objectStorageRegions)[number]
+
+export const isObjectStorageRegion = (region: string): region is ObjectStorageRegion =>
+  objectStorageRegions.some(known => known === region)
+
+export const regionRule = `The region must be one of ${objectStorageRegions.join(', ')}.`
+
+/** What stands in a stored record in place of a key. */
+export const redactedKey = '<redacted>'
+
+interface KeyRule {
+  readonly name: string
+  readonly least: number
+  /** Not the provider's: what no key of any provider comes near. */
+  readonly most: number
+}
+
+/** Why trimmed text cannot be such a key, as a sentence that quotes nothing of it; null: it may be one. */
+const keyFault =
+  ({ name, least, most }: KeyRule) =>
+  (key: string): string | null => {
+    if (key === '') return `The ${name} is required.`
+    if (key === redactedKey) return `The ${name} reads ${redactedKey}: a stored record holds no keys, enter it again.`
+    if (key.length < least) return `The ${name} is too short: it has at least ${least} characters.`
+    if (key.length > most) return `The ${name} is too long: it has at most ${most} characters.`
+    return /^[\x21-\x7e]+$/.test(key) ? null : `The ${name} must be printable ASCII characters without a space.`
+  }
+
+export const accessKeyFault = keyFault({ name: 'access key', least: 16, most: 128 })
+export const secretKeyFault = keyFault({ name: 'secret key', least: 32, most: 256 })
