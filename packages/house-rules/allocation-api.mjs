@@ -8,17 +8,21 @@ export const rooms = {
     'allocation/(allocation|decision|names|reserved-labels|row)\\.ts',
     'convergence/(backoff|breaker|plan|state)\\.ts',
     'deployments/(create-outcome|deployment|domain|next-step|order|redact|result|row|variables)\\.ts',
-    'object-storage/verdict\\.ts',
+    'credentials/(attempts|caller-key|failure|settings|token-verdict|verdict)\\.ts',
+    'object-storage/(bucket-name|settings|verdict)\\.ts',
     'dns/record-set\\.ts',
     'dns/local/(cname-alone|resolve)\\.ts',
     'observability/(answered|redact)\\.ts',
     '(config|duration|env-reader)\\.ts',
+    'deployments/terraform/(environment|lines|mask|plain-reason|root-module|said|settings)\\.ts',
+    'deployments/terraform/(spellings|telling|text|version)\\.ts',
   ),
   ports: any('dns/(provider|start)\\.ts', 'deployments/infrastructure\\.ts'),
   verbs: any(
     'allocation/(check|commit|converge|get|list|paginate|release|renew|reserve|sweeper)\\.ts',
     'convergence/(calls|compare|converge|drift|pass|turns)\\.ts',
     'deployments/(create|follow|get|log-writer|name|news|remove|run|runs)\\.ts',
+    'credentials/validate\\.ts',
     'periodic\\.ts',
   ),
   sql: any(
@@ -32,13 +36,15 @@ export const rooms = {
     'dns/(by-owner|exchange|isolate|parts|quoted|record-data|until-aborted|words|cloudflare|dynadot|powerdns|rfc2136)\\.ts',
     'dns/(cloudflare|dynadot|powerdns|rfc2136)/[a-z-]+\\.ts',
   ),
+  credentialChecks: any('credentials/(ca-file|https-get|token)\\.ts', 'object-storage/(list-answer|s3)\\.ts'),
+  terraform: any('deployments/terraform/(lacks|process-group|terraform|turns|work-folder)\\.ts'),
   edges: any('observability/(log|metrics)\\.ts', 'server\\.ts'),
   http: any('http/[a-z-]+\\.ts', 'app\\.ts'),
-  wiring: any('convergence/assembly\\.ts', 'deployments/assembly\\.ts', 'dns/registry\\.ts', 'dns/local/start\\.ts'),
+  wiring: any('(convergence|credentials|deployments)/assembly\\.ts', 'dns/registry\\.ts', 'dns/local/start\\.ts'),
   entry: any('main\\.ts'),
 }
 
-const { rules, ports, verbs, sql, localDns, remoteDns, edges, http } = rooms
+const { rules, ports, verbs, sql, localDns, remoteDns, credentialChecks, terraform, edges, http } = rooms
 
 export const forbidden = [
   ...only('rules-are-pure', rules, [rules, contract], 'A rule knows the contract and other rules; no library, no I/O.'),
@@ -83,6 +89,26 @@ export const forbidden = [
     remoteDns,
     [rules, ports, remoteDns, contract, npm('zod'), '^(node:)?(buffer|crypto|events|net)$'],
     'A provider adapts one API: its wire, and nothing of the service.',
+  ),
+  ...only(
+    'credential-checks-adapt',
+    credentialChecks,
+    [
+      rules,
+      credentialChecks,
+      contract,
+      npm('aws4fetch'),
+      npm('fast-xml-parser'),
+      npm('zod'),
+      '^(node:)?(crypto|fs|http|https|tls)$',
+    ],
+    'A check of credentials adapts one wire: HTTPS, S3, or a file of certificates.',
+  ),
+  ...only(
+    'terraform-adapts',
+    terraform,
+    [rules, ports, terraform, '^(node:)?(child_process|fs/promises|path|process|stream|url|util)$'],
+    'What makes infrastructure adapts one program: its files, its process, and nothing of the service.',
   ),
   ...only(
     'edges-adapt',

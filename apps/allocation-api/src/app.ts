@@ -1,6 +1,7 @@
 import { type Context, Hono } from 'hono'
 import { bodyLimit } from 'hono/body-limit'
 import { type ConvergeVerbs, convergeRoutes } from './http/converge.ts'
+import { type CredentialVerbs, credentialRoutes, type KnownProviders } from './http/credentials.ts'
 import { type DeploymentVerbs, deploymentRoutes } from './http/deployments.ts'
 import { descriptionRoutes } from './http/description.ts'
 import type { Door, HttpEnv } from './http/env.ts'
@@ -18,10 +19,11 @@ import { reservedRoutes } from './http/reserved.ts'
 import type { Answered } from './observability/answered.ts'
 
 export interface AppDependencies {
-  readonly verbs: PoolVerbs & ListingVerbs & ConvergeVerbs
   readonly deployments: DeploymentVerbs
   /** Those of all addresses together. */
   readonly streams: EventStreams
+  readonly verbs: PoolVerbs & ListingVerbs & ConvergeVerbs & CredentialVerbs
+  readonly providers: KnownProviders
   readonly health: HealthDependencies
   readonly metrics: MetricsText
   readonly reservedLabels: readonly string[]
@@ -65,6 +67,7 @@ export const createApp = (deps: AppDependencies, { door, tokens, listing }: AppO
   app.route('/api/v1/reserved', reservedRoutes(deps.reservedLabels))
   app.route('/api/v1/pool', poolRoutes(deps.verbs))
   app.route('/api/v1/deployments', deploymentRoutes(deps.deployments, deps.streams, deps.onError))
+  app.route('/api/v1/credentials', credentialRoutes(deps.verbs, deps.providers))
   if (listing) app.route('/api/v1/pool', listingRoutes(deps.verbs, deps.onError))
   if (door === 'operator') app.route('/api/v1/pool', convergeRoutes(deps.verbs))
 

@@ -32,6 +32,25 @@ test('only the database has no default', () => {
       commitWaitMs: 5_000,
       driftIntervalMs: 600_000,
     },
+    objectStorage: {
+      provider: 'hetzner',
+      domain: 'your-objectstorage.com',
+      caFile: null,
+      platformPrefix: 'catalyst',
+    },
+    credentials: {
+      attemptsPerMinute: 20,
+      tokenUrls: new Map([['hetzner', 'https://api.hetzner.cloud/v1/locations']]),
+    },
+    deployments: {
+      binary: null,
+      folder: '.data/deployments',
+      moduleFolder: null,
+      backend: null,
+      timeoutMs: 1_800_000,
+      passed: [],
+      atOnce: 2,
+    },
   })
 })
 
@@ -67,6 +86,24 @@ describe('each variable, good', () => {
     ['DNSPROVIDER_RECORD_TTL', '1m', c => c.dns.recordTtlSeconds, 60],
     ['PDM_DNS_COMMIT_WAIT', '0s', c => c.dns.commitWaitMs, 0],
     ['PDM_DNS_COMMIT_WAIT', '0', c => c.dns.commitWaitMs, 0],
+    ['OBJECT_STORAGE_DOMAIN', ' S3.Test ', c => c.objectStorage.domain, 's3.test'],
+    ['OBJECT_STORAGE_DOMAIN', 's3.test:8443', c => c.objectStorage.domain, 's3.test:8443'],
+    ['OBJECT_STORAGE_DOMAIN', 'localhost:65535', c => c.objectStorage.domain, 'localhost:65535'],
+    ['OBJECT_STORAGE_PROVIDER', 'My-Cloud', c => c.objectStorage.provider, 'my-cloud'],
+    ['OBJECT_STORAGE_CA_FILE', ' /etc/ca.pem ', c => c.objectStorage.caFile, '/etc/ca.pem'],
+    ['PDM_PLATFORM_PREFIX', 'a'.repeat(58), c => c.objectStorage.platformPrefix, 'a'.repeat(58)],
+    ['PDM_PLATFORM_PREFIX', '7', c => c.objectStorage.platformPrefix, '7'],
+    ['PDM_VALIDATION_ATTEMPTS', '1', c => c.credentials.attemptsPerMinute, 1],
+    [
+      'PROVIDER_TOKEN_URLS',
+      'One=https://one.test/Path?Key=V,\n two=https://two.test:8443/a=b',
+      c => [...c.credentials.tokenUrls],
+      [
+        ['one', 'https://one.test/Path?Key=V'],
+        ['two', 'https://two.test:8443/a=b'],
+      ],
+    ],
+    ['PROVIDER_TOKEN_URLS', ' , ', c => [...c.credentials.tokenUrls.keys()], ['hetzner']],
   ])('%s=%j', (variable, value, get, expected) => {
     expect(get(configOf({ [variable]: value }))).toEqual(expected)
   })
@@ -181,6 +218,37 @@ describe('each variable, bad', () => {
     ['DNSPROVIDER_RECORD_TTL', '0s'],
     ['DNSPROVIDER_RECORD_TTL', '169h'],
     ['PDM_DNS_COMMIT_WAIT', '61s'],
+    ['OBJECT_STORAGE_DOMAIN', 'https://s3.test'],
+    ['OBJECT_STORAGE_DOMAIN', 's3.test/'],
+    ['OBJECT_STORAGE_DOMAIN', 's3.test.'],
+    ['OBJECT_STORAGE_DOMAIN', 'user@s3.test'],
+    ['OBJECT_STORAGE_DOMAIN', 's3..test'],
+    ['OBJECT_STORAGE_DOMAIN', 's3.test:0'],
+    ['OBJECT_STORAGE_DOMAIN', 's3.test:65536'],
+    ['OBJECT_STORAGE_DOMAIN', 's3.test:'],
+    ['OBJECT_STORAGE_DOMAIN', ':443'],
+    ['OBJECT_STORAGE_DOMAIN', '203.0.113.10'],
+    ['OBJECT_STORAGE_DOMAIN', '[::1]:443'],
+    ['OBJECT_STORAGE_DOMAIN', `${'a.'.repeat(125)}test`],
+    ['OBJECT_STORAGE_PROVIDER', 'a.b'],
+    ['OBJECT_STORAGE_PROVIDER', '-a'],
+    ['OBJECT_STORAGE_PROVIDER', 'a'.repeat(64)],
+    ['PDM_PLATFORM_PREFIX', 'Catalyst'],
+    ['PDM_PLATFORM_PREFIX', '-a'],
+    ['PDM_PLATFORM_PREFIX', 'a.b'],
+    ['PDM_PLATFORM_PREFIX', 'a'.repeat(59)],
+    ['PDM_PLATFORM_PREFIX', 'sthree'],
+    ['PDM_PLATFORM_PREFIX', 'xn-'],
+    ['PDM_VALIDATION_ATTEMPTS', '0'],
+    ['PDM_VALIDATION_ATTEMPTS', '10001'],
+    ['PROVIDER_TOKEN_URLS', 'https://mark.test'],
+    ['PROVIDER_TOKEN_URLS', 'a=http://mark.test'],
+    ['PROVIDER_TOKEN_URLS', 'a=https://mark-user:mark@h'],
+    ['PROVIDER_TOKEN_URLS', 'a=https://mark.test/#x'],
+    ['PROVIDER_TOKEN_URLS', 'a=https://'],
+    ['PROVIDER_TOKEN_URLS', '=https://mark.test'],
+    ['PROVIDER_TOKEN_URLS', 'a_b=https://mark.test'],
+    ['PROVIDER_TOKEN_URLS', 'a=https://mark.test,A=https://mark.test'],
   ])('%s=%j', (variable, value) => {
     const faults = faultsOf({ [variable]: value })
     expect(faults).toEqual([{ variable, detail: expect.stringMatching(/^\S/) }])
@@ -213,8 +281,13 @@ test('all faults are told at once, in one list, without a secret', () => {
     DNSPROVIDER_RECORD_NAMES: '-',
     DNSPROVIDER_RECORD_TTL: 'x',
     PDM_DNS_COMMIT_WAIT: 'x',
+    OBJECT_STORAGE_DOMAIN: '-',
+    OBJECT_STORAGE_PROVIDER: '-',
+    PDM_PLATFORM_PREFIX: '-',
+    PDM_VALIDATION_ATTEMPTS: 'x',
+    PROVIDER_TOKEN_URLS: 'mark',
   })
-  expect(new Set(faults.map(({ variable }) => variable)).size).toBe(17)
+  expect(new Set(faults.map(({ variable }) => variable)).size).toBe(22)
   expect(JSON.stringify(faults)).not.toContain('mark')
 })
 

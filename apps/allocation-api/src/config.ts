@@ -1,5 +1,8 @@
 import { isHostName } from '@pool/contract'
+import { type CredentialSettings, readCredentials } from './credentials/settings.ts'
+import { readTerraform, type TerraformSettings } from './deployments/terraform/settings.ts'
 import { type ConfigFault, type Env, EnvReader } from './env-reader.ts'
+import { type ObjectStorageSettings, readObjectStorage } from './object-storage/settings.ts'
 
 export const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
 export type LogLevel = (typeof logLevels)[number]
@@ -23,6 +26,12 @@ export interface Config {
     readonly recordTtlSeconds: number
     readonly commitWaitMs: number
     readonly driftIntervalMs: number
+  }
+  readonly objectStorage: ObjectStorageSettings
+  readonly credentials: CredentialSettings
+  readonly deployments: TerraformSettings & {
+    /** Worked on at a time by one process. */
+    readonly atOnce: number
   }
 }
 
@@ -122,6 +131,12 @@ export const readConfig = (env: Env): { config: Config } | { faults: readonly Co
       ),
       commitWaitMs: read.durationMs('PDM_DNS_COMMIT_WAIT', '5s', { min: '0s', max: '1m' }),
       driftIntervalMs: read.durationMs('PDM_DRIFT_INTERVAL', '10m', { min: '1s', max: '24h' }),
+    },
+    objectStorage: readObjectStorage(read),
+    credentials: readCredentials(read),
+    deployments: {
+      ...readTerraform(read),
+      atOnce: read.whole('PDM_DEPLOYMENT_CONCURRENCY', 2, { min: 1, max: 100 }),
     },
   }
   return read.faults.length > 0 ? { faults: read.faults } : { config }

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { check } from './allocation/check.ts'
 import { commit } from './allocation/commit.ts'
@@ -5,6 +6,7 @@ import { converge } from './allocation/converge.ts'
 import { get } from './allocation/get.ts'
 import { createHistoryReader } from './allocation/history.ts'
 import { list, readHistory } from './allocation/list.ts'
+import { refuseName } from './allocation/names.ts'
 import { createOnce, forgetKeys } from './allocation/once.ts'
 import { createReader } from './allocation/reader.ts'
 import { release } from './allocation/release.ts'
@@ -17,11 +19,19 @@ import { type AppDependencies, createApp } from './app.ts'
 import { type Config, readConfig } from './config.ts'
 import { assembleDns } from './convergence/assembly.ts'
 import { createClaims } from './convergence/claim.ts'
+import { assembleCredentials } from './credentials/assembly.ts'
+import { readCaFile } from './credentials/ca-file.ts'
 import { connect, isDatabaseUnavailable } from './database/connect.ts'
 import { untilReachable } from './database/reachable.ts'
 import { applySchema, createProbe } from './database/schema.ts'
+import { assembleDeployments } from './deployments/assembly.ts'
+import { orderOf } from './deployments/order.ts'
+import { createTerraform } from './deployments/terraform/terraform.ts'
 import { type ChosenProvider, readProvider } from './dns/registry.ts'
+import { EnvReader } from './env-reader.ts'
+import { createEventStreams } from './http/event-stream.ts'
 import { openApiDocument } from './http/openapi.ts'
+import { bucketOf } from './object-storage/bucket-name.ts'
 import { createLog, type Logger } from './observability/log.ts'
 import { createMetrics } from './observability/metrics.ts'
 import { describeError } from './observability/redact.ts'
@@ -35,6 +45,8 @@ const START_PATIENCE_MS = 30_000
 const PROBE_TIMEOUT_MS = 1_500
 /** One call of a DNS provider. */
 const PROVIDER_TIMEOUT_MS = 10_000
+/** The contract's 8 s over one check of credentials, with room for the answer. */
+const VALIDATION_DEADLINE_MS = 7_900
 /** How long to queue for a zone that another replica is writing, before looking again whether there is anything to do. */
 const CLAIM_WAIT_MS = 10_000
 
@@ -42,6 +54,12 @@ const CLAIM_WAIT_MS = 10_000
 const CLAIM_HOLD_MS = 30_000
 /** How often each replica looks for what a crash, an outage or a pause has left due. */
 const CATCH_UP_MS = 1_000
+/** For how long nobody takes over from a process that works on a deployment and says nothing. */
+const RUN_LEASE_MS = 30_000
+/** How often a replica renews its runs, and looks for those that others have left. */
+const TEND_MS = 2_000
+/** From the SIGINT to the SIGKILL of what makes infrastructure. Below what a stop may take. */
+const TERRAFORM_GRACE_MS = 7_000
 /** Together below the 20 s within which a stop is promised. */
 const REQUEST_GRACE_MS = 8_000
 const STOP_DEADLINE_MS = 19_000
@@ -51,14 +69,26 @@ const exitWith = (code: number, line: string): never => {
   process.exit(code)
 }
 
-const configure = (): { config: Config; dns: ChosenProvider } => {
+interface Configured {
+  readonly config: Config
+  readonly dns: ChosenProvider
+  /** PEM of the authorities that the object storage's certificate may come from, besides the system's. */
+  readonly objectStorageCa: string | null
+}
+
+const configure = (): Configured => {
   const [service, dns] = [readConfig(process.env), readProvider(process.env)]
-  if ('config' in service && 'provider' in dns) return { config: service.config, dns: dns.provider }
-  const faults = [service, dns].flatMap(result => ('faults' in result ? result.faults : []))
+  // Read even when something else is wrong, so that every fault is told at once.
+  const variable = 'OBJECT_STORAGE_CA_FILE'
+  const authorities = readCaFile(variable, new EnvReader(process.env).text(variable) ?? null)
+  if ('config' in service && 'provider' in dns && 'ca' in authorities) {
+    return { config: service.config, dns: dns.provider, objectStorageCa: authorities.ca }
+  }
+  const faults = [service, dns, authorities].flatMap(result => ('faults' in result ? result.faults : []))
   return exitWith(2, `configuration: ${faults.map(fault => `${fault.variable} ${fault.detail}`).join('; ')}`)
 }
 
-const start = async (config: Config, dns: ChosenProvider, log: Logger): Promise<void> => {
+const start = async ({ config, dns, objectStorageCa }: Configured, log: Logger): Promise<void> => {
   let phase: 'starting' | 'ready' | 'draining' = 'starting'
   const { managedDomains, reservation } = config
   const { timeoutMs } = config.database
@@ -81,6 +111,8 @@ const start = async (config: Config, dns: ChosenProvider, log: Logger): Promise<
   const once = createOnce(sql, { timeoutMs, keyTtlMs: config.idempotencyTtlMs })
   const metrics = createMetrics({
     countAllocations: reader.count,
+    countDeployments: () => deployments.count(),
+    deploymentsHere: () => deployments.running(),
     zoneLag: () => convergence.lag(),
     isProviderHeldBack: () => convergence.isHeldBack(),
     version: VERSION,
@@ -108,24 +140,77 @@ const start = async (config: Config, dns: ChosenProvider, log: Logger): Promise<
     onError: (zone, error) => log.error({ zone, error: describeError(error) }, 'convergence'),
   })
 
+  const { checkKeys, validateKeys, validateToken } = assembleCredentials({
+    config,
+    objectStorageCa,
+    deadlineMs: VALIDATION_DEADLINE_MS,
+    now: () => performance.now(),
+    wallClock: Date.now,
+    onOutcome: (kind, outcome) => {
+      metrics.credentialsValidated(kind, outcome.kind)
+      // The message is our own text, of our own hosts.
+      if (outcome.kind === 'unavailable') log.warn({ kind, reason: outcome.message }, 'credentials not checked')
+    },
+  })
+
+  const allocation = {
+    reserve: reserve({ store, reader, once, managedDomains, ttlMs: reservation.ttlMs }),
+    commit: commit({
+      store,
+      once,
+      settle: convergence.settle,
+      managedDomains,
+      template: { names: config.dns.recordNames, ttl: config.dns.recordTtlSeconds },
+    }),
+    renew: renew({ store, managedDomains, ...reservation }),
+    release: release({ store, once, settle: convergence.settle, managedDomains }),
+  }
+
+  const { objectStorage } = config
+  const deployments = assembleDeployments({
+    sql,
+    once,
+    reader,
+    allocation,
+    checkKeys,
+    orderOf: body =>
+      orderOf(body, {
+        storageProvider: objectStorage.provider,
+        bucketOf: fqdn => bucketOf(objectStorage.platformPrefix, fqdn),
+        refuseName: (pool, label) => refuseName(pool, label, managedDomains),
+      }),
+    infrastructure: createTerraform({ ...config.deployments, env: process.env, graceMs: TERRAFORM_GRACE_MS }),
+    storage: objectStorage,
+    atOnce: config.deployments.atOnce,
+    statementTimeoutMs: timeoutMs,
+    leaseMs: RUN_LEASE_MS,
+    reservationTtlMs: reservation.ttlMs,
+    now: () => performance.now(),
+    date: () => new Date(),
+    newId: randomUUID,
+    isUnavailable: isDatabaseUnavailable,
+    onEnd: (deployment, outcome, seconds) => {
+      metrics.deploymentEnded(outcome, seconds)
+      log.info({ deployment, outcome, seconds }, 'deployment')
+    },
+    onError: (deployment, error) => log.error({ deployment, error: describeError(error) }, 'deployments'),
+  })
+  const stopping = new AbortController()
+
   const dependencies: AppDependencies = {
     verbs: {
-      check: check({ reader, managedDomains }),
+      check: check({ reader, managedDomains, platformPrefix: config.objectStorage.platformPrefix }),
       get: get({ reader, managedDomains }),
-      reserve: reserve({ store, reader, once, managedDomains, ttlMs: reservation.ttlMs }),
-      commit: commit({
-        store,
-        once,
-        settle: convergence.settle,
-        managedDomains,
-        template: { names: config.dns.recordNames, ttl: config.dns.recordTtlSeconds },
-      }),
-      renew: renew({ store, managedDomains, ...reservation }),
-      release: release({ store, once, settle: convergence.settle, managedDomains }),
+      ...allocation,
       list: list({ reader, managedDomains }),
       readHistory: readHistory({ history, managedDomains }),
       converge: converge({ preview: convergence.preview, repair: convergence.repair, managedDomains }),
+      validateKeys,
+      validateToken,
     },
+    deployments: deployments.verbs,
+    streams: createEventStreams({ stopping: stopping.signal }),
+    providers: { objectStorage: config.objectStorage.provider, token: [...config.credentials.tokenUrls.keys()] },
     health: { databaseAnswers: createProbe(probe, PROBE_TIMEOUT_MS), phase: () => phase, managedDomains },
     metrics,
     reservedLabels,
@@ -168,6 +253,7 @@ const start = async (config: Config, dns: ChosenProvider, log: Logger): Promise<
       }),
       { everyMs: config.sweeperIntervalMs, onError: tell('sweeper') },
     ),
+    periodically(deployments.tend, { everyMs: TEND_MS, onError: tell('deployments') }),
     periodically(convergence.catchUp, { everyMs: CATCH_UP_MS, onError: tell('convergence') }),
   ]
   phase = 'ready'
@@ -180,7 +266,11 @@ const start = async (config: Config, dns: ChosenProvider, log: Logger): Promise<
     log.info({ reason }, 'stopping')
     setTimeout(() => exitWith(1, `stop: not finished within ${STOP_DEADLINE_MS / 1_000} s`), STOP_DEADLINE_MS).unref()
     await sleep(config.drainMs)
-    await Promise.all(servers.map(server => server.close(REQUEST_GRACE_MS)))
+    stopping.abort()
+    // Runs need all the rest until they have ended: the database, and convergence for their names.
+    await Promise.all([deployments.stop(), ...servers.map(server => server.close(REQUEST_GRACE_MS))])
+    // Of a request that was answered meanwhile.
+    await deployments.stop()
     await Promise.all([...jobs.map(job => job.stop()), convergence.stop()])
     await provider.close()
     await Promise.all([claims.close(), ...[sql, probe].map(pool => pool.end({ timeout: 1 }))])
@@ -192,10 +282,10 @@ const start = async (config: Config, dns: ChosenProvider, log: Logger): Promise<
   if (process.channel) process.on('disconnect', () => void stop('parent gone'))
 }
 
-const { config, dns } = configure()
-const log = createLog(config.logLevel)
+const configured = configure()
+const log = createLog(configured.config.logLevel)
 process.on('unhandledRejection', error => log.error({ error: describeError(error) }, 'unhandled rejection'))
-await start(config, dns, log).catch((error: unknown) => {
+await start(configured, log).catch((error: unknown) => {
   const { name, code, message } = describeError(error)
   exitWith(1, `start: ${message ?? code ?? name}`)
 })

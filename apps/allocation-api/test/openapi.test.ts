@@ -106,7 +106,7 @@ test('Idempotency-Key is described on reserve, commit, release and the making of
   ])
 })
 
-test('the body is required for reserve, commit, renew and a deployment, and optional for release', () => {
+test('the body is required for every call that takes one, and optional for release', () => {
   const bodies = described().flatMap(({ operationId, requestBody }) =>
     requestBody ? [[operationId, requestBody.required]] : [],
   )
@@ -116,6 +116,8 @@ test('the body is required for reserve, commit, renew and a deployment, and opti
     renewReservation: true,
     releaseName: false,
     createDeployment: true,
+    validateObjectStorageKeys: true,
+    validateToken: true,
   })
 })
 
@@ -152,6 +154,8 @@ describe('each status of the contract is described for its operation', () => {
     ['getDeployment', [200, 404, 503]],
     ['removeDeployment', [202, 204, 404, 503]],
     ['followDeployment', [200, 404, 422, 503]],
+    ['validateObjectStorageKeys', [200, 400, 413, 429, 503]],
+    ['validateToken', [200, 400, 413, 429, 503]],
     ['health', [200, 503]],
   ])('%s', (id, statuses) => {
     const found = described().find(({ operationId }) => operationId === id)

@@ -79,6 +79,8 @@ describe.concurrent('exit code 2 with one line that names the variable', () => {
     ['DNSPROVIDER_MANAGED_DOMAINS', 'pool..test'],
     ['DNSPROVIDER_KIND', 'nobody'],
     ['PDM_OPERATOR_TOKENS', 'mark-token with space'],
+    ['OBJECT_STORAGE_CA_FILE', '/no/such/file.pem'],
+    ['OBJECT_STORAGE_CA_FILE', entry],
   ])('%s=%s', async (variable, value) => {
     const { code, lines } = await run({ ...good, [variable]: value })
     expect(lines).toHaveLength(1)
@@ -97,6 +99,8 @@ test.concurrent('exit code 2 with one line that names every faulty variable at o
     DNSPROVIDER_MANAGED_DOMAINS: 'good.test,-bad',
     DNSPROVIDER_RECORD_TTL: '300',
     PDM_OPERATOR_ONLY_LIST: 'perhaps',
+    OBJECT_STORAGE_CA_FILE: '/',
+    OBJECT_STORAGE_DOMAIN: 'https://s3.test',
   }
   const { code, lines } = await run(faulty)
   expect([code, lines.length]).toEqual([2, 1])

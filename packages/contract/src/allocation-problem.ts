@@ -25,7 +25,15 @@ export const errorCodes = [
   'database-unavailable',
   'dns-unavailable',
   'provisioning-unavailable',
+  'missing-region',
+  'invalid-region',
+  'invalid-access-key',
+  'invalid-secret-key',
+  'invalid-token',
+  'unsupported-provider',
+  'too-many-attempts',
   'object-storage-unavailable',
+  'provider-unavailable',
 ] as const
 
 export type ErrorCode = (typeof errorCodes)[number]

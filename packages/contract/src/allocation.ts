@@ -117,7 +117,9 @@ export const checkResult = z
   .object({
     available: z.boolean(),
     reason: z.enum(checkReasons).optional().meta({ description: 'Why not; absent when available.' }),
-    detail: z.string().optional(),
+    detail: z.string().optional().meta({
+      description: 'Why not. Of an available name: what a deployment of it would be refused for, its bucket.',
+    }),
     fqdn: z.string().optional().meta({ description: 'Present whenever the label and the pool are good.' }),
   })
   .meta({ id: 'CheckResult' })

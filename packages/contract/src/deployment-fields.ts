@@ -1,10 +1,6 @@
 import { asciiLowerCase, isHostName } from './names.ts'
 import { isOneLine } from './text.ts'
 
-/** One label as RFC 1123 section 2.1 allows it. */
-const label = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
-export const isLabel = (text: string): boolean => label.test(text)
-
 /** Marks that turn the direction of text around (Unicode UAX 9): a name that has them reads as another. */
 const turning = /[\u202a-\u202e\u2066-\u2069]/
 

@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import { type FieldFault, fault, faultOf } from './allocation-problem.ts'
-import { canonicalMailbox, isLabel, isMailbox, isOrgName } from './deployment-fields.ts'
-import { canonicalName, isHostName, subdomain } from './names.ts'
+import { canonicalMailbox, isMailbox, isOrgName } from './deployment-fields.ts'
+import { canonicalName, isDnsLabel, isHostName, subdomain } from './names.ts'
 import { canonicalSshKey, sshKeyFault, sshKeyRule } from './ssh-key.ts'
 import {
   accessKeyFault,
@@ -38,7 +38,7 @@ export const deploymentCommon = z.object({
   }),
   providers: z
     .array(z.string(rule(providersRule)).overwrite(canonicalName), rule(providersRule))
-    .refine(list => list.length >= 1 && list.length <= 20 && list.every(isLabel), { error: rule(providersRule) })
+    .refine(list => list.length >= 1 && list.length <= 20 && list.every(isDnsLabel), { error: rule(providersRule) })
     .refine(list => new Set(list).size === list.length, { error: rule('providers must name each provider once.') })
     .meta({
       description: 'Lower-cased. Object storage is set up if its provider is among them.',
@@ -47,7 +47,7 @@ export const deploymentCommon = z.object({
   region: ruled(
     'region is required: the region of the provider, of a-z, 0-9 and "-", such as fsn1.',
     trimmed,
-    isLabel,
+    isDnsLabel,
   ).meta({ example: 'fsn1' }),
   sshPublicKey: text(sshKeyRule, canonicalSshKey, sshKeyFault).meta({
     description: 'One line as in `~/.ssh/id_ed25519.pub`: Ed25519, ECDSA, RSA of 2048 bits or more, or a security key.',
@@ -93,7 +93,7 @@ export const deploymentDomain = z.discriminatedUnion('sovereignDomainMode', [poo
 
 /** Looked at only when the storage provider is among the providers. The bucket's name is never sent: it is derived. */
 export const deploymentStorage = z.object({
-  objectStorageRegion: ruled(regionRule, trimmed, isObjectStorageRegion).meta({ enum: [...objectStorageRegions] }),
+  objectStorageRegion: ruled(regionRule, trimmed, isObjectStorageRegion).pipe(z.enum(objectStorageRegions)),
   objectStorageAccessKey: text('The access key is required.', trimmed, accessKeyFault).meta({ writeOnly: true }),
   objectStorageSecretKey: text('The secret key is required.', trimmed, secretKeyFault).meta({ writeOnly: true }),
 })

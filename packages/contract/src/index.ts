@@ -1,5 +1,6 @@
 export * from './allocation.ts'
 export * from './allocation-problem.ts'
+export * from './credentials.ts'
 export * from './deployment.ts'
 export * from './deployment-fields.ts'
 export * from './deployment-request.ts'

@@ -7,6 +7,7 @@ import { fault } from './allocation-problem.ts'
  */
 export const asciiLowerCase = (text: string): string => text.replace(/[A-Z]/g, letter => letter.toLowerCase())
 
+/** How names are compared: without white space around them, ASCII letters in lower case. */
 export const canonicalName = (text: string): string => asciiLowerCase(text.trim())
 
 /** RFC 1035 section 2.3.1 label: a letter, then letters, digits and hyphens, not ending in a hyphen; 63 at most. */
@@ -35,6 +36,9 @@ export const poolDomain = z
   .string()
   .overwrite(canonicalName)
   .meta({ description: 'A managed pool domain; trimmed and lower-cased before anything else.', example: 'pool.test' })
+
+/** One label of a host name (RFC 1123 section 2.1), in lower case. */
+export const isDnsLabel = (text: string): boolean => /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/.test(text)
 
 /** RFC 1123 section 2.1 host name of two or more labels whose last is not all digits; 253 characters at most. */
 export const isHostName = (name: string): boolean =>

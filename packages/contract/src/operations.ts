@@ -1,6 +1,7 @@
 import * as z from 'zod'
 import * as a from './allocation.ts'
 import { deploymentProblem, problem } from './allocation-problem.ts'
+import { validateKeysRequest, validateTokenRequest, validationProblem, validationResult } from './credentials.ts'
 import * as d from './deployment.ts'
 import { deploymentRequest } from './deployment-request.ts'
 import { health, probe } from './health.ts'
@@ -20,7 +21,7 @@ export interface Operation {
   readonly method: 'get' | 'post' | 'delete'
   /** With `{name}` for a path parameter, as in OpenAPI. */
   readonly path: string
-  readonly tag: 'Allocation' | 'Deployments' | 'Operator' | 'Health' | 'Description'
+  readonly tag: 'Allocation' | 'Credentials' | 'Deployments' | 'Operator' | 'Health' | 'Description'
   readonly summary: string
   readonly description?: string
   readonly pathParams?: z.ZodObject
@@ -44,6 +45,8 @@ const retrySafe = z.object({
 })
 const oneDeployment = z.object({ id: z.string().meta({ description: 'A UUID; anything else is 404.' }) })
 const noDeployment = refused('`not-found`: there is no such deployment.')
+const unchecked = (description: string): Answer => ({ description, schema: validationProblem })
+const tooMany = unchecked('`too-many-attempts`: this caller checks too often; `Retry-After` says when to try again.')
 const written = { 400: malformed, 413: tooLarge, 503: unreachable }
 
 export const operations: readonly Operation[] = [
@@ -291,6 +294,41 @@ export const operations: readonly Operation[] = [
       404: noDeployment,
       422: refused('`invalid-cursor`: Last-Event-ID is no id of an event.'),
       503: refused('`provisioning-unavailable`: too many follow just now; or `database-unavailable`.'),
+    },
+  },
+  {
+    id: 'validateObjectStorageKeys',
+    method: 'post',
+    path: '/api/v1/credentials/object-storage/validate',
+    tag: 'Credentials',
+    summary: 'Whether the object storage takes these keys. Read `valid`, not the status.',
+    description:
+      'Lists the buckets with them, once, within 8 s; nothing is written and nothing is kept. Only a 200 says anything about the keys.',
+    body: { schema: validateKeysRequest('').meta({ id: 'ValidateKeysRequest' }), required: true },
+    answers: {
+      200: { description: 'The provider takes them, or refuses them: `message` says why.', schema: validationResult },
+      400: unchecked(
+        '`invalid-json`, `missing-region`, `invalid-region`, `invalid-access-key`, `invalid-secret-key` or `unsupported-provider`.',
+      ),
+      413: tooLarge,
+      429: tooMany,
+      503: unchecked('`object-storage-unavailable`: the keys could not be checked; they may be good.'),
+    },
+  },
+  {
+    id: 'validateToken',
+    method: 'post',
+    path: '/api/v1/credentials/validate',
+    tag: 'Credentials',
+    summary: 'Whether a provider takes this API token. Read `valid`, not the status.',
+    description: 'One read with it, within 8 s; nothing is written and nothing is kept.',
+    body: { schema: validateTokenRequest([]).meta({ id: 'ValidateTokenRequest' }), required: true },
+    answers: {
+      200: { description: 'The provider takes it, or refuses it: `message` says why.', schema: validationResult },
+      400: unchecked('`invalid-json`, `unsupported-provider` or `invalid-token`.'),
+      413: tooLarge,
+      429: tooMany,
+      503: unchecked('`provider-unavailable`: the token could not be checked; it may be good.'),
     },
   },
   {

@@ -30,3 +30,5 @@ const keyFault =
 
 export const accessKeyFault = keyFault({ name: 'access key', least: 16, most: 128 })
 export const secretKeyFault = keyFault({ name: 'secret key', least: 32, most: 256 })
+/** An API token of a provider, of which no shape is known. */
+export const tokenFault = keyFault({ name: 'token', least: 1, most: 4_096 })

@@ -1,15 +1,26 @@
 import { type CheckResult, faultOf, subdomain as label } from '@pool/contract'
+import { bucketOf } from '../object-storage/bucket-name.ts'
 import { fqdnOf, refuseName } from './names.ts'
 import type { Reader } from './reader.ts'
 
 export interface CheckDependencies {
   readonly reader: Pick<Reader, 'heldState'>
   readonly managedDomains: readonly string[]
+  /** What the name of every bucket begins with. */
+  readonly platformPrefix: string
+}
+
+/** That a free name gives no bucket is said where it is chosen: a deployment of it would be refused. */
+const bucketNotice = (platformPrefix: string, fqdn: string): { detail?: string } => {
+  const bucket = bucketOf(platformPrefix, fqdn)
+  return bucket.kind === 'bucket'
+    ? {}
+    : { detail: `The name is free, but no deployment with object storage can have it. ${bucket.reason}` }
 }
 
 /** Whether the name is free. The order in which the reasons are decided is part of the contract. */
 export const check =
-  ({ reader, managedDomains }: CheckDependencies) =>
+  ({ reader, managedDomains, platformPrefix }: CheckDependencies) =>
   async (poolDomain: string, sub: string | undefined): Promise<CheckResult> => {
     const parsed = label.safeParse(sub)
     if (!parsed.success) return { available: false, reason: 'invalid-format', detail: faultOf(parsed.error).detail }
@@ -21,7 +32,7 @@ export const check =
       return { available: false, reason, detail, ...(reason === 'reserved' ? { fqdn } : {}) }
     }
     const state = await reader.heldState({ poolDomain, subdomain })
-    if (!state) return { available: true, fqdn }
+    if (!state) return { available: true, ...bucketNotice(platformPrefix, fqdn), fqdn }
     return state === 'reserved'
       ? { available: false, reason: 'reserved-state', detail: `${fqdn} is reserved; it may become free.`, fqdn }
       : { available: false, reason: 'active-state', detail: `${fqdn} is in use.`, fqdn }

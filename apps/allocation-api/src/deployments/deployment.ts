@@ -1,4 +1,4 @@
-import type { DeploymentEvent, DeploymentResult, DeploymentStatus } from '@pool/contract'
+import type { DeploymentEvent, DeploymentResult, DeploymentStatus, ObjectStorageRegion } from '@pool/contract'
 import type { Name } from '../allocation/allocation.ts'
 
 /** What is to be deployed: a request that was found good, in canonical form, without its keys. */
@@ -12,7 +12,7 @@ export interface Order {
   readonly region: string
   readonly sshPublicKey: string
   /** Null: none of the chosen providers brings object storage. */
-  readonly storage: { readonly region: string; readonly bucket: string } | null
+  readonly storage: { readonly region: ObjectStorageRegion; readonly bucket: string } | null
 }
 
 /** They live in the memory of the run alone. */

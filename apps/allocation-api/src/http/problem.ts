@@ -8,6 +8,12 @@ const statuses: Readonly<Record<ErrorCode, ContentfulStatusCode>> = {
   'invalid-json': 400,
   'invalid-idempotency-key': 400,
   'invalid-deployment': 400,
+  'missing-region': 400,
+  'invalid-region': 400,
+  'invalid-access-key': 400,
+  'invalid-secret-key': 400,
+  'invalid-token': 400,
+  'unsupported-provider': 400,
   unauthorized: 401,
   'token-mismatch': 403,
   'not-found': 404,
@@ -30,11 +36,13 @@ const statuses: Readonly<Record<ErrorCode, ContentfulStatusCode>> = {
   'unsupported-pool': 422,
   reserved: 422,
   'idempotency-key-reused': 422,
+  'too-many-attempts': 429,
   'internal-error': 500,
   'database-unavailable': 503,
   'dns-unavailable': 503,
   'provisioning-unavailable': 503,
   'object-storage-unavailable': 503,
+  'provider-unavailable': 503,
 }
 
 /** What is said of a refusal that comes without a detail of its own; faults of form and of names bring theirs. */
@@ -65,11 +73,16 @@ export interface Refused {
   readonly faults?: readonly FieldFault[]
 }
 
-export const problem = (c: Context<HttpEnv>, { kind, detail, faults }: Refused) => {
+/** `alike`: what else the body holds, for calls whose clients read another shape besides. */
+export const problem = (
+  c: Context<HttpEnv>,
+  { kind, detail, faults }: Refused,
+  alike: (detail: string) => object = () => ({}),
+) => {
   c.set('outcome', kind)
   const [first] = faults ?? []
   const body: DeploymentProblem = { error: kind, detail: detail ?? first?.detail ?? details[kind] }
   if (faults && first) Object.assign(body, { field: first.field, faults })
   if (kind === 'internal-error') body.requestId = c.get('requestId')
-  return c.json(body, statuses[kind])
+  return c.json({ ...body, ...alike(body.detail ?? '') }, statuses[kind])
 }

@@ -15,6 +15,9 @@ interface ZoneLag {
 export interface MetricsSources {
   /** Live allocations by pool and state. */
   readonly countAllocations: () => Promise<readonly { poolDomain: string; state: string; count: number }[]>
+  readonly countDeployments: () => Promise<readonly { status: string; count: number }[]>
+  /** Deployments that this process works on, or has in its queue. */
+  readonly deploymentsHere: () => number
   readonly zoneLag: () => Promise<readonly ZoneLag[]>
   /** Whether the DNS provider is being left alone after a failure. */
   readonly isProviderHeldBack: () => boolean
@@ -58,6 +61,12 @@ export const createMetrics = (sources: MetricsSources) => {
     help: 'Calls of the DNS provider by operation and outcome.',
     labelNames: ['operation', 'outcome'],
     buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
+    registers,
+  })
+  const validations = new Counter({
+    name: 'pdm_credential_validations_total',
+    help: 'Checks of credentials by kind and outcome; unavailable: the provider said nothing of them.',
+    labelNames: ['kind', 'outcome'],
     registers,
   })
   new Gauge({
@@ -119,9 +128,37 @@ export const createMetrics = (sources: MetricsSources) => {
     },
   })
 
+  const deployments = new Gauge({
+    name: 'pdm_deployments',
+    help: 'Deployments by status, as the database has them.',
+    labelNames: ['status'],
+    registers,
+  })
+  new Gauge({
+    name: 'pdm_deployments_here',
+    help: 'Deployments under way in this process; the keys of each are in its memory alone.',
+    registers,
+    collect() {
+      this.set(sources.deploymentsHere())
+    },
+  })
+  const deploymentRuns = new Histogram({
+    name: 'pdm_deployment_duration_seconds',
+    help: 'Work on deployments by outcome: seconds from the turn of one to its end in this process.',
+    labelNames: ['outcome'],
+    buckets: [1, 5, 15, 60, 180, 300, 600, 900, 1_800, 3_600],
+    registers,
+  })
+
   const refresh = async (): Promise<void> => {
-    const [counts, zones] = await Promise.allSettled([sources.countAllocations(), sources.zoneLag()])
-    for (const gauge of [allocations, pending, failing, converged, compared]) gauge.reset()
+    const [counts, zones, deployed] = await Promise.allSettled([
+      sources.countAllocations(),
+      sources.zoneLag(),
+      sources.countDeployments(),
+    ])
+    for (const gauge of [allocations, pending, failing, converged, compared, deployments]) gauge.reset()
+    if (deployed.status === 'rejected') sources.onSourceError(deployed.reason)
+    else for (const { status, count } of deployed.value) deployments.set({ status }, count)
     if (counts.status === 'rejected') sources.onSourceError(counts.reason)
     else for (const { poolDomain, state, count } of counts.value) allocations.set({ pool: poolDomain, state }, count)
     if (zones.status === 'rejected') sources.onSourceError(zones.reason)
@@ -145,6 +182,12 @@ export const createMetrics = (sources: MetricsSources) => {
       requests.observe({ door, method, route, status: String(status) }, seconds)
       const verb = route.slice(route.lastIndexOf('/') + 1)
       if (verbs.has(verb) && outcome) outcomes.inc({ verb, outcome })
+    },
+    credentialsValidated(kind: 'object-storage' | 'token', outcome: string): void {
+      validations.inc({ kind, outcome })
+    },
+    deploymentEnded(outcome: string, seconds: number): void {
+      deploymentRuns.observe({ outcome }, seconds)
     },
     swept(count: number): void {
       swept.inc(count)

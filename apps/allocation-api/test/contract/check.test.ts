@@ -1,11 +1,25 @@
 import { describe, expect, test } from 'vitest'
 import { pool, startService, stepsOf, TTL_MS } from '../support/service.ts'
 
-const { call, database } = await startService({ DNSPROVIDER_MANAGED_DOMAINS: 'pool.test, eu.pool.test, second.test' })
+const { call, database } = await startService({
+  DNSPROVIDER_MANAGED_DOMAINS: 'pool.test, eu.pool.test, second.test',
+  PDM_PLATFORM_PREFIX: 'platform',
+})
 const { reserved, active, check } = stepsOf(call)
 
 test('a free name is available, with its fqdn and no reason', async () => {
   expect(await check('free')).toEqual({ available: true, fqdn: 'free.pool.test' })
+})
+
+test('a free name that is too long for a bucket is available, and the detail says what it cannot have', async () => {
+  const fits = 'a'.repeat(63 - 'platform-.pool.test'.length)
+  expect(await check(fits)).toEqual({ available: true, fqdn: `${fits}.pool.test` })
+  const { body } = await call('GET', `${pool}/check?sub=${fits}a`)
+  expect(body).toEqual({
+    available: true,
+    detail: expect.stringMatching(/free, but .*bucket.*64 characters.*63.*shorter by 1\.$/),
+    fqdn: `${fits}a.pool.test`,
+  })
 })
 
 test('a reserved name is not available: reserved-state', async () => {

@@ -104,7 +104,7 @@ describe('of many at once', () => {
 
   test('whose FQDNs give one bucket, one gets it', async () => {
     const desk = scene.desk()
-    const storage = { region: 'fsn1', bucket: 'catalyst-a-b-c-io' }
+    const storage = { region: 'fsn1' as const, bucket: 'catalyst-a-b-c-io' }
     const outcomes = await Promise.all(
       ['a-b.c.io', 'a.b.c.io', 'a.b-c.io'].flatMap(sovereignFQDN =>
         Array.from({ length: 4 }, () => create(desk, orderFor('x', { sovereignFQDN, name: null, storage }))),

@@ -1,4 +1,11 @@
-import { deploymentProblem, type ErrorCode, type Operation, operations, problem } from '@pool/contract'
+import {
+  deploymentProblem,
+  type ErrorCode,
+  type Operation,
+  operations,
+  problem,
+  validationProblem,
+} from '@pool/contract'
 import { expect } from 'vitest'
 import type { z } from 'zod'
 import { expectEvents } from './events.ts'
@@ -15,6 +22,12 @@ export const statusOf: Readonly<Record<ErrorCode, number>> = {
   'invalid-json': 400,
   'invalid-idempotency-key': 400,
   'invalid-deployment': 400,
+  'missing-region': 400,
+  'invalid-region': 400,
+  'invalid-access-key': 400,
+  'invalid-secret-key': 400,
+  'invalid-token': 400,
+  'unsupported-provider': 400,
   unauthorized: 401,
   'token-mismatch': 403,
   'not-found': 404,
@@ -37,11 +50,13 @@ export const statusOf: Readonly<Record<ErrorCode, number>> = {
   'unsupported-pool': 422,
   reserved: 422,
   'idempotency-key-reused': 422,
+  'too-many-attempts': 429,
   'internal-error': 500,
   'database-unavailable': 503,
   'dns-unavailable': 503,
   'provisioning-unavailable': 503,
   'object-storage-unavailable': 503,
+  'provider-unavailable': 503,
 }
 
 const patternOf = (path: string): RegExp =>
@@ -57,13 +72,14 @@ export const operationOf = (method: string, path: string): Operation | null => {
 }
 
 /** Whether a documented answer is an error. */
-export const isProblem = (schema: z.ZodType | undefined): boolean => schema === problem || schema === deploymentProblem
+export const isProblem = (schema: z.ZodType | undefined): schema is typeof problem =>
+  schema === problem || schema === deploymentProblem || schema === validationProblem
 
 /** The body of an error: the one shape, nothing beside it, and the status that belongs to its code. */
-export const expectProblem = ({ status, headers, text }: LiveAnswer): ErrorCode => {
+export const expectProblem = ({ status, headers, text }: LiveAnswer, shape: typeof problem = problem): ErrorCode => {
   expect(headers.get('content-type')).toBe('application/json')
   const body: unknown = JSON.parse(text)
-  const read = deploymentProblem.parse(body)
+  const read: z.infer<typeof deploymentProblem> = shape.parse(body)
   expect(read, 'an error body has no field that the contract does not name').toEqual(body)
   expect(read.requestId !== undefined).toBe(read.error === 'internal-error')
   const isOfForm = read.error === 'invalid-deployment'
@@ -93,7 +109,7 @@ export const expectContract = (method: string, path: string, answer: LiveAnswer)
     return
   }
   if (isProblem(documented.schema)) {
-    const code = expectProblem(answer)
+    const code = expectProblem(answer, documented.schema)
     expect(documented.description, `${operation?.id} does not document ${code} at ${status}`).toContain(code)
     return
   }

@@ -1,9 +1,9 @@
 import { cursorOf, type Deployment } from '@pool/contract'
 import { describe, expect, test } from 'vitest'
-import type { CreateOutcome } from '../src/deployments/create-outcome.ts'
-import type { DeploymentVerbs } from '../src/http/deployments.ts'
-import { scriptedApp } from './support/scripted-app.ts'
-import { expectContract } from './support/validate.ts'
+import type { CreateOutcome } from '../../src/deployments/create-outcome.ts'
+import type { DeploymentVerbs } from '../../src/http/deployments.ts'
+import { scriptedApp } from '../support/scripted-app.ts'
+import { expectContract } from '../support/validate.ts'
 
 const id = '0a000000-0000-4000-8000-00000000000b'
 const path = '/api/v1/deployments'

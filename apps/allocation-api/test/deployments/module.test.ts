@@ -4,9 +4,9 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
-import { copyDeploymentModule, type DeploymentModule } from './support/deployment-module.ts'
-import { isSkippedFor } from './support/parts.ts'
-import { until } from './support/until.ts'
+import { copyDeploymentModule, type DeploymentModule } from '../support/deployment-module.ts'
+import { isSkippedFor } from '../support/parts.ts'
+import { until } from '../support/until.ts'
 
 const lack =
   spawnSync('terraform', ['version']).status === 0
@@ -19,11 +19,11 @@ const interfaceOf = (file: string): string[] =>
   [...readFileSync(new URL(file, import.meta.url), 'utf8').matchAll(/^variable "(\w+)" \{\n {2}type += (.+)$/gm)].map(
     ([, name, type]) => `${name}: ${type}`,
   )
-const declared = interfaceOf('fixtures/deployment-module/variables.tf')
+const declared = interfaceOf('../fixtures/deployment-module/variables.tf')
 
 test('it has the interface of a deployment module', () => {
   expect(declared).toHaveLength(13)
-  expect(declared).toEqual(interfaceOf('../../../infra/local-deployment/variables.tf'))
+  expect(declared).toEqual(interfaceOf('../../../../infra/local-deployment/variables.tf'))
 })
 
 interface Apply {

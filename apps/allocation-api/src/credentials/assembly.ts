@@ -1,0 +1,57 @@
+import type { Config } from '../config.ts'
+import { type CheckKeys, createKeyCheck, type ObjectStorageKeys } from '../object-storage/s3.ts'
+import { createAttempts } from './attempts.ts'
+import { createHttpsGet } from './https-get.ts'
+import { createTokenCheck, type ProviderToken } from './token.ts'
+import { type Validate, type ValidationOutcome, validate } from './validate.ts'
+
+export type CredentialKind = 'object-storage' | 'token'
+
+export interface CredentialOptions {
+  readonly config: Pick<Config, 'objectStorage' | 'credentials'>
+  /** PEM of authorities that the object storage's certificate may come from, besides the system's. */
+  readonly objectStorageCa: string | null
+  /** Over one whole check. */
+  readonly deadlineMs: number
+  /** Milliseconds, of a clock that never goes back. */
+  readonly now: () => number
+  /** Milliseconds since the epoch. */
+  readonly wallClock: () => number
+  readonly onOutcome: (kind: CredentialKind, outcome: ValidationOutcome) => void
+}
+
+export interface Credentials {
+  /** Without a limit: whoever calls it has a right to. */
+  readonly checkKeys: CheckKeys
+  readonly validateKeys: Validate<ObjectStorageKeys>
+  readonly validateToken: Validate<ProviderToken>
+}
+
+/** Callers whose attempts are remembered: some 100 bytes each. */
+const CALLERS = 10_000
+
+/** The checks of credentials, from the configuration to the providers. */
+export const assembleCredentials = (options: CredentialOptions): Credentials => {
+  const { objectStorage, credentials } = options.config
+  const { objectStorageCa, deadlineMs, now, wallClock, onOutcome } = options
+  const attempts = createAttempts({ perMinute: credentials.attemptsPerMinute, callers: CALLERS })
+  const checkKeys = createKeyCheck({
+    domain: objectStorage.domain,
+    get: createHttpsGet({ deadlineMs, extraCa: objectStorageCa }),
+    now: wallClock,
+  })
+  const checkToken = createTokenCheck({
+    urls: credentials.tokenUrls,
+    get: createHttpsGet({ deadlineMs, extraCa: null }),
+  })
+  return {
+    checkKeys,
+    validateKeys: validate({
+      check: checkKeys,
+      attempts,
+      now,
+      onOutcome: outcome => onOutcome('object-storage', outcome),
+    }),
+    validateToken: validate({ check: checkToken, attempts, now, onOutcome: outcome => onOutcome('token', outcome) }),
+  }
+}

@@ -1,0 +1,332 @@
+import { randomBytes } from 'node:crypto'
+import { lacksGateway, startGateway } from '@pool/ceph-gateway'
+import { afterAll, describe, expect, test } from 'vitest'
+import { createHttpsGet } from '../../src/credentials/https-get.ts'
+import { createKeyCheck } from '../../src/object-storage/s3.ts'
+import { callFrom } from '../support/credentials/call-from.ts'
+import { makeIdentities } from '../support/credentials/identities.ts'
+import { answerOf, errorXml, hang, listXml, overTls, passTo } from '../support/credentials/scenes.ts'
+import { startStage } from '../support/credentials/stage.ts'
+import '../support/credentials/storage-names.ts'
+import { isSkippedFor } from '../support/parts.ts'
+import { startService } from '../support/service.ts'
+import { timed, until } from '../support/until.ts'
+import { answerFaults, s3Faults, transportFaults } from './faults.ts'
+
+/** Ours alone: wherever they turn up, they have leaked. */
+const mark = (length: number) => `mark${randomBytes(length).toString('hex')}`.slice(0, length)
+const keys = { region: 'fsn1', accessKey: mark(20), secretKey: mark(40) }
+const suspendedKeys = { ...keys, accessKey: mark(20), secretKey: mark(40) }
+const wrongSecret = { ...keys, secretKey: mark(40) }
+const unknownKey = { ...keys, accessKey: mark(20) }
+const token = mark(64)
+const secrets = [keys, suspendedKeys, wrongSecret, unknownKey]
+  .flatMap(({ accessKey, secretKey }) => [accessKey, secretKey])
+  .concat(token)
+
+const gateway = lacksGateway === undefined ? await startGateway({ names: ['*.storage.test'] }) : null
+const identities = await makeIdentities()
+const stage = await startStage()
+/** Where redirects lead. */
+const target = await startStage()
+target.play(
+  gateway ? passTo(gateway.port) : overTls(identities.good, socket => void socket.end(answerOf(200, listXml('x')))),
+)
+await gateway?.addUser(keys)
+await (await gateway?.addUser(suspendedKeys))?.suspend()
+
+const domain = `storage.test:${stage.port}`
+const { api } = await startService({
+  OBJECT_STORAGE_DOMAIN: domain,
+  OBJECT_STORAGE_CA_FILE: gateway?.caFile ?? identities.caFile,
+  PROVIDER_TOKEN_URLS: `hetzner=https://fsn1.${domain}/v1/locations?per_page=1, unheard=https://hel1.${domain}/ nowhere=https://a.nowhere.test/`,
+  PDM_OPERATOR_TOKENS: 'operator',
+  PDM_LOG_LEVEL: 'trace',
+  NODE_EXTRA_CA_CERTS: identities.caFile,
+  NODE_OPTIONS: `--import=${new URL('../support/credentials/storage-names.ts', import.meta.url).href}`,
+})
+afterAll(async () => {
+  await Promise.all([stage.close(), target.close(), gateway?.stop(), identities.remove()])
+})
+
+const said: string[] = []
+let callers = 0
+/** A caller of its own for each call, as each has a budget. */
+const post = async (path: string, body: unknown, from = `127.1.${callers >> 8}.${callers++ % 256}`) => {
+  const answer = await callFrom(from, api.url, `/api/v1/credentials/${path}`, body)
+  said.push(JSON.stringify([...answer.headers]), answer.text)
+  return answer
+}
+const postKeys = (body: unknown = keys, from?: string) => post('object-storage/validate', body, from)
+const postToken = (body: unknown = { provider: 'hetzner', token }, from?: string) => post('validate', body, from)
+
+// First, so that their 8 s pass while all others run.
+stage.play(hang)
+const late = Promise.all([postKeys(), postToken()])
+await until('both hang', () => stage.count() === 2)
+
+describe.skipIf(isSkippedFor(lacksGateway))('a real gateway', () => {
+  const ask = (body: object) => {
+    stage.play(passTo(gateway?.port ?? 0))
+    return postKeys(body)
+  }
+
+  test.each(['fsn1', 'nbg1'])('good keys in %s are valid', async region => {
+    const answer = await ask({ ...keys, region, accessKey: ` ${keys.accessKey}\n` })
+    expect([answer.status, answer.body]).toEqual([200, { valid: true, message: expect.stringMatching(/accepts/) }])
+  })
+
+  test.each([
+    ['a wrong secret', wrongSecret, /secret key does not belong/],
+    ['an unknown key', unknownKey, /does not know this access key/],
+    ['a suspended user', suspendedKeys, /suspended/],
+  ])('%s is not valid', async (_, body, message) => {
+    const answer = await ask(body)
+    expect([answer.status, answer.body]).toEqual([200, { valid: false, message: expect.stringMatching(message) }])
+  })
+
+  test("the object storage's own authority is trusted there, and not where tokens go", async () => {
+    stage.play(passTo(gateway?.port ?? 0))
+    expect((await postKeys()).status).toBe(200)
+    const { status, body } = await postToken()
+    expect([status, body.message]).toEqual([503, expect.stringMatching(/TLS/)])
+  })
+
+  test('a clock that differs is not the fault of the keys', async () => {
+    stage.play(passTo(gateway?.port ?? 0))
+    const get = createHttpsGet({ deadlineMs: 5_000, extraCa: gateway?.ca ?? null })
+    const check = (shiftMs: number) =>
+      createKeyCheck({ domain, get, now: () => Date.now() + shiftMs })({ ...keys, region: 'fsn1' })
+    expect(await check(20 * 60_000)).toEqual({ kind: 'unavailable', message: expect.stringMatching(/clock/) })
+    expect(await check(5 * 60_000)).toMatchObject({ kind: 'accepted' })
+  })
+})
+
+describe('what says nothing of the credentials is 503, once and without a second try', () => {
+  const faults = [...transportFaults(identities), ...answerFaults(identities, target.port)]
+  const rows = [
+    ...faults.map(fault => ['keys', fault.what, fault] as const),
+    ...faults.map(fault => ['token', fault.what, fault] as const),
+    ...s3Faults(identities).map(fault => ['keys', fault.what, fault] as const),
+  ]
+  test.each(rows)('%s: %s', async (kind, _, { scene, message }) => {
+    stage.play(scene)
+    const before = stage.count()
+    const answer = await (kind === 'keys' ? postKeys() : postToken())
+    const error = kind === 'keys' ? 'object-storage-unavailable' : 'provider-unavailable'
+    expect(answer.status).toBe(503)
+    expect(answer.body).toEqual({ error, detail: answer.body.message, valid: false, message: answer.body.message })
+    expect(answer.body.message).toMatch(message)
+    expect(stage.count() - before).toBe(1)
+  })
+
+  test('nobody listens', async () => {
+    const answers = [await postKeys({ ...keys, region: 'hel1' }), await postToken({ provider: 'unheard', token })]
+    for (const { status, body } of answers) {
+      expect([status, body.message]).toEqual([503, expect.stringMatching(/refuses connections/)])
+    }
+  })
+
+  test('a name that has no address', async () => {
+    const { status, body } = await postToken({ provider: 'nowhere', token })
+    expect([status, body.message]).toEqual([503, expect.stringMatching(/name could not be looked up/)])
+    const get = createHttpsGet({ deadlineMs: 5_000, extraCa: null })
+    const check = createKeyCheck({ domain: 'nowhere.test', get, now: Date.now })
+    expect(await check({ ...keys, region: 'fsn1' })).toEqual({
+      kind: 'unavailable',
+      message: expect.stringMatching(/^fsn1\.nowhere\.test .*name could not be looked up/),
+    })
+  })
+
+  test('where a redirect led, nobody came', () => expect(target.count()).toBe(0))
+})
+
+describe('a token', () => {
+  const status = (code: number, body = '') =>
+    stage.play(overTls(identities.good, socket => void socket.end(answerOf(code, body))))
+
+  test.each([
+    [200, true],
+    [204, true],
+    [401, false],
+    [403, false],
+  ])('answered with %i: valid %s', async (code, valid) => {
+    status(code, code === 204 ? '' : 'not JSON')
+    const answer = await postToken({ provider: ' HETZNER', token: ` ${token}\n` })
+    expect([answer.status, answer.body.valid]).toEqual([200, valid])
+    expect(answer.body.message).toMatch(valid ? /accepts/ : /refuses/)
+  })
+
+  test('is sent once, as it is, where it was configured to go', async () => {
+    let heard = ''
+    stage.play(
+      overTls(identities.good, (socket, head) => {
+        heard += head
+        socket.end(answerOf(200))
+      }),
+    )
+    await postToken()
+    expect(heard).toMatch(/^GET \/v1\/locations\?per_page=1 HTTP\/1.1\r\n/)
+    expect(heard.match(/^authorization: .*$/gim)).toEqual([`Authorization: Bearer ${token}`])
+    expect(heard).toMatch(new RegExp(`^host: fsn1\\.${domain}\r$`, 'im'))
+  })
+})
+
+test('keys sign one ListBuckets, for their region, and the secret key is not sent', async () => {
+  let heard = ''
+  stage.play(
+    overTls(identities.good, (socket, head) => {
+      heard += head
+      socket.end(answerOf(403))
+    }),
+  )
+  await postKeys({ ...keys, region: 'nbg1' })
+  expect(heard).toMatch(/^GET \/ HTTP\/1\.1\r\n/)
+  expect(heard).toMatch(new RegExp(`^host: nbg1\\.${domain}\r$`, 'im'))
+  expect(heard).toMatch(new RegExp(`Credential=${keys.accessKey}/\\d{8}/nbg1/s3/aws4_request, `))
+  expect(heard).not.toContain(keys.secretKey)
+})
+
+test('when the caller goes away the provider is not waited for', async () => {
+  const gone = Promise.withResolvers<void>()
+  const caller = new AbortController()
+  stage.play(
+    overTls(identities.good, socket => {
+      socket.once('close', () => gone.resolve())
+      caller.abort()
+    }),
+  )
+  const url = `${api.url}/api/v1/credentials/validate`
+  const body = JSON.stringify({ provider: 'hetzner', token })
+  await expect(fetch(url, { method: 'POST', body, signal: caller.signal })).rejects.toThrow()
+  const { ms } = await timed(() => gone.promise)
+  expect(ms).toBeLessThan(4_000)
+})
+
+describe('400 in both shapes, and nobody is asked', () => {
+  const [short, long] = ['abc', 'x'.repeat(300)]
+  const rows: readonly (readonly [what: string, path: string, body: unknown, error: string, detail: RegExp])[] = [
+    ['no JSON', 'object-storage/validate', '{', 'invalid-json', /JSON/],
+    ['no body', 'object-storage/validate', '', 'invalid-json', /required/],
+    ['no region', 'object-storage/validate', { ...keys, region: '' }, 'missing-region', /region/],
+    ['no object', 'object-storage/validate', [], 'missing-region', /region/],
+    ...['FSN1', 'fsn1.evil.test/', 'fsn1@x', 'fsn1#', '\uff46sn1', '../fsn1', 'fsn1\u3002evil'].map(
+      region => [region, 'object-storage/validate', { ...keys, region }, 'invalid-region', /fsn1, nbg1, hel1/] as const,
+    ),
+    ['a short key', 'object-storage/validate', { ...keys, accessKey: short }, 'invalid-access-key', /access key/],
+    ['a short secret', 'object-storage/validate', { ...keys, secretKey: short }, 'invalid-secret-key', /secret key/],
+    ['a long secret', 'object-storage/validate', { ...keys, secretKey: long }, 'invalid-secret-key', /secret key/],
+    ['<redacted>', 'object-storage/validate', { ...keys, secretKey: '<redacted>' }, 'invalid-secret-key', /<redacted>/],
+    ['another provider', 'object-storage/validate', { ...keys, provider: 'aws' }, 'unsupported-provider', /hetzner/],
+    ['no JSON', 'validate', 'x', 'invalid-json', /JSON/],
+    ['no provider', 'validate', { token }, 'unsupported-provider', /hetzner, unheard, nowhere/],
+    [
+      'an unknown provider',
+      'validate',
+      { provider: 'aws', token },
+      'unsupported-provider',
+      /hetzner, unheard, nowhere/,
+    ],
+    ['no token', 'validate', { provider: 'hetzner' }, 'invalid-token', /token/],
+    ['a header in a token', 'validate', { provider: 'hetzner', token: `${token}\r\nX: y` }, 'invalid-token', /ASCII/],
+  ]
+  test.each(rows)('%s -> %s', async (_, path, body, error, detail) => {
+    const before = stage.count()
+    // One caller for all, and more than its budget: what reaches no provider does not count.
+    const answer = await post(path, body, '127.2.0.1')
+    expect([answer.status, answer.body.error]).toEqual([400, error])
+    expect(answer.body).toEqual({
+      error,
+      detail: expect.stringMatching(detail),
+      valid: false,
+      message: answer.body.detail,
+    })
+    expect(stage.count()).toBe(before)
+  })
+
+  test('they have cost their caller nothing', async () => {
+    for (let count = 0; count < 10; count += 1) await post('validate', { token }, '127.2.0.1')
+    stage.play(overTls(identities.good, socket => void socket.end(answerOf(200))))
+    expect((await postToken(undefined, '127.2.0.1')).status).toBe(200)
+  })
+})
+
+test('20 at once from one address, both calls together; more are 429 with Retry-After, and others have their own', async () => {
+  stage.play(overTls(identities.good, socket => void socket.end(answerOf(401))))
+  const before = stage.count()
+  const { result: answers, ms } = await timed(() =>
+    Promise.all(
+      Array.from({ length: 32 }, (_, at) => (at % 2 ? postKeys(keys, '127.3.0.1') : postToken(undefined, '127.3.0.1'))),
+    ),
+  )
+  const refused = answers.filter(({ status }) => status !== 200)
+  const checked = answers.length - refused.length
+  // One comes back every 3 s.
+  expect(checked).toBeGreaterThanOrEqual(20)
+  expect(checked).toBeLessThanOrEqual(20 + Math.floor(ms / 3_000))
+  expect(stage.count() - before).toBe(checked)
+  for (const { status, headers, body } of refused) {
+    expect([status, body.error, body.valid]).toEqual([429, 'too-many-attempts', false])
+    expect(headers.get('retry-after')).toMatch(/^[123]$/)
+  }
+  expect((await postKeys(keys, '127.3.0.2')).status).toBe(200)
+})
+
+test.each(['object-storage/validate', 'validate'])(
+  '%s: other methods are 405, and the operator has it too',
+  async path => {
+    const url = `/api/v1/credentials/${path}`
+    const answer = await fetch(api.url + url)
+    expect([answer.status, answer.headers.get('allow')]).toEqual([405, 'POST'])
+    const asOperator = await fetch(api.operatorUrl + url, {
+      method: 'POST',
+      headers: { Authorization: 'Bearer operator' },
+      body: '{}',
+    })
+    expect(asOperator.status).toBe(400)
+    expect((await fetch(api.operatorUrl + url, { method: 'POST', body: '{}' })).status).toBe(401)
+  },
+)
+
+test('a server that hangs is given up after 8 s', async () => {
+  for (const { status, body, ms } of await late) {
+    expect([status, body.message]).toEqual([503, expect.stringMatching(/in time/)])
+    expect(ms).toBeGreaterThan(7_500)
+    expect(ms).toBeLessThan(9_000)
+  }
+})
+
+test('no secret is in an answer, a log line or a metric, even where the provider quotes the request', async () => {
+  let quoted = ''
+  for (const status of [200, 301, 400, 401, 403, 500]) {
+    stage.play(
+      overTls(identities.good, (socket, head) => {
+        quoted += head
+        const echo = `${head.replaceAll('\r\n', ' ')} ${keys.secretKey}`
+        socket.end(answerOf(status, errorXml(keys.accessKey, echo), [`X-Echo: ${echo}`]))
+      }),
+    )
+    await postKeys()
+    await postToken()
+  }
+  expect(quoted).toContain(keys.accessKey)
+  expect(quoted).toContain(token)
+  const metrics = await (await fetch(`${api.url}/metrics`)).text()
+  for (const [kind, outcome] of [
+    ['object-storage', 'rejected'],
+    ['object-storage', 'unavailable'],
+    ['token', 'accepted'],
+    ['token', 'too-many-attempts'],
+  ]) {
+    expect(metrics).toMatch(
+      new RegExp(`pdm_credential_validations_total\\{kind="${kind}",outcome="${outcome}"\\} [1-9]`),
+    )
+  }
+  await api.process.stop()
+  expect(api.lines.join('\n')).toContain('credentials not checked')
+  for (const secret of secrets) {
+    for (const spelling of [secret, Buffer.from(secret).toString('base64')]) {
+      expect([...said, ...api.lines, metrics].filter(line => line.includes(spelling))).toEqual([])
+    }
+  }
+})

@@ -1,0 +1,81 @@
+import type { Identities } from '../support/credentials/identities.ts'
+import {
+  answerOf,
+  closeAtOnce,
+  errorXml,
+  inPlain,
+  listXml,
+  overTls,
+  resetAtOnce,
+} from '../support/credentials/scenes.ts'
+import type { Scene } from '../support/credentials/stage.ts'
+
+/** A server that says nothing of the credentials, and how the caller is told. */
+export interface Fault {
+  readonly what: string
+  readonly scene: Scene
+  readonly message: RegExp
+}
+
+/** Faults below HTTP's meaning: they are the same whatever was asked. */
+export const transportFaults = ({ good, otherName, expired, unknownCa }: Identities): readonly Fault[] => {
+  const raw = (text: string) => overTls(good, socket => void socket.end(text, 'latin1'))
+  return [
+    { what: 'closes at once', scene: closeAtOnce, message: /ended the connection/ },
+    { what: 'resets at once', scene: resetAtOnce, message: /ended the connection/ },
+    { what: 'closes after the request', scene: raw(''), message: /ended the connection/ },
+    { what: 'a certificate of another name', scene: overTls(otherName, () => {}), message: /TLS/ },
+    { what: 'a certificate that has expired', scene: overTls(expired, () => {}), message: /TLS/ },
+    { what: 'a certificate of an unknown authority', scene: overTls(unknownCa, () => {}), message: /TLS/ },
+    { what: 'plain HTTP', scene: inPlain(answerOf(200, listXml('x'))), message: /TLS/ },
+    { what: 'garbage instead of TLS', scene: inPlain('\0\xff garbage\r\n'), message: /TLS/ },
+    { what: 'garbage instead of HTTP', scene: raw('garbage\r\n\r\n'), message: /not HTTP/ },
+    {
+      what: 'header fields without end',
+      scene: raw(`HTTP/1.1 200 OK\r\nA: ${'a'.repeat(20_000)}`),
+      message: /not HTTP/,
+    },
+    { what: 'half a body', scene: raw(answerOf(200, listXml('x')).slice(0, -40)), message: /broke off/ },
+    {
+      what: 'a huge body',
+      scene: raw(answerOf(200, `${listXml('x')}${' '.repeat(1_024 * 1_024)}`)),
+      message: /too large/,
+    },
+  ]
+}
+
+/** Whole answers over HTTP that say nothing of the credentials. */
+export const answerFaults = ({ good }: Identities, target: number): readonly Fault[] => {
+  const answers = (text: string) => overTls(good, socket => void socket.end(text))
+  const location = `Location: https://fsn1.storage.test:${target}/`
+  return [
+    { what: '301 to a good server', scene: answers(answerOf(301, '', [location])), message: /redirect/ },
+    { what: '307 to a good server', scene: answers(answerOf(307, '', [location])), message: /redirect/ },
+    { what: '429', scene: answers(answerOf(429, errorXml('AccessDenied'))), message: /fewer requests/ },
+    { what: '500', scene: answers(answerOf(500)), message: /status 500/ },
+    { what: '502 with HTML', scene: answers(answerOf(502, '<html>mark</html>')), message: /status 502/ },
+    { what: '503', scene: answers(answerOf(503, errorXml('ServiceUnavailable'))), message: /status 503/ },
+    { what: '404', scene: answers(answerOf(404)), message: /status 404/ },
+  ]
+}
+
+/** What S3 does not answer, or not of the keys. */
+export const s3Faults = ({ good }: Identities): readonly Fault[] => {
+  const answers = (status: number, body: string) => overTls(good, socket => void socket.end(answerOf(status, body)))
+  const entities = '<!DOCTYPE l [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;&a;">]>'
+  return [
+    { what: '200 with HTML', scene: answers(200, '<!doctype html><html></html>'), message: /as S3 does/ },
+    { what: '200 with nothing', scene: answers(200, ''), message: /as S3 does/ },
+    { what: '200 with another XML', scene: answers(200, '<ListBucketResult/>'), message: /as S3 does/ },
+    { what: '200 with an error', scene: answers(200, errorXml('InvalidAccessKeyId')), message: /as S3 does/ },
+    { what: '200 with an entity bomb', scene: answers(200, entities + listXml('&b;')), message: /as S3 does/ },
+    { what: 'the listing of anonymous', scene: answers(200, listXml('anonymous')), message: /nobody had signed/ },
+    { what: '503 SlowDown', scene: answers(503, errorXml('SlowDown')), message: /fewer requests/ },
+    { what: '403 RequestTimeTooSkewed', scene: answers(403, errorXml('RequestTimeTooSkewed')), message: /clock/ },
+    {
+      what: '400 about a header',
+      scene: answers(400, errorXml('AuthorizationHeaderMalformed')),
+      message: /as S3 does/,
+    },
+  ]
+}

@@ -1,0 +1,299 @@
+import { mkdtemp, readdir, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Deployment } from '@pool/contract'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { type Api, startApi } from '../support/api.ts'
+import { type Identities, makeIdentities } from '../support/credentials/identities.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { copyDeploymentModule, type DeploymentModule } from '../support/deployment-module.ts'
+import { createDnsClient } from '../support/dns.ts'
+import { followStream, messagesOf } from '../support/follow.ts'
+import { callTo } from '../support/service.ts'
+import { startStorageDouble } from '../support/storage-double.ts'
+import { until } from '../support/until.ts'
+import { lacksTerraform } from '../terraform/support/terraform.ts'
+
+const LEASE_MS = 30_000
+const sshPublicKey = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f ops@acme'
+const keys = { accessKey: 'accesskey-0123456789', secretKey: 'secret-key-of-at-least-thirty-two-characters' }
+
+/** The whole of it: the API as a process, Terraform, Postgres, the local DNS server. */
+describe.skipIf(lacksTerraform)('a deployment, from its request to its end', () => {
+  let database: TestDatabase
+  let identities: Identities
+  let storage: Awaited<ReturnType<typeof startStorageDouble>>
+  let module: DeploymentModule
+  let folder: string
+  let api: Api | undefined
+
+  beforeAll(async () => {
+    database = await createTestDatabase({ connections: 6 })
+    identities = await makeIdentities()
+    storage = await startStorageDouble(identities.good)
+    module = copyDeploymentModule()
+    folder = await mkdtemp(join(tmpdir(), 'deployments-'))
+  })
+  afterAll(async () => {
+    module.remove()
+    await storage.close()
+    await identities.remove()
+    await rm(folder, { recursive: true, force: true })
+    await database.drop()
+  })
+  afterEach(async () => {
+    await api?.process.stop()
+    api = undefined
+  })
+
+  const start = async (more: Record<string, string> = {}): Promise<Api> => {
+    api = await startApi(database.url, {
+      NODE_OPTIONS: `--import ${new URL('../support/credentials/storage-names.ts', import.meta.url)}`,
+      DNSPROVIDER_RECORD_NAMES: '@,*',
+      OBJECT_STORAGE_DOMAIN: `storage.test:${storage.port}`,
+      OBJECT_STORAGE_CA_FILE: identities.caFile,
+      PDM_TERRAFORM_MODULE: module.directory,
+      PDM_DEPLOYMENTS_DIR: folder,
+      ...more,
+    })
+    return api
+  }
+  const request = (subdomain: string, isKeyed: boolean) => ({
+    orgName: 'Acme',
+    orgEmail: 'ops@acme.example',
+    sovereignDomainMode: 'pool',
+    sovereignPoolDomain: 'pool.test',
+    sovereignSubdomain: subdomain,
+    providers: isKeyed ? ['hetzner'] : ['local'],
+    region: 'fsn1',
+    sshPublicKey,
+    ...(isKeyed
+      ? { objectStorageRegion: 'fsn1', objectStorageAccessKey: keys.accessKey, objectStorageSecretKey: keys.secretKey }
+      : {}),
+  })
+  const create = async (at: Api, subdomain: string, isKeyed = true): Promise<string> => {
+    const answer = await callTo(at.url)('POST', '/api/v1/deployments', request(subdomain, isKeyed))
+    if (answer.status !== 201) throw new Error(`${answer.status} ${answer.text}`)
+    expect(answer.body.status).toBe('provisioning')
+    return answer.body.id
+  }
+  const read = async (at: Api, id: string): Promise<Deployment> =>
+    (await callTo(at.url)('GET', `/api/v1/deployments/${id}`)).body
+  const finished = (at: Api, id: string): Promise<Deployment> =>
+    until('finished', async () => {
+      const deployment = await read(at, id)
+      return deployment.finishedAt !== null && deployment
+    })
+  const isFree = async (at: Api, subdomain: string): Promise<boolean> =>
+    (await at.call('GET', `/api/v1/pool/pool.test/check?sub=${subdomain}`)).body.available
+  const resolves = (at: Api, subdomain: string, address: string | undefined) =>
+    until(`${subdomain} resolves`, async () => {
+      const found = await createDnsClient(at.dnsPort)(`${subdomain}.pool.test`)
+      return Array.isArray(found) && found[0] === address
+    })
+
+  test('reserved, streamed live, made, committed, resolving; replayed from anywhere', async () => {
+    const at = await start()
+    module.set('hold', 'acme.pool.test')
+    const id = await create(at, 'acme')
+    const logs = `${at.url}/api/v1/deployments/${id}/logs`
+    const live = await followStream(logs)
+    await until('a line of the apply is there while it goes on', () =>
+      live.events().some(({ data }) => data.includes('holding')),
+    )
+    expect(await isFree(at, 'acme')).toBe(false)
+    expect(await read(at, id)).toMatchObject({ status: 'provisioning', objectStorageBucket: 'catalyst-acme-pool-test' })
+    module.lift('hold', 'acme.pool.test')
+    const events = await live.ended
+    const deployment = await read(at, id)
+    expect(deployment).toMatchObject({
+      status: 'ready',
+      numEvents: events.length - 1,
+      result: {
+        sovereignFQDN: 'acme.pool.test',
+        loadBalancerIP: expect.stringMatching(/^127\./),
+        details: { object_storage_secret: 'hetzner-object-storage' },
+      },
+    })
+    expect(events.at(-1)).toMatchObject({ name: 'done', data: JSON.stringify(deployment) })
+    await resolves(at, 'acme', deployment.result?.loadBalancerIP)
+    const replayed = await (await followStream(logs)).ended
+    expect(replayed).toEqual(events)
+    const middle = Math.floor(events.length / 2)
+    const rest = await (await followStream(logs, { 'Last-Event-ID': String(middle) })).ended
+    expect(rest.map(({ data }) => data)).toEqual(events.slice(middle).map(({ data }) => data))
+    expect(await readdir(join(folder, 'work'))).toEqual([])
+    // A client that removes it gives its name back.
+    expect((await callTo(at.url)('DELETE', `/api/v1/deployments/${id}`)).status).toBe(204)
+    expect(await isFree(at, 'acme')).toBe(true)
+  })
+
+  test('that fails midway: its name free, failed, the reason readable; tried again it goes on', async () => {
+    const at = await start()
+    module.set('fail', 'unlucky.pool.test')
+    const id = await create(at, 'unlucky')
+    expect(await finished(at, id)).toMatchObject({
+      status: 'failed',
+      error: expect.stringContaining('The cloud has no machine left of this size.'),
+    })
+    expect(await isFree(at, 'unlucky')).toBe(true)
+    module.lift('fail', 'unlucky.pool.test')
+    const again = await create(at, 'unlucky')
+    expect(await finished(at, again)).toMatchObject({ status: 'ready' })
+    const messages = messagesOf(await (await followStream(`${at.url}/api/v1/deployments/${again}/logs`)).ended)
+    // What the first attempt had made is not made a second time.
+    expect(messages.filter(message => /begun.*: Creat/.test(message))).toEqual([])
+  })
+
+  test('that is cancelled while it is made: stopped, failed, its name free', async () => {
+    const at = await start()
+    module.set('hold', 'regret.pool.test')
+    const id = await create(at, 'regret')
+    const live = await followStream(`${at.url}/api/v1/deployments/${id}/logs`)
+    await until('it is being made', () => live.events().some(({ data }) => data.includes('holding')))
+    expect((await callTo(at.url)('DELETE', `/api/v1/deployments/${id}`)).status).toBe(202)
+    expect(await finished(at, id)).toMatchObject({ status: 'failed', error: 'It was cancelled.' })
+    expect(await isFree(at, 'regret')).toBe(true)
+    module.lift('hold', 'regret.pool.test')
+  })
+
+  test('ten at once, three at a time: each its own, none lost', async () => {
+    const at = await start({ PDM_DEPLOYMENT_CONCURRENCY: '3' })
+    const names = Array.from({ length: 10 }, (_, i) => `one-of-ten-${i}`)
+    const ids = await Promise.all(names.map(name => create(at, name, name.endsWith('3'))))
+    const most = { here: 0 }
+    await until(
+      'all are finished',
+      async () => {
+        const { body } = await at.call('GET', '/api/v1/deployments?status=provisioning')
+        most.here = Math.max(most.here, body.deployments.length)
+        const open = await database.sql`select from deployments where finished_at is null`
+        return open.length === 0
+      },
+      60_000,
+    )
+    expect(most.here).toBeGreaterThan(1)
+    expect(most.here).toBeLessThanOrEqual(3)
+    const ends = await Promise.all(ids.map(id => read(at, id)))
+    expect(ends.map(({ status, sovereignFQDN }) => [status, sovereignFQDN])).toEqual(
+      names.map(name => ['ready', `${name}.pool.test`]),
+    )
+    for (const [i, { result }] of ends.entries()) await resolves(at, names[i] ?? '', result?.loadBalancerIP)
+    expect(await readdir(join(folder, 'work'))).toEqual([])
+  })
+
+  describe('whose process is killed', () => {
+    const isStored = async (id: string, text: string) =>
+      (await database.sql`select from deployment_lines where deployment_id = ${id} and message like ${`%${text}%`}`)
+        .length > 0
+    const isUp = async (id: string) =>
+      (await database.sql`select from deployments where id = ${id} and result is not null`).length > 0
+    const isActive = async (name: string) =>
+      (await database.sql`select from pool_allocations where subdomain = ${name} and state = 'active'`).length > 0
+
+    /** Keeps every statement that wants this row waiting, until it is let go. */
+    const lock = async (table: 'pool_allocations' | 'deployments', column: string, value: string) => {
+      const sql = await database.sql.reserve()
+      await sql`begin`
+      await sql`select from ${sql(table)} where ${sql(column)} = ${value} for update`
+      return async () => {
+        await sql`rollback`
+        sql.release()
+      }
+    }
+
+    type Stage = readonly [
+      stage: string,
+      ends: readonly [keyed: string, keyless: string],
+      reach: (id: string, name: string, fqdn: string) => Promise<() => Promise<void>>,
+    ]
+    const nothing = async () => {}
+    /** Each brings a deployment whose apply is held to its stage, and returns what lets go of what keeps it there. */
+    const stages: readonly Stage[] = [
+      ['while Terraform works', ['failed', 'ready'], async () => nothing],
+      [
+        'when the infrastructure is up, while its name is committed',
+        ['ready', 'ready'],
+        async (id, name, fqdn) => {
+          const letGo = await lock('pool_allocations', 'subdomain', name)
+          module.lift('hold', fqdn)
+          await until('it is up', () => isUp(id))
+          return letGo
+        },
+      ],
+      [
+        'when its name is committed, before it is ready',
+        ['ready', 'ready'],
+        async (id, name, fqdn) => {
+          const letNameGo = await lock('pool_allocations', 'subdomain', name)
+          module.lift('hold', fqdn)
+          await until('it is up', () => isUp(id))
+          const letGo = await lock('deployments', 'id', id)
+          await letNameGo()
+          await until('its name is active', () => isActive(name))
+          return letGo
+        },
+      ],
+      [
+        'while its name is freed, for it failed',
+        ['failed', 'failed'],
+        async (id, name, fqdn) => {
+          const letGo = await lock('pool_allocations', 'subdomain', name)
+          module.set('fail', fqdn)
+          module.lift('hold', fqdn)
+          await until('it says so', () => isStored(id, 'The name is freed.'))
+          return letGo
+        },
+      ],
+    ]
+
+    test.each(stages)('%s: started again, each comes to its end', async (_, ends, reach) => {
+      let at = await start()
+      const stage = `stage-${stages.findIndex(([, , each]) => each === reach)}`
+      const names = [`${stage}-keyed`, `${stage}-keyless`] as const
+      const ids = []
+      const lets = []
+      for (const name of names) {
+        const fqdn = `${name}.pool.test`
+        module.set('hold', fqdn)
+        const id = await create(at, name, name.endsWith('keyed'))
+        await until('Terraform works', () => isStored(id, 'holding'))
+        lets.push(await reach(id, name, fqdn))
+        ids.push(id)
+      }
+      const open = await database.sql`select from deployments where id in ${database.sql(ids)} and finished_at is null`
+      expect(open).toHaveLength(2)
+      await at.process.kill()
+      for (const letGo of lets) await letGo()
+      for (const name of names) module.lift('hold', `${name}.pool.test`)
+      await database.advance(LEASE_MS)
+      at = await start()
+      const found = await Promise.all(ids.map(id => finished(at, id)))
+      expect(found.map(({ status }) => status)).toEqual(ends)
+      for (const [i, { status, result, error }] of found.entries()) {
+        const name = names[i] ?? ''
+        expect(await isFree(at, name)).toBe(status === 'failed')
+        if (status === 'ready') await resolves(at, name, result?.loadBalancerIP)
+        else expect(error).toMatch(i === 0 ? /keys were in its memory alone/ : /no machine left/)
+      }
+      expect(await readdir(join(folder, 'work'))).toEqual([])
+    })
+
+    test('as soon as it is accepted, while it waits for its turn: started again, it comes to its end', async () => {
+      let at = await start({ PDM_DEPLOYMENT_CONCURRENCY: '1' })
+      module.set('hold', 'blocking.pool.test')
+      const ids = [
+        await create(at, 'blocking', false),
+        await create(at, 'waiting', true),
+        await create(at, 'idle', false),
+      ]
+      await at.process.kill()
+      module.lift('hold', 'blocking.pool.test')
+      await database.advance(LEASE_MS)
+      at = await start({ PDM_DEPLOYMENT_CONCURRENCY: '1' })
+      const ends = await Promise.all(ids.map(id => finished(at, id)))
+      expect(ends.map(({ status }) => status)).toEqual(['ready', 'failed', 'ready'])
+      expect(await isFree(at, 'waiting')).toBe(true)
+    })
+  })
+})

@@ -1,0 +1,23 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { makeCa } from '@pool/ceph-gateway/test-ca'
+
+const names = ['*.storage.test']
+
+/** Certificates of servers, good and bad, and the file of the authority that is trusted. */
+export const makeIdentities = async () => {
+  const [ours, strange] = await Promise.all([makeCa('trusted'), makeCa('trusted')])
+  const [good, otherName, expired, unknownCa] = await Promise.all([
+    ours.issue({ names }),
+    ours.issue({ names: ['fsn1.other.test'] }),
+    ours.issue({ names, notAfter: new Date(Date.now() - 3_600_000) }),
+    strange.issue({ names }),
+  ])
+  const folder = await mkdtemp(join(tmpdir(), 'credentials-'))
+  const caFile = join(folder, 'ca.pem')
+  await writeFile(caFile, ours.cert)
+  return { good, otherName, expired, unknownCa, ca: ours.cert, caFile, remove: () => rm(folder, { recursive: true }) }
+}
+
+export type Identities = Awaited<ReturnType<typeof makeIdentities>>

@@ -1,0 +1,29 @@
+import { eventsOf, expectEvents, type StreamedEvent } from './events.ts'
+
+export interface Following {
+  /** What has come so far. */
+  readonly events: () => readonly StreamedEvent[]
+  /** Resolves with the whole of it when the stream ends, however it does. */
+  readonly ended: Promise<readonly StreamedEvent[]>
+}
+
+/** Reads a stream of events while it goes on. */
+export const followStream = async (url: string, headers: Record<string, string> = {}): Promise<Following> => {
+  const response = await fetch(url, { headers })
+  if (response.status !== 200) throw new Error(`${response.status} ${await response.text()}`)
+  let text = ''
+  const read = async () => {
+    const decoder = new TextDecoder()
+    try {
+      for await (const chunk of response.body ?? []) text += decoder.decode(chunk, { stream: true })
+    } catch {
+      // Broken off, as by a process that was killed.
+    }
+    expectEvents(text)
+    return eventsOf(text)
+  }
+  return { events: () => eventsOf(text), ended: read() }
+}
+
+export const messagesOf = (events: readonly StreamedEvent[]): string[] =>
+  events.filter(({ name }) => name === 'message').map(({ data }) => JSON.parse(data).message)

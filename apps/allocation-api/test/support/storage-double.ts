@@ -1,0 +1,17 @@
+import { createServer } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import { listXml } from './credentials/scenes.ts'
+
+/** An endpoint of object storage that takes every key; the real one is asked where keys are the subject. */
+export const startStorageDouble = async (identity: { readonly key: string; readonly cert: string }) => {
+  const server = createServer(identity, (_, response) => response.end(listXml('tenant')))
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  return {
+    port: (server.address() as AddressInfo).port,
+    close: () =>
+      new Promise<void>(resolve => {
+        server.close(() => resolve())
+        server.closeAllConnections()
+      }),
+  }
+}

@@ -1,0 +1,107 @@
+import { spawnSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Line } from '../../../src/deployments/deployment.ts'
+import type { Made, Making } from '../../../src/deployments/infrastructure.ts'
+import { createTerraform, type TerraformOptions } from '../../../src/deployments/terraform/terraform.ts'
+import { isSkippedFor } from '../../support/parts.ts'
+
+const isThere = ['terraform', 'tofu'].some(name => spawnSync(name, ['version']).status === 0)
+
+export const lacksTerraform = isSkippedFor(
+  isThere
+    ? undefined
+    : 'making infrastructure is not tested: lacks terraform 1.6 or later (or tofu): https://developer.hashicorp.com/terraform/install',
+)
+
+/** Each value has a mark, so that a leak of any of them is seen. */
+export const secrets = {
+  object_storage_access_key: 'MARKACCESSKEY01234567',
+  object_storage_secret_key: 'mark-secret/with+"quotes"&$' + '{more}-and-length-0123',
+}
+export const variables = { deployment_id: 'd1', provider_names: '["hcloud","minio"]' }
+
+/** What every fixture declares, before what it does. */
+const header = `
+variable "deployment_id" { type = string }
+variable "provider_names" { type = list(string) }
+variable "object_storage_access_key" { type = string }
+variable "object_storage_secret_key" { type = string }
+`
+
+export interface Site {
+  readonly folder: string
+  readonly options: TerraformOptions
+  /** Other text in the module. */
+  write(text: string): void
+  remove(): void
+}
+
+/** A folder with a module, and what makes it. */
+export const siteOf = (text: string, more: Partial<TerraformOptions> = {}): Site => {
+  const folder = mkdtempSync(join(tmpdir(), 'terraform-test-'))
+  const moduleFolder = join(folder, 'module $' + '{x}')
+  const write = (body: string) => writeFileSync(join(moduleFolder, 'main.tf'), header + body)
+  mkdirSync(moduleFolder)
+  write(text)
+  const options: TerraformOptions = {
+    binary: null,
+    folder: join(folder, 'deployments'),
+    moduleFolder,
+    backend: null,
+    timeoutMs: 60_000,
+    passed: [],
+    env: { PATH: process.env.PATH },
+    ...more,
+  }
+  return { folder, options, write, remove: () => rmSync(folder, { recursive: true, force: true }) }
+}
+
+export interface Run {
+  readonly lines: readonly Line[]
+  readonly made: Promise<Made>
+  /** Whether a line with this text was told. */
+  told(text: string): boolean
+  stop(): void
+}
+
+export const start = (options: TerraformOptions, making: Partial<Making> = {}): Run => {
+  const lines: Line[] = []
+  const stopping = new AbortController()
+  const made = createTerraform(options).make(
+    { id: 'm1', stateKey: 'acme.pool.test', variables, secrets, ...making },
+    line => lines.push(line),
+    stopping.signal,
+  )
+  made.catch(() => {})
+  return {
+    lines,
+    made,
+    told: text => lines.some(line => line.message.includes(text)),
+    stop: () => stopping.abort(),
+  }
+}
+
+/** What runs with this text in its environment or arguments, by its arguments. */
+export const runningWith = (text: string): { pid: number; args: string }[] =>
+  readdirSync('/proc')
+    .filter(name => /^\d+$/.test(name) && Number(name) !== process.pid)
+    .flatMap(pid => {
+      try {
+        const args = readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ')
+        const isWith = args.includes(text) || readFileSync(`/proc/${pid}/environ`, 'utf8').includes(text)
+        return isWith && args ? [{ pid: Number(pid), args }] : []
+      } catch {
+        return []
+      }
+    })
+
+/** Every file below, with its text and mode. */
+export const filesBelow = (folder: string): { path: string; text: string }[] =>
+  readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter(entry => entry.isFile())
+    .map(entry => {
+      const path = join(entry.parentPath, entry.name)
+      return { path, text: readFileSync(path, 'latin1') }
+    })
