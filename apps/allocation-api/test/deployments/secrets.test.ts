@@ -1,0 +1,269 @@
+import { randomBytes } from 'node:crypto'
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { lacksGateway, startGateway } from '@pool/ceph-gateway'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { spellings } from '../../src/deployments/terraform/spellings.ts'
+import { type Answer, type Api, request, startApi } from '../support/api.ts'
+import { makeIdentities } from '../support/credentials/identities.ts'
+import { answerOf, overTls } from '../support/credentials/scenes.ts'
+import { startStage } from '../support/credentials/stage.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { copyDeploymentModule, type DeploymentModule } from '../support/deployment-module.ts'
+import { followStream } from '../support/follow.ts'
+import { isSkippedFor } from '../support/parts.ts'
+import { until } from '../support/until.ts'
+import { filesBelow, lacksTerraform } from '../terraform/support/terraform.ts'
+
+/** Characters that other programs quote, escape and encode; no two secrets have the same beginning. */
+const marked = (what: string) => `${what}${randomBytes(9).toString('hex')}/+"'\\$<&>%{x}=end`
+const secrets = {
+  accessKey: `AK${randomBytes(9).toString('hex')}`,
+  secretKey: marked('sk'),
+  wrongSecret: marked('ws'),
+  suspendedKey: `SU${randomBytes(9).toString('hex')}`,
+  suspendedSecret: marked('ss'),
+  unknownKey: `UN${randomBytes(9).toString('hex')}`,
+  shortKey: `S${randomBytes(4).toString('hex')}`,
+  token: marked('tk'),
+  refusedToken: marked('rt'),
+}
+const needles = Object.entries(secrets).flatMap(([name, secret]) =>
+  spellings(secret).map(spelling => [name, spelling] as const),
+)
+const leaksIn = (text: string): string[] => [
+  ...new Set(needles.flatMap(([name, spelling]) => (text.includes(spelling) ? [name] : []))),
+]
+
+const sshPublicKey = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f ops@acme'
+const operator = { Authorization: 'Bearer operator' }
+
+/** The arguments of every process of this machine. */
+const allArguments = (): string =>
+  readdirSync('/proc')
+    .filter(name => /^\d+$/.test(name))
+    .map(pid => {
+      try {
+        return readFileSync(`/proc/${pid}/cmdline`, 'latin1')
+      } catch {
+        return ''
+      }
+    })
+    .join('\n')
+
+test('a secret is found in whatever spelling it turns up', () => {
+  const { secretKey } = secrets
+  const base64 = Buffer.from(`user:${secretKey}:more`).toString('base64')
+  for (const text of [secretKey, JSON.stringify(secretKey), encodeURIComponent(secretKey), base64]) {
+    expect(leaksIn(`before ${text} after`)).toEqual(['secretKey'])
+  }
+})
+
+describe.skipIf(isSkippedFor(lacksGateway) || lacksTerraform)('one run of everything with marked secrets', () => {
+  let database: TestDatabase
+  let module: DeploymentModule
+  let api: Api
+  const folder = mkdtempSync(join(tmpdir(), 'deployments-'))
+  const closers: (() => unknown)[] = []
+  const answers: string[] = []
+  const logs: string[] = []
+  const args: string[] = []
+
+  const call = async (
+    method: string,
+    path: string,
+    body?: unknown,
+    headers?: Record<string, string>,
+    base = api.url,
+  ): Promise<Answer> => {
+    const answer = await request(base + path, method, body, headers)
+    answers.push(`${method} ${path} ${answer.status} ${JSON.stringify([...answer.headers])} ${answer.text}`)
+    return answer
+  }
+  const keysOf = (accessKey: string, secretKey: string) => ({ region: 'fsn1', accessKey, secretKey })
+  const deploymentOf = (subdomain: string, change: object = {}) => ({
+    orgName: 'Acme',
+    orgEmail: 'ops@acme.example',
+    sovereignDomainMode: 'pool',
+    sovereignPoolDomain: 'pool.test',
+    sovereignSubdomain: subdomain,
+    providers: ['hetzner'],
+    region: 'fsn1',
+    sshPublicKey,
+    objectStorageRegion: 'fsn1',
+    objectStorageAccessKey: secrets.accessKey,
+    objectStorageSecretKey: secrets.secretKey,
+    ...change,
+  })
+  const created = async (subdomain: string): Promise<string> => {
+    const answer = await call('POST', '/api/v1/deployments', deploymentOf(subdomain), { 'Idempotency-Key': subdomain })
+    if (answer.status !== 201) throw new Error(`${answer.status} ${answer.text}`)
+    return answer.body.id
+  }
+  const finished = (id: string) =>
+    until(`${id} is finished`, async () => {
+      const { body } = await request(`${api.url}/api/v1/deployments/${id}`, 'GET')
+      return body.finishedAt !== null && body.status
+    })
+  const follow = async (id: string) => {
+    const { ended } = await followStream(`${api.url}/api/v1/deployments/${id}/logs`)
+    for (const { data } of await ended) answers.push(data)
+  }
+  const start = async (env: Record<string, string>) => {
+    api = await startApi(database.url, env)
+  }
+
+  beforeAll(async () => {
+    const gateway = await startGateway({ names: ['*.storage.test'] })
+    await gateway.addUser(keysOf(secrets.accessKey, secrets.secretKey))
+    await (await gateway.addUser(keysOf(secrets.suspendedKey, secrets.suspendedSecret))).suspend()
+    const identities = await makeIdentities()
+    const cloud = await startStage()
+    cloud.play(
+      overTls(identities.good, (socket, head) => {
+        // The provider says back what it was sent, as some do.
+        socket.end(answerOf(head.includes(secrets.refusedToken) ? 401 : 200, head))
+      }),
+    )
+    database = await createTestDatabase({ connections: 2 })
+    module = copyDeploymentModule()
+    closers.push(
+      () => gateway.stop(),
+      () => identities.remove(),
+      () => cloud.close(),
+      () => module.remove(),
+    )
+    const env = {
+      OBJECT_STORAGE_DOMAIN: `storage.test:${gateway.port}`,
+      OBJECT_STORAGE_CA_FILE: gateway.caFile,
+      PROVIDER_TOKEN_URLS: `hetzner=https://fsn1.storage.test:${cloud.port}/v1/locations`,
+      NODE_EXTRA_CA_CERTS: identities.caFile,
+      NODE_OPTIONS: `--import=${new URL('../support/credentials/storage-names.ts', import.meta.url).href}`,
+      PDM_LOG_LEVEL: 'trace',
+      PDM_OPERATOR_TOKENS: 'operator',
+      PDM_VALIDATION_ATTEMPTS: '100',
+      PDM_TERRAFORM_MODULE: module.directory,
+      PDM_DEPLOYMENTS_DIR: folder,
+      TF_LOG: 'trace',
+    }
+    await start(env)
+
+    const validate = '/api/v1/credentials/object-storage/validate'
+    const bodies = [
+      keysOf(secrets.accessKey, secrets.secretKey),
+      keysOf(secrets.accessKey, secrets.wrongSecret),
+      keysOf(secrets.unknownKey, secrets.secretKey),
+      keysOf(secrets.suspendedKey, secrets.suspendedSecret),
+      keysOf(secrets.shortKey, secrets.secretKey),
+      keysOf(secrets.accessKey, secrets.shortKey),
+      { ...keysOf(secrets.accessKey, secrets.secretKey), region: secrets.token },
+      { ...keysOf(secrets.accessKey, secrets.secretKey), provider: secrets.token },
+      `{"accessKey": "${secrets.accessKey}", "secretKey": ${JSON.stringify(secrets.secretKey)}, oops}`,
+    ]
+    const statuses = []
+    for (const body of bodies) statuses.push((await call('POST', validate, body)).status)
+    expect(statuses).toEqual([200, 200, 200, 200, 400, 400, 400, 400, 400])
+    for (const token of [secrets.token, secrets.refusedToken, `${secrets.token} `, `${secrets.token} x`]) {
+      await call('POST', '/api/v1/credentials/validate', { provider: 'hetzner', token })
+    }
+
+    for (const change of [
+      { objectStorageSecretKey: secrets.wrongSecret },
+      { objectStorageAccessKey: secrets.unknownKey },
+      { objectStorageAccessKey: secrets.shortKey, region: '' },
+      { objectStorageRegion: secrets.token },
+      { orgName: '' },
+    ]) {
+      expect((await call('POST', '/api/v1/deployments', deploymentOf('refused', change))).status).toBe(400)
+    }
+    for (const what of ['good', 'fails', 'stopped', 'killed']) module.set('tell', `${what}.pool.test`)
+    module.set('fail', 'fails.pool.test')
+    for (const what of ['stopped', 'killed']) module.set('hold', `${what}.pool.test`)
+    const good = await created('good')
+    await follow(good)
+    expect((await call('POST', '/api/v1/deployments', deploymentOf('good'))).status).toBe(409)
+    expect(
+      (await call('POST', '/api/v1/deployments', deploymentOf('good'), { 'Idempotency-Key': 'good' })).status,
+    ).toBe(201)
+    const fails = await created('fails')
+    await follow(fails)
+    const [stopped, killed] = [await created('stopped'), await created('killed')]
+    await until('both are held', async () => {
+      const rows = await database.sql`
+        select distinct deployment_id from deployment_lines
+        where deployment_id in ${database.sql([stopped, killed])} and message like '%holding%'`
+      return rows.length === 2
+    })
+    args.push(allArguments())
+    for (const { text, path } of filesBelow(folder)) answers.push(`${path} while it is made: ${text}`)
+    await call('DELETE', `/api/v1/deployments/${stopped}`)
+    await follow(stopped)
+    logs.push(...api.lines)
+    await api.process.kill()
+    await database.advance(30_000)
+    await start(env)
+    await follow(killed)
+    const ends = await Promise.all([good, fails, stopped, killed].map(finished))
+    expect(ends).toEqual(['ready', 'failed', 'failed', 'failed'])
+    for (const id of [good, fails, stopped, killed]) await call('GET', `/api/v1/deployments/${id}`)
+    for (const path of ['/api/v1/deployments', '/metrics', '/openapi.json', '/healthz']) await call('GET', path)
+    for (const path of ['list', 'history']) {
+      await call('GET', `/api/v1/pool/pool.test/${path}`, undefined, operator, api.operatorUrl ?? '')
+    }
+  }, 120_000)
+  afterAll(async () => {
+    await api.process.stop()
+    for (const close of closers) await close()
+    await database.drop()
+    rmSync(folder, { recursive: true, force: true })
+  })
+
+  test('it was shown to the log of a deployment, and masked there', () => {
+    const told = answers.filter(text => text.includes('logging in with') && !text.includes('$SECRET'))
+    expect(told.length).toBeGreaterThanOrEqual(3)
+    for (const text of told) expect(text).toContain('logging in with <redacted>')
+  })
+
+  test('in no answer, event, metric, file of a making', () => {
+    expect(answers.length).toBeGreaterThan(50)
+    expect(answers.filter(text => leaksIn(text).length > 0)).toEqual([])
+  })
+
+  test('in no line of a log', async () => {
+    logs.push(...api.lines)
+    expect(logs.some(line => line.includes('"msg":"deployment"'))).toBe(true)
+    expect(logs.filter(line => leaksIn(line).length > 0)).toEqual([])
+  })
+
+  test('in no argument of any process', () => {
+    expect(args.join('')).toContain('apply')
+    expect(args.flatMap(leaksIn)).toEqual([])
+  })
+
+  test('in no row of any table', async () => {
+    const tables = await database.sql<{ name: string }[]>`
+      select quote_ident(tablename) as name from pg_tables where schemaname = 'public'`
+    const rows = []
+    for (const { name } of tables) {
+      rows.push(...(await database.sql.unsafe<{ row: string }[]>(`select t::text as row from ${name} t`)))
+    }
+    expect(rows.some(({ row }) => row.includes('<redacted>'))).toBe(true)
+    expect(rows.filter(({ row }) => leaksIn(row).length > 0)).toEqual([])
+  })
+
+  test('in no state, and no work folder is left', () => {
+    const files = filesBelow(folder)
+    expect(files.map(({ path }) => path).join()).toContain('good.pool.test.tfstate')
+    expect(files.filter(({ text }) => leaksIn(text).length > 0)).toEqual([])
+    expect(readdirSync(join(folder, 'work'))).toEqual([])
+  })
+
+  test('no token of a reservation either, but where it is kept', async () => {
+    const tokens = await database.sql<{ token: string }[]>`
+      select reservation_token::text as token from deployments where reservation_token is not null`
+    expect(tokens.length).toBe(4)
+    const all = [...answers, ...logs, ...filesBelow(folder).map(({ text }) => text)].join('\n')
+    expect(tokens.filter(({ token }) => all.includes(token))).toEqual([])
+  })
+})
