@@ -1,0 +1,43 @@
+import { expect, test } from 'vitest'
+import { callTo, startService } from '../support/service.ts'
+
+/** No such program: what a machine without Terraform is like, on one that may have it. */
+const binary = '/nowhere/terraform'
+const { api, call, database } = await startService({ PDM_TERRAFORM_BINARY: binary, PDM_OPERATOR_TOKENS: 'operator' })
+
+const request = {
+  orgName: 'Acme',
+  orgEmail: 'ops@acme.example',
+  sovereignDomainMode: 'pool',
+  sovereignPoolDomain: 'pool.test',
+  sovereignSubdomain: 'acme',
+  providers: ['local'],
+  region: 'fsn1',
+  sshPublicKey: 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f ops@acme',
+}
+
+test('without the binary a deployment is 503, says what is missing, and nothing is begun', async () => {
+  const answer = await call('POST', '/api/v1/deployments', request)
+  expect(answer.status).toBe(503)
+  expect(answer.headers.get('retry-after')).toMatch(/^\d+$/)
+  expect(answer.body).toEqual({
+    error: 'provisioning-unavailable',
+    detail: expect.stringMatching(/PDM_TERRAFORM_BINARY is \/nowhere\/terraform, .* install Terraform/),
+  })
+  expect(await database.sql`select from pool_allocations`).toHaveLength(0)
+  expect(await database.sql`select from deployments`).toHaveLength(0)
+})
+
+test('a faulty request is told its faults first', async () => {
+  const answer = await call('POST', '/api/v1/deployments', { ...request, region: '', orgEmail: 'nobody' })
+  expect(answer.status).toBe(400)
+  expect(answer.body.faults.map(({ field }: { field: string }) => field)).toEqual(['orgEmail', 'region'])
+  expect(answer.body.field).toBe('orgEmail')
+})
+
+test("the operator's address has deployments too, behind its token", async () => {
+  const operator = callTo(api.operatorUrl ?? '')
+  expect((await operator('GET', '/api/v1/deployments')).status).toBe(401)
+  const answer = await operator('GET', '/api/v1/deployments', undefined, { Authorization: 'Bearer operator' })
+  expect([answer.status, answer.body]).toEqual([200, { deployments: [] }])
+})
