@@ -10,6 +10,8 @@ export interface DataDir {
   readonly postgres: string
   readonly postgresLog: string
   readonly apiLog: string
+  /** Holds Terraform's states: what a deployment has made is known by them alone. */
+  readonly deployments: string
   readonly operatorToken: string
   readonly witnessLog: string
   readonly witnessToken: string
@@ -29,6 +31,7 @@ export function openDataDir(folder: string): DataDir {
     postgres: join(path, 'postgres'),
     postgresLog: join(path, 'postgres.log'),
     apiLog: join(path, 'allocation-api.log'),
+    deployments: join(path, 'deployments'),
     operatorToken: join(path, 'operator-token'),
     witnessLog: join(path, 'lease-witness.log'),
     witnessToken: join(path, 'witness-token'),

@@ -114,6 +114,7 @@ function apiService(
       ...(operatorToken ? { PDM_OPERATOR_TOKENS: operatorToken } : {}),
       DNSPROVIDER_KIND: 'local',
       DNSPROVIDER_LOCAL_PORT: String(dnsPort),
+      PDM_DEPLOYMENTS_DIR: env.PDM_DEPLOYMENTS_DIR?.trim() || data.deployments,
     },
   }
 }

@@ -17,6 +17,9 @@ export interface Addresses {
   readonly witnessToken?: string
 }
 
+/** Ed25519, of the right form (RFC 8709 section 4) and nobody's: there is no machine to log in to. */
+const sshPublicKey = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f tour'
+
 /** What a start says once everything listens. The commands want a POSIX shell, curl, sed and dig, and no more. */
 export function tour(at: Addresses): string {
   const pool = `http://127.0.0.1:${at.apiPort}/api/v1/pool/${at.pool}`
@@ -30,6 +33,17 @@ export function tour(at: Addresses): string {
     reservationToken: '$TOKEN',
     loadBalancerIP: '203.0.113.10',
     sovereignFQDN: name,
+  }
+  const deployments = `http://127.0.0.1:${at.apiPort}/api/v1/deployments`
+  const deployment = {
+    orgName: 'Globex',
+    orgEmail: 'ops@globex.example',
+    sovereignDomainMode: 'pool',
+    sovereignPoolDomain: at.pool,
+    sovereignSubdomain: 'globex',
+    providers: ['local'],
+    region: 'local',
+    sshPublicKey,
   }
   return `
 Everything is running.
@@ -69,6 +83,20 @@ curl -sS -w '\\n' -X PUT ${lease} -H "$AUTH" -H 'If-Match: 0' -d '{"holder":"reg
 # 7. region-b waits for news of generation 1, while region-a releases after a second: the answer comes at once
 (sleep 1; curl -sS -X DELETE ${lease} -H "$AUTH" -H 'If-Match: 1' -H 'X-Holder: region-a') &
 curl -sS -w '\\n' ${lease} -H "$AUTH" -H 'If-None-Match: "1"' -H 'Prefer: wait=30'
+
+# 8. a deployment: takes a name, and has Terraform make what is behind it, which here is nothing but an address.
+#    Without terraform or tofu on the PATH of the start it answers 503 and says what to install; then 9 to 11 find nothing
+ANSWER=$(curl -sS ${deployments} -d '${JSON.stringify(deployment)}'); echo "$ANSWER"
+ID=$(echo "$ANSWER" | sed -n 's/.*"id": *"\\([^"]*\\)".*/\\1/p')
+
+# 9. follow its log until "event: done"
+curl -sSN -w '\\n' ${deployments}/\${ID:-none}/logs
+
+# 10. its name is active
+dig @127.0.0.1 -p ${at.dnsPort} +short globex.${at.pool}
+
+# 11. forget it, 204: the name is free again
+curl -sS -o /dev/null -w '%{http_code}\\n' -X DELETE ${deployments}/\${ID:-none}
 
 Ctrl-C stops everything; the data stays for the next start.
 `

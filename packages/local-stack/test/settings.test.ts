@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { readSettings } from '../src/settings.ts'
 
@@ -39,4 +40,13 @@ test.each([
   [{ DNS_PORT: '65536' }, 'DNS_PORT must be a port from 1 to 65535'],
 ])('%o is refused: %s', (env, message) => {
   expect(() => readSettings(env, '/project')).toThrow(message)
+})
+
+test('every variable that it reads stands in the README', () => {
+  const asked = new Set<string>()
+  const env = new Proxy<NodeJS.ProcessEnv>({}, { get: (_, name) => void asked.add(String(name)) })
+  readSettings(env, '/project')
+  const readme = readFileSync(new URL('../../../README.md', import.meta.url), 'utf8')
+  expect(asked).toContain('DATA_DIR')
+  expect([...asked].filter(name => !readme.includes(`\`${name}\``))).toEqual([])
 })

@@ -33,6 +33,7 @@ test('starts, says where all is, stops in order, and starts again with the same 
     DNSPROVIDER_KIND: 'local',
     DNSPROVIDER_LOCAL_PORT: ports.DNS_PORT,
     PDM_RESERVATION_TTL: '3m',
+    PDM_DEPLOYMENTS_DIR: join(dataDir, 'deployments'),
   })
   const token = readFileSync(join(dataDir, 'operator-token'), 'utf8').trim()
   expect(env.PDM_OPERATOR_TOKENS).toBe(token)
@@ -56,16 +57,17 @@ test('starts, says where all is, stops in order, and starts again with the same 
   expect(apiLog(dataDir)).toContain('"drained"')
   expect(isAlive(pid)).toBe(false)
 
-  const second = startFake(dataDir, { ...ports, PDM_OPERATOR_TOKENS: 'mine,yours', BEARER_TOKENS_CSV: 'ours,theirs' })
+  const own = { PDM_OPERATOR_TOKENS: 'mine,yours', BEARER_TOKENS_CSV: 'ours,theirs', PDM_DEPLOYMENTS_DIR: '/elsewhere' }
+  const second = startFake(dataDir, { ...ports, ...own })
   expect(await second.said(RUNNING), second.output()).toBe(true)
   const url = new URL(env.PDM_DATABASE_URL ?? '')
   url.port = /Postgres +127\.0\.0\.1:(\d+)/.exec(second.output())?.[1] ?? ''
   expect(await query(url.href, 'select answer from kept')).toBe(5)
   expect(second.output()).toContain('a token of your PDM_OPERATOR_TOKENS')
   expect(second.output()).toContain('a token of your BEARER_TOKENS_CSV')
-  expect(environmentOf(dataDir, () => witnessLog(dataDir).split('"drained"')[1] ?? '').BEARER_TOKENS_CSV).toBe(
-    'ours,theirs',
-  )
+  const ofTheSecond = (log: typeof apiLog) => environmentOf(dataDir, () => log(dataDir).split('"drained"')[1] ?? '')
+  expect(ofTheSecond(witnessLog).BEARER_TOKENS_CSV).toBe('ours,theirs')
+  expect(ofTheSecond(apiLog).PDM_DEPLOYMENTS_DIR).toBe('/elsewhere')
 }, 60_000)
 
 test('names every taken port and its variable, and starts nothing', async () => {

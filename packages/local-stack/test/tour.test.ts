@@ -30,9 +30,12 @@ test('the printed commands, pasted into a shell, send what the API takes', async
   const folder = tempFolder()
   writeFileSync(join(folder, 'witness-token'), 'w-1\n')
   for (const name of ['curl', 'dig']) {
-    // Notes its arguments, and answers as reserve would: with the spaces that some JSON writers put in.
+    // Notes its arguments, and answers as the API would: with the spaces that some JSON writers put in.
     const body = `printf '%s\\n' "${name} $*" >>"${folder}/seen"\n`
-    writeFileSync(join(folder, name), `#!/bin/sh\n${body}echo '{"a":1,"reservationToken": "t-1","createdBy":""}'\n`)
+    writeFileSync(
+      join(folder, name),
+      `#!/bin/sh\n${body}echo '{"a":1,"id": "d-1","reservationToken": "t-1","createdBy":""}'\n`,
+    )
     chmodSync(join(folder, name), 0o755)
   }
   await promisify(execFile)('sh', ['-euc', `${commands.replaceAll('/data/', `${folder}/`)}\nwait`], {
@@ -46,6 +49,17 @@ test('the printed commands, pasted into a shell, send what the API takes', async
     loadBalancerIP: '203.0.113.10',
     sovereignFQDN: 'acme.pool.test',
   }
+  const deployments = 'http://127.0.0.1:18080/api/v1/deployments'
+  const deployment = {
+    orgName: 'Globex',
+    orgEmail: 'ops@globex.example',
+    sovereignDomainMode: 'pool',
+    sovereignPoolDomain: 'pool.test',
+    sovereignSubdomain: 'globex',
+    providers: ['local'],
+    region: 'local',
+    sshPublicKey: 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f tour',
+  }
   const auth = 'Authorization: Bearer w-1'
   const slot = /http:[^ ]*\/lease\/tour-\d+/.exec(stdout)?.[0]
   expect(slot).toMatch(/^http:\/\/127\.0\.0\.1:18787\/lease\//)
@@ -57,6 +71,10 @@ test('the printed commands, pasted into a shell, send what the API takes', async
     `curl -sS -w \\n -X PUT ${slot} -H ${auth} -H If-Match: 0 -d {"holder":"region-a","ttlSeconds":30}`,
     `curl -sS -w \\n -X PUT ${slot} -H ${auth} -H If-Match: 0 -d {"holder":"region-b"}`,
     `curl -sS -w \\n ${slot} -H ${auth} -H If-None-Match: "1" -H Prefer: wait=30`,
+    `curl -sS ${deployments} -d ${JSON.stringify(deployment)}`,
+    `curl -sSN -w \\n ${deployments}/d-1/logs`,
+    'dig @127.0.0.1 -p 15300 +short globex.pool.test',
+    `curl -sS -o /dev/null -w %{http_code}\\n -X DELETE ${deployments}/d-1`,
     `curl -sS -X DELETE ${slot} -H ${auth} -H If-Match: 1 -H X-Holder: region-a`,
   ])
 })
