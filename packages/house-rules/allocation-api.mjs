@@ -13,7 +13,7 @@ export const rooms = {
     'dns/record-set\\.ts',
     'dns/local/(cname-alone|resolve)\\.ts',
     'observability/(answered|redact)\\.ts',
-    '(config|duration|env-reader)\\.ts',
+    '(config|duration|env-reader|json)\\.ts',
     'deployments/terraform/(environment|lines|mask|plain-reason|root-module|said|settings)\\.ts',
     'deployments/terraform/(spellings|telling|text|version)\\.ts',
   ),
@@ -113,9 +113,9 @@ export const forbidden = [
   ...only(
     'edges-adapt',
     edges,
-    [rules, npm('pino'), npm('prom-client'), npm('@hono/node-server'), '^(node:)?(crypto|http)$'],
+    [rules, contract, npm('pino'), npm('prom-client'), npm('@hono/node-server'), '^(node:)?(crypto|http)$'],
     'Log, metrics and the listening socket adapt one library each.',
-    [http, contract, npm('hono'), '^(node:)?stream$'],
+    [http, npm('hono'), '^(node:)?stream$'],
   ),
   ...only(
     'http-knows-no-store',

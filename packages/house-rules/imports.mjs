@@ -8,7 +8,9 @@ import { contract, npm, only, tests } from './only.mjs'
  */
 
 const apps = '^apps/[^/]+/src/'
-const rooms = [allocationApi.rooms, leaseWitness.rooms].flatMap(app => Object.values(app))
+export const rooms = [allocationApi.rooms, leaseWitness.rooms].flatMap(app => Object.values(app))
+/** What biome.json holds to purity. */
+export const pure = [allocationApi.rooms.rules, leaseWitness.rooms.rules, contract]
 const entries = [allocationApi.rooms.entry, leaseWitness.rooms.entry]
 const wiring = [...entries, allocationApi.rooms.wiring]
 

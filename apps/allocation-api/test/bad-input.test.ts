@@ -1,14 +1,21 @@
 import { problem } from '@pool/contract'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { bodyRows, LIMIT_BYTES } from './bad-input/bodies.ts'
+import { credentialRows } from './bad-input/credentials.ts'
+import { deploymentFieldRows } from './bad-input/deployment-fields.ts'
+import { deploymentNameRows } from './bad-input/deployment-names.ts'
+import { deploymentRequestRows } from './bad-input/deployment-requests.ts'
 import { fieldRows } from './bad-input/fields.ts'
 import { nameRows } from './bad-input/names.ts'
 import { brokenRows, requestRows } from './bad-input/requests.ts'
-import { type BadRow, type Given, reserve } from './bad-input/row.ts'
+import { type BadRow, createWith, type Given, reserve, storageFields } from './bad-input/row.ts'
+import { goodSshKeys } from './bad-input/ssh-keys.ts'
 import { bytesOf, RawConnection, type RawRequest } from './support/raw.ts'
 import { pool, startService, stepsOf } from './support/service.ts'
+import { expectContract } from './support/validate.ts'
 
-const { api, call, database } = await startService()
+/** Without Terraform, a good request for a deployment ends where its form has been judged and nothing has been done. */
+const { api, call, database } = await startService({ PDM_TERRAFORM_BINARY: '/nowhere/terraform' })
 const { reserved, active } = stepsOf(call)
 const port = Number(new URL(api.url).port)
 
@@ -21,6 +28,8 @@ const contents = async () => ({
   history: await database.sql`select to_jsonb(h) as row from allocation_history h order by id`,
   keys: await database.sql`select to_jsonb(k) as row from idempotency_keys k`,
   dns: await database.sql`select zone, subdomain, version, desired from dns_names`,
+  deployments: await database.sql`select id from deployments`,
+  buckets: await database.sql`select bucket from deployment_buckets`,
 })
 let before: Awaited<ReturnType<typeof contents>>
 
@@ -33,6 +42,9 @@ beforeAll(async () => {
 
 afterAll(() => connection.close())
 
+/** Of the keys and tokens of the rows: good ones in a request that is bad otherwise, and bad ones. */
+const marked = /access-key-0123|secret-key-of|token-of-a-provider|k{15}|s{31}|t{30}/
+
 /** On the connection that all rows share; a new one where the answer before has closed it. */
 const send = async (bytes: Buffer) => {
   if (!connection.isOpen) connection = await RawConnection.open(port)
@@ -44,14 +56,20 @@ const expectAlive = async () => {
   expect(alive.status, 'the connection serves the next request').toBe(200)
 }
 
-const expectRefused = async ({ bytes, status, code }: BadRow) => {
-  const answer = await send(bytes(given))
+/** Of bytes that are no request there is no operation that would document the answer. */
+const expectRefused = async ({ bytes, status, code, fields }: BadRow, isRequest = true) => {
+  const sent = bytes(given)
+  const answer = await send(sent)
   const closes = answer.headers.get('connection') === 'close'
-  expect(answer.status).toBe(status)
+  expect(answer.status, answer.text).toBe(status)
+  expect(answer.text, 'no fault quotes a secret').not.toMatch(marked)
   expect(answer.headers.get('content-type')).toBe('application/json')
-  const body: unknown = JSON.parse(answer.text)
-  expect(problem.parse(body)).toEqual(body)
-  expect(body).toMatchObject({ error: code })
+  const body = JSON.parse(answer.text)
+  expect(body.error).toBe(code)
+  const [method = '', path = ''] = sent.toString('latin1', 0, 20_000).split(' ')
+  if (isRequest) expectContract(method, path, answer)
+  else expect(problem.parse(body)).toEqual(body)
+  if (fields) expect(body.faults.map(({ field }: { field: string }) => field)).toEqual(fields)
   if (status === 405) expect(answer.headers.get('allow')).toMatch(/^[A-Z]+(, [A-Z]+)*$/)
   if (closes) {
     connection.close()
@@ -65,13 +83,17 @@ const groups: readonly (readonly [what: string, rows: readonly BadRow[]])[] = [
   ['fields', fieldRows],
   ['bodies', bodyRows],
   ['paths, methods, headers and queries', requestRows],
+  ['fields of deployments', deploymentFieldRows],
+  ['names of deployments', deploymentNameRows],
+  ['bodies, paths, methods, headers and queries of deployments and credentials', deploymentRequestRows],
+  ['credentials', credentialRows],
   ['broken HTTP', brokenRows],
 ]
 
 describe.each(groups)('bad %s', (_, rows) => {
   // As %s and not as $rule, which would cut the rule short.
   const named = rows.map(row => [row.rule, row.status, row.code, row] as const)
-  test.each(named)('%s -> %i %s', (_rule, _status, _code, row) => expectRefused(row))
+  test.each(named)('%s -> %i %s', (_rule, _status, _code, row) => expectRefused(row, rows !== brokenRows))
 })
 
 describe('an answer to HEAD has no body', () => {
@@ -139,6 +161,35 @@ describe('requests at the edge that are good', () => {
   })
 })
 
+describe('requests for deployments at the edge that are good', () => {
+  const rows: readonly (readonly [rule: string, change: object])[] = [
+    ['nothing unusual', {}],
+    ['a trailing dot, capitals and space', { sovereignFQDN: ' Cloud.ACME.example. ' }],
+    ['an FQDN of 253 characters', { sovereignFQDN: `${'a.'.repeat(123)}example` }],
+    ['an A-label', { sovereignFQDN: 'xn--bcher-kva.example' }],
+    [
+      'a name that is a property of every object',
+      { orgName: 'constructor', region: 'constructor', providers: ['tostring'] },
+    ],
+    ['a name of any script', { orgName: '\u0646\u0627\u0645\u0647\u200c\u0647\u0627 \u5c71\u7530 \u{1f600}' }],
+    ['100 characters that take two code units each', { orgName: '\u{1f600}'.repeat(100) }],
+    ['an address of 254 characters', { orgEmail: `${'a'.repeat(64)}@${'b.'.repeat(91)}example` }],
+    [
+      'storage fields without their provider are not looked at',
+      { objectStorageRegion: '..', objectStorageAccessKey: {} },
+    ],
+    ['object storage', storageFields],
+    ["fields of a pool beside a domain of one's own", { sovereignPoolDomain: 5, sovereignSubdomain: '\u0000' }],
+    ['an unknown field', { ['__proto__']: { orgName: '' }, consoleLoadBalancerIP: null }],
+    ...goodSshKeys.map(([rule, sshPublicKey]) => [rule, { sshPublicKey }] as const),
+  ]
+  test.each(rows)('%s', async (_, change) => {
+    const answer = await send(bytesOf(createWith(change)))
+    expectContract('POST', '/api/v1/deployments', answer)
+    expect([answer.status, JSON.parse(answer.text).error]).toEqual([503, 'provisioning-unavailable'])
+  })
+})
+
 test('an Expect that nobody can meet is answered in the shape of every error', async () => {
   const answer = await send(bytesOf({ path: '/livez', headers: ['Expect: banana'] }))
   expect(answer.status).toBe(417)
@@ -166,12 +217,37 @@ test('afterwards the database holds what it held before', async () => {
   const isOfBefore = ({ row }: { row: { subdomain?: string } }) => ['held', 'live'].includes(row.subdomain ?? '')
   expect(after.allocations).toEqual(before.allocations)
   expect(after.dns).toEqual(before.dns)
+  expect([after.deployments, after.buckets]).toEqual([[], []])
   expect(after.history.filter(entry => isOfBefore(entry as never))).toEqual(before.history)
   expect(after.keys.map(({ row }) => row.key)).toEqual(['~!"'.repeat(85)])
 })
 
 test('no request came to a 5xx, not even one that was broken off', () => {
-  expect(api.lines.filter(line => /"status":5\d\d|request failed|unhandled/.test(line))).toEqual([])
+  const isBad = (line: string) => /"status":5\d\d|request failed|unhandled/.test(line)
+  expect(api.lines.filter(line => isBad(line) && !line.includes('"outcome":"provisioning-unavailable"'))).toEqual([])
+})
+
+test('what was refused is counted by its verb', async () => {
+  const { text } = await call('GET', '/metrics')
+  const counted = [...text.matchAll(/^pdm_outcomes_total\{verb="([^"]+)",outcome="([^"]+)"\} [1-9]\d*$/gm)]
+  const pairs = counted.map(([, verb, outcome]) => `${verb} ${outcome}`)
+  for (const verb of ['reserve', 'commit', 'renew', 'release']) expect(pairs).toContain(`${verb} invalid-format`)
+  expect(pairs).toEqual(
+    expect.arrayContaining([
+      'create-deployment invalid-deployment',
+      'list-deployments invalid-state',
+      'get-deployment not-found',
+      'remove-deployment not-found',
+      'follow-deployment invalid-cursor',
+      'validate-keys invalid-region',
+      'validate-token invalid-token',
+    ]),
+  )
+  expect(text, 'no provider was asked').not.toContain('pdm_credential_validations_total{')
+})
+
+test('no line of the log has a key or a token', () => {
+  expect(api.lines.filter(line => marked.test(line))).toEqual([])
 })
 
 test('the service is healthy', async () => {

@@ -1,3 +1,4 @@
+import { redacted } from '@pool/contract'
 import { tokensOf } from './tokens.ts'
 
 export const logLevels = ['error', 'info', 'debug'] as const
@@ -34,7 +35,7 @@ let kept: { readonly csv: string | undefined; readonly tokens: readonly string[]
 /** What callers choose (a slot, a holder, a header) may by mistake be a token of theirs. */
 const masked = (line: string, { BEARER_TOKENS_CSV: csv }: LogSettings): string => {
   if (kept.csv !== csv) kept = { csv, tokens: maskedTokensOf(csv) }
-  return kept.tokens.reduce((text, token) => text.replaceAll(token, '<redacted>'), line)
+  return kept.tokens.reduce((text, token) => text.replaceAll(token, redacted), line)
 }
 
 /** One line of JSON. `fields` are chosen one by one and hold no header as it came. */

@@ -1,14 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import { mkdir, writeFile } from 'node:fs/promises'
-import { connect } from 'node:net'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { isListening } from '@pool/local-stack/ports'
+import { type RunningServer, startServerProcess, untilUp } from '@pool/local-stack/server-process'
 import { configuration } from './configuration.ts'
 import { pathOf, run } from './programs.ts'
-import { type RunningServer, startServerProcess } from './server-process.ts'
-
-const READY_WITHIN_MS = 60_000
-const EVERY_MS = 20
 
 export interface ClusterPlan {
   /** Empty, with cert.pem and key.pem; removed by stop(), or when this process dies. */
@@ -22,23 +18,6 @@ export interface Cluster {
   /** What the programs of the cluster find it by. */
   readonly env: NodeJS.ProcessEnv
   readonly stop: () => Promise<void>
-}
-
-const isListening = (port: number): Promise<boolean> =>
-  new Promise(resolve => {
-    const socket = connect(port, '127.0.0.1', () => {
-      socket.destroy()
-      resolve(true)
-    }).on('error', () => resolve(false))
-  })
-
-const until = async (what: string, isSo: () => Promise<boolean>, servers: readonly RunningServer[]): Promise<void> => {
-  const end = performance.now() + READY_WITHIN_MS
-  const failures = servers.map(({ failed }) => failed)
-  while (!(await Promise.race([isSo(), ...failures]))) {
-    if (performance.now() > end) throw new Error(`not within ${READY_WITHIN_MS} ms: ${what}`)
-    await Promise.race([sleep(EVERY_MS), ...failures])
-  }
 }
 
 /** cephx stays on: without it the gateway hangs at its start. */
@@ -71,7 +50,7 @@ export const startCluster = async (plan: ClusterPlan): Promise<Cluster> => {
 
   const servers: RunningServer[] = []
   const start = (name: string, command: readonly string[], leaves?: string) =>
-    servers.push(startServerProcess({ name, command, env, ...(leaves === undefined ? {} : { leaves }) }))
+    servers.push(startServerProcess({ name, command, folder, env, ...(leaves === undefined ? {} : { leaves }) }))
   const stop = async () => {
     await Promise.all(servers.map(server => server.kill()))
   }
@@ -79,13 +58,13 @@ export const startCluster = async (plan: ClusterPlan): Promise<Cluster> => {
   try {
     // The monitor alone writes to the folder while it runs.
     start('ceph-mon', [pathOf('ceph-mon'), '-f', '-i', 'a'], folder)
-    await until('the monitor listens', () => isListening(monitorPort), servers)
+    await untilUp('the monitor listens', () => isListening(monitorPort), servers)
     // Where another process took the port, nothing answers this.
     const told = run('ceph', ['osd', 'new', osdId, '0'], { env, signal: over.signal })
     await Promise.race([told, ...servers.map(({ failed }) => failed)])
     start('ceph-osd', [pathOf('ceph-osd'), '-f', '-i', '0'])
     start('radosgw', [pathOf('radosgw'), '-f', '-n', 'client.admin'])
-    await until('the gateway answers', isGatewayUp, servers)
+    await untilUp('the gateway answers', isGatewayUp, servers)
   } catch (error) {
     over.abort()
     await stop()

@@ -1,6 +1,5 @@
 import { execFile } from 'node:child_process'
-import { existsSync } from 'node:fs'
-import { join } from 'node:path'
+import { found } from '@pool/local-stack/server-process'
 
 /** Longer than any of them takes on a busy machine; one that waits for a monitor that is gone would wait for minutes. */
 const WITHIN_MS = 30_000
@@ -8,19 +7,16 @@ const WITHIN_MS = 30_000
 const names = ['ceph-mon', 'ceph-osd', 'radosgw', 'radosgw-admin', 'ceph', 'ceph-authtool', 'monmaptool'] as const
 export type Program = (typeof names)[number]
 
-const folders = ['/usr/bin', '/usr/sbin', '/usr/local/bin', '/usr/local/sbin']
-const find = (name: string) => folders.map(folder => join(folder, name)).find(existsSync)
-
 /** Which programs are not installed, and how to install them, in a line; undefined: all are there. */
 export const lackOf = (missing: readonly string[]): string | undefined =>
   missing.length === 0
     ? undefined
     : `without a Ceph object gateway (${missing.join(', ')}): apt-get install --no-install-recommends ceph-mon ceph-osd radosgw`
 
-export const lacksGateway: string | undefined = lackOf(names.filter(name => find(name) === undefined))
+export const lacksGateway: string | undefined = lackOf(names.filter(name => found(name) === undefined))
 
 export const pathOf = (name: Program): string => {
-  const path = find(name)
+  const path = found(name)
   if (path === undefined) throw new Error(lacksGateway)
   return path
 }

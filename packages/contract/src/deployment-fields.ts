@@ -4,9 +4,15 @@ import { isOneLine } from './text.ts'
 /** Marks that turn the direction of text around (Unicode UAX 9): a name that has them reads as another. */
 const turning = /[\u202a-\u202e\u2066-\u2069]/
 
+/**
+ * Not all letters and symbols show: the fillers of Hangul are letters (Unicode UAX 44, Default_Ignorable_Code_Point),
+ * and the Braille pattern without dots is a symbol.
+ */
+const visible = /(?![\p{Default_Ignorable_Code_Point}\u2800])[\p{L}\p{N}\p{P}\p{S}]/u
+
 /** 1 to 100 characters of any script, of which one at least can be seen. */
 export const isOrgName = (text: string): boolean =>
-  [...text].length <= 100 && isOneLine(text) && /[\p{L}\p{N}\p{P}\p{S}]/u.test(text) && !turning.test(text)
+  [...text].length <= 100 && isOneLine(text) && visible.test(text) && !turning.test(text)
 
 /** The domain is lower-cased; the local part is its host's to read (RFC 5321 section 2.4). */
 export const canonicalMailbox = (text: string): string => {

@@ -79,6 +79,7 @@ describe('what every deployment has', () => {
 
   badRows(deploymentCommon, common, [
     ['orgName', [...nothing, 'a'.repeat(101), 'a\nb', 'a\0', 'a\u2028b', '\ud800', '\u202eemca', '\u2066a', '\u200d']],
+    ['orgName', ['\u3164', '\uffa0\u115f\u1160', '\u2800', '\u{e0041}']],
     [
       'orgEmail',
       [

@@ -41,10 +41,11 @@ export const poolDomain = z
 export const isDnsLabel = (text: string): boolean => /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/.test(text)
 
 /** RFC 1123 section 2.1 host name of two or more labels whose last is not all digits; 253 characters at most. */
-export const isHostName = (name: string): boolean =>
-  name.length <= 253 &&
-  /^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/.test(name) &&
-  !/(?:^|\.)\d+$/.test(name)
+export const isHostName = (name: string): boolean => {
+  if (name.length > 253) return false
+  const labels = name.split('.')
+  return labels.length >= 2 && labels.every(isDnsLabel) && !/^\d+$/.test(labels.at(-1) ?? '')
+}
 
 /** A fully qualified domain name; lower-cased, and a trailing dot is dropped. */
 export const fqdn = z

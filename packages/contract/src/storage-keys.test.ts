@@ -1,11 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import {
-  accessKeyFault,
-  isObjectStorageRegion,
-  objectStorageRegions,
-  redactedKey,
-  secretKeyFault,
-} from './storage-keys.ts'
+import { accessKeyFault, isObjectStorageRegion, objectStorageRegions, secretKeyFault } from './storage-keys.ts'
+import { redacted } from './text.ts'
 
 test.each(objectStorageRegions)('%s is a region', region => {
   expect(isObjectStorageRegion(region)).toBe(true)
@@ -22,14 +17,14 @@ describe.each([
     ['the shortest', 'k'.repeat(least)],
     ['the longest', 'k'.repeat(most)],
     ['any printable ASCII', '!~+/="'.repeat(8)],
-    ['a redacted value in it', `${redactedKey}${'k'.repeat(least)}`],
+    ['a redacted value in it', `${redacted}${'k'.repeat(least)}`],
   ])('good: %s', (_, key) => {
     expect(faultOf(key)).toBeNull()
   })
 
   test.each<readonly [rule: string, key: string, told: RegExp]>([
     ['empty', '', /is required/],
-    ['redacted', redactedKey, /<redacted>: a stored record holds no keys/],
+    ['redacted', redacted, /<redacted>: a stored record holds no keys/],
     ['one character too few', 'k'.repeat(least - 1), new RegExp(`at least ${least} `)],
     ['one character too many', 'k'.repeat(most + 1), new RegExp(`at most ${most} `)],
     ['a space inside', `k k${'k'.repeat(least)}`, /without a space/],

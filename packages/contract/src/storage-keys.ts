@@ -1,3 +1,5 @@
+import { redacted } from './text.ts'
+
 /** The regions of the storage provider; case-sensitive. */
 export const objectStorageRegions = ['fsn1', 'nbg1', 'hel1'] as const
 export type ObjectStorageRegion = (typeof objectStorageRegions)[number]
@@ -7,8 +9,12 @@ export const isObjectStorageRegion = (region: string): region is ObjectStorageRe
 
 export const regionRule = `The region must be one of ${objectStorageRegions.join(', ')}.`
 
-/** What stands in a stored record in place of a key. */
-export const redactedKey = '<redacted>'
+/** Keys, and the region that they are to be used in. */
+export interface ObjectStorageKeys {
+  readonly region: ObjectStorageRegion
+  readonly accessKey: string
+  readonly secretKey: string
+}
 
 interface KeyRule {
   readonly name: string
@@ -22,7 +28,7 @@ const keyFault =
   ({ name, least, most }: KeyRule) =>
   (key: string): string | null => {
     if (key === '') return `The ${name} is required.`
-    if (key === redactedKey) return `The ${name} reads ${redactedKey}: a stored record holds no keys, enter it again.`
+    if (key === redacted) return `The ${name} reads ${redacted}: a stored record holds no keys, enter it again.`
     if (key.length < least) return `The ${name} is too short: it has at least ${least} characters.`
     if (key.length > most) return `The ${name} is too long: it has at most ${most} characters.`
     return /^[\x21-\x7e]+$/.test(key) ? null : `The ${name} must be printable ASCII characters without a space.`

@@ -1,5 +1,5 @@
 import { createSocket } from 'node:dgram'
-import { createServer } from 'node:net'
+import { connect, createServer } from 'node:net'
 
 /** A TCP port that was free a moment ago. Another process may take it before its user does: be ready to try again. */
 export function freePort(): Promise<number> {
@@ -12,6 +12,16 @@ export function freePort(): Promise<number> {
         else reject(new Error('no free port'))
       })
     })
+  })
+}
+
+/** Whether something takes a connection there, on 127.0.0.1. */
+export function isListening(port: number): Promise<boolean> {
+  return new Promise(resolve => {
+    const socket = connect(port, '127.0.0.1', () => {
+      socket.destroy()
+      resolve(true)
+    }).on('error', () => resolve(false))
   })
 }
 

@@ -1,5 +1,6 @@
+import type { ObjectStorageKeys } from '@pool/contract'
 import type { Config } from '../config.ts'
-import { type CheckKeys, createKeyCheck, type ObjectStorageKeys } from '../object-storage/s3.ts'
+import { type CheckKeys, createKeyCheck } from '../object-storage/s3.ts'
 import { createAttempts } from './attempts.ts'
 import { createHttpsGet } from './https-get.ts'
 import { createTokenCheck, type ProviderToken } from './token.ts'

@@ -1,10 +1,10 @@
-import type { ObjectStorageRegion } from '@pool/contract'
+import type { ObjectStorageKeys } from '@pool/contract'
 import type { Caller, KeyTaken, ReserveCommand } from '../allocation/allocation.ts'
 import type { Once } from '../allocation/once.ts'
 import type { ReserveOutcome } from '../allocation/reserve.ts'
 import type { Verdict } from '../credentials/verdict.ts'
 import type { CreateDecision, CreateOutcome } from './create-outcome.ts'
-import type { Job, Keys } from './deployment.ts'
+import type { Job } from './deployment.ts'
 import type { Infrastructure } from './infrastructure.ts'
 import type { Names } from './name.ts'
 import type { Ordered } from './order.ts'
@@ -15,7 +15,7 @@ import type { CreateSaid, DeploymentStore } from './store.ts'
 export interface CreateDependencies {
   readonly orderOf: (body: unknown) => Ordered
   readonly infrastructure: Pick<Infrastructure, 'lacks'>
-  readonly checkKeys: (keys: Keys & { readonly region: ObjectStorageRegion }) => Promise<Verdict>
+  readonly checkKeys: (keys: ObjectStorageKeys) => Promise<Verdict>
   readonly reserve: (command: ReserveCommand, caller: Caller, key: string | undefined) => Promise<ReserveOutcome>
   readonly names: Pick<Names, 'free'>
   readonly store: Pick<DeploymentStore, 'create'>

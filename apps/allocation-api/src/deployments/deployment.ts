@@ -1,4 +1,10 @@
-import type { DeploymentEvent, DeploymentResult, DeploymentStatus, ObjectStorageRegion } from '@pool/contract'
+import type {
+  DeploymentEvent,
+  DeploymentResult,
+  DeploymentStatus,
+  ObjectStorageKeys,
+  ObjectStorageRegion,
+} from '@pool/contract'
 import type { Name } from '../allocation/allocation.ts'
 
 /** What is to be deployed: a request that was found good, in canonical form, without its keys. */
@@ -16,10 +22,7 @@ export interface Order {
 }
 
 /** They live in the memory of the run alone. */
-export interface Keys {
-  readonly accessKey: string
-  readonly secretKey: string
-}
+export type Keys = Omit<ObjectStorageKeys, 'region'>
 
 export type Phase = DeploymentEvent['phase']
 export type Level = DeploymentEvent['level']

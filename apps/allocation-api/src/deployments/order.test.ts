@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { refuseName } from '../allocation/names.ts'
-import { type Bucket, type OrderRules, orderOf } from './order.ts'
+import type { BucketDecision } from '../object-storage/bucket-name.ts'
+import { type OrderRules, orderOf } from './order.ts'
 import { orderOfRecord, recordOf } from './redact.ts'
 
 const sshPublicKey = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAINwTop1nq0vv8Z/QQjBQ7vXrsRwYA/bTkh9KFLQaYWKx ops'
@@ -13,7 +14,7 @@ const base = { orgName: 'Acme', orgEmail: 'ops@acme.example', providers: ['hetzn
 const pool = { ...base, sovereignDomainMode: 'pool', sovereignPoolDomain: 'pool.test', sovereignSubdomain: 'acme' }
 const byo = { ...base, sovereignDomainMode: 'byo', sovereignFQDN: 'cloud.acme.example' }
 
-const bucketOf = (fqdn: string): Bucket =>
+const bucketOf = (fqdn: string): BucketDecision =>
   fqdn.length > 20
     ? { kind: 'refused', reason: `A bucket has at most 20 characters; this one has ${fqdn.length}.` }
     : { kind: 'bucket', name: `b-${fqdn.replaceAll('.', '-')}` }

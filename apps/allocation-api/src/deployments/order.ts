@@ -6,33 +6,27 @@ import {
   type FieldFault,
   inDocumentedOrder,
 } from '@pool/contract'
+import { isJson } from '../json.ts'
+import type { BucketDecision } from '../object-storage/bucket-name.ts'
 import type { InvalidDeployment } from './create-outcome.ts'
 import type { Keys, Order } from './deployment.ts'
 import { type Domain, domainOf, type RefuseName } from './domain.ts'
 
-export type Bucket =
-  | { readonly kind: 'bucket'; readonly name: string }
-  /** `reason`: a sentence that states the limit and what the name has. */
-  | { readonly kind: 'refused'; readonly reason: string }
-
 export interface OrderRules {
   /** The provider that brings object storage, as it stands in `providers`. */
   readonly storageProvider: string
-  readonly bucketOf: (fqdn: string) => Bucket
+  readonly bucketOf: (fqdn: string) => BucketDecision
   readonly refuseName: RefuseName
 }
 
 /** `keys` only with storage. */
 export type Ordered = { readonly kind: 'order'; readonly order: Order; readonly keys: Keys | null } | InvalidDeployment
 
-const isObject = (body: unknown): body is Readonly<Record<string, unknown>> =>
-  typeof body === 'object' && body !== null && !Array.isArray(body)
-
 /** Also of a list with other faults, so that those of the storage are told at once with them. */
 const brings = (providers: unknown, wanted: string): boolean =>
   Array.isArray(providers) && providers.some(one => typeof one === 'string' && canonicalName(one) === wanted)
 
-const bucketFaults = (domain: Domain, bucket: Bucket | null): readonly FieldFault[] => {
+const bucketFaults = (domain: Domain, bucket: BucketDecision | null): readonly FieldFault[] => {
   if (domain.kind !== 'domain' || bucket?.kind !== 'refused') return []
   return [{ field: domain.name ? 'sovereignSubdomain' : 'sovereignFQDN', detail: bucket.reason }]
 }
@@ -42,7 +36,7 @@ const bucketFaults = (domain: Domain, bucket: Bucket | null): readonly FieldFaul
  * bucket are free is the database's to say. Without the storage provider its fields are not looked at.
  */
 export const orderOf = (body: unknown, { storageProvider, bucketOf, refuseName }: OrderRules): Ordered => {
-  if (!isObject(body)) {
+  if (!isJson(body)) {
     const detail = 'The body must be a JSON object with the fields of a deployment.'
     return { kind: 'invalid-deployment', faults: [{ field: '', detail }] }
   }

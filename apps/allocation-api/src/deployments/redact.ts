@@ -1,4 +1,4 @@
-import { redactedKey } from '@pool/contract'
+import { redacted } from '@pool/contract'
 import type { Keys, Order } from './deployment.ts'
 
 /** An order as it is stored. It tells whether there was a key, and never which. */
@@ -7,12 +7,12 @@ export interface OrderRecord extends Order {
   readonly objectStorageSecretKey: string
 }
 
-const redacted = (key: string): string => (key === '' ? '' : redactedKey)
+const withoutKey = (key: string): string => (key === '' ? '' : redacted)
 
 export const recordOf = (order: Order, keys: Keys | null): OrderRecord => ({
   ...order,
-  objectStorageAccessKey: redacted(keys?.accessKey ?? ''),
-  objectStorageSecretKey: redacted(keys?.secretKey ?? ''),
+  objectStorageAccessKey: withoutKey(keys?.accessKey ?? ''),
+  objectStorageSecretKey: withoutKey(keys?.secretKey ?? ''),
 })
 
 /** The order, and nothing that could be taken for a key: those of a run that was left are gone with its process. */

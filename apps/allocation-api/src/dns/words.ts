@@ -1,6 +1,7 @@
+import { redacted } from '@pool/contract'
+
 /** Characters of a provider's words that are told at the most. */
 const MOST = 300
-const REDACTED = '<redacted>'
 
 /** A query with a value, as of a URL: a key may be in it. */
 const query = /[?&][^?&=]+=/
@@ -24,11 +25,11 @@ export const wordsOf = (text: string, secrets: readonly string[]): string => {
   // Before anything is cut off, or a part of a secret would stay.
   const told = known
     .filter(secret => secret !== '')
-    .reduce((rest, secret) => rest.replace(new RegExp(escaped(secret), 'gi'), REDACTED), text)
+    .reduce((rest, secret) => rest.replace(new RegExp(escaped(secret), 'gi'), redacted), text)
   return told
     .split(/[^\x21-\x7e]+/)
     .filter(word => word !== '')
-    .map(word => (query.test(word) ? REDACTED : word))
+    .map(word => (query.test(word) ? redacted : word))
     .join(' ')
     .slice(0, MOST)
 }

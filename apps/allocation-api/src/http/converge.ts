@@ -4,7 +4,7 @@ import type { ConvergeOutcome } from '../allocation/converge.ts'
 import type { RecordChange } from '../dns/record-set.ts'
 import type { HttpEnv } from './env.ts'
 import { parse, poolOf } from './input.ts'
-import { problem } from './problem.ts'
+import { problem, RETRY_AFTER_S } from './problem.ts'
 
 export interface ConvergeVerbs {
   readonly converge: (poolDomain: string, options: { isDryRun: boolean }) => Promise<ConvergeOutcome>
@@ -16,9 +16,6 @@ const shown = (subdomain: string, change: RecordChange): PlannedChange => {
   return { subdomain, action: 'upsert', name, type, ttl, values: [...values] }
 }
 
-/** Seconds after which it is worth asking again when nothing else is known. */
-const RETRY_AFTER_S = 5
-
 export const convergeRoutes = (verbs: ConvergeVerbs) =>
   new Hono<HttpEnv>().post('/:domain/converge', async c => {
     const query = parse(convergeQuery, c.req.query())
@@ -27,9 +24,9 @@ export const convergeRoutes = (verbs: ConvergeVerbs) =>
     const outcome = await verbs.converge(poolOf(c), { isDryRun })
     if (outcome.kind === 'unavailable' || outcome.kind === 'busy') {
       const pauseMs = outcome.kind === 'unavailable' ? outcome.retryAfterMs : undefined
-      c.header('Retry-After', String(pauseMs === undefined ? RETRY_AFTER_S : Math.ceil(pauseMs / 1_000)))
+      const retryAfterSeconds = pauseMs === undefined ? RETRY_AFTER_S : Math.ceil(pauseMs / 1_000)
       const detail = outcome.kind === 'busy' ? 'Others write this zone just now.' : outcome.reason
-      return problem(c, { kind: 'dns-unavailable', detail })
+      return problem(c, { kind: 'dns-unavailable', detail, retryAfterSeconds })
     }
     if (outcome.kind !== 'compared' && outcome.kind !== 'repaired') return problem(c, outcome)
     c.set('outcome', outcome.kind)

@@ -1,5 +1,5 @@
 import {
-  type ObjectStorageRegion,
+  type ObjectStorageKeys,
   type ValidationProblem,
   type ValidationResult,
   validateKeysRequest,
@@ -9,15 +9,11 @@ import { type Context, Hono } from 'hono'
 import type { z } from 'zod'
 import type { Validate, ValidationOutcome } from '../credentials/validate.ts'
 import type { HttpEnv } from './env.ts'
-import { callerOf, type Parsed, parse, readJson } from './input.ts'
+import { callerOf, type Parsed, parse, readRequiredJson } from './input.ts'
 import { problem, type Refused } from './problem.ts'
 
 export interface CredentialVerbs {
-  readonly validateKeys: Validate<{
-    readonly region: ObjectStorageRegion
-    readonly accessKey: string
-    readonly secretKey: string
-  }>
+  readonly validateKeys: Validate<ObjectStorageKeys>
   readonly validateToken: Validate<{ readonly provider: string; readonly token: string }>
 }
 
@@ -36,12 +32,8 @@ const readBody = async <Schema extends z.ZodType>(
   c: Context<HttpEnv>,
   schema: Schema,
 ): Promise<Parsed<z.infer<Schema>>> => {
-  const json = await readJson(c)
-  if (!json.ok) return json
-  if (json.value === undefined) {
-    return { ok: false, refused: { kind: 'invalid-json', detail: 'A JSON body is required.' } }
-  }
-  return parse(schema, json.value)
+  const json = await readRequiredJson(c)
+  return json.ok ? parse(schema, json.value) : json
 }
 
 const answer = (
@@ -50,9 +42,8 @@ const answer = (
   unavailable: 'object-storage-unavailable' | 'provider-unavailable',
 ) => {
   if (outcome.kind === 'too-many-attempts') {
-    c.header('Retry-After', String(outcome.retryAfterSeconds))
     return refuse(c, {
-      kind: outcome.kind,
+      ...outcome,
       detail: `Credentials were checked too often from your address; try again in ${outcome.retryAfterSeconds} s.`,
     })
   }

@@ -12,10 +12,10 @@ import { z } from 'zod'
 import type { Caller, Refusal } from '../allocation/allocation.ts'
 import type { CreateOutcome } from '../deployments/create-outcome.ts'
 import type { FollowOutcome, Part } from '../deployments/follow.ts'
-import type { HttpEnv } from './env.ts'
+import type { HttpEnv, OnBroken } from './env.ts'
 import { type EventStreams, eventStream, eventText, idleText, retryText } from './event-stream.ts'
 import { callerOf, parse, readKeyedJson } from './input.ts'
-import { problem } from './problem.ts'
+import { problem, RETRY_AFTER_S } from './problem.ts'
 
 export interface DeploymentsQuery {
   readonly status?: DeploymentStatus | undefined
@@ -38,9 +38,6 @@ export interface DeploymentVerbs {
   ) => Promise<{ kind: 'cancelling'; deployment: Deployment } | { kind: 'removed' } | Refusal<'not-found'>>
   readonly follow: (id: string, after: number, signal: AbortSignal) => Promise<FollowOutcome>
 }
-
-/** Seconds after which it is worth asking again when nothing else is known. */
-const RETRY_AFTER_S = 5
 
 const path = '/api/v1/deployments'
 
@@ -72,12 +69,7 @@ const streamHeaders = {
   'X-Accel-Buffering': 'no',
 }
 
-/** `onBroken` is told of an error that came when the stream had begun. */
-export const deploymentRoutes = (
-  verbs: DeploymentVerbs,
-  streams: EventStreams,
-  onBroken: (error: unknown, requestId: string) => void,
-) =>
+export const deploymentRoutes = (verbs: DeploymentVerbs, streams: EventStreams, onBroken: OnBroken) =>
   new Hono<HttpEnv>()
     .post('/', async c => {
       const request = await readKeyedJson(c)
@@ -85,7 +77,7 @@ export const deploymentRoutes = (
       const { json, caller, key } = request.value
       const outcome = await verbs.create(json, caller, key)
       if (outcome.kind === 'object-storage-unavailable' || outcome.kind === 'provisioning-unavailable') {
-        c.header('Retry-After', String(outcome.retryAfterSeconds ?? RETRY_AFTER_S))
+        return problem(c, { retryAfterSeconds: RETRY_AFTER_S, ...outcome })
       }
       if (outcome.kind !== 'created') return problem(c, outcome)
       c.set('outcome', outcome.kind)
@@ -125,8 +117,8 @@ export const deploymentRoutes = (
       if (!after.ok) return problem(c, after.refused)
       const seat = streams.enter()
       if (!seat) {
-        c.header('Retry-After', String(RETRY_AFTER_S))
-        return problem(c, { kind: 'provisioning-unavailable', detail: 'Too many follow deployments just now.' })
+        const detail = 'Too many follow deployments just now.'
+        return problem(c, { kind: 'provisioning-unavailable', detail, retryAfterSeconds: RETRY_AFTER_S })
       }
       const outcome = await verbs.follow(id, after.value, seat.signal).catch((error: unknown) => {
         seat.leave()

@@ -3,6 +3,9 @@ import type { HttpBindings } from '@hono/node-server'
 /** The addresses at which the API listens. The history tells them apart. */
 export type Door = 'in-cluster' | 'operator'
 
+/** Told of an error that came when the answer had begun. */
+export type OnBroken = (error: unknown, requestId: string) => void
+
 /** What the middleware leaves for the handlers. */
 export interface HttpEnv {
   Bindings: Partial<HttpBindings>

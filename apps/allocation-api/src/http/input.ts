@@ -40,6 +40,13 @@ export const readJson = async (c: Context<HttpEnv>): Promise<Parsed<unknown>> =>
   }
 }
 
+/** The body as JSON; an empty one is refused. */
+export const readRequiredJson = async (c: Context<HttpEnv>): Promise<Parsed<unknown>> => {
+  const json = await readJson(c)
+  const isEmpty = json.ok && json.value === undefined
+  return isEmpty ? refuse({ kind: 'invalid-json', detail: 'A JSON body is required.' }) : json
+}
+
 /** The pool domain of the path, trimmed and lower-cased. Whether it is managed is for the verb to say. */
 export const poolOf = (c: Context<HttpEnv>): string => poolDomain.parse(c.req.param('domain'))
 
@@ -66,9 +73,8 @@ export interface KeyedJson {
 export const readKeyedJson = async (c: Context<HttpEnv>, json?: unknown): Promise<Parsed<KeyedJson>> => {
   const key = parse(idempotencyKey.optional(), c.req.header('Idempotency-Key'))
   if (!key.ok) return key
-  const raw = json === undefined ? await readJson(c) : accept(json)
+  const raw = json === undefined ? await readRequiredJson(c) : accept(json)
   if (!raw.ok) return raw
-  if (raw.value === undefined) return refuse({ kind: 'invalid-json', detail: 'A JSON body is required.' })
   return accept({ json: raw.value, caller: callerOf(c), key: key.value })
 }
 

@@ -3,12 +3,9 @@ import { type Context, Hono } from 'hono'
 import type { NumberedEntry } from '../allocation/allocation.ts'
 import type { HistoryQuery, Listed, ListQuery } from '../allocation/list.ts'
 import type { Pages } from '../allocation/paginate.ts'
-import type { HttpEnv } from './env.ts'
+import type { HttpEnv, OnBroken } from './env.ts'
 import { parse, poolOf } from './input.ts'
 import { problem } from './problem.ts'
-
-/** Told of an error that came when the answer had begun. */
-export type OnBroken = (error: unknown, requestId: string) => void
 
 export interface ListingVerbs {
   readonly list: (poolDomain: string, query: ListQuery) => Listed<Allocation>

@@ -71,15 +71,21 @@ export interface Refused {
   readonly detail?: string
   /** Of a request with many fields: all that are faulty; the first gives the detail. */
   readonly faults?: readonly FieldFault[]
+  /** After which it is worth asking again (RFC 9110 section 10.2.3). */
+  readonly retryAfterSeconds?: number
 }
+
+/** When nothing else is known. */
+export const RETRY_AFTER_S = 5
 
 /** `alike`: what else the body holds, for calls whose clients read another shape besides. */
 export const problem = (
   c: Context<HttpEnv>,
-  { kind, detail, faults }: Refused,
+  { kind, detail, faults, retryAfterSeconds }: Refused,
   alike: (detail: string) => object = () => ({}),
 ) => {
   c.set('outcome', kind)
+  if (retryAfterSeconds !== undefined) c.header('Retry-After', String(retryAfterSeconds))
   const [first] = faults ?? []
   const body: DeploymentProblem = { error: kind, detail: detail ?? first?.detail ?? details[kind] }
   if (faults && first) Object.assign(body, { field: first.field, faults })

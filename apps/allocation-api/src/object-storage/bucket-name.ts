@@ -2,6 +2,7 @@ import { asciiLowerCase } from '@pool/contract'
 
 export type BucketDecision =
   | { readonly kind: 'bucket'; readonly name: string }
+  /** `reason`: a sentence that states the limit and what the name has. */
   | { readonly kind: 'refused'; readonly reason: string }
 
 /** S3's limits, in characters (Amazon S3 User Guide, "General purpose bucket naming rules"). */

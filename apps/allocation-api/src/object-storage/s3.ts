@@ -1,16 +1,10 @@
-import type { ObjectStorageRegion } from '@pool/contract'
+import type { ObjectStorageKeys } from '@pool/contract'
 import { AwsV4Signer } from 'aws4fetch'
 import { failureMessage } from '../credentials/failure.ts'
 import type { HttpsGet } from '../credentials/https-get.ts'
 import { unavailable, type Verdict } from '../credentials/verdict.ts'
 import { listAnswerOf } from './list-answer.ts'
 import { verdictOf } from './verdict.ts'
-
-export interface ObjectStorageKeys {
-  readonly region: ObjectStorageRegion
-  readonly accessKey: string
-  readonly secretKey: string
-}
 
 /** What the object storage says of keys; never tells the keys or its words. Rejects on a defect alone. */
 export type CheckKeys = (keys: ObjectStorageKeys, signal?: AbortSignal) => Promise<Verdict>

@@ -1,3 +1,4 @@
+import { redacted } from '@pool/contract'
 import { type Logger, pino } from 'pino'
 import type { LogLevel } from '../config.ts'
 
@@ -30,6 +31,6 @@ export const createLog = (level: LogLevel): Logger =>
         '*.password',
         '*.url',
       ],
-      censor: '<redacted>',
+      censor: redacted,
     },
   })

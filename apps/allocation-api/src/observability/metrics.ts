@@ -1,6 +1,6 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import { failureCauses } from '../convergence/state.ts'
-import type { Answered } from './answered.ts'
+import { type Answered, verbOf } from './answered.ts'
 
 /** How far a zone is behind what is desired; times are Unix times in seconds. */
 interface ZoneLag {
@@ -27,9 +27,6 @@ export interface MetricsSources {
   /** A source did not answer; its metrics are left out of this scrape. */
   readonly onSourceError: (error: unknown) => void
 }
-
-/** The verbs whose outcomes are counted, by the last segment of their route. */
-const verbs = new Set(['check', 'reserve', 'commit', 'renew', 'release', 'list', 'history', 'converge'])
 
 export type Metrics = ReturnType<typeof createMetrics>
 
@@ -180,8 +177,8 @@ export const createMetrics = (sources: MetricsSources) => {
     },
     answered({ door, method, route, status, outcome, seconds }: Answered): void {
       requests.observe({ door, method, route, status: String(status) }, seconds)
-      const verb = route.slice(route.lastIndexOf('/') + 1)
-      if (verbs.has(verb) && outcome) outcomes.inc({ verb, outcome })
+      const verb = verbOf(method, route)
+      if (verb && outcome) outcomes.inc({ verb, outcome })
     },
     credentialsValidated(kind: 'object-storage' | 'token', outcome: string): void {
       validations.inc({ kind, outcome })

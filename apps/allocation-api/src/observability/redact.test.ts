@@ -4,19 +4,23 @@ import { describeError, redact } from './redact.ts'
 
 describe('redact', () => {
   test.each([
-    ['credentials of a URL', 'at postgres://user:secret@db.test:5432/pool', 'at postgres://***@db.test:5432/pool'],
-    ['a user without password', 'postgres://secret@db.test/x', 'postgres://***@db.test/x'],
-    ['two URLs', 'a://u:secret@x b://v:secret@y', 'a://***@x b://***@y'],
-    ['a password with a colon', 'a://u:se:cret@x', 'a://***@x'],
-    ['a password with an at sign', 'a://u:se@secret@x/y', 'a://***@x/y'],
-    ['a UUID', 'token 11111111-2222-4333-8444-555555555555 refused', 'token *** refused'],
-    ['a UUID in capitals', 'AAAAAAAA-BBBB-4CCC-8DDD-EEEEEEEEEEEE', '***'],
-    ['a bearer token', 'sent Bearer secret.value to', 'sent Bearer *** to'],
-    ['a bearer token in capitals', 'AUTHORIZATION: BEARER secret', 'AUTHORIZATION: BEARER ***'],
-    ['a key in a query', 'GET /x?key=secret&a=1', 'GET /x?key=***&a=1'],
-    ['a token later in a query', 'GET /x?a=1&token=secret', 'GET /x?a=1&token=***'],
-    ['a password in a query', '?password=secret', '?password=***'],
-    ['a signature in a query', '?Signature=secret', '?Signature=***'],
+    [
+      'credentials of a URL',
+      'at postgres://user:secret@db.test:5432/pool',
+      'at postgres://<redacted>@db.test:5432/pool',
+    ],
+    ['a user without password', 'postgres://secret@db.test/x', 'postgres://<redacted>@db.test/x'],
+    ['two URLs', 'a://u:secret@x b://v:secret@y', 'a://<redacted>@x b://<redacted>@y'],
+    ['a password with a colon', 'a://u:se:cret@x', 'a://<redacted>@x'],
+    ['a password with an at sign', 'a://u:se@secret@x/y', 'a://<redacted>@x/y'],
+    ['a UUID', 'token 11111111-2222-4333-8444-555555555555 refused', 'token <redacted> refused'],
+    ['a UUID in capitals', 'AAAAAAAA-BBBB-4CCC-8DDD-EEEEEEEEEEEE', '<redacted>'],
+    ['a bearer token', 'sent Bearer secret.value to', 'sent Bearer <redacted> to'],
+    ['a bearer token in capitals', 'AUTHORIZATION: BEARER secret', 'AUTHORIZATION: BEARER <redacted>'],
+    ['a key in a query', 'GET /x?key=secret&a=1', 'GET /x?key=<redacted>&a=1'],
+    ['a token later in a query', 'GET /x?a=1&token=secret', 'GET /x?a=1&token=<redacted>'],
+    ['a password in a query', '?password=secret', '?password=<redacted>'],
+    ['a signature in a query', '?Signature=secret', '?Signature=<redacted>'],
   ])('%s', (_, text, clean) => {
     expect(redact(text)).toBe(clean)
   })
@@ -43,7 +47,7 @@ describe('redact', () => {
 describe('describeError', () => {
   test('an error of ours: its name, its text without secrets, and where it was made', () => {
     const told = describeError(new TypeError('failed for postgres://u:secret@h/d'))
-    expect(told).toMatchObject({ name: 'TypeError', message: 'failed for postgres://***@h/d' })
+    expect(told).toMatchObject({ name: 'TypeError', message: 'failed for postgres://<redacted>@h/d' })
     expect(told.stack).toMatch(/^ {4}at .*redact\.test\.ts/)
   })
 
@@ -90,7 +94,7 @@ describe('describeError', () => {
   })
 
   test.each<readonly [what: string, thrown: unknown, message: string]>([
-    ['text', 'Bearer secret', 'Bearer ***'],
+    ['text', 'Bearer secret', 'Bearer <redacted>'],
     ['undefined', undefined, 'undefined'],
     ['null', null, 'null'],
     ['an object', { token: 'secret' }, '[object Object]'],

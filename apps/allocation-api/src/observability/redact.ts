@@ -1,9 +1,11 @@
+import { redacted } from '@pool/contract'
+
 /** What may stand in an error's text although it must not be told: credentials in a URL, tokens, keys in a query. */
 const secrets: readonly [RegExp, string][] = [
-  [/\/\/[^/\s]*@/g, '//***@'],
-  [/\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b/gi, '***'],
-  [/\b(bearer) +\S+/gi, '$1 ***'],
-  [/([?&](?:key|token|secret|password|signature)=)[^&\s]*/gi, '$1***'],
+  [/\/\/[^/\s]*@/g, `//${redacted}@`],
+  [/\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b/gi, redacted],
+  [/\b(bearer) +\S+/gi, `$1 ${redacted}`],
+  [/([?&](?:key|token|secret|password|signature)=)[^&\s]*/gi, `$1${redacted}`],
 ]
 
 export const redact = (text: string): string =>

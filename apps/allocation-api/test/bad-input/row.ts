@@ -9,6 +9,8 @@ export interface BadRow {
   readonly bytes: (given: Given) => Buffer
   readonly status: number
   readonly code: ErrorCode
+  /** Of a request with many fields: all that are told to be faulty, in this order. */
+  readonly fields?: readonly string[]
 }
 
 /** What was there before the first bad request. */
@@ -37,12 +39,16 @@ export const rawRow = (rule: string, [status, code]: Code, bytes: string | Buffe
   bytes: () => (typeof bytes === 'string' ? Buffer.from(bytes, 'latin1') : bytes),
 })
 
-export const post = (verb: string, body: unknown, headers: readonly string[] = []): RawRequest => ({
+/** Text and bytes are sent as they are, all else as JSON. */
+export const postTo = (path: string, body: unknown, headers: readonly string[] = []): RawRequest => ({
   method: 'POST',
-  path: `${pool}/${verb}`,
+  path,
   body: typeof body === 'string' || body instanceof Uint8Array ? body : JSON.stringify(body),
   headers,
 })
+
+export const post = (verb: string, body: unknown, headers?: readonly string[]) =>
+  postTo(`${pool}/${verb}`, body, headers)
 
 export const reserve = (body: unknown, headers?: readonly string[]) => post('reserve', body, headers)
 
@@ -63,6 +69,38 @@ export const remove = (body: unknown, headers: readonly string[] = []): RawReque
   path: `${pool}/release`,
   headers,
   ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+})
+
+export const deployments = '/api/v1/deployments'
+
+/** A good request for a deployment of a domain of one's own, which takes no name of a pool. */
+const goodDeployment = {
+  orgName: 'Acme',
+  orgEmail: 'ops@acme.example',
+  sovereignDomainMode: 'byo',
+  sovereignFQDN: 'cloud.acme.example',
+  providers: ['local'],
+  region: 'fsn1',
+  sshPublicKey: 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f ops@acme',
+}
+
+export const create = (body: unknown, headers?: readonly string[]) => postTo(deployments, body, headers)
+
+/** A good request for a deployment, changed in some points. `undefined` leaves a field out. */
+export const createWith = (change: object) => create({ ...goodDeployment, ...change })
+
+/** Keys of good form, which nobody has. */
+export const storageFields = {
+  providers: ['hetzner'],
+  objectStorageRegion: 'fsn1',
+  objectStorageAccessKey: 'access-key-0123456789',
+  objectStorageSecretKey: 'secret-key-of-thirty-two-characters-and-more',
+}
+
+/** A request for a deployment that is refused for what these fields hold, and for nothing else. */
+export const faultyRow = (rule: string, request: RawRequest, ...fields: readonly string[]): BadRow => ({
+  ...row(`deployment: ${rule}`, [400, 'invalid-deployment'], request),
+  fields,
 })
 
 /** How a value looks in the name of a test. */

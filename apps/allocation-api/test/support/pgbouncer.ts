@@ -1,11 +1,10 @@
 import { spawn, spawnSync } from 'node:child_process'
 import { chmodSync, chownSync, writeFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
-import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { freePort } from '@pool/local-stack/ports'
-import { found } from './server-process.ts'
+import { freePort, isListening } from '@pool/local-stack/ports'
+import { found } from '@pool/local-stack/server-process'
 import { until } from './until.ts'
 
 const program = found('pgbouncer')
@@ -24,16 +23,6 @@ export interface Pgbouncer {
   readonly url: string
   stop(): Promise<void>
 }
-
-const accepts = (port: number): Promise<boolean> =>
-  new Promise(resolve => {
-    const socket = connect(port, '127.0.0.1')
-    socket.on('connect', () => {
-      socket.destroy()
-      resolve(true)
-    })
-    socket.on('error', () => resolve(false))
-  })
 
 /** PgBouncer in transaction mode before the database of `target`, with fewer server connections than its clients open. */
 export const startPgbouncer = async (target: string, serverConnections = 8): Promise<Pgbouncer> => {
@@ -86,7 +75,7 @@ ${pgbouncerVersion && pgbouncerVersion.major === 1 && pgbouncerVersion.minor < 2
   })
   await until('PgBouncer listens', async () => {
     if (isOver) throw new Error(`PgBouncer ended:\n${said}`)
-    return accepts(listenPort)
+    return isListening(listenPort)
   })
   return {
     url: `postgres://${username}:${password}@127.0.0.1:${listenPort}/${name}`,

@@ -1,7 +1,6 @@
+import { redacted } from '@pool/contract'
 import { spellings } from './spellings.ts'
 import { readable } from './text.ts'
-
-export const REDACTED = '<redacted>'
 
 /** Shorter ones would turn up by chance everywhere, and protect nothing. In characters. */
 const SHORTEST_SECRET = 4
@@ -35,7 +34,7 @@ const pieces = (line: string, offset: number, needle: string): Range[] => {
 const redact = (text: string, ranges: readonly Range[]): string => {
   let [clean, done, covered] = ['', 0, -1]
   for (const [start, end] of ranges.toSorted((a, b) => a[0] - b[0])) {
-    if (start > covered) clean += text.slice(done, start) + REDACTED
+    if (start > covered) clean += text.slice(done, start) + redacted
     covered = Math.max(covered, end)
     done = covered
   }

@@ -1,3 +1,4 @@
+import { isJson, type Json } from '../../json.ts'
 import type { Level } from '../deployment.ts'
 
 /** What one line of the binary's output comes to. */
@@ -15,16 +16,13 @@ export type Said =
   | { readonly kind: 'outputs'; readonly outputs: Readonly<Record<string, unknown>> }
   | { readonly kind: 'noise' }
 
-type Json = Readonly<Record<string, unknown>>
-
 const noise: Said = { kind: 'noise' }
 
 /** How often "still creating" is told, and how often Terraform says it. In seconds. */
 const PROGRESS_TOLD = 60
 const PROGRESS_SAID = 10
 
-const objectIn = (value: unknown): Json =>
-  typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : {}
+const objectIn = (value: unknown): Json => (isJson(value) ? value : {})
 const textIn = (value: unknown): string => (typeof value === 'string' ? value : '')
 
 const parse = (line: string): Json => {

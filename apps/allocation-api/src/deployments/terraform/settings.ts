@@ -1,4 +1,5 @@
 import type { EnvReader } from '../../env-reader.ts'
+import { isJson } from '../../json.ts'
 import { isBarred } from './environment.ts'
 import { type Backend, DEPLOYMENT } from './root-module.ts'
 
@@ -21,9 +22,6 @@ export interface TerraformSettings {
 const credentials =
   /^(?:access_key|secret_key|token|access_token|security_token|password|client_secret|client_certificate_password|sas_token|oidc_token|oidc_request_token|conn_str|credentials|encryption_key|sse_customer_key|private_key|client_private_key_pem)$/
 
-const objectIn = (value: unknown): Readonly<Record<string, unknown>> | null =>
-  typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : null
-
 const parse = (text: string): unknown => {
   try {
     return JSON.parse(text)
@@ -42,9 +40,9 @@ const readBackend = (read: EnvReader): Backend | null => {
   const variable = 'PDM_TERRAFORM_BACKEND'
   const text = read.text(variable)
   if (text === undefined) return null
-  const [[type, value] = ['', null], ...more] = Object.entries(objectIn(parse(text)) ?? {})
-  const settings = objectIn(value)
-  if (!settings || more.length > 0 || !/^[a-z0-9_]+$/.test(type)) {
+  const parsed = parse(text)
+  const [[type, settings] = ['', null], ...more] = Object.entries(isJson(parsed) ? parsed : {})
+  if (!isJson(settings) || more.length > 0 || !/^[a-z0-9_]+$/.test(type)) {
     // It may hold a password all the same, so it is not quoted.
     read.fault(variable, `must be JSON of one backend, such as {"s3":{"bucket":"b","key":"${DEPLOYMENT}.tfstate"}}`)
     return null

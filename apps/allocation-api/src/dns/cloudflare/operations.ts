@@ -1,5 +1,5 @@
+import type { Json } from '../../json.ts'
 import { isAtOrBelow, ownerOf, type RecordChange } from '../record-set.ts'
-import type { Json } from './json.ts'
 import type { CloudflareRecord } from './record.ts'
 import { contentOf, presentationOf } from './value.ts'
 

@@ -1,6 +1,7 @@
+import { isJson, type Json } from '../../json.ts'
 import type { Unavailable } from '../provider.ts'
 import type { CloudflareApi } from './api.ts'
-import { isJson, type Json, listOf, textOf } from './json.ts'
+import { listOf, textOf } from './json.ts'
 import { type Doubt, unavailable } from './verdict.ts'
 
 /** Where the API has a zone. */

@@ -1,5 +1,6 @@
+import type { Json } from '../../json.ts'
 import { type RecordSet, recordKey } from '../record-set.ts'
-import { type Json, numberOf, textOf } from './json.ts'
+import { numberOf, textOf } from './json.ts'
 import { presentationOf, relative } from './value.ts'
 
 /** A single record at Cloudflare, which knows no RRsets. */

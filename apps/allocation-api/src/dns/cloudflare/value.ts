@@ -1,6 +1,7 @@
 import { isIPv4, isIPv6 } from 'node:net'
+import { isJson, type Json } from '../../json.ts'
 import { quoted, quotedInParts } from '../quoted.ts'
-import { isJson, type Json, numberOf, textOf } from './json.ts'
+import { numberOf, textOf } from './json.ts'
 
 /** Types whose content is one domain name, which Cloudflare writes without the trailing dot. */
 const NAME_TYPES: readonly string[] = ['CNAME', 'DNAME', 'NS', 'PTR']

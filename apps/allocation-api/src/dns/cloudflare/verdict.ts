@@ -1,7 +1,8 @@
+import { isJson, type Json } from '../../json.ts'
 import type { Answered } from '../exchange.ts'
 import type { Unavailable } from '../provider.ts'
 import { wordsOf } from '../words.ts'
-import { isJson, type Json, listOf, numberOf, textOf } from './json.ts'
+import { listOf, numberOf, textOf } from './json.ts'
 
 export interface Done {
   readonly kind: 'done'

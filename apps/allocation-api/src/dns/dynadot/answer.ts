@@ -1,16 +1,12 @@
+import { isJson, type Json } from '../../json.ts'
 import type { DynadotRecord } from './record.ts'
 
 /** What one command came to, told by the body: Dynadot answers HTTP 200 to nearly everything. */
 export type Verdict =
-  | { readonly kind: 'success'; readonly content: Fields }
+  | { readonly kind: 'success'; readonly content: Json }
   | { readonly kind: 'busy' | 'wrong-key' | 'no-domain' | 'not-understood' }
   /** `error`: the request is to blame; `trouble`: Dynadot is. */
   | { readonly kind: 'error' | 'trouble'; readonly text: string }
-
-type Fields = Readonly<Record<string, unknown>>
-
-const isFields = (value: unknown): value is Fields =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 const textOf = (value: unknown): string | undefined =>
   typeof value === 'string' ? value : typeof value === 'number' ? String(value) : undefined
@@ -23,10 +19,10 @@ const textOf = (value: unknown): string | undefined =>
  * an error.
  */
 export const verdictOf = (body: unknown): Verdict => {
-  const content = isFields(body) ? Object.values(body).find(isFields) : undefined
+  const content = isJson(body) ? Object.values(body).find(isJson) : undefined
   if (!content) return { kind: 'not-understood' }
-  const header = Object.entries(content).find(([name, value]) => name.endsWith('Header') && isFields(value))?.[1]
-  const fields = isFields(header) ? header : content
+  const header = Object.entries(content).find(([name, value]) => name.endsWith('Header') && isJson(value))?.[1]
+  const fields = isJson(header) ? header : content
   const code = textOf(fields.ResponseCode ?? fields.SuccessCode)
   const status = textOf(fields.Status)?.toLowerCase()
   if (code === undefined) return { kind: 'not-understood' }
@@ -58,7 +54,7 @@ const recordsOf = (place: DynadotRecord['place'], list: unknown): DynadotRecord[
   if (!Array.isArray(list)) return undefined
   const records: DynadotRecord[] = []
   for (const item of list) {
-    if (!isFields(item)) return undefined
+    if (!isJson(item)) return undefined
     const host = place === 'main' ? '' : textOf(item.Subhost)
     const type = textOf(item.RecordType)
     const value = textOf(item.Value)
@@ -73,10 +69,10 @@ const recordsOf = (place: DynadotRecord['place'], list: unknown): DynadotRecord[
  * list of another name: to write the rest back would delete what was not understood. Of a domain in another mode only
  * that is said.
  */
-export const settingsOf = (content: Fields): DomainSettings | undefined => {
+export const settingsOf = (content: Json): DomainSettings | undefined => {
   const dns = content.GetDns ?? content.GetDnsContent
-  const settings = isFields(dns) ? dns.NameServerSettings : undefined
-  if (!isFields(settings)) return undefined
+  const settings = isJson(dns) ? dns.NameServerSettings : undefined
+  if (!isJson(settings)) return undefined
   const { Type, TTL, MainDomains, SubDomains, ...others } = settings
   const mode = textOf(Type)
   if (mode !== undefined && mode !== OWN_DNS) return { mode, ttl: undefined, records: [] }

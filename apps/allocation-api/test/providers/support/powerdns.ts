@@ -3,9 +3,9 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { freePort } from '@pool/local-stack/ports'
+import { found, startServerUp } from '@pool/local-stack/server-process'
 import { createPowerdnsProvider, type PowerdnsOptions } from '../../../src/dns/powerdns.ts'
 import { type RecordSet, recordKey } from '../../../src/dns/record-set.ts'
-import { found, startServerProcess } from '../../support/server-process.ts'
 import type { ProviderSubject } from '../subject.ts'
 import { pdnsSchema, writePdnsFiles } from './pdns-files.ts'
 
@@ -84,7 +84,7 @@ const startOnce = async (): Promise<PowerdnsServer> => {
   const patch = (zone: string, rrset: unknown) => call('PATCH', `/zones/${zone}.`, { rrsets: [rrset] })
 
   const command = [program, `--config-dir=${folder}`]
-  const start = () => startServerProcess({ name: 'PowerDNS', command, folder, isUp })
+  const start = () => startServerUp({ name: 'PowerDNS', command, folder, isUp })
   let kill: (() => Promise<void>) | undefined = await start().catch(async error => {
     await rm(folder, { recursive: true, force: true })
     throw error

@@ -1,5 +1,5 @@
 import { writeFile } from 'node:fs/promises'
-import { found } from '../../../support/server-process.ts'
+import { found } from '@pool/local-stack/server-process'
 import { pdnsSchema, writePdnsFiles } from '../pdns-files.ts'
 import { addresses, keyNames, lacking, run, type ServerKind, zoneText } from './server.ts'
 

@@ -4,9 +4,9 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { networkInterfaces, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { freePort } from '@pool/local-stack/ports'
+import { found, startServerUp } from '@pool/local-stack/server-process'
 import { type RecordSet, recordKey } from '../../../../src/dns/record-set.ts'
 import type { Rfc2136Options } from '../../../../src/dns/rfc2136.ts'
-import { found, startServerProcess } from '../../../support/server-process.ts'
 
 /** What a key may do: everything, read only, or update the names at and below `limited.<zone>` only. */
 export const keyNames = ['full.key.test', 'reader.key.test', 'limited.key.test'] as const
@@ -105,7 +105,7 @@ const startOnce = async (kind: ServerKind): Promise<Server> => {
     kill = undefined
   }
   const start = async (): Promise<void> => {
-    kill = await startServerProcess({ name: kind.name, command, folder, isUp })
+    kill = await startServerUp({ name: kind.name, command, folder, isUp })
   }
   const server: Server = {
     port,

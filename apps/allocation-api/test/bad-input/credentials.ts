@@ -1,0 +1,78 @@
+import type { ErrorCode } from '@pool/contract'
+import { type BadRow, postTo, row, shown } from './row.ts'
+
+const path = '/api/v1/credentials'
+const keys = { region: 'fsn1', accessKey: 'access-key-0123456789', secretKey: 'secret-key-of-thirty-two-characters' }
+const token = { provider: 'hetzner', token: 'token-of-a-provider' }
+
+const bad = (call: string, code: ErrorCode, body: unknown, rule: string): BadRow =>
+  row(`${call}: ${rule}`, [400, code], postTo(`${path}/${call}`, body))
+
+const each = (call: string, code: ErrorCode, good: object, field: string, values: readonly unknown[]) =>
+  values.map(value => bad(call, code, { ...good, [field]: value }, `${field} is refused: ${shown(value)}`))
+
+const ofKeys = (code: ErrorCode, field: string, values: readonly unknown[]) =>
+  each('object-storage/validate', code, keys, field, values)
+const ofToken = (code: ErrorCode, field: string, values: readonly unknown[]) =>
+  each('validate', code, token, field, values)
+
+const notText: readonly unknown[] = [5, 1e300, true, [], ['fsn1'], {}]
+const inherited: readonly string[] = ['__proto__', 'constructor', 'toString']
+/** `long` is of a length that every key may have. */
+const notSecrets = (long: string): readonly unknown[] => [
+  undefined,
+  null,
+  '',
+  ' \r\n',
+  ...notText,
+  '<redacted>',
+  `${long} ${long}`,
+  `${long}\r\nHost: evil.example`,
+  `${long}\u0000`,
+  `${long}\u00e9`,
+  `\u212a${long}`,
+  `${long}\ud800`,
+  long.repeat(1_500),
+]
+const notRegions: readonly unknown[] = [
+  ...notText,
+  ...inherited,
+  'FSN1',
+  'fsn2',
+  'fsn1,nbg1',
+  'fsn1.evil.example/',
+  'x@fsn1',
+  'fsn1#',
+  'fsn1%00',
+  'fsn1\u0000',
+  '\uff46sn1',
+  '../fsn1',
+  'fsn1\u3002evil',
+]
+
+/** JSON, but not an object with what is asked for. */
+const notTheShape = (good: object): readonly string[] => {
+  const text = JSON.stringify(good)
+  return ['null', 'true', '1e999', '"x"', '[]', `[${text}]`, '{}', `{"__proto__":${text}}`, text.toUpperCase()]
+}
+
+/** Of none is anybody asked, so none is told whether its credentials are good. */
+export const credentialRows: readonly BadRow[] = [
+  ...notTheShape(keys).map(body => bad('object-storage/validate', 'missing-region', body, `not the shape: ${body}`)),
+  ...ofKeys('missing-region', 'region', [undefined, null, '', ' \u00a0']),
+  ...ofKeys('invalid-region', 'region', notRegions),
+  ...ofKeys('invalid-access-key', 'accessKey', [...notSecrets('k'.repeat(20)), 'k'.repeat(15), 'k'.repeat(129)]),
+  ...ofKeys('invalid-secret-key', 'secretKey', [...notSecrets('s'.repeat(40)), 's'.repeat(31), 's'.repeat(257)]),
+  ...ofKeys('unsupported-provider', 'provider', [...notText, ...inherited, 'aws', 'het\u017fner', 'hetzner.evil']),
+  ...notTheShape(token).map(body => bad('validate', 'unsupported-provider', body, `not the shape: ${body}`)),
+  ...ofToken('unsupported-provider', 'provider', [
+    undefined,
+    null,
+    '',
+    ...notText,
+    ...inherited,
+    'aws',
+    'hetzner\u0000',
+  ]),
+  ...ofToken('invalid-token', 'token', [...notSecrets('t'.repeat(30)), 't'.repeat(4_097)]),
+]
