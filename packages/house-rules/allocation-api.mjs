@@ -7,7 +7,7 @@ export const rooms = {
   rules: any(
     'allocation/(allocation|decision|names|reserved-labels|row)\\.ts',
     'convergence/(backoff|breaker|plan|state)\\.ts',
-    'deployments/(create-outcome|deployment|domain|next-step|order|redact|result|row|variables)\\.ts',
+    'deployments/(create-outcome|deployment|domain|next-step|order|redact|result|row|storable|variables)\\.ts',
     'credentials/(attempts|caller-key|failure|settings|token-verdict|verdict)\\.ts',
     'object-storage/(bucket-name|settings|verdict)\\.ts',
     'dns/record-set\\.ts',

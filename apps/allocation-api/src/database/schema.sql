@@ -184,6 +184,8 @@ create table if not exists deployments (
   reservation_token uuid,
   -- What the infrastructure came to; there as soon as it is up.
   result jsonb,
+  -- Why it is to fail, from the moment that this is decided: its name is freed after that, and it is finished last.
+  failure text,
   error text,
   started_at timestamptz not null,
   finished_at timestamptz,

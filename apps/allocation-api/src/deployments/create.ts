@@ -18,7 +18,7 @@ export interface CreateDependencies {
   readonly checkKeys: (keys: ObjectStorageKeys) => Promise<Verdict>
   readonly reserve: (command: ReserveCommand, caller: Caller, key: string | undefined) => Promise<ReserveOutcome>
   readonly names: Pick<Names, 'free'>
-  readonly store: Pick<DeploymentStore, 'create'>
+  readonly store: Pick<DeploymentStore, 'create' | 'hasProof'>
   readonly runs: Pick<Runs, 'hasRoom' | 'accept'>
   readonly once: Once
   /** A UUID that was never given out. */
@@ -74,7 +74,12 @@ export const create =
         const reservationToken = reserved.token
         const id = newId()
         const said = await store.create({ id, order, record: recordOf(order, keys), reservationToken }, turn)
-        if ('kind' in said) return said
+        if ('kind' in said) {
+          // A twin with the same key was faster. What was reserved is theirs too, unless they have ended meanwhile.
+          const isOurs = reservationToken !== null && !(await store.hasProof(reservationToken))
+          if (isOurs) await names.free({ id, order, reservationToken })
+          return said
+        }
         const job: Job = {
           id,
           generation: 1,
@@ -83,6 +88,8 @@ export const create =
           reservationToken,
           result: null,
           isCancelled: false,
+          failure: null,
+          lineCount: 0,
         }
         if (said.outcome === 'created') runs.accept(job, keys)
         else await names.free(job)

@@ -55,4 +55,8 @@ export interface Job extends Run {
   /** What the infrastructure came to, once it is up. */
   readonly result: DeploymentResult | null
   readonly isCancelled: boolean
+  /** Why it is to fail: decided by a run that did not come to the end of it. */
+  readonly failure: string | null
+  /** Lines of its log that are stored. */
+  readonly lineCount: number
 }

@@ -3,6 +3,8 @@ import type { Line } from './deployment.ts'
 /** One making of the infrastructure of a deployment. */
 export interface Making {
   readonly id: string
+  /** Counts up with whoever takes it up: an earlier one can still be ending when a later one has begun. */
+  readonly run: number
   /** Names what is made: another making of the same goes on from what the last one left. */
   readonly stateKey: string
   /** By the names of the module's interface; lists as JSON. Without those that are secret. */
@@ -28,6 +30,6 @@ export interface Infrastructure {
    * `tell`, in order, secrets masked. Its own deadline ends it as `failed`.
    */
   make(making: Making, tell: (line: Line) => void, signal: AbortSignal): Promise<Made>
-  /** Removes what a making whose process died has left on this machine, apart from the state. */
-  clear(id: string): Promise<void>
+  /** Removes what runs before this one, whose processes died, have left on this machine, apart from any state. */
+  clear(id: string, run: number, tell: (line: Line) => void): Promise<void>
 }

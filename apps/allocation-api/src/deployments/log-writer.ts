@@ -1,9 +1,10 @@
-import type { Line, Run } from './deployment.ts'
+import type { Job, Line } from './deployment.ts'
 import type { LineStore } from './line-store.ts'
+import { storableText } from './storable.ts'
 
 export interface LogWriterDependencies {
   readonly lines: Pick<LineStore, 'append'>
-  readonly run: Run
+  readonly run: Pick<Job, 'id' | 'generation' | 'lineCount'>
   readonly now: () => Date
   /** Told when lines were stored. */
   readonly onStored: () => void
@@ -20,12 +21,17 @@ const BATCH = 500
 export const createLogWriter = ({ lines, run, now, onStored }: LogWriterDependencies) => {
   const waiting: (Line & { readonly at: string })[] = []
   let writing: Promise<void> | null = null
+  let stored = run.lineCount
+  /** Of the batch whose writing has begun: should that be of unknown outcome, the very same one is written again. */
+  let begun = 0
 
   const flush = async (): Promise<void> => {
     while (waiting.length > 0) {
-      const batch = waiting.slice(0, BATCH)
-      await lines.append(run, batch)
-      waiting.splice(0, batch.length)
+      begun ||= Math.min(waiting.length, BATCH)
+      await lines.append(run, stored, waiting.slice(0, begun))
+      waiting.splice(0, begun)
+      stored += begun
+      begun = 0
       onStored()
     }
   }
@@ -38,7 +44,8 @@ export const createLogWriter = ({ lines, run, now, onStored }: LogWriterDependen
 
   return {
     tell(line: Line): void {
-      if (waiting.length < MOST_WAITING) waiting.push({ ...line, at: now().toISOString() })
+      const message = storableText(line.message)
+      if (waiting.length < MOST_WAITING) waiting.push({ ...line, message, at: now().toISOString() })
       // A failure is not forgotten: the lines stay, and the next line or `told` tries again.
       void write().catch(() => {})
     },

@@ -13,7 +13,9 @@ export const CANCELLED = 'It was cancelled.'
  * Keys are in the memory of the process that was given them and nowhere else. Without them what needs them cannot be
  * made by anybody; what does not, or is made already, goes on wherever it was left.
  */
-export const nextStep = ({ order, result, isCancelled }: Job, keys: Keys | null): NextStep => {
+export const nextStep = ({ order, result, isCancelled, failure }: Job, keys: Keys | null): NextStep => {
+  // Its name may be free already, and somebody else's.
+  if (failure !== null) return { kind: 'fail', reason: failure }
   if (isCancelled) return { kind: 'fail', reason: CANCELLED }
   if (result) return { kind: 'finish' }
   if (!order.storage || keys) return { kind: 'make' }

@@ -1,4 +1,5 @@
 import { type DeploymentResult, loadBalancerIP } from '@pool/contract'
+import { storable, storableText } from './storable.ts'
 
 export type Read =
   | { readonly kind: 'read'; readonly result: DeploymentResult }
@@ -19,8 +20,8 @@ export const resultOf = (sovereignFQDN: string, outputs: Readonly<Record<string,
     result: {
       sovereignFQDN,
       loadBalancerIP: address.data,
-      ...(typeof control_plane_ip === 'string' ? { controlPlaneIP: control_plane_ip } : {}),
-      ...(details ? { details } : {}),
+      ...(typeof control_plane_ip === 'string' ? { controlPlaneIP: storableText(control_plane_ip) } : {}),
+      ...(details ? { details: storable(details) } : {}),
     },
   }
 }

@@ -4,6 +4,7 @@ import type { Infrastructure } from './infrastructure.ts'
 import type { Names } from './name.ts'
 import { CANCELLED, nextStep } from './next-step.ts'
 import { resultOf } from './result.ts'
+import { storableText } from './storable.ts'
 import type { DeploymentStore } from './store.ts'
 import { type StorageProvider, secretsOf, variablesOf } from './variables.ts'
 
@@ -11,7 +12,7 @@ import { type StorageProvider, secretsOf, variablesOf } from './variables.ts'
 export type StopReason = 'cancelled' | 'stopping' | 'lost' | 'name-lost'
 
 export interface RunDependencies {
-  readonly store: Pick<DeploymentStore, 'begin' | 'recordResult' | 'finish' | 'giveUp'>
+  readonly store: Pick<DeploymentStore, 'begin' | 'recordResult' | 'condemn' | 'failed' | 'ready' | 'giveUp'>
   readonly names: Pick<Names, 'take' | 'free'>
   readonly infrastructure: Pick<Infrastructure, 'make' | 'clear'>
   readonly storage: StorageProvider
@@ -50,12 +51,15 @@ export const runDeployment = async (job: Job, keys: Keys | null, deps: RunDepend
     if (!(await insist(step))) throw new RunLost()
   }
 
-  const fail = async (reason: string): Promise<RunOutcome> => {
+  const fail = async (why: string): Promise<RunOutcome> => {
+    const reason = storableText(why)
+    // Decided under the lease before anything is done: another run may have made it ready under this very name.
+    await ours(() => store.condemn(run, reason))
     tell({ phase: 'end', level: 'error', message: reason })
     if (job.order.name) tell({ phase: 'release', level: 'info', message: 'The name is freed.' })
     await insist(() => names.free(job))
     await insist(told)
-    await ours(() => store.finish(run, reason))
+    await ours(() => store.failed(run))
     return 'failed'
   }
 
@@ -76,6 +80,7 @@ export const runDeployment = async (job: Job, keys: Keys | null, deps: RunDepend
     const made = await infrastructure.make(
       {
         id: job.id,
+        run: job.generation,
         stateKey: sovereignFQDN,
         variables: variablesOf(job.id, job.order, storage),
         secrets: secretsOf(keys),
@@ -93,7 +98,7 @@ export const runDeployment = async (job: Job, keys: Keys | null, deps: RunDepend
 
   const work = async (): Promise<RunOutcome> => {
     const step = nextStep(job, keys)
-    if (job.generation > 1) await infrastructure.clear(job.id)
+    if (job.generation > 1) await infrastructure.clear(job.id, job.generation, tell)
     if (step.kind === 'fail') return fail(step.reason)
     const before = await stopped()
     if (before) return before
@@ -112,8 +117,9 @@ export const runDeployment = async (job: Job, keys: Keys | null, deps: RunDepend
     }
     tell({ phase: 'end', level: 'info', message: 'The deployment is ready.' })
     await insist(told)
-    await ours(() => store.finish(run, null))
-    return 'ready'
+    if (await insist(() => store.ready(run))) return 'ready'
+    // Cancelled in the last moment; or the lease is lost, which is then found out.
+    return fail(CANCELLED)
   }
 
   try {

@@ -93,10 +93,22 @@ export const createRuns = (deps: RunsDependencies) => {
   }
 
   const accept = (job: Job, keys: Keys | null): void => {
-    const one: Active = { job, stop: new AbortController(), isLost: false, heldAt: now(), nameKeptAt: now() }
+    // Of one that was left nobody knows when its name was last kept.
+    const nameKeptAt = job.generation > 1 ? Number.NEGATIVE_INFINITY : now()
+    const one: Active = { job, stop: new AbortController(), isLost: false, heldAt: now(), nameKeptAt }
     active.set(job.id, one)
+    const worked = Promise.withResolvers<void>()
+    let hasBegun = false
+    const begin = (): Promise<void> => {
+      if (!hasBegun) worked.resolve(work(one, keys))
+      hasBegun = true
+      return worked.promise
+    }
+    // What is stopped while it waits makes nothing any more: its name need not wait for a turn to be freed.
+    one.stop.signal.addEventListener('abort', begin, { once: true })
     if (isStopping) halt(one, 'stopping')
-    const end = limit(() => work(one, keys))
+    void limit(begin).catch(() => {})
+    const end = worked.promise
       .catch((error: unknown) => onError(job.id, error))
       .finally(() => {
         if (active.get(job.id) === one) active.delete(job.id)
@@ -120,12 +132,18 @@ export const createRuns = (deps: RunsDependencies) => {
   }
 
   const keepNames = async (): Promise<void> => {
-    for (const one of active.values()) {
-      if (one.stop.signal.aborted || now() - one.nameKeptAt < keepNameEveryMs) continue
-      const isKept = await names.keep(one.job)
-      one.nameKeptAt = now()
-      if (!isKept && active.get(one.job.id) === one) halt(one, 'name-lost')
-    }
+    const due = [...active.values()].filter(
+      one => !one.stop.signal.aborted && now() - one.nameKeptAt >= keepNameEveryMs,
+    )
+    const tried = await Promise.allSettled(
+      due.map(async one => {
+        const isKept = await names.keep(one.job)
+        one.nameKeptAt = now()
+        if (!isKept && active.get(one.job.id) === one) halt(one, 'name-lost')
+      }),
+    )
+    const failed = tried.find(each => each.status === 'rejected')
+    if (failed) throw failed.reason
   }
 
   return {
@@ -142,9 +160,9 @@ export const createRuns = (deps: RunsDependencies) => {
     async tend(): Promise<void> {
       try {
         await hold()
-        await keepNames()
         const free = atOnce - active.size
         if (!isStopping && free > 0) for (const job of await store.take(free)) accept(job, null)
+        await keepNames()
       } finally {
         // A little earlier than the lease ends, for a clock that runs slower than the database's.
         for (const one of active.values()) if (now() - one.heldAt > 0.8 * leaseMs) halt(one, 'lost')

@@ -93,6 +93,15 @@ export const createDeploymentStore = (
       return row ? row.decision : { kind: 'key-taken' }
     },
 
+    /** Whether this reservation is that of a deployment. */
+    async hasProof(reservationToken: string): Promise<boolean> {
+      const rows = await within(
+        timeoutMs,
+        sql`select from deployments where reservation_token = ${reservationToken} limit 1`,
+      )
+      return rows.length > 0
+    },
+
     /** Takes up to `limit` deployments whose lease has run out, each as a new generation. */
     async take(limit: number): Promise<Job[]> {
       const rows = await within(
@@ -105,7 +114,7 @@ export const createDeploymentStore = (
           update deployments d set run_generation = d.run_generation + 1, run_expires_at = ${lease}
           from gone where d.id = gone.id
           returning d.id, d.run_generation as generation, d.request, d.status, d.reservation_token as "reservationToken",
-            d.result, d.cancelled_at is not null as "isCancelled"`,
+            d.result, d.cancelled_at is not null as "isCancelled", d.failure, d.line_count as "lineCount"`,
       )
       return rows.map(({ request, ...rest }) => ({ ...rest, order: orderOfRecord(request) }))
     },
@@ -135,11 +144,26 @@ export const createDeploymentStore = (
       return changed(sql`update deployments d set result = ${sql.json(result as never)} where ${heldBy(run)}`)
     },
 
-    /** `error` null: it is ready. */
-    async finish(run: Run, error: string | null): Promise<boolean> {
+    /**
+     * It is to fail, whoever works on it from now on. So what a run does after that, such as freeing the name, harms
+     * nobody, even when its lease is lost by the time that it takes effect.
+     */
+    async condemn(run: Run, reason: string): Promise<boolean> {
+      return changed(sql`update deployments d set failure = ${reason} where ${heldBy(run)}`)
+    },
+
+    /** False also when somebody has cancelled it: they have been told that it ends. */
+    async ready(run: Run): Promise<boolean> {
       return changed(sql`
-        update deployments d set status = ${error === null ? 'ready' : 'failed'}, error = ${error},
-          finished_at = greatest(${clock}, started_at), run_expires_at = null
+        update deployments d set status = 'ready', finished_at = greatest(${clock}, started_at), run_expires_at = null
+        where ${heldBy(run)} and d.cancelled_at is null and d.failure is null`)
+    },
+
+    /** Of one that is condemned. */
+    async failed(run: Run): Promise<boolean> {
+      return changed(sql`
+        update deployments d set status = 'failed', error = d.failure, finished_at = greatest(${clock}, started_at),
+          run_expires_at = null
         where ${heldBy(run)}`)
     },
 

@@ -1,42 +1,21 @@
-import type { Deployment } from '@pool/contract'
 import { describe, expect, test } from 'vitest'
 import type { Order } from '../../src/deployments/deployment.ts'
 import {
   asking,
   caller,
-  type Desk,
   LEASE_MS,
   orderFor,
   TTL_MS,
   useDeploymentsScene,
   withStorage,
 } from '../support/deployments-scene.ts'
+import { begun, created, finished, nameStateIn, read } from '../support/deployments-steps.ts'
 import { made } from '../support/scripted-infrastructure.ts'
 import { until } from '../support/until.ts'
 
 const scene = useDeploymentsScene()
 
-const created = async (desk: Desk, order: Order): Promise<string> => {
-  const outcome = await desk.deployments.verbs.create(asking(order), caller, undefined)
-  if (outcome.kind !== 'created') throw new Error(outcome.kind)
-  return outcome.id
-}
-const read = async (desk: Desk, id: string): Promise<Deployment> => {
-  const found = await desk.deployments.verbs.get(id)
-  if (found.kind !== 'found') throw new Error(found.kind)
-  return found.deployment
-}
-const begun = (desk: Desk, n = 1) => until(`making ${n}`, () => desk.infrastructure.begun[n - 1])
-const finished = (desk: Desk, id: string) =>
-  until('finished', async () => {
-    const deployment = await read(desk, id)
-    return deployment.finishedAt !== null && deployment
-  })
-const nameState = async (subdomain: string): Promise<string> => {
-  const [row] = await scene.sql<{ state: string }[]>`
-    select state from pool_allocations where subdomain = ${subdomain} and (state = 'active' or expires_at > now())`
-  return row?.state ?? 'free'
-}
+const nameState = (subdomain: string) => nameStateIn(scene.sql, subdomain)
 const messages = async (id: string): Promise<string[]> => {
   const rows = await scene.sql<{ seq: number; message: string }[]>`
     select seq, message from deployment_lines where deployment_id = ${id} order by seq`

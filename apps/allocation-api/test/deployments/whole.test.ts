@@ -182,6 +182,35 @@ describe.skipIf(lacksTerraform)('a deployment, from its request to its end', () 
     expect(await readdir(join(folder, 'work'))).toEqual([])
   })
 
+  test('whose process is frozen for longer than its lease, and wakes: made by another, on the same machine', async () => {
+    const fqdn = 'frozen.pool.test'
+    const frozen = await start()
+    module.set('hold', fqdn)
+    const id = await create(frozen, 'frozen', false)
+    const live = await followStream(`${frozen.url}/api/v1/deployments/${id}/logs`)
+    await until('it is being made', () => live.events().some(({ data }) => data.includes('holding')))
+    process.kill(frozen.process.pid, 'SIGSTOP')
+    await database.advance(LEASE_MS)
+    // The first Terraform, which nobody froze, has the lock of the state.
+    const at = await start()
+    try {
+      const isTaken = async () =>
+        (await database.sql`select from deployments where id = ${id} and run_generation = 2`).length > 0
+      await until('it is taken up', isTaken)
+      await until('Terraform has begun', async () => (await readdir(join(folder, 'work'))).includes(`${id}.2`))
+    } finally {
+      process.kill(frozen.process.pid, 'SIGCONT')
+    }
+    await until('the first gives way', () => frozen.lines.some(line => line.includes('"lost"')))
+    module.lift('hold', fqdn)
+    const end = await finished(at, id)
+    expect(end).toMatchObject({ status: 'ready' })
+    expect(await isFree(at, 'frozen')).toBe(false)
+    await resolves(at, 'frozen', end.result?.loadBalancerIP)
+    expect(await readdir(join(folder, 'work'))).toEqual([])
+    await frozen.process.stop()
+  })
+
   describe('whose process is killed', () => {
     const isStored = async (id: string, text: string) =>
       (await database.sql`select from deployment_lines where deployment_id = ${id} and message like ${`%${text}%`}`)
@@ -274,7 +303,7 @@ describe.skipIf(lacksTerraform)('a deployment, from its request to its end', () 
         const name = names[i] ?? ''
         expect(await isFree(at, name)).toBe(status === 'failed')
         if (status === 'ready') await resolves(at, name, result?.loadBalancerIP)
-        else expect(error).toMatch(i === 0 ? /keys were in its memory alone/ : /no machine left/)
+        else expect(error).toMatch(ends[1] === 'ready' ? /keys were in its memory alone/ : /no machine left/)
       }
       expect(await readdir(join(folder, 'work'))).toEqual([])
     })

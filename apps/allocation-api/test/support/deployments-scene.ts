@@ -103,7 +103,7 @@ export const useDeploymentsScene = () => {
       const client = connect(database.url, { connections: 4, applicationName: 'desk' })
       clients.push(client)
       const sql = switched(client, () => mode)
-      const timeoutMs = 5_000
+      const timeoutMs = options.statementTimeoutMs ?? 5_000
       const reader = createReader(sql, { timeoutMs })
       const store = createStore(sql, { timeoutMs })
       const once = createOnce(sql, { timeoutMs, keyTtlMs: 86_400_000 })

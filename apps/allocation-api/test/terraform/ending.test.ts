@@ -84,12 +84,15 @@ describe.skipIf(lacksTerraform)('a making ends', () => {
     expect(state).toContain('"name": "first"')
     // Only an end in order says so of what was interrupted.
     expect(state).toContain('"status": "tainted"')
+    const tell = () => expect.fail('nothing is worth telling')
     // The next one to take it up clears, and makes the rest.
     const terraform = createTerraform(here.options)
-    expect(readdirSync(join(here.options.folder, 'work'))).toEqual(['m1'])
-    await terraform.clear('m1')
+    expect(readdirSync(join(here.options.folder, 'work'))).toEqual(['m1.1'])
+    await terraform.clear('m1', 1, tell)
+    expect(readdirSync(join(here.options.folder, 'work'))).toEqual(['m1.1'])
+    await terraform.clear('m1', 2, tell)
     expect(readdirSync(join(here.options.folder, 'work'))).toEqual([])
-    await terraform.clear('m1')
+    await terraform.clear('m1', 2, tell)
     here.write(endless('true'))
     const next = start(here.options, { id: 'm2' })
     expect(await next.made).toEqual({ kind: 'made', outputs: {} })

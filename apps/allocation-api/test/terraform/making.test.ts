@@ -76,7 +76,7 @@ describe.skipIf(lacksTerraform)('a making', () => {
     const running = runningWith(secrets.object_storage_access_key)
     expect(running.some(({ args }) => args.includes(' apply ') || args.includes('terraform apply'))).toBe(true)
     expect(running.flatMap(({ args }) => mentions(args))).toEqual([])
-    const work = join(options.folder, 'work', 'm1')
+    const work = join(options.folder, 'work', 'm1.1')
     expect(filesBelow(options.folder).flatMap(({ text }) => mentions(text))).toEqual([])
     expect([options.folder, work, join(work, 'main.tf.json')].map(path => statSync(path).mode & 0o777)).toEqual([
       0o700, 0o700, 0o600,
@@ -182,7 +182,7 @@ describe.skipIf(lacksTerraform)('a making', () => {
     const make = (id: string, stateKey: string, signal: AbortSignal = new AbortController().signal) => {
       const lines: string[] = []
       const made = terraform.make(
-        { id, stateKey, variables: { ...variables, deployment_id: id }, secrets },
+        { id, run: 1, stateKey, variables: { ...variables, deployment_id: id }, secrets },
         line => lines.push(line.message),
         signal,
       )

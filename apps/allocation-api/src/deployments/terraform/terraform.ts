@@ -2,6 +2,7 @@ import { access } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Env } from '../../env-reader.ts'
+import type { Line } from '../deployment.ts'
 import type { Infrastructure, Made, Making } from '../infrastructure.ts'
 import { environmentOf, secretsIn } from './environment.ts'
 import { createLacks, findBinary } from './lacks.ts'
@@ -10,7 +11,7 @@ import { runInGroup } from './process-group.ts'
 import type { TerraformSettings } from './settings.ts'
 import { createTeller } from './telling.ts'
 import { createTurns } from './turns.ts'
-import { makeWorkFolder, removeWorkFolder } from './work-folder.ts'
+import { clearWorkFolders, makeWorkFolder, removeWorkFolder } from './work-folder.ts'
 
 export interface TerraformOptions extends TerraformSettings {
   /** The service's own environment; what of it is passed on is decided here. */
@@ -26,9 +27,17 @@ const init = ['init', '-input=false', '-no-color']
 /** Another replica, or a guard, may be about to let go of the state. */
 const apply = ['apply', '-input=false', '-auto-approve', '-json', '-lock-timeout=60s']
 
+/** Without it what was made would be made a second time. */
+const unsaved = (file: string): Line => ({
+  phase: 'end',
+  level: 'error',
+  message: `The state could not be stored, and is kept in PDM_DEPLOYMENTS_DIR as ${file}: before this is created again, it must be pushed (terraform state push).`,
+})
+
 /** They become names of files, keys of a backend and names of variables. */
-const check = ({ stateKey, variables, secrets }: Making): void => {
+const check = ({ run, stateKey, variables, secrets }: Making): void => {
   if (!/^[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?$/.test(stateKey)) throw new RangeError('a state key is a domain name')
+  if (!Number.isSafeInteger(run) || run < 1) throw new RangeError('runs are counted from 1')
   const names = [...Object.keys(variables), ...Object.keys(secrets)]
   if (!names.every(name => /^[a-z][a-z0-9_]*$/.test(name))) throw new RangeError('a variable is named in lower case')
   if (new Set(names).size < names.length) throw new RangeError('a variable is secret or not, and not both')
@@ -60,7 +69,7 @@ export const createTerraform = (options: TerraformOptions): Infrastructure => {
 
   const make: Infrastructure['make'] = async (making, tell, signal) => {
     check(making)
-    const { id, stateKey, variables, secrets } = making
+    const { id, run: number, stateKey, variables, secrets } = making
     const deadline = AbortSignal.timeout(timeoutMs)
     const ending = AbortSignal.any([signal, deadline])
     const stopped = (): Made =>
@@ -87,7 +96,7 @@ export const createTerraform = (options: TerraformOptions): Infrastructure => {
       const file = await findBinary(parts)
       if (file === null) return { kind: 'failed', reason: (await lacks()) ?? 'The binary is gone.' }
       const names = { variables: Object.keys(variables), secrets: Object.keys(secrets) }
-      const folder = await makeWorkFolder(folders, { id, stateKey, backend, ...names })
+      const folder = await makeWorkFolder(folders, { id, run: number, stateKey, backend, ...names })
       if (ending.aborted) return stopped()
       const prepared = await run('init', init, file, folder)
       if (!('made' in prepared)) return prepared
@@ -98,11 +107,19 @@ export const createTerraform = (options: TerraformOptions): Infrastructure => {
     } finally {
       giveTurn()
       // No reason to call what was made a failure.
-      await removeWorkFolder(folders.folder, id).catch(() =>
-        tell({ phase: 'end', level: 'warn', message: 'The work folder could not be removed.' }),
-      )
+      const kept = await removeWorkFolder(folders.folder, id, number).catch(() => {
+        tell({ phase: 'end', level: 'warn', message: 'The work folder could not be removed.' })
+        return null
+      })
+      if (kept) tell(unsaved(kept))
     }
   }
 
-  return { lacks, make, clear: id => removeWorkFolder(folders.folder, id) }
+  return {
+    lacks,
+    make,
+    clear: async (id, run, tell) => {
+      for (const kept of await clearWorkFolders(folders.folder, id, run)) tell(unsaved(kept))
+    },
+  }
 }

@@ -70,7 +70,7 @@ export const start = (options: TerraformOptions, making: Partial<Making> = {}): 
   const lines: Line[] = []
   const stopping = new AbortController()
   const made = createTerraform(options).make(
-    { id: 'm1', stateKey: 'acme.pool.test', variables, secrets, ...making },
+    { id: 'm1', run: 1, stateKey: 'acme.pool.test', variables, secrets, ...making },
     line => lines.push(line),
     stopping.signal,
   )
