@@ -140,7 +140,7 @@ const start = async ({ config, dns, objectStorageCa }: Configured, log: Logger):
     onError: (zone, error) => log.error({ zone, error: describeError(error) }, 'convergence'),
   })
 
-  const { checkKeys, validateKeys, validateToken } = assembleCredentials({
+  const { validateKeys, validateToken } = assembleCredentials({
     config,
     objectStorageCa,
     deadlineMs: VALIDATION_DEADLINE_MS,
@@ -172,7 +172,7 @@ const start = async ({ config, dns, objectStorageCa }: Configured, log: Logger):
     once,
     reader,
     allocation,
-    checkKeys,
+    validateKeys,
     orderOf: body =>
       orderOf(body, {
         storageProvider: objectStorage.provider,

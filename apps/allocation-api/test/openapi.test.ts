@@ -150,7 +150,7 @@ describe('each status of the contract is described for its operation', () => {
     ['renewReservation', [200, 400, 403, 404, 409, 410, 413, 422, 503]],
     ['releaseName', [200, 202, 400, 403, 404, 413, 422, 503]],
     ['listAllocations', [200, 422, 503]],
-    ['createDeployment', [201, 400, 409, 413, 422, 503]],
+    ['createDeployment', [201, 400, 409, 413, 422, 429, 503]],
     ['getDeployment', [200, 404, 503]],
     ['removeDeployment', [202, 204, 404, 503]],
     ['followDeployment', [200, 404, 422, 503]],

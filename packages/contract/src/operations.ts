@@ -238,6 +238,9 @@ export const operations: readonly Operation[] = [
       ),
       413: tooLarge,
       422: refused('`idempotency-key-reused`: the key came with another request before.'),
+      429: refused(
+        '`too-many-attempts`: this caller has keys checked too often; `Retry-After` says when to try again.',
+      ),
       503: refused(
         '`provisioning-unavailable`: no infrastructure can be made just now; `object-storage-unavailable`; or `database-unavailable`: then it is unknown whether it was begun.',
       ),

@@ -1,6 +1,6 @@
 import type { ObjectStorageKeys } from '@pool/contract'
 import type { Config } from '../config.ts'
-import { type CheckKeys, createKeyCheck } from '../object-storage/s3.ts'
+import { createKeyCheck } from '../object-storage/s3.ts'
 import { createAttempts } from './attempts.ts'
 import { createHttpsGet } from './https-get.ts'
 import { createTokenCheck, type ProviderToken } from './token.ts'
@@ -22,8 +22,6 @@ export interface CredentialOptions {
 }
 
 export interface Credentials {
-  /** Without a limit: whoever calls it has a right to. */
-  readonly checkKeys: CheckKeys
   readonly validateKeys: Validate<ObjectStorageKeys>
   readonly validateToken: Validate<ProviderToken>
 }
@@ -46,7 +44,6 @@ export const assembleCredentials = (options: CredentialOptions): Credentials => 
     get: createHttpsGet({ deadlineMs, extraCa: null }),
   })
   return {
-    checkKeys,
     validateKeys: validate({
       check: checkKeys,
       attempts,

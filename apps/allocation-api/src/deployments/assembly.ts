@@ -29,7 +29,7 @@ export interface DeploymentsOptions {
     readonly release: (command: ReleaseCommand, caller: Caller, key: string | undefined) => Promise<ReleaseOutcome>
   }
   readonly orderOf: CreateDependencies['orderOf']
-  readonly checkKeys: CreateDependencies['checkKeys']
+  readonly validateKeys: CreateDependencies['validateKeys']
   readonly infrastructure: Infrastructure
   readonly storage: StorageProvider
   readonly atOnce: number
@@ -54,7 +54,7 @@ export type Deployments = ReturnType<typeof assembleDeployments>
 
 /** Deployments, from the request to the end of the work. */
 export const assembleDeployments = (options: DeploymentsOptions) => {
-  const { sql, once, reader, allocation, orderOf, checkKeys, infrastructure, storage, atOnce, leaseMs } = options
+  const { sql, once, reader, allocation, orderOf, validateKeys, infrastructure, storage, atOnce, leaseMs } = options
   const timeouts = { timeoutMs: options.statementTimeoutMs }
   const store = createDeploymentStore(sql, { ...timeouts, leaseMs })
   const lines = createLineStore(sql, timeouts)
@@ -81,7 +81,7 @@ export const assembleDeployments = (options: DeploymentsOptions) => {
       create: create({
         orderOf,
         infrastructure,
-        checkKeys,
+        validateKeys,
         reserve: allocation.reserve,
         names,
         store,

@@ -13,7 +13,7 @@ export type CreateDecision =
   | InvalidDeployment
   | Refusal<'subdomain-conflict' | 'bucket-conflict' | 'fqdn-conflict'>
   | {
-      readonly kind: 'object-storage-unavailable' | 'provisioning-unavailable'
+      readonly kind: 'object-storage-unavailable' | 'provisioning-unavailable' | 'too-many-attempts'
       readonly detail: string
       readonly retryAfterSeconds?: number
     }

@@ -2,7 +2,7 @@ import type { ObjectStorageKeys } from '@pool/contract'
 import type { Caller, KeyTaken, ReserveCommand } from '../allocation/allocation.ts'
 import type { Once } from '../allocation/once.ts'
 import type { ReserveOutcome } from '../allocation/reserve.ts'
-import type { Verdict } from '../credentials/verdict.ts'
+import type { Validate } from '../credentials/validate.ts'
 import type { CreateDecision, CreateOutcome } from './create-outcome.ts'
 import type { Job } from './deployment.ts'
 import type { Infrastructure } from './infrastructure.ts'
@@ -15,7 +15,8 @@ import type { CreateSaid, DeploymentStore } from './store.ts'
 export interface CreateDependencies {
   readonly orderOf: (body: unknown) => Ordered
   readonly infrastructure: Pick<Infrastructure, 'lacks'>
-  readonly checkKeys: (keys: ObjectStorageKeys) => Promise<Verdict>
+  /** Within the caller's budget: whoever may not try keys as fast as they like may not do so here. */
+  readonly validateKeys: Validate<ObjectStorageKeys>
   readonly reserve: (command: ReserveCommand, caller: Caller, key: string | undefined) => Promise<ReserveOutcome>
   readonly names: Pick<Names, 'free'>
   readonly store: Pick<DeploymentStore, 'create' | 'hasProof'>
@@ -33,7 +34,7 @@ const decisionOf = (said: CreateSaid): CreateDecision =>
  * provider. Then the name is reserved, and only what has its name becomes a deployment.
  */
 export const create =
-  ({ orderOf, infrastructure, checkKeys, reserve, names, store, runs, once, newId }: CreateDependencies) =>
+  ({ orderOf, infrastructure, validateKeys, reserve, names, store, runs, once, newId }: CreateDependencies) =>
   async (body: unknown, caller: Caller, key: string | undefined): Promise<CreateOutcome> => {
     const asked = orderOf(body)
     if (asked.kind !== 'order') return asked
@@ -47,7 +48,11 @@ export const create =
         return { kind: 'provisioning-unavailable', detail, retryAfterSeconds: 30 }
       }
       if (!keys || !order.storage) return null
-      const { kind, message } = await checkKeys({ region: order.storage.region, ...keys })
+      const outcome = await validateKeys({ region: order.storage.region, ...keys }, caller.address)
+      if (outcome.kind === 'too-many-attempts') {
+        return { ...outcome, detail: 'Credentials were checked too often from your address.' }
+      }
+      const { kind, message } = outcome
       if (kind === 'unavailable') return { kind: 'object-storage-unavailable', detail: message }
       if (kind === 'accepted') return null
       return { kind: 'invalid-deployment', faults: [{ field: 'objectStorageAccessKey', detail: message }] }

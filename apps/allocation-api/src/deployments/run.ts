@@ -103,6 +103,9 @@ export const runDeployment = async (job: Job, keys: Keys | null, deps: RunDepend
     const before = await stopped()
     if (before) return before
     await ours(() => store.begin(run))
+    if (job.order.name && job.generation === 1) {
+      tell({ phase: 'reserve', level: 'info', message: `The name ${job.order.sovereignFQDN} is reserved.` })
+    }
     const result = job.result ?? (await make())
     if ('ended' in result) return result.ended
     // What is up already is worth finishing when the service stops; somebody who cancels wants it gone.

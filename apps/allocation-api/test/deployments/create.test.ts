@@ -20,15 +20,25 @@ describe('what is not accepted leaves nothing behind', () => {
     ],
     [
       'keys that the provider refuses',
-      { checkKeys: async () => ({ kind: 'rejected', message: 'Unknown key.' }) },
+      { validateKeys: async () => ({ kind: 'rejected', message: 'Unknown key.' }) },
       null,
       { kind: 'invalid-deployment', faults: [{ field: 'objectStorageAccessKey', detail: 'Unknown key.' }] },
     ],
     [
       'a provider that is down',
-      { checkKeys: async () => ({ kind: 'unavailable', message: 'It does not answer.' }) },
+      { validateKeys: async () => ({ kind: 'unavailable', message: 'It does not answer.' }) },
       null,
       { kind: 'object-storage-unavailable', detail: 'It does not answer.' },
+    ],
+    [
+      'a caller who tries keys too often',
+      { validateKeys: async () => ({ kind: 'too-many-attempts', retryAfterSeconds: 7 }) },
+      null,
+      {
+        kind: 'too-many-attempts',
+        retryAfterSeconds: 7,
+        detail: 'Credentials were checked too often from your address.',
+      },
     ],
     [
       'a faulty request',
@@ -76,7 +86,7 @@ describe('what is not accepted leaves nothing behind', () => {
   test('keys are asked about only where there are some', async () => {
     const asked: object[] = []
     const desk = scene.desk({
-      checkKeys: async keys => {
+      validateKeys: async keys => {
         asked.push(keys)
         return { kind: 'accepted', message: '' }
       },
@@ -154,7 +164,7 @@ describe('an Idempotency-Key', () => {
 
   test('after keys were refused: not remembered, the next attempt is made', async () => {
     let kind: 'accepted' | 'rejected' = 'rejected'
-    const desk = scene.desk({ checkKeys: async () => ({ kind, message: 'no' }) })
+    const desk = scene.desk({ validateKeys: async () => ({ kind, message: 'no' }) })
     expect(await create(desk, withStorage('acme'), 'one-key')).toMatchObject({ kind: 'invalid-deployment' })
     kind = 'accepted'
     expect(await create(desk, withStorage('acme'), 'one-key')).toMatchObject({ kind: 'created' })

@@ -40,7 +40,7 @@ describe('a deployment', () => {
     })
     expect(await nameState('acme')).toBe('reserved')
     tell({ phase: 'apply', level: 'info', message: 'half way' })
-    await until('its lines are there while it goes on', async () => (await read(desk, id)).numEvents === 2)
+    await until('its lines are there while it goes on', async () => (await read(desk, id)).numEvents === 3)
     end(made('192.0.2.7', { control_plane_ip: '192.0.2.8', details: { size: 3 }, other: 4 }))
     expect(await finished(desk, id)).toEqual({
       id,
@@ -51,7 +51,7 @@ describe('a deployment', () => {
       region: 'fsn1',
       objectStorageRegion: 'fsn1',
       objectStorageBucket: 'catalyst-acme-pool-test',
-      numEvents: 4,
+      numEvents: 5,
       result: {
         sovereignFQDN: 'acme.pool.test',
         loadBalancerIP: '192.0.2.7',
@@ -60,6 +60,7 @@ describe('a deployment', () => {
       },
     })
     expect(await messages(id)).toEqual([
+      'The name acme.pool.test is reserved.',
       'making acme.pool.test',
       'half way',
       'The name is active and its records are published.',

@@ -121,7 +121,7 @@ test.each([
   const [both, late] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
   let asked = 0
   const desk = scene.desk({
-    checkKeys: async () => {
+    validateKeys: async () => {
       asked += 1
       if (asked === 2) both.resolve()
       await (asked === 2 ? late : both).promise
@@ -147,7 +147,7 @@ test('U+0000 and halves of surrogate pairs, which Postgres does not store, keep 
     status: 'ready',
     result: { controlPlaneIP: '192.0.2.2', details: { a: ['b', 1, null], c: '\ufffd' } },
   })
-  const lines = await scene.sql`select message from deployment_lines where deployment_id = ${id} and seq = 2`
+  const lines = await scene.sql`select message from deployment_lines where deployment_id = ${id} and seq = 3`
   expect(lines).toEqual([{ message: 'ab\ufffd' }])
   expect(desk.errors).toEqual([])
 })
@@ -160,7 +160,7 @@ describe('a line whose writing nobody knows the outcome of', () => {
     const desk = scene.desk()
     const id = await created(desk, orderFor('acme'))
     await begun(desk)
-    await until('its first line is there', async () => (await read(desk, id)).numEvents === 1)
+    await until('its first lines are there', async () => (await read(desk, id)).numEvents === 2)
     const lines = createLineStore(scene.sql, { timeoutMs: 5_000 })
     const abandoned: Parameters<typeof lines.append>[] = []
     const writer = createLogWriter({
@@ -172,7 +172,7 @@ describe('a line whose writing nobody knows the outcome of', () => {
           throw new Error('no answer')
         },
       },
-      run: { id, generation: 1, lineCount: 1 },
+      run: { id, generation: 1, lineCount: 2 },
       now: () => new Date(),
       onStored: () => {},
     })
@@ -184,10 +184,11 @@ describe('a line whose writing nobody knows the outcome of', () => {
     if (effect === 'after') for (const args of abandoned) await lines.append(...args)
     const rows = await scene.sql`select seq, message from deployment_lines where deployment_id = ${id} order by seq`
     expect(rows.map(({ seq, message }) => [seq, message])).toEqual([
-      [1, 'making acme.pool.test'],
-      [2, 'one'],
-      [3, 'two'],
+      [1, 'The name acme.pool.test is reserved.'],
+      [2, 'making acme.pool.test'],
+      [3, 'one'],
+      [4, 'two'],
     ])
-    expect((await read(desk, id)).numEvents).toBe(3)
+    expect((await read(desk, id)).numEvents).toBe(4)
   })
 })

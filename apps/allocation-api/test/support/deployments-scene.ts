@@ -122,7 +122,7 @@ export const useDeploymentsScene = () => {
           release: release({ store, once, settle, managedDomains }),
         },
         orderOf: body => ({ kind: 'order', ...(body as { order: Order; keys: Keys | null }) }),
-        checkKeys: async () => ({ kind: 'accepted', message: '' }),
+        validateKeys: async () => ({ kind: 'accepted', message: '' }),
         infrastructure,
         storage: { provider: 'hetzner', domain: 'storage.test' },
         atOnce: 4,
