@@ -11,7 +11,7 @@ import { runInGroup } from './process-group.ts'
 import type { TerraformSettings } from './settings.ts'
 import { createTeller } from './telling.ts'
 import { createTurns } from './turns.ts'
-import { clearWorkFolders, makeWorkFolder, removeWorkFolder } from './work-folder.ts'
+import { checkId, clearWorkFolders, makeWorkFolder, removeWorkFolder } from './work-folder.ts'
 
 export interface TerraformOptions extends TerraformSettings {
   /** The service's own environment; what of it is passed on is decided here. */
@@ -35,7 +35,8 @@ const unsaved = (file: string): Line => ({
 })
 
 /** They become names of files, keys of a backend and names of variables. */
-const check = ({ run, stateKey, variables, secrets }: Making): void => {
+const check = ({ id, run, stateKey, variables, secrets }: Making): void => {
+  checkId(id)
   if (!/^[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?$/.test(stateKey)) throw new RangeError('a state key is a domain name')
   if (!Number.isSafeInteger(run) || run < 1) throw new RangeError('runs are counted from 1')
   const names = [...Object.keys(variables), ...Object.keys(secrets)]

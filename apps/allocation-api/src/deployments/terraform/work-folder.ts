@@ -28,9 +28,14 @@ const ignoreAbsent = (error: NodeJS.ErrnoException): void => {
   if (error.code !== 'ENOENT') throw error
 }
 
+/** An id becomes the name of a folder. */
+export const checkId = (id: string): void => {
+  if (!/^[a-z0-9][a-z0-9-]{0,99}$/i.test(id)) throw new RangeError('the id of a making is letters, digits and hyphens')
+}
+
 /** One for each run: one that ends late must not remove the folder of the next. */
 const workOf = (folder: string, id: string, run: number): string => {
-  if (!/^[a-z0-9][a-z0-9-]{0,99}$/i.test(id)) throw new RangeError('the id of a making is letters, digits and hyphens')
+  checkId(id)
   return join(folder, 'work', `${id}.${run}`)
 }
 
