@@ -9,9 +9,8 @@ const witnessTokens = ['token-of-region-a-0123456789abcdef', 'token-of-region-b-
 
 export default defineConfig({
   test: {
-    // One more than the cores that a small machine has: many tests wait, for a lease to end or a server to give up. With
-    // yet more, those that work would make the timed ones late.
-    maxWorkers: 3,
+    // Two cores. A third worker saves a tenth of the time, and makes the timed waits of fault tests longer.
+    maxWorkers: 2,
     projects: [
       {
         test: {

@@ -2,7 +2,7 @@ import { type Context, Hono } from 'hono'
 import { bodyLimit } from 'hono/body-limit'
 import { type ConvergeVerbs, convergeRoutes } from './http/converge.ts'
 import { type CredentialVerbs, credentialRoutes, type KnownProviders } from './http/credentials.ts'
-import { type DeploymentVerbs, deploymentRoutes } from './http/deployments.ts'
+import { type DeploymentVerbs, deploymentListRoutes, deploymentRoutes } from './http/deployments.ts'
 import { descriptionRoutes } from './http/description.ts'
 import type { Door, HttpEnv } from './http/env.ts'
 import type { EventStreams } from './http/event-stream.ts'
@@ -38,7 +38,7 @@ export interface AppOptions {
   readonly door: Door
   /** Bearer tokens of which one is required; null: everybody is let in. */
   readonly tokens: readonly string[] | null
-  /** Whether `list` and `history` are answered here. */
+  /** Whether the lists are answered here: `list` and `history` of a pool, and that of the deployments. */
   readonly listing: boolean
 }
 
@@ -68,7 +68,10 @@ export const createApp = (deps: AppDependencies, { door, tokens, listing }: AppO
   app.route('/api/v1/pool', poolRoutes(deps.verbs))
   app.route('/api/v1/deployments', deploymentRoutes(deps.deployments, deps.streams, deps.onError))
   app.route('/api/v1/credentials', credentialRoutes(deps.verbs, deps.providers))
-  if (listing) app.route('/api/v1/pool', listingRoutes(deps.verbs, deps.onError))
+  if (listing) {
+    app.route('/api/v1/pool', listingRoutes(deps.verbs, deps.onError))
+    app.route('/api/v1/deployments', deploymentListRoutes(deps.deployments))
+  }
   if (door === 'operator') app.route('/api/v1/pool', convergeRoutes(deps.verbs))
 
   const methodsOf = methodsByPath(app)

@@ -12,7 +12,7 @@ export interface Config {
   readonly port: number
   /** Null: the operator's address is not opened. */
   readonly operator: { readonly port: number; readonly tokens: readonly string[] } | null
-  /** `list` and `history` are then answered on the operator's address alone. */
+  /** The lists are then answered on the operator's address alone. */
   readonly operatorOnlyList: boolean
   readonly logLevel: LogLevel
   readonly drainMs: number

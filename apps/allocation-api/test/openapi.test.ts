@@ -61,12 +61,12 @@ test('every mounted route is described, and every described one is mounted', () 
   )
 })
 
-test('without the listing exactly list and history are not mounted, and inside the cluster not converge', () => {
+test('without the listing exactly the lists are not mounted, and inside the cluster not converge', () => {
   const lacks = (door: Door, listing: boolean) => {
     const kept = new Set(mounted(door, listing))
     return mounted('operator', true).filter(route => !kept.has(route))
   }
-  const listing = ['GET /api/v1/pool/{domain}/history', 'GET /api/v1/pool/{domain}/list']
+  const listing = ['GET /api/v1/deployments', 'GET /api/v1/pool/{domain}/history', 'GET /api/v1/pool/{domain}/list']
   const converge = 'POST /api/v1/pool/{domain}/converge'
   expect(lacks('operator', false)).toEqual(listing)
   expect(lacks('in-cluster', true)).toEqual([converge])

@@ -92,6 +92,14 @@ describe('PDM_OPERATOR_ONLY_LIST', () => {
     expect((await operator('GET', `${pool}/${verb}`, undefined, as('Bearer third'))).status).toBe(200)
   })
 
+  test('true takes the list of deployments off the in-cluster port, and leaves each of them there', async () => {
+    const { status, headers } = await api.call('GET', '/api/v1/deployments')
+    expect([status, headers.get('allow')]).toEqual([405, 'POST'])
+    const unknown = '/api/v1/deployments/11111111-2222-4333-8444-555555555555'
+    expect(await call('GET', unknown)).toMatchObject({ status: 404, body: { detail: 'There is no such deployment.' } })
+    expect((await operator('GET', '/api/v1/deployments', undefined, as('Bearer third'))).status).toBe(200)
+  })
+
   test('true leaves everything else on the in-cluster port', async () => {
     for (const path of [`${pool}/check?sub=a`, '/api/v1/reserved', '/healthz', '/openapi.json', '/docs']) {
       expect((await call('GET', path)).status, path).toBe(200)

@@ -1,10 +1,11 @@
 import { describe, expect, test } from 'vitest'
+import type { Answer } from './support/api.ts'
 import { activeNames, expectDnsToAgree, expectTablesToAgree } from './support/at-rest.ts'
 import { createTestDatabase, lacksDsn, testDsn } from './support/database.ts'
 import { startFleet } from './support/fleet.ts'
 import { isSkippedFor } from './support/parts.ts'
 import { lacksPgbouncer, pgbouncerVersion, startPgbouncer } from './support/pgbouncer.ts'
-import { commit, countStatuses, pool, release, reserve, reserveToken } from './support/verbs.ts'
+import { commit, countStatuses, pool, release, reserve } from './support/verbs.ts'
 
 if (!testDsn) process.stderr.write(`${lacksDsn}\n`)
 
@@ -12,6 +13,19 @@ if (!testDsn) process.stderr.write(`${lacksDsn}\n`)
 const carriesPrepared = pgbouncerVersion && (pgbouncerVersion.major > 1 || pgbouncerVersion.minor >= 21)
 
 const isSkipped = isSkippedFor(pgbouncerVersion ? undefined : lacksPgbouncer) || !testDsn
+
+/**
+ * Asks as a client has to: an answer of 503 says that the outcome is unknown, and the same key asks for it again. Between
+ * the driver without prepared statements and PgBouncer 1.18 a statement gets lost now and then (seen 2026-11-21, in 3 of
+ * some 70 runs; every connection of the server is idle then): its caller is told 503 when its time is over.
+ */
+const asked = async (key: string, ask: (headers: Record<string, string>) => Promise<Answer>): Promise<Answer> => {
+  const headers = { 'Idempotency-Key': key }
+  const answer = await ask(headers)
+  if (answer.status !== 503) return answer
+  process.stderr.write(`behind PgBouncer: ${key} was answered 503, and is asked again\n`)
+  return ask(headers)
+}
 
 describe.skipIf(isSkipped)('behind PgBouncer in transaction mode', () => {
   test.each([
@@ -27,16 +41,26 @@ describe.skipIf(isSkipped)('behind PgBouncer in transaction mode', () => {
     })
     try {
       const [api, other] = [fleet.next(), fleet.next()]
-      const reserved = await Promise.all(Array.from({ length: 100 }, () => reserve(fleet.next(), 'one')))
+      const reserved = await Promise.all(
+        Array.from({ length: 100 }, (_, i) => asked(`one-${i}`, key => reserve(fleet.next(), 'one', key))),
+      )
       expect(countStatuses(reserved)).toEqual({ 201: 1, 409: 99 })
 
       const names = Array.from({ length: 50 }, (_, i) => `many-${i}`)
-      const tokens = await Promise.all(names.map(name => reserveToken(fleet.next(), name)))
-      const commits = await Promise.all(names.map((name, i) => commit(fleet.next(), name, tokens[i] ?? '')))
+      const taken = await Promise.all(
+        names.map(name => asked(`reserve-${name}`, key => reserve(fleet.next(), name, key))),
+      )
+      expect(countStatuses(taken)).toEqual({ 201: names.length })
+      const commits = await Promise.all(
+        names.map((name, i) =>
+          asked(`commit-${name}`, key => commit(fleet.next(), name, taken[i]?.body.reservationToken, '192.0.2.1', key)),
+        ),
+      )
       expect(countStatuses(commits)).toEqual({ 200: names.length })
 
-      const key = { 'Idempotency-Key': 'release-many-0' }
-      const released = await Promise.all(Array.from({ length: 20 }, () => release(fleet.next(), 'many-0', key)))
+      const released = await Promise.all(
+        Array.from({ length: 20 }, () => asked('release-many-0', key => release(fleet.next(), 'many-0', key))),
+      )
       expect(countStatuses(released)).toEqual({ 200: 20 })
       expect((await release(other, 'many-1')).status).toBe(200)
       expect((await release(api, 'many-1')).status).toBe(404)

@@ -69,6 +69,16 @@ const streamHeaders = {
   'X-Accel-Buffering': 'no',
 }
 
+/** All of them: with the other lists, where those are answered. */
+export const deploymentListRoutes = (verbs: Pick<DeploymentVerbs, 'list'>) =>
+  new Hono<HttpEnv>().get('/', async c => {
+    const query = parse(deploymentsQuery, c.req.query())
+    if (!query.ok) return problem(c, query.refused)
+    const { deployments, nextCursor } = await verbs.list(query.value)
+    c.set('outcome', 'listed')
+    return c.json({ deployments, ...(nextCursor === undefined ? {} : { nextCursor: cursorOf(nextCursor) }) }, 200)
+  })
+
 export const deploymentRoutes = (verbs: DeploymentVerbs, streams: EventStreams, onBroken: OnBroken) =>
   new Hono<HttpEnv>()
     .post('/', async c => {
@@ -84,14 +94,6 @@ export const deploymentRoutes = (verbs: DeploymentVerbs, streams: EventStreams, 
       const { id } = outcome
       const body: DeploymentCreated = { id, status: 'provisioning', streamURL: `${path}/${id}/logs` }
       return c.json(body, 201, { Location: `${path}/${id}` })
-    })
-
-    .get('/', async c => {
-      const query = parse(deploymentsQuery, c.req.query())
-      if (!query.ok) return problem(c, query.refused)
-      const { deployments, nextCursor } = await verbs.list(query.value)
-      c.set('outcome', 'listed')
-      return c.json({ deployments, ...(nextCursor === undefined ? {} : { nextCursor: cursorOf(nextCursor) }) }, 200)
     })
 
     .get('/:id', async c => {
