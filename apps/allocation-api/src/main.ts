@@ -6,7 +6,6 @@ import { converge } from './allocation/converge.ts'
 import { get } from './allocation/get.ts'
 import { createHistoryReader } from './allocation/history.ts'
 import { list, readHistory } from './allocation/list.ts'
-import { refuseName } from './allocation/names.ts'
 import { createOnce, forgetKeys } from './allocation/once.ts'
 import { createReader } from './allocation/reader.ts'
 import { release } from './allocation/release.ts'
@@ -177,7 +176,7 @@ const start = async ({ config, dns, objectStorageCa }: Configured, log: Logger):
       orderOf(body, {
         storageProvider: objectStorage.provider,
         bucketOf: fqdn => bucketOf(objectStorage.platformPrefix, fqdn),
-        refuseName: (pool, label) => refuseName(pool, label, managedDomains),
+        managedDomains,
       }),
     infrastructure: createTerraform({ ...config.deployments, env: process.env, graceMs: TERRAFORM_GRACE_MS }),
     storage: objectStorage,

@@ -89,7 +89,6 @@ export const create =
           id,
           generation: 1,
           order,
-          status: 'pending',
           reservationToken,
           result: null,
           isCancelled: false,

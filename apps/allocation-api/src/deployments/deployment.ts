@@ -1,10 +1,4 @@
-import type {
-  DeploymentEvent,
-  DeploymentResult,
-  DeploymentStatus,
-  ObjectStorageKeys,
-  ObjectStorageRegion,
-} from '@pool/contract'
+import type { DeploymentEvent, DeploymentResult, ObjectStorageKeys, ObjectStorageRegion } from '@pool/contract'
 import type { Name } from '../allocation/allocation.ts'
 
 /** What is to be deployed: a request that was found good, in canonical form, without its keys. */
@@ -49,7 +43,6 @@ export interface Run {
 /** What a run, or whoever takes one up that was left, has to know. */
 export interface Job extends Run {
   readonly order: Order
-  readonly status: DeploymentStatus
   /** Proves the reservation; null without a name. */
   readonly reservationToken: string | null
   /** What the infrastructure came to, once it is up. */

@@ -1,9 +1,6 @@
 import { canonicalName, deploymentDomain, deploymentFaultsOf, type FieldFault } from '@pool/contract'
 import type { Name } from '../allocation/allocation.ts'
-import { fqdnOf, type NameRefusal } from '../allocation/names.ts'
-
-/** Why a pool, or a well-formed label in it, cannot be granted to anybody, if so. */
-export type RefuseName = (poolDomain: string, subdomain: string) => NameRefusal | null
+import { fqdnOf, refuseName, refusePool } from '../allocation/names.ts'
 
 export type Domain =
   | { readonly kind: 'domain'; readonly fqdn: string; readonly name: Name | null }
@@ -11,24 +8,16 @@ export type Domain =
 
 const faulty = (...faults: readonly FieldFault[]): Domain => ({ kind: 'faulty', faults })
 
-/** Any label: a pool is refused whatever the name in it. */
-const anyLabel = 'x'
-const refusePool = (refuseName: RefuseName, poolDomain: string) => {
-  const refusal = refuseName(poolDomain, anyLabel)
-  return refusal?.kind === 'unsupported-pool' ? refusal : null
-}
-
 /** The managed pool that a name is, or is in, if any. */
-const poolAbove = (fqdn: string, refuseName: RefuseName): string | undefined => {
+const poolAbove = (fqdn: string, managedDomains: readonly string[]): string | undefined => {
   const labels = fqdn.split('.')
-  const suffixes = labels.map((_, at) => labels.slice(at).join('.'))
-  return suffixes.find(suffix => refusePool(refuseName, suffix) === null)
+  return labels.map((_, at) => labels.slice(at).join('.')).find(suffix => managedDomains.includes(suffix))
 }
 
 /** What is wrong with the pool although other fields of it kept the section from being read. */
-const poolFaults = (pool: unknown, mode: unknown, refuseName: RefuseName): readonly FieldFault[] => {
+const poolFaults = (pool: unknown, mode: unknown, managedDomains: readonly string[]): readonly FieldFault[] => {
   if (mode !== 'pool' || typeof pool !== 'string' || canonicalName(pool) === '') return []
-  const refusal = refusePool(refuseName, canonicalName(pool))
+  const refusal = refusePool(canonicalName(pool), managedDomains)
   return refusal ? [{ field: 'sovereignPoolDomain', detail: refusal.detail }] : []
 }
 
@@ -36,21 +25,21 @@ const poolFaults = (pool: unknown, mode: unknown, refuseName: RefuseName): reado
  * Under which name a deployment is to be reached. A domain of one's own cannot be a pool's or in it: the name would be
  * had without being taken from the table that says who has it.
  */
-export const domainOf = (body: Readonly<Record<string, unknown>>, refuseName: RefuseName): Domain => {
+export const domainOf = (body: Readonly<Record<string, unknown>>, managedDomains: readonly string[]): Domain => {
   const read = deploymentDomain.safeParse(body)
   if (!read.success) {
-    const more = poolFaults(body.sovereignPoolDomain, body.sovereignDomainMode, refuseName)
+    const more = poolFaults(body.sovereignPoolDomain, body.sovereignDomainMode, managedDomains)
     return faulty(...deploymentFaultsOf(read.error), ...more)
   }
   if (read.data.sovereignDomainMode === 'pool') {
     const { sovereignPoolDomain: poolDomain, sovereignSubdomain: subdomain } = read.data
-    const refusal = refuseName(poolDomain, subdomain)
+    const refusal = refuseName(poolDomain, subdomain, managedDomains)
     if (!refusal) return { kind: 'domain', fqdn: fqdnOf(poolDomain, subdomain), name: { poolDomain, subdomain } }
     const field = refusal.kind === 'reserved' ? 'sovereignSubdomain' : 'sovereignPoolDomain'
     return faulty({ field, detail: refusal.detail })
   }
   const { sovereignFQDN: fqdn } = read.data
-  const pool = poolAbove(fqdn, refuseName)
+  const pool = poolAbove(fqdn, managedDomains)
   if (pool === undefined) return { kind: 'domain', fqdn, name: null }
   const detail = `sovereignFQDN is in the pool ${pool}, whose names are taken with sovereignDomainMode "pool".`
   return faulty({ field: 'sovereignFQDN', detail })

@@ -16,7 +16,6 @@ const job: Job = {
     sshPublicKey: 'ssh-ed25519 AAAA',
     storage: { region: 'fsn1', bucket: 'catalyst-acme-pool-test' },
   },
-  status: 'provisioning',
   reservationToken: null,
   result: null,
   isCancelled: false,

@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest'
-import { refuseName } from '../allocation/names.ts'
 import type { BucketDecision } from '../object-storage/bucket-name.ts'
 import { type OrderRules, orderOf } from './order.ts'
 import { orderOfRecord, recordOf } from './redact.ts'
@@ -21,7 +20,7 @@ const bucketOf = (fqdn: string): BucketDecision =>
 const rules: OrderRules = {
   storageProvider: 'hetzner',
   bucketOf,
-  refuseName: (domain, label) => refuseName(domain, label, ['pool.test', 'eu.pool.test', 'x.pool.test']),
+  managedDomains: ['pool.test', 'eu.pool.test', 'x.pool.test'],
 }
 const fieldsOf = (body: unknown) => {
   const outcome = orderOf(body, rules)

@@ -10,13 +10,13 @@ import { isJson } from '../json.ts'
 import type { BucketDecision } from '../object-storage/bucket-name.ts'
 import type { InvalidDeployment } from './create-outcome.ts'
 import type { Keys, Order } from './deployment.ts'
-import { type Domain, domainOf, type RefuseName } from './domain.ts'
+import { type Domain, domainOf } from './domain.ts'
 
 export interface OrderRules {
   /** The provider that brings object storage, as it stands in `providers`. */
   readonly storageProvider: string
   readonly bucketOf: (fqdn: string) => BucketDecision
-  readonly refuseName: RefuseName
+  readonly managedDomains: readonly string[]
 }
 
 /** `keys` only with storage. */
@@ -35,13 +35,13 @@ const bucketFaults = (domain: Domain, bucket: BucketDecision | null): readonly F
  * What a request asks for, in canonical form, its keys apart; or every faulty field at once. Whether name, FQDN and
  * bucket are free is the database's to say. Without the storage provider its fields are not looked at.
  */
-export const orderOf = (body: unknown, { storageProvider, bucketOf, refuseName }: OrderRules): Ordered => {
+export const orderOf = (body: unknown, { storageProvider, bucketOf, managedDomains }: OrderRules): Ordered => {
   if (!isJson(body)) {
     const detail = 'The body must be a JSON object with the fields of a deployment.'
     return { kind: 'invalid-deployment', faults: [{ field: '', detail }] }
   }
   const common = deploymentCommon.safeParse(body)
-  const domain = domainOf(body, refuseName)
+  const domain = domainOf(body, managedDomains)
   const storage = brings(body.providers, storageProvider) ? deploymentStorage.safeParse(body) : null
   const bucket = storage && domain.kind === 'domain' ? bucketOf(domain.fqdn) : null
   if (!common.success || domain.kind === 'faulty' || storage?.success === false || bucket?.kind === 'refused') {

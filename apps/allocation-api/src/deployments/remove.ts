@@ -5,7 +5,7 @@ import type { Runs } from './runs.ts'
 import type { DeploymentStore } from './store.ts'
 
 export interface RemoveDependencies {
-  readonly store: Pick<DeploymentStore, 'cancel' | 'read' | 'heldName' | 'remove'>
+  readonly store: Pick<DeploymentStore, 'cancel' | 'heldName' | 'remove'>
   readonly runs: Pick<Runs, 'cancel'>
   readonly names: Pick<Names, 'free'>
 }

@@ -1,5 +1,5 @@
 import type { Deployment, DeploymentResult, DeploymentStatus } from '@pool/contract'
-import { type OrderRecord, orderOfRecord } from './redact.ts'
+import type { OrderRecord } from './redact.ts'
 
 /** A row of `deployments` as it is selected to be shown. */
 export interface DeploymentRow {
@@ -15,7 +15,7 @@ export interface DeploymentRow {
 }
 
 export const deploymentOf = (row: DeploymentRow): Deployment => {
-  const { sovereignFQDN, region, storage } = orderOfRecord(row.request)
+  const { sovereignFQDN, region, storage } = row.request
   return {
     id: row.id,
     status: row.status,

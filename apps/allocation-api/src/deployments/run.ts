@@ -63,9 +63,8 @@ export const runDeployment = async (job: Job, keys: Keys | null, deps: RunDepend
     return 'failed'
   }
 
-  /** What a stop comes to; null: it does not apply. */
-  const stopped = async (): Promise<RunOutcome | null> => {
-    if (!signal.aborted) return null
+  /** What the stop that was asked for comes to. */
+  const stopped = async (): Promise<RunOutcome> => {
     const reason = reasonOf(signal)
     if (reason === 'lost') throw new RunLost()
     if (reason !== 'stopping' || job.order.storage) return fail(explained[reason])
@@ -88,7 +87,7 @@ export const runDeployment = async (job: Job, keys: Keys | null, deps: RunDepend
       tell,
       signal,
     )
-    if (made.kind === 'stopped') return { ended: (await stopped()) ?? (await fail('It was stopped.')) }
+    if (made.kind === 'stopped') return { ended: await stopped() }
     if (made.kind === 'failed') return { ended: await fail(made.reason) }
     const read = resultOf(sovereignFQDN, made.outputs)
     if (read.kind === 'fault') return { ended: await fail(read.reason) }
@@ -100,8 +99,7 @@ export const runDeployment = async (job: Job, keys: Keys | null, deps: RunDepend
     const step = nextStep(job, keys)
     if (job.generation > 1) await infrastructure.clear(job.id, job.generation, tell)
     if (step.kind === 'fail') return fail(step.reason)
-    const before = await stopped()
-    if (before) return before
+    if (signal.aborted) return stopped()
     await ours(() => store.begin(run))
     if (job.order.name && job.generation === 1) {
       tell({ phase: 'reserve', level: 'info', message: `The name ${job.order.sovereignFQDN} is reserved.` })
@@ -109,7 +107,7 @@ export const runDeployment = async (job: Job, keys: Keys | null, deps: RunDepend
     const result = job.result ?? (await make())
     if ('ended' in result) return result.ended
     // What is up already is worth finishing when the service stops; somebody who cancels wants it gone.
-    if (signal.aborted && reasonOf(signal) !== 'stopping') return (await stopped()) ?? fail(CANCELLED)
+    if (signal.aborted && reasonOf(signal) !== 'stopping') return stopped()
     const taken = await insist(() => names.take(job, result.loadBalancerIP))
     if (taken.kind === 'lost') return fail(taken.reason)
     if (job.order.name) {

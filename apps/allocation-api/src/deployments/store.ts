@@ -113,7 +113,7 @@ export const createDeploymentStore = (
           )
           update deployments d set run_generation = d.run_generation + 1, run_expires_at = ${lease}
           from gone where d.id = gone.id
-          returning d.id, d.run_generation as generation, d.request, d.status, d.reservation_token as "reservationToken",
+          returning d.id, d.run_generation as generation, d.request, d.reservation_token as "reservationToken",
             d.result, d.cancelled_at is not null as "isCancelled", d.failure, d.line_count as "lineCount"`,
       )
       return rows.map(({ request, ...rest }) => ({ ...rest, order: orderOfRecord(request) }))
