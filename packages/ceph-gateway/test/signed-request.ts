@@ -1,11 +1,6 @@
-import { request } from 'node:https'
 import { AwsClient } from 'aws4fetch'
 import type { Gateway, KeyPair } from '../src/gateway.ts'
-
-export interface Answer {
-  readonly status: number
-  readonly text: string
-}
+import { type Answer, httpsCall } from '../src/https-call.ts'
 
 export interface Call {
   readonly headers?: Readonly<Record<string, string>>
@@ -20,19 +15,8 @@ export interface Call {
 /** One request on a connection of its own. An error of the connection rejects. */
 export const call = ({ host, port, ca: own }: Gateway, wish: Call = {}): Promise<Answer> => {
   const { headers = {}, method = 'GET', path = '/', body, servername = 'fsn1.storage.example', ca = own } = wish
-  return new Promise((resolve, reject) => {
-    const trusted = ca === null ? {} : { ca }
-    const sent = request({ host, port, method, path, headers, servername, agent: false, ...trusted }, answer => {
-      let text = ''
-      answer
-        .setEncoding('utf8')
-        .on('data', part => {
-          text += part
-        })
-        .on('end', () => resolve({ status: answer.statusCode ?? 0, text }))
-    })
-    sent.on('error', reject).end(body)
-  })
+  const trusted = ca === null ? {} : { ca }
+  return httpsCall({ host, port, method, path, headers, servername, ...trusted }, body)
 }
 
 export interface Signed extends Call {

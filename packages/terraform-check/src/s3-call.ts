@@ -1,4 +1,4 @@
-import { request } from 'node:https'
+import { type Answer, httpsCall } from '@pool/ceph-gateway/https-call'
 import { AwsClient } from 'aws4fetch'
 import type { Connection } from './store.ts'
 
@@ -7,11 +7,6 @@ export interface Place {
   readonly host: string
   /** PEM of the authority that is trusted, and no other. */
   readonly ca: string
-}
-
-export interface Answer {
-  readonly status: number
-  readonly text: string
 }
 
 export interface Call {
@@ -26,19 +21,7 @@ export const s3Calls = ({ server, region, user, password, tls }: Connection, { h
   const { hostname, port } = new URL(`https://${server}`)
   const client = new AwsClient({ accessKeyId: user, secretAccessKey: password, service: 's3', region, retries: 0 })
   const send = (path: string, method: string, headers: Record<string, string>, body?: string): Promise<Answer> =>
-    new Promise((resolve, reject) => {
-      const target = { host, port, servername: hostname, path, method, ca, agent: false }
-      const sent = request({ ...target, headers: { ...headers, host: server } }, answer => {
-        let text = ''
-        answer
-          .setEncoding('utf8')
-          .on('data', part => {
-            text += part
-          })
-          .on('end', () => resolve({ status: answer.statusCode ?? 0, text }))
-      })
-      sent.on('error', reject).end(body)
-    })
+    httpsCall({ host, port, servername: hostname, path, method, ca, headers: { ...headers, host: server } }, body)
   return {
     async signed(path: string, { method = 'GET', headers = {}, body }: Call = {}): Promise<Answer> {
       const sent = { method, headers, ...(body === undefined ? {} : { body }) }

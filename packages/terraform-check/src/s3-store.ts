@@ -1,5 +1,6 @@
+import type { Answer } from '@pool/ceph-gateway/https-call'
 import { Refused } from './refused.ts'
-import { type Answer, type Call, type Place, s3Calls } from './s3-call.ts'
+import { type Call, type Place, s3Calls } from './s3-call.ts'
 import type { Connection, Store } from './store.ts'
 
 const codeOf = (text: string): string => /<Code>(\w+)<\/Code>/.exec(text)?.[1] ?? 'no code'

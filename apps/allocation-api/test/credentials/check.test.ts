@@ -4,7 +4,7 @@ import { afterAll, describe, expect, test } from 'vitest'
 import { createHttpsGet } from '../../src/credentials/https-get.ts'
 import { createKeyCheck } from '../../src/object-storage/s3.ts'
 import { callFrom } from '../support/credentials/call-from.ts'
-import { makeIdentities } from '../support/credentials/identities.ts'
+import { makeIdentities, withStorageNames } from '../support/credentials/identities.ts'
 import { answerOf, errorXml, hang, listXml, overTls, passTo } from '../support/credentials/scenes.ts'
 import { startStage } from '../support/credentials/stage.ts'
 import '../support/credentials/storage-names.ts'
@@ -43,7 +43,7 @@ const { api } = await startService({
   PDM_OPERATOR_TOKENS: 'operator',
   PDM_LOG_LEVEL: 'trace',
   NODE_EXTRA_CA_CERTS: identities.caFile,
-  NODE_OPTIONS: `--import=${new URL('../support/credentials/storage-names.ts', import.meta.url).href}`,
+  NODE_OPTIONS: withStorageNames,
 })
 afterAll(async () => {
   await Promise.all([stage.close(), target.close(), gateway?.stop(), identities.remove()])

@@ -6,11 +6,12 @@ import { lacksGateway, startGateway } from '@pool/ceph-gateway'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { spellings } from '../../src/deployments/terraform/spellings.ts'
 import { type Answer, type Api, request, startApi } from '../support/api.ts'
-import { makeIdentities } from '../support/credentials/identities.ts'
+import { makeIdentities, withStorageNames } from '../support/credentials/identities.ts'
 import { answerOf, overTls } from '../support/credentials/scenes.ts'
 import { startStage } from '../support/credentials/stage.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { copyDeploymentModule, type DeploymentModule } from '../support/deployment-module.ts'
+import { deploymentRequest, storageSection } from '../support/deployment-request.ts'
 import { followStream } from '../support/follow.ts'
 import { isSkippedFor } from '../support/parts.ts'
 import { until } from '../support/until.ts'
@@ -36,7 +37,6 @@ const leaksIn = (text: string): string[] => [
   ...new Set(needles.flatMap(([name, spelling]) => (text.includes(spelling) ? [name] : []))),
 ]
 
-const sshPublicKey = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f ops@acme'
 const operator = { Authorization: 'Bearer operator' }
 
 /** The arguments of every process of this machine. */
@@ -82,20 +82,8 @@ describe.skipIf(isSkippedFor(lacksGateway) || lacksTerraform)('one run of everyt
     return answer
   }
   const keysOf = (accessKey: string, secretKey: string) => ({ region: 'fsn1', accessKey, secretKey })
-  const deploymentOf = (subdomain: string, change: object = {}) => ({
-    orgName: 'Acme',
-    orgEmail: 'ops@acme.example',
-    sovereignDomainMode: 'pool',
-    sovereignPoolDomain: 'pool.test',
-    sovereignSubdomain: subdomain,
-    providers: ['hetzner'],
-    region: 'fsn1',
-    sshPublicKey,
-    objectStorageRegion: 'fsn1',
-    objectStorageAccessKey: secrets.accessKey,
-    objectStorageSecretKey: secrets.secretKey,
-    ...change,
-  })
+  const deploymentOf = (subdomain: string, change: object = {}) =>
+    deploymentRequest(subdomain, { ...storageSection(secrets), ...change })
   const created = async (subdomain: string): Promise<string> => {
     const answer = await call('POST', '/api/v1/deployments', deploymentOf(subdomain), { 'Idempotency-Key': subdomain })
     if (answer.status !== 201) throw new Error(`${answer.status} ${answer.text}`)
@@ -139,7 +127,7 @@ describe.skipIf(isSkippedFor(lacksGateway) || lacksTerraform)('one run of everyt
       OBJECT_STORAGE_CA_FILE: gateway.caFile,
       PROVIDER_TOKEN_URLS: `hetzner=https://fsn1.storage.test:${cloud.port}/v1/locations`,
       NODE_EXTRA_CA_CERTS: identities.caFile,
-      NODE_OPTIONS: `--import=${new URL('../support/credentials/storage-names.ts', import.meta.url).href}`,
+      NODE_OPTIONS: withStorageNames,
       PDM_LOG_LEVEL: 'trace',
       PDM_OPERATOR_TOKENS: 'operator',
       PDM_VALIDATION_ATTEMPTS: '100',

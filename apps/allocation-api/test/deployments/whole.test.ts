@@ -4,9 +4,10 @@ import { join } from 'node:path'
 import type { Deployment } from '@pool/contract'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { type Api, startApi } from '../support/api.ts'
-import { type Identities, makeIdentities } from '../support/credentials/identities.ts'
+import { type Identities, makeIdentities, withStorageNames } from '../support/credentials/identities.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { copyDeploymentModule, type DeploymentModule } from '../support/deployment-module.ts'
+import { deploymentRequest, storageSection } from '../support/deployment-request.ts'
 import { createDnsClient } from '../support/dns.ts'
 import { followStream, messagesOf } from '../support/follow.ts'
 import { callTo } from '../support/service.ts'
@@ -15,7 +16,6 @@ import { until } from '../support/until.ts'
 import { lacksTerraform } from '../terraform/support/terraform.ts'
 
 const LEASE_MS = 30_000
-const sshPublicKey = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f ops@acme'
 const keys = { accessKey: 'accesskey-0123456789', secretKey: 'secret-key-of-at-least-thirty-two-characters' }
 
 /** The whole of it: the API as a process, Terraform, Postgres, the local DNS server. */
@@ -48,7 +48,7 @@ describe.skipIf(lacksTerraform)('a deployment, from its request to its end', () 
 
   const start = async (more: Record<string, string> = {}): Promise<Api> => {
     api = await startApi(database.url, {
-      NODE_OPTIONS: `--import ${new URL('../support/credentials/storage-names.ts', import.meta.url)}`,
+      NODE_OPTIONS: withStorageNames,
       DNSPROVIDER_RECORD_NAMES: '@,*',
       OBJECT_STORAGE_DOMAIN: `storage.test:${storage.port}`,
       OBJECT_STORAGE_CA_FILE: identities.caFile,
@@ -58,21 +58,12 @@ describe.skipIf(lacksTerraform)('a deployment, from its request to its end', () 
     })
     return api
   }
-  const request = (subdomain: string, isKeyed: boolean) => ({
-    orgName: 'Acme',
-    orgEmail: 'ops@acme.example',
-    sovereignDomainMode: 'pool',
-    sovereignPoolDomain: 'pool.test',
-    sovereignSubdomain: subdomain,
-    providers: isKeyed ? ['hetzner'] : ['local'],
-    region: 'fsn1',
-    sshPublicKey,
-    ...(isKeyed
-      ? { objectStorageRegion: 'fsn1', objectStorageAccessKey: keys.accessKey, objectStorageSecretKey: keys.secretKey }
-      : {}),
-  })
   const create = async (at: Api, subdomain: string, isKeyed = true): Promise<string> => {
-    const answer = await callTo(at.url)('POST', '/api/v1/deployments', request(subdomain, isKeyed))
+    const answer = await callTo(at.url)(
+      'POST',
+      '/api/v1/deployments',
+      deploymentRequest(subdomain, isKeyed ? storageSection(keys) : {}),
+    )
     if (answer.status !== 201) throw new Error(`${answer.status} ${answer.text}`)
     expect(answer.body.status).toBe('provisioning')
     return answer.body.id

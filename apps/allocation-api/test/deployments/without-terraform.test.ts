@@ -1,20 +1,12 @@
 import { expect, test } from 'vitest'
+import { deploymentRequest } from '../support/deployment-request.ts'
 import { callTo, startService } from '../support/service.ts'
 
 /** No such program: what a machine without Terraform is like, on one that may have it. */
 const binary = '/nowhere/terraform'
 const { api, call, database } = await startService({ PDM_TERRAFORM_BINARY: binary, PDM_OPERATOR_TOKENS: 'operator' })
 
-const request = {
-  orgName: 'Acme',
-  orgEmail: 'ops@acme.example',
-  sovereignDomainMode: 'pool',
-  sovereignPoolDomain: 'pool.test',
-  sovereignSubdomain: 'acme',
-  providers: ['local'],
-  region: 'fsn1',
-  sshPublicKey: 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f ops@acme',
-}
+const request = deploymentRequest('acme')
 
 test('without the binary a deployment is 503, says what is missing, and nothing is begun', async () => {
   const answer = await call('POST', '/api/v1/deployments', request)

@@ -2,20 +2,12 @@ import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileS
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { startNode } from '@pool/local-stack/process'
-import { afterAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { createTerraform } from '../../src/deployments/terraform/terraform.ts'
 import { until } from '../support/until.ts'
-import { lacksTerraform, runningWith, type Site, secrets, siteOf, start, variables } from './support/terraform.ts'
+import { lacksTerraform, runningWith, type Site, secrets, start, useSites, variables } from './support/terraform.ts'
 
-const sites: Site[] = []
-const site = (...args: Parameters<typeof siteOf>): Site => {
-  const made = siteOf(...args)
-  sites.push(made)
-  return made
-}
-afterAll(() => {
-  for (const each of sites) each.remove()
-})
+const site = useSites()
 
 /** One resource is made, then another is being made until somebody ends it. */
 const endless = (command: string) => `

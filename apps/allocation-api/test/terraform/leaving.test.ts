@@ -2,20 +2,12 @@ import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileS
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import { afterAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { createTerraform } from '../../src/deployments/terraform/terraform.ts'
 import { until } from '../support/until.ts'
-import { lacksTerraform, type Site, siteOf, start, variables } from './support/terraform.ts'
+import { lacksTerraform, start, useSites, variables } from './support/terraform.ts'
 
-const sites: Site[] = []
-const site = (text = ''): Site => {
-  const made = siteOf(text)
-  sites.push(made)
-  return made
-}
-afterAll(() => {
-  for (const each of sites) each.remove()
-})
+const site = useSites()
 
 /** Every apply waits for a file of its run; without its own folder it fails. */
 const waiting = `#!/bin/sh

@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { createTerraform } from '../../src/deployments/terraform/terraform.ts'
 import { until } from '../support/until.ts'
 import {
@@ -9,23 +9,15 @@ import {
   runningWith,
   type Site,
   secrets,
-  siteOf,
   start,
+  useSites,
   variables,
 } from './support/terraform.ts'
 
 const marks = [...Object.values(secrets), 'MARKACCESS', 'mark-secret', 'passed-mark']
 const mentions = (text: string) => marks.filter(mark => text.includes(mark))
 
-const sites: Site[] = []
-const site = (...args: Parameters<typeof siteOf>): Site => {
-  const made = siteOf(...args)
-  sites.push(made)
-  return made
-}
-afterAll(() => {
-  for (const each of sites) each.remove()
-})
+const site = useSites()
 const workOf = ({ options }: Site) => readdirSync(join(options.folder, 'work'))
 
 /** Says its secrets in several encodings, then waits for a file in the module's folder. */

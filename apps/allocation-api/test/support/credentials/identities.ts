@@ -5,6 +5,9 @@ import { makeCa } from '@pool/ceph-gateway/test-ca'
 
 const names = ['*.storage.test']
 
+/** NODE_OPTIONS of a process that is to find those names: here. */
+export const withStorageNames = `--import=${new URL('./storage-names.ts', import.meta.url).href}`
+
 /** Certificates of servers, good and bad, and the file of the authority that is trusted. */
 export const makeIdentities = async () => {
   const [ours, strange] = await Promise.all([makeCa('trusted'), makeCa('trusted')])

@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { afterAll } from 'vitest'
 import type { Line } from '../../../src/deployments/deployment.ts'
 import type { Made, Making } from '../../../src/deployments/infrastructure.ts'
 import { createTerraform, type TerraformOptions } from '../../../src/deployments/terraform/terraform.ts'
@@ -39,7 +40,7 @@ export interface Site {
 }
 
 /** A folder with a module, and what makes it. */
-export const siteOf = (text: string, more: Partial<TerraformOptions> = {}): Site => {
+const siteOf = (text: string, more: Partial<TerraformOptions> = {}): Site => {
   const folder = mkdtempSync(join(tmpdir(), 'terraform-test-'))
   const moduleFolder = join(folder, 'module $' + '{x}')
   const write = (body: string) => writeFileSync(join(moduleFolder, 'main.tf'), header + body)
@@ -56,6 +57,19 @@ export const siteOf = (text: string, more: Partial<TerraformOptions> = {}): Site
     ...more,
   }
   return { folder, options, write, remove: () => rmSync(folder, { recursive: true, force: true }) }
+}
+
+/** Sites that are removed when the tests of the calling file are over. */
+export const useSites = () => {
+  const sites: Site[] = []
+  afterAll(() => {
+    for (const site of sites) site.remove()
+  })
+  return (text = '', more?: Partial<TerraformOptions>): Site => {
+    const made = siteOf(text, more)
+    sites.push(made)
+    return made
+  }
 }
 
 export interface Run {
