@@ -26,7 +26,7 @@ export const rooms = {
     'periodic\\.ts',
   ),
   sql: any(
-    'database/(connect|reachable|schema|socket)\\.ts',
+    'database/(connect|reachable|schema|socket|together)\\.ts',
     'allocation/(fragments|history|once|reader|store)\\.ts',
     'convergence/(claim|comparison-store|fragments|zone-store)\\.ts',
     'deployments/(line-store|store)\\.ts',
@@ -40,7 +40,11 @@ export const rooms = {
   terraform: any('deployments/terraform/(lacks|process-group|terraform|turns|work-folder)\\.ts'),
   edges: any('observability/(log|metrics)\\.ts', 'server\\.ts'),
   http: any('http/[a-z-]+\\.ts', 'app\\.ts'),
-  wiring: any('(convergence|credentials|deployments)/assembly\\.ts', 'dns/registry\\.ts', 'dns/local/start\\.ts'),
+  wiring: any(
+    '(allocation|convergence|credentials|deployments)/assembly\\.ts',
+    'dns/registry\\.ts',
+    'dns/local/start\\.ts',
+  ),
   entry: any('main\\.ts'),
 }
 

@@ -1,19 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { check } from './allocation/check.ts'
-import { commit } from './allocation/commit.ts'
+import { assembleAllocation } from './allocation/assembly.ts'
 import { converge } from './allocation/converge.ts'
-import { get } from './allocation/get.ts'
-import { createHistoryReader } from './allocation/history.ts'
-import { list, readHistory } from './allocation/list.ts'
-import { createOnce, forgetKeys } from './allocation/once.ts'
-import { createReader } from './allocation/reader.ts'
-import { release } from './allocation/release.ts'
-import { renew } from './allocation/renew.ts'
-import { reserve } from './allocation/reserve.ts'
 import { reservedLabels } from './allocation/reserved-labels.ts'
-import { createStore } from './allocation/store.ts'
-import { sweep } from './allocation/sweeper.ts'
 import { type AppDependencies, createApp } from './app.ts'
 import { type Config, readConfig } from './config.ts'
 import { assembleDns } from './convergence/assembly.ts'
@@ -31,7 +20,7 @@ import { EnvReader } from './env-reader.ts'
 import { createEventStreams } from './http/event-stream.ts'
 import { openApiDocument } from './http/openapi.ts'
 import { bucketOf } from './object-storage/bucket-name.ts'
-import { createLog, type Logger } from './observability/log.ts'
+import { createLog, type Logger, requestLine } from './observability/log.ts'
 import { createMetrics } from './observability/metrics.ts'
 import { describeError } from './observability/redact.ts'
 import { periodically } from './periodic.ts'
@@ -104,12 +93,8 @@ const start = async ({ config, dns, objectStorageCa }: Configured, log: Logger):
   const tell = (what: string) => (error: unknown) => log.error({ error: describeError(error) }, what)
   const { provider, about } = await dns.start({ managedDomains, sql, onError: tell('dns provider') })
 
-  const reader = createReader(sql, { timeoutMs })
-  const history = createHistoryReader(sql, { timeoutMs })
-  const store = createStore(sql, { timeoutMs })
-  const once = createOnce(sql, { timeoutMs, keyTtlMs: config.idempotencyTtlMs })
   const metrics = createMetrics({
-    countAllocations: reader.count,
+    countAllocations: () => allocation.reader.count(),
     countDeployments: () => deployments.count(),
     deploymentsHere: () => deployments.running(),
     zoneLag: () => convergence.lag(),
@@ -152,25 +137,24 @@ const start = async ({ config, dns, objectStorageCa }: Configured, log: Logger):
     },
   })
 
-  const allocation = {
-    reserve: reserve({ store, reader, once, managedDomains, ttlMs: reservation.ttlMs }),
-    commit: commit({
-      store,
-      once,
-      settle: convergence.settle,
-      managedDomains,
-      template: { names: config.dns.recordNames, ttl: config.dns.recordTtlSeconds },
-    }),
-    renew: renew({ store, managedDomains, ...reservation }),
-    release: release({ store, once, settle: convergence.settle, managedDomains }),
-  }
-
   const { objectStorage } = config
+  const allocation = assembleAllocation({
+    sql,
+    managedDomains,
+    settle: convergence.settle,
+    template: { names: config.dns.recordNames, ttl: config.dns.recordTtlSeconds },
+    platformPrefix: objectStorage.platformPrefix,
+    statementTimeoutMs: timeoutMs,
+    idempotencyTtlMs: config.idempotencyTtlMs,
+    reservation,
+    onSwept: metrics.swept,
+  })
+
   const deployments = assembleDeployments({
     sql,
-    once,
-    reader,
-    allocation,
+    once: allocation.once,
+    reader: allocation.reader,
+    allocation: allocation.verbs,
     validateKeys,
     orderOf: body =>
       orderOf(body, {
@@ -195,14 +179,11 @@ const start = async ({ config, dns, objectStorageCa }: Configured, log: Logger):
     onError: (deployment, error) => log.error({ deployment, error: describeError(error) }, 'deployments'),
   })
   const stopping = new AbortController()
+  const tellRequest = requestLine(log)
 
   const dependencies: AppDependencies = {
     verbs: {
-      check: check({ reader, managedDomains, platformPrefix: config.objectStorage.platformPrefix }),
-      get: get({ reader, managedDomains }),
-      ...allocation,
-      list: list({ reader, managedDomains }),
-      readHistory: readHistory({ history, managedDomains }),
+      ...allocation.verbs,
       converge: converge({ preview: convergence.preview, repair: convergence.repair, managedDomains }),
       validateKeys,
       validateToken,
@@ -216,7 +197,7 @@ const start = async ({ config, dns, objectStorageCa }: Configured, log: Logger):
     openApi: openApiDocument(),
     onAnswered: answered => {
       metrics.answered(answered)
-      log.info(answered, 'request')
+      tellRequest(answered)
     },
     classify: error => (isDatabaseUnavailable(error) ? 'unavailable' : 'defect'),
     onError: (error, requestId) => log.error({ requestId, error: describeError(error) }, 'request failed'),
@@ -244,14 +225,7 @@ const start = async ({ config, dns, objectStorageCa }: Configured, log: Logger):
     }))
 
   const jobs = [
-    periodically(
-      sweep({
-        deleteExpired: store.deleteExpired,
-        forgetKeys: limit => forgetKeys(sql, limit, timeoutMs),
-        onDeleted: metrics.swept,
-      }),
-      { everyMs: config.sweeperIntervalMs, onError: tell('sweeper') },
-    ),
+    periodically(allocation.sweep, { everyMs: config.sweeperIntervalMs, onError: tell('sweeper') }),
     periodically(deployments.tend, { everyMs: TEND_MS, onError: tell('deployments') }),
     periodically(convergence.catchUp, { everyMs: CATCH_UP_MS, onError: tell('convergence') }),
   ]

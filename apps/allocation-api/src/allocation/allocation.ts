@@ -18,6 +18,11 @@ export interface ReserveCommand extends Name {
   readonly createdBy: string
 }
 
+export interface ReserveRequest {
+  readonly command: ReserveCommand
+  readonly caller: Caller
+}
+
 export interface RenewCommand extends Name {
   readonly reservationToken: string
 }

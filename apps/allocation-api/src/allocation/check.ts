@@ -4,7 +4,8 @@ import { fqdnOf, refuseName } from './names.ts'
 import type { Reader } from './reader.ts'
 
 export interface CheckDependencies {
-  readonly reader: Pick<Reader, 'heldState'>
+  /** What holds the name now; null when it is free. */
+  readonly heldState: Reader['heldState']
   readonly managedDomains: readonly string[]
   /** What the name of every bucket begins with. */
   readonly platformPrefix: string
@@ -20,7 +21,7 @@ const bucketNotice = (platformPrefix: string, fqdn: string): { detail?: string }
 
 /** Whether the name is free. The order in which the reasons are decided is part of the contract. */
 export const check =
-  ({ reader, managedDomains, platformPrefix }: CheckDependencies) =>
+  ({ heldState, managedDomains, platformPrefix }: CheckDependencies) =>
   async (poolDomain: string, sub: string | undefined): Promise<CheckResult> => {
     const parsed = label.safeParse(sub)
     if (!parsed.success) return { available: false, reason: 'invalid-format', detail: faultOf(parsed.error).detail }
@@ -31,7 +32,7 @@ export const check =
       const { kind: reason, detail } = refusal
       return { available: false, reason, detail, ...(reason === 'reserved' ? { fqdn } : {}) }
     }
-    const state = await reader.heldState({ poolDomain, subdomain })
+    const state = await heldState({ poolDomain, subdomain })
     if (!state) return { available: true, ...bucketNotice(platformPrefix, fqdn), fqdn }
     return state === 'reserved'
       ? { available: false, reason: 'reserved-state', detail: `${fqdn} is reserved; it may become free.`, fqdn }

@@ -71,13 +71,17 @@ export const fragmentsOf = (sql: Sql) => {
           ) latest),
         attempts = 0, failure = null, last_error = null, is_repair = false, next_attempt_at = excluded.next_attempt_at
       returning version`,
-    /** One history row for each of `rows`; `transition` is three values: event, from, to. */
-    history: (rows: Fragment, transition: Fragment, by: Caller | 'sweeper') => {
-      const { actor, address, requestId } = by === 'sweeper' ? { actor: by, address: null, requestId: null } : by
+    /**
+     * One history row for each of `rows`; `transition` is three values: event, from, to. `by` the caller, or whom each
+     * row names: `actor`, `address`, `request_id`.
+     */
+    history: (rows: Fragment, transition: Fragment, by: Caller | 'sweeper' | 'whom-it-names') => {
+      const { actor, address, requestId } = typeof by === 'object' ? by : { actor: by, address: null, requestId: null }
+      const who = by === 'whom-it-names' ? sql`actor, address, request_id` : sql`${actor}, ${address}, ${requestId}`
       return sql`
         insert into allocation_history
-          (pool_domain, subdomain, event, from_state, to_state, actor, address, created_by, request_id)
-        select pool_domain, subdomain, ${transition}, ${actor}, ${address}, created_by, ${requestId} from ${rows}`
+          (pool_domain, subdomain, event, from_state, to_state, created_by, actor, address, request_id)
+        select pool_domain, subdomain, ${transition}, created_by, ${who} from ${rows}`
     },
   }
 }

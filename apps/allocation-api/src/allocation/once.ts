@@ -43,7 +43,10 @@ export const createOnce = (sql: Sql, { timeoutMs, keyTtlMs }: OnceOptions): Once
     }
     const { key } = request
     const fingerprint = createHash('sha256').update(JSON.stringify(request.content)).digest()
-    for (;;) {
+    for (let seenAttempt = 0; ; ) {
+      const decision = await decide({ key, fingerprint, keyTtlMs, seenAttempt })
+      if (!isTaken(decision)) return decision
+      // It came before, or somebody with the same key was faster: what was decided is there to be read.
       const [known] = await within(
         timeoutMs,
         sql<{ isSame: boolean; attempt: number; decision: unknown }[]>`
@@ -54,9 +57,7 @@ export const createOnce = (sql: Sql, { timeoutMs, keyTtlMs }: OnceOptions): Once
       if (known && !known.isSame) return { kind: 'idempotency-key-reused' }
       const remembered = known ? await recall(known.decision) : null
       if (remembered !== null) return remembered
-      const decision = await decide({ key, fingerprint, keyTtlMs, seenAttempt: known?.attempt ?? 0 })
-      // Somebody with the same key was faster: what they decided is there to be read now.
-      if (!isTaken(decision)) return decision
+      seenAttempt = known?.attempt ?? 0
     }
   }
 }

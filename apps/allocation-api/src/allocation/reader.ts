@@ -25,15 +25,28 @@ export const createReader = (sql: Sql, { timeoutMs }: { timeoutMs: number }) => 
       where zone = a.pool_domain and subdomain = a.subdomain limit 1
     ) d on true`
 
+  /** What holds each of the names now, in their order; null where it is free. */
+  const heldStates = async (names: readonly Name[]): Promise<(Allocation['state'] | null)[]> => {
+    const rows = await within(
+      timeoutMs,
+      sql<{ state: Allocation['state'] | null }[]>`
+        select held.state from jsonb_array_elements(${sql.json(names.map(({ poolDomain, subdomain }) => [poolDomain, subdomain]))}) with ordinality as asked (name, position)
+        left join lateral (
+          select state from pool_allocations a
+          where a.pool_domain = name ->> 0 and a.subdomain = name ->> 1 and ${isLive} limit 1
+        ) held on true
+        order by position`,
+    )
+    return rows.map(({ state }) => state)
+  }
+
   return {
+    heldStates,
+
     /** What holds the name now; null when it is free. */
     async heldState(name: Name): Promise<Allocation['state'] | null> {
-      const [row] = await within(
-        timeoutMs,
-        sql<{ state: Allocation['state'] }[]>`
-          select state from pool_allocations a where ${named(name)} and ${isLive}`,
-      )
-      return row?.state ?? null
+      const [state] = await heldStates([name])
+      return state ?? null
     },
 
     /** The reservation of this token as it stands now, or null when it has ended in whatever way. */

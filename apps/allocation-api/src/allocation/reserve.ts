@@ -6,7 +6,7 @@ import type { Reader } from './reader.ts'
 import type { Store } from './store.ts'
 
 export interface ReserveDependencies {
-  readonly store: Pick<Store, 'reserve'>
+  readonly decide: Store['reserve']
   readonly reader: Pick<Reader, 'reservation'>
   readonly once: Once
   readonly managedDomains: readonly string[]
@@ -17,7 +17,7 @@ export type ReserveOutcome = ReserveDecision | NameRefusal | Refusal<'idempotenc
 
 /** Takes a free name. A repeated key is given the same reservation while it lives, with its present expiry. */
 export const reserve =
-  ({ store, reader, once, managedDomains, ttlMs }: ReserveDependencies) =>
+  ({ decide, reader, once, managedDomains, ttlMs }: ReserveDependencies) =>
   async (command: ReserveCommand, caller: Caller, key: string | undefined): Promise<ReserveOutcome> => {
     const { poolDomain, subdomain, createdBy } = command
     const refusal = refuseName(poolDomain, subdomain, managedDomains)
@@ -25,7 +25,7 @@ export const reserve =
     return once<ReserveDecision>(
       key === undefined ? null : { key, content: ['reserve', poolDomain, subdomain, createdBy] },
       {
-        decide: turn => store.reserve(command, ttlMs, caller, turn),
+        decide: turn => decide(command, ttlMs, caller, turn),
         recall: said => {
           const first = reserveDecisionOf(said as ReserveSaid)
           return first.kind === 'granted' ? reader.reservation(command, first.reservationToken) : first

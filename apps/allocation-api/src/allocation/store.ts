@@ -11,6 +11,7 @@ import type {
   RenewDecision,
   ReserveCommand,
   ReserveDecision,
+  ReserveRequest,
   Turn,
 } from './allocation.ts'
 import {
@@ -64,7 +65,58 @@ export const createStore = (sql: Sql, { timeoutMs }: StoreOptions) => {
     end as outcome
     from turn, pool_allocations a where ${named(command)} for update of a`
 
+  /**
+   * Of each request whether it takes its name, in their order, by one statement: a name that several of them want goes
+   * to the first. None when the turn is refused. Rows are taken in the order of the names, so that statements which want
+   * the same ones, of whatever replica, wait for each other one way round only.
+   */
+  const reserveAll = async (
+    requests: readonly ReserveRequest[],
+    ttlMs: number,
+    turn: Turn | null = null,
+  ): Promise<ReserveDecision[]> => {
+    const asked = requests.map(({ command, caller }, position) => ({ position, ...command, ...caller }))
+    const steps = sql`
+      granted, (values (1, 'expired', 'reserved', 'none'), (2, 'reserved', 'none', 'reserved'))
+        as step (nth, event, from_state, to_state)
+      where took_over or nth = 2 order by position, nth`
+    const rows = await within(
+      timeoutMs,
+      sql<{ decision: ReserveSaid & { readonly position: number } }[]>`
+        with turn as (${takeTurn(turn)}), asked as (
+          select r.*, row_number() over (partition by "poolDomain", "subdomain" order by position) = 1 as is_first
+          from turn, jsonb_to_recordset(${sql.json(asked as never)}) as r (
+            position int, "poolDomain" text, "subdomain" text, "createdBy" text,
+            "actor" text, "address" text, "requestId" text)
+        ), won as (
+          insert into pool_allocations as a
+            (pool_domain, subdomain, state, reserved_at, expires_at, reservation_token, created_by)
+          select "poolDomain", "subdomain", 'reserved', ${clock}, ${clock} + ${milliseconds(ttlMs)}, gen_random_uuid(),
+            "createdBy"
+          from asked where is_first order by "poolDomain" collate "C", "subdomain" collate "C"
+          on conflict (pool_domain, subdomain) do update set
+            reserved_at = excluded.reserved_at, expires_at = excluded.expires_at,
+            reservation_token = excluded.reservation_token, created_by = excluded.created_by
+          where a.state = 'reserved' and a.expires_at <= ${clock}
+          returning a.*, a.xmax <> 0 as took_over
+        ), granted as (
+          select won.*, position, "actor" as actor, "address" as address, "requestId" as request_id
+          from won join asked on is_first and pool_domain = "poolDomain" and won.subdomain = asked."subdomain"
+        ), written as (
+          ${history(steps, sql`event, from_state, to_state`, 'whom-it-names')}
+        ), said as (
+          select asked.position, case when a.state is null then 'conflict' else 'granted' end as outcome, ${columns},
+            a.reservation_token as "reservationToken"
+          from asked left join granted a using (position)
+        ), ${decideAndRemember}`,
+    )
+    const decisions = rows.map(({ decision }) => decision).sort((one, other) => one.position - other.position)
+    return decisions.map(reserveDecisionOf)
+  }
+
   return {
+    reserveAll,
+
     /** Takes the name when nobody holds it; an expired reservation is taken over. */
     async reserve(
       command: ReserveCommand,
@@ -72,32 +124,8 @@ export const createStore = (sql: Sql, { timeoutMs }: StoreOptions) => {
       caller: Caller,
       turn: Turn | null = null,
     ): Promise<ReserveDecision | KeyTaken> {
-      const steps = sql`
-        won, (values (1, 'expired', 'reserved', 'none'), (2, 'reserved', 'none', 'reserved'))
-          as step (position, event, from_state, to_state)
-        where took_over or position = 2 order by position`
-      const [row] = await within(
-        timeoutMs,
-        sql<{ decision: ReserveSaid }[]>`
-          with turn as (${takeTurn(turn)}), won as (
-            insert into pool_allocations as a
-              (pool_domain, subdomain, state, reserved_at, expires_at, reservation_token, created_by)
-            select ${command.poolDomain}, ${command.subdomain}, 'reserved', ${clock},
-              ${clock} + ${milliseconds(ttlMs)}, gen_random_uuid(), ${command.createdBy} from turn
-            on conflict (pool_domain, subdomain) do update set
-              reserved_at = excluded.reserved_at, expires_at = excluded.expires_at,
-              reservation_token = excluded.reservation_token, created_by = excluded.created_by
-            where a.state = 'reserved' and a.expires_at <= ${clock}
-            returning a.*, a.xmax <> 0 as took_over
-          ), written as (
-            ${history(steps, sql`event, from_state, to_state`, caller)}
-          ), said as (
-            select case when a.state is null then 'conflict' else 'granted' end as outcome, ${columns},
-              a.reservation_token as "reservationToken"
-            from turn left join won a on true
-          ), ${decideAndRemember}`,
-      )
-      return row ? reserveDecisionOf(row.decision) : keyTaken
+      const [decision] = await reserveAll([{ command, caller }], ttlMs, turn)
+      return decision ?? keyTaken
     },
 
     /** Makes the reservation of this token active and states the records that it must have. */

@@ -116,7 +116,7 @@ export const useDeploymentsScene = () => {
         once,
         reader,
         allocation: {
-          reserve: reserve({ store, reader, once, managedDomains, ttlMs: TTL_MS }),
+          reserve: reserve({ decide: store.reserve, reader, once, managedDomains, ttlMs: TTL_MS }),
           commit: commit({ store, once, settle, managedDomains, template: { names: ['@'], ttl: 60 } }),
           renew: renew({ store, managedDomains, ttlMs: TTL_MS, maxAgeMs: 86_400_000 }),
           release: release({ store, once, settle, managedDomains }),

@@ -1,0 +1,80 @@
+import type { Settle } from '../convergence/converge.ts'
+import type { Sql } from '../database/connect.ts'
+import { together } from '../database/together.ts'
+import type { RecordTemplate } from '../dns/record-set.ts'
+import type { ReserveRequest } from './allocation.ts'
+import { check } from './check.ts'
+import { commit } from './commit.ts'
+import { get } from './get.ts'
+import { createHistoryReader } from './history.ts'
+import { list, readHistory } from './list.ts'
+import { createOnce, forgetKeys } from './once.ts'
+import { createReader } from './reader.ts'
+import { release } from './release.ts'
+import { renew } from './renew.ts'
+import { type ReserveDependencies, reserve } from './reserve.ts'
+import { createStore } from './store.ts'
+import { sweep } from './sweeper.ts'
+
+export interface AllocationOptions {
+  readonly sql: Sql
+  readonly managedDomains: readonly string[]
+  /** Waits, for a bounded time, until the records of a version are at the provider. */
+  readonly settle: Settle
+  readonly template: RecordTemplate
+  /** What the name of every bucket begins with. */
+  readonly platformPrefix: string
+  /** Milliseconds. */
+  readonly statementTimeoutMs: number
+  readonly idempotencyTtlMs: number
+  readonly reservation: { readonly ttlMs: number; readonly maxAgeMs: number }
+  readonly onSwept: (count: number) => void
+}
+
+/**
+ * Statements of reserves, and of checks, under way at a time. While the database is at one, the next is being made ready:
+ * more of them would be smaller, and cost more together.
+ */
+const LANES = 2
+/** Reserves, or checks, of one statement. It takes a few milliseconds then, which is how long the next ones wait. */
+const MOST = 100
+
+/** Names: who holds which, and what may be done with it. */
+export const assembleAllocation = (options: AllocationOptions) => {
+  const { sql, managedDomains, settle, template, platformPrefix, reservation, onSwept } = options
+  const timeoutMs = options.statementTimeoutMs
+  const reader = createReader(sql, { timeoutMs })
+  const history = createHistoryReader(sql, { timeoutMs })
+  const store = createStore(sql, { timeoutMs })
+  const once = createOnce(sql, { timeoutMs, keyTtlMs: options.idempotencyTtlMs })
+  const shared = { lanes: LANES, most: MOST, timeoutMs }
+
+  const heldState = together({ ...shared, ask: reader.heldStates })
+  const reserveTogether = together({
+    ...shared,
+    ask: (requests: readonly ReserveRequest[]) => store.reserveAll(requests, reservation.ttlMs),
+  })
+  // What has a key takes its turn by the statement that decides it: it has one of its own.
+  const decide: ReserveDependencies['decide'] = (command, ttlMs, caller, turn) =>
+    turn ? store.reserve(command, ttlMs, caller, turn) : reserveTogether({ command, caller })
+
+  return {
+    verbs: {
+      check: check({ heldState, managedDomains, platformPrefix }),
+      get: get({ reader, managedDomains }),
+      reserve: reserve({ decide, reader, once, managedDomains, ttlMs: reservation.ttlMs }),
+      commit: commit({ store, once, settle, managedDomains, template }),
+      renew: renew({ store, managedDomains, ...reservation }),
+      release: release({ store, once, settle, managedDomains }),
+      list: list({ reader, managedDomains }),
+      readHistory: readHistory({ history, managedDomains }),
+    },
+    reader,
+    once,
+    sweep: sweep({
+      deleteExpired: store.deleteExpired,
+      forgetKeys: limit => forgetKeys(sql, limit, timeoutMs),
+      onDeleted: onSwept,
+    }),
+  }
+}
