@@ -14,9 +14,19 @@ export default defineConfig({
     projects: [
       {
         test: {
+          name: 'allocation-api-rules',
+          root: './apps/allocation-api',
+          include: ['src/**/*.test.ts'],
+          globalSetup: `../../${withPostgres}`,
+          // One process after another would take longer to start than its tests to run.
+          isolate: false,
+        },
+      },
+      {
+        test: {
           name: 'allocation-api',
           root: './apps/allocation-api',
-          include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
+          include: ['test/**/*.test.ts'],
           globalSetup: `../../${withPostgres}`,
           testTimeout: 60_000,
           hookTimeout: 60_000,
@@ -47,7 +57,14 @@ export default defineConfig({
           hookTimeout: 60_000,
         },
       },
-      { test: { name: 'contract', root: './packages/contract', include: ['src/**/*.test.ts', 'test/**/*.test.ts'] } },
+      {
+        test: {
+          name: 'contract',
+          root: './packages/contract',
+          include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
+          isolate: false,
+        },
+      },
       {
         test: {
           name: 'terraform-check',

@@ -57,7 +57,7 @@ export const forbidden = [
     [
       local,
       any('(log|tokens)\\.ts'),
-      npm('(esbuild|miniflare|wrangler)'),
+      npm('(esbuild|miniflare|smol-toml|zod)'),
       '^packages/local-stack/',
       '^(node:)?[a-z/_]+$',
     ],

@@ -44,7 +44,8 @@ const expectToStay = async (stage: DynadotStage, addressOf: Readonly<Record<stri
   stage.expectRecords({ ...addressOf, bystander: BEFORE })
 }
 
-describe.skipIf(!testDsn)('the provider is away', () => {
+// Each on a stage of its own, and most of the time waiting.
+describe.skipIf(!testDsn).concurrent('the provider is away', () => {
   testOnStage('a commit is answered 202 with the reason, and published when the provider is back', {}, async stage => {
     const { api, double } = stage
     const token = await reserveToken(api, 'acme')

@@ -11,6 +11,8 @@ if (!testDsn) process.stderr.write(`${lacksDsn}\n`)
 
 /** `17` or `1-500`: these seeds and no others. */
 const wanted = process.env.PDM_TEST_SEEDS
+/** One that forgets what it once wrote fails in every sixth of them; PDM_TEST_SEEDS runs more. */
+const SEEDS = 500
 const LANES = 6
 /** So many are told in full; more would hide them. */
 const MOST_TOLD = 3
@@ -47,13 +49,13 @@ const runAll = async (kind: string, seeds: readonly number[], startHost: StartZo
 describe.skipIf(!testDsn)(
   'random interleavings with faults end with what is desired and what is foreign, exactly',
   () => {
-    test('local', { timeout: 300_000 }, () => runAll('local', seedsOf(1_000), startLocalHost))
+    test('local', { timeout: 300_000 }, () => runAll('local', seedsOf(SEEDS), startLocalHost))
 
-    test('dynadot', { timeout: 300_000 }, () => runAll('dynadot', seedsOf(1_000), startDynadotHost))
+    test('dynadot', { timeout: 300_000 }, () => runAll('dynadot', seedsOf(SEEDS), startDynadotHost))
 
     test.skipIf(isSkippedFor(lacksPowerdns))('powerdns', { timeout: 300_000 }, async () => {
       await using server = await startPowerdns()
-      await runAll('powerdns', seedsOf(100), powerdnsHostOn(server))
+      await runAll('powerdns', seedsOf(60), powerdnsHostOn(server))
     })
   },
 )

@@ -16,7 +16,7 @@ if (!testDsn) process.stderr.write(`${lacksDsn}\n`)
 
 const REPLICAS = 3
 const CALLERS = 4
-const KILLS = 25
+const KILLS = 12
 /** Random moments lie as far apart, in milliseconds, besides the time of a start. */
 const MOST_BETWEEN_MS = 300
 const template = { names: ['@', '*'], ttl: 300 }

@@ -5,13 +5,11 @@ import { connect } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { type Api, startApi } from './support/api.ts'
-import { expectTablesToAgree, untilApplied } from './support/at-rest.ts'
 import { createTestDatabase, lacksDsn, type TestDatabase, testDsn } from './support/database.ts'
 import { sparing } from './support/fleet.ts'
-import { type Held, hold, untilWaiting } from './support/locks.ts'
-import { type OwnPostgres, startOwnPostgres } from './support/own-postgres.ts'
+import { hold, untilWaiting } from './support/locks.ts'
 import { timed, until } from './support/until.ts'
-import { commit, pool, reserve, reserveToken } from './support/verbs.ts'
+import { pool } from './support/verbs.ts'
 
 if (!testDsn) process.stderr.write(`${lacksDsn}\n`)
 
@@ -148,24 +146,6 @@ describe.skipIf(!testDsn)('an orderly stop', () => {
     expect(await ended).toEqual({ code: 0, signal: null })
   })
 
-  test('with a commit whose records cannot go out it ends in time, with what it did kept and published later', async () => {
-    const api = await start(database.url, { PDM_DNS_COMMIT_WAIT: '30s' })
-    const token = await reserveToken(api, 'blocked')
-    const held: Held = await hold(database.sql, tx => tx`lock table local_dns_record_sets in share mode`)
-    const answer = commit(api, 'blocked', token).catch(() => null)
-    await untilWaiting(database.sql, 1, '%insert into local_dns_record_sets%')
-    const { result, ms } = await timed(() => api.process.stop('SIGTERM', 2 * PROMISED_MS))
-    await held.release()
-    process.stdout.write(`SIGTERM with DNS blocked: ${JSON.stringify(result)} after ${Math.round(ms)} ms\n`)
-    expect(result.signal).toBeNull()
-    expect(ms).toBeLessThan(PROMISED_MS)
-    const status = (await answer)?.status
-    expect([202, undefined]).toContain(status)
-    await start(database.url)
-    await untilApplied(database.sql)
-    await expectTablesToAgree(database.sql)
-  })
-
   test('when the process that started it is gone, it stops', async () => {
     const entry = fileURLToPath(new URL('../src/main.ts', import.meta.url))
     const child = spawn(process.execPath, [entry], {
@@ -183,52 +163,5 @@ describe.skipIf(!testDsn)('an orderly stop', () => {
     expect(result).toEqual([0, null])
     expect(ms).toBeLessThan(PROMISED_MS)
     expect(output).toContain('parent gone')
-  })
-})
-
-describe('an orderly stop without a database', () => {
-  let postgres: OwnPostgres
-  let api: Api
-  beforeAll(async () => {
-    postgres = await startOwnPostgres()
-  })
-  afterEach(async () => {
-    postgres.thaw()
-    await api.process.kill()
-  })
-  afterAll(() => postgres?.remove())
-
-  const stopTimed = async (what: string) => {
-    const { result, ms } = await timed(() => api.process.stop('SIGTERM', 2 * PROMISED_MS))
-    process.stdout.write(`SIGTERM with Postgres ${what}: ${JSON.stringify(result)} after ${Math.round(ms)} ms\n`)
-    expect(result.signal).toBeNull()
-    expect(ms).toBeLessThan(PROMISED_MS)
-  }
-
-  test('with requests under way and a Postgres that hangs, it ends in time', async () => {
-    api = await startApi(postgres.url)
-    await reserveToken(api, 'before')
-    postgres.freeze()
-    const answers = Promise.allSettled([
-      reserve(api, 'plain'),
-      reserve(api, 'keyed', { 'Idempotency-Key': 'keyed' }),
-      ...Array.from({ length: 30 }, (_, i) => reserve(api, `more-${i}`)),
-    ])
-    await until('it is known to hang', async () => (await api.call('GET', '/readyz')).status === 503)
-    await stopTimed('frozen')
-    for (const answer of await answers) {
-      if (answer.status === 'fulfilled') expect(answer.value.status).toBe(503)
-    }
-  })
-
-  test('with requests under way and a Postgres that is stopped, it ends in time', async () => {
-    api = await startApi(postgres.url)
-    await reserveToken(api, 'again')
-    await postgres.stop('fast')
-    const answers = Promise.allSettled(Array.from({ length: 30 }, (_, i) => reserve(api, `down-${i}`)))
-    await stopTimed('stopped')
-    for (const answer of await answers) {
-      if (answer.status === 'fulfilled') expect(answer.value.status).toBe(503)
-    }
   })
 })

@@ -30,40 +30,11 @@ const takePort = async (): Promise<number> => {
 
 const good = { PORT: '0', PDM_DATABASE_URL: database.url }
 
-// First, so that their half minute passes while all others run.
-describe.concurrent('exit code 1 within about 30 s when the database cannot be reached, with one line that says so', () => {
-  test('nobody listens there', async () => {
-    const { code, lines, seconds } = await run({
-      PORT: '0',
-      PDM_DATABASE_URL: 'postgres://user:mark-password@127.0.0.1:1/db',
-      PDM_LOG_LEVEL: 'fatal',
-    })
-    expect(lines).toEqual([expect.stringContaining('PDM_DATABASE_URL')])
-    expect(lines[0]).not.toContain('mark-password')
-    expect(code).toBe(1)
-    expect(seconds).toBeGreaterThan(28)
-    expect(seconds).toBeLessThan(36)
-  })
-
-  test('somebody listens there and says nothing', async () => {
-    const port = await takePort()
-    const { code, lines, seconds } = await run({
-      PORT: '0',
-      PDM_DATABASE_URL: `postgres://user:mark-password@127.0.0.1:${port}/db`,
-      PDM_LOG_LEVEL: 'fatal',
-    })
-    expect(lines).toEqual([expect.stringContaining('PDM_DATABASE_URL')])
-    expect(lines[0]).not.toContain('mark-password')
-    expect(code).toBe(1)
-    expect(seconds).toBeLessThan(36)
-  })
-
-  test('there is no such database: one line that names the variable, without waiting', async () => {
-    const url = Object.assign(new URL(database.url), { pathname: '/no_such_database' }).href
-    const { code, lines } = await run({ PORT: '0', PDM_DATABASE_URL: url, PDM_LOG_LEVEL: 'fatal' })
-    expect(lines).toEqual([expect.stringContaining('PDM_DATABASE_URL')])
-    expect(code).toBe(1)
-  })
+test.concurrent('exit code 1 when there is no such database: one line that names the variable, without waiting', async () => {
+  const url = Object.assign(new URL(database.url), { pathname: '/no_such_database' }).href
+  const { code, lines } = await run({ PORT: '0', PDM_DATABASE_URL: url, PDM_LOG_LEVEL: 'fatal' })
+  expect(lines).toEqual([expect.stringContaining('PDM_DATABASE_URL')])
+  expect(code).toBe(1)
 })
 
 describe.concurrent('exit code 2 with one line that names the variable', () => {

@@ -2,6 +2,7 @@ import { convertV4MiniflareOptions, Miniflare, MiniflareCoreError, NoOpLog } fro
 import { log } from '../src/log.ts'
 import { bundle } from './bundle.ts'
 import type { LocalConfig } from './config.ts'
+import { described } from './described.ts'
 import { passOn } from './log-lines.ts'
 import { openStorage } from './storage.ts'
 import { watchChildren } from './watchdog.ts'
@@ -12,7 +13,6 @@ export interface RunningWitness extends AsyncDisposable {
   readonly failed: Promise<never>
 }
 
-const NAME = 'lease-witness'
 const LOOPBACK = '127.0.0.1'
 const signals = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const
 
@@ -42,28 +42,13 @@ class FailureLog extends NoOpLog {
   }
 }
 
-/** The worker as a wrangler.toml describes it. */
-const described = async (wranglerToml: string) => {
-  // Wrangler would write a log of its own to the home of whoever runs us, who may have none, and sentences to ours. It
-  // looks at these when it is loaded.
-  process.env.WRANGLER_WRITE_LOGS ??= 'false'
-  process.env.WRANGLER_LOG ??= 'error'
-  const wrangler = await import('wrangler')
-  const config = wrangler.unstable_readConfig({ config: wranglerToml })
-  const { workerOptions, main } = wrangler.unstable_getMiniflareWorkerOptions(config)
-  if (!main) throw new Error(`${wranglerToml} names no main module`)
-  const { modulesRules: _, ...options } = workerOptions
-  // Its own variables only: with them come those of a .env and a .dev.vars that lie beside, which may be others' secrets.
-  return { main, options: { ...options, bindings: config.vars } }
-}
-
 /** Runs the worker that a wrangler.toml describes in workerd, on loopback. Each line that it logs goes to `onLine`. */
 export const startWorkerd = async (
   wranglerToml: string,
   { port, dataDir, bindings }: LocalConfig,
   onLine: (line: string) => void,
 ): Promise<RunningWitness> => {
-  const { main, options } = await described(wranglerToml)
+  const { main, options } = described(wranglerToml)
   const contents = await bundle(main)
 
   await using ours = new AsyncDisposableStack()
@@ -77,7 +62,6 @@ export const startWorkerd = async (
       new Miniflare(
         convertV4MiniflareOptions({
           ...options,
-          name: NAME,
           bindings: Object.assign({}, options.bindings, bindings),
           modules: [{ type: 'ESModule', path: 'index.mjs', contents }],
           resourcePersistencePath: storage.path,
@@ -96,7 +80,7 @@ export const startWorkerd = async (
   // A start that failed is told by `ready`; a second failure while it is put away tells nothing more.
   let isReady = false
   ours.defer(() => miniflare.dispose().catch(error => (isReady ? Promise.reject(error) : undefined)))
-  const url = await miniflare.unsafeGetDirectURL(NAME).catch(error => {
+  const url = await miniflare.unsafeGetDirectURL(options.name).catch(error => {
     const isTaken = error instanceof MiniflareCoreError && error.code === 'ERR_ADDRESS_IN_USE'
     throw isTaken ? new Error(`port ${port} is taken: stop what listens there, or choose another with PORT=…`) : error
   })

@@ -16,6 +16,17 @@ export interface ConnectOptions {
 const DAY_MS = 86_400_000
 
 /**
+ * The driver's setting for how many statements it sends on a connection behind one that is under way. None, when they
+ * may not be prepared: the driver then asks for the types of the parameters (Parse, Describe, Flush) and waits for them
+ * before it sends the rest. Behind another statement that answer can get lost for good, because PgBouncer before 1.22.1
+ * counts nothing but Sync: at the ReadyForQuery before it, the server is taken away from the client (its issue 759; seen
+ * 2026-11-22 with 1.18). So it goes out alone. The driver's own transactions, `begin`, do not work then (its issue 1210).
+ */
+const pipelineFor = (url: string): { max_pipeline?: number } =>
+  // The driver says how it reads the URL. It connects to nothing before the first statement.
+  postgres(url, { max: 1 }).options.prepare ? {} : { max_pipeline: 0 }
+
+/**
  * A pool of connections, opened when needed. Nothing of it lives in a session, so it works behind a pooler in
  * transaction mode; one that cannot carry prepared statements needs `?prepare=false` in the URL.
  */
@@ -24,7 +35,7 @@ export const connect = (url: string, options: ConnectOptions): Sql =>
     max: options.connections,
     connect_timeout: 5,
     // Known to the driver, unknown to its types.
-    ...({ socket: socketsThatNotice(2 * (options.slowestMs ?? DAY_MS)) } as object),
+    ...({ socket: socketsThatNotice(2 * (options.slowestMs ?? DAY_MS)), ...pipelineFor(url) } as object),
     // A database that comes back is found within a second, however long it was away.
     backoff: attempt => Math.min(1, 0.05 * 2 ** attempt),
     // Our own versions and counts stay far below 2^53.

@@ -28,7 +28,7 @@ describe.skipIf(lacksTerraform)('a deployment, from its request to its end', () 
   let api: Api | undefined
 
   beforeAll(async () => {
-    database = await createTestDatabase({ connections: 6 })
+    database = await createTestDatabase({ connections: 14 })
     identities = await makeIdentities()
     storage = await startStorageDouble(identities.good)
     module = copyDeploymentModule()
@@ -267,36 +267,55 @@ describe.skipIf(lacksTerraform)('a deployment, from its request to its end', () 
       ],
     ]
 
-    test.each(stages)('%s: started again, each comes to its end', async (_, ends, reach) => {
-      let at = await start()
-      const stage = `stage-${stages.findIndex(([, , each]) => each === reach)}`
-      const names = [`${stage}-keyed`, `${stage}-keyless`] as const
-      const ids = []
-      const lets = []
-      for (const name of names) {
-        const fqdn = `${name}.pool.test`
-        module.set('hold', fqdn)
-        const id = await create(at, name, name.endsWith('keyed'))
-        await until('Terraform works', () => isStored(id, 'holding'))
-        lets.push(await reach(id, name, fqdn))
-        ids.push(id)
-      }
+    interface Killed {
+      readonly id: string
+      readonly name: string
+      readonly end: Deployment
+      readonly isFree: boolean
+    }
+    /** Of each stage one with keys and one without. */
+    const killed = new Map<string, readonly Killed[]>()
+
+    // All of them in one process, at once.
+    beforeAll(async () => {
+      let at = await start({ PDM_DEPLOYMENT_CONCURRENCY: String(2 * stages.length) })
+      const begun = await Promise.all(
+        stages.flatMap(([stage, , reach], index) =>
+          ['keyed', 'keyless'].map(async keys => {
+            const name = `stage-${index}-${keys}`
+            const fqdn = `${name}.pool.test`
+            module.set('hold', fqdn)
+            const id = await create(at, name, keys === 'keyed')
+            await until('Terraform works', () => isStored(id, 'holding'))
+            return { stage, id, name, fqdn, letGo: await reach(id, name, fqdn) }
+          }),
+        ),
+      )
+      const ids = begun.map(({ id }) => id)
       const open = await database.sql`select from deployments where id in ${database.sql(ids)} and finished_at is null`
-      expect(open).toHaveLength(2)
+      expect(open).toHaveLength(ids.length)
       await at.process.kill()
-      for (const letGo of lets) await letGo()
-      for (const name of names) module.lift('hold', `${name}.pool.test`)
+      for (const { letGo } of begun) await letGo()
+      for (const { fqdn } of begun) module.lift('hold', fqdn)
       await database.advance(LEASE_MS)
       at = await start()
-      const found = await Promise.all(ids.map(id => finished(at, id)))
-      expect(found.map(({ status }) => status)).toEqual(ends)
-      for (const [i, { status, result, error }] of found.entries()) {
-        const name = names[i] ?? ''
-        expect(await isFree(at, name)).toBe(status === 'failed')
-        if (status === 'ready') await resolves(at, name, result?.loadBalancerIP)
-        else expect(error).toMatch(ends[1] === 'ready' ? /keys were in its memory alone/ : /no machine left/)
+      for (const { stage, id, name } of begun) {
+        const end = await finished(at, id)
+        if (end.status === 'ready') await resolves(at, name, end.result?.loadBalancerIP)
+        killed.set(stage, [...(killed.get(stage) ?? []), { id, name, end, isFree: await isFree(at, name) }])
       }
       expect(await readdir(join(folder, 'work'))).toEqual([])
+    })
+
+    test.each(stages)('%s: started again, each comes to its end', (stage, ends) => {
+      const found = killed.get(stage) ?? []
+      expect(found.map(({ end }) => end.status)).toEqual(ends)
+      for (const { end, isFree } of found) {
+        expect(isFree).toBe(end.status === 'failed')
+        if (end.status === 'failed') {
+          expect(end.error).toMatch(ends[1] === 'ready' ? /keys were in its memory alone/ : /no machine left/)
+        }
+      }
     })
 
     test('as soon as it is accepted, while it waits for its turn: started again, it comes to its end', async () => {

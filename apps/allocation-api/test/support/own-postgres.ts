@@ -14,8 +14,10 @@ export interface OwnPostgres {
   /** SIGSTOP for the server and every process of its own: connections stay open, and nothing answers. */
   freeze(): void
   thaw(): void
+  /** A new one, empty. */
+  createDatabase(): Promise<string>
   /** A connection of the test's own to the server as it runs now; closed with it. */
-  connect(): Sql
+  connect(databaseUrl?: string): Sql
   remove(): Promise<void>
 }
 
@@ -26,6 +28,7 @@ export const startOwnPostgres = async (): Promise<OwnPostgres> => {
   const { url, port } = server
   const clients = new Set<Sql>()
   let frozen: number[] = []
+  let databases = 0
 
   const family = (): number[] => {
     const children = readdirSync('/proc').filter(entry => {
@@ -67,8 +70,15 @@ export const startOwnPostgres = async (): Promise<OwnPostgres> => {
       signal(frozen, 'SIGSTOP')
     },
     thaw,
-    connect() {
-      const sql = connect(url, { connections: 2, applicationName: 'tests' })
+    async createDatabase() {
+      databases += 1
+      const sql = connect(url, { connections: 1, applicationName: 'tests' })
+      await sql`create database ${sql(`test_${databases}`)}`
+      await sql.end({ timeout: 1 })
+      return Object.assign(new URL(url), { pathname: `/test_${databases}` }).href
+    },
+    connect(databaseUrl = url) {
+      const sql = connect(databaseUrl, { connections: 2, applicationName: 'tests' })
       clients.add(sql)
       return sql
     },

@@ -14,7 +14,7 @@ import {
 import { startNaive } from './support/naive.ts'
 import { startWitness, temporaryFolder } from './support/witness.ts'
 
-const OPERATIONS = 100_000
+const OPERATIONS = 30_000
 const FAULTS_SHOWN = 5
 
 /** Another one in every run; of a failure it tells what the clients did. */
@@ -26,9 +26,9 @@ describe('a recorded history', () => {
   beforeAll(async () => {
     using folder = temporaryFolder()
     await using witness = await startWitness(folder.path)
-    history = await record({ port: witness.port, operations: OPERATIONS, seed, withinMs: 280_000 })
+    history = await record({ port: witness.port, operations: OPERATIONS, seed, withinMs: 100_000 })
     process.stdout.write(`history of seed ${seed}: ${summary(history)}\n`)
-  }, 300_000)
+  }, 120_000)
 
   afterAll(() => {
     history = []
@@ -70,7 +70,7 @@ describe('a recorded history', () => {
 
 test('what a worker that reads and then writes does under the same load is caught', async () => {
   await using naive = await startNaive()
-  const history = await record({ port: naive.port, operations: OPERATIONS, seed, withinMs: 6_000 })
+  const history = await record({ port: naive.port, operations: OPERATIONS, seed, withinMs: 3_000 })
   const faults = check(history)
   const rules = [...Map.groupBy(faults, ({ rule }) => rule)].map(([rule, { length }]) => `${rule}: ${length}`)
   process.stdout.write(`read-then-write, ${summary(history)}; faults by rule: ${rules.join(', ')}\n`)

@@ -13,7 +13,8 @@ import { failedStart, startWitness, TOKEN, temporaryFolder } from './support/wit
 
 const GONE_WITHIN_MS = 5_000
 
-test('a lease outlives a stop and a start', async () => {
+// Each with a witness and a folder of its own: all at the same time.
+test.concurrent('a lease outlives a stop and a start', async () => {
   using folder = temporaryFolder()
   {
     await using witness = await startWitness(folder.path)
@@ -38,7 +39,7 @@ test('a lease outlives a stop and a start', async () => {
   expect(childrenOf(pid, '/esbuild')).toEqual([])
 })
 
-describe.runIf(hasProc)('how it ends', () => {
+describe.runIf(hasProc).concurrent('how it ends', () => {
   test.each([
     ['SIGTERM', 'alone'],
     ['SIGINT', 'alone'],
@@ -87,7 +88,9 @@ describe.runIf(hasProc)('how it ends', () => {
     expect(readdirSync(join(folder.path, 'lease-witness'))).not.toContain('start.lock')
   })
 
-  test('SIGKILL takes workerd with it, the one after a crash too, and the next start takes over', async () => {
+  test('SIGKILL takes workerd with it, the one after a crash too, and the next start takes over', async ({
+    expect,
+  }) => {
     using folder = temporaryFolder()
     const witness = await startWitness(folder.path)
     const { pid } = witness.process
@@ -120,21 +123,23 @@ const seize = async (port: number) => {
   }
 }
 
-test.runIf(hasProc)('a workerd that cannot be started again ends it, and it says why in one line', async () => {
-  using folder = temporaryFolder()
-  const witness = await startWitness(folder.path)
-  const seized = seize(witness.port)
-  process.kill(workerdOf(witness.process.pid) ?? 0, 'SIGKILL')
-  const server = await seized
-  expect(await witness.process.exited).toEqual({ code: 1, signal: null })
-  server.close()
-  expect(witness.lines.at(-1)).toMatch(/^lease-witness: .*failed to restart/)
-  expect(readdirSync(join(folder.path, 'lease-witness'))).not.toContain('start.lock')
-})
+test
+  .runIf(hasProc)
+  .concurrent('a workerd that cannot be started again ends it, and it says why in one line', async () => {
+    using folder = temporaryFolder()
+    const witness = await startWitness(folder.path)
+    const seized = seize(witness.port)
+    process.kill(workerdOf(witness.process.pid) ?? 0, 'SIGKILL')
+    const server = await seized
+    expect(await witness.process.exited).toEqual({ code: 1, signal: null })
+    server.close()
+    expect(witness.lines.at(-1)).toMatch(/^lease-witness: .*failed to restart/)
+    expect(readdirSync(join(folder.path, 'lease-witness'))).not.toContain('start.lock')
+  })
 
 if (!hasProc) test.skip(`how it ends: ${WITHOUT_PROC}`)
 
-describe('a start that cannot be', () => {
+describe.concurrent('a start that cannot be', () => {
   test('names every faulty variable in one line, and no token', async () => {
     const secret = 'a secret with spaces'
     const env = { PORT: '123456', LOG_LEVEL: 'loud', BEARER_TOKENS_CSV: `${TOKEN},${secret}` }
@@ -181,7 +186,7 @@ describe('a start that cannot be', () => {
   })
 })
 
-test('without tokens nobody is let in, and the log says why', async () => {
+test.concurrent('without tokens nobody is let in, and the log says why', async () => {
   using folder = temporaryFolder()
   await using witness = await startWitness(folder.path, { BEARER_TOKENS_CSV: ' , ' })
   using client = createClient(witness.port)
@@ -192,7 +197,7 @@ test('without tokens nobody is let in, and the log says why', async () => {
   expect(witness.lines.map(line => JSON.parse(line).msg)).toEqual(['no-tokens', 'ready'])
 })
 
-test('DATA_DIR is meant from where the command was typed, and is ours alone', async () => {
+test.concurrent('DATA_DIR is meant from where the command was typed, and is ours alone', async () => {
   using folder = temporaryFolder()
   await using witness = await startWitness('deep/data', { INIT_CWD: folder.path })
   expect(witness.port).toBeGreaterThan(0)
@@ -220,7 +225,7 @@ const linesAt = async (level: string): Promise<readonly Record<string, unknown>[
   return witness.lines.map(line => JSON.parse(line))
 }
 
-describe('the log: a JSON object a line, no token, and', () => {
+describe.concurrent('the log: a JSON object a line, no token, and', () => {
   test.each([
     ['error', 0],
     ['info', 3],

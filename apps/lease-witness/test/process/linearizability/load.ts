@@ -18,7 +18,7 @@ const SLOTS = 20
 /** Every client comes to the same slot for so many calls of all of them. */
 const CONTENDED_FOR = 1_000
 /** A client pauses after one call in so many. */
-const CALLS_BETWEEN_PAUSES = 400
+const CALLS_BETWEEN_PAUSES = 200
 const LONGEST_TTL_MS = 2_000
 /** A call may take about so long until it is decided. */
 const UNDER_WAY_MS = 6
