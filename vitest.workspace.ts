@@ -100,6 +100,16 @@ export default defineConfig({
       },
       {
         test: {
+          name: 'soak',
+          root: './packages/soak',
+          // Tables of pure rules, and commands of their own processes: nothing that one file could leave to another.
+          isolate: false,
+          include: ['test/**/*.test.ts'],
+          testTimeout: 120_000,
+        },
+      },
+      {
+        test: {
           name: 'local-stack',
           root: './packages/local-stack',
           include: ['test/**/*.test.ts'],

@@ -23,10 +23,10 @@ export const rooms = {
     'convergence/(calls|compare|converge|drift|pass|turns)\\.ts',
     'deployments/(create|follow|get|log-writer|name|news|remove|run|runs)\\.ts',
     'credentials/validate\\.ts',
-    'periodic\\.ts',
+    '(periodic|sparingly)\\.ts',
   ),
   sql: any(
-    'database/(connect|reachable|schema|socket|together)\\.ts',
+    'database/(connect|reachable|schema|socket|taken|together)\\.ts',
     'allocation/(fragments|history|once|reader|store)\\.ts',
     'convergence/(claim|comparison-store|fragments|zone-store)\\.ts',
     'deployments/(line-store|store)\\.ts',

@@ -94,7 +94,7 @@ const start = async ({ config, dns, objectStorageCa }: Configured, log: Logger):
   const { provider, about } = await dns.start({ managedDomains, sql, onError: tell('dns provider') })
 
   const metrics = createMetrics({
-    countAllocations: () => allocation.reader.count(),
+    countAllocations: () => allocation.count(),
     countDeployments: () => deployments.count(),
     deploymentsHere: () => deployments.running(),
     zoneLag: () => convergence.lag(),
@@ -147,6 +147,7 @@ const start = async ({ config, dns, objectStorageCa }: Configured, log: Logger):
     statementTimeoutMs: timeoutMs,
     idempotencyTtlMs: config.idempotencyTtlMs,
     reservation,
+    now: () => performance.now(),
     onSwept: metrics.swept,
   })
 

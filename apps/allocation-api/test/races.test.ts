@@ -56,11 +56,14 @@ describe.skipIf(!testDsn)('eight processes on one database', () => {
     return Promise.all(answers)
   }
 
+  /** Without one, callers of a process share statements, few at a time; every third has a statement of its own. */
+  const keyOf = (name: string, i: number) => (i % 3 === 0 ? { 'Idempotency-Key': `${name}-${i}` } : undefined)
+
   test.each(Array.from({ length: ROUNDS }, (_, i) => i))(
     'of 200 that reserve one name at once, one gets it and it is theirs (round %i)',
     async round => {
       const name = `reserve-${round}`
-      const answers = await volley(CALLERS, round % 2 === 1, api => reserve(api, name))
+      const answers = await volley(CALLERS, round % 2 === 1, (api, i) => reserve(api, name, keyOf(name, i)))
       expect(countStatuses(answers)).toEqual({ 201: 1, 409: CALLERS - 1 })
       const winner = answers.find(answer => answer.status === 201)
       expect(await rowOf(name)).toMatchObject({ state: 'reserved', token: winner?.body.reservationToken })
@@ -74,7 +77,7 @@ describe.skipIf(!testDsn)('eight processes on one database', () => {
       const name = `expired-${round}`
       const old = await reserveToken(fleet.next(), name)
       await database.advance(TTL_MS)
-      const answers = await volley(CALLERS, round % 2 === 1, api => reserve(api, name))
+      const answers = await volley(CALLERS, round % 2 === 1, (api, i) => reserve(api, name, keyOf(name, i)))
       expect(countStatuses(answers)).toEqual({ 201: 1, 409: CALLERS - 1 })
       const winner = answers.find(answer => answer.status === 201)
       expect(winner?.body.reservationToken).not.toBe(old)
@@ -82,6 +85,26 @@ describe.skipIf(!testDsn)('eight processes on one database', () => {
       expect(await eventsOf(name)).toEqual(['reserved', 'expired', 'reserved'])
     },
   )
+
+  test('statements that want the same fifty names, in every order, wait for each other one way round: each name has one owner', async () => {
+    const names = Array.from({ length: 50 }, (_, i) => `crosswise-${i}`)
+    // Every second one expired: what is taken over is waited for in another way than what is new.
+    for (const name of names.filter((_, i) => i % 2 === 0)) await reserve(fleet.next(), name)
+    await database.advance(TTL_MS)
+    const gate = await hold(database.sql, tx => tx`lock table pool_allocations in share mode`)
+    const asked = Array.from({ length: PROCESSES }, (_, process) => {
+      const api = fleet.next()
+      // Those of a process are sent in turn, so that its statements have them in this order.
+      return (process % 2 === 0 ? names : names.toReversed()).map(name => ({ name, answer: reserve(api, name) }))
+    }).flat()
+    await untilWaiting(database.sql, PROCESSES).finally(() => gate.release())
+    const answers = await Promise.all(asked.map(async ({ name, answer }) => ({ name, status: (await answer).status })))
+    for (const [i, name] of names.entries()) {
+      const statuses = answers.filter(answer => answer.name === name).map(({ status }) => status)
+      expect(statuses.toSorted()).toEqual([201, ...Array(PROCESSES - 1).fill(409)])
+      expect(await eventsOf(name)).toEqual(i % 2 === 0 ? ['reserved', 'expired', 'reserved'] : ['reserved'])
+    }
+  })
 
   test.each(Array.from({ length: ROUNDS }, (_, i) => i))(
     'of 200 commits with one token, one is answered 200 and all others 409 (round %i)',

@@ -3,6 +3,7 @@ import { connect } from '../src/database/connect.ts'
 import { applySchema } from '../src/database/schema.ts'
 import { createTestDatabase, lacksDsn, type TestDatabase, testDsn } from './support/database.ts'
 import { dumpSchema } from './support/dump-schema.ts'
+import { until } from './support/until.ts'
 
 const good = {
   pool_domain: 'pool.test',
@@ -78,6 +79,26 @@ describe.skipIf(!testDsn)(`the schema (${testDsn ? 'real Postgres' : lacksDsn})`
     expect(await dumpSchema(empty.sql)).toBe(await dumpSchema(database.sql))
     await Promise.all(replicas.map(replica => replica.end()))
     await empty.drop()
+  })
+
+  test('applied by a replica that starts, deadlocks with nobody who writes to several tables', async () => {
+    const { sql } = database
+    const starting = connect(database.url, { connections: 1, applicationName: 'starting' })
+    let applied: Promise<void> | undefined
+    await sql.begin(async writer => {
+      await writer`insert into idempotency_keys (key, fingerprint, expires_at) values ('k', sha256('k'), now())`
+      applied = applySchema(starting)
+      await until('it waits for the writer', async () => {
+        const [waiting] = await sql`
+          select from pg_locks join pg_database d on d.oid = database
+          where not granted and locktype = 'relation' and datname = current_database()`
+        return waiting !== undefined
+      })
+      await writer`insert into pool_allocations ${sql({ ...good, subdomain: 'meanwhile' })}`
+    })
+    await applied
+    await starting.end()
+    expect(await sql`select from pool_allocations where subdomain = 'meanwhile'`).toHaveLength(1)
   })
 
   test.each([

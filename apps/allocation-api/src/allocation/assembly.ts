@@ -2,6 +2,7 @@ import type { Settle } from '../convergence/converge.ts'
 import type { Sql } from '../database/connect.ts'
 import { together } from '../database/together.ts'
 import type { RecordTemplate } from '../dns/record-set.ts'
+import { sparingly } from '../sparingly.ts'
 import type { ReserveRequest } from './allocation.ts'
 import { check } from './check.ts'
 import { commit } from './commit.ts'
@@ -28,6 +29,8 @@ export interface AllocationOptions {
   readonly statementTimeoutMs: number
   readonly idempotencyTtlMs: number
   readonly reservation: { readonly ttlMs: number; readonly maxAgeMs: number }
+  /** Milliseconds, of a clock that never goes back. */
+  readonly now: () => number
   readonly onSwept: (count: number) => void
 }
 
@@ -41,7 +44,7 @@ const MOST = 100
 
 /** Names: who holds which, and what may be done with it. */
 export const assembleAllocation = (options: AllocationOptions) => {
-  const { sql, managedDomains, settle, template, platformPrefix, reservation, onSwept } = options
+  const { sql, managedDomains, settle, template, platformPrefix, reservation, now, onSwept } = options
   const timeoutMs = options.statementTimeoutMs
   const reader = createReader(sql, { timeoutMs })
   const history = createHistoryReader(sql, { timeoutMs })
@@ -71,6 +74,8 @@ export const assembleAllocation = (options: AllocationOptions) => {
     },
     reader,
     once,
+    // It reads every row of the table, at each replica.
+    count: sparingly(reader.count, { now }),
     sweep: sweep({
       deleteExpired: store.deleteExpired,
       forgetKeys: limit => forgetKeys(sql, limit, timeoutMs),

@@ -1,5 +1,6 @@
 import type { HistoryEntry } from '@pool/contract'
 import { type Sql, within } from '../database/connect.ts'
+import { taken } from '../database/taken.ts'
 import type { NumberedEntry } from './allocation.ts'
 
 export interface HistoryPage {
@@ -53,6 +54,6 @@ export const createHistoryReader = (sql: Sql, { timeoutMs }: { timeoutMs: number
           ${before === undefined ? sql`` : sql`and id < ${before}`}
         order by id desc limit ${limit}`,
     )
-    return rows.map(entryOf)
+    return taken(rows).map(entryOf)
   },
 })

@@ -24,21 +24,21 @@ const read = async (items: readonly string[], options: { start?: string; limit?:
 }
 
 describe('without limit', () => {
-  test.each([0, 1, 999, 1_000, 1_001, 2_000, 2_500])('%i items are all listed, each once', async count => {
+  test.each([0, 1, 249, 250, 251, 500, 625])('%i items are all listed, each once', async count => {
     const { all, next } = await read(names(count))
     expect(all).toEqual(names(count))
     expect(next).toBeUndefined()
   })
 
-  test('no statement asks for more than a thousand', async () => {
-    const { asked, listed } = await read(names(2_500))
-    expect(asked.map(([, size]) => size)).toEqual([1_000, 1_000, 1_000])
-    expect(listed.map(page => page.length)).toEqual([1_000, 1_000, 500])
+  test('no statement asks for more than a page', async () => {
+    const { asked, listed } = await read(names(625))
+    expect(asked.map(([, size]) => size)).toEqual([250, 250, 250])
+    expect(listed.map(page => page.length)).toEqual([250, 250, 125])
   })
 
   test('there is no empty page', async () => {
     expect((await read([])).listed).toEqual([])
-    expect((await read(names(1_000))).listed).toHaveLength(1)
+    expect((await read(names(250))).listed).toHaveLength(1)
   })
 
   test('it begins after the start', async () => {
@@ -54,10 +54,10 @@ describe('with a limit', () => {
     ['more than there are', 5, 6, 5, undefined],
     ['one', 5, 1, 1, 'n00000'],
     ['of nothing', 0, 1, 0, undefined],
-    ['a whole page', 1_000, 1_000, 1_000, undefined],
-    ['a whole page of more', 1_001, 1_000, 1_000, 'n00999'],
-    ['more than a page', 2_500, 1_500, 1_500, 'n01499'],
-    ['more than a page and all that is there', 1_500, 1_500, 1_500, undefined],
+    ['a whole page', 250, 250, 250, undefined],
+    ['a whole page of more', 251, 250, 250, 'n00249'],
+    ['more than a page', 625, 375, 375, 'n00374'],
+    ['more than a page and all that is there', 375, 375, 375, undefined],
   ])(
     '%s: the position to go on from is that of the last item, when there is more',
     async (_, count, limit, listed, next) => {

@@ -10,8 +10,11 @@ export interface Pagination<Item> {
   readonly limit?: number | undefined
 }
 
-/** Items a statement: enough to make the round trip cheap, few enough to be nothing in memory. */
-const PAGE = 1_000
+/**
+ * Items a statement: enough to make the round trip cheap, few enough to be nothing in memory. A slow reader has one page
+ * of text waiting for it, some 50 KB.
+ */
+const PAGE = 250
 
 /**
  * Reads by position and not through a cursor of the database: a reader that is slow, or gone, then holds no connection

@@ -1,5 +1,6 @@
 import type { Allocation } from '@pool/contract'
 import { type Sql, within } from '../database/connect.ts'
+import { taken } from '../database/taken.ts'
 import type { Granted, Name } from './allocation.ts'
 import { grantedOf } from './decision.ts'
 import { asUuid, fragmentsOf } from './fragments.ts'
@@ -18,11 +19,11 @@ export type Reader = ReturnType<typeof createReader>
 export const createReader = (sql: Sql, { timeoutMs }: { timeoutMs: number }) => {
   const { columns, columnsWithProgress, isLive, named } = fragmentsOf(sql)
   // One look-up a row, whatever the planner believes: joined freely, each page of a list would read the zone from its
-  // beginning, and the list would cost the square of its length.
+  // beginning, and the list would cost the square of its length. None for a reservation, whose records are not shown.
   const progress = sql`
     left join lateral (
       select version, applied_version, last_error from dns_names
-      where zone = a.pool_domain and subdomain = a.subdomain limit 1
+      where a.state = 'active' and zone = a.pool_domain and subdomain = a.subdomain limit 1
     ) d on true`
 
   /** What holds each of the names now, in their order; null where it is free. */
@@ -92,7 +93,7 @@ export const createReader = (sql: Sql, { timeoutMs }: { timeoutMs: number }) => 
             order by a.subdomain limit ${limit}
           ) a ${progress} order by a.subdomain`,
       )
-      return rows.map(allocationOf)
+      return taken(rows).map(allocationOf)
     },
 
     async count(): Promise<{ poolDomain: string; state: Allocation['state']; count: number }[]> {

@@ -28,7 +28,7 @@ export interface RowWithProgress extends Row {
 /** The table's named checks make this impossible; a row that breaks them was not written by us. */
 const instant = (at: Instant | null): string => {
   if (at === null) throw new Error('a row of pool_allocations lacks a time that its state requires')
-  return new Date(at).toISOString()
+  return (typeof at === 'string' ? new Date(at) : at).toISOString()
 }
 
 const common = (row: Row) => ({

@@ -1,4 +1,5 @@
 import { type Sql, within } from '../database/connect.ts'
+import { taken } from '../database/taken.ts'
 import { desiredColumns, versionsOf } from './fragments.ts'
 import type { DesiredName } from './plan.ts'
 
@@ -46,7 +47,7 @@ export const createComparisonStore = (sql: Sql, { timeoutMs }: { timeoutMs: numb
 
   /** The names of the zone after `after`, in their order. */
   async names(zone: string, after: string, limit: number): Promise<ComparedName[]> {
-    return within(
+    const rows = await within(
       timeoutMs,
       sql<ComparedName[]>`
         select ${desiredColumns(sql)}, applied_version = version as "isApplied",
@@ -54,6 +55,7 @@ export const createComparisonStore = (sql: Sql, { timeoutMs }: { timeoutMs: numb
         from dns_names where zone = ${zone} and subdomain > ${after}
         order by subdomain limit ${limit}`,
     )
+    return taken(rows)
   },
 
   /** Of names that were applied: states the same anew, for the provider no longer has it. */

@@ -8,12 +8,16 @@ const SCHEMA_LOCK = 7_210_453_001
 
 /**
  * Creates what is missing. Replicas that start together take turns: `create … if not exists` alone can fail with a
- * unique violation in the catalog when two sessions run it at once. The lock ends with the transaction.
+ * unique violation in the catalog when two sessions run it at once. Each paragraph of the script is a transaction of its own, with
+ * which its turn ends: an index that is there already still costs a lock on its table until then, and whoever held those of
+ * several tables would deadlock with the writers of the replicas that are serving.
  */
 export const applySchema = async (sql: Sql): Promise<void> => {
-  const statements = await readFile(script, 'utf8')
-  // Several statements in one message are one transaction (Postgres manual, message flow: simple query).
-  await sql.unsafe(`select pg_advisory_xact_lock(${SCHEMA_LOCK});\n${statements}`).simple()
+  const paragraphs = (await readFile(script, 'utf8')).split(/\n{2,}/)
+  for (const statements of paragraphs) {
+    // Several statements in one message are one transaction (Postgres manual, message flow: simple query).
+    await sql.unsafe(`select pg_advisory_xact_lock(${SCHEMA_LOCK});\n${statements}`).simple()
+  }
 }
 
 /**

@@ -61,14 +61,14 @@ test('?sub= is trimmed and lower-cased', async () => {
   expect(events(await history('?sub=%20CASED'))).toEqual(['reserved'])
 })
 
-test('a reservation that is taken over leaves its expiry and the new reservation, under one request', async () => {
+test('a reservation that is taken over leaves its own expiry and the new reservation, under one request', async () => {
   await reserved('over', { createdBy: 'first' })
   await database.advance(TTL_MS)
   await reserved('over', { createdBy: 'second' })
   const { entries } = await history('?sub=over')
   expect(entries).toMatchObject([
     { event: 'reserved', from: 'none', to: 'reserved', createdBy: 'second' },
-    { event: 'expired', from: 'reserved', to: 'none' },
+    { event: 'expired', from: 'reserved', to: 'none', createdBy: 'first' },
     { event: 'reserved', from: 'none', to: 'reserved', createdBy: 'first' },
   ])
   expect(entries[0].requestId).toBe(entries[1].requestId)

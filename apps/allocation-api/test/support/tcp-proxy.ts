@@ -8,6 +8,12 @@ export interface TcpProxy {
   /** Nothing is carried any more, and no connection ends: a network that has gone silent. */
   freeze(): void
   thaw(): void
+  /** What comes in from now on goes out so many milliseconds later; 0: at once. */
+  delay(ms: number): void
+  /** Whoever sends something from now on is answered this, and cut off; undefined: it is carried again. */
+  answer(bytes: string | undefined): void
+  /** New connections are reset, and those that there are; until it is called with false. */
+  refuse(isRefusing: boolean): void
   /** The connections of now go silent for good; new ones are served: a failover whose old side just vanished. */
   abandon(): void
   /** Resets one connection. */
@@ -27,15 +33,34 @@ export const startTcpProxy = async (target: number): Promise<TcpProxy> => {
   const pairs = new Set<Pair>()
   const abandoned = new Set<Pair>()
   let frozen = false
+  let refusing = false
+  let delayMs = 0
+  let canned: string | undefined
+  const cutAll = () => {
+    for (const { near } of pairs) near.resetAndDestroy()
+  }
 
   const server = createServer({ pauseOnConnect: true }, near => {
+    if (refusing) {
+      near.resetAndDestroy()
+      return
+    }
     const pair: Pair = { near, far: connect(target, '127.0.0.1') }
     pairs.add(pair)
     for (const [from, to] of [
       [near, pair.far],
       [pair.far, near],
     ] as const) {
-      from.on('data', bytes => to.write(bytes))
+      let free = 0
+      from.on('data', bytes => {
+        if (canned !== undefined && from === near) near.end(canned)
+        else if (delayMs === 0 && performance.now() >= free) to.write(bytes)
+        else {
+          // Never before what came earlier, whatever the delay is now.
+          free = Math.max(free, performance.now() + delayMs)
+          setTimeout(() => to.writable && to.write(bytes), free - performance.now())
+        }
+      })
       from.on('error', () => {})
       from.on('close', () => {
         if (abandoned.has(pair)) return
@@ -61,6 +86,16 @@ export const startTcpProxy = async (target: number): Promise<TcpProxy> => {
     count: () => pairs.size,
     freeze: () => setFlowing(false),
     thaw: () => setFlowing(true),
+    delay(ms) {
+      delayMs = ms
+    },
+    answer(bytes) {
+      canned = bytes
+    },
+    refuse(isRefusing) {
+      refusing = isRefusing
+      if (refusing) cutAll()
+    },
     abandon() {
       for (const pair of pairs) {
         pairs.delete(pair)
@@ -74,9 +109,7 @@ export const startTcpProxy = async (target: number): Promise<TcpProxy> => {
       const [...open] = pairs
       open[Math.floor(Math.random() * open.length)]?.near.resetAndDestroy()
     },
-    cutAll() {
-      for (const { near } of pairs) near.resetAndDestroy()
-    },
+    cutAll,
     async close() {
       for (const { near, far } of [...pairs, ...abandoned]) {
         near.destroy()

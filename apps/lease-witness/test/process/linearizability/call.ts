@@ -2,7 +2,7 @@ import type { Lease } from '@pool/contract/lease'
 import type { Wire, WireAnswer, WireRequest } from '../support/wire.ts'
 import type { Asked, Operation, Told } from './history.ts'
 
-const requestOf = (slot: string, asked: Asked): WireRequest => {
+export const requestOf = (slot: string, asked: Asked): WireRequest => {
   const path = `/lease/${slot}`
   switch (asked.kind) {
     case 'read': {
@@ -22,7 +22,7 @@ const requestOf = (slot: string, asked: Asked): WireRequest => {
 }
 
 /** What the answer says, if it is one that the contract knows here. */
-const toldBy = ({ status, tag, text }: WireAnswer): Told => {
+export const toldBy = ({ status, tag, text }: WireAnswer): Told => {
   switch (status) {
     case 204:
     case 404:

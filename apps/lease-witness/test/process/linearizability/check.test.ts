@@ -44,6 +44,8 @@ const refused = (kind: 'acquire' | 'renew', at: At, holder: string, generation: 
 const lostPut = (at: At, holder: string, generation: number) =>
   of(at, { kind: 'acquire', holder, generation, ttlMs: TTL })
 
+const lostRelease = (at: At, holder: string, generation: number) => of(at, { kind: 'release', holder, generation })
+
 const release = (at: At, holder: string, generation: number) =>
   of(at, { kind: 'release', holder, generation }, { status: 204 })
 const unreleased = (at: At, holder: string, generation: number, lease: Lease) =>
@@ -58,6 +60,33 @@ const released = release([20, 22], 'a', 2)
 const taken = held(2, 'b', 1_001)
 
 const good: readonly (readonly [name: string, history: readonly Operation[]])[] = [
+  [
+    'of two writes without an answer, the one whose holder was seen made it',
+    [
+      first,
+      lostRelease([1_100, 1_101], 'a', 1),
+      lostPut([1_102, 1_103], 'b', 1),
+      read([1_200, 1_201], held(2, 'b', 1_102)),
+    ],
+  ],
+  [
+    'of two writes without an answer that nobody saw, one that could have made it did',
+    [
+      first,
+      lostRelease([100, 101], 'b', 1),
+      lostPut([1_100, 1_101], 'b', 1),
+      acquire([2_200, 2_202], 'c', 2, held(3, 'c', 2_201)),
+    ],
+  ],
+  [
+    'of two writes without an answer that nobody saw, either may have made it',
+    [
+      first,
+      lostPut([1_100, 1_101], 'b', 1),
+      lostRelease([1_102, 1_103], 'a', 1),
+      acquire([1_200, 1_202], 'c', 2, held(3, 'c', 1_201)),
+    ],
+  ],
   ['of nothing', []],
   ['of a slot that was never written', [none([0, 1]), refused('renew', [2, 3], 'a', 0, free(0))]],
   ['of a life', [first, read([3, 4], one), second, unchanged([13, 14], 2), released, read([23, 24], free(3))]],

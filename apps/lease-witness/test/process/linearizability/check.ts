@@ -30,6 +30,20 @@ const isSame = (a: Lease, b: Lease): boolean =>
 
 const shownBy = ({ told }: Operation): Lease | undefined => (told && 'lease' in told ? told.lease : undefined)
 
+/**
+ * Which of several writes without an answer made a generation: the earliest that can follow from the state before and has the holder
+ * that was seen, for with a later one an order could seem wrong that with this one is right. When nobody saw it and several
+ * can have made it, no state is claimed.
+ */
+const likeliest = (writes: readonly Write[], seen: Lease | undefined, before: Lease | undefined): Write | undefined => {
+  const fitting = writes.filter(({ operation }) => {
+    const holder = 'holder' in operation.asked && operation.asked.kind !== 'release' ? operation.asked.holder : ''
+    return (!seen || holder === seen.holder) && (!before || effectFault(before, operation) === undefined)
+  })
+  const [first = writes[0]] = fitting
+  return first && !seen && fitting.length > 1 ? { ...first, lease: undefined } : first
+}
+
 /** The writes by their generation, those without an answer where nothing else explains one; and what is wrong with that. */
 const sequence = ({ writes, observations, unknown }: Slot) => {
   const faults: Fault[] = []
@@ -42,22 +56,23 @@ const sequence = ({ writes, observations, unknown }: Slot) => {
       faults.push({ rule: 'repeat', detail: `generation ${write.generation} was made twice`, operations })
     }
   }
-  const spare = new Map(unknown.toReversed().map(write => [write.generation, write]))
+  const spare = Map.groupBy(unknown, write => write.generation)
   const seen = new Map(observations.map(({ generation, operation }) => [generation, operation]))
+  const leaseOf = (generation: number) => (generation === 0 ? free(0) : made.get(generation)?.lease)
   const all = new Set([...made.keys(), ...seen.keys()])
   all.delete(0)
   let before = 0
   for (const generation of [...all].toSorted((a, b) => a - b)) {
     for (let missing = before + 1; missing <= generation; missing++) {
       if (made.has(missing)) continue
-      const write = spare.get(missing)
+      const witness = seen.get(missing)
+      const write = likeliest(spare.get(missing) ?? [], witness && shownBy(witness), leaseOf(missing - 1))
       if (!write) {
         const operation = made.get(generation)?.operation ?? seen.get(generation)
         const operations = operation ? [operation] : []
         faults.push({ rule: 'gap', detail: `nobody made generation ${missing}`, operations })
         break
       }
-      const witness = seen.get(missing)
       made.set(missing, { ...write, lease: write.lease ?? (witness && shownBy(witness)) })
     }
     before = generation

@@ -1,0 +1,80 @@
+import { expect, test } from 'vitest'
+import { sparingly } from './sparingly.ts'
+
+/** A question whose answers are given by hand, and a clock that is set by hand. */
+const scene = () => {
+  let clock = 0
+  const asked: PromiseWithResolvers<number>[] = []
+  const ask = sparingly(
+    () => {
+      asked.push(Promise.withResolvers<number>())
+      return asked.at(-1)?.promise ?? Promise.reject(new Error('nothing was pushed'))
+    },
+    { now: () => clock },
+  )
+  return {
+    ask,
+    asked,
+    at: (ms: number) => {
+      clock = ms
+    },
+    /** The latest question is answered at `ms`. */
+    answer: async (ms: number, value: number | Error) => {
+      clock = ms
+      const latest = asked.at(-1)
+      if (typeof value === 'number') latest?.resolve(value)
+      else latest?.reject(value)
+      await latest?.promise.catch(() => {})
+    },
+  }
+}
+
+test('who asks at the same time shares one question, however long it takes', async () => {
+  const { ask, asked, at, answer } = scene()
+  const first = ask()
+  at(1_000_000)
+  const second = ask()
+  await answer(1_000_000, 7)
+  expect(await Promise.all([first, second])).toEqual([7, 7])
+  expect(asked).toHaveLength(1)
+})
+
+test.each([
+  ['nineteen times as long as it took', 100, 100 + 1_900],
+  ['a minute at the most', 5_000, 5_000 + 60_000],
+])('the pause after an answer: %s', async (_, took, until) => {
+  const { ask, asked, at, answer } = scene()
+  void ask()
+  await answer(took, 1)
+  at(until - 1)
+  expect(await ask()).toBe(1)
+  expect(asked).toHaveLength(1)
+  at(until)
+  const next = ask()
+  await answer(until, 2)
+  expect(await next).toBe(2)
+  expect(asked).toHaveLength(2)
+})
+
+test('what took no time is asked anew', async () => {
+  const { ask, asked, answer } = scene()
+  void ask()
+  await answer(0, 1)
+  void ask()
+  await answer(0, 2)
+  expect(asked).toHaveLength(2)
+})
+
+test('a failure is told to all who share it, and has its pause too', async () => {
+  const { ask, asked, at, answer } = scene()
+  const outcomes = Promise.allSettled([ask(), ask()])
+  await answer(5_000, new Error('no answer'))
+  expect((await outcomes).map(({ status }) => status)).toEqual(['rejected', 'rejected'])
+  at(6_000)
+  await expect(ask()).rejects.toThrow('no answer')
+  expect(asked).toHaveLength(1)
+  at(65_000)
+  const next = ask()
+  await answer(65_000, 3)
+  expect(await next).toBe(3)
+})
