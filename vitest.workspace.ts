@@ -65,6 +65,15 @@ export default defineConfig({
           isolate: false,
         },
       },
+      { test: { name: 'openapi', root: './packages/openapi', include: ['test/**/*.test.ts'] } },
+      {
+        test: {
+          name: 'fuzz',
+          root: './packages/fuzz',
+          include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
+          testTimeout: 120_000,
+        },
+      },
       {
         test: {
           name: 'terraform-check',

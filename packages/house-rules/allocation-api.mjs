@@ -131,7 +131,7 @@ export const forbidden = [
       http,
       npm('hono'),
       npm('zod'),
-      npm('zod-openapi'),
+      '^packages/openapi/src/document\\.ts$',
       npm('swagger-ui-dist'),
       npm('@hono/node-server'),
       '^(node:)?(crypto|fs/promises|module|path)$',

@@ -21,9 +21,9 @@ const headersOf = (body: string): Record<string, string> => ({
   'X-Request-Id': randomUUID(),
 })
 
-const answerRaw = (socket: Duplex, status: number, problem: Problem): void => {
+const answerRaw = (socket: Duplex, status: number, problem: Problem, more: Record<string, string> = {}): void => {
   const body = JSON.stringify(problem)
-  const headers = Object.entries({ ...headersOf(body), Connection: 'close' }).map(
+  const headers = Object.entries({ ...headersOf(body), ...more, Connection: 'close' }).map(
     ([name, value]) => `${name}: ${value}\r\n`,
   )
   socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${headers.join('')}\r\n${body}`)
@@ -56,7 +56,8 @@ const answerBeyondRoutes = (server: Server): void => {
     response.writeHead(417, headersOf(body)).end(body)
   })
   server.on('connect', (_, socket) => {
-    answerRaw(socket, 405, { error: 'method-not-allowed', detail: 'This is no proxy.' })
+    // A 405 has to say which methods there are (RFC 9110 section 15.5.6): to a proxy's target, none.
+    answerRaw(socket, 405, { error: 'method-not-allowed', detail: 'This is no proxy.' }, { Allow: '' })
   })
 }
 

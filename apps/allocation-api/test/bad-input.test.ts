@@ -190,6 +190,12 @@ describe('requests for deployments at the edge that are good', () => {
   })
 })
 
+test('a tunnel is refused with a 405 that says which methods there are: none (RFC 9110 section 15.5.6)', async () => {
+  const answer = await send(Buffer.from('CONNECT 127.0.0.1:5432 HTTP/1.1\r\nHost: 127.0.0.1:5432\r\n\r\n'))
+  expect([answer.status, answer.headers.get('allow')]).toEqual([405, ''])
+  expect(JSON.parse(answer.text)).toMatchObject({ error: 'method-not-allowed' })
+})
+
 test('an Expect that nobody can meet is answered in the shape of every error', async () => {
   const answer = await send(bytesOf({ path: '/livez', headers: ['Expect: banana'] }))
   expect(answer.status).toBe(417)

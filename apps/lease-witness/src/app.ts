@@ -18,13 +18,25 @@ const resources = [
 
 const methodsOf = (path: string): string | undefined => resources.find(({ pattern }) => pattern.test(path))?.methods
 
-/** The path as it came: `%2F` and `/` are told apart here, and every slot is decoded once, by us. */
-const rawPath = (request: Request): string => new URL(request.url).pathname
+/** No request has it by itself. */
+const NO_PATH = ''
+
+/**
+ * The path as it came: `%2F` and `/` are told apart here, and every slot is decoded once, by us. A `Host` that is none
+ * makes an address that no URL can be; what throws here is answered by the platform, with a bare 500.
+ */
+const rawPath = (request: Request): string => URL.parse(request.url)?.pathname ?? NO_PATH
 
 export const createApp = (deps: Deps): Hono<HttpEnv> => {
   const app = new Hono<HttpEnv>({ getPath: rawPath })
   app.use(requestContext)
   app.use(takeBody)
+  // RFC 9112 section 3.2: an invalid Host is 400, whoever sends it.
+  app.use((c, next) =>
+    c.req.path === NO_PATH
+      ? Promise.resolve(problem(c, { kind: 'invalid-request', detail: 'The Host header must be a host name.' }))
+      : next(),
+  )
   // Before the token is asked for: a preflight cannot carry one.
   app.options('*', c => {
     const methods = methodsOf(c.req.path)

@@ -1,5 +1,7 @@
 import { type Options, parseArguments, usage } from './arguments.ts'
 import { describeMachine } from './machine.ts'
+import { readDocuments } from './page/documents.ts'
+import { readRuns, writePage } from './page/write.ts'
 import { headText, isValid, type Report, reportJson, sectionText } from './report/report.ts'
 import type { SectionResult } from './section.ts'
 import { sections } from './sections.ts'
@@ -28,7 +30,22 @@ const bench = async (options: Options, cleanup: AsyncDisposableStack): Promise<n
   }
   const report: Report = { machine, options, sections: done }
   if (options.json) print(reportJson(report))
+  if (options.page !== null) {
+    const runs = readDocuments(reportJson(report))
+    for (const file of await writePage(options.page, runs ?? [])) say(`written: ${file}`)
+  }
   return isValid(report) ? 0 : 1
+}
+
+/** The page of earlier runs. */
+const pageOf = async (folder: string, files: readonly string[]): Promise<number> => {
+  const read = await readRuns(files)
+  if (read.kind === 'fault') {
+    process.stderr.write(`bench: ${read.detail}\n`)
+    return 2
+  }
+  for (const file of await writePage(folder, read.runs)) say(`written: ${file}`)
+  return 0
 }
 
 const interrupted = (): Promise<number> => {
@@ -55,6 +72,8 @@ if (parsed.kind === 'help') print(usage(names))
 else if (parsed.kind === 'fault') {
   process.stderr.write(`bench: ${parsed.detail}\n`)
   process.exitCode = 2
+} else if (parsed.options.page !== null && parsed.options.from.length > 0) {
+  process.exitCode = await pageOf(parsed.options.page, parsed.options.from)
 } else {
   const code = await runToEnd(parsed.options)
   // Whoever was interrupted may still have timers and connections of a section that nobody waits for.

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { createBook, createTurns } from '../src/sections/lease-book.ts'
 import { contentionTable, createTally } from '../src/sections/lease-contention.ts'
-import { type LeaseLoad, targetOf } from '../src/sections/lease-standard.ts'
+import { type LeaseLoad, leaseTarget } from '../src/sections/lease-standard.ts'
 import { granted, type Lease } from '../src/stage/lease-baselines/wire.ts'
 
 describe('what a client knows', () => {
@@ -72,7 +72,7 @@ describe('a target', () => {
     ['p99', 1, true],
     ['p99', 0.8, false],
   ] as const)('of %s %d', (of, target, met) => {
-    expect(targetOf(load, of, target)).toMatchObject({ where: 'slots 1, clients 16', of, target, met })
+    expect(leaseTarget(load, of, target)).toMatchObject({ where: 'slots 1, clients 16', of, target, met })
   })
 })
 

@@ -6,30 +6,7 @@ import * as d from './deployment.ts'
 import { deploymentRequest } from './deployment-request.ts'
 import { health, probe } from './health.ts'
 import { poolDomain, subdomain } from './names.ts'
-
-export interface Answer {
-  readonly description: string
-  /** Absent: an answer without a body. */
-  readonly schema?: z.ZodType
-  /** `application/json` unless said otherwise. */
-  readonly mediaType?: string
-}
-
-/** One operation of the allocation API: what is mounted, what is documented and what a client may rely on. */
-export interface Operation {
-  readonly id: string
-  readonly method: 'get' | 'post' | 'delete'
-  /** With `{name}` for a path parameter, as in OpenAPI. */
-  readonly path: string
-  readonly tag: 'Allocation' | 'Credentials' | 'Deployments' | 'Operator' | 'Health' | 'Description'
-  readonly summary: string
-  readonly description?: string
-  readonly pathParams?: z.ZodObject
-  readonly query?: z.ZodObject
-  readonly headers?: z.ZodObject
-  readonly body?: { readonly schema: z.ZodType; readonly required: boolean }
-  readonly answers: Readonly<Record<number, Answer>>
-}
+import type { Answer, Operation } from './operation.ts'
 
 const refused = (description: string): Answer => ({ description, schema: problem })
 const unreachable = refused(
@@ -49,6 +26,7 @@ const unchecked = (description: string): Answer => ({ description, schema: valid
 const tooMany = unchecked('`too-many-attempts`: this caller checks too often; `Retry-After` says when to try again.')
 const written = { 400: malformed, 413: tooLarge, 503: unreachable }
 
+/** The allocation API: what is mounted, what is documented and what a client may rely on. */
 export const operations: readonly Operation[] = [
   {
     id: 'listReservedLabels',

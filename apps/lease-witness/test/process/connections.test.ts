@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { head, openRaw, type RawAnswer, type RawConnection } from './support/raw.ts'
-import { type RunningWitness, startWitness, temporaryFolder } from './support/witness.ts'
+import { type RunningWitness, startWitness, TOKEN, temporaryFolder } from './support/witness.ts'
 
 const KIB = 1_024
 const BODY_LIMIT = 64 * KIB
@@ -227,6 +227,17 @@ test.each([
   const answer = await connection.answer().catch(() => undefined)
   if (answer) expect(Math.floor(answer.status / 100)).toBe(4)
   else expect(connection.isEnded()).toBe(true)
+})
+
+test.each(['%00', 'a b', '[::1', '127.0.0.1:99999'])('a Host that is none, %j, is no error of ours', async host => {
+  using connection = await openRaw(witness.port)
+  connection.write(`GET /leases?limit=1 HTTP/1.1\r\nHost: ${host}\r\nAuthorization: Bearer ${TOKEN}\r\n\r\n`)
+  const answer = await connection.answer()
+  // What still makes an address is taken: of it only path and query are looked at.
+  if (answer.status !== 200) expectProblem(answer, 400, 'invalid-request')
+  expect(answer.headers.get('x-request-id')).toMatch(/./)
+  if (host === '%00') expect(answer.status).toBe(400)
+  await expectUsable(connection)
 })
 
 test('nothing of all that was an error of ours, and it still answers', async () => {

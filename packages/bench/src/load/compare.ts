@@ -23,7 +23,7 @@ export interface Plan {
 /** Enough connections for every path to be compiled before anything is measured. */
 const WARM_UP_CONNECTIONS = 16
 
-const runOnce = async (subject: Subject, connections: number, seconds: number): Promise<Run> => {
+export const runOnce = async (subject: Subject, connections: number, seconds: number): Promise<Run> => {
   await subject.prepare?.()
   const crew = await subject.open(connections)
   const before = await subject.counters?.()

@@ -3,7 +3,7 @@ import { connect } from 'node:net'
 import { type Answer, readAnswer } from './answer.ts'
 
 export interface Request {
-  readonly method: 'GET' | 'POST' | 'PUT'
+  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE'
   readonly path: string
   /** Whole lines, each with its end of line. */
   readonly headers?: string

@@ -13,8 +13,8 @@ export interface ListRead {
   readonly brokenOff: string | null
 }
 
-/** Reads a list to its end and keeps nothing of it. */
-export const readList = async (url: string): Promise<ListRead> => {
+/** Reads a list to its end, or until it has had at least so many rows, and keeps nothing of it. */
+export const readList = async (url: string, atLeast = Number.POSITIVE_INFINITY): Promise<ListRead> => {
   const rows = createCounter('{"poolDomain":')
   const started = performance.now()
   const [response] = (await once(get(url), 'response')) as [IncomingMessage]
@@ -26,6 +26,8 @@ export const readList = async (url: string): Promise<ListRead> => {
       if (bytes === 0) firstByteMs = performance.now() - started
       bytes += piece.length
       rows.add(piece)
+      // Leaving the loop ends the connection.
+      if (rows.count() > atLeast) break
     }
   } catch (error) {
     brokenOff = error instanceof Error ? error.message : String(error)

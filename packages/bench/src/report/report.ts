@@ -23,7 +23,7 @@ export const sectionText = (section: Section, { notes, tables, faults }: Section
   )
 }
 
-export const headText = (machine: Machine, { seconds, rounds }: Options): string =>
+export const headText = (machine: Machine, { seconds, rounds }: Pick<Options, 'seconds' | 'rounds'>): string =>
   `${machineText(machine)}\nmethod    ${rounds} interleaved rounds of ${seconds} s for each subject, after one to warm up`
 
 export const reportJson = (report: Report): string =>
@@ -38,6 +38,7 @@ export const reportJson = (report: Report): string =>
         notes: result.notes,
         valid: result.faults.length === 0,
         faults: result.faults,
+        tables: result.tables,
         ...result.figures,
       })),
     },

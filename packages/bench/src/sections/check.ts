@@ -3,12 +3,16 @@ import type { Sql } from 'allocation-api/src/database/connect.ts'
 import { labelOf, labelSql } from '../labels.ts'
 import type { Answer } from '../load/answer.ts'
 import { localCrew, oneOf, openHttpCrew, type Subject } from '../load/subject.ts'
+import { targetTable } from '../report/target.ts'
 import type { Section } from '../section.ts'
-import { compareStandard, METHOD, POOL, SUBJECTS } from './standard.ts'
+import { compareStandard, METHOD, POOL, SUBJECTS, targetsOf } from './standard.ts'
 
 /** Names asked for in turn: the first half of them are taken. */
 const NAMES = 20_000
 const TAKEN = NAMES / 2
+
+/** Of the bare statements. */
+const AT_LEAST = 0.8
 
 const seed = async (sql: Sql): Promise<void> => {
   await sql.unsafe(
@@ -77,7 +81,13 @@ export const checkSection: Section = {
           ),
       },
     ]
-    const { tables, figures, faults } = await compareStandard('check', context, subjects)
-    return { notes: [METHOD], tables, figures, faults }
+    const { tables, figures, faults, comparisons } = await compareStandard('check', context, subjects)
+    const targets = targetsOf(comparisons, AT_LEAST)
+    return {
+      notes: [METHOD],
+      tables: [...tables, targetTable('target', targets)],
+      figures: { ...figures, targets },
+      faults,
+    }
   },
 }

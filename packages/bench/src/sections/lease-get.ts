@@ -1,5 +1,6 @@
 import type { Answer } from '../load/answer.ts'
 import { oneOf, openHttpCrew, type Subject } from '../load/subject.ts'
+import type { Target } from '../report/target.ts'
 import type { Section, SectionContext } from '../section.ts'
 import { type Book, createBook, createTurns } from './lease-book.ts'
 import { seed } from './lease-seed.ts'
@@ -8,11 +9,11 @@ import {
   LEASE_METHOD,
   LEASE_SUBJECTS,
   type LeaseLoad,
+  leaseTarget,
+  leaseTargetTable,
   loadTable,
   type Services,
   startWorkers,
-  targetOf,
-  targetTable,
 } from './lease-standard.ts'
 
 const TARGETS = { one: 1.7, many: 1.5 }
@@ -53,7 +54,7 @@ export const leaseGetSection: Section = {
   async run(context) {
     await using workers = await startWorkers(context, ['witness', 'memory', 'kv-only'])
     const loads: LeaseLoad[] = []
-    const targets: ReturnType<typeof targetOf>[] = []
+    const targets: Target[] = []
     const faults: string[] = []
     for (const [slots, target] of [
       [1, TARGETS.one],
@@ -62,11 +63,11 @@ export const leaseGetSection: Section = {
       const measured = await measure(context, workers.services, slots)
       loads.push(...measured.loads)
       faults.push(...measured.faults)
-      targets.push(...measured.loads.map(load => targetOf(load, 'ops/s', target)))
+      targets.push(...measured.loads.map(load => leaseTarget(load, 'ops/s', target)))
     }
     return {
       notes: [LEASE_METHOD],
-      tables: [loadTable(loads), targetTable(targets)],
+      tables: [loadTable(loads), leaseTargetTable(targets)],
       figures: { loads, targets },
       faults,
     }

@@ -1,4 +1,5 @@
 import { oneOf, openHttpCrew, type Subject } from '../load/subject.ts'
+import type { Target } from '../report/target.ts'
 import type { Section, SectionContext } from '../section.ts'
 import { createBook, createTurns } from './lease-book.ts'
 import { type Contention, contentionTable, createTally } from './lease-contention.ts'
@@ -7,12 +8,11 @@ import {
   compareLeases,
   LEASE_METHOD,
   LEASE_SUBJECTS,
+  leaseTarget,
+  leaseTargetTable,
   loadTable,
   type Services,
   startWorkers,
-  type Target,
-  targetOf,
-  targetTable,
 } from './lease-standard.ts'
 
 const TARGETS = { oneWriter: 2.5, sixteenOnOneSlot: 3, many: 1.5 }
@@ -96,15 +96,15 @@ export const leasePutSection: Section = {
     const contention: Contention[] = one.comparisons.map(({ connections, runs }) => ({ clients: connections, runs }))
     const targets: Target[] = [
       ...one.loads.map(load =>
-        targetOf(load, 'ops/s', load.where.clients === 1 ? TARGETS.oneWriter : TARGETS.sixteenOnOneSlot),
+        leaseTarget(load, 'ops/s', load.where.clients === 1 ? TARGETS.oneWriter : TARGETS.sixteenOnOneSlot),
       ),
-      ...many.loads.map(load => targetOf(load, 'ops/s', TARGETS.many)),
+      ...many.loads.map(load => leaseTarget(load, 'ops/s', TARGETS.many)),
     ]
     const loads = [...one.loads, ...many.loads]
     const grants = contentionTable(Object.values(LEASE_SUBJECTS), contention)
     return {
       notes: [LEASE_METHOD, COVERS],
-      tables: [loadTable(loads), grants.table, targetTable(targets)],
+      tables: [loadTable(loads), grants.table, leaseTargetTable(targets)],
       figures: { loads, oneSlot: grants.figures, targets },
       faults: [...one.faults, ...many.faults],
     }

@@ -4,6 +4,7 @@ import type { Run } from '../load/compare.ts'
 import { openConnectionPool } from '../load/connection-pool.ts'
 import { openLoop, type Rate } from '../load/open-loop.ts'
 import { faultless, oneOf } from '../load/subject.ts'
+import type { Target } from '../report/target.ts'
 import type { Section } from '../section.ts'
 import type { LeaseWorker, Service } from '../stage/service.ts'
 import { createBook } from './lease-book.ts'
@@ -11,12 +12,11 @@ import { seed } from './lease-seed.ts'
 import {
   LEASE_METHOD,
   LEASE_SUBJECTS,
+  leaseTarget,
+  leaseTargetTable,
   loadOf,
   loadTable,
   startWorkers,
-  type Target,
-  targetOf,
-  targetTable,
 } from './lease-standard.ts'
 
 /** Seconds after which a slot is renewed: 1,000 slots are 100 renewals a second. */
@@ -157,7 +157,7 @@ export const leaseRenewalsSection: Section = {
     }
     const measured = [await measure('renewals'), await measure('takeovers')]
     const loads = measured.map(({ load }) => load)
-    const targets: Target[] = loads.slice(0, 1).map(load => targetOf(load, 'p99', P99_TARGET))
+    const targets: Target[] = loads.slice(0, 1).map(load => leaseTarget(load, 'p99', P99_TARGET))
     const faults = measured.flatMap(({ faults }) => faults)
     const late = players.reduce((sum, player) => sum + player.late(), 0)
     const length =
@@ -165,7 +165,7 @@ export const leaseRenewalsSection: Section = {
       `closed loop. Answered 412, because the write before was late: ${late}.`
     return {
       notes: [LEASE_METHOD, `${NOTES}\n${length}`],
-      tables: [loadTable(loads), targetTable(targets)],
+      tables: [loadTable(loads), leaseTargetTable(targets)],
       figures: { rounds, slots: options.slots, late, loads, targets },
       faults,
     }

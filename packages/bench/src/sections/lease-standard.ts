@@ -7,11 +7,10 @@ import {
   summariseAll,
 } from '../load/comparison-result.ts'
 import type { Subject } from '../load/subject.ts'
-import { figure, spread } from '../report/numbers.ts'
 import type { Table } from '../report/table.ts'
+import { type Target, targetOf, targetTable } from '../report/target.ts'
 import type { SectionContext } from '../section.ts'
 import type { LeaseWorker, Service } from '../stage/service.ts'
-import type { Spread } from '../statistics.ts'
 
 /** The first is set in relation to the others. */
 export const LEASE_SUBJECTS: Readonly<Record<LeaseWorker, string>> = {
@@ -96,34 +95,14 @@ export const loadTable = (loads: readonly LeaseLoad[]): Table => ({
   ),
 })
 
-/** What is aimed at, of the witness to the KV-only worker. A figure, not a test: a run on a busy machine may miss it. */
-export interface Target {
-  readonly where: string
-  readonly of: 'ops/s' | 'p99'
-  readonly target: number
-  readonly ratio: Spread | null
-  readonly met: boolean
-}
-
-export const targetOf = ({ where, subjects }: LeaseLoad, of: Target['of'], target: number): Target => {
-  const ratios = subjects.find(({ name }) => name === LEASE_SUBJECTS['kv-only'])?.ratio ?? null
-  const ratio = ratios && (of === 'ops/s' ? ratios.perSecond : ratios.p99)
-  const met = ratio !== null && (of === 'ops/s' ? ratio.median >= target : ratio.median <= target)
+/** What is aimed at, of the witness to the KV-only worker. */
+export const leaseTarget = ({ where, subjects }: LeaseLoad, of: 'ops/s' | 'p99', target: number): Target => {
+  const ratios = subjects.find(({ name }) => name === LEASE_SUBJECTS['kv-only'])?.ratio
   const place = Object.entries(where).map(([what, value]) => (typeof value === 'number' ? `${what} ${value}` : value))
-  return { where: place.join(', '), of, target, ratio, met }
+  return of === 'ops/s'
+    ? targetOf(place.join(', '), of, 'at least', target, ratios?.perSecond ?? null)
+    : targetOf(place.join(', '), of, 'at most', target, ratios?.p99 ?? null)
 }
 
-export const targetTable = (targets: readonly Target[]): Table => ({
-  columns: [
-    { title: `target: ${LEASE_SUBJECTS.witness} / ${LEASE_SUBJECTS['kv-only']}`, align: 'left' },
-    { title: '', align: 'left' },
-    { title: 'measured', align: 'left' },
-    { title: '', align: 'left' },
-  ],
-  rows: targets.map(({ where, of, target, ratio, met }) => [
-    where,
-    `${of} ${of === 'ops/s' ? 'at least' : 'at most'} ${figure(target)}`,
-    ratio ? spread(ratio) : '',
-    met ? 'met' : 'missed',
-  ]),
-})
+export const leaseTargetTable = (targets: readonly Target[]): Table =>
+  targetTable(`target: ${LEASE_SUBJECTS.witness} / ${LEASE_SUBJECTS['kv-only']}`, targets)

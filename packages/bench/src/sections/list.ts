@@ -4,12 +4,15 @@ import { type ListRead, readList } from '../load/read-list.ts'
 import { readMemory, resetPeak } from '../memory.ts'
 import { megabytes, spread } from '../report/numbers.ts'
 import type { Table } from '../report/table.ts'
+import { targetOf, targetTable } from '../report/target.ts'
 import type { Section } from '../section.ts'
 import { type Spread, spreadOf } from '../statistics.ts'
 import { POOL } from './standard.ts'
 
 /** A list takes seconds: more rounds of it would say little more. */
 const MOST_ROUNDS = 3
+/** Megabytes above idle, however long the list is. */
+const ABOVE_IDLE = 80
 
 /** Half of the rows reserved, half active with their records applied. */
 const seed = async (sql: Sql, rows: number): Promise<void> => {
@@ -81,6 +84,16 @@ export const listSection: Section = {
         ['above idle', aboveIdle === null ? unknown : megabytes(aboveIdle)],
       ],
     }
+    const above = aboveIdle === null ? null : aboveIdle / 1e6
+    const targets = [
+      targetOf(
+        `list of ${options.rows} rows`,
+        'MB above idle, highest round,',
+        'at most',
+        ABOVE_IDLE,
+        above === null ? null : spreadOf([above]),
+      ),
+    ]
     const figures = {
       rows: options.rows,
       rounds,
@@ -90,7 +103,8 @@ export const listSection: Section = {
       idleBytes: idle?.residentBytes ?? null,
       peakBytes: peak,
       aboveIdleBytes: aboveIdle,
+      targets,
     }
-    return { notes: [NOTES], tables: [table], figures, faults }
+    return { notes: [NOTES], tables: [table, targetTable('target', targets)], figures, faults }
   },
 }

@@ -2,8 +2,12 @@ import { randomUUID } from 'node:crypto'
 import { createStore } from 'allocation-api/src/allocation/store.ts'
 import { labelOf } from '../labels.ts'
 import { localCrew, oneOf, openHttpCrew, type Subject } from '../load/subject.ts'
+import { targetTable } from '../report/target.ts'
 import type { Section } from '../section.ts'
-import { compareStandard, METHOD, POOL, SUBJECTS } from './standard.ts'
+import { compareStandard, METHOD, POOL, SUBJECTS, targetsOf } from './standard.ts'
+
+/** Of the bare statements, sent one by one. Above 1 only where concurrent requests share a statement. */
+const AT_LEAST = 0.7
 
 const created = oneOf(201)
 const answered = oneOf(200)
@@ -46,7 +50,13 @@ export const reserveSection: Section = {
       { name: SUBJECTS.sql, open: async callers => localCrew(callers, reserveDirectly) },
       { name: SUBJECTS.empty, open: callers => openHttpCrew(empty.port, callers, http(answered)) },
     ]
-    const { tables, figures, faults } = await compareStandard('reserve', context, subjects)
-    return { notes: [METHOD], tables, figures, faults }
+    const { tables, figures, faults, comparisons } = await compareStandard('reserve', context, subjects)
+    const targets = targetsOf(comparisons, AT_LEAST)
+    return {
+      notes: [METHOD],
+      tables: [...tables, targetTable('target', targets)],
+      figures: { ...figures, targets },
+      faults,
+    }
   },
 }

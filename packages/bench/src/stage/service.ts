@@ -22,19 +22,27 @@ const startService = async (
 }
 
 /**
- * The API with the settings that it has when nobody sets any, but for `dnsEnv`. Its log stays at `info`: a line for each request is part
- * of what a request costs in production. This process reads the lines, as a container's runtime would.
+ * The API with the settings that it has when nobody sets any, but for `env`. Its log stays at `info`: a line for each
+ * request is part of what a request costs in production. This process reads the lines, as a container's runtime would.
  */
 export const startApi = (
   databaseUrl: string,
   cleanup: AsyncDisposableStack,
-  dnsEnv: Readonly<Record<string, string>> = { DNSPROVIDER_KIND: 'local' },
+  env: Readonly<Record<string, string>> = {},
 ): Promise<Service> =>
-  startService('allocation-api/src/main.ts', { PORT: '0', PDM_DATABASE_URL: databaseUrl, ...dnsEnv }, cleanup)
+  startService(
+    'allocation-api/src/main.ts',
+    { PORT: '0', PDM_DATABASE_URL: databaseUrl, DNSPROVIDER_KIND: 'local', ...env },
+    cleanup,
+  )
 
 /** The least that a request can cost on the same framework, adapter and runtime. */
 export const startEmptyRoute = (cleanup: AsyncDisposableStack): Promise<Service> =>
   startService('./empty-route.ts', {}, cleanup)
+
+/** The least that a start can take. */
+export const startBareNode = (cleanup: AsyncDisposableStack): Promise<Service> =>
+  startService('./bare-node.ts', {}, cleanup)
 
 /** The witness, or one of what it is compared with. */
 export type LeaseWorker = 'witness' | 'memory' | 'kv-only'

@@ -5,7 +5,15 @@ import { join } from 'node:path'
 import { type Config, readConfig } from 'allocation-api/src/config.ts'
 import { type Cluster, type Database, startCluster } from './cluster.ts'
 import { type ProviderName, type ProviderSite, startProviderSite } from './provider-site.ts'
-import { type LeaseWorker, type Service, startApi, startEmptyRoute, startLeaseWorker } from './service.ts'
+import {
+  type LeaseWorker,
+  type Service,
+  startApi,
+  startBareNode,
+  startEmptyRoute,
+  startLeaseWorker,
+} from './service.ts'
+import { makeDataDir, startWholeStack, type WholeStack } from './whole-stack.ts'
 
 /** What the sections are played on. Everything on it is gone when its cleanup is disposed of. */
 export interface Stage {
@@ -17,10 +25,15 @@ export interface Stage {
   readonly config: Config
   /** With as many connections as the API has to its database. */
   readonly database: () => Promise<Database>
-  /** With the provider `local`, or the one that `dnsEnv` chooses. */
-  readonly api: (database: Database, dnsEnv?: Readonly<Record<string, string>>) => Promise<Service>
+  /** With the provider `local`, and its own defaults, but for `env`. */
+  readonly api: (database: Database, env?: Readonly<Record<string, string>>) => Promise<Service>
   readonly providerSite: (name: ProviderName) => Promise<ProviderSite>
   readonly emptyRoute: () => Promise<Service>
+  readonly bareNode: () => Promise<Service>
+  /** A new folder for the data of `wholeStack`. */
+  readonly dataDir: () => string
+  /** What `pnpm start` runs, Postgres and all. */
+  readonly wholeStack: (dataDir: string) => Promise<WholeStack>
   /** With storage of its own, in which nothing is. */
   readonly leaseWorker: (worker: LeaseWorker) => Promise<Service>
 }
@@ -43,9 +56,12 @@ export const openStage = async (
       if (!cluster) throw new Error('a section that did not say so needs Postgres')
       return cluster.database(config.database.poolSize)
     },
-    api: (database, dnsEnv) => startApi(database.url, cleanup, dnsEnv),
+    api: (database, env) => startApi(database.url, cleanup, env),
     providerSite: name => startProviderSite(name, cleanup),
     emptyRoute: () => startEmptyRoute(cleanup),
+    bareNode: () => startBareNode(cleanup),
+    dataDir: () => makeDataDir(folder),
+    wholeStack: dataDir => startWholeStack(dataDir, cleanup),
     leaseWorker: worker => startLeaseWorker(worker, folder, cleanup),
   }
 }

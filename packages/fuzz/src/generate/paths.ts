@@ -1,0 +1,73 @@
+import type { Random } from './random.ts'
+
+const percent = (text: string): string =>
+  [...Buffer.from(text)].map(byte => `%${byte.toString(16).padStart(2, '0')}`).join('')
+
+/** A character for which every path has one. */
+const at = (text: string, random: Random): number => random.below(text.length)
+
+/**
+ * Ways to spell a path otherwise: the same one, another one, or none at all. Latin-1 text, each letter a byte; no byte
+ * that ends a request line (RFC 9112 section 3).
+ */
+const spellings: readonly ((path: string, random: Random) => string)[] = [
+  path => path.replaceAll('/', '//'),
+  path => path.replace(/\/([^/]*)$/, '/./$1'),
+  path => path.replace(/\/([^/]*)$/, '/x/../$1'),
+  path => path.replace(/\/([^/]*)$/, '/%2e%2e/$1'),
+  path => `${path}/`,
+  path => `${path}/..`,
+  path => `${path}/%2e%2E/%2e%2e/%2e%2e/etc/passwd`,
+  path => path.replace(/\/([^/]*)$/, '%2F$1'),
+  path => path.replace(/\/([^/]*)$/, '%2f$1'),
+  path => path.replace(/\/([^/]*)$/, '\\$1'),
+  path => path.replace(/\/([^/]*)$/, '%5c$1'),
+  path => path.toUpperCase(),
+  (path, random) => {
+    const index = at(path, random)
+    return path.slice(0, index) + percent(path[index] ?? '') + path.slice(index + 1)
+  },
+  path => path.split('/').map(percent).join('/'),
+  path => path.replace(/[a-z]+$/, percent),
+  path => path.replace(/[a-z]+$/, text => percent(text).replaceAll('%', '%25')),
+  path => `${path}%00`,
+  path => `${path}%`,
+  path => `${path}%2`,
+  path => `${path}%zz`,
+  path => `${path}%ff%fe`,
+  path => `${path}%c0%af`,
+  path => `${path}%ed%a0%80`,
+  path => `${path}%u0041`,
+  path => `${path}%0d%0aSet-Cookie:%20a=b`,
+  path => `${path}\u00ff\u00fe`,
+  path => `${path}\u00c3\u00a9`,
+  path => `${path}${'a'.repeat(600)}`,
+  path => `${path}/${'%41'.repeat(2_000)}`,
+  path => `${path}/${'a/'.repeat(2_000)}`,
+  path => `${path};v=1`,
+  path => `${path}|{}^\`"<>`,
+  path => `${path}#fragment`,
+  path => `http://127.0.0.1${path}`,
+  path => `https://user:pass@other.example:99${path}`,
+  path => `//other.example${path}`,
+  path => `/${path}`,
+  path => path.slice(1) || '.',
+  () => '*',
+  () => '/',
+  () => '/__proto__',
+  () => '/api/v1/pool/__proto__/check?sub=constructor',
+  () => '/lease/',
+  () => '/lease',
+  () => '/lease/.',
+  () => '/lease/..',
+  () => '/history/%20',
+  () => 'about:blank',
+]
+
+/** One of them, now and then two. */
+export const bentPath = (path: string, random: Random): string => {
+  const once = random.pick(spellings)(path, random)
+  return random.chance(0.15) && once.length < 2_000 ? random.pick(spellings)(once, random) : once
+}
+
+export const spellingCount = spellings.length

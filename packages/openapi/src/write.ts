@@ -1,0 +1,4 @@
+import { writeFileSync } from 'node:fs'
+import { leaseWitnessFile, leaseWitnessText } from './lease-witness.ts'
+
+writeFileSync(leaseWitnessFile, leaseWitnessText())

@@ -1,0 +1,58 @@
+import { readFileSync } from 'node:fs'
+import { leaseOperations } from '@pool/contract/lease-operations'
+import { leaseErrorCodes } from '@pool/contract/lease-problem'
+import { expect, test } from 'vitest'
+import { leaseWitnessDocument, leaseWitnessFile, leaseWitnessText } from '../src/lease-witness.ts'
+
+const text = readFileSync(leaseWitnessFile, 'utf8')
+
+test('the file is what the builder makes of the contract; `pnpm run openapi` writes it', () => {
+  expect(text).toBe(leaseWitnessText())
+})
+
+test('it is OpenAPI 3.1, and every reference leads to a schema', () => {
+  const { openapi, components } = JSON.parse(text)
+  expect(openapi).toMatch(/^3\.1\.\d+$/)
+  const names = [...text.matchAll(/"\$ref": "#\/components\/schemas\/([^"]+)"/g)].map(([, name]) => name ?? '')
+  expect(names.length).toBeGreaterThan(10)
+  expect(names.filter(name => !(name in components.schemas))).toEqual([])
+})
+
+test('every error code is named by an answer; that of a wrong method by the description of all', () => {
+  const named = leaseOperations.flatMap(({ answers }) => Object.values(answers).map(({ description }) => description))
+  const codes = new Set(named.join('\n').match(/(?<=`)[a-z-]+(?=`)/g))
+  expect(leaseErrorCodes.filter(code => !codes.has(code))).toEqual(['method-not-allowed'])
+  expect(JSON.stringify(leaseWitnessDocument())).toContain('`method-not-allowed`')
+})
+
+test.each([
+  ['readLease', [200, 304, 400, 401, 404, 413, 500, 503]],
+  ['writeLease', [200, 400, 401, 412, 413, 500, 503]],
+  ['releaseLease', [204, 400, 401, 412, 413, 500, 503]],
+  ['readLeaseHistory', [200, 400, 401, 404, 413, 500, 503]],
+  ['listLeases', [200, 400, 401, 413, 500, 503]],
+  ['leaseMethods', [204, 500]],
+])('%s has its statuses', (id, statuses) => {
+  const found = leaseOperations.find(one => one.id === id)
+  expect(Object.keys(found?.answers ?? {}).map(Number)).toEqual(statuses)
+})
+
+test('a lease has its entity tag wherever it is shown; a 401 says how, a 503 says when', () => {
+  const { paths } = JSON.parse(text)
+  const headersOf = (method: string, status: number) =>
+    Object.keys(paths['/lease/{slot}'][method].responses[status].headers)
+  for (const [method, status] of [
+    ['get', 200],
+    ['get', 304],
+    ['put', 200],
+    ['put', 412],
+    ['delete', 412],
+  ] as const) {
+    expect(headersOf(method, status), `${method} ${status}`).toContain('ETag')
+  }
+  expect(headersOf('get', 401)).toContain('WWW-Authenticate')
+  expect(headersOf('put', 503)).toContain('Retry-After')
+  expect(headersOf('options', 204)).toContain('Allow')
+  expect(paths['/lease/{slot}'].options.security).toEqual([])
+  expect(headersOf('get', 404)).toContain('X-Request-Id')
+})
