@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Settle } from '../convergence/converge.ts'
 import type { Sql } from '../database/connect.ts'
 import { together } from '../database/together.ts'
@@ -80,6 +81,8 @@ export const assembleAllocation = (options: AllocationOptions) => {
       deleteExpired: store.deleteExpired,
       forgetKeys: limit => forgetKeys(sql, limit, timeoutMs),
       onDeleted: onSwept,
+      now,
+      rest: (ms, signal) => sleep(ms, undefined, { signal }).catch(() => {}),
     }),
   }
 }
