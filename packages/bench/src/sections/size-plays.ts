@@ -11,7 +11,7 @@ import { checkTask, reserveTask } from './requests.ts'
 import { seedPool } from './size-seed.ts'
 import { POOL } from './standard.ts'
 
-/** The sweeper's own. */
+/** Rows that one statement of the sweeper takes here. */
 const BATCH = 1_000
 /** A list of more rows is left there: what its rows cost is known by then. */
 export const LISTED = 50_000
