@@ -48,9 +48,20 @@ const open = (port: number): Open => {
   return one
 }
 
+/** Whether there is more than interim answers (1xx): who was told to go on (100) has not been answered. */
+const hasBegun = (received: Buffer): boolean =>
+  !/^(?:HTTP\/1\.1 1\d\d [^\r]*\r\n\r\n)*$/.test(received.toString('latin1', 0, 200))
+
 const converse = (one: Open, request: FuzzRequest, { deadlineMs, endAfterMs = 40 }: WireOptions): Promise<Outcome> => {
   const { promise, resolve } = Promise.withResolvers<Outcome>()
   const timers: NodeJS.Timeout[] = []
+  let hasLeft = false
+  const leave = () => {
+    // What has begun to answer is not waiting for more.
+    if (hasBegun(one.received)) return
+    hasLeft = true
+    one.socket.end()
+  }
   const settle = (outcome: Outcome) => {
     one.notify = () => {}
     for (const timer of timers) clearTimeout(timer)
@@ -58,19 +69,19 @@ const converse = (one: Open, request: FuzzRequest, { deadlineMs, endAfterMs = 40
   }
   one.notify = () => {
     const read = readAnswer(one.received, request.method, one.isEnded)
-    if (read.kind === 'broken') return settle(read)
+    // Who says that nothing more comes is taken for gone, as by most servers, and an answer under way may end there.
+    if (read.kind === 'broken') return settle(hasLeft && one.isEnded ? { kind: 'closed' } : read)
     if (read.kind === 'answer') {
       const leftOver = one.received.length - read.length
       one.received = one.received.subarray(read.length)
       return settle({ kind: 'answered', answer: read.answer, leftOver })
     }
-    // What was told to go on (100) and then went away has not been answered.
-    const isHalf = !/^(?:HTTP\/1\.1 1\d\d [^\r]*\r\n\r\n)*$/.test(one.received.toString('latin1', 0, 200))
-    if (one.isEnded) settle(isHalf ? { kind: 'broken', detail: 'half an answer' } : { kind: 'closed' })
+    if (one.isEnded)
+      settle(hasBegun(one.received) && !hasLeft ? { kind: 'broken', detail: 'half an answer' } : { kind: 'closed' })
   }
   timers.push(setTimeout(() => settle({ kind: 'stuck' }), deadlineMs))
   // Whoever is told that nothing more comes has no reason to wait.
-  if (request.raw) timers.push(setTimeout(() => one.socket.end(), endAfterMs))
+  if (request.raw) timers.push(setTimeout(leave, endAfterMs))
   one.socket.write(bytesOf(request))
   if (one.isEnded) one.notify()
   return promise

@@ -9,8 +9,7 @@ const LARGE = 4_000
 const HELD = 6
 const MEAN_REST_MS = 70
 
-const aName = (dice: Dice): string =>
-  dice.chance(0.5) ? `n${dice.whole(CONTENDED)}` : `t${dice.whole(LARGE).toString(36)}`
+const aName = (dice: Dice): string => (dice.chance(0.5) ? `n${dice.whole(CONTENDED)}` : `t${dice.whole(LARGE)}`)
 
 /** One that looks and takes, uses and gives back, one request at a time, until it is over. */
 export const runNameClient = async (number: number, verbs: Verbs, dice: Dice, gate: Gate): Promise<void> => {
