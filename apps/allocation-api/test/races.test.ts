@@ -3,8 +3,8 @@ import type { Answer, Api } from './support/api.ts'
 import { activeNames, expectDnsToAgree, expectTablesToAgree, untilApplied } from './support/at-rest.ts'
 import { createTestDatabase, lacksDsn, type TestDatabase, testDsn } from './support/database.ts'
 import { type Fleet, startFleet } from './support/fleet.ts'
-import { hold, untilWaiting } from './support/locks.ts'
-import { until } from './support/until.ts'
+import { hold, holdRow, untilWaiting } from './support/locks.ts'
+import { timed, until } from './support/until.ts'
 import { commit, countStatuses, pool, release, renew, reserve, reserveToken } from './support/verbs.ts'
 
 if (!testDsn) process.stderr.write(`${lacksDsn}\n`)
@@ -104,6 +104,22 @@ describe.skipIf(!testDsn)('eight processes on one database', () => {
       expect(statuses.toSorted()).toEqual([201, ...Array(PROCESSES - 1).fill(409)])
       expect(await eventsOf(name)).toEqual(i % 2 === 0 ? ['reserved', 'expired', 'reserved'] : ['reserved'])
     }
+  })
+
+  test('a name whose row is held for long holds up those who want it, and nobody else for longer than a moment', async () => {
+    const api = fleet.next()
+    await reserveToken(api, 'hot')
+    const held = await holdRow(database.sql, { poolDomain: pool, subdomain: 'hot' })
+    // As many as there are lanes: each has a statement of its own.
+    const hot = [reserve(api, 'hot'), reserve(api, 'hot')]
+    await untilWaiting(database.sql, 2, '%insert into pool_allocations%')
+    const { result, ms } = await timed(() =>
+      Promise.all(Array.from({ length: 50 }, (_, i) => reserve(api, `beside-${i}`))),
+    ).finally(() => held.release())
+    expect(countStatuses(result)).toEqual({ 201: 50 })
+    // Far below PDM_DATABASE_TIMEOUT, which is how long the lanes would be taken.
+    expect(ms).toBeLessThan(3_000)
+    expect(countStatuses(await Promise.all(hot))).toEqual({ 409: 2 })
   })
 
   test.each(Array.from({ length: ROUNDS }, (_, i) => i))(

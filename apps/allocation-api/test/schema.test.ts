@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { connect } from '../src/database/connect.ts'
+import { connect, type Sql } from '../src/database/connect.ts'
 import { applySchema } from '../src/database/schema.ts'
 import { createTestDatabase, lacksDsn, type TestDatabase, testDsn } from './support/database.ts'
 import { dumpSchema } from './support/dump-schema.ts'
@@ -78,6 +78,30 @@ describe.skipIf(!testDsn)(`the schema (${testDsn ? 'real Postgres' : lacksDsn})`
     await Promise.all(replicas.map(applySchema))
     expect(await dumpSchema(empty.sql)).toBe(await dumpSchema(database.sql))
     await Promise.all(replicas.map(replica => replica.end()))
+    await empty.drop()
+  })
+
+  test('cut off after every paragraph in turn, it is whole after the start that is not', async () => {
+    const empty = await createTestDatabase({ schema: false })
+    const cut = new Error('cut off')
+    const cutAfter = (paragraphs: number): Sql => {
+      let left = paragraphs
+      const unsafe = (text: string) => {
+        left -= 1
+        if (left < 0) throw cut
+        return empty.sql.unsafe(text)
+      }
+      return Object.assign((() => {}) as unknown as Sql, { unsafe })
+    }
+    let starts = 0
+    const isCut = () =>
+      applySchema(cutAfter(starts)).then(
+        () => false,
+        error => error === cut || Promise.reject(error),
+      )
+    while (await isCut()) starts += 1
+    expect(starts).toBeGreaterThan(10)
+    expect(await dumpSchema(empty.sql)).toBe(await dumpSchema(database.sql))
     await empty.drop()
   })
 

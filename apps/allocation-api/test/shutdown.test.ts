@@ -134,15 +134,15 @@ describe.skipIf(!testDsn)('an orderly stop', () => {
     expect((await reserveAlone(api, 'late')).outcome).toBe('ECONNREFUSED')
   })
 
-  test('a request that is under way is answered before the process ends', async () => {
+  test('requests that are under way, or wait for a statement to share, are answered before the process ends', async () => {
     const api = await start(database.url)
     const held = await hold(database.sql, tx => tx`lock table pool_allocations in share mode`)
-    const answer = reserveAlone(api, 'patient')
-    await untilWaiting(database.sql, 1, '%insert into pool_allocations%')
+    const answers = Array.from({ length: 10 }, (_, i) => reserveAlone(api, `patient-${i}`))
+    await untilWaiting(database.sql, 3, '%insert into pool_allocations%')
     const ended = api.process.stop('SIGTERM')
     await until('it accepts nothing more', async () => !(await accepts(api)))
     await held.release()
-    expect((await answer).outcome).toBe(201)
+    expect((await Promise.all(answers)).map(({ outcome }) => outcome)).toEqual(Array(10).fill(201))
     expect(await ended).toEqual({ code: 0, signal: null })
   })
 

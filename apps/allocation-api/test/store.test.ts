@@ -1,11 +1,12 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import type { Caller } from '../src/allocation/allocation.ts'
+import type { Caller, Name, ReserveRequest } from '../src/allocation/allocation.ts'
 import { createReader, type Reader } from '../src/allocation/reader.ts'
 import { createStore, type Store } from '../src/allocation/store.ts'
 import { sweep } from '../src/allocation/sweeper.ts'
 import { connect } from '../src/database/connect.ts'
 import type { RecordSet } from '../src/dns/record-set.ts'
 import { createTestDatabase, lacksDsn, type TestDatabase, testDsn } from './support/database.ts'
+import { hold, holdRow, untilWaiting } from './support/locks.ts'
 
 const TTL = 600_000
 const caller: Caller = { actor: 'in-cluster', address: '192.0.2.7', requestId: 'req-1' }
@@ -220,5 +221,202 @@ describe.skipIf(!testDsn)(`the store (${testDsn ? 'real Postgres' : lacksDsn})`,
       expect(text).not.toContain('Seq Scan')
       expect(text).not.toContain('Sort')
     }
+  })
+
+  describe('many reserves by one statement, and many looks', () => {
+    const asking = (subdomain: string, more: Partial<Name & { createdBy: string }> = {}, who = 1): ReserveRequest => ({
+      command: { ...name, subdomain, createdBy: `by-${who}`, ...more },
+      caller: { actor: who % 2 === 0 ? 'operator' : 'in-cluster', address: `192.0.2.${who}`, requestId: `req-${who}` },
+    })
+    /** What was written since it was called: name, event, and who. */
+    const historySince = async () => {
+      const [last] = await database.sql<{ id: number }[]>`select coalesce(max(id), 0) as id from allocation_history`
+      return async () =>
+        (
+          await database.sql`
+            select pool_domain || ' ' || subdomain || ' ' || event || ' ' || from_state || ' ' || to_state || ' '
+              || created_by || ' ' || actor || ' ' || address || ' ' || request_id as line
+            from allocation_history where id > ${last?.id ?? 0} order by id`
+        ).map(({ line }) => line)
+    }
+
+    test('each is answered in its place: free, twice in one call, taken, active, expired, in several pools', async () => {
+      await store.reserveAll([asking('expired', {}, 8), asking('gone', {}, 9)], TTL, null)
+      await database.advance(TTL)
+      await store.reserveAll([asking('taken', {}, 8)], TTL)
+      const { reservationToken } = await reserved()
+      await commit(reservationToken)
+      const written = await historySince()
+      const requests = [
+        asking('zulu', {}, 1),
+        asking('taken', {}, 2),
+        asking('expired', {}, 3),
+        asking('zulu', {}, 4),
+        asking('acme', {}, 5),
+        asking('alpha', {}, 6),
+        asking('alpha', { poolDomain: 'other.test' }, 7),
+        asking('expired', {}, 8),
+      ]
+      const decisions = await store.reserveAll(requests, TTL)
+      expect(
+        decisions.map(decision =>
+          decision.kind === 'granted'
+            ? `${decision.allocation.subdomain}.${decision.allocation.poolDomain} ${decision.allocation.createdBy}`
+            : decision.kind,
+        ),
+      ).toEqual([
+        'zulu.pool.test by-1',
+        'conflict',
+        'expired.pool.test by-3',
+        'conflict',
+        'conflict',
+        'alpha.pool.test by-6',
+        'alpha.other.test by-7',
+        'conflict',
+      ])
+      // In the order of the requests, not of the names, and an expiry right before what took its place.
+      expect(await written()).toEqual([
+        'pool.test zulu reserved none reserved by-1 in-cluster 192.0.2.1 req-1',
+        'pool.test expired expired reserved none by-8 in-cluster 192.0.2.3 req-3',
+        'pool.test expired reserved none reserved by-3 in-cluster 192.0.2.3 req-3',
+        'pool.test alpha reserved none reserved by-6 operator 192.0.2.6 req-6',
+        'other.test alpha reserved none reserved by-7 in-cluster 192.0.2.7 req-7',
+      ])
+      const tokens = await database.sql`
+        select reservation_token as token from pool_allocations where created_by in ('by-1', 'by-3', 'by-6', 'by-7')`
+      expect(new Set(decisions.flatMap(one => (one.kind === 'granted' ? [one.reservationToken] : [])))).toEqual(
+        new Set(tokens.map(({ token }) => token)),
+      )
+      const free = [
+        { ...name, subdomain: 'gone' },
+        { poolDomain: 'other.test', subdomain: 'zulu' },
+      ]
+      const held = await reader.heldStates([...requests.map(({ command }) => command), ...free])
+      expect(held).toEqual([...Array(4).fill('reserved'), 'active', ...Array(3).fill('reserved'), null, null])
+    })
+
+    test('a hundred at once, and none', async () => {
+      const requests = Array.from({ length: 100 }, (_, i) => asking(`n${(i * 37) % 100}`, {}, i))
+      const decisions = await store.reserveAll(requests, TTL)
+      expect(decisions.map(decision => decision.kind === 'granted' && decision.allocation.createdBy)).toEqual(
+        requests.map(({ command }) => command.createdBy),
+      )
+      expect(await store.reserveAll(requests, TTL)).toEqual(Array(100).fill({ kind: 'conflict' }))
+      const mixed = requests.flatMap(({ command }) => [{ ...command, subdomain: `no-${command.subdomain}` }, command])
+      expect(await reader.heldStates(mixed)).toEqual(Array(100).fill([null, 'reserved']).flat())
+      expect(await store.reserveAll([], TTL)).toEqual([])
+      expect(await reader.heldStates([])).toEqual([])
+    })
+
+    test('what createdBy says comes back as it was said', async () => {
+      const said = [
+        '',
+        'null',
+        `"quoted" 'too'`,
+        'back\\slash \\u0041 \\n',
+        '{"a":[1]}',
+        "'); drop table pool_allocations; --",
+        '\u{1f680} \u{1f469}\u200d\u{1f680}',
+        'tab\tand line\nand \u2028',
+        '\u{10ffff}e\u0301',
+        '\u{1f680}'.repeat(253),
+        'x'.repeat(253),
+      ]
+      const written = await historySince()
+      const decisions = await store.reserveAll(
+        said.map((createdBy, i) => asking(`said-${i}`, { createdBy }, 3)),
+        TTL,
+      )
+      expect(decisions.map(one => one.kind === 'granted' && one.allocation.createdBy)).toEqual(said)
+      expect(await written()).toEqual(
+        said.map((text, i) => `pool.test said-${i} reserved none reserved ${text} in-cluster 192.0.2.3 req-3`),
+      )
+      const stored = await database.sql`
+        select created_by as said from pool_allocations order by substr(subdomain, 6)::int`
+      expect(stored.map(row => row.said)).toEqual(said)
+    })
+
+    test('what one of them may not say leaves nothing of any', async () => {
+      const written = await historySince()
+      const faulty = store.reserveAll([asking('good'), asking('bad', { createdBy: 'a\0b' })], TTL)
+      await expect(faulty).rejects.toMatchObject({ code: '22P05' })
+      expect(await database.sql`select from pool_allocations`).toHaveLength(0)
+      expect(await written()).toEqual([])
+    })
+
+    test('a turn that is refused takes nothing, and the one that was taken keeps what was decided', async () => {
+      const turn = { key: 'store-turn', fingerprint: Buffer.alloc(32), keyTtlMs: TTL, seenAttempt: 0 }
+      const [first] = await store.reserveAll([asking('first')], TTL, turn)
+      expect(first?.kind).toBe('granted')
+      const written = await historySince()
+      expect(await store.reserveAll([asking('second')], TTL, turn)).toEqual([])
+      expect(await reader.heldState({ ...name, subdomain: 'second' })).toBeNull()
+      expect(await written()).toEqual([])
+      const [kept] = await database.sql`select decision from idempotency_decisions where key = 'store-turn'`
+      expect(kept?.decision).toMatchObject({ outcome: 'granted', subdomain: 'first', position: 0 })
+    })
+
+    test('one that came and went while the statement waited is taken over; of whom it was, nothing is said', async () => {
+      const written = await historySince()
+      const held = await hold(
+        database.sql,
+        tx => tx`
+          insert into pool_allocations (pool_domain, subdomain, state, reserved_at, expires_at, reservation_token, created_by)
+          values ('pool.test', 'acme', 'reserved', now() - interval '2 s', now() - interval '1 s', gen_random_uuid(), 'x')`,
+      )
+      const patient = store.reserveAll([asking('acme', {}, 2)], TTL)
+      await untilWaiting(database.sql, 1, '%insert into pool_allocations%')
+      await held.commit()
+      expect((await patient).map(({ kind }) => kind)).toEqual(['granted'])
+      expect(await written()).toEqual([
+        'pool.test acme expired reserved none  operator 192.0.2.2 req-2',
+        'pool.test acme reserved none reserved by-2 operator 192.0.2.2 req-2',
+      ])
+    })
+
+    test('a look waits for no lock', async () => {
+      await reserved()
+      const held = await holdRow(database.sql, name)
+      expect(await reader.heldStates([name])).toEqual(['reserved'])
+      await held.release()
+    })
+
+    test.each(['auto', 'force_generic_plan'])(
+      'prepared (%s) while the table was empty, they read no row but those they name when it has grown, not analyzed',
+      async mode => {
+        await database.sql`truncate pool_allocations`
+        await database.sql`alter table pool_allocations set (autovacuum_enabled = false)`
+        const one = connect(database.url, { connections: 1, applicationName: 'grown' })
+        await one.unsafe(`set plan_cache_mode = ${mode}`)
+        const grown = createStore(one, { timeoutMs: 20_000 })
+        const look = createReader(one, { timeoutMs: 20_000 })
+        const names = Array.from({ length: 100 }, (_, i) => ({ poolDomain: 'big.test', subdomain: `n${100 * i + 1}` }))
+        const both = async () => {
+          await grown.reserveAll(
+            names.map(wanted => ({ command: { ...wanted, createdBy: '' }, caller })),
+            TTL,
+          )
+          return look.heldStates(names)
+        }
+        // The sixth and later ones are planned for whatever is asked (Postgres manual, PREPARE).
+        for (let time = 0; time < 6; time += 1) await both()
+        await database.sql`
+          insert into pool_allocations (pool_domain, subdomain, state, reserved_at, expires_at, reservation_token, created_by)
+          select 'big.test', 'n' || n, 'reserved', now() - interval '2 h', now() - interval '1 h', gen_random_uuid(), ''
+          from generate_series(1, 10000) n on conflict do nothing`
+        await database.advance(TTL)
+        const rowsScanned = async () => {
+          await one`select pg_stat_force_next_flush()`
+          const [row] = await one<{ rows: number }[]>`
+            select seq_tup_read as rows from pg_stat_user_tables where relname = 'pool_allocations'`
+          return row?.rows ?? Number.NaN
+        }
+        const before = await rowsScanned()
+        expect(await both()).toEqual(Array(100).fill('reserved'))
+        expect((await rowsScanned()) - before).toBe(0)
+        await one.end()
+        await database.sql`alter table pool_allocations reset (autovacuum_enabled)`
+      },
+    )
   })
 })

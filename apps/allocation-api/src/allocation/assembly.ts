@@ -42,6 +42,11 @@ export interface AllocationOptions {
 const LANES = 2
 /** Reserves, or checks, of one statement. It takes a few milliseconds then, which is how long the next ones wait. */
 const MOST = 100
+/**
+ * One that takes so long waits for a row that somebody holds, or for a connection that is gone: two of them must not be
+ * all that there is.
+ */
+const SLOW_MS = 100
 
 /** Names: who holds which, and what may be done with it. */
 export const assembleAllocation = (options: AllocationOptions) => {
@@ -51,7 +56,7 @@ export const assembleAllocation = (options: AllocationOptions) => {
   const history = createHistoryReader(sql, { timeoutMs })
   const store = createStore(sql, { timeoutMs })
   const once = createOnce(sql, { timeoutMs, keyTtlMs: options.idempotencyTtlMs })
-  const shared = { lanes: LANES, most: MOST, timeoutMs }
+  const shared = { lanes: LANES, most: MOST, slowMs: SLOW_MS, timeoutMs }
 
   const heldState = together({ ...shared, ask: reader.heldStates })
   const reserveTogether = together({

@@ -76,10 +76,11 @@ export const createStore = (sql: Sql, { timeoutMs }: StoreOptions) => {
     turn: Turn | null = null,
   ): Promise<ReserveDecision[]> => {
     const asked = requests.map(({ command, caller }, position) => ({ position, ...command, ...caller }))
-    // What expired was its owner's: each row has the createdBy of the reservation that it is about.
+    // What expired was its owner's: each row has the createdBy of the reservation that it is about. Of one that came and
+    // went while this statement waited for the row, nothing is seen: it has none.
     const steps = sql`(
       select pool_domain, subdomain, event, from_state, to_state, actor, address, request_id, position, nth,
-        case event when 'expired' then expired_of else created_by end as created_by
+        case event when 'expired' then coalesce(expired_of, '') else created_by end as created_by
       from granted, (values (1, 'expired', 'reserved', 'none'), (2, 'reserved', 'none', 'reserved'))
         as step (nth, event, from_state, to_state)
       where took_over or nth = 2
@@ -102,13 +103,14 @@ export const createStore = (sql: Sql, { timeoutMs }: StoreOptions) => {
             reserved_at = excluded.reserved_at, expires_at = excluded.expires_at,
             reservation_token = excluded.reservation_token, created_by = excluded.created_by
           where a.state = 'reserved' and a.expires_at <= ${clock}
-          returning a.*, a.xmax <> 0 as took_over, case when a.xmax <> 0 then (
-            select b.created_by from pool_allocations b
-            where b.pool_domain = a.pool_domain and b.subdomain = a.subdomain
-          ) end as expired_of
+          returning a.*, a.xmax <> 0 as took_over
         ), granted as (
-          select won.*, position, "actor" as actor, "address" as address, "requestId" as request_id
+          select won.*, position, "actor" as actor, "address" as address, "requestId" as request_id, expired_of
           from won join asked on is_first and pool_domain = "poolDomain" and won.subdomain = asked."subdomain"
+            left join lateral (
+              select b.created_by as expired_of from pool_allocations b
+              where took_over and b.pool_domain = won.pool_domain and b.subdomain = won.subdomain limit 1
+            ) b on true
         ), written as (
           ${history(steps, sql`event, from_state, to_state`, 'whom-it-names')}
         ), said as (

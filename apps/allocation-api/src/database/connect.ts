@@ -85,3 +85,7 @@ export const isDatabaseUnavailable = (error: unknown): boolean => {
   if (!(error instanceof Error) || !('code' in error) || typeof error.code !== 'string') return false
   return error instanceof postgres.PostgresError ? unavailableState.test(error.code) : unavailableCode.test(error.code)
 }
+
+/** Whether the server refused the statement for what it says: nothing of it was done, and it would be refused again. */
+export const isRefusedStatement = (error: unknown): boolean =>
+  error instanceof postgres.PostgresError && !isDatabaseUnavailable(error)
