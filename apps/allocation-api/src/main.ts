@@ -31,6 +31,8 @@ const VERSION = '1.0.0'
 const START_PATIENCE_MS = 30_000
 /** Under the contract's 2 s, with room for the answer. */
 const PROBE_TIMEOUT_MS = 1_500
+/** Counting every row takes as long as there are many; nobody waits for it. */
+const COUNT_TIMEOUT_MS = 60_000
 /** One call of a DNS provider. */
 const PROVIDER_TIMEOUT_MS = 10_000
 /** The contract's 8 s over one check of credentials, with room for the answer. */
@@ -80,11 +82,12 @@ const start = async ({ config, dns, objectStorageCa }: Configured, log: Logger):
   let phase: 'starting' | 'ready' | 'draining' = 'starting'
   const { managedDomains, reservation } = config
   const { timeoutMs } = config.database
-  const open = (applicationName: string, connections: number) =>
-    connect(config.database.url, { applicationName, connections, slowestMs: timeoutMs })
+  const open = (applicationName: string, connections: number, slowestMs = timeoutMs) =>
+    connect(config.database.url, { applicationName, connections, slowestMs })
   const sql = open('allocation-api', config.database.poolSize)
   const claims = createClaims(config.database.url, { waitMs: CLAIM_WAIT_MS, holdMs: CLAIM_HOLD_MS, timeoutMs })
   const probe = open('allocation-api probe', 1)
+  const countSql = open('allocation-api count', 1, COUNT_TIMEOUT_MS)
   await untilReachable(() => applySchema(sql), {
     patienceMs: START_PATIENCE_MS,
     onRetry: error => log.warn({ error: describeError(error) }, 'database not reachable yet'),
@@ -140,11 +143,13 @@ const start = async ({ config, dns, objectStorageCa }: Configured, log: Logger):
   const { objectStorage } = config
   const allocation = assembleAllocation({
     sql,
+    countSql,
     managedDomains,
     settle: convergence.settle,
     template: { names: config.dns.recordNames, ttl: config.dns.recordTtlSeconds },
     platformPrefix: objectStorage.platformPrefix,
     statementTimeoutMs: timeoutMs,
+    countTimeoutMs: COUNT_TIMEOUT_MS,
     idempotencyTtlMs: config.idempotencyTtlMs,
     reservation,
     now: () => performance.now(),
@@ -247,7 +252,7 @@ const start = async ({ config, dns, objectStorageCa }: Configured, log: Logger):
     await deployments.stop()
     await Promise.all([...jobs.map(job => job.stop()), convergence.stop()])
     await provider.close()
-    await Promise.all([claims.close(), ...[sql, probe].map(pool => pool.end({ timeout: 1 }))])
+    await Promise.all([claims.close(), ...[sql, probe, countSql].map(pool => pool.end({ timeout: 1 }))])
     log.info('stopped')
     log.flush(() => process.exit(0))
   }

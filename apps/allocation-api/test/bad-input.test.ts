@@ -48,7 +48,9 @@ const marked = /access-key-0123|secret-key-of|token-of-a-provider|k{15}|s{31}|t{
 /** On the connection that all rows share; a new one where the answer before has closed it. */
 const send = async (bytes: Buffer) => {
   if (!connection.isOpen) connection = await RawConnection.open(port)
-  return connection.send(bytes)
+  const answer = await connection.send(bytes)
+  if (answer.headers.get('connection') === 'close') connection.close()
+  return answer
 }
 
 const expectAlive = async () => {
@@ -71,10 +73,7 @@ const expectRefused = async ({ bytes, status, code, fields }: BadRow, isRequest 
   else expect(problem.parse(body)).toEqual(body)
   if (fields) expect(body.faults.map(({ field }: { field: string }) => field)).toEqual(fields)
   if (status === 405) expect(answer.headers.get('allow')).toMatch(/^[A-Z]+(, [A-Z]+)*$/)
-  if (closes) {
-    connection.close()
-    connection = await RawConnection.open(port)
-  } else expect(connection.isOpen, 'the connection is kept').toBe(true)
+  if (!closes) expect(connection.isOpen, 'the connection is kept').toBe(true)
   await expectAlive()
 }
 

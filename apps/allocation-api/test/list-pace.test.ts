@@ -35,7 +35,7 @@ const endless = () => {
     },
     { door: 'in-cluster', tokens: null, listing: true },
   )
-  return { pages, open: () => app.request('/api/v1/pool/pool.test/list') }
+  return { pages, open: (method = 'GET') => app.request('/api/v1/pool/pool.test/list', { method }) }
 }
 
 /** Long enough for whatever would go on by itself to do so. */
@@ -51,6 +51,13 @@ describe('a list goes at the pace of its reader', () => {
     expect(pages).toHaveLength(1)
   })
 
+  test('HEAD asks for no more than the first page, and has no body', async () => {
+    const { pages, open } = endless()
+    const { status, body } = await open('HEAD')
+    await turns()
+    expect({ status, body, pages: pages.length }).toEqual({ status: 200, body: null, pages: 1 })
+  })
+
   test('each part that is read asks for one page at the most', async () => {
     const { pages, open } = endless()
     const reader = (await open()).body?.getReader()
@@ -58,7 +65,8 @@ describe('a list goes at the pace of its reader', () => {
       const read = await reader?.read()
       expect(read?.value?.length).toBeLessThan(64 * 1_024)
       await turns()
-      expect(pages.length).toBeLessThanOrEqual(part)
+      // The first part is what stands before the first page; no page is read ahead.
+      expect(pages.length).toBeLessThanOrEqual(Math.max(1, part - 1))
     }
     expect(pages.length).toBeGreaterThan(15)
   })

@@ -1,4 +1,5 @@
 import { connect } from 'node:net'
+import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Api, startApi } from './support/api.ts'
 import { createTestDatabase, lacksDsn, type TestDatabase, testDsn } from './support/database.ts'
@@ -38,20 +39,29 @@ describe.skipIf(!testDsn)(`a list of ${ROWS} names (${testDsn ? 'real Postgres' 
     const reader = response.body?.getReader()
     await reader?.read()
     await database.sql`alter table pool_allocations rename to elsewhere`
-    let text = ''
+    let received = ''
     const rest = (async () => {
       for (;;) {
         const chunk = await reader?.read()
         if (!chunk || chunk.done) return 'complete'
-        text += new TextDecoder().decode(chunk.value)
+        received += new TextDecoder().decode(chunk.value)
       }
     })()
     await expect(rest).rejects.toThrow()
     await database.sql`alter table elsewhere rename to pool_allocations`
-    expect(text).not.toMatch(/error|42P01|elsewhere/i)
+    expect(received).not.toMatch(/error|42P01|elsewhere/i)
     expect(api.lines.some(line => line.includes('"request failed"') && line.includes('42P01'))).toBe(true)
     expect(api.lines.filter(line => !line.startsWith('{'))).toEqual([])
     expect((await api.call('GET', '/healthz')).status).toBe(200)
+  })
+
+  test('of several pages has its end in that of the connection, for a client of HTTP/1.0 (RFC 9112 section 6.1: no chunks)', async () => {
+    const socket = connect(Number(new URL(api.url).port), '127.0.0.1')
+    socket.write(`GET ${list}?limit=600 HTTP/1.0\r\nHost: localhost\r\n\r\n`)
+    const [head = '', body = ''] = (await text(socket)).split('\r\n\r\n')
+    expect(head).toMatch(/^HTTP\/1\.1 200 /)
+    expect(head).not.toMatch(/^transfer-encoding:/im)
+    expect(JSON.parse(body).allocations).toHaveLength(600)
   })
 
   const stopReading = async () => {
@@ -84,8 +94,8 @@ describe.skipIf(!testDsn)(`a list of ${ROWS} names (${testDsn ? 'real Postgres' 
     let names = 0
     socket.setEncoding('utf8')
     let rest = ''
-    for await (const text of socket) {
-      rest += text
+    for await (const part of socket) {
+      rest += part
       const parts = rest.split('"subdomain":')
       names += parts.length - 1
       rest = parts.at(-1)?.slice(-20) ?? ''

@@ -11,7 +11,7 @@ import { get } from './get.ts'
 import { createHistoryReader } from './history.ts'
 import { list, readHistory } from './list.ts'
 import { createOnce, forgetKeys } from './once.ts'
-import { createReader } from './reader.ts'
+import { createCount, createReader } from './reader.ts'
 import { release } from './release.ts'
 import { renew } from './renew.ts'
 import { type ReserveDependencies, reserve } from './reserve.ts'
@@ -20,6 +20,8 @@ import { sweep } from './sweeper.ts'
 
 export interface AllocationOptions {
   readonly sql: Sql
+  /** Connections for counting all of the table: a request whose statement came behind that would wait for it. */
+  readonly countSql: Sql
   readonly managedDomains: readonly string[]
   /** Waits, for a bounded time, until the records of a version are at the provider. */
   readonly settle: Settle
@@ -28,12 +30,16 @@ export interface AllocationOptions {
   readonly platformPrefix: string
   /** Milliseconds. */
   readonly statementTimeoutMs: number
+  readonly countTimeoutMs: number
   readonly idempotencyTtlMs: number
   readonly reservation: { readonly ttlMs: number; readonly maxAgeMs: number }
   /** Milliseconds, of a clock that never goes back. */
   readonly now: () => number
   readonly onSwept: (count: number) => void
 }
+
+/** How long a scrape of the metrics waits for a count; it has the one before then. */
+const COUNT_PATIENCE_MS = 2_000
 
 /**
  * Statements of reserves, and of checks, under way at a time. While the database is at one, the next is being made ready:
@@ -81,7 +87,10 @@ export const assembleAllocation = (options: AllocationOptions) => {
     reader,
     once,
     // It reads every row of the table, at each replica.
-    count: sparingly(reader.count, { now }),
+    count: sparingly(createCount(options.countSql, { timeoutMs: options.countTimeoutMs }), {
+      now,
+      patience: () => sleep(COUNT_PATIENCE_MS, undefined, { ref: false }),
+    }),
     sweep: sweep({
       deleteExpired: store.deleteExpired,
       forgetKeys: limit => forgetKeys(sql, limit, timeoutMs),

@@ -35,6 +35,7 @@ export const commit =
         : { key, content: ['commit', poolDomain, subdomain, reservationToken, sovereignFQDN, loadBalancerIP] },
       {
         decide: turn => store.commit(command, desired, caller, turn),
+        isOneStatement: true,
         recall: said => commitDecisionOf(said as CommitSaid),
       },
     )

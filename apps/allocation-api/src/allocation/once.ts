@@ -11,6 +11,11 @@ export interface KeyedRequest {
 export interface Deciding<Decision> {
   /** Decides, and remembers the decision under the key of the turn. */
   readonly decide: (turn: Turn | null) => Promise<Decision | KeyTaken>
+  /**
+   * Whether that is one statement, which without its turn does nothing: then it is tried at once, and what was decided
+   * before is looked for only when there was no turn. A key that is new, as nearly all are, costs no second round trip.
+   */
+  readonly isOneStatement: boolean
   /** A remembered decision as it is to be answered now; null when it holds no more, and is to be made anew. */
   readonly recall: (decision: unknown) => Decision | null | Promise<Decision | null>
 }
@@ -35,7 +40,7 @@ const isTaken = (decision: { readonly kind: string }): decision is KeyTaken => d
  * it has no turn, and reads what was decided. What the form of a request alone decides (400, 422) is not remembered.
  */
 export const createOnce = (sql: Sql, { timeoutMs, keyTtlMs }: OnceOptions): Once => {
-  return async (request, { decide, recall }) => {
+  return async (request, { decide, isOneStatement, recall }) => {
     if (!request) {
       const decision = await decide(null)
       if (!isTaken(decision)) return decision
@@ -43,10 +48,7 @@ export const createOnce = (sql: Sql, { timeoutMs, keyTtlMs }: OnceOptions): Once
     }
     const { key } = request
     const fingerprint = createHash('sha256').update(JSON.stringify(request.content)).digest()
-    for (let seenAttempt = 0; ; ) {
-      const decision = await decide({ key, fingerprint, keyTtlMs, seenAttempt })
-      if (!isTaken(decision)) return decision
-      // It came before, or somebody with the same key was faster: what was decided is there to be read.
+    const look = async () => {
       const [known] = await within(
         timeoutMs,
         sql<{ isSame: boolean; attempt: number; decision: unknown }[]>`
@@ -54,10 +56,16 @@ export const createOnce = (sql: Sql, { timeoutMs, keyTtlMs }: OnceOptions): Once
           from idempotency_keys join idempotency_decisions using (key)
           where key = ${key} and expires_at > statement_timestamp()`,
       )
+      return known
+    }
+    for (let isFirst = true; ; isFirst = false) {
+      const known = isFirst && isOneStatement ? undefined : await look()
       if (known && !known.isSame) return { kind: 'idempotency-key-reused' }
       const remembered = known ? await recall(known.decision) : null
       if (remembered !== null) return remembered
-      seenAttempt = known?.attempt ?? 0
+      const decision = await decide({ key, fingerprint, keyTtlMs, seenAttempt: known?.attempt ?? 0 })
+      // It came before, or somebody with the same key was faster: what they decided is there to be read now.
+      if (!isTaken(decision)) return decision
     }
   }
 }

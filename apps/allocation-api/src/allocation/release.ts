@@ -30,6 +30,7 @@ export const release =
       key === undefined ? null : { key, content: ['release', poolDomain, subdomain, reservationToken ?? null] },
       {
         decide: turn => store.release(command, caller, turn),
+        isOneStatement: true,
         recall: said => releaseDecisionOf(said as ReleaseSaid),
       },
     )

@@ -26,6 +26,7 @@ export const reserve =
       key === undefined ? null : { key, content: ['reserve', poolDomain, subdomain, createdBy] },
       {
         decide: turn => decide(command, ttlMs, caller, turn),
+        isOneStatement: true,
         recall: said => {
           const first = reserveDecisionOf(said as ReserveSaid)
           return first.kind === 'granted' ? reader.reservation(command, first.reservationToken) : first

@@ -1,6 +1,6 @@
 /**
- * The rows of a result, which is left empty. For statements that are repeated until a whole zone has been read: the
- * driver's queries hold their results, and each other, until V8 next collects its old generation. Then pages that nobody
- * needs any more pile up, a hundred megabytes and more of them.
+ * The rows of a result, which is left empty. For statements that are repeated until a whole zone has been read: results of
+ * the driver stay until V8 next collects its old generation, and pages that nobody needs any more pile up, a hundred
+ * megabytes of them. By what they are reached is not known: a query that is kept alive holds its own result, not the next.
  */
 export const taken = <Row>(result: Row[]): Row[] => result.splice(0)

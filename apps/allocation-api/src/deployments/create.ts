@@ -99,6 +99,7 @@ export const create =
         else await names.free(job)
         return decisionOf(said)
       },
+      isOneStatement: false,
       recall: said => decisionOf(said as CreateSaid),
     })
   }
