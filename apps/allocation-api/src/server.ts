@@ -70,7 +70,11 @@ export const listen = async (app: Hono<HttpEnv>, port: number): Promise<Listenin
       return new Response(body, { status: 400, headers: headersOf(body) })
     },
   })
-  const server = createServer({ requireHostHeader: false }, listener)
+  const server = createServer({ requireHostHeader: false }, (request, response) => {
+    // Only from HTTP/1.1 on a request must have one (RFC 9112 section 3.2), and nothing here depends on it.
+    if (request.httpVersion === '1.0') request.headers.host ??= 'localhost'
+    return listener(request, response)
+  })
   answerBeyondRoutes(server)
   const { promise, resolve, reject } = Promise.withResolvers<void>()
   server.once('error', reject)

@@ -195,6 +195,11 @@ test('a tunnel is refused with a 405 that says which methods there are: none (RF
   expect(JSON.parse(answer.text)).toMatchObject({ error: 'method-not-allowed' })
 })
 
+test('a request of HTTP/1.0 needs no Host, one of HTTP/1.1 does (RFC 9112 section 3.2)', async () => {
+  expect((await send(Buffer.from('GET /livez HTTP/1.0\r\n\r\n'))).status).toBe(200)
+  expect((await send(Buffer.from('GET /livez HTTP/1.1\r\n\r\n'))).status).toBe(400)
+})
+
 test('an Expect that nobody can meet is answered in the shape of every error', async () => {
   const answer = await send(bytesOf({ path: '/livez', headers: ['Expect: banana'] }))
   expect(answer.status).toBe(417)

@@ -23,8 +23,9 @@ export interface ApiRun {
 const CLIENTS = 64
 /** Longer than a statement may take, than a check of keys, and than both. */
 const DEADLINE_MS = 25_000
-/** As long as things are taken away. */
-const DOWN_MS = 3_000
+/** Of all requests, those that are sent while something is taken away, if they come in time: they are slow then. */
+const DOWN_SHARE = 0.02
+const DOWN_AT_MOST_MS = 30_000
 /** Statements that began while the database was away may end so much later. */
 const AFTER_MS = 6_000
 
@@ -102,13 +103,17 @@ export const fuzzApi = async ({ stage, requests, seed, mark, pattern, tokens, ta
   const untilSent = async (share: number) => {
     while (!isDone && driving.sent() < requests * share) await sleep(20)
   }
+  const stayDown = async () => {
+    const [enough, end] = [driving.sent() + requests * DOWN_SHARE, performance.now() + DOWN_AT_MOST_MS]
+    while (!isDone && driving.sent() < enough && performance.now() < end) await sleep(20)
+  }
 
   await untilSent(0.4)
   say('api: the database goes')
   phase = 'database down'
   downUntil.database = Number.POSITIVE_INFINITY
   await stage.stopDatabase()
-  await sleep(Math.min(DOWN_MS, requests / 20))
+  await stayDown()
   await stage.startDatabase()
   say('api: the database is back')
   while (!(await isUp(stage.port))) await sleep(50)
@@ -119,7 +124,7 @@ export const fuzzApi = async ({ stage, requests, seed, mark, pattern, tokens, ta
   say('api: the DNS provider goes')
   phase = 'DNS down'
   stage.stopDns()
-  await sleep(Math.min(DOWN_MS, requests / 20))
+  await stayDown()
   stage.startDns()
   phase = 'up'
   await driving.done

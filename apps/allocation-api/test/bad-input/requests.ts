@@ -162,7 +162,6 @@ export const brokenRows: readonly BadRow[] = [
   ),
   rawRow('a path of 20 KB', [431, 'invalid-format'], request(`GET /${'a'.repeat(20_000)} HTTP/1.1\nHost: localhost`)),
   rawRow('no Host', broken, request('GET /livez HTTP/1.1\nX: a')),
-  rawRow('no Host, in HTTP/1.0', broken, request('GET /livez HTTP/1.0\nX: a')),
   rawRow('an empty Host', broken, request('GET /livez HTTP/1.1\nHost:')),
   rawRow('a Host with a space', broken, request('GET /livez HTTP/1.1\nHost: a b')),
   rawRow('a Host with a slash', broken, request('GET /livez HTTP/1.1\nHost: a/b')),
