@@ -1,4 +1,5 @@
 import { type Options, parseArguments, usage } from './arguments.ts'
+import { print, refuse, runToEnd } from './command.ts'
 import { describeMachine } from './machine.ts'
 import { readDocuments } from './page/documents.ts'
 import { readRuns, writePage } from './page/write.ts'
@@ -7,9 +8,6 @@ import type { SectionResult } from './section.ts'
 import { sections } from './sections.ts'
 import { openStage } from './stage/stage.ts'
 
-const INTERRUPTED = 130
-
-const print = (text: string) => process.stdout.write(`${text}\n`)
 // Not into the report: that may be JSON on its way to a file.
 const say = (line: string) => process.stderr.write(`# ${line}\n`)
 
@@ -38,44 +36,19 @@ const bench = async (options: Options, cleanup: AsyncDisposableStack): Promise<n
 }
 
 /** The page of earlier runs. */
-const pageOf = async (folder: string, files: readonly string[]): Promise<number> => {
+const pageOf = async (folder: string, files: readonly string[]): Promise<void> => {
   const read = await readRuns(files)
   if (read.kind === 'fault') {
-    process.stderr.write(`bench: ${read.detail}\n`)
-    return 2
+    refuse('bench', read.detail)
+    return
   }
   for (const file of await writePage(folder, read.runs)) say(`written: ${file}`)
-  return 0
-}
-
-const interrupted = (): Promise<number> => {
-  const { promise, resolve } = Promise.withResolvers<number>()
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => resolve(INTERRUPTED))
-  return promise
-}
-
-/** The end of the run, however it comes, is one place: what has been started is stopped before this returns. */
-const runToEnd = async (options: Options): Promise<number> => {
-  // First of all: a signal that nobody listens to ends us with nothing cleaned up.
-  const interruption = interrupted()
-  await using cleanup = new AsyncDisposableStack()
-  const failed = (error: unknown) => {
-    process.stderr.write(`bench: ${error instanceof Error ? error.stack : error}\n`)
-    return 1
-  }
-  return await Promise.race([bench(options, cleanup).catch(failed), interruption])
 }
 
 const names = sections.map(({ name }) => name)
 const parsed = parseArguments(process.argv.slice(2), names)
 if (parsed.kind === 'help') print(usage(names))
-else if (parsed.kind === 'fault') {
-  process.stderr.write(`bench: ${parsed.detail}\n`)
-  process.exitCode = 2
-} else if (parsed.options.page !== null && parsed.options.from.length > 0) {
-  process.exitCode = await pageOf(parsed.options.page, parsed.options.from)
-} else {
-  const code = await runToEnd(parsed.options)
-  // Whoever was interrupted may still have timers and connections of a section that nobody waits for.
-  process.stdout.write('', () => process.exit(code))
-}
+else if (parsed.kind === 'fault') refuse('bench', parsed.detail)
+else if (parsed.options.page !== null && parsed.options.from.length > 0) {
+  await pageOf(parsed.options.page, parsed.options.from)
+} else await runToEnd('bench', cleanup => bench(parsed.options, cleanup))

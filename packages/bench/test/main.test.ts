@@ -1,38 +1,19 @@
-import { spawn } from 'node:child_process'
-import { chmod, mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { beforeAll, describe, expect, it } from 'vitest'
+import { runCommand } from './run-command.ts'
 
 const main = fileURLToPath(new URL('../src/main.ts', import.meta.url))
 
-/** A folder in which the command makes its temporary ones: empty before and after. */
+/** A folder for a page. */
 const ownFolder = async () => {
   const folder = await mkdtemp(join(tmpdir(), 'bench-test-'))
-  // The account that Postgres runs as when we are root passes through it.
-  await chmod(folder, 0o755)
   return { folder, [Symbol.asyncDispose]: () => rm(folder, { recursive: true }) }
 }
 
-/** `left`: what it has left behind. */
-const bench = async (args: readonly string[], interruptAt?: RegExp) => {
-  await using own = await ownFolder()
-  const child = spawn(process.execPath, [main, ...args], {
-    env: { ...process.env, TMPDIR: own.folder },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
-  let [stdout, stderr] = ['', '']
-  child.stdout.on('data', piece => {
-    stdout += piece
-  })
-  child.stderr.on('data', piece => {
-    stderr += piece
-    if (interruptAt?.test(stderr)) child.kill('SIGINT')
-  })
-  const code = await new Promise<number | null>(resolve => child.on('close', resolve))
-  return { code, stdout, stderr, left: await readdir(own.folder) }
-}
+const bench = (args: readonly string[], interruptAt?: RegExp) => runCommand(main, args, interruptAt)
 
 /** As little as gives figures. */
 const SHORT = ['--seconds=0.1', '--rounds=1']

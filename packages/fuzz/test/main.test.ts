@@ -1,12 +1,9 @@
-import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmod, mkdtemp, readdir, rm } from 'node:fs/promises'
 import { createServer } from 'node:http'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { runCommand } from '@pool/bench/test/run-command.ts'
 import { openApiDocument } from 'allocation-api/src/http/openapi.ts'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { parseArguments } from '../src/arguments.ts'
 import { drive } from '../src/drive.ts'
 import { readDocument } from '../src/judge/document.ts'
@@ -15,33 +12,10 @@ import { createTally } from '../src/report/tally.ts'
 
 const main = fileURLToPath(new URL('../src/main.ts', import.meta.url))
 
-let folder: string
-beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'fuzz-test-'))
-  // The account that Postgres runs as when we are root passes through it.
-  await chmod(folder, 0o755)
-})
-afterAll(() => rm(folder, { recursive: true }))
-
-const fuzz = async (args: readonly string[], interruptAt?: RegExp) => {
-  const child = spawn(process.execPath, [main, ...args], {
-    env: { ...process.env, TMPDIR: folder },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
-  let [stdout, stderr] = ['', '']
-  child.stdout.on('data', piece => {
-    stdout += piece
-  })
-  child.stderr.on('data', piece => {
-    stderr += piece
-    if (interruptAt?.test(stderr)) child.kill('SIGINT')
-  })
-  const [code] = await once(child, 'close')
-  return { code, stdout, stderr }
-}
+const fuzz = (args: readonly string[], interruptAt?: RegExp) => runCommand(main, args, interruptAt)
 
 test('a small run of both services finds nothing, says what it did, and leaves nothing behind', async () => {
-  const { code, stdout, stderr } = await fuzz(['--requests=2400', '--seed=test', '--json'])
+  const { code, stdout, stderr, left } = await fuzz(['--requests=2400', '--seed=test', '--json'])
   expect({ code, faults: JSON.parse(stdout || '{}').faults }, stderr).toEqual({ code: 0, faults: [] })
   const { rows, figures, clean } = JSON.parse(stdout)
   expect(clean).toBe(true)
@@ -55,13 +29,13 @@ test('a small run of both services finds nothing, says what it did, and leaves n
     expect(sum(service, row => row.classes[4] ?? 0)).toBeGreaterThan(200)
   }
   expect(figures.map(({ logLines }: { logLines: number }) => logLines > 500)).toEqual([true, true])
-  expect(await readdir(folder)).toEqual([])
+  expect(left).toEqual([])
 })
 
 test('is gone with all it started on Ctrl-C', async () => {
-  const { code } = await fuzz(['--service', 'api'], /240000 requests/)
+  const { code, left } = await fuzz(['--service', 'api'], /240000 requests/)
   expect(code).toBe(130)
-  expect(await readdir(folder)).toEqual([])
+  expect(left).toEqual([])
 })
 
 test('a service that answers wrongly is told with the request that showed it', async () => {

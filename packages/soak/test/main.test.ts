@@ -1,43 +1,16 @@
-import { spawn } from 'node:child_process'
-import { chmod, mkdtemp, readdir, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { runCommand } from '@pool/bench/test/run-command.ts'
+import { describe, expect, it } from 'vitest'
 import { invariants } from '../src/verdicts.ts'
 
 const main = fileURLToPath(new URL('../src/main.ts', import.meta.url))
 
-/** Where the command makes its temporary folders: empty before and after. */
-let folder: string
-beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'soak-test-'))
-  // The account that Postgres runs as when we are root passes through it.
-  await chmod(folder, 0o755)
-})
-afterAll(() => rm(folder, { recursive: true }))
-
-const soak = async (args: readonly string[], interruptAt?: RegExp) => {
-  const child = spawn(process.execPath, [main, ...args], {
-    env: { ...process.env, TMPDIR: folder },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
-  let [stdout, stderr] = ['', '']
-  child.stdout.on('data', piece => {
-    stdout += piece
-  })
-  child.stderr.on('data', piece => {
-    stderr += piece
-    if (interruptAt?.test(stderr)) child.kill('SIGINT')
-  })
-  const code = await new Promise<number | null>(resolve => child.on('close', resolve))
-  return { code, stdout, stderr }
-}
+const soak = (args: readonly string[], interruptAt?: RegExp) => runCommand(main, args, interruptAt)
 
 describe('the command', () => {
   it('soaks for a few seconds, breaks nothing, and leaves nothing behind', async () => {
     // A seed whose first faults are short, and hit the API, the database, the zone and the witness.
-    const { code, stdout, stderr } = await soak(['--minutes', '0.1', '--seed', '13508', '--json'])
+    const { code, stdout, stderr, left } = await soak(['--minutes', '0.1', '--seed', '13508', '--json'])
     expect({ code, stderr }).toEqual({ code: 0, stderr: expect.not.stringContaining('BROKEN') })
     const { valid, machine, options, faults, traffic, measured, verdicts } = JSON.parse(stdout)
     expect(valid).toBe(true)
@@ -54,13 +27,13 @@ describe('the command', () => {
     expect(verdicts.map(({ invariant }: { invariant: string }) => invariant)).toEqual(invariants)
     const looked = verdicts.filter(({ checks }: { checks: number }) => checks > 0)
     expect(looked.length).toBeGreaterThanOrEqual(10)
-    expect(await readdir(folder)).toEqual([])
+    expect(left).toEqual([])
   })
 
   it('is gone with all it started on Ctrl-C, while it starts', async () => {
-    const { code } = await soak([], /starting everything/)
+    const { code, left } = await soak([], /starting everything/)
     expect(code).toBe(130)
-    expect(await readdir(folder)).toEqual([])
+    expect(left).toEqual([])
   })
 
   it('refuses an option that it does not know, in one line', async () => {

@@ -21,8 +21,9 @@ const TAIL = 5
 export const METHOD = [
   'Closed loop: each connection asks again when it has its answer. Medians over the rounds (min–max); ratios are taken',
   'round by round, the API to what stands in the line: ops/s below 1 and latencies above 1 are what it adds.',
-  'SQL alone: the same statement by the same code through the driver, without HTTP, with as many callers and as large a',
-  "pool. Empty route: a process of its own that answers the same request with a constant, on the API's own adapter.",
+  'SQL alone: the same statement by the same code through the driver, one request each, without HTTP, with as many',
+  'callers and as large a pool; in the API, reserves and checks that come at once share a statement. Empty route: a',
+  "process of its own that answers the same request with a constant, on the API's own adapter.",
 ].join('\n')
 
 /**
