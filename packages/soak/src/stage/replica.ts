@@ -59,7 +59,8 @@ export const startReplica = async (options: ReplicaOptions, cleanup: AsyncDispos
     }),
     onLine: line => {
       watch.look(`replica ${number}`, line)
-      if (/unhandled rejection|"level":"fatal"/.test(line)) onDefect(`replica ${number}: ${line}`)
+      // The line with the cause of a 500 is the evidence.
+      if (/unhandled rejection|request failed|"level":"fatal"/.test(line)) onDefect(`replica ${number}: ${line}`)
     },
     onEnded: last => onDefect(`replica ${number} ended by itself: ${last}`),
   })
