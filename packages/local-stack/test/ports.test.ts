@@ -21,8 +21,9 @@ test.each(['127.0.0.1', '0.0.0.0', '::'])('a TCP listener on %s takes its port, 
 
 test.each(['127.0.0.1', '0.0.0.0'])('a UDP socket on %s takes its port, for UDP alone', async host => {
   const socket = createSocket('udp4')
-  await new Promise<void>(resolve => socket.bind(0, host, resolve))
-  const { port } = socket.address()
+  // Of the UDP ports that the system would choose, one may be somebody's outgoing TCP connection.
+  const port = await freePort()
+  await new Promise<void>(resolve => socket.bind(port, host, resolve))
   expect(await isPortTaken(port, true)).toBe(true)
   expect(await isPortTaken(port)).toBe(false)
   await new Promise<void>(resolve => socket.close(resolve))
