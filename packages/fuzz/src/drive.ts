@@ -25,7 +25,7 @@ export interface Drive {
   readonly service: string
   readonly clients: readonly Client[]
   readonly requests: number
-  readonly rules: Rules
+  readonly rules: Omit<Rules, 'isExplained'>
   readonly tally: Tally
   /** Under which a request is counted, when it is sent. */
   readonly phase: () => string

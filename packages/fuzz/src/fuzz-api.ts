@@ -79,7 +79,6 @@ export const fuzzApi = async ({ stage, requests, seed, mark, pattern, tokens, ta
       document,
       mark: pattern,
       isToken: uuid => tokens.has(uuid),
-      isExplained: () => false,
       isPlatforms: () => false,
     },
     isExplained: (code, { sentAt, request }) => {
@@ -100,15 +99,12 @@ export const fuzzApi = async ({ stage, requests, seed, mark, pattern, tokens, ta
   void driving.done.then(() => {
     isDone = true
   })
-  const untilSent = async (share: number) => {
-    while (!isDone && driving.sent() < requests * share) await sleep(20)
+  const untilSent = async (count: number, end = Number.POSITIVE_INFINITY) => {
+    while (!isDone && driving.sent() < count && performance.now() < end) await sleep(20)
   }
-  const stayDown = async () => {
-    const [enough, end] = [driving.sent() + requests * DOWN_SHARE, performance.now() + DOWN_AT_MOST_MS]
-    while (!isDone && driving.sent() < enough && performance.now() < end) await sleep(20)
-  }
+  const stayDown = () => untilSent(driving.sent() + requests * DOWN_SHARE, performance.now() + DOWN_AT_MOST_MS)
 
-  await untilSent(0.4)
+  await untilSent(requests * 0.4)
   say('api: the database goes')
   phase = 'database down'
   downUntil.database = Number.POSITIVE_INFINITY
@@ -120,7 +116,7 @@ export const fuzzApi = async ({ stage, requests, seed, mark, pattern, tokens, ta
   say('api: ready again')
   downUntil.database = performance.now() + AFTER_MS
   phase = 'up'
-  await untilSent(0.7)
+  await untilSent(requests * 0.7)
   say('api: the DNS provider goes')
   phase = 'DNS down'
   stage.stopDns()

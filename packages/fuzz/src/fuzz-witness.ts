@@ -64,7 +64,7 @@ export const fuzzWitness = async ({ stage, requests, seed, pattern, tally }: Wit
     tally,
     deadlineMs: DEADLINE_MS,
     phase: () => 'up',
-    rules: { document, mark: pattern, isToken: () => false, isExplained: () => false, isPlatforms: isWorkerds },
+    rules: { document, mark: pattern, isToken: () => false, isPlatforms: isWorkerds },
     isExplained: () => false,
     onExchange(exchange) {
       const slot = slotOf(exchange)

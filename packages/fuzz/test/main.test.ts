@@ -65,7 +65,6 @@ test('a service that answers wrongly is told with the request that showed it', a
       document: readDocument(openApiDocument(), { problem: 'Problem' }),
       mark: markPattern('MARKmark'),
       isToken: () => false,
-      isExplained: () => false,
       isPlatforms: () => false,
     },
     isExplained: () => false,

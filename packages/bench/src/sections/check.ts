@@ -1,11 +1,10 @@
 import { createReader } from 'allocation-api/src/allocation/reader.ts'
 import type { Sql } from 'allocation-api/src/database/connect.ts'
 import { labelOf, labelSql } from '../labels.ts'
-import type { Answer } from '../load/answer.ts'
-import { localCrew, oneOf, openHttpCrew, type Subject } from '../load/subject.ts'
-import { targetTable } from '../report/target.ts'
+import { localCrew, openHttpCrew, type Subject } from '../load/subject.ts'
 import type { Section } from '../section.ts'
-import { compareStandard, METHOD, POOL, SUBJECTS, targetsOf } from './standard.ts'
+import { checkTask, toEmptyRoute } from './requests.ts'
+import { compareWithTargets, POOL, SUBJECTS } from './standard.ts'
 
 /** Names asked for in turn: the first half of them are taken. */
 const NAMES = 20_000
@@ -24,17 +23,6 @@ const seed = async (sql: Sql): Promise<void> => {
   )
   await sql`analyze pool_allocations`
 }
-
-const answered = oneOf(200)
-
-/** The status is 200 whatever the answer is, so the answer is looked at too. */
-const says =
-  (taken: boolean) =>
-  (answer: Answer): string | null =>
-    answered(answer) ??
-    (answer.body.startsWith(`{"available":${!taken},`) && (!taken || answer.body.includes('"reserved-state"'))
-      ? null
-      : `not as it should be: ${answer.body.slice(0, 120)}`)
 
 export const checkSection: Section = {
   name: 'check',
@@ -56,12 +44,9 @@ export const checkSection: Section = {
       return { taken, subdomain: labelOf(taken ? turn / 2 : TAKEN + (turn - 1) / 2) }
     }
 
-    const http = (faultOf: (taken: boolean) => (answer: Answer) => string | null) => () => {
+    const request = () => {
       const { taken, subdomain } = next()
-      return {
-        request: { method: 'GET' as const, path: `/api/v1/pool/${POOL}/check?sub=${subdomain}` },
-        faultOf: faultOf(taken),
-      }
+      return checkTask(subdomain, taken ? 'reserved' : undefined)
     }
     const checkDirectly = async () => {
       const { taken, subdomain } = next()
@@ -69,25 +54,11 @@ export const checkSection: Section = {
       return (state === 'reserved') === taken ? null : `not as it should be: ${state}`
     }
     const subjects: Subject[] = [
-      { name: SUBJECTS.api, open: callers => openHttpCrew(api.port, callers, http(says)) },
+      { name: SUBJECTS.api, open: callers => openHttpCrew(api.port, callers, request) },
       { name: SUBJECTS.sql, open: async callers => localCrew(callers, checkDirectly) },
-      {
-        name: SUBJECTS.empty,
-        open: callers =>
-          openHttpCrew(
-            empty.port,
-            callers,
-            http(() => answered),
-          ),
-      },
+      { name: SUBJECTS.empty, open: callers => openHttpCrew(empty.port, callers, () => toEmptyRoute(request())) },
     ]
-    const { tables, figures, faults, comparisons } = await compareStandard('check', context, subjects)
-    const targets = targetsOf(comparisons, AT_LEAST)
-    return {
-      notes: [METHOD],
-      tables: [...tables, targetTable('target', targets)],
-      figures: { ...figures, targets },
-      faults,
-    }
+    // Awaited here: what it measures lives to the end of this function.
+    return await compareWithTargets('check', context, subjects, AT_LEAST)
   },
 }

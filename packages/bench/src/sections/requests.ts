@@ -13,6 +13,8 @@ const post = (verb: string, body: object): Request => ({
 })
 
 const answered = oneOf(200)
+/** To the empty route, whose answer is a constant. */
+export const toEmptyRoute = (task: Task): Task => ({ ...task, faultOf: answered })
 const created = oneOf(201)
 /** 202: the records are not out yet, and will be. */
 const accepted = oneOf(200, 202)
@@ -27,10 +29,10 @@ export const checkTask = (subdomain: string, taken?: 'reserved' | 'active'): Tas
       : `not as it should be: ${answer.body.slice(0, 120)}`),
 })
 
-export const reserveTask = (subdomain: string, onGranted: (token: string) => void = () => {}): Task => ({
+export const reserveTask = (subdomain: string, onGranted?: (token: string) => void): Task => ({
   request: post('reserve', { subdomain, createdBy: 'bench' }),
   faultOf(answer: Answer) {
-    const token = /"reservationToken":"([^"]+)"/.exec(answer.body)?.[1]
+    const token = onGranted && /"reservationToken":"([^"]+)"/.exec(answer.body)?.[1]
     if (token) onGranted(token)
     return created(answer)
   },

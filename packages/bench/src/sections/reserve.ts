@@ -1,16 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import { createStore } from 'allocation-api/src/allocation/store.ts'
 import { labelOf } from '../labels.ts'
-import { localCrew, oneOf, openHttpCrew, type Subject } from '../load/subject.ts'
-import { targetTable } from '../report/target.ts'
+import { localCrew, openHttpCrew, type Subject } from '../load/subject.ts'
 import type { Section } from '../section.ts'
-import { compareStandard, METHOD, POOL, SUBJECTS, targetsOf } from './standard.ts'
+import { reserveTask, toEmptyRoute } from './requests.ts'
+import { compareWithTargets, POOL, SUBJECTS } from './standard.ts'
 
 /** Of the bare statements, sent one by one. Above 1 only where concurrent requests share a statement. */
 const AT_LEAST = 0.7
-
-const created = oneOf(201)
-const answered = oneOf(200)
 
 /** Names that nobody has: every reserve is granted. */
 export const reserveSection: Section = {
@@ -29,14 +26,7 @@ export const reserveSection: Section = {
     let names = 0
     const fresh = () => labelOf(names++)
 
-    const http = (faultOf: typeof created) => () => ({
-      request: {
-        method: 'POST' as const,
-        path: `/api/v1/pool/${POOL}/reserve`,
-        body: JSON.stringify({ subdomain: fresh(), createdBy: 'bench' }),
-      },
-      faultOf,
-    })
+    const request = () => reserveTask(fresh())
     const reserveDirectly = async () => {
       const decision = await store.reserve(
         { poolDomain: POOL, subdomain: fresh(), createdBy: 'bench' },
@@ -46,17 +36,11 @@ export const reserveSection: Section = {
       return typeof decision === 'object' && decision.kind === 'granted' ? null : 'not granted'
     }
     const subjects: Subject[] = [
-      { name: SUBJECTS.api, open: callers => openHttpCrew(api.port, callers, http(created)) },
+      { name: SUBJECTS.api, open: callers => openHttpCrew(api.port, callers, request) },
       { name: SUBJECTS.sql, open: async callers => localCrew(callers, reserveDirectly) },
-      { name: SUBJECTS.empty, open: callers => openHttpCrew(empty.port, callers, http(answered)) },
+      { name: SUBJECTS.empty, open: callers => openHttpCrew(empty.port, callers, () => toEmptyRoute(request())) },
     ]
-    const { tables, figures, faults, comparisons } = await compareStandard('reserve', context, subjects)
-    const targets = targetsOf(comparisons, AT_LEAST)
-    return {
-      notes: [METHOD],
-      tables: [...tables, targetTable('target', targets)],
-      figures: { ...figures, targets },
-      faults,
-    }
+    // Awaited here: what it measures lives to the end of this function.
+    return await compareWithTargets('reserve', context, subjects, AT_LEAST)
   },
 }

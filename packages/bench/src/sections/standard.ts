@@ -1,8 +1,8 @@
 import { type Comparison, compare, type Run } from '../load/compare.ts'
 import { comparisonResult } from '../load/comparison-result.ts'
 import type { Subject } from '../load/subject.ts'
-import { type Target, targetOf } from '../report/target.ts'
-import type { SectionContext } from '../section.ts'
+import { type Target, targetOf, targetTable } from '../report/target.ts'
+import type { SectionContext, SectionResult } from '../section.ts'
 import { ratiosOf } from '../statistics.ts'
 
 export const POOL = 'pool.test'
@@ -61,4 +61,21 @@ export const compareStandard = async (
   })
   const names = subjects.map(subject => subject.name)
   return { ...comparisonResult(names, comparisons), comparisons }
+}
+
+/** The same, held to the targets: `atLeast` of what the bare statements do. */
+export const compareWithTargets = async (
+  name: string,
+  context: SectionContext,
+  subjects: readonly Subject[],
+  atLeast: number,
+): Promise<SectionResult> => {
+  const { tables, figures, faults, comparisons } = await compareStandard(name, context, subjects)
+  const targets = targetsOf(comparisons, atLeast)
+  return {
+    notes: [METHOD],
+    tables: [...tables, targetTable('target', targets)],
+    figures: { ...figures, targets },
+    faults,
+  }
 }
