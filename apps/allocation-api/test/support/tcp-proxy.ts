@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
+import { createLateQueue } from './late-queue.ts'
 
 export interface TcpProxy {
   readonly port: number
@@ -51,15 +52,14 @@ export const startTcpProxy = async (target: number): Promise<TcpProxy> => {
       [near, pair.far],
       [pair.far, near],
     ] as const) {
-      let free = 0
+      const carry = createLateQueue<Buffer>({
+        send: bytes => void (to.writable && to.write(bytes)),
+        now: () => performance.now(),
+        after: (ms, then) => void setTimeout(then, ms),
+      })
       from.on('data', bytes => {
         if (canned !== undefined && from === near) near.end(canned)
-        else if (delayMs === 0 && performance.now() >= free) to.write(bytes)
-        else {
-          // Never before what came earlier, whatever the delay is now.
-          free = Math.max(free, performance.now() + delayMs)
-          setTimeout(() => to.writable && to.write(bytes), free - performance.now())
-        }
+        else carry(bytes, delayMs)
       })
       from.on('error', () => {})
       from.on('close', () => {

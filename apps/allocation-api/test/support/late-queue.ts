@@ -1,0 +1,29 @@
+export interface LateQueueOptions<Item> {
+  readonly send: (item: Item) => void
+  /** Milliseconds, monotonic. */
+  readonly now: () => number
+  readonly after: (ms: number, then: () => void) => void
+}
+
+/**
+ * Sends each item so many milliseconds later, and never before one that came earlier: not when the delay gets shorter,
+ * nor when the machine is so busy that what is due has not gone out yet.
+ */
+export const createLateQueue = <Item>({ send, now, after }: LateQueueOptions<Item>) => {
+  const waiting: { readonly item: Item; readonly due: number }[] = []
+  const wait = () => {
+    const [first] = waiting
+    if (first) after(Math.max(0, Math.ceil(first.due - now())), sendDue)
+  }
+  const sendDue = () => {
+    for (let first = waiting[0]; first && first.due <= now(); first = waiting[0]) {
+      waiting.shift()
+      send(first.item)
+    }
+    wait()
+  }
+  return (item: Item, delayMs: number): void => {
+    if (delayMs === 0 && waiting.length === 0) send(item)
+    else if (waiting.push({ item, due: now() + delayMs }) === 1) wait()
+  }
+}
