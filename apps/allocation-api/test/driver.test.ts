@@ -7,9 +7,10 @@ import { startTcpProxy, type TcpProxy } from './support/tcp-proxy.ts'
 /**
  * What we rely on in the driver when connections die. Without our patch of version 3.4.9 the pool never works again, and
  * a write to the socket that is gone ends the process. By its code a statement could also get the answer of another,
- * because the order of those that were sent outlives the session; that is asserted here, but was not seen.
+ * because the order of those that were sent outlives the session; that is asserted here, but was not seen. What it
+ * reads after a statement that failed in the middle of its rows was wrong indeed: a name that is taken was free.
  */
-describe.skipIf(!testDsn)(`the driver, when connections are reset (${testDsn ? 'real Postgres' : lacksDsn})`, () => {
+describe.skipIf(!testDsn)(`the driver under faults (${testDsn ? 'real Postgres' : lacksDsn})`, () => {
   let database: TestDatabase
   let proxy: TcpProxy
 
@@ -60,6 +61,21 @@ describe.skipIf(!testDsn)(`the driver, when connections are reset (${testDsn ? '
     isOver = true
     await Promise.all(clients)
     expect(wrong).toEqual([])
+    await sql.end({ timeout: 1 })
+  })
+
+  // Such as a list that an operator cancels (pg_cancel_backend), or that a statement_timeout of the role ends.
+  test('a statement that fails after its first rows leaves none of them to the next (its issue 1181)', async () => {
+    const sql = connect(database.url, { connections: 1, applicationName: 'driver' })
+    const failing = () => sql`select 1 / (3 - i) from generate_series(1, 5) as i`
+    const taken = () => sql`select 'taken' as state`
+    for (const send of [taken, () => sql.unsafe(`select 'taken' as state`)]) {
+      const [first, pipelined] = await Promise.allSettled([failing(), send()])
+      expect(first).toMatchObject({ status: 'rejected', reason: { code: '22012' } })
+      expect(pipelined).toEqual({ status: 'fulfilled', value: [{ state: 'taken' }] })
+      await expect(failing()).rejects.toMatchObject({ code: '22012' })
+      expect(await send()).toEqual([{ state: 'taken' }])
+    }
     await sql.end({ timeout: 1 })
   })
 

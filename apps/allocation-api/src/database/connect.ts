@@ -70,10 +70,12 @@ export const within = async <Result>(timeoutMs: number, query: PromiseLike<Resul
 
 /**
  * SQLSTATE classes and codes that say: the database cannot serve now (Postgres manual, appendix A). A database that
- * does not exist, or refuses us (3D000, class 28), is away like one that is down: it may be there again in a moment.
+ * does not exist, or refuses us (3D000, class 28), is away like one that is down: it may be there again in a moment. So is
+ * one whose disk or memory fails it (class 58): nothing is wrong with the statement.
  */
-const unavailableState = /^(?:08|28|3D000|53|57P|57014|25006|40001|40P01|55P03)/
-const unavailableCode = /^(?:CONNECT|ECONN|ENOTFOUND|EAI_|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENETDOWN|EHOSTDOWN)/
+const unavailableState = /^(?:08|28|3D000|53|57P|57014|58|25006|40001|40P01|55P03)/
+const unavailableCode =
+  /^(?:CONNECT|ECONN|ENOTFOUND|EAI_|EPIPE|ETIMEDOUT|EHOSTUNREACH|EHOSTDOWN|ENETUNREACH|ENETDOWN|EADDRNOTAVAIL|ENOBUFS)/
 
 /** Whether the server answered, and refused the user or the database that the connection string names. */
 export const isRefusedConnection = (error: unknown): boolean =>
