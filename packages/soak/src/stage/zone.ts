@@ -4,6 +4,7 @@ import { lacksPowerdns, startPowerdns } from 'allocation-api/test/providers/supp
 import { powerdnsHostOn, startLocalHost } from 'allocation-api/test/support/random/hosts.ts'
 import type { ZoneHost } from 'allocation-api/test/support/random/zone-host.ts'
 import { startTcpProxy, type TcpProxy } from 'allocation-api/test/support/tcp-proxy.ts'
+import { until } from 'allocation-api/test/support/until.ts'
 import type { SecretWatch } from './secrets.ts'
 
 export const ZONE = 'pool.test'
@@ -13,7 +14,7 @@ export interface Zone {
   readonly kind: 'powerdns' | 'local'
   readonly lacks: string | undefined
   readonly env: Readonly<Record<string, string>>
-  /** Past every proxy. */
+  /** Past every proxy; as soon as the server serves, if it was killed. */
   readonly records: () => Promise<RecordSet[]>
   readonly edit: ZoneHost['edit']
   /** Null: the provider is in the API's own process, and shares its faults. */
@@ -33,6 +34,17 @@ export const foreign: readonly RecordSet[] = [
   { name: `deep.n2.${ZONE}`, type: 'CNAME', ttl: 300, values: ['host.example.'] },
   { name: `www.${ZONE}`, type: 'A', ttl: 300, values: ['198.51.100.1', '198.51.100.2'] },
 ]
+
+const onceItServes = async <Answer>(call: () => Promise<Answer>): Promise<Answer> => {
+  const { answer } = await until('the DNS server serves', () =>
+    call().then(
+      answer => ({ answer }),
+      // What `fetch` says where there is no connection, or no more.
+      (error: unknown) => (error instanceof TypeError ? undefined : Promise.reject(error)),
+    ),
+  )
+  return answer
+}
 
 /** A PowerDNS where there is one, behind a proxy; else the provider of the API itself. */
 export const startZone = async (sql: Sql, watch: SecretWatch, cleanup: AsyncDisposableStack): Promise<Zone> => {
@@ -59,8 +71,8 @@ export const startZone = async (sql: Sql, watch: SecretWatch, cleanup: AsyncDisp
       DNSPROVIDER_POWERDNS_URL: `http://127.0.0.1:${link.port}`,
       DNSPROVIDER_POWERDNS_API_KEY: server.options.apiKey,
     },
-    edit: host.edit,
-    records: () => host.records(ZONE),
+    edit: (zone, edits) => onceItServes(() => host.edit(zone, edits)),
+    records: () => onceItServes(() => host.records(ZONE)),
     server: { link, stop: server.stop, start: server.start },
   }
 }
