@@ -3,7 +3,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { freePort } from '../src/ports.ts'
-import { COMPILE_CACHE, startNode } from '../src/process.ts'
+import { COMPILE_CACHE, SERVICE_FLAGS, startNode } from '../src/process.ts'
 import { isAlive, until } from '../src/wait.ts'
 import { tempFolder } from './fixtures/temp-folder.ts'
 
@@ -28,6 +28,16 @@ test("gets the environment that is named, PATH, and where Node's cache is", asyn
   expect(await api.kill()).toEqual({ code: null, signal: 'SIGKILL' })
 })
 
+test.each(['allocation-api', 'lease-witness'])('runs with the flags with which %s is deployed', async app => {
+  const isReady = (line: Readonly<Record<string, unknown>>) => line.msg === 'environment'
+  const api = startNode({ entry, env: { PORT: '0' }, isReady })
+  const { execArgv } = await api.ready
+  await api.kill()
+  expect(execArgv).toEqual(SERVICE_FLAGS)
+  const { scripts } = JSON.parse(readFileSync(join(import.meta.dirname, '../../../apps', app, 'package.json'), 'utf8'))
+  expect(scripts.start.split(' ').slice(0, -1)).toEqual(['node', ...SERVICE_FLAGS])
+})
+
 test('is killed when it drains for too long', async () => {
   const api = startNode({ entry, env: { PORT: '0', DRAIN_MS: '60000' } })
   await api.ready
@@ -46,7 +56,7 @@ test('notices that its parent was killed', async () => {
   writeFileSync(
     parent,
     `import { appendFileSync } from 'node:fs'
-     import { COMPILE_CACHE, startNode } from ${JSON.stringify(join(import.meta.dirname, '../src/process.ts'))}
+     import { COMPILE_CACHE, SERVICE_FLAGS, startNode } from ${JSON.stringify(join(import.meta.dirname, '../src/process.ts'))}
      const child = startNode({ entry: ${JSON.stringify(entry)}, env: { PORT: '0' } })
      await child.ready
      appendFileSync(${JSON.stringify(log)}, String(child.pid))
