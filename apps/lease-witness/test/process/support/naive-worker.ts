@@ -16,6 +16,9 @@ interface Body {
   readonly op: 'acquire' | 'renew'
 }
 
+/** Less than a namespace far away takes for it; a local one answers too soon for two writers to meet in every run. */
+const WRITE_MS = 100
+
 const show = (lease: Lease, status: 200 | 412): Response =>
   Response.json(lease, { status, headers: { ETag: `"${lease.generation}"` } })
 
@@ -50,6 +53,7 @@ const worker = {
     const decision = decide(current, write, Date.now())
     if (decision.kind === 'absent') return new Response(null, { status: 204 })
     if (decision.kind === 'refused') return show(shown(current), 412)
+    await new Promise(resolve => setTimeout(resolve, WRITE_MS))
     await LEASES.put(key, JSON.stringify(shown(decision.next)))
     return decision.kind === 'released' ? new Response(null, { status: 204 }) : show(shown(decision.next), 200)
   },
