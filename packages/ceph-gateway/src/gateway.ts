@@ -3,6 +3,7 @@ import { get } from 'node:https'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { freePort } from '@pool/local-stack/ports'
+import { ServerEnded } from '@pool/local-stack/server-process'
 import { type Cluster, startCluster } from './cluster.ts'
 import { run } from './programs.ts'
 import { makeCa } from './test-ca.ts'
@@ -56,11 +57,10 @@ const isUp = (port: number, ca: string): Promise<boolean> =>
       .on('error', () => resolve(false))
   })
 
-/** How Ceph's servers say that another process took the port since it was free. */
-const isPortTaken = (error: unknown) =>
-  error instanceof Error && /address already in use|unable to bind/i.test(error.message)
-
-/** Starts a gateway of its own, on ports of its own; several may run at once. */
+/**
+ * Starts a gateway of its own, on ports of its own; several may run at once. When a server of it ends at once, other ports
+ * are tried: another process may have taken the port since it was free, and Ceph's servers can end before they said so.
+ */
 export const startGateway = async ({ names, findPort = freePort }: GatewayOptions): Promise<Gateway> => {
   const authority = await makeCa('test CA of the object gateway')
   const { key, cert } = await authority.issue({ names, addresses: [HOST] })
@@ -82,7 +82,7 @@ export const startGateway = async ({ names, findPort = freePort }: GatewayOption
       return { host: HOST, port, ca: authority.cert, caFile, addUser: adderOf(cluster), stop }
     } catch (error) {
       await remove()
-      if (!isPortTaken(error) || attempt === PORT_TRIES) throw error
+      if (!(error instanceof ServerEnded) || attempt === PORT_TRIES) throw error
     }
   }
 }

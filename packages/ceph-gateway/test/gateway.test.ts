@@ -2,6 +2,7 @@ import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { freePort } from '@pool/local-stack/ports'
+import { ServerEnded } from '@pool/local-stack/server-process'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Gateway, type GatewayUser, startGateway } from '../src/gateway.ts'
 import { makeCa } from '../src/test-ca.ts'
@@ -113,6 +114,14 @@ describe.skipIf(isSkipped)('a gateway', () => {
     expect(await readdir(temporary)).toEqual(before)
     await expect(call(second)).rejects.toThrow(/ECONNREFUSED/)
     expect((await call(gateway)).status).toBe(200)
+  })
+
+  test('gives up when no ports will do, and leaves nothing then', async () => {
+    const before = await readdir(temporary)
+    const findPort = vi.fn(async () => gateway.port)
+    await expect(startGateway({ names: [], findPort })).rejects.toThrow(ServerEnded)
+    expect(findPort).toHaveBeenCalledTimes(5 * 2)
+    expect(await readdir(temporary)).toEqual(before)
   })
 
   test('tries once where other ports would not help, and leaves nothing then', async () => {

@@ -29,8 +29,17 @@ export interface ServerProcess {
   readonly leaves?: string
 }
 
+/** A server ended before it was killed. The message is what it said until then: a crash can cut that short. */
+export class ServerEnded extends Error {
+  override readonly name = 'ServerEnded'
+
+  constructor(server: string, said: string) {
+    super(`${server} ended:\n${said}`)
+  }
+}
+
 export interface RunningServer {
-  /** Rejects with what it said when it ends before it was killed; never resolves. */
+  /** Rejects with `ServerEnded` when it ends before it was killed; never resolves. */
   readonly failed: Promise<never>
   readonly kill: () => Promise<void>
 }
@@ -48,7 +57,7 @@ export const startServerProcess = ({ name, command, folder, env, leaves = '' }: 
   child.stderr.resume()
   const failed = new Promise<never>((_, reject) => {
     child.stdout.once('end', () => {
-      if (!isKilled) reject(new Error(`${name} ended:\n${said}`))
+      if (!isKilled) reject(new ServerEnded(name, said))
     })
   })
   // Whoever does not wait any more does not care.

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { found, startServerProcess, startServerUp, untilUp } from '../src/server-process.ts'
+import { found, ServerEnded, startServerProcess, startServerUp, untilUp } from '../src/server-process.ts'
 import { isAlive, until } from '../src/wait.ts'
 import { tempFolder } from './fixtures/temp-folder.ts'
 
@@ -20,7 +20,9 @@ test('a program is found where systems install theirs', () => {
 
 test('a server that ends before it is up is told with all that it said', async () => {
   const server = shell(tempFolder(), 'echo first; echo second >&2; exit 1')
-  await expect(startServerUp({ ...server, isUp: async () => false })).rejects.toThrow('server ended:\nfirst\nsecond\n')
+  await expect(startServerUp({ ...server, isUp: async () => false })).rejects.toThrow(
+    new ServerEnded('server', 'first\nsecond\n'),
+  )
 })
 
 test('one that fails to say whether it is up is killed', async () => {
