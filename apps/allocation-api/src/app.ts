@@ -4,7 +4,7 @@ import { type ConvergeVerbs, convergeRoutes } from './http/converge.ts'
 import { type CredentialVerbs, credentialRoutes, type KnownProviders } from './http/credentials.ts'
 import { type DeploymentVerbs, deploymentListRoutes, deploymentRoutes } from './http/deployments.ts'
 import { descriptionRoutes } from './http/description.ts'
-import type { Door, HttpEnv } from './http/env.ts'
+import type { Door, HttpEnv, OnBroken } from './http/env.ts'
 import type { EventStreams } from './http/event-stream.ts'
 import { type HealthDependencies, healthRoutes } from './http/health.ts'
 import { isBrokenOff, isTooLarge } from './http/input.ts'
@@ -32,6 +32,8 @@ export interface AppDependencies {
   /** An error that no verb expects. `unavailable`: a dependency is down, and the caller is told so. */
   readonly classify: (error: unknown) => 'unavailable' | 'defect'
   readonly onError: (error: unknown, requestId: string) => void
+  /** An answer that had begun was broken off, since a dependency went away. */
+  readonly onBrokenOff: (error: unknown, requestId: string) => void
 }
 
 export interface AppOptions {
@@ -61,15 +63,18 @@ export const createApp = (deps: AppDependencies, { door, tokens, listing }: AppO
     return Number(c.req.header('Content-Length') ?? 0) > BODY_LIMIT_BYTES ? tooLarge(c) : next()
   })
 
+  const onBroken: OnBroken = (error, requestId) =>
+    deps.classify(error) === 'unavailable' ? deps.onBrokenOff(error, requestId) : deps.onError(error, requestId)
+
   app.route('/', healthRoutes(deps.health))
   app.route('/', descriptionRoutes(deps.openApi))
   app.route('/metrics', metricsRoutes(deps.metrics))
   app.route('/api/v1/reserved', reservedRoutes(deps.reservedLabels))
   app.route('/api/v1/pool', poolRoutes(deps.verbs))
-  app.route('/api/v1/deployments', deploymentRoutes(deps.deployments, deps.streams, deps.onError))
+  app.route('/api/v1/deployments', deploymentRoutes(deps.deployments, deps.streams, onBroken))
   app.route('/api/v1/credentials', credentialRoutes(deps.verbs, deps.providers))
   if (listing) {
-    app.route('/api/v1/pool', listingRoutes(deps.verbs, deps.onError))
+    app.route('/api/v1/pool', listingRoutes(deps.verbs, onBroken))
     app.route('/api/v1/deployments', deploymentListRoutes(deps.deployments))
   }
   if (door === 'operator') app.route('/api/v1/pool', convergeRoutes(deps.verbs))

@@ -207,6 +207,7 @@ const start = async ({ config, dns, objectStorageCa }: Configured, log: Logger):
     },
     classify: error => (isDatabaseUnavailable(error) ? 'unavailable' : 'defect'),
     onError: (error, requestId) => log.error({ requestId, error: describeError(error) }, 'request failed'),
+    onBrokenOff: (error, requestId) => log.warn({ requestId, error: describeError(error) }, 'answer broken off'),
   }
 
   const servers: Listening[] = []

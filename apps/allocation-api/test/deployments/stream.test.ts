@@ -247,12 +247,15 @@ describe('over a socket', () => {
     return { parts, stands, made }
   }
 
-  test('a stream whose parts fail is broken off: no client can take it for one that ended', async () => {
-    const { server, errors, world, app } = await serve(
+  test.each([
+    ['fail', 'SELECT secret', { errors: [['Error: SELECT secret', 'broken']], brokenOff: [] }],
+    ['cannot be had as the database is away', 'away', { errors: [], brokenOff: [['Error: away', 'broken']] }],
+  ])('a stream whose parts %s is broken off: no client can take it for one that ended', async (_, message, told) => {
+    const { server, errors, brokenOff, world, app } = await serve(
       async function* () {
         yield [line(1)]
         await quiet()
-        throw new Error('SELECT secret')
+        throw new Error(message)
       },
       { seats: 1 },
     )
@@ -267,8 +270,9 @@ describe('over a socket', () => {
       }
     })()
     await expect(rest).rejects.toThrow()
-    expect(text).not.toMatch(/SELECT|event: done/)
-    expect(errors).toEqual([['Error: SELECT secret', 'broken']])
+    expect(text).toContain('id: 1')
+    expect(text).not.toMatch(/SELECT|away|event: done/)
+    expect({ errors, brokenOff }).toEqual(told)
     expect(world.open).toBe(0)
     expect((await app.request(path)).status).toBe(200)
   })

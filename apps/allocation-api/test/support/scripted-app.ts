@@ -31,15 +31,19 @@ export const unused: AppDependencies = {
   onAnswered: refuse,
   classify: refuse,
   onError: refuse,
+  onBrokenOff: refuse,
 }
 
-/** The app over scripted deployments; `errors` are those that were told, with the id of their request. */
+type Told = (readonly [message: string, requestId: string])[]
+
+/** The app over scripted deployments; `errors` and `brokenOff` are what was told, with the id of the request. */
 export const scriptedApp = (
   deployments: Partial<DeploymentVerbs>,
   options: { readonly seats?: number; readonly patienceMs?: number } = {},
 ) => {
   const stopping = new AbortController()
-  const errors: (readonly [message: string, requestId: string])[] = []
+  const errors: Told = []
+  const brokenOff: Told = []
   const outcomes: string[] = []
   const app = createApp(
     {
@@ -49,8 +53,9 @@ export const scriptedApp = (
       onAnswered: ({ outcome }) => outcomes.push(outcome),
       classify: error => (error instanceof Error && error.message === 'away' ? 'unavailable' : 'defect'),
       onError: (error, requestId) => errors.push([String(error), requestId]),
+      onBrokenOff: (error, requestId) => brokenOff.push([String(error), requestId]),
     },
     { door: 'in-cluster', tokens: null, listing: true },
   )
-  return { app, stopping, errors, outcomes }
+  return { app, stopping, errors, brokenOff, outcomes }
 }

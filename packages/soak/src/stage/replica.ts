@@ -59,10 +59,8 @@ export const startReplica = async (options: ReplicaOptions, cleanup: AsyncDispos
     }),
     onLine: line => {
       watch.look(`replica ${number}`, line)
-      // The line with the cause of a 500 is the evidence. A list that was cut by the database that is away has one too.
-      const isAway = /"name":"DatabaseTimeout"|"code":"(?:CONNECT|E[A-Z]|08|53|57|58)/.test(line)
-      if (/unhandled rejection|"level":"fatal"/.test(line) || (line.includes('"request failed"') && !isAway))
-        onDefect(`replica ${number}: ${line}`)
+      // The line with the cause of a 500 is the evidence.
+      if (/unhandled rejection|"level":"fatal"|"request failed"/.test(line)) onDefect(`replica ${number}: ${line}`)
     },
     onEnded: last => onDefect(`replica ${number} ended by itself: ${last}`),
   })
