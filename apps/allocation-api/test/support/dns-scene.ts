@@ -70,6 +70,19 @@ export const useDnsScene = () => {
       if (released.kind !== 'released' || released.version === null) throw new Error(released.kind)
       return { zone, subdomain, version: released.version }
     },
+    /**
+     * Between which seconds the pause after an attempt lies: it began while `attempt` ran, on the database's clock. There
+     * is one name.
+     */
+    async pauseAfter(attempt: () => Promise<unknown>): Promise<{ readonly least: number; readonly most: number }> {
+      const [begun] = await database.sql`select clock_timestamp()::text as at`
+      await attempt()
+      const [found] = await database.sql<[{ least: number; most: number }]>`
+        select extract(epoch from next_attempt_at - clock_timestamp())::float8 as least,
+          extract(epoch from next_attempt_at - ${begun?.at}::timestamptz)::float8 as most
+        from dns_names`
+      return found
+    },
     async row(subdomain: string) {
       const [found] = await database.sql`
         select * from dns_names where zone = ${poolDomain} and subdomain = ${subdomain}`
