@@ -101,7 +101,7 @@ describe.runIf(hasProc).concurrent('how it ends', () => {
     await expect
       .poll(async () => (await client.send('GET', '/leases').catch(() => undefined))?.status, { timeout: 10_000 })
       .toBe(200)
-    expect(witness.lines.filter(line => line.includes('workerd-restarted'))).toHaveLength(1)
+    await expect.poll(() => witness.lines.filter(line => line.includes('workerd-restarted'))).toHaveLength(1)
     const second = workerdOf(pid) ?? 0
     await witness.process.kill()
     await untilGone(second, GONE_WITHIN_MS)
