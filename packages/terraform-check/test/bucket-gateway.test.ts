@@ -15,8 +15,8 @@ if (isSkipped) process.stderr.write(`The bucket's module is not applied to a rea
 const adopting = using(`import {\n  to = module.bucket.minio_s3_bucket.backups\n  id = "${bucketName}"\n}\n`)
 
 // The module by the real terraform, the provider by us, the server real.
-describe.skipIf(isSkipped)('on a real object gateway', () => {
-  withTerraform('the bucket', () => {
+withTerraform('the bucket', () => {
+  describe.skipIf(isSkipped)('on a real object gateway', () => {
     let gateway: Gateway
     beforeAll(async () => {
       gateway = await startGateway({ names: ['*.storage.test'] })
