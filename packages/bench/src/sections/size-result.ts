@@ -5,12 +5,12 @@ import type { SectionResult } from '../section.ts'
 import { ratiosOf, type Spread, spreadOf } from '../statistics.ts'
 import { LISTED } from './size-plays.ts'
 
-/** What was measured of one size, round by round. */
+/** What was measured of one size, turn by turn. */
 export interface SizeRounds {
   readonly rows: number
   readonly bytes: number
   readonly seededInMs: number
-  /** Medians of a round, with one connection. */
+  /** Medians of a turn, with one connection; a round has several. */
   readonly checkMs: readonly number[]
   readonly reserveMs: readonly number[]
   /** With sixteen. */
@@ -28,13 +28,14 @@ const AT_MOST = 1.3
 
 const NOTES = [
   'Pools of different size in databases of one Postgres, each with an API process; round by round, one thing is measured',
-  'of every size, then the next. Half of the rows are active, with their DNS state; the history is what made them:',
-  'reserved, committed, published. Rows are not in the order of their names.',
+  'of every size, then the next. Check and reserve have eight turns a round, of a quarter of the seconds each: machines',
+  'change by more, from one second to the next, than what is looked for. Half of the rows are active, with their DNS',
+  'state; the history is what made them: reserved, committed, published. Rows are not in the order of their names.',
   'check: half of the names are taken; reserve: fresh names at random places of the index. p50 with one connection, rate',
   'with sixteen. sweep: the statement of the sweeper, a batch of a thousand. list: ms for a thousand rows, of the first',
   `${LISTED} (a shorter one is read whole, several times), and memory of the API above what it had before. scrape: GET`,
   '/metrics, which counts rows. What a round adds to pools of up to 100000 rows is taken away again. / 1000: cost to that',
-  'of the smallest pool, round by round; of the rates, the other way round.',
+  'of the smallest pool, turn by turn; of the rates, the other way round.',
 ].join('\n')
 
 const OPERATIONS = ['checkMs', 'reserveMs', 'sweepMs', 'listMs'] as const

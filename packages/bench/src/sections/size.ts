@@ -26,8 +26,12 @@ interface Taken {
   readonly scrapeMs: (number | null)[]
 }
 
-/** Of the standard seconds: what is looked for is smaller than what the machine does from one second to the next. */
-const LONGER = 2
+/**
+ * What is looked for is smaller than what the machine does from one second to the next: each size has a fraction of the
+ * standard seconds at a time, and many times so.
+ */
+const FRACTION = 0.25
+const TURNS = 8
 
 export const sizeSection: Section = {
   name: 'size',
@@ -35,7 +39,7 @@ export const sizeSection: Section = {
   on: 'postgres',
   async run(context) {
     const { options, say } = context
-    const seconds = options.seconds * LONGER
+    const seconds = options.seconds * FRACTION
     await using opened = new AsyncDisposableStack()
     const all: Taken[] = []
     for (const rows of sizesUpTo(options.largest)) {
@@ -65,12 +69,15 @@ export const sizeSection: Section = {
         if (of) await measure(of)
       }
     }
+    const inTurns = async (round: number, measure: (of: Taken) => Promise<unknown>) => {
+      for (let turn = 0; turn < TURNS; turn += 1) await inTurn(round + turn, measure)
+    }
     for (let round = 1; round <= options.rounds; round += 1) {
       say(`size: round ${round} of ${options.rounds}`)
-      await inTurn(round, async ({ play, checkAlone }) => checkAlone.push(await play.check(ALONE, seconds)))
-      await inTurn(round, async ({ play, reserveAlone }) => reserveAlone.push(await play.reserve(ALONE, seconds)))
-      await inTurn(round, async ({ play, checkBusy }) => checkBusy.push(await play.check(BUSY, seconds)))
-      await inTurn(round, async ({ play, reserveBusy }) => reserveBusy.push(await play.reserve(BUSY, seconds)))
+      await inTurns(round, async ({ play, checkAlone }) => checkAlone.push(await play.check(ALONE, seconds)))
+      await inTurns(round, async ({ play, reserveAlone }) => reserveAlone.push(await play.reserve(ALONE, seconds)))
+      await inTurns(round, async ({ play, checkBusy }) => checkBusy.push(await play.check(BUSY, seconds)))
+      await inTurns(round, async ({ play, reserveBusy }) => reserveBusy.push(await play.reserve(BUSY, seconds)))
       await inTurn(round, async ({ play, sweepMs }) => sweepMs.push(await play.sweep()))
       await inTurn(round, async ({ play, list }) => list.push(await play.list()))
       await inTurn(round, async ({ play, scrapeMs }) => scrapeMs.push(await play.scrape()))
