@@ -56,7 +56,7 @@ test('notices that its parent was killed', async () => {
   writeFileSync(
     parent,
     `import { appendFileSync } from 'node:fs'
-     import { COMPILE_CACHE, SERVICE_FLAGS, startNode } from ${JSON.stringify(join(import.meta.dirname, '../src/process.ts'))}
+     import { startNode } from ${JSON.stringify(join(import.meta.dirname, '../src/process.ts'))}
      const child = startNode({ entry: ${JSON.stringify(entry)}, env: { PORT: '0' } })
      await child.ready
      appendFileSync(${JSON.stringify(log)}, String(child.pid))

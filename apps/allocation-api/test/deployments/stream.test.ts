@@ -260,14 +260,9 @@ describe('over a socket', () => {
       { seats: 1 },
     )
     const response = await fetch(`http://127.0.0.1:${server.port}${path}`, { headers: { 'X-Request-Id': 'broken' } })
-    const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader()
     let text = ''
     const rest = (async () => {
-      for (;;) {
-        const chunk = await reader?.read()
-        if (!chunk || chunk.done) return
-        text += chunk.value
-      }
+      for await (const part of response.body?.pipeThrough(new TextDecoderStream()) ?? []) text += part
     })()
     await expect(rest).rejects.toThrow()
     expect(text).toContain('id: 1')
