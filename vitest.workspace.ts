@@ -2,7 +2,7 @@ import { cloudflareTest } from '@cloudflare/vitest-plugin'
 import { defineConfig } from 'vitest/config'
 
 /** Rooms whose tests need a Postgres get one of the run's own, embedded, unless PDM_TEST_DSN names another. */
-const withPostgres = './packages/local-stack/src/vitest-postgres.ts'
+const withPostgres = './packages/dev-server/src/vitest-postgres.ts'
 
 /** The allow-list of the worker under test. */
 const witnessTokens = ['token-of-region-a-0123456789abcdef', 'token-of-region-b-0123456789abcdef']
@@ -68,24 +68,16 @@ export default defineConfig({
       { test: { name: 'openapi', root: './packages/openapi', include: ['test/**/*.test.ts'] } },
       {
         test: {
-          name: 'fuzz',
-          root: './packages/fuzz',
-          include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
-          testTimeout: 120_000,
-        },
-      },
-      {
-        test: {
-          name: 'terraform-check',
-          root: './packages/terraform-check',
+          name: 'terraform-tests',
+          root: './packages/terraform-tests',
           include: ['test/**/*.test.ts'],
           testTimeout: 60_000,
         },
       },
       {
         test: {
-          name: 'ceph-gateway',
-          root: './packages/ceph-gateway',
+          name: 'test-ceph',
+          root: './packages/test-ceph',
           include: ['test/**/*.test.ts'],
           testTimeout: 60_000,
           hookTimeout: 60_000,
@@ -93,34 +85,35 @@ export default defineConfig({
       },
       {
         test: {
-          name: 'house-rules',
-          root: './packages/house-rules',
+          name: 'architecture-rules',
+          root: './packages/architecture-rules',
           include: ['test/**/*.test.ts'],
           testTimeout: 60_000,
         },
       },
       {
         test: {
-          name: 'bench',
-          root: './packages/bench',
-          include: ['test/**/*.test.ts'],
+          name: 'database',
+          root: './packages/database',
+          include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
+          globalSetup: `../../${withPostgres}`,
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
+        },
+      },
+      { test: { name: 'test-kit', root: './packages/test-kit', include: ['src/**/*.test.ts'] } },
+      {
+        test: {
+          name: 'perf',
+          root: './packages/perf',
+          include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
           testTimeout: 120_000,
         },
       },
       {
         test: {
-          name: 'soak',
-          root: './packages/soak',
-          // Tables of pure rules, and commands of their own processes: nothing that one file could leave to another.
-          isolate: false,
-          include: ['test/**/*.test.ts'],
-          testTimeout: 120_000,
-        },
-      },
-      {
-        test: {
-          name: 'local-stack',
-          root: './packages/local-stack',
+          name: 'dev-server',
+          root: './packages/dev-server',
           include: ['test/**/*.test.ts'],
           testTimeout: 120_000,
           hookTimeout: 120_000,

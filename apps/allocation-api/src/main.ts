@@ -1,30 +1,30 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { assembleAllocation } from './allocation/assembly.ts'
-import { converge } from './allocation/converge.ts'
-import { reservedLabels } from './allocation/reserved-labels.ts'
-import { type AppDependencies, createApp } from './app.ts'
-import { type Config, readConfig } from './config.ts'
-import { assembleDns } from './convergence/assembly.ts'
-import { createClaims } from './convergence/claim.ts'
-import { assembleCredentials } from './credentials/assembly.ts'
+import { isDatabaseUnavailable, openClient } from '@pool/database/client'
+import { waitForDatabase } from '@pool/database/wait-for-database'
+import { createAllocationService } from './allocation/service.ts'
+import { type Config, readConfig } from './config/config.ts'
+import { EnvReader } from './config/env.ts'
 import { readCaFile } from './credentials/ca-file.ts'
-import { connect, isDatabaseUnavailable } from './database/connect.ts'
-import { untilReachable } from './database/reachable.ts'
-import { applySchema, createProbe } from './database/schema.ts'
-import { assembleDeployments } from './deployments/assembly.ts'
-import { orderOf } from './deployments/order.ts'
+import { createCredentialService } from './credentials/service.ts'
+import { applySchema, createProbe } from './database/migrate.ts'
+import { parseSpec } from './deployments/domain/spec.ts'
+import { createDeploymentService } from './deployments/service.ts'
 import { createTerraform } from './deployments/terraform/terraform.ts'
 import { type ChosenProvider, readProvider } from './dns/registry.ts'
-import { EnvReader } from './env-reader.ts'
-import { createEventStreams } from './http/event-stream.ts'
+import { type AppDependencies, createApp } from './http/app.ts'
 import { openApiDocument } from './http/openapi.ts'
-import { bucketOf } from './object-storage/bucket-name.ts'
+import { type Listening, listen } from './http/server.ts'
+import { createEventStreams } from './http/sse.ts'
+import { runPeriodically } from './lib/run-periodically.ts'
+import { toBucketName } from './naming/bucket-name.ts'
+import { reservedLabels } from './naming/reserved-labels.ts'
+import { describeError } from './observability/domain/redact.ts'
 import { createLog, type Logger, requestLine } from './observability/log.ts'
 import { createMetrics } from './observability/metrics.ts'
-import { describeError } from './observability/redact.ts'
-import { periodically } from './periodic.ts'
-import { type Listening, listen } from './server.ts'
+import { converge } from './reconciler/converge-pool.ts'
+import { createReconciler } from './reconciler/index.ts'
+import { createZoneLocks } from './reconciler/zone-lock.ts'
 
 const VERSION = '1.0.0'
 /** How long a database may stay away at start before the process gives up. */
@@ -83,12 +83,12 @@ const start = async ({ config, dns, objectStorageCa }: Configured, log: Logger):
   const { managedDomains, reservation } = config
   const { timeoutMs } = config.database
   const open = (applicationName: string, connections: number, slowestMs = timeoutMs) =>
-    connect(config.database.url, { applicationName, connections, slowestMs })
+    openClient(config.database.url, { applicationName, connections, slowestMs })
   const sql = open('allocation-api', config.database.poolSize)
-  const claims = createClaims(config.database.url, { waitMs: CLAIM_WAIT_MS, holdMs: CLAIM_HOLD_MS, timeoutMs })
+  const claims = createZoneLocks(config.database.url, { waitMs: CLAIM_WAIT_MS, holdMs: CLAIM_HOLD_MS, timeoutMs })
   const probe = open('allocation-api probe', 1)
   const countSql = open('allocation-api count', 1, COUNT_TIMEOUT_MS)
-  await untilReachable(() => applySchema(sql), {
+  await waitForDatabase(() => applySchema(sql), {
     patienceMs: START_PATIENCE_MS,
     onRetry: error => log.warn({ error: describeError(error) }, 'database not reachable yet'),
   })
@@ -107,7 +107,7 @@ const start = async ({ config, dns, objectStorageCa }: Configured, log: Logger):
     providerKind: dns.kind,
     onSourceError: tell('metrics source'),
   })
-  const convergence = assembleDns({
+  const convergence = createReconciler({
     provider,
     sql,
     claims,
@@ -127,7 +127,7 @@ const start = async ({ config, dns, objectStorageCa }: Configured, log: Logger):
     onError: (zone, error) => log.error({ zone, error: describeError(error) }, 'convergence'),
   })
 
-  const { validateKeys, validateToken } = assembleCredentials({
+  const { validateKeys, validateToken } = createCredentialService({
     config,
     objectStorageCa,
     deadlineMs: VALIDATION_DEADLINE_MS,
@@ -141,7 +141,7 @@ const start = async ({ config, dns, objectStorageCa }: Configured, log: Logger):
   })
 
   const { objectStorage } = config
-  const allocation = assembleAllocation({
+  const allocation = createAllocationService({
     sql,
     countSql,
     managedDomains,
@@ -156,16 +156,16 @@ const start = async ({ config, dns, objectStorageCa }: Configured, log: Logger):
     onSwept: metrics.swept,
   })
 
-  const deployments = assembleDeployments({
+  const deployments = createDeploymentService({
     sql,
     once: allocation.once,
     reader: allocation.reader,
     allocation: allocation.verbs,
     validateKeys,
     orderOf: body =>
-      orderOf(body, {
+      parseSpec(body, {
         storageProvider: objectStorage.provider,
-        bucketOf: fqdn => bucketOf(objectStorage.platformPrefix, fqdn),
+        bucketOf: fqdn => toBucketName(objectStorage.platformPrefix, fqdn),
         managedDomains,
       }),
     infrastructure: createTerraform({ ...config.deployments, env: process.env, graceMs: TERRAFORM_GRACE_MS }),
@@ -219,22 +219,22 @@ const start = async ({ config, dns, objectStorageCa }: Configured, log: Logger):
     return server.port
   }
   const port = await openDoor(config.port, 'PORT', {
-    door: 'in-cluster',
+    listener: 'in-cluster',
     tokens: null,
     listing: !config.operatorOnlyList,
   })
   const operatorPort =
     config.operator &&
     (await openDoor(config.operator.port, 'PDM_OPERATOR_PORT', {
-      door: 'operator',
+      listener: 'operator',
       tokens: config.operator.tokens,
       listing: true,
     }))
 
   const jobs = [
-    periodically(allocation.sweep, { everyMs: config.sweeperIntervalMs, onError: tell('sweeper') }),
-    periodically(deployments.tend, { everyMs: TEND_MS, onError: tell('deployments') }),
-    periodically(convergence.catchUp, { everyMs: CATCH_UP_MS, onError: tell('convergence') }),
+    runPeriodically(allocation.sweep, { everyMs: config.sweeperIntervalMs, onError: tell('sweeper') }),
+    runPeriodically(deployments.tend, { everyMs: TEND_MS, onError: tell('deployments') }),
+    runPeriodically(convergence.catchUp, { everyMs: CATCH_UP_MS, onError: tell('convergence') }),
   ]
   phase = 'ready'
   log.info({ port, operatorPort, dns: { kind: dns.kind, ...about }, managedDomains }, 'ready')

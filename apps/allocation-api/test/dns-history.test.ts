@@ -1,8 +1,8 @@
+import { until } from '@pool/test-kit/poll.ts'
 import { describe, expect, test } from 'vitest'
 import { createHistoryReader } from '../src/allocation/history.ts'
 import { lacksDsn, testDsn } from './support/database.ts'
 import { poolDomain, useDnsScene } from './support/dns-scene.ts'
-import { until } from './support/until.ts'
 
 const down = { kind: 'unavailable', reason: 'The provider is down.' } as const
 

@@ -1,10 +1,10 @@
+import { until } from '@pool/test-kit/poll.ts'
 import { describe, expect, test } from 'vitest'
-import { type RecordSet, recordKey } from '../src/dns/record-set.ts'
+import { type RecordSet, recordKey } from '../src/dns/domain/rrset.ts'
 import { lacksDsn, testDsn } from './support/database.ts'
 import { poolDomain, useDnsScene } from './support/dns-scene.ts'
 import { hold } from './support/locks.ts'
 import { DRIFT_MS } from './support/replica.ts'
-import { until } from './support/until.ts'
 
 const down = { kind: 'unavailable', reason: 'The provider is down.' } as const
 const MINUTE_MS = 60_000

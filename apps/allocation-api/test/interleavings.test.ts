@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto'
+import { openClient, type Sql } from '@pool/database/client'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import type { Caller, Granted } from '../src/allocation/allocation.ts'
-import { createStore, type Store } from '../src/allocation/store.ts'
-import { createZoneStore, type DueName } from '../src/convergence/zone-store.ts'
-import { connect, type Sql } from '../src/database/connect.ts'
-import { recordsOf } from '../src/dns/record-set.ts'
+import type { Caller, Granted } from '../src/allocation/domain/types.ts'
+import { createStore, type Store } from '../src/allocation/repository.ts'
+import { recordsOf } from '../src/dns/domain/rrset.ts'
+import { createZoneStore, type DueName } from '../src/reconciler/sync-repository.ts'
 import { createTestDatabase, lacksDsn, type TestDatabase, testDsn } from './support/database.ts'
 import { hold, holdRow, untilWaiting } from './support/locks.ts'
 
@@ -31,7 +31,7 @@ describe.skipIf(!testDsn)('statements that meet at one row', () => {
   const connections: Sql[] = []
   let stores: [Store, Store, Store, Store]
   const storeOfItsOwn = (): Store => {
-    const sql = connect(database.url, { connections: 1, applicationName: 'interleavings' })
+    const sql = openClient(database.url, { connections: 1, applicationName: 'interleavings' })
     connections.push(sql)
     return createStore(sql, limits)
   }

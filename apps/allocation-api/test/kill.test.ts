@@ -1,12 +1,12 @@
+import { timed, until } from '@pool/test-kit/poll.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { createStore } from '../src/allocation/store.ts'
+import { createStore } from '../src/allocation/repository.ts'
 import type { Api } from './support/api.ts'
 import { startApi } from './support/api.ts'
 import { activeNames, expectDnsToAgree, expectTablesToAgree, recordNames, untilApplied } from './support/at-rest.ts'
 import { createTestDatabase, lacksDsn, type TestDatabase, testDsn } from './support/database.ts'
 import { sparing } from './support/fleet.ts'
 import { type Held, hold, untilWaiting } from './support/locks.ts'
-import { timed, until } from './support/until.ts'
 import { commit, pool, release, reserveToken } from './support/verbs.ts'
 
 if (!testDsn) process.stderr.write(`${lacksDsn}\n`)

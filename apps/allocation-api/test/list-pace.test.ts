@@ -1,11 +1,11 @@
 import type { Allocation } from '@pool/contract'
+import type { Sql } from '@pool/database/client'
 import { describe, expect, test } from 'vitest'
 import { createHistoryReader } from '../src/allocation/history.ts'
 import { list } from '../src/allocation/list.ts'
 import { createReader } from '../src/allocation/reader.ts'
-import { createApp } from '../src/app.ts'
-import { createComparisonStore } from '../src/convergence/comparison-store.ts'
-import type { Sql } from '../src/database/connect.ts'
+import { createApp } from '../src/http/app.ts'
+import { createComparisonStore } from '../src/reconciler/drift-repository.ts'
 import { unused } from './support/scripted-app.ts'
 
 const reserved = (n: number): Allocation => ({
@@ -33,7 +33,7 @@ const endless = () => {
       verbs: { ...unused.verbs, list: list({ reader, managedDomains: ['pool.test'] }) },
       onAnswered: () => {},
     },
-    { door: 'in-cluster', tokens: null, listing: true },
+    { listener: 'in-cluster', tokens: null, listing: true },
   )
   return { pages, open: (method = 'GET') => app.request('/api/v1/pool/pool.test/list', { method }) }
 }

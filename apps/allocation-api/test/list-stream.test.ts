@@ -1,10 +1,10 @@
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
+import { until } from '@pool/test-kit/poll.ts'
+import { startTcpProxy, type TcpProxy } from '@pool/test-kit/tcp-proxy.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Api, startApi } from './support/api.ts'
 import { createTestDatabase, lacksDsn, type TestDatabase, testDsn } from './support/database.ts'
-import { startTcpProxy, type TcpProxy } from './support/tcp-proxy.ts'
-import { until } from './support/until.ts'
 
 const ROWS = 100_000
 

@@ -1,9 +1,9 @@
 import type { ReservedAllocation } from '@pool/contract'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { Caller } from '../src/allocation/allocation.ts'
+import type { Caller } from '../src/allocation/domain/types.ts'
 import { createReader } from '../src/allocation/reader.ts'
-import { createStore, type Store } from '../src/allocation/store.ts'
+import { createStore, type Store } from '../src/allocation/repository.ts'
 import { createTestDatabase, lacksDsn, type TestDatabase, testDsn } from './support/database.ts'
 
 const caller: Caller = { actor: 'in-cluster', address: null, requestId: 'model' }

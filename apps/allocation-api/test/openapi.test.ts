@@ -1,9 +1,9 @@
 import { operations } from '@pool/contract'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { createApp } from '../src/app.ts'
-import type { Door } from '../src/http/env.ts'
+import { createApp } from '../src/http/app.ts'
 import { openApiDocument } from '../src/http/openapi.ts'
+import type { Listener } from '../src/http/types.ts'
 import { unused } from './support/scripted-app.ts'
 import { startService } from './support/service.ts'
 import { isProblem, statusOf } from './support/validate.ts'
@@ -42,8 +42,8 @@ const described = () =>
     Object.entries(methods).map(([method, one]) => ({ method: method.toUpperCase(), path, ...one })),
   )
 
-const mounted = (door: Door, listing: boolean) =>
-  createApp(unused, { door, tokens: null, listing })
+const mounted = (listener: Listener, listing: boolean) =>
+  createApp(unused, { listener, tokens: null, listing })
     .routes.filter(({ method }) => method !== 'ALL')
     .map(({ method, path }) => `${method} ${path.replace(/:([a-z]+)/g, '{$1}')}`)
     .sort()
@@ -62,8 +62,8 @@ test('every mounted route is described, and every described one is mounted', () 
 })
 
 test('without the listing exactly the lists are not mounted, and inside the cluster not converge', () => {
-  const lacks = (door: Door, listing: boolean) => {
-    const kept = new Set(mounted(door, listing))
+  const lacks = (listener: Listener, listing: boolean) => {
+    const kept = new Set(mounted(listener, listing))
     return mounted('operator', true).filter(route => !kept.has(route))
   }
   const listing = ['GET /api/v1/deployments', 'GET /api/v1/pool/{domain}/history', 'GET /api/v1/pool/{domain}/list']

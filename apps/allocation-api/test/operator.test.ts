@@ -114,7 +114,7 @@ describe('PDM_OPERATOR_ONLY_LIST', () => {
   })
 })
 
-test('it is the same API on the same names, and the history tells which door was used', async () => {
+test('it is the same API on the same names, and the history tells which listener was used', async () => {
   const bearer = as('Bearer third')
   const { body } = await operator('POST', `${pool}/reserve`, { subdomain: 'shared' }, bearer)
   const more = { reservationToken: body.reservationToken, sovereignFQDN: 'a.example', loadBalancerIP: '10.0.0.1' }
@@ -130,7 +130,7 @@ test('it is the same API on the same names, and the history tells which door was
   ])
 })
 
-test('the log tells which door was used', async () => {
-  await expect.poll(() => api.lines.some(line => line.includes('"door":"operator"'))).toBe(true)
-  await expect.poll(() => api.lines.some(line => line.includes('"door":"in-cluster"'))).toBe(true)
+test('the log tells which listener was used', async () => {
+  await expect.poll(() => api.lines.some(line => line.includes('"listener":"operator"'))).toBe(true)
+  await expect.poll(() => api.lines.some(line => line.includes('"listener":"in-cluster"'))).toBe(true)
 })

@@ -1,14 +1,14 @@
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { fileURLToPath } from 'node:url'
-import { type Exit, startNode } from '@pool/local-stack/process'
+import { type Exit, startNode } from '@pool/dev-server/process'
+import { startOwnPostgres } from '@pool/test-kit/dedicated-postgres.ts'
+import { timed, until } from '@pool/test-kit/poll.ts'
 import { describe, expect, test } from 'vitest'
 import { type Api, startApi } from './support/api.ts'
 import { expectTablesToAgree, untilApplied } from './support/at-rest.ts'
 import { createTestDatabase, lacksDsn, testDsn } from './support/database.ts'
 import { hold, untilWaiting } from './support/locks.ts'
-import { startOwnPostgres } from './support/own-postgres.ts'
-import { timed, until } from './support/until.ts'
 import { commit, reserve, reserveToken } from './support/verbs.ts'
 
 // What a process waits for when it starts and when it stops, for as long as it says. All at the same time.

@@ -1,11 +1,11 @@
+import { openClient, withTimeout } from '@pool/database/client'
+import { isSkippedFor } from '@pool/test-kit/optional-deps.ts'
+import { lacksPgbouncer, pgbouncerVersion, startPgbouncer } from '@pool/test-kit/pgbouncer.ts'
 import { describe, expect, test } from 'vitest'
-import { connect, within } from '../src/database/connect.ts'
 import { activeNames, expectDnsToAgree, expectTablesToAgree } from './support/at-rest.ts'
 import { createTestDatabase, lacksDsn, testDsn } from './support/database.ts'
 import { startFleet } from './support/fleet.ts'
 import { hold, untilWaiting } from './support/locks.ts'
-import { isSkippedFor } from './support/parts.ts'
-import { lacksPgbouncer, pgbouncerVersion, startPgbouncer } from './support/pgbouncer.ts'
 import { commit, countStatuses, pool, release, reserve, reserveToken } from './support/verbs.ts'
 
 if (!testDsn) process.stderr.write(`${lacksDsn}\n`)
@@ -69,13 +69,13 @@ describe.skipIf(isSkipped)('behind PgBouncer in transaction mode', () => {
   test.each(ways)('a statement that comes while another is under way is answered, $how', async ({ query }) => {
     const database = await createTestDatabase({ schema: false, connections: 2 })
     const pgbouncer = await startPgbouncer(database.url)
-    const sql = connect(pgbouncer.url + query, { connections: 1, applicationName: 'pooler' })
+    const sql = openClient(pgbouncer.url + query, { connections: 1, applicationName: 'pooler' })
     try {
       await database.sql`create table late ()`
       const held = await hold(database.sql, tx => tx`lock table late`)
       await sql`select 0 as own`
       const first = sql`select 1 as own`.execute()
-      const second = within(5_000, sql`select ${2}::int as own where not exists (select from late)`)
+      const second = withTimeout(5_000, sql`select ${2}::int as own where not exists (select from late)`)
       expect(await first).toEqual([{ own: 1 }])
       await untilWaiting(database.sql, 1)
       await held.release()

@@ -1,11 +1,11 @@
 import { existsSync, readFileSync } from 'node:fs'
+import { type OwnPostgres, startOwnPostgres } from '@pool/test-kit/dedicated-postgres.ts'
+import { timed, until } from '@pool/test-kit/poll.ts'
+import { startTcpProxy, type TcpProxy } from '@pool/test-kit/tcp-proxy.ts'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type Api, startApi } from './support/api.ts'
 import { expectTablesToAgree, untilApplied } from './support/at-rest.ts'
 import { type Load, lostWrites, startLoad, unexpectedOutcomes } from './support/load.ts'
-import { type OwnPostgres, startOwnPostgres } from './support/own-postgres.ts'
-import { startTcpProxy, type TcpProxy } from './support/tcp-proxy.ts'
-import { timed, until } from './support/until.ts'
 import { commit, release, reserve, reserveToken } from './support/verbs.ts'
 
 const CALLERS = 16

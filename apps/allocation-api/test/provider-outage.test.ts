@@ -1,9 +1,9 @@
+import { timed, until } from '@pool/test-kit/poll.ts'
 import { describe, expect } from 'vitest'
 import type { Answer, Api } from './support/api.ts'
 import { untilApplied } from './support/at-rest.ts'
 import { lacksDsn, testDsn } from './support/database.ts'
 import { apiKey, type DynadotStage, testOnStage, wrongKey } from './support/dynadot-stage.ts'
-import { timed, until } from './support/until.ts'
 import { check, commit, pool, release, reserveToken } from './support/verbs.ts'
 
 if (!testDsn) process.stderr.write(`${lacksDsn}\n`)

@@ -1,10 +1,10 @@
+import { timed, until } from '@pool/test-kit/poll.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Answer, Api } from './support/api.ts'
 import { activeNames, expectDnsToAgree, expectTablesToAgree, untilApplied } from './support/at-rest.ts'
 import { createTestDatabase, lacksDsn, type TestDatabase, testDsn } from './support/database.ts'
 import { type Fleet, startFleet } from './support/fleet.ts'
 import { hold, holdRow, untilWaiting } from './support/locks.ts'
-import { timed, until } from './support/until.ts'
 import { commit, countStatuses, pool, release, renew, reserve, reserveToken } from './support/verbs.ts'
 
 if (!testDsn) process.stderr.write(`${lacksDsn}\n`)

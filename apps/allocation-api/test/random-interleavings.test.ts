@@ -1,11 +1,11 @@
+import { isSkippedFor } from '@pool/test-kit/optional-deps.ts'
+import { timed } from '@pool/test-kit/poll.ts'
 import { describe, expect, test } from 'vitest'
 import { lacksPowerdns, startPowerdns } from './providers/support/powerdns.ts'
 import { lacksDsn, testDsn } from './support/database.ts'
-import { isSkippedFor } from './support/parts.ts'
 import { powerdnsHostOn, type StartZoneHost, startDynadotHost, startLocalHost } from './support/random/hosts.ts'
 import { runInterleaving } from './support/random/interleaving.ts'
 import { createLane } from './support/random/lane.ts'
-import { timed } from './support/until.ts'
 
 if (!testDsn) process.stderr.write(`${lacksDsn}\n`)
 

@@ -1,9 +1,9 @@
+import { openClient, type Sql } from '@pool/database/client'
+import { until } from '@pool/test-kit/poll.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { connect, type Sql } from '../src/database/connect.ts'
-import { applySchema } from '../src/database/schema.ts'
+import { applySchema } from '../src/database/migrate.ts'
 import { createTestDatabase, lacksDsn, type TestDatabase, testDsn } from './support/database.ts'
 import { dumpSchema } from './support/dump-schema.ts'
-import { until } from './support/until.ts'
 
 const good = {
   pool_domain: 'pool.test',
@@ -73,7 +73,7 @@ describe.skipIf(!testDsn)(`the schema (${testDsn ? 'real Postgres' : lacksDsn})`
   test('applied by ten replicas at once to an empty database, is applied once', async () => {
     const empty = await createTestDatabase({ schema: false })
     const replicas = Array.from({ length: 10 }, () =>
-      connect(empty.url, { connections: 1, applicationName: 'replica' }),
+      openClient(empty.url, { connections: 1, applicationName: 'replica' }),
     )
     await Promise.all(replicas.map(applySchema))
     expect(await dumpSchema(empty.sql)).toBe(await dumpSchema(database.sql))
@@ -107,7 +107,7 @@ describe.skipIf(!testDsn)(`the schema (${testDsn ? 'real Postgres' : lacksDsn})`
 
   test('applied by a replica that starts, deadlocks with nobody who writes to several tables', async () => {
     const { sql } = database
-    const starting = connect(database.url, { connections: 1, applicationName: 'starting' })
+    const starting = openClient(database.url, { connections: 1, applicationName: 'starting' })
     let applied: Promise<void> | undefined
     await sql.begin(async writer => {
       await writer`insert into idempotency_keys (key, fingerprint, expires_at) values ('k', sha256('k'), now())`

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { fileURLToPath } from 'node:url'
-import { startNode } from '@pool/local-stack/process'
+import { startNode } from '@pool/dev-server/process'
 import { afterAll, describe, expect, test } from 'vitest'
 import { request, startApi } from './support/api.ts'
 import { createTestDatabase } from './support/database.ts'

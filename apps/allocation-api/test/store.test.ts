@@ -1,10 +1,10 @@
+import { openClient } from '@pool/database/client'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import type { Caller, Name, ReserveRequest } from '../src/allocation/allocation.ts'
+import type { Caller, PoolName, ReserveRequest } from '../src/allocation/domain/types.ts'
+import { sweep } from '../src/allocation/expired-sweeper.ts'
 import { createReader, type Reader } from '../src/allocation/reader.ts'
-import { createStore, type Store } from '../src/allocation/store.ts'
-import { sweep } from '../src/allocation/sweeper.ts'
-import { connect } from '../src/database/connect.ts'
-import type { RecordSet } from '../src/dns/record-set.ts'
+import { createStore, type Store } from '../src/allocation/repository.ts'
+import type { RecordSet } from '../src/dns/domain/rrset.ts'
 import { createTestDatabase, lacksDsn, type TestDatabase, testDsn } from './support/database.ts'
 import { hold, holdRow, untilWaiting } from './support/locks.ts'
 
@@ -187,7 +187,7 @@ describe.skipIf(!testDsn)(`the store (${testDsn ? 'real Postgres' : lacksDsn})`,
       insert into dns_names (zone, subdomain, version, applied_version, desired, desired_since, next_attempt_at)
       select pool_domain, subdomain, 1, 1, '[]', now(), now() from pool_allocations`
     await database.sql`vacuum analyze pool_allocations, dns_names`
-    const one = connect(database.url, { connections: 1, applicationName: 'page' })
+    const one = openClient(database.url, { connections: 1, applicationName: 'page' })
     const readSoFar = async () => {
       await one`select pg_stat_force_next_flush()`
       const [row] = await one<{ read: number }[]>`
@@ -224,7 +224,11 @@ describe.skipIf(!testDsn)(`the store (${testDsn ? 'real Postgres' : lacksDsn})`,
   })
 
   describe('many reserves by one statement, and many looks', () => {
-    const asking = (subdomain: string, more: Partial<Name & { createdBy: string }> = {}, who = 1): ReserveRequest => ({
+    const asking = (
+      subdomain: string,
+      more: Partial<PoolName & { createdBy: string }> = {},
+      who = 1,
+    ): ReserveRequest => ({
       command: { ...name, subdomain, createdBy: `by-${who}`, ...more },
       caller: { actor: who % 2 === 0 ? 'operator' : 'in-cluster', address: `192.0.2.${who}`, requestId: `req-${who}` },
     })
@@ -386,7 +390,7 @@ describe.skipIf(!testDsn)(`the store (${testDsn ? 'real Postgres' : lacksDsn})`,
       async mode => {
         await database.sql`truncate pool_allocations`
         await database.sql`alter table pool_allocations set (autovacuum_enabled = false)`
-        const one = connect(database.url, { connections: 1, applicationName: 'grown' })
+        const one = openClient(database.url, { connections: 1, applicationName: 'grown' })
         await one.unsafe(`set plan_cache_mode = ${mode}`)
         const grown = createStore(one, { timeoutMs: 20_000 })
         const look = createReader(one, { timeoutMs: 20_000 })

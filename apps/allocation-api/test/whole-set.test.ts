@@ -1,10 +1,10 @@
+import { startDynadotDouble } from '@pool/test-kit/dns/dynadot-double.ts'
+import { timed } from '@pool/test-kit/poll.ts'
 import { describe, expect, test } from 'vitest'
-import { startDynadotDouble } from './providers/support/dynadot-double.ts'
 import type { Api } from './support/api.ts'
 import { lacksDsn, testDsn } from './support/database.ts'
 import { apiKey, foreign, testOnStage } from './support/dynadot-stage.ts'
 import { createNaiveClient } from './support/naive-dynadot-client.ts'
-import { timed } from './support/until.ts'
 import { check, commit, countStatuses, pool, release, reserveToken } from './support/verbs.ts'
 
 if (!testDsn) process.stderr.write(`${lacksDsn}\n`)

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
+import { tokensOf } from '../src/http/domain/bearer-tokens.ts'
 import { logLevels } from '../src/log.ts'
-import { tokensOf } from '../src/tokens.ts'
 
 export interface LocalConfig {
   readonly port: number

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
+import { tokensOf } from '../src/http/domain/bearer-tokens.ts'
 import { log } from '../src/log.ts'
-import { tokensOf } from '../src/tokens.ts'
 import { readConfig } from './config.ts'
 import { startWorkerd } from './workerd.ts'
 

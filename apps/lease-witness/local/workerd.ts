@@ -2,10 +2,10 @@ import { convertV4MiniflareOptions, Miniflare, MiniflareCoreError, NoOpLog } fro
 import { log } from '../src/log.ts'
 import { bundle } from './bundle.ts'
 import type { LocalConfig } from './config.ts'
-import { described } from './described.ts'
-import { passOn } from './log-lines.ts'
-import { openStorage } from './storage.ts'
+import { openStorage } from './data-dir.ts'
+import { passOn } from './forward-logs.ts'
 import { watchChildren } from './watchdog.ts'
+import { described } from './wrangler-config.ts'
 
 export interface RunningWitness extends AsyncDisposable {
   readonly port: number

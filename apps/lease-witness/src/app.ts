@@ -1,13 +1,13 @@
 import { Hono } from 'hono'
-import { bearerOnly } from './http/auth.ts'
+import { bearerOnly } from './http/bearer-auth.ts'
 import { takeBody, wholeBody } from './http/body.ts'
-import type { Deps } from './http/deps.ts'
-import type { HttpEnv } from './http/env.ts'
+import type { Deps } from './http/context.ts'
+import { problem } from './http/errors.ts'
 import { historyRoutes } from './http/history.ts'
 import { leaseRoutes } from './http/lease.ts'
-import { leasesRoutes } from './http/leases.ts'
-import { problem } from './http/problem.ts'
+import { leasesRoutes } from './http/list-leases.ts'
 import { requestContext } from './http/request-context.ts'
+import type { HttpEnv } from './http/types.ts'
 import { log } from './log.ts'
 
 const resources = [

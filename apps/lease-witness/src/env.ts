@@ -1,4 +1,4 @@
-import type { LeaseObject, ObjectEnv } from './lease-object.ts'
+import type { LeaseObject, ObjectEnv } from './object/lease-object.ts'
 
 /** The bindings of wrangler.toml, and the secret of the deployment. */
 export interface Env extends ObjectEnv {

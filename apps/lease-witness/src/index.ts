@@ -1,11 +1,11 @@
 import type { Context } from 'hono'
 import { createApp } from './app.ts'
-import type { HttpEnv } from './http/env.ts'
+import type { HttpEnv } from './http/types.ts'
+import { copiesOf } from './kv-copy/copy.ts'
 import { log } from './log.ts'
-import { copiesOf } from './mirror.ts'
-import { slots } from './slots.ts'
+import { slots } from './object/client.ts'
 
-export { LeaseObject } from './lease-object.ts'
+export { LeaseObject } from './object/lease-object.ts'
 
 /** A dependency that did not answer: the caller gets a 503, and the log what the platform said. */
 const onFault = (c: Context<HttpEnv>, msg: string) => (error: unknown) =>

@@ -1,5 +1,5 @@
 import { redacted } from '@pool/contract'
-import { tokensOf } from './tokens.ts'
+import { tokensOf } from './http/domain/bearer-tokens.ts'
 
 export const logLevels = ['error', 'info', 'debug'] as const
 export type LogLevel = (typeof logLevels)[number]

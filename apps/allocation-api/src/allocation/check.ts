@@ -1,6 +1,6 @@
 import { type CheckResult, faultOf, subdomain as label } from '@pool/contract'
-import { bucketOf } from '../object-storage/bucket-name.ts'
-import { fqdnOf, refuseName } from './names.ts'
+import { toBucketName } from '../naming/bucket-name.ts'
+import { toFqdn, validateName } from '../naming/naming.ts'
 import type { Reader } from './reader.ts'
 
 export interface CheckDependencies {
@@ -13,7 +13,7 @@ export interface CheckDependencies {
 
 /** That a free name gives no bucket is said where it is chosen: a deployment of it would be refused. */
 const bucketNotice = (platformPrefix: string, fqdn: string): { detail?: string } => {
-  const bucket = bucketOf(platformPrefix, fqdn)
+  const bucket = toBucketName(platformPrefix, fqdn)
   return bucket.kind === 'bucket'
     ? {}
     : { detail: `The name is free, but no deployment with object storage can have it. ${bucket.reason}` }
@@ -26,8 +26,8 @@ export const check =
     const parsed = label.safeParse(sub)
     if (!parsed.success) return { available: false, reason: 'invalid-format', detail: faultOf(parsed.error).detail }
     const subdomain = parsed.data
-    const fqdn = fqdnOf(poolDomain, subdomain)
-    const refusal = refuseName(poolDomain, subdomain, managedDomains)
+    const fqdn = toFqdn(poolDomain, subdomain)
+    const refusal = validateName(poolDomain, subdomain, managedDomains)
     if (refusal) {
       const { kind: reason, detail } = refusal
       return { available: false, reason, detail, ...(reason === 'reserved' ? { fqdn } : {}) }

@@ -1,11 +1,11 @@
 import type { ActiveAllocation } from '@pool/contract'
-import type { Settle } from '../convergence/converge.ts'
-import { type RecordTemplate, recordsOf } from '../dns/record-set.ts'
-import type { Caller, CommitCommand, CommitDecision, Refusal, TokenRefusal } from './allocation.ts'
-import { type CommitSaid, commitDecisionOf } from './decision.ts'
-import { fqdnOf, type NameRefusal, refusePool } from './names.ts'
-import type { Once } from './once.ts'
-import type { Store } from './store.ts'
+import { type RecordTemplate, recordsOf } from '../dns/domain/rrset.ts'
+import type { Once } from '../idempotency/idempotency.ts'
+import { type NameRejection, toFqdn, validatePool } from '../naming/naming.ts'
+import type { Settle } from '../reconciler/reconciler.ts'
+import { type CommitSaid, commitDecisionOf } from './domain/decision.ts'
+import type { Caller, CommitCommand, CommitDecision, Rejection, TokenRefusal } from './domain/types.ts'
+import type { Store } from './repository.ts'
 
 export interface CommitDependencies {
   readonly store: Pick<Store, 'commit'>
@@ -18,17 +18,17 @@ export interface CommitDependencies {
 export type CommitOutcome =
   | { readonly kind: 'committed'; readonly allocation: ActiveAllocation }
   | TokenRefusal
-  | NameRefusal
-  | Refusal<'idempotency-key-reused'>
+  | NameRejection
+  | Rejection<'idempotency-key-reused'>
 
 /** Makes a reservation active, then waits a bounded time for its records. */
 export const commit =
   ({ store, once, settle, managedDomains, template }: CommitDependencies) =>
   async (command: CommitCommand, caller: Caller, key: string | undefined): Promise<CommitOutcome> => {
     const { poolDomain, subdomain, reservationToken, sovereignFQDN, loadBalancerIP } = command
-    const refusal = refusePool(poolDomain, managedDomains)
+    const refusal = validatePool(poolDomain, managedDomains)
     if (refusal) return refusal
-    const desired = recordsOf(fqdnOf(poolDomain, subdomain), loadBalancerIP, template)
+    const desired = recordsOf(toFqdn(poolDomain, subdomain), loadBalancerIP, template)
     const decision = await once<CommitDecision>(
       key === undefined
         ? null

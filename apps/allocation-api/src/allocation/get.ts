@@ -1,6 +1,6 @@
 import type { Allocation } from '@pool/contract'
-import type { Name, Refusal } from './allocation.ts'
-import { type NameRefusal, refusePool } from './names.ts'
+import { type NameRejection, validatePool } from '../naming/naming.ts'
+import type { PoolName, Rejection } from './domain/types.ts'
 import type { Reader } from './reader.ts'
 
 export interface GetDependencies {
@@ -10,13 +10,13 @@ export interface GetDependencies {
 
 export type GetOutcome =
   | { readonly kind: 'found'; readonly allocation: Allocation }
-  | NameRefusal
-  | Refusal<'not-found'>
+  | NameRejection
+  | Rejection<'not-found'>
 
 export const get =
   ({ reader, managedDomains }: GetDependencies) =>
-  async (name: Name): Promise<GetOutcome> => {
-    const refusal = refusePool(name.poolDomain, managedDomains)
+  async (name: PoolName): Promise<GetOutcome> => {
+    const refusal = validatePool(name.poolDomain, managedDomains)
     if (refusal) return refusal
     const allocation = await reader.get(name)
     return allocation ? { kind: 'found', allocation } : { kind: 'not-found' }

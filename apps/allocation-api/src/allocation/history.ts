@@ -1,7 +1,7 @@
 import type { HistoryEntry } from '@pool/contract'
-import { type Sql, within } from '../database/connect.ts'
-import { taken } from '../database/taken.ts'
-import type { NumberedEntry } from './allocation.ts'
+import { type Sql, withTimeout } from '@pool/database/client'
+import { drainRows } from '@pool/database/drain-rows'
+import type { EntryWithId } from './domain/types.ts'
 
 export interface HistoryPage {
   /** One name only; absent: the whole pool. */
@@ -26,7 +26,7 @@ interface HistoryRow {
   readonly detail: string | null
 }
 
-const entryOf = ({ id, at, address, requestId, detail, ...row }: HistoryRow): NumberedEntry => ({
+const entryOf = ({ id, at, address, requestId, detail, ...row }: HistoryRow): EntryWithId => ({
   id,
   entry: {
     ...row,
@@ -42,8 +42,8 @@ export type HistoryReader = ReturnType<typeof createHistoryReader>
 /** Reads what the store's statements wrote; nothing ever changes an entry. */
 export const createHistoryReader = (sql: Sql, { timeoutMs }: { timeoutMs: number }) => ({
   /** Newest first. */
-  async page(poolDomain: string, { subdomain, before, limit }: HistoryPage): Promise<NumberedEntry[]> {
-    const rows = await within(
+  async page(poolDomain: string, { subdomain, before, limit }: HistoryPage): Promise<EntryWithId[]> {
+    const rows = await withTimeout(
       timeoutMs,
       sql<HistoryRow[]>`
         select id, pool_domain as "poolDomain", subdomain, at, event, from_state as "from", to_state as "to",
@@ -54,6 +54,6 @@ export const createHistoryReader = (sql: Sql, { timeoutMs }: { timeoutMs: number
           ${before === undefined ? sql`` : sql`and id < ${before}`}
         order by id desc limit ${limit}`,
     )
-    return taken(rows).map(entryOf)
+    return drainRows(rows).map(entryOf)
   },
 })

@@ -1,8 +1,8 @@
 import type { Allocation } from '@pool/contract'
-import type { NumberedEntry } from './allocation.ts'
+import { type Pages, paginate } from '../lib/paginate.ts'
+import { type NameRejection, validatePool } from '../naming/naming.ts'
+import type { EntryWithId } from './domain/types.ts'
 import type { HistoryReader } from './history.ts'
-import { type NameRefusal, refusePool } from './names.ts'
-import { type Pages, paginate } from './paginate.ts'
 import type { Reader } from './reader.ts'
 
 export interface ListDependencies {
@@ -26,13 +26,13 @@ export interface HistoryQuery {
   readonly cursor?: string | undefined
 }
 
-export type Listed<Item> = { readonly kind: 'listed'; readonly pages: Pages<Item> } | NameRefusal
+export type Listed<Item> = { readonly kind: 'listed'; readonly pages: Pages<Item> } | NameRejection
 
 /** Every allocation of a pool, page after page in the order of the subdomains. */
 export const list =
   ({ reader, managedDomains }: Omit<ListDependencies, 'history'>) =>
   (poolDomain: string, { state, limit, cursor }: ListQuery): Listed<Allocation> =>
-    refusePool(poolDomain, managedDomains) ?? {
+    validatePool(poolDomain, managedDomains) ?? {
       kind: 'listed',
       pages: paginate({
         fetch: (after, size) => reader.page(poolDomain, { after: after ?? '', limit: size, state }),
@@ -45,8 +45,8 @@ export const list =
 /** Every transition of a pool or of one name, page after page, newest first. */
 export const readHistory =
   ({ history, managedDomains }: Omit<ListDependencies, 'reader'>) =>
-  (poolDomain: string, { sub, limit, cursor }: HistoryQuery): Listed<NumberedEntry> =>
-    refusePool(poolDomain, managedDomains) ?? {
+  (poolDomain: string, { sub, limit, cursor }: HistoryQuery): Listed<EntryWithId> =>
+    validatePool(poolDomain, managedDomains) ?? {
       kind: 'listed',
       pages: paginate({
         fetch: (before, size) =>

@@ -1,10 +1,10 @@
 import type { Allocation } from '@pool/contract'
-import { type Sql, within } from '../database/connect.ts'
-import { taken } from '../database/taken.ts'
-import type { Granted, Name } from './allocation.ts'
-import { grantedOf } from './decision.ts'
-import { asUuid, fragmentsOf } from './fragments.ts'
-import { allocationOf, type Row, type RowWithProgress } from './row.ts'
+import { type Sql, withTimeout } from '@pool/database/client'
+import { drainRows } from '@pool/database/drain-rows'
+import { grantedOf } from './domain/decision.ts'
+import { allocationOf, type Row, type RowWithProgress } from './domain/mapping.ts'
+import type { Granted, PoolName } from './domain/types.ts'
+import { asUuid, fragmentsOf } from './sql.ts'
 
 export interface Page {
   /** Subdomain after which the page begins; empty for the first. */
@@ -27,8 +27,8 @@ export const createReader = (sql: Sql, { timeoutMs }: { timeoutMs: number }) => 
     ) d on true`
 
   /** What holds each of the names now, in their order; null where it is free. */
-  const heldStates = async (names: readonly Name[]): Promise<(Allocation['state'] | null)[]> => {
-    const rows = await within(
+  const heldStates = async (names: readonly PoolName[]): Promise<(Allocation['state'] | null)[]> => {
+    const rows = await withTimeout(
       timeoutMs,
       sql<{ state: Allocation['state'] | null }[]>`
         select held.state from jsonb_array_elements(${sql.json(names.map(({ poolDomain, subdomain }) => [poolDomain, subdomain]))}) with ordinality as asked (name, position)
@@ -45,14 +45,14 @@ export const createReader = (sql: Sql, { timeoutMs }: { timeoutMs: number }) => 
     heldStates,
 
     /** What holds the name now; null when it is free. */
-    async heldState(name: Name): Promise<Allocation['state'] | null> {
+    async heldState(name: PoolName): Promise<Allocation['state'] | null> {
       const [state] = await heldStates([name])
       return state ?? null
     },
 
     /** The reservation of this token as it stands now, or null when it has ended in whatever way. */
-    async reservation(name: Name, token: string): Promise<Granted | null> {
-      const [row] = await within(
+    async reservation(name: PoolName, token: string): Promise<Granted | null> {
+      const [row] = await withTimeout(
         timeoutMs,
         sql<Row[]>`
           select ${columns} from pool_allocations a
@@ -62,8 +62,8 @@ export const createReader = (sql: Sql, { timeoutMs }: { timeoutMs: number }) => 
     },
 
     /** Whether the name is active by the reservation of this token. */
-    async isActiveUnder(name: Name, token: string): Promise<boolean> {
-      const rows = await within(
+    async isActiveUnder(name: PoolName, token: string): Promise<boolean> {
+      const rows = await withTimeout(
         timeoutMs,
         sql`
           select from pool_allocations a
@@ -72,8 +72,8 @@ export const createReader = (sql: Sql, { timeoutMs }: { timeoutMs: number }) => 
       return rows.length > 0
     },
 
-    async get(name: Name): Promise<Allocation | null> {
-      const [row] = await within(
+    async get(name: PoolName): Promise<Allocation | null> {
+      const [row] = await withTimeout(
         timeoutMs,
         sql<RowWithProgress[]>`
           select ${columnsWithProgress} from pool_allocations a ${progress} where ${named(name)} and ${isLive}`,
@@ -83,7 +83,7 @@ export const createReader = (sql: Sql, { timeoutMs }: { timeoutMs: number }) => 
 
     /** In the order of the subdomains' bytes. */
     async page(poolDomain: string, { after, limit, state }: Page): Promise<Allocation[]> {
-      const rows = await within(
+      const rows = await withTimeout(
         timeoutMs,
         sql<RowWithProgress[]>`
           select ${columnsWithProgress} from (
@@ -93,7 +93,7 @@ export const createReader = (sql: Sql, { timeoutMs }: { timeoutMs: number }) => 
             order by a.subdomain limit ${limit}
           ) a ${progress} order by a.subdomain`,
       )
-      return taken(rows).map(allocationOf)
+      return drainRows(rows).map(allocationOf)
     },
   }
 }
@@ -102,7 +102,7 @@ export const createReader = (sql: Sql, { timeoutMs }: { timeoutMs: number }) => 
 export const createCount = (sql: Sql, { timeoutMs }: { timeoutMs: number }) => {
   const { isLive } = fragmentsOf(sql)
   return async (): Promise<readonly { poolDomain: string; state: Allocation['state']; count: number }[]> =>
-    within(
+    withTimeout(
       timeoutMs,
       sql<{ poolDomain: string; state: Allocation['state']; count: number }[]>`
         select pool_domain as "poolDomain", state, count(*) from pool_allocations a where ${isLive} group by 1, 2`,

@@ -1,10 +1,10 @@
 import type { Allocation, DnsState } from '@pool/contract'
-import type { Settle } from '../convergence/converge.ts'
-import type { Caller, Refusal, ReleaseCommand, ReleaseDecision } from './allocation.ts'
-import { type ReleaseSaid, releaseDecisionOf } from './decision.ts'
-import { type NameRefusal, refusePool } from './names.ts'
-import type { Once } from './once.ts'
-import type { Store } from './store.ts'
+import type { Once } from '../idempotency/idempotency.ts'
+import { type NameRejection, validatePool } from '../naming/naming.ts'
+import type { Settle } from '../reconciler/reconciler.ts'
+import { type ReleaseSaid, releaseDecisionOf } from './domain/decision.ts'
+import type { Caller, Rejection, ReleaseCommand, ReleaseDecision } from './domain/types.ts'
+import type { Store } from './repository.ts'
 
 export interface ReleaseDependencies {
   readonly store: Pick<Store, 'release'>
@@ -16,15 +16,15 @@ export interface ReleaseDependencies {
 export type ReleaseOutcome =
   /** `withdrawal` is `published` once the records are gone from the provider. */
   | { readonly kind: 'released'; readonly freed: Allocation; readonly withdrawal: DnsState }
-  | Refusal<'not-found' | 'token-mismatch' | 'idempotency-key-reused'>
-  | NameRefusal
+  | Rejection<'not-found' | 'token-mismatch' | 'idempotency-key-reused'>
+  | NameRejection
 
 /** Frees a name at once, then waits a bounded time for its records to go. */
 export const release =
   ({ store, once, settle, managedDomains }: ReleaseDependencies) =>
   async (command: ReleaseCommand, caller: Caller, key: string | undefined): Promise<ReleaseOutcome> => {
     const { poolDomain, subdomain, reservationToken } = command
-    const refusal = refusePool(poolDomain, managedDomains)
+    const refusal = validatePool(poolDomain, managedDomains)
     if (refusal) return refusal
     const decision = await once<ReleaseDecision>(
       key === undefined ? null : { key, content: ['release', poolDomain, subdomain, reservationToken ?? null] },

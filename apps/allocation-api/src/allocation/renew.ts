@@ -1,6 +1,6 @@
-import type { Caller, RenewCommand, RenewDecision } from './allocation.ts'
-import { type NameRefusal, refusePool } from './names.ts'
-import type { Store } from './store.ts'
+import { type NameRejection, validatePool } from '../naming/naming.ts'
+import type { Caller, RenewCommand, RenewDecision } from './domain/types.ts'
+import type { Store } from './repository.ts'
 
 export interface RenewDependencies {
   readonly store: Pick<Store, 'renew'>
@@ -12,5 +12,5 @@ export interface RenewDependencies {
 /** Extends a reservation. It needs no Idempotency-Key: doing it twice does no harm. */
 export const renew =
   ({ store, managedDomains, ttlMs, maxAgeMs }: RenewDependencies) =>
-  async (command: RenewCommand, caller: Caller): Promise<RenewDecision | NameRefusal> =>
-    refusePool(command.poolDomain, managedDomains) ?? store.renew(command, { ttlMs, maxAgeMs }, caller)
+  async (command: RenewCommand, caller: Caller): Promise<RenewDecision | NameRejection> =>
+    validatePool(command.poolDomain, managedDomains) ?? store.renew(command, { ttlMs, maxAgeMs }, caller)

@@ -1,9 +1,9 @@
-import type { Caller, Refusal, ReserveCommand, ReserveDecision } from './allocation.ts'
-import { type ReserveSaid, reserveDecisionOf } from './decision.ts'
-import { type NameRefusal, refuseName } from './names.ts'
-import type { Once } from './once.ts'
+import type { Once } from '../idempotency/idempotency.ts'
+import { type NameRejection, validateName } from '../naming/naming.ts'
+import { type ReserveSaid, reserveDecisionOf } from './domain/decision.ts'
+import type { Caller, Rejection, ReserveCommand, ReserveDecision } from './domain/types.ts'
 import type { Reader } from './reader.ts'
-import type { Store } from './store.ts'
+import type { Store } from './repository.ts'
 
 export interface ReserveDependencies {
   readonly decide: Store['reserve']
@@ -13,14 +13,14 @@ export interface ReserveDependencies {
   readonly ttlMs: number
 }
 
-export type ReserveOutcome = ReserveDecision | NameRefusal | Refusal<'idempotency-key-reused'>
+export type ReserveOutcome = ReserveDecision | NameRejection | Rejection<'idempotency-key-reused'>
 
 /** Takes a free name. A repeated key is given the same reservation while it lives, with its present expiry. */
 export const reserve =
   ({ decide, reader, once, managedDomains, ttlMs }: ReserveDependencies) =>
   async (command: ReserveCommand, caller: Caller, key: string | undefined): Promise<ReserveOutcome> => {
     const { poolDomain, subdomain, createdBy } = command
-    const refusal = refuseName(poolDomain, subdomain, managedDomains)
+    const refusal = validateName(poolDomain, subdomain, managedDomains)
     if (refusal) return refusal
     return once<ReserveDecision>(
       key === undefined ? null : { key, content: ['reserve', poolDomain, subdomain, createdBy] },

@@ -1,6 +1,6 @@
-import type { Attempt, Attempts } from './attempts.ts'
-import { callerKeyOf } from './caller-key.ts'
-import type { Verdict } from './verdict.ts'
+import type { Attempt, Attempts } from '../lib/rate-limiter.ts'
+import { callerKeyOf } from './domain/rate-limit-key.ts'
+import type { Verdict } from './domain/result.ts'
 
 export type ValidationOutcome = Verdict | Exclude<Attempt, { kind: 'allowed' }>
 

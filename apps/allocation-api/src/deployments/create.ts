@@ -1,20 +1,20 @@
 import type { ObjectStorageKeys } from '@pool/contract'
-import type { Caller, KeyTaken, ReserveCommand } from '../allocation/allocation.ts'
-import type { Once } from '../allocation/once.ts'
+import type { Caller, DuplicateRequest, ReserveCommand } from '../allocation/domain/types.ts'
 import type { ReserveOutcome } from '../allocation/reserve.ts'
 import type { Validate } from '../credentials/validate.ts'
-import type { CreateDecision, CreateOutcome } from './create-outcome.ts'
-import type { Job } from './deployment.ts'
-import type { Infrastructure } from './infrastructure.ts'
-import type { Names } from './name.ts'
-import type { Ordered } from './order.ts'
-import { recordOf } from './redact.ts'
-import type { Runs } from './runs.ts'
-import type { CreateSaid, DeploymentStore } from './store.ts'
+import type { Once } from '../idempotency/idempotency.ts'
+import type { CreateDecision, CreateOutcome } from './domain/create-outcome.ts'
+import { recordOf } from './domain/record.ts'
+import type { Ordered } from './domain/spec.ts'
+import type { Job } from './domain/types.ts'
+import type { Provisioner } from './provisioner.ts'
+import type { CreateSaid, DeploymentStore } from './repository.ts'
+import type { Names } from './reservation.ts'
+import type { Runs } from './runner.ts'
 
 export interface CreateDependencies {
   readonly orderOf: (body: unknown) => Ordered
-  readonly infrastructure: Pick<Infrastructure, 'lacks'>
+  readonly infrastructure: Pick<Provisioner, 'lacks'>
   /** Within the caller's budget: whoever may not try keys as fast as they like may not do so here. */
   readonly validateKeys: Validate<ObjectStorageKeys>
   readonly reserve: (command: ReserveCommand, caller: Caller, key: string | undefined) => Promise<ReserveOutcome>
@@ -71,7 +71,7 @@ export const create =
     }
 
     return once<CreateDecision>(key === undefined ? null : { key, content: ['deployment', order, keys] }, {
-      decide: async (turn): Promise<CreateDecision | KeyTaken> => {
+      decide: async (turn): Promise<CreateDecision | DuplicateRequest> => {
         const refusal = await refuse()
         if (refusal) return refusal
         const reserved = await reserveName()

@@ -1,6 +1,6 @@
-import type { Job, Line } from './deployment.ts'
-import type { LineStore } from './line-store.ts'
-import { storableText } from './storable.ts'
+import { storableText } from '../lib/sanitize-text.ts'
+import type { Job, Line } from './domain/types.ts'
+import type { LineStore } from './log-repository.ts'
 
 export interface LogWriterDependencies {
   readonly lines: Pick<LineStore, 'append'>

@@ -1,8 +1,8 @@
 import type { Deployment } from '@pool/contract'
-import type { Refusal } from '../allocation/allocation.ts'
-import type { Names } from './name.ts'
-import type { Runs } from './runs.ts'
-import type { DeploymentStore } from './store.ts'
+import type { Rejection } from '../allocation/domain/types.ts'
+import type { DeploymentStore } from './repository.ts'
+import type { Names } from './reservation.ts'
+import type { Runs } from './runner.ts'
 
 export interface RemoveDependencies {
   readonly store: Pick<DeploymentStore, 'cancel' | 'heldName' | 'remove'>
@@ -13,7 +13,7 @@ export interface RemoveDependencies {
 export type RemoveOutcome =
   | { readonly kind: 'cancelling'; readonly deployment: Deployment }
   | { readonly kind: 'removed' }
-  | Refusal<'not-found'>
+  | Rejection<'not-found'>
 
 /**
  * Stops what is under way; what is finished it forgets, and frees its name. It takes down no infrastructure: that

@@ -1,4 +1,4 @@
-import type { RecordChange, RecordSet } from './record-set.ts'
+import type { RecordChange, RecordSet } from './domain/rrset.ts'
 
 /** The provider could not do it now; it may later. `reason` is for an operator: no key, token or URL query in it. */
 export interface Unavailable {

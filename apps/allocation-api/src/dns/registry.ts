@@ -1,10 +1,10 @@
-import { type ConfigFault, type Env, EnvReader } from '../env-reader.ts'
-import { readCloudflareProvider } from './cloudflare.ts'
-import { readDynadotProvider } from './dynadot.ts'
-import { readLocalProvider } from './local/start.ts'
-import { readPowerdnsProvider } from './powerdns.ts'
-import { readRfc2136Provider } from './rfc2136.ts'
-import type { ReadProvider, StartProvider } from './start.ts'
+import { type ConfigFault, type Env, EnvReader } from '../config/env.ts'
+import type { ReadProvider, StartProvider } from './provider-factory.ts'
+import { readCloudflareProvider } from './providers/cloudflare/index.ts'
+import { readDynadotProvider } from './providers/dynadot/index.ts'
+import { readLocalProvider } from './providers/local/index.ts'
+import { readPowerdnsProvider } from './providers/powerdns/index.ts'
+import { readRfc2136Provider } from './providers/rfc2136/index.ts'
 
 /** The providers by the name that `DNSPROVIDER_KIND` gives them. One more is one file and one line here. */
 const providers = {

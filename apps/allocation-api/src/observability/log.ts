@@ -1,7 +1,7 @@
 import { redacted } from '@pool/contract'
 import { type Logger, pino } from 'pino'
-import type { LogLevel } from '../config.ts'
-import type { Answered } from './answered.ts'
+import type { LogLevel } from '../config/config.ts'
+import type { Answered } from './domain/request-log.ts'
 
 export type { Logger }
 

@@ -1,6 +1,6 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
-import { failureCauses } from '../convergence/state.ts'
-import { type Answered, verbOf } from './answered.ts'
+import { failureCauses } from '../reconciler/domain/status.ts'
+import { type Answered, verbOf } from './domain/request-log.ts'
 
 /** How far a zone is behind what is desired; times are Unix times in seconds. */
 interface ZoneLag {
@@ -38,7 +38,7 @@ export const createMetrics = (sources: MetricsSources) => {
   const requests = new Histogram({
     name: 'pdm_http_request_duration_seconds',
     help: 'Requests by address, method, route and status: seconds until the headers of the answer.',
-    labelNames: ['door', 'method', 'route', 'status'],
+    labelNames: ['listener', 'method', 'route', 'status'],
     buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
     registers,
   })
@@ -175,8 +175,8 @@ export const createMetrics = (sources: MetricsSources) => {
       await refresh()
       return registry.metrics()
     },
-    answered({ door, method, route, status, outcome, seconds }: Answered): void {
-      requests.observe({ door, method, route, status: String(status) }, seconds)
+    answered({ listener, method, route, status, outcome, seconds }: Answered): void {
+      requests.observe({ listener, method, route, status: String(status) }, seconds)
       const verb = verbOf(method, route)
       if (verb && outcome) outcomes.inc({ verb, outcome })
     },

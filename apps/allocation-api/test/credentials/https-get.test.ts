@@ -1,11 +1,11 @@
 import { once } from 'node:events'
 import { afterAll, beforeEach, describe, expect, test } from 'vitest'
-import { createHttpsGet } from '../../src/credentials/https-get.ts'
+import { createHttpsGet } from '../../src/credentials/https-client.ts'
 import { makeIdentities } from '../support/credentials/identities.ts'
 import { answerOf, hang, overTls } from '../support/credentials/scenes.ts'
 import { type Scene, startStage } from '../support/credentials/stage.ts'
 import '../support/credentials/storage-names.ts'
-import { timed } from '../support/until.ts'
+import { timed } from '@pool/test-kit/poll.ts'
 
 const identities = await makeIdentities()
 const stage = await startStage()

@@ -1,12 +1,13 @@
+import { until } from '@pool/test-kit/poll.ts'
 import { describe, expect, test } from 'vitest'
-import type { Order } from '../../src/deployments/deployment.ts'
+import type { DeploymentSpec } from '../../src/deployments/domain/types.ts'
 import { asking, caller, type Desk, orderFor, useDeploymentsScene, withStorage } from '../support/deployments-scene.ts'
 import { made } from '../support/scripted-infrastructure.ts'
-import { until } from '../support/until.ts'
 
 const scene = useDeploymentsScene()
 
-const create = (desk: Desk, order: Order, key?: string) => desk.deployments.verbs.create(asking(order), caller, key)
+const create = (desk: Desk, order: DeploymentSpec, key?: string) =>
+  desk.deployments.verbs.create(asking(order), caller, key)
 const rows = async (table: 'deployments' | 'pool_allocations' | 'deployment_buckets'): Promise<number> =>
   (await scene.sql`select from ${scene.sql(table)}`).length
 

@@ -3,10 +3,10 @@ import { once } from 'node:events'
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
+import { isSkippedFor } from '@pool/test-kit/optional-deps.ts'
+import { until } from '@pool/test-kit/poll.ts'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { copyDeploymentModule, type DeploymentModule } from '../support/deployment-module.ts'
-import { isSkippedFor } from '../support/parts.ts'
-import { until } from '../support/until.ts'
 
 const lack =
   spawnSync('terraform', ['version']).status === 0

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createNames, type NameDependencies } from '../../src/deployments/name.ts'
+import { createNames, type NameDependencies } from '../../src/deployments/reservation.ts'
 import { orderFor } from '../support/deployments-scene.ts'
 
 const never = () => Promise.reject(new Error('not asked for here'))

@@ -1,5 +1,6 @@
+import { until } from '@pool/test-kit/poll.ts'
 import { describe, expect, test } from 'vitest'
-import type { Order } from '../../src/deployments/deployment.ts'
+import type { DeploymentSpec } from '../../src/deployments/domain/types.ts'
 import {
   asking,
   caller,
@@ -11,7 +12,6 @@ import {
 } from '../support/deployments-scene.ts'
 import { begun, created, finished, nameStateIn, read } from '../support/deployments-steps.ts'
 import { made } from '../support/scripted-infrastructure.ts'
-import { until } from '../support/until.ts'
 
 const scene = useDeploymentsScene()
 
@@ -404,7 +404,7 @@ describe('a process that is killed', () => {
   ] as const
 
   /** Puts a deployment into the state in which a process that was killed at this stage leaves it. */
-  const leave = async (stage: (typeof stages)[number][1], order: Order): Promise<string> => {
+  const leave = async (stage: (typeof stages)[number][1], order: DeploymentSpec): Promise<string> => {
     const desk = scene.desk({ atOnce: 1 })
     if (stage === 'pending') {
       await created(desk, orderFor(`before-${order.name?.subdomain}`))

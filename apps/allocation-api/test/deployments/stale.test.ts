@@ -1,11 +1,11 @@
+import { until } from '@pool/test-kit/poll.ts'
 import { describe, expect, test } from 'vitest'
-import { createLineStore } from '../../src/deployments/line-store.ts'
+import { createLineStore } from '../../src/deployments/log-repository.ts'
 import { createLogWriter } from '../../src/deployments/log-writer.ts'
 import { LEASE_MS, orderFor, TTL_MS, useDeploymentsScene, withStorage } from '../support/deployments-scene.ts'
 import { begun, created, finished, nameStateIn, read } from '../support/deployments-steps.ts'
 import { holdRow } from '../support/locks.ts'
 import { made } from '../support/scripted-infrastructure.ts'
-import { until } from '../support/until.ts'
 
 const scene = useDeploymentsScene()
 const nameState = (subdomain: string) => nameStateIn(scene.sql, subdomain)

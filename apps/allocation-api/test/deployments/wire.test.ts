@@ -1,7 +1,7 @@
 import { cursorOf, type Deployment } from '@pool/contract'
 import { describe, expect, test } from 'vitest'
-import type { CreateOutcome } from '../../src/deployments/create-outcome.ts'
-import type { DeploymentVerbs } from '../../src/http/deployments.ts'
+import type { CreateOutcome } from '../../src/deployments/domain/create-outcome.ts'
+import type { DeploymentVerbs } from '../../src/http/routes/deployments.ts'
 import { scriptedApp } from '../support/scripted-app.ts'
 import { expectContract } from '../support/validate.ts'
 

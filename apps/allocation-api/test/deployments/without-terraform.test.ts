@@ -1,5 +1,5 @@
+import { deploymentRequest } from '@pool/test-kit/deployment-request.ts'
 import { expect, test } from 'vitest'
-import { deploymentRequest } from '../support/deployment-request.ts'
 import { callTo, startService } from '../support/service.ts'
 
 /** No such program: what a machine without Terraform is like, on one that may have it. */

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { createCloudflareProvider } from '../../src/dns/cloudflare.ts'
-import type { RecordChange, RecordSet } from '../../src/dns/record-set.ts'
+import type { RecordChange, RecordSet } from '../../src/dns/domain/rrset.ts'
+import { createCloudflareProvider } from '../../src/dns/providers/cloudflare/index.ts'
 import { describeConformance } from './conformance.ts'
 import { startCloudflareSubject, startSubject } from './support/cloudflare.ts'
 

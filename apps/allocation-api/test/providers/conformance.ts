@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { currentRecordsOf, planOf } from '../../src/convergence/plan.ts'
+import { isAtOrBelow, type RecordChange, type RecordSet, recordKey } from '../../src/dns/domain/rrset.ts'
 import type { ApplyResult, ReadResult } from '../../src/dns/provider.ts'
-import { isAtOrBelow, type RecordChange, type RecordSet, recordKey } from '../../src/dns/record-set.ts'
+import { currentRecordsOf, planOf } from '../../src/reconciler/domain/plan.ts'
 import type { ProviderSubject, StartSubject, Traits } from './subject.ts'
 
 const TTL = 300

@@ -1,7 +1,7 @@
+import type { DynadotDouble, DynadotFault } from '@pool/test-kit/dns/dynadot-double.ts'
+import { until } from '@pool/test-kit/poll.ts'
 import { expect, test } from 'vitest'
-import { until } from '../support/until.ts'
 import { patience, startDynadotSubject, upsert } from './support/dynadot.ts'
-import type { DynadotDouble, DynadotFault } from './support/dynadot-double.ts'
 
 const differ = { kind: 'unavailable', isOfZone: true, reason: expect.stringMatching(/two answers .* differ/) }
 

@@ -1,5 +1,5 @@
+import type { RecordSet } from '../../src/dns/domain/rrset.ts'
 import type { DnsProvider } from '../../src/dns/provider.ts'
-import type { RecordSet } from '../../src/dns/record-set.ts'
 
 /** A provider with a zone behind it that a test may do anything to. */
 export interface ProviderSubject extends AsyncDisposable {

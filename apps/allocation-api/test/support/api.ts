@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url'
-import { type NodeProcess, startNode } from '@pool/local-stack/process'
+import { type NodeProcess, startNode } from '@pool/dev-server/process'
 import { z } from 'zod'
 
 const entry = fileURLToPath(new URL('../../src/main.ts', import.meta.url))

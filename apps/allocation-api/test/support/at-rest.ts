@@ -1,7 +1,7 @@
+import type { Sql } from '@pool/database/client'
+import { until } from '@pool/test-kit/poll.ts'
 import { expect } from 'vitest'
-import type { Sql } from '../../src/database/connect.ts'
 import { createDnsClient } from './dns.ts'
-import { until } from './until.ts'
 
 export const recordNames = ['@', '*', 'console', 'api', 'gitea', 'harbor']
 

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
+import { openClient, type Sql } from '@pool/database/client'
 import postgres from 'postgres'
-import { connect, type Sql } from '../../src/database/connect.ts'
-import { applySchema } from '../../src/database/schema.ts'
+import { applySchema } from '../../src/database/migrate.ts'
 
 /** Where store tests may make databases. Unset: there is none, and they are skipped. */
 export const testDsn = process.env.PDM_TEST_DSN
@@ -27,7 +27,7 @@ export const createTestDatabase = async ({ schema = true, connections = 10 } = {
   const name = `test_${randomBytes(8).toString('hex')}`
   await atServer(`create database ${name}`)
   const url = Object.assign(new URL(testDsn ?? ''), { pathname: `/${name}` }).href
-  const sql = connect(url, { connections, applicationName: 'tests' })
+  const sql = openClient(url, { connections, applicationName: 'tests' })
   if (schema) await applySchema(sql)
   return {
     url,

@@ -1,28 +1,31 @@
 import { randomUUID } from 'node:crypto'
+import { isDatabaseUnavailable, openClient, type Sql } from '@pool/database/client'
 import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest'
-import type { Caller } from '../../src/allocation/allocation.ts'
 import { commit } from '../../src/allocation/commit.ts'
-import { createOnce } from '../../src/allocation/once.ts'
+import type { Caller } from '../../src/allocation/domain/types.ts'
 import { createReader } from '../../src/allocation/reader.ts'
 import { release } from '../../src/allocation/release.ts'
 import { renew } from '../../src/allocation/renew.ts'
+import { createStore } from '../../src/allocation/repository.ts'
 import { reserve } from '../../src/allocation/reserve.ts'
-import { createStore } from '../../src/allocation/store.ts'
-import { connect, isDatabaseUnavailable, type Sql } from '../../src/database/connect.ts'
-import { assembleDeployments, type Deployments, type DeploymentsOptions } from '../../src/deployments/assembly.ts'
-import type { Keys, Order } from '../../src/deployments/deployment.ts'
+import type { DeploymentSpec, ObjectStorageCredentials } from '../../src/deployments/domain/types.ts'
+import { createDeploymentService, type Deployments, type DeploymentsOptions } from '../../src/deployments/service.ts'
+import { createOnce } from '../../src/idempotency/idempotency.ts'
 import { createTestDatabase, type TestDatabase } from './database.ts'
 import { ScriptedInfrastructure } from './scripted-infrastructure.ts'
 
 export const LEASE_MS = 30_000
 export const TTL_MS = 600_000
 export const caller: Caller = { actor: 'in-cluster', address: null, requestId: 'test' }
-export const keys: Keys = { accessKey: 'marked-access-key-0', secretKey: 'marked-secret-key-of-forty-characters-00' }
+export const keys: ObjectStorageCredentials = {
+  accessKey: 'marked-access-key-0',
+  secretKey: 'marked-secret-key-of-forty-characters-00',
+}
 
 const managedDomains = ['pool.test']
 
 /** An order for a name of the pool; without storage unless told otherwise. */
-export const orderFor = (subdomain: string, more: Partial<Order> = {}): Order => ({
+export const orderFor = (subdomain: string, more: Partial<DeploymentSpec> = {}): DeploymentSpec => ({
   orgName: 'Acme',
   orgEmail: 'ops@acme.test',
   sovereignFQDN: `${subdomain}.pool.test`,
@@ -34,11 +37,11 @@ export const orderFor = (subdomain: string, more: Partial<Order> = {}): Order =>
   ...more,
 })
 
-export const withStorage = (subdomain: string): Order =>
+export const withStorage = (subdomain: string): DeploymentSpec =>
   orderFor(subdomain, { storage: { region: 'fsn1', bucket: `catalyst-${subdomain}-pool-test` } })
 
 /** What a test sends in place of a request's body. */
-export const asking = (order: Order): object => ({ order, keys: order.storage ? keys : null })
+export const asking = (order: DeploymentSpec): object => ({ order, keys: order.storage ? keys : null })
 
 export interface Desk {
   readonly deployments: Deployments
@@ -100,7 +103,7 @@ export const useDeploymentsScene = () => {
     /** One replica's deployments, on infrastructure of its own. */
     desk(options: Partial<DeploymentsOptions> = {}): Desk {
       let mode: 'on' | 'away' | 'killed' = 'on'
-      const client = connect(database.url, { connections: 4, applicationName: 'desk' })
+      const client = openClient(database.url, { connections: 4, applicationName: 'desk' })
       clients.push(client)
       const sql = switched(client, () => mode)
       const timeoutMs = options.statementTimeoutMs ?? 5_000
@@ -111,7 +114,7 @@ export const useDeploymentsScene = () => {
       const settle = async () => ({ status: 'published' as const })
       const infrastructure = new ScriptedInfrastructure()
       const errors: unknown[] = []
-      const deployments = assembleDeployments({
+      const deployments = createDeploymentService({
         sql,
         once,
         reader,
@@ -121,7 +124,10 @@ export const useDeploymentsScene = () => {
           renew: renew({ store, managedDomains, ttlMs: TTL_MS, maxAgeMs: 86_400_000 }),
           release: release({ store, once, settle, managedDomains }),
         },
-        orderOf: body => ({ kind: 'order', ...(body as { order: Order; keys: Keys | null }) }),
+        orderOf: body => ({
+          kind: 'order',
+          ...(body as { order: DeploymentSpec; keys: ObjectStorageCredentials | null }),
+        }),
         validateKeys: async () => ({ kind: 'accepted', message: '' }),
         infrastructure,
         storage: { provider: 'hetzner', domain: 'storage.test' },

@@ -1,10 +1,10 @@
 import type { Deployment } from '@pool/contract'
-import type { Sql } from '../../src/database/connect.ts'
-import type { Order } from '../../src/deployments/deployment.ts'
+import type { Sql } from '@pool/database/client'
+import { until } from '@pool/test-kit/poll.ts'
+import type { DeploymentSpec } from '../../src/deployments/domain/types.ts'
 import { asking, caller, type Desk } from './deployments-scene.ts'
-import { until } from './until.ts'
 
-export const created = async (desk: Desk, order: Order, key?: string): Promise<string> => {
+export const created = async (desk: Desk, order: DeploymentSpec, key?: string): Promise<string> => {
   const outcome = await desk.deployments.verbs.create(asking(order), caller, key)
   if (outcome.kind !== 'created') throw new Error(outcome.kind)
   return outcome.id

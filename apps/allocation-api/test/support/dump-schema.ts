@@ -1,4 +1,4 @@
-import type { Sql } from '../../src/database/connect.ts'
+import type { Sql } from '@pool/database/client'
 
 /**
  * The schema as text, from the catalog, sorted: the same on every supported version of Postgres, which the output of

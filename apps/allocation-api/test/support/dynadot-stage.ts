@@ -1,10 +1,10 @@
+import type { DoubleRecord } from '@pool/test-kit/dns/dynadot-domain.ts'
+import { type DynadotDouble, startDynadotDouble } from '@pool/test-kit/dns/dynadot-double.ts'
+import { startTcpProxy, type TcpProxy } from '@pool/test-kit/tcp-proxy.ts'
 import { expect, test } from 'vitest'
-import type { DoubleRecord } from '../providers/support/dynadot-domain.ts'
-import { type DynadotDouble, startDynadotDouble } from '../providers/support/dynadot-double.ts'
 import type { Api } from './api.ts'
 import { createTestDatabase, type TestDatabase } from './database.ts'
 import { startFleet } from './fleet.ts'
-import { startTcpProxy, type TcpProxy } from './tcp-proxy.ts'
 import { pool } from './verbs.ts'
 
 // The same as they are and as they stand in a URL, so that one search finds both.

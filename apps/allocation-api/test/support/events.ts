@@ -1,8 +1,8 @@
 import { deployment, deploymentEvent } from '@pool/contract'
+import { eventsOf } from '@pool/test-kit/sse-events.ts'
 import { expect } from 'vitest'
-import { eventsOf } from './events-of.ts'
 
-export { eventsOf, type StreamedEvent } from './events-of.ts'
+export { eventsOf, type StreamedEvent } from '@pool/test-kit/sse-events.ts'
 
 /** Fails unless all data is what the contract says, without a field that it does not name, and `done` is the last. */
 export const expectEvents = (text: string): void => {

@@ -1,6 +1,6 @@
+import type { Sql } from '@pool/database/client'
+import { until } from '@pool/test-kit/poll.ts'
 import type { TransactionSql } from 'postgres'
-import type { Sql } from '../../src/database/connect.ts'
-import { until } from './until.ts'
 
 type Transaction = TransactionSql<{ int8: number }>
 

@@ -1,8 +1,8 @@
-import { assembleDns, type Dns } from '../../src/convergence/assembly.ts'
-import { createClaims } from '../../src/convergence/claim.ts'
-import type { Compared } from '../../src/convergence/compare.ts'
-import { connect } from '../../src/database/connect.ts'
+import { openClient } from '@pool/database/client'
 import type { DnsProvider, Unavailable } from '../../src/dns/provider.ts'
+import type { Compared } from '../../src/reconciler/diff-zone.ts'
+import { createReconciler, type Dns } from '../../src/reconciler/index.ts'
+import { createZoneLocks } from '../../src/reconciler/zone-lock.ts'
 
 export const DRIFT_MS = 600_000
 
@@ -35,11 +35,11 @@ export const startReplica = ({
   random = () => 0.5,
   aheadMs = () => 0,
 }: ReplicaOptions): Replica => {
-  const sql = connect(url, { connections: 4, applicationName: 'replica', slowestMs: 5_000 })
-  const claims = createClaims(url, { waitMs: claimWaitMs, holdMs: 30_000, timeoutMs: 5_000 })
+  const sql = openClient(url, { connections: 4, applicationName: 'replica', slowestMs: 5_000 })
+  const claims = createZoneLocks(url, { waitMs: claimWaitMs, holdMs: 30_000, timeoutMs: 5_000 })
   const errors: unknown[] = []
   const compared: (Compared | Unavailable)[] = []
-  const dns = assembleDns({
+  const dns = createReconciler({
     provider,
     sql,
     claims,

@@ -1,6 +1,6 @@
-import { type AppDependencies, createApp } from '../../src/app.ts'
-import type { DeploymentVerbs } from '../../src/http/deployments.ts'
-import { createEventStreams } from '../../src/http/event-stream.ts'
+import { type AppDependencies, createApp } from '../../src/http/app.ts'
+import type { DeploymentVerbs } from '../../src/http/routes/deployments.ts'
+import { createEventStreams } from '../../src/http/sse.ts'
 
 const refuse = (): never => {
   throw new Error('wired, not called')
@@ -55,7 +55,7 @@ export const scriptedApp = (
       onError: (error, requestId) => errors.push([String(error), requestId]),
       onBrokenOff: (error, requestId) => brokenOff.push([String(error), requestId]),
     },
-    { door: 'in-cluster', tokens: null, listing: true },
+    { listener: 'in-cluster', tokens: null, listing: true },
   )
   return { app, stopping, errors, brokenOff, outcomes }
 }

@@ -1,5 +1,5 @@
-import type { Line } from '../../src/deployments/deployment.ts'
-import type { Infrastructure, Made, Making } from '../../src/deployments/infrastructure.ts'
+import type { Line } from '../../src/deployments/domain/types.ts'
+import type { Made, Making, Provisioner } from '../../src/deployments/provisioner.ts'
 
 export interface Begun {
   readonly making: Making
@@ -20,7 +20,7 @@ export const made = (address = '192.0.2.1', more: object = {}): Made => ({
 })
 
 /** Infrastructure whose makings a test ends as it likes; a signal stops one. */
-export class ScriptedInfrastructure implements Infrastructure {
+export class ScriptedInfrastructure implements Provisioner {
   readonly begun: Begun[] = []
   readonly cleared: string[] = []
   missing: string | null = null

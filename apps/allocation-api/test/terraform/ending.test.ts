@@ -1,10 +1,10 @@
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { startNode } from '@pool/local-stack/process'
+import { startNode } from '@pool/dev-server/process'
+import { until } from '@pool/test-kit/poll.ts'
 import { describe, expect, test } from 'vitest'
 import { createTerraform } from '../../src/deployments/terraform/terraform.ts'
-import { until } from '../support/until.ts'
 import { lacksTerraform, runningWith, type Site, secrets, start, useSites, variables } from './support/terraform.ts'
 
 const site = useSites()

@@ -1,6 +1,6 @@
 import { createMiddleware } from 'hono/factory'
-import type { Body, HttpEnv } from './env.ts'
-import { problem } from './problem.ts'
+import { problem } from './errors.ts'
+import type { Body, HttpEnv } from './types.ts'
 
 const BODY_LIMIT_BYTES = 64 * 1_024
 /** Cloudflare's own limit on most plans. So much is read away, for the answer to what is not read can be lost. */

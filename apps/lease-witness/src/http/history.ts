@@ -1,9 +1,9 @@
 import type { LeaseHistory } from '@pool/contract/lease'
 import { Hono } from 'hono'
-import type { Deps } from './deps.ts'
-import type { HttpEnv } from './env.ts'
-import { slotOf } from './input.ts'
-import { problem, unavailable } from './problem.ts'
+import type { Deps } from './context.ts'
+import { problem, unavailable } from './errors.ts'
+import type { HttpEnv } from './types.ts'
+import { slotOf } from './validate.ts'
 
 export const historyRoutes = (deps: Deps): Hono<HttpEnv> => {
   const app = new Hono<HttpEnv>()

@@ -1,13 +1,13 @@
 import type { Lease } from '@pool/contract/lease'
 import { type Context, Hono } from 'hono'
-import type { LeaseRequest } from '../lease.ts'
-import { knownGenerations } from '../precondition.ts'
-import { waitSeconds } from '../prefer.ts'
-import type { ReadOutcome, WriteOutcome } from '../witness.ts'
-import type { Deps } from './deps.ts'
-import type { HttpEnv } from './env.ts'
-import { type Parsed, putOf, releaseOf, slotOf } from './input.ts'
-import { problem, unavailable } from './problem.ts'
+import type { LeaseRequest } from '../lease/lease.ts'
+import { knownGenerations } from '../lease/precondition.ts'
+import { waitSeconds } from '../lease/prefer-header.ts'
+import type { ReadOutcome, WriteOutcome } from '../lease-service.ts'
+import type { Deps } from './context.ts'
+import { problem, unavailable } from './errors.ts'
+import type { HttpEnv } from './types.ts'
+import { type Parsed, putOf, releaseOf, slotOf } from './validate.ts'
 
 /** The entity tag of the answer, and what the log line tells of it. */
 const tag = (c: Context<HttpEnv>, outcome: string, { generation }: Lease): void => {

@@ -1,6 +1,6 @@
 import { createMiddleware } from 'hono/factory'
 import { isLogged, log } from '../log.ts'
-import type { HttpEnv } from './env.ts'
+import type { HttpEnv } from './types.ts'
 
 /** A caller's own id is kept when it can stand in a log line and a header as it is. */
 const saneId = /^[A-Za-z0-9._:/+=@-]{1,128}$/

@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Lease, LeaseList } from '@pool/contract/lease'
+import { hasProc, untilGone, WITHOUT_PROC, workerdOf } from '@pool/test-kit/processes.ts'
 import { expect, test } from 'vitest'
 import { type Client, createClient, leaseOf } from './support/client.ts'
 import { median, ms, print } from './support/figures.ts'
 import { Ledger } from './support/ledger.ts'
 import { look, runController, type Tally, writeOf } from './support/load.ts'
-import { hasProc, untilGone, WITHOUT_PROC, workerdOf } from './support/processes.ts'
 import { type RunningWitness, startWitness, temporaryFolder } from './support/witness.ts'
 
 const KILLS_OF_WORKERD = 20

@@ -1,8 +1,6 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { check, describeFault, type Rule } from './linearizability/check.ts'
-import type { Operation } from './linearizability/history.ts'
-import { record } from './linearizability/load.ts'
-import { summary } from './linearizability/summary.ts'
+import { check, describeFault, type Rule } from '@pool/test-kit/linearizability/check.ts'
+import type { Operation } from '@pool/test-kit/linearizability/history.ts'
+import { summary } from '@pool/test-kit/linearizability/summary.ts'
 import {
   doubleGrant,
   generationBack,
@@ -10,7 +8,9 @@ import {
   staleRead,
   staleRefusal,
   type Tamper,
-} from './linearizability/tamper.ts'
+} from '@pool/test-kit/linearizability/tamper.ts'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { record } from './linearizability/load.ts'
 import { startNaive } from './support/naive.ts'
 import { startWitness, temporaryFolder } from './support/witness.ts'
 

@@ -4,10 +4,10 @@ import { readdirSync, statSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
+import { childrenOf, hasProc, rssOf, untilGone, WITHOUT_PROC, workerdOf } from '@pool/test-kit/processes.ts'
 import { describe, expect, test } from 'vitest'
 import { createClient, leaseOf } from './support/client.ts'
 import { ms, print } from './support/figures.ts'
-import { childrenOf, hasProc, rssOf, untilGone, WITHOUT_PROC, workerdOf } from './support/processes.ts'
 import { openWaiters, untilWaiting } from './support/waiter.ts'
 import { failedStart, startWitness, TOKEN, temporaryFolder } from './support/witness.ts'
 
@@ -68,7 +68,7 @@ describe.runIf(hasProc).concurrent('how it ends', () => {
   test('the end of whoever started it, by SIGKILL, ends it too', async () => {
     using folder = temporaryFolder()
     const code = `
-      import { startNode } from '@pool/local-stack/process'
+      import { startNode } from '@pool/dev-server/process'
       const env = { PORT: '0', BEARER_TOKENS_CSV: '${TOKEN}', DATA_DIR: ${JSON.stringify(folder.path)} }
       const witness = startNode({ entry: 'local/main.ts', env })
       await witness.ready

@@ -1,8 +1,8 @@
+import { openWires, type Wire } from '@pool/test-kit/wire.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type RunningWorker, startNaive } from './support/naive.ts'
 import { type Outcome, run } from './support/race.ts'
 import { plan, type State, states } from './support/race-plans.ts'
-import { openWires, type Wire } from './support/wire.ts'
 import { type RunningWitness, startWitness, temporaryFolder } from './support/witness.ts'
 
 /** A decision that awaits anything between its read and its write is caught in a third of the rounds, and more. */

@@ -1,6 +1,6 @@
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { startNode } from '@pool/local-stack/process'
+import { startNode } from '@pool/dev-server/process'
 import { expect, test } from 'vitest'
 import { temporaryFolder } from './support/witness.ts'
 

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { hasProc, rssOf, WITHOUT_PROC, workerdOf } from '@pool/test-kit/processes.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Client, createClient, leaseOf } from './support/client.ts'
 import { median, ms, print } from './support/figures.ts'
 import { writeOf } from './support/load.ts'
-import { hasProc, rssOf, WITHOUT_PROC, workerdOf } from './support/processes.ts'
 import { openWaiter, openWaiters, untilWaiting, type Waiter } from './support/waiter.ts'
 import { type RunningWitness, startWitness, temporaryFolder } from './support/witness.ts'
 

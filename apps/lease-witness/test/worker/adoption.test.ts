@@ -1,7 +1,7 @@
 import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { describe, expect, test } from 'vitest'
-import { RECOVERY_LEAP } from '../../src/adoption.ts'
+import { RECOVERY_LEAP } from '../../src/kv-copy/domain/import-legacy.ts'
 import { ask, freshSlot, get, leasePath, put, release } from './support/ask.ts'
 import { expectLease, expectProblem, historyIn, leaseIn, NEVER_WRITTEN } from './support/bodies.ts'
 import { handClock, iso } from './support/clock.ts'

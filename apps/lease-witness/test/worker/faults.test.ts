@@ -2,7 +2,7 @@ import { abortAllDurableObjects, createExecutionContext, runInDurableObject } fr
 import { env } from 'cloudflare:workers'
 import { describe, expect, test } from 'vitest'
 import { createApp } from '../../src/app.ts'
-import type { LeaseObject } from '../../src/lease-object.ts'
+import type { LeaseObject } from '../../src/object/lease-object.ts'
 import { type Asked, asked, askOf, freshSlot, get, leasePath, put, release, TOKEN } from './support/ask.ts'
 import { expectLease, expectProblem, NEVER_WRITTEN } from './support/bodies.ts'
 import { listen } from './support/logs.ts'

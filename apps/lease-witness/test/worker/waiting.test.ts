@@ -1,7 +1,7 @@
 import { runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { describe, expect, test } from 'vitest'
-import { slots } from '../../src/slots.ts'
+import { slots } from '../../src/object/client.ts'
 import { type Asked, ask, askOf, freshSlot, get, leasePath, put, release } from './support/ask.ts'
 import { expectLease, expectProblem, NEVER_WRITTEN } from './support/bodies.ts'
 import { expired, held, objectOf, seed, untilWaiting } from './support/object.ts'

@@ -1,17 +1,17 @@
 import { access } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { Env } from '../../env-reader.ts'
-import type { Line } from '../deployment.ts'
-import type { Infrastructure, Made, Making } from '../infrastructure.ts'
-import { environmentOf, secretsIn } from './environment.ts'
-import { createLacks, findBinary } from './lacks.ts'
-import { createMask, maskValue } from './mask.ts'
+import type { Env } from '../../config/env.ts'
+import type { TerraformSettings } from '../../config/terraform.ts'
+import { createTurns } from '../../lib/keyed-mutex.ts'
+import type { Line } from '../domain/types.ts'
+import type { Made, Making, Provisioner } from '../provisioner.ts'
+import { environmentOf, secretsIn } from './domain/env.ts'
+import { createTeller } from './domain/output-collector.ts'
+import { createMask, maskValue } from './domain/secret-masker.ts'
+import { createLacks, findBinary } from './preflight.ts'
 import { runInGroup } from './process-group.ts'
-import type { TerraformSettings } from './settings.ts'
-import { createTeller } from './telling.ts'
-import { createTurns } from './turns.ts'
-import { checkId, clearWorkFolders, makeWorkFolder, removeWorkFolder } from './work-folder.ts'
+import { checkId, clearWorkFolders, makeWorkFolder, removeWorkFolder } from './workdir.ts'
 
 export interface TerraformOptions extends TerraformSettings {
   /** The service's own environment; what of it is passed on is decided here. */
@@ -61,14 +61,14 @@ const withCliConfig = async ({ TF_CLI_CONFIG_FILE: file, ...env }: Env): Promise
  * deployment, `init`, `apply`. Another making for the same state key waits, within its own deadline; other processes
  * are kept out by Terraform's own lock of the state, where the backend has one.
  */
-export const createTerraform = (options: TerraformOptions): Infrastructure => {
+export const createTerraform = (options: TerraformOptions): Provisioner => {
   const { binary, backend, timeoutMs, passed, graceMs = GRACE_MS } = options
   const folders = { folder: resolve(options.folder), moduleFolder: resolve(options.moduleFolder ?? OWN_MODULE) }
   const turns = createTurns()
   const parts = { binary, ...folders, env: environmentOf({ PATH: options.env.PATH, HOME: options.env.HOME }, [], {}) }
   const lacks = createLacks(parts)
 
-  const make: Infrastructure['make'] = async (making, tell, signal) => {
+  const make: Provisioner['make'] = async (making, tell, signal) => {
     check(making)
     const { id, run: number, stateKey, variables, secrets } = making
     const deadline = AbortSignal.timeout(timeoutMs)

@@ -1,12 +1,12 @@
-import { createCloudflareProvider } from '../../../src/dns/cloudflare.ts'
-import type { RecordSet } from '../../../src/dns/record-set.ts'
-import type { ProviderSubject, StartSubject } from '../subject.ts'
 import {
   type CloudflareDouble,
   type CloudflareDoubleOptions,
   startCloudflareDouble,
   type WireRecord,
-} from './cloudflare-double.ts'
+} from '@pool/test-kit/dns/cloudflare-double.ts'
+import type { RecordSet } from '../../../src/dns/domain/rrset.ts'
+import { createCloudflareProvider } from '../../../src/dns/providers/cloudflare/index.ts'
+import type { ProviderSubject, StartSubject } from '../subject.ts'
 
 const withoutDot = (name: string): string => name.replace(/\.$/, '')
 

@@ -1,8 +1,8 @@
-import { createDynadotProvider } from '../../../src/dns/dynadot.ts'
-import { type RecordChange, type RecordSet, recordKey } from '../../../src/dns/record-set.ts'
+import type { DoubleRecord } from '@pool/test-kit/dns/dynadot-domain.ts'
+import { type DynadotDoubleOptions, startDynadotDouble } from '@pool/test-kit/dns/dynadot-double.ts'
+import { type RecordChange, type RecordSet, recordKey } from '../../../src/dns/domain/rrset.ts'
+import { createDynadotProvider } from '../../../src/dns/providers/dynadot/index.ts'
 import type { ProviderSubject } from '../subject.ts'
-import type { DoubleRecord } from './dynadot-domain.ts'
-import { type DynadotDoubleOptions, startDynadotDouble } from './dynadot-double.ts'
 
 const ONLY_TTL = 3_600
 const named = new Set(['CNAME', 'MX', 'SRV'])

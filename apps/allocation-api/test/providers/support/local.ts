@@ -1,8 +1,8 @@
+import { openClient } from '@pool/database/client'
 import postgres from 'postgres'
-import { connect } from '../../../src/database/connect.ts'
-import { createLocalProvider } from '../../../src/dns/local/provider.ts'
-import { createZoneTable } from '../../../src/dns/local/zone-table.ts'
-import type { RecordChange } from '../../../src/dns/record-set.ts'
+import type { RecordChange } from '../../../src/dns/domain/rrset.ts'
+import { createLocalProvider } from '../../../src/dns/providers/local/provider.ts'
+import { createZoneTable } from '../../../src/dns/providers/local/zone-table.ts'
 import { createTestDatabase, testDsn } from '../../support/database.ts'
 import type { ProviderSubject } from '../subject.ts'
 
@@ -12,7 +12,7 @@ const ZONE = 'conformance.test'
 export const startLocalSubject = async (): Promise<ProviderSubject> => {
   const database = await createTestDatabase({ schema: false })
   const admin = postgres(testDsn ?? '', { max: 1, onnotice: () => {} })
-  const sql = connect(database.url, { connections: 2, applicationName: 'provider' })
+  const sql = openClient(database.url, { connections: 2, applicationName: 'provider' })
   const provider = createLocalProvider({ table: createZoneTable(sql), onError: () => {} })
   const past = createZoneTable(database.sql)
   await past.install()

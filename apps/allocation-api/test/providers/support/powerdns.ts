@@ -2,12 +2,12 @@ import { randomBytes } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { freePort } from '@pool/local-stack/ports'
-import { found, startServerUp } from '@pool/local-stack/server-process'
-import { createPowerdnsProvider, type PowerdnsOptions } from '../../../src/dns/powerdns.ts'
-import { type RecordSet, recordKey } from '../../../src/dns/record-set.ts'
+import { freePort } from '@pool/dev-server/ports'
+import { found, startServerUp } from '@pool/dev-server/server-process'
+import { pdnsSchema, writePdnsFiles } from '@pool/test-kit/dns/pdns-files.ts'
+import { type RecordSet, recordKey } from '../../../src/dns/domain/rrset.ts'
+import { createPowerdnsProvider, type PowerdnsOptions } from '../../../src/dns/providers/powerdns/index.ts'
 import type { ProviderSubject } from '../subject.ts'
-import { pdnsSchema, writePdnsFiles } from './pdns-files.ts'
 
 const program = found('pdns_server')
 

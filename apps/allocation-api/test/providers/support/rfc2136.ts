@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { createRfc2136Provider } from '../../../src/dns/rfc2136.ts'
+import { createRfc2136Provider } from '../../../src/dns/providers/rfc2136/index.ts'
 import type { ProviderSubject } from '../subject.ts'
 import { bind } from './rfc2136/bind.ts'
 import { knot } from './rfc2136/knot.ts'

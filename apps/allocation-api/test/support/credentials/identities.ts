@@ -1,7 +1,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { makeCa } from '@pool/ceph-gateway/test-ca'
+import { makeCa } from '@pool/test-ceph/test-ca'
 
 const names = ['*.storage.test']
 

@@ -1,6 +1,6 @@
 import { connect } from 'node:net'
 import { createServer as createTlsServer, type TLSSocket } from 'node:tls'
-import type { KeyAndCertificate } from '@pool/ceph-gateway/test-ca'
+import type { KeyAndCertificate } from '@pool/test-ceph/test-ca'
 import type { Scene } from './stage.ts'
 
 /** Carries everything to the server at that port, and its answers back. */

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { Random } from '@pool/test-kit/prng.ts'
 import type { Answer, Api } from '../api.ts'
 import { commit, pool, release, reserve } from '../verbs.ts'
-import type { Dice } from './dice.ts'
 
 /** What a caller has been told of a name. */
 export type Told =
@@ -12,7 +12,7 @@ export type Told =
 export interface CallerOptions {
   /** In the names and addresses of this caller and no other; below 100. */
   readonly number: number
-  readonly dice: Dice
+  readonly dice: Random
   /** One that is not known to be dead. */
   readonly anApi: () => Api
   readonly isOver: () => boolean

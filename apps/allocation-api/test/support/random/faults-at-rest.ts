@@ -1,5 +1,5 @@
-import { type RecordSet, recordKey } from '../../../src/dns/record-set.ts'
-import { faultsOfHistory, type HistoryRow } from './history-rules.ts'
+import { type RecordSet, recordKey } from '../../../src/dns/domain/rrset.ts'
+import { type EntryWithId, faultsOfHistory } from './history-rules.ts'
 import type { ZoneModel } from './zone-model.ts'
 
 export interface ActiveName {
@@ -22,7 +22,7 @@ export interface Rest {
   readonly active: readonly ActiveName[]
   readonly rows: readonly NameAtRest[]
   /** Of the zone, oldest first. */
-  readonly history: readonly HistoryRow[]
+  readonly history: readonly EntryWithId[]
 }
 
 export const textOf = ({ name, type, ttl, values }: RecordSet): string => `${name} ${ttl} ${type} ${values}`

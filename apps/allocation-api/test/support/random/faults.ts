@@ -1,4 +1,4 @@
-import type { DynadotCommand, DynadotFault } from '../../providers/support/dynadot-double.ts'
+import type { DynadotCommand, DynadotFault } from '@pool/test-kit/dns/dynadot-double.ts'
 
 /** What befalls a call of the port: the same for every provider. */
 export const readFaults = [

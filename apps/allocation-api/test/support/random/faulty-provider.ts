@@ -1,7 +1,7 @@
+import type { DynadotCommand, DynadotFault } from '@pool/test-kit/dns/dynadot-double.ts'
+import type { Random } from '@pool/test-kit/prng.ts'
+import { type RecordChange, type RecordSet, recordKey } from '../../../src/dns/domain/rrset.ts'
 import type { ApplyResult, DnsProvider, ReadResult, Unavailable } from '../../../src/dns/provider.ts'
-import { type RecordChange, type RecordSet, recordKey } from '../../../src/dns/record-set.ts'
-import type { DynadotCommand, DynadotFault } from '../../providers/support/dynadot-double.ts'
-import type { Dice } from './dice.ts'
 import { applyFaults, httpFaults, readFaults } from './faults.ts'
 import type { UnderWay } from './under-way.ts'
 import type { ZoneHost } from './zone-host.ts'
@@ -9,7 +9,7 @@ import type { ZoneHost } from './zone-host.ts'
 export interface TrafficOptions {
   readonly zone: string
   readonly host: ZoneHost
-  readonly dice: Dice
+  readonly dice: Random
   readonly underWay: UnderWay
   /** Sees each order before anything comes of it. */
   readonly onOrder: (changes: readonly RecordChange[]) => void

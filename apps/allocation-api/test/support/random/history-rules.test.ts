@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { faultsOfHistory, type HistoryRow } from './history-rules.ts'
+import { type EntryWithId, faultsOfHistory } from './history-rules.ts'
 
-const row = (text: string): HistoryRow => {
+const row = (text: string): EntryWithId => {
   const [event = '', from = 'none', detail = null] = text.split('|')
   return { subdomain: 'acme', event, from, detail }
 }

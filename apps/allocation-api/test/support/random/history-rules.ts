@@ -1,6 +1,6 @@
-import type { FailureCause } from '../../../src/convergence/state.ts'
+import type { FailureCause } from '../../../src/reconciler/domain/status.ts'
 
-export interface HistoryRow {
+export interface EntryWithId {
   readonly subdomain: string
   readonly event: string
   readonly from: string
@@ -20,7 +20,7 @@ const causeOf = (detail: string | null): FailureCause => {
  * What is wrong with the history of one name, oldest first, at rest. An event of a pass may stand behind that of a
  * verb that came while the pass was under way, so what is compared is how many there were up to each row.
  */
-export const faultsOfHistory = (rows: readonly HistoryRow[], isObstructed: boolean): string[] => {
+export const faultsOfHistory = (rows: readonly EntryWithId[], isObstructed: boolean): string[] => {
   const faults: string[] = []
   const count = { committed: 0, published: 0, left: 0, withdrawn: 0 }
   let isSettled = true

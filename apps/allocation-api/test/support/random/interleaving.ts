@@ -1,10 +1,10 @@
-import type { Caller } from '../../../src/allocation/allocation.ts'
-import { assembleDns, type Dns } from '../../../src/convergence/assembly.ts'
-import { recordKey, recordsOf } from '../../../src/dns/record-set.ts'
-import { createDice, type Dice } from './dice.ts'
+import { createDice, type Random } from '@pool/test-kit/prng.ts'
+import type { Caller } from '../../../src/allocation/domain/types.ts'
+import { recordKey, recordsOf } from '../../../src/dns/domain/rrset.ts'
+import { createReconciler, type Dns } from '../../../src/reconciler/index.ts'
 import { type ActiveName, faultsAtRest, type NameAtRest, textOf } from './faults-at-rest.ts'
 import { Traffic, type TrafficCounts } from './faulty-provider.ts'
-import type { HistoryRow } from './history-rules.ts'
+import type { EntryWithId } from './history-rules.ts'
 import type { Lane } from './lane.ts'
 import { createUnderWay } from './under-way.ts'
 import type { Edit } from './zone-host.ts'
@@ -29,7 +29,7 @@ export class InterleavingFailed extends Error {
 /** One zone of a lane, from its first reservation to its rest. */
 class Interleaving {
   readonly #lane: Lane
-  readonly #dice: Dice
+  readonly #dice: Random
   readonly #model: ZoneModel
   readonly #traffic: Traffic
   readonly #replicas: Dns[]
@@ -60,7 +60,7 @@ class Interleaving {
     })
     const { random } = this.#dice.others(2)
     this.#replicas = lane.bases.map(({ sql, claims, provider }) =>
-      assembleDns({
+      createReconciler({
         provider: this.#traffic.provider(provider),
         sql,
         // Whatever asks the provider does so under a claim.
@@ -303,7 +303,7 @@ class Interleaving {
         select subdomain, host(load_balancer_ip) as address from pool_allocations where state = 'active'`,
       sql<NameAtRest[]>`
         select subdomain, former, applied_version = version as "isApplied", failure from dns_names`,
-      sql<HistoryRow[]>`
+      sql<EntryWithId[]>`
         select subdomain, event, from_state as from, detail from allocation_history
         where pool_domain = ${this.#zone} order by id`,
     ])

@@ -1,7 +1,7 @@
-import { createStore, type Store } from '../../../src/allocation/store.ts'
-import { type Claims, createClaims } from '../../../src/convergence/claim.ts'
-import { connect, type Sql } from '../../../src/database/connect.ts'
+import { openClient, type Sql } from '@pool/database/client'
+import { createStore, type Store } from '../../../src/allocation/repository.ts'
 import type { DnsProvider } from '../../../src/dns/provider.ts'
+import { createZoneLocks, type ZoneLocks } from '../../../src/reconciler/zone-lock.ts'
 import { createTestDatabase, type TestDatabase } from '../database.ts'
 import type { StartZoneHost } from './hosts.ts'
 import type { ZoneHost } from './zone-host.ts'
@@ -9,7 +9,7 @@ import type { ZoneHost } from './zone-host.ts'
 /** What a replica keeps from one interleaving to the next: its connections. */
 export interface ReplicaBase {
   readonly sql: Sql
-  readonly claims: Claims
+  readonly claims: ZoneLocks
   readonly store: Store
   readonly provider: DnsProvider
 }
@@ -32,8 +32,8 @@ export const createLane = async (startHost: StartZoneHost): Promise<Lane> => {
   made.defer(() => database.drop())
   const host = made.use(await startHost(database.sql))
   const bases = Array.from({ length: REPLICAS }, (): ReplicaBase => {
-    const sql = connect(database.url, { connections: 2, applicationName: 'replica', slowestMs: TIMEOUT_MS })
-    const claims = createClaims(database.url, { waitMs: 10_000, holdMs: 30_000, timeoutMs: TIMEOUT_MS })
+    const sql = openClient(database.url, { connections: 2, applicationName: 'replica', slowestMs: TIMEOUT_MS })
+    const claims = createZoneLocks(database.url, { waitMs: 10_000, holdMs: 30_000, timeoutMs: TIMEOUT_MS })
     const provider = host.createProvider()
     made.defer(async () => {
       await provider.close()

@@ -1,6 +1,6 @@
+import type { DynadotCommand, DynadotFault } from '@pool/test-kit/dns/dynadot-double.ts'
+import type { RecordSet } from '../../../src/dns/domain/rrset.ts'
 import type { DnsProvider } from '../../../src/dns/provider.ts'
-import type { RecordSet } from '../../../src/dns/record-set.ts'
-import type { DynadotCommand, DynadotFault } from '../../providers/support/dynadot-double.ts'
 
 /** What somebody does to a zone past the API, in one go. */
 export interface Edit {

@@ -1,5 +1,5 @@
-import { type RecordChange, type RecordSet, recordKey, recordsOf } from '../../../src/dns/record-set.ts'
-import type { Dice } from './dice.ts'
+import type { Random } from '@pool/test-kit/prng.ts'
+import { type RecordChange, type RecordSet, recordKey, recordsOf } from '../../../src/dns/domain/rrset.ts'
 import { keyOf } from './faulty-provider.ts'
 import type { Edit } from './zone-host.ts'
 
@@ -25,9 +25,9 @@ export interface NameLife {
 }
 
 /** Record sets of the same kind as `ours`, none of which we would ever write. */
-const foreignAddress = (dice: Dice) => `198.51.100.${1 + dice.whole(250)}`
+const foreignAddress = (dice: Random) => `198.51.100.${1 + dice.whole(250)}`
 
-const someValue = (type: string, dice: Dice): string => {
+const someValue = (type: string, dice: Random): string => {
   const n = 1 + dice.whole(250)
   switch (type) {
     case 'TXT':
@@ -146,7 +146,7 @@ export class ZoneModel {
   }
 
   /** Somebody puts a record set beside ours, or in other places, or changes or removes such a one. */
-  bystanderEdit(dice: Dice): Edit {
+  bystanderEdit(dice: Random): Edit {
     const bystanders = [...this.foreign.values()].filter(set => !this.nameOf(recordKey(set)) && set.type !== 'CNAME')
     if (bystanders.length > 0 && dice.chance(0.4)) {
       const set = dice.pick(bystanders)
@@ -176,7 +176,7 @@ export class ZoneModel {
   }
 
   /** Somebody needs a name for a CNAME, and clears it. */
-  cnameEdit(dice: Dice): Edit {
+  cnameEdit(dice: Random): Edit {
     const { name } = dice.pick(this.wantedOf(dice.pick(this.names)))
     const others = [...this.foreign.values()].filter(set => set.name === name && set.type !== 'CNAME')
     return {
@@ -186,14 +186,14 @@ export class ZoneModel {
   }
 
   /** Somebody removes what stands in a name's way; of all names where `dice` is left out. */
-  clearEdit(dice?: Dice): Edit {
+  clearEdit(dice?: Random): Edit {
     const obstacles = this.names.flatMap(name => this.obstaclesOf(name))
     if (obstacles.length === 0) return { remove: [], put: [] }
     return { remove: dice ? [dice.pick(obstacles)] : obstacles, put: [] }
   }
 
   /** Somebody puts, changes or removes an address at a wanted key; whose it is then, unless nobody can tell. */
-  addressEdit(dice: Dice, name: NameLife, { isClean }: RowFacts): { edit: Edit; isTheirs: boolean } | undefined {
+  addressEdit(dice: Random, name: NameLife, { isClean }: RowFacts): { edit: Edit; isTheirs: boolean } | undefined {
     const set = dice.pick(this.wantedOf(name))
     const key = recordKey(set)
     const isTheirs = isClean || this.foreign.has(key)

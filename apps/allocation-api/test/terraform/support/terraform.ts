@@ -2,11 +2,11 @@ import { spawnSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { isSkippedFor } from '@pool/test-kit/optional-deps.ts'
 import { afterAll } from 'vitest'
-import type { Line } from '../../../src/deployments/deployment.ts'
-import type { Made, Making } from '../../../src/deployments/infrastructure.ts'
+import type { Line } from '../../../src/deployments/domain/types.ts'
+import type { Made, Making } from '../../../src/deployments/provisioner.ts'
 import { createTerraform, type TerraformOptions } from '../../../src/deployments/terraform/terraform.ts'
-import { isSkippedFor } from '../../support/parts.ts'
 
 const isThere = ['terraform', 'tofu'].some(name => spawnSync(name, ['version']).status === 0)
 

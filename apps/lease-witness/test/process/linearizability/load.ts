@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { openWires, type Wire } from '../support/wire.ts'
-import { call } from './call.ts'
-import { Controller } from './controller.ts'
-import type { Asked, Operation } from './history.ts'
-import { type Random, randomFrom } from './random.ts'
+import { call } from '@pool/test-kit/linearizability/call.ts'
+import { Controller } from '@pool/test-kit/linearizability/controller.ts'
+import type { Asked, Operation } from '@pool/test-kit/linearizability/history.ts'
+import { type Random, randomFrom } from '@pool/test-kit/linearizability/random.ts'
+import { openWires, type Wire } from '@pool/test-kit/wire.ts'
 
 export interface Load {
   readonly port: number

@@ -1,7 +1,7 @@
 import type { Lease } from '@pool/contract/lease'
-import { parseRecord } from '../../../src/adoption.ts'
-import { type Current, decide, type LeaseRequest, shown } from '../../../src/lease.ts'
-import { isKnown, knownGenerations, writePrecondition } from '../../../src/precondition.ts'
+import { parseRecord } from '../../../src/kv-copy/domain/import-legacy.ts'
+import { type Current, decide, type LeaseRequest, shown } from '../../../src/lease/lease.ts'
+import { isKnown, knownGenerations, writePrecondition } from '../../../src/lease/precondition.ts'
 
 interface Env {
   readonly LEASES: {

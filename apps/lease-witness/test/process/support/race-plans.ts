@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Lease } from '@pool/contract/lease'
+import type { Wire } from '@pool/test-kit/wire.ts'
 import { leaseIn, put, type Race, type Writer } from './race.ts'
-import type { Wire } from './wire.ts'
 
 export const states = ['fresh', 'held', 'expired'] as const
 export type State = (typeof states)[number]

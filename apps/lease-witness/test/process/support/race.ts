@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Lease } from '@pool/contract/lease'
-import type { Wire, WireAnswer, WireRequest } from './wire.ts'
+import type { Wire, WireAnswer, WireRequest } from '@pool/test-kit/wire.ts'
 
 export interface Writer {
   readonly holder: string

@@ -1,9 +1,10 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { type NodeProcess, startNode } from '@pool/local-stack/process'
+import { type NodeProcess, startNode } from '@pool/dev-server/process'
+import { TOKEN } from '@pool/test-kit/wire.ts'
 
-export const TOKEN = 'token-of-region-a-0123456789abcdef'
+export { TOKEN }
 
 export interface RunningWitness extends AsyncDisposable {
   readonly port: number

@@ -1,8 +1,8 @@
 import { evictDurableObject, runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
-import type { CopyState } from '../../../src/copy-schedule.ts'
-import type { Current } from '../../../src/lease.ts'
-import type { LeaseObject } from '../../../src/lease-object.ts'
+import type { CopyState } from '../../../src/kv-copy/domain/schedule.ts'
+import type { Current } from '../../../src/lease/lease.ts'
+import type { LeaseObject } from '../../../src/object/lease-object.ts'
 
 export interface Stored extends CopyState {
   readonly slot: string

@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { found } from '@pool/local-stack/server-process'
+import { found } from '@pool/dev-server/server-process'
 import { addresses, keyNames, lacking, type ServerKind, zoneText } from './server.ts'
 
 export const knot: ServerKind = {

@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises'
-import { found } from '@pool/local-stack/server-process'
-import { pdnsSchema, writePdnsFiles } from '../pdns-files.ts'
+import { found } from '@pool/dev-server/server-process'
+import { pdnsSchema, writePdnsFiles } from '@pool/test-kit/dns/pdns-files.ts'
 import { addresses, keyNames, lacking, run, type ServerKind, zoneText } from './server.ts'
 
 const programs = ['pdns_server', 'pdnsutil', ...(pdnsSchema ? [] : ['schema.sqlite3.sql'])]

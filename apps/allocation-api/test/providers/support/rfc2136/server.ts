@@ -3,10 +3,10 @@ import { randomBytes } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { networkInterfaces, tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { freePort } from '@pool/local-stack/ports'
-import { found, startServerUp } from '@pool/local-stack/server-process'
-import { type RecordSet, recordKey } from '../../../../src/dns/record-set.ts'
-import type { Rfc2136Options } from '../../../../src/dns/rfc2136.ts'
+import { freePort } from '@pool/dev-server/ports'
+import { found, startServerUp } from '@pool/dev-server/server-process'
+import { type RecordSet, recordKey } from '../../../../src/dns/domain/rrset.ts'
+import type { Rfc2136Options } from '../../../../src/dns/providers/rfc2136/index.ts'
 
 /** What a key may do: everything, read only, or update the names at and below `limited.<zone>` only. */
 export const keyNames = ['full.key.test', 'reader.key.test', 'limited.key.test'] as const

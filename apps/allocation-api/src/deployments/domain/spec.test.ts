@@ -1,0 +1,187 @@
+import { describe, expect, test } from 'vitest'
+import type { BucketDecision } from '../../naming/bucket-name.ts'
+import { orderOfRecord, recordOf } from './record.ts'
+import { type OrderRules, parseSpec } from './spec.ts'
+
+const sshPublicKey = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAINwTop1nq0vv8Z/QQjBQ7vXrsRwYA/bTkh9KFLQaYWKx ops'
+const storage = {
+  objectStorageRegion: 'fsn1',
+  objectStorageAccessKey: 'a'.repeat(16),
+  objectStorageSecretKey: 's'.repeat(32),
+}
+const base = { orgName: 'Acme', orgEmail: 'ops@acme.example', providers: ['hetzner'], region: 'fsn1', sshPublicKey }
+const pool = { ...base, sovereignDomainMode: 'pool', sovereignPoolDomain: 'pool.test', sovereignSubdomain: 'acme' }
+const byo = { ...base, sovereignDomainMode: 'byo', sovereignFQDN: 'cloud.acme.example' }
+
+const bucketOf = (fqdn: string): BucketDecision =>
+  fqdn.length > 20
+    ? { kind: 'refused', reason: `A bucket has at most 20 characters; this one has ${fqdn.length}.` }
+    : { kind: 'bucket', name: `b-${fqdn.replaceAll('.', '-')}` }
+const rules: OrderRules = {
+  storageProvider: 'hetzner',
+  bucketOf,
+  managedDomains: ['pool.test', 'eu.pool.test', 'x.pool.test'],
+}
+const fieldsOf = (body: unknown) => {
+  const outcome = parseSpec(body, rules)
+  return outcome.kind === 'order' ? [] : outcome.faults.map(({ field }) => field)
+}
+const detailsOf = (body: unknown) => {
+  const outcome = parseSpec(body, rules)
+  return outcome.kind === 'order' ? '' : outcome.faults.map(({ detail }) => detail).join(' ')
+}
+
+const common = { orgName: 'Acme', orgEmail: 'ops@acme.example', region: 'fsn1', sshPublicKey }
+const keys = { accessKey: 'a'.repeat(16), secretKey: 's'.repeat(32) }
+const name = { poolDomain: 'pool.test', subdomain: 'acme' }
+
+describe('an order in canonical form, its keys apart', () => {
+  test('of a pool, with storage', () => {
+    expect(
+      parseSpec({ ...pool, ...storage, providers: [' HETZNER ', 'aws'], sovereignSubdomain: ' Acme ' }, rules),
+    ).toEqual({
+      kind: 'order',
+      order: {
+        ...common,
+        providers: ['hetzner', 'aws'],
+        sovereignFQDN: 'acme.pool.test',
+        name,
+        storage: { region: 'fsn1', bucket: 'b-acme-pool-test' },
+      },
+      keys,
+    })
+  })
+
+  test("of one's own domain, without the storage provider: its fields are not looked at, nor is a bucket named", () => {
+    const garbage = { objectStorageRegion: 5, objectStorageAccessKey: '<redacted>', objectStorageSecretKey: [] }
+    const sovereignFQDN = `${'a'.repeat(30)}.example`
+    expect(
+      parseSpec({ ...byo, ...garbage, sovereignFQDN, providers: ['aws'], consoleLoadBalancerIP: 1 }, rules),
+    ).toEqual({
+      kind: 'order',
+      order: { ...common, providers: ['aws'], sovereignFQDN, name: null, storage: null },
+      keys: null,
+    })
+  })
+})
+
+describe('every faulty field is told at once, in the documented order', () => {
+  test.each<readonly [rule: string, body: unknown, fields: readonly string[]]>([
+    ['no object: text', 'x', ['']],
+    ['no object: null', null, ['']],
+    ['no object: a list', [pool], ['']],
+    ['an empty object', {}, ['orgName', 'orgEmail', 'sovereignDomainMode', 'providers', 'region', 'sshPublicKey']],
+    [
+      'all sections',
+      { ...pool, sshPublicKey: '', sovereignSubdomain: '-', orgEmail: '', objectStorageRegion: 'FSN1' },
+      [
+        'orgEmail',
+        'sovereignSubdomain',
+        'objectStorageRegion',
+        'objectStorageAccessKey',
+        'objectStorageSecretKey',
+        'sshPublicKey',
+      ],
+    ],
+    [
+      'the storage of a list of providers that is faulty itself',
+      { ...pool, providers: ['hetzner', 'hetzner', 5] },
+      ['providers', 'objectStorageRegion', 'objectStorageAccessKey', 'objectStorageSecretKey'],
+    ],
+    ['an unsupported pool', { ...pool, ...storage, sovereignPoolDomain: 'other.test' }, ['sovereignPoolDomain']],
+    [
+      'an unsupported pool and a faulty label',
+      { ...pool, ...storage, sovereignPoolDomain: 'other.test', sovereignSubdomain: '-' },
+      ['sovereignPoolDomain', 'sovereignSubdomain'],
+    ],
+    ['a faulty label in a good pool', { ...pool, ...storage, sovereignSubdomain: '-' }, ['sovereignSubdomain']],
+    ['a reserved label', { ...pool, ...storage, sovereignSubdomain: 'WWW' }, ['sovereignSubdomain']],
+    ['a label that covers a pool', { ...pool, ...storage, sovereignSubdomain: 'eu' }, ['sovereignSubdomain']],
+    ['another FQDN', { ...pool, ...storage, sovereignFQDN: 'b.pool.test' }, ['sovereignFQDN']],
+    ["a domain of one's own that is a pool", { ...byo, ...storage, sovereignFQDN: 'pool.test' }, ['sovereignFQDN']],
+    ['… that is in a pool', { ...byo, ...storage, sovereignFQDN: 'a.b.pool.test' }, ['sovereignFQDN']],
+    [
+      'a bucket too long, of a pool',
+      { ...pool, ...storage, sovereignSubdomain: 'a'.repeat(12) },
+      ['sovereignSubdomain'],
+    ],
+    [
+      "a bucket too long, of one's own",
+      { ...byo, ...storage, sovereignFQDN: `${'a'.repeat(20)}.b` },
+      ['sovereignFQDN'],
+    ],
+    [
+      'a bucket too long and a key too short',
+      { ...pool, ...storage, sovereignSubdomain: 'a'.repeat(12), objectStorageAccessKey: 'short' },
+      ['sovereignSubdomain', 'objectStorageAccessKey'],
+    ],
+  ])('%s', (_, body, fields) => {
+    expect(fieldsOf(body)).toEqual(fields)
+    expect(detailsOf(body)).toMatch(/^["A-Za-z].*\.$/)
+  })
+
+  test.each<readonly [rule: string, body: object, told: RegExp]>([
+    [
+      'the pools that there are',
+      { ...pool, ...storage, sovereignPoolDomain: 'other.test' },
+      /pool\.test, eu\.pool\.test/,
+    ],
+    ['a reserved label', { ...pool, ...storage, sovereignSubdomain: 'www' }, /"www" is reserved/],
+    ["the pool that one's own domain is in", { ...byo, sovereignFQDN: 'a.eu.pool.test' }, /in the pool eu\.pool\.test/],
+    [
+      'limit and length of the bucket',
+      { ...pool, ...storage, sovereignSubdomain: 'a'.repeat(12) },
+      /at most 20 .* has 22/,
+    ],
+  ])('it says %s', (_, body, told) => {
+    expect(detailsOf(body)).toMatch(told)
+  })
+
+  test('and nothing of a key', () => {
+    const marked = {
+      objectStorageAccessKey: 'MARKED',
+      objectStorageSecretKey: 'MARKED too',
+      objectStorageRegion: 'MARKED',
+    }
+    const body = { ...pool, ...marked, sshPublicKey: 'MARKED MARKED', orgEmail: 'MARKED' }
+    expect(fieldsOf(body)).toHaveLength(5)
+    expect(JSON.stringify(parseSpec(body, rules))).not.toContain('MARKED')
+  })
+})
+
+describe('a stored record', () => {
+  const ordered = parseSpec({ ...pool, ...storage }, rules)
+  if (ordered.kind !== 'order') throw new Error('the order is good')
+  const { order } = ordered
+
+  test.each([
+    ['two keys', keys, '<redacted>', '<redacted>'],
+    ['no keys', null, '', ''],
+    ['empty keys', { accessKey: '', secretKey: '' }, '', ''],
+    ['one key', { accessKey: 'a', secretKey: '' }, '<redacted>', ''],
+    ['the other key', { accessKey: '', secretKey: 's' }, '', '<redacted>'],
+  ])('holds <redacted> in place of each key that is not empty: %s', (_, given, access, secret) => {
+    const record = JSON.parse(JSON.stringify(recordOf(order, given)))
+    expect(record).toEqual({ ...order, objectStorageAccessKey: access, objectStorageSecretKey: secret })
+    expect(orderOfRecord(record)).toEqual(order)
+  })
+
+  test('keeps region and bucket in plain text', () => {
+    expect(recordOf(order, keys).storage).toEqual({ region: 'fsn1', bucket: 'b-acme-pool-test' })
+  })
+
+  test.each([
+    ['as it is', (value: string) => value],
+    ['with space around it', (value: string) => ` ${value}\n`],
+  ])('is never usable as a key when it is read back: %s', (_, as) => {
+    const { objectStorageAccessKey, objectStorageSecretKey } = recordOf(order, keys)
+    const again = {
+      ...pool,
+      ...storage,
+      objectStorageAccessKey: as(objectStorageAccessKey),
+      objectStorageSecretKey: as(objectStorageSecretKey),
+    }
+    expect(fieldsOf(again)).toEqual(['objectStorageAccessKey', 'objectStorageSecretKey'])
+    expect(detailsOf(again)).toMatch(/access key reads <redacted>.*secret key reads <redacted>/)
+  })
+})

@@ -1,0 +1,224 @@
+import type { Deployment, DeploymentResult } from '@pool/contract'
+import { type Sql, withTimeout } from '@pool/database/client'
+import type { DuplicateRequest, IdempotencyClaim } from '../allocation/domain/types.ts'
+import { fragmentsOf } from '../allocation/sql.ts'
+import { type DeploymentRow, deploymentOf } from './domain/mapping.ts'
+import { type OrderRecord, orderOfRecord } from './domain/record.ts'
+import type { DeploymentSpec, Job, Run } from './domain/types.ts'
+
+/** What a creation came to, as it is remembered under its Idempotency-Key. */
+export type CreateSaid =
+  | { readonly outcome: 'created'; readonly id: string }
+  | { readonly outcome: 'bucket-conflict' | 'fqdn-conflict' }
+
+export interface NewDeployment {
+  readonly id: string
+  readonly order: DeploymentSpec
+  /** What is stored of the request: the order, and its keys redacted. */
+  readonly record: OrderRecord
+  readonly reservationToken: string | null
+}
+
+/** A run as it stands after its lease was renewed. */
+export interface Held {
+  readonly id: string
+  readonly isCancelled: boolean
+}
+
+export interface DeploymentsPage {
+  readonly status?: Deployment['status'] | undefined
+  /** The number before which the page begins; undefined: the newest. */
+  readonly before?: number | undefined
+  readonly limit: number
+}
+
+interface JobRow extends Omit<Job, 'order'> {
+  readonly request: OrderRecord
+}
+
+export type DeploymentStore = ReturnType<typeof createDeploymentStore>
+
+/**
+ * Deployments and the leases of those who work on them. A lease is compared inside each write: whoever has lost it
+ * changes nothing, and is told so by `false`. The database's clock decides.
+ */
+export const createDeploymentStore = (
+  sql: Sql,
+  { timeoutMs, leaseMs }: { readonly timeoutMs: number; readonly leaseMs: number },
+) => {
+  const { clock, decideAndRemember, milliseconds, takeTurn } = fragmentsOf(sql)
+  const lease = sql`${clock} + ${milliseconds(leaseMs)}`
+  const heldBy = ({ id, generation }: Run) =>
+    sql`d.id = ${id} and d.run_generation = ${generation} and d.finished_at is null`
+  const shown = sql`
+    d.id, d.number, d.status, d.request, d.started_at as "startedAt", d.finished_at as "finishedAt",
+    d.line_count as "numEvents", d.error, d.result`
+  const changed = async (update: PromiseLike<{ readonly count: number }>): Promise<boolean> =>
+    (await withTimeout(timeoutMs, update)).count > 0
+
+  return {
+    /** The lease of the new deployment is the maker's, generation 1. */
+    async create(
+      { id, order, record, reservationToken }: NewDeployment,
+      turn: IdempotencyClaim | null,
+    ): Promise<CreateSaid | DuplicateRequest> {
+      const bucket = order.storage?.bucket ?? null
+      const [row] = await withTimeout(
+        timeoutMs,
+        sql<{ decision: CreateSaid }[]>`
+          with turn as (${takeTurn(turn)}), bucket as (
+            insert into deployment_buckets as b (bucket, sovereign_fqdn)
+            select ${bucket}, ${order.sovereignFQDN} from turn where ${bucket}::text is not null
+            on conflict (bucket) do update set sovereign_fqdn = excluded.sovereign_fqdn
+            where b.sovereign_fqdn = excluded.sovereign_fqdn
+            returning bucket
+          ), allowed as (
+            select from turn where ${bucket}::text is null or exists (select from bucket)
+          ), made as (
+            insert into deployments
+              (id, status, request, sovereign_fqdn, reservation_token, started_at, run_expires_at)
+            select ${id}, 'pending', ${sql.json(record as never)}, ${order.sovereignFQDN},
+              ${reservationToken}, ${clock}, ${lease} from allowed
+            on conflict (sovereign_fqdn) where status <> 'failed' do nothing
+            returning id
+          ), said as (
+            select case
+              when made.id is not null then 'created'
+              when exists (select from allowed) then 'fqdn-conflict'
+              else 'bucket-conflict'
+            end as outcome, made.id
+            from turn left join made on true
+          ), ${decideAndRemember}`,
+      )
+      return row ? row.decision : { kind: 'key-taken' }
+    },
+
+    /** Whether this reservation is that of a deployment. */
+    async hasProof(reservationToken: string): Promise<boolean> {
+      const rows = await withTimeout(
+        timeoutMs,
+        sql`select from deployments where reservation_token = ${reservationToken} limit 1`,
+      )
+      return rows.length > 0
+    },
+
+    /** Takes up to `limit` deployments whose lease has run out, each as a new generation. */
+    async take(limit: number): Promise<Job[]> {
+      const rows = await withTimeout(
+        timeoutMs,
+        sql<JobRow[]>`
+          with gone as (
+            select id from deployments where finished_at is null and run_expires_at <= ${clock}
+            order by run_expires_at limit ${limit} for update skip locked
+          )
+          update deployments d set run_generation = d.run_generation + 1, run_expires_at = ${lease}
+          from gone where d.id = gone.id
+          returning d.id, d.run_generation as generation, d.request, d.reservation_token as "reservationToken",
+            d.result, d.cancelled_at is not null as "isCancelled", d.failure, d.line_count as "lineCount"`,
+      )
+      return rows.map(({ request, ...rest }) => ({ ...rest, order: orderOfRecord(request) }))
+    },
+
+    /** Renews the leases of these runs; those that are not in the answer are lost. */
+    async hold(runs: readonly Run[]): Promise<Held[]> {
+      return withTimeout(
+        timeoutMs,
+        sql<Held[]>`
+          update deployments d set run_expires_at = ${lease}
+          from jsonb_to_recordset(${sql.json(runs as never)}) as run (id uuid, generation integer)
+          where d.id = run.id and d.run_generation = run.generation and d.finished_at is null
+          returning d.id, d.cancelled_at is not null as "isCancelled"`,
+      )
+    },
+
+    /** Lets anybody take it at once. */
+    async giveUp(run: Run): Promise<boolean> {
+      return changed(sql`update deployments d set run_expires_at = ${clock} where ${heldBy(run)}`)
+    },
+
+    async begin(run: Run): Promise<boolean> {
+      return changed(sql`update deployments d set status = 'provisioning' where ${heldBy(run)}`)
+    },
+
+    async recordResult(run: Run, result: DeploymentResult): Promise<boolean> {
+      return changed(sql`update deployments d set result = ${sql.json(result as never)} where ${heldBy(run)}`)
+    },
+
+    /**
+     * It is to fail, whoever works on it from now on. So what a run does after that, such as freeing the name, harms
+     * nobody, even when its lease is lost by the time that it takes effect.
+     */
+    async condemn(run: Run, reason: string): Promise<boolean> {
+      return changed(sql`update deployments d set failure = ${reason} where ${heldBy(run)}`)
+    },
+
+    /** False also when somebody has cancelled it: they have been told that it ends. */
+    async ready(run: Run): Promise<boolean> {
+      return changed(sql`
+        update deployments d set status = 'ready', finished_at = greatest(${clock}, started_at), run_expires_at = null
+        where ${heldBy(run)} and d.cancelled_at is null and d.failure is null`)
+    },
+
+    /** Of one that is condemned. */
+    async failed(run: Run): Promise<boolean> {
+      return changed(sql`
+        update deployments d set status = 'failed', error = d.failure, finished_at = greatest(${clock}, started_at),
+          run_expires_at = null
+        where ${heldBy(run)}`)
+    },
+
+    /** Asks whoever works on it to stop; null when it is finished, or is not there. */
+    async cancel(id: string): Promise<Deployment | null> {
+      const [row] = await withTimeout(
+        timeoutMs,
+        sql<DeploymentRow[]>`
+          update deployments d set cancelled_at = coalesce(cancelled_at, ${clock})
+          where d.id = ${id} and d.finished_at is null returning ${shown}`,
+      )
+      return row ? deploymentOf(row) : null
+    },
+
+    /** Forgets a finished one and its lines; the claim to its bucket stays. */
+    async remove(id: string): Promise<boolean> {
+      return changed(sql`delete from deployments where id = ${id} and finished_at is not null`)
+    },
+
+    async read(id: string): Promise<Deployment | null> {
+      const [row] = await withTimeout(
+        timeoutMs,
+        sql<DeploymentRow[]>`select ${shown} from deployments d where d.id = ${id}`,
+      )
+      return row ? deploymentOf(row) : null
+    },
+
+    /** The name that a deployment holds and the proof of it; null: it has none, or is not there. */
+    async heldName(id: string): Promise<Pick<Job, 'order' | 'reservationToken'> | null> {
+      const [row] = await withTimeout(
+        timeoutMs,
+        sql<{ request: OrderRecord; reservationToken: string | null }[]>`
+          select request, reservation_token as "reservationToken" from deployments where id = ${id}`,
+      )
+      return row ? { order: orderOfRecord(row.request), reservationToken: row.reservationToken } : null
+    },
+
+    /** Newest first, each with its number, by which the reading goes on. */
+    async page({ status, before, limit }: DeploymentsPage): Promise<{ number: number; deployment: Deployment }[]> {
+      const rows = await withTimeout(
+        timeoutMs,
+        sql<DeploymentRow[]>`
+          select ${shown} from deployments d
+          where true ${status ? sql`and d.status = ${status}` : sql``}
+            ${before === undefined ? sql`` : sql`and d.number < ${before}`}
+          order by d.number desc limit ${limit}`,
+      )
+      return rows.map(row => ({ number: row.number, deployment: deploymentOf(row) }))
+    },
+
+    async count(): Promise<{ status: Deployment['status']; count: number }[]> {
+      return withTimeout(
+        timeoutMs,
+        sql<{ status: Deployment['status']; count: number }[]>`select status, count(*) from deployments group by 1`,
+      )
+    },
+  }
+}

@@ -1,0 +1,87 @@
+import { isJsonObject, type JsonObject } from '../../../lib/json.ts'
+import type { Answered } from '../../http-client.ts'
+import type { Unavailable } from '../../provider.ts'
+import { wordsOf } from '../../sanitize-error.ts'
+import { listOf, numberOf, textOf } from './json.ts'
+
+export interface Done {
+  readonly kind: 'done'
+  readonly result: unknown
+  readonly info: JsonObject
+}
+
+/** Cloudflare understood and declined. */
+export interface Declined {
+  readonly kind: 'declined'
+  readonly code: number
+  readonly reason: string
+  /** The operation it was about, where the answer says so: `['posts', 3]`. */
+  readonly culprit?: readonly [string, number]
+}
+
+/** Either the token is at fault, or the zone's id is of a zone that is no more or not for this token. */
+export interface Doubt {
+  readonly kind: 'doubt'
+  readonly unavailable: Unavailable
+}
+
+// Codes are those that users of the API report: Cloudflare documents the shape of an error and no list of codes.
+/** 6003, 6111: no token in form; 9103, 9106, 9109, 10000: one that is unknown, ended or lacks a permission. */
+const TOKEN_CODES: readonly number[] = [6003, 6111, 9103, 9106, 9109, 10_000]
+/** No zone of that id, or none in form: with HTTP status 400 as well as 404. */
+const ZONE_CODES: readonly number[] = [1001, 7000, 7003]
+/** «Please wait and consider throttling your request speed.» */
+const THROTTLED = 971
+/** Record does not exist; record exists already; identical record exists: the list was not of this moment. */
+const OUTDATED_CODES: readonly number[] = [81_044, 81_057, 81_058]
+const isAboutRecord = (code: number): boolean => code >= 81_000 && code < 82_000
+
+export const isOutdated = (answer: Declined): boolean => OUTDATED_CODES.includes(answer.code)
+
+export const unavailable = (reason: string, retryAfterMs?: number): Unavailable =>
+  retryAfterMs === undefined ? { kind: 'unavailable', reason } : { kind: 'unavailable', reason, retryAfterMs }
+
+/** `source.pointer` is documented as a text; what is in it after a batch is not. */
+const culpritOf = (error: JsonObject): readonly [string, number] | undefined => {
+  const pointer = isJsonObject(error.source) ? textOf(error.source.pointer) : ''
+  const [, list, index] = /(deletes|patches|posts)(?:\/|\[|\.)(\d+)/.exec(pointer) ?? []
+  return list === undefined ? undefined : [list, Number(index)]
+}
+
+/** What an answer of the API means, told without `secrets`. */
+export const verdictOf = (
+  { status, body, retryAfterMs }: Omit<Answered, 'kind'>,
+  secrets: readonly string[],
+): Done | Declined | Doubt | Unavailable => {
+  const envelope = isJsonObject(body) ? body : {}
+  if (status >= 200 && status < 300 && envelope.success === true)
+    return {
+      kind: 'done',
+      result: envelope.result,
+      info: isJsonObject(envelope.result_info) ? envelope.result_info : {},
+    }
+
+  const errors = listOf(envelope.errors)
+  // 1004 is only «DNS Validation Error»: what it was is in its chain.
+  const all = errors.flatMap(error => [error, ...listOf(error.error_chain)])
+  const codes = all.map(error => numberOf(error.code) ?? 0)
+  const texts = all.map(error => `${textOf(error.message)} (${numberOf(error.code) ?? 'no code'})`)
+  const said = wordsOf(texts.join(', '), secrets)
+  if (status === 429 || codes.includes(THROTTLED))
+    return unavailable('Cloudflare limits the rate of requests (HTTP status 429).', retryAfterMs)
+  if (status >= 500 || errors.length === 0) {
+    const what = said || (status < 500 ? 'not an answer of its API' : '')
+    return unavailable(`Cloudflare answered with HTTP status ${status}${what && `: ${what}`}.`, retryAfterMs)
+  }
+  const about = codes.find(isAboutRecord)
+  if (about === undefined) {
+    if (status === 401 || status === 403 || codes.some(code => TOKEN_CODES.includes(code))) {
+      const reason = `Cloudflare refused the API token: ${said}. It needs Zone Read and DNS Write for the zone.`
+      return { kind: 'doubt', unavailable: unavailable(reason) }
+    }
+    if (status === 404 || codes.some(code => ZONE_CODES.includes(code)))
+      return { kind: 'doubt', unavailable: unavailable(`Cloudflare does not find the zone: ${said}.`) }
+  }
+  const culprit = all.map(culpritOf).find(found => found !== undefined)
+  return { kind: 'declined', code: about ?? codes.at(-1) ?? 0, reason: said, ...(culprit ? { culprit } : {}) }
+}

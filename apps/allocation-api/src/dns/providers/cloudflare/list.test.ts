@@ -1,0 +1,32 @@
+import { expect, test } from 'vitest'
+import type { Done } from './errors.ts'
+import { recordsOf, suffixesOf } from './list.ts'
+
+test.each([
+  [[], []],
+  [['acme.z', '*.acme.z', 'api.acme.z'], ['acme.z']],
+  [['*.acme.z'], ['acme.z']],
+  [
+    ['xacme.z', 'acme.z'],
+    ['xacme.z', 'acme.z'],
+  ],
+])('suffixes of %j', (names, suffixes) => {
+  expect(suffixesOf(names)).toEqual(suffixes)
+})
+
+const page = (total_count: number, ...ids: string[]): Done => ({
+  kind: 'done',
+  info: { total_count },
+  result: ids.map(id => ({ id, name: 'a.z', type: 'A', ttl: 300, content: '192.0.2.1' })),
+})
+
+test.each([
+  ['one page', [page(2, 'a', 'b')], 2, ['a', 'b']],
+  ['two', [page(3, 'a', 'b'), page(3, 'c')], 3, ['a', 'b', 'c']],
+  ['none', [page(0)], 0, []],
+  ['one record twice, so that another is missing', [page(3, 'a', 'b'), page(3, 'b')], 3, undefined],
+  ['a total that changed', [page(2, 'a'), page(3, 'b')], 2, undefined],
+  ['what is no record', [{ ...page(1), result: [{ id: 'a' }] }], 1, undefined],
+])('records of pages: %s', (_, pages, total, ids) => {
+  expect(recordsOf(pages, total)?.map(({ id }) => id)).toEqual(ids)
+})

@@ -1,0 +1,93 @@
+import type { Unavailable } from '../../provider.ts'
+import type { CloudflareApi } from './api.ts'
+import { type Done, type Doubt, unavailable } from './errors.ts'
+import { listOf, numberOf } from './json.ts'
+import { type CloudflareRecord, recordOf } from './record.ts'
+import type { Place } from './zone-lookup.ts'
+
+export interface Listed {
+  readonly kind: 'listed'
+  readonly records: readonly CloudflareRecord[]
+  /** Of the whole zone. */
+  readonly isWhole: boolean
+}
+
+/** Up to so many names one filtered call each is cheaper than the whole zone, whatever its size. */
+const FEW_NAMES = 4
+/** Calls under way at once: far below the 200 a second that one address may make. */
+const PARALLEL_CALLS = 4
+/** Lists tried until the pages of one fit together. */
+const LIST_ATTEMPTS = 3
+
+/** Suffixes that together cover all names: of `acme.example` and `*.acme.example` the first. */
+export const suffixesOf = (names: readonly string[]): string[] => {
+  const bare = Array.from(new Set(names.map(name => name.replace(/^\*\./, ''))))
+  const known = new Set(bare)
+  const hasAbove = (name: string): boolean => {
+    const labels = name.split('.')
+    return labels.some((_, i) => i > 0 && known.has(labels.slice(i).join('.')))
+  }
+  return bare.filter(name => !hasAbove(name))
+}
+
+/** The records of all pages of one list; undefined: they do not fit together, for somebody wrote meanwhile. */
+export const recordsOf = (pages: readonly Done[], total: number): CloudflareRecord[] | undefined => {
+  const entries = pages.flatMap(({ result }) => listOf(result).map(recordOf))
+  const records = new Map(entries.flatMap(record => (record ? [[record.id, record] as const] : [])))
+  const isWhole = !entries.includes(undefined) && records.size === total
+  return isWhole && pages.every(({ info }) => info.total_count === total) ? Array.from(records.values()) : undefined
+}
+
+const inTurns = async <Item, Result>(
+  items: readonly Item[],
+  work: (item: Item) => Promise<Result>,
+): Promise<Result[]> => {
+  const results: Result[] = []
+  for (let i = 0; i < items.length; i += PARALLEL_CALLS)
+    results.push(...(await Promise.all(items.slice(i, i + PARALLEL_CALLS).map(work))))
+  return results
+}
+
+/** Every record whose name ends in `suffix`, or of the zone. */
+const list = async (api: CloudflareApi, place: Place, suffix: string | undefined, signal: AbortSignal) => {
+  const query: Record<string, string> = suffix === undefined ? {} : { 'name.endswith': suffix }
+  const page = (number: number) => api.page(place.id, query, number, signal)
+  for (let attempt = 0; attempt < LIST_ATTEMPTS; attempt += 1) {
+    const first = await page(1)
+    if (first.kind !== 'done') return first
+    const total = numberOf(first.info.total_count)
+    const size = listOf(first.result).length
+    if (total === undefined || (size === 0 && total > 0)) continue
+    // A page may be smaller than asked for.
+    const count = size === 0 ? 1 : Math.ceil(total / size)
+    const numbers = Array.from({ length: count - 1 }, (_, i) => i + 2)
+    const others = await inTurns(numbers, page)
+    const failed = others.find(other => other.kind !== 'done')
+    if (failed) return failed
+    const records = recordsOf([first, ...others.filter(other => other.kind === 'done')], total)
+    if (!records) continue
+    if (suffix === undefined) place.pages = count
+    return { kind: 'listed', records, isWhole: suffix === undefined } as const
+  }
+  return unavailable('The list of records that Cloudflare gave has gaps; somebody may be changing the zone.')
+}
+
+/** The records at or below `names`, and maybe others. */
+export const listAt = async (
+  api: CloudflareApi,
+  place: Place,
+  names: readonly string[] | 'all',
+  signal: AbortSignal,
+): Promise<Listed | Doubt | Unavailable> => {
+  const suffixes = names === 'all' ? [] : suffixesOf(names)
+  if (names === 'all' || suffixes.length > Math.max(FEW_NAMES, place.pages)) return list(api, place, undefined, signal)
+  const lists = await inTurns(suffixes, suffix => list(api, place, suffix, signal))
+  const failed = lists.find(result => result.kind !== 'listed')
+  if (failed) return failed
+  const records = lists.flatMap(result => (result.kind === 'listed' ? result.records : []))
+  return {
+    kind: 'listed',
+    records: Array.from(new Map(records.map(record => [record.id, record])).values()),
+    isWhole: false,
+  }
+}

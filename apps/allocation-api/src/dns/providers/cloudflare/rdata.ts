@@ -1,0 +1,78 @@
+import { isIPv4, isIPv6 } from 'node:net'
+import { isJsonObject, type JsonObject } from '../../../lib/json.ts'
+import { quoted, quotedInParts } from '../../character-string.ts'
+import { numberOf, textOf } from './json.ts'
+
+/** Types whose content is one domain name, which Cloudflare writes without the trailing dot. */
+const NAME_TYPES: readonly string[] = ['CNAME', 'DNAME', 'NS', 'PTR']
+const TEXT_TYPES: readonly string[] = ['TXT', 'SPF']
+
+const absolute = (name: string): string => `${name.toLowerCase().replace(/\.$/, '')}.`
+/** Without the trailing dot, as Cloudflare writes names. */
+export const relative = (name: string): string => (name === '.' ? name : name.replace(/\.$/, ''))
+
+const quotedString = /"(?:[^"\\]|\\(?:\d{3}|\D))*"/g
+const quotedStrings = /^\s*"(?:[^"\\]|\\(?:\d{3}|\D))*"(?:\s*"(?:[^"\\]|\\(?:\d{3}|\D))*")*\s*$/
+
+const octetsOf = (quoted: string): Buffer =>
+  Buffer.concat(
+    Array.from(quoted.slice(1, -1).matchAll(/\\(\d{3})|\\(\D)|([^\\]+)/g), ([, decimal, escaped, plain]) =>
+      decimal === undefined ? Buffer.from(escaped ?? plain ?? '', 'utf8') : Buffer.from([Number(decimal)]),
+    ),
+  )
+
+/** Content of a TXT record is quoted strings when written so, and else the bare text, which Cloudflare cuts itself. */
+const quotedText = (content: string): string => {
+  const strings = quotedStrings.test(content)
+    ? (content.match(quotedString) ?? []).map(octetsOf)
+    : [Buffer.from(content, 'utf8')]
+  return strings.map(quotedInParts).join(' ')
+}
+
+/** RFC 5952, as Cloudflare stores it. */
+const canonicalIPv6 = (address: string): string =>
+  isIPv6(address) && URL.canParse(`http://[${address}]`)
+    ? new URL(`http://[${address}]`).hostname.slice(1, -1)
+    : address.toLowerCase()
+
+/** The value in presentation format of a record as the API gives it. */
+export const presentationOf = (record: JsonObject): string => {
+  const type = textOf(record.type)
+  const content = textOf(record.content)
+  const data = isJsonObject(record.data) ? record.data : {}
+  const part = (key: string): string => String(data[key] ?? '')
+  if (NAME_TYPES.includes(type)) return absolute(content)
+  if (TEXT_TYPES.includes(type)) return quotedText(content)
+  if (type === 'AAAA') return canonicalIPv6(content)
+  if (type === 'MX') return `${numberOf(record.priority) ?? 0} ${absolute(content)}`
+  if (type === 'SRV' && data.target !== undefined)
+    return `${numberOf(data.priority) ?? numberOf(record.priority) ?? 0} ${part('weight')} ${part('port')} ${absolute(part('target'))}`
+  if (type === 'CAA' && data.tag !== undefined)
+    return `${part('flags')} ${part('tag')} ${quoted(Buffer.from(part('value'), 'utf8'))}`
+  return content
+}
+
+const isOctets16 = (text: string): boolean => /^\d{1,5}$/.test(text) && Number(text) <= 65_535
+
+/** The fields of the API that say `value`; undefined: it is no value of that type, or of a type not written here. */
+export const contentOf = (type: string, value: string): JsonObject | undefined => {
+  if (type === 'A') return isIPv4(value) ? { content: value } : undefined
+  if (type === 'AAAA') return isIPv6(value) && !value.includes('%') ? { content: value } : undefined
+  if (type === 'TXT') return quotedStrings.test(value) ? { content: value } : undefined
+  const words = value.split(/\s+/)
+  const [first = '', second = '', third = '', fourth = ''] = words
+  if (NAME_TYPES.includes(type)) return words.length === 1 && first ? { content: relative(first) } : undefined
+  if (type === 'MX')
+    return words.length === 2 && isOctets16(first) ? { content: relative(second), priority: Number(first) } : undefined
+  if (type === 'SRV') {
+    if (words.length !== 4 || ![first, second, third].every(isOctets16)) return undefined
+    const data = { priority: Number(first), weight: Number(second), port: Number(third), target: relative(fourth) }
+    return { data, priority: data.priority }
+  }
+  if (type === 'CAA') {
+    const [, flags, tag, text] = /^(\d{1,3}) ([a-z0-9]+) (".*")$/i.exec(value) ?? []
+    if (text === undefined || !quotedStrings.test(text)) return undefined
+    return { data: { flags: Number(flags), tag, value: octetsOf(text).toString('utf8') } }
+  }
+  return undefined
+}

@@ -1,0 +1,21 @@
+import { expect, test } from 'vitest'
+import { placeOf } from './zone-lookup.ts'
+
+const zone = { id: 'i', name: 'z.example', status: 'active', type: 'full', plan: { legacy_id: 'free' } }
+const ofZone = (reason: string) => ({ kind: 'unavailable', reason: expect.stringContaining(reason), isOfZone: true })
+
+test.each([
+  ['a zone', [zone], { id: 'i', batchLimit: 200, pages: 1 }],
+  ['in capitals', [{ ...zone, name: 'Z.Example' }], { id: 'i', batchLimit: 200, pages: 1 }],
+  ['on a larger plan', [{ ...zone, plan: { legacy_id: 'pro' } }], { id: 'i', batchLimit: 3_500, pages: 1 }],
+  ['on an unknown plan', [{ ...zone, plan: undefined }], { id: 'i', batchLimit: 200, pages: 1 }],
+  ['the active one of two', [{ ...zone, id: 'p', status: 'pending' }, zone], { id: 'i', batchLimit: 200, pages: 1 }],
+  ['one that is not active yet', [{ ...zone, status: 'pending' }], { id: 'i', batchLimit: 200, pages: 1 }],
+  ['another', [{ ...zone, name: 'other.z.example' }], ofZone('no zone z.example')],
+  ['none', [], ofZone('no zone z.example')],
+  ['no list', undefined, ofZone('no zone z.example')],
+  ['without an id', [{ ...zone, id: undefined }], ofZone('no zone z.example')],
+  ['a copy', [{ ...zone, type: 'secondary' }], ofZone('secondary')],
+])('%s', (_, zones, expected) => {
+  expect(placeOf('z.example', zones)).toEqual(expected)
+})

@@ -1,0 +1,134 @@
+import { expect, test } from 'vitest'
+import type { RecordChange } from '../../domain/rrset.ts'
+import { outcomeOf } from './apply-changes.ts'
+import type { DynadotRecord } from './record.ts'
+
+const ZONE = 'pool.example'
+const sub = (host: string, type = 'A', value = '192.0.2.1'): DynadotRecord => ({
+  place: 'sub',
+  host,
+  type,
+  value,
+  extra: '',
+})
+const main = (type = 'A', value = '192.0.2.1'): DynadotRecord => ({ ...sub('', type, value), place: 'main' })
+const nameOf = (host: string) => (host === '' ? ZONE : `${host}.${ZONE}`)
+const up = (host: string, ...values: string[]): RecordChange => ({
+  kind: 'upsert',
+  set: { name: nameOf(host), type: 'A', ttl: 300, values: values.length > 0 ? values : ['192.0.2.1'] },
+})
+const del = (host: string, type = 'A'): RecordChange => ({ kind: 'delete', name: nameOf(host), type })
+const many = (count: number) => Array.from({ length: count }, (_, i) => sub(`n${i}`))
+
+interface Case {
+  readonly before: readonly DynadotRecord[]
+  readonly changes: readonly RecordChange[]
+  /** `host TYPE value` of all that is there afterwards; a number: how many. */
+  readonly after: readonly string[] | number
+  readonly refused?: Readonly<Record<string, RegExp>>
+  readonly unchanged?: boolean
+}
+
+test.each<[string, Case]>([
+  ['creates', { before: [sub('b')], changes: [up('a')], after: ['b A 192.0.2.1', 'a a 192.0.2.1'] }],
+  ['replaces', { before: [sub('a')], changes: [up('a', '192.0.2.2')], after: ['a a 192.0.2.2'] }],
+  ['leaves what is so', { before: [sub('a')], changes: [up('a')], after: ['a A 192.0.2.1'], unchanged: true }],
+  ['deletes', { before: [sub('a'), sub('a', 'TXT')], changes: [del('a')], after: ['a TXT 192.0.2.1'] }],
+  ['deletes nothing', { before: [sub('b')], changes: [del('a')], after: ['b A 192.0.2.1'], unchanged: true }],
+  [
+    'a deleted CNAME makes room',
+    { before: [sub('a', 'CNAME', 'b.example')], changes: [up('a'), del('a', 'CNAME')], after: ['a a 192.0.2.1'] },
+  ],
+  ['the last one counts', { before: [], changes: [up('a'), up('a', '192.0.2.2')], after: ['a a 192.0.2.2'] }],
+  [
+    'a CNAME in the way',
+    {
+      before: [sub('a', 'cname', 'b.example')],
+      changes: [up('a'), up('c')],
+      after: ['a cname b.example', 'c a 192.0.2.1'],
+      refused: { a: /CNAME/ },
+    },
+  ],
+  [
+    'a forwarding in the way',
+    { before: [sub('a', 'forward')], changes: [up('a')], after: 1, refused: { a: /FORWARD/ }, unchanged: true },
+  ],
+  [
+    'a refused name is left alone altogether',
+    {
+      before: [sub('a', 'TXT', 'x')],
+      changes: [del('a', 'TXT'), up('a', 'nonsense'), up('b')],
+      after: ['a TXT x', 'b a 192.0.2.1'],
+      refused: { a: /not one of/ },
+    },
+  ],
+  ['100 below the domain', { before: many(99), changes: [up('a')], after: 100 }],
+  [
+    'not 101; the others go out',
+    {
+      before: many(99),
+      changes: [up('a'), up('b'), up('n0', '192.0.2.7')],
+      after: 100,
+      refused: { b: /100 records.*make it 101/ },
+    },
+  ],
+  [
+    'all values or none',
+    {
+      before: many(99),
+      changes: [up('a', '192.0.2.1', '192.0.2.2')],
+      after: 99,
+      refused: { a: /101/ },
+      unchanged: true,
+    },
+  ],
+  ['what is deleted makes room', { before: many(100), changes: [up('a'), del('n3')], after: 100 }],
+  [
+    'what is not deleted makes none',
+    {
+      before: [...many(99), sub('t', 'TXT', 'x')],
+      changes: [del('t', 'TXT'), up('t', 'nonsense'), up('a')],
+      after: 100,
+      refused: { t: /not one of/, a: /101/ },
+      unchanged: true,
+    },
+  ],
+  [
+    'nor does what is refused only then',
+    {
+      before: [...many(98), sub('t', 'TXT', 'x'), sub('t', 'FORWARD')],
+      changes: [del('t', 'TXT'), up('t'), up('a')],
+      after: 100,
+      refused: { t: /FORWARD/, a: /101/ },
+      unchanged: true,
+    },
+  ],
+  [
+    'a CNAME where there is something else',
+    {
+      before: [sub('a', 'TXT', 'x')],
+      changes: [{ kind: 'upsert', set: { name: nameOf('a'), type: 'CNAME', ttl: 300, values: ['b.example.'] } }],
+      after: ['a TXT x'],
+      refused: { a: /TXT record stands/ },
+      unchanged: true,
+    },
+  ],
+  [
+    'the domain itself has a limit of its own',
+    {
+      before: [...Array.from({ length: 19 }, (_, i) => main('TXT', `${i}`)), ...many(100)],
+      changes: [up('', '192.0.2.1', '192.0.2.2')],
+      after: 119,
+      refused: { '': /20 records.*make it 21/ },
+      unchanged: true,
+    },
+  ],
+])('%s', (_, { before, changes, after, refused = {}, unchanged = false }) => {
+  const outcome = outcomeOf(before, changes, ZONE)
+  const told = outcome.records.map(({ host, type, value }) => `${host} ${type} ${value}`)
+  if (typeof after === 'number') expect(told).toHaveLength(after)
+  else expect(told).toEqual(after)
+  expect(outcome.isChanged).toBe(!unchanged)
+  expect([...outcome.refused.keys()].sort()).toEqual(Object.keys(refused).map(nameOf).sort())
+  for (const [host, reason] of Object.entries(refused)) expect(outcome.refused.get(nameOf(host))).toMatch(reason)
+})

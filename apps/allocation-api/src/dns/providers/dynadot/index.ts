@@ -1,0 +1,77 @@
+import type { EnvReader } from '../../../config/env.ts'
+import type { DnsProvider } from '../../provider.ts'
+import type { ReadProvider } from '../../provider-factory.ts'
+import { createDynadotApi } from './api.ts'
+import { recordSetsOf } from './record.ts'
+import { fingerprintOf } from './response.ts'
+import { applyTo } from './write.ts'
+
+export interface DynadotProviderOptions {
+  /** The JSON interface of API 3; a double has another. */
+  readonly url?: string
+  /** Of the account. */
+  readonly apiKey: string
+}
+
+const DEFAULT_URL = 'https://api.dynadot.com/api3.json'
+
+/** Seconds that a domain without a TTL is said to have. Said by others: the documentation names no default. */
+const DEFAULT_TTL = 300
+
+/**
+ * Dynadot, the registrar: a zone is a domain registered in the account, never a name below one. Its API (version 3)
+ * knows a domain's whole record set and no part of it, so each write reads the set, changes it and sends all of it; the
+ * set holds 20 records of the domain itself and 100 of names below it. Its option to add to the set
+ * (add_dns_to_current_setting) can neither change nor delete, so it is not used.
+ *
+ * A domain has one TTL. It stays as it is, for it is that of other people's records too; a domain that has none gets
+ * the one first asked for.
+ *
+ * The API has no version or precondition, so an apply reads the set anew and writes nothing unless it is what the last
+ * `read` showed: one of the two may be out of date, or somebody has written in between. What remains: a change that
+ * neither of the two shows is taken back, be it that both are out of date or that somebody writes after the second (a
+ * second or so; up to nine while a refused record is looked for). And Dynadot may carry writes to its name servers in
+ * another order than they came in, as acme.sh's authors have seen, which no read shows.
+ */
+export const createDynadotProvider = ({ url = DEFAULT_URL, apiKey }: DynadotProviderOptions): DnsProvider => {
+  const api = createDynadotApi({ url, apiKey })
+  /** By zone: what the last read showed. Good for one apply. */
+  const seen = new Map<string, string>()
+
+  return {
+    isOneAtATime: true,
+    isTtlOfZone: true,
+
+    async read(zone, _owners, signal) {
+      seen.delete(zone)
+      const now = await api.getDns(zone, signal)
+      if (now.kind === 'unavailable') return now
+      const { settings } = now
+      seen.set(zone, fingerprintOf(settings))
+      return { kind: 'read', records: recordSetsOf(settings.records, zone, settings.ttl ?? DEFAULT_TTL), isWhole: true }
+    },
+
+    async apply(zone, changes, signal) {
+      const before = seen.get(zone)
+      seen.delete(zone)
+      if (changes.length === 0) return { kind: 'applied', refused: [] }
+      const now = await api.getDns(zone, signal)
+      if (now.kind === 'unavailable') return now
+      if (before !== undefined && before !== fingerprintOf(now.settings)) {
+        const reason = `Dynadot's last two answers about the records of ${zone} differ: somebody is changing them, or one answer is out of date. Nothing was written.`
+        return { kind: 'unavailable', isOfZone: true, reason }
+      }
+      return applyTo(zone, now.settings, changes, settings => api.setDns(zone, settings, signal))
+    },
+
+    async close() {},
+  }
+}
+
+export const readDynadotProvider: ReadProvider = (read: EnvReader) => {
+  const options = {
+    url: read.url('DNSPROVIDER_DYNADOT_URL', DEFAULT_URL),
+    apiKey: read.required('DNSPROVIDER_DYNADOT_API_KEY', "the account's API key"),
+  }
+  return async () => ({ provider: createDynadotProvider(options), about: { url: options.url } })
+}

@@ -1,0 +1,88 @@
+import { expect, test } from 'vitest'
+import { fingerprintOf, settingsOf, verdictOf } from './response.ts'
+
+test.each<[string, unknown, string]>([
+  ['done', { SetDnsResponse: { ResponseCode: 0, Status: 'success' } }, 'success'],
+  ['numbers as strings', { SetDnsResponse: { ResponseCode: '0', Status: 'success' } }, 'success'],
+  ['a header', { SetDnsResponse: { SetDnsHeader: { SuccessCode: '0', Status: 'success' } } }, 'success'],
+  ['a code and a status at odds', { SetDnsResponse: { ResponseCode: 0, Status: 'error' } }, 'error'],
+  ['an error', { SetDnsResponse: { ResponseCode: '-1', Status: 'error', Error: 'no such luck' } }, 'error'],
+  ['busy', { SetDnsResponse: { ResponseCode: 5, Status: 'system_busy' } }, 'busy'],
+  ['a key', { Response: { ResponseCode: '-1', Error: 'invalid key' } }, 'wrong-key'],
+  [
+    'a domain',
+    { GetDnsResponse: { ResponseCode: -1, Status: 'error', Error: 'could not find domain in your account' } },
+    'no-domain',
+  ],
+  ['trouble', { Response: { ResponseCode: '-1', Error: 'problem with connection to main server' } }, 'trouble'],
+  ['a code that is not described', { SetDnsResponse: { ResponseCode: '7', Status: 'error', Error: 'hm' } }, 'trouble'],
+  ['a server in a value', { SetDnsResponse: { ResponseCode: '-1', Error: 'invalid mail server' } }, 'error'],
+  ['a domain in a value', { SetDnsResponse: { ResponseCode: '-1', Error: 'invalid domain in record' } }, 'error'],
+  ['no code', { GetDnsResponse: { Status: 'success' } }, 'not-understood'],
+  ['no envelope', {}, 'not-understood'],
+  ['a list', [], 'not-understood'],
+  ['no JSON', undefined, 'not-understood'],
+])('the verdict on %s', (_, body, kind) => {
+  expect(verdictOf(body).kind).toBe(kind)
+})
+
+const withSettings = (settings: unknown) => ({ GetDns: { NameServerSettings: settings } })
+
+test('settings: lists that are left out are empty, numbers may be strings', () => {
+  expect(settingsOf(withSettings({ Type: 'Dynadot DNS' }))).toEqual({
+    mode: 'Dynadot DNS',
+    ttl: undefined,
+    records: [],
+  })
+  const content = withSettings({
+    Type: 'Dynadot DNS',
+    MainDomains: [{ RecordType: 'MX', Value: 'mail.example', Value2: 10 }],
+    SubDomains: [{ Subhost: 'www', RecordType: 'A', Value: '192.0.2.1' }],
+    TTL: '300',
+  })
+  expect(settingsOf(content)).toEqual({
+    mode: 'Dynadot DNS',
+    ttl: 300,
+    records: [
+      { place: 'main', host: '', type: 'MX', value: 'mail.example', extra: '10' },
+      { place: 'sub', host: 'www', type: 'A', value: '192.0.2.1', extra: '' },
+    ],
+  })
+})
+
+test.each<[string, unknown]>([
+  ['no settings', {}],
+  ['settings that are none', withSettings(null)],
+  ['no mode', withSettings({ TTL: '300' })],
+  ['a list that is none', withSettings({ Type: 'Dynadot DNS', SubDomains: { Subhost: 'a' } })],
+  ['a TTL that is no number', withSettings({ Type: 'Dynadot DNS', TTL: '5 min' })],
+  ['a list of another name', withSettings({ Type: 'Dynadot DNS', Subdomains: [{ Subhost: 'a' }] })],
+  ['a record that is none', withSettings({ Type: 'Dynadot DNS', MainDomains: ['A'] })],
+  ['a record without a type', withSettings({ Type: 'Dynadot DNS', MainDomains: [{ Value: 'x' }] })],
+  ['a record without a value', withSettings({ Type: 'Dynadot DNS', MainDomains: [{ RecordType: 'A' }] })],
+  ['a record without a host', withSettings({ Type: 'Dynadot DNS', SubDomains: [{ RecordType: 'A', Value: 'x' }] })],
+])('nothing is made of %s', (_, content) => {
+  expect(settingsOf(content as Record<string, unknown>)).toBeUndefined()
+})
+
+test('of another mode only that is said', () => {
+  const content = withSettings({ Type: 'Name Servers', NameServers: [{ ServerName: 'ns1.example' }], TTL: '300' })
+  expect(settingsOf(content)).toEqual({ mode: 'Name Servers', ttl: undefined, records: [] })
+})
+
+test('a fingerprint is of what is said, in whatever order', () => {
+  const [a, b] = ['a', 'b'].map(host => ({ place: 'sub', host, type: 'A', value: '192.0.2.1', extra: '' }) as const)
+  if (!a || !b) throw new Error('two records')
+  const settings = { mode: 'Dynadot DNS', ttl: 300, records: [a, b] }
+  const same = fingerprintOf(settings)
+  expect(fingerprintOf({ ...settings, records: [b, a] })).toBe(same)
+  for (const other of [
+    { ...settings, mode: 'Parking' },
+    { ...settings, ttl: 60 },
+    { ...settings, ttl: undefined },
+    { ...settings, records: [a] },
+    { ...settings, records: [a, b, b] },
+    { ...settings, records: [a, { ...b, extra: '1' }] },
+  ])
+    expect(fingerprintOf(other)).not.toBe(same)
+})

@@ -1,0 +1,186 @@
+import { expect, test } from 'vitest'
+import type { RecordChange } from '../../domain/rrset.ts'
+import type { DomainSettings } from './response.ts'
+import { applyTo, type WriteResult } from './write.ts'
+
+const ZONE = 'pool.example'
+const nameOf = (i: number) => `n${String(i).padStart(3, '0')}.${ZONE}`
+const upsert = (i: number, value = '192.0.2.1', ttl = 300): RecordChange => ({
+  kind: 'upsert',
+  set: { name: nameOf(i), type: 'A', ttl, values: [value] },
+})
+const upTo = (count: number) => Array.from({ length: count }, (_, i) => i)
+const domain = (hosts: readonly string[], ttl: number | undefined = 3_600): DomainSettings => ({
+  mode: 'Dynadot DNS',
+  ttl,
+  records: hosts.map(host => ({ place: 'sub', host, type: 'A', value: '198.51.100.1', extra: '' })),
+})
+
+/** Takes a set with none of the `faulty` hosts in it. */
+const account = (faulty: readonly string[], failsAt = 0) => {
+  const written: DomainSettings[] = []
+  let standing: DomainSettings | undefined
+  const write = async (settings: DomainSettings): Promise<WriteResult> => {
+    written.push(settings)
+    if (written.length === failsAt) return { kind: 'unavailable', reason: 'down' }
+    const culprit = settings.records.find(({ host }) => faulty.includes(host))
+    if (culprit) return { kind: 'refused', reason: `no ${culprit.host}` }
+    standing = settings
+    return { kind: 'taken' }
+  }
+  return { written, write, standing: () => standing?.records.map(({ host }) => host).sort() }
+}
+
+const hosts = (...numbers: number[]) => numbers.map(i => nameOf(i).slice(0, 4))
+
+test.each<{ count: number; faulty: number[]; writes: number }>([
+  { count: 1, faulty: [], writes: 1 },
+  { count: 90, faulty: [], writes: 1 },
+  { count: 1, faulty: [0], writes: 2 },
+  { count: 2, faulty: [0], writes: 3 },
+  { count: 8, faulty: [7], writes: 7 },
+])('$count names, $faulty of them faulty: $writes writes, all others stand', async ({ count, faulty, writes }) => {
+  const { written, write, standing } = account(hosts(...faulty))
+  const result = await applyTo(
+    ZONE,
+    domain(['www']),
+    upTo(count).map(i => upsert(i)),
+    write,
+  )
+  expect(result).toEqual({
+    kind: 'applied',
+    refused: faulty.map(i => ({ name: nameOf(i), reason: `no ${hosts(i)[0]}` })),
+  })
+  expect(written).toHaveLength(writes)
+  const expected = ['www', ...hosts(...upTo(count).filter(i => !faulty.includes(i)))].sort()
+  expect(standing()).toEqual(expected)
+})
+
+test.each(['an empty domain', 'one with records'])(
+  'all of many names faulty, in %s: some are found and none is lost sight of, in nine writes',
+  async of => {
+    const { written, write } = account(hosts(...upTo(95)))
+    const before = domain(of === 'an empty domain' ? [] : ['www'])
+    const result = await applyTo(
+      ZONE,
+      before,
+      upTo(95).map(i => upsert(i)),
+      write,
+    )
+    if (result.kind !== 'applied') throw new Error(result.reason)
+    expect(result.refused.length).toBeGreaterThan(0)
+    expect([...result.refused.map(({ name }) => name), ...(result.untried ?? [])].sort()).toEqual(upTo(95).map(nameOf))
+    expect(written.length).toBeLessThanOrEqual(9)
+  },
+)
+
+test('more names than go out as one, and every change refused: one is found all the same', async () => {
+  const before = domain(upTo(90).map(i => `x${i}`))
+  const released = upTo(90).map(i => ({ kind: 'delete', name: `x${i}.${ZONE}`, type: 'A' }) as const)
+  const write = async (settings: DomainSettings): Promise<WriteResult> =>
+    settings === before ? { kind: 'taken' } : { kind: 'refused', reason: 'no' }
+  const result = await applyTo(ZONE, before, [...released, ...upTo(90).map(i => upsert(i))], write)
+  expect(result).toMatchObject({ refused: [{ reason: 'no' }], untried: { length: 179 } })
+})
+
+test('a faulty name in a domain that has no records: nobody else can be to blame, so one write is enough', async () => {
+  const { written, write } = account(hosts(0))
+  const result = await applyTo(ZONE, domain([]), [upsert(0)], write)
+  expect(result).toEqual({ kind: 'applied', refused: [{ name: nameOf(0), reason: 'no n000' }] })
+  expect(written).toHaveLength(1)
+})
+
+test('some faulty, again and again without those found: each time it gets further', async () => {
+  const faulty = hosts(3, 4, 50, 51, 94)
+  const found = new Set<string>()
+  let before = domain(['www'])
+  let rounds = 0
+  for (let isLeft = true; isLeft; rounds += 1) {
+    const { written, write } = account(faulty)
+    const changes = upTo(95)
+      .filter(i => !found.has(nameOf(i)))
+      .map(i => upsert(i))
+    const result = await applyTo(ZONE, before, changes, write)
+    if (result.kind !== 'applied') throw new Error(result.reason)
+    for (const { name } of result.refused) found.add(name)
+    before = written.findLast(({ records }) => !records.some(({ host }) => faulty.includes(host))) ?? before
+    isLeft = result.untried !== undefined
+    expect(rounds).toBeLessThan(10)
+  }
+  expect([...found].sort()).toEqual([3, 4, 50, 51, 94].map(nameOf))
+  expect(before.records).toHaveLength(1 + 90)
+})
+
+test('what is said again and stands already does not make the search longer', async () => {
+  const { written, write } = account(hosts(60))
+  const before = domain(hosts(...upTo(60)))
+  const changes = [...upTo(60).map(i => upsert(i, '198.51.100.1')), upsert(60)]
+  const result = await applyTo(ZONE, before, changes, write)
+  expect(result).toEqual({ kind: 'applied', refused: [{ name: nameOf(60), reason: 'no n060' }] })
+  expect(written).toHaveLength(2)
+})
+
+test('even the set as it was is refused: the zone is unavailable, and its last write was that set', async () => {
+  const { written, write } = account(['theirs'])
+  const before = domain(['theirs'])
+  const result = await applyTo(ZONE, before, [upsert(0), upsert(1)], write)
+  expect(result).toEqual({
+    kind: 'unavailable',
+    isOfZone: true,
+    reason: expect.stringMatching(/pool\.example.*no theirs/),
+  })
+  expect(written.at(-1)).toEqual(before)
+})
+
+test.each([1, 2, 3])('write %i fails: unavailable', async failsAt => {
+  const { write } = account(hosts(0), failsAt)
+  const result = await applyTo(ZONE, domain(['www']), [upsert(0), upsert(1)], write)
+  expect(result).toEqual({ kind: 'unavailable', reason: 'down' })
+})
+
+test('the proof that the set itself is sound fails: unavailable', async () => {
+  const { write } = account(hosts(0), 2)
+  expect(await applyTo(ZONE, domain(['www']), [upsert(0)], write)).toEqual({ kind: 'unavailable', reason: 'down' })
+})
+
+test('nothing to change, or nothing that can be: no write', async () => {
+  const { written, write } = account([])
+  const before = domain(upTo(100).map(i => `x${i}`))
+  const changes = [upsert(0), upsert(1, 'nonsense'), { kind: 'delete', name: nameOf(2), type: 'A' } as const]
+  const result = await applyTo(ZONE, before, changes, write)
+  expect(result).toEqual({
+    kind: 'applied',
+    refused: expect.arrayContaining([
+      { name: nameOf(0), reason: expect.stringMatching(/101/) },
+      { name: nameOf(1), reason: expect.stringMatching(/not one of/) },
+    ]),
+  })
+  expect(written).toEqual([])
+})
+
+test('room: what is released is there for others at once, and so is what Dynadot refuses', async () => {
+  const full = upTo(99).map(i => `x${i}`)
+  const released = { kind: 'delete', name: `x7.${ZONE}`, type: 'A' } as const
+  const { write, standing } = account(hosts(1))
+  const result = await applyTo(ZONE, domain(full), [upsert(3), upsert(2), upsert(1), upsert(0), released], write)
+  expect(result).toEqual({
+    kind: 'applied',
+    refused: [
+      { name: nameOf(1), reason: 'no n001' },
+      { name: nameOf(3), reason: expect.stringMatching(/100 records.*101/) },
+    ],
+  })
+  expect(standing()).toEqual([...full.filter(host => host !== 'x7'), ...hosts(0, 2)].sort())
+})
+
+test('the TTL is the one there is; where there is none, the first that was asked for and can be had', async () => {
+  const { written, write } = account([])
+  await applyTo(ZONE, domain([], 60), [upsert(0)], write)
+  await applyTo(
+    ZONE,
+    { ...domain([]), ttl: undefined },
+    [upsert(2, '192.0.2.1', 77), upsert(1), upsert(0, 'x', 9)],
+    write,
+  )
+  expect(written.map(({ ttl }) => ttl)).toEqual([60, 300])
+})

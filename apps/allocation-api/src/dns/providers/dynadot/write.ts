@@ -1,0 +1,91 @@
+import { partsOf } from '../../../lib/chunk.ts'
+import { type Attempt, isolate } from '../../bisect.ts'
+import type { RecordChange } from '../../domain/rrset.ts'
+import { appliedOf } from '../../group-changes.ts'
+import type { ApplyResult, Unavailable } from '../../provider.ts'
+import { type NameChanges, namesOf, outcomeOf } from './apply-changes.ts'
+import { refusalOf } from './record.ts'
+import type { DomainSettings } from './response.ts'
+
+/** What became of one write of a domain's whole set: it stands, or nothing of it does and the set is to blame. */
+export type WriteResult =
+  | { readonly kind: 'taken' }
+  | { readonly kind: 'refused'; readonly reason: string }
+  | Unavailable
+
+/** Owner names sent as one. Of so many that are all refused, halving finds a faulty one in eight writes. */
+const MOST_NAMES = 128
+
+/** Those eight, and one that tells whose fault it is. An apply has 10 s for all; a write takes 0.3 to 1 s. */
+const MOST_WRITES = 9
+
+/**
+ * Brings a domain from `before` to what `changes` make of it: in one write if Dynadot takes it, else in as many as are
+ * needed to find the names that it does not take, up to a bound. Each write holds everything that was taken so far.
+ *
+ * Where Dynadot takes nothing at all, the set goes out once as it was: if even that is refused, somebody else's record
+ * is to blame and ours are not, so it is the zone that is unavailable. A set that was empty needs no such test.
+ */
+export const applyTo = async (
+  zone: string,
+  before: DomainSettings,
+  changes: readonly RecordChange[],
+  write: (settings: DomainSettings) => Promise<WriteResult>,
+): Promise<ApplyResult> => {
+  const names = namesOf(before.records, changes, zone)
+  const ttl =
+    before.ttl ??
+    names
+      .flatMap(name => name.changes)
+      .flatMap(change => (change.kind === 'upsert' ? [change.set] : []))
+      .find(set => refusalOf(set, zone) === undefined)?.ttl
+  const refused = new Map<string, string>()
+  const untried = new Set(names.map(({ name }) => name))
+  let records = before.records
+  let writes = 0
+  /** It is known that Dynadot takes the set with what is in `records` now. */
+  let isSound = before.records.length === 0
+
+  const attempt = async (batch: readonly NameChanges[]): Promise<Attempt<NameChanges, Unavailable | undefined>> => {
+    const after = outcomeOf(
+      records,
+      batch.flatMap(name => name.changes),
+      zone,
+    )
+    if (after.isChanged) {
+      if (writes === (isSound ? MOST_WRITES : MOST_WRITES - 1)) return { kind: 'failed', failure: undefined }
+      writes += 1
+      const result = await write({ ...before, ttl, records: after.records })
+      if (result.kind === 'unavailable') return { kind: 'failed', failure: result }
+      if (result.kind === 'refused') {
+        const [only] = batch
+        if (only && batch.length === 1) {
+          refused.set(only.name, result.reason)
+          untried.delete(only.name)
+        }
+        return result
+      }
+      isSound = true
+      records = after.records
+    }
+    for (const [name, reason] of after.refused) refused.set(name, reason)
+    for (const { name } of batch) untried.delete(name)
+    return { kind: 'taken' }
+  }
+
+  const result = await isolate(
+    partsOf(names, () => 1, MOST_NAMES),
+    attempt,
+    { most: MOST_WRITES },
+  )
+  if (result.kind === 'failed' && result.failure) return result.failure
+  if (writes > 0 && !isSound) {
+    const asItWas = await write(before)
+    if (asItWas.kind === 'unavailable') return asItWas
+    if (asItWas.kind === 'refused') {
+      const reason = `Dynadot does not take back the records that ${zone} has already: ${asItWas.reason}`
+      return { kind: 'unavailable', isOfZone: true, reason }
+    }
+  }
+  return appliedOf(refused, Array.from(untried))
+}

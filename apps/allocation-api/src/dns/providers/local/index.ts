@@ -1,0 +1,24 @@
+import type { EnvReader } from '../../../config/env.ts'
+import type { ProviderContext, StartedProvider, StartProvider } from '../../provider-factory.ts'
+import { createLocalProvider } from './provider.ts'
+import { startDnsServer } from './server.ts'
+import { createZoneTable } from './zone-table.ts'
+
+/** The provider for development, with its own authoritative server for the managed domains in this process. */
+export const readLocalProvider = (read: EnvReader): StartProvider => {
+  const host = read.text('DNSPROVIDER_LOCAL_HOST') ?? '127.0.0.1'
+  const port = read.whole('DNSPROVIDER_LOCAL_PORT', 0, { min: 0, max: 65_535 })
+  return async ({ managedDomains, sql, onError }: ProviderContext): Promise<StartedProvider> => {
+    const table = createZoneTable(sql)
+    await table.install()
+    const server = await startDnsServer({ host, port, zones: managedDomains, lookup: table.lookup, onError }).catch(
+      (error: NodeJS.ErrnoException) => {
+        throw new Error(`DNSPROVIDER_LOCAL_PORT: cannot listen on port ${port} (${error.code ?? error.name})`)
+      },
+    )
+    return {
+      provider: createLocalProvider({ table, server, onError }),
+      about: { dnsHost: server.host, dnsPort: server.port },
+    }
+  }
+}

@@ -1,0 +1,78 @@
+import { untilAborted } from '../../../lib/abortable.ts'
+import type { RecordSet } from '../../domain/rrset.ts'
+import { isAtOrBelow } from '../../domain/rrset.ts'
+import type { ZoneView } from './domain/resolve.ts'
+import { resolve } from './domain/resolve.ts'
+import type { Query, Response } from './message.ts'
+import { encodeResponse, parseQuery, udpLimit } from './message.ts'
+
+export interface ResponderOptions {
+  readonly zones: readonly string[]
+  readonly lookup: (zone: string, name: string) => Promise<ZoneView>
+  /** Told of the first failure of a row: an outage is one message and not one for each query. */
+  readonly onError: (error: unknown) => void
+  /** Milliseconds; a resolver gives up after about five seconds, and SERVFAIL is better than silence. */
+  readonly lookupTimeoutMs?: number
+  /** Lookups that have not settled, timed out or not; more are answered SERVFAIL at once. */
+  readonly maxLookups?: number
+}
+
+/** Never rejects. `undefined`: say nothing. */
+export type Respond = (message: Buffer, transport: 'udp' | 'tcp') => Promise<Buffer | undefined>
+
+const largestTcpMessage = 65_535
+/** CNAMEs followed for one question; a loop ends here too, and the client has what was found. */
+const longestChain = 8
+
+const empty = (rcode: Response['rcode']): Response => ({ rcode, answers: [], authority: [] })
+
+export const createResponder = (options: ResponderOptions): Respond => {
+  const { lookup, onError, lookupTimeoutMs = 2000, maxLookups = 1000 } = options
+  const longestFirst = options.zones.toSorted((a, b) => b.length - a.length)
+  let pending = 0
+  let isFailing = false
+
+  const boundedLookup = (zone: string, name: string): Promise<ZoneView> => {
+    if (pending >= maxLookups) throw new Error(`more than ${maxLookups} lookups are waiting`)
+    pending += 1
+    const settled = lookup(zone, name).finally(() => {
+      pending -= 1
+    })
+    return untilAborted(settled, AbortSignal.timeout(lookupTimeoutMs))
+  }
+
+  const answer = async (query: Query): Promise<Response> => {
+    const { content, edns } = query
+    if (content.kind === 'fault') return empty(content.rcode)
+    if (edns && edns.version > 0) return empty('BADVERS')
+    const zone = longestFirst.find(candidate => isAtOrBelow(content.name, candidate))
+    // Other classes, other people's zones and transfers: not ours to answer.
+    if (zone === undefined || content.class !== 'IN' || /^[AI]XFR$/.test(content.type)) return empty('REFUSED')
+
+    const answers: RecordSet[] = []
+    let name = content.name
+    for (let hop = 0; ; hop += 1) {
+      const found = resolve(zone, await boundedLookup(zone, name), { name, type: content.type })
+      answers.push(...found.answers)
+      // RFC 6604 section 3: the code is that of the last name of the chain.
+      if (found.alias === undefined || hop === longestChain) return { ...found, answers }
+      if (answers.some(set => set.name === found.alias)) return { ...found, answers }
+      name = found.alias
+    }
+  }
+
+  return async (message, transport) => {
+    const query = parseQuery(message)
+    if (!query) return undefined
+    const limit = transport === 'udp' ? udpLimit(query) : largestTcpMessage
+    try {
+      const response = encodeResponse(query, await answer(query), limit)
+      isFailing = false
+      return response
+    } catch (error) {
+      if (!isFailing) onError(error)
+      isFailing = true
+      return encodeResponse(query, empty('SERVFAIL'), limit)
+    }
+  }
+}

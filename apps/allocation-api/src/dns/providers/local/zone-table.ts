@@ -1,0 +1,166 @@
+import type { Sql } from 'postgres'
+import type { RecordChange, RecordSet } from '../../domain/rrset.ts'
+import { recordKey } from '../../domain/rrset.ts'
+import type { ZoneView } from './domain/resolve.ts'
+
+export interface ZoneTable {
+  /** Creates what is missing; any number of processes may do so at once. */
+  install(): Promise<void>
+  /** Every record set at or below each of `owners` (`'all'`: of the zone), each once, and the zone's serial. */
+  read(zone: string, owners: readonly string[] | 'all'): Promise<ZoneView>
+  /**
+   * All of `changes` or none; of several changes to one name and type the last counts. Nothing when the serial is not
+   * `expected` any more, so that a write that was given up, and comes late, cannot overtake a newer one. Returns the
+   * serial after it, or null when it was overtaken.
+   */
+  apply(zone: string, changes: readonly RecordChange[], expected: number): Promise<number | null>
+  /** What `resolve` needs to answer for `name`: a handful of rows, however large the zone. */
+  lookup(zone: string, name: string): Promise<ZoneView>
+}
+
+// A type and not an interface: only a type alias is assignable to the library's JSON value.
+type Row = {
+  reversed_name: string
+  type: string
+  ttl: number
+  record_values: string[]
+}
+
+/**
+ * `test.pool.acme` for `acme.pool.test`. In "C" order all that is below a name lies between `key + '.'` and
+ * `key + '/'` ('/' is the octet after '.'), so that a subtree is one range of the primary key.
+ */
+const reversed = (name: string): string => name.split('.').reverse().join('.')
+
+const recordSet = (row: Row): RecordSet => ({
+  name: reversed(row.reversed_name),
+  type: row.type,
+  ttl: row.ttl,
+  values: row.record_values,
+})
+
+/** A record set, or nothing but the serial where there is none. */
+type ViewRow = { serial: string; reversed_name: string | null } & Omit<Row, 'reversed_name'>
+
+/** The zone's serial as text: it is a uint32, and how the driver reads a bigint is its user's choice. 0: no change yet. */
+const serialOf = (sql: Sql, zone: string) =>
+  sql`coalesce((select serial from local_dns_zones where zone = ${zone}), 0)::text as serial`
+
+const viewOf = (rows: readonly ViewRow[]): ZoneView => ({
+  serial: Number(rows[0]?.serial ?? 0),
+  records: rows.flatMap(({ reversed_name, ...row }) =>
+    reversed_name === null ? [] : [recordSet({ ...row, reversed_name })],
+  ),
+})
+
+/** `name` and its ancestors down to the zone, each with the wildcard below it: the only places an answer comes from. */
+const candidates = (zone: string, name: string): string[] => {
+  const below = name === zone ? [] : name.slice(0, -zone.length - 1).split('.')
+  const nodes = [...below.map((_, i) => `${below.slice(i).join('.')}.${zone}`), zone]
+  return nodes.flatMap(node => [node, `*.${node}`])
+}
+
+/**
+ * Several statements in one message are one transaction, in which the lock is held: `if not exists` looks before it
+ * leaps, and two creators at once can still meet in pg_type (23505).
+ */
+const schema = `
+  select pg_advisory_xact_lock(hashtextextended('local_dns', 0));
+  create table if not exists local_dns_zones (
+    zone text collate "C" not null,
+    serial bigint not null,
+    constraint local_dns_zones_pkey primary key (zone),
+    constraint local_dns_zones_serial_is_uint32 check (serial between 1 and 4294967295)
+  );
+  create table if not exists local_dns_record_sets (
+    zone text collate "C" not null,
+    reversed_name text collate "C" not null,
+    type text collate "C" not null,
+    ttl integer not null,
+    record_values text[] not null,
+    constraint local_dns_record_sets_pkey primary key (zone, reversed_name, type),
+    constraint local_dns_record_sets_name_is_lower_case check (reversed_name = lower(reversed_name)),
+    constraint local_dns_record_sets_ttl_is_not_negative check (ttl >= 0),
+    constraint local_dns_record_sets_has_values check (cardinality(record_values) > 0)
+  );
+`
+
+export const createZoneTable = (sql: Sql): ZoneTable => ({
+  async install() {
+    await sql.unsafe(schema).simple()
+  },
+
+  async read(zone, owners) {
+    // Two ranges for each owner, each by index whatever the planner believes; `distinct` drops what owners share.
+    const wanted =
+      owners === 'all'
+        ? sql`select reversed_name, type, ttl, record_values from local_dns_record_sets where zone = ${zone}`
+        : sql`
+          select distinct r.* from jsonb_array_elements_text(${sql.json(owners.map(reversed))}) as wanted (key), lateral (
+            (select reversed_name, type, ttl, record_values from local_dns_record_sets
+             where zone = ${zone} and reversed_name = wanted.key offset 0)
+            union all
+            (select reversed_name, type, ttl, record_values from local_dns_record_sets
+             where zone = ${zone} and reversed_name >= wanted.key || '.' and reversed_name < wanted.key || '/' offset 0)
+          ) as r`
+    return viewOf(
+      await sql<ViewRow[]>`
+        select ${serialOf(sql, zone)}, f.reversed_name, f.type, f.ttl, to_jsonb(f.record_values) as record_values
+        from (select) as always left join (${wanted}) as f on true order by f.reversed_name, f.type`,
+    )
+  },
+
+  async apply(zone, changes, expected) {
+    const last = new Map(changes.map(change => [recordKey(change.kind === 'upsert' ? change.set : change), change]))
+    const upserts: Row[] = []
+    const deletes: Pick<Row, 'reversed_name' | 'type'>[] = []
+    for (const change of last.values()) {
+      if (change.kind === 'delete') deletes.push({ reversed_name: reversed(change.name), type: change.type })
+      else {
+        const { name, type, ttl, values } = change.set
+        upserts.push({ reversed_name: reversed(name), type, ttl, record_values: [...values] })
+      }
+    }
+    const [turn] = await sql<{ serial: string }[]>`
+      with turn as (
+        insert into local_dns_zones as kept (zone, serial) values (${zone}, 1)
+        on conflict on constraint local_dns_zones_pkey do update set serial = kept.serial % 4294967295 + 1
+          where kept.serial = ${expected}
+        returning serial
+      ), upserted as (
+        insert into local_dns_record_sets as kept (zone, reversed_name, type, ttl, record_values)
+        select ${zone}, reversed_name, type, ttl, record_values
+        from turn, jsonb_to_recordset(${sql.json(upserts)})
+          as wanted (reversed_name text, type text, ttl integer, record_values text[])
+        on conflict on constraint local_dns_record_sets_pkey do update
+          set ttl = excluded.ttl, record_values = excluded.record_values
+          where (kept.ttl, kept.record_values) is distinct from (excluded.ttl, excluded.record_values)
+      ), deleted as (
+        delete from local_dns_record_sets as kept
+        using turn, jsonb_to_recordset(${sql.json(deletes)}) as unwanted (reversed_name text, type text)
+        where kept.zone = ${zone} and kept.reversed_name = unwanted.reversed_name and kept.type = unwanted.type
+      )
+      select serial::text from turn`
+    return turn ? Number(turn.serial) : null
+  },
+
+  async lookup(zone, name) {
+    // Of what lies below a candidate one row is enough: it proves that the name exists (RFC 4592 section 2.2.2).
+    return viewOf(
+      await sql<ViewRow[]>`
+        with found as (
+          select below.* from jsonb_array_elements_text(${sql.json(candidates(zone, name).map(reversed))}) as wanted (key), lateral (
+            (select reversed_name, type, ttl, record_values from local_dns_record_sets
+             where zone = ${zone} and reversed_name = wanted.key)
+            union all
+            (select reversed_name, type, ttl, record_values from local_dns_record_sets
+             where zone = ${zone} and reversed_name >= wanted.key || '.' and reversed_name < wanted.key || '/'
+             order by reversed_name limit 1)
+          ) as below
+        )
+        select ${serialOf(sql, zone)}, f.reversed_name, f.type, f.ttl, to_jsonb(f.record_values) as record_values
+        from (select) as always left join (select distinct * from found) as f on true
+        order by f.reversed_name, f.type`,
+    )
+  },
+})

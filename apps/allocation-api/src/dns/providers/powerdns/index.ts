@@ -1,0 +1,140 @@
+import { z } from 'zod'
+import type { EnvReader } from '../../../config/env.ts'
+import { partsOf } from '../../../lib/chunk.ts'
+import { type Attempt, isolate } from '../../bisect.ts'
+import { changeKeyOf } from '../../domain/rrset.ts'
+import { appliedOf, byOwner } from '../../group-changes.ts'
+import { type Answered, exchange } from '../../http-client.ts'
+import type { ApplyResult, DnsProvider, Unavailable } from '../../provider.ts'
+import type { ReadProvider } from '../../provider-factory.ts'
+import { wordsOf } from '../../sanitize-error.ts'
+import { ownerIn } from './parse-error.ts'
+import { refusalOf, rrsetOf } from './rrset.ts'
+import { contentsOf, isCopied, type UnservedRecords, zoneAnswer } from './zone.ts'
+
+export interface PowerdnsOptions {
+  /** Where the API's web server is, without `/api/v1`. */
+  readonly url: string
+  /** The server's `api-key`. */
+  readonly apiKey: string
+  /** `localhost`, unless something before the API serves several servers. */
+  readonly serverId: string
+}
+
+interface OwnerRrsets {
+  readonly name: string
+  readonly rrsets: readonly ReturnType<typeof rrsetOf>[]
+}
+
+const errorAnswer = z.object({ error: z.string() })
+const errorIn = ({ body }: Answered): string => errorAnswer.safeParse(body).data?.error ?? ''
+
+/** The server takes 2 MB (`webserver-max-bodysize`). */
+const LARGEST_BODY_BYTES = 1_000_000
+
+/** Answers that are about what was sent; 400 and 413 also where something on the way takes less at once. */
+const refusals: ReadonlySet<number> = new Set([400, 409, 413, 422])
+
+/** Refused calls of one `apply`: more than the logarithm of the largest part, and few enough for the time of one call. */
+const SEARCH_LIMIT = 50
+
+/**
+ * PowerDNS Authoritative Server over its REST API, as of version 4.7.
+ *
+ * `read` always fetches the whole zone: `rrset_name` gives one name and not what is below it, and `search-data` is cut
+ * off silently and finds nothing with backends that do not search. Disabled records count as absent, since they are not
+ * served. Serial and NOTIFY are the server's (SOA-EDIT-API of the zone).
+ */
+export const createPowerdnsProvider = ({ url, apiKey, serverId }: PowerdnsOptions): DnsProvider => {
+  const zones = new URL(`${url.replace(/\/+$/, '')}/api/v1/servers/${encodeURIComponent(serverId)}/zones/`)
+  const headers = { 'X-API-Key': apiKey }
+  /** By zone, as last read: what is applied was planned on it. */
+  const laidAside = new Map<string, ReadonlyMap<string, UnservedRecords>>()
+
+  const ask = (zone: string, rrsets: readonly unknown[] | undefined, signal: AbortSignal) => {
+    const question = { url: new URL(encodeURIComponent(`${zone}.`), zones), headers }
+    return exchange(rrsets ? { ...question, method: 'PATCH', body: { rrsets } } : question, signal)
+  }
+
+  const unavailable = (zone: string, answer: Answered): Unavailable => {
+    const { status, retryAfterMs } = answer
+    const reasons: Readonly<Record<number, string>> = {
+      401: 'PowerDNS refused the API key (401).',
+      // Of something before the API: the server itself never says so.
+      403: `The API key may not be used for the zone ${zone} (403).`,
+      // The server says the same of a server id or a path that is not there.
+      404: `PowerDNS has no zone ${zone} on the server ${serverId} (404).`,
+      429: 'PowerDNS asks for fewer calls (429).',
+    }
+    const said = wordsOf(errorIn(answer), [apiKey])
+    const reason = reasons[status] ?? `PowerDNS answered ${status}${said && `: ${said}`}.`
+    return {
+      kind: 'unavailable',
+      reason,
+      ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+      ...(status === 403 || status === 404 ? { isOfZone: true } : {}),
+    }
+  }
+
+  /** One PATCH, which the server applies wholly or not at all. */
+  const send = async (
+    zone: string,
+    part: readonly OwnerRrsets[],
+    signal: AbortSignal,
+  ): Promise<Attempt<OwnerRrsets, Unavailable>> => {
+    const rrsets = part.flatMap(owner => owner.rrsets)
+    const answer = await ask(zone, rrsets, signal)
+    if (answer.kind === 'unavailable') return { kind: 'failed', failure: answer }
+    if (answer.status >= 200 && answer.status <= 299) return { kind: 'taken' }
+    if (!refusals.has(answer.status)) return { kind: 'failed', failure: unavailable(zone, answer) }
+    const error = errorIn(answer)
+    const reason = wordsOf(error, [apiKey]) || `PowerDNS answered ${answer.status}.`
+    const culprit = ownerIn(error)
+    return { kind: 'refused', reason, named: part.filter(({ name }) => name === culprit), isCertain: true }
+  }
+
+  return {
+    async read(zone, _owners, signal) {
+      const answer = await ask(zone, undefined, signal)
+      if (answer.kind === 'unavailable') return answer
+      if (answer.status !== 200) return unavailable(zone, answer)
+      const parsed = zoneAnswer.safeParse(answer.body)
+      if (!parsed.success) return { kind: 'unavailable', reason: 'The answer is not one of the PowerDNS API.' }
+      if (isCopied(parsed.data)) {
+        const reason = `The zone ${zone} is a copy at PowerDNS (${parsed.data.kind}): changes to it would be lost.`
+        return { kind: 'unavailable', reason, isOfZone: true }
+      }
+      const { served, unserved } = contentsOf(parsed.data)
+      laidAside.set(zone, unserved)
+      return { kind: 'read', records: served, isWhole: true }
+    },
+
+    async apply(zone, changes, signal): Promise<ApplyResult> {
+      const { owners, refused } = byOwner(changes, change => refusalOf(zone, change))
+      const unserved = laidAside.get(zone)
+      const wanted: readonly OwnerRrsets[] = owners.map(({ name, changes: own }) => ({
+        name,
+        rrsets: own.map(change => rrsetOf(change, unserved?.get(changeKeyOf(change)))),
+      }))
+      const parts = partsOf(wanted, ({ rrsets }) => Buffer.byteLength(JSON.stringify(rrsets)), LARGEST_BODY_BYTES)
+      const result = await isolate(parts, part => send(zone, part, signal), { most: SEARCH_LIMIT })
+      if (result.kind === 'failed') return result.failure
+      const all = [...refused, ...Array.from(result.refused, ([{ name }, reason]) => [name, reason] as const)]
+      return appliedOf(
+        new Map(all),
+        result.untried.map(({ name }) => name),
+      )
+    },
+
+    async close() {},
+  }
+}
+
+export const readPowerdnsProvider: ReadProvider = (read: EnvReader) => {
+  const options = {
+    url: read.url('DNSPROVIDER_POWERDNS_URL'),
+    apiKey: read.required('DNSPROVIDER_POWERDNS_API_KEY', "the server's api-key"),
+    serverId: read.text('DNSPROVIDER_POWERDNS_SERVER_ID') ?? 'localhost',
+  }
+  return async () => ({ provider: createPowerdnsProvider(options), about: { url: options.url } })
+}

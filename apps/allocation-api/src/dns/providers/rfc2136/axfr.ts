@@ -1,0 +1,66 @@
+import type { RecordSet } from '../../domain/rrset.ts'
+import { ServerTrouble, troubleOf } from './errors.ts'
+import { rcodeName, transferRequest } from './message.ts'
+import { ask, type SignedPeer } from './query.ts'
+import { printData } from './rdata.ts'
+import { classes, typeName, types } from './wire.ts'
+
+/** Larger than any zone that is one whole answer here; a server that sends without end is stopped. */
+const largestTransfer = 256 * 1_024 * 1_024
+
+interface Growing {
+  readonly name: string
+  readonly type: string
+  ttl: number
+  readonly values: Set<string>
+}
+
+/**
+ * The whole zone by AXFR (RFC 5936): it begins and ends with the same SOA record, and the last message is signed
+ * (RFC 8945 section 5.3.1), so what is returned is complete and authentic.
+ */
+export const transferZone = async (peer: SignedPeer, zone: string, id: number): Promise<RecordSet[]> => {
+  const sets = new Map<string, Growing>()
+  let soa: string | undefined
+  let isComplete = false
+  let octetsSeen = 0
+
+  for await (const { octets, message, isVerified } of ask(peer, transferRequest(id, zone))) {
+    if (message.rcode !== 0) throw troubleOf('does not transfer it', rcodeName(message.rcode))
+    const [question] = message.questions
+    if (question && (question.name.toLowerCase() !== zone || question.type !== types.AXFR))
+      throw new ServerTrouble('sent the answer to another question')
+    octetsSeen += octets.length
+    if (octetsSeen > largestTransfer) throw new ServerTrouble('sent more for it than can be taken', true)
+    for (const record of message.answers) {
+      if (isComplete) throw new ServerTrouble('sent records after its end')
+      if (record.class !== classes.IN) throw new ServerTrouble('sent a record of another class')
+      const name = record.name.toLowerCase()
+      const type = typeName(record.type)
+      const value = printData(record.type, octets, record.dataAt, record.dataLength)
+      if (soa === undefined) {
+        if (record.type !== types.SOA || name !== zone)
+          throw new ServerTrouble('sent something that is no transfer of it')
+        soa = value
+      } else if (record.type === types.SOA) {
+        // RFC 5936 section 2.2: the last record is the first one again.
+        if (value !== soa) throw new ServerTrouble('changed it while sending it')
+        isComplete = true
+        continue
+      }
+      const key = `${name} ${type}`
+      const set = sets.get(key)
+      if (!set) sets.set(key, { name, type, ttl: record.ttl, values: new Set([value]) })
+      else {
+        set.values.add(value)
+        // RFC 2181 section 5.2: they are equal; where they are not, the lowest counts.
+        set.ttl = Math.min(set.ttl, record.ttl)
+      }
+    }
+    // An empty message would keep a server talking for ever.
+    if (message.answers.length === 0) throw new ServerTrouble('sent something that is no transfer of it')
+    if (isComplete && isVerified) break
+    if (isComplete) throw new ServerTrouble('did not sign the end of it')
+  }
+  return Array.from(sets.values(), ({ name, type, ttl, values }) => ({ name, type, ttl, values: [...values].sort() }))
+}

@@ -1,0 +1,119 @@
+import { randomInt } from 'node:crypto'
+import { isHostName } from '@pool/contract'
+import type { EnvReader } from '../../../config/env.ts'
+import { recordKey } from '../../domain/rrset.ts'
+import { appliedOf } from '../../group-changes.ts'
+import type { DnsProvider, Unavailable } from '../../provider.ts'
+import type { ReadProvider } from '../../provider-factory.ts'
+import { transferZone } from './axfr.ts'
+import { MessageFault, ServerTrouble } from './errors.ts'
+import { room } from './message.ts'
+import { encodeName } from './name.ts'
+import type { SignedPeer } from './query.ts'
+import { openConnection } from './tcp.ts'
+import { type TsigKey, tsigSize } from './tsig.ts'
+import { ordersOf, sendOrders } from './update.ts'
+
+export interface Rfc2136Options {
+  /** The primary server of the zones. */
+  readonly server: { readonly host: string; readonly port: number }
+  /** RFC 8945. `secret` is in base64. */
+  readonly tsig: { readonly name: string; readonly secret: string; readonly algorithm: 'hmac-sha256' }
+  /** Milliseconds since 1970, for the signatures; by default the clock's. */
+  readonly now?: () => number
+}
+
+/**
+ * A zone on a name server of one's own: read whole by AXFR (RFC 5936), changed by UPDATE (RFC 2136), both over TCP and
+ * signed with one TSIG key (RFC 8945), which the server must let transfer and update the zone.
+ *
+ * An update that was given up on may still be done. A server does what it has received of a zone in turn, so what the
+ * next pass says again is behind it; and it receives nothing that was signed more than 300 s ago (RFC 8945 section
+ * 5.2.3). Prerequisites on the values read would fence it altogether, but a server that compares some value in its own
+ * way would then refuse that name for ever. That there was nothing can be a prerequisite, and is one.
+ */
+export const createRfc2136Provider = ({ server, tsig, now = Date.now }: Rfc2136Options): DnsProvider => {
+  const key: TsigKey = {
+    name: tsig.name.toLowerCase().replace(/\.$/, ''),
+    secret: Buffer.from(tsig.secret, 'base64'),
+  }
+  if (!encodeName(key.name)) throw new TypeError('the name of the TSIG key is not a domain name')
+  if (key.secret.length === 0) throw new TypeError('the secret of the TSIG key is not base64')
+  const nextId = () => randomInt(65_536)
+  const closing = new AbortController()
+  /** By zone: the keys of what the last read showed. Good for one apply. */
+  const seen = new Map<string, ReadonlySet<string>>()
+
+  const connected = async <T>(
+    zone: string,
+    signal: AbortSignal,
+    work: (peer: SignedPeer) => Promise<T>,
+  ): Promise<T | Unavailable> => {
+    const connection = openConnection(server, AbortSignal.any([signal, closing.signal]))
+    try {
+      return await work({ connection, key, now: () => Math.floor(now() / 1_000) })
+    } catch (error) {
+      if (error instanceof ServerTrouble)
+        return {
+          kind: 'unavailable',
+          reason: `The DNS server of the zone ${zone}: ${error.message}.`,
+          ...(error.isOfZone ? { isOfZone: true } : {}),
+        }
+      if (error instanceof MessageFault)
+        return {
+          kind: 'unavailable',
+          reason: `The DNS server of the zone ${zone} sent what is no DNS message: ${error.message}.`,
+        }
+      throw error
+    } finally {
+      connection.close()
+    }
+  }
+
+  return {
+    read: (zone, _owners, signal) => {
+      seen.delete(zone)
+      return connected(zone, signal, async peer => {
+        const records = await transferZone(peer, zone, nextId())
+        seen.set(zone, new Set(records.map(recordKey)))
+        return { kind: 'read' as const, records, isWhole: true as const }
+      })
+    },
+
+    apply: async (zone, changes, signal) => {
+      const shown = seen.get(zone)
+      seen.delete(zone)
+      const { orders, refused } = ordersOf(zone, changes, { shown, limit: room(zone, tsigSize(key)) })
+      if (orders.length === 0) return appliedOf(refused, [])
+      return connected(zone, signal, async peer => {
+        const outcome = await sendOrders(peer, zone, orders, nextId)
+        const byServer = Array.from(outcome.refused, ([{ name }, reason]) => [name, reason] as const)
+        return appliedOf(
+          new Map([...refused, ...byServer]),
+          outcome.untried.map(({ name }) => name),
+        )
+      })
+    },
+
+    close: async () => {
+      closing.abort()
+    },
+  }
+}
+
+const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/
+
+export const readRfc2136Provider: ReadProvider = (read: EnvReader) => {
+  const host = read.required('DNSPROVIDER_RFC2136_HOST', 'the name or address of the primary server')
+  const port = read.whole('DNSPROVIDER_RFC2136_PORT', 53, { min: 1, max: 65_535 })
+  const name = read
+    .required('DNSPROVIDER_RFC2136_TSIG_NAME', 'the name of the TSIG key')
+    .toLowerCase()
+    .replace(/\.$/, '')
+  if (name && !isHostName(`key.${name}`)) read.fault('DNSPROVIDER_RFC2136_TSIG_NAME', 'must be a domain name')
+  const secret = read.required('DNSPROVIDER_RFC2136_TSIG_SECRET', 'the secret of the TSIG key, in base64')
+  if (!BASE64.test(secret)) read.fault('DNSPROVIDER_RFC2136_TSIG_SECRET', 'must be base64')
+  const algorithm = read.oneOf('DNSPROVIDER_RFC2136_TSIG_ALGORITHM', ['hmac-sha256'], 'hmac-sha256')
+  const options = { server: { host, port }, tsig: { name, secret, algorithm } }
+  return async () => ({ provider: createRfc2136Provider(options), about: { server: options.server } })
+}

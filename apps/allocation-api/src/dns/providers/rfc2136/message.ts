@@ -1,0 +1,160 @@
+import { partsOf } from '../../../lib/chunk.ts'
+import { type RecordChange, recordKey } from '../../domain/rrset.ts'
+import { encodeName } from './name.ts'
+import { encodeData } from './rdata.ts'
+import { classes, headerSize, largestMessage, opcodes, typeCode, types } from './wire.ts'
+
+/** A name that was looked at before; what is none is a defect of the caller. */
+const nameOf = (text: string): Buffer => {
+  const wire = encodeName(text)
+  if (!wire) throw new TypeError('not a domain name')
+  return wire
+}
+
+const header = (id: number, opcode: number, counts: readonly number[]): Buffer => {
+  const octets = Buffer.alloc(headerSize)
+  octets.writeUInt16BE(id, 0)
+  octets.writeUInt16BE(opcode << 11, 2)
+  for (const [i, count] of counts.entries()) octets.writeUInt16BE(count, 4 + 2 * i)
+  return octets
+}
+
+const question = (zone: string, type: number): Buffer => {
+  const rest = Buffer.alloc(4)
+  rest.writeUInt16BE(type, 0)
+  rest.writeUInt16BE(classes.IN, 2)
+  return Buffer.concat([nameOf(zone), rest])
+}
+
+/** RFC 5936 section 2.1. */
+export const transferRequest = (id: number, zone: string): Buffer =>
+  Buffer.concat([header(id, opcodes.QUERY, [1, 0, 0, 0]), question(zone, types.AXFR)])
+
+const record = (name: Buffer, type: number, recordClass: number, ttl: number, data: Buffer): Buffer => {
+  const fixed = Buffer.alloc(10)
+  fixed.writeUInt16BE(type, 0)
+  fixed.writeUInt16BE(recordClass, 2)
+  fixed.writeUInt32BE(ttl, 4)
+  fixed.writeUInt16BE(data.length, 8)
+  return Buffer.concat([name, fixed, data])
+}
+
+const nothing = Buffer.alloc(0)
+
+/** All changes at one owner name, as an UPDATE has them: they are applied or refused together. */
+export interface Order {
+  /** The owner name. */
+  readonly name: string
+  readonly changes: readonly RecordChange[]
+  readonly prerequisites: readonly Buffer[]
+  readonly updates: readonly Buffer[]
+  /** Prerequisites that hold when it is done. They take no more room than `updates`. */
+  readonly effects: readonly Buffer[]
+}
+
+/**
+ * `changes` all have the owner name `name` and were found fit by `refusalOf`. `shown` has the keys of all record sets that
+ * the zone was seen to have; undefined: it was not looked at.
+ *
+ * A record set that was not there is added only where there is none still (RFC 2136 section 2.4.3): what others have
+ * put there meanwhile is not replaced.
+ *
+ * Deletions come first, so that a CNAME is gone before another type takes its place. A server ignores silently a CNAME
+ * that it is to put beside other data (RFC 2136 section 3.4.2.2), after it may have done the deletions, so that order
+ * would be half done: prerequisites have the server refuse it whole (section 2.4.3, "RRset does not exist").
+ *
+ * Whether it was done shows in the mere existence of each RRset (sections 2.4.1 and 2.4.3): the message deletes it
+ * first, which no server may ignore but for SOA and the NS of the zone itself (`refusalOf` has these), and a message is
+ * done whole, so an RRset that is there afterwards has been added by it. Values and TTLs, which a server may rewrite,
+ * need no comparison.
+ */
+export const orderOf = (
+  name: string,
+  changes: readonly RecordChange[],
+  shown: ReadonlySet<string> | undefined,
+): Order => {
+  const owner = nameOf(name)
+  const codeOf = (change: RecordChange): number =>
+    typeCode(change.kind === 'upsert' ? change.set.type : change.type) ?? types.ANY
+  const touched = new Set(changes.map(codeOf))
+  const isCnameWanted = changes.some(change => change.kind === 'upsert' && change.set.type === 'CNAME')
+  const dnssec: readonly number[] = [types.RRSIG, types.NSEC, types.NSEC3]
+  const others = Object.keys(types).map(typeCode)
+  const absent = [
+    ...(isCnameWanted ? others.filter(code => code !== undefined && !touched.has(code) && !dnssec.includes(code)) : []),
+    ...changes.filter(change => change.kind === 'upsert' && shown?.has(recordKey(change.set)) === false).map(codeOf),
+  ]
+  return {
+    name,
+    changes,
+    prerequisites: absent.map(code => record(owner, code ?? 0, classes.NONE, 0, nothing)),
+    updates: [
+      // RFC 2136 section 2.5.2: delete an RRset.
+      ...changes.map(change => record(owner, codeOf(change), classes.ANY, 0, nothing)),
+      // Section 2.5.1: add to an RRset.
+      ...changes.flatMap(change =>
+        change.kind === 'upsert'
+          ? change.set.values.map(value =>
+              record(owner, codeOf(change), classes.IN, change.set.ttl, encodeData(change.set.type, value) ?? nothing),
+            )
+          : [],
+      ),
+    ],
+    effects: changes.map(change =>
+      record(owner, codeOf(change), change.kind === 'upsert' ? classes.ANY : classes.NONE, 0, nothing),
+    ),
+  }
+}
+
+const sizeOf = (parts: readonly Buffer[]): number => parts.reduce((sum, part) => sum + part.length, 0)
+
+export const orderSize = ({ prerequisites, updates }: Order): number => sizeOf(prerequisites) + sizeOf(updates)
+
+/** Octets that the orders of one message may have, when its signature takes `tsigSize`. */
+export const room = (zone: string, tsigSize: number): number =>
+  largestMessage - headerSize - question(zone, types.SOA).length - tsigSize
+
+/** Runs of orders, each of at most `most` and in a message of at most `limit` octets; the fewest there can be. */
+export const batchesOf = (orders: readonly Order[], limit: number, most?: number): Order[][] =>
+  partsOf(orders, orderSize, limit, most)
+
+const update = (id: number, zone: string, prerequisites: readonly Buffer[], updates: readonly Buffer[]): Buffer =>
+  Buffer.concat([
+    header(id, opcodes.UPDATE, [1, prerequisites.length, updates.length, 0]),
+    question(zone, types.SOA),
+    ...prerequisites,
+    ...updates,
+  ])
+
+/** RFC 2136 section 2: the server does all of it or nothing. */
+export const updateRequest = (id: number, zone: string, orders: readonly Order[]): Buffer =>
+  update(
+    id,
+    zone,
+    orders.flatMap(order => order.prerequisites),
+    orders.flatMap(order => order.updates),
+  )
+
+/**
+ * An update of nothing: an error unless all orders are done. Unlike a query it needs no other permission, and meets the
+ * zone's own data: no wildcard, alias or delegation in between (RFC 2136 section 3.2).
+ */
+export const effectRequest = (id: number, zone: string, orders: readonly Order[]): Buffer =>
+  update(
+    id,
+    zone,
+    orders.flatMap(order => order.effects),
+    [],
+  )
+
+const rcodes = ['NOERROR', 'FORMERR', 'SERVFAIL', 'NXDOMAIN', 'NOTIMP', 'REFUSED', 'YXDOMAIN', 'YXRRSET', 'NXRRSET']
+const updateRcodes = ['NOTAUTH', 'NOTZONE']
+
+/** RFC 1035 section 4.1.1 and RFC 2136 section 2.2. */
+export const rcodeName = (code: number): string => [...rcodes, ...updateRcodes][code] ?? `RCODE${code}`
+
+/** Whether `message` answers the request with this id and opcode. */
+export const isAnswer = (message: { id: number; isResponse: boolean; opcode: number }, request: Buffer): boolean =>
+  message.isResponse &&
+  message.id === request.readUInt16BE(0) &&
+  message.opcode === ((request.readUInt16BE(2) >> 11) & 0xf)

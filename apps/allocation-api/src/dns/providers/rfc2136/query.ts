@@ -1,0 +1,54 @@
+import { KeyDenied, ServerTrouble } from './errors.ts'
+import { isAnswer, rcodeName } from './message.ts'
+import type { Connection } from './tcp.ts'
+import { chainOf, sign, type TsigKey, verify } from './tsig.ts'
+import { type Message, parseMessage } from './wire.ts'
+
+export interface SignedPeer {
+  readonly connection: Connection
+  readonly key: TsigKey
+  /** Seconds since 1970. */
+  readonly now: () => number
+}
+
+export interface Verified {
+  readonly octets: Buffer
+  readonly message: Message
+  /** This and all before it are authentic. Until then nothing of them may be believed. */
+  readonly isVerified: boolean
+}
+
+/**
+ * Said without a signature by Knot DNS of a zone that it does not have, and by PowerDNS of a wrong key or time as well,
+ * for which RFC 8945 section 5.2 has TSIG errors. What may be the zone's trouble must not stop the others.
+ */
+const unexplained = new Set(['NOTAUTH', 'REFUSED'])
+
+/**
+ * Sends `request` signed and yields the messages of its answer; who has the last one stops asking. Throws ServerTrouble
+ * or MessageFault at one that is not an answer to it, or not rightly signed.
+ */
+export const ask = async function* (peer: SignedPeer, request: Buffer): AsyncGenerator<Verified, never> {
+  const signed = sign(request, peer.key, peer.now())
+  peer.connection.send(signed.message)
+  let chain = chainOf(signed.mac)
+  for (;;) {
+    const octets = await peer.connection.receive()
+    const message = parseMessage(octets)
+    if (!isAnswer(message, request)) throw new ServerTrouble('sent something that is no answer to the request')
+    if (message.isTruncated) throw new ServerTrouble('sent an answer that is truncated')
+    const verdict = verify(chain, octets, peer.key, peer.now())
+    if (verdict.kind === 'rejected') {
+      if (verdict.isKeyDenied) throw new KeyDenied(verdict.reason)
+      const rcode = rcodeName(message.rcode)
+      const isOfZone = verdict.isUnsigned === true && unexplained.has(rcode)
+      const hint = isOfZone ? ': there is no such zone, or the TSIG key, its secret or a clock is wrong' : ''
+      throw new ServerTrouble(
+        rcode === 'NOERROR' ? verdict.reason : `${verdict.reason}; it answered ${rcode}${hint}`,
+        isOfZone,
+      )
+    }
+    chain = verdict.chain
+    yield { octets, message, isVerified: verdict.kind === 'verified' }
+  }
+}

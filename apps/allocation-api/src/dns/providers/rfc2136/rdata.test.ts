@@ -1,0 +1,86 @@
+import { expect, test } from 'vitest'
+import { encodeData, printData } from './rdata.ts'
+import { typeCode } from './wire.ts'
+
+const reprinted = (type: string, value: string): string | undefined => {
+  const data = encodeData(type, value)
+  return data && printData(typeCode(type) ?? 0, data, 0, data.length)
+}
+
+test.each([
+  ['A', '192.0.2.1', 'c0000201'],
+  ['AAAA', '2001:db8::1', '20010db8000000000000000000000001'],
+  ['CNAME', 'A.b.', '0141016200'],
+  ['NS', '.', '00'],
+  ['MX', '10 m.', '000a016d00'],
+  ['TXT', '"a" "\\"\\\\\\200;"', '016104225cc83b'],
+  ['TXT', '""', '00'],
+  ['SRV', '1 2 443 s.', '0001000201bb017300'],
+  ['CAA', '128 issue "ca.test; x=1"', '8005697373756563612e746573743b20783d31'],
+  ['NAPTR', '1 2 "S" "" "" n.', '0001000201530000016e00'],
+  ['SSHFP', '1 2 ABCD', '0102abcd'],
+  ['TYPE65280', '\\# 2 ABCD', 'abcd'],
+  ['LOC', '\\# 0', ''],
+  ['CNAME', 'a\\.b\\032\\@c.d.', '06612e62204063016400'],
+])('%s %s on the wire and back', (type, value, wire) => {
+  expect(encodeData(type, value)?.toString('hex')).toBe(wire)
+  expect(reprinted(type, value)).toBe(value)
+})
+
+test.each([
+  ['AAAA', '2001:DB8:0:0:0:0:0:1', '2001:db8::1'],
+  ['AAAA', '::ffff:192.0.2.1', '::ffff:192.0.2.1'],
+  ['AAAA', '::', '::'],
+  ['AAAA', '1::', '1::'],
+  ['TXT', 'plain two', '"plain" "two"'],
+  ['MX', '010   m.', '10 m.'],
+  ['A', '\\# 4 c0 000201', '192.0.2.1'],
+  ['DS', '1 8 2 ab cd', '1 8 2 ABCD'],
+])('%s %s may be written otherwise', (type, value, expected) => {
+  expect(reprinted(type, value)).toBe(expected)
+})
+
+test.each([
+  ['A', '192.0.2'],
+  ['A', '192.0.2.1 192.0.2.2'],
+  ['A', ''],
+  ['AAAA', 'fe80::1%eth0'],
+  ['AAAA', '192.0.2.1'],
+  ['CNAME', 'relative'],
+  ['CNAME', 'a..'],
+  ['CNAME', `${'a'.repeat(64)}.`],
+  ['CNAME', `${`${'a'.repeat(63)}.`.repeat(4)}`],
+  ['CNAME', 'a\\256.'],
+  ['MX', '65536 m.'],
+  ['MX', '10'],
+  ['SRV', '1 2 s.'],
+  ['TXT', '"open'],
+  ['TXT', '"ü"'],
+  ['TXT', `"${'a'.repeat(256)}"`],
+  ['TXT', '"\\256"'],
+  ['CAA', '0 is-sue "x"'],
+  ['SSHFP', '1 2 ABC'],
+  ['TYPE65280', 'ABCD'],
+  ['TYPE65280', '\\# 3 ABCD'],
+  ['TYPE65536', '\\# 0'],
+  ['TSIG', '\\# 0'],
+  ['NOSUCH', '1'],
+])('%s %s is no value', (type, value) => {
+  expect(encodeData(type, value)).toBeUndefined()
+})
+
+test('names in compressed data are told whole', () => {
+  const message = Buffer.from('0161047465737400000a016dc002', 'hex')
+  expect(printData(15, message, 8, 6)).toBe('10 m.test.')
+})
+
+test.each([
+  ['its octets end early', 1, 'c00002'],
+  ['it goes on', 1, 'c000020101'],
+  ['a string runs past the end', 16, '0561'],
+  ['a name points to itself', 5, 'c000'],
+  ['a name runs past the end', 5, '0361'],
+])('data is a fault where %s', (_, type, data) => {
+  const octets = Buffer.from(data, 'hex')
+  expect(() => printData(type, octets, 0, octets.length)).toThrow()
+})

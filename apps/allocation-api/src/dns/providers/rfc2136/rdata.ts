@@ -1,0 +1,190 @@
+import { isIPv4, isIPv6, SocketAddress } from 'node:net'
+import { quoted } from '../../character-string.ts'
+import { MessageFault } from './errors.ts'
+import { encodeName, readName, unescaped } from './name.ts'
+import { typeCode, typeName } from './wire.ts'
+
+/**
+ * The data of a record on the wire and in presentation format. The types that RFC 3597 section 4 lets a server compress
+ * must all be here, for their names mean nothing outside their message; any other may be told as `\# length hex`.
+ */
+type Field = 'ipv4' | 'ipv6' | 'name' | 'u8' | 'u16' | 'u32' | 'string' | 'strings' | 'tag' | 'text' | 'hex'
+
+const layouts: Readonly<Record<string, readonly Field[]>> = {
+  A: ['ipv4'],
+  AAAA: ['ipv6'],
+  NS: ['name'],
+  MD: ['name'],
+  MF: ['name'],
+  CNAME: ['name'],
+  MB: ['name'],
+  MG: ['name'],
+  MR: ['name'],
+  PTR: ['name'],
+  DNAME: ['name'],
+  SOA: ['name', 'name', 'u32', 'u32', 'u32', 'u32', 'u32'],
+  MX: ['u16', 'name'],
+  AFSDB: ['u16', 'name'],
+  RT: ['u16', 'name'],
+  KX: ['u16', 'name'],
+  PX: ['u16', 'name', 'name'],
+  RP: ['name', 'name'],
+  MINFO: ['name', 'name'],
+  SRV: ['u16', 'u16', 'u16', 'name'],
+  NAPTR: ['u16', 'u16', 'string', 'string', 'string', 'name'],
+  HINFO: ['string', 'string'],
+  TXT: ['strings'],
+  SPF: ['strings'],
+  CAA: ['u8', 'tag', 'text'],
+  DS: ['u16', 'u8', 'u8', 'hex'],
+  SSHFP: ['u8', 'u8', 'hex'],
+  TLSA: ['u8', 'u8', 'u8', 'hex'],
+}
+
+const ipv6Text = (octets: Buffer): string => {
+  const groups = Array.from({ length: 8 }, (_, i) => octets.readUInt16BE(2 * i).toString(16))
+  return new SocketAddress({ family: 'ipv6', address: groups.join(':') }).address
+}
+
+const ipv6Octets = (text: string): Buffer => {
+  const plain = text.replace(/(\d+)\.(\d+)\.(\d+)\.(\d+)$/, (_, ...parts) => {
+    const [a = 0, b = 0, c = 0, d = 0] = parts.slice(0, 4).map(Number)
+    return `${(a * 256 + b).toString(16)}:${(c * 256 + d).toString(16)}`
+  })
+  const [head = [], tail = []] = plain.split('::').map(half => half.split(':').filter(group => group !== ''))
+  const zeros = Array.from({ length: 8 - head.length - tail.length }, () => '0')
+  return Buffer.from([...head, ...zeros, ...tail].map(group => group.padStart(4, '0')).join(''), 'hex')
+}
+
+const printField = (field: Field, message: Buffer, at: number, end: number): { text: string; next: number } => {
+  const take = (octets: number): Buffer => {
+    if (at + octets > end) throw new MessageFault('the data of a record is cut')
+    return message.subarray(at, at + octets)
+  }
+  const counted = (): Buffer => message.subarray(at + 1, at + take(1 + (take(1)[0] ?? 0)).length)
+  switch (field) {
+    case 'ipv4':
+      return { text: take(4).join('.'), next: at + 4 }
+    case 'ipv6':
+      return { text: ipv6Text(take(16)), next: at + 16 }
+    case 'name': {
+      const { name, next } = readName(message, at)
+      if (next > end) throw new MessageFault('the data of a record is cut')
+      return { text: `${name}.`, next }
+    }
+    case 'u8':
+      return { text: String(take(1).readUInt8()), next: at + 1 }
+    case 'u16':
+      return { text: String(take(2).readUInt16BE()), next: at + 2 }
+    case 'u32':
+      return { text: String(take(4).readUInt32BE()), next: at + 4 }
+    case 'string':
+      return { text: quoted(counted()), next: at + 1 + counted().length }
+    case 'strings': {
+      const texts: string[] = []
+      let here = at
+      while (here < end) {
+        const { text, next } = printField('string', message, here, end)
+        texts.push(text)
+        here = next
+      }
+      return { text: texts.join(' '), next: here }
+    }
+    case 'tag':
+      return { text: counted().toString('latin1'), next: at + 1 + counted().length }
+    case 'text':
+      return { text: quoted(message.subarray(at, end)), next: end }
+    case 'hex':
+      return { text: message.subarray(at, end).toString('hex').toUpperCase(), next: end }
+  }
+}
+
+const unknownForm = (octets: Buffer): string =>
+  octets.length === 0 ? '\\# 0' : `\\# ${octets.length} ${octets.toString('hex').toUpperCase()}`
+
+/** The data at `at`, of type code `type`, in presentation format. */
+export const printData = (type: number, message: Buffer, at: number, length: number): string => {
+  const layout = layouts[typeName(type)]
+  const end = at + length
+  if (!layout) return unknownForm(message.subarray(at, end))
+  let here = at
+  const texts = layout.map(field => {
+    const { text, next } = printField(field, message, here, end)
+    here = next
+    return text
+  })
+  if (here !== end) throw new MessageFault('the data of a record is too long')
+  return texts.join(' ')
+}
+
+const uint = (text: string, octets: 1 | 2 | 4): Buffer | undefined => {
+  if (!/^\d{1,10}$/.test(text) || Number(text) >= 256 ** octets) return undefined
+  const out = Buffer.alloc(octets)
+  out.writeUIntBE(Number(text), 0, octets)
+  return out
+}
+
+const hex = (text: string): Buffer | undefined =>
+  /^(?:[0-9a-f]{2})*$/i.test(text) ? Buffer.from(text, 'hex') : undefined
+
+const counted = (octets: Buffer | undefined): Buffer | undefined =>
+  octets && octets.length <= 255 ? Buffer.concat([Buffer.of(octets.length), octets]) : undefined
+
+const inQuotes = /^"(?:[^"\\]|\\.)*"$/
+const bare = (token: string): string => (inQuotes.test(token) ? token.slice(1, -1) : token)
+
+const encodeField = (field: Field, token: string): Buffer | undefined => {
+  switch (field) {
+    case 'ipv4':
+      return isIPv4(token) ? Buffer.from(token.split('.').map(Number)) : undefined
+    case 'ipv6':
+      return isIPv6(token) && !token.includes('%') ? ipv6Octets(token) : undefined
+    case 'name':
+      // Relative names belong to a zone file and its $ORIGIN, of which there is none here.
+      return token.endsWith('.') ? encodeName(token) : undefined
+    case 'u8':
+      return uint(token, 1)
+    case 'u16':
+      return uint(token, 2)
+    case 'u32':
+      return uint(token, 4)
+    case 'string':
+    case 'strings':
+      return counted(unescaped(bare(token)))
+    case 'tag':
+      return /^[a-z0-9]+$/i.test(token) ? counted(Buffer.from(token, 'latin1')) : undefined
+    case 'text':
+      return unescaped(bare(token))
+    case 'hex':
+      return hex(token)
+  }
+}
+
+const tokenPattern = /"(?:[^"\\]|\\.)*"|(?:[^\s"\\]|\\.)+/g
+
+/** The tokens of a value; undefined: something in it is none, such as a quote that is not closed. */
+const tokensOf = (value: string): string[] | undefined =>
+  value.replace(tokenPattern, '').trim() === '' ? (value.match(tokenPattern) ?? []) : undefined
+
+/** `value` on the wire, its names uncompressed. Undefined: not a value of that type, or no such type. */
+export const encodeData = (type: string, value: string): Buffer | undefined => {
+  const tokens = tokensOf(value)
+  const code = typeCode(type)
+  if (!tokens || code === undefined) return undefined
+  if (tokens[0] === '\\#') {
+    const data = hex(tokens.slice(2).join(''))
+    return data && tokens[1] === String(data.length) && data.length <= 65_535 ? data : undefined
+  }
+  const layout = layouts[type]
+  const last = layout?.at(-1)
+  if (!layout || !last || tokens.length < layout.length) return undefined
+  const rest = tokens.splice(layout.length - 1)
+  const closing = last === 'strings' ? rest : last === 'hex' ? [rest.join('')] : rest
+  if (last !== 'strings' && closing.length !== 1) return undefined
+  const parts = [
+    ...tokens.map((token, i) => encodeField(layout[i] ?? last, token)),
+    ...closing.map(token => encodeField(last, token)),
+  ]
+  const data = Buffer.concat(parts.filter(part => part !== undefined))
+  return parts.includes(undefined) || data.length > 65_535 ? undefined : data
+}

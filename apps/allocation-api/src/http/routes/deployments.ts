@@ -1,0 +1,139 @@
+import {
+  cursorOf,
+  type Deployment,
+  type DeploymentCreated,
+  type DeploymentEvent,
+  type DeploymentStatus,
+  deploymentsQuery,
+  lastEventId,
+} from '@pool/contract'
+import { type Context, Hono } from 'hono'
+import { z } from 'zod'
+import type { Caller, Rejection } from '../../allocation/domain/types.ts'
+import type { CreateOutcome } from '../../deployments/domain/create-outcome.ts'
+import type { FollowOutcome, Part } from '../../deployments/tail-log.ts'
+import { problem, RETRY_AFTER_S } from '../errors.ts'
+import { type EventStreams, eventStream, eventText, idleText, retryText } from '../sse.ts'
+import type { HttpEnv, OnBroken } from '../types.ts'
+import { callerOf, parse, readKeyedJson } from '../validate.ts'
+
+export interface DeploymentsQuery {
+  readonly status?: DeploymentStatus | undefined
+  /** As it was asked for; the verb has its own when there is none, and a highest one. */
+  readonly limit?: number | undefined
+  /** The position that the page before ended with. */
+  readonly cursor?: string | undefined
+}
+
+export interface DeploymentVerbs {
+  readonly create: (body: unknown, caller: Caller, key: string | undefined) => Promise<CreateOutcome>
+  readonly get: (id: string) => Promise<{ kind: 'found'; deployment: Deployment } | Rejection<'not-found'>>
+  /** `nextCursor` is the plain position. */
+  readonly list: (
+    query: DeploymentsQuery,
+  ) => Promise<{ readonly deployments: readonly Deployment[]; readonly nextCursor?: string }>
+  readonly remove: (
+    id: string,
+    caller: Caller,
+  ) => Promise<{ kind: 'cancelling'; deployment: Deployment } | { kind: 'removed' } | Rejection<'not-found'>>
+  readonly follow: (id: string, after: number, signal: AbortSignal) => Promise<FollowOutcome>
+}
+
+const path = '/api/v1/deployments'
+
+/** In small letters, as they are kept (RFC 9562 section 4 takes both); null: no deployment can have it. */
+const idOf = (c: Context<HttpEnv>): string | null => z.uuid().safeParse(c.req.param('id')).data?.toLowerCase() ?? null
+
+const notFound = (c: Context<HttpEnv>) => problem(c, { kind: 'not-found', detail: 'There is no such deployment.' })
+
+const partText = (part: Part): string => {
+  if (part === 'idle') return idleText
+  if ('kind' in part) return eventText(part.deployment, { event: 'done' })
+  return part
+    .map(({ seq, at, phase, level, message }) => {
+      const event: DeploymentEvent = { time: at.toISOString(), phase, level, message }
+      return eventText(event, { id: seq })
+    })
+    .join('')
+}
+
+async function* textOf(parts: AsyncIterable<Part>): AsyncGenerator<string, void, void> {
+  yield retryText
+  for await (const part of parts) yield partText(part)
+}
+
+/** `X-Accel-Buffering`: nginx, and proxies like it, would keep lines back until they have many. */
+const streamHeaders = {
+  'Content-Type': 'text/event-stream',
+  'Cache-Control': 'no-cache',
+  'X-Accel-Buffering': 'no',
+}
+
+/** All of them: with the other lists, where those are answered. */
+export const deploymentListRoutes = (verbs: Pick<DeploymentVerbs, 'list'>) =>
+  new Hono<HttpEnv>().get('/', async c => {
+    const query = parse(deploymentsQuery, c.req.query())
+    if (!query.ok) return problem(c, query.refused)
+    const { deployments, nextCursor } = await verbs.list(query.value)
+    c.set('outcome', 'listed')
+    return c.json({ deployments, ...(nextCursor === undefined ? {} : { nextCursor: cursorOf(nextCursor) }) }, 200)
+  })
+
+export const deploymentRoutes = (verbs: DeploymentVerbs, streams: EventStreams, onBroken: OnBroken) =>
+  new Hono<HttpEnv>()
+    .post('/', async c => {
+      const request = await readKeyedJson(c)
+      if (!request.ok) return problem(c, request.refused)
+      const { json, caller, key } = request.value
+      const outcome = await verbs.create(json, caller, key)
+      if (outcome.kind === 'object-storage-unavailable' || outcome.kind === 'provisioning-unavailable') {
+        return problem(c, { retryAfterSeconds: RETRY_AFTER_S, ...outcome })
+      }
+      if (outcome.kind !== 'created') return problem(c, outcome)
+      c.set('outcome', outcome.kind)
+      const { id } = outcome
+      const body: DeploymentCreated = { id, status: 'provisioning', streamURL: `${path}/${id}/logs` }
+      return c.json(body, 201, { Location: `${path}/${id}` })
+    })
+
+    .get('/:id', async c => {
+      const id = idOf(c)
+      const outcome = id === null ? null : await verbs.get(id)
+      if (outcome?.kind !== 'found') return notFound(c)
+      c.set('outcome', outcome.kind)
+      return c.json(outcome.deployment, 200)
+    })
+
+    .delete('/:id', async c => {
+      const id = idOf(c)
+      const outcome = id === null ? null : await verbs.remove(id, callerOf(c))
+      if (outcome === null || outcome.kind === 'not-found') return notFound(c)
+      c.set('outcome', outcome.kind)
+      return outcome.kind === 'removed' ? c.body(null, 204) : c.json(outcome.deployment, 202)
+    })
+
+    .get('/:id/logs', async c => {
+      const id = idOf(c)
+      if (id === null) return notFound(c)
+      const after = parse(lastEventId, c.req.header('Last-Event-ID') ?? '')
+      if (!after.ok) return problem(c, after.refused)
+      const seat = streams.enter()
+      if (!seat) {
+        const detail = 'Too many follow deployments just now.'
+        return problem(c, { kind: 'provisioning-unavailable', detail, retryAfterSeconds: RETRY_AFTER_S })
+      }
+      const outcome = await verbs.follow(id, after.value, seat.signal).catch((error: unknown) => {
+        seat.leave()
+        throw error
+      })
+      const isFollowed = outcome.kind === 'following' && c.req.method !== 'HEAD'
+      if (!isFollowed) seat.leave()
+      if (outcome.kind !== 'following') return notFound(c)
+      c.set('outcome', outcome.kind)
+      if (!isFollowed) return c.body(null, 200, streamHeaders)
+      const body = eventStream(textOf(outcome.parts), seat, {
+        onBroken: error => onBroken(error, c.get('requestId')),
+        breakOff: () => c.env.outgoing?.destroy(),
+      })
+      return c.body(body, 200, streamHeaders)
+    })

@@ -1,0 +1,37 @@
+import { operations } from '@pool/contract'
+import { expect, test } from 'vitest'
+import { verbOf } from './request-log.ts'
+
+const verbs = operations.map(({ id, method, path }) => ({
+  id,
+  method: method.toUpperCase(),
+  route: path.replaceAll(/\{([^}]+)\}/g, ':$1'),
+}))
+
+test('every operation that comes to an outcome has a verb of its own', () => {
+  const counted = verbs.map(({ method, route }) => verbOf(method, route)).filter(verb => verb !== undefined)
+  expect(new Set(counted).size).toBe(counted.length)
+  expect(verbs.filter(({ method, route }) => verbOf(method, route) === undefined).map(({ id }) => id)).toEqual([
+    'listReservedLabels',
+    'getAllocation',
+    'health',
+    'livez',
+    'readyz',
+    'metrics',
+    'openapi',
+    'reference',
+    'referenceAsset',
+  ])
+})
+
+test.each([
+  ['HEAD', '/api/v1/deployments/:id', 'get-deployment'],
+  ['DELETE', '/api/v1/deployments/:id', 'remove-deployment'],
+  ['PUT', '/api/v1/deployments/:id', undefined],
+  ['HEAD', '/api/v1/deployments', 'list-deployments'],
+  ['POST', '/api/v1/credentials/validate', 'validate-token'],
+  ['GET', 'none', undefined],
+  ['GET', 'constructor', undefined],
+])('%s %s is counted as %s', (method, route, verb) => {
+  expect(verbOf(method, route)).toBe(verb)
+})

@@ -1,0 +1,37 @@
+/** One request that has been answered. `route` is the pattern and not the path: bounded, and free of what was sent. */
+export interface Answered {
+  readonly requestId: string
+  readonly listener: string
+  readonly method: string
+  readonly route: string
+  readonly status: number
+  readonly outcome: string
+  /** Seconds until the answer's headers were ready. */
+  readonly seconds: number
+}
+
+const pool = '/api/v1/pool/:domain'
+const deployments = '/api/v1/deployments'
+const credentials = '/api/v1/credentials'
+
+const verbs: ReadonlyMap<string, string> = new Map([
+  [`GET ${pool}/check`, 'check'],
+  [`POST ${pool}/reserve`, 'reserve'],
+  [`POST ${pool}/commit`, 'commit'],
+  [`POST ${pool}/renew`, 'renew'],
+  [`DELETE ${pool}/release`, 'release'],
+  [`GET ${pool}/list`, 'list'],
+  [`GET ${pool}/history`, 'history'],
+  [`POST ${pool}/converge`, 'converge'],
+  [`POST ${deployments}`, 'create-deployment'],
+  [`GET ${deployments}`, 'list-deployments'],
+  [`GET ${deployments}/:id`, 'get-deployment'],
+  [`DELETE ${deployments}/:id`, 'remove-deployment'],
+  [`GET ${deployments}/:id/logs`, 'follow-deployment'],
+  [`POST ${credentials}/object-storage/validate`, 'validate-keys'],
+  [`POST ${credentials}/validate`, 'validate-token'],
+])
+
+/** The verb whose outcome is counted, by method and route; HEAD is GET without a body. */
+export const verbOf = (method: string, route: string): string | undefined =>
+  verbs.get(`${method === 'HEAD' ? 'GET' : method} ${route}`)

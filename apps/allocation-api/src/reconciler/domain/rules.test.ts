@@ -1,0 +1,78 @@
+import { describe, expect, test } from 'vitest'
+import { isAtOrBelow, recordsOf, sameRecordSet } from '../../dns/domain/rrset.ts'
+import { pauseMs } from './backoff.ts'
+import { dnsStateOf, isSettled } from './status.ts'
+
+describe('the pause after a failure', () => {
+  test.each([
+    [1, 500],
+    [2, 1_000],
+    [3, 2_000],
+    [6, 16_000],
+    [7, 30_000],
+    [1_000_000, 30_000],
+  ])('attempt %i: %i ms, a fifth more or less', (attempts, middle) => {
+    expect(pauseMs(attempts, 0)).toBeCloseTo(middle * 0.8)
+    expect(pauseMs(attempts, 0.5)).toBeCloseTo(middle)
+    expect(pauseMs(attempts, 1)).toBeCloseTo(middle * 1.2)
+  })
+})
+
+describe('the state of the records', () => {
+  test.each([
+    ['no row: nothing desired, nothing left', null, 'published'],
+    ['not applied yet', { version: 2, appliedVersion: 1, lastError: null }, 'pending'],
+    ['applied', { version: 2, appliedVersion: 2, lastError: null }, 'published'],
+    ['failed since', { version: 2, appliedVersion: 1, lastError: 'down' }, 'failing'],
+  ] as const)('%s', (_, progress, status) => {
+    expect(dnsStateOf(progress).status).toBe(status)
+  })
+
+  test('a failing name says why', () => {
+    expect(dnsStateOf({ version: 1, appliedVersion: 0, lastError: 'down' })).toEqual({
+      status: 'failing',
+      detail: 'down',
+    })
+  })
+
+  test.each([
+    ['gone', null, true],
+    ['older version applied', { version: 3, appliedVersion: 2, lastError: null }, false],
+    ['own version applied', { version: 3, appliedVersion: 3, lastError: null }, true],
+    ['newer version applied', { version: 4, appliedVersion: 4, lastError: null }, true],
+    ['failed', { version: 3, appliedVersion: 2, lastError: 'down' }, true],
+  ] as const)('who waits for version 3 has an answer: %s', (_, progress, settled) => {
+    expect(isSettled(progress, 3)).toBe(settled)
+  })
+})
+
+describe('record sets', () => {
+  test('an active name has one A record for each name of the template', () => {
+    const sets = recordsOf('acme.pool.test', '192.0.2.1', { names: ['@', '*', 'api'], ttl: 60 })
+    expect(sets.map(set => set.name)).toEqual(['acme.pool.test', '*.acme.pool.test', 'api.acme.pool.test'])
+    for (const set of sets) expect(set).toMatchObject({ type: 'A', ttl: 60, values: ['192.0.2.1'] })
+  })
+
+  test.each([
+    ['acme.pool.test', true],
+    ['a.b.acme.pool.test', true],
+    ['*.acme.pool.test', true],
+    ['xacme.pool.test', false],
+    ['pool.test', false],
+    ['acme.pool.test.example', false],
+  ])('%s is at or below acme.pool.test: %s', (name, below) => {
+    expect(isAtOrBelow(name, 'acme.pool.test')).toBe(below)
+  })
+
+  const set = { name: 'a.test', type: 'A', ttl: 1, values: ['192.0.2.1'] }
+  test.each([
+    [set, true],
+    [{ ...set, name: 'b.test' }, false],
+    [{ ...set, type: 'AAAA' }, false],
+    [{ ...set, ttl: 2 }, false],
+    [{ ...set, values: [] }, false],
+    [{ ...set, values: ['192.0.2.2'] }, false],
+  ])('%j equals the first: %s', (other, same) => {
+    expect(sameRecordSet(set, other)).toBe(same)
+  })
+})

@@ -1,0 +1,110 @@
+import { type Sql, withTimeout } from '@pool/database/client'
+import { drainRows } from '@pool/database/drain-rows'
+import type { DesiredName } from './domain/plan.ts'
+import { desiredColumns, versionsOf } from './sql.ts'
+
+export interface ComparedName extends DesiredName {
+  readonly version: number
+  /** The provider was brought to this version; if not, there is something to do whatever the comparison shows. */
+  readonly isApplied: boolean
+  /** Milliseconds since; null: never. */
+  readonly appliedMsAgo: number | null
+}
+
+export type NameVersion = Pick<ComparedName, 'subdomain' | 'version'>
+
+export type ComparisonStore = ReturnType<typeof createComparisonStore>
+
+/** When zones are compared with what is desired, and what comes of it. */
+export const createComparisonStore = (sql: Sql, { timeoutMs }: { timeoutMs: number }) => ({
+  /**
+   * The zones whose turn it is, each told to one caller alone. Whoever takes one and does not come back with `compared`
+   * leaves it to others after `patienceMs`.
+   */
+  async takeZones(patienceMs: number): Promise<string[]> {
+    const rows = await withTimeout(
+      timeoutMs,
+      sql<{ zone: string }[]>`
+        update dns_zones z set
+          next_comparison_at = statement_timestamp() + ${patienceMs}::float8 * interval '1 millisecond'
+        from (
+          select zone from dns_zones where next_comparison_at <= statement_timestamp() for update skip locked
+        ) due
+        where z.zone = due.zone returning z.zone`,
+    )
+    return rows.map(row => row.zone)
+  },
+
+  async compared(zone: string, nextInMs: number): Promise<void> {
+    await withTimeout(
+      timeoutMs,
+      sql`
+        update dns_zones set compared_at = statement_timestamp(),
+          next_comparison_at = statement_timestamp() + ${nextInMs}::float8 * interval '1 millisecond'
+        where zone = ${zone}`,
+    )
+  },
+
+  /** The names of the zone after `after`, in their order. */
+  async names(zone: string, after: string, limit: number): Promise<ComparedName[]> {
+    const rows = await withTimeout(
+      timeoutMs,
+      sql<ComparedName[]>`
+        select ${desiredColumns(sql)}, applied_version = version as "isApplied",
+          extract(epoch from statement_timestamp() - applied_at)::float8 * 1000 as "appliedMsAgo"
+        from dns_names where zone = ${zone} and subdomain > ${after}
+        order by subdomain limit ${limit}`,
+    )
+    return drainRows(rows)
+  },
+
+  /** Of names that were applied: states the same anew, for the provider no longer has it. */
+  async reopen(zone: string, names: readonly NameVersion[]): Promise<void> {
+    await withTimeout(
+      timeoutMs,
+      sql`
+        update dns_names d set version = nextval('dns_version'), is_repair = true,
+          desired_since = statement_timestamp(), next_attempt_at = statement_timestamp()
+        from ${versionsOf(sql, names)}
+        where d.zone = ${zone} and d.subdomain = item.subdomain and d.version = item.version`,
+    )
+  },
+
+  /** Of names that were applied: nothing is left of what was desired before. One without records is forgotten. */
+  async forget(zone: string, names: readonly NameVersion[]): Promise<void> {
+    await withTimeout(
+      timeoutMs,
+      sql`
+        with item as (select * from ${versionsOf(sql, names)}), forgotten as (
+          delete from dns_names d using item
+          where d.zone = ${zone} and d.subdomain = item.subdomain and d.version = item.version and d.desired = '[]'
+        )
+        update dns_names d set former = '[]' from item
+        where d.zone = ${zone} and d.subdomain = item.subdomain and d.version = item.version and d.desired <> '[]'`,
+    )
+  },
+
+  /**
+   * Lets every change that waits after a failure be tried at once: a person says that it is worth it. Under the claim, for
+   * it locks as many rows as a pass does, in another order.
+   */
+  async hurry(zone: string): Promise<void> {
+    await withTimeout(
+      timeoutMs,
+      sql`
+        update dns_names set next_attempt_at = statement_timestamp()
+        where zone = ${zone} and applied_version < version and next_attempt_at > statement_timestamp()`,
+    )
+  },
+
+  /** How many names of the zone are not as desired, and of them how many have failed. */
+  async unapplied(zone: string): Promise<{ pending: number; failing: number }> {
+    const [row] = await withTimeout(
+      timeoutMs,
+      sql<{ pending: number; failing: number }[]>`
+        select count(*) as pending, count(failure) as failing from dns_names
+        where zone = ${zone} and applied_version < version`,
+    )
+    return row ?? { pending: 0, failing: 0 }
+  },
+})

@@ -1,0 +1,62 @@
+import { execFileSync } from 'node:child_process'
+import { existsSync, readFileSync } from 'node:fs'
+import { isAlive } from './poll.ts'
+
+const hasProc = existsSync('/proc/self/stat')
+
+/**
+ * The processes through which a package manager runs a script (npx, a shell, pnpm, a shell), nearest first. When one
+ * of them is killed, or passes a signal on to its shell alone, the script is not told: its own parent may still live.
+ * A shell above them all, such as a script that started us in the background, may end as it likes.
+ */
+export function launchers(): readonly number[] {
+  const chain: { pid: number; isManager: boolean }[] = []
+  for (let pid = process.ppid; pid > 1; pid = parentOf(pid)) {
+    const command = commandOf(pid)
+    const isManager = isPackageManager(command)
+    if (!isManager && !/^\S*sh -c /.test(command)) break
+    chain.push({ pid, isManager })
+  }
+  const managed = chain.slice(0, chain.findLastIndex(({ isManager }) => isManager) + 1).map(({ pid }) => pid)
+  return managed.length > 0 ? managed : [process.ppid]
+}
+
+/** `pnpm start` and `npm exec pnpm start` as these title themselves, or their file as an argument of node or a shell. */
+export const isPackageManager = (command: string): boolean =>
+  /^(?:\S*\b(?:node|sh) (?:-\S+ )*)?(?:\S*\/)?(?:p?np[mx]|corepack)(?:-cli)?(?:\.[cm]?js)?(?: |$)/.test(command)
+
+export function isOrphanOf(chain: readonly number[]): boolean {
+  if (process.ppid !== chain[0]) return true
+  // A dead one that nobody reaps has no children any more.
+  return hasProc
+    ? chain.some((pid, index) => chain[index + 1] !== undefined && parentOf(pid) !== chain[index + 1])
+    : !chain.every(isAlive)
+}
+
+function parentOf(pid: number): number {
+  if (!hasProc) return Number(ps('ppid=', pid))
+  try {
+    // proc(5): the name in brackets can hold anything; after it come the state and the parent.
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+    return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1])
+  } catch {
+    return 0
+  }
+}
+
+function commandOf(pid: number): string {
+  if (!hasProc) return ps('command=', pid)
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ').trim()
+  } catch {
+    return ''
+  }
+}
+
+function ps(field: string, pid: number): string {
+  try {
+    return execFileSync('ps', ['-o', field, '-p', String(pid)], { encoding: 'utf8' }).trim()
+  } catch {
+    return ''
+  }
+}

@@ -1,0 +1,69 @@
+import { spawn } from 'node:child_process'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { isAlive, until } from '../src/poll.ts'
+import { freePort } from '../src/ports.ts'
+import { COMPILE_CACHE, SERVICE_FLAGS, startNode } from '../src/process.ts'
+import { tempFolder } from './fixtures/temp-folder.ts'
+
+const entry = join(import.meta.dirname, 'fixtures/fake-api.ts')
+
+test('is ready when its log says so, and stops when asked', async () => {
+  const port = await freePort()
+  const lines: string[] = []
+  const api = startNode({ entry, env: { PORT: String(port) }, onLine: line => lines.push(line) })
+  expect(await api.ready).toEqual({ msg: 'ready', port })
+  expect(await api.stop()).toEqual({ code: 0, signal: null })
+  expect(lines.at(-1)).toBe('{"msg":"drained"}')
+  expect(api.lastLines()).toEqual(lines)
+})
+
+test("gets the environment that is named, PATH, and where Node's cache is", async () => {
+  const isReady = (line: Readonly<Record<string, unknown>>) => line.msg === 'environment'
+  const api = startNode({ entry, env: { PORT: '0', QUIET: 'true' }, isReady })
+  const { env } = await api.ready
+  expect(Object.keys(Object(env)).filter(name => !name.startsWith('NODE_'))).toEqual(['PATH', 'PORT', 'QUIET'])
+  expect(Object(env).NODE_COMPILE_CACHE).toBe(COMPILE_CACHE)
+  expect(await api.kill()).toEqual({ code: null, signal: 'SIGKILL' })
+})
+
+test.each(['allocation-api', 'lease-witness'])('runs with the flags with which %s is deployed', async app => {
+  const isReady = (line: Readonly<Record<string, unknown>>) => line.msg === 'environment'
+  const api = startNode({ entry, env: { PORT: '0' }, isReady })
+  const { execArgv } = await api.ready
+  await api.kill()
+  expect(execArgv).toEqual(SERVICE_FLAGS)
+  const { scripts } = JSON.parse(readFileSync(join(import.meta.dirname, '../../../apps', app, 'package.json'), 'utf8'))
+  expect(scripts.start.split(' ').slice(0, -1)).toEqual(['node', ...SERVICE_FLAGS])
+})
+
+test('is killed when it drains for too long', async () => {
+  const api = startNode({ entry, env: { PORT: '0', DRAIN_MS: '60000' } })
+  await api.ready
+  expect(await api.stop('SIGTERM', 100)).toEqual({ code: null, signal: 'SIGKILL' })
+})
+
+test('an end before it was ready carries the last lines', async () => {
+  const api = startNode({ entry, env: { END_WITH: '3' } })
+  await expect(api.ready).rejects.toThrow(/exit code 3.*\ncannot go on/)
+  expect(await api.exited).toEqual({ code: 3, signal: null })
+})
+
+test('notices that its parent was killed', async () => {
+  const log = join(tempFolder(), 'log')
+  const parent = join(tempFolder(), 'parent.ts')
+  writeFileSync(
+    parent,
+    `import { appendFileSync } from 'node:fs'
+     import { startNode } from ${JSON.stringify(join(import.meta.dirname, '../src/process.ts'))}
+     const child = startNode({ entry: ${JSON.stringify(entry)}, env: { PORT: '0' } })
+     await child.ready
+     appendFileSync(${JSON.stringify(log)}, String(child.pid))
+     process.kill(process.pid, 'SIGKILL')`,
+  )
+  spawn(process.execPath, [parent], { stdio: 'ignore' })
+  expect(await until(() => existsSync(log), { everyMs: 10, withinMs: 10_000 })).toBe(true)
+  const pid = Number(readFileSync(log, 'utf8'))
+  expect(await until(() => !isAlive(pid), { everyMs: 10, withinMs: 10_000 })).toBe(true)
+})

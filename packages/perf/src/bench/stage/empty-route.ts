@@ -1,0 +1,17 @@
+import { listen } from 'allocation-api/src/http/server.ts'
+import type { HttpEnv } from 'allocation-api/src/http/types.ts'
+import { Hono } from 'hono'
+
+/** A process of its own: routes at the API's paths that do nothing. */
+const app = new Hono<HttpEnv>()
+app.get('/api/v1/pool/:domain/check', c => c.json({ available: true }))
+// The body is taken in, as the API must: left unread, the adapter would have to clear it away, which costs more.
+app.post('/api/v1/pool/:domain/:verb', async c => {
+  await c.req.arrayBuffer()
+  return c.json({ available: true })
+})
+
+const { port } = await listen(app, 0)
+process.on('SIGTERM', () => process.exit(0))
+process.on('disconnect', () => process.exit(0))
+process.stdout.write(`${JSON.stringify({ msg: 'ready', port })}\n`)

@@ -1,0 +1,116 @@
+import { chmodSync, mkdtempSync, writeFileSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { openClient } from '@pool/database/client'
+import { type Postgres, startPostgres } from '@pool/dev-server/postgres'
+import { startNode } from '@pool/dev-server/process'
+import { startCloudflareDouble } from '@pool/test-kit/dns/cloudflare-double.ts'
+import { startTcpProxy } from '@pool/test-kit/tcp-proxy.ts'
+import { type LogFile, openLog } from './logs.ts'
+
+export interface Running {
+  readonly pid: number
+  readonly port: number
+  readonly log: LogFile
+  /** Settled once it has ended. */
+  readonly exited: Promise<unknown>
+  readonly stop: () => Promise<unknown>
+}
+
+export interface ApiStage extends Running {
+  readonly operatorPort: number
+  readonly operatorToken: string
+  readonly stopDatabase: () => Promise<void>
+  readonly startDatabase: () => Promise<void>
+  /** A network to the DNS provider that goes silent, and comes back. */
+  readonly stopDns: () => void
+  readonly startDns: () => void
+}
+
+/** Makes an address and nothing else, and takes no time for it: what Terraform does is not what is looked at here. */
+const terraform = `#!/bin/sh
+case $1 in
+version) echo '{"terraform_version":"1.9.0"}' ;;
+apply) echo '{"@level":"info","@message":"Outputs: 1","type":"outputs","outputs":{"load_balancer_ip":{"sensitive":false,"value":"203.0.113.9"}}}' ;;
+esac
+`
+/** Nothing listens there: what asks these is told so at once. */
+const NOWHERE = '127.0.0.1:1'
+
+const startDatabaseOf = async (dataDir: string, password: string, cleanup: AsyncDisposableStack) => {
+  let starting: Promise<Postgres> = startPostgres({ dataDir, fsync: false })
+  cleanup.defer(async () => (await starting.catch(() => undefined))?.stop('immediate'))
+  const { url, port } = await starting
+  const admin = openClient(url, { connections: 1, applicationName: 'fuzz' })
+  // The password is ours, and has no letter that SQL would read otherwise.
+  await admin.unsafe(`create role fuzz login password '${password}'`)
+  await admin.unsafe('create database fuzz owner fuzz')
+  await admin.end({ timeout: 1 })
+  return {
+    url: `postgres://fuzz:${password}@127.0.0.1:${port}/fuzz`,
+    stop: async () => (await starting).stop('immediate'),
+    start: async () => {
+      starting = startPostgres({ dataDir, port, fsync: false })
+      await starting
+    },
+  }
+}
+
+/** The API with both its addresses, over a Postgres and a DNS provider that can be taken away. */
+export const startApi = async (folder: string, mark: string, cleanup: AsyncDisposableStack): Promise<ApiStage> => {
+  const dataDir = mkdtempSync(join(tmpdir(), 'pool-fuzz-'))
+  cleanup.defer(() => rm(dataDir, { recursive: true, force: true }))
+  const database = await startDatabaseOf(dataDir, `DB${mark}0123456789`, cleanup)
+  const double = await startCloudflareDouble({ token: `CF${mark}0123456789abcdef`, delayMs: 20 })
+  cleanup.use(double)
+  double.addZone('pool.test')
+  const proxy = await startTcpProxy(Number(new URL(double.url).port))
+  cleanup.defer(() => proxy.close())
+  const binary = join(folder, 'terraform')
+  writeFileSync(binary, terraform)
+  chmodSync(binary, 0o755)
+
+  const operatorToken = `OP${mark}0123456789abcdef`
+  const log = openLog(join(folder, 'api.log'))
+  const child = startNode({
+    entry: fileURLToPath(import.meta.resolve('allocation-api/src/main.ts')),
+    onLine: log.write,
+    env: {
+      PORT: '0',
+      PDM_DATABASE_URL: database.url,
+      PDM_OPERATOR_PORT: '0',
+      PDM_OPERATOR_TOKENS: operatorToken,
+      // No name expires in a run: whatever is free has been freed.
+      PDM_RESERVATION_TTL: '1h',
+      PDM_DNS_COMMIT_WAIT: '200ms',
+      PDM_VALIDATION_ATTEMPTS: '10000',
+      PROVIDER_TOKEN_URLS: `hetzner=https://${NOWHERE}/`,
+      OBJECT_STORAGE_DOMAIN: 'localhost:1',
+      PDM_TERRAFORM_BINARY: binary,
+      PDM_DEPLOYMENTS_DIR: join(folder, 'deployments'),
+      PDM_DEPLOYMENT_CONCURRENCY: '4',
+      DNSPROVIDER_KIND: 'cloudflare',
+      DNSPROVIDER_CLOUDFLARE_URL: Object.assign(new URL(double.url), { port: String(proxy.port) }).href,
+      DNSPROVIDER_CLOUDFLARE_API_TOKEN: double.token,
+    },
+  })
+  cleanup.defer(async () => void (await child.kill()))
+  const { port, operatorPort } = await child.ready
+  if (typeof port !== 'number' || typeof operatorPort !== 'number')
+    throw new Error('the API did not say where it listens')
+  return {
+    pid: child.pid,
+    port,
+    operatorPort,
+    operatorToken,
+    log,
+    exited: child.exited,
+    stop: () => child.stop(),
+    stopDatabase: database.stop,
+    startDatabase: database.start,
+    stopDns: proxy.freeze,
+    startDns: proxy.thaw,
+  }
+}

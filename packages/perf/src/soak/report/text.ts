@@ -1,0 +1,57 @@
+import { type Machine, machineText } from '../../bench/machine.ts'
+import { figure } from '../../bench/report/numbers.ts'
+import { type Column, type Table, tableText } from '../../bench/report/table.ts'
+import { spreadOf } from '../../bench/statistics.ts'
+import { isGood, type Outcome } from '../outcome.ts'
+
+const left = (title: string): Column => ({ title, align: 'left' })
+const right = (title: string): Column => ({ title, align: 'right' })
+
+const faultsTable = ({ faults }: Outcome): Table => ({
+  columns: [left('fault'), right('times'), right('recovery median, s'), right('max, s')],
+  rows: faults.map(({ name, recoveriesMs }) => {
+    const { median, max } = spreadOf(recoveriesMs)
+    return [name, String(recoveriesMs.length), (median / 1_000).toFixed(2), (max / 1_000).toFixed(2)]
+  }),
+})
+
+const trafficTable = ({ traffic }: Outcome): Table => ({
+  columns: [left('operation'), ...['requests', 'ok', 'refused', '503', 'no answer'].map(right)],
+  rows: traffic.map(({ operation, requests, ok, refused, unavailable, unanswered }) => [
+    operation,
+    ...[requests, ok, refused, unavailable, unanswered].map(String),
+  ]),
+})
+
+const measuredTable = ({ measured }: Outcome): Table => ({
+  columns: [left('bounded'), ...['start', 'median', 'end', 'max', 'bound'].map(right)],
+  rows: measured.map(({ title, unit, start, median, end, max, most }) => [
+    unit === '' ? title : `${title}, ${unit}`,
+    ...[start, median, end, max, most].map(value => figure(Math.round(value))),
+  ]),
+})
+
+const verdictsTable = ({ verdicts }: Outcome): Table => ({
+  columns: [left('invariant'), right('looked at'), right('broken')],
+  rows: verdicts.map(({ invariant, checks, broken }) => [invariant, String(checks), String(broken.length)]),
+})
+
+const evidence = ({ verdicts }: Outcome): string[] =>
+  verdicts.flatMap(({ invariant, broken }) => broken.map(fault => `BROKEN ${invariant}: ${fault}`))
+
+const faultCount = ({ faults }: Outcome): number =>
+  faults.reduce((sum, { recoveriesMs }) => sum + recoveriesMs.length, 0)
+
+/** The table that a run ends with. */
+export const reportText = (machine: Machine, outcome: Outcome): string => {
+  const { options, seconds, notes } = outcome
+  const lasted = `${(seconds / 60).toFixed(1)} minutes with ${faultCount(outcome)} faults, seed ${options.seed}`
+  return [
+    [machineText(machine), `soak      ${lasted}`, ...notes.map(note => `note      ${note}`)].join('\n'),
+    ...[faultsTable, trafficTable, measuredTable, verdictsTable].map(table => tableText(table(outcome))),
+    isGood(outcome) ? 'No invariant was broken.' : evidence(outcome).join('\n'),
+  ].join('\n\n')
+}
+
+export const reportJson = (machine: Machine, outcome: Outcome): string =>
+  JSON.stringify({ machine, valid: isGood(outcome), ...outcome }, null, 2)

@@ -1,0 +1,82 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { requestOf, toldBy } from '@pool/test-kit/linearizability/call.ts'
+import { Controller } from '@pool/test-kit/linearizability/controller.ts'
+import type { Asked, Operation, Told } from '@pool/test-kit/linearizability/history.ts'
+import type { Random } from '@pool/test-kit/linearizability/random.ts'
+import type { Witness } from '../stage/witness.ts'
+import type { Gate } from './gate.ts'
+import type { Recorder } from './recorder.ts'
+
+const SLOTS = ['pair-0', 'pair-1', 'pair-2', 'pair-3', 'pair-4']
+const PATIENCE_MS = 4_000
+const MEAN_REST_MS = 90
+const MOST_WAIT_S = 2
+
+interface Sent {
+  readonly told: Told | undefined
+  readonly times: Pick<Operation, 'start' | 'end' | 'sentAt' | 'answeredAt'>
+}
+
+/** One call to the witness, taken down in traffic and failures. */
+export const createLeaseCaller = ({ url, token }: Pick<Witness, 'url' | 'token'>, recorder: Recorder) => {
+  const send = async (slot: string, asked: Asked, waitSeconds: number) => {
+    const { method, path, headers, body } = requestOf(slot, asked)
+    const response = await fetch(url + path, {
+      method,
+      headers: {
+        Authorization: `Bearer ${token}`,
+        ...headers,
+        ...(waitSeconds > 0 && { Prefer: `wait=${waitSeconds}` }),
+      },
+      ...(body === undefined ? {} : { body }),
+      signal: AbortSignal.timeout(PATIENCE_MS + waitSeconds * 1_000),
+    })
+    return { status: response.status, tag: response.headers.get('etag') ?? '', text: await response.text() }
+  }
+  return async (slot: string, asked: Asked, waitSeconds = 0): Promise<Sent> => {
+    const [start, sentAt] = [performance.now(), Date.now()]
+    const answer = await send(slot, asked, waitSeconds).catch(() => undefined)
+    const times = { start, sentAt, end: performance.now(), answeredAt: Date.now() }
+    const operation = waitSeconds > 0 ? 'lease wait' : `lease ${asked.kind}`
+    recorder.count(operation, answer?.status ?? null)
+    if (answer && answer.status < 500) return { told: toldBy(answer), times }
+    const status = answer?.status ?? null
+    recorder.failures.push({ target: 'witness', what: operation, status, start: sentAt, end: times.answeredAt })
+    return { told: undefined, times }
+  }
+}
+
+/** A regional controller: contends for slots, keeps them, gives them up, waits for news; some of it wrong on purpose. */
+export const runController = async (
+  name: string,
+  call: ReturnType<typeof createLeaseCaller>,
+  random: Random,
+  recorder: Recorder,
+  gate: Gate,
+): Promise<void> => {
+  const controller = new Controller(name, random)
+  const take = (slot: string, asked: Asked, { told, times }: Sent) => {
+    const operation: Operation = { slot, asked, ...times, ...(told && { told }) }
+    recorder.leases.push(operation)
+    controller.learn(operation)
+  }
+  const step = async () => {
+    const slot = controller.choose(SLOTS, SLOTS[0])
+    const asked = controller.ask(slot)
+    if (asked.kind === 'read' && asked.known !== undefined && random.chance(0.5)) {
+      const sent = await call(slot, asked, 1 + random.below(MOST_WAIT_S))
+      // 200 of the generation that is known says that it expired: as a plain read tells it, too.
+      return take(slot, sent.told?.status === 304 ? asked : { kind: 'read' }, sent)
+    }
+    const sent = await call(slot, asked)
+    take(slot, asked, sent)
+    // Whoever got no answer to a write does not know whether it was made, and reads.
+    for (let isKnown = sent.told !== undefined; !isKnown; ) {
+      await sleep(100 + random.below(300))
+      const reading = await call(slot, { kind: 'read' })
+      take(slot, { kind: 'read' }, reading)
+      isKnown = reading.told !== undefined
+    }
+  }
+  while (await gate.pass(step)) await sleep(random.below(2 * MEAN_REST_MS))
+}

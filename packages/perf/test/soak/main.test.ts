@@ -1,0 +1,44 @@
+import { fileURLToPath } from 'node:url'
+import { describe, expect, it } from 'vitest'
+import { invariants } from '../../src/soak/verdicts.ts'
+import { runCommand } from '../bench/run-command.ts'
+
+const main = fileURLToPath(new URL('../../src/soak/main.ts', import.meta.url))
+
+const soak = (args: readonly string[], interruptAt?: RegExp) => runCommand(main, args, interruptAt)
+
+describe('the command', () => {
+  it('soaks for a few seconds, breaks nothing, and leaves nothing behind', async () => {
+    // A seed whose first faults are short, and hit the API, the database, the zone and the witness.
+    const { code, stdout, stderr, left } = await soak(['--minutes', '0.1', '--seed', '13508', '--json'])
+    expect({ code, stderr }).toEqual({ code: 0, stderr: expect.not.stringContaining('BROKEN') })
+    const { valid, machine, options, faults, traffic, measured, verdicts } = JSON.parse(stdout)
+    expect(valid).toBe(true)
+    expect(machine).toMatchObject({ node: process.version, postgres: expect.stringMatching(/^\d+/) })
+    expect(options).toMatchObject({ minutes: 0.1 })
+    expect(faults.length).toBeGreaterThanOrEqual(2)
+    for (const { recoveriesMs } of faults) expect(recoveriesMs).toEqual([expect.any(Number)])
+    const operations = traffic
+      .filter(({ ok }: { ok: number }) => ok > 0)
+      .map(({ operation }: { operation: string }) => operation)
+    for (const one of ['reserve', 'commit', 'release', 'get', 'lease acquire', 'lease renew', 'lease read'])
+      expect(operations).toContain(one)
+    expect(measured).toContainEqual(expect.objectContaining({ title: 'connections of all replicas', faults: [] }))
+    expect(verdicts.map(({ invariant }: { invariant: string }) => invariant)).toEqual(invariants)
+    const looked = verdicts.filter(({ checks }: { checks: number }) => checks > 0)
+    expect(looked.length).toBeGreaterThanOrEqual(10)
+    expect(left).toEqual([])
+  })
+
+  it('is gone with all it started on Ctrl-C, while it starts', async () => {
+    const { code, left } = await soak([], /starting everything/)
+    expect(code).toBe(130)
+    expect(left).toEqual([])
+  })
+
+  it('refuses an option that it does not know, in one line', async () => {
+    const { code, stdout, stderr } = await soak(['--hours', '1'])
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+    expect(stderr).toBe('soak: there is no option --hours\n')
+  })
+})

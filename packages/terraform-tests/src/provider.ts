@@ -1,0 +1,151 @@
+import { fileURLToPath } from 'node:url'
+import {
+  type GrpcObject,
+  type handleUnaryCall,
+  loadPackageDefinition,
+  Server,
+  ServerCredentials,
+  type ServiceClientConstructor,
+} from '@grpc/grpc-js'
+import { loadSync } from '@grpc/proto-loader'
+import { Refused } from './errors.ts'
+import { plan } from './plan.ts'
+import type { Provider } from './resource.ts'
+import { complete, schemaToWire } from './schema.ts'
+import { type Attributes, fromWire, isObject, toWire } from './value.ts'
+
+type Wire = { msgpack: Uint8Array } | null
+interface Request {
+  readonly type_name: string
+  readonly id: string
+  readonly raw_state: { json: Uint8Array } | null
+  readonly config: Wire
+  readonly current_state: Wire
+  readonly prior_state: Wire
+  readonly proposed_new_state: Wire
+  readonly planned_state: Wire
+}
+
+const definition = loadSync(fileURLToPath(new URL('./provider.proto', import.meta.url)), {
+  keepCase: true,
+  longs: Number,
+  defaults: true,
+})
+const { Provider: protocol } = loadPackageDefinition(definition).tfplugin6 as GrpcObject & {
+  Provider: ServiceClientConstructor
+}
+
+const error = (summary: string, detail: string, attribute?: string): object => ({
+  severity: 1,
+  summary,
+  detail,
+  ...(attribute ? { attribute: { steps: [{ attribute_name: attribute }] } } : {}),
+})
+
+function servicesOf({ name, schema, resources, configure }: Provider) {
+  const answering = (answer: (request: Request) => object | Promise<object>): handleUnaryCall<Request, object> => {
+    return async ({ request }, callback) => {
+      try {
+        callback(null, await answer(request))
+      } catch (reason) {
+        if (!(reason instanceof Refused)) return callback(reason as Error)
+        callback(null, { diagnostics: [error(`${name} refused the request`, reason.message)] })
+      }
+    }
+  }
+  const of = ({ type_name }: Request) => {
+    const resource = resources[type_name]
+    if (!resource) throw new Error(`no resource ${type_name}`)
+    return resource
+  }
+
+  return {
+    GetProviderSchema: answering(() => ({
+      provider: schemaToWire(schema),
+      resource_schemas: Object.fromEntries(
+        Object.entries(resources).map(([type, { schema }]) => [type, schemaToWire(schema)]),
+      ),
+    })),
+    ValidateProviderConfig: answering(() => ({})),
+    ConfigureProvider: answering(request => {
+      const config = fromWire(request.config)
+      if (isObject(config)) configure?.(config)
+      return {}
+    }),
+    StopProvider: answering(() => ({})),
+
+    ValidateResourceConfig: answering(request => {
+      const config = fromWire(request.config)
+      const fault = isObject(config) ? of(request).behind.fault?.(config) : null
+      return { diagnostics: fault ? [error('Invalid attribute', fault.detail, fault.attribute)] : [] }
+    }),
+
+    UpgradeResourceState: answering(request => {
+      const state = JSON.parse(Buffer.from(request.raw_state?.json ?? []).toString()) as Attributes
+      return { upgraded_state: toWire(complete(of(request).schema, state)) }
+    }),
+
+    ReadResource: answering(async request => {
+      const { schema, behind } = of(request)
+      const state = fromWire(request.current_state)
+      const now = isObject(state) ? await behind.read(state) : null
+      return { new_state: toWire(now && complete(schema, now)) }
+    }),
+
+    PlanResourceChange: answering(request => {
+      const { planned, replaces } = plan(
+        of(request).schema,
+        fromWire(request.prior_state),
+        fromWire(request.proposed_new_state),
+        fromWire(request.config),
+      )
+      const requires_replace = replaces.map(name => ({ steps: [{ attribute_name: name }] }))
+      return { planned_state: toWire(planned), requires_replace }
+    }),
+
+    ApplyResourceChange: answering(async request => {
+      const { behind } = of(request)
+      const [prior, planned] = [fromWire(request.prior_state), fromWire(request.planned_state)]
+      if (isObject(planned)) return { new_state: toWire(await behind.write(planned, isObject(prior) ? prior : null)) }
+      if (isObject(prior)) await behind.remove(prior)
+      return { new_state: toWire(null) }
+    }),
+
+    ImportResourceState: answering(async request => {
+      const { schema, behind } = of(request)
+      const state = complete(schema, await behind.named(request.id))
+      return { imported_resources: [{ type_name: request.type_name, state: toWire(state) }] }
+    }),
+  }
+}
+
+export interface RunningProvider {
+  /** The value of TF_REATTACH_PROVIDERS that makes Terraform use this provider and download none. */
+  readonly reattach: string
+  stop(): void
+}
+
+export async function startProvider(provider: Provider): Promise<RunningProvider> {
+  const server = new Server()
+  server.addService(protocol.service, servicesOf(provider))
+  const port = await new Promise<number>((resolve, reject) => {
+    server.bindAsync('127.0.0.1:0', ServerCredentials.createInsecure(), (reason, bound) =>
+      reason ? reject(reason) : resolve(bound),
+    )
+  })
+  const address = {
+    Protocol: 'grpc',
+    ProtocolVersion: 6,
+    Pid: process.pid,
+    Test: true,
+    Addr: { Network: 'tcp', String: `127.0.0.1:${port}` },
+  }
+  return {
+    // One name for Terraform, one for OpenTofu.
+    reattach: JSON.stringify({
+      [`registry.terraform.io/${provider.source}`]: address,
+      [`registry.opentofu.org/${provider.source}`]: address,
+    }),
+    stop: () => server.forceShutdown(),
+  }
+}

@@ -1,0 +1,92 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { openClient, type Sql } from '@pool/database/client'
+import { type Postgres, startPostgres } from '@pool/dev-server/postgres'
+
+export interface OwnPostgres {
+  readonly url: string
+  readonly port: number
+  stop(mode: 'fast' | 'immediate'): Promise<void>
+  /** Again on the same data and port. */
+  start(): Promise<void>
+  /** SIGSTOP for the server and every process of its own: connections stay open, and nothing answers. */
+  freeze(): void
+  thaw(): void
+  /** A new one, empty. */
+  createDatabase(): Promise<string>
+  /** A connection of the test's own to the server as it runs now; closed with it. */
+  connect(databaseUrl?: string): Sql
+  remove(): Promise<void>
+}
+
+/** A Postgres that a test may stop and freeze, with fsync as in production. */
+export const startOwnPostgres = async (): Promise<OwnPostgres> => {
+  const dataDir = await mkdtemp(join(tmpdir(), 'pool-outage-postgres-'))
+  let server: Postgres = await startPostgres({ dataDir })
+  const { url, port } = server
+  const clients = new Set<Sql>()
+  let frozen: number[] = []
+  let databases = 0
+
+  const family = (): number[] => {
+    const children = readdirSync('/proc').filter(entry => {
+      if (!/^\d+$/.test(entry)) return false
+      try {
+        // After the name in brackets: state, parent.
+        return Number(readFileSync(`/proc/${entry}/stat`, 'utf8').split(') ').at(-1)?.split(' ')[1]) === server.pid
+      } catch {
+        return false
+      }
+    })
+    return [server.pid, ...children.map(Number)]
+  }
+  const signal = (pids: readonly number[], name: NodeJS.Signals) => {
+    for (const pid of pids) {
+      try {
+        process.kill(pid, name)
+      } catch {
+        // Ended by itself in between.
+      }
+    }
+  }
+  const thaw = () => {
+    signal(frozen, 'SIGCONT')
+    frozen = []
+  }
+
+  return {
+    url,
+    port,
+    stop: mode => server.stop(mode),
+    async start() {
+      server = await startPostgres({ dataDir, port })
+    },
+    freeze() {
+      // The postmaster first, so that no child is born after the count.
+      signal([server.pid], 'SIGSTOP')
+      frozen = family()
+      signal(frozen, 'SIGSTOP')
+    },
+    thaw,
+    async createDatabase() {
+      databases += 1
+      const sql = openClient(url, { connections: 1, applicationName: 'tests' })
+      await sql`create database ${sql(`test_${databases}`)}`
+      await sql.end({ timeout: 1 })
+      return Object.assign(new URL(url), { pathname: `/test_${databases}` }).href
+    },
+    connect(databaseUrl = url) {
+      const sql = openClient(databaseUrl, { connections: 2, applicationName: 'tests' })
+      clients.add(sql)
+      return sql
+    },
+    async remove() {
+      thaw()
+      for (const sql of clients) await sql.end({ timeout: 1 })
+      await server.stop('immediate')
+      await rm(dataDir, { recursive: true, force: true })
+    },
+  }
+}
