@@ -1,3 +1,4 @@
+import type { Scene } from '../support/credentials/fixture.ts'
 import type { Identities } from '../support/credentials/identities.ts'
 import {
   answerOf,
@@ -7,8 +8,7 @@ import {
   listXml,
   overTls,
   resetAtOnce,
-} from '../support/credentials/scenes.ts'
-import type { Scene } from '../support/credentials/stage.ts'
+} from '../support/credentials/scenarios.ts'
 
 /** A server that says nothing of the credentials, and how the caller is told. */
 export interface Fault {

@@ -1,8 +1,15 @@
 import { until } from '@pool/test-kit/poll.ts'
 import { describe, expect, test } from 'vitest'
 import type { DeploymentSpec } from '../../src/deployments/domain/types.ts'
-import { asking, caller, type Desk, orderFor, useDeploymentsScene, withStorage } from '../support/deployments-scene.ts'
-import { made } from '../support/scripted-infrastructure.ts'
+import {
+  asking,
+  caller,
+  type Desk,
+  orderFor,
+  useDeploymentsScene,
+  withStorage,
+} from '../support/deployments-fixture.ts'
+import { made } from '../support/fake-provisioner.ts'
 
 const scene = useDeploymentsScene()
 

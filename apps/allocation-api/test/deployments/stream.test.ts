@@ -8,7 +8,7 @@ import type { StoredLine } from '../../src/deployments/domain/types.ts'
 import type { Part } from '../../src/deployments/tail-log.ts'
 import { listen } from '../../src/http/server.ts'
 import { eventsOf } from '../support/events.ts'
-import { scriptedApp } from '../support/scripted-app.ts'
+import { scriptedApp } from '../support/fake-services-app.ts'
 import { expectContract } from '../support/validate.ts'
 
 const id = '0a000000-0000-4000-8000-00000000000b'

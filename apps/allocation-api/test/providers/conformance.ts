@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { isAtOrBelow, type RecordChange, type RecordSet, recordKey } from '../../src/dns/domain/rrset.ts'
 import type { ApplyResult, ReadResult } from '../../src/dns/provider.ts'
 import { currentRecordsOf, planOf } from '../../src/reconciler/domain/plan.ts'
-import type { ProviderSubject, StartSubject, Traits } from './subject.ts'
+import type { ProviderSubject, StartSubject, Traits } from './harness.ts'
 
 const TTL = 300
 const nameOf = (change: RecordChange): string => (change.kind === 'upsert' ? change.set.name : change.name)

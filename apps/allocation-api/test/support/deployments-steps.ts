@@ -2,7 +2,7 @@ import type { Deployment } from '@pool/contract'
 import type { Sql } from '@pool/database/client'
 import { until } from '@pool/test-kit/poll.ts'
 import type { DeploymentSpec } from '../../src/deployments/domain/types.ts'
-import { asking, caller, type Desk } from './deployments-scene.ts'
+import { asking, caller, type Desk } from './deployments-fixture.ts'
 
 export const created = async (desk: Desk, order: DeploymentSpec, key?: string): Promise<string> => {
   const outcome = await desk.deployments.verbs.create(asking(order), caller, key)

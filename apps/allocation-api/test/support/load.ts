@@ -1,5 +1,5 @@
 import type { Answer, Api } from './api.ts'
-import { check, commit, pool, reserve } from './verbs.ts'
+import { check, commit, pool, reserve } from './operations.ts'
 
 export interface Load {
   /** Names whose reservation (201) was acknowledged, with their tokens. */

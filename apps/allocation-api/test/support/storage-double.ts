@@ -1,6 +1,6 @@
 import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
-import { listXml } from './credentials/scenes.ts'
+import { listXml } from './credentials/scenarios.ts'
 
 /** An endpoint of object storage that takes every key; the real one is asked where keys are the subject. */
 export const startStorageDouble = async (identity: { readonly key: string; readonly cert: string }) => {

@@ -1,12 +1,12 @@
 import { type Options, parseArguments, usage } from './arguments.ts'
 import { print, refuse, runToEnd } from './command.ts'
+import { openStage } from './environment/stage.ts'
 import { describeMachine } from './machine.ts'
 import { readDocuments } from './page/documents.ts'
 import { readRuns, writePage } from './page/write.ts'
 import { headText, isValid, type Report, reportJson, sectionText } from './report/report.ts'
 import type { SectionResult } from './section.ts'
 import { sections } from './sections.ts'
-import { openStage } from './stage/stage.ts'
 
 // Not into the report: that may be JSON on its way to a file.
 const say = (line: string) => process.stderr.write(`# ${line}\n`)

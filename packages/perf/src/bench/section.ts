@@ -1,6 +1,6 @@
 import type { Options } from './arguments.ts'
+import type { Stage } from './environment/stage.ts'
 import type { Table } from './report/table.ts'
-import type { Stage } from './stage/stage.ts'
 
 export interface SectionContext {
   readonly stage: Stage

@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { openApiDocument } from 'allocation-api/src/http/openapi.ts'
 import { type Client, drive, type Exchange } from './drive.ts'
-import { createApiLane } from './generate/api-lane.ts'
+import type { ApiStage } from './environment/api.ts'
+import { createApiLane } from './generate/api-workload.ts'
 import { randomOf } from './generate/random.ts'
-import { readDocument } from './judge/document.ts'
-import { type NameEvent, namesGrantedTwice } from './judge/grants.ts'
-import type { Tally } from './report/tally.ts'
-import type { ApiStage } from './stage/api.ts'
+import { readDocument } from './oracle/document.ts'
+import { type NameEvent, namesGrantedTwice } from './oracle/uniqueness.ts'
+import type { Tally } from './report/stats.ts'
 import { brokenOff } from './wire/answer.ts'
 
 export interface ApiRun {

@@ -1,12 +1,12 @@
 import { print, refuse, runToEnd } from '../bench/command.ts'
 import { describeMachine } from '../bench/machine.ts'
 import { type Options, parseArguments, usage } from './arguments.ts'
+import { createSecretWatch } from './environment/secrets.ts'
+import { openStage } from './environment/stage.ts'
+import { createVerdicts } from './invariants.ts'
 import { isGood } from './outcome.ts'
 import { reportJson, reportText } from './report/text.ts'
 import { soak } from './soak.ts'
-import { createSecretWatch } from './stage/secrets.ts'
-import { openStage } from './stage/stage.ts'
-import { createVerdicts } from './verdicts.ts'
 
 // Not into the report: that may be JSON on its way to a file.
 const say = (line: string) => process.stderr.write(`# ${line}\n`)

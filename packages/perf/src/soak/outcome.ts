@@ -1,9 +1,9 @@
 import type { Options } from './arguments.ts'
-import { type Bounded, boundedOf } from './checks/bounded.ts'
+import { type Bounded, boundedOf } from './checks/resource-leaks.ts'
 import type { FaultName } from './faults/kinds.ts'
+import type { Verdict } from './invariants.ts'
 import type { Series } from './observe/samples.ts'
 import type { Count } from './traffic/recorder.ts'
-import type { Verdict } from './verdicts.ts'
 
 export interface FaultCount {
   readonly name: FaultName

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
+import { granted, type Lease } from '../../src/bench/environment/lease-baselines/wire.ts'
 import { createBook, createTurns } from '../../src/bench/sections/lease-book.ts'
 import { contentionTable, createTally } from '../../src/bench/sections/lease-contention.ts'
 import { type LeaseLoad, leaseTarget } from '../../src/bench/sections/lease-standard.ts'
-import { granted, type Lease } from '../../src/bench/stage/lease-baselines/wire.ts'
 
 describe('what a client knows', () => {
   it('is what the last answer told, and goes into the next write', () => {

@@ -2,10 +2,10 @@ import { type Config, readConfig } from 'allocation-api/src/config/config.ts'
 import { type RecordSet, recordKey } from 'allocation-api/src/dns/domain/rrset.ts'
 import type { DnsProvider } from 'allocation-api/src/dns/provider.ts'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type Cluster, startCluster } from '../../src/bench/environment/cluster.ts'
 import { createOneWrite } from '../../src/bench/sections/one-write.ts'
 import { createNames, reserveAgain } from '../../src/bench/sections/provider-names.ts'
 import { endedOf } from '../../src/bench/sections/provider-subjects.ts'
-import { type Cluster, startCluster } from '../../src/bench/stage/cluster.ts'
 
 const zone = 'pool.test'
 const never = () => false

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { isSkippedFor } from '@pool/test-kit/optional-deps.ts'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { providers, startProviderSite } from '../../src/bench/stage/provider-site.ts'
+import { providers, startProviderSite } from '../../src/bench/environment/provider-site.ts'
 
 /** Where the servers make their temporary folders. */
 let folder: string

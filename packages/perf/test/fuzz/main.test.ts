@@ -5,9 +5,9 @@ import { openApiDocument } from 'allocation-api/src/http/openapi.ts'
 import { expect, test } from 'vitest'
 import { parseArguments } from '../../src/fuzz/arguments.ts'
 import { drive } from '../../src/fuzz/drive.ts'
-import { readDocument } from '../../src/fuzz/judge/document.ts'
-import { markPattern } from '../../src/fuzz/judge/secrets.ts'
-import { createTally } from '../../src/fuzz/report/tally.ts'
+import { readDocument } from '../../src/fuzz/oracle/document.ts'
+import { markPattern } from '../../src/fuzz/oracle/secrets.ts'
+import { createTally } from '../../src/fuzz/report/stats.ts'
 import { runCommand } from '../bench/run-command.ts'
 
 const main = fileURLToPath(new URL('../../src/fuzz/main.ts', import.meta.url))

@@ -1,4 +1,13 @@
-import type { Act, Commitment, Denial, Grant, Reading, Release, Renewal, Seen } from '../../src/soak/checks/acts.ts'
+import type {
+  Act,
+  Commitment,
+  Denial,
+  Grant,
+  Reading,
+  Release,
+  Renewal,
+  Seen,
+} from '../../src/soak/checks/operations.ts'
 
 /** Seconds of a day, as the checks have times. */
 export const at = (seconds: number): number => Date.UTC(2026, 0, 1) + seconds * 1_000

@@ -1,6 +1,6 @@
 import type { Asked, Operation, Told } from '@pool/test-kit/linearizability/history.ts'
 import { describe, expect, it } from 'vitest'
-import { beliefFaults, beliefsOf } from '../../src/soak/checks/belief.ts'
+import { beliefFaults, beliefsOf } from '../../src/soak/checks/lease-holders.ts'
 
 const iso = (ms: number) => new Date(ms).toISOString()
 const of = (start: number, end: number, asked: Asked, told?: Told): Operation => ({

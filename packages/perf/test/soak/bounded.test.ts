@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { boundedOf, GROWTH_FROM_MS, type Sample } from '../../src/soak/checks/bounded.ts'
+import { boundedOf, GROWTH_FROM_MS, type Sample } from '../../src/soak/checks/resource-leaks.ts'
 
 const bound = { most: 400, growth: { share: 0.25, extra: 20 } }
 const series = (length: number, valueAt: (share: number) => number): Sample[] =>

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { type Failure, type Inflicted, unexplained } from '../../src/soak/checks/explained.ts'
+import { type Failure, type Inflicted, unexplained } from '../../src/soak/checks/errors-attributable.ts'
 import { type FaultName, RECOVERY_WINDOW_MS } from '../../src/soak/faults/kinds.ts'
 
 const inflicted = (name: FaultName, from: number, to: number): Inflicted => ({

@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
-import { invariants } from '../../src/soak/verdicts.ts'
+import { invariants } from '../../src/soak/invariants.ts'
 import { runCommand } from '../bench/run-command.ts'
 
 const main = fileURLToPath(new URL('../../src/soak/main.ts', import.meta.url))

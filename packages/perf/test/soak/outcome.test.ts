@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
+import { createSecretWatch } from '../../src/soak/environment/secrets.ts'
+import { createVerdicts, invariants } from '../../src/soak/invariants.ts'
 import { isGood, measuredOf, type Outcome } from '../../src/soak/outcome.ts'
 import { reportText } from '../../src/soak/report/text.ts'
-import { createSecretWatch } from '../../src/soak/stage/secrets.ts'
-import { createVerdicts, invariants } from '../../src/soak/verdicts.ts'
 
 const machine = {
   date: '2026-01-01T00:00:00.000Z',

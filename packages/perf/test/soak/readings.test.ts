@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import type { Reading } from '../../src/soak/checks/acts.ts'
-import { readingFaults } from '../../src/soak/checks/readings.ts'
+import type { Reading } from '../../src/soak/checks/operations.ts'
+import { readingFaults } from '../../src/soak/checks/read-your-writes.ts'
 import { type Acts, activeOf, commitment, grant, reading, release, reservedOf } from './acts.ts'
 
 const taken = grant([0, 1], 'a')

@@ -19,7 +19,7 @@ it('moves the wall clock of a process, and nothing else', async () => {
   writeFileSync(file, String(-HOUR_MS))
   const said = execFileSync(
     process.execPath,
-    ['--import', import.meta.resolve('../src/stage/shifted-clock.ts'), '-e', asks],
+    ['--import', import.meta.resolve('../../src/soak/environment/shifted-clock.ts'), '-e', asks],
     {
       env: { SOAK_CLOCK_FILE: file },
       encoding: 'utf8',

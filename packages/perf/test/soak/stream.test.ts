@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { type Followed, streamFaults } from '../../src/soak/checks/stream.ts'
+import { type Followed, streamFaults } from '../../src/soak/checks/log-stream.ts'
 
 const read = (reader: string, ids: readonly number[], data = (id: number) => `line ${id}`): Followed => ({
   deployment: 'd',

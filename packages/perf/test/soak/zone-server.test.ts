@@ -1,7 +1,7 @@
 import { lacksPowerdns } from 'allocation-api/test/providers/support/powerdns.ts'
 import { describe, expect, it } from 'vitest'
-import { createSecretWatch } from '../../src/soak/stage/secrets.ts'
-import { foreign, startZone, ZONE } from '../../src/soak/stage/zone.ts'
+import { createSecretWatch } from '../../src/soak/environment/secrets.ts'
+import { foreign, startZone, ZONE } from '../../src/soak/environment/zone.ts'
 
 describe.skipIf(lacksPowerdns)(`the zone past the service (${lacksPowerdns ?? 'real PowerDNS'})`, () => {
   it('is read and edited as soon as a killed server is there again', async () => {

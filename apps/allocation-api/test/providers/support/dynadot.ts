@@ -2,7 +2,7 @@ import type { DoubleRecord } from '@pool/test-kit/dns/dynadot-domain.ts'
 import { type DynadotDoubleOptions, startDynadotDouble } from '@pool/test-kit/dns/dynadot-double.ts'
 import { type RecordChange, type RecordSet, recordKey } from '../../../src/dns/domain/rrset.ts'
 import { createDynadotProvider } from '../../../src/dns/providers/dynadot/index.ts'
-import type { ProviderSubject } from '../subject.ts'
+import type { ProviderSubject } from '../harness.ts'
 
 const ONLY_TTL = 3_600
 const named = new Set(['CNAME', 'MX', 'SRV'])

@@ -4,7 +4,7 @@ import type { RecordChange } from '../../../src/dns/domain/rrset.ts'
 import { createLocalProvider } from '../../../src/dns/providers/local/provider.ts'
 import { createZoneTable } from '../../../src/dns/providers/local/zone-table.ts'
 import { createTestDatabase, testDsn } from '../../support/database.ts'
-import type { ProviderSubject } from '../subject.ts'
+import type { ProviderSubject } from '../harness.ts'
 
 const ZONE = 'conformance.test'
 

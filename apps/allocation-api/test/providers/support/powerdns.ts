@@ -7,7 +7,7 @@ import { found, startServerUp } from '@pool/dev-server/server-process'
 import { pdnsSchema, writePdnsFiles } from '@pool/test-kit/dns/pdns-files.ts'
 import { type RecordSet, recordKey } from '../../../src/dns/domain/rrset.ts'
 import { createPowerdnsProvider, type PowerdnsOptions } from '../../../src/dns/providers/powerdns/index.ts'
-import type { ProviderSubject } from '../subject.ts'
+import type { ProviderSubject } from '../harness.ts'
 
 const program = found('pdns_server')
 

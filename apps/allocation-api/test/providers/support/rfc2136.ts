@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { createRfc2136Provider } from '../../../src/dns/providers/rfc2136/index.ts'
-import type { ProviderSubject } from '../subject.ts'
+import type { ProviderSubject } from '../harness.ts'
 import { bind } from './rfc2136/bind.ts'
 import { knot } from './rfc2136/knot.ts'
 import { powerdns } from './rfc2136/powerdns.ts'

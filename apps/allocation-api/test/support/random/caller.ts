@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Random } from '@pool/test-kit/prng.ts'
 import type { Answer, Api } from '../api.ts'
-import { commit, pool, release, reserve } from '../verbs.ts'
+import { commit, pool, release, reserve } from '../operations.ts'
 
 /** What a caller has been told of a name. */
 export type Told =

@@ -3,7 +3,7 @@ import type { Random } from '@pool/test-kit/prng.ts'
 import { type RecordChange, type RecordSet, recordKey } from '../../../src/dns/domain/rrset.ts'
 import type { ApplyResult, DnsProvider, ReadResult, Unavailable } from '../../../src/dns/provider.ts'
 import { applyFaults, httpFaults, readFaults } from './faults.ts'
-import type { UnderWay } from './under-way.ts'
+import type { UnderWay } from './in-flight.ts'
 import type { ZoneHost } from './zone-host.ts'
 
 export interface TrafficOptions {

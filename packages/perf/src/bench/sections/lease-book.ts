@@ -1,6 +1,6 @@
+import { LEASE_TOKEN } from '../environment/service.ts'
 import type { Answer } from '../load/answer.ts'
 import type { Request } from '../load/connection.ts'
-import { LEASE_TOKEN } from '../stage/service.ts'
 
 const AUTHORIZATION = `Authorization: Bearer ${LEASE_TOKEN}\r\n`
 const HOLDER = 'region-a/controller-0'

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { LeaseWorker, Service } from '../environment/service.ts'
 import type { Answer } from '../load/answer.ts'
 import type { Run } from '../load/compare.ts'
 import { openConnectionPool } from '../load/connection-pool.ts'
@@ -6,7 +7,6 @@ import { openLoop, type Rate } from '../load/open-loop.ts'
 import { faultless, oneOf } from '../load/subject.ts'
 import type { Target } from '../report/target.ts'
 import type { Section } from '../section.ts'
-import type { LeaseWorker, Service } from '../stage/service.ts'
 import { createBook } from './lease-book.ts'
 import { seed } from './lease-seed.ts'
 import {

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { LeaseWorker } from '../environment/service.ts'
 import { openConnectionPool } from '../load/connection-pool.ts'
 import { oneOf } from '../load/subject.ts'
-import type { LeaseWorker } from '../stage/service.ts'
 import type { Book } from './lease-book.ts'
 import { listRequest } from './lease-book.ts'
 

@@ -1,3 +1,4 @@
+import type { LeaseWorker, Service } from '../environment/service.ts'
 import { type Comparison, compare } from '../load/compare.ts'
 import {
   allFaultsOf,
@@ -10,7 +11,6 @@ import type { Subject } from '../load/subject.ts'
 import type { Table } from '../report/table.ts'
 import { type Target, targetOf, targetTable } from '../report/target.ts'
 import type { SectionContext } from '../section.ts'
-import type { LeaseWorker, Service } from '../stage/service.ts'
 
 /** The first is set in relation to the others. */
 export const LEASE_SUBJECTS: Readonly<Record<LeaseWorker, string>> = {

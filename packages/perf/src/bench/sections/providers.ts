@@ -1,6 +1,6 @@
+import { providers } from '../environment/provider-site.ts'
 import { type BurstRun, runBursts } from '../load/bursts.ts'
 import type { Section, SectionContext } from '../section.ts'
-import { providers } from '../stage/provider-site.ts'
 import { apiSubject, NAMES, oneWriteSubject, openSide } from './provider-subjects.ts'
 import { faultsOf, notMeasured, type ProviderLoad, providersTable } from './providers-result.ts'
 

@@ -1,3 +1,4 @@
+import type { Service } from '../environment/service.ts'
 import { labelOf } from '../labels.ts'
 import { compare } from '../load/compare.ts'
 import { comparisonResult } from '../load/comparison-result.ts'
@@ -6,7 +7,6 @@ import { faultless, type Subject, type Task } from '../load/subject.ts'
 import { spread } from '../report/numbers.ts'
 import type { Table } from '../report/table.ts'
 import type { Section } from '../section.ts'
-import type { Service } from '../stage/service.ts'
 import { ratiosOf } from '../statistics.ts'
 import { checkTask, commitTask, releaseTask, reserveTask } from './requests.ts'
 

@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { Service } from '../environment/service.ts'
 import { openConnection } from '../load/connection.ts'
 import { type Member, readTree } from '../process-tree.ts'
 import { figure, megabytes, spread } from '../report/numbers.ts'
 import type { Table } from '../report/table.ts'
 import { targetOf, targetTable } from '../report/target.ts'
 import type { Section } from '../section.ts'
-import type { Service } from '../stage/service.ts'
 import { ratiosOf, spreadOf } from '../statistics.ts'
 import { checkTask } from './requests.ts'
 

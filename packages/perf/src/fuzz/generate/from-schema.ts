@@ -1,4 +1,4 @@
-import { nastyText, nastyValue } from './nasty.ts'
+import { nastyText, nastyValue } from './naughty-strings.ts'
 import type { Random } from './random.ts'
 
 /** What is used of JSON Schema 2020-12, in which OpenAPI 3.1 is written. */

@@ -1,4 +1,4 @@
-import { nastyValue } from './nasty.ts'
+import { nastyValue } from './naughty-strings.ts'
 import type { Random } from './random.ts'
 
 type Members = Record<string, unknown>

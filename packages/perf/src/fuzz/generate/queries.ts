@@ -1,4 +1,4 @@
-import { nastyText } from './nasty.ts'
+import { nastyText } from './naughty-strings.ts'
 import type { Random } from './random.ts'
 
 /** As encodeURIComponent, and of lone surrogates the bytes that WTF-8 would have. */

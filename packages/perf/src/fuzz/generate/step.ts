@@ -1,8 +1,8 @@
-import type { DocumentedOperation, ServiceDocument } from '../judge/document.ts'
+import type { DocumentedOperation, ServiceDocument } from '../oracle/document.ts'
 import type { Answer } from '../wire/answer.ts'
 import type { FuzzRequest } from '../wire/request.ts'
-import type { Base } from './bend.ts'
 import { type Schema, sampleOf } from './from-schema.ts'
+import type { Base } from './mutate.ts'
 import { encoded } from './queries.ts'
 import type { Random } from './random.ts'
 

@@ -1,6 +1,6 @@
 import { tableText } from '../../bench/report/table.ts'
 import type { Options } from '../arguments.ts'
-import type { Fault, Row } from './tally.ts'
+import type { Fault, Row } from './stats.ts'
 
 export interface ServiceFigures {
   readonly service: string

@@ -1,4 +1,4 @@
-import type { Act } from './acts.ts'
+import type { Act } from './operations.ts'
 import type { EntryWithId } from './replay.ts'
 
 const eventOf = { grant: 'reserved', renewal: 'renewed', commitment: 'committed', release: 'released' } as const

@@ -1,5 +1,5 @@
-import type { Act, Denial } from './acts.ts'
-import { byName, type Tenure, tenuresOf } from './tenure.ts'
+import type { Act, Denial } from './operations.ts'
+import { byName, type Tenure, tenuresOf } from './ownership-intervals.ts'
 
 const at = (time: number): string => (Number.isFinite(time) ? new Date(time).toISOString() : 'now')
 

@@ -1,8 +1,8 @@
 import { type RecordSet, recordKey, sameRecordSet } from 'allocation-api/src/dns/domain/rrset.ts'
 import { desiredZone } from '../checks/zone.ts'
+import { type Stage, template } from '../environment/stage.ts'
+import { ZONE } from '../environment/zone.ts'
 import { readTable } from '../observe/database.ts'
-import { type Stage, template } from '../stage/stage.ts'
-import { ZONE } from '../stage/zone.ts'
 
 const EDITED = 3
 const WRONG = '198.51.100.99'

@@ -1,7 +1,7 @@
 import { readdir } from 'node:fs/promises'
 import { readMemory } from '../../bench/memory.ts'
-import type { Bound, Sample } from '../checks/bounded.ts'
-import { POOL_SIZE, REPLICAS, type Stage } from '../stage/stage.ts'
+import type { Bound, Sample } from '../checks/resource-leaks.ts'
+import { POOL_SIZE, REPLICAS, type Stage } from '../environment/stage.ts'
 import { countConnections } from './database.ts'
 
 const EVERY_MS = 1_000

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Random } from '@pool/test-kit/prng.ts'
-import type { Replica } from '../stage/replica.ts'
+import type { Replica } from '../environment/replica.ts'
 import type { Recorder } from './recorder.ts'
 
 export interface Asked {

@@ -2,10 +2,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { deploymentRequest } from '@pool/test-kit/deployment-request.ts'
 import type { Random } from '@pool/test-kit/prng.ts'
 import { z } from 'zod'
-import type { Replica } from '../stage/replica.ts'
+import type { Replica } from '../environment/replica.ts'
 import type { ApiClient } from './api-client.ts'
 import { follow } from './follower.ts'
-import type { Gate } from './gate.ts'
+import type { Gate } from './pause-gate.ts'
 import type { Recorder } from './recorder.ts'
 
 const created = z.object({ id: z.string() })

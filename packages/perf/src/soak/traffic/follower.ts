@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { eventsOf } from '@pool/test-kit/sse-events.ts'
-import type { Followed } from '../checks/stream.ts'
-import type { Replica } from '../stage/replica.ts'
+import type { Followed } from '../checks/log-stream.ts'
+import type { Replica } from '../environment/replica.ts'
 import type { Recorder } from './recorder.ts'
 
 const SILENT_MS = 15_000

@@ -3,8 +3,8 @@ import { requestOf, toldBy } from '@pool/test-kit/linearizability/call.ts'
 import { Controller } from '@pool/test-kit/linearizability/controller.ts'
 import type { Asked, Operation, Told } from '@pool/test-kit/linearizability/history.ts'
 import type { Random } from '@pool/test-kit/linearizability/random.ts'
-import type { Witness } from '../stage/witness.ts'
-import type { Gate } from './gate.ts'
+import type { Witness } from '../environment/witness.ts'
+import type { Gate } from './pause-gate.ts'
 import type { Recorder } from './recorder.ts'
 
 const SLOTS = ['pair-0', 'pair-1', 'pair-2', 'pair-3', 'pair-4']

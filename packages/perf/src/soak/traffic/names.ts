@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Random } from '@pool/test-kit/prng.ts'
-import type { Gate } from './gate.ts'
-import type { Holding, Verbs } from './verbs.ts'
+import type { Holding, Verbs } from './operations.ts'
+import type { Gate } from './pause-gate.ts'
 
 const CONTENDED = 6
 const LARGE = 4_000

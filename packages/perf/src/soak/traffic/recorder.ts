@@ -1,7 +1,7 @@
 import type { Operation } from '@pool/test-kit/linearizability/history.ts'
-import type { Act, Reading } from '../checks/acts.ts'
-import type { Failure } from '../checks/explained.ts'
-import type { Followed } from '../checks/stream.ts'
+import type { Failure } from '../checks/errors-attributable.ts'
+import type { Followed } from '../checks/log-stream.ts'
+import type { Act, Reading } from '../checks/operations.ts'
 
 export interface Count {
   requests: number

@@ -1,13 +1,13 @@
 import { randomFrom } from '@pool/test-kit/linearizability/random.ts'
 import { createDice } from '@pool/test-kit/prng.ts'
-import type { Stage } from '../stage/stage.ts'
+import type { Stage } from '../environment/stage.ts'
 import { createApiClient } from './api-client.ts'
 import { runDeployments } from './deployments.ts'
-import { createGate, type Gate } from './gate.ts'
 import { createLeaseCaller, runController } from './leases.ts'
 import { runNameClient } from './names.ts'
+import { createVerbs } from './operations.ts'
+import { createGate, type Gate } from './pause-gate.ts'
 import type { Recorder } from './recorder.ts'
-import { createVerbs } from './verbs.ts'
 
 const NAME_CLIENTS = 6
 const CONTROLLERS = 5

@@ -1,0 +1,241 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { type OwnPostgres, startOwnPostgres } from '@pool/test-kit/dedicated-postgres.ts'
+import { timed, until } from '@pool/test-kit/poll.ts'
+import { startTcpProxy, type TcpProxy } from '@pool/test-kit/tcp-proxy.ts'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { type Api, startApi } from '../support/api.ts'
+import { expectTablesToAgree, untilApplied } from '../support/consistency.ts'
+import { type Load, lostWrites, startLoad, unexpectedOutcomes } from '../support/load.ts'
+import { commit, release, reserve, reserveToken } from '../support/operations.ts'
+
+const CALLERS = 16
+/** Of PDM_DATABASE_TIMEOUT: what any statement may take. */
+const DEADLINE_MS = 1_000
+/** For a machine that is busy with other tests. */
+const SLACK_MS = 1_500
+const env = { PDM_DATABASE_TIMEOUT: `${DEADLINE_MS}ms`, PDM_DNS_COMMIT_WAIT: '500ms' }
+/** An answer comes within one deadline for the statement, and for a commit what waiting for its records adds. */
+const LONGEST_MS = 2 * DEADLINE_MS + 500 + SLACK_MS
+
+describe('a Postgres of its own', () => {
+  let postgres: OwnPostgres
+  /** Of each test its own. */
+  let databaseUrl: string
+  let proxy: TcpProxy | undefined
+  let api: Api
+  let load: Load | undefined
+
+  beforeAll(async () => {
+    postgres = await startOwnPostgres()
+  })
+  beforeEach(async () => {
+    databaseUrl = await postgres.createDatabase()
+  })
+  afterEach(async () => {
+    postgres.thaw()
+    proxy?.thaw()
+    await api.process.kill()
+    await load?.stop()
+    await proxy?.close()
+    proxy = undefined
+    load = undefined
+  })
+  afterAll(() => postgres?.remove())
+
+  const startBehindProxy = async (more: Record<string, string> = {}) => {
+    proxy = await startTcpProxy(postgres.port)
+    api = await startApi(Object.assign(new URL(databaseUrl), { port: String(proxy.port) }).href, { ...env, ...more })
+    return proxy
+  }
+  const startServing = async (callers = CALLERS): Promise<Load> => {
+    const started = startLoad(api, callers)
+    load = started
+    await until('the load runs', () => started.successes() > 100)
+    return started
+  }
+  const statusOf = async (path: string) => {
+    const { result, ms } = await timed(() => api.call('GET', path))
+    return { status: result.status, ms }
+  }
+  /** Both probes say that the database is away, in time, and the process says that it lives. */
+  const expectUnhealthy = async () => {
+    const [healthz, readyz, livez] = await Promise.all(['/healthz', '/readyz', '/livez'].map(statusOf))
+    expect([healthz?.status, readyz?.status, livez?.status]).toEqual([503, 503, 200])
+    expect(healthz?.ms).toBeLessThan(2_000)
+    expect(readyz?.ms).toBeLessThan(2_000)
+    expect(livez?.ms).toBeLessThan(1_000)
+  }
+  const expectNothingLost = async (stopped: Load) => {
+    const sql = postgres.connect(databaseUrl)
+    const rows = sql<{ subdomain: string; state: string; token: string }[]>`
+      select subdomain, state, reservation_token as token from pool_allocations`
+    expect(await lostWrites(stopped, rows)).toEqual([])
+    await untilApplied(sql, 40_000)
+    await expectTablesToAgree(sql)
+  }
+  const expectOnlyNormalOutcomes = (stopped: Load) => {
+    const defects = api.lines.filter(line => line.includes('"request failed"'))
+    expect([...unexpectedOutcomes(stopped), ...defects]).toEqual([])
+  }
+  const seen = (stopped: Load) => JSON.stringify(Object.fromEntries(stopped.outcomes))
+  const expectRecovered = async (running: Load, withinMs: number): Promise<number> => {
+    const before = running.successes()
+    const { ms } = await timed(() => until('it serves again', () => running.successes() > before, withinMs))
+    await until('it is ready', async () => (await statusOf('/readyz')).status === 200)
+    return Math.round(ms)
+  }
+  const say = (line: string) => process.stdout.write(`${line}\n`)
+
+  test.each(['fast', 'immediate'] as const)(
+    'stopped (%s) under load and started again: 503 while it is down, nothing acknowledged is lost, no restart needed',
+    async mode => {
+      api = await startApi(databaseUrl, env)
+      const running = await startServing()
+      const acknowledged = running.reserved.size
+      await postgres.stop(mode)
+      running.forgetTimes()
+      const refusals = () => running.outcomes.get('reserve 503 database-unavailable') ?? 0
+      const before = refusals()
+      await until('callers are told', () => refusals() > before + CALLERS)
+      await expectUnhealthy()
+      const { result, ms } = await timed(() => reserve(api, 'while-down'))
+      expect([result.status, result.body.error]).toEqual([503, 'database-unavailable'])
+      expect(ms).toBeLessThan(DEADLINE_MS + SLACK_MS)
+      const slowest = running.slowestMs()
+      expect(slowest).toBeLessThan(LONGEST_MS)
+
+      await postgres.start()
+      const recovery = await expectRecovered(running, 10_000)
+      await until('new names are taken', () => running.reserved.size > acknowledged + 50)
+      await running.stop()
+      expectOnlyNormalOutcomes(running)
+      await expectNothingLost(running)
+      say(
+        `Postgres ${mode}: first success ${recovery} ms after it was back, slowest answer while down ` +
+          `${Math.round(slowest)} ms, ${seen(running)}`,
+      )
+    },
+  )
+
+  const memoryMb = () => {
+    const status = `/proc/${api.process.pid}/status`
+    return existsSync(status) ? Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync(status, 'utf8'))?.[1]) / 1_024 : 0
+  }
+
+  /** What must hold while connections are open and nothing answers. */
+  const expectSilenceToBeSurvived = async (running: Load, freeze: () => void, thaw: () => void, what: string) => {
+    const acknowledged = running.reserved.size
+    const memoryBefore = memoryMb()
+    freeze()
+    running.forgetTimes()
+    const writes = Promise.all([
+      timed(() => reserve(api, 'plain')),
+      timed(() =>
+        Promise.race([
+          reserve(api, 'keyed', { 'Idempotency-Key': 'keyed' }),
+          until('a keyed request is answered', () => undefined, LONGEST_MS).catch(() => null),
+        ]),
+      ),
+    ])
+    await expectUnhealthy()
+    const [, many] = await Promise.all([
+      expectUnhealthy(),
+      Promise.all(Array.from({ length: 10 }, () => statusOf('/healthz'))),
+    ])
+    for (const { status, ms } of many) {
+      expect(status).toBe(503)
+      expect(ms).toBeLessThan(2_000)
+    }
+    const [plain, keyed] = await writes
+    const memoryAfter = memoryMb()
+    thaw()
+    const recovery = await expectRecovered(running, 10_000)
+    await until('new names are taken', () => running.reserved.size > acknowledged + 50)
+    await running.stop()
+    say(
+      `${what}: plain ${Math.round(plain.ms)} ms, keyed ${Math.round(keyed.ms)} ms, slowest of the load ` +
+        `${Math.round(running.slowestMs())} ms, first success ${recovery} ms after, memory ${Math.round(memoryBefore)} -> ` +
+        `${Math.round(memoryAfter)} MB, ${seen(running)}`,
+    )
+    expect.soft([plain.result.status, plain.result.body.error]).toEqual([503, 'database-unavailable'])
+    expect.soft(plain.ms).toBeLessThan(DEADLINE_MS + SLACK_MS)
+    expect.soft(keyed.result?.status).toBe(503)
+    expect.soft(running.slowestMs()).toBeLessThan(LONGEST_MS)
+    expect.soft(memoryAfter - memoryBefore).toBeLessThan(150)
+    expectOnlyNormalOutcomes(running)
+    await expectNothingLost(running)
+  }
+
+  test.skipIf(!existsSync('/proc/self/stat'))(
+    'frozen (SIGSTOP) under load: /healthz says so within 2 s, callers are told within the deadline, nothing is lost',
+    async () => {
+      api = await startApi(databaseUrl, env)
+      const running = await startServing()
+      await expectSilenceToBeSurvived(running, postgres.freeze, postgres.thaw, 'SIGSTOP')
+    },
+  )
+
+  test('behind a network that goes silent and comes back: the same', async () => {
+    const between = await startBehindProxy()
+    const running = await startServing()
+    await expectSilenceToBeSurvived(running, between.freeze, between.thaw, 'silent network')
+  })
+
+  test('connections that have gone silent for good are given up, and new ones used, without a restart', async () => {
+    const between = await startBehindProxy({ PDM_DATABASE_POOL_SIZE: '4' })
+    const running = await startServing()
+    between.abandon()
+    const recovery = await expectRecovered(running, 15_000)
+    const refusals = () => [...running.outcomes].reduce((sum, [what, n]) => (what.includes(' 503 ') ? sum + n : sum), 0)
+    const { ms } = await timed(() =>
+      until('callers are refused no more', async () => {
+        const [good, bad] = [running.successes(), refusals()]
+        await until('it serves', () => running.successes() > good + 100)
+        return refusals() === bad
+      }),
+    )
+    await running.stop()
+    expectOnlyNormalOutcomes(running)
+    await expectNothingLost(running)
+    say(`silent for good: first success after ${recovery} ms, no refusals ${Math.round(ms)} ms later, ${seen(running)}`)
+  })
+
+  test('connections cut at random under load: only 503s, nothing acknowledged is lost, nothing doubled', async () => {
+    const between = await startBehindProxy()
+    const running = await startServing()
+    for (let cut = 0; cut < 60; cut += 1) {
+      const before = running.successes()
+      // Half of them at once, in the middle of what they do.
+      for (let i = between.count(); i > 0; i -= 2) between.cutOne()
+      await until('it serves', () => running.successes() > before + 3)
+    }
+    await running.stop()
+    expectOnlyNormalOutcomes(running)
+    await expectNothingLost(running)
+    say(`60 cuts of half the connections: ${seen(running)}`)
+  })
+
+  test('a request whose answer got lost is repeated with its Idempotency-Key and has its one outcome', async () => {
+    const between = await startBehindProxy()
+    const sql = postgres.connect(databaseUrl)
+    for (let round = 0; round < 10; round += 1) {
+      const name = `retry-${round}`
+      const headers = { 'Idempotency-Key': `reserve-${name}` }
+      const lost = reserve(api, name, headers)
+      for (let i = 0; i <= round; i += 1) await new Promise(setImmediate)
+      for (let i = between.count(); i > 0; i -= 1) between.cutOne()
+      await lost
+      const answer = await until('it is answered', async () => {
+        const again = await reserve(api, name, headers)
+        return again.status !== 503 && again
+      })
+      expect(answer.status).toBe(201)
+      const rows = await sql`select reservation_token as token from pool_allocations where subdomain = ${name}`
+      expect(rows).toEqual([{ token: answer.body.reservationToken }])
+      expect(await sql`select event from allocation_history where subdomain = ${name}`).toEqual([{ event: 'reserved' }])
+    }
+    const token = await reserveToken(api, 'after')
+    expect((await commit(api, 'after', token)).status).toBe(200)
+    expect((await release(api, 'after')).status).toBe(200)
+  })
+})

@@ -1,0 +1,350 @@
+import { timed, until } from '@pool/test-kit/poll.ts'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { Answer, Api } from '../support/api.ts'
+import { activeNames, expectDnsToAgree, expectTablesToAgree, untilApplied } from '../support/consistency.ts'
+import { createTestDatabase, lacksDsn, type TestDatabase, testDsn } from '../support/database.ts'
+import { hold, holdRow, untilWaiting } from '../support/locks.ts'
+import { commit, countStatuses, pool, release, renew, reserve, reserveToken } from '../support/operations.ts'
+import { type Fleet, startFleet } from '../support/replicas.ts'
+
+if (!testDsn) process.stderr.write(`${lacksDsn}\n`)
+
+const PROCESSES = 8
+const CALLERS = 200
+const TTL_MS = 600_000
+/**
+ * A race can pass by luck: a decision that reads before it writes lost one name in three of such rounds. So there are
+ * several, and in every second one nobody can write until at least this many statements stand at the table's door.
+ */
+const ROUNDS = 4
+const AT_THE_DOOR = 30
+const DUELS = 150
+
+describe.skipIf(!testDsn)('eight processes on one database', () => {
+  let database: TestDatabase
+  let fleet: Fleet
+
+  beforeAll(async () => {
+    database = await createTestDatabase()
+    fleet = await startFleet(database.url, PROCESSES)
+  })
+  afterAll(async () => {
+    await fleet?.stop()
+    await database?.drop()
+  })
+
+  const eventsOf = async (subdomain: string): Promise<string[]> => {
+    const rows = await database.sql<{ event: string }[]>`
+      select event from allocation_history
+      where subdomain = ${subdomain} and actor <> 'convergence' order by id`
+    return rows.map(row => row.event)
+  }
+  const rowOf = async (subdomain: string) => {
+    const [row] = await database.sql<{ state: string; token: string; live: boolean }[]>`
+      select state, reservation_token as token, state = 'active' or expires_at > now() as live
+      from pool_allocations where subdomain = ${subdomain}`
+    return row
+  }
+
+  /** `count` calls at once, spread over the processes; with `gated`, let loose together inside the database. */
+  const volley = async (count: number, gated: boolean, call: (api: Api, i: number) => Promise<Answer>) => {
+    const gate = gated && (await hold(database.sql, tx => tx`lock table pool_allocations in share mode`))
+    const answers = Array.from({ length: count }, (_, i) => call(fleet.next(), i))
+    if (gate) {
+      await untilWaiting(database.sql, Math.min(count, AT_THE_DOOR)).finally(() => gate.release())
+    }
+    return Promise.all(answers)
+  }
+
+  /** Without one, callers of a process share statements, few at a time; every third has a statement of its own. */
+  const keyOf = (name: string, i: number) => (i % 3 === 0 ? { 'Idempotency-Key': `${name}-${i}` } : undefined)
+
+  test.each(Array.from({ length: ROUNDS }, (_, i) => i))(
+    'of 200 that reserve one name at once, one gets it and it is theirs (round %i)',
+    async round => {
+      const name = `reserve-${round}`
+      const answers = await volley(CALLERS, round % 2 === 1, (api, i) => reserve(api, name, keyOf(name, i)))
+      expect(countStatuses(answers)).toEqual({ 201: 1, 409: CALLERS - 1 })
+      const winner = answers.find(answer => answer.status === 201)
+      expect(await rowOf(name)).toMatchObject({ state: 'reserved', token: winner?.body.reservationToken })
+      expect(await eventsOf(name)).toEqual(['reserved'])
+    },
+  )
+
+  test.each(Array.from({ length: ROUNDS }, (_, i) => i))(
+    'of 200 that reserve one expired name at once, one takes it over, with one expiry in the history (round %i)',
+    async round => {
+      const name = `expired-${round}`
+      const old = await reserveToken(fleet.next(), name)
+      await database.advance(TTL_MS)
+      const answers = await volley(CALLERS, round % 2 === 1, (api, i) => reserve(api, name, keyOf(name, i)))
+      expect(countStatuses(answers)).toEqual({ 201: 1, 409: CALLERS - 1 })
+      const winner = answers.find(answer => answer.status === 201)
+      expect(winner?.body.reservationToken).not.toBe(old)
+      expect(await rowOf(name)).toMatchObject({ token: winner?.body.reservationToken, live: true })
+      expect(await eventsOf(name)).toEqual(['reserved', 'expired', 'reserved'])
+    },
+  )
+
+  test('statements that want the same fifty names, in every order, wait for each other one way round: each name has one owner', async () => {
+    const names = Array.from({ length: 50 }, (_, i) => `crosswise-${i}`)
+    // Every second one expired: what is taken over is waited for in another way than what is new.
+    for (const name of names.filter((_, i) => i % 2 === 0)) await reserve(fleet.next(), name)
+    await database.advance(TTL_MS)
+    const gate = await hold(database.sql, tx => tx`lock table pool_allocations in share mode`)
+    const asked = Array.from({ length: PROCESSES }, (_, process) => {
+      const api = fleet.next()
+      // Those of a process are sent in turn, so that its statements have them in this order.
+      return (process % 2 === 0 ? names : names.toReversed()).map(name => ({ name, answer: reserve(api, name) }))
+    }).flat()
+    await untilWaiting(database.sql, PROCESSES).finally(() => gate.release())
+    const answers = await Promise.all(asked.map(async ({ name, answer }) => ({ name, status: (await answer).status })))
+    for (const [i, name] of names.entries()) {
+      const statuses = answers.filter(answer => answer.name === name).map(({ status }) => status)
+      expect(statuses.toSorted()).toEqual([201, ...Array(PROCESSES - 1).fill(409)])
+      expect(await eventsOf(name)).toEqual(i % 2 === 0 ? ['reserved', 'expired', 'reserved'] : ['reserved'])
+    }
+  })
+
+  test('a name whose row is held for long holds up those who want it, and nobody else for longer than a moment', async () => {
+    const api = fleet.next()
+    await reserveToken(api, 'hot')
+    const held = await holdRow(database.sql, { poolDomain: pool, subdomain: 'hot' })
+    // As many as there are lanes: each has a statement of its own.
+    const hot = [reserve(api, 'hot'), reserve(api, 'hot')]
+    await untilWaiting(database.sql, 2, '%insert into pool_allocations%')
+    const { result, ms } = await timed(() =>
+      Promise.all(Array.from({ length: 50 }, (_, i) => reserve(api, `beside-${i}`))),
+    ).finally(() => held.release())
+    expect(countStatuses(result)).toEqual({ 201: 50 })
+    // Far below PDM_DATABASE_TIMEOUT, which is how long the lanes would be taken.
+    expect(ms).toBeLessThan(3_000)
+    expect(countStatuses(await Promise.all(hot))).toEqual({ 409: 2 })
+  })
+
+  test.each(Array.from({ length: ROUNDS }, (_, i) => i))(
+    'of 200 commits with one token, one is answered 200 and all others 409 (round %i)',
+    async round => {
+      const name = `commit-${round}`
+      const token = await reserveToken(fleet.next(), name)
+      const answers = await volley(CALLERS, round % 2 === 1, (api, i) => commit(api, name, token, `192.0.2.${i + 1}`))
+      expect(countStatuses(answers)).toEqual({ 200: 1, 409: CALLERS - 1 })
+      const winner = answers.find(answer => answer.status === 200)
+      const [row] = (await activeNames(database.sql)).filter(active => active.subdomain === name)
+      expect(row?.address).toBe(winner?.body.loadBalancerIP)
+      expect(await eventsOf(name)).toEqual(['reserved', 'committed'])
+    },
+  )
+
+  test(`release against commit, ${DUELS} names: one of the two orders, and records exactly where a name is active`, async () => {
+    const names = Array.from({ length: DUELS }, (_, i) => `duel-${i}`)
+    const orders = { 'commit first': 0, 'release first': 0 }
+    // A few at a time, so that the two of one name really meet. A commit mostly wins: in every second pair the release
+    // starts first, by more turns of the event loop from pair to pair.
+    for (let from = 0; from < DUELS; from += 10) {
+      await Promise.all(
+        names.slice(from, from + 10).map(async (name, i) => {
+          const [committer, releaser] = [fleet.next(), fleet.next()]
+          const token = await reserveToken(committer, name)
+          const releasing = i % 2 === 0 ? release(releaser, name) : null
+          for (let turns = releasing ? 4 * i : 0; turns > 0; turns -= 1) await new Promise(setImmediate)
+          const [committed, released] = await Promise.all([
+            commit(committer, name, token),
+            releasing ?? release(releaser, name),
+          ])
+          expect(released.status).toBe(200)
+          if (committed.status === 200 || committed.status === 202) {
+            orders['commit first'] += 1
+            expect(released.body.freed.state).toBe('active')
+            expect(await eventsOf(name)).toEqual(['reserved', 'committed', 'released'])
+          } else {
+            orders['release first'] += 1
+            expect(committed.status).toBe(404)
+            expect(released.body.freed.state).toBe('reserved')
+            expect(await eventsOf(name)).toEqual(['reserved', 'released'])
+          }
+        }),
+      )
+    }
+    process.stdout.write(`release against commit: ${JSON.stringify(orders)}\n`)
+    expect(orders['commit first']).toBeGreaterThan(0)
+    expect(orders['release first']).toBeGreaterThan(0)
+    await untilApplied(database.sql)
+    await expectTablesToAgree(database.sql)
+    await expectDnsToAgree(
+      fleet.next().dnsPort,
+      await activeNames(database.sql),
+      names.map(name => `${name}.${pool}`),
+    )
+  })
+
+  test('names that are taken, used and released without pause end with the records of their last holder', async () => {
+    const names = Array.from({ length: 12 }, (_, i) => `churn-${i}`)
+    await Promise.all(
+      names.map(async (name, i) => {
+        for (let turn = 1; turn <= 6; turn += 1) {
+          const token = await reserveToken(fleet.next(), name)
+          expect((await commit(fleet.next(), name, token, `192.0.${turn}.${i + 1}`)).status).toBeLessThan(300)
+          if (turn < 6 || i % 2 === 0) expect((await release(fleet.next(), name)).status).toBeLessThan(300)
+        }
+      }),
+    )
+    await untilApplied(database.sql)
+    await expectTablesToAgree(database.sql)
+    const active = (await activeNames(database.sql)).filter(row => row.subdomain.startsWith('churn-'))
+    expect(active.map(row => row.address)).toEqual(
+      names
+        .flatMap((name, i) => (i % 2 === 1 ? [`${name} 192.0.6.${i + 1}`] : []))
+        .sort()
+        .map(row => row.split(' ')[1]),
+    )
+    await expectDnsToAgree(
+      fleet.next().dnsPort,
+      active,
+      names.filter((_, i) => i % 2 === 0).map(name => `${name}.${pool}`),
+    )
+  })
+
+  test('one Idempotency-Key sent 50 times at once has one outcome: at reserve, at commit and at release', async () => {
+    for (const name of ['key-a', 'key-b', 'key-c']) {
+      const headers = (verb: string) => ({ 'Idempotency-Key': `${verb}-${name}` })
+      const same = (answers: Answer[], status: number) => {
+        expect(countStatuses(answers)).toEqual({ [status]: 50 })
+        const [first] = answers
+        for (const answer of answers) expect(answer.body).toEqual(first?.body)
+        return first?.body
+      }
+      const reserved = await volley(50, false, api => reserve(api, name, headers('reserve')))
+      const { reservationToken } = same(reserved, 201)
+
+      const committed = await volley(50, false, api =>
+        commit(api, name, reservationToken, '192.0.2.9', headers('commit')),
+      )
+      same(committed, 200)
+
+      const released = await volley(50, false, api => release(api, name, headers('release')))
+      same(released, 200)
+      expect(await eventsOf(name)).toEqual(['reserved', 'committed', 'released'])
+    }
+  })
+
+  test('one key for 50 different requests at once serves one of them and refuses the others', async () => {
+    const answers = await volley(50, false, (api, i) => reserve(api, `mixed-${i}`, { 'Idempotency-Key': 'mixed' }))
+    expect(countStatuses(answers)).toEqual({ 201: 1, 422: 49 })
+    const [row] = await database.sql<{ count: number }[]>`
+      select count(*) from pool_allocations where subdomain like 'mixed-%'`
+    expect(row?.count).toBe(1)
+  })
+
+  test('processes that write for one zone at the same time lose none of the records', async () => {
+    const names = Array.from({ length: 80 }, (_, i) => `wave-${i}`)
+    const tokens = await Promise.all(names.map(name => reserveToken(fleet.next(), name)))
+    const answers = await Promise.all(names.map((name, i) => commit(fleet.next(), name, tokens[i] ?? '')))
+    expect(countStatuses(answers)).toEqual({ 200: names.length })
+    await expectTablesToAgree(database.sql)
+    await expectDnsToAgree(
+      fleet.next().dnsPort,
+      (await activeNames(database.sql)).filter(row => row.subdomain.startsWith('wave-')),
+      [],
+    )
+  })
+})
+
+describe.skipIf(!testDsn)('eight sweepers on one database', () => {
+  let database: TestDatabase
+  let fleet: Fleet
+
+  beforeAll(async () => {
+    database = await createTestDatabase()
+    fleet = await startFleet(database.url, PROCESSES, { PDM_SWEEPER_INTERVAL: '10ms' })
+  })
+  afterAll(async () => {
+    await fleet?.stop()
+    await database?.drop()
+  })
+
+  const insertReservations = (count: number, prefix: string, expiresIn: string) => database.sql`
+    insert into pool_allocations
+      (pool_domain, subdomain, state, reserved_at, expires_at, reservation_token, created_by)
+    select ${pool}, ${prefix} || n, 'reserved', now() - interval '1 hour', now() + ${expiresIn}::interval,
+      gen_random_uuid(), ''
+    from generate_series(1, ${count}::int) n`
+  const expiries = async (pattern: string) => {
+    const [row] = await database.sql<{ events: number; names: number }[]>`
+      select count(*) as events, count(distinct subdomain) as names from allocation_history
+      where event = 'expired' and subdomain like ${pattern}`
+    return row
+  }
+
+  test('5,000 expired rows are deleted once each, and live ones are left alone', async () => {
+    await insertReservations(100, 'live-', '1 hour')
+    await insertReservations(5_000, 'old-', '-1 second')
+    await until('they are gone', async () => {
+      const [row] = await database.sql<{ count: number }[]>`
+        select count(*) from pool_allocations where subdomain like 'old-%'`
+      return row?.count === 0
+    })
+    expect(await expiries('old-%')).toEqual({ events: 5_000, names: 5_000 })
+    expect(await expiries('live-%')).toEqual({ events: 0, names: 0 })
+    const [live] = await database.sql<{ count: number }[]>`select count(*) from pool_allocations`
+    expect(live?.count).toBe(100)
+  })
+
+  test('a name that expires while it is renewed is either renewed and kept, or refused and gone', async () => {
+    const names = Array.from({ length: 200 }, (_, i) => `renew-${i}`)
+    const tokens = new Map<string, string>()
+    for (let i = 0; i < names.length; i += 50) {
+      const batch = names.slice(i, i + 50)
+      await Promise.all(batch.map(async name => tokens.set(name, await reserveToken(fleet.next(), name))))
+    }
+    // Their ends are spread over the time in which the renewals come in.
+    await database.sql`
+      update pool_allocations set reserved_at = now() - interval '1 minute',
+        expires_at = now() + random() * interval '400 milliseconds'
+      where subdomain like 'renew-%'`
+    const counts = { kept: 0, lost: 0 }
+    for (let i = 0; i < names.length; i += 20) {
+      await Promise.all(
+        names.slice(i, i + 20).map(async name => {
+          const answer = await renew(fleet.next(), name, tokens.get(name) ?? '')
+          const expired = (await expiries(name))?.events
+          if (answer.status === 200) {
+            counts.kept += 1
+            expect(expired).toBe(0)
+          } else {
+            counts.lost += 1
+            expect([404, 410]).toContain(answer.status)
+            await until(`${name} is swept`, async () => (await expiries(name))?.events === 1)
+          }
+        }),
+      )
+    }
+    process.stdout.write(`renew against sweeper: ${JSON.stringify(counts)}\n`)
+    const [live] = await database.sql<{ count: number }[]>`
+      select count(*) from pool_allocations where subdomain like 'renew-%'`
+    expect(live?.count).toBe(counts.kept)
+  })
+
+  test('expired names that are swept and reserved at once are reserved, with one expiry each', async () => {
+    await insertReservations(300, 'again-', '-1 second')
+    const answers = await Promise.all(Array.from({ length: 300 }, (_, i) => reserve(fleet.next(), `again-${i + 1}`)))
+    expect(countStatuses(answers)).toEqual({ 201: 300 })
+    expect(await expiries('again-%')).toEqual({ events: 300, names: 300 })
+    const [live] = await database.sql<{ count: number }[]>`
+      select count(*) from pool_allocations where subdomain like 'again-%' and expires_at > now()`
+    expect(live?.count).toBe(300)
+  })
+})
+
+describe.skipIf(!testDsn)('an empty database', () => {
+  test('ten processes that start at once all become ready on it', async () => {
+    const database = await createTestDatabase({ schema: false })
+    const fleet = await startFleet(database.url, 10)
+    const answers = await Promise.all(fleet.apis.map(api => api.call('GET', '/readyz')))
+    expect(countStatuses(answers)).toEqual({ 200: 10 })
+    const token = await reserveToken(fleet.next(), 'acme')
+    expect((await commit(fleet.next(), 'acme', token)).status).toBe(200)
+    await fleet.stop()
+    await database.drop()
+  })
+})

@@ -1,0 +1,265 @@
+import { problem } from '@pool/contract'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { bytesOf, RawConnection, type RawRequest } from '../support/raw.ts'
+import { pool, startService, stepsOf } from '../support/service.ts'
+import { expectContract } from '../support/validate.ts'
+import { bodyRows, LIMIT_BYTES } from './bad-input/bodies.ts'
+import { credentialRows } from './bad-input/credentials.ts'
+import { deploymentFieldRows } from './bad-input/deployment-fields.ts'
+import { deploymentNameRows } from './bad-input/deployment-names.ts'
+import { deploymentRequestRows } from './bad-input/deployment-requests.ts'
+import { fieldRows } from './bad-input/fields.ts'
+import { nameRows } from './bad-input/names.ts'
+import { brokenRows, requestRows } from './bad-input/requests.ts'
+import { type BadRow, createWith, type Given, reserve, storageFields } from './bad-input/row.ts'
+import { goodSshKeys } from './bad-input/ssh-keys.ts'
+
+/** Without Terraform, a good request for a deployment ends where its form has been judged and nothing has been done. */
+const { api, call, database } = await startService({ PDM_TERRAFORM_BINARY: '/nowhere/terraform' })
+const { reserved, active } = stepsOf(call)
+const port = Number(new URL(api.url).port)
+
+let given: Given
+let connection: RawConnection
+/** Everything that the database holds apart from what was there before, as text. */
+const contents = async () => ({
+  allocations:
+    await database.sql`select to_jsonb(a) - 'reservation_token' as row from pool_allocations a order by subdomain`,
+  history: await database.sql`select to_jsonb(h) as row from allocation_history h order by id`,
+  keys: await database.sql`select to_jsonb(k) as row from idempotency_keys k`,
+  dns: await database.sql`select zone, subdomain, version, desired from dns_names`,
+  deployments: await database.sql`select id from deployments`,
+  buckets: await database.sql`select bucket from deployment_buckets`,
+})
+let before: Awaited<ReturnType<typeof contents>>
+
+beforeAll(async () => {
+  given = { token: (await reserved('held')).reservationToken }
+  await active('live')
+  before = await contents()
+  connection = await RawConnection.open(port)
+})
+
+afterAll(() => connection.close())
+
+/** Of the keys and tokens of the rows: good ones in a request that is bad otherwise, and bad ones. */
+const marked = /access-key-0123|secret-key-of|token-of-a-provider|k{15}|s{31}|t{30}/
+
+/** On the connection that all rows share; a new one where the answer before has closed it. */
+const send = async (bytes: Buffer) => {
+  if (!connection.isOpen) connection = await RawConnection.open(port)
+  const answer = await connection.send(bytes)
+  if (answer.headers.get('connection') === 'close') connection.close()
+  return answer
+}
+
+const expectAlive = async () => {
+  const alive = await send(bytesOf({ path: '/livez' }))
+  expect(alive.status, 'the connection serves the next request').toBe(200)
+}
+
+/** Of bytes that are no request there is no operation that would document the answer. */
+const expectRefused = async ({ bytes, status, code, fields }: BadRow, isRequest = true) => {
+  const sent = bytes(given)
+  const answer = await send(sent)
+  const closes = answer.headers.get('connection') === 'close'
+  expect(answer.status, answer.text).toBe(status)
+  expect(answer.text, 'no fault quotes a secret').not.toMatch(marked)
+  expect(answer.headers.get('content-type')).toBe('application/json')
+  const body = JSON.parse(answer.text)
+  expect(body.error).toBe(code)
+  const [method = '', path = ''] = sent.toString('latin1', 0, 20_000).split(' ')
+  if (isRequest) expectContract(method, path, answer)
+  else expect(problem.parse(body)).toEqual(body)
+  if (fields) expect(body.faults.map(({ field }: { field: string }) => field)).toEqual(fields)
+  if (status === 405) expect(answer.headers.get('allow')).toMatch(/^[A-Z]+(, [A-Z]+)*$/)
+  if (!closes) expect(connection.isOpen, 'the connection is kept').toBe(true)
+  await expectAlive()
+}
+
+const groups: readonly (readonly [what: string, rows: readonly BadRow[]])[] = [
+  ['names', nameRows],
+  ['fields', fieldRows],
+  ['bodies', bodyRows],
+  ['paths, methods, headers and queries', requestRows],
+  ['fields of deployments', deploymentFieldRows],
+  ['names of deployments', deploymentNameRows],
+  ['bodies, paths, methods, headers and queries of deployments and credentials', deploymentRequestRows],
+  ['credentials', credentialRows],
+  ['broken HTTP', brokenRows],
+]
+
+describe.each(groups)('bad %s', (_, rows) => {
+  // As %s and not as $rule, which would cut the rule short.
+  const named = rows.map(row => [row.rule, row.status, row.code, row] as const)
+  test.each(named)('%s -> %i %s', (_rule, _status, _code, row) => expectRefused(row, rows !== brokenRows))
+})
+
+describe('an answer to HEAD has no body', () => {
+  const rows: readonly (readonly [path: string, status: number])[] = [
+    ['/livez', 200],
+    [`${pool}/check?sub=a`, 200],
+    [`${pool}/list`, 200],
+    [`${pool}/reserve`, 405],
+    ['/nope', 404],
+    [`${pool}/list?limit=0`, 422],
+  ]
+  test.each(rows)('HEAD %s -> %i', async (path, status) => {
+    const answer = await send(bytesOf({ method: 'HEAD', path }))
+    expect(answer).toMatchObject({ status, text: '' })
+    await expectAlive()
+  })
+})
+
+describe('requests at the edge that are good', () => {
+  const exact = JSON.stringify({ subdomain: 'exact' }).padEnd(LIMIT_BYTES)
+  const deep = `{"subdomain":"deep","extra":${'['.repeat(30_000)}${']'.repeat(30_000)}}`
+  const rows: readonly (readonly [rule: string, subdomain: string, request: RawRequest])[] = [
+    ['a body of exactly 64 KiB', 'exact', reserve(exact)],
+    [
+      'a chunked body of exactly 64 KiB',
+      'chunks',
+      { ...reserve(exact.replace('exact', 'chunks').slice(0, -1)), chunked: true },
+    ],
+    ['an unknown field of any depth', 'deep', reserve(deep)],
+    ['an unknown field called __proto__', 'proto', reserve('{"subdomain":"proto","__proto__":{"createdBy":"x"}}')],
+    ['one byte order mark', 'bom', reserve('\ufeff{"subdomain":"bom"}')],
+    [
+      'of two equal keys the last counts, as everywhere in JSON',
+      'last',
+      reserve('{"subdomain":"-","subdomain":"last"}'),
+    ],
+    ['escapes in a key and a value', 'escaped', reserve('{"sub\\u0064omain":"\\u0065scaped"}')],
+    ['white space around a name, the no-break space too', 'trimmed', reserve({ subdomain: '\u00a0\t Trimmed \r\n' })],
+    ['63 characters', 'a'.repeat(63), reserve({ subdomain: 'a'.repeat(63) })],
+    ['one letter', 'b', reserve({ subdomain: 'B' })],
+    ['"--" anywhere else', 'a--b---c', reserve({ subdomain: 'a--b---c' })],
+    [
+      'a pool in capitals, encoded, with space',
+      'pooled',
+      { ...reserve({ subdomain: 'pooled' }), path: '/api/v1/pool/%20P%4fol%2ETEST%20/reserve' },
+    ],
+    ['no Content-Type', 'plain', reserve({ subdomain: 'plain' })],
+    ['a Content-Type that is wrong', 'typed', reserve({ subdomain: 'typed' }, ['Content-Type: image/png'])],
+    [
+      'an Idempotency-Key of 255 visible characters',
+      'keyed',
+      reserve({ subdomain: 'keyed' }, [`Idempotency-Key: ${'~!"'.repeat(85)}`]),
+    ],
+    [
+      'createdBy of 253 characters that take two code units each',
+      'astral',
+      reserve({ subdomain: 'astral', createdBy: '\u{1f600}'.repeat(253) }),
+    ],
+  ]
+  test.each(rows)('%s', async (_, subdomain, request) => {
+    const answer = await send(bytesOf(request))
+    expect(answer.status, answer.text).toBe(201)
+    expect(JSON.parse(answer.text).subdomain).toBe(subdomain)
+    await call('DELETE', `${pool}/release?sub=${subdomain}`)
+  })
+})
+
+describe('requests for deployments at the edge that are good', () => {
+  const rows: readonly (readonly [rule: string, change: object])[] = [
+    ['nothing unusual', {}],
+    ['a trailing dot, capitals and space', { sovereignFQDN: ' Cloud.ACME.example. ' }],
+    ['an FQDN of 253 characters', { sovereignFQDN: `${'a.'.repeat(123)}example` }],
+    ['an A-label', { sovereignFQDN: 'xn--bcher-kva.example' }],
+    [
+      'a name that is a property of every object',
+      { orgName: 'constructor', region: 'constructor', providers: ['tostring'] },
+    ],
+    ['a name of any script', { orgName: '\u0646\u0627\u0645\u0647\u200c\u0647\u0627 \u5c71\u7530 \u{1f600}' }],
+    ['100 characters that take two code units each', { orgName: '\u{1f600}'.repeat(100) }],
+    ['an address of 254 characters', { orgEmail: `${'a'.repeat(64)}@${'b.'.repeat(91)}example` }],
+    [
+      'storage fields without their provider are not looked at',
+      { objectStorageRegion: '..', objectStorageAccessKey: {} },
+    ],
+    ['object storage', storageFields],
+    ["fields of a pool beside a domain of one's own", { sovereignPoolDomain: 5, sovereignSubdomain: '\u0000' }],
+    ['an unknown field', { ['__proto__']: { orgName: '' }, consoleLoadBalancerIP: null }],
+    ...goodSshKeys.map(([rule, sshPublicKey]) => [rule, { sshPublicKey }] as const),
+  ]
+  test.each(rows)('%s', async (_, change) => {
+    const answer = await send(bytesOf(createWith(change)))
+    expectContract('POST', '/api/v1/deployments', answer)
+    expect([answer.status, JSON.parse(answer.text).error]).toEqual([503, 'provisioning-unavailable'])
+  })
+})
+
+test('a tunnel is refused with a 405 that says which methods there are: none (RFC 9110 section 15.5.6)', async () => {
+  const answer = await send(Buffer.from('CONNECT 127.0.0.1:5432 HTTP/1.1\r\nHost: 127.0.0.1:5432\r\n\r\n'))
+  expect([answer.status, answer.headers.get('allow')]).toEqual([405, ''])
+  expect(JSON.parse(answer.text)).toMatchObject({ error: 'method-not-allowed' })
+})
+
+test('a request of HTTP/1.0 needs no Host, one of HTTP/1.1 does (RFC 9112 section 3.2)', async () => {
+  expect((await send(Buffer.from('GET /livez HTTP/1.0\r\n\r\n'))).status).toBe(200)
+  expect((await send(Buffer.from('GET /livez HTTP/1.1\r\n\r\n'))).status).toBe(400)
+})
+
+test('an Expect that nobody can meet is answered in the shape of every error', async () => {
+  const answer = await send(bytesOf({ path: '/livez', headers: ['Expect: banana'] }))
+  expect(answer.status).toBe(417)
+  expect(problem.safeParse(JSON.parse(answer.text || 'null')).success).toBe(true)
+})
+
+test('OPTIONS * is answered in the shape of every error', async () => {
+  const answer = await send(bytesOf({ method: 'OPTIONS', path: '*' }))
+  expect(answer.status).toBeLessThan(500)
+  expect(problem.safeParse(JSON.parse(answer.text || 'null')).success).toBe(true)
+})
+
+test('the answer to a good request is not replaced by the answer to broken bytes behind it', async () => {
+  const piped = await RawConnection.open(port)
+  const first = await piped
+    .send(Buffer.concat([bytesOf({ path: `${pool}/list` }), Buffer.from('broken\r\n\r\n')]))
+    .catch(() => null)
+  piped.close()
+  // No answer tells the client that it does not know; another request's 400 would tell it a lie.
+  expect(first?.status ?? 200).toBe(200)
+})
+
+test('afterwards the database holds what it held before', async () => {
+  const after = await contents()
+  const isOfBefore = ({ row }: { row: { subdomain?: string } }) => ['held', 'live'].includes(row.subdomain ?? '')
+  expect(after.allocations).toEqual(before.allocations)
+  expect(after.dns).toEqual(before.dns)
+  expect([after.deployments, after.buckets]).toEqual([[], []])
+  expect(after.history.filter(entry => isOfBefore(entry as never))).toEqual(before.history)
+  expect(after.keys.map(({ row }) => row.key)).toEqual(['~!"'.repeat(85)])
+})
+
+test('no request came to a 5xx, not even one that was broken off', () => {
+  const isBad = (line: string) => /"status":5\d\d|request failed|unhandled/.test(line)
+  expect(api.lines.filter(line => isBad(line) && !line.includes('"outcome":"provisioning-unavailable"'))).toEqual([])
+})
+
+test('what was refused is counted by its verb', async () => {
+  const { text } = await call('GET', '/metrics')
+  const counted = [...text.matchAll(/^pdm_outcomes_total\{verb="([^"]+)",outcome="([^"]+)"\} [1-9]\d*$/gm)]
+  const pairs = counted.map(([, verb, outcome]) => `${verb} ${outcome}`)
+  for (const verb of ['reserve', 'commit', 'renew', 'release']) expect(pairs).toContain(`${verb} invalid-format`)
+  expect(pairs).toEqual(
+    expect.arrayContaining([
+      'create-deployment invalid-deployment',
+      'list-deployments invalid-state',
+      'get-deployment not-found',
+      'remove-deployment not-found',
+      'follow-deployment invalid-cursor',
+      'validate-keys invalid-region',
+      'validate-token invalid-token',
+    ]),
+  )
+  expect(text, 'no provider was asked').not.toContain('pdm_credential_validations_total{')
+})
+
+test('no line of the log has a key or a token', () => {
+  expect(api.lines.filter(line => marked.test(line))).toEqual([])
+})
+
+test('the service is healthy', async () => {
+  expect((await call('GET', '/healthz')).body).toEqual({ status: 'ok', managedDomains: ['pool.test'] })
+})

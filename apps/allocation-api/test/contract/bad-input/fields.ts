@@ -1,0 +1,158 @@
+import { strangeToken } from '../../support/service.ts'
+import { type BadRow, commitWith, post, remove, reserve, row, shown } from './row.ts'
+
+const format = [422, 'invalid-format'] as const
+const noToken = [422, 'missing-token'] as const
+const mismatch = [403, 'token-mismatch'] as const
+const noAddress = [422, 'missing-lb-ip'] as const
+const badAddress = [422, 'invalid-lb-ip'] as const
+const badName = [422, 'invalid-fqdn'] as const
+
+/** Values of every JSON type but text. */
+const notText: readonly unknown[] = [5, true, [], {}, ['held']]
+
+const strangeTokens: readonly unknown[] = [
+  'not-a-uuid',
+  strangeToken,
+  '00000000-0000-0000-0000-000000000000',
+  `{${strangeToken}}`,
+  strangeToken.replaceAll('-', ''),
+  `urn:uuid:${strangeToken}`,
+  `${strangeToken}\u0000`,
+  '\ud800',
+  "' or true --",
+  'a'.repeat(60_000),
+]
+
+const notAddresses: readonly (readonly [rule: string, loadBalancerIP: unknown])[] = [
+  ['a name is no address', 'lb.pool.test'],
+  ['three octets', '203.0.113'],
+  ['five octets', '203.0.113.10.1'],
+  ['an octet above 255', '203.0.113.256'],
+  ['an octet that is left out', '203.0..10'],
+  ['a dot at the end', '203.0.113.10.'],
+  ['a leading zero, which some read as octal', '203.0.113.010'],
+  ['octal', '0313.0.0161.012'],
+  ['hexadecimal', '0xcb.0.0x71.0xa'],
+  ['one number', '3405803786'],
+  ['a sign', '203.0.113.-1'],
+  ['a prefix length', '203.0.113.10/32'],
+  ['a port', '203.0.113.10:443'],
+  ['space around it', ' 203.0.113.10'],
+  ['a line break behind it', '203.0.113.10\n'],
+  ['NUL behind it', '203.0.113.10\u0000'],
+  ['full-width digits', '\uff12\uff10\uff13.0.113.10'],
+  ['two addresses', '203.0.113.10,203.0.113.11'],
+  ['IPv6', '2001:db8::1'],
+  ['IPv4 mapped into IPv6', '::ffff:203.0.113.10'],
+  ['0.0.0.0', '0.0.0.0'],
+  ['multicast', '224.0.0.1'],
+  ['broadcast', '255.255.255.255'],
+]
+
+const notNames: readonly (readonly [rule: string, sovereignFQDN: unknown])[] = [
+  ['it is required', undefined],
+  ['null is as good as nothing', null],
+  ['empty', ''],
+  ['one label', 'held'],
+  ['the root', '.'],
+  ['an empty label', 'held..pool.test'],
+  ['a leading dot', '.held.pool.test'],
+  ['two trailing dots', 'held.pool.test..'],
+  ['a label that begins with a hyphen', '-held.pool.test'],
+  ['a label that ends in a hyphen', 'held-.pool.test'],
+  ['a label of 64 characters', `${'a'.repeat(64)}.pool.test`],
+  ['254 characters', `${'a.'.repeat(122)}pool.test1`],
+  ['an address', '203.0.113.10'],
+  ['a last label of digits only', 'held.pool.1'],
+  ['a wildcard', '*.held.pool.test'],
+  ['an underscore', '_held.pool.test'],
+  ['a space', 'held pool.test'],
+  ['a scheme', 'https://held.pool.test'],
+  ['a path', 'held.pool.test/x'],
+  ['a port', 'held.pool.test:443'],
+  ['an umlaut', 'h\u00e4ld.pool.test'],
+  ['KELVIN SIGN', '\u212aeld.pool.test'],
+  ['NUL', 'held.pool.test\u0000'],
+  ['a lone surrogate', 'held\ud800.pool.test'],
+]
+
+const createdBys: readonly (readonly [rule: string, createdBy: unknown])[] = [
+  ['254 characters', 'a'.repeat(254)],
+  ['NUL', 'team\u0000'],
+  ['a line break', 'team\nb'],
+  ['a terminal escape', 'team\u001b[31m'],
+  ['a C1 control character', 'team\u0085'],
+  ['a lone surrogate', 'team\ud800'],
+]
+
+export const fieldRows: readonly BadRow[] = [
+  ...[undefined, null, ...notText].flatMap(subdomain => [
+    row(`reserve: subdomain is required text: ${shown(subdomain)}`, format, reserve({ subdomain })),
+    row(`commit: subdomain is required text: ${shown(subdomain)}`, format, commitWith({ subdomain })),
+    row(`release: subdomain is required text when there is a body: ${shown(subdomain)}`, format, remove({ subdomain })),
+    row(`renew: subdomain is required text: ${shown(subdomain)}`, format, ({ token }) =>
+      post('renew', { subdomain, reservationToken: token }),
+    ),
+  ]),
+  ...notText.map(createdBy =>
+    row(`reserve: createdBy is text: ${shown(createdBy)}`, format, reserve({ subdomain: 'acme', createdBy })),
+  ),
+  ...createdBys.map(([rule, createdBy]) =>
+    row(
+      `reserve: createdBy is at most 253 characters that can be stored: ${rule}`,
+      format,
+      reserve({ subdomain: 'acme', createdBy }),
+    ),
+  ),
+
+  ...[undefined, null, '', ...notText].flatMap(reservationToken => [
+    row(`commit: reservationToken is required: ${shown(reservationToken)}`, noToken, commitWith({ reservationToken })),
+    row(
+      `renew: reservationToken is required: ${shown(reservationToken)}`,
+      noToken,
+      post('renew', { subdomain: 'held', reservationToken }),
+    ),
+  ]),
+  ...strangeTokens.flatMap(reservationToken => [
+    row(
+      `commit: a token that is not the one of the row, UUID or not: ${shown(reservationToken)}`,
+      mismatch,
+      commitWith({ reservationToken }),
+    ),
+    row(
+      `renew: a token that is not the one of the row, UUID or not: ${shown(reservationToken)}`,
+      mismatch,
+      post('renew', { subdomain: 'held', reservationToken }),
+    ),
+    row(
+      `release: a token that is not the one of the row, UUID or not: ${shown(reservationToken)}`,
+      mismatch,
+      remove({ subdomain: 'held', reservationToken }),
+    ),
+  ]),
+  ...['', 5, {}].map(reservationToken =>
+    row(
+      `release: a token that is given must be the one of the row: ${shown(reservationToken)}`,
+      mismatch,
+      remove({ subdomain: 'held', reservationToken }),
+    ),
+  ),
+
+  ...[undefined, null, ''].map(loadBalancerIP =>
+    row(`commit: loadBalancerIP is required: ${shown(loadBalancerIP)}`, noAddress, commitWith({ loadBalancerIP })),
+  ),
+  ...notText.map(loadBalancerIP =>
+    row(`commit: loadBalancerIP is text: ${shown(loadBalancerIP)}`, badAddress, commitWith({ loadBalancerIP })),
+  ),
+  ...notAddresses.map(([rule, loadBalancerIP]) =>
+    row(`commit: loadBalancerIP is a unicast IPv4 address: ${rule}`, badAddress, commitWith({ loadBalancerIP })),
+  ),
+
+  ...notText.map(sovereignFQDN =>
+    row(`commit: sovereignFQDN is text: ${shown(sovereignFQDN)}`, badName, commitWith({ sovereignFQDN })),
+  ),
+  ...notNames.map(([rule, sovereignFQDN]) =>
+    row(`commit: sovereignFQDN is a fully qualified domain name: ${rule}`, badName, commitWith({ sovereignFQDN })),
+  ),
+]

@@ -1,0 +1,201 @@
+import { pool } from '../../support/service.ts'
+import { type BadRow, commitWith, rawRow, remove, reserve, row, shown } from './row.ts'
+
+const noPath = [404, 'not-found'] as const
+const noMethod = [405, 'method-not-allowed'] as const
+const badKey = [400, 'invalid-idempotency-key'] as const
+
+const paths: readonly string[] = [
+  '/',
+  '/api',
+  '/api/v1',
+  '/api/v2/reserved',
+  '/api/v1/reserved/',
+  '/api/v1/Reserved',
+  '/api/v1/pool',
+  '/api/v1/pool/pool.test',
+  `${pool}/`,
+  `${pool}/nope`,
+  `${pool}/check/`,
+  `${pool}/allocations`,
+  `${pool}/allocations/`,
+  `${pool}/allocations/a/b`,
+  '/api/v1/pool//check?sub=a',
+  '//healthz',
+  '/HEALTHZ',
+  '/healthz%00',
+  '/healthz%20',
+  '/%',
+  '/%ff',
+  '/%2e%2e%2f%2e%2e%2fetc/passwd',
+  '/.env',
+  '/docs/',
+  '/docs/package.json',
+  '/docs/..%2fpackage.json',
+  '/docs/__proto__',
+  '/docs/constructor',
+  '/lease/slot',
+]
+
+const wrongMethods: readonly (readonly [path: string, methods: readonly string[]])[] = [
+  [`${pool}/reserve`, ['GET', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'PROPFIND']],
+  [`${pool}/commit`, ['GET', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']],
+  [`${pool}/renew`, ['GET', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']],
+  [`${pool}/release`, ['GET', 'POST', 'PUT', 'PATCH', 'OPTIONS']],
+  [`${pool}/check?sub=a`, ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']],
+  [`${pool}/list`, ['POST', 'PUT', 'DELETE', 'OPTIONS']],
+  [`${pool}/history`, ['POST', 'DELETE', 'OPTIONS']],
+  [`${pool}/allocations/held`, ['POST', 'PUT', 'DELETE', 'OPTIONS']],
+  ['/api/v1/reserved', ['POST', 'DELETE']],
+  ['/healthz', ['POST', 'DELETE', 'OPTIONS']],
+  ['/livez', ['POST']],
+  ['/readyz', ['POST']],
+  ['/metrics', ['POST']],
+  ['/openapi.json', ['PUT']],
+  ['/docs', ['POST']],
+]
+
+/** Latin-1, a byte a character, as a header travels. */
+const badKeys: readonly (readonly [rule: string, key: string])[] = [
+  ['empty', ''],
+  ['256 characters', 'k'.repeat(256)],
+  ['a space inside', 'a b'],
+  ['a tab inside', 'a\tb'],
+  ['a letter beyond ASCII', 'caf\xe9'],
+  ['UTF-8', '\xe2\x84\xaa'],
+]
+
+const queries: readonly (readonly [query: string, code: 'invalid-limit' | 'invalid-cursor' | 'invalid-state'])[] = [
+  ['limit=', 'invalid-limit'],
+  ['limit=0', 'invalid-limit'],
+  ['limit=-1', 'invalid-limit'],
+  ['limit=1.5', 'invalid-limit'],
+  ['limit=1e3', 'invalid-limit'],
+  ['limit=0x10', 'invalid-limit'],
+  ['limit=all', 'invalid-limit'],
+  ['limit=%201', 'invalid-limit'],
+  ['limit=2147483648', 'invalid-limit'],
+  ['limit=99999999999999999999', 'invalid-limit'],
+  ['limit=%00', 'invalid-limit'],
+  ['limit=x&limit=1', 'invalid-limit'],
+  ['cursor=', 'invalid-cursor'],
+  ['cursor=%00', 'invalid-cursor'],
+  ['cursor=%ff', 'invalid-cursor'],
+  ['cursor=!!!!', 'invalid-cursor'],
+  ['cursor=a', 'invalid-cursor'],
+  ['cursor=held', 'invalid-cursor'],
+  [`cursor=${btoa("x' or '1'='1").replaceAll('=', '')}`, 'invalid-cursor'],
+  [`cursor=${btoa('a\u0000').replaceAll('=', '')}`, 'invalid-cursor'],
+  [`cursor=${'QUFB'.repeat(2_000)}`, 'invalid-cursor'],
+]
+
+const states: readonly string[] = ['', 'free', 'RESERVED', 'reserved,active', '%00', 'none']
+
+export const requestRows: readonly BadRow[] = [
+  ...paths.map(path => row(`an unknown path is 404: ${path}`, noPath, { path })),
+  row('an unknown path is 404 whatever the method', noPath, { method: 'PATCH', path: '/nope' }),
+  row('get: a name that nobody holds', noPath, { path: `${pool}/allocations/nobody` }),
+  row('release: a name that nobody holds', noPath, remove({ subdomain: 'nobody' })),
+  row('commit: a name that nobody holds', noPath, commitWith({}, 'nobody')),
+  ...wrongMethods.flatMap(([path, methods]) =>
+    methods.map(method =>
+      row(`a known path with another method is 405: ${method} ${path}`, noMethod, { method, path }),
+    ),
+  ),
+  ...badKeys.flatMap(([rule, key]) => [
+    row(
+      `reserve: Idempotency-Key is 1 to 255 visible characters: ${rule}`,
+      badKey,
+      reserve({ subdomain: 'acme' }, [`Idempotency-Key: ${key}`]),
+    ),
+    row(`commit: Idempotency-Key is 1 to 255 visible characters: ${rule}`, badKey, given => ({
+      ...commitWith({})(given),
+      headers: [`Idempotency-Key: ${key}`],
+    })),
+    row(
+      `release: Idempotency-Key is 1 to 255 visible characters: ${rule}`,
+      badKey,
+      remove({ subdomain: 'held' }, [`Idempotency-Key: ${key}`]),
+    ),
+  ]),
+  row(
+    'reserve: two Idempotency-Keys are not one',
+    badKey,
+    reserve({ subdomain: 'acme' }, ['Idempotency-Key: a', 'Idempotency-Key: b']),
+  ),
+  ...queries.flatMap(([query, code]) =>
+    ['list', 'history'].map(verb =>
+      row(`${verb}: ${code.replace('invalid-', '')} is refused: ${shown(query)}`, [422, code], {
+        path: `${pool}/${verb}?${query}`,
+      }),
+    ),
+  ),
+  ...states.map(state =>
+    row(`list: state is reserved or active: ${shown(state)}`, [422, 'invalid-state'], {
+      path: `${pool}/list?state=${state}`,
+    }),
+  ),
+]
+
+const request = (lines: string, body = '') => `${lines.replaceAll('\n', '\r\n')}\r\n\r\n${body}`
+const target = `POST ${pool}/reserve HTTP/1.1\nHost: localhost\n`
+const broken = [400, 'invalid-format'] as const
+
+/** Bytes that are no request, or one that HTTP forbids; the server closes the connection or not, as it likes. */
+export const brokenRows: readonly BadRow[] = [
+  rawRow('no request line', broken, request('hello')),
+  rawRow('a TLS handshake', broken, Buffer.from('16030100a5010000a10303', 'hex')),
+  rawRow('the preface of HTTP/2', broken, 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'),
+  rawRow('an unknown version of HTTP', broken, request('GET /livez HTTP/9.9\nHost: localhost')),
+  rawRow('a method in small letters', broken, request('get /livez HTTP/1.1\nHost: localhost')),
+  rawRow('a space in the path', broken, request('GET /live z HTTP/1.1\nHost: localhost')),
+  rawRow('a byte beyond ASCII in the path', broken, request('GET /livez\xe9 HTTP/1.1\nHost: localhost')),
+  rawRow('NUL in the path', broken, request('GET /livez\0 HTTP/1.1\nHost: localhost')),
+  rawRow('a backslash in the path', broken, request('GET /livez\\x HTTP/1.1\nHost: localhost')),
+  rawRow('a header field without a colon', broken, request('GET /livez HTTP/1.1\nHost: localhost\nfoo')),
+  rawRow('a header field with NUL', broken, request('GET /livez HTTP/1.1\nHost: localhost\nX: a\0b')),
+  rawRow('a header field over two lines', broken, request('GET /livez HTTP/1.1\nHost: localhost\nX: a\n b')),
+  rawRow(
+    'a header field of 20 KB',
+    [431, 'invalid-format'],
+    request(`GET /livez HTTP/1.1\nHost: localhost\nX: ${'a'.repeat(20_000)}`),
+  ),
+  rawRow('a path of 20 KB', [431, 'invalid-format'], request(`GET /${'a'.repeat(20_000)} HTTP/1.1\nHost: localhost`)),
+  rawRow('no Host', broken, request('GET /livez HTTP/1.1\nX: a')),
+  rawRow('an empty Host', broken, request('GET /livez HTTP/1.1\nHost:')),
+  rawRow('a Host with a space', broken, request('GET /livez HTTP/1.1\nHost: a b')),
+  rawRow('a Host with a slash', broken, request('GET /livez HTTP/1.1\nHost: a/b')),
+  rawRow('a Host beyond ASCII', broken, request('GET /livez HTTP/1.1\nHost: b\xfccher')),
+  rawRow('an absolute address that is none', broken, request('GET http://[/livez HTTP/1.1\nHost: localhost')),
+  rawRow(
+    'an absolute address of another scheme',
+    broken,
+    request('GET ftp://localhost/livez HTTP/1.1\nHost: localhost'),
+  ),
+  rawRow('a length that is no number', broken, request(`${target}Content-Length: abc`, '{}')),
+  rawRow('a length beyond all numbers', broken, request(`${target}Content-Length: 99999999999999999999999`, '{}')),
+  rawRow('a negative length', broken, request(`${target}Content-Length: -1`, '{}')),
+  rawRow('two lengths', broken, request(`${target}Content-Length: 1\nContent-Length: 2`, '{}')),
+  rawRow('a length and chunks', broken, request(`${target}Content-Length: 2\nTransfer-Encoding: chunked`, '0\r\n\r\n')),
+  rawRow('an unknown transfer coding', broken, request(`${target}Transfer-Encoding: gzip`, '{}')),
+  rawRow(
+    'a chunk whose size is no number',
+    broken,
+    request(`${target}Transfer-Encoding: chunked`, 'zz\r\n{}\r\n0\r\n\r\n'),
+  ),
+  rawRow(
+    'a chunk that is longer than it says',
+    broken,
+    request(`${target}Transfer-Encoding: chunked`, '1\r\n{}\r\n0\r\n\r\n'),
+  ),
+  rawRow(
+    'a broken chunk behind a good one',
+    broken,
+    request(`${target}Transfer-Encoding: chunked`, '5\r\n{"sub\r\nzz\r\n'),
+  ),
+  rawRow(
+    'a chunk extension of 20 KB',
+    broken,
+    request(`${target}Transfer-Encoding: chunked`, `2;${'x'.repeat(20_000)}\r\n{}\r\n0\r\n\r\n`),
+  ),
+]

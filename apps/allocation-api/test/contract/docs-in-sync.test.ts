@@ -1,0 +1,100 @@
+import { globSync, readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { operations } from '@pool/contract'
+import { describe, expect, test } from 'vitest'
+import { readConfig } from '../../src/config/config.ts'
+import { providerKinds, readProvider } from '../../src/dns/registry.ts'
+
+const read = (path: string): string => readFileSync(new URL(`../../../../${path}`, import.meta.url), 'utf8')
+const example = read('.env.example')
+const readme = read('README.md')
+
+/** What stands between backquotes. */
+const quoted = (text: string): string[] => Array.from(text.matchAll(/`([^`]+)`/g), ([, inner]) => inner ?? '')
+
+const assignments = (text: string): Record<string, string> =>
+  Object.fromEntries(Array.from(text.matchAll(/^([A-Z][A-Z0-9_]*)=(.*)$/gm), ([, name, value]) => [name, value]))
+
+/** Of variables, in texts too; without a prefix of its own a name may be that of a constant. */
+const names = /\b(?:PDM|DNSPROVIDER|OBJECT_STORAGE)_[A-Z0-9_]*[A-Z0-9]\b|'(?:PORT|PROVIDER_[A-Z_]+)'/g
+
+/** The table of the README's environment: the names of a row, and what it says their defaults are. */
+const rows = readme
+  .slice(readme.indexOf('## Environment'), readme.indexOf('The witness has two'))
+  .split('\n')
+  .filter(line => line.startsWith('| `'))
+  .map(line => {
+    const [, names = '', defaults = ''] = line.split('|')
+    return { names: quoted(names), defaults }
+  })
+
+/** Every variable that the configuration asks for. */
+const variables = (): string[] => {
+  const asked = new Set<string>()
+  const env = (kind: string) =>
+    new Proxy<Record<string, string>>(
+      {},
+      {
+        get(_, name) {
+          asked.add(String(name))
+          return name === 'DNSPROVIDER_KIND' ? kind : undefined
+        },
+      },
+    )
+  readConfig(env(''))
+  for (const kind of providerKinds) readProvider(env(kind))
+  return [...asked].sort()
+}
+
+describe('the environment is documented', () => {
+  test('every name of a variable in the code is one that the configuration asks for', () => {
+    const sources = globSync('**/*.ts', { cwd: fileURLToPath(new URL('../../src', import.meta.url)) })
+    const named = sources
+      .filter(path => !path.endsWith('.test.ts'))
+      .flatMap(path => read(`apps/allocation-api/src/${path}`).match(names) ?? [])
+    expect([...new Set(named.map(name => name.replaceAll("'", '')))].sort()).toEqual(variables())
+  })
+
+  test('every variable stands in .env.example and in the README, in the same order', () => {
+    const inExample = Object.keys(assignments(example.slice(0, example.indexOf('# --- Tests'))))
+    expect(inExample.toSorted()).toEqual(variables())
+    expect(rows.flatMap(({ names }) => names)).toEqual(inExample)
+  })
+
+  test.each(rows)('the README has the defaults of $names', ({ names, defaults }) => {
+    const given = names
+      .map(name => assignments(example)[name] ?? '')
+      .filter(value => value && !/^(?:https?|postgres):/.test(value))
+    const said = quoted(defaults)
+    expect(given.filter(value => !said.includes(value))).toEqual([])
+    expect(said.length > 0 || /none|required/.test(defaults)).toBe(true)
+  })
+
+  test('the values of .env.example are the defaults', () => {
+    const env = assignments(example)
+    const defaults = readConfig({ PDM_DATABASE_URL: env.PDM_DATABASE_URL })
+    expect(readConfig(env)).toEqual(defaults)
+    expect(readProvider(env)).toMatchObject({ provider: { kind: 'local' } })
+    expect(defaults).toHaveProperty('config')
+    // Those that follow are of the store's tests and of the lease witness.
+    const others = Object.keys(assignments(example.slice(example.indexOf('# --- Tests'))))
+    expect(others).toEqual(['PDM_TEST_DSN', 'BEARER_TOKENS_CSV', 'LOG_LEVEL'])
+  })
+})
+
+test('docs/operations.md has every metric', () => {
+  const metrics = read('apps/allocation-api/src/observability/metrics.ts').match(/(?<=name: ')pdm_[a-z_]+/g) ?? []
+  expect(metrics).toContain('pdm_deployments_here')
+  const table = read('docs/operations.md').match(/^\| `pdm_[^|]*/gm) ?? []
+  const said = table.flatMap(quoted).map(text => text.replace(/\{.*/, ''))
+  expect(metrics.filter(metric => !said.includes(metric))).toEqual([])
+})
+
+test.each(operations.map(({ method, path }) => [method.toUpperCase(), path]))(
+  'the README has %s %s',
+  (method, path) => {
+    const named = readme.split('\n').filter(line => line.startsWith('|') && line.includes('`'))
+    const stem = path.replace('/docs/{asset}', '/docs')
+    expect(named.some(line => line.includes(stem) && (line.includes(`${method} `) || method === 'GET'))).toBe(true)
+  },
+)

@@ -1,0 +1,217 @@
+import { operations } from '@pool/contract'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { z } from 'zod'
+import { createApp } from '../../src/http/app.ts'
+import { openApiDocument } from '../../src/http/openapi.ts'
+import type { Listener } from '../../src/http/types.ts'
+import { unused } from '../support/fake-services-app.ts'
+import { startService } from '../support/service.ts'
+import { isProblem, statusOf } from '../support/validate.ts'
+
+const { api, call } = await startService()
+
+const operation = z.looseObject({
+  operationId: z.string(),
+  summary: z.string().min(1),
+  tags: z.array(z.string()).min(1),
+  parameters: z
+    .array(
+      z.looseObject({ name: z.string(), in: z.enum(['path', 'query', 'header']), required: z.boolean().optional() }),
+    )
+    .optional(),
+  requestBody: z.looseObject({ required: z.boolean(), content: z.record(z.string(), z.unknown()) }).optional(),
+  responses: z.record(z.string(), z.looseObject({ description: z.string().min(1) })),
+})
+const documentShape = z.looseObject({
+  openapi: z.string(),
+  info: z.looseObject({ title: z.string(), version: z.string() }),
+  paths: z.record(z.string(), z.record(z.string(), operation)),
+  components: z.looseObject({ schemas: z.record(z.string(), z.unknown()) }),
+})
+
+let text: string
+let document: z.infer<typeof documentShape>
+beforeAll(async () => {
+  const answer = await call('GET', '/openapi.json')
+  text = answer.text
+  document = documentShape.parse(answer.body)
+})
+
+const described = () =>
+  Object.entries(document.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, one]) => ({ method: method.toUpperCase(), path, ...one })),
+  )
+
+const mounted = (listener: Listener, listing: boolean) =>
+  createApp(unused, { listener, tokens: null, listing })
+    .routes.filter(({ method }) => method !== 'ALL')
+    .map(({ method, path }) => `${method} ${path.replace(/:([a-z]+)/g, '{$1}')}`)
+    .sort()
+
+test('it is OpenAPI 3.1 and carries version 1.0.0', () => {
+  expect(document.openapi).toMatch(/^3\.1\.\d+$/)
+  expect(document.info.version).toBe('1.0.0')
+})
+
+test('every mounted route is described, and every described one is mounted', () => {
+  expect(mounted('operator', true)).toEqual(
+    described()
+      .map(({ method, path }) => `${method} ${path}`)
+      .sort(),
+  )
+})
+
+test('without the listing exactly the lists are not mounted, and inside the cluster not converge', () => {
+  const lacks = (listener: Listener, listing: boolean) => {
+    const kept = new Set(mounted(listener, listing))
+    return mounted('operator', true).filter(route => !kept.has(route))
+  }
+  const listing = ['GET /api/v1/deployments', 'GET /api/v1/pool/{domain}/history', 'GET /api/v1/pool/{domain}/list']
+  const converge = 'POST /api/v1/pool/{domain}/converge'
+  expect(lacks('operator', false)).toEqual(listing)
+  expect(lacks('in-cluster', true)).toEqual([converge])
+  expect(lacks('in-cluster', false)).toEqual([...listing, converge])
+})
+
+test('what is served is what is generated from the contract', () => {
+  expect(JSON.parse(text)).toEqual(JSON.parse(JSON.stringify(openApiDocument())))
+})
+
+test('every operation id is there once', () => {
+  const ids = described().map(({ operationId }) => operationId)
+  expect(ids).toEqual([...new Set(ids)])
+  expect([...ids].sort()).toEqual(operations.map(({ id }) => id).sort())
+})
+
+test('every parameter of a path is described as required, and none that the path lacks', () => {
+  for (const { path, operationId, parameters = [] } of described()) {
+    const inPath = parameters.filter(one => one.in === 'path')
+    expect(inPath.map(({ name }) => name).sort(), operationId).toEqual(
+      [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name ?? '').sort(),
+    )
+    expect(
+      inPath.every(({ required }) => required === true),
+      operationId,
+    ).toBe(true)
+  }
+})
+
+test('Idempotency-Key is described on reserve, commit, release and the making of a deployment, and nowhere else', () => {
+  const keyed = described().filter(({ parameters = [] }) => parameters.some(({ name }) => name === 'Idempotency-Key'))
+  expect(keyed.map(({ operationId }) => operationId).sort()).toEqual([
+    'commitName',
+    'createDeployment',
+    'releaseName',
+    'reserveName',
+  ])
+})
+
+test('the body is required for every call that takes one, and optional for release', () => {
+  const bodies = described().flatMap(({ operationId, requestBody }) =>
+    requestBody ? [[operationId, requestBody.required]] : [],
+  )
+  expect(Object.fromEntries(bodies)).toEqual({
+    reserveName: true,
+    commitName: true,
+    renewReservation: true,
+    releaseName: false,
+    createDeployment: true,
+    validateObjectStorageKeys: true,
+    validateToken: true,
+  })
+})
+
+test('every reference leads to a schema', () => {
+  const names = [...text.matchAll(/"\$ref":"#\/components\/schemas\/([^"]+)"/g)].map(([, name]) => name ?? '')
+  expect(names.length).toBeGreaterThan(10)
+  expect(names.filter(name => !(name in document.components.schemas))).toEqual([])
+})
+
+test('the token is a field of the answer to reserve and of no other answer', () => {
+  const holders = Object.entries(document.components.schemas)
+    .filter(([, schema]) => JSON.stringify(schema).includes('reservationToken'))
+    .map(([name]) => name.replace(/(Input|Output)$/, ''))
+  const answers = new Set(holders.filter(name => !name.endsWith('Request')))
+  expect([...answers]).toEqual(['ReserveResponse'])
+})
+
+test('the keys of the object storage are fields of the request for a deployment, and of no answer', () => {
+  const holders = Object.entries(document.components.schemas)
+    .filter(([, schema]) => /objectStorage\w*Key/.test(JSON.stringify(schema)))
+    .map(([name]) => name)
+  expect(holders).toEqual(['DeploymentRequest'])
+})
+
+describe('each status of the contract is described for its operation', () => {
+  test.each([
+    ['checkName', [200]],
+    ['reserveName', [201, 400, 409, 413, 422, 503]],
+    ['commitName', [200, 202, 400, 403, 404, 409, 410, 413, 422, 503]],
+    ['renewReservation', [200, 400, 403, 404, 409, 410, 413, 422, 503]],
+    ['releaseName', [200, 202, 400, 403, 404, 413, 422, 503]],
+    ['listAllocations', [200, 422, 503]],
+    ['createDeployment', [201, 400, 409, 413, 422, 429, 503]],
+    ['getDeployment', [200, 404, 503]],
+    ['removeDeployment', [202, 204, 404, 503]],
+    ['followDeployment', [200, 404, 422, 503]],
+    ['validateObjectStorageKeys', [200, 400, 413, 429, 503]],
+    ['validateToken', [200, 400, 413, 429, 503]],
+    ['health', [200, 503]],
+  ])('%s', (id, statuses) => {
+    const found = described().find(({ operationId }) => operationId === id)
+    expect(Object.keys(found?.responses ?? {}).map(Number)).toEqual(expect.arrayContaining(statuses))
+  })
+})
+
+test('every error code that an operation names has the status that it is named under', () => {
+  for (const { id, answers } of operations) {
+    for (const [status, { description, schema }] of Object.entries(answers)) {
+      if (!isProblem(schema)) continue
+      const codes = [...description.matchAll(/`([a-z-]+)`/g)].map(([, code]) => code ?? '')
+      expect(codes.length, id).toBeGreaterThan(0)
+      for (const code of codes) expect(Object.entries(statusOf), id).toContainEqual([code, Number(status)])
+    }
+  }
+})
+
+describe('the reference page works without the internet', () => {
+  const linked = (html: string) => [...html.matchAll(/(?:src|href)="([^"]*)"/g)].map(([, address]) => address ?? '')
+
+  test('it names no address outside of this service', async () => {
+    const { status, headers, text: html } = await call('GET', '/docs')
+    expect([status, headers.get('content-type')]).toEqual([200, 'text/html; charset=UTF-8'])
+    expect(linked(html).length).toBeGreaterThan(1)
+    for (const address of linked(html)) expect(address).toMatch(/^\/docs\/[\w.-]+$/)
+    expect(html).not.toMatch(/https?:|"\/\//)
+  })
+
+  test('everything that it names is served, with its type', async () => {
+    const types: Record<string, RegExp> = { css: /^text\/css/, js: /^text\/javascript/ }
+    for (const address of linked((await call('GET', '/docs')).text)) {
+      const { status, headers, text: content } = await call('GET', address)
+      expect(status, address).toBe(200)
+      expect(headers.get('content-type')).toMatch(types[address.split('.').at(-1) ?? ''] ?? /^never$/)
+      expect(content.length).toBeGreaterThan(50)
+    }
+  })
+
+  test('its script reads the description of this service and asks no validator elsewhere', async () => {
+    const { text: script } = await call('GET', '/docs/start.js')
+    expect(script).toContain("url: '/openapi.json'")
+    expect(script).toContain('validatorUrl: null')
+    expect(script).not.toMatch(/https?:/)
+  })
+
+  test('the browser is told to load nothing from elsewhere', async () => {
+    const policy = (await call('GET', '/docs')).headers.get('content-security-policy') ?? ''
+    expect(policy).toMatch(/default-src 'self'/)
+    expect(policy).not.toMatch(/https?:|\*|'unsafe-eval'|script-src/)
+  })
+
+  test.each(['package.json', 'index.html', 'swagger-initializer.js', '..%2fpackage.json', '%2e%2e/package.json'])(
+    'no other file is served: %s',
+    async asset => {
+      expect((await fetch(`${api.url}/docs/${asset}`)).status).toBe(404)
+    },
+  )
+})

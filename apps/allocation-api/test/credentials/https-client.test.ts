@@ -1,0 +1,131 @@
+import { once } from 'node:events'
+import { afterAll, beforeEach, describe, expect, test } from 'vitest'
+import { createHttpsGet } from '../../src/credentials/https-client.ts'
+import { type Scene, startStage } from '../support/credentials/fixture.ts'
+import { makeIdentities } from '../support/credentials/identities.ts'
+import { answerOf, hang, overTls } from '../support/credentials/scenarios.ts'
+import '../support/credentials/storage-names.ts'
+import { timed } from '@pool/test-kit/poll.ts'
+
+const identities = await makeIdentities()
+const stage = await startStage()
+afterAll(() => Promise.all([stage.close(), identities.remove()]))
+
+const DEADLINE_MS = 150
+const get = createHttpsGet({ deadlineMs: DEADLINE_MS, extraCa: identities.ca })
+const patient = createHttpsGet({ deadlineMs: 10_000, extraCa: identities.ca })
+const url = new URL(`https://fsn1.storage.test:${stage.port}/path?query`)
+const over = (act: Parameters<typeof overTls>[1]) => overTls(identities.good, act)
+
+/** When the connection that is played to has ended on the other side. */
+let gone: Promise<unknown>
+const play = (scene: Scene) => {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  gone = promise
+  stage.play(socket => {
+    socket.once('close', () => resolve())
+    // Without a reader the end would not be noticed.
+    if (scene === hang) socket.resume()
+    scene(socket)
+  })
+}
+
+describe('one deadline over everything, and then the connection is closed', () => {
+  const rows: readonly (readonly [where: string, scene: Scene])[] = [
+    ['TLS', hang],
+    ['the answer', over(() => {})],
+    ['the header fields', over(socket => void socket.write('HTTP/1.1 200 OK\r\nA: b\r\n'))],
+    ['the body', over(socket => void socket.write(answerOf(200, 'half').slice(0, -2)))],
+    ['interim answers', over(socket => void drip(socket, 'HTTP/1.1 103 Early Hints\r\n\r\n'))],
+    ['a body in drops', over(socket => drip(socket, 'HTTP/1.1 200 OK\r\n\r\n', '.'))],
+  ]
+  test.each(rows)('it hangs in %s', async (_, scene) => {
+    play(scene)
+    const { result, ms } = await timed(() => get(url, {}))
+    expect(result).toEqual({ kind: 'failed', cause: 'deadline' })
+    expect(ms).toBeGreaterThan(DEADLINE_MS - 10)
+    expect(ms).toBeLessThan(DEADLINE_MS + 2_000)
+    await gone
+  })
+
+  test('it hangs in the look-up of the name', async () => {
+    const { result, ms } = await timed(() => get(new URL('https://fsn1.silent.test/'), {}))
+    expect(result).toEqual({ kind: 'failed', cause: 'deadline' })
+    expect(ms).toBeLessThan(DEADLINE_MS + 2_000)
+  })
+})
+
+/** Something every few milliseconds, so that no timer of inactivity would ever fire. */
+const drip = (socket: Parameters<Parameters<typeof overTls>[1]>[0], first: string, then = first) => {
+  socket.write(first)
+  const timer = setInterval(() => socket.write(then), 20)
+  socket.on('close', () => clearInterval(timer))
+}
+
+test('a caller who goes away ends it at once', async () => {
+  const caller = new AbortController()
+  const asked = Promise.withResolvers<void>()
+  play(over(() => asked.resolve()))
+  const answer = patient(url, {}, caller.signal)
+  await asked.promise
+  caller.abort()
+  expect(await answer).toEqual({ kind: 'failed', cause: 'given-up' })
+  await gone
+  expect(await patient(url, {}, caller.signal)).toEqual({ kind: 'failed', cause: 'given-up' })
+})
+
+describe('trust', () => {
+  const answers = over(socket => void socket.end(answerOf(200, 'body')))
+  beforeEach(() => play(answers))
+
+  test('an authority of ours is trusted where it was given, and nowhere else', async () => {
+    expect(await patient(url, {})).toEqual({ kind: 'answered', status: 200, body: Buffer.from('body') })
+    const other = createHttpsGet({ deadlineMs: 10_000, extraCa: null })
+    expect(await other(url, {})).toEqual({ kind: 'failed', cause: 'tls' })
+  })
+
+  test('the environment cannot switch it off', async () => {
+    process.env.NODE_TLS_REJECT_UNAUTHORIZED = '0'
+    try {
+      play(overTls(identities.unknownCa, socket => void socket.end(answerOf(200))))
+      expect(await patient(url, {})).toEqual({ kind: 'failed', cause: 'tls' })
+    } finally {
+      delete process.env.NODE_TLS_REJECT_UNAUTHORIZED
+    }
+  })
+})
+
+test('it is a GET without a body on a connection of its own', async () => {
+  let heard = ''
+  play(
+    over((socket, head) => {
+      heard = head
+      socket.write(answerOf(200, 'body'))
+    }),
+  )
+  const before = stage.count()
+  await patient(url, { 'X-Key': 'value' })
+  await gone
+  await patient(url, { 'X-Key': 'value' })
+  expect(stage.count() - before).toBe(2)
+  expect(heard.split('\r\n').filter(Boolean).sort()).toEqual([
+    'Connection: close',
+    'GET /path?query HTTP/1.1',
+    `Host: fsn1.storage.test:${stage.port}`,
+    'X-Key: value',
+  ])
+})
+
+test('a body of 1 MiB is taken, and a byte more is not', async () => {
+  const send = async (bytes: number) => {
+    play(
+      over(async socket => {
+        socket.end(answerOf(200, ' '.repeat(bytes)))
+        await once(socket, 'close')
+      }),
+    )
+    return patient(url, {})
+  }
+  expect(await send(1_024 * 1_024)).toMatchObject({ kind: 'answered', status: 200 })
+  expect(await send(1_024 * 1_024 + 1)).toEqual({ kind: 'failed', cause: 'too-large' })
+})

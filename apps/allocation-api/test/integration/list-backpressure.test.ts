@@ -1,0 +1,104 @@
+import type { Allocation } from '@pool/contract'
+import type { Sql } from '@pool/database/client'
+import { describe, expect, test } from 'vitest'
+import { createHistoryReader } from '../../src/allocation/history.ts'
+import { list } from '../../src/allocation/list.ts'
+import { createReader } from '../../src/allocation/reader.ts'
+import { createApp } from '../../src/http/app.ts'
+import { createComparisonStore } from '../../src/reconciler/drift-repository.ts'
+import { unused } from '../support/fake-services-app.ts'
+
+const reserved = (n: number): Allocation => ({
+  poolDomain: 'pool.test',
+  subdomain: `n${String(n).padStart(9, '0')}`,
+  reservedAt: '2026-01-01T00:00:00.000Z',
+  createdBy: '',
+  state: 'reserved',
+  expiresAt: '2026-01-01T00:10:00.000Z',
+})
+
+/** The list of a pool without end; `pages` are the sizes of those that were asked for. */
+const endless = () => {
+  const pages: number[] = []
+  let next = 0
+  const reader = {
+    page: async (_: string, { limit }: { limit: number }) => {
+      pages.push(limit)
+      return Array.from({ length: limit }, () => reserved(next++))
+    },
+  }
+  const app = createApp(
+    {
+      ...unused,
+      verbs: { ...unused.verbs, list: list({ reader, managedDomains: ['pool.test'] }) },
+      onAnswered: () => {},
+    },
+    { listener: 'in-cluster', tokens: null, listing: true },
+  )
+  return { pages, open: (method = 'GET') => app.request('/api/v1/pool/pool.test/list', { method }) }
+}
+
+/** Long enough for whatever would go on by itself to do so. */
+const turns = async () => {
+  for (let turn = 0; turn < 50; turn += 1) await new Promise(resolve => setImmediate(resolve))
+}
+
+describe('a list goes at the pace of its reader', () => {
+  test('nothing but the first page is asked for while nobody reads', async () => {
+    const { pages, open } = endless()
+    await open()
+    await turns()
+    expect(pages).toHaveLength(1)
+  })
+
+  test('HEAD asks for no more than the first page, and has no body', async () => {
+    const { pages, open } = endless()
+    const { status, body } = await open('HEAD')
+    await turns()
+    expect({ status, body, pages: pages.length }).toEqual({ status: 200, body: null, pages: 1 })
+  })
+
+  test('each part that is read asks for one page at the most', async () => {
+    const { pages, open } = endless()
+    const reader = (await open()).body?.getReader()
+    for (let part = 1; part <= 20; part += 1) {
+      const read = await reader?.read()
+      expect(read?.value?.length).toBeLessThan(64 * 1_024)
+      await turns()
+      // The first part is what stands before the first page; no page is read ahead.
+      expect(pages.length).toBeLessThanOrEqual(Math.max(1, part - 1))
+    }
+    expect(pages.length).toBeGreaterThan(15)
+  })
+
+  test('nothing more is asked for when the reader has gone', async () => {
+    const { pages, open } = endless()
+    const reader = (await open()).body?.getReader()
+    await reader?.read()
+    await reader?.read()
+    await reader?.cancel()
+    const asked = pages.length
+    await turns()
+    expect(pages.length).toBe(asked)
+  })
+})
+
+describe('a page leaves nothing in the result of the driver, which outlives it', () => {
+  const now = new Date(0)
+  const row = { id: 1, state: 'reserved', subdomain: 'acme', reservedAt: now, expiresAt: now, at: now }
+
+  test.each<[string, (sql: Sql) => Promise<readonly unknown[]>]>([
+    ['list', sql => createReader(sql, { timeoutMs: 1_000 }).page('pool.test', { after: '', limit: 1 })],
+    ['history', sql => createHistoryReader(sql, { timeoutMs: 1_000 }).page('pool.test', { limit: 1 })],
+    ['comparison', sql => createComparisonStore(sql, { timeoutMs: 1_000 }).names('pool.test', '', 1)],
+  ])('%s', async (_, page) => {
+    const results: object[][] = []
+    const sql = () => {
+      results.push([row])
+      return Promise.resolve(results.at(-1))
+    }
+    expect(await page(sql as unknown as Sql)).toHaveLength(1)
+    // The outermost statement is the last to be made; its parts are never run.
+    expect(results.at(-1)).toEqual([])
+  })
+})

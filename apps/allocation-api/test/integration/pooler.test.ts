@@ -1,0 +1,89 @@
+import { openClient, withTimeout } from '@pool/database/client'
+import { isSkippedFor } from '@pool/test-kit/optional-deps.ts'
+import { lacksPgbouncer, pgbouncerVersion, startPgbouncer } from '@pool/test-kit/pgbouncer.ts'
+import { describe, expect, test } from 'vitest'
+import { activeNames, expectDnsToAgree, expectTablesToAgree } from '../support/consistency.ts'
+import { createTestDatabase, lacksDsn, testDsn } from '../support/database.ts'
+import { hold, untilWaiting } from '../support/locks.ts'
+import { commit, countStatuses, pool, release, reserve, reserveToken } from '../support/operations.ts'
+import { startFleet } from '../support/replicas.ts'
+
+if (!testDsn) process.stderr.write(`${lacksDsn}\n`)
+
+/** From 1.21 on it carries prepared statements in transaction mode. */
+const carriesPrepared = pgbouncerVersion && (pgbouncerVersion.major > 1 || pgbouncerVersion.minor >= 21)
+
+const isSkipped = isSkippedFor(pgbouncerVersion ? undefined : lacksPgbouncer) || !testDsn
+
+const ways = [
+  { how: 'without prepared statements', query: '?prepare=false' },
+  ...(carriesPrepared ? [{ how: 'with prepared statements', query: '' }] : []),
+]
+
+describe.skipIf(isSkipped)('behind PgBouncer in transaction mode', () => {
+  test.each(ways)('two processes serve every verb, concurrent commits included, $how', async ({ query }) => {
+    const database = await createTestDatabase()
+    const pgbouncer = await startPgbouncer(database.url)
+    const fleet = await startFleet(pgbouncer.url + query, 2, { PDM_DATABASE_POOL_SIZE: '10' }).catch(async error => {
+      await pgbouncer.stop()
+      await database.drop()
+      throw error
+    })
+    try {
+      const [api, other] = [fleet.next(), fleet.next()]
+      const reserved = await Promise.all(Array.from({ length: 100 }, () => reserve(fleet.next(), 'one')))
+      expect(countStatuses(reserved)).toEqual({ 201: 1, 409: 99 })
+
+      const names = Array.from({ length: 50 }, (_, i) => `many-${i}`)
+      const tokens = await Promise.all(names.map(name => reserveToken(fleet.next(), name)))
+      // What the metrics ask has no parameters, and other statements come behind it.
+      const watched = Promise.all(Array.from({ length: 10 }, () => fleet.next().call('GET', '/metrics')))
+      const commits = await Promise.all(names.map((name, i) => commit(fleet.next(), name, tokens[i] ?? '')))
+      expect(countStatuses(commits)).toEqual({ 200: names.length })
+      expect(countStatuses(await watched)).toEqual({ 200: 10 })
+
+      const key = { 'Idempotency-Key': 'release-many-0' }
+      const released = await Promise.all(Array.from({ length: 20 }, () => release(fleet.next(), 'many-0', key)))
+      expect(countStatuses(released)).toEqual({ 200: 20 })
+      expect((await release(other, 'many-1')).status).toBe(200)
+      expect((await release(api, 'many-1')).status).toBe(404)
+
+      const listed = await api.call('GET', `/api/v1/pool/${pool}/list`)
+      expect(listed.body.allocations.map((one: { subdomain: string }) => one.subdomain)).toEqual(
+        ['one', ...names.slice(2)].sort(),
+      )
+      expect((await other.call('GET', '/readyz')).status).toBe(200)
+      await expectTablesToAgree(database.sql)
+      await expectDnsToAgree(other.dnsPort, await activeNames(database.sql), [`many-0.${pool}`, `one.${pool}`])
+    } finally {
+      await fleet.stop()
+      await pgbouncer.stop()
+      await database.drop()
+    }
+  })
+  /**
+   * PgBouncer before 1.22.1 takes the server away from a client at a ReadyForQuery, although a statement that was sent
+   * behind has not been described yet: that answer then goes to nobody, and the statement waits for good. The lock makes
+   * it come late every time.
+   */
+  test.each(ways)('a statement that comes while another is under way is answered, $how', async ({ query }) => {
+    const database = await createTestDatabase({ schema: false, connections: 2 })
+    const pgbouncer = await startPgbouncer(database.url)
+    const sql = openClient(pgbouncer.url + query, { connections: 1, applicationName: 'pooler' })
+    try {
+      await database.sql`create table late ()`
+      const held = await hold(database.sql, tx => tx`lock table late`)
+      await sql`select 0 as own`
+      const first = sql`select 1 as own`.execute()
+      const second = withTimeout(5_000, sql`select ${2}::int as own where not exists (select from late)`)
+      expect(await first).toEqual([{ own: 1 }])
+      await untilWaiting(database.sql, 1)
+      await held.release()
+      expect(await second).toEqual([{ own: 2 }])
+    } finally {
+      await sql.end({ timeout: 0 })
+      await pgbouncer.stop()
+      await database.drop()
+    }
+  })
+})

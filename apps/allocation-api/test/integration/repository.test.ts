@@ -1,0 +1,426 @@
+import { openClient } from '@pool/database/client'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import type { Caller, PoolName, ReserveRequest } from '../../src/allocation/domain/types.ts'
+import { sweep } from '../../src/allocation/expired-sweeper.ts'
+import { createReader, type Reader } from '../../src/allocation/reader.ts'
+import { createStore, type Store } from '../../src/allocation/repository.ts'
+import type { RecordSet } from '../../src/dns/domain/rrset.ts'
+import { createTestDatabase, lacksDsn, type TestDatabase, testDsn } from '../support/database.ts'
+import { hold, holdRow, untilWaiting } from '../support/locks.ts'
+
+const TTL = 600_000
+const caller: Caller = { actor: 'in-cluster', address: '192.0.2.7', requestId: 'req-1' }
+const name = { poolDomain: 'pool.test', subdomain: 'acme' }
+const foreign = '00000000-0000-4000-8000-000000000000'
+const records = [{ name: 'acme.pool.test', type: 'A', ttl: 300, values: ['192.0.2.1'] }]
+
+describe.skipIf(!testDsn)(`the store (${testDsn ? 'real Postgres' : lacksDsn})`, () => {
+  let database: TestDatabase
+  let store: Store
+  let reader: Reader
+
+  beforeAll(async () => {
+    database = await createTestDatabase()
+    store = createStore(database.sql, { timeoutMs: 5_000 })
+    reader = createReader(database.sql, { timeoutMs: 5_000 })
+  })
+  afterAll(() => database.drop())
+  beforeEach(async () => {
+    await database.sql`delete from pool_allocations`
+    await database.sql`delete from dns_names`
+  })
+
+  const reserve = () => store.reserve({ ...name, createdBy: 'wizard' }, TTL, caller)
+  const reserved = async () => {
+    const decision = await reserve()
+    if (decision.kind !== 'granted') throw new Error(decision.kind)
+    return decision
+  }
+  const commit = (reservationToken: string, desired: readonly RecordSet[] = records) =>
+    store.commit(
+      { ...name, reservationToken, sovereignFQDN: 'acme.pool.test', loadBalancerIP: '192.0.2.1' },
+      desired,
+      caller,
+    )
+  const history = async () =>
+    (await database.sql`select event from allocation_history order by id desc limit 3`).map(row => row.event)
+
+  test('reserve happy path: a token of version 4, and a lifetime to the millisecond', async () => {
+    const { allocation, reservationToken } = await reserved()
+    expect(allocation).toMatchObject({ ...name, state: 'reserved', createdBy: 'wizard' })
+    expect(Date.parse(allocation.expiresAt) - Date.parse(allocation.reservedAt)).toBe(TTL)
+    expect(reservationToken).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
+    expect(await reader.heldState(name)).toBe('reserved')
+  })
+
+  test('a reserve race gives one reservation, and a conflict to each loser', async () => {
+    const decisions = await Promise.all(Array.from({ length: 50 }, reserve))
+    const winners = decisions.filter(decision => decision.kind === 'granted')
+    expect(winners).toHaveLength(1)
+    expect(decisions.filter(decision => decision.kind === 'conflict')).toHaveLength(49)
+    const [row] = await database.sql`select reservation_token from pool_allocations`
+    expect(row?.reservation_token).toBe(winners[0]?.kind === 'granted' && winners[0].reservationToken)
+  })
+
+  test('expiry frees the name without any sweep; the next reservation has a token of its own', async () => {
+    const first = await reserved()
+    await database.advance(TTL - 5_000)
+    expect(await reserve()).toEqual({ kind: 'conflict' })
+    await database.advance(5_001)
+    expect(await reader.heldState(name)).toBeNull()
+    const second = await reserved()
+    expect(second.reservationToken).not.toBe(first.reservationToken)
+    expect(await history()).toEqual(['reserved', 'expired', 'reserved'])
+    expect(await commit(first.reservationToken)).toEqual({ kind: 'token-mismatch' })
+  })
+
+  test('commit happy path: active, without expiry, and with the records that it must have', async () => {
+    const { reservationToken } = await reserved()
+    const decision = await commit(reservationToken)
+    expect(decision).toMatchObject({ kind: 'committed', allocation: { state: 'active', loadBalancerIP: '192.0.2.1' } })
+    expect(await reader.get(name)).toMatchObject({ state: 'active', dns: { status: 'pending' } })
+    const [row] = await database.sql`select desired, version from dns_names`
+    expect(row?.desired).toEqual(records)
+    expect(decision).toHaveProperty('version', row?.version)
+    await database.advance(100 * TTL)
+    expect(await reader.heldState(name)).toBe('active')
+  })
+
+  test.each([
+    ['another token', foreign],
+    ['no UUID', 'x'],
+    ['nothing', ''],
+    ["somebody's SQL", "' or true --"],
+  ])('commit with %s as token: a mismatch, and nothing changes', async (_, token) => {
+    const { reservationToken } = await reserved()
+    expect(await commit(token)).toEqual({ kind: 'token-mismatch' })
+    expect(await reader.heldState(name)).toBe('reserved')
+    expect(await database.sql`select from dns_names`).toHaveLength(0)
+    expect((await commit(reservationToken)).kind).toBe('committed')
+  })
+
+  test('release removes the row, says what it was, and states that there must be no records', async () => {
+    const { reservationToken } = await reserved()
+    await commit(reservationToken)
+    expect(await store.release({ ...name, reservationToken: foreign }, caller)).toEqual({ kind: 'token-mismatch' })
+    const released = await store.release(name, caller)
+    expect(released).toMatchObject({ kind: 'released', allocation: { state: 'active', dns: { status: 'pending' } } })
+    expect(await database.sql`select from pool_allocations`).toHaveLength(0)
+    expect(await database.sql`select desired from dns_names`).toEqual([{ desired: [] }])
+    expect(await store.release(name, caller)).toEqual({ kind: 'not-found' })
+  })
+
+  test('what was desired before is remembered, of a name that comes and goes all the time the latest 120 record sets', async () => {
+    const addresses: string[] = []
+    for (let round = 1; round <= 130; round += 1) {
+      const { reservationToken } = await reserved()
+      const address = `192.0.2.${round}`
+      await commit(reservationToken, [{ name: 'acme.pool.test', type: 'A', ttl: 300, values: [address] }])
+      await store.release(name, caller)
+      addresses.unshift(address)
+    }
+    const [row] = await database.sql<{ former: { values: string[] }[] }[]>`select former from dns_names`
+    expect(row?.former.flatMap(set => set.values)).toEqual(addresses.slice(0, 120))
+  })
+
+  test('release of a reservation has no records to withdraw', async () => {
+    await reserved()
+    expect(await store.release(name, caller)).toMatchObject({ kind: 'released', version: null })
+    expect(await database.sql`select from dns_names`).toHaveLength(0)
+  })
+
+  test('the sweeper deletes what has expired and nothing else, batch after batch', async () => {
+    await database.sql`
+      insert into pool_allocations (pool_domain, subdomain, state, reserved_at, expires_at, reservation_token, created_by)
+      select 'pool.test', 'old' || n, 'reserved', now() - interval '2 h', now() - interval '1 h', gen_random_uuid(), ''
+      from generate_series(1, 2500) n`
+    await reserved()
+    let deleted = 0
+    const run = sweep({
+      deleteExpired: store.deleteExpired,
+      forgetKeys: async () => 0,
+      onDeleted: count => {
+        deleted += count
+      },
+      now: () => 0,
+      rest: async () => {},
+    })
+    await run(new AbortController().signal)
+    expect(deleted).toBe(2_500)
+    expect(await database.sql`select subdomain from pool_allocations`).toEqual([{ subdomain: 'acme' }])
+    const [swept] = await database.sql`select count(*)::int as n from allocation_history where actor = 'sweeper'`
+    expect(swept?.n).toBe(2_500)
+  })
+
+  test('the sweeper skips a row that somebody holds, and is not held up by it', async () => {
+    await reserved()
+    await database.advance(2 * TTL)
+    await database.sql.begin(async tx => {
+      await tx`select from pool_allocations for update`
+      expect(await store.deleteExpired(10)).toBe(0)
+    })
+    expect(await store.deleteExpired(10)).toBe(1)
+  })
+
+  test('a version of the records is never given twice, not even to a name that was gone in between', async () => {
+    const versions: (number | null)[] = []
+    for (let round = 0; round < 3; round += 1) {
+      const { reservationToken } = await reserved()
+      const committed = await commit(reservationToken)
+      if (committed.kind === 'committed') versions.push(committed.version)
+      await database.sql`delete from dns_names`
+      const released = await store.release(name, caller)
+      if (released.kind === 'released') versions.push(released.version)
+      await database.sql`delete from dns_names`
+    }
+    expect(versions).toHaveLength(6)
+    expect(versions).toEqual([...new Set(versions)].sort((a, b) => Number(a) - Number(b)))
+  })
+
+  test('a page of a list reads as many rows as it shows, wherever in the pool it stands', async () => {
+    await database.sql`
+      insert into pool_allocations (pool_domain, subdomain, state, reserved_at, reservation_token, created_by,
+        sovereign_fqdn, load_balancer_ip, committed_at)
+      select 'pool.test', 'n' || n, 'active', now(), gen_random_uuid(), '', 'x.test', '192.0.2.1', now()
+      from generate_series(1, 30000) n`
+    await database.sql`
+      insert into dns_names (zone, subdomain, version, applied_version, desired, desired_since, next_attempt_at)
+      select pool_domain, subdomain, 1, 1, '[]', now(), now() from pool_allocations`
+    await database.sql`vacuum analyze pool_allocations, dns_names`
+    const one = openClient(database.url, { connections: 1, applicationName: 'page' })
+    const readSoFar = async () => {
+      await one`select pg_stat_force_next_flush()`
+      const [row] = await one<{ read: number }[]>`
+        select sum(coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0))::int8 as read from pg_stat_user_tables
+        where relname in ('pool_allocations', 'dns_names')`
+      return row?.read ?? 0
+    }
+    const before = await readSoFar()
+    const page = await createReader(one, { timeoutMs: 5_000 }).page('pool.test', { after: 'n8', limit: 500 })
+    const read = (await readSoFar()) - before
+    await one.end()
+    expect(page).toHaveLength(500)
+    expect(read).toBeGreaterThanOrEqual(1_000)
+    expect(read).toBeLessThan(1_100)
+  })
+
+  test('the look-ups of every request go by index, in a pool of any size', async () => {
+    await database.sql`
+      insert into pool_allocations (pool_domain, subdomain, state, reserved_at, expires_at, reservation_token, created_by)
+      select 'big.test', 'n' || n, 'reserved', now(), now() + interval '1 h', gen_random_uuid(), ''
+      from generate_series(1, 50000) n`
+    await database.sql`analyze pool_allocations`
+    for (const statement of [
+      "select state from pool_allocations a where a.pool_domain = 'big.test' and a.subdomain = 'n7'",
+      "select * from pool_allocations a where a.pool_domain = 'big.test' and a.subdomain > 'n7' order by a.subdomain limit 1000",
+      "select * from pool_allocations where state = 'reserved' and expires_at <= now() order by expires_at limit 1000",
+    ]) {
+      const plan = await database.sql.unsafe(`explain ${statement}`)
+      const text = plan.map(row => row['QUERY PLAN']).join('\n')
+      expect(text).toContain('Index Scan')
+      expect(text).not.toContain('Seq Scan')
+      expect(text).not.toContain('Sort')
+    }
+  })
+
+  describe('many reserves by one statement, and many looks', () => {
+    const asking = (
+      subdomain: string,
+      more: Partial<PoolName & { createdBy: string }> = {},
+      who = 1,
+    ): ReserveRequest => ({
+      command: { ...name, subdomain, createdBy: `by-${who}`, ...more },
+      caller: { actor: who % 2 === 0 ? 'operator' : 'in-cluster', address: `192.0.2.${who}`, requestId: `req-${who}` },
+    })
+    /** What was written since it was called: name, event, and who. */
+    const historySince = async () => {
+      const [last] = await database.sql<{ id: number }[]>`select coalesce(max(id), 0) as id from allocation_history`
+      return async () =>
+        (
+          await database.sql`
+            select pool_domain || ' ' || subdomain || ' ' || event || ' ' || from_state || ' ' || to_state || ' '
+              || created_by || ' ' || actor || ' ' || address || ' ' || request_id as line
+            from allocation_history where id > ${last?.id ?? 0} order by id`
+        ).map(({ line }) => line)
+    }
+
+    test('each is answered in its place: free, twice in one call, taken, active, expired, in several pools', async () => {
+      await store.reserveAll([asking('expired', {}, 8), asking('gone', {}, 9)], TTL, null)
+      await database.advance(TTL)
+      await store.reserveAll([asking('taken', {}, 8)], TTL)
+      const { reservationToken } = await reserved()
+      await commit(reservationToken)
+      const written = await historySince()
+      const requests = [
+        asking('zulu', {}, 1),
+        asking('taken', {}, 2),
+        asking('expired', {}, 3),
+        asking('zulu', {}, 4),
+        asking('acme', {}, 5),
+        asking('alpha', {}, 6),
+        asking('alpha', { poolDomain: 'other.test' }, 7),
+        asking('expired', {}, 8),
+      ]
+      const decisions = await store.reserveAll(requests, TTL)
+      expect(
+        decisions.map(decision =>
+          decision.kind === 'granted'
+            ? `${decision.allocation.subdomain}.${decision.allocation.poolDomain} ${decision.allocation.createdBy}`
+            : decision.kind,
+        ),
+      ).toEqual([
+        'zulu.pool.test by-1',
+        'conflict',
+        'expired.pool.test by-3',
+        'conflict',
+        'conflict',
+        'alpha.pool.test by-6',
+        'alpha.other.test by-7',
+        'conflict',
+      ])
+      // In the order of the requests, not of the names, and an expiry right before what took its place.
+      expect(await written()).toEqual([
+        'pool.test zulu reserved none reserved by-1 in-cluster 192.0.2.1 req-1',
+        'pool.test expired expired reserved none by-8 in-cluster 192.0.2.3 req-3',
+        'pool.test expired reserved none reserved by-3 in-cluster 192.0.2.3 req-3',
+        'pool.test alpha reserved none reserved by-6 operator 192.0.2.6 req-6',
+        'other.test alpha reserved none reserved by-7 in-cluster 192.0.2.7 req-7',
+      ])
+      const tokens = await database.sql`
+        select reservation_token as token from pool_allocations where created_by in ('by-1', 'by-3', 'by-6', 'by-7')`
+      expect(new Set(decisions.flatMap(one => (one.kind === 'granted' ? [one.reservationToken] : [])))).toEqual(
+        new Set(tokens.map(({ token }) => token)),
+      )
+      const free = [
+        { ...name, subdomain: 'gone' },
+        { poolDomain: 'other.test', subdomain: 'zulu' },
+      ]
+      const held = await reader.heldStates([...requests.map(({ command }) => command), ...free])
+      expect(held).toEqual([...Array(4).fill('reserved'), 'active', ...Array(3).fill('reserved'), null, null])
+    })
+
+    test('a hundred at once, and none', async () => {
+      const requests = Array.from({ length: 100 }, (_, i) => asking(`n${(i * 37) % 100}`, {}, i))
+      const decisions = await store.reserveAll(requests, TTL)
+      expect(decisions.map(decision => decision.kind === 'granted' && decision.allocation.createdBy)).toEqual(
+        requests.map(({ command }) => command.createdBy),
+      )
+      expect(await store.reserveAll(requests, TTL)).toEqual(Array(100).fill({ kind: 'conflict' }))
+      const mixed = requests.flatMap(({ command }) => [{ ...command, subdomain: `no-${command.subdomain}` }, command])
+      expect(await reader.heldStates(mixed)).toEqual(Array(100).fill([null, 'reserved']).flat())
+      expect(await store.reserveAll([], TTL)).toEqual([])
+      expect(await reader.heldStates([])).toEqual([])
+    })
+
+    test('what createdBy says comes back as it was said', async () => {
+      const said = [
+        '',
+        'null',
+        `"quoted" 'too'`,
+        'back\\slash \\u0041 \\n',
+        '{"a":[1]}',
+        "'); drop table pool_allocations; --",
+        '\u{1f680} \u{1f469}\u200d\u{1f680}',
+        'tab\tand line\nand \u2028',
+        '\u{10ffff}e\u0301',
+        '\u{1f680}'.repeat(253),
+        'x'.repeat(253),
+      ]
+      const written = await historySince()
+      const decisions = await store.reserveAll(
+        said.map((createdBy, i) => asking(`said-${i}`, { createdBy }, 3)),
+        TTL,
+      )
+      expect(decisions.map(one => one.kind === 'granted' && one.allocation.createdBy)).toEqual(said)
+      expect(await written()).toEqual(
+        said.map((text, i) => `pool.test said-${i} reserved none reserved ${text} in-cluster 192.0.2.3 req-3`),
+      )
+      const stored = await database.sql`
+        select created_by as said from pool_allocations order by substr(subdomain, 6)::int`
+      expect(stored.map(row => row.said)).toEqual(said)
+    })
+
+    test('what one of them may not say leaves nothing of any', async () => {
+      const written = await historySince()
+      const faulty = store.reserveAll([asking('good'), asking('bad', { createdBy: 'a\0b' })], TTL)
+      await expect(faulty).rejects.toMatchObject({ code: '22P05' })
+      expect(await database.sql`select from pool_allocations`).toHaveLength(0)
+      expect(await written()).toEqual([])
+    })
+
+    test('a turn that is refused takes nothing, and the one that was taken keeps what was decided', async () => {
+      const turn = { key: 'store-turn', fingerprint: Buffer.alloc(32), keyTtlMs: TTL, seenAttempt: 0 }
+      const [first] = await store.reserveAll([asking('first')], TTL, turn)
+      expect(first?.kind).toBe('granted')
+      const written = await historySince()
+      expect(await store.reserveAll([asking('second')], TTL, turn)).toEqual([])
+      expect(await reader.heldState({ ...name, subdomain: 'second' })).toBeNull()
+      expect(await written()).toEqual([])
+      const [kept] = await database.sql`select decision from idempotency_decisions where key = 'store-turn'`
+      expect(kept?.decision).toMatchObject({ outcome: 'granted', subdomain: 'first', position: 0 })
+    })
+
+    test('one that came and went while the statement waited is taken over; of whom it was, nothing is said', async () => {
+      const written = await historySince()
+      const held = await hold(
+        database.sql,
+        tx => tx`
+          insert into pool_allocations (pool_domain, subdomain, state, reserved_at, expires_at, reservation_token, created_by)
+          values ('pool.test', 'acme', 'reserved', now() - interval '2 s', now() - interval '1 s', gen_random_uuid(), 'x')`,
+      )
+      const patient = store.reserveAll([asking('acme', {}, 2)], TTL)
+      await untilWaiting(database.sql, 1, '%insert into pool_allocations%')
+      await held.commit()
+      expect((await patient).map(({ kind }) => kind)).toEqual(['granted'])
+      expect(await written()).toEqual([
+        'pool.test acme expired reserved none  operator 192.0.2.2 req-2',
+        'pool.test acme reserved none reserved by-2 operator 192.0.2.2 req-2',
+      ])
+    })
+
+    test('a look waits for no lock', async () => {
+      await reserved()
+      const held = await holdRow(database.sql, name)
+      expect(await reader.heldStates([name])).toEqual(['reserved'])
+      await held.release()
+    })
+
+    test.each(['auto', 'force_generic_plan'])(
+      'prepared (%s) while the table was empty, they read no row but those they name when it has grown, not analyzed',
+      async mode => {
+        await database.sql`truncate pool_allocations`
+        await database.sql`alter table pool_allocations set (autovacuum_enabled = false)`
+        const one = openClient(database.url, { connections: 1, applicationName: 'grown' })
+        await one.unsafe(`set plan_cache_mode = ${mode}`)
+        const grown = createStore(one, { timeoutMs: 20_000 })
+        const look = createReader(one, { timeoutMs: 20_000 })
+        const names = Array.from({ length: 100 }, (_, i) => ({ poolDomain: 'big.test', subdomain: `n${100 * i + 1}` }))
+        const both = async () => {
+          await grown.reserveAll(
+            names.map(wanted => ({ command: { ...wanted, createdBy: '' }, caller })),
+            TTL,
+          )
+          return look.heldStates(names)
+        }
+        // The sixth and later ones are planned for whatever is asked (Postgres manual, PREPARE).
+        for (let time = 0; time < 6; time += 1) await both()
+        await database.sql`
+          insert into pool_allocations (pool_domain, subdomain, state, reserved_at, expires_at, reservation_token, created_by)
+          select 'big.test', 'n' || n, 'reserved', now() - interval '2 h', now() - interval '1 h', gen_random_uuid(), ''
+          from generate_series(1, 10000) n on conflict do nothing`
+        await database.advance(TTL)
+        const rowsScanned = async () => {
+          await one`select pg_stat_force_next_flush()`
+          const [row] = await one<{ rows: number }[]>`
+            select seq_tup_read as rows from pg_stat_user_tables where relname = 'pool_allocations'`
+          return row?.rows ?? Number.NaN
+        }
+        const before = await rowsScanned()
+        expect(await both()).toEqual(Array(100).fill('reserved'))
+        expect((await rowsScanned()) - before).toBe(0)
+        await one.end()
+        await database.sql`alter table pool_allocations reset (autovacuum_enabled)`
+      },
+    )
+  })
+})

@@ -1,0 +1,199 @@
+import { randomBytes, randomUUID } from 'node:crypto'
+import postgres from 'postgres'
+import { afterAll, describe, expect, test } from 'vitest'
+import { type Answer, request, startApi } from '../support/api.ts'
+import { createTestDatabase, testDsn } from '../support/database.ts'
+import { pool } from '../support/service.ts'
+import { expectProblem } from '../support/validate.ts'
+
+const mark = (what: string) => `mark-${what}-${randomBytes(8).toString('hex')}`
+const secrets = {
+  operatorToken: mark('operator'),
+  secondOperatorToken: mark('second-operator'),
+  wrongOperatorToken: mark('wrong-operator'),
+  databasePassword: mark('database'),
+  idempotencyKey: mark('key'),
+}
+/** Every reservation token that was given, and those that were made up. */
+const tokens: string[] = []
+
+const atServer = async (statement: string) => {
+  const sql = postgres(testDsn ?? '', { max: 1, onnotice: () => {} })
+  await sql.unsafe(statement)
+  await sql.end()
+}
+const role = `marked_${randomBytes(6).toString('hex')}`
+await atServer(`create role ${role} login superuser password '${secrets.databasePassword}'`)
+
+const database = await createTestDatabase({ connections: 2 })
+const url = Object.assign(new URL(database.url), { username: role, password: secrets.databasePassword }).href
+const api = await startApi(url, {
+  PDM_LOG_LEVEL: 'trace',
+  PDM_OPERATOR_TOKENS: `${secrets.operatorToken},${secrets.secondOperatorToken}`,
+  PDM_DATABASE_TIMEOUT: '2s',
+})
+
+afterAll(async () => {
+  await api.process.stop()
+  await atServer(`drop role if exists ${role}`)
+})
+
+const leaksIn = (text: string): string[] =>
+  [...Object.values(secrets), ...tokens].filter(secret => text.toLowerCase().includes(secret.toLowerCase()))
+
+const headersOf = ({ headers }: Answer) => [...headers].map(([name, value]) => `${name}: ${value}`).join('\n')
+
+/** Sends, and fails when the answer shows a secret. Only the answer to a reserve may show one: its own token. */
+const send = async (
+  method: string,
+  path: string,
+  body?: unknown,
+  headers: Record<string, string> = {},
+  base = api.url,
+) => {
+  const answer = await request(base + path, method, body, headers)
+  const shown = path.endsWith('/reserve') && answer.status === 201 ? answer.body.reservationToken : undefined
+  if (shown) tokens.push(shown)
+  expect(leaksIn(`${headersOf(answer)}\n${answer.text}`)).toEqual(shown ? [shown] : [])
+  return answer
+}
+const operator = (token: string) => ({ Authorization: `Bearer ${token}` })
+const madeUp = () => {
+  const token = randomUUID()
+  tokens.push(token)
+  return token
+}
+
+const commitBody = (subdomain: string, reservationToken: unknown) => ({
+  subdomain,
+  reservationToken,
+  sovereignFQDN: 'a.example',
+  loadBalancerIP: '203.0.113.10',
+})
+
+/** The whole life of a name and what can go wrong in it, with a token in every place that takes one. */
+const live = async (subdomain: string) => {
+  const key = { 'Idempotency-Key': secrets.idempotencyKey }
+  const { reservationToken } = (await send('POST', `${pool}/reserve`, { subdomain }, key)).body
+  const attempts = [
+    ['POST', 'reserve', { subdomain }],
+    ['POST', 'reserve', { subdomain: 'other' }, key],
+    ['POST', 'reserve', { subdomain, reservationToken, createdBy: 5 }],
+    ['POST', 'reserve', `{"subdomain":"x","reservationToken":"${reservationToken}"`],
+    ['POST', 'renew', { subdomain, reservationToken }],
+    ['POST', 'renew', { subdomain, reservationToken: madeUp() }],
+    ['POST', 'renew', { subdomain: `-${reservationToken}`, reservationToken }],
+    ['POST', 'commit', commitBody(subdomain, madeUp())],
+    ['POST', 'commit', commitBody(subdomain, [reservationToken])],
+    ['POST', 'commit', { ...commitBody(subdomain, reservationToken), loadBalancerIP: reservationToken }],
+    ['POST', 'commit', { ...commitBody(subdomain, reservationToken), sovereignFQDN: reservationToken }],
+    ['POST', 'commit', commitBody(subdomain, reservationToken)],
+    ['POST', 'commit', commitBody(subdomain, reservationToken)],
+    ['POST', 'commit', commitBody(subdomain, reservationToken), key],
+    ['POST', 'commit', commitBody(subdomain, reservationToken), { 'Idempotency-Key': `${reservationToken} ` }],
+    ['DELETE', 'release', { subdomain, reservationToken: madeUp() }],
+    ['DELETE', 'release', { subdomain, reservationToken: { token: reservationToken } }],
+    ['GET', 'list', undefined],
+    ['GET', `list?cursor=${reservationToken}`, undefined],
+    ['GET', `list?state=${reservationToken}`, undefined],
+    ['GET', `history?sub=${subdomain}`, undefined],
+    ['GET', `allocations/${subdomain}`, undefined],
+    ['GET', `check?sub=${subdomain}&reservationToken=${reservationToken}`, undefined],
+    ['DELETE', 'release', { subdomain, reservationToken }],
+    ['DELETE', 'release', { subdomain, reservationToken }],
+    ['GET', reservationToken, undefined],
+  ] as const
+  const statuses: number[] = []
+  for (const [method, verb, body, headers] of attempts) {
+    statuses.push((await send(method, `${pool}/${verb}`, body, headers)).status)
+  }
+  return statuses
+}
+
+test('the life of a name shows its token in the answer to reserve and nowhere else', async () => {
+  const statuses = await live('marked')
+  expect(statuses).toEqual([
+    409, 422, 422, 400, 200, 403, 422, 403, 422, 422, 422, 200, 409, 422, 409, 403, 403, 200, 422, 422, 200, 200, 200,
+    200, 404, 404,
+  ])
+})
+
+test('an operator token is shown by no answer, good or wrong', async () => {
+  const base = api.operatorUrl ?? ''
+  for (const token of [secrets.operatorToken, secrets.secondOperatorToken]) {
+    expect((await send('GET', `${pool}/list`, undefined, operator(token), base)).status).toBe(200)
+  }
+  for (const header of [
+    secrets.wrongOperatorToken,
+    `${secrets.operatorToken}x`,
+    `${secrets.operatorToken} ${secrets.wrongOperatorToken}`,
+  ]) {
+    expect((await send('GET', `${pool}/list`, undefined, operator(header), base)).status).toBe(401)
+  }
+  expect((await send('GET', `/${secrets.wrongOperatorToken}`, undefined, {}, base)).status).toBe(401)
+})
+
+test.each([
+  '/metrics',
+  '/openapi.json',
+  '/docs',
+  '/healthz',
+  '/readyz',
+  '/api/v1/reserved',
+  `${pool}/history`,
+  `${pool}/list`,
+])('no secret in %s', async path => {
+  expect((await send('GET', path)).status).toBe(200)
+})
+
+test('no secret is kept in the history', async () => {
+  const rows = await database.sql`select * from allocation_history`
+  expect(leaksIn(JSON.stringify(rows))).toEqual([])
+})
+
+describe('with the database gone', () => {
+  test('every verb says 503, in the shape of every error, and shows nothing', async () => {
+    const { reservationToken } = (await send('POST', `${pool}/reserve`, { subdomain: 'orphan' })).body
+    await database.drop()
+    const key = { 'Idempotency-Key': secrets.idempotencyKey }
+    const answers = [
+      await send('GET', `${pool}/check?sub=orphan`),
+      await send('POST', `${pool}/reserve`, { subdomain: 'orphan' }),
+      await send('POST', `${pool}/reserve`, { subdomain: 'orphan' }, key),
+      await send('POST', `${pool}/commit`, commitBody('orphan', reservationToken)),
+      await send('POST', `${pool}/commit`, commitBody('orphan', reservationToken), key),
+      await send('POST', `${pool}/renew`, { subdomain: 'orphan', reservationToken }),
+      await send('DELETE', `${pool}/release`, { subdomain: 'orphan', reservationToken }),
+      await send('GET', `${pool}/allocations/orphan`),
+      await send('GET', `${pool}/list`),
+      await send('GET', `${pool}/history`),
+    ]
+    for (const answer of answers) {
+      expect(expectProblem(answer)).toBe('database-unavailable')
+      expect(answer.text).not.toMatch(/3D000|does not exist|postgres|select|insert| at /i)
+    }
+  })
+
+  test('healthz says 503 unhealthy with the managed domains, readyz 503, livez 200', async () => {
+    const health = await send('GET', '/healthz')
+    expect([health.status, health.body]).toEqual([503, { status: 'unhealthy', managedDomains: ['pool.test'] }])
+    expect((await send('GET', '/readyz')).status).toBe(503)
+    expect((await send('GET', '/livez')).status).toBe(200)
+  })
+
+  test('the metrics are still there', async () => {
+    expect((await send('GET', '/metrics')).status).toBe(200)
+  })
+})
+
+test('a field that must not be logged is not, even when it is passed by mistake', () => {
+  expect(api.lines.join('\n')).not.toMatch(/authorization"|reservationToken"/i)
+})
+
+test('no line of the log, from the first to the last at the most talkative level, shows a secret', async () => {
+  await api.process.stop()
+  expect(api.lines.length).toBeGreaterThan(30)
+  expect(api.lines.filter(line => leaksIn(line).length > 0)).toEqual([])
+  expect(api.lines.filter(line => /postgres(ql)?:\/\/[^*]/i.test(line))).toEqual([])
+  expect(tokens.length).toBeGreaterThan(4)
+})

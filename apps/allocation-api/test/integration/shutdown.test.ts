@@ -1,0 +1,167 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { request } from 'node:http'
+import { connect } from 'node:net'
+import { fileURLToPath } from 'node:url'
+import { timed, until } from '@pool/test-kit/poll.ts'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { type Api, startApi } from '../support/api.ts'
+import { createTestDatabase, lacksDsn, type TestDatabase, testDsn } from '../support/database.ts'
+import { hold, untilWaiting } from '../support/locks.ts'
+import { pool } from '../support/operations.ts'
+import { sparing } from '../support/replicas.ts'
+
+if (!testDsn) process.stderr.write(`${lacksDsn}\n`)
+
+const PROMISED_MS = 20_000
+
+interface Sent {
+  /** The status, or why there is none: the system's code. */
+  readonly outcome: number | string
+  readonly token?: string
+}
+
+/** One reservation over a connection of its own, so that an error is about this request and no earlier one. */
+const reserveAlone = (api: Api, subdomain: string): Promise<Sent> =>
+  new Promise(resolve => {
+    const sent = request(`${api.url}/api/v1/pool/${pool}/reserve`, { method: 'POST', agent: false }, response => {
+      let text = ''
+      response.setEncoding('utf8').on('data', part => {
+        text += part
+      })
+      response.on('error', error => resolve({ outcome: String(error) }))
+      response.on('end', () =>
+        resolve(
+          response.statusCode === 201
+            ? { outcome: 201, token: JSON.parse(text).reservationToken }
+            : { outcome: response.statusCode ?? 'none' },
+        ),
+      )
+    })
+    sent.on('error', error => resolve({ outcome: 'code' in error ? String(error.code) : error.message }))
+    sent.end(JSON.stringify({ subdomain }))
+  })
+
+const accepts = (api: Api): Promise<boolean> =>
+  new Promise(resolve => {
+    const socket = connect(Number(new URL(api.url).port), '127.0.0.1')
+    socket.on('connect', () => {
+      socket.destroy()
+      resolve(true)
+    })
+    socket.on('error', () => resolve(false))
+  })
+
+describe.skipIf(!testDsn)('an orderly stop', () => {
+  let database: TestDatabase
+  const running = new Set<Api>()
+  const start = async (url: string, env: Record<string, string> = {}) => {
+    const api = await startApi(url, { ...sparing, ...env })
+    running.add(api)
+    return api
+  }
+
+  beforeAll(async () => {
+    database = await createTestDatabase()
+  })
+  afterEach(async () => {
+    for (const api of running) await api.process.kill()
+    running.clear()
+  })
+  afterAll(() => database?.drop())
+
+  test('under load: readiness goes off first, whoever heeds it loses no request, and the exit code is 0', async () => {
+    const api = await start(database.url, { PDM_DRAIN_DELAY: '500ms' })
+    const sent: Sent[] = []
+    const names: string[] = []
+    const readiness: string[] = []
+    let off = false
+    const callers = Array.from({ length: 16 }, async (_, caller) => {
+      for (let turn = 0; !off; turn += 1) {
+        const name = `heeds-${caller}-${turn}`
+        names.push(name)
+        sent.push(await reserveAlone(api, name))
+      }
+    })
+    // As a load balancer does it: it asks, and sends nothing more once the answer is no.
+    const balancer = (async () => {
+      while (!off) {
+        const { status, body } = await api.call('GET', '/readyz')
+        readiness.push(`${status} ${body.status}`)
+        off = status !== 200
+      }
+    })()
+    await until('the load runs', () => sent.length > 100)
+    const { result, ms } = await timed(() => api.process.stop('SIGTERM'))
+    await Promise.all([...callers, balancer])
+    expect(result).toEqual({ code: 0, signal: null })
+    expect(ms).toBeLessThan(10_000)
+    expect(new Set(readiness)).toEqual(new Set(['200 ok', '503 draining']))
+    expect(new Set(sent.map(one => one.outcome))).toEqual(new Set([201]))
+    const rows = await database.sql<{ token: string }[]>`
+      select reservation_token as token from pool_allocations where subdomain like 'heeds-%'`
+    expect(new Set(rows.map(row => row.token))).toEqual(new Set(sent.map(one => one.token)))
+    process.stdout.write(`SIGTERM under load: ${sent.length} requests, all answered, exit after ${Math.round(ms)} ms\n`)
+  })
+
+  test('under load that goes on regardless: what was acknowledged is kept, and later callers are refused', async () => {
+    const api = await start(database.url)
+    const sent: Sent[] = []
+    let over = false
+    const callers = Array.from({ length: 16 }, async (_, caller) => {
+      for (let turn = 0; !over; turn += 1) {
+        const answer = await reserveAlone(api, `regardless-${caller}-${turn}`)
+        sent.push(answer)
+        if (answer.outcome === 'ECONNREFUSED') return
+      }
+    })
+    await until('the load runs', () => sent.length > 100)
+    const { result, ms } = await timed(() => api.process.stop('SIGTERM'))
+    over = true
+    await Promise.all(callers)
+    expect(result).toEqual({ code: 0, signal: null })
+    expect(ms).toBeLessThan(10_000)
+    // A connection that the system had taken for us when the door closed is reset; none gets a wrong answer.
+    expect([201, 'ECONNREFUSED', 'ECONNRESET']).toEqual(
+      expect.arrayContaining([...new Set(sent.map(one => one.outcome))]),
+    )
+    expect(sent.filter(one => one.outcome === 'ECONNREFUSED')).toHaveLength(16)
+    const acknowledged = sent.flatMap(one => one.token ?? [])
+    const rows = await database.sql<{ token: string }[]>`
+      select reservation_token as token from pool_allocations where subdomain like 'regardless-%'`
+    const stored = new Set(rows.map(row => row.token))
+    expect(acknowledged.filter(token => !stored.has(token))).toEqual([])
+    expect((await reserveAlone(api, 'late')).outcome).toBe('ECONNREFUSED')
+  })
+
+  test('requests that are under way, or wait for a statement to share, are answered before the process ends', async () => {
+    const api = await start(database.url)
+    const held = await hold(database.sql, tx => tx`lock table pool_allocations in share mode`)
+    const answers = Array.from({ length: 10 }, (_, i) => reserveAlone(api, `patient-${i}`))
+    await untilWaiting(database.sql, 3, '%insert into pool_allocations%')
+    const ended = api.process.stop('SIGTERM')
+    await until('it accepts nothing more', async () => !(await accepts(api)))
+    await held.release()
+    expect((await Promise.all(answers)).map(({ outcome }) => outcome)).toEqual(Array(10).fill(201))
+    expect(await ended).toEqual({ code: 0, signal: null })
+  })
+
+  test('when the process that started it is gone, it stops', async () => {
+    const entry = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
+    const child = spawn(process.execPath, [entry], {
+      env: { PATH: process.env.PATH, PORT: '0', PDM_DATABASE_URL: database.url, DNSPROVIDER_KIND: 'local' },
+      stdio: ['ignore', 'pipe', 'ignore', 'ipc'],
+    })
+    let output = ''
+    child.stdout?.setEncoding('utf8').on('data', text => {
+      output += text
+    })
+    const exited = once(child, 'exit')
+    await until('it is ready', () => output.includes('"msg":"ready"'))
+    child.disconnect()
+    const { result, ms } = await timed(() => exited)
+    expect(result).toEqual([0, null])
+    expect(ms).toBeLessThan(PROMISED_MS)
+    expect(output).toContain('parent gone')
+  })
+})

@@ -1,0 +1,130 @@
+import { once } from 'node:events'
+import { createServer } from 'node:net'
+import { fileURLToPath } from 'node:url'
+import { startNode } from '@pool/dev-server/process'
+import { afterAll, describe, expect, test } from 'vitest'
+import { request, startApi } from '../support/api.ts'
+import { createTestDatabase } from '../support/database.ts'
+
+const entry = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
+const database = await createTestDatabase({ schema: false, connections: 2 })
+afterAll(() => database.drop())
+
+/** Runs until it ends by itself. */
+const run = async (env: Record<string, string>) => {
+  const lines: string[] = []
+  const started = performance.now()
+  const { code } = await startNode({ entry, env, onLine: line => lines.push(line) }).exited
+  return { code, lines, seconds: (performance.now() - started) / 1_000 }
+}
+
+/** Takes a port, until the end of the tests. */
+const takePort = async (): Promise<number> => {
+  const server = createServer()
+  server.listen(0)
+  await once(server, 'listening')
+  afterAll(() => server.close())
+  const address = server.address()
+  return typeof address === 'object' && address ? address.port : 0
+}
+
+const good = { PORT: '0', PDM_DATABASE_URL: database.url }
+
+test.concurrent('exit code 1 when there is no such database: one line that names the variable, without waiting', async () => {
+  const url = Object.assign(new URL(database.url), { pathname: '/no_such_database' }).href
+  const { code, lines } = await run({ PORT: '0', PDM_DATABASE_URL: url, PDM_LOG_LEVEL: 'fatal' })
+  expect(lines).toEqual([expect.stringContaining('PDM_DATABASE_URL')])
+  expect(code).toBe(1)
+})
+
+describe.concurrent('exit code 2 with one line that names the variable', () => {
+  test.each([
+    ['PORT', 'http'],
+    ['PORT', '65536'],
+    ['PDM_DATABASE_URL', ''],
+    ['PDM_DATABASE_URL', 'mysql://user:mark-password@host/db'],
+    ['PDM_DATABASE_URL', 'postgres://user:mark-password%zz@127.0.0.1:1/db'],
+    ['PDM_RESERVATION_TTL', '600'],
+    ['PDM_SWEEPER_INTERVAL', 'often'],
+    ['PDM_LOG_LEVEL', 'loud'],
+    ['DNSPROVIDER_MANAGED_DOMAINS', 'pool..test'],
+    ['DNSPROVIDER_KIND', 'nobody'],
+    ['PDM_OPERATOR_TOKENS', 'mark-token with space'],
+    ['OBJECT_STORAGE_CA_FILE', '/no/such/file.pem'],
+    ['OBJECT_STORAGE_CA_FILE', entry],
+  ])('%s=%s', async (variable, value) => {
+    const { code, lines } = await run({ ...good, [variable]: value })
+    expect(lines).toHaveLength(1)
+    expect(lines[0]).toContain(variable)
+    expect(lines[0]).not.toMatch(/mark-/)
+    expect(code).toBe(2)
+  })
+})
+
+test.concurrent('exit code 2 with one line that names every faulty variable at once', async () => {
+  const faulty = {
+    PORT: '-1',
+    PDM_RESERVATION_TTL: '10 minutes',
+    PDM_SWEEPER_INTERVAL: '0s',
+    PDM_LOG_LEVEL: 'loud',
+    DNSPROVIDER_MANAGED_DOMAINS: 'good.test,-bad',
+    DNSPROVIDER_RECORD_TTL: '300',
+    PDM_OPERATOR_ONLY_LIST: 'perhaps',
+    OBJECT_STORAGE_CA_FILE: '/',
+    OBJECT_STORAGE_DOMAIN: 'https://s3.test',
+  }
+  const { code, lines } = await run(faulty)
+  expect([code, lines.length]).toEqual([2, 1])
+  for (const variable of [...Object.keys(faulty), 'PDM_DATABASE_URL']) expect(lines[0]).toContain(variable)
+})
+
+describe.concurrent('exit code 1 with one line when a port is taken', () => {
+  test.each(['PORT', 'PDM_OPERATOR_PORT', 'DNSPROVIDER_LOCAL_PORT'])('%s', async variable => {
+    const port = await takePort()
+    const { code, lines } = await run({
+      ...good,
+      PDM_OPERATOR_TOKENS: 'token',
+      PDM_OPERATOR_PORT: '0',
+      PDM_LOG_LEVEL: 'error',
+      [variable]: String(port),
+    })
+    expect([code, lines.length]).toEqual([1, 1])
+    expect(lines[0]).toContain(variable)
+    expect(lines[0]).toContain(String(port))
+  })
+})
+
+test.concurrent('PORT and PDM_OPERATOR_PORT are where it listens, and the line "ready" says so', async () => {
+  const api = await startApi(database.url, { PDM_OPERATOR_TOKENS: 'token' })
+  expect((await request(`${api.url}/readyz`, 'GET')).body).toEqual({ status: 'ok' })
+  expect((await request(`${api.operatorUrl}/readyz`, 'GET', undefined, { Authorization: 'Bearer token' })).status).toBe(
+    200,
+  )
+  expect(await api.process.stop()).toEqual({ code: 0, signal: null })
+})
+
+test.concurrent('managed domains: the list, then the legacy variable, then the built-in default', async () => {
+  const domainsOf = async (env: Record<string, string>) => {
+    const api = await startApi(database.url, env)
+    const { body } = await request(`${api.url}/healthz`, 'GET')
+    await api.process.stop()
+    return body.managedDomains
+  }
+  const list = 'B.test\n a.test.,b.test'
+  expect(await domainsOf({ DNSPROVIDER_MANAGED_DOMAINS: list, DNSPROVIDER_DOMAIN: 'c.test' })).toEqual([
+    'b.test',
+    'a.test',
+  ])
+  expect(await domainsOf({ DNSPROVIDER_MANAGED_DOMAINS: ' ,, ', DNSPROVIDER_DOMAIN: 'C.test.' })).toEqual(['c.test'])
+  expect(await domainsOf({})).toEqual(['pool.test'])
+})
+
+test.concurrent('PDM_LOG_LEVEL keeps quieter lines out', async () => {
+  const { lines, code } = await run({
+    ...good,
+    PDM_LOG_LEVEL: 'silent',
+    PDM_OPERATOR_TOKENS: 'a',
+    PDM_OPERATOR_PORT: String(await takePort()),
+  })
+  expect([lines.length, code]).toEqual([1, 1])
+})

@@ -1,0 +1,53 @@
+import { connect } from 'node:net'
+import { createServer as createTlsServer, type TLSSocket } from 'node:tls'
+import type { KeyAndCertificate } from '@pool/test-ceph/test-ca'
+import type { Scene } from './fixture.ts'
+
+/** Carries everything to the server at that port, and its answers back. */
+export const passTo =
+  (port: number): Scene =>
+  near => {
+    const far = connect(port, '127.0.0.1')
+    far.on('error', () => near.destroy()).on('close', () => near.destroy())
+    near.on('close', () => far.destroy())
+    near.pipe(far).pipe(near)
+  }
+
+export const hang: Scene = () => {}
+export const closeAtOnce: Scene = socket => socket.destroy()
+export const resetAtOnce: Scene = socket => void socket.resetAndDestroy()
+
+/** Answers whatever comes, without TLS. */
+export const inPlain =
+  (text: string): Scene =>
+  socket => {
+    socket.once('data', () => socket.end(text))
+  }
+
+/** Over TLS with that certificate: `act` is given the whole head of the request. */
+export const overTls =
+  (identity: KeyAndCertificate, act: (socket: TLSSocket, head: string) => void): Scene =>
+  raw => {
+    const server = createTlsServer(identity, socket => {
+      let head = ''
+      // The client may hang up at any moment: it does so where it refuses the certificate.
+      socket
+        .on('error', () => {})
+        .on('data', chunk => {
+          head += chunk.toString('latin1')
+          if (head.includes('\r\n\r\n')) act(socket, head)
+        })
+    })
+    server.on('tlsClientError', () => {})
+    server.emit('connection', raw)
+  }
+
+/** The bytes of an answer with its length. */
+export const answerOf = (status: number, body = '', headers: readonly string[] = []): string =>
+  [`HTTP/1.1 ${status} Some reason`, `Content-Length: ${Buffer.byteLength(body)}`, ...headers, '', body].join('\r\n')
+
+export const errorXml = (code: string, message = ''): string =>
+  `<?xml version="1.0"?><Error><Code>${code}</Code><Message>${message}</Message></Error>`
+
+export const listXml = (owner: string): string =>
+  `<?xml version="1.0"?><ListAllMyBucketsResult><Owner><ID>${owner}</ID></Owner><Buckets/></ListAllMyBucketsResult>`
