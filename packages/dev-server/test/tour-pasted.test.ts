@@ -11,7 +11,7 @@ import { tempFolder } from './fixtures/temp-folder.ts'
 const root = fileURLToPath(new URL('../../../', import.meta.url))
 const missing = ['bash', 'curl', 'dig'].filter(tool => spawnSync(tool, ['--version']).error !== undefined)
 const lacks = `lacks ${missing.join(' and ')}: apt-get install curl bind9-dnsutils`
-const mustRun = process.env.REQUIRE_ALL_PARTS === '1'
+const mustRun = process.env.REQUIRE_ALL_DEPS === '1'
 const hasTerraform = ['terraform', 'tofu'].some(tool => spawnSync(tool, ['version']).error === undefined)
 const lacksTerraform =
   'the deployment of the tour (lacks terraform or tofu: https://developer.hashicorp.com/terraform/install)'

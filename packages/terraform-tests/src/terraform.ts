@@ -6,7 +6,7 @@ export const binary = ['terraform', 'tofu'].find(name => spawnSync(name, ['versi
 export const howToInstall = 'lacks terraform 1.7 or later (or tofu): https://developer.hashicorp.com/terraform/install'
 
 /** A test that would be skipped for want of the binary fails instead. */
-export const mustRun = process.env.REQUIRE_ALL_PARTS === '1'
+export const mustRun = process.env.REQUIRE_ALL_DEPS === '1'
 
 /** Only what is named: a proxy, a token or a plugin cache of the machine must not reach the run. */
 export function isolated(more: Record<string, string> = {}): { env: Record<string, string> } {

@@ -5,7 +5,7 @@ const told = new Set<string>()
  * is told once, where everybody sees it. Where all parts must be there nothing is skipped: the tests run, and fail.
  */
 export const isSkippedFor = (lack: string | undefined): boolean => {
-  if (lack === undefined || process.env.REQUIRE_ALL_PARTS === '1') return false
+  if (lack === undefined || process.env.REQUIRE_ALL_DEPS === '1') return false
   if (!told.has(lack)) process.stderr.write(`${lack}\n`)
   told.add(lack)
   return true

@@ -1,0 +1,33 @@
+/** Fraction of the full size that an everyday test run uses. */
+const DEFAULT_SCALE = 0.1
+/** Above this, a typing error such as 10 for 10 % is more likely than a wish. */
+const MAX_SCALE = 100
+
+/**
+ * The value of PROOF_SCALE: the size of the long proofs as a fraction of their full size. 0.1 if unset, 1 for the full size,
+ * more than 1 for a longer search.
+ */
+export const proofScale = (env: NodeJS.ProcessEnv = process.env): number => {
+  const text = env.PROOF_SCALE
+  if (text === undefined || text === '') return DEFAULT_SCALE
+  const scale = /^\d+(\.\d+)?$/.test(text) ? Number(text) : Number.NaN
+  if (!(scale > 0 && scale <= MAX_SCALE)) {
+    throw new Error(
+      `PROOF_SCALE=${JSON.stringify(text)} is invalid. Set a fraction of the full size, more than 0 and at most ${MAX_SCALE}: 0.1 is the default, 1 the full size.`,
+    )
+  }
+  return scale
+}
+
+/**
+ * The size at which a long proof runs: `full` scaled by PROOF_SCALE and rounded, never less than `min` (of the same unit).
+ * Set `min` where fewer rounds would miss a case, for example a kill at each of four places.
+ *
+ * `pnpm prove` runs the test files that call `proofSize`, so call it in the test file and not in a support module.
+ */
+export const proofSize = (full: number, min = 1): number => Math.max(min, Math.round(full * proofScale()))
+
+/** Prints the figures of a proof in one line, which `pnpm prove` collects into its summary. */
+export const reportProof = (figures: string): void => {
+  process.stdout.write(`proof: ${figures}\n`)
+}
