@@ -164,63 +164,63 @@ create table if not exists dns_names (
 create index if not exists dns_names_due on dns_names (next_attempt_at) where applied_version < version;
 create index if not exists dns_names_pending on dns_names (zone, desired_since) where applied_version < version;
 
--- Which FQDN each bucket was derived from; two can give one name. Kept for ever: a bucket outlives its deployments, and
--- nobody else's may ever be given it.
+-- The FQDN that each bucket name was derived from; two FQDNs can give the same name. Rows are never deleted: a bucket
+-- outlives its deployments and must not be given to another FQDN.
 create table if not exists deployment_buckets (
   bucket text collate "C" not null,
   sovereign_fqdn text collate "C" not null,
   constraint deployment_buckets_pkey primary key (bucket),
-  constraint deployment_buckets_name check (bucket ~ '^[a-z0-9][a-z0-9-]{1,61}[a-z0-9]$')
+  constraint deployment_buckets_bucket_check check (bucket ~ '^[a-z0-9][a-z0-9-]{1,61}[a-z0-9]$')
 );
 
 create table if not exists deployments (
   id uuid not null,
   number bigint generated always as identity,
   status text collate "C" not null,
-  -- As it was asked for, without the keys.
+  -- The request without its credentials.
   request jsonb not null,
   sovereign_fqdn text collate "C" not null,
-  -- Proves the reservation of its name; null where the domain is the customer's own.
+  -- Token of the reservation of its name; null if the domain is the customer's own.
   reservation_token uuid,
-  -- What the infrastructure came to; there as soon as it is up.
+  -- The outputs of the infrastructure, from the moment it is up.
   result jsonb,
-  -- Why it is to fail, from the moment that this is decided: its name is freed after that, and it is finished last.
-  failure text,
+  -- The reason for a failure that is decided but not finished: the name is released between the two.
+  pending_error text,
   error text,
   started_at timestamptz not null,
   finished_at timestamptz,
   cancelled_at timestamptz,
   line_count integer not null default 0,
-  -- The lease of whoever works on it: each taking of it is a new generation, and what an earlier one writes is refused.
+  -- The lease of the current run. Each claim starts a new generation and fences the writes of the earlier ones.
   run_generation integer not null default 1,
   run_expires_at timestamptz,
   constraint deployments_pkey primary key (id),
   constraint deployments_number_key unique (number),
-  constraint deployments_status_known check (status in ('pending', 'provisioning', 'ready', 'failed')),
-  constraint deployments_finished_shape check (
+  constraint deployments_status_check check (status in ('pending', 'provisioning', 'ready', 'failed')),
+  constraint deployments_finished_at_check check (
     (status in ('ready', 'failed')) = (finished_at is not null) and (finished_at is null) = (run_expires_at is not null)
   ),
-  constraint deployments_failed_explained check ((status = 'failed') = (error is not null)),
-  constraint deployments_ready_has_result check (status <> 'ready' or result is not null),
-  -- No key is ever stored.
-  constraint deployments_keys_redacted check (
+  constraint deployments_error_present_check check ((status = 'failed') = (error is not null)),
+  constraint deployments_result_present_check check (status <> 'ready' or result is not null),
+  -- Credentials are never stored.
+  constraint deployments_credentials_redacted_check check (
     coalesce(request ->> 'objectStorageAccessKey', 'absent') in ('', '<redacted>')
     and coalesce(request ->> 'objectStorageSecretKey', 'absent') in ('', '<redacted>')
   )
 );
 
--- Of an FQDN there is one deployment that did not fail.
-create unique index if not exists deployments_one_of_fqdn on deployments (sovereign_fqdn) where status <> 'failed';
--- What nobody works on any more, in the order in which it was left.
-create index if not exists deployments_left on deployments (run_expires_at) where finished_at is null;
+-- At most one deployment of an FQDN has not failed.
+create unique index if not exists deployments_fqdn_unique on deployments (sovereign_fqdn) where status <> 'failed';
+-- Unfinished deployments by the end of their lease: the first ones are orphaned.
+create index if not exists deployments_orphaned on deployments (run_expires_at) where finished_at is null;
 
-create table if not exists deployment_lines (
+create table if not exists deployment_log_lines (
   deployment_id uuid not null,
   seq integer not null,
   at timestamptz not null,
   phase text not null,
   level text not null,
   message text not null,
-  constraint deployment_lines_pkey primary key (deployment_id, seq),
-  constraint deployment_lines_deployment foreign key (deployment_id) references deployments on delete cascade
+  constraint deployment_log_lines_pkey primary key (deployment_id, seq),
+  constraint deployment_log_lines_deployment_id_fkey foreign key (deployment_id) references deployments on delete cascade
 );

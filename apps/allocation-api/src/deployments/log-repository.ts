@@ -18,7 +18,7 @@ export const createLineStore = (sql: Sql, { timeoutMs }: { readonly timeoutMs: n
           where id = ${id} and run_generation = ${generation} and finished_at is null and line_count = ${after}
           returning 1
         )
-        insert into deployment_lines (deployment_id, seq, at, phase, level, message)
+        insert into deployment_log_lines (deployment_id, seq, at, phase, level, message)
         select ${id}, ${after}::integer + position, (line ->> 'at')::timestamptz, line ->> 'phase', line ->> 'level',
           line ->> 'message'
         from held, jsonb_array_elements(${sql.json(lines as never)}) with ordinality as t (line, position)`,
@@ -30,7 +30,7 @@ export const createLineStore = (sql: Sql, { timeoutMs }: { readonly timeoutMs: n
     return withTimeout(
       timeoutMs,
       sql<StoredLine[]>`
-        select seq, at, phase, level, message from deployment_lines
+        select seq, at, phase, level, message from deployment_log_lines
         where deployment_id = ${id} and seq > ${after} order by seq limit ${limit}`,
     )
   },

@@ -114,7 +114,7 @@ export const createDeploymentStore = (
           update deployments d set run_generation = d.run_generation + 1, run_expires_at = ${lease}
           from gone where d.id = gone.id
           returning d.id, d.run_generation as generation, d.request, d.reservation_token as "reservationToken",
-            d.result, d.cancelled_at is not null as "isCancelled", d.failure, d.line_count as "lineCount"`,
+            d.result, d.cancelled_at is not null as "isCancelled", d.pending_error as "failure", d.line_count as "lineCount"`,
       )
       return rows.map(({ request, ...rest }) => ({ ...rest, order: orderOfRecord(request) }))
     },
@@ -149,20 +149,20 @@ export const createDeploymentStore = (
      * nobody, even when its lease is lost by the time that it takes effect.
      */
     async condemn(run: Run, reason: string): Promise<boolean> {
-      return changed(sql`update deployments d set failure = ${reason} where ${heldBy(run)}`)
+      return changed(sql`update deployments d set pending_error = ${reason} where ${heldBy(run)}`)
     },
 
     /** False also when somebody has cancelled it: they have been told that it ends. */
     async ready(run: Run): Promise<boolean> {
       return changed(sql`
         update deployments d set status = 'ready', finished_at = greatest(${clock}, started_at), run_expires_at = null
-        where ${heldBy(run)} and d.cancelled_at is null and d.failure is null`)
+        where ${heldBy(run)} and d.cancelled_at is null and d.pending_error is null`)
     },
 
     /** Of one that is condemned. */
     async failed(run: Run): Promise<boolean> {
       return changed(sql`
-        update deployments d set status = 'failed', error = d.failure, finished_at = greatest(${clock}, started_at),
+        update deployments d set status = 'failed', error = d.pending_error, finished_at = greatest(${clock}, started_at),
           run_expires_at = null
         where ${heldBy(run)}`)
     },

@@ -204,7 +204,7 @@ describe.skipIf(lacksTerraform)('a deployment, from its request to its end', () 
 
   describe('whose process is killed', () => {
     const isStored = async (id: string, text: string) =>
-      (await database.sql`select from deployment_lines where deployment_id = ${id} and message like ${`%${text}%`}`)
+      (await database.sql`select from deployment_log_lines where deployment_id = ${id} and message like ${`%${text}%`}`)
         .length > 0
     const isUp = async (id: string) =>
       (await database.sql`select from deployments where id = ${id} and result is not null`).length > 0

@@ -40,7 +40,7 @@ describe('a run that others have taken over', () => {
     const name = await holdName()
     end({ kind: 'failed', reason: 'The network is not there.' })
     await until('it is decided', async () => {
-      const rows = await scene.sql`select from deployments where failure is not null`
+      const rows = await scene.sql`select from deployments where pending_error is not null`
       return rows.length > 0
     })
     expect(await read(desk, id)).not.toHaveProperty('error')
@@ -147,7 +147,7 @@ test('U+0000 and halves of surrogate pairs, which Postgres does not store, keep 
     status: 'ready',
     result: { controlPlaneIP: '192.0.2.2', details: { a: ['b', 1, null], c: '\ufffd' } },
   })
-  const lines = await scene.sql`select message from deployment_lines where deployment_id = ${id} and seq = 3`
+  const lines = await scene.sql`select message from deployment_log_lines where deployment_id = ${id} and seq = 3`
   expect(lines).toEqual([{ message: 'ab\ufffd' }])
   expect(desk.errors).toEqual([])
 })
@@ -182,7 +182,7 @@ describe('a line whose writing nobody knows the outcome of', () => {
     writer.tell(line('two'))
     await writer.told()
     if (effect === 'after') for (const args of abandoned) await lines.append(...args)
-    const rows = await scene.sql`select seq, message from deployment_lines where deployment_id = ${id} order by seq`
+    const rows = await scene.sql`select seq, message from deployment_log_lines where deployment_id = ${id} order by seq`
     expect(rows.map(({ seq, message }) => [seq, message])).toEqual([
       [1, 'The name acme.pool.test is reserved.'],
       [2, 'making acme.pool.test'],

@@ -18,7 +18,7 @@ const scene = useDeploymentsScene()
 const nameState = (subdomain: string) => nameStateIn(scene.sql, subdomain)
 const messages = async (id: string): Promise<string[]> => {
   const rows = await scene.sql<{ seq: number; message: string }[]>`
-    select seq, message from deployment_lines where deployment_id = ${id} order by seq`
+    select seq, message from deployment_log_lines where deployment_id = ${id} order by seq`
   expect(rows.map(({ seq }) => seq)).toEqual(rows.map((_, i) => i + 1))
   return rows.map(({ message }) => message)
 }
@@ -184,7 +184,7 @@ describe('what is finished', () => {
     expect(await desk.deployments.verbs.remove(id)).toEqual({ kind: 'removed' })
     expect(await desk.deployments.verbs.get(id)).toEqual({ kind: 'not-found' })
     expect(await desk.deployments.verbs.remove(id)).toEqual({ kind: 'not-found' })
-    expect(await scene.sql`select from deployment_lines`).toHaveLength(0)
+    expect(await scene.sql`select from deployment_log_lines`).toHaveLength(0)
     const { storage } = withStorage('acme')
     const other = orderFor('other', { storage })
     expect(await desk.deployments.verbs.create(asking(other), caller, undefined)).toEqual({ kind: 'bucket-conflict' })

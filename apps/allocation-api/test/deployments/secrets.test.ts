@@ -179,7 +179,7 @@ describe.skipIf(isSkippedFor(lacksGateway) || lacksTerraform)('one run of everyt
     const [stopped, killed] = [await created('stopped'), await created('killed')]
     await until('both are held', async () => {
       const rows = await database.sql`
-        select distinct deployment_id from deployment_lines
+        select distinct deployment_id from deployment_log_lines
         where deployment_id in ${database.sql([stopped, killed])} and message like '%holding%'`
       return rows.length === 2
     })

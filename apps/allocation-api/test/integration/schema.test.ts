@@ -184,16 +184,16 @@ describe.skipIf(!testDsn)(`the schema (${testDsn ? 'real Postgres' : lacksDsn})`
   const end = { finished_at: '2026-01-01T00:01:00Z', run_expires_at: null }
 
   test.each<[what: string, constraint: string, change: Record<string, unknown>]>([
-    ['an access key', 'keys_redacted', { request: { ...request, objectStorageAccessKey: 'AKIA0123456789ABCDEF' } }],
-    ['a secret key', 'keys_redacted', { request: { ...request, objectStorageSecretKey: 'x'.repeat(40) } }],
-    ['no word on its keys', 'keys_redacted', { request: {} }],
-    ['an unknown status', 'status_known', { status: 'paused' }],
-    ['an end while it is under way', 'finished_shape', { finished_at: end.finished_at }],
-    ['nobody who may take it up', 'finished_shape', { run_expires_at: null }],
-    ['a lease after its end', 'finished_shape', { status: 'failed', error: 'x', finished_at: end.finished_at }],
-    ['a failure without a reason', 'failed_explained', { status: 'failed', ...end }],
-    ['a reason without a failure', 'failed_explained', { error: 'x' }],
-    ['readiness without a result', 'ready_has_result', { status: 'ready', ...end }],
+    ['an access key', 'credentials_redacted_check', { request: { ...request, objectStorageAccessKey: 'AKIA0123456789ABCDEF' } }],
+    ['a secret key', 'credentials_redacted_check', { request: { ...request, objectStorageSecretKey: 'x'.repeat(40) } }],
+    ['no redacted credentials', 'credentials_redacted_check', { request: {} }],
+    ['an unknown status', 'status_check', { status: 'paused' }],
+    ['an end while it is in progress', 'finished_at_check', { finished_at: end.finished_at }],
+    ['no lease while it is in progress', 'finished_at_check', { run_expires_at: null }],
+    ['a lease after its end', 'finished_at_check', { status: 'failed', error: 'x', finished_at: end.finished_at }],
+    ['a failure without a reason', 'error_present_check', { status: 'failed', ...end }],
+    ['a reason without a failure', 'error_present_check', { error: 'x' }],
+    ['readiness without a result', 'result_present_check', { status: 'ready', ...end }],
   ])('does not store a deployment with %s', async (_, constraint, change) => {
     const row = { ...deployment, ...change }
     await expect(database.sql`insert into deployments ${database.sql(row as never)}`).rejects.toMatchObject({
@@ -207,7 +207,7 @@ describe.skipIf(!testDsn)(`the schema (${testDsn ? 'real Postgres' : lacksDsn})`
       database.sql`insert into deployments ${database.sql({ ...deployment, ...change } as never)}`
     await insert({})
     const second = { id: '5d0c2f3e-0f5c-4c43-9c0c-0d3b8f3d5a13' }
-    await expect(insert(second)).rejects.toMatchObject({ code: '23505', constraint_name: 'deployments_one_of_fqdn' })
+    await expect(insert(second)).rejects.toMatchObject({ code: '23505', constraint_name: 'deployments_fqdn_unique' })
     await database.sql`
       update deployments set status = 'failed', error = 'x', finished_at = started_at, run_expires_at = null`
     expect(await insert(second)).toHaveProperty('count', 1)
