@@ -184,7 +184,11 @@ describe.skipIf(!testDsn)(`the schema (${testDsn ? 'real Postgres' : lacksDsn})`
   const end = { finished_at: '2026-01-01T00:01:00Z', run_expires_at: null }
 
   test.each<[what: string, constraint: string, change: Record<string, unknown>]>([
-    ['an access key', 'credentials_redacted_check', { request: { ...request, objectStorageAccessKey: 'AKIA0123456789ABCDEF' } }],
+    [
+      'an access key',
+      'credentials_redacted_check',
+      { request: { ...request, objectStorageAccessKey: 'AKIA0123456789ABCDEF' } },
+    ],
     ['a secret key', 'credentials_redacted_check', { request: { ...request, objectStorageSecretKey: 'x'.repeat(40) } }],
     ['no redacted credentials', 'credentials_redacted_check', { request: {} }],
     ['an unknown status', 'status_check', { status: 'paused' }],
