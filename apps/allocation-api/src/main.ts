@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { isDatabaseUnavailable, openClient } from '@pool/database/client'
+import { createDatabaseClient } from '@pool/database/client'
+import { isDatabaseUnavailable } from '@pool/database/errors'
 import { waitForDatabase } from '@pool/database/wait-for-database'
 import { createAllocationService } from './allocation/service.ts'
 import { type Config, readConfig } from './config/config.ts'
@@ -83,13 +84,17 @@ const start = async ({ config, dns, objectStorageCa }: Configured, log: Logger):
   const { managedDomains, reservation } = config
   const { timeoutMs } = config.database
   const open = (applicationName: string, connections: number, slowestMs = timeoutMs) =>
-    openClient(config.database.url, { applicationName, connections, slowestMs })
+    createDatabaseClient(config.database.url, {
+      applicationName,
+      maxConnections: connections,
+      maxStatementMs: slowestMs,
+    })
   const sql = open('allocation-api', config.database.poolSize)
   const claims = createZoneLocks(config.database.url, { waitMs: CLAIM_WAIT_MS, holdMs: CLAIM_HOLD_MS, timeoutMs })
   const probe = open('allocation-api probe', 1)
   const countSql = open('allocation-api count', 1, COUNT_TIMEOUT_MS)
   await waitForDatabase(() => applySchema(sql), {
-    patienceMs: START_PATIENCE_MS,
+    timeoutMs: START_PATIENCE_MS,
     onRetry: error => log.warn({ error: describeError(error) }, 'database not reachable yet'),
   })
 

@@ -1,78 +1,82 @@
-import { isRefusedStatement, withTimeout } from './client.ts'
+import { isStatementRejected } from './errors.ts'
+import { withTimeout } from './with-timeout.ts'
 
-export interface TogetherOptions<Request, Answer> {
-  /** Answers all of them, in their order, by one statement: all or none. */
-  readonly ask: (requests: readonly Request[]) => Promise<readonly Answer[]>
-  /** Statements under way at a time, slow ones not counted. */
-  readonly lanes: number
-  /** Requests that share a statement, at most. */
-  readonly most: number
-  /** Milliseconds after which a statement takes no lane any more: it waits for somebody, and others need not. */
+export interface BatcherOptions<Request, Result> {
+  /** Executes a batch with one statement, all or nothing. Returns one result per request, in the order of the requests. */
+  readonly execute: (batch: readonly Request[]) => Promise<readonly Result[]>
+  /** Statements in flight, not counting slow ones. */
+  readonly maxInFlight: number
+  readonly maxBatchSize: number
+  /**
+   * Milliseconds after which a statement no longer counts as in flight. It probably waits for a row lock, which must not
+   * block requests for other rows.
+   */
   readonly slowMs: number
   /**
-   * Milliseconds from the call to `DatabaseTimeout`. One that nobody waits for any more is not sent; of one that was sent
-   * the effect is unknown.
+   * Milliseconds from the call to a `TimeoutError`. A request that times out in the queue is not executed. If it was
+   * executed already, its effect is unknown.
    */
   readonly timeoutMs: number
 }
 
-interface Waiter<Request, Answer> {
+interface PendingRequest<Request, Result> {
   readonly request: Request
-  readonly resolve: (answer: Answer) => void
+  readonly resolve: (result: Result) => void
   readonly reject: (error: unknown) => void
 }
 
 /**
- * Group commit: a call that finds a free lane is sent at once; those that come while all lanes are taken share the next
- * statement. So the busier the process, the fewer statements and fsyncs a request costs, and nobody waits for company.
+ * Group commit: requests that arrive while `maxInFlight` statements are in flight share the next statement. A request
+ * never waits for others to join its batch: below that limit, it is executed immediately.
  */
-export const createBatcher = <Request, Answer>({
-  ask,
-  lanes,
-  most,
+export const createBatcher = <Request, Result>({
+  execute,
+  maxInFlight,
+  maxBatchSize,
   slowMs,
   timeoutMs,
-}: TogetherOptions<Request, Answer>) => {
-  const unanswered = new Set<Waiter<Request, Answer>>()
-  const unsent = new Set<Waiter<Request, Answer>>()
-  let taken = 0
+}: BatcherOptions<Request, Result>) => {
+  const queue = new Set<PendingRequest<Request, Result>>()
+  /** The queued and the executing requests whose caller still waits. */
+  const pending = new Set<PendingRequest<Request, Result>>()
+  let inFlight = 0
 
-  const answer = async (group: readonly Waiter<Request, Answer>[]): Promise<void> => {
+  const executeBatch = async (batch: readonly PendingRequest<Request, Result>[]): Promise<void> => {
     try {
-      const answers = await ask(group.map(({ request }) => request))
-      if (answers.length !== group.length) throw new Error(`${group.length} requests, ${answers.length} answers`)
-      for (const [index, { resolve }] of group.entries()) resolve(answers[index] as Answer)
+      const results = await execute(batch.map(({ request }) => request))
+      if (results.length !== batch.length) throw new Error(`${batch.length} requests, ${results.length} results`)
+      for (const [index, { resolve }] of batch.entries()) resolve(results[index] as Result)
     } catch (error) {
-      // What the database finds wrong with one of them is not the others' fault: each who still waits is asked alone.
-      if (group.length > 1 && isRefusedStatement(error)) {
-        for (const one of group) if (unanswered.has(one)) await answer([one])
-      } else for (const { reject } of group) reject(error)
+      // One invalid request must not fail the others: each is executed alone, unless its caller has timed out.
+      if (batch.length > 1 && isStatementRejected(error)) {
+        for (const item of batch) if (pending.has(item)) await executeBatch([item])
+      } else for (const { reject } of batch) reject(error)
     }
   }
 
-  const send = (): void => {
-    while (taken < lanes && unsent.size > 0) {
-      const group = [...unsent].slice(0, most)
-      for (const one of group) unsent.delete(one)
-      taken += 1
-      const leave = () => {
-        taken -= 1
-        send()
+  const flush = (): void => {
+    while (inFlight < maxInFlight && queue.size > 0) {
+      const batch = [...queue].slice(0, maxBatchSize)
+      for (const item of batch) queue.delete(item)
+      inFlight += 1
+      const release = () => {
+        inFlight -= 1
+        flush()
       }
-      // Whoever is slow leaves the lane, once, and is answered all the same.
-      withTimeout(slowMs, answer(group)).then(leave, leave)
+      // A slow batch releases its slot once, after `slowMs`; its callers still get their results.
+      withTimeout(executeBatch(batch), slowMs).then(release, release)
     }
   }
 
-  return async (request: Request): Promise<Answer> => {
-    const { promise, resolve, reject } = Promise.withResolvers<Answer>()
-    const waiter = { request, resolve, reject }
-    unanswered.add(waiter)
-    unsent.add(waiter)
-    send()
-    return withTimeout(timeoutMs, promise).finally(() => {
-      unanswered.delete(waiter)
-      unsent.delete(waiter)
+  return async (request: Request): Promise<Result> => {
+    const { promise, resolve, reject } = Promise.withResolvers<Result>()
+    const item = { request, resolve, reject }
+    pending.add(item)
+    queue.add(item)
+    flush()
+    return withTimeout(promise, timeoutMs).finally(() => {
+      pending.delete(item)
+      queue.delete(item)
     })
   }
 }

@@ -1,6 +1,5 @@
 /**
- * The rows of a result, which is left empty. For statements that are repeated until a whole zone has been read: results of
- * the driver stay until V8 next collects its old generation, and pages that nobody needs any more pile up, a hundred
- * megabytes of them. By what they are reached is not known: a query that is kept alive holds its own result, not the next.
+ * Moves the rows out of the driver's result array. The driver keeps results alive until V8's next major garbage
+ * collection, so streaming a large zone would otherwise accumulate about 100 MB.
  */
 export const drainRows = <Row>(result: Row[]): Row[] => result.splice(0)

@@ -1,41 +1,42 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { DatabaseTimeout, isDatabaseUnavailable, isRefusedConnection } from './client.ts'
+import { isConnectionRejected, isDatabaseUnavailable } from './errors.ts'
+import { TimeoutError } from './with-timeout.ts'
 
 export interface WaitOptions {
-  /** Milliseconds that the database may stay away. */
-  readonly patienceMs: number
+  /** Milliseconds to wait for a database that is unavailable. */
+  readonly timeoutMs: number
   readonly onRetry: (error: unknown) => void
 }
 
-const RETRY_MS = 250
+const RETRY_PAUSE_MS = 250
 
-const codeOf = (error: unknown): string =>
+const errorCode = (error: unknown): string =>
   error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : 'no answer'
 
 /**
- * Tries `work` until it succeeds, as long as it fails because the database is away. Rejects in words for an operator
- * when patience is over, and at once when the server refuses what the connection string names.
+ * Retries `connect` while the database is unavailable. Rejects with a message for the operator after `timeoutMs`, and
+ * immediately if the server rejects the user or the database of the connection string.
  */
 export const waitForDatabase = async (
-  work: () => Promise<void>,
-  { patienceMs, onRetry }: WaitOptions,
+  connect: () => Promise<void>,
+  { timeoutMs, onRetry }: WaitOptions,
 ): Promise<void> => {
-  const giveUpAt = performance.now() + patienceMs
+  const deadline = performance.now() + timeoutMs
   for (;;) {
-    const left = Math.max(0, giveUpAt - performance.now())
-    const tried = work().then(
+    const attempt = connect().then(
       () => null,
       (error: unknown) => ({ error }),
     )
-    const failure = await Promise.race([tried, sleep(left, { error: new DatabaseTimeout('no answer') })])
+    const timeout = sleep(Math.max(0, deadline - performance.now()), { error: new TimeoutError('no answer') })
+    const failure = await Promise.race([attempt, timeout])
     if (!failure) return
     const { error } = failure
-    if (isRefusedConnection(error)) throw new Error(`the server refused PDM_DATABASE_URL (${codeOf(error)})`)
+    if (isConnectionRejected(error)) throw new Error(`the server rejected PDM_DATABASE_URL (${errorCode(error)})`)
     if (!isDatabaseUnavailable(error)) throw error
-    if (performance.now() >= giveUpAt) {
-      throw new Error(`PDM_DATABASE_URL could not be reached within ${patienceMs / 1_000} s (${codeOf(error)})`)
+    if (performance.now() >= deadline) {
+      throw new Error(`PDM_DATABASE_URL could not be reached within ${timeoutMs / 1_000} s (${errorCode(error)})`)
     }
     onRetry(error)
-    await sleep(RETRY_MS)
+    await sleep(RETRY_PAUSE_MS)
   }
 }

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { openClient, type Sql } from '@pool/database/client'
+import { createDatabaseClient, type Sql } from '@pool/database/client'
 import { type Postgres, startPostgres } from '@pool/dev-server/postgres'
 
 export interface OwnPostgres {
@@ -72,13 +72,13 @@ export const startOwnPostgres = async (): Promise<OwnPostgres> => {
     thaw,
     async createDatabase() {
       databases += 1
-      const sql = openClient(url, { connections: 1, applicationName: 'tests' })
+      const sql = createDatabaseClient(url, { maxConnections: 1, applicationName: 'tests' })
       await sql`create database ${sql(`test_${databases}`)}`
       await sql.end({ timeout: 1 })
       return Object.assign(new URL(url), { pathname: `/test_${databases}` }).href
     },
     connect(databaseUrl = url) {
-      const sql = openClient(databaseUrl, { connections: 2, applicationName: 'tests' })
+      const sql = createDatabaseClient(databaseUrl, { maxConnections: 2, applicationName: 'tests' })
       clients.add(sql)
       return sql
     },

@@ -1,6 +1,7 @@
 import type { HistoryEntry } from '@pool/contract'
-import { type Sql, withTimeout } from '@pool/database/client'
+import type { Sql } from '@pool/database/client'
 import { drainRows } from '@pool/database/drain-rows'
+import { withTimeout } from '@pool/database/with-timeout'
 import type { EntryWithId } from './domain/types.ts'
 
 export interface HistoryPage {
@@ -44,7 +45,6 @@ export const createHistoryReader = (sql: Sql, { timeoutMs }: { timeoutMs: number
   /** Newest first. */
   async page(poolDomain: string, { subdomain, before, limit }: HistoryPage): Promise<EntryWithId[]> {
     const rows = await withTimeout(
-      timeoutMs,
       sql<HistoryRow[]>`
         select id, pool_domain as "poolDomain", subdomain, at, event, from_state as "from", to_state as "to",
           actor, address, created_by as "createdBy", request_id as "requestId", detail
@@ -53,6 +53,7 @@ export const createHistoryReader = (sql: Sql, { timeoutMs }: { timeoutMs: number
           ${subdomain === undefined ? sql`` : sql`and subdomain = ${subdomain}`}
           ${before === undefined ? sql`` : sql`and id < ${before}`}
         order by id desc limit ${limit}`,
+      timeoutMs,
     )
     return drainRows(rows).map(entryOf)
   },

@@ -1,6 +1,7 @@
 import type { Allocation } from '@pool/contract'
-import { type Sql, withTimeout } from '@pool/database/client'
+import type { Sql } from '@pool/database/client'
 import { drainRows } from '@pool/database/drain-rows'
+import { withTimeout } from '@pool/database/with-timeout'
 import { grantedOf } from './domain/decision.ts'
 import { allocationOf, type Row, type RowWithProgress } from './domain/mapping.ts'
 import type { Granted, PoolName } from './domain/types.ts'
@@ -29,7 +30,6 @@ export const createReader = (sql: Sql, { timeoutMs }: { timeoutMs: number }) => 
   /** What holds each of the names now, in their order; null where it is free. */
   const heldStates = async (names: readonly PoolName[]): Promise<(Allocation['state'] | null)[]> => {
     const rows = await withTimeout(
-      timeoutMs,
       sql<{ state: Allocation['state'] | null }[]>`
         select held.state from jsonb_array_elements(${sql.json(names.map(({ poolDomain, subdomain }) => [poolDomain, subdomain]))}) with ordinality as asked (name, position)
         left join lateral (
@@ -37,6 +37,7 @@ export const createReader = (sql: Sql, { timeoutMs }: { timeoutMs: number }) => 
           where a.pool_domain = name ->> 0 and a.subdomain = name ->> 1 and ${isLive} limit 1
         ) held on true
         order by position`,
+      timeoutMs,
     )
     return rows.map(({ state }) => state)
   }
@@ -53,10 +54,10 @@ export const createReader = (sql: Sql, { timeoutMs }: { timeoutMs: number }) => 
     /** The reservation of this token as it stands now, or null when it has ended in whatever way. */
     async reservation(name: PoolName, token: string): Promise<Granted | null> {
       const [row] = await withTimeout(
-        timeoutMs,
         sql<Row[]>`
           select ${columns} from pool_allocations a
           where ${named(name)} and reservation_token = ${asUuid(token)}::uuid and state = 'reserved' and ${isLive}`,
+        timeoutMs,
       )
       return row ? grantedOf(row, token) : null
     },
@@ -64,19 +65,19 @@ export const createReader = (sql: Sql, { timeoutMs }: { timeoutMs: number }) => 
     /** Whether the name is active by the reservation of this token. */
     async isActiveUnder(name: PoolName, token: string): Promise<boolean> {
       const rows = await withTimeout(
-        timeoutMs,
         sql`
           select from pool_allocations a
           where ${named(name)} and reservation_token = ${asUuid(token)}::uuid and state = 'active'`,
+        timeoutMs,
       )
       return rows.length > 0
     },
 
     async get(name: PoolName): Promise<Allocation | null> {
       const [row] = await withTimeout(
-        timeoutMs,
         sql<RowWithProgress[]>`
           select ${columnsWithProgress} from pool_allocations a ${progress} where ${named(name)} and ${isLive}`,
+        timeoutMs,
       )
       return row ? allocationOf(row) : null
     },
@@ -84,7 +85,6 @@ export const createReader = (sql: Sql, { timeoutMs }: { timeoutMs: number }) => 
     /** In the order of the subdomains' bytes. */
     async page(poolDomain: string, { after, limit, state }: Page): Promise<Allocation[]> {
       const rows = await withTimeout(
-        timeoutMs,
         sql<RowWithProgress[]>`
           select ${columnsWithProgress} from (
             select * from pool_allocations a
@@ -92,6 +92,7 @@ export const createReader = (sql: Sql, { timeoutMs }: { timeoutMs: number }) => 
               ${state ? sql`and a.state = ${state}` : sql``}
             order by a.subdomain limit ${limit}
           ) a ${progress} order by a.subdomain`,
+        timeoutMs,
       )
       return drainRows(rows).map(allocationOf)
     },
@@ -103,8 +104,8 @@ export const createCount = (sql: Sql, { timeoutMs }: { timeoutMs: number }) => {
   const { isLive } = fragmentsOf(sql)
   return async (): Promise<readonly { poolDomain: string; state: Allocation['state']; count: number }[]> =>
     withTimeout(
-      timeoutMs,
       sql<{ poolDomain: string; state: Allocation['state']; count: number }[]>`
         select pool_domain as "poolDomain", state, count(*) from pool_allocations a where ${isLive} group by 1, 2`,
+      timeoutMs,
     )
 }

@@ -1,4 +1,5 @@
-import { type Sql, withTimeout } from '@pool/database/client'
+import type { Sql } from '@pool/database/client'
+import { withTimeout } from '@pool/database/with-timeout'
 import type { RecordSet } from '../dns/domain/rrset.ts'
 import {
   type CommitSaid,
@@ -86,7 +87,6 @@ export const createStore = (sql: Sql, { timeoutMs }: StoreOptions) => {
       where took_over or nth = 2
     ) as steps order by position, nth`
     const rows = await withTimeout(
-      timeoutMs,
       sql<{ decision: ReserveSaid & { readonly position: number } }[]>`
         with turn as (${takeTurn(turn)}), asked as (
           select r.*, row_number() over (partition by "poolDomain", "subdomain" order by position) = 1 as is_first
@@ -118,6 +118,7 @@ export const createStore = (sql: Sql, { timeoutMs }: StoreOptions) => {
             a.reservation_token as "reservationToken"
           from asked left join granted a using (position)
         ), ${decideAndRemember}`,
+      timeoutMs,
     )
     const decisions = rows.map(({ decision }) => decision).sort((one, other) => one.position - other.position)
     return decisions.map(reserveDecisionOf)
@@ -145,7 +146,6 @@ export const createStore = (sql: Sql, { timeoutMs }: StoreOptions) => {
       turn: IdempotencyClaim | null = null,
     ): Promise<CommitDecision | DuplicateRequest> {
       const [row] = await withTimeout(
-        timeoutMs,
         sql<{ decision: CommitSaid }[]>`
           with turn as (${takeTurn(turn)}), held as (${heldByToken(command, 'committed')}), done as (
             update pool_allocations a set
@@ -162,6 +162,7 @@ export const createStore = (sql: Sql, { timeoutMs }: StoreOptions) => {
             select coalesce(held.outcome, 'not-found') as outcome, ${columns}, version
             from turn left join held on true left join done a on true left join stated on true
           ), ${decideAndRemember}`,
+        timeoutMs,
       )
       return row ? commitDecisionOf(row.decision) : keyTaken
     },
@@ -173,7 +174,6 @@ export const createStore = (sql: Sql, { timeoutMs }: StoreOptions) => {
       caller: Caller,
     ): Promise<RenewDecision> {
       const [row] = await withTimeout(
-        timeoutMs,
         sql<RenewSaid[]>`
           with turn as (${takeTurn(null)}), held as (${heldByToken(command, 'renewed')}), done as (
             update pool_allocations a set
@@ -186,6 +186,7 @@ export const createStore = (sql: Sql, { timeoutMs }: StoreOptions) => {
             ${history(sql`done`, sql`'renewed', 'reserved', 'reserved'`, caller)}
           )
           select held.outcome, ${columns} from held left join done a on true`,
+        timeoutMs,
       )
       return renewDecisionOf(row ?? { outcome: 'not-found' })
     },
@@ -198,7 +199,6 @@ export const createStore = (sql: Sql, { timeoutMs }: StoreOptions) => {
     ): Promise<ReleaseDecision | DuplicateRequest> {
       const token = command.reservationToken
       const [row] = await withTimeout(
-        timeoutMs,
         sql<{ decision: ReleaseSaid }[]>`
           with turn as (${takeTurn(turn)}), held as (
             select case
@@ -220,6 +220,7 @@ export const createStore = (sql: Sql, { timeoutMs }: StoreOptions) => {
             from turn left join held on true left join gone a on true left join stated on true
               left join dns_names d on a.state = 'active' and d.zone = a.pool_domain and d.subdomain = a.subdomain
           ), ${decideAndRemember}`,
+        timeoutMs,
       )
       return row ? releaseDecisionOf(row.decision) : keyTaken
     },
@@ -227,7 +228,6 @@ export const createStore = (sql: Sql, { timeoutMs }: StoreOptions) => {
     /** Deletes up to `limit` expired reservations that nobody else holds at the moment; how many it deleted. */
     async deleteExpired(limit: number): Promise<number> {
       const [row] = await withTimeout(
-        timeoutMs,
         sql<{ deleted: number }[]>`
           with due as (
             select pool_domain, subdomain from pool_allocations
@@ -242,6 +242,7 @@ export const createStore = (sql: Sql, { timeoutMs }: StoreOptions) => {
             ${history(sql`gone`, sql`'expired', 'reserved', 'none'`, 'sweeper')}
           )
           select count(*) as deleted from gone`,
+        timeoutMs,
       )
       return row?.deleted ?? 0
     },

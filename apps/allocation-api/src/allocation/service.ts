@@ -45,9 +45,9 @@ const COUNT_PATIENCE_MS = 2_000
  * Statements of reserves, and of checks, under way at a time. While the database is at one, the next is being made ready:
  * more of them would be smaller, and cost more together.
  */
-const LANES = 2
+const MAX_IN_FLIGHT = 2
 /** Reserves, or checks, of one statement. It takes a few milliseconds then, which is how long the next ones wait. */
-const MOST = 100
+const MAX_BATCH_SIZE = 100
 /**
  * One that takes so long waits for a row that somebody holds, or for a connection that is gone: two of them must not be
  * all that there is.
@@ -62,12 +62,12 @@ export const createAllocationService = (options: AllocationOptions) => {
   const history = createHistoryReader(sql, { timeoutMs })
   const store = createStore(sql, { timeoutMs })
   const once = createOnce(sql, { timeoutMs, keyTtlMs: options.idempotencyTtlMs })
-  const shared = { lanes: LANES, most: MOST, slowMs: SLOW_MS, timeoutMs }
+  const batching = { maxInFlight: MAX_IN_FLIGHT, maxBatchSize: MAX_BATCH_SIZE, slowMs: SLOW_MS, timeoutMs }
 
-  const heldState = createBatcher({ ...shared, ask: reader.heldStates })
+  const heldState = createBatcher({ ...batching, execute: reader.heldStates })
   const reserveTogether = createBatcher({
-    ...shared,
-    ask: (requests: readonly ReserveRequest[]) => store.reserveAll(requests, reservation.ttlMs),
+    ...batching,
+    execute: (requests: readonly ReserveRequest[]) => store.reserveAll(requests, reservation.ttlMs),
   })
   // What has a key takes its turn by the statement that decides it: it has one of its own.
   const decide: ReserveDependencies['decide'] = (command, ttlMs, caller, turn) =>

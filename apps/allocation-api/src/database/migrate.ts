@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises'
-import { type Sql, withTimeout } from '@pool/database/client'
+import type { Sql } from '@pool/database/client'
+import { withTimeout } from '@pool/database/with-timeout'
 
 const script = new URL('./schema.sql', import.meta.url)
 
@@ -28,7 +29,7 @@ export const createProbe = (sql: Sql, timeoutMs: number): (() => Promise<boolean
   let asked: Promise<boolean> | null = null
   const ask = async () => {
     try {
-      await withTimeout(timeoutMs, sql`select 1`)
+      await withTimeout(sql`select 1`, timeoutMs)
       return true
     } catch {
       return false

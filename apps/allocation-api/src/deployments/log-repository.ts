@@ -1,4 +1,5 @@
-import { type Sql, withTimeout } from '@pool/database/client'
+import type { Sql } from '@pool/database/client'
+import { withTimeout } from '@pool/database/with-timeout'
 import type { Line, Run, StoredLine } from './domain/types.ts'
 
 export type LineStore = ReturnType<typeof createLineStore>
@@ -11,7 +12,6 @@ export const createLineStore = (sql: Sql, { timeoutMs }: { readonly timeoutMs: n
    */
   async append({ id, generation }: Run, after: number, lines: readonly (Line & { readonly at: string })[]) {
     await withTimeout(
-      timeoutMs,
       sql`
         with held as (
           update deployments set line_count = line_count + ${lines.length}
@@ -22,16 +22,17 @@ export const createLineStore = (sql: Sql, { timeoutMs }: { readonly timeoutMs: n
         select ${id}, ${after}::integer + position, (line ->> 'at')::timestamptz, line ->> 'phase', line ->> 'level',
           line ->> 'message'
         from held, jsonb_array_elements(${sql.json(lines as never)}) with ordinality as t (line, position)`,
+      timeoutMs,
     )
   },
 
   /** Up to `limit` lines that follow `after`, in order. */
   async read(id: string, after: number, limit: number): Promise<StoredLine[]> {
     return withTimeout(
-      timeoutMs,
       sql<StoredLine[]>`
         select seq, at, phase, level, message from deployment_log_lines
         where deployment_id = ${id} and seq > ${after} order by seq limit ${limit}`,
+      timeoutMs,
     )
   },
 })

@@ -1,5 +1,6 @@
 import type { Deployment, DeploymentResult } from '@pool/contract'
-import { type Sql, withTimeout } from '@pool/database/client'
+import type { Sql } from '@pool/database/client'
+import { withTimeout } from '@pool/database/with-timeout'
 import type { DuplicateRequest, IdempotencyClaim } from '../allocation/domain/types.ts'
 import { fragmentsOf } from '../allocation/sql.ts'
 import { type DeploymentRow, deploymentOf } from './domain/mapping.ts'
@@ -54,7 +55,7 @@ export const createDeploymentStore = (
     d.id, d.number, d.status, d.request, d.started_at as "startedAt", d.finished_at as "finishedAt",
     d.line_count as "numEvents", d.error, d.result`
   const changed = async (update: PromiseLike<{ readonly count: number }>): Promise<boolean> =>
-    (await withTimeout(timeoutMs, update)).count > 0
+    (await withTimeout(update, timeoutMs)).count > 0
 
   return {
     /** The lease of the new deployment is the maker's, generation 1. */
@@ -64,7 +65,6 @@ export const createDeploymentStore = (
     ): Promise<CreateSaid | DuplicateRequest> {
       const bucket = order.storage?.bucket ?? null
       const [row] = await withTimeout(
-        timeoutMs,
         sql<{ decision: CreateSaid }[]>`
           with turn as (${takeTurn(turn)}), bucket as (
             insert into deployment_buckets as b (bucket, sovereign_fqdn)
@@ -88,7 +88,7 @@ export const createDeploymentStore = (
               else 'bucket-conflict'
             end as outcome, made.id
             from turn left join made on true
-          ), ${decideAndRemember}`,
+          ), ${decideAndRemember}`, timeoutMs,
       )
       return row ? row.decision : { kind: 'key-taken' }
     },
@@ -96,8 +96,7 @@ export const createDeploymentStore = (
     /** Whether this reservation is that of a deployment. */
     async hasProof(reservationToken: string): Promise<boolean> {
       const rows = await withTimeout(
-        timeoutMs,
-        sql`select from deployments where reservation_token = ${reservationToken} limit 1`,
+        sql`select from deployments where reservation_token = ${reservationToken} limit 1`, timeoutMs,
       )
       return rows.length > 0
     },
@@ -105,7 +104,6 @@ export const createDeploymentStore = (
     /** Takes up to `limit` deployments whose lease has run out, each as a new generation. */
     async take(limit: number): Promise<Job[]> {
       const rows = await withTimeout(
-        timeoutMs,
         sql<JobRow[]>`
           with gone as (
             select id from deployments where finished_at is null and run_expires_at <= ${clock}
@@ -114,7 +112,7 @@ export const createDeploymentStore = (
           update deployments d set run_generation = d.run_generation + 1, run_expires_at = ${lease}
           from gone where d.id = gone.id
           returning d.id, d.run_generation as generation, d.request, d.reservation_token as "reservationToken",
-            d.result, d.cancelled_at is not null as "isCancelled", d.pending_error as "failure", d.line_count as "lineCount"`,
+            d.result, d.cancelled_at is not null as "isCancelled", d.pending_error as "failure", d.line_count as "lineCount"`, timeoutMs,
       )
       return rows.map(({ request, ...rest }) => ({ ...rest, order: orderOfRecord(request) }))
     },
@@ -122,12 +120,11 @@ export const createDeploymentStore = (
     /** Renews the leases of these runs; those that are not in the answer are lost. */
     async hold(runs: readonly Run[]): Promise<Held[]> {
       return withTimeout(
-        timeoutMs,
         sql<Held[]>`
           update deployments d set run_expires_at = ${lease}
           from jsonb_to_recordset(${sql.json(runs as never)}) as run (id uuid, generation integer)
           where d.id = run.id and d.run_generation = run.generation and d.finished_at is null
-          returning d.id, d.cancelled_at is not null as "isCancelled"`,
+          returning d.id, d.cancelled_at is not null as "isCancelled"`, timeoutMs,
       )
     },
 
@@ -170,10 +167,9 @@ export const createDeploymentStore = (
     /** Asks whoever works on it to stop; null when it is finished, or is not there. */
     async cancel(id: string): Promise<Deployment | null> {
       const [row] = await withTimeout(
-        timeoutMs,
         sql<DeploymentRow[]>`
           update deployments d set cancelled_at = coalesce(cancelled_at, ${clock})
-          where d.id = ${id} and d.finished_at is null returning ${shown}`,
+          where d.id = ${id} and d.finished_at is null returning ${shown}`, timeoutMs,
       )
       return row ? deploymentOf(row) : null
     },
@@ -185,8 +181,7 @@ export const createDeploymentStore = (
 
     async read(id: string): Promise<Deployment | null> {
       const [row] = await withTimeout(
-        timeoutMs,
-        sql<DeploymentRow[]>`select ${shown} from deployments d where d.id = ${id}`,
+        sql<DeploymentRow[]>`select ${shown} from deployments d where d.id = ${id}`, timeoutMs,
       )
       return row ? deploymentOf(row) : null
     },
@@ -194,9 +189,8 @@ export const createDeploymentStore = (
     /** The name that a deployment holds and the proof of it; null: it has none, or is not there. */
     async heldName(id: string): Promise<Pick<Job, 'order' | 'reservationToken'> | null> {
       const [row] = await withTimeout(
-        timeoutMs,
         sql<{ request: OrderRecord; reservationToken: string | null }[]>`
-          select request, reservation_token as "reservationToken" from deployments where id = ${id}`,
+          select request, reservation_token as "reservationToken" from deployments where id = ${id}`, timeoutMs,
       )
       return row ? { order: orderOfRecord(row.request), reservationToken: row.reservationToken } : null
     },
@@ -204,20 +198,18 @@ export const createDeploymentStore = (
     /** Newest first, each with its number, by which the reading goes on. */
     async page({ status, before, limit }: DeploymentsPage): Promise<{ number: number; deployment: Deployment }[]> {
       const rows = await withTimeout(
-        timeoutMs,
         sql<DeploymentRow[]>`
           select ${shown} from deployments d
           where true ${status ? sql`and d.status = ${status}` : sql``}
             ${before === undefined ? sql`` : sql`and d.number < ${before}`}
-          order by d.number desc limit ${limit}`,
+          order by d.number desc limit ${limit}`, timeoutMs,
       )
       return rows.map(row => ({ number: row.number, deployment: deploymentOf(row) }))
     },
 
     async count(): Promise<{ status: Deployment['status']; count: number }[]> {
       return withTimeout(
-        timeoutMs,
-        sql<{ status: Deployment['status']; count: number }[]>`select status, count(*) from deployments group by 1`,
+        sql<{ status: Deployment['status']; count: number }[]>`select status, count(*) from deployments group by 1`, timeoutMs,
       )
     },
   }

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
-import { type Sql, withTimeout } from '@pool/database/client'
+import type { Sql } from '@pool/database/client'
+import { withTimeout } from '@pool/database/with-timeout'
 import type { DuplicateRequest, IdempotencyClaim, Rejection } from '../allocation/domain/types.ts'
 
 /** A request that may come again under the same key. `content` is what makes it the same request. */
@@ -50,11 +51,11 @@ export const createOnce = (sql: Sql, { timeoutMs, keyTtlMs }: OnceOptions): Once
     const fingerprint = createHash('sha256').update(JSON.stringify(request.content)).digest()
     const look = async () => {
       const [known] = await withTimeout(
-        timeoutMs,
         sql<{ isSame: boolean; attempt: number; decision: unknown }[]>`
           select fingerprint = ${fingerprint} as "isSame", attempt, decision
           from idempotency_keys join idempotency_decisions using (key)
           where key = ${key} and expires_at > statement_timestamp()`,
+        timeoutMs,
       )
       return known
     }
@@ -73,12 +74,12 @@ export const createOnce = (sql: Sql, { timeoutMs, keyTtlMs }: OnceOptions): Once
 /** Forgets up to `limit` keys whose time is up; how many. */
 export const deleteExpiredKeys = async (sql: Sql, limit: number, timeoutMs: number): Promise<number> => {
   const forgotten = await withTimeout(
-    timeoutMs,
     sql`
       delete from idempotency_keys where key in (
         select key from idempotency_keys where expires_at <= statement_timestamp()
         order by expires_at limit ${limit} for update skip locked
       )`,
+    timeoutMs,
   )
   return forgotten.count
 }

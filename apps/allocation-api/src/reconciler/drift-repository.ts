@@ -1,5 +1,6 @@
-import { type Sql, withTimeout } from '@pool/database/client'
+import type { Sql } from '@pool/database/client'
 import { drainRows } from '@pool/database/drain-rows'
+import { withTimeout } from '@pool/database/with-timeout'
 import type { DesiredName } from './domain/plan.ts'
 import { desiredColumns, versionsOf } from './sql.ts'
 
@@ -23,7 +24,6 @@ export const createComparisonStore = (sql: Sql, { timeoutMs }: { timeoutMs: numb
    */
   async takeZones(patienceMs: number): Promise<string[]> {
     const rows = await withTimeout(
-      timeoutMs,
       sql<{ zone: string }[]>`
         update dns_zones z set
           next_comparison_at = statement_timestamp() + ${patienceMs}::float8 * interval '1 millisecond'
@@ -31,29 +31,30 @@ export const createComparisonStore = (sql: Sql, { timeoutMs }: { timeoutMs: numb
           select zone from dns_zones where next_comparison_at <= statement_timestamp() for update skip locked
         ) due
         where z.zone = due.zone returning z.zone`,
+      timeoutMs,
     )
     return rows.map(row => row.zone)
   },
 
   async compared(zone: string, nextInMs: number): Promise<void> {
     await withTimeout(
-      timeoutMs,
       sql`
         update dns_zones set compared_at = statement_timestamp(),
           next_comparison_at = statement_timestamp() + ${nextInMs}::float8 * interval '1 millisecond'
         where zone = ${zone}`,
+      timeoutMs,
     )
   },
 
   /** The names of the zone after `after`, in their order. */
   async names(zone: string, after: string, limit: number): Promise<ComparedName[]> {
     const rows = await withTimeout(
-      timeoutMs,
       sql<ComparedName[]>`
         select ${desiredColumns(sql)}, applied_version = version as "isApplied",
           extract(epoch from statement_timestamp() - applied_at)::float8 * 1000 as "appliedMsAgo"
         from dns_names where zone = ${zone} and subdomain > ${after}
         order by subdomain limit ${limit}`,
+      timeoutMs,
     )
     return drainRows(rows)
   },
@@ -61,19 +62,18 @@ export const createComparisonStore = (sql: Sql, { timeoutMs }: { timeoutMs: numb
   /** Of names that were applied: states the same anew, for the provider no longer has it. */
   async reopen(zone: string, names: readonly NameVersion[]): Promise<void> {
     await withTimeout(
-      timeoutMs,
       sql`
         update dns_names d set version = nextval('dns_version'), is_repair = true,
           desired_since = statement_timestamp(), next_attempt_at = statement_timestamp()
         from ${versionsOf(sql, names)}
         where d.zone = ${zone} and d.subdomain = item.subdomain and d.version = item.version`,
+      timeoutMs,
     )
   },
 
   /** Of names that were applied: nothing is left of what was desired before. One without records is forgotten. */
   async forget(zone: string, names: readonly NameVersion[]): Promise<void> {
     await withTimeout(
-      timeoutMs,
       sql`
         with item as (select * from ${versionsOf(sql, names)}), forgotten as (
           delete from dns_names d using item
@@ -81,6 +81,7 @@ export const createComparisonStore = (sql: Sql, { timeoutMs }: { timeoutMs: numb
         )
         update dns_names d set former = '[]' from item
         where d.zone = ${zone} and d.subdomain = item.subdomain and d.version = item.version and d.desired <> '[]'`,
+      timeoutMs,
     )
   },
 
@@ -90,20 +91,20 @@ export const createComparisonStore = (sql: Sql, { timeoutMs }: { timeoutMs: numb
    */
   async hurry(zone: string): Promise<void> {
     await withTimeout(
-      timeoutMs,
       sql`
         update dns_names set next_attempt_at = statement_timestamp()
         where zone = ${zone} and applied_version < version and next_attempt_at > statement_timestamp()`,
+      timeoutMs,
     )
   },
 
   /** How many names of the zone are not as desired, and of them how many have failed. */
   async unapplied(zone: string): Promise<{ pending: number; failing: number }> {
     const [row] = await withTimeout(
-      timeoutMs,
       sql<{ pending: number; failing: number }[]>`
         select count(*) as pending, count(failure) as failing from dns_names
         where zone = ${zone} and applied_version < version`,
+      timeoutMs,
     )
     return row ?? { pending: 0, failing: 0 }
   },

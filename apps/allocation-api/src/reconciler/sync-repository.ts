@@ -1,4 +1,5 @@
-import { type Sql, withTimeout } from '@pool/database/client'
+import type { Sql } from '@pool/database/client'
+import { withTimeout } from '@pool/database/with-timeout'
 import type { DesiredName } from './domain/plan.ts'
 import type { FailureCause, Progress } from './domain/status.ts'
 import { type DnsEvent, desiredColumns, historyOfDns, keysOf, rowsOf, versionsOf } from './sql.ts'
@@ -43,21 +44,21 @@ export type ZoneStore = ReturnType<typeof createZoneStore>
 export const createZoneStore = (sql: Sql, { timeoutMs }: { timeoutMs: number }) => ({
   async due(zone: string, limit: number): Promise<DueName[]> {
     return withTimeout(
-      timeoutMs,
       sql<DueName[]>`
         select ${desiredColumns(sql)}, attempts, failure, is_repair as "isRepair"
         from dns_names
         where zone = ${zone} and applied_version < version and next_attempt_at <= statement_timestamp()
         order by desired_since limit ${limit}`,
+      timeoutMs,
     )
   },
 
   async zonesWithDue(): Promise<string[]> {
     const rows = await withTimeout(
-      timeoutMs,
       sql<{ zone: string }[]>`
         select distinct zone from dns_names
         where applied_version < version and next_attempt_at <= statement_timestamp()`,
+      timeoutMs,
     )
     return rows.map(row => row.zone)
   },
@@ -69,11 +70,11 @@ export const createZoneStore = (sql: Sql, { timeoutMs }: { timeoutMs: number }) 
    */
   async intend(zone: string, names: readonly DueName[]): Promise<void> {
     await withTimeout(
-      timeoutMs,
       sql`
         update dns_names d set intended_version = greatest(d.intended_version, item.version)
         from ${versionsOf(sql, names)}
         where d.zone = ${zone} and d.subdomain = item.subdomain`,
+      timeoutMs,
     )
   },
 
@@ -83,7 +84,6 @@ export const createZoneStore = (sql: Sql, { timeoutMs }: { timeoutMs: number }) 
    */
   async applied(zone: string, names: readonly AppliedName[]): Promise<void> {
     await withTimeout(
-      timeoutMs,
       sql`
         with marked as (
           update dns_names d set
@@ -95,6 +95,7 @@ export const createZoneStore = (sql: Sql, { timeoutMs }: { timeoutMs: number }) 
           returning d.zone, d.subdomain, item.desired, item.event, item.detail
         )
         ${historyOfDns(sql)}`,
+      timeoutMs,
     )
   },
 
@@ -104,7 +105,6 @@ export const createZoneStore = (sql: Sql, { timeoutMs }: { timeoutMs: number }) 
    */
   async failed(zone: string, names: readonly FailedName[]): Promise<void> {
     await withTimeout(
-      timeoutMs,
       sql`
         with failed as (
           update dns_names d set
@@ -119,15 +119,16 @@ export const createZoneStore = (sql: Sql, { timeoutMs }: { timeoutMs: number }) 
             before.failure is distinct from item.failure as is_news
         ), marked as (select * from failed where is_news)
         ${historyOfDns(sql)}`,
+      timeoutMs,
     )
   },
 
   async progress(zone: string, subdomain: string): Promise<Progress | null> {
     const [row] = await withTimeout(
-      timeoutMs,
       sql<Progress[]>`
         select version, applied_version as "appliedVersion", last_error as "lastError" from dns_names
         where zone = ${zone} and subdomain = ${subdomain}`,
+      timeoutMs,
     )
     return row ?? null
   },
@@ -135,18 +136,17 @@ export const createZoneStore = (sql: Sql, { timeoutMs }: { timeoutMs: number }) 
   /** A pass over the zone has ended. A zone that is new is to be compared after `comparisonInMs` for the first time. */
   async passed(zone: string, { isConverged, comparisonInMs }: { isConverged: boolean; comparisonInMs: number }) {
     await withTimeout(
-      timeoutMs,
       sql`
         insert into dns_zones as z (zone, converged_at, next_comparison_at)
         values (${zone}, case when ${isConverged} then statement_timestamp() end,
           statement_timestamp() + ${comparisonInMs}::float8 * interval '1 millisecond')
         on conflict (zone) do update set converged_at = coalesce(excluded.converged_at, z.converged_at)`,
+      timeoutMs,
     )
   },
 
   async lag(): Promise<ZoneLag[]> {
     return withTimeout(
-      timeoutMs,
       sql<ZoneLag[]>`
         with pending as (
           select zone, failure, count(*) as names, min(desired_since) as since from dns_names
@@ -158,6 +158,7 @@ export const createZoneStore = (sql: Sql, { timeoutMs }: { timeoutMs: number }) 
           coalesce(jsonb_object_agg(p.failure, p.names) filter (where p.failure is not null), '{}') as failing
         from dns_zones z full join pending p using (zone)
         group by zone`,
+      timeoutMs,
     )
   },
 })

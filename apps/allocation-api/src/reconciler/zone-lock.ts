@@ -1,4 +1,5 @@
-import { openClient, type Sql, withTimeout } from '@pool/database/client'
+import { createDatabaseClient, type Sql } from '@pool/database/client'
+import { withTimeout } from '@pool/database/with-timeout'
 
 /** Milliseconds, the same for every claim. */
 export interface ClaimLimits {
@@ -36,20 +37,20 @@ export const createZoneLocks = (url: string, limits: ClaimLimits) => {
     name: string,
     work: (claim: ZoneLock) => Promise<Result>,
   ): Promise<Result | null> => {
-    await withTimeout(timeoutMs, sql`insert into dns_claims (name) values (${name}) on conflict do nothing`)
-    await withTimeout(timeoutMs, sql`begin`)
+    await withTimeout(sql`insert into dns_claims (name) values (${name}) on conflict do nothing`, timeoutMs)
+    await withTimeout(sql`begin`, timeoutMs)
     try {
       await withTimeout(
-        timeoutMs,
         sql`select set_config('lock_timeout', ${`${waitMs}ms`}, true),
           set_config('idle_in_transaction_session_timeout', ${`${holdMs}ms`}, true)`,
+        timeoutMs,
       )
       // The lock gives the transaction its number, which no other ever has.
       const [held] = await withTimeout(
-        waitMs + timeoutMs,
         sql<{ transaction: string }[]>`
           with held as (select name from dns_claims where name = ${name} for update)
           select pg_current_xact_id()::text as transaction from held`,
+        waitMs + timeoutMs,
       ).catch((error: unknown) => {
         if (error instanceof Error && 'code' in error && error.code === '55P03') return []
         throw error
@@ -58,16 +59,16 @@ export const createZoneLocks = (url: string, limits: ClaimLimits) => {
       return await work({
         confirm: async () => {
           const [now] = await withTimeout(
-            timeoutMs,
             sql<{ isOurs: boolean | null }[]>`
               select pg_current_xact_id_if_assigned()::text = ${held.transaction} as "isOurs"`,
+            timeoutMs,
           )
           if (!now?.isOurs) throw new Error(`the claim of ${name} was lost`)
         },
       })
     } finally {
       // Nothing was written under the claim that must not be kept: what a pass did stands in statements of its own.
-      await withTimeout(timeoutMs, sql`commit`)
+      await withTimeout(sql`commit`, timeoutMs)
     }
   }
 
@@ -76,7 +77,11 @@ export const createZoneLocks = (url: string, limits: ClaimLimits) => {
     async claim<Result>(name: string, work: (claim: ZoneLock) => Promise<Result>) {
       const sql =
         idle.pop() ??
-        openClient(url, { connections: 1, applicationName: 'allocation-api zone', slowestMs: waitMs + timeoutMs })
+        createDatabaseClient(url, {
+          maxConnections: 1,
+          applicationName: 'allocation-api zone',
+          maxStatementMs: waitMs + timeoutMs,
+        })
       used.add(sql)
       try {
         const result = await hold(sql, name, work)

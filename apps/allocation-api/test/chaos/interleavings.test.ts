@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { openClient, type Sql } from '@pool/database/client'
+import { createDatabaseClient, type Sql } from '@pool/database/client'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import type { Caller, Granted } from '../../src/allocation/domain/types.ts'
 import { createStore, type Store } from '../../src/allocation/repository.ts'
@@ -31,7 +31,7 @@ describe.skipIf(!testDsn)('statements that meet at one row', () => {
   const connections: Sql[] = []
   let stores: [Store, Store, Store, Store]
   const storeOfItsOwn = (): Store => {
-    const sql = openClient(database.url, { connections: 1, applicationName: 'interleavings' })
+    const sql = createDatabaseClient(database.url, { maxConnections: 1, applicationName: 'interleavings' })
     connections.push(sql)
     return createStore(sql, limits)
   }

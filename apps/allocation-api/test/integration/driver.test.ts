@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { openClient } from '@pool/database/client'
+import { createDatabaseClient } from '@pool/database/client'
 import { startTcpProxy, type TcpProxy } from '@pool/test-kit/tcp-proxy.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createTestDatabase, lacksDsn, type TestDatabase, testDsn } from '../support/database.ts'
@@ -24,7 +24,7 @@ describe.skipIf(!testDsn)(`the driver under faults (${testDsn ? 'real Postgres' 
   })
   const throughProxy = () => {
     const url = Object.assign(new URL(database.url), { port: String(proxy.port) }).href
-    return openClient(url, { connections: 4, applicationName: 'driver' })
+    return createDatabaseClient(url, { maxConnections: 4, applicationName: 'driver' })
   }
 
   test('no statement ever gets the answer of another, and the pool works again after each reset', async () => {
@@ -66,7 +66,7 @@ describe.skipIf(!testDsn)(`the driver under faults (${testDsn ? 'real Postgres' 
 
   // Such as a list that an operator cancels (pg_cancel_backend), or that a statement_timeout of the role ends.
   test('a statement that fails after its first rows leaves none of them to the next (its issue 1181)', async () => {
-    const sql = openClient(database.url, { connections: 1, applicationName: 'driver' })
+    const sql = createDatabaseClient(database.url, { maxConnections: 1, applicationName: 'driver' })
     const failing = () => sql`select 1 / (3 - i) from generate_series(1, 5) as i`
     const taken = () => sql`select 'taken' as state`
     for (const send of [taken, () => sql.unsafe(`select 'taken' as state`)]) {

@@ -1,4 +1,5 @@
-import { openClient, withTimeout } from '@pool/database/client'
+import { createDatabaseClient } from '@pool/database/client'
+import { withTimeout } from '@pool/database/with-timeout'
 import { isSkippedFor } from '@pool/test-kit/optional-deps.ts'
 import { lacksPgbouncer, pgbouncerVersion, startPgbouncer } from '@pool/test-kit/pgbouncer.ts'
 import { describe, expect, test } from 'vitest'
@@ -69,13 +70,13 @@ describe.skipIf(isSkipped)('behind PgBouncer in transaction mode', () => {
   test.each(ways)('a statement that comes while another is under way is answered, $how', async ({ query }) => {
     const database = await createTestDatabase({ schema: false, connections: 2 })
     const pgbouncer = await startPgbouncer(database.url)
-    const sql = openClient(pgbouncer.url + query, { connections: 1, applicationName: 'pooler' })
+    const sql = createDatabaseClient(pgbouncer.url + query, { maxConnections: 1, applicationName: 'pooler' })
     try {
       await database.sql`create table late ()`
       const held = await hold(database.sql, tx => tx`lock table late`)
       await sql`select 0 as own`
       const first = sql`select 1 as own`.execute()
-      const second = withTimeout(5_000, sql`select ${2}::int as own where not exists (select from late)`)
+      const second = withTimeout(sql`select ${2}::int as own where not exists (select from late)`, 5_000)
       expect(await first).toEqual([{ own: 1 }])
       await untilWaiting(database.sql, 1)
       await held.release()

@@ -1,4 +1,4 @@
-import { openClient } from '@pool/database/client'
+import { createDatabaseClient } from '@pool/database/client'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { Caller, PoolName, ReserveRequest } from '../../src/allocation/domain/types.ts'
 import { sweep } from '../../src/allocation/expired-sweeper.ts'
@@ -187,7 +187,7 @@ describe.skipIf(!testDsn)(`the store (${testDsn ? 'real Postgres' : lacksDsn})`,
       insert into dns_names (zone, subdomain, version, applied_version, desired, desired_since, next_attempt_at)
       select pool_domain, subdomain, 1, 1, '[]', now(), now() from pool_allocations`
     await database.sql`vacuum analyze pool_allocations, dns_names`
-    const one = openClient(database.url, { connections: 1, applicationName: 'page' })
+    const one = createDatabaseClient(database.url, { maxConnections: 1, applicationName: 'page' })
     const readSoFar = async () => {
       await one`select pg_stat_force_next_flush()`
       const [row] = await one<{ read: number }[]>`
@@ -390,7 +390,7 @@ describe.skipIf(!testDsn)(`the store (${testDsn ? 'real Postgres' : lacksDsn})`,
       async mode => {
         await database.sql`truncate pool_allocations`
         await database.sql`alter table pool_allocations set (autovacuum_enabled = false)`
-        const one = openClient(database.url, { connections: 1, applicationName: 'grown' })
+        const one = createDatabaseClient(database.url, { maxConnections: 1, applicationName: 'grown' })
         await one.unsafe(`set plan_cache_mode = ${mode}`)
         const grown = createStore(one, { timeoutMs: 20_000 })
         const look = createReader(one, { timeoutMs: 20_000 })

@@ -1,4 +1,4 @@
-import { openClient, type Sql } from '@pool/database/client'
+import { createDatabaseClient, type Sql } from '@pool/database/client'
 import { until } from '@pool/test-kit/poll.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { applySchema } from '../../src/database/migrate.ts'
@@ -73,7 +73,7 @@ describe.skipIf(!testDsn)(`the schema (${testDsn ? 'real Postgres' : lacksDsn})`
   test('applied by ten replicas at once to an empty database, is applied once', async () => {
     const empty = await createTestDatabase({ schema: false })
     const replicas = Array.from({ length: 10 }, () =>
-      openClient(empty.url, { connections: 1, applicationName: 'replica' }),
+      createDatabaseClient(empty.url, { maxConnections: 1, applicationName: 'replica' }),
     )
     await Promise.all(replicas.map(applySchema))
     expect(await dumpSchema(empty.sql)).toBe(await dumpSchema(database.sql))
@@ -107,7 +107,7 @@ describe.skipIf(!testDsn)(`the schema (${testDsn ? 'real Postgres' : lacksDsn})`
 
   test('applied by a replica that starts, deadlocks with nobody who writes to several tables', async () => {
     const { sql } = database
-    const starting = openClient(database.url, { connections: 1, applicationName: 'starting' })
+    const starting = createDatabaseClient(database.url, { maxConnections: 1, applicationName: 'starting' })
     let applied: Promise<void> | undefined
     await sql.begin(async writer => {
       await writer`insert into idempotency_keys (key, fingerprint, expires_at) values ('k', sha256('k'), now())`

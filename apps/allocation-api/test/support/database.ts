@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { openClient, type Sql } from '@pool/database/client'
+import { createDatabaseClient, type Sql } from '@pool/database/client'
 import postgres from 'postgres'
 import { applySchema } from '../../src/database/migrate.ts'
 
@@ -27,7 +27,7 @@ export const createTestDatabase = async ({ schema = true, connections = 10 } = {
   const name = `test_${randomBytes(8).toString('hex')}`
   await atServer(`create database ${name}`)
   const url = Object.assign(new URL(testDsn ?? ''), { pathname: `/${name}` }).href
-  const sql = openClient(url, { connections, applicationName: 'tests' })
+  const sql = createDatabaseClient(url, { maxConnections: connections, applicationName: 'tests' })
   if (schema) await applySchema(sql)
   return {
     url,

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import { isDatabaseUnavailable, openClient, type Sql } from '@pool/database/client'
+import { createDatabaseClient, type Sql } from '@pool/database/client'
+import { isDatabaseUnavailable } from '@pool/database/errors'
 import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest'
 import { commit } from '../../src/allocation/commit.ts'
 import type { Caller } from '../../src/allocation/domain/types.ts'
@@ -103,7 +104,7 @@ export const useDeploymentsScene = () => {
     /** One replica's deployments, on infrastructure of its own. */
     desk(options: Partial<DeploymentsOptions> = {}): Desk {
       let mode: 'on' | 'away' | 'killed' = 'on'
-      const client = openClient(database.url, { connections: 4, applicationName: 'desk' })
+      const client = createDatabaseClient(database.url, { maxConnections: 4, applicationName: 'desk' })
       clients.push(client)
       const sql = switched(client, () => mode)
       const timeoutMs = options.statementTimeoutMs ?? 5_000

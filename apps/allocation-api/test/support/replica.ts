@@ -1,4 +1,4 @@
-import { openClient } from '@pool/database/client'
+import { createDatabaseClient } from '@pool/database/client'
 import type { DnsProvider, Unavailable } from '../../src/dns/provider.ts'
 import type { Compared } from '../../src/reconciler/diff-zone.ts'
 import { createReconciler, type Dns } from '../../src/reconciler/index.ts'
@@ -35,7 +35,7 @@ export const startReplica = ({
   random = () => 0.5,
   aheadMs = () => 0,
 }: ReplicaOptions): Replica => {
-  const sql = openClient(url, { connections: 4, applicationName: 'replica', slowestMs: 5_000 })
+  const sql = createDatabaseClient(url, { maxConnections: 4, applicationName: 'replica', maxStatementMs: 5_000 })
   const claims = createZoneLocks(url, { waitMs: claimWaitMs, holdMs: 30_000, timeoutMs: 5_000 })
   const errors: unknown[] = []
   const compared: (Compared | Unavailable)[] = []

@@ -1,4 +1,4 @@
-import { openClient } from '@pool/database/client'
+import { createDatabaseClient } from '@pool/database/client'
 import postgres from 'postgres'
 import type { RecordChange } from '../../../src/dns/domain/rrset.ts'
 import { createLocalProvider } from '../../../src/dns/providers/local/provider.ts'
@@ -12,7 +12,7 @@ const ZONE = 'conformance.test'
 export const startLocalSubject = async (): Promise<ProviderSubject> => {
   const database = await createTestDatabase({ schema: false })
   const admin = postgres(testDsn ?? '', { max: 1, onnotice: () => {} })
-  const sql = openClient(database.url, { connections: 2, applicationName: 'provider' })
+  const sql = createDatabaseClient(database.url, { maxConnections: 2, applicationName: 'provider' })
   const provider = createLocalProvider({ table: createZoneTable(sql), onError: () => {} })
   const past = createZoneTable(database.sql)
   await past.install()

@@ -1,4 +1,4 @@
-import { openClient, type Sql } from '@pool/database/client'
+import { createDatabaseClient, type Sql } from '@pool/database/client'
 import { createStore, type Store } from '../../../src/allocation/repository.ts'
 import type { DnsProvider } from '../../../src/dns/provider.ts'
 import { createZoneLocks, type ZoneLocks } from '../../../src/reconciler/zone-lock.ts'
@@ -32,7 +32,11 @@ export const createLane = async (startHost: StartZoneHost): Promise<Lane> => {
   made.defer(() => database.drop())
   const host = made.use(await startHost(database.sql))
   const bases = Array.from({ length: REPLICAS }, (): ReplicaBase => {
-    const sql = openClient(database.url, { connections: 2, applicationName: 'replica', slowestMs: TIMEOUT_MS })
+    const sql = createDatabaseClient(database.url, {
+      maxConnections: 2,
+      applicationName: 'replica',
+      maxStatementMs: TIMEOUT_MS,
+    })
     const claims = createZoneLocks(database.url, { waitMs: 10_000, holdMs: 30_000, timeoutMs: TIMEOUT_MS })
     const provider = host.createProvider()
     made.defer(async () => {

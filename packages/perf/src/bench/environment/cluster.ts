@@ -2,7 +2,7 @@ import { mkdtempSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { openClient, type Sql } from '@pool/database/client'
+import { createDatabaseClient, type Sql } from '@pool/database/client'
 import { startPostgres } from '@pool/dev-server/postgres'
 import { applySchema } from 'allocation-api/src/database/migrate.ts'
 
@@ -29,7 +29,7 @@ export const startCluster = async (cleanup: AsyncDisposableStack): Promise<Clust
   cleanup.defer(async () => (await starting.catch(() => undefined))?.stop('immediate'))
   const { url } = await starting
 
-  const admin = openClient(url, { connections: 1, applicationName: 'bench' })
+  const admin = createDatabaseClient(url, { maxConnections: 1, applicationName: 'bench' })
   const [row] = await admin<{ version: string }[]>`select current_setting('server_version') as version`
   let made = 0
   return {
@@ -39,7 +39,7 @@ export const startCluster = async (cleanup: AsyncDisposableStack): Promise<Clust
       const name = `bench_${made}`
       await admin.unsafe(`create database ${name}`)
       const own = Object.assign(new URL(url), { pathname: `/${name}` }).href
-      const sql = openClient(own, { connections, applicationName: 'bench' })
+      const sql = createDatabaseClient(own, { maxConnections: connections, applicationName: 'bench' })
       await applySchema(sql)
       return { url: own, sql, [Symbol.asyncDispose]: () => sql.end({ timeout: 1 }) }
     },

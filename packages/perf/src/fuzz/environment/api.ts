@@ -3,7 +3,7 @@ import { rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { openClient } from '@pool/database/client'
+import { createDatabaseClient } from '@pool/database/client'
 import { type Postgres, startPostgres } from '@pool/dev-server/postgres'
 import { startNode } from '@pool/dev-server/process'
 import { startCloudflareDouble } from '@pool/test-kit/dns/cloudflare-double.ts'
@@ -43,7 +43,7 @@ const startDatabaseOf = async (dataDir: string, password: string, cleanup: Async
   let starting: Promise<Postgres> = startPostgres({ dataDir, fsync: false })
   cleanup.defer(async () => (await starting.catch(() => undefined))?.stop('immediate'))
   const { url, port } = await starting
-  const admin = openClient(url, { connections: 1, applicationName: 'fuzz' })
+  const admin = createDatabaseClient(url, { maxConnections: 1, applicationName: 'fuzz' })
   // The password is ours, and has no letter that SQL would read otherwise.
   await admin.unsafe(`create role fuzz login password '${password}'`)
   await admin.unsafe('create database fuzz owner fuzz')

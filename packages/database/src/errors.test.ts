@@ -1,0 +1,74 @@
+import postgres from 'postgres'
+import { expect, test } from 'vitest'
+import { isConnectionRejected, isDatabaseUnavailable, isStatementRejected } from './errors.ts'
+import { TimeoutError } from './with-timeout.ts'
+
+const serverError = (code: string) => Object.assign(new postgres.PostgresError('example'), { code })
+const systemError = (code: string) => Object.assign(new Error('example'), { code })
+
+test.each([
+  ['08006', 'connection failure'],
+  ['28P01', 'invalid password'],
+  ['3D000', 'unknown database'],
+  ['53100', 'disk full'],
+  ['53300', 'too many connections'],
+  ['57014', 'statement cancelled'],
+  ['57P01', 'session terminated by an administrator'],
+  ['57P03', 'server starting up'],
+  ['58030', 'I/O error'],
+  ['25006', 'read-only transaction on a standby'],
+  ['40001', 'serialization failure'],
+  ['40P01', 'deadlock'],
+  ['55P03', 'lock not available'],
+])('SQLSTATE %s (%s): the database is unavailable and the statement is not rejected', code => {
+  expect(isDatabaseUnavailable(serverError(code))).toBe(true)
+  expect(isStatementRejected(serverError(code))).toBe(false)
+  expect(isConnectionRejected(serverError(code))).toBe(/^(?:28|3D)/.test(code))
+})
+
+test.each([
+  ['22P05', 'untranslatable character'],
+  ['23505', 'unique violation'],
+  ['23514', 'check violation'],
+  ['42601', 'syntax error'],
+  ['42P01', 'undefined table'],
+  ['XX000', 'internal error of the server'],
+])('SQLSTATE %s (%s): the statement is rejected and the database is available', code => {
+  expect(isDatabaseUnavailable(serverError(code))).toBe(false)
+  expect(isStatementRejected(serverError(code))).toBe(true)
+  expect(isConnectionRejected(serverError(code))).toBe(false)
+})
+
+test.each([
+  'CONNECTION_CLOSED',
+  'CONNECTION_DESTROYED',
+  'CONNECT_TIMEOUT',
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EPIPE',
+  'ETIMEDOUT',
+  'EHOSTUNREACH',
+  'EADDRNOTAVAIL',
+])('%s: the database is unreachable', code => {
+  expect(isDatabaseUnavailable(systemError(code))).toBe(true)
+  expect(isStatementRejected(systemError(code))).toBe(false)
+})
+
+test('a timeout: the database is unavailable', () => {
+  expect(isDatabaseUnavailable(new TimeoutError('no answer'))).toBe(true)
+})
+
+test.each([
+  new Error('without a code'),
+  systemError('EACCES'),
+  systemError('UNDEFINED_VALUE'),
+  Object.assign(new Error('example'), { code: 57_014 }),
+  { code: '57P01' },
+  '57P01',
+  undefined,
+])('any other error is a defect: %s', error => {
+  expect(isDatabaseUnavailable(error)).toBe(false)
+  expect(isStatementRejected(error)).toBe(false)
+})
