@@ -88,7 +88,8 @@ export const createDeploymentStore = (
               else 'bucket-conflict'
             end as outcome, made.id
             from turn left join made on true
-          ), ${decideAndRemember}`, timeoutMs,
+          ), ${decideAndRemember}`,
+        timeoutMs,
       )
       return row ? row.decision : { kind: 'key-taken' }
     },
@@ -96,7 +97,8 @@ export const createDeploymentStore = (
     /** Whether this reservation is that of a deployment. */
     async hasProof(reservationToken: string): Promise<boolean> {
       const rows = await withTimeout(
-        sql`select from deployments where reservation_token = ${reservationToken} limit 1`, timeoutMs,
+        sql`select from deployments where reservation_token = ${reservationToken} limit 1`,
+        timeoutMs,
       )
       return rows.length > 0
     },
@@ -112,7 +114,8 @@ export const createDeploymentStore = (
           update deployments d set run_generation = d.run_generation + 1, run_expires_at = ${lease}
           from gone where d.id = gone.id
           returning d.id, d.run_generation as generation, d.request, d.reservation_token as "reservationToken",
-            d.result, d.cancelled_at is not null as "isCancelled", d.pending_error as "failure", d.line_count as "lineCount"`, timeoutMs,
+            d.result, d.cancelled_at is not null as "isCancelled", d.pending_error as "failure", d.line_count as "lineCount"`,
+        timeoutMs,
       )
       return rows.map(({ request, ...rest }) => ({ ...rest, order: orderOfRecord(request) }))
     },
@@ -124,7 +127,8 @@ export const createDeploymentStore = (
           update deployments d set run_expires_at = ${lease}
           from jsonb_to_recordset(${sql.json(runs as never)}) as run (id uuid, generation integer)
           where d.id = run.id and d.run_generation = run.generation and d.finished_at is null
-          returning d.id, d.cancelled_at is not null as "isCancelled"`, timeoutMs,
+          returning d.id, d.cancelled_at is not null as "isCancelled"`,
+        timeoutMs,
       )
     },
 
@@ -169,7 +173,8 @@ export const createDeploymentStore = (
       const [row] = await withTimeout(
         sql<DeploymentRow[]>`
           update deployments d set cancelled_at = coalesce(cancelled_at, ${clock})
-          where d.id = ${id} and d.finished_at is null returning ${shown}`, timeoutMs,
+          where d.id = ${id} and d.finished_at is null returning ${shown}`,
+        timeoutMs,
       )
       return row ? deploymentOf(row) : null
     },
@@ -181,7 +186,8 @@ export const createDeploymentStore = (
 
     async read(id: string): Promise<Deployment | null> {
       const [row] = await withTimeout(
-        sql<DeploymentRow[]>`select ${shown} from deployments d where d.id = ${id}`, timeoutMs,
+        sql<DeploymentRow[]>`select ${shown} from deployments d where d.id = ${id}`,
+        timeoutMs,
       )
       return row ? deploymentOf(row) : null
     },
@@ -190,7 +196,8 @@ export const createDeploymentStore = (
     async heldName(id: string): Promise<Pick<Job, 'order' | 'reservationToken'> | null> {
       const [row] = await withTimeout(
         sql<{ request: OrderRecord; reservationToken: string | null }[]>`
-          select request, reservation_token as "reservationToken" from deployments where id = ${id}`, timeoutMs,
+          select request, reservation_token as "reservationToken" from deployments where id = ${id}`,
+        timeoutMs,
       )
       return row ? { order: orderOfRecord(row.request), reservationToken: row.reservationToken } : null
     },
@@ -202,14 +209,16 @@ export const createDeploymentStore = (
           select ${shown} from deployments d
           where true ${status ? sql`and d.status = ${status}` : sql``}
             ${before === undefined ? sql`` : sql`and d.number < ${before}`}
-          order by d.number desc limit ${limit}`, timeoutMs,
+          order by d.number desc limit ${limit}`,
+        timeoutMs,
       )
       return rows.map(row => ({ number: row.number, deployment: deploymentOf(row) }))
     },
 
     async count(): Promise<{ status: Deployment['status']; count: number }[]> {
       return withTimeout(
-        sql<{ status: Deployment['status']; count: number }[]>`select status, count(*) from deployments group by 1`, timeoutMs,
+        sql<{ status: Deployment['status']; count: number }[]>`select status, count(*) from deployments group by 1`,
+        timeoutMs,
       )
     },
   }
