@@ -1,61 +1,78 @@
-import { allowImports, npm, tests } from './allow-imports.mjs'
-import { layers } from './layers.mjs'
+import { layers, NODE, toPackagePattern, toPathPatterns } from './layers.mjs'
 
-const filesOf = name => layers.find(layer => layer.name === name).files
-const entries = layers.filter(layer => layer.imports === null).map(layer => layer.files)
+/** The import rules of layers.mjs and a few of the whole repository, for dependency-cruiser. */
 
-/** Files that match an earlier layer belong to it and not to a later one. */
+const tests = '(\\.test\\.ts$|/test/)'
+const patternsOf = name => toPathPatterns(layers.find(layer => layer.name === name))
+const entries = layers.filter(layer => layer.imports === null).flatMap(toPathPatterns)
+
 const layerRules = layers
   .filter(layer => layer.imports !== null)
-  .flatMap(({ name, files, imports, types = [], packages }, position) => {
-    const earlier = layers.slice(0, position).map(layer => layer.files)
-    const rules = allowImports(name, {
-      from: files,
-      to: [files, ...imports.map(filesOf), ...packages],
-      types: types.map(filesOf),
-      comment: `The layer ${name} imports ${[...imports, ...types].join(', ') || 'no other layer'}.`,
-    })
-    return rules.map(rule => ({ ...rule, from: { ...rule.from, pathNot: [rule.from.pathNot, ...earlier] } }))
+  .flatMap(layer => {
+    const { name, imports, types = [], packages } = layer
+    const allowed = [...toPathPatterns(layer), ...imports.flatMap(patternsOf), ...packages.map(toPackagePattern)]
+    const typesOnly = types.flatMap(patternsOf)
+    const earlier = layers.slice(0, layers.indexOf(layer)).flatMap(toPathPatterns)
+    const from = { path: toPathPatterns(layer), pathNot: [tests, ...earlier] }
+    const rule = {
+      name,
+      comment: `Layer ${name} imports ${[...imports, ...types].join(', ') || 'no other layer'}: see layers.mjs.`,
+      severity: 'error',
+      from,
+      to: { pathNot: [...allowed, ...typesOnly] },
+    }
+    if (typesOnly.length === 0) return [rule]
+    const typeRule = {
+      name: `${name}-types`,
+      comment: `Layer ${name} imports only types from ${types.join(', ')}: see layers.mjs.`,
+      severity: 'error',
+      from,
+      to: { path: typesOnly, pathNot: allowed, dependencyTypesNot: ['type-only'] },
+    }
+    return [rule, typeRule]
   })
 
 export default {
   forbidden: [
     ...layerRules,
-    ...allowImports('lease-local', {
-      from: '^apps/lease-witness/local/',
-      to: [
-        '^apps/lease-witness/local/',
-        '^apps/lease-witness/src/(log|http/domain/bearer-tokens)\\.ts$',
-        npm('(esbuild|miniflare|smol-toml|zod)'),
-        '^packages/dev-server/',
-        '^(node:)?[a-z/_]+$',
-      ],
-      comment: 'The local run configures the worker for its runtime; of the worker it imports the settings only.',
-    }),
+    {
+      name: 'lease-local',
+      comment: 'The local run configures workerd. Of the worker it imports only what parses its settings.',
+      severity: 'error',
+      from: { path: '^apps/lease-witness/local/', pathNot: tests },
+      to: {
+        pathNot: [
+          '^apps/lease-witness/local/',
+          '^apps/lease-witness/src/(log|http/domain/[^/]+)\\.ts$',
+          '^packages/dev-server/',
+          ...['esbuild', 'miniflare', 'smol-toml', 'zod', NODE].map(toPackagePattern),
+        ],
+      },
+    },
     {
       name: 'no-import-of-an-entry',
-      comment: 'The composition root is at the top.',
+      comment: 'A composition root is imported by tests only.',
       severity: 'error',
       from: { pathNot: [...entries, tests, '^packages/perf/'] },
       to: { path: [...entries, '^apps/lease-witness/local/main\\.ts$'] },
     },
     {
       name: 'no-app-imports-another',
-      comment: 'Apps meet in the contract.',
+      comment: 'Apps share code through packages.',
       severity: 'error',
       from: { path: '^apps/([^/]+)/' },
       to: { path: '^apps/', pathNot: '^apps/$1/' },
     },
     {
       name: 'no-package-imports-tests-of-another',
-      comment: 'What more than one package needs for its tests is in packages/test-kit.',
+      comment: 'What the tests of two packages need is in packages/test-kit.',
       severity: 'error',
       from: { path: '^(apps|packages)/([^/]+)/', pathNot: '^packages/perf/' },
       to: { path: '^(apps|packages)/[^/]+/test/', pathNot: '^$1/$2/test/' },
     },
     {
       name: 'worker-is-not-node',
-      comment: 'The worker runs on a platform without Node.',
+      comment: 'The worker runs on a platform without the modules of Node.',
       severity: 'error',
       from: { path: '^apps/lease-witness/src/', pathNot: '\\.test\\.ts$' },
       to: { dependencyTypes: ['core'] },
@@ -64,9 +81,9 @@ export default {
     { name: 'resolvable', severity: 'error', from: {}, to: { couldNotResolve: true, pathNot: '^cloudflare:' } },
     {
       name: 'every-file-has-a-layer',
-      comment: 'Put the file into a folder of packages/architecture-rules/layers.mjs.',
+      comment: 'Move the file into a folder that layers.mjs lists, or list its folder there.',
       severity: 'error',
-      from: { path: '^apps/[^/]+/src/', pathNot: [...layers.map(layer => layer.files), tests] },
+      from: { path: '^apps/[^/]+/src/', pathNot: [...layers.flatMap(toPathPatterns), tests] },
       to: {},
     },
   ],

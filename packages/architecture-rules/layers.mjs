@@ -1,137 +1,168 @@
-import { npm } from './allow-imports.mjs'
-
 /**
- * The folders of each app as layers. A file belongs to the first layer whose `files` match its path; it imports its
- * own layer, the layers in `imports` and the packages in `packages`, and, as types only, the layers in `types`.
- * docs/architecture.md has the same table in words.
+ * The layers. A folder determines the layer of its files: a file belongs to the first layer that lists its folder.
+ * `**\/domain/` is a folder of that name at any depth. A layer imports itself, the layers in `imports`, and the npm
+ * packages and workspace packages in `packages`; from the layers in `types` it imports types only.
+ * docs/architecture.md has the same table; a test compares the two.
  */
 
-const api = folders => `^apps/allocation-api/src/${folders}`
-const worker = folders => `^apps/lease-witness/src/${folders}`
+const api = 'apps/allocation-api/src/'
+const witness = 'apps/lease-witness/src/'
+const database = 'packages/database/src/'
 
-const contract = '^packages/contract/src/'
-const database = '^packages/database/src/'
-const node = (...modules) => `^(node:)?(${modules.join('|')})$`
+/** Any module of Node. The worker has a rule against it. */
+export const NODE = 'node:*'
 
 export const layers = [
-  {
-    name: 'contract',
-    files: contract,
-    imports: [],
-    packages: [npm('zod')],
-  },
+  { name: 'contract', root: 'packages/contract/src/', folders: [''], imports: [], packages: ['zod'] },
+
   {
     name: 'api-domain',
-    files: api('((config|naming)/|.+/domain/)'),
+    root: api,
+    folders: ['config/', 'naming/', '**/domain/'],
     imports: ['contract', 'api-lib'],
     packages: [],
   },
-  {
-    name: 'api-lib',
-    files: api('lib/'),
-    imports: [],
-    packages: [npm('p-limit'), node('timers/promises')],
-  },
+  { name: 'api-lib', root: api, folders: ['lib/'], imports: [], packages: ['p-limit', NODE] },
   {
     name: 'api-idempotency',
-    files: api('idempotency/'),
-    imports: ['api-domain'],
-    packages: [database, node('crypto')],
+    root: api,
+    folders: ['idempotency/'],
+    imports: ['api-domain', 'api-lib'],
+    packages: [database, NODE],
   },
   {
     name: 'api-dns',
-    files: api('dns/'),
+    root: api,
+    folders: ['dns/'],
     imports: ['api-domain', 'api-lib', 'contract'],
-    packages: [
-      database,
-      npm('(dns-packet|@types/dns-packet|postgres|zod)'),
-      node('buffer', 'crypto', 'dgram', 'events', 'net', 'stream/promises', 'timers', 'timers/promises'),
-    ],
+    packages: [database, 'dns-packet', '@types/dns-packet', 'postgres', 'zod', NODE],
   },
   {
     name: 'api-reconciler',
-    files: api('reconciler/'),
+    root: api,
+    folders: ['reconciler/'],
     imports: ['api-domain', 'api-lib', 'contract'],
     types: ['api-dns'],
-    packages: [database, npm('(p-limit|postgres)'), node('timers/promises')],
+    packages: [database, 'p-limit', 'postgres', NODE],
   },
   {
     name: 'api-allocation',
-    files: api('allocation/'),
+    root: api,
+    folders: ['allocation/'],
     imports: ['api-domain', 'api-lib', 'contract', 'api-idempotency'],
     types: ['api-reconciler'],
-    packages: [database, npm('postgres'), node('timers/promises')],
+    packages: [database, 'postgres', NODE],
   },
   {
     name: 'api-credentials',
-    files: api('credentials/'),
+    root: api,
+    folders: ['credentials/'],
     imports: ['api-domain', 'api-lib', 'contract'],
-    packages: [npm('(aws4fetch|fast-xml-parser|zod)'), node('crypto', 'fs', 'http', 'https', 'tls')],
+    packages: ['aws4fetch', 'fast-xml-parser', 'zod', NODE],
   },
   {
     name: 'api-terraform',
-    files: api('deployments/terraform/'),
+    root: api,
+    folders: ['deployments/terraform/'],
     imports: ['api-domain', 'api-lib'],
     types: ['api-deployments'],
-    packages: [node('child_process', 'fs/promises', 'path', 'process', 'stream', 'url', 'util')],
+    packages: [NODE],
   },
   {
     name: 'api-deployments',
-    files: api('deployments/'),
+    root: api,
+    folders: ['deployments/'],
     imports: ['api-domain', 'api-lib', 'contract', 'api-allocation', 'api-idempotency'],
     types: ['api-credentials'],
-    packages: [database, npm('(p-limit|postgres)'), node('timers/promises')],
+    packages: [database, 'p-limit', 'postgres', NODE],
   },
   {
     name: 'api-observability',
-    files: api('observability/'),
+    root: api,
+    folders: ['observability/'],
     imports: ['api-domain', 'contract'],
-    packages: [npm('(pino|prom-client|@prometheus-io/client)'), node('crypto', 'stream')],
+    packages: ['pino', 'prom-client', '@prometheus-io/client', NODE],
   },
   {
     name: 'api-http',
-    files: api('http/'),
+    root: api,
+    folders: ['http/'],
     imports: ['api-domain', 'api-lib', 'contract'],
     types: ['api-allocation', 'api-credentials', 'api-deployments', 'api-reconciler'],
     packages: [
-      '^packages/openapi/src/document\\.ts$',
-      npm('(hono|@hono/node-server|@hono/zod-validator|swagger-ui-dist|zod)'),
-      node('crypto', 'fs/promises', 'http', 'module', 'path', 'stream'),
+      'packages/openapi/src/',
+      'hono',
+      '@hono/node-server',
+      '@hono/zod-validator',
+      'swagger-ui-dist',
+      'zod',
+      NODE,
     ],
   },
-  { name: 'api-database', files: api('database/'), imports: [], packages: [database, node('fs/promises')] },
-  /** The composition root: imports everything, and nothing imports it. */
-  { name: 'api-main', files: api('(main|service)\\.ts$'), imports: null },
+  { name: 'api-database', root: api, folders: ['database/'], imports: [], packages: [database, NODE] },
+  /** The composition root imports every layer; no file imports it. */
+  { name: 'api-main', root: api, folders: ['main.ts', 'service.ts'], imports: null },
 
+  { name: 'lease-domain', root: witness, folders: ['lease/', '**/domain/'], imports: ['contract'], packages: [] },
   {
-    name: 'lease-domain',
-    files: worker('(lease/|.+/domain/)'),
-    imports: ['contract'],
+    name: 'lease-service',
+    root: witness,
+    folders: ['lease-service.ts'],
+    imports: ['lease-domain', 'contract'],
     packages: [],
   },
-  { name: 'lease-service', files: worker('lease-service\\.ts$'), imports: ['lease-domain', 'contract'], packages: [] },
-  { name: 'lease-log', files: worker('log\\.ts$'), imports: ['lease-domain', 'contract'], packages: [] },
+  { name: 'lease-log', root: witness, folders: ['log.ts'], imports: ['lease-domain', 'contract'], packages: [] },
   {
     name: 'lease-kv-copy',
-    files: worker('kv-copy/'),
+    root: witness,
+    folders: ['kv-copy/'],
     imports: ['lease-domain', 'lease-service', 'contract'],
     types: ['lease-bindings'],
     packages: [],
   },
   {
     name: 'lease-object',
-    files: worker('object/'),
+    root: witness,
+    folders: ['object/'],
     imports: ['lease-domain', 'lease-service', 'lease-kv-copy', 'lease-log', 'contract'],
     types: ['lease-bindings'],
-    packages: [database, '^cloudflare:workers$'],
+    packages: [database, 'cloudflare:workers'],
   },
   {
     name: 'lease-http',
-    files: worker('(http/|app\\.ts$)'),
+    root: witness,
+    folders: ['http/', 'app.ts'],
     imports: ['lease-domain', 'lease-log', 'contract'],
     types: ['lease-service', 'lease-bindings'],
-    packages: [npm('hono'), npm('@hono/zod-validator'), npm('zod')],
+    packages: ['hono', '@hono/zod-validator', 'zod'],
   },
-  { name: 'lease-bindings', files: worker('env\\.ts$'), imports: [], types: ['lease-object'], packages: [] },
-  { name: 'lease-main', files: worker('index\\.ts$'), imports: null },
+  {
+    name: 'lease-bindings',
+    root: witness,
+    folders: ['env.ts'],
+    imports: [],
+    types: ['lease-object'],
+    packages: [],
+  },
+  { name: 'lease-main', root: witness, folders: ['index.ts'], imports: null },
 ]
+
+const toPattern = text => text.replace('**/', '.+/').replace(/\.ts$/, '\\.ts$')
+
+/** The patterns of the paths that belong to a layer, without the folders that another layer has inside its folders. */
+export const toPathPatterns = ({ root, folders }) =>
+  folders.map(folder => {
+    const inner = layers
+      .filter(layer => layer.root === root)
+      .flatMap(layer => layer.folders)
+      .filter(other => other !== folder && other.startsWith(folder))
+    const exclusions = inner.map(other => `(?!${toPattern(other.slice(folder.length))})`)
+    return `^${root}${toPattern(folder)}${exclusions.join('')}`
+  })
+
+/** The pattern of the resolved paths of a package: a folder of the workspace, an npm package, or Node's modules. */
+export const toPackagePattern = name => {
+  if (name === NODE) return '^(node:)?[a-z/_]+$'
+  if (name.startsWith('packages/')) return `^${name}`
+  return name.includes(':') ? `^${name}$` : `/node_modules/${name}/`
+}
