@@ -42,8 +42,8 @@ export const fragmentsOf = (sql: Sql) => {
           values (${turn.key}, ${turn.fingerprint},
             ${clock} + ${turn.keyTtlMs}::float8 * interval '1 millisecond')
           on conflict (key) do update set
-            fingerprint = excluded.fingerprint, attempt = k.attempt + 1, expires_at = excluded.expires_at
-          where k.attempt = ${turn.seenAttempt} or k.expires_at <= ${clock}
+            fingerprint = excluded.fingerprint, revision = k.revision + 1, expires_at = excluded.expires_at
+          where k.revision = ${turn.seenAttempt} or k.expires_at <= ${clock}
           returning k.key`
         : sql`select null::text as key`,
     /** Tells what `said` says, and writes it down under the key of the turn. To be the end of the statement. */
@@ -51,8 +51,8 @@ export const fragmentsOf = (sql: Sql) => {
       decided as (
         select turn.key, to_jsonb(said) as decision from turn, said
       ), remembered as (
-        insert into idempotency_decisions (key, decision) select key, decision from decided where key is not null
-        on conflict (key) do update set decision = excluded.decision
+        insert into idempotency_results (key, result) select key, decision from decided where key is not null
+        on conflict (key) do update set result = excluded.result
       )
       select decision from decided`,
     /**

@@ -1,5 +1,5 @@
--- The whole schema, applied at every start. Each statement does nothing where its object exists already.
--- Text that is compared or sorted is collate "C": the order of bytes, the same on every server.
+-- The complete schema, applied at every start. Each statement does nothing if its object exists.
+-- Text columns that are compared or sorted have collation "C", so their byte order is the same on every server.
 
 create table if not exists pool_allocations (
   pool_domain text collate "C" not null,
@@ -13,29 +13,29 @@ create table if not exists pool_allocations (
   load_balancer_ip inet,
   committed_at timestamptz,
   constraint pool_allocations_pkey primary key (pool_domain, subdomain),
-  constraint pool_allocations_pool_domain_canonical check (
+  constraint pool_allocations_pool_domain_check check (
     pool_domain ~ '^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$' and length(pool_domain) <= 253
   ),
-  constraint pool_allocations_subdomain_label check (
+  constraint pool_allocations_subdomain_check check (
     subdomain ~ '^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$' and substr(subdomain, 3, 2) <> '--'
   ),
-  constraint pool_allocations_created_by_length check (length(created_by) <= 253),
-  constraint pool_allocations_state_known check (state in ('reserved', 'active')),
-  constraint pool_allocations_reserved_shape check (
+  constraint pool_allocations_created_by_check check (length(created_by) <= 253),
+  constraint pool_allocations_state_check check (state in ('reserved', 'active')),
+  constraint pool_allocations_reserved_columns_check check (
     state <> 'reserved'
     or (expires_at is not null and expires_at > reserved_at
         and num_nonnulls(sovereign_fqdn, load_balancer_ip, committed_at) = 0)
   ),
-  constraint pool_allocations_active_shape check (
+  constraint pool_allocations_active_columns_check check (
     state <> 'active'
     or (expires_at is null and num_nulls(sovereign_fqdn, load_balancer_ip, committed_at) = 0
         and committed_at >= reserved_at)
   ),
-  constraint pool_allocations_ipv4_host check (family(load_balancer_ip) = 4 and masklen(load_balancer_ip) = 32)
+  constraint pool_allocations_load_balancer_ip_check check (family(load_balancer_ip) = 4 and masklen(load_balancer_ip) = 32)
 );
 
--- What the sweeper looks for, in the order in which it became due.
-create index if not exists pool_allocations_expiry on pool_allocations (expires_at) where state = 'reserved';
+-- For the sweeper: expired reservations, oldest first.
+create index if not exists pool_allocations_expires_at_idx on pool_allocations (expires_at) where state = 'reserved';
 
 create table if not exists allocation_history (
   id bigint generated always as identity,
@@ -51,8 +51,8 @@ create table if not exists allocation_history (
   request_id text,
   detail text,
   constraint allocation_history_pkey primary key (id),
-  constraint allocation_history_actor_known check (actor in ('in-cluster', 'operator', 'sweeper', 'convergence', 'deployment')),
-  constraint allocation_history_transition_legal check (
+  constraint allocation_history_actor_check check (actor in ('in-cluster', 'operator', 'sweeper', 'convergence', 'deployment')),
+  constraint allocation_history_transition_check check (
     (event, from_state, to_state) in (
       ('reserved', 'none', 'reserved'),
       ('renewed', 'reserved', 'reserved'),
@@ -70,10 +70,10 @@ create table if not exists allocation_history (
   )
 );
 
-create index if not exists allocation_history_by_name on allocation_history (pool_domain, subdomain, id);
-create index if not exists allocation_history_by_pool on allocation_history (pool_domain, id);
+create index if not exists allocation_history_name_idx on allocation_history (pool_domain, subdomain, id);
+create index if not exists allocation_history_pool_domain_idx on allocation_history (pool_domain, id);
 
-create or replace function refuse_history_change() returns trigger language plpgsql as $$
+create or replace function reject_history_change() returns trigger language plpgsql as $$
 begin
   raise exception 'allocation_history is append-only' using errcode = 'integrity_constraint_violation';
 end
@@ -81,27 +81,27 @@ $$;
 
 create or replace trigger allocation_history_append_only
   before update or delete or truncate on allocation_history
-  for each statement execute function refuse_history_change();
+  for each statement execute function reject_history_change();
 
--- Requests that carried an Idempotency-Key. `fingerprint` is the SHA-256 of the request; `attempt` counts how often the
--- key was decided anew, because what it had been given was gone: whoever raises it makes the decision.
+-- Requests with an Idempotency-Key. `fingerprint` is the SHA-256 of the request. `revision` is an optimistic lock: the
+-- request that increments it executes again, because the stored result no longer holds.
 create table if not exists idempotency_keys (
   key text collate "C" not null,
   fingerprint bytea not null,
-  attempt integer not null default 1,
+  revision integer not null default 1,
   expires_at timestamptz not null,
   constraint idempotency_keys_pkey primary key (key),
-  constraint idempotency_keys_fingerprint_sha256 check (length(fingerprint) = 32)
+  constraint idempotency_keys_fingerprint_check check (length(fingerprint) = 32)
 );
 
-create index if not exists idempotency_keys_expiry on idempotency_keys (expires_at);
+create index if not exists idempotency_keys_expires_at_idx on idempotency_keys (expires_at);
 
--- What was decided under a key; written by the statement that decided it.
-create table if not exists idempotency_decisions (
+-- The result of each keyed request, stored by the statement that produced it.
+create table if not exists idempotency_results (
   key text collate "C" not null,
-  decision jsonb not null,
-  constraint idempotency_decisions_pkey primary key (key),
-  constraint idempotency_decisions_key foreign key (key) references idempotency_keys on delete cascade
+  result jsonb not null,
+  constraint idempotency_results_pkey primary key (key),
+  constraint idempotency_results_key_fkey foreign key (key) references idempotency_keys on delete cascade
 );
 
 -- The lock of a row is the claim to be the only writer of what it names: a zone, or all zones of an account.

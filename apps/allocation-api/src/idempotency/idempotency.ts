@@ -52,8 +52,8 @@ export const createOnce = (sql: Sql, { timeoutMs, keyTtlMs }: OnceOptions): Once
     const look = async () => {
       const [known] = await withTimeout(
         sql<{ isSame: boolean; attempt: number; decision: unknown }[]>`
-          select fingerprint = ${fingerprint} as "isSame", attempt, decision
-          from idempotency_keys join idempotency_decisions using (key)
+          select fingerprint = ${fingerprint} as "isSame", revision as attempt, result as decision
+          from idempotency_keys join idempotency_results using (key)
           where key = ${key} and expires_at > statement_timestamp()`,
         timeoutMs,
       )

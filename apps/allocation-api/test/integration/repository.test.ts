@@ -356,8 +356,8 @@ describe.skipIf(!testDsn)(`the store (${testDsn ? 'real Postgres' : lacksDsn})`,
       expect(await store.reserveAll([asking('second')], TTL, turn)).toEqual([])
       expect(await reader.heldState({ ...name, subdomain: 'second' })).toBeNull()
       expect(await written()).toEqual([])
-      const [kept] = await database.sql`select decision from idempotency_decisions where key = 'store-turn'`
-      expect(kept?.decision).toMatchObject({ outcome: 'granted', subdomain: 'first', position: 0 })
+      const [kept] = await database.sql`select result from idempotency_results where key = 'store-turn'`
+      expect(kept?.result).toMatchObject({ outcome: 'granted', subdomain: 'first', position: 0 })
     })
 
     test('one that came and went while the statement waited is taken over; of whom it was, nothing is said', async () => {

@@ -26,43 +26,47 @@ const active = {
   committed_at: '2026-01-01T00:01:00Z',
 }
 
-/** A row that must not be stored, and the named constraint that says so. */
-const impossible: readonly (readonly [what: string, constraint: string, row: Record<string, string | null>])[] = [
-  ['a pool domain in upper case', 'pool_domain_canonical', { ...good, pool_domain: 'Pool.test' }],
-  ['a label that ends in a hyphen', 'subdomain_label', { ...good, subdomain: 'acme-' }],
-  ['a label that begins with a digit', 'subdomain_label', { ...good, subdomain: '1acme' }],
-  ['a label of 64 characters', 'subdomain_label', { ...good, subdomain: 'a'.repeat(64) }],
-  ['a reserved LDH label', 'subdomain_label', { ...good, subdomain: 'xn--acme' }],
-  ['an unknown state', 'state_known', { ...good, state: 'parked' }],
-  ['a creator of 254 characters', 'created_by_length', { ...good, created_by: 'x'.repeat(254) }],
-  ['a reservation without end', 'reserved_shape', { ...good, expires_at: null }],
-  ['a reservation that ends before it begins', 'reserved_shape', { ...good, expires_at: '2025-01-01T00:00:00Z' }],
-  ['a reservation with an address', 'reserved_shape', { ...good, load_balancer_ip: '192.0.2.1' }],
-  ['a reservation with a commit time', 'reserved_shape', { ...good, committed_at: '2026-01-01T00:01:00Z' }],
-  ['an active name that expires', 'active_shape', { ...active, expires_at: '2026-01-01T00:10:00Z' }],
-  ['an active name without an address', 'active_shape', { ...active, load_balancer_ip: null }],
-  ['an active name without a domain name', 'active_shape', { ...active, sovereign_fqdn: null }],
+/** Rows that must be rejected, with the constraint that rejects them. */
+const invalidRows: readonly (readonly [what: string, constraint: string, row: Record<string, string | null>])[] = [
+  ['a pool domain in upper case', 'pool_domain_check', { ...good, pool_domain: 'Pool.test' }],
+  ['a label that ends in a hyphen', 'subdomain_check', { ...good, subdomain: 'acme-' }],
+  ['a label that begins with a digit', 'subdomain_check', { ...good, subdomain: '1acme' }],
+  ['a label of 64 characters', 'subdomain_check', { ...good, subdomain: 'a'.repeat(64) }],
+  ['a reserved LDH label', 'subdomain_check', { ...good, subdomain: 'xn--acme' }],
+  ['an unknown state', 'state_check', { ...good, state: 'parked' }],
+  ['a creator of 254 characters', 'created_by_check', { ...good, created_by: 'x'.repeat(254) }],
+  ['a reservation without an expiry', 'reserved_columns_check', { ...good, expires_at: null }],
+  [
+    'a reservation that expires before it starts',
+    'reserved_columns_check',
+    { ...good, expires_at: '2025-01-01T00:00:00Z' },
+  ],
+  ['a reservation with an address', 'reserved_columns_check', { ...good, load_balancer_ip: '192.0.2.1' }],
+  ['a reservation with a commit time', 'reserved_columns_check', { ...good, committed_at: '2026-01-01T00:01:00Z' }],
+  ['an active name that expires', 'active_columns_check', { ...active, expires_at: '2026-01-01T00:10:00Z' }],
+  ['an active name without an address', 'active_columns_check', { ...active, load_balancer_ip: null }],
+  ['an active name without a domain name', 'active_columns_check', { ...active, sovereign_fqdn: null }],
   [
     'an active name committed before it was reserved',
-    'active_shape',
+    'active_columns_check',
     { ...active, committed_at: '2025-01-01T00:00:00Z' },
   ],
-  ['an IPv6 address', 'ipv4_host', { ...active, load_balancer_ip: '2001:db8::1' }],
-  ['a network in place of an address', 'ipv4_host', { ...active, load_balancer_ip: '192.0.2.0/24' }],
+  ['an IPv6 address', 'load_balancer_ip_check', { ...active, load_balancer_ip: '2001:db8::1' }],
+  ['a network instead of an address', 'load_balancer_ip_check', { ...active, load_balancer_ip: '192.0.2.0/24' }],
 ]
 
-describe.skipIf(!testDsn)(`the schema (${testDsn ? 'real Postgres' : lacksDsn})`, () => {
+describe.skipIf(!testDsn)(`schema (${testDsn ? 'real Postgres' : lacksDsn})`, () => {
   let database: TestDatabase
   beforeAll(async () => {
     database = await createTestDatabase()
   })
   afterAll(() => database.drop())
 
-  test('is the golden one', async () => {
+  test('matches the golden dump', async () => {
     await expect(await dumpSchema(database.sql)).toMatchFileSnapshot('./schema.golden.txt')
   })
 
-  test('applied again, changes nothing and keeps the rows', async () => {
+  test('a second application changes nothing and keeps the rows', async () => {
     await database.sql`insert into pool_allocations ${database.sql({ ...good, subdomain: 'kept' })}`
     const before = await dumpSchema(database.sql)
     await applySchema(database.sql)
@@ -70,7 +74,7 @@ describe.skipIf(!testDsn)(`the schema (${testDsn ? 'real Postgres' : lacksDsn})`
     expect(await database.sql`select from pool_allocations where subdomain = 'kept'`).toHaveLength(1)
   })
 
-  test('applied by ten replicas at once to an empty database, is applied once', async () => {
+  test('ten replicas apply it concurrently to an empty database', async () => {
     const empty = await createTestDatabase({ schema: false })
     const replicas = Array.from({ length: 10 }, () =>
       createDatabaseClient(empty.url, { maxConnections: 1, applicationName: 'replica' }),
@@ -81,81 +85,77 @@ describe.skipIf(!testDsn)(`the schema (${testDsn ? 'real Postgres' : lacksDsn})`
     await empty.drop()
   })
 
-  test('cut off after every paragraph in turn, it is whole after the start that is not', async () => {
+  test('an application interrupted after any paragraph is completed by a later one', async () => {
     const empty = await createTestDatabase({ schema: false })
-    const cut = new Error('cut off')
-    const cutAfter = (paragraphs: number): Sql => {
+    const interruption = new Error('interrupted')
+    const interruptAfter = (paragraphs: number): Sql => {
       let left = paragraphs
       const unsafe = (text: string) => {
         left -= 1
-        if (left < 0) throw cut
+        if (left < 0) throw interruption
         return empty.sql.unsafe(text)
       }
       return Object.assign((() => {}) as unknown as Sql, { unsafe })
     }
     let starts = 0
-    const isCut = () =>
-      applySchema(cutAfter(starts)).then(
+    const isInterrupted = () =>
+      applySchema(interruptAfter(starts)).then(
         () => false,
-        error => error === cut || Promise.reject(error),
+        error => error === interruption || Promise.reject(error),
       )
-    while (await isCut()) starts += 1
+    while (await isInterrupted()) starts += 1
     expect(starts).toBeGreaterThan(10)
     expect(await dumpSchema(empty.sql)).toBe(await dumpSchema(database.sql))
     await empty.drop()
   })
 
-  test('applied by a replica that starts, deadlocks with nobody who writes to several tables', async () => {
+  test('an application does not deadlock with a transaction that writes to several tables', async () => {
     const { sql } = database
     const starting = createDatabaseClient(database.url, { maxConnections: 1, applicationName: 'starting' })
     let applied: Promise<void> | undefined
     await sql.begin(async writer => {
       await writer`insert into idempotency_keys (key, fingerprint, expires_at) values ('k', sha256('k'), now())`
       applied = applySchema(starting)
-      await until('it waits for the writer', async () => {
+      await until('the schema waits for the writer', async () => {
         const [waiting] = await sql`
           select from pg_locks join pg_database d on d.oid = database
           where not granted and locktype = 'relation' and datname = current_database()`
         return waiting !== undefined
       })
-      await writer`insert into pool_allocations ${sql({ ...good, subdomain: 'meanwhile' })}`
+      await writer`insert into pool_allocations ${sql({ ...good, subdomain: 'concurrent' })}`
     })
     await applied
     await starting.end()
-    expect(await sql`select from pool_allocations where subdomain = 'meanwhile'`).toHaveLength(1)
+    expect(await sql`select from pool_allocations where subdomain = 'concurrent'`).toHaveLength(1)
   })
 
   test.each([
     ['reserved', good],
     ['active', { ...active, subdomain: 'busy' }],
-  ])('stores a row that is %s', async (_, row) => {
+  ])('accepts a row that is %s', async (_, row) => {
     expect(await database.sql`insert into pool_allocations ${database.sql(row)}`).toHaveProperty('count', 1)
   })
 
-  test.each(impossible)('does not store %s', async (_, constraint, row) => {
+  test.each(invalidRows)('rejects %s', async (_, constraint, row) => {
     await expect(database.sql`insert into pool_allocations ${database.sql(row)}`).rejects.toMatchObject({
       code: '23514',
       constraint_name: `pool_allocations_${constraint}`,
     })
   })
 
-  test('does not store a second row for a pair', async () => {
-    const twin = { ...good, subdomain: 'twin' }
-    await database.sql`insert into pool_allocations ${database.sql(twin)}`
-    await expect(database.sql`insert into pool_allocations ${database.sql(twin)}`).rejects.toMatchObject({
+  test('rejects a second row for a name', async () => {
+    const duplicate = { ...good, subdomain: 'duplicate' }
+    await database.sql`insert into pool_allocations ${database.sql(duplicate)}`
+    await expect(database.sql`insert into pool_allocations ${database.sql(duplicate)}`).rejects.toMatchObject({
       code: '23505',
       constraint_name: 'pool_allocations_pkey',
     })
   })
 
   test.each([
-    [
-      'a transition that does not exist',
-      { event: 'committed', from_state: 'none', to_state: 'active' },
-      'transition_legal',
-    ],
-    ['an actor that does not exist', { actor: 'somebody' }, 'actor_known'],
-  ])('does not store %s in the history', async (_, change, constraint) => {
+    ['an undefined transition', { event: 'committed', from_state: 'none', to_state: 'active' }, 'transition_check'],
+    ['an unknown actor', { actor: 'unknown' }, 'actor_check'],
+  ])('rejects %s in the history', async (_, change, constraint) => {
     const entry = {
       pool_domain: 'pool.test',
       subdomain: 'acme',
@@ -198,7 +198,7 @@ describe.skipIf(!testDsn)(`the schema (${testDsn ? 'real Postgres' : lacksDsn})`
     ['a failure without a reason', 'error_present_check', { status: 'failed', ...end }],
     ['a reason without a failure', 'error_present_check', { error: 'x' }],
     ['readiness without a result', 'result_present_check', { status: 'ready', ...end }],
-  ])('does not store a deployment with %s', async (_, constraint, change) => {
+  ])('rejects a deployment with %s', async (_, constraint, change) => {
     const row = { ...deployment, ...change }
     await expect(database.sql`insert into deployments ${database.sql(row as never)}`).rejects.toMatchObject({
       code: '23514',
@@ -206,7 +206,7 @@ describe.skipIf(!testDsn)(`the schema (${testDsn ? 'real Postgres' : lacksDsn})`
     })
   })
 
-  test('stores a second deployment of an FQDN only after the first failed', async () => {
+  test('accepts a second deployment of an FQDN only after the first failed', async () => {
     const insert = (change: object) =>
       database.sql`insert into deployments ${database.sql({ ...deployment, ...change } as never)}`
     await insert({})
@@ -221,7 +221,7 @@ describe.skipIf(!testDsn)(`the schema (${testDsn ? 'real Postgres' : lacksDsn})`
     'update allocation_history set actor = actor',
     'delete from allocation_history',
     'truncate allocation_history',
-  ])('keeps the history append-only: %s', async statement => {
+  ])('the history is append-only: %s', async statement => {
     await expect(database.sql.unsafe(statement)).rejects.toMatchObject({ code: '23000' })
   })
 })

@@ -1,8 +1,8 @@
 import type { Sql } from '@pool/database/client'
 
 /**
- * The schema as text, from the catalog, sorted: the same on every supported version of Postgres, which the output of
- * the server's own dump tool is not.
+ * The schema as sorted text from the catalog. Unlike the output of pg_dump, it is the same on every supported version of
+ * Postgres.
  */
 export const dumpSchema = async (sql: Sql): Promise<string> => {
   const rows = await sql<{ line: string }[]>`
