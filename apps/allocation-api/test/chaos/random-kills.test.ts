@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { DynadotFault } from '@pool/test-kit/dns/dynadot-double.ts'
 import { timed, until } from '@pool/test-kit/poll.ts'
-import { createDice } from '@pool/test-kit/prng.ts'
+import { createPrng } from '@pool/test-kit/prng.ts'
 import { describe, expect, test } from 'vitest'
 import { type RecordSet, recordsOf } from '../../src/dns/domain/rrset.ts'
 import { type Api, startApi } from '../support/api.ts'
@@ -61,8 +61,8 @@ const killAtRandom = async (kind: string, startHost: StartZoneHost, seed: number
   const ttl = host.onlyTtl ?? template.ttl
   const foreign = foreignOf(ttl)
   await host.edit(pool, { remove: [], put: foreign })
-  const dice = createDice(seed)
-  const faultDice = dice.others(1)
+  const dice = createPrng(seed)
+  const faultDice = dice.fork(1)
   host.httpFaultOf = () => faultDice.pickWeighted(httpFaults)
 
   const start = () => startApi(database.url, { ...env, ...host.env })
@@ -70,14 +70,14 @@ const killAtRandom = async (kind: string, startHost: StartZoneHost, seed: number
   made.defer(async () => void (await Promise.all([...alive].map(api => api.process.kill()))))
   let isOver = false
   const callers = Array.from({ length: CALLERS }, (_, number) => {
-    const own = dice.others(2 + number)
+    const own = dice.fork(2 + number)
     return startCaller({ number, dice: own, anApi: () => own.pick([...alive]), isOver: () => isOver })
   })
 
   const { ms } = await timed(async () => {
     for (let kills = 0; kills < KILLS; kills += 1) {
       // No fact to wait for: the moment is to be any.
-      await sleep(dice.whole(MOST_BETWEEN_MS))
+      await sleep(dice.below(MOST_BETWEEN_MS))
       const victim = dice.pick([...alive])
       alive.delete(victim)
       await victim.process.kill()

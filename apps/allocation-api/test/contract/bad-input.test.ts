@@ -1,6 +1,6 @@
 import { problem } from '@pool/contract'
+import { encodeRequest, HttpConnection, type HttpRequest } from '@pool/test-kit/http1.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { bytesOf, RawConnection, type RawRequest } from '../support/raw.ts'
 import { pool, startService, stepsOf } from '../support/service.ts'
 import { expectContract } from '../support/validate.ts'
 import { bodyRows, LIMIT_BYTES } from './bad-input/bodies.ts'
@@ -20,7 +20,7 @@ const { reserved, active } = stepsOf(call)
 const port = Number(new URL(api.url).port)
 
 let given: Given
-let connection: RawConnection
+let connection: HttpConnection
 /** Everything that the database holds apart from what was there before, as text. */
 const contents = async () => ({
   allocations:
@@ -37,7 +37,7 @@ beforeAll(async () => {
   given = { token: (await reserved('held')).reservationToken }
   await active('live')
   before = await contents()
-  connection = await RawConnection.open(port)
+  connection = await HttpConnection.open(port)
 })
 
 afterAll(() => connection.close())
@@ -47,14 +47,14 @@ const marked = /access-key-0123|secret-key-of|token-of-a-provider|k{15}|s{31}|t{
 
 /** On the connection that all rows share; a new one where the answer before has closed it. */
 const send = async (bytes: Buffer) => {
-  if (!connection.isOpen) connection = await RawConnection.open(port)
+  if (!connection.isOpen) connection = await HttpConnection.open(port)
   const answer = await connection.send(bytes)
   if (answer.headers.get('connection') === 'close') connection.close()
   return answer
 }
 
 const expectAlive = async () => {
-  const alive = await send(bytesOf({ path: '/livez' }))
+  const alive = await send(encodeRequest({ path: '/livez' }))
   expect(alive.status, 'the connection serves the next request').toBe(200)
 }
 
@@ -105,7 +105,7 @@ describe('an answer to HEAD has no body', () => {
     [`${pool}/list?limit=0`, 422],
   ]
   test.each(rows)('HEAD %s -> %i', async (path, status) => {
-    const answer = await send(bytesOf({ method: 'HEAD', path }))
+    const answer = await send(encodeRequest({ method: 'HEAD', path }))
     expect(answer).toMatchObject({ status, text: '' })
     await expectAlive()
   })
@@ -114,7 +114,7 @@ describe('an answer to HEAD has no body', () => {
 describe('requests at the edge that are good', () => {
   const exact = JSON.stringify({ subdomain: 'exact' }).padEnd(LIMIT_BYTES)
   const deep = `{"subdomain":"deep","extra":${'['.repeat(30_000)}${']'.repeat(30_000)}}`
-  const rows: readonly (readonly [rule: string, subdomain: string, request: RawRequest])[] = [
+  const rows: readonly (readonly [rule: string, subdomain: string, request: HttpRequest])[] = [
     ['a body of exactly 64 KiB', 'exact', reserve(exact)],
     [
       'a chunked body of exactly 64 KiB',
@@ -153,7 +153,7 @@ describe('requests at the edge that are good', () => {
     ],
   ]
   test.each(rows)('%s', async (_, subdomain, request) => {
-    const answer = await send(bytesOf(request))
+    const answer = await send(encodeRequest(request))
     expect(answer.status, answer.text).toBe(201)
     expect(JSON.parse(answer.text).subdomain).toBe(subdomain)
     await call('DELETE', `${pool}/release?sub=${subdomain}`)
@@ -183,7 +183,7 @@ describe('requests for deployments at the edge that are good', () => {
     ...goodSshKeys.map(([rule, sshPublicKey]) => [rule, { sshPublicKey }] as const),
   ]
   test.each(rows)('%s', async (_, change) => {
-    const answer = await send(bytesOf(createWith(change)))
+    const answer = await send(encodeRequest(createWith(change)))
     expectContract('POST', '/api/v1/deployments', answer)
     expect([answer.status, JSON.parse(answer.text).error]).toEqual([503, 'provisioning-unavailable'])
   })
@@ -201,21 +201,21 @@ test('a request of HTTP/1.0 needs no Host, one of HTTP/1.1 does (RFC 9112 sectio
 })
 
 test('an Expect that nobody can meet is answered in the shape of every error', async () => {
-  const answer = await send(bytesOf({ path: '/livez', headers: ['Expect: banana'] }))
+  const answer = await send(encodeRequest({ path: '/livez', headers: ['Expect: banana'] }))
   expect(answer.status).toBe(417)
   expect(problem.safeParse(JSON.parse(answer.text || 'null')).success).toBe(true)
 })
 
 test('OPTIONS * is answered in the shape of every error', async () => {
-  const answer = await send(bytesOf({ method: 'OPTIONS', path: '*' }))
+  const answer = await send(encodeRequest({ method: 'OPTIONS', path: '*' }))
   expect(answer.status).toBeLessThan(500)
   expect(problem.safeParse(JSON.parse(answer.text || 'null')).success).toBe(true)
 })
 
 test('the answer to a good request is not replaced by the answer to broken bytes behind it', async () => {
-  const piped = await RawConnection.open(port)
+  const piped = await HttpConnection.open(port)
   const first = await piped
-    .send(Buffer.concat([bytesOf({ path: `${pool}/list` }), Buffer.from('broken\r\n\r\n')]))
+    .send(Buffer.concat([encodeRequest({ path: `${pool}/list` }), Buffer.from('broken\r\n\r\n')]))
     .catch(() => null)
   piped.close()
   // No answer tells the client that it does not know; another request's 400 would tell it a lie.

@@ -13,7 +13,7 @@ import { expectEvents } from './events.ts'
 /** What is needed of an answer to compare it with the contract. */
 export interface LiveAnswer {
   readonly status: number
-  readonly headers: Headers
+  readonly headers: Headers | ReadonlyMap<string, string>
   readonly text: string
 }
 

@@ -1,4 +1,4 @@
-import { openWires, type Wire } from '@pool/test-kit/wire.ts'
+import { type LeaseConnection, openLeaseConnections } from '@pool/test-kit/lease-connection.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type RunningWorker, startNaive } from './support/naive.ts'
 import { type Outcome, run } from './support/race.ts'
@@ -10,10 +10,15 @@ const ROUNDS = 100
 const CONNECTIONS = 32
 
 /** Every round has connections of its own, so as many run side by side as there are connections for. */
-const races = async (wires: readonly Wire[], state: State, writers: number, rounds: number): Promise<Outcome[]> => {
+const races = async (
+  wires: readonly LeaseConnection[],
+  state: State,
+  writers: number,
+  rounds: number,
+): Promise<Outcome[]> => {
   const outcomes: Outcome[] = []
   const planned = (await plan(wires, state, writers, rounds)).values()
-  const lane = async (own: readonly Wire[]) => {
+  const lane = async (own: readonly LeaseConnection[]) => {
     for (const race of planned) outcomes.push(await run(own, race))
   }
   const lanes = Array.from({ length: wires.length / writers }, (_, i) => wires.slice(i * writers, (i + 1) * writers))
@@ -22,7 +27,7 @@ const races = async (wires: readonly Wire[], state: State, writers: number, roun
 }
 
 const connect = async (port: number) => {
-  const wires = await openWires(port, CONNECTIONS)
+  const wires = await openLeaseConnections(port, CONNECTIONS)
   const close = () => {
     for (const wire of wires) wire[Symbol.dispose]()
   }

@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createDice } from '@pool/test-kit/prng.ts'
+import { createPrng } from '@pool/test-kit/prng.ts'
 import type { Options } from './arguments.ts'
 import { checkAtRest } from './checks/at-quiescence.ts'
 import { type Inflicted, unexplained } from './checks/errors-attributable.ts'
@@ -90,7 +90,7 @@ export const soak = async ({ options, stage, verdicts, watch, say }: SoakOptions
 
   const names = faultNames.filter(name => stage.zone.server !== null || faultKinds[name].part !== 'dns')
   const end = started + minutes * 60_000 - LAST_REST_MS
-  const rounds = schedule({ dice: createDice(seed).others(1), replicas: REPLICAS, names, minutes })
+  const rounds = schedule({ dice: createPrng(seed).fork(1), replicas: REPLICAS, names, minutes })
   const play = async () => {
     let round = 0
     for (const { faults, restsAfter } of rounds) {

@@ -1,4 +1,4 @@
-import { createDice } from '@pool/test-kit/prng.ts'
+import { createPrng } from '@pool/test-kit/prng.ts'
 import { describe, expect, it } from 'vitest'
 import { faultKinds, faultNames } from '../../src/soak/faults/kinds.ts'
 import { type Round, STEADY, schedule } from '../../src/soak/faults/schedule.ts'
@@ -6,7 +6,7 @@ import { type Round, STEADY, schedule } from '../../src/soak/faults/schedule.ts'
 const deal = (rounds: Generator<Round>) => (): Round => rounds.next().value
 
 const roundsOf = (seed: number, minutes: number, count: number): Round[] =>
-  Array.from({ length: count }, deal(schedule({ dice: createDice(seed), replicas: 3, names: faultNames, minutes })))
+  Array.from({ length: count }, deal(schedule({ dice: createPrng(seed), replicas: 3, names: faultNames, minutes })))
 const many = roundsOf(1, 20, 200)
 const faults = many.flatMap(round => round.faults)
 

@@ -1,8 +1,8 @@
 import type { Lease } from '@pool/contract/lease'
-import type { Wire, WireAnswer, WireRequest } from '../wire.ts'
+import type { LeaseConnection, LeaseRequest, LeaseResponse } from '../lease-connection.ts'
 import type { Asked, Operation, Told } from './history.ts'
 
-export const requestOf = (slot: string, asked: Asked): WireRequest => {
+export const requestOf = (slot: string, asked: Asked): LeaseRequest => {
   const path = `/lease/${slot}`
   switch (asked.kind) {
     case 'read': {
@@ -22,7 +22,7 @@ export const requestOf = (slot: string, asked: Asked): WireRequest => {
 }
 
 /** What the answer says, if it is one that the contract knows here. */
-export const toldBy = ({ status, tag, text }: WireAnswer): Told => {
+export const toldBy = ({ status, tag, text }: LeaseResponse): Told => {
   switch (status) {
     case 204:
     case 404:
@@ -40,7 +40,7 @@ export const toldBy = ({ status, tag, text }: WireAnswer): Told => {
 }
 
 /** Makes one call and takes down all of it. */
-export const call = async (wire: Wire, slot: string, asked: Asked): Promise<Operation> => {
+export const call = async (wire: LeaseConnection, slot: string, asked: Asked): Promise<Operation> => {
   const request = requestOf(slot, asked)
   const sentAt = Date.now()
   const start = performance.now()

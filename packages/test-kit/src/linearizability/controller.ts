@@ -1,6 +1,6 @@
 import type { Lease } from '@pool/contract/lease'
+import type { Prng } from '../prng.ts'
 import type { Asked, Operation } from './history.ts'
-import type { Random } from './random.ts'
 import { free } from './writes.ts'
 
 /** A lease this close to its end is asked for again and again: what happens at the very millisecond is of interest. */
@@ -11,11 +11,11 @@ const ttls = [1_000, 1_250, 2_000]
 /** What a regional controller knows and does; some of it wrong on purpose. */
 export class Controller {
   readonly #name: string
-  readonly #random: Random
+  readonly #random: Prng
   readonly #seen = new Map<string, Lease>()
   #snipes: string | undefined
 
-  constructor(name: string, random: Random) {
+  constructor(name: string, random: Prng) {
     this.#name = name
     this.#random = random
   }
@@ -34,8 +34,9 @@ export class Controller {
   /** Which slot comes next: more often than not one of its own, else the one that all contend for, or any. */
   choose(slots: readonly string[], contended: string | undefined): string {
     const random = this.#random
-    const choice = random.chance(0.4) ? random.pick(this.own) : random.chance(0.5) ? contended : undefined
-    return this.#snipes ?? choice ?? random.pick(slots) ?? ''
+    const own = this.own
+    const choice = random.chance(0.4) && own.length > 0 ? random.pick(own) : random.chance(0.5) ? contended : undefined
+    return this.#snipes ?? choice ?? random.pick(slots)
   }
 
   ask(slot: string): Asked {
@@ -49,7 +50,7 @@ export class Controller {
 
   /** What it does on coming back, unaware of the time that has passed. */
   askAsBefore(slot: string): Asked {
-    const kind = this.#random.pick(['renew', 'renew', 'acquire', 'release'] as const) ?? 'renew'
+    const kind = this.#random.pick(['renew', 'renew', 'acquire', 'release'] as const)
     return this.#write(kind, this.#seen.get(slot)?.generation ?? 0)
   }
 
@@ -65,7 +66,7 @@ export class Controller {
   #write(kind: 'acquire' | 'renew' | 'release', generation: number): Asked {
     const holder = this.#name
     if (kind === 'release') return { kind, holder, generation }
-    return { kind, holder, generation, ttlMs: this.#random.pick(ttls) ?? 1_000 }
+    return { kind, holder, generation, ttlMs: this.#random.pick(ttls) }
   }
 
   #kind(seen: Lease | undefined): 'acquire' | 'renew' | 'release' {

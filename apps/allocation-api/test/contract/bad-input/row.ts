@@ -1,5 +1,5 @@
 import type { ErrorCode } from '@pool/contract'
-import { bytesOf, type RawRequest } from '../../support/raw.ts'
+import { encodeRequest, type HttpRequest } from '@pool/test-kit/http1.ts'
 import { pool } from '../../support/service.ts'
 
 /** One bad request: the rule that it breaks, the bytes, and the answer that the contract gives it. */
@@ -24,12 +24,12 @@ type Code = readonly [status: number, code: ErrorCode]
 export const row = (
   rule: string,
   [status, code]: Code,
-  request: RawRequest | ((given: Given) => RawRequest),
+  request: HttpRequest | ((given: Given) => HttpRequest),
 ): BadRow => ({
   rule,
   status,
   code,
-  bytes: given => bytesOf(typeof request === 'function' ? request(given) : request),
+  bytes: given => encodeRequest(typeof request === 'function' ? request(given) : request),
 })
 
 export const rawRow = (rule: string, [status, code]: Code, bytes: string | Buffer): BadRow => ({
@@ -40,7 +40,7 @@ export const rawRow = (rule: string, [status, code]: Code, bytes: string | Buffe
 })
 
 /** Text and bytes are sent as they are, all else as JSON. */
-export const postTo = (path: string, body: unknown, headers: readonly string[] = []): RawRequest => ({
+export const postTo = (path: string, body: unknown, headers: readonly string[] = []): HttpRequest => ({
   method: 'POST',
   path,
   body: typeof body === 'string' || body instanceof Uint8Array ? body : JSON.stringify(body),
@@ -55,7 +55,7 @@ export const reserve = (body: unknown, headers?: readonly string[]) => post('res
 /** A good commit of `held`, changed in one point. `undefined` leaves the field out. */
 export const commitWith =
   (change: object, subdomain = 'held') =>
-  ({ token }: Given): RawRequest =>
+  ({ token }: Given): HttpRequest =>
     post('commit', {
       subdomain,
       reservationToken: token,
@@ -64,7 +64,7 @@ export const commitWith =
       ...change,
     })
 
-export const remove = (body: unknown, headers: readonly string[] = []): RawRequest => ({
+export const remove = (body: unknown, headers: readonly string[] = []): HttpRequest => ({
   method: 'DELETE',
   path: `${pool}/release`,
   headers,
@@ -98,7 +98,7 @@ export const storageFields = {
 }
 
 /** A request for a deployment that is refused for what these fields hold, and for nothing else. */
-export const faultyRow = (rule: string, request: RawRequest, ...fields: readonly string[]): BadRow => ({
+export const faultyRow = (rule: string, request: HttpRequest, ...fields: readonly string[]): BadRow => ({
   ...row(`deployment: ${rule}`, [400, 'invalid-deployment'], request),
   fields,
 })

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Random } from '@pool/test-kit/prng.ts'
+import type { Prng } from '@pool/test-kit/prng.ts'
 import type { Answer, Api } from '../api.ts'
 import { commit, pool, release, reserve } from '../operations.ts'
 
@@ -12,7 +12,7 @@ export type Told =
 export interface CallerOptions {
   /** In the names and addresses of this caller and no other; below 100. */
   readonly number: number
-  readonly dice: Random
+  readonly dice: Prng
   /** One that is not known to be dead. */
   readonly anApi: () => Api
   readonly isOver: () => boolean
@@ -98,7 +98,7 @@ export const startCaller = ({ number, dice, anApi, isOver }: CallerOptions): Cal
       const [name, now] = dice.pick([...told])
       await next(name, now)
       // The machine is for the killed ones too, that start again.
-      await sleep(dice.whole(MOST_REST_MS))
+      await sleep(dice.below(MOST_REST_MS))
     }
   }
   const ended = run()

@@ -1,5 +1,5 @@
 import type { DynadotCommand, DynadotFault } from '@pool/test-kit/dns/dynadot-double.ts'
-import type { Random } from '@pool/test-kit/prng.ts'
+import type { Prng } from '@pool/test-kit/prng.ts'
 import { type RecordChange, type RecordSet, recordKey } from '../../../src/dns/domain/rrset.ts'
 import type { ApplyResult, DnsProvider, ReadResult, Unavailable } from '../../../src/dns/provider.ts'
 import { applyFaults, httpFaults, readFaults } from './faults.ts'
@@ -9,7 +9,7 @@ import type { ZoneHost } from './zone-host.ts'
 export interface TrafficOptions {
   readonly zone: string
   readonly host: ZoneHost
-  readonly dice: Random
+  readonly dice: Prng
   readonly underWay: UnderWay
   /** Sees each order before anything comes of it. */
   readonly onOrder: (changes: readonly RecordChange[]) => void
@@ -123,7 +123,7 @@ export class Traffic {
   async #pause(): Promise<void> {
     const { dice, underWay } = this.#options
     if (this.isCalm || !dice.chance(0.35)) return
-    const steps = 1 + dice.whole(3)
+    const steps = 1 + dice.below(3)
     const { promise, resolve } = Promise.withResolvers<void>()
     const held = { steps, go: resolve }
     this.#held.add(held)
@@ -144,7 +144,7 @@ export class Traffic {
     note(`read ${owners === 'all' ? 'all' : owners.map(owner => owner.split('.')[0])}: ${fault}`)
     if (fault === 'no effect') return unavailable('HTTP 500')
     if (fault === 'zone') return unavailable('not this zone', { reason: '[zone] not this zone', isOfZone: true })
-    if (fault === 'too many requests') return unavailable('HTTP 429', { retryAfterMs: 1_000 * (1 + dice.whole(20)) })
+    if (fault === 'too many requests') return unavailable('HTTP 429', { retryAfterMs: 1_000 * (1 + dice.below(20)) })
     const before = this.#before
     if (fault === 'stale' && before) {
       // Never two in a row.
@@ -198,7 +198,7 @@ export class Traffic {
       case 'zone':
         return { kind: 'unavailable', reason: '[zone] not this zone', isOfZone: true }
       case 'too many requests':
-        return unavailable('HTTP 429', { retryAfterMs: 1_000 * (1 + dice.whole(20)) })
+        return unavailable('HTTP 429', { retryAfterMs: 1_000 * (1 + dice.below(20)) })
       case 'late': {
         const heedless = host.createHeedlessProvider?.()
         if (!heedless) return unavailable('no answer in time')

@@ -1,4 +1,4 @@
-import { createDice, type Random } from '@pool/test-kit/prng.ts'
+import { createPrng, type Prng } from '@pool/test-kit/prng.ts'
 import type { Caller } from '../../../src/allocation/domain/types.ts'
 import { recordKey, recordsOf } from '../../../src/dns/domain/rrset.ts'
 import { createReconciler, type Dns } from '../../../src/reconciler/index.ts'
@@ -29,7 +29,7 @@ export class InterleavingFailed extends Error {
 /** One zone of a lane, from its first reservation to its rest. */
 class Interleaving {
   readonly #lane: Lane
-  readonly #dice: Random
+  readonly #dice: Prng
   readonly #model: ZoneModel
   readonly #traffic: Traffic
   readonly #replicas: Dns[]
@@ -45,20 +45,20 @@ class Interleaving {
   constructor(lane: Lane, seed: number) {
     this.#lane = lane
     this.#seed = seed
-    this.#dice = createDice(seed)
+    this.#dice = createPrng(seed)
     const zone = `z${seed}.test`
     this.#model = new ZoneModel(zone, lane.host.onlyTtl)
     const note = (line: string) => void this.trace.push(line)
     this.#traffic = new Traffic({
       zone,
       host: lane.host,
-      dice: this.#dice.others(1),
+      dice: this.#dice.fork(1),
       note,
       underWay: this.#underWay,
       onDone: (changes, undone) => this.#model.done(changes, undone),
       onOrder: changes => this.#faults.push(...this.#model.order(changes, lane.host.isWholeSet)),
     })
-    const { random } = this.#dice.others(2)
+    const { next: random } = this.#dice.fork(2)
     this.#replicas = lane.bases.map(({ sql, claims, provider }) =>
       createReconciler({
         provider: this.#traffic.provider(provider),
@@ -97,7 +97,7 @@ class Interleaving {
     await this.#lane.host.addZone(this.#zone)
     for (const name of [this.#zone, '(account)'])
       await sql`insert into dns_claims (name) values (${name}) on conflict do nothing`
-    const steps = STEPS.least + this.#dice.whole(STEPS.more)
+    const steps = STEPS.least + this.#dice.below(STEPS.more)
     for (let step = 0; step < steps; step += 1) {
       await this.#step()
       this.#traffic.step()
@@ -141,7 +141,7 @@ class Interleaving {
       [4, () => this.#edit(this.#model.cnameEdit(dice), true)],
       [5, () => this.#edit(this.#model.clearEdit(dice), true)],
       [12, () => this.#editAddress(name)],
-      [6, () => this.#advance(200 + dice.whole(2_300))],
+      [6, () => this.#advance(200 + dice.below(2_300))],
       [5, () => this.#catchUp()],
       [5, () => this.#compare()],
       [3, () => this.#repair()],

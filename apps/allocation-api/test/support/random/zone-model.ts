@@ -1,4 +1,4 @@
-import type { Random } from '@pool/test-kit/prng.ts'
+import type { Prng } from '@pool/test-kit/prng.ts'
 import { type RecordChange, type RecordSet, recordKey, recordsOf } from '../../../src/dns/domain/rrset.ts'
 import { keyOf } from './faulty-provider.ts'
 import type { Edit } from './zone-host.ts'
@@ -25,10 +25,10 @@ export interface NameLife {
 }
 
 /** Record sets of the same kind as `ours`, none of which we would ever write. */
-const foreignAddress = (dice: Random) => `198.51.100.${1 + dice.whole(250)}`
+const foreignAddress = (dice: Prng) => `198.51.100.${1 + dice.below(250)}`
 
-const someValue = (type: string, dice: Random): string => {
-  const n = 1 + dice.whole(250)
+const someValue = (type: string, dice: Prng): string => {
+  const n = 1 + dice.below(250)
   switch (type) {
     case 'TXT':
       return `"text ${n}"`
@@ -146,13 +146,13 @@ export class ZoneModel {
   }
 
   /** Somebody puts a record set beside ours, or in other places, or changes or removes such a one. */
-  bystanderEdit(dice: Random): Edit {
+  bystanderEdit(dice: Prng): Edit {
     const bystanders = [...this.foreign.values()].filter(set => !this.nameOf(recordKey(set)) && set.type !== 'CNAME')
     if (bystanders.length > 0 && dice.chance(0.4)) {
       const set = dice.pick(bystanders)
       return dice.chance(0.5)
         ? { remove: [set], put: [] }
-        : { remove: [], put: [{ ...set, ttl: this.#ttl(1 + dice.whole(999)), values: [someValue(set.type, dice)] }] }
+        : { remove: [], put: [{ ...set, ttl: this.#ttl(1 + dice.below(999)), values: [someValue(set.type, dice)] }] }
     }
     const { subdomain } = dice.pick(this.names)
     const ours = `${subdomain}.${this.zone}`
@@ -169,14 +169,14 @@ export class ZoneModel {
     const put = {
       name,
       type,
-      ttl: this.#ttl(60 + dice.whole(999)),
+      ttl: this.#ttl(60 + dice.below(999)),
       values: type === 'CNAME' ? values.slice(0, 1) : values,
     }
     return { remove: [], put: [put] }
   }
 
   /** Somebody needs a name for a CNAME, and clears it. */
-  cnameEdit(dice: Random): Edit {
+  cnameEdit(dice: Prng): Edit {
     const { name } = dice.pick(this.wantedOf(dice.pick(this.names)))
     const others = [...this.foreign.values()].filter(set => set.name === name && set.type !== 'CNAME')
     return {
@@ -186,14 +186,14 @@ export class ZoneModel {
   }
 
   /** Somebody removes what stands in a name's way; of all names where `dice` is left out. */
-  clearEdit(dice?: Random): Edit {
+  clearEdit(dice?: Prng): Edit {
     const obstacles = this.names.flatMap(name => this.obstaclesOf(name))
     if (obstacles.length === 0) return { remove: [], put: [] }
     return { remove: dice ? [dice.pick(obstacles)] : obstacles, put: [] }
   }
 
   /** Somebody puts, changes or removes an address at a wanted key; whose it is then, unless nobody can tell. */
-  addressEdit(dice: Random, name: NameLife, { isClean }: RowFacts): { edit: Edit; isTheirs: boolean } | undefined {
+  addressEdit(dice: Prng, name: NameLife, { isClean }: RowFacts): { edit: Edit; isTheirs: boolean } | undefined {
     const set = dice.pick(this.wantedOf(name))
     const key = recordKey(set)
     const isTheirs = isClean || this.foreign.has(key)
@@ -202,7 +202,7 @@ export class ZoneModel {
       return undefined
     const values = dice.chance(0.3) && !isTheirs ? [name.address] : [foreignAddress(dice)]
     if (dice.chance(0.3) && !isTheirs) values.push(foreignAddress(dice))
-    const put = { ...set, ttl: this.#ttl(60 + dice.whole(999)), values: Array.from(new Set(values)).sort() }
+    const put = { ...set, ttl: this.#ttl(60 + dice.below(999)), values: Array.from(new Set(values)).sort() }
     return { isTheirs, edit: dice.chance(0.3) ? { remove: [set], put: [] } : { remove: [], put: [put] } }
   }
 

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { type LeaseConnection, openLeaseConnections } from '@pool/test-kit/lease-connection.ts'
 import { call } from '@pool/test-kit/linearizability/call.ts'
 import { Controller } from '@pool/test-kit/linearizability/controller.ts'
 import type { Asked, Operation } from '@pool/test-kit/linearizability/history.ts'
-import { type Random, randomFrom } from '@pool/test-kit/linearizability/random.ts'
-import { openWires, type Wire } from '@pool/test-kit/wire.ts'
+import { createPrng, type Prng } from '@pool/test-kit/prng.ts'
 
 export interface Load {
   readonly port: number
@@ -26,7 +26,7 @@ const UNDER_WAY_MS = 6
 const slots = Array.from({ length: SLOTS }, (_, i) => `region-pair-${i}`)
 
 /** Half of the pauses are longer than any lease; the others end so that a write is decided as its lease ends. */
-const pauseMs = (random: Random, leaseEnd: number | undefined): number =>
+const pauseMs = (random: Prng, leaseEnd: number | undefined): number =>
   leaseEnd === undefined || random.chance(0.5)
     ? LONGEST_TTL_MS * (1 + random.next() / 2)
     : Math.max(0, leaseEnd - Date.now() - random.below(UNDER_WAY_MS))
@@ -37,7 +37,7 @@ export const record = async ({ port, operations, seed, withinMs }: Load): Promis
   const deadline = performance.now() + withinMs
   const isOver = () => history.length >= operations || performance.now() > deadline
 
-  const run = async (wire: Wire, controller: Controller, random: Random) => {
+  const run = async (wire: LeaseConnection, controller: Controller, random: Prng) => {
     const make = async (slot: string, asked: Asked) => {
       const operation = await call(wire, slot, asked)
       history.push(operation)
@@ -54,10 +54,10 @@ export const record = async ({ port, operations, seed, withinMs }: Load): Promis
     }
   }
 
-  const wires = await openWires(port, CLIENTS)
+  const wires = await openLeaseConnections(port, CLIENTS)
   try {
     const clients = wires.map((wire, i) => {
-      const random = randomFrom(seed * CLIENTS + i)
+      const random = createPrng(seed * CLIENTS + i)
       return run(wire, new Controller(`region-${i}`, random), random)
     })
     await Promise.all(clients)

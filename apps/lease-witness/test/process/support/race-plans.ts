@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Lease } from '@pool/contract/lease'
-import type { Wire } from '@pool/test-kit/wire.ts'
+import type { LeaseConnection } from '@pool/test-kit/lease-connection.ts'
 import { leaseIn, put, type Race, type Writer } from './race.ts'
 
 export const states = ['fresh', 'held', 'expired'] as const
@@ -26,10 +26,14 @@ const renewals = (count: number, round: number): Writer[] => {
 }
 
 /** A lease on each slot, by as many connections at a time as there are. */
-const acquireAll = async (wires: readonly Wire[], slots: readonly string[], ttlSeconds: number): Promise<Lease[]> => {
+const acquireAll = async (
+  wires: readonly LeaseConnection[],
+  slots: readonly string[],
+  ttlSeconds: number,
+): Promise<Lease[]> => {
   const leases: Lease[] = []
   const rest = slots.entries()
-  const acquire = async (wire: Wire) => {
+  const acquire = async (wire: LeaseConnection) => {
     for (const [i, slot] of rest) {
       leases[i] = leaseIn(await wire.send(put(slot, { holder: HOLDER, op: 'acquire' }, 0, ttlSeconds)))
     }
@@ -40,7 +44,7 @@ const acquireAll = async (wires: readonly Wire[], slots: readonly string[], ttlS
 
 /** So many rounds, each with a slot of its own, so that an expiry is waited for once and not in every round. */
 export const plan = async (
-  wires: readonly Wire[],
+  wires: readonly LeaseConnection[],
   state: State,
   writers: number,
   rounds: number,

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Lease } from '@pool/contract/lease'
-import type { Wire, WireAnswer, WireRequest } from '@pool/test-kit/wire.ts'
+import type { LeaseConnection, LeaseRequest, LeaseResponse } from '@pool/test-kit/lease-connection.ts'
 
 export interface Writer {
   readonly holder: string
@@ -25,20 +25,20 @@ export interface Outcome {
 
 interface Ran {
   readonly writer: Writer
-  readonly answer: WireAnswer
+  readonly answer: LeaseResponse
 }
 
 /** Outlives the test. */
 const TTL_SECONDS = 300
 
-export const put = (slot: string, { holder, op }: Writer, generation: number, ttlSeconds: number): WireRequest => ({
+export const put = (slot: string, { holder, op }: Writer, generation: number, ttlSeconds: number): LeaseRequest => ({
   method: 'PUT',
   path: `/lease/${slot}`,
   headers: { 'If-Match': `${generation}` },
   body: JSON.stringify({ holder, ttlSeconds, op }),
 })
 
-export const leaseIn = ({ text }: WireAnswer): Lease => JSON.parse(text)
+export const leaseIn = ({ text }: LeaseResponse): Lease => JSON.parse(text)
 
 const grantFaults = ({ before, live }: Race, { writer, answer }: Ran): string[] => {
   const { holder, acquiredAt, expiresAt, generation } = leaseIn(answer)
@@ -60,14 +60,14 @@ const isTold = ({ before, live }: Race, { writer, answer }: Ran, granted: Lease)
   return isDeepStrictEqual(shown, granted) || (isKeptOut && isDeepStrictEqual(shown, before))
 }
 
-const read = async (wire: Wire | undefined, slot: string): Promise<WireAnswer | undefined> =>
+const read = async (wire: LeaseConnection | undefined, slot: string): Promise<LeaseResponse | undefined> =>
   wire?.send({ method: 'GET', path: `/lease/${slot}` })
 
 /**
  * All writers ask for one slot with one generation. Every request is in the kernel's hands before this process can read
  * the first answer, for nothing is awaited between the first and the last.
  */
-export const run = async (wires: readonly Wire[], race: Race): Promise<Outcome> => {
+export const run = async (wires: readonly LeaseConnection[], race: Race): Promise<Outcome> => {
   const { slot, before, writers } = race
   const ran = await Promise.all(
     writers.map(async (writer, i): Promise<Ran> => {

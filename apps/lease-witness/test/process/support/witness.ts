@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { type NodeProcess, startNode } from '@pool/dev-server/process'
-import { TOKEN } from '@pool/test-kit/wire.ts'
+import { TOKEN } from '@pool/test-kit/lease-connection.ts'
 
 export { TOKEN }
 

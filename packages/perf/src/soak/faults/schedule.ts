@@ -1,4 +1,4 @@
-import type { Random } from '@pool/test-kit/prng.ts'
+import type { Prng } from '@pool/test-kit/prng.ts'
 import { type FaultName, faultKinds } from './kinds.ts'
 
 export interface PlannedFault {
@@ -19,7 +19,7 @@ export interface Round {
 }
 
 export interface ScheduleOptions {
-  readonly dice: Random
+  readonly dice: Prng
   readonly replicas: number
   /** What can be done here. */
   readonly names: readonly FaultName[]
@@ -49,7 +49,7 @@ export function* schedule({ dice, replicas, names, minutes }: ScheduleOptions): 
     const last = deck.at(-1)
     const rest = [...dealt]
     const next: FaultName[] = []
-    while (rest.length > 0) next.push(...rest.splice(dice.whole(rest.length), 1))
+    while (rest.length > 0) next.push(...rest.splice(dice.below(rest.length), 1))
     deck.push(...(next[0] === last ? next.toReversed() : next))
   }
   const planned = (name: FaultName, round: number): PlannedFault => {
@@ -57,10 +57,10 @@ export function* schedule({ dice, replicas, names, minutes }: ScheduleOptions): 
     const isSpared = ends.has(name) && round >= FIRST_ROUNDS && replicas > 1
     return {
       name,
-      replica: isSpared ? 1 + dice.whole(replicas - 1) : dice.whole(replicas),
-      holdMs: least + dice.whole(most - least + 1),
-      strength: dice.random(),
-      afterMs: dice.whole(1_000),
+      replica: isSpared ? 1 + dice.below(replicas - 1) : dice.below(replicas),
+      holdMs: least + dice.below(most - least + 1),
+      strength: dice.next(),
+      afterMs: dice.below(1_000),
     }
   }
   for (let round = 0; ; round += 1) {

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Random } from '@pool/test-kit/prng.ts'
+import type { Prng } from '@pool/test-kit/prng.ts'
 import type { Replica } from '../environment/replica.ts'
 import type { Recorder } from './recorder.ts'
 
@@ -48,7 +48,7 @@ export interface ClientOptions {
   readonly name: string
   readonly replicas: readonly Replica[]
   readonly operatorToken: string
-  readonly dice: Random
+  readonly dice: Prng
   readonly recorder: Recorder
 }
 
@@ -105,7 +105,7 @@ export const createApiClient = ({ name, replicas, operatorToken, dice, recorder 
       for (let attempts = 1; Date.now() < start + GIVEN_UP_MS; attempts += 1) {
         const answer = await ask(aReplica(), keyed, `${intention}.${attempts}`)
         if (answer && answer.status < 500) return { ...answer, start, intention, attempts }
-        await sleep(100 + dice.whole(300))
+        await sleep(100 + dice.below(300))
       }
       return undefined
     },

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { deploymentRequest } from '@pool/test-kit/deployment-request.ts'
-import type { Random } from '@pool/test-kit/prng.ts'
+import type { Prng } from '@pool/test-kit/prng.ts'
 import { z } from 'zod'
 import type { Replica } from '../environment/replica.ts'
 import type { ApiClient } from './api-client.ts'
@@ -16,7 +16,7 @@ const MOST_REST_MS = 8_000
 export interface DeploymentsOptions {
   readonly client: ApiClient
   readonly replicas: readonly Replica[]
-  readonly dice: Random
+  readonly dice: Prng
   readonly recorder: Recorder
   readonly gate: Pick<Gate, 'isOver'>
   readonly onOddity: (oddity: string) => void
@@ -50,7 +50,7 @@ export const runDeployments = async (options: DeploymentsOptions): Promise<void>
       follow('second reader', id, turned, recorder, ENDS_WITHIN_MS),
     ])
     if (isCancelled) {
-      await sleep(dice.whole(600))
+      await sleep(dice.below(600))
       const { status } = (await remove(id)) ?? {}
       if (status !== undefined && ![202, 204, 404].includes(status)) onOddity(`cancel ${id} answered ${status}`)
     }
@@ -66,6 +66,6 @@ export const runDeployments = async (options: DeploymentsOptions): Promise<void>
   // Not through the gate: one whose process was killed takes its time, and is not waited for at every rest.
   while (!gate.isOver) {
     await one()
-    await sleep(dice.whole(MOST_REST_MS))
+    await sleep(dice.below(MOST_REST_MS))
   }
 }

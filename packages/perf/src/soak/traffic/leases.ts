@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { requestOf, toldBy } from '@pool/test-kit/linearizability/call.ts'
 import { Controller } from '@pool/test-kit/linearizability/controller.ts'
 import type { Asked, Operation, Told } from '@pool/test-kit/linearizability/history.ts'
-import type { Random } from '@pool/test-kit/linearizability/random.ts'
+import type { Prng } from '@pool/test-kit/prng.ts'
 import type { Witness } from '../environment/witness.ts'
 import type { Gate } from './pause-gate.ts'
 import type { Recorder } from './recorder.ts'
@@ -50,7 +50,7 @@ export const createLeaseCaller = ({ url, token }: Pick<Witness, 'url' | 'token'>
 export const runController = async (
   name: string,
   call: ReturnType<typeof createLeaseCaller>,
-  random: Random,
+  random: Prng,
   recorder: Recorder,
   gate: Gate,
 ): Promise<void> => {

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Random } from '@pool/test-kit/prng.ts'
+import type { Prng } from '@pool/test-kit/prng.ts'
 import type { Holding, Verbs } from './operations.ts'
 import type { Gate } from './pause-gate.ts'
 
@@ -9,10 +9,10 @@ const LARGE = 4_000
 const HELD = 6
 const MEAN_REST_MS = 70
 
-const aName = (dice: Random): string => (dice.chance(0.5) ? `n${dice.whole(CONTENDED)}` : `t${dice.whole(LARGE)}`)
+const aName = (dice: Prng): string => (dice.chance(0.5) ? `n${dice.below(CONTENDED)}` : `t${dice.below(LARGE)}`)
 
 /** One that looks and takes, uses and gives back, one request at a time, until it is over. */
-export const runNameClient = async (number: number, verbs: Verbs, dice: Random, gate: Gate): Promise<void> => {
+export const runNameClient = async (number: number, verbs: Verbs, dice: Prng, gate: Gate): Promise<void> => {
   let held: readonly Holding[] = []
   let addresses = 0
   const keep = (before: Holding, after: Holding | undefined) => {
@@ -56,5 +56,5 @@ export const runNameClient = async (number: number, verbs: Verbs, dice: Random, 
     if (dice.chance(0.02)) return verbs.release(aName(dice), null)
     return mine && (held.length >= HELD || dice.chance(0.55)) ? use(mine) : take()
   }
-  while (await gate.pass(step)) await sleep(dice.whole(2 * MEAN_REST_MS))
+  while (await gate.pass(step)) await sleep(dice.below(2 * MEAN_REST_MS))
 }

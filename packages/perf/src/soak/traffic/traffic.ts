@@ -1,5 +1,4 @@
-import { randomFrom } from '@pool/test-kit/linearizability/random.ts'
-import { createDice } from '@pool/test-kit/prng.ts'
+import { createPrng } from '@pool/test-kit/prng.ts'
 import type { Stage } from '../environment/stage.ts'
 import { createApiClient } from './api-client.ts'
 import { runDeployments } from './deployments.ts'
@@ -26,10 +25,10 @@ export const startTraffic = (
   onOddity: (oddity: string) => void,
 ): Traffic => {
   const gate = createGate()
-  const dice = createDice(seed)
+  const dice = createPrng(seed)
   const clientOf = (name: string, salt: number) => {
-    const own = dice.others(salt)
-    return { own, client: createApiClient({ name, replicas, operatorToken, dice: dice.others(salt + 1), recorder }) }
+    const own = dice.fork(salt)
+    return { own, client: createApiClient({ name, replicas, operatorToken, dice: dice.fork(salt + 1), recorder }) }
   }
   const names = Array.from({ length: NAME_CLIENTS }, (_, number) => {
     const { own, client } = clientOf(`c${number}`, 10 * number + 10)
@@ -37,7 +36,7 @@ export const startTraffic = (
   })
   const call = createLeaseCaller(witness, recorder)
   const controllers = Array.from({ length: CONTROLLERS }, (_, number) =>
-    runController(`region-${number}`, call, randomFrom(seed * CONTROLLERS + number), recorder, gate),
+    runController(`region-${number}`, call, createPrng(seed * CONTROLLERS + number), recorder, gate),
   )
   const deployments = async () => {
     if (!withDeployments) return
