@@ -6,7 +6,7 @@ import type { Caller, IdempotencyClaim } from './domain/types.ts'
 type Fragment = PendingQuery<Row[]>
 
 /** Record sets that are remembered of a name whose records change all the time: the latest. */
-const MOST_FORMER = 120
+const MAX_PREVIOUS_RECORDS = 120
 
 /** Any text can come as a token; one that is no UUID equals none, and the database need not see it. */
 export const asUuid = (token: string | undefined): string | null =>
@@ -60,16 +60,16 @@ export const fragmentsOf = (sql: Sql) => {
      * newer than this statement: of a commit that a release has just waited for.
      */
     stateDesired: (rows: Fragment, desired: readonly RecordSet[]) => sql`
-      insert into dns_names as d (zone, subdomain, version, desired, desired_since, next_attempt_at)
+      insert into dns_names as d (zone, subdomain, version, desired, changed_at, next_attempt_at)
       select pool_domain, subdomain, nextval('dns_version'), ${sql.json(desired as never)}, now(), now() from ${rows}
       on conflict (zone, subdomain) do update set
-        version = excluded.version, desired = excluded.desired, desired_since = excluded.desired_since,
-        former = (
+        version = excluded.version, desired = excluded.desired, changed_at = excluded.changed_at,
+        previous_records = (
           select coalesce(jsonb_agg(one), '[]') from (
-            select one from jsonb_array_elements(d.former || d.desired) with ordinality as t (one, position)
-            order by position desc limit ${MOST_FORMER}
+            select one from jsonb_array_elements(d.previous_records || d.desired) with ordinality as t (one, position)
+            order by position desc limit ${MAX_PREVIOUS_RECORDS}
           ) latest),
-        attempts = 0, failure = null, last_error = null, is_repair = false, next_attempt_at = excluded.next_attempt_at
+        attempts = 0, failure = null, last_error = null, is_drift_repair = false, next_attempt_at = excluded.next_attempt_at
       returning version`,
     /**
      * One history row for each of `rows`; `transition` is three values: event, from, to. `by` the caller, or whom each

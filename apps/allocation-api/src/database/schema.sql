@@ -104,65 +104,65 @@ create table if not exists idempotency_results (
   constraint idempotency_results_key_fkey foreign key (key) references idempotency_keys on delete cascade
 );
 
--- The lock of a row is the claim to be the only writer of what it names: a zone, or all zones of an account.
-create table if not exists dns_claims (
+-- The session that holds the row lock is the only writer of what the row names: a zone, or every zone of an account.
+create table if not exists dns_zone_locks (
   name text collate "C" not null,
-  constraint dns_claims_pkey primary key (name)
+  constraint dns_zone_locks_pkey primary key (name)
 );
 
--- Of each zone that was ever written: when it last had all that was desired, and when it is to be compared again with
--- what is desired, whether or not anything was asked for.
+-- Every zone that was ever written: when it last had all desired records, and when the next drift check is due.
 create table if not exists dns_zones (
   zone text collate "C" not null,
-  converged_at timestamptz,
-  compared_at timestamptz,
-  next_comparison_at timestamptz not null,
+  synced_at timestamptz,
+  drift_checked_at timestamptz,
+  next_drift_check_at timestamptz not null,
   constraint dns_zones_pkey primary key (zone)
 );
 
--- One counter for all names, so that a version is never given twice, not even to a name that was gone in between.
+-- One counter for all names: a version is never used twice, not even by a name that was deleted in between.
 create sequence if not exists dns_version as bigint;
 
--- The desired records of each name, and how far the provider has been brought to them. The row of a name that was
--- withdrawn stays until a later comparison has seen that nothing of it is left.
+-- The desired records of each name, and which version of them the provider has. The row of a withdrawn name stays
+-- until a later drift check finds none of its records.
 create table if not exists dns_names (
   zone text collate "C" not null,
   subdomain text collate "C" not null,
   version bigint not null,
   desired jsonb not null,
-  desired_since timestamptz not null,
-  -- The newest version that was about to be written. Beyond applied_version: that write was not confirmed, and may
-  -- still take effect.
-  intended_version bigint not null default 0,
+  changed_at timestamptz not null,
+  -- The newest version that a write was started for. If it is above applied_version, that write was not confirmed and
+  -- may still take effect.
+  attempted_version bigint not null default 0,
   applied_version bigint not null default 0,
   applied_at timestamptz,
-  -- Name and type of every record set that the provider has taken from us: whatever has been made of them, they are
-  -- ours. Beside `former`, and `desired` while a write is not confirmed, nothing else is ever changed or removed there.
+  -- Name and type of every record set that the provider accepted from this service. The service owns them even if
+  -- another writer has edited them. It changes and deletes only these, the `previous_records` and, while a write is not
+  -- confirmed, the `desired` ones.
   owned jsonb not null default '[]',
-  -- Record sets that were desired before, written or not. An order to the provider that was given up can still take
-  -- effect: they are ours, as they were, until a comparison has seen them gone.
-  former jsonb not null default '[]',
-  -- Of the last failures, that had one cause.
+  -- Record sets that were desired before, written or not. A timed-out write can still take effect, so the service owns
+  -- them, with exactly these values, until a drift check has found none of them.
+  previous_records jsonb not null default '[]',
+  -- Consecutive failures of the same cause.
   attempts integer not null default 0,
   next_attempt_at timestamptz not null,
   failure text,
   last_error text,
-  -- This version was stated because the provider no longer had the one before.
-  is_repair boolean not null default false,
+  -- This version was created because a drift check found that the provider no longer had the previous one.
+  is_drift_repair boolean not null default false,
   constraint dns_names_pkey primary key (zone, subdomain),
-  constraint dns_names_desired_list check (jsonb_typeof(desired) = 'array'),
-  constraint dns_names_owned_list check (jsonb_typeof(owned) = 'array'),
-  constraint dns_names_former_list check (jsonb_typeof(former) = 'array'),
-  constraint dns_names_applied_not_ahead check (applied_version <= version),
-  constraint dns_names_failure_known check (failure in ('provider', 'zone', 'refused', 'foreign-record')),
-  constraint dns_names_failure_explained check (
+  constraint dns_names_desired_check check (jsonb_typeof(desired) = 'array'),
+  constraint dns_names_owned_check check (jsonb_typeof(owned) = 'array'),
+  constraint dns_names_previous_records_check check (jsonb_typeof(previous_records) = 'array'),
+  constraint dns_names_applied_version_check check (applied_version <= version),
+  constraint dns_names_failure_check check (failure in ('provider', 'zone', 'refused', 'foreign-record')),
+  constraint dns_names_error_present_check check (
     (attempts = 0) = (last_error is null) and (attempts = 0) = (failure is null)
   ),
-  constraint dns_names_applied_is_healthy check (applied_version < version or attempts = 0)
+  constraint dns_names_applied_no_error_check check (applied_version < version or attempts = 0)
 );
 
 create index if not exists dns_names_due on dns_names (next_attempt_at) where applied_version < version;
-create index if not exists dns_names_pending on dns_names (zone, desired_since) where applied_version < version;
+create index if not exists dns_names_pending on dns_names (zone, changed_at) where applied_version < version;
 
 -- The FQDN that each bucket name was derived from; two FQDNs can give the same name. Rows are never deleted: a bucket
 -- outlives its deployments and must not be given to another FQDN.

@@ -86,8 +86,8 @@ export const createComparison = ({ zones, calls, isTtlOfZone }: ComparisonDepend
         await claim.confirm()
         const drifted = different.filter(name => name.isApplied)
         const settled = same.filter(
-          ({ isApplied, desired, former, appliedMsAgo }) =>
-            isApplied && (desired.length === 0 || former.length > 0) && (appliedMsAgo ?? 0) > SETTLED_AFTER_MS,
+          ({ isApplied, desired, previous, appliedMsAgo }) =>
+            isApplied && (desired.length === 0 || previous.length > 0) && (appliedMsAgo ?? 0) > SETTLED_AFTER_MS,
         )
         if (drifted.length > 0) await zones.reopen(zone, drifted)
         if (settled.length > 0) await zones.forget(zone, settled)

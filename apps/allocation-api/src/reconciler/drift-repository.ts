@@ -26,9 +26,9 @@ export const createComparisonStore = (sql: Sql, { timeoutMs }: { timeoutMs: numb
     const rows = await withTimeout(
       sql<{ zone: string }[]>`
         update dns_zones z set
-          next_comparison_at = statement_timestamp() + ${patienceMs}::float8 * interval '1 millisecond'
+          next_drift_check_at = statement_timestamp() + ${patienceMs}::float8 * interval '1 millisecond'
         from (
-          select zone from dns_zones where next_comparison_at <= statement_timestamp() for update skip locked
+          select zone from dns_zones where next_drift_check_at <= statement_timestamp() for update skip locked
         ) due
         where z.zone = due.zone returning z.zone`,
       timeoutMs,
@@ -39,8 +39,8 @@ export const createComparisonStore = (sql: Sql, { timeoutMs }: { timeoutMs: numb
   async compared(zone: string, nextInMs: number): Promise<void> {
     await withTimeout(
       sql`
-        update dns_zones set compared_at = statement_timestamp(),
-          next_comparison_at = statement_timestamp() + ${nextInMs}::float8 * interval '1 millisecond'
+        update dns_zones set drift_checked_at = statement_timestamp(),
+          next_drift_check_at = statement_timestamp() + ${nextInMs}::float8 * interval '1 millisecond'
         where zone = ${zone}`,
       timeoutMs,
     )
@@ -63,8 +63,8 @@ export const createComparisonStore = (sql: Sql, { timeoutMs }: { timeoutMs: numb
   async reopen(zone: string, names: readonly NameVersion[]): Promise<void> {
     await withTimeout(
       sql`
-        update dns_names d set version = nextval('dns_version'), is_repair = true,
-          desired_since = statement_timestamp(), next_attempt_at = statement_timestamp()
+        update dns_names d set version = nextval('dns_version'), is_drift_repair = true,
+          changed_at = statement_timestamp(), next_attempt_at = statement_timestamp()
         from ${versionsOf(sql, names)}
         where d.zone = ${zone} and d.subdomain = item.subdomain and d.version = item.version`,
       timeoutMs,
@@ -79,7 +79,7 @@ export const createComparisonStore = (sql: Sql, { timeoutMs }: { timeoutMs: numb
           delete from dns_names d using item
           where d.zone = ${zone} and d.subdomain = item.subdomain and d.version = item.version and d.desired = '[]'
         )
-        update dns_names d set former = '[]' from item
+        update dns_names d set previous_records = '[]' from item
         where d.zone = ${zone} and d.subdomain = item.subdomain and d.version = item.version and d.desired <> '[]'`,
       timeoutMs,
     )

@@ -17,7 +17,7 @@ export const versionsOf = (sql: Sql, names: readonly { readonly subdomain: strin
 
 /** What a plan is made from. */
 export const desiredColumns = (sql: Sql) => sql`
-  subdomain, version, desired, owned, former, intended_version > applied_version as "isUnconfirmed"`
+  subdomain, version, desired, owned, previous_records as previous, attempted_version > applied_version as "hasInFlightWrite"`
 
 /** Name and type of each desired record set of `item`, one object a set. */
 export const keysOf = (sql: Sql) => sql`(

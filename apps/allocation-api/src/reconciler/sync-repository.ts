@@ -45,10 +45,10 @@ export const createZoneStore = (sql: Sql, { timeoutMs }: { timeoutMs: number }) 
   async due(zone: string, limit: number): Promise<DueName[]> {
     return withTimeout(
       sql<DueName[]>`
-        select ${desiredColumns(sql)}, attempts, failure, is_repair as "isRepair"
+        select ${desiredColumns(sql)}, attempts, failure, is_drift_repair as "isRepair"
         from dns_names
         where zone = ${zone} and applied_version < version and next_attempt_at <= statement_timestamp()
-        order by desired_since limit ${limit}`,
+        order by changed_at limit ${limit}`,
       timeoutMs,
     )
   },
@@ -71,7 +71,7 @@ export const createZoneStore = (sql: Sql, { timeoutMs }: { timeoutMs: number }) 
   async intend(zone: string, names: readonly DueName[]): Promise<void> {
     await withTimeout(
       sql`
-        update dns_names d set intended_version = greatest(d.intended_version, item.version)
+        update dns_names d set attempted_version = greatest(d.attempted_version, item.version)
         from ${versionsOf(sql, names)}
         where d.zone = ${zone} and d.subdomain = item.subdomain`,
       timeoutMs,
@@ -87,11 +87,11 @@ export const createZoneStore = (sql: Sql, { timeoutMs }: { timeoutMs: number }) 
       sql`
         with marked as (
           update dns_names d set
-            applied_version = item.version, applied_at = statement_timestamp(), intended_version = item.version,
-            attempts = 0, failure = null, last_error = null, is_repair = false, owned = ${keysOf(sql)}
+            applied_version = item.version, applied_at = statement_timestamp(), attempted_version = item.version,
+            attempts = 0, failure = null, last_error = null, is_drift_repair = false, owned = ${keysOf(sql)}
           from ${rowsOf(sql, names)}
           where d.zone = ${zone} and d.subdomain = item.subdomain
-            and d.applied_version < item.version and d.intended_version <= item.version
+            and d.applied_version < item.version and d.attempted_version <= item.version
           returning d.zone, d.subdomain, item.desired, item.event, item.detail
         )
         ${historyOfDns(sql)}`,
@@ -137,10 +137,10 @@ export const createZoneStore = (sql: Sql, { timeoutMs }: { timeoutMs: number }) 
   async passed(zone: string, { isConverged, comparisonInMs }: { isConverged: boolean; comparisonInMs: number }) {
     await withTimeout(
       sql`
-        insert into dns_zones as z (zone, converged_at, next_comparison_at)
+        insert into dns_zones as z (zone, synced_at, next_drift_check_at)
         values (${zone}, case when ${isConverged} then statement_timestamp() end,
           statement_timestamp() + ${comparisonInMs}::float8 * interval '1 millisecond')
-        on conflict (zone) do update set converged_at = coalesce(excluded.converged_at, z.converged_at)`,
+        on conflict (zone) do update set synced_at = coalesce(excluded.synced_at, z.synced_at)`,
       timeoutMs,
     )
   },
@@ -149,11 +149,11 @@ export const createZoneStore = (sql: Sql, { timeoutMs }: { timeoutMs: number }) 
     return withTimeout(
       sql<ZoneLag[]>`
         with pending as (
-          select zone, failure, count(*) as names, min(desired_since) as since from dns_names
+          select zone, failure, count(*) as names, min(changed_at) as since from dns_names
           where applied_version < version group by zone, failure
         )
-        select zone, extract(epoch from min(z.converged_at))::float8 as "convergedAt",
-          extract(epoch from min(z.compared_at))::float8 as "comparedAt",
+        select zone, extract(epoch from min(z.synced_at))::float8 as "convergedAt",
+          extract(epoch from min(z.drift_checked_at))::float8 as "comparedAt",
           coalesce(extract(epoch from statement_timestamp() - min(p.since))::float8, 0) as "oldestPendingSeconds",
           coalesce(jsonb_object_agg(p.failure, p.names) filter (where p.failure is not null), '{}') as failing
         from dns_zones z full join pending p using (zone)

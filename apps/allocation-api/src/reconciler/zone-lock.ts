@@ -37,7 +37,7 @@ export const createZoneLocks = (url: string, limits: ClaimLimits) => {
     name: string,
     work: (claim: ZoneLock) => Promise<Result>,
   ): Promise<Result | null> => {
-    await withTimeout(sql`insert into dns_claims (name) values (${name}) on conflict do nothing`, timeoutMs)
+    await withTimeout(sql`insert into dns_zone_locks (name) values (${name}) on conflict do nothing`, timeoutMs)
     await withTimeout(sql`begin`, timeoutMs)
     try {
       await withTimeout(
@@ -48,7 +48,7 @@ export const createZoneLocks = (url: string, limits: ClaimLimits) => {
       // The lock gives the transaction its number, which no other ever has.
       const [held] = await withTimeout(
         sql<{ transaction: string }[]>`
-          with held as (select name from dns_claims where name = ${name} for update)
+          with held as (select name from dns_zone_locks where name = ${name} for update)
           select pg_current_xact_id()::text as transaction from held`,
         waitMs + timeoutMs,
       ).catch((error: unknown) => {

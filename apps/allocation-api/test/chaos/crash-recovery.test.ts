@@ -190,7 +190,7 @@ describe.skipIf(!testDsn)('kill -9', () => {
     const cutOff = commit(writer, 'acme', token).catch(() => 'cut off')
     await untilWaiting(database.sql, 1, '%insert into local_dns_record_sets%')
     const successor = await start(database)
-    await untilWaiting(database.sql, 1, '%from dns_claims%')
+    await untilWaiting(database.sql, 1, '%from dns_zone_locks%')
 
     await kill(writer)
     const { ms } = await timed(() => untilWaiting(database.sql, 2, '%insert into local_dns_record_sets%', 10_000))

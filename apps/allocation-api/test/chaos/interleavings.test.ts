@@ -330,7 +330,7 @@ describe.skipIf(!testDsn)('progress that is told late', () => {
     await store.release(name, caller)
     await zones.intend(poolDomain, due)
     expect((await zones.due(poolDomain, 10)).filter(one => one.subdomain === 'replaced')).toMatchObject([
-      { desired: [], isUnconfirmed: true },
+      { desired: [], hasInFlightWrite: true },
     ])
   })
 
@@ -353,7 +353,7 @@ describe.skipIf(!testDsn)('progress that is told late', () => {
     await activate('192.0.2.2')
     await zones.intend(poolDomain, await due())
     const before = await database.sql`select * from dns_names where subdomain = 'hidden'`
-    expect(before.map(row => row.intended_version === row.version && row.applied_version === 0)).toEqual([true])
+    expect(before.map(row => row.attempted_version === row.version && row.applied_version === 0)).toEqual([true])
     await zones.applied(
       poolDomain,
       withdrawal.map(one => ({ ...one, event: 'withdrawn', detail: null })),

@@ -100,7 +100,7 @@ const killAtRandom = async (kind: string, startHost: StartZoneHost, seed: number
   const present = async () => (await host.records(pool)).map(textOf).sort()
   const comparedAt = async () => {
     const [zone] = await database.sql<{ at: Date | null; due: number }[]>`
-      select compared_at as at, (select count(*) from dns_names where applied_version < version) as due
+      select drift_checked_at as at, (select count(*) from dns_names where applied_version < version) as due
       from dns_zones where zone = ${pool}`
     return zone?.due === 0 ? (zone.at?.getTime() ?? 0) : undefined
   }

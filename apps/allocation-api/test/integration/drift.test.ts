@@ -131,10 +131,10 @@ describe.skipIf(!testDsn)(`drift (${testDsn ? 'real Postgres' : lacksDsn})`, () 
       await dns.settle(await activate('acme'))
       await dns.settle(await free('acme'))
       await dns.settle(await activate('acme', '192.0.2.3'))
-      expect((await row('acme'))?.former).toHaveLength(2)
+      expect((await row('acme'))?.previous_records).toHaveLength(2)
       await advance(MINUTE_MS + 1_000)
       await dns.repair(poolDomain)
-      expect(await row('acme')).toMatchObject({ former: [], desired: [{}, {}], owned: [{}, {}] })
+      expect(await row('acme')).toMatchObject({ previous_records: [], desired: [{}, {}], owned: [{}, {}] })
       expect(addressOf('acme.pool.test')).toBe('192.0.2.3')
     })
   })
@@ -156,7 +156,7 @@ describe.skipIf(!testDsn)(`drift (${testDsn ? 'real Postgres' : lacksDsn})`, () 
       await until('it is repaired', () => scene.provider.names().length === 2)
       expect([...three.compared, ...four.compared]).toMatchObject([{ kind: 'compared', reopened: 1 }])
       const [zone] = await scene.sql<{ seconds: number }[]>`
-        select extract(epoch from next_comparison_at - now())::float8 as seconds from dns_zones`
+        select extract(epoch from next_drift_check_at - now())::float8 as seconds from dns_zones`
       expect(zone?.seconds).toBeGreaterThan(0.85 * (DRIFT_MS / 1_000))
       expect(zone?.seconds).toBeLessThan(1.15 * (DRIFT_MS / 1_000))
     })
@@ -208,7 +208,7 @@ describe.skipIf(!testDsn)(`drift (${testDsn ? 'real Postgres' : lacksDsn})`, () 
 
     test('one read for a zone of any size, and only what differs is written', async () => {
       await scene.sql`
-        insert into dns_names (zone, subdomain, version, applied_version, applied_at, desired, owned, desired_since,
+        insert into dns_names (zone, subdomain, version, applied_version, applied_at, desired, owned, changed_at,
           next_attempt_at)
         select ${poolDomain}, 'n' || n, n, n, now(), record, record, now(), now()
         from generate_series(1, 2500) n, lateral (select jsonb_build_array(jsonb_build_object(
@@ -258,7 +258,7 @@ describe.skipIf(!testDsn)(`drift (${testDsn ? 'real Postgres' : lacksDsn})`, () 
 
     test('shows the first thousand changes and counts them all', async () => {
       await scene.sql`
-        insert into dns_names (zone, subdomain, version, desired, desired_since, next_attempt_at)
+        insert into dns_names (zone, subdomain, version, desired, changed_at, next_attempt_at)
         select ${poolDomain}, 'n' || n, n, jsonb_build_array(jsonb_build_object(
           'name', 'n' || n || '.pool.test', 'type', 'A', 'ttl', 60, 'values', jsonb_build_array('192.0.2.1'))), now(), now()
         from generate_series(1, 1200) n`
@@ -302,7 +302,7 @@ describe.skipIf(!testDsn)(`drift (${testDsn ? 'real Postgres' : lacksDsn})`, () 
   test('while others write the zone for long it is said to be busy', async () => {
     const { dns } = replica({ claimWaitMs: 50 })
     await dns.settle(await activate('acme'))
-    const held = await hold(scene.sql, tx => tx`select from dns_claims for update`)
+    const held = await hold(scene.sql, tx => tx`select from dns_zone_locks for update`)
     expect(await dns.preview(poolDomain)).toEqual({ kind: 'busy' })
     expect(await dns.repair(poolDomain)).toEqual({ kind: 'busy' })
     await held.release()
@@ -315,7 +315,7 @@ describe.skipIf(!testDsn)(`drift (${testDsn ? 'real Postgres' : lacksDsn})`, () 
     scene.provider.records.delete('acme.pool.test A')
     scene.provider.faults.push(null, { answer: down })
     await dns.repair(poolDomain)
-    expect(await row('acme')).toMatchObject({ is_repair: true, failure: 'provider' })
+    expect(await row('acme')).toMatchObject({ is_drift_repair: true, failure: 'provider' })
     expect(await dns.settle(await free('acme'))).toEqual({ status: 'published' })
     expect((await events('acme')).slice(3)).toEqual(['failing', 'released', 'withdrawn'])
   })

@@ -179,7 +179,7 @@ describe.skipIf(!testDsn)(`convergence (${testDsn ? 'real Postgres' : lacksDsn})
     scene.provider.faults.push(null, { answer: down, after: true })
     await dns.settle(await activate('acme'))
     const [unconfirmed] =
-      await scene.sql`select intended_version = version and applied_version = 0 as so from dns_names`
+      await scene.sql`select attempted_version = version and applied_version = 0 as so from dns_names`
     expect(unconfirmed).toEqual({ so: true })
     await advance(1_000)
     await dns.catchUp()
@@ -247,7 +247,7 @@ describe.skipIf(!testDsn)(`convergence (${testDsn ? 'real Postgres' : lacksDsn})
 
   test('more names than one pass takes are all published on one request', async () => {
     await scene.sql`
-      insert into dns_names (zone, subdomain, version, desired, desired_since, next_attempt_at)
+      insert into dns_names (zone, subdomain, version, desired, changed_at, next_attempt_at)
       select ${poolDomain}, 'n' || n, nextval('dns_version'),
         jsonb_build_array(jsonb_build_object(
           'name', 'n' || n || '.pool.test', 'type', 'A', 'ttl', 60, 'values', jsonb_build_array('192.0.2.1'))),

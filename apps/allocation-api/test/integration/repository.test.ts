@@ -119,8 +119,8 @@ describe.skipIf(!testDsn)(`the store (${testDsn ? 'real Postgres' : lacksDsn})`,
       await store.release(name, caller)
       addresses.unshift(address)
     }
-    const [row] = await database.sql<{ former: { values: string[] }[] }[]>`select former from dns_names`
-    expect(row?.former.flatMap(set => set.values)).toEqual(addresses.slice(0, 120))
+    const [row] = await database.sql<{ previous_records: { values: string[] }[] }[]>`select previous_records from dns_names`
+    expect(row?.previous_records.flatMap(set => set.values)).toEqual(addresses.slice(0, 120))
   })
 
   test('release of a reservation has no records to withdraw', async () => {
@@ -184,7 +184,7 @@ describe.skipIf(!testDsn)(`the store (${testDsn ? 'real Postgres' : lacksDsn})`,
       select 'pool.test', 'n' || n, 'active', now(), gen_random_uuid(), '', 'x.test', '192.0.2.1', now()
       from generate_series(1, 30000) n`
     await database.sql`
-      insert into dns_names (zone, subdomain, version, applied_version, desired, desired_since, next_attempt_at)
+      insert into dns_names (zone, subdomain, version, applied_version, desired, changed_at, next_attempt_at)
       select pool_domain, subdomain, 1, 1, '[]', now(), now() from pool_allocations`
     await database.sql`vacuum analyze pool_allocations, dns_names`
     const one = createDatabaseClient(database.url, { maxConnections: 1, applicationName: 'page' })

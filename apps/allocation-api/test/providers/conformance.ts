@@ -150,8 +150,8 @@ export const describeConformance = (
         subdomain: 'acme',
         desired,
         owned: desired.map(({ name, type }) => ({ name, type })),
-        former: [],
-        isUnconfirmed: false,
+        previous: [],
+        hasInFlightWrite: false,
       }
       const isTtlOfZone = subject.provider.isTtlOfZone ?? false
       const plan = async () => {

@@ -40,10 +40,10 @@ export const createTestDatabase = async ({ schema = true, connections = 10 } = {
       await sql`update idempotency_keys set expires_at = expires_at - ${shift}`
       await sql`
         update dns_names set
-          next_attempt_at = next_attempt_at - ${shift}, desired_since = desired_since - ${shift},
+          next_attempt_at = next_attempt_at - ${shift}, changed_at = changed_at - ${shift},
           applied_at = applied_at - ${shift}`
       await sql`update deployments set run_expires_at = run_expires_at - ${shift}`
-      await sql`update dns_zones set next_comparison_at = next_comparison_at - ${shift}`
+      await sql`update dns_zones set next_drift_check_at = next_drift_check_at - ${shift}`
     },
     async drop() {
       await sql.end({ timeout: 1 })

@@ -16,8 +16,8 @@ const star = '*.acme.pool.test'
 const named = (
   desired: RecordSet[],
   owned: RecordSet[] = [],
-  { isUnconfirmed = false, former = [] }: { isUnconfirmed?: boolean; former?: RecordSet[] } = {},
-): DesiredName => ({ subdomain: 'acme', desired, owned: owned.map(key), former, isUnconfirmed })
+  { hasInFlightWrite = false, previous = [] }: { hasInFlightWrite?: boolean; previous?: RecordSet[] } = {},
+): DesiredName => ({ subdomain: 'acme', desired, owned: owned.map(key), previous, hasInFlightWrite })
 
 const rows: readonly {
   readonly what: string
@@ -117,38 +117,38 @@ const rows: readonly {
   {
     what: 'withdrawn after a write that was not confirmed: deleted, although it is not there',
     current: [],
-    name: named([], [a(acme), a(star)], { isUnconfirmed: true }),
+    name: named([], [a(acme), a(star)], { hasInFlightWrite: true }),
     changes: [remove(a(acme)), remove(a(star))],
   },
   {
     what: 'after a write that was not confirmed: all is said again, although it is there',
     current: [a(acme)],
-    name: named([a(acme)], [a(acme), a(star)], { isUnconfirmed: true }),
+    name: named([a(acme)], [a(acme), a(star)], { hasInFlightWrite: true }),
     changes: [remove(a(star)), upsert(a(acme))],
   },
   {
     what: 'an order that was not confirmed, and something else stands there: it was not carried out',
     current: [a(acme, '192.0.2.9')],
-    name: named([a(acme)], [], { isUnconfirmed: true }),
+    name: named([a(acme)], [], { hasInFlightWrite: true }),
     changes: [],
     conflict: 'type A',
   },
   {
     what: 'an order that was not confirmed, and it stands there with another TTL: ours',
     current: [a(acme, '192.0.2.1', 60)],
-    name: named([a(acme)], [], { isUnconfirmed: true }),
+    name: named([a(acme)], [], { hasInFlightWrite: true }),
     changes: [upsert(a(acme))],
   },
   {
     what: 'withdrawn while its publication is not confirmed: deleted, although it is not there',
     current: [],
-    name: named([], [], { isUnconfirmed: true, former: [a(acme)] }),
+    name: named([], [], { hasInFlightWrite: true, previous: [a(acme)] }),
     changes: [remove(a(acme))],
   },
   {
     what: 'so, but somebody has something else there: it stays',
     current: [a(acme, '192.0.2.9')],
-    name: named([], [], { isUnconfirmed: true, former: [a(acme)] }),
+    name: named([], [], { hasInFlightWrite: true, previous: [a(acme)] }),
     changes: [],
   },
   {
@@ -195,25 +195,25 @@ const rows: readonly {
   {
     what: 'withdrawn, and there again as it was: an order that was given up has taken effect late',
     current: [a(acme)],
-    name: named([], [], { former: [a(acme), a(star)] }),
+    name: named([], [], { previous: [a(acme), a(star)] }),
     changes: [remove(a(acme))],
   },
   {
     what: 'withdrawn, and somebody has put another address there: not ours',
     current: [a(acme, '192.0.2.9')],
-    name: named([], [], { former: [a(acme)] }),
+    name: named([], [], { previous: [a(acme)] }),
     changes: [],
   },
   {
-    what: 'desired again while the former ones are back: replaced, no conflict',
+    what: 'desired again while the previous ones are back: replaced, no conflict',
     current: [a(acme, '192.0.2.7'), a(star, '192.0.2.7')],
-    name: named([a(acme)], [], { former: [a(acme, '192.0.2.7'), a(star, '192.0.2.7')] }),
+    name: named([a(acme)], [], { previous: [a(acme, '192.0.2.7'), a(star, '192.0.2.7')] }),
     changes: [remove(a(star)), upsert(a(acme))],
   },
   {
-    what: 'former, owned and desired at once: said once',
+    what: 'previous, owned and desired at once: said once',
     current: [a(acme)],
-    name: named([], [a(acme)], { former: [a(acme), a(acme, '192.0.2.8')] }),
+    name: named([], [a(acme)], { previous: [a(acme), a(acme, '192.0.2.8')] }),
     changes: [remove(a(acme))],
   },
 ]

@@ -19,9 +19,9 @@ export interface DesiredName {
   /** Record sets that the provider was seen to take: ours, whatever somebody has made of them since. */
   readonly owned: readonly OwnedKey[]
   /** Were desired once. They may be there, or turn up again, as they were: an order that was given up can take effect late. */
-  readonly former: readonly RecordSet[]
+  readonly previous: readonly RecordSet[]
   /** An earlier write was not confirmed: it may still take effect, whatever the provider shows now. */
-  readonly isUnconfirmed: boolean
+  readonly hasInFlightWrite: boolean
 }
 
 export interface PlanOptions {
@@ -74,12 +74,12 @@ const blocks = (present: RecordSet, wanted: RecordSet): boolean => {
  */
 export const planOf = (
   current: CurrentRecords,
-  { subdomain, desired, owned, former, isUnconfirmed }: DesiredName,
+  { subdomain, desired, owned, previous, hasInFlightWrite }: DesiredName,
   { zone, isTtlOfZone }: PlanOptions,
 ): NamePlan => {
   const ours = new Set(owned.map(recordKey))
   const wanted = new Set(desired.map(recordKey))
-  const maybeWritten = isUnconfirmed ? [...former, ...desired] : former
+  const maybeWritten = hasInFlightWrite ? [...previous, ...desired] : previous
   const isOurs = (set: RecordSet) =>
     ours.has(recordKey(set)) || maybeWritten.some(one => recordKey(one) === recordKey(set) && sameValues(one, set))
   const isAsDesired = (present: RecordSet, set: RecordSet) =>
@@ -102,14 +102,14 @@ export const planOf = (
 
   const changes: RecordChange[] = []
   // Deletions first: a provider that applies in order then never holds a CNAME beside another type.
-  const unwanted = new Map([...owned, ...former].map(({ name, type }) => [recordKey({ name, type }), { name, type }]))
+  const unwanted = new Map([...owned, ...previous].map(({ name, type }) => [recordKey({ name, type }), { name, type }]))
   for (const [key, { name, type }] of unwanted) {
     const present = current.byKey.get(key)
-    if (!wanted.has(key) && (present ? isOurs(present) : isUnconfirmed)) changes.push({ kind: 'delete', name, type })
+    if (!wanted.has(key) && (present ? isOurs(present) : hasInFlightWrite)) changes.push({ kind: 'delete', name, type })
   }
   for (const set of desired) {
     const present = current.byKey.get(recordKey(set))
-    if (isUnconfirmed || !present || !isAsDesired(present, set)) changes.push({ kind: 'upsert', set })
+    if (hasInFlightWrite || !present || !isAsDesired(present, set)) changes.push({ kind: 'upsert', set })
   }
   return { kind: 'changes', changes }
 }

@@ -10,7 +10,7 @@ export interface ActiveName {
 /** A row of `dns_names`. */
 export interface NameAtRest {
   readonly subdomain: string
-  readonly former: readonly unknown[]
+  readonly previous: readonly unknown[]
   readonly isApplied: boolean
   readonly failure: string | null
 }
@@ -57,10 +57,10 @@ export const faultsAtRest = (model: ZoneModel, { present, active, rows, history 
       faults.push(`history of ${subdomain}: ${text}`)
   }
   for (const row of rows) {
-    const { subdomain, isApplied, failure, former } = row
+    const { subdomain, isApplied, failure, previous } = row
     if (!addressOf.has(subdomain)) faults.push(`${subdomain} was withdrawn and is not forgotten`)
     else if (isBlocked(row) && failure !== 'foreign-record') faults.push(`${subdomain} is blocked, and ${failure}`)
-    else if (!isBlocked(row) && (!isApplied || failure !== null || former.length > 0))
+    else if (!isBlocked(row) && (!isApplied || failure !== null || previous.length > 0))
       faults.push(`${subdomain} is not at rest: ${JSON.stringify(row)}`)
   }
   return faults

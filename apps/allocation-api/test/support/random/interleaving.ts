@@ -96,7 +96,7 @@ class Interleaving {
     const { sql } = this.#lane.database
     await this.#lane.host.addZone(this.#zone)
     for (const name of [this.#zone, '(account)'])
-      await sql`insert into dns_claims (name) values (${name}) on conflict do nothing`
+      await sql`insert into dns_zone_locks (name) values (${name}) on conflict do nothing`
     const steps = STEPS.least + this.#dice.below(STEPS.more)
     for (let step = 0; step < steps; step += 1) {
       await this.#step()
@@ -207,10 +207,10 @@ class Interleaving {
     const { sql } = this.#lane.database
     const claim = this.#lane.bases[0]?.provider.isOneAtATime ? '(account)' : this.#zone
     await sql.begin(async tx => {
-      const [held] = await tx`select name from dns_claims where name = ${claim} for update skip locked`
+      const [held] = await tx`select name from dns_zone_locks where name = ${claim} for update skip locked`
       if (!held) return
       const [row] = await tx<{ isClean: boolean }[]>`
-        select desired = '[]' and (applied_version = version or is_repair) as "isClean" from dns_names
+        select desired = '[]' and (applied_version = version or is_drift_repair) as "isClean" from dns_names
         where zone = ${this.#zone} and subdomain = ${name.subdomain}`
       const found = this.#model.addressEdit(this.#dice, name, row ?? { isClean: true })
       if (!found) return
@@ -237,7 +237,7 @@ class Interleaving {
 
   async #compare(): Promise<void> {
     this.trace.push('a comparison is due')
-    await this.#lane.database.sql`update dns_zones set next_comparison_at = statement_timestamp()`
+    await this.#lane.database.sql`update dns_zones set next_drift_check_at = statement_timestamp()`
     await this.#replica.catchUp()
   }
 
@@ -288,7 +288,7 @@ class Interleaving {
         await this.#underWay.idle()
       }
       const [left] = await sql<{ names: number; zones: number }[]>`
-        select count(*) filter (where desired = '[]' or former <> '[]' or applied_version < version) as names,
+        select count(*) filter (where desired = '[]' or previous_records <> '[]' or applied_version < version) as names,
           (select count(*) from dns_zones) as zones
         from dns_names`
       if (left?.zones === 0 || (left?.names === 0 && this.#isDrifting === false)) return
@@ -302,7 +302,7 @@ class Interleaving {
       sql<ActiveName[]>`
         select subdomain, host(load_balancer_ip) as address from pool_allocations where state = 'active'`,
       sql<NameAtRest[]>`
-        select subdomain, former, applied_version = version as "isApplied", failure from dns_names`,
+        select subdomain, previous_records as previous, applied_version = version as "isApplied", failure from dns_names`,
       sql<EntryWithId[]>`
         select subdomain, event, from_state as from, detail from allocation_history
         where pool_domain = ${this.#zone} order by id`,

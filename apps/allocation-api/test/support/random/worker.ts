@@ -51,11 +51,11 @@ export const createLane = async (startHost: StartZoneHost): Promise<Lane> => {
     await sql`
       update pool_allocations set
         reserved_at = reserved_at - ${shift}, expires_at = expires_at - ${shift}, committed_at = committed_at - ${shift}`
-    await sql`update dns_zones set next_comparison_at = next_comparison_at - ${shift}`
+    await sql`update dns_zones set next_drift_check_at = next_drift_check_at - ${shift}`
     for (const { subdomain } of await sql<{ subdomain: string }[]>`select subdomain from dns_names`)
       await sql`
         update dns_names set
-          next_attempt_at = next_attempt_at - ${shift}, desired_since = desired_since - ${shift},
+          next_attempt_at = next_attempt_at - ${shift}, changed_at = changed_at - ${shift},
           applied_at = applied_at - ${shift}
         where subdomain = ${subdomain}`
   }

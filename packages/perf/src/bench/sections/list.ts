@@ -28,7 +28,7 @@ const seed = async (sql: Sql, rows: number): Promise<void> => {
     [POOL, rows],
   )
   await sql`
-    insert into dns_names (zone, subdomain, version, desired, desired_since, applied_version, next_attempt_at)
+    insert into dns_names (zone, subdomain, version, desired, changed_at, applied_version, next_attempt_at)
     select pool_domain, subdomain, 1, '[]', now(), 1, now() from pool_allocations where state = 'active'`
   await sql`vacuum analyze pool_allocations`
   await sql`vacuum analyze dns_names`

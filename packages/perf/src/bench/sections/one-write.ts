@@ -62,7 +62,7 @@ export const createOneWrite = ({ sql, zone, provider, config, recordNames }: One
     if (read.kind === 'unavailable') throw new Error(read.reason)
     const current = currentRecordsOf(read.records)
     const changes = names.flatMap(({ subdomain, desired }) => {
-      const name = { subdomain, desired, owned: desired, former: [], isUnconfirmed: false }
+      const name = { subdomain, desired, owned: desired, previous: [], hasInFlightWrite: false }
       const plan = planOf(current, name, { zone, isTtlOfZone })
       if (plan.kind === 'conflict') throw new Error(plan.reason)
       return plan.changes

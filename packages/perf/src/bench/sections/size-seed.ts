@@ -61,7 +61,7 @@ const writesOf = (rows: number): readonly string[] => [
        ('published', 'active', 'active', 'convergence', false)
      ) step (event, from_state, to_state, actor, of_all)
    where of_all or ${IS_ACTIVE}`,
-  `insert into dns_names (zone, subdomain, version, desired, desired_since, applied_version, next_attempt_at)
+  `insert into dns_names (zone, subdomain, version, desired, changed_at, applied_version, next_attempt_at)
    select '${POOL}', ${labelSql('n')}, 1, '[]', now(), 1, now() from ${numbers(rows)} where ${IS_ACTIVE}`,
 ]
 

@@ -70,7 +70,7 @@ const schema = `
     zone text collate "C" not null,
     serial bigint not null,
     constraint local_dns_zones_pkey primary key (zone),
-    constraint local_dns_zones_serial_is_uint32 check (serial between 1 and 4294967295)
+    constraint local_dns_zones_serial_check check (serial between 1 and 4294967295)
   );
   create table if not exists local_dns_record_sets (
     zone text collate "C" not null,
