@@ -119,7 +119,9 @@ describe.skipIf(!testDsn)(`the store (${testDsn ? 'real Postgres' : lacksDsn})`,
       await store.release(name, caller)
       addresses.unshift(address)
     }
-    const [row] = await database.sql<{ previous_records: { values: string[] }[] }[]>`select previous_records from dns_names`
+    const [row] = await database.sql<
+      { previous_records: { values: string[] }[] }[]
+    >`select previous_records from dns_names`
     expect(row?.previous_records.flatMap(set => set.values)).toEqual(addresses.slice(0, 120))
   })
 
