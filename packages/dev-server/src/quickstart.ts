@@ -60,44 +60,44 @@ Everything is running.
 
 Paste these into another terminal, one after the other:
 
-# 1. reserve a name, and keep the token that only this answer holds
+# 1. reserve a name and save the token; it is returned only once
 ANSWER=$(curl -sS ${pool}/reserve -d '{"subdomain":"acme"}'); echo "$ANSWER"
 TOKEN=$(echo "$ANSWER" | sed 's/.*"reservationToken": *"\\([^"]*\\)".*/\\1/')
 
-# 2. commit it: its records are published
+# 2. commit it; its DNS records are published
 curl -sS -w '\\n' ${pool}/commit -d "${JSON.stringify(commit).replaceAll('"', '\\"')}"
 
-# 3. ask the DNS server
+# 3. query the DNS server
 dig @127.0.0.1 -p ${at.dnsPort} +short ${name}
 
-# 4. release it: the name is free again, its records are gone
+# 4. release it; its records are removed and the name is free again
 curl -sS -w '\\n' -X DELETE ${pool}/release -d '{"subdomain":"acme"}'
 
-# 5. region-a takes a lease at the witness; generation 0: nobody ever had it
+# 5. region-a acquires a lease; generation 0 means that the slot has never been used
 AUTH="Authorization: Bearer ${bearer}"; SLOT="tour-$(date +%s)"
 curl -sS -w '\\n' -X PUT ${lease} -H "$AUTH" -H 'If-Match: 0' -d '{"holder":"region-a","ttlSeconds":30}'
 
-# 6. region-b comes too late, and is told who holds it
+# 6. region-b loses the race and gets the current lease back (412)
 curl -sS -w '\\n' -X PUT ${lease} -H "$AUTH" -H 'If-Match: 0' -d '{"holder":"region-b"}'
 
-# 7. region-b waits for news of generation 1, while region-a releases after a second: the answer comes at once
+# 7. region-b long-polls for a change of generation 1; region-a releases after one second and the poll returns
 (sleep 1; curl -sS -X DELETE ${lease} -H "$AUTH" -H 'If-Match: 1' -H 'X-Holder: region-a') &
 curl -sS -w '\\n' ${lease} -H "$AUTH" -H 'If-None-Match: "1"' -H 'Prefer: wait=30'
 
-# 8. a deployment: takes a name, and has Terraform make what is behind it, which here is nothing but an address.
-#    Without terraform or tofu on the PATH of the start it answers 503 and says what to install; then 9 to 11 find nothing
+# 8. create a deployment: reserve a name and let Terraform provision it (the local module only allocates an address).
+#    Without terraform or tofu on the PATH of \`start\`, it returns 503 with install instructions, and 9 to 11 find nothing
 ANSWER=$(curl -sS ${deployments} -d '${JSON.stringify(deployment)}'); echo "$ANSWER"
 ID=$(echo "$ANSWER" | sed -n 's/.*"id": *"\\([^"]*\\)".*/\\1/p')
 
-# 9. follow its log until "event: done"
+# 9. stream its log until "event: done"
 curl -sSN -w '\\n' ${deployments}/\${ID:-none}/logs
 
 # 10. its name is active
 dig @127.0.0.1 -p ${at.dnsPort} +short globex.${at.pool}
 
-# 11. forget it, 204: the name is free again
+# 11. delete it (204); the name is free again
 curl -sS -o /dev/null -w '%{http_code}\\n' -X DELETE ${deployments}/\${ID:-none}
 
-Ctrl-C stops everything; the data stays for the next start.
+Ctrl-C shuts everything down; the data persists across restarts.
 `
 }

@@ -42,11 +42,11 @@ test.each([
   expect(() => readSettings(env, '/project')).toThrow(message)
 })
 
-test('every variable that it reads stands in the README', () => {
+test('docs/configuration.md has every variable that start reads', () => {
   const asked = new Set<string>()
   const env = new Proxy<NodeJS.ProcessEnv>({}, { get: (_, name) => void asked.add(String(name)) })
   readSettings(env, '/project')
-  const readme = readFileSync(new URL('../../../README.md', import.meta.url), 'utf8')
+  const docs = readFileSync(new URL('../../../docs/configuration.md', import.meta.url), 'utf8')
   expect(asked).toContain('DATA_DIR')
-  expect([...asked].filter(name => !readme.includes(`\`${name}\``))).toEqual([])
+  expect([...asked].filter(name => !docs.includes(`\`${name}\``))).toEqual([])
 })

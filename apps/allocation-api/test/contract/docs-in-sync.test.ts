@@ -7,7 +7,7 @@ import { providerKinds, readProvider } from '../../src/dns/registry.ts'
 
 const read = (path: string): string => readFileSync(new URL(`../../../../${path}`, import.meta.url), 'utf8')
 const example = read('.env.example')
-const readme = read('README.md')
+const configuration = read('docs/configuration.md')
 
 /** What stands between backquotes. */
 const quoted = (text: string): string[] => Array.from(text.matchAll(/`([^`]+)`/g), ([, inner]) => inner ?? '')
@@ -18,9 +18,9 @@ const assignments = (text: string): Record<string, string> =>
 /** Of variables, in texts too; without a prefix of its own a name may be that of a constant. */
 const names = /\b(?:PDM|DNSPROVIDER|OBJECT_STORAGE)_[A-Z0-9_]*[A-Z0-9]\b|'(?:PORT|PROVIDER_[A-Z_]+)'/g
 
-/** The table of the README's environment: the names of a row, and what it says their defaults are. */
-const rows = readme
-  .slice(readme.indexOf('## Environment'), readme.indexOf('The witness has two'))
+/** The table of the API's variables: the names in each row, and their documented defaults. */
+const rows = configuration
+  .slice(configuration.indexOf('## Allocation API'), configuration.indexOf('## Lease witness'))
   .split('\n')
   .filter(line => line.startsWith('| `'))
   .map(line => {
@@ -55,13 +55,13 @@ describe('the environment is documented', () => {
     expect([...new Set(named.map(name => name.replaceAll("'", '')))].sort()).toEqual(variables())
   })
 
-  test('every variable stands in .env.example and in the README, in the same order', () => {
+  test('every variable is in .env.example and in docs/configuration.md, in the same order', () => {
     const inExample = Object.keys(assignments(example.slice(0, example.indexOf('# --- Tests'))))
     expect(inExample.toSorted()).toEqual(variables())
     expect(rows.flatMap(({ names }) => names)).toEqual(inExample)
   })
 
-  test.each(rows)('the README has the defaults of $names', ({ names, defaults }) => {
+  test.each(rows)('docs/configuration.md has the defaults of $names', ({ names, defaults }) => {
     const given = names
       .map(name => assignments(example)[name] ?? '')
       .filter(value => value && !/^(?:https?|postgres):/.test(value))
@@ -91,9 +91,11 @@ test('docs/operations.md has every metric', () => {
 })
 
 test.each(operations.map(({ method, path }) => [method.toUpperCase(), path]))(
-  'the README has %s %s',
+  'docs/api.md has %s %s',
   (method, path) => {
-    const named = readme.split('\n').filter(line => line.startsWith('|') && line.includes('`'))
+    const named = read('docs/api.md')
+      .split('\n')
+      .filter(line => line.startsWith('|') && line.includes('`'))
     const stem = path.replace('/docs/{asset}', '/docs')
     expect(named.some(line => line.includes(stem) && (line.includes(`${method} `) || method === 'GET'))).toBe(true)
   },
