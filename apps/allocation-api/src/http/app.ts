@@ -1,6 +1,6 @@
 import { type Context, Hono } from 'hono'
 import { bodyLimit } from 'hono/body-limit'
-import type { Answered } from '../observability/domain/request-log.ts'
+import type { Observer } from '../observability/domain/observer.ts'
 import { problem } from './errors.ts'
 import { methodsByPath } from './method-not-allowed.ts'
 import { operatorOnly } from './middleware/bearer-auth.ts'
@@ -15,7 +15,7 @@ import { type HealthDependencies, healthRoutes } from './routes/health.ts'
 import { type MetricsText, metricsRoutes } from './routes/metrics.ts'
 import { reservedRoutes } from './routes/reserved.ts'
 import type { EventStreams } from './sse.ts'
-import type { HttpEnv, Listener, OnBroken } from './types.ts'
+import type { HttpEnv, Listener, OnStreamError } from './types.ts'
 import { isBrokenOff, isTooLarge } from './validate.ts'
 
 export interface AppDependencies {
@@ -28,28 +28,26 @@ export interface AppDependencies {
   readonly metrics: MetricsText
   readonly reservedLabels: readonly string[]
   readonly openApi: object
-  readonly onAnswered: (answered: Answered) => void
-  /** An error that no verb expects. `unavailable`: a dependency is down, and the caller is told so. */
-  readonly classify: (error: unknown) => 'unavailable' | 'defect'
-  readonly onError: (error: unknown, requestId: string) => void
-  /** An answer that had begun was broken off, since a dependency went away. */
-  readonly onBrokenOff: (error: unknown, requestId: string) => void
+  readonly observer: Pick<Observer, 'onRequest' | 'onRequestFailed' | 'onResponseAborted'>
+  /** Whether an error that no operation expects means that a dependency is down: 503 instead of 500. */
+  readonly isUnavailable: (error: unknown) => boolean
 }
 
 export interface AppOptions {
   readonly listener: Listener
-  /** Bearer tokens of which one is required; null: everybody is let in. */
+  /** Bearer tokens, of which a request needs one; null: no request needs one. */
   readonly tokens: readonly string[] | null
-  /** Whether the lists are answered here: `list` and `history` of a pool, and that of the deployments. */
-  readonly listing: boolean
+  /** Whether this listener has the lists: `list` and `history` of a pool, and the deployments. */
+  readonly exposeLists: boolean
 }
 
 const BODY_LIMIT_BYTES = 64 * 1_024
 
 /** The API at one address. */
-export const createApp = (deps: AppDependencies, { listener, tokens, listing }: AppOptions): Hono<HttpEnv> => {
+export const createApp = (deps: AppDependencies, { listener, tokens, exposeLists }: AppOptions): Hono<HttpEnv> => {
+  const { observer } = deps
   const app = new Hono<HttpEnv>()
-  app.use(requestContext(listener, deps.onAnswered))
+  app.use(requestContext(listener, observer))
   if (tokens) app.use(operatorOnly(tokens))
   const tooLarge = (c: Context<HttpEnv>) => {
     // What is left of the body is not worth reading: the connection ends with the answer.
@@ -63,18 +61,20 @@ export const createApp = (deps: AppDependencies, { listener, tokens, listing }: 
     return Number(c.req.header('Content-Length') ?? 0) > BODY_LIMIT_BYTES ? tooLarge(c) : next()
   })
 
-  const onBroken: OnBroken = (error, requestId) =>
-    deps.classify(error) === 'unavailable' ? deps.onBrokenOff(error, requestId) : deps.onError(error, requestId)
+  const onStreamError: OnStreamError = (error, requestId) =>
+    deps.isUnavailable(error)
+      ? observer.onResponseAborted(error, requestId)
+      : observer.onRequestFailed(error, requestId)
 
   app.route('/', healthRoutes(deps.health))
   app.route('/', descriptionRoutes(deps.openApi))
   app.route('/metrics', metricsRoutes(deps.metrics))
   app.route('/api/v1/reserved', reservedRoutes(deps.reservedLabels))
   app.route('/api/v1/pool', poolRoutes(deps.verbs))
-  app.route('/api/v1/deployments', deploymentRoutes(deps.deployments, deps.streams, onBroken))
+  app.route('/api/v1/deployments', deploymentRoutes(deps.deployments, deps.streams, onStreamError))
   app.route('/api/v1/credentials', credentialRoutes(deps.verbs, deps.providers))
-  if (listing) {
-    app.route('/api/v1/pool', listingRoutes(deps.verbs, onBroken))
+  if (exposeLists) {
+    app.route('/api/v1/pool', listingRoutes(deps.verbs, onStreamError))
     app.route('/api/v1/deployments', deploymentListRoutes(deps.deployments))
   }
   if (listener === 'operator') app.route('/api/v1/pool', convergeRoutes(deps.verbs))
@@ -89,8 +89,8 @@ export const createApp = (deps: AppDependencies, { listener, tokens, listing }: 
   app.onError((error, c) => {
     if (isTooLarge(error)) return tooLarge(c)
     if (isBrokenOff(c)) return problem(c, { kind: 'invalid-json', detail: 'The body was broken off.' })
-    if (deps.classify(error) === 'unavailable') return problem(c, { kind: 'database-unavailable' })
-    deps.onError(error, c.get('requestId'))
+    if (deps.isUnavailable(error)) return problem(c, { kind: 'database-unavailable' })
+    observer.onRequestFailed(error, c.get('requestId'))
     return problem(c, { kind: 'internal-error' })
   })
   return app

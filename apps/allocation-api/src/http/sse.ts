@@ -57,7 +57,7 @@ export const eventText = (data: unknown, { id, event }: { readonly id?: number; 
 export const eventStream = (
   text: AsyncIterable<string>,
   seat: Seat,
-  { onBroken, breakOff }: { readonly onBroken: (error: unknown) => void; readonly breakOff: () => void },
+  { onStreamError, breakOff }: { readonly onStreamError: (error: unknown) => void; readonly breakOff: () => void },
 ): ReadableStream<Uint8Array> => {
   const encoder = new TextEncoder()
   const parts = text[Symbol.asyncIterator]()
@@ -91,7 +91,7 @@ export const eventStream = (
         // It was ended meanwhile.
         if (seat.signal.aborted) return
         if ('error' in next) {
-          onBroken(next.error)
+          onStreamError(next.error)
           return end(controller, true)
         }
         if (next.done) return end(controller, false)

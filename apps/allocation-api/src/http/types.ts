@@ -3,8 +3,8 @@ import type { HttpBindings } from '@hono/node-server'
 /** The addresses at which the API listens. The history tells them apart. */
 export type Listener = 'in-cluster' | 'operator'
 
-/** Told of an error that came when the answer had begun. */
-export type OnBroken = (error: unknown, requestId: string) => void
+/** Receives an error that occurred after the response headers were sent. */
+export type OnStreamError = (error: unknown, requestId: string) => void
 
 /** What the middleware leaves for the handlers. */
 export interface HttpEnv {

@@ -1,13 +1,13 @@
 import { redacted } from '@pool/contract'
 import { type Logger, pino } from 'pino'
 import type { LogLevel } from '../config/config.ts'
-import type { Answered } from './domain/request-log.ts'
+import type { RequestLogEntry } from './domain/request-log.ts'
 
 export type { Logger }
 
 /**
- * JSON lines on standard output. What is logged is chosen field by field and holds no secret; the paths here are the
- * second net, for a field that should not have been passed.
+ * JSON lines on standard output. Callers choose each field they log, and none is a secret. The redacted paths are a second
+ * line of defence.
  */
 export const createLog = (level: LogLevel): Logger =>
   pino({
@@ -37,10 +37,10 @@ export const createLog = (level: LogLevel): Logger =>
   })
 
 /**
- * The line of a request that was answered. What it may hold is fixed by its type, none of it is what was sent, and it is
- * the one line that every request costs: the second net would be a tenth of a check.
+ * Logs one line per request. Its fields are fixed by their type and hold nothing that was sent, so they are not redacted:
+ * redaction would cost a tenth of a check.
  */
-export const requestLine = (log: Logger): ((answered: Answered) => void) => {
-  const bare = log.child({}, { redact: [] })
-  return answered => bare.info(answered, 'request')
+export const createRequestLog = (log: Logger): ((entry: RequestLogEntry) => void) => {
+  const plainLog = log.child({}, { redact: [] })
+  return entry => plainLog.info(entry, 'request')
 }

@@ -1,8 +1,9 @@
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from '@prometheus-io/client'
 import { failureCauses } from '../reconciler/domain/status.ts'
-import { type Answered, verbOf } from './domain/request-log.ts'
+import type { DriftCheckResult } from './domain/observer.ts'
+import { type RequestLogEntry, toOperation } from './domain/request-log.ts'
 
-/** How far a zone is behind what is desired; times are Unix times in seconds. */
+/** How far the published records of a zone lag behind the desired ones; times are Unix times in seconds. */
 interface ZoneLag {
   readonly zone: string
   readonly oldestPendingSeconds: number
@@ -12,192 +13,195 @@ interface ZoneLag {
   readonly failing: Readonly<Record<string, number>>
 }
 
-export interface MetricsSources {
-  /** Live allocations by pool and state. */
-  readonly countAllocations: () => Promise<readonly { poolDomain: string; state: string; count: number }[]>
-  readonly countDeployments: () => Promise<readonly { status: string; count: number }[]>
-  /** Deployments that this process works on, or has in its queue. */
-  readonly deploymentsHere: () => number
-  readonly zoneLag: () => Promise<readonly ZoneLag[]>
-  /** Whether the DNS provider is being left alone after a failure. */
-  readonly isProviderHeldBack: () => boolean
+export interface BuildInfo {
   readonly version: string
   readonly nodeVersion: string
   readonly providerKind: string
-  /** A source did not answer; its metrics are left out of this scrape. */
-  readonly onSourceError: (error: unknown) => void
+}
+
+/** What a scrape reads. A source that rejects has no samples in that scrape. */
+export interface GaugeSources {
+  /** Live allocations by pool and state. */
+  countAllocations(): Promise<readonly { poolDomain: string; state: string; count: number }[]>
+  countDeployments(): Promise<readonly { status: string; count: number }[]>
+  /** Deployments that this process works on, or has in its queue. */
+  activeDeployments(): number
+  zoneLag(): Promise<readonly ZoneLag[]>
+  isCircuitOpen(): boolean
 }
 
 export type Metrics = ReturnType<typeof createMetrics>
 
-export const createMetrics = (sources: MetricsSources) => {
+export const createMetrics = ({ version, nodeVersion, providerKind }: BuildInfo) => {
   const registry = new Registry()
   const registers = [registry]
+  let refreshGauges = async (): Promise<void> => {}
   collectDefaultMetrics({ register: registry })
 
   const requests = new Histogram({
     name: 'pdm_http_request_duration_seconds',
-    help: 'Requests by address, method, route and status: seconds until the headers of the answer.',
+    help: 'Seconds until the response headers were ready, by listener, method, route and status.',
     labelNames: ['listener', 'method', 'route', 'status'],
     buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
     registers,
   })
-  const outcomes = new Counter({
-    name: 'pdm_outcomes_total',
-    help: 'What each verb came to.',
-    labelNames: ['verb', 'outcome'],
+  const operations = new Counter({
+    name: 'pdm_operations_total',
+    help: 'Operations by outcome.',
+    labelNames: ['operation', 'outcome'],
     registers,
   })
   const swept = new Counter({
     name: 'pdm_sweeper_deleted_total',
-    help: 'Expired reservations deleted by the sweeper of this process.',
+    help: 'Expired reservations that the sweeper of this process deleted.',
     registers,
   })
-  const dnsCalls = new Histogram({
+  const providerCalls = new Histogram({
     name: 'pdm_dns_operation_duration_seconds',
-    help: 'Calls of the DNS provider by operation and outcome.',
+    help: 'Seconds of calls to the DNS provider, by operation and outcome.',
     labelNames: ['operation', 'outcome'],
     buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
     registers,
   })
-  const validations = new Counter({
+  const credentialChecks = new Counter({
     name: 'pdm_credential_validations_total',
-    help: 'Checks of credentials by kind and outcome; unavailable: the provider said nothing of them.',
+    help: 'Credential checks by kind and outcome; unavailable: the provider gave no result.',
     labelNames: ['kind', 'outcome'],
     registers,
   })
   new Gauge({
     name: 'pdm_build_info',
-    help: 'Always 1; the labels say what runs.',
+    help: 'Build information; value is always 1.',
     labelNames: ['version', 'node', 'dns_provider'],
     registers,
-  }).set({ version: sources.version, node: sources.nodeVersion, dns_provider: sources.providerKind }, 1)
+  }).set({ version, node: nodeVersion, dns_provider: providerKind }, 1)
 
-  const allocations = new Gauge({
-    name: 'pdm_allocations',
-    help: 'Live allocations by pool and state, as the database has them.',
-    labelNames: ['pool', 'state'],
-    registers,
-  })
-  const pending = new Gauge({
-    name: 'pdm_dns_oldest_pending_seconds',
-    help: 'Age of the oldest change of a zone that is not at the provider yet; 0 when there is none.',
-    labelNames: ['zone'],
-    registers,
-  })
-  const failing = new Gauge({
-    name: 'pdm_dns_failing_names',
-    help: "Names of a zone whose last attempt failed, by cause; foreign-record: somebody else's record is in the way.",
-    labelNames: ['zone', 'cause'],
-    registers,
-  })
-  const converged = new Gauge({
-    name: 'pdm_dns_last_convergence_timestamp_seconds',
-    help: 'Unix time at which a zone was last brought to its desired records, by any replica.',
-    labelNames: ['zone'],
-    registers,
-  })
-
-  const compared = new Gauge({
-    name: 'pdm_dns_last_comparison_timestamp_seconds',
-    help: 'Unix time at which all of a zone was last compared with its desired records, by any replica.',
-    labelNames: ['zone'],
-    registers,
-  })
-  const comparisons = new Counter({
-    name: 'pdm_dns_comparisons_total',
-    help: 'Comparisons of a whole zone by this process, by outcome.',
+  const driftChecks = new Counter({
+    name: 'pdm_dns_drift_checks_total',
+    help: 'Drift checks of a whole zone by this process, by outcome.',
     labelNames: ['outcome'],
     registers,
   })
-  const drifted = new Counter({
+  const driftedNames = new Counter({
     name: 'pdm_dns_drifted_names_total',
-    help: 'Names whose records were no longer as this service had written them, found by this process.',
+    help: 'Names whose records differed from what this service had written, found by this process.',
     labelNames: ['zone'],
     registers,
   })
-  new Gauge({
-    name: 'pdm_dns_provider_held_back',
-    help: '1 while this process leaves the DNS provider alone after a failure.',
-    registers,
-    collect() {
-      this.set(sources.isProviderHeldBack() ? 1 : 0)
-    },
-  })
-
-  const deployments = new Gauge({
-    name: 'pdm_deployments',
-    help: 'Deployments by status, as the database has them.',
-    labelNames: ['status'],
-    registers,
-  })
-  new Gauge({
-    name: 'pdm_deployments_here',
-    help: 'Deployments under way in this process; the keys of each are in its memory alone.',
-    registers,
-    collect() {
-      this.set(sources.deploymentsHere())
-    },
-  })
   const deploymentRuns = new Histogram({
     name: 'pdm_deployment_duration_seconds',
-    help: 'Work on deployments by outcome: seconds from the turn of one to its end in this process.',
+    help: 'Seconds that this process worked on a deployment, by outcome.',
     labelNames: ['outcome'],
     buckets: [1, 5, 15, 60, 180, 300, 600, 900, 1_800, 3_600],
     registers,
   })
 
-  const refresh = async (): Promise<void> => {
-    const [counts, zones, deployed] = await Promise.allSettled([
-      sources.countAllocations(),
-      sources.zoneLag(),
-      sources.countDeployments(),
-    ])
-    for (const gauge of [allocations, pending, failing, converged, compared, deployments]) gauge.reset()
-    if (deployed.status === 'rejected') sources.onSourceError(deployed.reason)
-    else for (const { status, count } of deployed.value) deployments.set({ status }, count)
-    if (counts.status === 'rejected') sources.onSourceError(counts.reason)
-    else for (const { poolDomain, state, count } of counts.value) allocations.set({ pool: poolDomain, state }, count)
-    if (zones.status === 'rejected') sources.onSourceError(zones.reason)
-    else {
-      for (const { zone, oldestPendingSeconds, convergedAt, comparedAt, failing: names } of zones.value) {
-        pending.set({ zone }, oldestPendingSeconds)
-        for (const cause of failureCauses) failing.set({ zone, cause }, names[cause] ?? 0)
-        if (convergedAt !== null) converged.set({ zone }, convergedAt)
-        if (comparedAt !== null) compared.set({ zone }, comparedAt)
+  const addGauges = (sources: GaugeSources, onSourceError: (error: unknown) => void): void => {
+    const allocations = new Gauge({
+      name: 'pdm_allocations',
+      help: 'Live allocations in the database, by pool and state.',
+      labelNames: ['pool', 'state'],
+      registers,
+    })
+    const oldestPending = new Gauge({
+      name: 'pdm_dns_oldest_pending_seconds',
+      help: 'Age of the oldest change of a zone that the provider does not have yet; 0 if there is none.',
+      labelNames: ['zone'],
+      registers,
+    })
+    const failing = new Gauge({
+      name: 'pdm_dns_failing_names',
+      help: 'Names of a zone whose last attempt failed, by cause; foreign-record: an unmanaged record conflicts.',
+      labelNames: ['zone', 'cause'],
+      registers,
+    })
+    const lastSync = new Gauge({
+      name: 'pdm_dns_last_sync_timestamp_seconds',
+      help: 'Unix time at which a replica last finished a sync of a zone.',
+      labelNames: ['zone'],
+      registers,
+    })
+    const lastDriftCheck = new Gauge({
+      name: 'pdm_dns_last_drift_check_timestamp_seconds',
+      help: 'Unix time at which a replica last compared a whole zone with its desired records.',
+      labelNames: ['zone'],
+      registers,
+    })
+    const deployments = new Gauge({
+      name: 'pdm_deployments',
+      help: 'Deployments in the database, by status.',
+      labelNames: ['status'],
+      registers,
+    })
+    new Gauge({
+      name: 'pdm_dns_circuit_open',
+      help: '1 if the DNS provider circuit breaker is open.',
+      registers,
+      collect() {
+        this.set(sources.isCircuitOpen() ? 1 : 0)
+      },
+    })
+    new Gauge({
+      name: 'pdm_deployments_active',
+      help: 'Deployments that this process works on or has queued; only its memory holds their credentials.',
+      registers,
+      collect() {
+        this.set(sources.activeDeployments())
+      },
+    })
+
+    refreshGauges = async () => {
+      const [counts, zones, deploymentCounts] = await Promise.allSettled([
+        sources.countAllocations(),
+        sources.zoneLag(),
+        sources.countDeployments(),
+      ])
+      for (const gauge of [allocations, oldestPending, failing, lastSync, lastDriftCheck, deployments]) gauge.reset()
+      if (deploymentCounts.status === 'rejected') onSourceError(deploymentCounts.reason)
+      else for (const { status, count } of deploymentCounts.value) deployments.set({ status }, count)
+      if (counts.status === 'rejected') onSourceError(counts.reason)
+      else for (const { poolDomain, state, count } of counts.value) allocations.set({ pool: poolDomain, state }, count)
+      if (zones.status === 'rejected') onSourceError(zones.reason)
+      else {
+        for (const { zone, oldestPendingSeconds, convergedAt, comparedAt, failing: names } of zones.value) {
+          oldestPending.set({ zone }, oldestPendingSeconds)
+          for (const cause of failureCauses) failing.set({ zone, cause }, names[cause] ?? 0)
+          if (convergedAt !== null) lastSync.set({ zone }, convergedAt)
+          if (comparedAt !== null) lastDriftCheck.set({ zone }, comparedAt)
+        }
       }
     }
   }
 
   return {
     contentType: registry.contentType,
+    /** The exposition text of one scrape. */
     async text(): Promise<string> {
-      await refresh()
+      await refreshGauges()
       return registry.metrics()
     },
-    answered({ listener, method, route, status, outcome, seconds }: Answered): void {
+    /** Adds the gauges that are read at a scrape. Called once, when their sources exist. */
+    addGauges,
+    countRequest({ listener, method, route, status, outcome, seconds }: RequestLogEntry): void {
       requests.observe({ listener, method, route, status: String(status) }, seconds)
-      const verb = verbOf(method, route)
-      if (verb && outcome) outcomes.inc({ verb, outcome })
+      const operation = toOperation(method, route)
+      if (operation && outcome) operations.inc({ operation, outcome })
     },
-    credentialsValidated(kind: 'object-storage' | 'token', outcome: string): void {
-      validations.inc({ kind, outcome })
+    countCredentialCheck(kind: 'object-storage' | 'token', outcome: string): void {
+      credentialChecks.inc({ kind, outcome })
     },
-    deploymentEnded(outcome: string, seconds: number): void {
+    countRun(outcome: string, seconds: number): void {
       deploymentRuns.observe({ outcome }, seconds)
     },
-    swept(count: number): void {
+    countSwept(count: number): void {
       swept.inc(count)
     },
-    dnsCompared(
-      zone: string,
-      outcome: { readonly kind: 'compared'; readonly reopened: number } | { readonly kind: 'unavailable' },
-    ): void {
-      comparisons.inc({ outcome: outcome.kind })
-      if (outcome.kind === 'compared') drifted.inc({ zone }, outcome.reopened)
+    countDriftCheck(zone: string, result: DriftCheckResult): void {
+      driftChecks.inc({ outcome: result.kind })
+      if (result.kind === 'compared') driftedNames.inc({ zone }, result.reopened)
     },
-    dnsCall(operation: 'read' | 'apply', outcome: string, seconds: number): void {
-      dnsCalls.observe({ operation, outcome }, seconds)
+    countProviderCall(operation: 'read' | 'apply', outcome: string, seconds: number): void {
+      providerCalls.observe({ operation, outcome }, seconds)
     },
   }
 }

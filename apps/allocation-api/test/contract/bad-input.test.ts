@@ -239,7 +239,7 @@ test('no request came to a 5xx, not even one that was broken off', () => {
 
 test('what was refused is counted by its verb', async () => {
   const { text } = await call('GET', '/metrics')
-  const counted = [...text.matchAll(/^pdm_outcomes_total\{verb="([^"]+)",outcome="([^"]+)"\} [1-9]\d*$/gm)]
+  const counted = [...text.matchAll(/^pdm_operations_total\{operation="([^"]+)",outcome="([^"]+)"\} [1-9]\d*$/gm)]
   const pairs = counted.map(([, verb, outcome]) => `${verb} ${outcome}`)
   for (const verb of ['reserve', 'commit', 'renew', 'release']) expect(pairs).toContain(`${verb} invalid-format`)
   expect(pairs).toEqual(

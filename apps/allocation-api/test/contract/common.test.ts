@@ -87,14 +87,14 @@ test('metrics tell requests by route and status, outcomes by verb, allocations b
   expect(headers.get('content-type')).toMatch(/^text\/plain; version=0\.0\.4/)
   for (const line of [
     /^pdm_http_request_duration_seconds_count\{.*route="\/api\/v1\/pool\/:domain\/reserve",status="201"\} 1$/m,
-    /^pdm_outcomes_total\{verb="reserve",outcome="granted"\} 1$/m,
-    /^pdm_outcomes_total\{verb="reserve",outcome="conflict"\} 1$/m,
+    /^pdm_operations_total\{operation="reserve",outcome="granted"\} 1$/m,
+    /^pdm_operations_total\{operation="reserve",outcome="conflict"\} 1$/m,
     /^pdm_allocations\{pool="pool\.test",state="reserved"\} 1$/m,
     /^pdm_sweeper_deleted_total 0$/m,
     /^pdm_build_info\{version="1\.0\.0",.*\} 1$/m,
     /^# TYPE pdm_dns_operation_duration_seconds histogram$/m,
     /^# TYPE pdm_dns_oldest_pending_seconds gauge$/m,
-    /^# TYPE pdm_dns_last_convergence_timestamp_seconds gauge$/m,
+    /^# TYPE pdm_dns_last_sync_timestamp_seconds gauge$/m,
   ]) {
     expect(text).toMatch(line)
   }

@@ -92,7 +92,7 @@ describe("somebody else's record in the way of a name", () => {
     const { text } = await call('GET', '/metrics')
     expect(text).toMatch(/^pdm_dns_failing_names\{zone="pool\.test",cause="foreign-record"\} 1$/m)
     expect(text).toMatch(/^pdm_dns_drifted_names_total\{zone="pool\.test"\} [1-9]/m)
-    expect(text).toMatch(/^pdm_dns_comparisons_total\{outcome="compared"\} [1-9]/m)
+    expect(text).toMatch(/^pdm_dns_drift_checks_total\{outcome="compared"\} [1-9]/m)
   })
 
   test('GET says the same, until it is removed and the zone is converged once more', async () => {

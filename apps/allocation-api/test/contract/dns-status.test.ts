@@ -69,7 +69,7 @@ describe('failing, while the provider cannot be written', () => {
   test('the metric of the oldest pending change and of failing names show it', async () => {
     const { text } = await call('GET', '/metrics')
     expect(text).toMatch(/^pdm_dns_failing_names\{zone="pool\.test",cause="provider"\} 2$/m)
-    expect(text).toMatch(/^pdm_dns_provider_held_back [01]$/m)
+    expect(text).toMatch(/^pdm_dns_circuit_open [01]$/m)
     expect(text).toMatch(/^pdm_dns_oldest_pending_seconds\{zone="pool\.test"\} 0*[.\d]*[1-9]/m)
   })
 

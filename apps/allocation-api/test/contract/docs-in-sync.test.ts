@@ -84,7 +84,7 @@ describe('the environment is documented', () => {
 
 test('docs/operations.md has every metric', () => {
   const metrics = read('apps/allocation-api/src/observability/metrics.ts').match(/(?<=name: ')pdm_[a-z_]+/g) ?? []
-  expect(metrics).toContain('pdm_deployments_here')
+  expect(metrics).toContain('pdm_deployments_active')
   const table = read('docs/operations.md').match(/^\| `pdm_[^|]*/gm) ?? []
   const said = table.flatMap(quoted).map(text => text.replace(/\{.*/, ''))
   expect(metrics.filter(metric => !said.includes(metric))).toEqual([])

@@ -42,8 +42,8 @@ const described = () =>
     Object.entries(methods).map(([method, one]) => ({ method: method.toUpperCase(), path, ...one })),
   )
 
-const mounted = (listener: Listener, listing: boolean) =>
-  createApp(unused, { listener, tokens: null, listing })
+const mounted = (listener: Listener, exposeLists: boolean) =>
+  createApp(unused, { listener, tokens: null, exposeLists })
     .routes.filter(({ method }) => method !== 'ALL')
     .map(({ method, path }) => `${method} ${path.replace(/:([a-z]+)/g, '{$1}')}`)
     .sort()
@@ -62,8 +62,8 @@ test('every mounted route is described, and every described one is mounted', () 
 })
 
 test('without the listing exactly the lists are not mounted, and inside the cluster not converge', () => {
-  const lacks = (listener: Listener, listing: boolean) => {
-    const kept = new Set(mounted(listener, listing))
+  const lacks = (listener: Listener, exposeLists: boolean) => {
+    const kept = new Set(mounted(listener, exposeLists))
     return mounted('operator', true).filter(route => !kept.has(route))
   }
   const listing = ['GET /api/v1/deployments', 'GET /api/v1/pool/{domain}/history', 'GET /api/v1/pool/{domain}/list']

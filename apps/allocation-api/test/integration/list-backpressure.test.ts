@@ -31,9 +31,9 @@ const endless = () => {
     {
       ...unused,
       verbs: { ...unused.verbs, list: list({ reader, managedDomains: ['pool.test'] }) },
-      onAnswered: () => {},
+      observer: { ...unused.observer, onRequest: () => {} },
     },
-    { listener: 'in-cluster', tokens: null, listing: true },
+    { listener: 'in-cluster', tokens: null, exposeLists: true },
   )
   return { pages, open: (method = 'GET') => app.request('/api/v1/pool/pool.test/list', { method }) }
 }

@@ -75,7 +75,7 @@ describe.skipIf(!testDsn)(`a list of ${ROWS} names (${testDsn ? 'real Postgres' 
     await until('it is in the log', () => lines().length > 1)
     expect(lines()).toMatchObject([
       { msg: 'request', status: 200, outcome: 'listed' },
-      { msg: 'answer broken off', level: 'warn', error: { code: expect.stringMatching(/^E?CONN/) } },
+      { msg: 'response aborted', level: 'warn', error: { code: expect.stringMatching(/^E?CONN/) } },
     ])
     expect((await api.call('GET', list)).status).toBe(200)
   })

@@ -28,10 +28,8 @@ export const unused: AppDependencies = {
   metrics: { contentType: 'text/plain', text: refuse },
   reservedLabels: [],
   openApi: {},
-  onAnswered: refuse,
-  classify: refuse,
-  onError: refuse,
-  onBrokenOff: refuse,
+  observer: { onRequest: refuse, onRequestFailed: refuse, onResponseAborted: refuse },
+  isUnavailable: refuse,
 }
 
 type Told = (readonly [message: string, requestId: string])[]
@@ -50,12 +48,14 @@ export const scriptedApp = (
       ...unused,
       deployments: { ...unused.deployments, ...deployments },
       streams: createEventStreams({ stopping: stopping.signal, ...options }),
-      onAnswered: ({ outcome }) => outcomes.push(outcome),
-      classify: error => (error instanceof Error && error.message === 'away' ? 'unavailable' : 'defect'),
-      onError: (error, requestId) => errors.push([String(error), requestId]),
-      onBrokenOff: (error, requestId) => brokenOff.push([String(error), requestId]),
+      observer: {
+        onRequest: ({ outcome }) => outcomes.push(outcome),
+        onRequestFailed: (error, requestId) => errors.push([String(error), requestId]),
+        onResponseAborted: (error, requestId) => brokenOff.push([String(error), requestId]),
+      },
+      isUnavailable: error => error instanceof Error && error.message === 'away',
     },
-    { listener: 'in-cluster', tokens: null, listing: true },
+    { listener: 'in-cluster', tokens: null, exposeLists: true },
   )
   return { app, stopping, errors, brokenOff, outcomes }
 }

@@ -4,7 +4,7 @@ import type { EntryWithId } from '../../allocation/domain/types.ts'
 import type { HistoryQuery, Listed, ListQuery } from '../../allocation/list.ts'
 import type { Pages } from '../../lib/paginate.ts'
 import { problem } from '../errors.ts'
-import type { HttpEnv, OnBroken } from '../types.ts'
+import type { HttpEnv, OnStreamError } from '../types.ts'
 import { parse, poolOf } from '../validate.ts'
 
 export interface ListingVerbs {
@@ -32,12 +32,12 @@ async function* jsonText<Item>(
 }
 
 /** Ends the connection when the pages cannot be read on: the answer has begun, and must not look like a whole one. */
-async function* orBreakOff(c: Context<HttpEnv>, text: AsyncGenerator<string>, onBroken: OnBroken) {
+async function* orBreakOff(c: Context<HttpEnv>, text: AsyncGenerator<string>, onStreamError: OnStreamError) {
   const encoder = new TextEncoder()
   try {
     for await (const part of text) yield encoder.encode(part)
   } catch (error) {
-    onBroken(error, c.get('requestId'))
+    onStreamError(error, c.get('requestId'))
     c.env.outgoing?.destroy()
   }
 }
@@ -52,28 +52,28 @@ const stream = async <Item>(
   field: string,
   pages: Pages<Item>,
   show: (item: Item) => unknown,
-  onBroken: OnBroken,
+  onStreamError: OnStreamError,
 ): Promise<Response> => {
-  const text = orBreakOff(c, jsonText(poolOf(c), field, await pages.next(), pages, show), onBroken)
+  const text = orBreakOff(c, jsonText(poolOf(c), field, await pages.next(), pages, show), onStreamError)
   c.set('outcome', 'listed')
   return c.body(ReadableStream.from(text), 200, {
     'Content-Type': 'application/json',
   })
 }
 
-export const listingRoutes = (verbs: ListingVerbs, onBroken: OnBroken) =>
+export const listingRoutes = (verbs: ListingVerbs, onStreamError: OnStreamError) =>
   new Hono<HttpEnv>()
     .get('/:domain/list', async c => {
       const query = parse(listQuery, c.req.query())
       if (!query.ok) return problem(c, query.refused)
       const outcome = verbs.list(poolOf(c), query.value)
       if (outcome.kind !== 'listed') return problem(c, outcome)
-      return stream(c, 'allocations', outcome.pages, allocation => allocation, onBroken)
+      return stream(c, 'allocations', outcome.pages, allocation => allocation, onStreamError)
     })
     .get('/:domain/history', async c => {
       const query = parse(historyQuery, c.req.query())
       if (!query.ok) return problem(c, query.refused)
       const outcome = verbs.readHistory(poolOf(c), query.value)
       if (outcome.kind !== 'listed') return problem(c, outcome)
-      return stream(c, 'entries', outcome.pages, numbered => numbered.entry, onBroken)
+      return stream(c, 'entries', outcome.pages, numbered => numbered.entry, onStreamError)
     })

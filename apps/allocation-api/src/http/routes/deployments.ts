@@ -14,7 +14,7 @@ import type { CreateOutcome } from '../../deployments/domain/create-outcome.ts'
 import type { FollowOutcome, Part } from '../../deployments/tail-log.ts'
 import { problem, RETRY_AFTER_S } from '../errors.ts'
 import { type EventStreams, eventStream, eventText, idleText, retryText } from '../sse.ts'
-import type { HttpEnv, OnBroken } from '../types.ts'
+import type { HttpEnv, OnStreamError } from '../types.ts'
 import { callerOf, parse, readKeyedJson } from '../validate.ts'
 
 export interface DeploymentsQuery {
@@ -79,7 +79,7 @@ export const deploymentListRoutes = (verbs: Pick<DeploymentVerbs, 'list'>) =>
     return c.json({ deployments, ...(nextCursor === undefined ? {} : { nextCursor: cursorOf(nextCursor) }) }, 200)
   })
 
-export const deploymentRoutes = (verbs: DeploymentVerbs, streams: EventStreams, onBroken: OnBroken) =>
+export const deploymentRoutes = (verbs: DeploymentVerbs, streams: EventStreams, onStreamError: OnStreamError) =>
   new Hono<HttpEnv>()
     .post('/', async c => {
       const request = await readKeyedJson(c)
@@ -132,7 +132,7 @@ export const deploymentRoutes = (verbs: DeploymentVerbs, streams: EventStreams, 
       c.set('outcome', outcome.kind)
       if (!isFollowed) return c.body(null, 200, streamHeaders)
       const body = eventStream(textOf(outcome.parts), seat, {
-        onBroken: error => onBroken(error, c.get('requestId')),
+        onStreamError: error => onStreamError(error, c.get('requestId')),
         breakOff: () => c.env.outgoing?.destroy(),
       })
       return c.body(body, 200, streamHeaders)

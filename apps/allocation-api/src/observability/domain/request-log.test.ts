@@ -1,6 +1,6 @@
 import { operations } from '@pool/contract'
 import { expect, test } from 'vitest'
-import { verbOf } from './request-log.ts'
+import { toOperation } from './request-log.ts'
 
 const verbs = operations.map(({ id, method, path }) => ({
   id,
@@ -8,10 +8,10 @@ const verbs = operations.map(({ id, method, path }) => ({
   route: path.replaceAll(/\{([^}]+)\}/g, ':$1'),
 }))
 
-test('every operation that comes to an outcome has a verb of its own', () => {
-  const counted = verbs.map(({ method, route }) => verbOf(method, route)).filter(verb => verb !== undefined)
+test('every operation with a counted outcome has a name', () => {
+  const counted = verbs.map(({ method, route }) => toOperation(method, route)).filter(verb => verb !== undefined)
   expect(new Set(counted).size).toBe(counted.length)
-  expect(verbs.filter(({ method, route }) => verbOf(method, route) === undefined).map(({ id }) => id)).toEqual([
+  expect(verbs.filter(({ method, route }) => toOperation(method, route) === undefined).map(({ id }) => id)).toEqual([
     'listReservedLabels',
     'getAllocation',
     'health',
@@ -33,5 +33,5 @@ test.each([
   ['GET', 'none', undefined],
   ['GET', 'constructor', undefined],
 ])('%s %s is counted as %s', (method, route, verb) => {
-  expect(verbOf(method, route)).toBe(verb)
+  expect(toOperation(method, route)).toBe(verb)
 })

@@ -1,12 +1,12 @@
-/** One request that has been answered. `route` is the pattern and not the path: bounded, and free of what was sent. */
-export interface Answered {
+/** One request and its response. `route` is the pattern, not the path: it is bounded and holds nothing that was sent. */
+export interface RequestLogEntry {
   readonly requestId: string
   readonly listener: string
   readonly method: string
   readonly route: string
   readonly status: number
   readonly outcome: string
-  /** Seconds until the answer's headers were ready. */
+  /** Seconds until the response headers were ready. */
   readonly seconds: number
 }
 
@@ -14,7 +14,7 @@ const pool = '/api/v1/pool/:domain'
 const deployments = '/api/v1/deployments'
 const credentials = '/api/v1/credentials'
 
-const verbs: ReadonlyMap<string, string> = new Map([
+const operations: ReadonlyMap<string, string> = new Map([
   [`GET ${pool}/check`, 'check'],
   [`POST ${pool}/reserve`, 'reserve'],
   [`POST ${pool}/commit`, 'commit'],
@@ -32,6 +32,6 @@ const verbs: ReadonlyMap<string, string> = new Map([
   [`POST ${credentials}/validate`, 'validate-token'],
 ])
 
-/** The verb whose outcome is counted, by method and route; HEAD is GET without a body. */
-export const verbOf = (method: string, route: string): string | undefined =>
-  verbs.get(`${method === 'HEAD' ? 'GET' : method} ${route}`)
+/** The operation whose outcome is counted, by method and route; HEAD is GET without a body (RFC 9110 section 9.3.2). */
+export const toOperation = (method: string, route: string): string | undefined =>
+  operations.get(`${method === 'HEAD' ? 'GET' : method} ${route}`)

@@ -1,0 +1,40 @@
+import type { RequestLogEntry } from './request-log.ts'
+
+/** The unexpected errors that the parts of the service report. Each is the message of its log line. */
+export type ErrorEvent =
+  | 'dns provider error'
+  | 'dns provider threw an unexpected error'
+  | 'zone sync failed'
+  | 'search for due zones failed'
+  | 'sweep failed'
+  | 'deployment failed unexpectedly'
+  | 'deployment lease renewal failed'
+  | 'metrics source unavailable'
+
+export type DriftCheckResult =
+  | { readonly kind: 'compared'; readonly reopened: number }
+  | { readonly kind: 'unavailable'; readonly reason: string }
+
+export type CredentialCheckResult =
+  | { readonly kind: 'accepted' | 'rejected' | 'too-many-attempts' }
+  | { readonly kind: 'unavailable'; readonly message: string }
+
+/** What the parts of the service report. One object logs and counts it, so no part knows the log or the metrics. */
+export interface Observer {
+  /** The headers of a response are ready. */
+  onRequest(entry: RequestLogEntry): void
+  /** A request met an error that no operation expects. */
+  onRequestFailed(error: unknown, requestId: string): void
+  /** A response was aborted after its headers were sent, because the database became unavailable. */
+  onResponseAborted(error: unknown, requestId: string): void
+  onDatabaseWait(error: unknown): void
+  onProviderCall(operation: 'read' | 'apply', outcome: 'done' | 'refused' | 'unavailable', seconds: number): void
+  onDriftCheck(zone: string, result: DriftCheckResult): void
+  onCredentialCheck(kind: 'object-storage' | 'token', result: CredentialCheckResult): void
+  /** The sweeper deleted `count` expired reservations. */
+  onSweep(count: number): void
+  /** This process ended its run of a deployment. */
+  onRunEnded(deployment: string, outcome: string, seconds: number): void
+  /** `context` is logged with the error and must not hold secrets. */
+  onError(event: ErrorEvent, error: unknown, context?: Readonly<Record<string, unknown>>): void
+}

@@ -1,0 +1,47 @@
+import type { Observer } from './domain/observer.ts'
+import { describeError } from './domain/redact.ts'
+import { createRequestLog, type Logger } from './log.ts'
+import type { Metrics } from './metrics.ts'
+
+/** Logs and counts what the parts of the service report. */
+export const createObserver = (log: Logger, metrics: Metrics): Observer => {
+  const logRequest = createRequestLog(log)
+  return {
+    onRequest(entry) {
+      metrics.countRequest(entry)
+      logRequest(entry)
+    },
+    onRequestFailed(error, requestId) {
+      log.error({ requestId, error: describeError(error) }, 'request failed')
+    },
+    onResponseAborted(error, requestId) {
+      log.warn({ requestId, error: describeError(error) }, 'response aborted')
+    },
+    onDatabaseWait(error) {
+      log.warn({ error: describeError(error) }, 'waiting for database')
+    },
+    onProviderCall(operation, outcome, seconds) {
+      metrics.countProviderCall(operation, outcome, seconds)
+    },
+    onDriftCheck(zone, result) {
+      metrics.countDriftCheck(zone, result)
+      if (result.kind === 'unavailable') log.warn({ zone, reason: result.reason }, 'drift check failed')
+      else if (result.reopened > 0) log.warn({ zone, names: result.reopened }, 'drift detected')
+    },
+    onCredentialCheck(kind, result) {
+      metrics.countCredentialCheck(kind, result.kind)
+      // The message is our own text about a host from the configuration.
+      if (result.kind === 'unavailable') log.warn({ kind, reason: result.message }, 'credential check unavailable')
+    },
+    onSweep(count) {
+      metrics.countSwept(count)
+    },
+    onRunEnded(deployment, outcome, seconds) {
+      metrics.countRun(outcome, seconds)
+      log.info({ deployment, outcome, seconds }, 'deployment run ended')
+    },
+    onError(event, error, context) {
+      log.error({ ...context, error: describeError(error) }, event)
+    },
+  }
+}

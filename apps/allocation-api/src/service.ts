@@ -1,0 +1,264 @@
+import { randomUUID } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { createDatabaseClient } from '@pool/database/client'
+import { isDatabaseUnavailable } from '@pool/database/errors'
+import { waitForDatabase } from '@pool/database/wait-for-database'
+import { createAllocationService } from './allocation/service.ts'
+import { type Config, readConfig } from './config/config.ts'
+import { type ConfigFault, type Env, EnvReader } from './config/env.ts'
+import { readCaFile } from './credentials/ca-file.ts'
+import { createCredentialService } from './credentials/service.ts'
+import { applySchema, createProbe } from './database/migrate.ts'
+import { parseSpec } from './deployments/domain/spec.ts'
+import { createDeploymentService } from './deployments/service.ts'
+import { createTerraform } from './deployments/terraform/terraform.ts'
+import { type ChosenProvider, readProvider } from './dns/registry.ts'
+import { type AppDependencies, type AppOptions, createApp } from './http/app.ts'
+import { openApiDocument } from './http/openapi.ts'
+import { type Listening, listen } from './http/server.ts'
+import { createEventStreams } from './http/sse.ts'
+import { runPeriodically } from './lib/run-periodically.ts'
+import { toBucketName } from './naming/bucket-name.ts'
+import { reservedLabels } from './naming/reserved-labels.ts'
+import type { Logger } from './observability/log.ts'
+import { createMetrics } from './observability/metrics.ts'
+import { createObserver } from './observability/observer.ts'
+import { converge } from './reconciler/converge-pool.ts'
+import { createReconciler } from './reconciler/index.ts'
+import { createZoneLocks } from './reconciler/zone-lock.ts'
+
+export interface ServiceConfig extends Config {
+  readonly dnsProvider: ChosenProvider
+  /** PEM of additional authorities for the certificate of the object storage; null: the system's only. */
+  readonly objectStorageCa: string | null
+  /** What Terraform may inherit. */
+  readonly env: Env
+}
+
+export interface Service {
+  /** Where it listens, for the log. */
+  readonly address: Readonly<Record<string, unknown>>
+  /** Stops gracefully. Resolves when every connection is closed. */
+  stop(): Promise<void>
+}
+
+const VERSION = '1.0.0'
+/** How long the service waits for the database before the start fails. */
+const MAX_DATABASE_WAIT_MS = 30_000
+/** Below the contract's 2 s, so that there is time for the response. */
+const HEALTH_CHECK_TIMEOUT_MS = 1_500
+/** Counting every row takes time in proportion to their number. No request waits for it. */
+const COUNT_TIMEOUT_MS = 60_000
+const PROVIDER_TIMEOUT_MS = 10_000
+/** Below the contract's 8 s for one credential check, so that there is time for the response. */
+const CREDENTIAL_CHECK_TIMEOUT_MS = 7_900
+/** How long a sync waits for the lock of a zone before it looks again whether changes are due. */
+const ZONE_LOCK_WAIT_MS = 10_000
+/** After this idle time Postgres ends the transaction that holds a zone lock. Longer than one provider call. */
+const ZONE_LOCK_IDLE_MS = 30_000
+/** How often each replica looks for changes that a crash, an outage or a pause left due. */
+const SYNC_INTERVAL_MS = 1_000
+/** How long after its last renewal the lease of a deployment's run expires. */
+const RUN_LEASE_MS = 30_000
+/** How often a replica renews its leases and claims expired ones. */
+const LEASE_RENEWAL_MS = 2_000
+/** From SIGINT to SIGKILL of Terraform. Shorter than a graceful stop. */
+const TERRAFORM_GRACE_MS = 7_000
+const REQUEST_GRACE_MS = 8_000
+
+/** The whole configuration, or every error in it. */
+export const readServiceConfig = (env: Env): { config: ServiceConfig } | { faults: readonly ConfigFault[] } => {
+  const variable = 'OBJECT_STORAGE_CA_FILE'
+  const service = readConfig(env)
+  const dns = readProvider(env)
+  const authorities = readCaFile(variable, new EnvReader(env).text(variable) ?? null)
+  if ('config' in service && 'provider' in dns && 'ca' in authorities) {
+    return { config: { ...service.config, dnsProvider: dns.provider, objectStorageCa: authorities.ca, env } }
+  }
+  return { faults: [service, dns, authorities].flatMap(result => ('faults' in result ? result.faults : [])) }
+}
+
+/**
+ * Composes the service and starts it: database, DNS, allocation, deployments, listeners, background jobs. `stop` ends
+ * them in reverse order.
+ */
+export const startService = async (config: ServiceConfig, log: Logger, nodeVersion: string): Promise<Service> => {
+  const { managedDomains, reservation, objectStorage, dnsProvider } = config
+  const { timeoutMs } = config.database
+  let phase: 'starting' | 'ready' | 'draining' = 'starting'
+  const stopping = new AbortController()
+  const metrics = createMetrics({ version: VERSION, nodeVersion, providerKind: dnsProvider.kind })
+  const observer = createObserver(log, metrics)
+
+  const openPool = (applicationName: string, maxConnections: number, maxStatementMs = timeoutMs) =>
+    createDatabaseClient(config.database.url, { applicationName, maxConnections, maxStatementMs })
+  const sql = openPool('allocation-api', config.database.poolSize)
+  const healthCheckSql = openPool('allocation-api probe', 1)
+  const countSql = openPool('allocation-api count', 1, COUNT_TIMEOUT_MS)
+  const zoneLocks = createZoneLocks(config.database.url, {
+    waitMs: ZONE_LOCK_WAIT_MS,
+    holdMs: ZONE_LOCK_IDLE_MS,
+    timeoutMs,
+  })
+  await waitForDatabase(() => applySchema(sql), {
+    timeoutMs: MAX_DATABASE_WAIT_MS,
+    onRetry: error => observer.onDatabaseWait(error),
+  })
+
+  const { provider, about } = await dnsProvider.start({
+    managedDomains,
+    sql,
+    onError: error => observer.onError('dns provider error', error),
+  })
+  const reconciler = createReconciler({
+    provider,
+    sql,
+    claims: zoneLocks,
+    statementTimeoutMs: timeoutMs,
+    callDeadlineMs: PROVIDER_TIMEOUT_MS,
+    commitWaitMs: config.dns.commitWaitMs,
+    driftIntervalMs: config.dns.driftIntervalMs,
+    now: () => performance.now(),
+    random: Math.random,
+    onCall: observer.onProviderCall,
+    onCompared: observer.onDriftCheck,
+    onDefect: error => observer.onError('dns provider threw an unexpected error', error),
+    onError: (zone, error) => observer.onError('zone sync failed', error, { zone }),
+  })
+
+  const { validateKeys, validateToken } = createCredentialService({
+    config,
+    objectStorageCa: config.objectStorageCa,
+    deadlineMs: CREDENTIAL_CHECK_TIMEOUT_MS,
+    now: () => performance.now(),
+    wallClock: Date.now,
+    onOutcome: observer.onCredentialCheck,
+  })
+
+  const allocation = createAllocationService({
+    sql,
+    countSql,
+    managedDomains,
+    settle: reconciler.settle,
+    template: { names: config.dns.recordNames, ttl: config.dns.recordTtlSeconds },
+    platformPrefix: objectStorage.platformPrefix,
+    statementTimeoutMs: timeoutMs,
+    countTimeoutMs: COUNT_TIMEOUT_MS,
+    idempotencyTtlMs: config.idempotencyTtlMs,
+    reservation,
+    now: () => performance.now(),
+    onSwept: observer.onSweep,
+  })
+
+  const deployments = createDeploymentService({
+    sql,
+    once: allocation.once,
+    reader: allocation.reader,
+    allocation: allocation.verbs,
+    validateKeys,
+    orderOf: body =>
+      parseSpec(body, {
+        storageProvider: objectStorage.provider,
+        bucketOf: fqdn => toBucketName(objectStorage.platformPrefix, fqdn),
+        managedDomains,
+      }),
+    infrastructure: createTerraform({ ...config.deployments, env: config.env, graceMs: TERRAFORM_GRACE_MS }),
+    storage: objectStorage,
+    atOnce: config.deployments.atOnce,
+    statementTimeoutMs: timeoutMs,
+    leaseMs: RUN_LEASE_MS,
+    reservationTtlMs: reservation.ttlMs,
+    now: () => performance.now(),
+    date: () => new Date(),
+    newId: randomUUID,
+    isUnavailable: isDatabaseUnavailable,
+    onEnd: observer.onRunEnded,
+    onError: (deployment, error) => observer.onError('deployment failed unexpectedly', error, { deployment }),
+  })
+
+  metrics.addGauges(
+    {
+      countAllocations: allocation.count,
+      countDeployments: deployments.count,
+      activeDeployments: deployments.running,
+      zoneLag: reconciler.lag,
+      isCircuitOpen: reconciler.isHeldBack,
+    },
+    error => observer.onError('metrics source unavailable', error),
+  )
+
+  const app: AppDependencies = {
+    verbs: {
+      ...allocation.verbs,
+      converge: converge({ preview: reconciler.preview, repair: reconciler.repair, managedDomains }),
+      validateKeys,
+      validateToken,
+    },
+    deployments: deployments.verbs,
+    streams: createEventStreams({ stopping: stopping.signal }),
+    providers: { objectStorage: objectStorage.provider, token: [...config.credentials.tokenUrls.keys()] },
+    health: {
+      databaseAnswers: createProbe(healthCheckSql, HEALTH_CHECK_TIMEOUT_MS),
+      phase: () => phase,
+      managedDomains,
+    },
+    metrics,
+    reservedLabels,
+    openApi: openApiDocument(),
+    observer,
+    isUnavailable: isDatabaseUnavailable,
+  }
+  const listeners: Listening[] = []
+  const listenOn = async (port: number, variable: string, options: AppOptions): Promise<number> => {
+    const listener = await listen(createApp(app, options), port).catch((error: NodeJS.ErrnoException) => {
+      throw new Error(`${variable}: cannot listen on port ${port} (${error.code ?? error.name})`)
+    })
+    listeners.push(listener)
+    return listener.port
+  }
+  const port = await listenOn(config.port, 'PORT', {
+    listener: 'in-cluster',
+    tokens: null,
+    exposeLists: !config.operatorOnlyList,
+  })
+  const operatorPort =
+    config.operator &&
+    (await listenOn(config.operator.port, 'PDM_OPERATOR_PORT', {
+      listener: 'operator',
+      tokens: config.operator.tokens,
+      exposeLists: true,
+    }))
+
+  const jobs = [
+    runPeriodically(allocation.sweep, {
+      everyMs: config.sweeperIntervalMs,
+      onError: error => observer.onError('sweep failed', error),
+    }),
+    runPeriodically(deployments.tend, {
+      everyMs: LEASE_RENEWAL_MS,
+      onError: error => observer.onError('deployment lease renewal failed', error),
+    }),
+    runPeriodically(reconciler.catchUp, {
+      everyMs: SYNC_INTERVAL_MS,
+      onError: error => observer.onError('search for due zones failed', error),
+    }),
+  ]
+  phase = 'ready'
+
+  return {
+    address: { port, operatorPort, dns: { kind: dnsProvider.kind, ...about }, managedDomains },
+    async stop() {
+      phase = 'draining'
+      // Readiness is off, and load balancers need time to notice.
+      await sleep(config.drainMs)
+      stopping.abort()
+      // Runs need the database until they end, and the reconciler for their names.
+      await Promise.all([deployments.stop(), ...listeners.map(listener => listener.close(REQUEST_GRACE_MS))])
+      // A request that ended in the meantime may have started another run.
+      await deployments.stop()
+      await Promise.all([...jobs.map(job => job.stop()), reconciler.stop()])
+      await provider.close()
+      await Promise.all([zoneLocks.close(), ...[sql, healthCheckSql, countSql].map(pool => pool.end({ timeout: 1 }))])
+    },
+  }
+}
