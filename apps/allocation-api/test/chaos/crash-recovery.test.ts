@@ -5,17 +5,17 @@ import type { Api } from '../support/api.ts'
 import { startApi } from '../support/api.ts'
 import {
   activeNames,
-  expectDnsToAgree,
-  expectTablesToAgree,
+  expectConsistentTables,
+  expectDnsToMatch,
   recordNames,
   untilApplied,
 } from '../support/consistency.ts'
-import { createTestDatabase, lacksDsn, type TestDatabase, testDsn } from '../support/database.ts'
-import { type Held, hold, untilWaiting } from '../support/locks.ts'
+import { createTestDatabase, missingDsn, type TestDatabase, testDsn } from '../support/database.ts'
+import { type HeldLock, holdLock, untilSessionsWait } from '../support/locks.ts'
 import { commit, pool, release, reserveToken } from '../support/operations.ts'
-import { sparing } from '../support/replicas.ts'
+import { smallPoolEnv } from '../support/replicas.ts'
 
-if (!testDsn) process.stderr.write(`${lacksDsn}\n`)
+if (!testDsn) process.stderr.write(`${missingDsn}\n`)
 
 /** Two lanes side by side, each with a database of its own; each kills three times at every place. */
 const LANES = 2
@@ -26,42 +26,42 @@ const COMMITS_PER_KILL = 3
 type Fire = () => Promise<void>
 
 /** The zone's own row: a write waits for it when it is all under way, as it does for another one's write. */
-const holdWrites = (database: TestDatabase): Promise<Held> =>
-  hold(database.sql, async tx => {
+const holdWrites = (database: TestDatabase): Promise<HeldLock> =>
+  holdLock(database.sql, async tx => {
     const rows = await tx`select from local_dns_zones for update`
     if (rows.length === 0) throw new Error('the zone has no row to hold yet')
   })
 
 const places = {
   /** The provider cannot even be read: nothing is intended yet. */
-  'before the read': async (database: TestDatabase, fire: Fire): Promise<Held> => {
-    const held = await hold(database.sql, tx => tx`lock table local_dns_record_sets in access exclusive mode`)
+  'before the read': async (database: TestDatabase, fire: Fire): Promise<HeldLock> => {
+    const held = await holdLock(database.sql, tx => tx`lock table local_dns_record_sets in access exclusive mode`)
     await fire()
-    await untilWaiting(database.sql, 1, '%local_dns_record_sets%')
+    await untilSessionsWait(database.sql, 1, '%local_dns_record_sets%')
     return held
   },
   /** The whole write is with the database, and will be carried out, whoever is still there to hear of it. */
-  'past recall': async (database: TestDatabase, fire: Fire): Promise<Held> => {
+  'past recall': async (database: TestDatabase, fire: Fire): Promise<HeldLock> => {
     const held = await holdWrites(database)
     await fire()
-    await untilWaiting(database.sql, 1, '%insert into local_dns_record_sets%')
+    await untilSessionsWait(database.sql, 1, '%insert into local_dns_record_sets%')
     return held
   },
   /** Intended, and the write begun: its tables cannot be had. */
-  'in the write': async (database: TestDatabase, fire: Fire): Promise<Held> => {
-    const held = await hold(database.sql, tx => tx`lock table local_dns_record_sets in share mode`)
+  'in the write': async (database: TestDatabase, fire: Fire): Promise<HeldLock> => {
+    const held = await holdLock(database.sql, tx => tx`lock table local_dns_record_sets in share mode`)
     await fire()
-    await untilWaiting(database.sql, 1, '%insert into local_dns_record_sets%')
+    await untilSessionsWait(database.sql, 1, '%insert into local_dns_record_sets%')
     return held
   },
   /** The records are at the provider, and nobody has been told. */
-  'after the write': async (database: TestDatabase, fire: Fire): Promise<Held> => {
-    const held = await hold(database.sql, tx => tx`lock table local_dns_record_sets in share mode`)
+  'after the write': async (database: TestDatabase, fire: Fire): Promise<HeldLock> => {
+    const held = await holdLock(database.sql, tx => tx`lock table local_dns_record_sets in share mode`)
     await fire()
-    await untilWaiting(database.sql, 1, '%insert into local_dns_record_sets%')
-    const progress = await hold(database.sql, tx => tx`lock table dns_names in exclusive mode`)
+    await untilSessionsWait(database.sql, 1, '%insert into local_dns_record_sets%')
+    const progress = await holdLock(database.sql, tx => tx`lock table dns_names in exclusive mode`)
     await held.release()
-    await untilWaiting(database.sql, 1, '%dns_names%')
+    await untilSessionsWait(database.sql, 1, '%dns_names%')
     return progress
   },
 }
@@ -72,7 +72,7 @@ describe.skipIf(!testDsn)('kill -9', () => {
   const running = new Set<Api>()
 
   const start = async (database: TestDatabase, env: Record<string, string> = {}): Promise<Api> => {
-    const api = await startApi(database.url, { ...sparing, ...env })
+    const api = await startApi(database.url, { ...smallPoolEnv, ...env })
     running.add(api)
     return api
   }
@@ -161,13 +161,13 @@ describe.skipIf(!testDsn)('kill -9', () => {
       }
       api = await start(database)
       await untilApplied(database.sql)
-      await expectTablesToAgree(database.sql)
+      await expectConsistentTables(database.sql)
       const active = await activeNames(database.sql)
       expect(new Map(active.map(row => [row.subdomain, row.address]))).toEqual(addressOf)
       const lately = active.filter(row => names.includes(row.subdomain))
-      await expectDnsToAgree(api.dnsPort, lately, leaver ? [`${leaver}.${pool}`] : [])
+      await expectDnsToMatch(api.dnsPort, lately, leaver ? [`${leaver}.${pool}`] : [])
     }
-    await expectDnsToAgree(
+    await expectDnsToMatch(
       api.dnsPort,
       await activeNames(database.sql),
       [...absent].map(name => `${name}.${pool}`),
@@ -186,20 +186,20 @@ describe.skipIf(!testDsn)('kill -9', () => {
     const database = databaseOf(LANES)
     const writer = await start(database)
     const token = await reserveToken(writer, 'acme')
-    const held = await hold(database.sql, tx => tx`lock table local_dns_record_sets in share mode`)
+    const held = await holdLock(database.sql, tx => tx`lock table local_dns_record_sets in share mode`)
     const cutOff = commit(writer, 'acme', token).catch(() => 'cut off')
-    await untilWaiting(database.sql, 1, '%insert into local_dns_record_sets%')
+    await untilSessionsWait(database.sql, 1, '%insert into local_dns_record_sets%')
     const successor = await start(database)
-    await untilWaiting(database.sql, 1, '%from dns_zone_locks%')
+    await untilSessionsWait(database.sql, 1, '%from dns_zone_locks%')
 
     await kill(writer)
-    const { ms } = await timed(() => untilWaiting(database.sql, 2, '%insert into local_dns_record_sets%', 10_000))
+    const { ms } = await timed(() => untilSessionsWait(database.sql, 2, '%insert into local_dns_record_sets%', 10_000))
     await held.release()
     await untilApplied(database.sql, 10_000)
     process.stdout.write(`kill -9: the successor wrote ${Math.round(ms)} ms after its predecessor's death\n`)
     expect(await cutOff).toBe('cut off')
-    await expectTablesToAgree(database.sql)
-    await expectDnsToAgree(successor.dnsPort, await activeNames(database.sql), [`other.${pool}`])
+    await expectConsistentTables(database.sql)
+    await expectDnsToMatch(successor.dnsPort, await activeNames(database.sql), [`other.${pool}`])
     await kill(successor)
   })
 
@@ -210,7 +210,7 @@ describe.skipIf(!testDsn)('kill -9', () => {
     const token = await reserveToken(writer, 'acme')
     const held = await holdWrites(database)
     const cutOff = commit(writer, 'acme', token).catch(() => 'cut off')
-    await untilWaiting(database.sql, 1, '%insert into local_dns_record_sets%')
+    await untilSessionsWait(database.sql, 1, '%insert into local_dns_record_sets%')
     await kill(writer)
     expect(await cutOff).toBe('cut off')
     // What was sent still waits in the database, and is carried out whenever the lock goes.
@@ -218,13 +218,13 @@ describe.skipIf(!testDsn)('kill -9', () => {
     const successor = await start(database)
     await Promise.race([
       untilApplied(database.sql),
-      untilWaiting(database.sql, 2, '%insert into local_dns_record_sets%'),
+      untilSessionsWait(database.sql, 2, '%insert into local_dns_record_sets%'),
     ])
     await held.release()
     await until('no write is under way', async () => (await busyWith(database, '%local_dns_record_sets%')) === 0)
     await untilApplied(database.sql)
-    await expectTablesToAgree(database.sql)
-    await expectDnsToAgree(successor.dnsPort, await activeNames(database.sql), [`acme.${pool}`])
+    await expectConsistentTables(database.sql)
+    await expectDnsToMatch(successor.dnsPort, await activeNames(database.sql), [`acme.${pool}`])
     await kill(successor)
   })
 
@@ -245,16 +245,16 @@ describe.skipIf(!testDsn)('kill -9', () => {
     expect(await database.sql`select from local_dns_record_sets`).toHaveLength(recordNames.length)
     const successor = await start(database)
     await untilApplied(database.sql)
-    await expectTablesToAgree(database.sql)
+    await expectConsistentTables(database.sql)
     await kill(successor)
   })
 
   test('a reserve that is cut off leaves a row or none, and a row can be released', async () => {
     const database = databaseOf(LANES + 1)
     const api = await start(database)
-    const held = await hold(database.sql, tx => tx`lock table pool_allocations in share mode`)
+    const held = await holdLock(database.sql, tx => tx`lock table pool_allocations in share mode`)
     const answers = Promise.allSettled(['one', 'two', 'three'].map(name => reserveToken(api, name)))
-    await untilWaiting(database.sql, 1, '%insert into pool_allocations%')
+    await untilSessionsWait(database.sql, 1, '%insert into pool_allocations%')
     await kill(api)
     await held.release()
     expect((await answers).every(answer => answer.status === 'rejected')).toBe(true)
@@ -273,7 +273,7 @@ describe.skipIf(!testDsn)('kill -9', () => {
     const database = databaseOf(LANES + 2)
     const api = await start(database, { PDM_DNS_COMMIT_WAIT: '500ms' })
     const token = await reserveToken(api, 'acme')
-    const held = await hold(database.sql, tx => tx`lock table local_dns_record_sets in share mode`)
+    const held = await holdLock(database.sql, tx => tx`lock table local_dns_record_sets in share mode`)
     const { result, ms } = await timed(() => commit(api, 'acme', token))
     expect(result.status).toBe(202)
     expect(result.body).toMatchObject({ state: 'active', warning: 'dns-pending' })
@@ -290,7 +290,7 @@ describe.skipIf(!testDsn)('kill -9', () => {
     await held.release()
     await until('it is published', async () => (await dnsOf()) === 'published')
     expect(await pendingSeconds()).toBe(0)
-    await expectTablesToAgree(database.sql)
+    await expectConsistentTables(database.sql)
     await kill(api)
   })
 })

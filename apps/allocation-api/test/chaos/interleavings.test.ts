@@ -5,10 +5,10 @@ import type { Caller, Granted } from '../../src/allocation/domain/types.ts'
 import { createStore, type Store } from '../../src/allocation/repository.ts'
 import { recordsOf } from '../../src/dns/domain/rrset.ts'
 import { createZoneStore, type DueName } from '../../src/reconciler/sync-repository.ts'
-import { createTestDatabase, lacksDsn, type TestDatabase, testDsn } from '../support/database.ts'
-import { hold, holdRow, untilWaiting } from '../support/locks.ts'
+import { createTestDatabase, missingDsn, type TestDatabase, testDsn } from '../support/database.ts'
+import { holdLock, lockRow, untilSessionsWait } from '../support/locks.ts'
 
-if (!testDsn) process.stderr.write(`${lacksDsn}\n`)
+if (!testDsn) process.stderr.write(`${missingDsn}\n`)
 
 const poolDomain = 'pool.test'
 const caller: Caller = { actor: 'in-cluster', address: null, requestId: 'interleavings' }
@@ -62,12 +62,12 @@ describe.skipIf(!testDsn)('statements that meet at one row', () => {
     first: () => Promise<First>,
     second: () => Promise<Second>,
   ): Promise<[First, Second]> => {
-    const held = await holdRow(database.sql, name)
+    const held = await lockRow(database.sql, name)
     const one = first()
-    await untilWaiting(database.sql, 1, '%', 5_000).catch(() => {})
+    await untilSessionsWait(database.sql, 1, '%', 5_000).catch(() => {})
     const two = second()
     // A statement that does not queue where it should is shown by what both come to.
-    await untilWaiting(database.sql, 2, '%', 5_000).catch(() => {})
+    await untilSessionsWait(database.sql, 2, '%', 5_000).catch(() => {})
     await held.release()
     return Promise.all([one, two])
   }
@@ -176,7 +176,7 @@ describe.skipIf(!testDsn)('statements that meet at one row', () => {
   })
 
   test('of two that wait for one free name, whose taker gives up, one gets it', async () => {
-    const held = await hold(
+    const held = await holdLock(
       database.sql,
       tx => tx`
         insert into pool_allocations
@@ -184,7 +184,7 @@ describe.skipIf(!testDsn)('statements that meet at one row', () => {
         values (${poolDomain}, 'acme', 'reserved', now(), now() + interval '1 hour', ${randomUUID()}, '')`,
     )
     const both = [reserve(stores[1]), reserve(stores[2])]
-    await untilWaiting(database.sql, 2)
+    await untilSessionsWait(database.sql, 2)
     await held.release()
     const decisions = await Promise.all(both)
     expect(decisions.map(decision => decision.kind).sort()).toEqual(['conflict', 'granted'])
@@ -216,12 +216,12 @@ describe.skipIf(!testDsn)('statements that meet at one row', () => {
 
   test('a release with a foreign token behind another write changes nothing', async () => {
     const { reservationToken: old } = await granted()
-    const held = await hold(
+    const held = await holdLock(
       database.sql,
       tx => tx`update pool_allocations set created_by = 'somebody' where subdomain = 'acme'`,
     )
     const released = release(stores[1], randomUUID())
-    await untilWaiting(database.sql, 1)
+    await untilSessionsWait(database.sql, 1)
     await held.release()
     expect((await released).kind).toBe('token-mismatch')
     expect(await rows()).toMatchObject([{ token: old }])
@@ -229,9 +229,9 @@ describe.skipIf(!testDsn)('statements that meet at one row', () => {
 
   test('a renewal keeps the row from the sweeper, which passes by the one that somebody holds', async () => {
     const { reservationToken } = await granted()
-    const held = await holdRow(database.sql, name)
+    const held = await lockRow(database.sql, name)
     const renewed = renew(stores[1], reservationToken)
-    await untilWaiting(database.sql, 1)
+    await untilSessionsWait(database.sql, 1)
     await database.sql`select 1`
     expect(await stores[2].deleteExpired(10)).toBe(0)
     await held.release()
@@ -242,7 +242,7 @@ describe.skipIf(!testDsn)('statements that meet at one row', () => {
   test('the sweeper does not wait for an expired row that somebody holds, and takes it afterwards', async () => {
     await granted()
     await database.advance(ttlMs)
-    const held = await holdRow(database.sql, name)
+    const held = await lockRow(database.sql, name)
     expect(await stores[1].deleteExpired(10)).toBe(0)
     await held.release()
     expect(await stores[1].deleteExpired(10)).toBe(1)
@@ -254,9 +254,9 @@ describe.skipIf(!testDsn)('statements that meet at one row', () => {
     await database.advance(ttlMs)
     for (const end of ['release', 'commit'] as const) {
       // The sweeper's own statement, not yet committed.
-      const held = await hold(database.sql, tx => createStore(tx as unknown as Sql, limits).deleteExpired(10))
+      const held = await holdLock(database.sql, tx => createStore(tx as unknown as Sql, limits).deleteExpired(10))
       const taken = reserve(stores[1])
-      await untilWaiting(database.sql, 1)
+      await untilSessionsWait(database.sql, 1)
       await held[end]()
       expect((await taken).kind).toBe('granted')
       await database.advance(ttlMs)

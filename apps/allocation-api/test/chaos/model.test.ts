@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Caller } from '../../src/allocation/domain/types.ts'
 import { createReader } from '../../src/allocation/reader.ts'
 import { createStore, type Store } from '../../src/allocation/repository.ts'
-import { createTestDatabase, lacksDsn, type TestDatabase, testDsn } from '../support/database.ts'
+import { createTestDatabase, missingDsn, type TestDatabase, testDsn } from '../support/database.ts'
 
 const caller: Caller = { actor: 'in-cluster', address: null, requestId: 'model' }
 const TTL = 60_000
@@ -258,7 +258,7 @@ const seeded: Readonly<Record<string, (pool: string) => Partial<Store>>> = {
   }),
 }
 
-describe.skipIf(!testDsn)(`the store behaves as its model (${testDsn ? 'real Postgres' : lacksDsn})`, () => {
+describe.skipIf(!testDsn)(`the store behaves as its model (${testDsn ? 'real Postgres' : missingDsn})`, () => {
   beforeAll(async () => {
     database = await createTestDatabase({ connections: 4 })
   })

@@ -4,8 +4,8 @@ import { timed, until } from '@pool/test-kit/poll.ts'
 import { startTcpProxy, type TcpProxy } from '@pool/test-kit/tcp-proxy.ts'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type Api, startApi } from '../support/api.ts'
-import { expectTablesToAgree, untilApplied } from '../support/consistency.ts'
-import { type Load, lostWrites, startLoad, unexpectedOutcomes } from '../support/load.ts'
+import { expectConsistentTables, untilApplied } from '../support/consistency.ts'
+import { type LoadGenerator, lostWrites, startLoad, unexpectedOutcomes } from '../support/load.ts'
 import { commit, release, reserve, reserveToken } from '../support/operations.ts'
 
 const CALLERS = 16
@@ -23,7 +23,7 @@ describe('a Postgres of its own', () => {
   let databaseUrl: string
   let proxy: TcpProxy | undefined
   let api: Api
-  let load: Load | undefined
+  let load: LoadGenerator | undefined
 
   beforeAll(async () => {
     postgres = await startOwnPostgres()
@@ -47,10 +47,10 @@ describe('a Postgres of its own', () => {
     api = await startApi(Object.assign(new URL(databaseUrl), { port: String(proxy.port) }).href, { ...env, ...more })
     return proxy
   }
-  const startServing = async (callers = CALLERS): Promise<Load> => {
+  const startServing = async (callers = CALLERS): Promise<LoadGenerator> => {
     const started = startLoad(api, callers)
     load = started
-    await until('the load runs', () => started.successes() > 100)
+    await until('the load runs', () => started.successCount() > 100)
     return started
   }
   const statusOf = async (path: string) => {
@@ -65,22 +65,22 @@ describe('a Postgres of its own', () => {
     expect(readyz?.ms).toBeLessThan(2_000)
     expect(livez?.ms).toBeLessThan(1_000)
   }
-  const expectNothingLost = async (stopped: Load) => {
+  const expectNothingLost = async (stopped: LoadGenerator) => {
     const sql = postgres.connect(databaseUrl)
     const rows = sql<{ subdomain: string; state: string; token: string }[]>`
       select subdomain, state, reservation_token as token from pool_allocations`
     expect(await lostWrites(stopped, rows)).toEqual([])
     await untilApplied(sql, 40_000)
-    await expectTablesToAgree(sql)
+    await expectConsistentTables(sql)
   }
-  const expectOnlyNormalOutcomes = (stopped: Load) => {
+  const expectOnlyNormalOutcomes = (stopped: LoadGenerator) => {
     const defects = api.lines.filter(line => line.includes('"request failed"'))
     expect([...unexpectedOutcomes(stopped), ...defects]).toEqual([])
   }
-  const seen = (stopped: Load) => JSON.stringify(Object.fromEntries(stopped.outcomes))
-  const expectRecovered = async (running: Load, withinMs: number): Promise<number> => {
-    const before = running.successes()
-    const { ms } = await timed(() => until('it serves again', () => running.successes() > before, withinMs))
+  const seen = (stopped: LoadGenerator) => JSON.stringify(Object.fromEntries(stopped.outcomes))
+  const expectRecovered = async (running: LoadGenerator, withinMs: number): Promise<number> => {
+    const before = running.successCount()
+    const { ms } = await timed(() => until('it serves again', () => running.successCount() > before, withinMs))
     await until('it is ready', async () => (await statusOf('/readyz')).status === 200)
     return Math.round(ms)
   }
@@ -93,7 +93,7 @@ describe('a Postgres of its own', () => {
       const running = await startServing()
       const acknowledged = running.reserved.size
       await postgres.stop(mode)
-      running.forgetTimes()
+      running.resetMaxLatency()
       const refusals = () => running.outcomes.get('reserve 503 database-unavailable') ?? 0
       const before = refusals()
       await until('callers are told', () => refusals() > before + CALLERS)
@@ -101,7 +101,7 @@ describe('a Postgres of its own', () => {
       const { result, ms } = await timed(() => reserve(api, 'while-down'))
       expect([result.status, result.body.error]).toEqual([503, 'database-unavailable'])
       expect(ms).toBeLessThan(DEADLINE_MS + SLACK_MS)
-      const slowest = running.slowestMs()
+      const slowest = running.maxLatencyMs()
       expect(slowest).toBeLessThan(LONGEST_MS)
 
       await postgres.start()
@@ -123,11 +123,16 @@ describe('a Postgres of its own', () => {
   }
 
   /** What must hold while connections are open and nothing answers. */
-  const expectSilenceToBeSurvived = async (running: Load, freeze: () => void, thaw: () => void, what: string) => {
+  const expectSilenceToBeSurvived = async (
+    running: LoadGenerator,
+    freeze: () => void,
+    thaw: () => void,
+    what: string,
+  ) => {
     const acknowledged = running.reserved.size
     const memoryBefore = memoryMb()
     freeze()
-    running.forgetTimes()
+    running.resetMaxLatency()
     const writes = Promise.all([
       timed(() => reserve(api, 'plain')),
       timed(() =>
@@ -154,13 +159,13 @@ describe('a Postgres of its own', () => {
     await running.stop()
     say(
       `${what}: plain ${Math.round(plain.ms)} ms, keyed ${Math.round(keyed.ms)} ms, slowest of the load ` +
-        `${Math.round(running.slowestMs())} ms, first success ${recovery} ms after, memory ${Math.round(memoryBefore)} -> ` +
+        `${Math.round(running.maxLatencyMs())} ms, first success ${recovery} ms after, memory ${Math.round(memoryBefore)} -> ` +
         `${Math.round(memoryAfter)} MB, ${seen(running)}`,
     )
     expect.soft([plain.result.status, plain.result.body.error]).toEqual([503, 'database-unavailable'])
     expect.soft(plain.ms).toBeLessThan(DEADLINE_MS + SLACK_MS)
     expect.soft(keyed.result?.status).toBe(503)
-    expect.soft(running.slowestMs()).toBeLessThan(LONGEST_MS)
+    expect.soft(running.maxLatencyMs()).toBeLessThan(LONGEST_MS)
     expect.soft(memoryAfter - memoryBefore).toBeLessThan(150)
     expectOnlyNormalOutcomes(running)
     await expectNothingLost(running)
@@ -189,8 +194,8 @@ describe('a Postgres of its own', () => {
     const refusals = () => [...running.outcomes].reduce((sum, [what, n]) => (what.includes(' 503 ') ? sum + n : sum), 0)
     const { ms } = await timed(() =>
       until('callers are refused no more', async () => {
-        const [good, bad] = [running.successes(), refusals()]
-        await until('it serves', () => running.successes() > good + 100)
+        const [good, bad] = [running.successCount(), refusals()]
+        await until('it serves', () => running.successCount() > good + 100)
         return refusals() === bad
       }),
     )
@@ -204,10 +209,10 @@ describe('a Postgres of its own', () => {
     const between = await startBehindProxy()
     const running = await startServing()
     for (let cut = 0; cut < 60; cut += 1) {
-      const before = running.successes()
+      const before = running.successCount()
       // Half of them at once, in the middle of what they do.
       for (let i = between.count(); i > 0; i -= 2) between.cutOne()
-      await until('it serves', () => running.successes() > before + 3)
+      await until('it serves', () => running.successCount() > before + 3)
     }
     await running.stop()
     expectOnlyNormalOutcomes(running)

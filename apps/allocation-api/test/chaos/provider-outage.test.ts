@@ -1,12 +1,12 @@
 import { timed, until } from '@pool/test-kit/poll.ts'
 import { describe, expect } from 'vitest'
-import type { Answer, Api } from '../support/api.ts'
+import type { Api, ApiResponse } from '../support/api.ts'
 import { untilApplied } from '../support/consistency.ts'
-import { lacksDsn, testDsn } from '../support/database.ts'
+import { missingDsn, testDsn } from '../support/database.ts'
 import { apiKey, type DynadotStage, testOnStage, wrongKey } from '../support/dynadot-fixture.ts'
 import { check, commit, pool, release, reserveToken } from '../support/operations.ts'
 
-if (!testDsn) process.stderr.write(`${lacksDsn}\n`)
+if (!testDsn) process.stderr.write(`${missingDsn}\n`)
 
 const BEFORE = '192.0.2.1'
 const AFTER = '203.0.113.9'
@@ -27,7 +27,7 @@ const dnsOf = async (api: Api, subdomain: string) => (await get(api, subdomain))
 const untilPublished = (api: Api, subdomain: string) =>
   until(`${subdomain} is published`, async () => (await dnsOf(api, subdomain)).status === 'published', GENEROUS_MS)
 
-const expectPending = ({ status, body }: Answer) => {
+const expectPending = ({ status, body }: ApiResponse) => {
   expect(status).toBe(202)
   expect(body).toMatchObject({ warning: 'dns-pending', detail: expect.stringMatching(/retried until it succeeds/) })
 }

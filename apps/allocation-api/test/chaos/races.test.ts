@@ -1,13 +1,13 @@
 import { timed, until } from '@pool/test-kit/poll.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { Answer, Api } from '../support/api.ts'
-import { activeNames, expectDnsToAgree, expectTablesToAgree, untilApplied } from '../support/consistency.ts'
-import { createTestDatabase, lacksDsn, type TestDatabase, testDsn } from '../support/database.ts'
-import { hold, holdRow, untilWaiting } from '../support/locks.ts'
+import type { Api, ApiResponse } from '../support/api.ts'
+import { activeNames, expectConsistentTables, expectDnsToMatch, untilApplied } from '../support/consistency.ts'
+import { createTestDatabase, missingDsn, type TestDatabase, testDsn } from '../support/database.ts'
+import { holdLock, lockRow, untilSessionsWait } from '../support/locks.ts'
 import { commit, countStatuses, pool, release, renew, reserve, reserveToken } from '../support/operations.ts'
-import { type Fleet, startFleet } from '../support/replicas.ts'
+import { type Replicas, startReplicas } from '../support/replicas.ts'
 
-if (!testDsn) process.stderr.write(`${lacksDsn}\n`)
+if (!testDsn) process.stderr.write(`${missingDsn}\n`)
 
 const PROCESSES = 8
 const CALLERS = 200
@@ -22,11 +22,11 @@ const DUELS = 150
 
 describe.skipIf(!testDsn)('eight processes on one database', () => {
   let database: TestDatabase
-  let fleet: Fleet
+  let fleet: Replicas
 
   beforeAll(async () => {
     database = await createTestDatabase()
-    fleet = await startFleet(database.url, PROCESSES)
+    fleet = await startReplicas(database.url, PROCESSES)
   })
   afterAll(async () => {
     await fleet?.stop()
@@ -47,11 +47,11 @@ describe.skipIf(!testDsn)('eight processes on one database', () => {
   }
 
   /** `count` calls at once, spread over the processes; with `gated`, let loose together inside the database. */
-  const volley = async (count: number, gated: boolean, call: (api: Api, i: number) => Promise<Answer>) => {
-    const gate = gated && (await hold(database.sql, tx => tx`lock table pool_allocations in share mode`))
+  const volley = async (count: number, gated: boolean, call: (api: Api, i: number) => Promise<ApiResponse>) => {
+    const gate = gated && (await holdLock(database.sql, tx => tx`lock table pool_allocations in share mode`))
     const answers = Array.from({ length: count }, (_, i) => call(fleet.next(), i))
     if (gate) {
-      await untilWaiting(database.sql, Math.min(count, AT_THE_DOOR)).finally(() => gate.release())
+      await untilSessionsWait(database.sql, Math.min(count, AT_THE_DOOR)).finally(() => gate.release())
     }
     return Promise.all(answers)
   }
@@ -91,13 +91,13 @@ describe.skipIf(!testDsn)('eight processes on one database', () => {
     // Every second one expired: what is taken over is waited for in another way than what is new.
     for (const name of names.filter((_, i) => i % 2 === 0)) await reserve(fleet.next(), name)
     await database.advance(TTL_MS)
-    const gate = await hold(database.sql, tx => tx`lock table pool_allocations in share mode`)
+    const gate = await holdLock(database.sql, tx => tx`lock table pool_allocations in share mode`)
     const asked = Array.from({ length: PROCESSES }, (_, process) => {
       const api = fleet.next()
       // Those of a process are sent in turn, so that its statements have them in this order.
       return (process % 2 === 0 ? names : names.toReversed()).map(name => ({ name, answer: reserve(api, name) }))
     }).flat()
-    await untilWaiting(database.sql, PROCESSES).finally(() => gate.release())
+    await untilSessionsWait(database.sql, PROCESSES).finally(() => gate.release())
     const answers = await Promise.all(asked.map(async ({ name, answer }) => ({ name, status: (await answer).status })))
     for (const [i, name] of names.entries()) {
       const statuses = answers.filter(answer => answer.name === name).map(({ status }) => status)
@@ -109,10 +109,10 @@ describe.skipIf(!testDsn)('eight processes on one database', () => {
   test('a name whose row is held for long holds up those who want it, and nobody else for longer than a moment', async () => {
     const api = fleet.next()
     await reserveToken(api, 'hot')
-    const held = await holdRow(database.sql, { poolDomain: pool, subdomain: 'hot' })
+    const held = await lockRow(database.sql, { poolDomain: pool, subdomain: 'hot' })
     // As many as there are lanes: each has a statement of its own.
     const hot = [reserve(api, 'hot'), reserve(api, 'hot')]
-    await untilWaiting(database.sql, 2, '%insert into pool_allocations%')
+    await untilSessionsWait(database.sql, 2, '%insert into pool_allocations%')
     const { result, ms } = await timed(() =>
       Promise.all(Array.from({ length: 50 }, (_, i) => reserve(api, `beside-${i}`))),
     ).finally(() => held.release())
@@ -170,8 +170,8 @@ describe.skipIf(!testDsn)('eight processes on one database', () => {
     expect(orders['commit first']).toBeGreaterThan(0)
     expect(orders['release first']).toBeGreaterThan(0)
     await untilApplied(database.sql)
-    await expectTablesToAgree(database.sql)
-    await expectDnsToAgree(
+    await expectConsistentTables(database.sql)
+    await expectDnsToMatch(
       fleet.next().dnsPort,
       await activeNames(database.sql),
       names.map(name => `${name}.${pool}`),
@@ -190,7 +190,7 @@ describe.skipIf(!testDsn)('eight processes on one database', () => {
       }),
     )
     await untilApplied(database.sql)
-    await expectTablesToAgree(database.sql)
+    await expectConsistentTables(database.sql)
     const active = (await activeNames(database.sql)).filter(row => row.subdomain.startsWith('churn-'))
     expect(active.map(row => row.address)).toEqual(
       names
@@ -198,7 +198,7 @@ describe.skipIf(!testDsn)('eight processes on one database', () => {
         .sort()
         .map(row => row.split(' ')[1]),
     )
-    await expectDnsToAgree(
+    await expectDnsToMatch(
       fleet.next().dnsPort,
       active,
       names.filter((_, i) => i % 2 === 0).map(name => `${name}.${pool}`),
@@ -208,7 +208,7 @@ describe.skipIf(!testDsn)('eight processes on one database', () => {
   test('one Idempotency-Key sent 50 times at once has one outcome: at reserve, at commit and at release', async () => {
     for (const name of ['key-a', 'key-b', 'key-c']) {
       const headers = (verb: string) => ({ 'Idempotency-Key': `${verb}-${name}` })
-      const same = (answers: Answer[], status: number) => {
+      const same = (answers: ApiResponse[], status: number) => {
         expect(countStatuses(answers)).toEqual({ [status]: 50 })
         const [first] = answers
         for (const answer of answers) expect(answer.body).toEqual(first?.body)
@@ -241,8 +241,8 @@ describe.skipIf(!testDsn)('eight processes on one database', () => {
     const tokens = await Promise.all(names.map(name => reserveToken(fleet.next(), name)))
     const answers = await Promise.all(names.map((name, i) => commit(fleet.next(), name, tokens[i] ?? '')))
     expect(countStatuses(answers)).toEqual({ 200: names.length })
-    await expectTablesToAgree(database.sql)
-    await expectDnsToAgree(
+    await expectConsistentTables(database.sql)
+    await expectDnsToMatch(
       fleet.next().dnsPort,
       (await activeNames(database.sql)).filter(row => row.subdomain.startsWith('wave-')),
       [],
@@ -252,11 +252,11 @@ describe.skipIf(!testDsn)('eight processes on one database', () => {
 
 describe.skipIf(!testDsn)('eight sweepers on one database', () => {
   let database: TestDatabase
-  let fleet: Fleet
+  let fleet: Replicas
 
   beforeAll(async () => {
     database = await createTestDatabase()
-    fleet = await startFleet(database.url, PROCESSES, { PDM_SWEEPER_INTERVAL: '10ms' })
+    fleet = await startReplicas(database.url, PROCESSES, { PDM_SWEEPER_INTERVAL: '10ms' })
   })
   afterAll(async () => {
     await fleet?.stop()
@@ -339,7 +339,7 @@ describe.skipIf(!testDsn)('eight sweepers on one database', () => {
 describe.skipIf(!testDsn)('an empty database', () => {
   test('ten processes that start at once all become ready on it', async () => {
     const database = await createTestDatabase({ schema: false })
-    const fleet = await startFleet(database.url, 10)
+    const fleet = await startReplicas(database.url, 10)
     const answers = await Promise.all(fleet.apis.map(api => api.call('GET', '/readyz')))
     expect(countStatuses(answers)).toEqual({ 200: 10 })
     const token = await reserveToken(fleet.next(), 'acme')

@@ -2,12 +2,12 @@ import { isSkippedFor } from '@pool/test-kit/optional-deps.ts'
 import { timed } from '@pool/test-kit/poll.ts'
 import { describe, expect, test } from 'vitest'
 import { lacksPowerdns, startPowerdns } from '../providers/support/powerdns.ts'
-import { lacksDsn, testDsn } from '../support/database.ts'
+import { missingDsn, testDsn } from '../support/database.ts'
 import { powerdnsHostOn, type StartZoneHost, startDynadotHost, startLocalHost } from '../support/random/hosts.ts'
 import { runInterleaving } from '../support/random/interleaving.ts'
 import { createLane } from '../support/random/worker.ts'
 
-if (!testDsn) process.stderr.write(`${lacksDsn}\n`)
+if (!testDsn) process.stderr.write(`${missingDsn}\n`)
 
 /** `17` or `1-500`: these seeds and no others. */
 const wanted = process.env.PDM_TEST_SEEDS

@@ -6,13 +6,13 @@ import { describe, expect, test } from 'vitest'
 import { type RecordSet, recordsOf } from '../../src/dns/domain/rrset.ts'
 import { type Api, startApi } from '../support/api.ts'
 import { activeNames } from '../support/consistency.ts'
-import { createTestDatabase, lacksDsn, testDsn } from '../support/database.ts'
+import { createTestDatabase, missingDsn, testDsn } from '../support/database.ts'
 import { pool } from '../support/operations.ts'
 import { startCaller } from '../support/random/caller.ts'
 import { type StartZoneHost, startDynadotHost, startLocalHost } from '../support/random/hosts.ts'
-import { sparing } from '../support/replicas.ts'
+import { smallPoolEnv } from '../support/replicas.ts'
 
-if (!testDsn) process.stderr.write(`${lacksDsn}\n`)
+if (!testDsn) process.stderr.write(`${missingDsn}\n`)
 
 const REPLICAS = 3
 const CALLERS = 4
@@ -22,7 +22,7 @@ const MOST_BETWEEN_MS = 300
 const template = { names: ['@', '*'], ttl: 300 }
 
 const env = {
-  ...sparing,
+  ...smallPoolEnv,
   PDM_DRIFT_INTERVAL: '1s',
   PDM_DNS_COMMIT_WAIT: '1s',
   DNSPROVIDER_MANAGED_DOMAINS: pool,

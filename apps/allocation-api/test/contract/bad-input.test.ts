@@ -1,7 +1,7 @@
 import { problem } from '@pool/contract'
 import { encodeRequest, HttpConnection, type HttpRequest } from '@pool/test-kit/http1.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { pool, startService, stepsOf } from '../support/service.ts'
+import { createSteps, poolPath, startTestService } from '../support/service.ts'
 import { expectContract } from '../support/validate.ts'
 import { bodyRows, LIMIT_BYTES } from './bad-input/bodies.ts'
 import { credentialRows } from './bad-input/credentials.ts'
@@ -15,8 +15,8 @@ import { type BadRow, createWith, type Given, reserve, storageFields } from './b
 import { goodSshKeys } from './bad-input/ssh-keys.ts'
 
 /** Without Terraform, a good request for a deployment ends where its form has been judged and nothing has been done. */
-const { api, call, database } = await startService({ PDM_TERRAFORM_BINARY: '/nowhere/terraform' })
-const { reserved, active } = stepsOf(call)
+const { api, call, database } = await startTestService({ PDM_TERRAFORM_BINARY: '/nowhere/terraform' })
+const { reserveName, reserveAndCommit } = createSteps(call)
 const port = Number(new URL(api.url).port)
 
 let given: Given
@@ -34,8 +34,8 @@ const contents = async () => ({
 let before: Awaited<ReturnType<typeof contents>>
 
 beforeAll(async () => {
-  given = { token: (await reserved('held')).reservationToken }
-  await active('live')
+  given = { token: (await reserveName('held')).reservationToken }
+  await reserveAndCommit('live')
   before = await contents()
   connection = await HttpConnection.open(port)
 })
@@ -98,11 +98,11 @@ describe.each(groups)('bad %s', (_, rows) => {
 describe('an answer to HEAD has no body', () => {
   const rows: readonly (readonly [path: string, status: number])[] = [
     ['/livez', 200],
-    [`${pool}/check?sub=a`, 200],
-    [`${pool}/list`, 200],
-    [`${pool}/reserve`, 405],
+    [`${poolPath}/check?sub=a`, 200],
+    [`${poolPath}/list`, 200],
+    [`${poolPath}/reserve`, 405],
     ['/nope', 404],
-    [`${pool}/list?limit=0`, 422],
+    [`${poolPath}/list?limit=0`, 422],
   ]
   test.each(rows)('HEAD %s -> %i', async (path, status) => {
     const answer = await send(encodeRequest({ method: 'HEAD', path }))
@@ -156,7 +156,7 @@ describe('requests at the edge that are good', () => {
     const answer = await send(encodeRequest(request))
     expect(answer.status, answer.text).toBe(201)
     expect(JSON.parse(answer.text).subdomain).toBe(subdomain)
-    await call('DELETE', `${pool}/release?sub=${subdomain}`)
+    await call('DELETE', `${poolPath}/release?sub=${subdomain}`)
   })
 })
 
@@ -215,7 +215,7 @@ test('OPTIONS * is answered in the shape of every error', async () => {
 test('the answer to a good request is not replaced by the answer to broken bytes behind it', async () => {
   const piped = await HttpConnection.open(port)
   const first = await piped
-    .send(Buffer.concat([encodeRequest({ path: `${pool}/list` }), Buffer.from('broken\r\n\r\n')]))
+    .send(Buffer.concat([encodeRequest({ path: `${poolPath}/list` }), Buffer.from('broken\r\n\r\n')]))
     .catch(() => null)
   piped.close()
   // No answer tells the client that it does not know; another request's 400 would tell it a lie.

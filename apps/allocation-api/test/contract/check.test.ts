@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest'
-import { pool, startService, stepsOf, TTL_MS } from '../support/service.ts'
+import { createSteps, DEFAULT_RESERVATION_TTL_MS, poolPath, startTestService } from '../support/service.ts'
 
-const { call, database } = await startService({
+const { call, database } = await startTestService({
   DNSPROVIDER_MANAGED_DOMAINS: 'pool.test, eu.pool.test, second.test',
   PDM_PLATFORM_PREFIX: 'platform',
 })
-const { reserved, active, check } = stepsOf(call)
+const { reserveName, reserveAndCommit, check } = createSteps(call)
 
 test('a free name is available, with its fqdn and no reason', async () => {
   expect(await check('free')).toEqual({ available: true, fqdn: 'free.pool.test' })
@@ -14,7 +14,7 @@ test('a free name is available, with its fqdn and no reason', async () => {
 test('a free name that is too long for a bucket is available, and the detail says what it cannot have', async () => {
   const fits = 'a'.repeat(63 - 'platform-.pool.test'.length)
   expect(await check(fits)).toEqual({ available: true, fqdn: `${fits}.pool.test` })
-  const { body } = await call('GET', `${pool}/check?sub=${fits}a`)
+  const { body } = await call('GET', `${poolPath}/check?sub=${fits}a`)
   expect(body).toEqual({
     available: true,
     detail: expect.stringMatching(/free, but .*bucket.*64 characters.*63.*shorter by 1\.$/),
@@ -23,71 +23,71 @@ test('a free name that is too long for a bucket is available, and the detail say
 })
 
 test('a reserved name is not available: reserved-state', async () => {
-  await reserved('held')
+  await reserveName('held')
   expect(await check('held')).toMatchObject({ available: false, reason: 'reserved-state', fqdn: 'held.pool.test' })
 })
 
 test('an active name is not available: active-state', async () => {
-  await active('live')
+  await reserveAndCommit('live')
   expect(await check('live')).toMatchObject({ available: false, reason: 'active-state', fqdn: 'live.pool.test' })
 })
 
 test('a name is available again once its reservation has expired, though the row is still there', async () => {
-  await reserved('gone')
-  await database.advance(TTL_MS)
+  await reserveName('gone')
+  await database.advance(DEFAULT_RESERVATION_TTL_MS)
   expect(await database.sql`select 1 from pool_allocations where subdomain = 'gone'`).toHaveLength(1)
   expect(await check('gone')).toEqual({ available: true, fqdn: 'gone.pool.test' })
 })
 
 test('an active name does not expire', async () => {
-  await active('lasting')
-  await database.advance(TTL_MS * 1_000)
+  await reserveAndCommit('lasting')
+  await database.advance(DEFAULT_RESERVATION_TTL_MS * 1_000)
   expect(await check('lasting')).toMatchObject({ reason: 'active-state' })
 })
 
 test('a name is available again once it is released', async () => {
-  await active('left')
-  await call('DELETE', `${pool}/release?sub=left`)
+  await reserveAndCommit('left')
+  await call('DELETE', `${poolPath}/release?sub=left`)
   expect(await check('left')).toEqual({ available: true, fqdn: 'left.pool.test' })
 })
 
 test('a name is taken in its own pool only', async () => {
-  await reserved('both')
+  await reserveName('both')
   const { body } = await call('GET', '/api/v1/pool/second.test/check?sub=both')
   expect(body).toEqual({ available: true, fqdn: 'both.second.test' })
 })
 
 test('case and space around label and pool are not significant', async () => {
-  await reserved('spaced')
+  await reserveName('spaced')
   const { body } = await call('GET', '/api/v1/pool/%20POOL.test/check?sub=%20%09SpaceD%20')
   expect(body).toMatchObject({ reason: 'reserved-state', fqdn: 'spaced.pool.test' })
 })
 
 test('of two sub the first counts', async () => {
-  expect((await call('GET', `${pool}/check?sub=one&sub=two`)).body).toMatchObject({ fqdn: 'one.pool.test' })
+  expect((await call('GET', `${poolPath}/check?sub=one&sub=two`)).body).toMatchObject({ fqdn: 'one.pool.test' })
 })
 
 describe('the reasons, in the order in which they are decided; the status is 200 always', () => {
   const rows: readonly (readonly [rule: string, path: string, expected: object])[] = [
-    ['a missing sub is invalid-format', `${pool}/check`, { reason: 'invalid-format' }],
-    ['an empty sub is invalid-format', `${pool}/check?sub=`, { reason: 'invalid-format' }],
-    ['a bad label is invalid-format', `${pool}/check?sub=a_b`, { reason: 'invalid-format' }],
-    ['an A-label is invalid-format', `${pool}/check?sub=xn--a`, { reason: 'invalid-format' }],
-    ['a sub that is no UTF-8 is invalid-format', `${pool}/check?sub=%ff`, { reason: 'invalid-format' }],
-    ['a sub with NUL is invalid-format', `${pool}/check?sub=a%00`, { reason: 'invalid-format' }],
-    ['KELVIN SIGN is invalid-format', `${pool}/check?sub=%E2%84%AAel`, { reason: 'invalid-format' }],
+    ['a missing sub is invalid-format', `${poolPath}/check`, { reason: 'invalid-format' }],
+    ['an empty sub is invalid-format', `${poolPath}/check?sub=`, { reason: 'invalid-format' }],
+    ['a bad label is invalid-format', `${poolPath}/check?sub=a_b`, { reason: 'invalid-format' }],
+    ['an A-label is invalid-format', `${poolPath}/check?sub=xn--a`, { reason: 'invalid-format' }],
+    ['a sub that is no UTF-8 is invalid-format', `${poolPath}/check?sub=%ff`, { reason: 'invalid-format' }],
+    ['a sub with NUL is invalid-format', `${poolPath}/check?sub=a%00`, { reason: 'invalid-format' }],
+    ['KELVIN SIGN is invalid-format', `${poolPath}/check?sub=%E2%84%AAel`, { reason: 'invalid-format' }],
     ['invalid-format comes before unsupported-pool', '/api/v1/pool/x.test/check?sub=-', { reason: 'invalid-format' }],
     ['a foreign pool is unsupported-pool', '/api/v1/pool/x.test/check?sub=a', { reason: 'unsupported-pool' }],
     ['unsupported-pool comes before reserved', '/api/v1/pool/x.test/check?sub=www', { reason: 'unsupported-pool' }],
-    ['a reserved label is reserved', `${pool}/check?sub=www`, { reason: 'reserved', fqdn: 'www.pool.test' }],
+    ['a reserved label is reserved', `${poolPath}/check?sub=www`, { reason: 'reserved', fqdn: 'www.pool.test' }],
     [
       'a reserved label is reserved in capitals',
-      `${pool}/check?sub=WWW`,
+      `${poolPath}/check?sub=WWW`,
       { reason: 'reserved', fqdn: 'www.pool.test' },
     ],
     [
       'a label that would cover another pool is reserved',
-      `${pool}/check?sub=eu`,
+      `${poolPath}/check?sub=eu`,
       { reason: 'reserved', fqdn: 'eu.pool.test' },
     ],
   ]

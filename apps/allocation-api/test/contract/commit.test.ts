@@ -1,16 +1,22 @@
 import { describe, expect, test } from 'vitest'
-import { pool, startService, stepsOf, strangeToken, TTL_MS } from '../support/service.ts'
+import {
+  createSteps,
+  DEFAULT_RESERVATION_TTL_MS,
+  poolPath,
+  startTestService,
+  unknownToken,
+} from '../support/service.ts'
 
-const { call, database } = await startService()
-const { reserved, active, commitBody } = stepsOf(call)
-const commit = (body: unknown, path = pool) => call('POST', `${path}/commit`, body)
+const { call, database } = await startTestService()
+const { reserveName, reserveAndCommit, commitBody } = createSteps(call)
+const commit = (body: unknown, path = poolPath) => call('POST', `${path}/commit`, body)
 const outcome = async (answer: ReturnType<typeof commit>) => {
   const { status, body } = await answer
   return [status, body.error]
 }
 
 test('200 with the allocation, flat, and its records published', async () => {
-  const { reservationToken, reservedAt } = await reserved('acme', { createdBy: 'team a' })
+  const { reservationToken, reservedAt } = await reserveName('acme', { createdBy: 'team a' })
   const { status, body } = await commit(commitBody('acme', reservationToken))
   expect(status).toBe(200)
   expect(body).toEqual({
@@ -27,7 +33,7 @@ test('200 with the allocation, flat, and its records published', async () => {
 })
 
 test('an active name has no expiry and shows no token', async () => {
-  const { allocation } = await active('plain')
+  const { allocation } = await reserveAndCommit('plain')
   expect(Object.keys(allocation)).not.toContain('expiresAt')
   expect(Object.keys(allocation)).not.toContain('reservationToken')
 })
@@ -41,60 +47,60 @@ test.each([
   ['unknown fields are ignored', { consoleLoadBalancerIP: '198.51.100.1', x: {} }, { loadBalancerIP: '203.0.113.10' }],
 ])('%s', async (rule, change, expected) => {
   const subdomain = `r-${rule.length}-${rule.toLowerCase().replace(/[^a-z]+/g, '-')}`.slice(0, 60)
-  const { reservationToken } = await reserved(subdomain)
+  const { reservationToken } = await reserveName(subdomain)
   const { status, body } = await commit({ ...commitBody(subdomain, reservationToken), ...change })
   expect(status).toBe(200)
   expect(body).toMatchObject(expected)
 })
 
 test('a token is compared as a UUID: capitals are the same token', async () => {
-  const { reservationToken } = await reserved('capitals')
+  const { reservationToken } = await reserveName('capitals')
   expect((await commit(commitBody('capitals', reservationToken.toUpperCase()))).status).toBe(200)
 })
 
 test('404 not-found when nobody reserved the name', async () => {
-  expect(await outcome(commit(commitBody('nobody', strangeToken)))).toEqual([404, 'not-found'])
+  expect(await outcome(commit(commitBody('nobody', unknownToken)))).toEqual([404, 'not-found'])
 })
 
 test('404 not-found when the name was released', async () => {
-  const { reservationToken } = await reserved('let-go')
-  await call('DELETE', `${pool}/release?sub=let-go`)
+  const { reservationToken } = await reserveName('let-go')
+  await call('DELETE', `${poolPath}/release?sub=let-go`)
   expect(await outcome(commit(commitBody('let-go', reservationToken)))).toEqual([404, 'not-found'])
 })
 
 test('409 already-active for a second commit with the same token', async () => {
-  const { reservationToken } = await active('again')
+  const { reservationToken } = await reserveAndCommit('again')
   expect(await outcome(commit(commitBody('again', reservationToken)))).toEqual([409, 'already-active'])
 })
 
 test('410 reservation-expired once the time is up, and the name does not become active', async () => {
-  const { reservationToken } = await reserved('late')
-  await database.advance(TTL_MS)
+  const { reservationToken } = await reserveName('late')
+  await database.advance(DEFAULT_RESERVATION_TTL_MS)
   expect(await outcome(commit(commitBody('late', reservationToken)))).toEqual([410, 'reservation-expired'])
-  expect((await call('GET', `${pool}/allocations/late`)).status).toBe(404)
+  expect((await call('GET', `${poolPath}/allocations/late`)).status).toBe(404)
 })
 
 test('403 token-mismatch with another token, and the holder can still commit', async () => {
-  const { reservationToken } = await reserved('guarded')
-  expect(await outcome(commit(commitBody('guarded', strangeToken)))).toEqual([403, 'token-mismatch'])
+  const { reservationToken } = await reserveName('guarded')
+  expect(await outcome(commit(commitBody('guarded', unknownToken)))).toEqual([403, 'token-mismatch'])
   expect((await commit(commitBody('guarded', reservationToken))).status).toBe(200)
 })
 
 test('403 token-mismatch with the token of an earlier reservation of the name', async () => {
-  const earlier = await reserved('stale')
-  await call('DELETE', `${pool}/release?sub=stale`)
-  await reserved('stale')
+  const earlier = await reserveName('stale')
+  await call('DELETE', `${poolPath}/release?sub=stale`)
+  await reserveName('stale')
   expect(await outcome(commit(commitBody('stale', earlier.reservationToken)))).toEqual([403, 'token-mismatch'])
 })
 
 test('403 token-mismatch with the token of another name', async () => {
-  const other = await reserved('other-name')
-  await reserved('this-name')
+  const other = await reserveName('other-name')
+  await reserveName('this-name')
   expect(await outcome(commit(commitBody('this-name', other.reservationToken)))).toEqual([403, 'token-mismatch'])
 })
 
 test('of many concurrent commits with one token exactly one is 200, the rest are 409', async () => {
-  const { reservationToken } = await reserved('race')
+  const { reservationToken } = await reserveName('race')
   const answers = await Promise.all(Array.from({ length: 20 }, () => commit(commitBody('race', reservationToken))))
   expect(answers.map(({ status }) => status).sort()).toEqual([200, ...Array(19).fill(409)])
 })
@@ -102,7 +108,7 @@ test('of many concurrent commits with one token exactly one is 200, the rest are
 describe('each refusal comes before the ones that follow it', () => {
   const foreign = '/api/v1/pool/x.test'
   // Each row has every fault of the rows below it.
-  const good = { subdomain: 'nobody', reservationToken: strangeToken, loadBalancerIP: '10.0.0.1', sovereignFQDN: 'a.b' }
+  const good = { subdomain: 'nobody', reservationToken: unknownToken, loadBalancerIP: '10.0.0.1', sovereignFQDN: 'a.b' }
   const faults = { reservationToken: '', loadBalancerIP: 'x', sovereignFQDN: 'x' }
   test.each([
     ['invalid-format before missing-token', foreign, { ...faults, subdomain: '-' }, 422, 'invalid-format'],
@@ -124,19 +130,19 @@ describe('each refusal comes before the ones that follow it', () => {
     ],
     ['invalid-fqdn before unsupported-pool', foreign, { ...good, sovereignFQDN: 'x' }, 422, 'invalid-fqdn'],
     ['unsupported-pool before not-found', foreign, good, 422, 'unsupported-pool'],
-    ['not-found before token-mismatch', pool, good, 404, 'not-found'],
+    ['not-found before token-mismatch', poolPath, good, 404, 'not-found'],
   ])('%s', async (_, path, body, status, error) => {
     expect(await outcome(commit(body, path))).toEqual([status, error])
   })
 
   test('already-active before token-mismatch', async () => {
-    await active('order-active')
-    expect(await outcome(commit(commitBody('order-active', strangeToken)))).toEqual([409, 'already-active'])
+    await reserveAndCommit('order-active')
+    expect(await outcome(commit(commitBody('order-active', unknownToken)))).toEqual([409, 'already-active'])
   })
 
   test('reservation-expired before token-mismatch', async () => {
-    await reserved('order-expired')
-    await database.advance(TTL_MS)
+    await reserveName('order-expired')
+    await database.advance(DEFAULT_RESERVATION_TTL_MS)
     expect(await outcome(commit(commitBody('order-expired', 'no uuid')))).toEqual([410, 'reservation-expired'])
   })
 })

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import { pool, startService, stepsOf } from '../support/service.ts'
+import { createSteps, poolPath, startTestService } from '../support/service.ts'
 
-const { api, call } = await startService({ DNSPROVIDER_MANAGED_DOMAINS: 'Pool.Test. , second.test\tpool.test' })
-const { reserved } = stepsOf(call)
+const { api, call } = await startTestService({ DNSPROVIDER_MANAGED_DOMAINS: 'Pool.Test. , second.test\tpool.test' })
+const { reserveName } = createSteps(call)
 const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
 test('healthz is 200 with status ok and the managed domains: lower-cased, each once, without the trailing dot', async () => {
@@ -46,8 +46,8 @@ test('without an X-Request-Id each request is given its own', async () => {
 test.each([
   ['200', 'GET', '/livez'],
   ['404', 'GET', '/nope'],
-  ['405', 'PUT', `${pool}/reserve`],
-  ['400', 'POST', `${pool}/reserve`],
+  ['405', 'PUT', `${poolPath}/reserve`],
+  ['400', 'POST', `${poolPath}/reserve`],
   ['422', 'GET', '/api/v1/pool/x.test/list'],
 ])('the request id stands in the header of a %s and in one line of the log', async (status, method, path) => {
   const id = `log-${status}`
@@ -58,21 +58,21 @@ test.each([
 })
 
 test('the log tells the pattern of the path and not what was sent in it', async () => {
-  await call('GET', `${pool}/check?sub=marked-label`)
-  await call('GET', `${pool}/allocations/marked-label`)
+  await call('GET', `${poolPath}/check?sub=marked-label`)
+  await call('GET', `${poolPath}/allocations/marked-label`)
   await call('GET', '/marked-label')
   await expect.poll(() => api.lines.some(line => line.includes('/allocations/:subdomain'))).toBe(true)
   expect(api.lines.filter(line => line.includes('marked-label'))).toEqual([])
 })
 
 test.each([
-  ['POST', `${pool}/check`, 'GET, HEAD'],
-  ['GET', `${pool}/reserve`, 'POST'],
-  ['GET', `${pool}/commit`, 'POST'],
-  ['GET', `${pool}/renew`, 'POST'],
-  ['POST', `${pool}/release`, 'DELETE'],
-  ['PATCH', `${pool}/list`, 'GET, HEAD'],
-  ['DELETE', `${pool}/allocations/acme`, 'GET, HEAD'],
+  ['POST', `${poolPath}/check`, 'GET, HEAD'],
+  ['GET', `${poolPath}/reserve`, 'POST'],
+  ['GET', `${poolPath}/commit`, 'POST'],
+  ['GET', `${poolPath}/renew`, 'POST'],
+  ['POST', `${poolPath}/release`, 'DELETE'],
+  ['PATCH', `${poolPath}/list`, 'GET, HEAD'],
+  ['DELETE', `${poolPath}/allocations/acme`, 'GET, HEAD'],
   ['OPTIONS', '/healthz', 'GET, HEAD'],
   ['PUT', '/openapi.json', 'GET, HEAD'],
 ])('405 says in Allow what the path has: %s %s', async (method, path, allow) => {
@@ -81,8 +81,8 @@ test.each([
 })
 
 test('metrics tell requests by route and status, outcomes by verb, allocations by pool and state, and the build', async () => {
-  await reserved('counted')
-  await call('POST', `${pool}/reserve`, { subdomain: 'counted' })
+  await reserveName('counted')
+  await call('POST', `${poolPath}/reserve`, { subdomain: 'counted' })
   const { headers, text } = await call('GET', '/metrics')
   expect(headers.get('content-type')).toMatch(/^text\/plain; version=0\.0\.4/)
   for (const line of [

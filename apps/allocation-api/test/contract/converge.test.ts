@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import { callTo, pool, startService, stepsOf } from '../support/service.ts'
+import { createContractCall, createSteps, poolPath, startTestService } from '../support/service.ts'
 
-const { api, call, database } = await startService({ PDM_OPERATOR_TOKENS: 'operator-token' })
-const { active, reserved } = stepsOf(call)
-const operator = callTo(api.operatorUrl ?? '')
+const { api, call, database } = await startTestService({ PDM_OPERATOR_TOKENS: 'operator-token' })
+const { reserveAndCommit, reserveName } = createSteps(call)
+const operator = createContractCall(api.operatorUrl ?? '')
 const converge = (query = '', domain = 'pool.test', token = 'operator-token') =>
   operator('POST', `/api/v1/pool/${domain}/converge${query}`, undefined, { Authorization: `Bearer ${token}` })
 
@@ -18,8 +18,8 @@ const recordsOf = async (subdomain: string) => {
 const nothing = { changes: [], changeCount: 0, conflicts: [], conflictCount: 0 }
 
 test('a zone that is as desired: 200 and nothing to tell, with dryRun or without', async () => {
-  await active('right')
-  await reserved('only-reserved')
+  await reserveAndCommit('right')
+  await reserveName('only-reserved')
   for (const [query, dryRun] of [
     ['?dryRun=true', true],
     ['?dryRun=false', false],
@@ -31,8 +31,8 @@ test('a zone that is as desired: 200 and nothing to tell, with dryRun or without
 })
 
 test('dryRun=true says what would be done, by name, and does not do it', async () => {
-  await active('first')
-  await active('second')
+  await reserveAndCommit('first')
+  await reserveAndCommit('second')
   await removeRecords('first')
   await removeRecords('second')
   const { status, body } = await converge('?dryRun=true')
@@ -66,13 +66,13 @@ test('without dryRun it is done when the answer comes, and the history tells of 
     ['A', '203.0.113.10'],
     ['A', '203.0.113.10'],
   ])
-  const { entries } = (await call('GET', `${pool}/history?sub=first&limit=1`)).body
+  const { entries } = (await call('GET', `${poolPath}/history?sub=first&limit=1`)).body
   expect(entries).toMatchObject([{ event: 'repaired', actor: 'convergence', detail: expect.stringMatching(/^2 /) }])
 })
 
 describe("somebody else's record in the way of a name", () => {
   test('202: a conflict with its reason, the other names repaired, the metric counts it', async () => {
-    await active('taken')
+    await reserveAndCommit('taken')
     await removeRecords('taken')
     await removeRecords('first')
     await database.sql`
@@ -96,7 +96,7 @@ describe("somebody else's record in the way of a name", () => {
   })
 
   test('GET says the same, until it is removed and the zone is converged once more', async () => {
-    const dns = async () => (await call('GET', `${pool}/allocations/taken`)).body.dns
+    const dns = async () => (await call('GET', `${poolPath}/allocations/taken`)).body.dns
     expect(await dns()).toEqual({ status: 'failing', detail: expect.stringContaining('Remove it there') })
     await removeRecords('taken')
     expect((await converge()).status).toBe(200)
@@ -120,12 +120,12 @@ describe('what it refuses', () => {
   })
 
   test('inside the cluster there is no such path', async () => {
-    const { status, body } = await call('POST', `${pool}/converge?dryRun=true`)
+    const { status, body } = await call('POST', `${poolPath}/converge?dryRun=true`)
     expect([status, body.error]).toEqual([404, 'not-found'])
   })
 
   test('another method: 405 with Allow', async () => {
-    const { status, headers } = await operator('GET', `${pool}/converge`, undefined, {
+    const { status, headers } = await operator('GET', `${poolPath}/converge`, undefined, {
       Authorization: 'Bearer operator-token',
     })
     expect([status, headers.get('allow')]).toEqual([405, 'POST'])

@@ -1,28 +1,28 @@
 import { afterAll, describe, expect, test } from 'vitest'
 import { startApi } from '../support/api.ts'
-import { callTo, pool, startService, stepsOf } from '../support/service.ts'
+import { createContractCall, createSteps, poolPath, startTestService } from '../support/service.ts'
 
-const { api, call, database } = await startService()
+const { api, call, database } = await startTestService()
 const impatientApi = await startApi(database.url, { PDM_DNS_COMMIT_WAIT: '0s', PDM_SWEEPER_INTERVAL: '1h' })
-const impatient = stepsOf(callTo(impatientApi.url))
-const { reserved, active, check, commitBody } = stepsOf(call)
+const impatient = createSteps(createContractCall(impatientApi.url))
+const { reserveName, reserveAndCommit, check, commitBody } = createSteps(call)
 afterAll(() => impatientApi.process.stop())
 
-const get = async (name: string) => (await call('GET', `${pool}/allocations/${name}`)).body
+const get = async (name: string) => (await call('GET', `${poolPath}/allocations/${name}`)).body
 const breakProvider = () => database.sql`alter table local_dns_zones rename to local_dns_zones_away`
 const mendProvider = () => database.sql`alter table local_dns_zones_away rename to local_dns_zones`
 /** What is due again later is due now. */
 const hurry = () => database.advance(3_600_000)
 
 test('published: commit is 200 once the records are out', async () => {
-  expect((await active('out')).allocation.dns).toEqual({ status: 'published' })
+  expect((await reserveAndCommit('out')).allocation.dns).toEqual({ status: 'published' })
 })
 
 test('pending: commit is 202 with warning and detail when the wait is over before the records are out', async () => {
-  const { reservationToken } = await impatient.reserved('soon')
-  const { status, body } = await callTo(impatientApi.url)(
+  const { reservationToken } = await impatient.reserveName('soon')
+  const { status, body } = await createContractCall(impatientApi.url)(
     'POST',
-    `${pool}/commit`,
+    `${poolPath}/commit`,
     commitBody('soon', reservationToken),
   )
   expect(status).toBe(202)
@@ -32,10 +32,10 @@ test('pending: commit is 202 with warning and detail when the wait is over befor
 
 describe('failing, while the provider cannot be written', () => {
   test('commit is 202: active in the database, and detail says why the records are not out', async () => {
-    const { reservationToken } = await reserved('stuck')
-    await active('leaving')
+    const { reservationToken } = await reserveName('stuck')
+    await reserveAndCommit('leaving')
     await breakProvider()
-    const { status, body } = await call('POST', `${pool}/commit`, commitBody('stuck', reservationToken))
+    const { status, body } = await call('POST', `${poolPath}/commit`, commitBody('stuck', reservationToken))
     expect(status).toBe(202)
     expect(body).toMatchObject({
       state: 'active',
@@ -51,16 +51,16 @@ describe('failing, while the provider cannot be written', () => {
   test('get and list show it, with its reason', async () => {
     const dns = { status: 'failing', detail: expect.any(String) }
     expect((await get('stuck')).dns).toEqual(dns)
-    const { allocations } = (await call('GET', `${pool}/list`)).body
+    const { allocations } = (await call('GET', `${poolPath}/list`)).body
     expect(allocations.find((one: { subdomain: string }) => one.subdomain === 'stuck').dns).toEqual(dns)
   })
 
   test('neither answer nor list tells what the database said', async () => {
-    expect((await call('GET', `${pool}/list`)).text).not.toMatch(/local_dns|relation|42P01|select/i)
+    expect((await call('GET', `${poolPath}/list`)).text).not.toMatch(/local_dns|relation|42P01|select/i)
   })
 
   test('release is 202: the row is gone, and its records are not all withdrawn yet', async () => {
-    const { status, body } = await call('DELETE', `${pool}/release?sub=leaving`)
+    const { status, body } = await call('DELETE', `${poolPath}/release?sub=leaving`)
     expect(status).toBe(202)
     expect(body).toMatchObject({ freed: { subdomain: 'leaving', state: 'active' }, warning: 'dns-pending' })
     expect(await check('leaving')).toMatchObject({ available: true })
@@ -74,9 +74,9 @@ describe('failing, while the provider cannot be written', () => {
   })
 
   test('a commit after that with the same Idempotency-Key replays, and says where the records are now', async () => {
-    const { reservationToken } = await reserved('retried')
+    const { reservationToken } = await reserveName('retried')
     const commit = () =>
-      call('POST', `${pool}/commit`, commitBody('retried', reservationToken), { 'Idempotency-Key': 'retried' })
+      call('POST', `${poolPath}/commit`, commitBody('retried', reservationToken), { 'Idempotency-Key': 'retried' })
     expect((await commit()).status).toBe(202)
     expect((await commit()).status).toBe(202)
     await mendProvider()

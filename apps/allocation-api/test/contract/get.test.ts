@@ -1,24 +1,24 @@
 import { expect, test } from 'vitest'
-import { pool, startService, stepsOf, TTL_MS } from '../support/service.ts'
+import { createSteps, DEFAULT_RESERVATION_TTL_MS, poolPath, startTestService } from '../support/service.ts'
 
-const { call, database } = await startService()
-const { reserved, active } = stepsOf(call)
-const get = (subdomain: string, path = pool) => call('GET', `${path}/allocations/${subdomain}`)
+const { call, database } = await startTestService()
+const { reserveName, reserveAndCommit } = createSteps(call)
+const get = (subdomain: string, path = poolPath) => call('GET', `${path}/allocations/${subdomain}`)
 
 test('a reservation, without its token', async () => {
-  const { reservationToken, ...allocation } = await reserved('held', { createdBy: 'team a' })
+  const { reservationToken, ...allocation } = await reserveName('held', { createdBy: 'team a' })
   const { status, body, text } = await get('held')
   expect([status, body]).toEqual([200, allocation])
   expect(text).not.toContain(reservationToken)
 })
 
 test('an active name, with the state of its records', async () => {
-  const { allocation } = await active('live')
+  const { allocation } = await reserveAndCommit('live')
   expect((await get('live')).body).toEqual(allocation)
 })
 
 test('case and space around the name are not significant', async () => {
-  await reserved('spaced')
+  await reserveName('spaced')
   expect((await get('%20SPACED%20', '/api/v1/pool/POOL.test')).status).toBe(200)
 })
 
@@ -27,8 +27,8 @@ test('404 not-found when nobody holds the name', async () => {
 })
 
 test('404 not-found once the reservation has expired', async () => {
-  await reserved('late')
-  await database.advance(TTL_MS)
+  await reserveName('late')
+  await database.advance(DEFAULT_RESERVATION_TTL_MS)
   expect(await get('late')).toMatchObject({ status: 404, body: { error: 'not-found' } })
 })
 

@@ -1,20 +1,26 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { startApi } from '../support/api.ts'
-import { pool, startService, stepsOf, strangeToken, TTL_MS } from '../support/service.ts'
+import {
+  createSteps,
+  DEFAULT_RESERVATION_TTL_MS,
+  poolPath,
+  startTestService,
+  unknownToken,
+} from '../support/service.ts'
 
-const { call, database } = await startService({ DNSPROVIDER_MANAGED_DOMAINS: 'pool.test,empty.test,second.test' })
-const { reserved, active, commitBody } = stepsOf(call)
-const history = async (query = '', path = pool) => (await call('GET', `${path}/history${query}`)).body
+const { call, database } = await startTestService({ DNSPROVIDER_MANAGED_DOMAINS: 'pool.test,empty.test,second.test' })
+const { reserveName, reserveAndCommit, commitBody } = createSteps(call)
+const history = async (query = '', path = poolPath) => (await call('GET', `${path}/history${query}`)).body
 const events = (body: { entries: { event: string }[] }) => body.entries.map(({ event }) => event)
 
 describe('a life from reserve to release', () => {
   beforeAll(async () => {
     const id = (requestId: string) => ({ 'X-Request-Id': requestId })
-    const reserve = await call('POST', `${pool}/reserve`, { subdomain: 'life', createdBy: 'team a' }, id('life-1'))
+    const reserve = await call('POST', `${poolPath}/reserve`, { subdomain: 'life', createdBy: 'team a' }, id('life-1'))
     const { reservationToken } = reserve.body
-    await call('POST', `${pool}/renew`, { subdomain: 'life', reservationToken }, id('life-2'))
-    await call('POST', `${pool}/commit`, commitBody('life', reservationToken), id('life-3'))
-    await call('DELETE', `${pool}/release?sub=life`, undefined, id('life-4'))
+    await call('POST', `${poolPath}/renew`, { subdomain: 'life', reservationToken }, id('life-2'))
+    await call('POST', `${poolPath}/commit`, commitBody('life', reservationToken), id('life-3'))
+    await call('DELETE', `${poolPath}/release?sub=life`, undefined, id('life-4'))
   })
 
   test('is told newest first: event, from, to, who, when, under which request; and what became of its records', async () => {
@@ -43,8 +49,8 @@ describe('a life from reserve to release', () => {
 })
 
 test('without ?sub= the whole pool, and only that pool', async () => {
-  await reserved('one')
-  await reserved('two')
+  await reserveName('one')
+  await reserveName('two')
   await call('POST', '/api/v1/pool/second.test/reserve', { subdomain: 'three' })
   const { entries } = await history('?limit=2')
   expect(entries.map((entry: { subdomain: string }) => entry.subdomain)).toEqual(['two', 'one'])
@@ -57,14 +63,14 @@ test('a name or a pool without a past is an empty list', async () => {
 })
 
 test('?sub= is trimmed and lower-cased', async () => {
-  await reserved('cased')
+  await reserveName('cased')
   expect(events(await history('?sub=%20CASED'))).toEqual(['reserved'])
 })
 
 test('a reservation that is taken over leaves its own expiry and the new reservation, under one request', async () => {
-  await reserved('over', { createdBy: 'first' })
-  await database.advance(TTL_MS)
-  await reserved('over', { createdBy: 'second' })
+  await reserveName('over', { createdBy: 'first' })
+  await database.advance(DEFAULT_RESERVATION_TTL_MS)
+  await reserveName('over', { createdBy: 'second' })
   const { entries } = await history('?sub=over')
   expect(entries).toMatchObject([
     { event: 'reserved', from: 'none', to: 'reserved', createdBy: 'second' },
@@ -75,19 +81,19 @@ test('a reservation that is taken over leaves its own expiry and the new reserva
 })
 
 test('a release of a reservation goes from reserved to none', async () => {
-  await reserved('dropped')
-  await call('DELETE', `${pool}/release?sub=dropped`)
+  await reserveName('dropped')
+  await call('DELETE', `${poolPath}/release?sub=dropped`)
   expect((await history('?sub=dropped')).entries[0]).toMatchObject({ event: 'released', from: 'reserved', to: 'none' })
 })
 
 test('what is refused leaves no trace', async () => {
-  await active('quiet')
+  await reserveAndCommit('quiet')
   const before = await history()
-  await call('POST', `${pool}/reserve`, { subdomain: 'quiet' })
-  await call('POST', `${pool}/commit`, commitBody('quiet', strangeToken))
-  await call('POST', `${pool}/renew`, { subdomain: 'quiet', reservationToken: strangeToken })
-  await call('DELETE', `${pool}/release`, { subdomain: 'quiet', reservationToken: strangeToken })
-  await call('DELETE', `${pool}/release?sub=nobody`)
+  await call('POST', `${poolPath}/reserve`, { subdomain: 'quiet' })
+  await call('POST', `${poolPath}/commit`, commitBody('quiet', unknownToken))
+  await call('POST', `${poolPath}/renew`, { subdomain: 'quiet', reservationToken: unknownToken })
+  await call('DELETE', `${poolPath}/release`, { subdomain: 'quiet', reservationToken: unknownToken })
+  await call('DELETE', `${poolPath}/release?sub=nobody`)
   expect(await history()).toEqual(before)
 })
 
@@ -114,9 +120,9 @@ test('?sub= has pages of its own', async () => {
 
 test.each([
   ['unsupported-pool', '/api/v1/pool/x.test/history'],
-  ['invalid-format', `${pool}/history?sub=-`],
-  ['invalid-limit', `${pool}/history?limit=0`],
-  ['invalid-cursor', `${pool}/history?cursor=x`],
+  ['invalid-format', `${poolPath}/history?sub=-`],
+  ['invalid-limit', `${poolPath}/history?limit=0`],
+  ['invalid-cursor', `${poolPath}/history?cursor=x`],
 ])('422 %s', async (error, path) => {
   expect(await call('GET', path)).toMatchObject({ status: 422, body: { error } })
 })
@@ -132,8 +138,8 @@ test.each([
 })
 
 test('what the sweeper removes is told as expired, by the sweeper and under no request', async () => {
-  await reserved('swept')
-  await database.advance(TTL_MS)
+  await reserveName('swept')
+  await database.advance(DEFAULT_RESERVATION_TTL_MS)
   const sweeping = await startApi(database.url, { PDM_SWEEPER_INTERVAL: '20ms' })
   await expect
     .poll(async () => events(await history('?sub=swept')), { interval: 20, timeout: 5_000 })

@@ -1,20 +1,26 @@
 import { describe, expect, test } from 'vitest'
-import { pool, startService, stepsOf, strangeToken, TTL_MS } from '../support/service.ts'
+import {
+  createSteps,
+  DEFAULT_RESERVATION_TTL_MS,
+  poolPath,
+  startTestService,
+  unknownToken,
+} from '../support/service.ts'
 
 const KEY_TTL_MS = 7_200_000
-const { call, database } = await startService({
+const { call, database } = await startTestService({
   PDM_IDEMPOTENCY_TTL: '2h',
   DNSPROVIDER_MANAGED_DOMAINS: 'pool.test,second.test',
 })
-const { reserved, commitBody, check } = stepsOf(call)
+const { reserveName, commitBody, check } = createSteps(call)
 
-const reserve = (body: object, key: string, path = pool) =>
+const reserve = (body: object, key: string, path = poolPath) =>
   call('POST', `${path}/reserve`, body, { 'Idempotency-Key': key })
-const commit = (body: object, key: string) => call('POST', `${pool}/commit`, body, { 'Idempotency-Key': key })
-const release = (body: object, key: string) => call('DELETE', `${pool}/release`, body, { 'Idempotency-Key': key })
+const commit = (body: object, key: string) => call('POST', `${poolPath}/commit`, body, { 'Idempotency-Key': key })
+const release = (body: object, key: string) => call('DELETE', `${poolPath}/release`, body, { 'Idempotency-Key': key })
 const reused = { status: 422, body: { error: 'idempotency-key-reused' } }
 const eventsOf = async (name: string) =>
-  (await call('GET', `${pool}/history?sub=${name}`)).body.entries
+  (await call('GET', `${poolPath}/history?sub=${name}`)).body.entries
     .filter(({ actor }: { actor: string }) => actor !== 'convergence')
     .map(({ event }: { event: string }) => event)
 
@@ -37,8 +43,8 @@ describe('reserve', () => {
   })
 
   test.each<readonly [what: string, body: object, path: string]>([
-    ['name', { subdomain: 'r-else', createdBy: 'a' }, pool],
-    ['createdBy', { subdomain: 'r-first', createdBy: 'b' }, pool],
+    ['name', { subdomain: 'r-else', createdBy: 'a' }, poolPath],
+    ['createdBy', { subdomain: 'r-first', createdBy: 'b' }, poolPath],
     ['pool', { subdomain: 'r-first', createdBy: 'a' }, '/api/v1/pool/second.test'],
   ])('the same key with another %s is 422 and does nothing', async (what, body, path) => {
     await reserve({ subdomain: 'r-first', createdBy: 'a' }, 'r-first')
@@ -77,14 +83,14 @@ describe('reserve', () => {
     const { body: first } = await reserve({ subdomain: 'r-renew' }, 'r-renew')
     await database.advance(60_000)
     const { reservationToken } = first
-    const renewed = await call('POST', `${pool}/renew`, { subdomain: 'r-renew', reservationToken })
+    const renewed = await call('POST', `${poolPath}/renew`, { subdomain: 'r-renew', reservationToken })
     const { body } = await reserve({ subdomain: 'r-renew' }, 'r-renew')
     expect(body).toEqual({ ...renewed.body, reservationToken })
   })
 
   test('after its expiry it is decided anew: another reservation, with another token, under the same key', async () => {
     const { body: first } = await reserve({ subdomain: 'r-late' }, 'r-late')
-    await database.advance(TTL_MS)
+    await database.advance(DEFAULT_RESERVATION_TTL_MS)
     const { status, body } = await reserve({ subdomain: 'r-late' }, 'r-late')
     expect(status).toBe(201)
     expect(body.reservationToken).not.toBe(first.reservationToken)
@@ -93,8 +99,8 @@ describe('reserve', () => {
 
   test('after its expiry, when another has taken the name: 409, and no token of theirs', async () => {
     await reserve({ subdomain: 'r-lost' }, 'r-lost')
-    await database.advance(TTL_MS)
-    const { reservationToken } = await reserved('r-lost')
+    await database.advance(DEFAULT_RESERVATION_TTL_MS)
+    const { reservationToken } = await reserveName('r-lost')
     const { status, body, text } = await reserve({ subdomain: 'r-lost' }, 'r-lost')
     expect([status, body.error]).toEqual([409, 'conflict'])
     expect(text).not.toContain(reservationToken)
@@ -102,14 +108,14 @@ describe('reserve', () => {
 
   test('after its commit the reservation is no longer live: 409', async () => {
     const { body } = await reserve({ subdomain: 'r-done' }, 'r-done')
-    await call('POST', `${pool}/commit`, commitBody('r-done', body.reservationToken))
+    await call('POST', `${poolPath}/commit`, commitBody('r-done', body.reservationToken))
     expect(await reserve({ subdomain: 'r-done' }, 'r-done')).toMatchObject({ status: 409, body: { error: 'conflict' } })
   })
 
   test('a 409 is an outcome too: it is replayed though the name is free by now', async () => {
-    await reserved('r-409')
+    await reserveName('r-409')
     expect((await reserve({ subdomain: 'r-409' }, 'r-409')).status).toBe(409)
-    await call('DELETE', `${pool}/release?sub=r-409`)
+    await call('DELETE', `${poolPath}/release?sub=r-409`)
     expect(await reserve({ subdomain: 'r-409' }, 'r-409')).toMatchObject({ status: 409, body: { error: 'conflict' } })
     expect(await check('r-409')).toMatchObject({ available: true })
   })
@@ -132,7 +138,7 @@ describe('reserve', () => {
 
 describe('commit', () => {
   test('the same key with the same request replays the 200', async () => {
-    const { reservationToken } = await reserved('c-same')
+    const { reservationToken } = await reserveName('c-same')
     const first = await commit(commitBody('c-same', reservationToken), 'c-same')
     const second = await commit(commitBody('c-same', reservationToken), 'c-same')
     expect([second.status, second.body]).toEqual([200, first.body])
@@ -140,7 +146,7 @@ describe('commit', () => {
   })
 
   test('concurrent requests with one key are all 200, and one commit', async () => {
-    const { reservationToken } = await reserved('c-race')
+    const { reservationToken } = await reserveName('c-race')
     const answers = await Promise.all(
       Array.from({ length: 10 }, () => commit(commitBody('c-race', reservationToken), 'c-race')),
     )
@@ -152,42 +158,42 @@ describe('commit', () => {
   test.each([
     ['address', { loadBalancerIP: '203.0.113.11' }],
     ['FQDN', { sovereignFQDN: 'x.pool.test' }],
-    ['token', { reservationToken: strangeToken }],
+    ['token', { reservationToken: unknownToken }],
     ['name', { subdomain: 'c-other' }],
   ])('the same key with another %s is 422', async (what, change) => {
-    const { reservationToken } = await reserved(`c-${what.toLowerCase()}`)
+    const { reservationToken } = await reserveName(`c-${what.toLowerCase()}`)
     const body = commitBody(`c-${what.toLowerCase()}`, reservationToken)
     await commit(body, `c-${what}`)
     expect(await commit({ ...body, ...change }, `c-${what}`)).toMatchObject(reused)
   })
 
   test('another key for the same commit is 409 already-active, and so is none', async () => {
-    const { reservationToken } = await reserved('c-other-key')
+    const { reservationToken } = await reserveName('c-other-key')
     const body = commitBody('c-other-key', reservationToken)
     await commit(body, 'c-key-1')
     expect(await commit(body, 'c-key-2')).toMatchObject({ status: 409, body: { error: 'already-active' } })
-    expect(await call('POST', `${pool}/commit`, body)).toMatchObject({ status: 409 })
+    expect(await call('POST', `${poolPath}/commit`, body)).toMatchObject({ status: 409 })
   })
 
   test('a refusal by the table is replayed: 404, 403 and 410', async () => {
-    const { reservationToken } = await reserved('c-refused')
-    const wrong = commitBody('c-refused', strangeToken)
-    const missing = commitBody('c-nobody', strangeToken)
+    const { reservationToken } = await reserveName('c-refused')
+    const wrong = commitBody('c-refused', unknownToken)
+    const missing = commitBody('c-nobody', unknownToken)
     expect((await commit(wrong, 'c-403')).status).toBe(403)
     expect((await commit(missing, 'c-404')).status).toBe(404)
-    await database.advance(TTL_MS)
+    await database.advance(DEFAULT_RESERVATION_TTL_MS)
     expect((await commit(commitBody('c-refused', reservationToken), 'c-410')).status).toBe(410)
-    await reserved('c-nobody')
-    await call('DELETE', `${pool}/release?sub=c-refused`)
+    await reserveName('c-nobody')
+    await call('DELETE', `${poolPath}/release?sub=c-refused`)
     expect((await commit(wrong, 'c-403')).status).toBe(403)
     expect((await commit(missing, 'c-404')).status).toBe(404)
     expect((await commit(commitBody('c-refused', reservationToken), 'c-410')).status).toBe(410)
   })
 
   test('a replay after the release is the first answer, and commits nothing', async () => {
-    const { reservationToken } = await reserved('c-gone')
+    const { reservationToken } = await reserveName('c-gone')
     const first = await commit(commitBody('c-gone', reservationToken), 'c-gone')
-    await call('DELETE', `${pool}/release?sub=c-gone`)
+    await call('DELETE', `${poolPath}/release?sub=c-gone`)
     const second = await commit(commitBody('c-gone', reservationToken), 'c-gone')
     expect(second.body).toMatchObject({ committedAt: first.body.committedAt })
     expect(await check('c-gone')).toMatchObject({ available: true })
@@ -196,7 +202,7 @@ describe('commit', () => {
 
 describe('release', () => {
   test('the same key with the same request replays the 200 with what was freed', async () => {
-    await reserved('l-same')
+    await reserveName('l-same')
     const first = await release({ subdomain: 'l-same' }, 'l-same')
     const second = await release({ subdomain: 'l-same' }, 'l-same')
     expect([second.status, second.body]).toEqual([200, first.body])
@@ -204,22 +210,22 @@ describe('release', () => {
   })
 
   test('a replay does not free the name of whoever took it since', async () => {
-    await reserved('l-next')
+    await reserveName('l-next')
     await release({ subdomain: 'l-next' }, 'l-next')
-    await reserved('l-next')
+    await reserveName('l-next')
     expect((await release({ subdomain: 'l-next' }, 'l-next')).status).toBe(200)
     expect(await check('l-next')).toMatchObject({ available: false, reason: 'reserved-state' })
   })
 
   test('the name in the body and in ?sub= are the same request', async () => {
-    await reserved('l-query')
+    await reserveName('l-query')
     const first = await release({ subdomain: 'l-query' }, 'l-query')
-    const second = await call('DELETE', `${pool}/release?sub=l-query`, undefined, { 'Idempotency-Key': 'l-query' })
+    const second = await call('DELETE', `${poolPath}/release?sub=l-query`, undefined, { 'Idempotency-Key': 'l-query' })
     expect(second.body).toEqual(first.body)
   })
 
   test('the same key with another name or another token is 422', async () => {
-    const { reservationToken } = await reserved('l-else')
+    const { reservationToken } = await reserveName('l-else')
     await release({ subdomain: 'l-else' }, 'l-else')
     expect(await release({ subdomain: 'l-other' }, 'l-else')).toMatchObject(reused)
     expect(await release({ subdomain: 'l-else', reservationToken }, 'l-else')).toMatchObject(reused)
@@ -227,15 +233,15 @@ describe('release', () => {
 
   test('a 404 is replayed though the name is held by now', async () => {
     expect((await release({ subdomain: 'l-404' }, 'l-404')).status).toBe(404)
-    await reserved('l-404')
+    await reserveName('l-404')
     expect((await release({ subdomain: 'l-404' }, 'l-404')).status).toBe(404)
     expect(await check('l-404')).toMatchObject({ reason: 'reserved-state' })
   })
 
   test('without a key the second release is 404', async () => {
-    await reserved('l-plain')
-    expect((await call('DELETE', `${pool}/release?sub=l-plain`)).status).toBe(200)
-    expect((await call('DELETE', `${pool}/release?sub=l-plain`)).status).toBe(404)
+    await reserveName('l-plain')
+    expect((await call('DELETE', `${poolPath}/release?sub=l-plain`)).status).toBe(200)
+    expect((await call('DELETE', `${poolPath}/release?sub=l-plain`)).status).toBe(404)
   })
 })
 
@@ -247,14 +253,14 @@ test('one key for two verbs is two different requests: 422', async () => {
 })
 
 test('one key for two verbs is two different requests, even when all they say is the same', async () => {
-  await reserve({ subdomain: 'x-says', createdBy: strangeToken }, 'x-says')
-  expect(await release({ subdomain: 'x-says', reservationToken: strangeToken }, 'x-says')).toMatchObject(reused)
+  await reserve({ subdomain: 'x-says', createdBy: unknownToken }, 'x-says')
+  expect(await release({ subdomain: 'x-says', reservationToken: unknownToken }, 'x-says')).toMatchObject(reused)
 })
 
 test('renew knows no key: the same request twice extends twice', async () => {
-  const { reservationToken } = await reserved('x-renew')
+  const { reservationToken } = await reserveName('x-renew')
   const renew = () =>
-    call('POST', `${pool}/renew`, { subdomain: 'x-renew', reservationToken }, { 'Idempotency-Key': 'x-renew' })
+    call('POST', `${poolPath}/renew`, { subdomain: 'x-renew', reservationToken }, { 'Idempotency-Key': 'x-renew' })
   const first = await renew()
   await database.advance(60_000)
   const second = await renew()

@@ -1,7 +1,7 @@
 import { beforeAll, expect, test } from 'vitest'
-import { startService, TTL_MS } from '../support/service.ts'
+import { DEFAULT_RESERVATION_TTL_MS, startTestService } from '../support/service.ts'
 
-const { call, database } = await startService({
+const { call, database } = await startTestService({
   DNSPROVIDER_MANAGED_DOMAINS: 'pool.test,empty.test,paged.test,odd.test',
 })
 
@@ -101,7 +101,7 @@ test.each(['reserved', 'active'] as const)('?state=%s lists only those, with pag
 test.each(['reserved', 'active'])('an expired reservation is not listed, with ?state=%s or without', async state => {
   await take('odd.test', `left-${state}`, 'reserved')
   await take('odd.test', `kept-${state}`, 'active')
-  await database.advance(TTL_MS)
+  await database.advance(DEFAULT_RESERVATION_TTL_MS)
   expect(names((await list('odd.test')).body)).not.toContain(`left-${state}`)
   expect(names((await list('odd.test')).body)).toContain(`kept-${state}`)
   expect(names((await list('odd.test', `?state=${state}`)).body)).not.toContain(`left-${state}`)

@@ -4,11 +4,11 @@ import { z } from 'zod'
 import { createApp } from '../../src/http/app.ts'
 import { openApiDocument } from '../../src/http/openapi.ts'
 import type { Listener } from '../../src/http/types.ts'
-import { unused } from '../support/fake-services-app.ts'
-import { startService } from '../support/service.ts'
-import { isProblem, statusOf } from '../support/validate.ts'
+import { unusedDependencies } from '../support/fake-services-app.ts'
+import { startTestService } from '../support/service.ts'
+import { isProblem, statusByErrorCode } from '../support/validate.ts'
 
-const { api, call } = await startService()
+const { api, call } = await startTestService()
 
 const operation = z.looseObject({
   operationId: z.string(),
@@ -43,7 +43,7 @@ const described = () =>
   )
 
 const mounted = (listener: Listener, exposeLists: boolean) =>
-  createApp(unused, { listener, tokens: null, exposeLists })
+  createApp(unusedDependencies, { listener, tokens: null, exposeLists })
     .routes.filter(({ method }) => method !== 'ALL')
     .map(({ method, path }) => `${method} ${path.replace(/:([a-z]+)/g, '{$1}')}`)
     .sort()
@@ -169,7 +169,7 @@ test('every error code that an operation names has the status that it is named u
       if (!isProblem(schema)) continue
       const codes = [...description.matchAll(/`([a-z-]+)`/g)].map(([, code]) => code ?? '')
       expect(codes.length, id).toBeGreaterThan(0)
-      for (const code of codes) expect(Object.entries(statusOf), id).toContainEqual([code, Number(status)])
+      for (const code of codes) expect(Object.entries(statusByErrorCode), id).toContainEqual([code, Number(status)])
     }
   }
 })

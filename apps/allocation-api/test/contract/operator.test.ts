@@ -1,9 +1,9 @@
 import { afterAll, describe, expect, test } from 'vitest'
 import { startApi } from '../support/api.ts'
-import { callTo, pool, startService } from '../support/service.ts'
+import { createContractCall, poolPath, startTestService } from '../support/service.ts'
 
 const tokens = ['first-token', 'second.token~/+==', 'third']
-const { api, call, database } = await startService({
+const { api, call, database } = await startTestService({
   PDM_OPERATOR_TOKENS: ` ${tokens.join(' ,\t')},, `,
   PDM_OPERATOR_ONLY_LIST: 'true',
 })
@@ -11,7 +11,7 @@ const open = await startApi(database.url, { PDM_OPERATOR_TOKENS: 'one', PDM_SWEE
 const closed = await startApi(database.url, { PDM_OPERATOR_TOKENS: ' , ', PDM_SWEEPER_INTERVAL: '1h' })
 afterAll(() => Promise.all([open.process.stop(), closed.process.stop()]))
 
-const operator = callTo(api.operatorUrl ?? '')
+const operator = createContractCall(api.operatorUrl ?? '')
 const as = (authorization: string) => ({ Authorization: authorization })
 
 test("without tokens the operator's port is not open", () => {
@@ -24,7 +24,7 @@ test("with tokens the operator's port is another than the in-cluster one", () =>
 })
 
 test.each(tokens)('any of several tokens lets in: %s', async token => {
-  const { status, body } = await operator('GET', `${pool}/list`, undefined, as(`Bearer ${token}`))
+  const { status, body } = await operator('GET', `${poolPath}/list`, undefined, as(`Bearer ${token}`))
   expect([status, body.poolDomain]).toEqual([200, 'pool.test'])
 })
 
@@ -52,14 +52,14 @@ describe('401 with WWW-Authenticate', () => {
     ['a token in another header', { 'X-Authorization': 'Bearer third' }],
   ]
   test.each(rows)('%s', async (_, headers) => {
-    const answer = await operator('GET', `${pool}/list`, undefined, headers)
+    const answer = await operator('GET', `${poolPath}/list`, undefined, headers)
     expect(answer.status).toBe(401)
     expect(answer.body.error).toBe('unauthorized')
     expect(answer.headers.get('www-authenticate')).toMatch(/^Bearer\b/)
   })
 
   test('a token in the query lets nobody in', async () => {
-    expect((await operator('GET', `${pool}/list?access_token=third`)).status).toBe(401)
+    expect((await operator('GET', `${poolPath}/list?access_token=third`)).status).toBe(401)
   })
 
   test.each([
@@ -68,28 +68,28 @@ describe('401 with WWW-Authenticate', () => {
     ['GET', '/openapi.json'],
     ['GET', '/docs'],
     ['GET', '/nope'],
-    ['PUT', `${pool}/reserve`],
-    ['OPTIONS', `${pool}/list`],
+    ['PUT', `${poolPath}/reserve`],
+    ['OPTIONS', `${poolPath}/list`],
   ])('for every address, before anything else: %s %s', async (method, path) => {
     expect((await operator(method, path)).status).toBe(401)
   })
 
   test('no body is read, nothing is written', async () => {
-    expect((await operator('POST', `${pool}/reserve`, { subdomain: 'intruder' })).status).toBe(401)
-    expect((await operator('POST', `${pool}/reserve`, 'x'.repeat(100_000))).status).toBe(401)
-    expect((await call('GET', `${pool}/check?sub=intruder`)).body.available).toBe(true)
+    expect((await operator('POST', `${poolPath}/reserve`, { subdomain: 'intruder' })).status).toBe(401)
+    expect((await operator('POST', `${poolPath}/reserve`, 'x'.repeat(100_000))).status).toBe(401)
+    expect((await call('GET', `${poolPath}/check?sub=intruder`)).body.available).toBe(true)
   })
 })
 
 test('the in-cluster port asks for no token', async () => {
-  expect((await call('GET', `${pool}/check?sub=a`)).status).toBe(200)
-  expect((await call('GET', `${pool}/check?sub=a`, undefined, as('Bearer wrong'))).status).toBe(200)
+  expect((await call('GET', `${poolPath}/check?sub=a`)).status).toBe(200)
+  expect((await call('GET', `${poolPath}/check?sub=a`, undefined, as('Bearer wrong'))).status).toBe(200)
 })
 
 describe('PDM_OPERATOR_ONLY_LIST', () => {
   test.each(['list', 'history'])('true takes %s off the in-cluster port, and leaves it on the other', async verb => {
-    expect(await call('GET', `${pool}/${verb}`)).toMatchObject({ status: 404, body: { error: 'not-found' } })
-    expect((await operator('GET', `${pool}/${verb}`, undefined, as('Bearer third'))).status).toBe(200)
+    expect(await call('GET', `${poolPath}/${verb}`)).toMatchObject({ status: 404, body: { error: 'not-found' } })
+    expect((await operator('GET', `${poolPath}/${verb}`, undefined, as('Bearer third'))).status).toBe(200)
   })
 
   test('true takes the list of deployments off the in-cluster port, and leaves each of them there', async () => {
@@ -101,26 +101,27 @@ describe('PDM_OPERATOR_ONLY_LIST', () => {
   })
 
   test('true leaves everything else on the in-cluster port', async () => {
-    for (const path of [`${pool}/check?sub=a`, '/api/v1/reserved', '/healthz', '/openapi.json', '/docs']) {
+    for (const path of [`${poolPath}/check?sub=a`, '/api/v1/reserved', '/healthz', '/openapi.json', '/docs']) {
       expect((await call('GET', path)).status, path).toBe(200)
     }
   })
 
   test.each(['list', 'history'])('unset, %s is on both ports', async verb => {
-    expect((await callTo(open.url)('GET', `${pool}/${verb}`)).status).toBe(200)
-    expect((await callTo(open.operatorUrl ?? '')('GET', `${pool}/${verb}`, undefined, as('Bearer one'))).status).toBe(
-      200,
-    )
+    expect((await createContractCall(open.url)('GET', `${poolPath}/${verb}`)).status).toBe(200)
+    expect(
+      (await createContractCall(open.operatorUrl ?? '')('GET', `${poolPath}/${verb}`, undefined, as('Bearer one')))
+        .status,
+    ).toBe(200)
   })
 })
 
 test('it is the same API on the same names, and the history tells which listener was used', async () => {
   const bearer = as('Bearer third')
-  const { body } = await operator('POST', `${pool}/reserve`, { subdomain: 'shared' }, bearer)
+  const { body } = await operator('POST', `${poolPath}/reserve`, { subdomain: 'shared' }, bearer)
   const more = { reservationToken: body.reservationToken, sovereignFQDN: 'a.example', loadBalancerIP: '10.0.0.1' }
-  expect((await call('POST', `${pool}/commit`, { subdomain: 'shared', ...more })).status).toBe(200)
-  expect((await operator('DELETE', `${pool}/release?sub=shared`, undefined, bearer)).status).toBe(200)
-  const { entries } = (await operator('GET', `${pool}/history?sub=shared`, undefined, bearer)).body
+  expect((await call('POST', `${poolPath}/commit`, { subdomain: 'shared', ...more })).status).toBe(200)
+  expect((await operator('DELETE', `${poolPath}/release?sub=shared`, undefined, bearer)).status).toBe(200)
+  const { entries } = (await operator('GET', `${poolPath}/history?sub=shared`, undefined, bearer)).body
   expect(entries.map(({ event, actor }: Record<string, string>) => [event, actor])).toEqual([
     ['withdrawn', 'convergence'],
     ['released', 'operator'],

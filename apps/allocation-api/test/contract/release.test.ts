@@ -1,13 +1,19 @@
 import { describe, expect, test } from 'vitest'
-import { pool, startService, stepsOf, strangeToken, TTL_MS } from '../support/service.ts'
+import {
+  createSteps,
+  DEFAULT_RESERVATION_TTL_MS,
+  poolPath,
+  startTestService,
+  unknownToken,
+} from '../support/service.ts'
 
-const { call, database } = await startService()
-const { reserved, active, check } = stepsOf(call)
-const release = (body?: unknown, query = '') => call('DELETE', `${pool}/release${query}`, body)
+const { call, database } = await startTestService()
+const { reserveName, reserveAndCommit, check } = createSteps(call)
+const release = (body?: unknown, query = '') => call('DELETE', `${poolPath}/release${query}`, body)
 const isFree = async (subdomain: string) => (await check(subdomain)).available
 
 test('200 with the reservation as it was, without its token', async () => {
-  const { reservationToken, ...allocation } = await reserved('held', { createdBy: 'team a' })
+  const { reservationToken, ...allocation } = await reserveName('held', { createdBy: 'team a' })
   const { status, body, text } = await release({ subdomain: 'held' })
   expect(status).toBe(200)
   expect(body).toEqual({ freed: allocation })
@@ -16,7 +22,7 @@ test('200 with the reservation as it was, without its token', async () => {
 })
 
 test('200 with the active allocation as it was, and its records are withdrawn', async () => {
-  const { allocation } = await active('live')
+  const { allocation } = await reserveAndCommit('live')
   const { status, body } = await release({ subdomain: 'live' })
   expect(status).toBe(200)
   expect(body).toEqual({ freed: allocation })
@@ -25,9 +31,9 @@ test('200 with the active allocation as it was, and its records are withdrawn', 
 })
 
 test('a released name can be reserved at once, with another token', async () => {
-  const first = await reserved('next')
+  const first = await reserveName('next')
   await release({ subdomain: 'next' })
-  expect((await reserved('next')).reservationToken).not.toBe(first.reservationToken)
+  expect((await reserveName('next')).reservationToken).not.toBe(first.reservationToken)
 })
 
 describe('the name stands in the body, or in ?sub= when there is no usable body', () => {
@@ -45,7 +51,7 @@ describe('the name stands in the body, or in ?sub= when there is no usable body'
     ['a body goes before ?sub=', 'by-both', { subdomain: 'by-both' }, '?sub=other'],
     ['unknown fields are ignored', 'by-extra', { subdomain: 'by-extra', force: true }, ''],
   ])('%s', async (_, subdomain, body, query) => {
-    await reserved(subdomain)
+    await reserveName(subdomain)
     const { status, body: answer } = await release(body, query)
     expect(status).toBe(200)
     expect(answer.freed.subdomain).toBe(subdomain)
@@ -57,8 +63,8 @@ describe('a reservationToken that is given must be the one of the row', () => {
     ['of a reservation', 'own-reserved', 'reserved'],
     ['of an active name', 'own-active', 'active'],
   ])('%s: the right one frees the name, another changes nothing', async (_, subdomain, state) => {
-    const { reservationToken } = await (state === 'active' ? active(subdomain) : reserved(subdomain))
-    for (const wrong of [strangeToken, 'no uuid', '']) {
+    const { reservationToken } = await (state === 'active' ? reserveAndCommit(subdomain) : reserveName(subdomain))
+    for (const wrong of [unknownToken, 'no uuid', '']) {
       const refused = await release({ subdomain, reservationToken: wrong })
       expect([refused.status, refused.body.error]).toEqual([403, 'token-mismatch'])
     }
@@ -67,39 +73,39 @@ describe('a reservationToken that is given must be the one of the row', () => {
   })
 
   test('it counts beside ?sub= too', async () => {
-    await reserved('own-query')
-    expect((await release({ reservationToken: strangeToken }, '?sub=own-query')).status).toBe(403)
+    await reserveName('own-query')
+    expect((await release({ reservationToken: unknownToken }, '?sub=own-query')).status).toBe(403)
   })
 
   test('null says the same as leaving it out', async () => {
-    await reserved('own-null')
+    await reserveName('own-null')
     expect((await release({ subdomain: 'own-null', reservationToken: null })).status).toBe(200)
   })
 })
 
 test.each([
   ['of a name that nobody holds', 'nobody', undefined],
-  ['of a name that nobody holds, whatever the token', 'nobody', strangeToken],
+  ['of a name that nobody holds, whatever the token', 'nobody', unknownToken],
 ])('404 not-found %s', async (_, subdomain, reservationToken) => {
   const { status, body } = await release({ subdomain, ...(reservationToken && { reservationToken }) })
   expect([status, body.error]).toEqual([404, 'not-found'])
 })
 
 test('404 not-found for the second release', async () => {
-  await active('twice')
+  await reserveAndCommit('twice')
   expect((await release({ subdomain: 'twice' })).status).toBe(200)
   expect((await release({ subdomain: 'twice' })).status).toBe(404)
 })
 
 test('404 not-found for an expired reservation, also with its token', async () => {
-  const { reservationToken } = await reserved('late')
-  await database.advance(TTL_MS)
+  const { reservationToken } = await reserveName('late')
+  await database.advance(DEFAULT_RESERVATION_TTL_MS)
   expect((await release({ subdomain: 'late' })).status).toBe(404)
   expect((await release({ subdomain: 'late', reservationToken })).status).toBe(404)
 })
 
 test('of many concurrent releases exactly one is 200, the rest are 404', async () => {
-  await active('race')
+  await reserveAndCommit('race')
   const answers = await Promise.all(Array.from({ length: 10 }, () => release({ subdomain: 'race' })))
   expect(answers.map(({ status }) => status).sort()).toEqual([200, ...Array(9).fill(404)])
 })

@@ -1,14 +1,20 @@
 import { expect, test } from 'vitest'
-import { pool, startService, stepsOf, strangeToken, TTL_MS } from '../support/service.ts'
+import {
+  createSteps,
+  DEFAULT_RESERVATION_TTL_MS,
+  poolPath,
+  startTestService,
+  unknownToken,
+} from '../support/service.ts'
 
 const MAX_AGE_MS = 1_500_000
-const { call, database } = await startService({ PDM_RESERVATION_MAX_AGE: '25m' })
-const { reserved, active, commitBody } = stepsOf(call)
+const { call, database } = await startTestService({ PDM_RESERVATION_MAX_AGE: '25m' })
+const { reserveName, reserveAndCommit, commitBody } = createSteps(call)
 const renew = (subdomain: string, reservationToken: unknown) =>
-  call('POST', `${pool}/renew`, { subdomain, reservationToken })
+  call('POST', `${poolPath}/renew`, { subdomain, reservationToken })
 
 test('200 with the allocation, whose time is a full lifetime from now', async () => {
-  const { reservationToken } = await reserved('acme', { createdBy: 'team a' })
+  const { reservationToken } = await reserveName('acme', { createdBy: 'team a' })
   await database.advance(300_000)
   const { status, body } = await renew('acme', reservationToken)
   expect(status).toBe(200)
@@ -21,20 +27,20 @@ test('200 with the allocation, whose time is a full lifetime from now', async ()
     createdBy: 'team a',
   })
   const lifetime = Date.parse(body.expiresAt) - Date.parse(body.reservedAt)
-  expect(lifetime).toBeGreaterThanOrEqual(300_000 + TTL_MS)
-  expect(lifetime).toBeLessThan(300_000 + TTL_MS + 30_000)
+  expect(lifetime).toBeGreaterThanOrEqual(300_000 + DEFAULT_RESERVATION_TTL_MS)
+  expect(lifetime).toBeLessThan(300_000 + DEFAULT_RESERVATION_TTL_MS + 30_000)
 })
 
 test('what is renewed outlives its first time, with its token', async () => {
-  const { reservationToken } = await reserved('longer')
-  await database.advance(TTL_MS - 60_000)
+  const { reservationToken } = await reserveName('longer')
+  await database.advance(DEFAULT_RESERVATION_TTL_MS - 60_000)
   await renew('longer', reservationToken)
-  await database.advance(TTL_MS - 60_000)
-  expect((await call('POST', `${pool}/commit`, commitBody('longer', reservationToken))).status).toBe(200)
+  await database.advance(DEFAULT_RESERVATION_TTL_MS - 60_000)
+  expect((await call('POST', `${poolPath}/commit`, commitBody('longer', reservationToken))).status).toBe(200)
 })
 
 test('a reservation is never extended beyond its maximum age, and expires then', async () => {
-  const { reservationToken } = await reserved('old')
+  const { reservationToken } = await reserveName('old')
   await database.advance(500_000)
   await renew('old', reservationToken)
   await database.advance(500_000)
@@ -52,32 +58,32 @@ test('a reservation is never extended beyond its maximum age, and expires then',
 })
 
 test('two renewals at once both succeed and agree', async () => {
-  const { reservationToken } = await reserved('both')
+  const { reservationToken } = await reserveName('both')
   const answers = await Promise.all([renew('both', reservationToken), renew('both', reservationToken)])
   expect(answers.map(({ status }) => status)).toEqual([200, 200])
 })
 
 test('404 not-found when nobody reserved the name', async () => {
-  expect(await renew('nobody', strangeToken)).toMatchObject({ status: 404, body: { error: 'not-found' } })
+  expect(await renew('nobody', unknownToken)).toMatchObject({ status: 404, body: { error: 'not-found' } })
 })
 
 test('409 already-active, also with another token', async () => {
-  const { reservationToken } = await active('live')
+  const { reservationToken } = await reserveAndCommit('live')
   expect(await renew('live', reservationToken)).toMatchObject({ status: 409, body: { error: 'already-active' } })
-  expect(await renew('live', strangeToken)).toMatchObject({ status: 409, body: { error: 'already-active' } })
+  expect(await renew('live', unknownToken)).toMatchObject({ status: 409, body: { error: 'already-active' } })
 })
 
 test('410 reservation-expired once the time is up, also with another token', async () => {
-  const { reservationToken } = await reserved('late')
-  await database.advance(TTL_MS)
+  const { reservationToken } = await reserveName('late')
+  await database.advance(DEFAULT_RESERVATION_TTL_MS)
   expect(await renew('late', reservationToken)).toMatchObject({ status: 410, body: { error: 'reservation-expired' } })
   expect(await renew('late', 'no uuid')).toMatchObject({ status: 410, body: { error: 'reservation-expired' } })
 })
 
 test('403 token-mismatch with another token, and the time stays', async () => {
-  const { expiresAt } = await reserved('guarded')
-  expect(await renew('guarded', strangeToken)).toMatchObject({ status: 403, body: { error: 'token-mismatch' } })
-  expect((await call('GET', `${pool}/allocations/guarded`)).body.expiresAt).toBe(expiresAt)
+  const { expiresAt } = await reserveName('guarded')
+  expect(await renew('guarded', unknownToken)).toMatchObject({ status: 403, body: { error: 'token-mismatch' } })
+  expect((await call('GET', `${poolPath}/allocations/guarded`)).body.expiresAt).toBe(expiresAt)
 })
 
 test.each([

@@ -1,10 +1,16 @@
 import { expect, test } from 'vitest'
-import { pool, startService, stepsOf, strangeToken, TTL_MS } from '../support/service.ts'
+import {
+  createSteps,
+  DEFAULT_RESERVATION_TTL_MS,
+  poolPath,
+  startTestService,
+  unknownToken,
+} from '../support/service.ts'
 
-const { call, database } = await startService({ DNSPROVIDER_MANAGED_DOMAINS: 'pool.test,eu.pool.test,second.test' })
-const { reserved, active } = stepsOf(call)
+const { call, database } = await startTestService({ DNSPROVIDER_MANAGED_DOMAINS: 'pool.test,eu.pool.test,second.test' })
+const { reserveName, reserveAndCommit } = createSteps(call)
 const uuidV4 = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
-const reserve = (body: unknown, headers?: Record<string, string>) => call('POST', `${pool}/reserve`, body, headers)
+const reserve = (body: unknown, headers?: Record<string, string>) => call('POST', `${poolPath}/reserve`, body, headers)
 
 test('201 with all fields: pool, name, state, times, a UUID v4 and createdBy', async () => {
   const { status, body } = await reserve({ subdomain: 'acme', createdBy: 'team a' })
@@ -21,8 +27,8 @@ test('201 with all fields: pool, name, state, times, a UUID v4 and createdBy', a
 })
 
 test('expiresAt is reservedAt plus the lifetime of a reservation', async () => {
-  const { reservedAt, expiresAt } = await reserved('timed')
-  expect(Date.parse(expiresAt) - Date.parse(reservedAt)).toBe(TTL_MS)
+  const { reservedAt, expiresAt } = await reserveName('timed')
+  expect(Date.parse(expiresAt) - Date.parse(reservedAt)).toBe(DEFAULT_RESERVATION_TTL_MS)
 })
 
 test.each([
@@ -30,13 +36,13 @@ test.each([
   ['null', { createdBy: null }],
   ['empty', { createdBy: '' }],
 ])('createdBy is "" when it is %s', async (how, more) => {
-  expect(await reserved(`by-${how.replace(' ', '-')}`, more)).toMatchObject({ createdBy: '' })
+  expect(await reserveName(`by-${how.replace(' ', '-')}`, more)).toMatchObject({ createdBy: '' })
 })
 
 test('createdBy is kept as it is given, up to 253 characters', async () => {
   const createdBy = ` Zoë <z@x.test> ${'\u{1f600}'.repeat(237)}`
   expect([...createdBy]).toHaveLength(253)
-  expect(await reserved('by-text', { createdBy })).toMatchObject({ createdBy })
+  expect(await reserveName('by-text', { createdBy })).toMatchObject({ createdBy })
 })
 
 test('label and pool are trimmed and lower-cased before anything else', async () => {
@@ -46,10 +52,10 @@ test('label and pool are trimmed and lower-cased before anything else', async ()
 })
 
 test('unknown fields are ignored', async () => {
-  const more = { state: 'active', expiresAt: '2999-01-01T00:00:00.000Z', reservationToken: strangeToken, x: [{}] }
-  const body = await reserved('extra', more)
+  const more = { state: 'active', expiresAt: '2999-01-01T00:00:00.000Z', reservationToken: unknownToken, x: [{}] }
+  const body = await reserveName('extra', more)
   expect(body).toMatchObject({ state: 'reserved' })
-  expect(body.reservationToken).not.toBe(strangeToken)
+  expect(body.reservationToken).not.toBe(unknownToken)
 })
 
 test.each(['text/plain', 'application/x-www-form-urlencoded', 'application/json; charset=latin1', 'nonsense'])(
@@ -61,15 +67,15 @@ test.each(['text/plain', 'application/x-www-form-urlencoded', 'application/json;
 )
 
 test('409 conflict when the name is reserved, and the holder keeps it', async () => {
-  const first = await reserved('taken', { createdBy: 'first' })
+  const first = await reserveName('taken', { createdBy: 'first' })
   const { status, body } = await reserve({ subdomain: 'TAKEN', createdBy: 'second' })
   expect([status, body.error]).toEqual([409, 'conflict'])
-  const kept = (await call('GET', `${pool}/allocations/taken`)).body
+  const kept = (await call('GET', `${poolPath}/allocations/taken`)).body
   expect(kept).toMatchObject({ createdBy: 'first', reservedAt: first.reservedAt, expiresAt: first.expiresAt })
 })
 
 test('409 conflict when the name is active', async () => {
-  await active('busy')
+  await reserveAndCommit('busy')
   const { status, body } = await reserve({ subdomain: 'busy' })
   expect([status, body.error]).toEqual([409, 'conflict'])
 })
@@ -80,34 +86,34 @@ test('of many concurrent reserves of one name exactly one wins', async () => {
 })
 
 test('an expired reservation is taken over, with a new token and new times', async () => {
-  const first = await reserved('over', { createdBy: 'first' })
-  await database.advance(TTL_MS)
-  const second = await reserved('over', { createdBy: 'second' })
+  const first = await reserveName('over', { createdBy: 'first' })
+  await database.advance(DEFAULT_RESERVATION_TTL_MS)
+  const second = await reserveName('over', { createdBy: 'second' })
   expect(second.reservationToken).not.toBe(first.reservationToken)
   expect(second.createdBy).toBe('second')
-  expect(Date.parse(second.expiresAt) - Date.parse(second.reservedAt)).toBe(TTL_MS)
-  const late = await call('POST', `${pool}/renew`, { subdomain: 'over', reservationToken: first.reservationToken })
+  expect(Date.parse(second.expiresAt) - Date.parse(second.reservedAt)).toBe(DEFAULT_RESERVATION_TTL_MS)
+  const late = await call('POST', `${poolPath}/renew`, { subdomain: 'over', reservationToken: first.reservationToken })
   expect([late.status, late.body.error]).toEqual([403, 'token-mismatch'])
 })
 
 test('a reservation lives until its last millisecond', async () => {
-  await reserved('nearly')
-  await database.advance(TTL_MS - 30_000)
+  await reserveName('nearly')
+  await database.advance(DEFAULT_RESERVATION_TTL_MS - 30_000)
   expect((await reserve({ subdomain: 'nearly' })).status).toBe(409)
   await database.advance(30_000)
   expect((await reserve({ subdomain: 'nearly' })).status).toBe(201)
 })
 
 test('the same label in two pools is two names', async () => {
-  await reserved('twice')
+  await reserveName('twice')
   expect((await call('POST', '/api/v1/pool/second.test/reserve', { subdomain: 'twice' })).status).toBe(201)
 })
 
 test.each([
   ['invalid-format comes before unsupported-pool', '/api/v1/pool/x.test', 'a_b', 'invalid-format'],
   ['unsupported-pool comes before reserved', '/api/v1/pool/x.test', 'www', 'unsupported-pool'],
-  ['a reserved label is refused', pool, 'WWW', 'reserved'],
-  ['a label that would cover another managed pool is refused', pool, 'eu', 'reserved'],
+  ['a reserved label is refused', poolPath, 'WWW', 'reserved'],
+  ['a label that would cover another managed pool is refused', poolPath, 'eu', 'reserved'],
   ['a label that covers nothing there is granted', '/api/v1/pool/second.test', 'eu', undefined],
 ])('%s', async (_, path, subdomain, error) => {
   const { status, body } = await call('POST', `${path}/reserve`, { subdomain })

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { startService } from '../support/service.ts'
+import { startTestService } from '../support/service.ts'
 
-const { call } = await startService()
+const { call } = await startTestService()
 
 test('GET /api/v1/reserved is the canonical list: sorted, each once, in small letters', async () => {
   const { status, body } = await call('GET', '/api/v1/reserved')

@@ -10,7 +10,7 @@ import { answerOf, errorXml, hang, listXml, overTls, passTo } from '../support/c
 import '../support/credentials/storage-names.ts'
 import { isSkippedFor } from '@pool/test-kit/optional-deps.ts'
 import { timed, until } from '@pool/test-kit/poll.ts'
-import { startService } from '../support/service.ts'
+import { startTestService } from '../support/service.ts'
 import { answerFaults, s3Faults, transportFaults } from './faults.ts'
 
 /** Ours alone: wherever they turn up, they have leaked. */
@@ -36,7 +36,7 @@ await gateway?.addUser(keys)
 await (await gateway?.addUser(suspendedKeys))?.suspend()
 
 const domain = `storage.test:${stage.port}`
-const { api } = await startService({
+const { api } = await startTestService({
   OBJECT_STORAGE_DOMAIN: domain,
   OBJECT_STORAGE_CA_FILE: gateway?.caFile ?? identities.caFile,
   PROVIDER_TOKEN_URLS: `hetzner=https://fsn1.${domain}/v1/locations?per_page=1, unheard=https://hel1.${domain}/ nowhere=https://a.nowhere.test/`,

@@ -11,7 +11,7 @@ import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { copyDeploymentModule, type DeploymentModule } from '../support/deployment-module.ts'
 import { createDnsClient } from '../support/dns.ts'
 import { followStream, messagesOf } from '../support/follow.ts'
-import { callTo } from '../support/service.ts'
+import { createContractCall } from '../support/service.ts'
 import { startStorageDouble } from '../support/storage-double.ts'
 import { lacksTerraform } from '../terraform/support/terraform.ts'
 
@@ -59,7 +59,7 @@ describe.skipIf(lacksTerraform)('a deployment, from its request to its end', () 
     return api
   }
   const create = async (at: Api, subdomain: string, isKeyed = true): Promise<string> => {
-    const answer = await callTo(at.url)(
+    const answer = await createContractCall(at.url)(
       'POST',
       '/api/v1/deployments',
       deploymentRequest(subdomain, isKeyed ? storageSection(keys) : {}),
@@ -69,7 +69,7 @@ describe.skipIf(lacksTerraform)('a deployment, from its request to its end', () 
     return answer.body.id
   }
   const read = async (at: Api, id: string): Promise<Deployment> =>
-    (await callTo(at.url)('GET', `/api/v1/deployments/${id}`)).body
+    (await createContractCall(at.url)('GET', `/api/v1/deployments/${id}`)).body
   const finished = (at: Api, id: string): Promise<Deployment> =>
     until('finished', async () => {
       const deployment = await read(at, id)
@@ -115,7 +115,7 @@ describe.skipIf(lacksTerraform)('a deployment, from its request to its end', () 
     expect(rest.map(({ data }) => data)).toEqual(events.slice(middle).map(({ data }) => data))
     expect(await readdir(join(folder, 'work'))).toEqual([])
     // A client that removes it gives its name back.
-    expect((await callTo(at.url)('DELETE', `/api/v1/deployments/${id}`)).status).toBe(204)
+    expect((await createContractCall(at.url)('DELETE', `/api/v1/deployments/${id}`)).status).toBe(204)
     expect(await isFree(at, 'acme')).toBe(true)
   })
 
@@ -142,7 +142,7 @@ describe.skipIf(lacksTerraform)('a deployment, from its request to its end', () 
     const id = await create(at, 'regret')
     const live = await followStream(`${at.url}/api/v1/deployments/${id}/logs`)
     await until('it is being made', () => live.events().some(({ data }) => data.includes('holding')))
-    expect((await callTo(at.url)('DELETE', `/api/v1/deployments/${id}`)).status).toBe(202)
+    expect((await createContractCall(at.url)('DELETE', `/api/v1/deployments/${id}`)).status).toBe(202)
     expect(await finished(at, id)).toMatchObject({ status: 'failed', error: 'It was cancelled.' })
     expect(await isFree(at, 'regret')).toBe(true)
     module.lift('hold', 'regret.pool.test')

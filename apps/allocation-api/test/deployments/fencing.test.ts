@@ -5,12 +5,12 @@ import { createLogWriter } from '../../src/deployments/log-writer.ts'
 import { LEASE_MS, orderFor, TTL_MS, useDeploymentsScene, withStorage } from '../support/deployments-fixture.ts'
 import { begun, created, finished, nameStateIn, read } from '../support/deployments-steps.ts'
 import { made } from '../support/fake-provisioner.ts'
-import { holdRow } from '../support/locks.ts'
+import { lockRow } from '../support/locks.ts'
 
 const scene = useDeploymentsScene()
 const nameState = (subdomain: string) => nameStateIn(scene.sql, subdomain)
 
-const holdName = () => holdRow(scene.sql, { poolDomain: 'pool.test', subdomain: 'acme' })
+const holdName = () => lockRow(scene.sql, { poolDomain: 'pool.test', subdomain: 'acme' })
 
 describe('a run that others have taken over', () => {
   test.each([

@@ -2,7 +2,7 @@ import { cursorOf, type Deployment } from '@pool/contract'
 import { describe, expect, test } from 'vitest'
 import type { CreateOutcome } from '../../src/deployments/domain/create-outcome.ts'
 import type { DeploymentVerbs } from '../../src/http/routes/deployments.ts'
-import { scriptedApp } from '../support/fake-services-app.ts'
+import { createAppWithFakeDeployments } from '../support/fake-services-app.ts'
 import { expectContract } from '../support/validate.ts'
 
 const id = '0a000000-0000-4000-8000-00000000000b'
@@ -31,7 +31,7 @@ const stage = (answers: { [Verb in keyof DeploymentVerbs]?: Awaited<ReturnType<D
       return answer
     },
   ])
-  const { app, outcomes } = scriptedApp(Object.fromEntries(verbs))
+  const { app, outcomes } = createAppWithFakeDeployments(Object.fromEntries(verbs))
   const call = async (method: string, where: string, body?: string, headers: Record<string, string> = {}) => {
     const response = await app.request(where, { method, headers, ...(body === undefined ? {} : { body }) })
     const answer = { status: response.status, headers: response.headers, text: await response.text() }

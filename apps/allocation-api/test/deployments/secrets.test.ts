@@ -8,7 +8,7 @@ import { isSkippedFor } from '@pool/test-kit/optional-deps.ts'
 import { until } from '@pool/test-kit/poll.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { spellings } from '../../src/deployments/terraform/domain/encodings.ts'
-import { type Answer, type Api, request, startApi } from '../support/api.ts'
+import { type Api, type ApiResponse, sendRequest, startApi } from '../support/api.ts'
 import { startStage } from '../support/credentials/fixture.ts'
 import { makeIdentities, withStorageNames } from '../support/credentials/identities.ts'
 import { answerOf, overTls } from '../support/credentials/scenarios.ts'
@@ -76,8 +76,8 @@ describe.skipIf(isSkippedFor(lacksGateway) || lacksTerraform)('one run of everyt
     body?: unknown,
     headers?: Record<string, string>,
     base = api.url,
-  ): Promise<Answer> => {
-    const answer = await request(base + path, method, body, headers)
+  ): Promise<ApiResponse> => {
+    const answer = await sendRequest(base + path, method, body, headers)
     answers.push(`${method} ${path} ${answer.status} ${JSON.stringify([...answer.headers])} ${answer.text}`)
     return answer
   }
@@ -91,7 +91,7 @@ describe.skipIf(isSkippedFor(lacksGateway) || lacksTerraform)('one run of everyt
   }
   const finished = (id: string) =>
     until(`${id} is finished`, async () => {
-      const { body } = await request(`${api.url}/api/v1/deployments/${id}`, 'GET')
+      const { body } = await sendRequest(`${api.url}/api/v1/deployments/${id}`, 'GET')
       return body.finishedAt !== null && body.status
     })
   const follow = async (id: string) => {

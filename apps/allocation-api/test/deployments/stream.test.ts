@@ -8,7 +8,7 @@ import type { StoredLine } from '../../src/deployments/domain/types.ts'
 import type { Part } from '../../src/deployments/tail-log.ts'
 import { listen } from '../../src/http/server.ts'
 import { eventsOf } from '../support/events.ts'
-import { scriptedApp } from '../support/fake-services-app.ts'
+import { createAppWithFakeDeployments } from '../support/fake-services-app.ts'
 import { expectContract } from '../support/validate.ts'
 
 const id = '0a000000-0000-4000-8000-00000000000b'
@@ -38,9 +38,9 @@ type Parts = (signal: AbortSignal, after: number) => AsyncIterable<Part>
 const aborted = (signal: AbortSignal) => new Promise<void>(done => signal.addEventListener('abort', () => done()))
 
 /** Streams whose parts the test writes; `open` counts those that are not over. */
-const stage = (parts: Parts, options: Parameters<typeof scriptedApp>[1] = {}) => {
+const stage = (parts: Parts, options: Parameters<typeof createAppWithFakeDeployments>[1] = {}) => {
   const world = { open: 0, followed: 0 }
-  const scripted = scriptedApp(
+  const scripted = createAppWithFakeDeployments(
     {
       follow: async (_, after, signal) => {
         world.followed += 1
@@ -162,7 +162,7 @@ describe('seats', () => {
   })
 
   test.each(['not-found', 'error'] as const)('one is left when there is nothing to follow: %s', async kind => {
-    const { app } = scriptedApp(
+    const { app } = createAppWithFakeDeployments(
       {
         follow: async () => {
           if (kind === 'error') throw new Error('away')
@@ -193,7 +193,7 @@ describe('when the service stops', () => {
   })
 
   test('one that was about to begin ends too', async () => {
-    const { app, stopping } = scriptedApp({
+    const { app, stopping } = createAppWithFakeDeployments({
       follow: async () => {
         stopping.abort()
         return { kind: 'following', parts: twoLines() }
@@ -208,7 +208,7 @@ describe('over a socket', () => {
   afterEach(async () => {
     for (const close of closers.splice(0)) await close()
   })
-  const serve = async (parts: Parts, options: Parameters<typeof scriptedApp>[1] = {}) => {
+  const serve = async (parts: Parts, options: Parameters<typeof createAppWithFakeDeployments>[1] = {}) => {
     const staged = stage(parts, options)
     const server = await listen(staged.app, 0)
     closers.push(() => server.close(0))

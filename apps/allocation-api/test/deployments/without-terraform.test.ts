@@ -1,10 +1,13 @@
 import { deploymentRequest } from '@pool/test-kit/deployment-request.ts'
 import { expect, test } from 'vitest'
-import { callTo, startService } from '../support/service.ts'
+import { createContractCall, startTestService } from '../support/service.ts'
 
 /** No such program: what a machine without Terraform is like, on one that may have it. */
 const binary = '/nowhere/terraform'
-const { api, call, database } = await startService({ PDM_TERRAFORM_BINARY: binary, PDM_OPERATOR_TOKENS: 'operator' })
+const { api, call, database } = await startTestService({
+  PDM_TERRAFORM_BINARY: binary,
+  PDM_OPERATOR_TOKENS: 'operator',
+})
 
 const request = deploymentRequest('acme')
 
@@ -28,7 +31,7 @@ test('a faulty request is told its faults first', async () => {
 })
 
 test("the operator's address has deployments too, behind its token", async () => {
-  const operator = callTo(api.operatorUrl ?? '')
+  const operator = createContractCall(api.operatorUrl ?? '')
   expect((await operator('GET', '/api/v1/deployments')).status).toBe(401)
   const answer = await operator('GET', '/api/v1/deployments', undefined, { Authorization: 'Bearer operator' })
   expect([answer.status, answer.body]).toEqual([200, { deployments: [] }])

@@ -1,12 +1,12 @@
 import { until } from '@pool/test-kit/poll.ts'
 import { describe, expect, test } from 'vitest'
 import { createHistoryReader } from '../../src/allocation/history.ts'
-import { lacksDsn, testDsn } from '../support/database.ts'
+import { missingDsn, testDsn } from '../support/database.ts'
 import { poolDomain, useDnsScene } from '../support/dns-fixture.ts'
 
 const down = { kind: 'unavailable', reason: 'The provider is down.' } as const
 
-describe.skipIf(!testDsn)(`what the history tells of records (${testDsn ? 'real Postgres' : lacksDsn})`, () => {
+describe.skipIf(!testDsn)(`what the history tells of records (${testDsn ? 'real Postgres' : missingDsn})`, () => {
   const scene = useDnsScene()
   const { replica, activate, free, row, advance, events } = scene
   /** The entries of the name that convergence wrote, oldest first. */

@@ -1,15 +1,15 @@
 import { until } from '@pool/test-kit/poll.ts'
 import { describe, expect, test } from 'vitest'
 import { type RecordSet, recordKey } from '../../src/dns/domain/rrset.ts'
-import { lacksDsn, testDsn } from '../support/database.ts'
+import { missingDsn, testDsn } from '../support/database.ts'
 import { poolDomain, useDnsScene } from '../support/dns-fixture.ts'
-import { hold } from '../support/locks.ts'
+import { holdLock } from '../support/locks.ts'
 import { DRIFT_MS } from '../support/replica.ts'
 
 const down = { kind: 'unavailable', reason: 'The provider is down.' } as const
 const MINUTE_MS = 60_000
 
-describe.skipIf(!testDsn)(`drift (${testDsn ? 'real Postgres' : lacksDsn})`, () => {
+describe.skipIf(!testDsn)(`drift (${testDsn ? 'real Postgres' : missingDsn})`, () => {
   const scene = useDnsScene()
   const { replica, activate, free, row, advance, events } = scene
   const put = (set: RecordSet) => scene.provider.records.set(recordKey(set), set)
@@ -302,7 +302,7 @@ describe.skipIf(!testDsn)(`drift (${testDsn ? 'real Postgres' : lacksDsn})`, () 
   test('while others write the zone for long it is said to be busy', async () => {
     const { dns } = replica({ claimWaitMs: 50 })
     await dns.settle(await activate('acme'))
-    const held = await hold(scene.sql, tx => tx`select from dns_zone_locks for update`)
+    const held = await holdLock(scene.sql, tx => tx`select from dns_zone_locks for update`)
     expect(await dns.preview(poolDomain)).toEqual({ kind: 'busy' })
     expect(await dns.repair(poolDomain)).toEqual({ kind: 'busy' })
     await held.release()

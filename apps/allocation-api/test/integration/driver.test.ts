@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { createDatabaseClient } from '@pool/database/client'
 import { startTcpProxy, type TcpProxy } from '@pool/test-kit/tcp-proxy.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { createTestDatabase, lacksDsn, type TestDatabase, testDsn } from '../support/database.ts'
+import { createTestDatabase, missingDsn, type TestDatabase, testDsn } from '../support/database.ts'
 
 /**
  * What we rely on in the driver when connections die. Without our patch of version 3.4.9 the pool never works again, and
@@ -10,7 +10,7 @@ import { createTestDatabase, lacksDsn, type TestDatabase, testDsn } from '../sup
  * because the order of those that were sent outlives the session; that is asserted here, but was not seen. What it
  * reads after a statement that failed in the middle of its rows was wrong indeed: a name that is taken was free.
  */
-describe.skipIf(!testDsn)(`the driver under faults (${testDsn ? 'real Postgres' : lacksDsn})`, () => {
+describe.skipIf(!testDsn)(`the driver under faults (${testDsn ? 'real Postgres' : missingDsn})`, () => {
   let database: TestDatabase
   let proxy: TcpProxy
 

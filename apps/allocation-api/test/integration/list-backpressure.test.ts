@@ -6,7 +6,7 @@ import { list } from '../../src/allocation/list.ts'
 import { createReader } from '../../src/allocation/reader.ts'
 import { createApp } from '../../src/http/app.ts'
 import { createComparisonStore } from '../../src/reconciler/drift-repository.ts'
-import { unused } from '../support/fake-services-app.ts'
+import { unusedDependencies } from '../support/fake-services-app.ts'
 
 const reserved = (n: number): Allocation => ({
   poolDomain: 'pool.test',
@@ -29,9 +29,9 @@ const endless = () => {
   }
   const app = createApp(
     {
-      ...unused,
-      verbs: { ...unused.verbs, list: list({ reader, managedDomains: ['pool.test'] }) },
-      observer: { ...unused.observer, onRequest: () => {} },
+      ...unusedDependencies,
+      verbs: { ...unusedDependencies.verbs, list: list({ reader, managedDomains: ['pool.test'] }) },
+      observer: { ...unusedDependencies.observer, onRequest: () => {} },
     },
     { listener: 'in-cluster', tokens: null, exposeLists: true },
   )

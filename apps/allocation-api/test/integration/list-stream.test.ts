@@ -4,11 +4,11 @@ import { until } from '@pool/test-kit/poll.ts'
 import { startTcpProxy, type TcpProxy } from '@pool/test-kit/tcp-proxy.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Api, startApi } from '../support/api.ts'
-import { createTestDatabase, lacksDsn, type TestDatabase, testDsn } from '../support/database.ts'
+import { createTestDatabase, missingDsn, type TestDatabase, testDsn } from '../support/database.ts'
 
 const ROWS = 100_000
 
-describe.skipIf(!testDsn)(`a list of ${ROWS} names (${testDsn ? 'real Postgres' : lacksDsn})`, () => {
+describe.skipIf(!testDsn)(`a list of ${ROWS} names (${testDsn ? 'real Postgres' : missingDsn})`, () => {
   let database: TestDatabase
   let link: TcpProxy
   let api: Api

@@ -3,13 +3,13 @@ import { withTimeout } from '@pool/database/with-timeout'
 import { isSkippedFor } from '@pool/test-kit/optional-deps.ts'
 import { lacksPgbouncer, pgbouncerVersion, startPgbouncer } from '@pool/test-kit/pgbouncer.ts'
 import { describe, expect, test } from 'vitest'
-import { activeNames, expectDnsToAgree, expectTablesToAgree } from '../support/consistency.ts'
-import { createTestDatabase, lacksDsn, testDsn } from '../support/database.ts'
-import { hold, untilWaiting } from '../support/locks.ts'
+import { activeNames, expectConsistentTables, expectDnsToMatch } from '../support/consistency.ts'
+import { createTestDatabase, missingDsn, testDsn } from '../support/database.ts'
+import { holdLock, untilSessionsWait } from '../support/locks.ts'
 import { commit, countStatuses, pool, release, reserve, reserveToken } from '../support/operations.ts'
-import { startFleet } from '../support/replicas.ts'
+import { startReplicas } from '../support/replicas.ts'
 
-if (!testDsn) process.stderr.write(`${lacksDsn}\n`)
+if (!testDsn) process.stderr.write(`${missingDsn}\n`)
 
 /** From 1.21 on it carries prepared statements in transaction mode. */
 const carriesPrepared = pgbouncerVersion && (pgbouncerVersion.major > 1 || pgbouncerVersion.minor >= 21)
@@ -25,7 +25,7 @@ describe.skipIf(isSkipped)('behind PgBouncer in transaction mode', () => {
   test.each(ways)('two processes serve every verb, concurrent commits included, $how', async ({ query }) => {
     const database = await createTestDatabase()
     const pgbouncer = await startPgbouncer(database.url)
-    const fleet = await startFleet(pgbouncer.url + query, 2, { PDM_DATABASE_POOL_SIZE: '10' }).catch(async error => {
+    const fleet = await startReplicas(pgbouncer.url + query, 2, { PDM_DATABASE_POOL_SIZE: '10' }).catch(async error => {
       await pgbouncer.stop()
       await database.drop()
       throw error
@@ -54,8 +54,8 @@ describe.skipIf(isSkipped)('behind PgBouncer in transaction mode', () => {
         ['one', ...names.slice(2)].sort(),
       )
       expect((await other.call('GET', '/readyz')).status).toBe(200)
-      await expectTablesToAgree(database.sql)
-      await expectDnsToAgree(other.dnsPort, await activeNames(database.sql), [`many-0.${pool}`, `one.${pool}`])
+      await expectConsistentTables(database.sql)
+      await expectDnsToMatch(other.dnsPort, await activeNames(database.sql), [`many-0.${pool}`, `one.${pool}`])
     } finally {
       await fleet.stop()
       await pgbouncer.stop()
@@ -73,12 +73,12 @@ describe.skipIf(isSkipped)('behind PgBouncer in transaction mode', () => {
     const sql = createDatabaseClient(pgbouncer.url + query, { maxConnections: 1, applicationName: 'pooler' })
     try {
       await database.sql`create table late ()`
-      const held = await hold(database.sql, tx => tx`lock table late`)
+      const held = await holdLock(database.sql, tx => tx`lock table late`)
       await sql`select 0 as own`
       const first = sql`select 1 as own`.execute()
       const second = withTimeout(sql`select ${2}::int as own where not exists (select from late)`, 5_000)
       expect(await first).toEqual([{ own: 1 }])
-      await untilWaiting(database.sql, 1)
+      await untilSessionsWait(database.sql, 1)
       await held.release()
       expect(await second).toEqual([{ own: 2 }])
     } finally {

@@ -3,11 +3,11 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, describe, expect, test } from 'vitest'
 import { providerKinds } from '../../src/dns/registry.ts'
-import { type Answer, startApi } from '../support/api.ts'
-import { createTestDatabase, lacksDsn, testDsn } from '../support/database.ts'
+import { type ApiResponse, startApi } from '../support/api.ts'
+import { createTestDatabase, missingDsn, testDsn } from '../support/database.ts'
 import { commit, pool, reserveToken } from '../support/operations.ts'
 
-if (!testDsn) process.stderr.write(`${lacksDsn}\n`)
+if (!testDsn) process.stderr.write(`${missingDsn}\n`)
 
 const mark = () => `mark${randomBytes(12).toString('hex')}`
 const operatorToken = 'operator-token'
@@ -69,7 +69,7 @@ describe.skipIf(!testDsn)(
         PDM_OPERATOR_TOKENS: operatorToken,
       })
       const said: string[] = []
-      const note = (answer: Answer): Answer => {
+      const note = (answer: ApiResponse): ApiResponse => {
         said.push(JSON.stringify([...answer.headers]), answer.text)
         return answer
       }

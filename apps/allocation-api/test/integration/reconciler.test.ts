@@ -1,6 +1,6 @@
 import { until } from '@pool/test-kit/poll.ts'
 import { describe, expect, test } from 'vitest'
-import { lacksDsn, testDsn } from '../support/database.ts'
+import { missingDsn, testDsn } from '../support/database.ts'
 import { poolDomain, useDnsScene } from '../support/dns-fixture.ts'
 
 const down = { kind: 'unavailable', reason: 'The provider is down.' } as const
@@ -14,7 +14,7 @@ const expectPause = ({ least, most }: { readonly least: number; readonly most: n
   expect(most).toBeGreaterThanOrEqual(seconds)
 }
 
-describe.skipIf(!testDsn)(`convergence (${testDsn ? 'real Postgres' : lacksDsn})`, () => {
+describe.skipIf(!testDsn)(`convergence (${testDsn ? 'real Postgres' : missingDsn})`, () => {
   const scene = useDnsScene()
   const { replica, activate, free, row, advance } = scene
 

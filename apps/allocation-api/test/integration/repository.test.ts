@@ -5,8 +5,8 @@ import { sweep } from '../../src/allocation/expired-sweeper.ts'
 import { createReader, type Reader } from '../../src/allocation/reader.ts'
 import { createStore, type Store } from '../../src/allocation/repository.ts'
 import type { RecordSet } from '../../src/dns/domain/rrset.ts'
-import { createTestDatabase, lacksDsn, type TestDatabase, testDsn } from '../support/database.ts'
-import { hold, holdRow, untilWaiting } from '../support/locks.ts'
+import { createTestDatabase, missingDsn, type TestDatabase, testDsn } from '../support/database.ts'
+import { holdLock, lockRow, untilSessionsWait } from '../support/locks.ts'
 
 const TTL = 600_000
 const caller: Caller = { actor: 'in-cluster', address: '192.0.2.7', requestId: 'req-1' }
@@ -14,7 +14,7 @@ const name = { poolDomain: 'pool.test', subdomain: 'acme' }
 const foreign = '00000000-0000-4000-8000-000000000000'
 const records = [{ name: 'acme.pool.test', type: 'A', ttl: 300, values: ['192.0.2.1'] }]
 
-describe.skipIf(!testDsn)(`the store (${testDsn ? 'real Postgres' : lacksDsn})`, () => {
+describe.skipIf(!testDsn)(`the store (${testDsn ? 'real Postgres' : missingDsn})`, () => {
   let database: TestDatabase
   let store: Store
   let reader: Reader
@@ -364,14 +364,14 @@ describe.skipIf(!testDsn)(`the store (${testDsn ? 'real Postgres' : lacksDsn})`,
 
     test('one that came and went while the statement waited is taken over; of whom it was, nothing is said', async () => {
       const written = await historySince()
-      const held = await hold(
+      const held = await holdLock(
         database.sql,
         tx => tx`
           insert into pool_allocations (pool_domain, subdomain, state, reserved_at, expires_at, reservation_token, created_by)
           values ('pool.test', 'acme', 'reserved', now() - interval '2 s', now() - interval '1 s', gen_random_uuid(), 'x')`,
       )
       const patient = store.reserveAll([asking('acme', {}, 2)], TTL)
-      await untilWaiting(database.sql, 1, '%insert into pool_allocations%')
+      await untilSessionsWait(database.sql, 1, '%insert into pool_allocations%')
       await held.commit()
       expect((await patient).map(({ kind }) => kind)).toEqual(['granted'])
       expect(await written()).toEqual([
@@ -382,7 +382,7 @@ describe.skipIf(!testDsn)(`the store (${testDsn ? 'real Postgres' : lacksDsn})`,
 
     test('a look waits for no lock', async () => {
       await reserved()
-      const held = await holdRow(database.sql, name)
+      const held = await lockRow(database.sql, name)
       expect(await reader.heldStates([name])).toEqual(['reserved'])
       await held.release()
     })

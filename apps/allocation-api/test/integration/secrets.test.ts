@@ -1,9 +1,9 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import postgres from 'postgres'
 import { afterAll, describe, expect, test } from 'vitest'
-import { type Answer, request, startApi } from '../support/api.ts'
+import { type ApiResponse, sendRequest, startApi } from '../support/api.ts'
 import { createTestDatabase, testDsn } from '../support/database.ts'
-import { pool } from '../support/service.ts'
+import { poolPath } from '../support/service.ts'
 import { expectProblem } from '../support/validate.ts'
 
 const mark = (what: string) => `mark-${what}-${randomBytes(8).toString('hex')}`
@@ -41,7 +41,7 @@ afterAll(async () => {
 const leaksIn = (text: string): string[] =>
   [...Object.values(secrets), ...tokens].filter(secret => text.toLowerCase().includes(secret.toLowerCase()))
 
-const headersOf = ({ headers }: Answer) => [...headers].map(([name, value]) => `${name}: ${value}`).join('\n')
+const headersOf = ({ headers }: ApiResponse) => [...headers].map(([name, value]) => `${name}: ${value}`).join('\n')
 
 /** Sends, and fails when the answer shows a secret. Only the answer to a reserve may show one: its own token. */
 const send = async (
@@ -51,7 +51,7 @@ const send = async (
   headers: Record<string, string> = {},
   base = api.url,
 ) => {
-  const answer = await request(base + path, method, body, headers)
+  const answer = await sendRequest(base + path, method, body, headers)
   const shown = path.endsWith('/reserve') && answer.status === 201 ? answer.body.reservationToken : undefined
   if (shown) tokens.push(shown)
   expect(leaksIn(`${headersOf(answer)}\n${answer.text}`)).toEqual(shown ? [shown] : [])
@@ -74,7 +74,7 @@ const commitBody = (subdomain: string, reservationToken: unknown) => ({
 /** The whole life of a name and what can go wrong in it, with a token in every place that takes one. */
 const live = async (subdomain: string) => {
   const key = { 'Idempotency-Key': secrets.idempotencyKey }
-  const { reservationToken } = (await send('POST', `${pool}/reserve`, { subdomain }, key)).body
+  const { reservationToken } = (await send('POST', `${poolPath}/reserve`, { subdomain }, key)).body
   const attempts = [
     ['POST', 'reserve', { subdomain }],
     ['POST', 'reserve', { subdomain: 'other' }, key],
@@ -105,7 +105,7 @@ const live = async (subdomain: string) => {
   ] as const
   const statuses: number[] = []
   for (const [method, verb, body, headers] of attempts) {
-    statuses.push((await send(method, `${pool}/${verb}`, body, headers)).status)
+    statuses.push((await send(method, `${poolPath}/${verb}`, body, headers)).status)
   }
   return statuses
 }
@@ -121,14 +121,14 @@ test('the life of a name shows its token in the answer to reserve and nowhere el
 test('an operator token is shown by no answer, good or wrong', async () => {
   const base = api.operatorUrl ?? ''
   for (const token of [secrets.operatorToken, secrets.secondOperatorToken]) {
-    expect((await send('GET', `${pool}/list`, undefined, operator(token), base)).status).toBe(200)
+    expect((await send('GET', `${poolPath}/list`, undefined, operator(token), base)).status).toBe(200)
   }
   for (const header of [
     secrets.wrongOperatorToken,
     `${secrets.operatorToken}x`,
     `${secrets.operatorToken} ${secrets.wrongOperatorToken}`,
   ]) {
-    expect((await send('GET', `${pool}/list`, undefined, operator(header), base)).status).toBe(401)
+    expect((await send('GET', `${poolPath}/list`, undefined, operator(header), base)).status).toBe(401)
   }
   expect((await send('GET', `/${secrets.wrongOperatorToken}`, undefined, {}, base)).status).toBe(401)
 })
@@ -140,8 +140,8 @@ test.each([
   '/healthz',
   '/readyz',
   '/api/v1/reserved',
-  `${pool}/history`,
-  `${pool}/list`,
+  `${poolPath}/history`,
+  `${poolPath}/list`,
 ])('no secret in %s', async path => {
   expect((await send('GET', path)).status).toBe(200)
 })
@@ -153,20 +153,20 @@ test('no secret is kept in the history', async () => {
 
 describe('with the database gone', () => {
   test('every verb says 503, in the shape of every error, and shows nothing', async () => {
-    const { reservationToken } = (await send('POST', `${pool}/reserve`, { subdomain: 'orphan' })).body
+    const { reservationToken } = (await send('POST', `${poolPath}/reserve`, { subdomain: 'orphan' })).body
     await database.drop()
     const key = { 'Idempotency-Key': secrets.idempotencyKey }
     const answers = [
-      await send('GET', `${pool}/check?sub=orphan`),
-      await send('POST', `${pool}/reserve`, { subdomain: 'orphan' }),
-      await send('POST', `${pool}/reserve`, { subdomain: 'orphan' }, key),
-      await send('POST', `${pool}/commit`, commitBody('orphan', reservationToken)),
-      await send('POST', `${pool}/commit`, commitBody('orphan', reservationToken), key),
-      await send('POST', `${pool}/renew`, { subdomain: 'orphan', reservationToken }),
-      await send('DELETE', `${pool}/release`, { subdomain: 'orphan', reservationToken }),
-      await send('GET', `${pool}/allocations/orphan`),
-      await send('GET', `${pool}/list`),
-      await send('GET', `${pool}/history`),
+      await send('GET', `${poolPath}/check?sub=orphan`),
+      await send('POST', `${poolPath}/reserve`, { subdomain: 'orphan' }),
+      await send('POST', `${poolPath}/reserve`, { subdomain: 'orphan' }, key),
+      await send('POST', `${poolPath}/commit`, commitBody('orphan', reservationToken)),
+      await send('POST', `${poolPath}/commit`, commitBody('orphan', reservationToken), key),
+      await send('POST', `${poolPath}/renew`, { subdomain: 'orphan', reservationToken }),
+      await send('DELETE', `${poolPath}/release`, { subdomain: 'orphan', reservationToken }),
+      await send('GET', `${poolPath}/allocations/orphan`),
+      await send('GET', `${poolPath}/list`),
+      await send('GET', `${poolPath}/history`),
     ]
     for (const answer of answers) {
       expect(expectProblem(answer)).toBe('database-unavailable')

@@ -6,12 +6,12 @@ import { fileURLToPath } from 'node:url'
 import { timed, until } from '@pool/test-kit/poll.ts'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { type Api, startApi } from '../support/api.ts'
-import { createTestDatabase, lacksDsn, type TestDatabase, testDsn } from '../support/database.ts'
-import { hold, untilWaiting } from '../support/locks.ts'
+import { createTestDatabase, missingDsn, type TestDatabase, testDsn } from '../support/database.ts'
+import { holdLock, untilSessionsWait } from '../support/locks.ts'
 import { pool } from '../support/operations.ts'
-import { sparing } from '../support/replicas.ts'
+import { smallPoolEnv } from '../support/replicas.ts'
 
-if (!testDsn) process.stderr.write(`${lacksDsn}\n`)
+if (!testDsn) process.stderr.write(`${missingDsn}\n`)
 
 const PROMISED_MS = 20_000
 
@@ -56,7 +56,7 @@ describe.skipIf(!testDsn)('an orderly stop', () => {
   let database: TestDatabase
   const running = new Set<Api>()
   const start = async (url: string, env: Record<string, string> = {}) => {
-    const api = await startApi(url, { ...sparing, ...env })
+    const api = await startApi(url, { ...smallPoolEnv, ...env })
     running.add(api)
     return api
   }
@@ -136,9 +136,9 @@ describe.skipIf(!testDsn)('an orderly stop', () => {
 
   test('requests that are under way, or wait for a statement to share, are answered before the process ends', async () => {
     const api = await start(database.url)
-    const held = await hold(database.sql, tx => tx`lock table pool_allocations in share mode`)
+    const held = await holdLock(database.sql, tx => tx`lock table pool_allocations in share mode`)
     const answers = Array.from({ length: 10 }, (_, i) => reserveAlone(api, `patient-${i}`))
-    await untilWaiting(database.sql, 3, '%insert into pool_allocations%')
+    await untilSessionsWait(database.sql, 3, '%insert into pool_allocations%')
     const ended = api.process.stop('SIGTERM')
     await until('it accepts nothing more', async () => !(await accepts(api)))
     await held.release()

@@ -3,7 +3,7 @@ import { createServer } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { startNode } from '@pool/dev-server/process'
 import { afterAll, describe, expect, test } from 'vitest'
-import { request, startApi } from '../support/api.ts'
+import { sendRequest, startApi } from '../support/api.ts'
 import { createTestDatabase } from '../support/database.ts'
 
 const entry = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
@@ -96,17 +96,17 @@ describe.concurrent('exit code 1 with one line when a port is taken', () => {
 
 test.concurrent('PORT and PDM_OPERATOR_PORT are where it listens, and the line "ready" says so', async () => {
   const api = await startApi(database.url, { PDM_OPERATOR_TOKENS: 'token' })
-  expect((await request(`${api.url}/readyz`, 'GET')).body).toEqual({ status: 'ok' })
-  expect((await request(`${api.operatorUrl}/readyz`, 'GET', undefined, { Authorization: 'Bearer token' })).status).toBe(
-    200,
-  )
+  expect((await sendRequest(`${api.url}/readyz`, 'GET')).body).toEqual({ status: 'ok' })
+  expect(
+    (await sendRequest(`${api.operatorUrl}/readyz`, 'GET', undefined, { Authorization: 'Bearer token' })).status,
+  ).toBe(200)
   expect(await api.process.stop()).toEqual({ code: 0, signal: null })
 })
 
 test.concurrent('managed domains: the list, then the legacy variable, then the built-in default', async () => {
   const domainsOf = async (env: Record<string, string>) => {
     const api = await startApi(database.url, env)
-    const { body } = await request(`${api.url}/healthz`, 'GET')
+    const { body } = await sendRequest(`${api.url}/healthz`, 'GET')
     await api.process.stop()
     return body.managedDomains
   }

@@ -6,14 +6,14 @@ import { startOwnPostgres } from '@pool/test-kit/dedicated-postgres.ts'
 import { timed, until } from '@pool/test-kit/poll.ts'
 import { describe, expect, test } from 'vitest'
 import { type Api, startApi } from '../support/api.ts'
-import { expectTablesToAgree, untilApplied } from '../support/consistency.ts'
-import { createTestDatabase, lacksDsn, testDsn } from '../support/database.ts'
-import { hold, untilWaiting } from '../support/locks.ts'
+import { expectConsistentTables, untilApplied } from '../support/consistency.ts'
+import { createTestDatabase, missingDsn, testDsn } from '../support/database.ts'
+import { holdLock, untilSessionsWait } from '../support/locks.ts'
 import { commit, reserve, reserveToken } from '../support/operations.ts'
 
 // What a process waits for when it starts and when it stops, for as long as it says. All at the same time.
 
-if (!testDsn) process.stderr.write(`${lacksDsn}\n`)
+if (!testDsn) process.stderr.write(`${missingDsn}\n`)
 
 const PROMISED_MS = 20_000
 
@@ -72,15 +72,15 @@ describe.skipIf(!testDsn).concurrent('an orderly stop', () => {
     const database = await createTestDatabase({ connections: 3 })
     const api = await startApi(database.url, { PDM_DNS_COMMIT_WAIT: '30s' })
     const token = await reserveToken(api, 'blocked')
-    const held = await hold(database.sql, tx => tx`lock table local_dns_record_sets in share mode`)
+    const held = await holdLock(database.sql, tx => tx`lock table local_dns_record_sets in share mode`)
     const answer = commit(api, 'blocked', token).catch(() => null)
-    await untilWaiting(database.sql, 1, '%insert into local_dns_record_sets%')
+    await untilSessionsWait(database.sql, 1, '%insert into local_dns_record_sets%')
     await stopInTime(api, 'DNS blocked')
     await held.release()
     expect([202, undefined]).toContain((await answer)?.status)
     const next = await startApi(database.url)
     await untilApplied(database.sql)
-    await expectTablesToAgree(database.sql)
+    await expectConsistentTables(database.sql)
     await next.process.kill()
     await database.drop()
   })

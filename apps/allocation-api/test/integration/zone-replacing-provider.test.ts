@@ -2,12 +2,12 @@ import { startDynadotDouble } from '@pool/test-kit/dns/dynadot-double.ts'
 import { timed } from '@pool/test-kit/poll.ts'
 import { describe, expect, test } from 'vitest'
 import type { Api } from '../support/api.ts'
-import { lacksDsn, testDsn } from '../support/database.ts'
+import { missingDsn, testDsn } from '../support/database.ts'
 import { apiKey, foreign, testOnStage } from '../support/dynadot-fixture.ts'
 import { createNaiveClient } from '../support/naive-dynadot-client.ts'
 import { check, commit, countStatuses, pool, release, reserveToken } from '../support/operations.ts'
 
-if (!testDsn) process.stderr.write(`${lacksDsn}\n`)
+if (!testDsn) process.stderr.write(`${missingDsn}\n`)
 
 /** What a call is taken to last. What is promised is promised in multiples of it. */
 const CALL_MS = 300

@@ -20,10 +20,10 @@ export interface Api {
   readonly process: NodeProcess
   /** Every line of output so far. */
   readonly lines: readonly string[]
-  call(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>
+  call(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<ApiResponse>
 }
 
-export interface Answer {
+export interface ApiResponse {
   readonly status: number
   readonly headers: Headers
   readonly text: string
@@ -32,12 +32,12 @@ export interface Answer {
 }
 
 /** Sends a request; `body` is sent as JSON unless it is text or bytes already. */
-export const request = async (
+export const sendRequest = async (
   url: string,
   method: string,
   body?: unknown,
   headers: Record<string, string> = {},
-): Promise<Answer> => {
+): Promise<ApiResponse> => {
   const raw = body === undefined || typeof body === 'string' || body instanceof Uint8Array
   const response = await fetch(url, {
     method,
@@ -65,6 +65,6 @@ export const startApi = async (databaseUrl: string, env: Record<string, string> 
     dnsPort: ready.dns.dnsPort,
     process: child,
     lines,
-    call: (method, path, body, headers) => request(url + path, method, body, headers),
+    call: (method, path, body, headers) => sendRequest(url + path, method, body, headers),
   }
 }

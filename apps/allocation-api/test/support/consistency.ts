@@ -5,13 +5,13 @@ import { createDnsClient } from './dns.ts'
 
 export const recordNames = ['@', '*', 'console', 'api', 'gitea', 'harbor']
 
-interface Active {
+interface ActiveName {
   readonly zone: string
   readonly subdomain: string
   readonly address: string
 }
 
-export const activeNames = (sql: Sql): Promise<Active[]> => sql<Active[]>`
+export const activeNames = (sql: Sql): Promise<ActiveName[]> => sql<ActiveName[]>`
   select pool_domain as zone, subdomain, host(load_balancer_ip) as address from pool_allocations
   where state = 'active' order by 1, 2`
 
@@ -28,7 +28,7 @@ export const untilApplied = (sql: Sql, withinMs = 20_000): Promise<true> =>
   )
 
 /** The whole of the local provider's table, of what is demanded and of the active rows: one says the same as the other. */
-export const expectTablesToAgree = async (sql: Sql): Promise<void> => {
+export const expectConsistentTables = async (sql: Sql): Promise<void> => {
   const [active, demanded, records] = await Promise.all([
     activeNames(sql),
     sql`select zone, subdomain, jsonb_array_length(desired) as records from dns_names
@@ -49,12 +49,12 @@ export const expectTablesToAgree = async (sql: Sql): Promise<void> => {
 }
 
 /** So many questions at once that a socket's buffer holds the answers. */
-const QUESTIONS_AT_ONCE = 50
+const MAX_CONCURRENT_QUERIES = 50
 
 /** Asks DNS itself: all names of the record set, one that only the wildcard answers, and names that must not exist. */
-export const expectDnsToAgree = async (
+export const expectDnsToMatch = async (
   port: number,
-  active: readonly Active[],
+  active: readonly ActiveName[],
   absent: readonly string[],
 ): Promise<void> => {
   const resolve = createDnsClient(port)
@@ -68,8 +68,8 @@ export const expectDnsToAgree = async (
   for (const fqdn of absent) {
     for (const name of [fqdn, `api.${fqdn}`, `x.${fqdn}`]) expected.push([name, 'NXDOMAIN'])
   }
-  for (let from = 0; from < expected.length; from += QUESTIONS_AT_ONCE) {
-    const some = expected.slice(from, from + QUESTIONS_AT_ONCE)
+  for (let from = 0; from < expected.length; from += MAX_CONCURRENT_QUERIES) {
+    const some = expected.slice(from, from + MAX_CONCURRENT_QUERIES)
     expect(await Promise.all(some.map(async ([name]) => [name, await resolve(name)]))).toEqual(some)
   }
 }

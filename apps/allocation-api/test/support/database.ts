@@ -6,7 +6,8 @@ import { applySchema } from '../../src/database/migrate.ts'
 /** Where store tests may make databases. Unset: there is none, and they are skipped. */
 export const testDsn = process.env.PDM_TEST_DSN
 
-export const lacksDsn = 'PDM_TEST_DSN is unset: run the whole of it with `npx -y pnpm@12 test`, which brings a Postgres'
+export const missingDsn =
+  'PDM_TEST_DSN is unset: run the whole of it with `npx -y pnpm@12 test`, which brings a Postgres'
 
 export interface TestDatabase {
   readonly url: string
@@ -16,7 +17,7 @@ export interface TestDatabase {
   drop(): Promise<void>
 }
 
-const atServer = async (statement: string): Promise<void> => {
+const runOnServer = async (statement: string): Promise<void> => {
   const sql = postgres(testDsn ?? '', { max: 1, onnotice: () => {} })
   await sql.unsafe(statement)
   await sql.end()
@@ -25,7 +26,7 @@ const atServer = async (statement: string): Promise<void> => {
 /** A database of the caller's own on the run's Postgres, with the schema unless told otherwise. */
 export const createTestDatabase = async ({ schema = true, connections = 10 } = {}): Promise<TestDatabase> => {
   const name = `test_${randomBytes(8).toString('hex')}`
-  await atServer(`create database ${name}`)
+  await runOnServer(`create database ${name}`)
   const url = Object.assign(new URL(testDsn ?? ''), { pathname: `/${name}` }).href
   const sql = createDatabaseClient(url, { maxConnections: connections, applicationName: 'tests' })
   if (schema) await applySchema(sql)
@@ -47,7 +48,7 @@ export const createTestDatabase = async ({ schema = true, connections = 10 } = {
     },
     async drop() {
       await sql.end({ timeout: 1 })
-      await atServer(`drop database ${name} with (force)`)
+      await runOnServer(`drop database ${name} with (force)`)
     },
   }
 }

@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 import type { Api } from './api.ts'
 import { createTestDatabase, type TestDatabase } from './database.ts'
 import { pool } from './operations.ts'
-import { startFleet } from './replicas.ts'
+import { startReplicas } from './replicas.ts'
 
 // The same as they are and as they stand in a URL, so that one search finds both.
 export const apiKey = 'k3y-of-the-account-7f1d0c2b9a'
@@ -75,7 +75,7 @@ const start = async (options: DynadotStageOptions): Promise<DynadotStage> => {
     made.defer(() => proxy.close())
     url.port = String(proxy.port)
   }
-  const fleet = await startFleet(database.url, processes, {
+  const fleet = await startReplicas(database.url, processes, {
     PDM_LOG_LEVEL: 'trace',
     DNSPROVIDER_KIND: 'dynadot',
     DNSPROVIDER_DYNADOT_URL: url.href,

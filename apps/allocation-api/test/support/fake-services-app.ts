@@ -2,51 +2,51 @@ import { type AppDependencies, createApp } from '../../src/http/app.ts'
 import type { DeploymentVerbs } from '../../src/http/routes/deployments.ts'
 import { createEventStreams } from '../../src/http/sse.ts'
 
-const refuse = (): never => {
+const failOnCall = (): never => {
   throw new Error('wired, not called')
 }
 
 /** Nothing of it can be called: for tests that look at what is mounted, and to take a part from. */
-export const unused: AppDependencies = {
+export const unusedDependencies: AppDependencies = {
   verbs: {
-    check: refuse,
-    get: refuse,
-    reserve: refuse,
-    commit: refuse,
-    renew: refuse,
-    release: refuse,
-    list: refuse,
-    readHistory: refuse,
-    converge: refuse,
-    validateKeys: refuse,
-    validateToken: refuse,
+    check: failOnCall,
+    get: failOnCall,
+    reserve: failOnCall,
+    commit: failOnCall,
+    renew: failOnCall,
+    release: failOnCall,
+    list: failOnCall,
+    readHistory: failOnCall,
+    converge: failOnCall,
+    validateKeys: failOnCall,
+    validateToken: failOnCall,
   },
-  deployments: { create: refuse, get: refuse, list: refuse, remove: refuse, follow: refuse },
-  streams: { enter: refuse },
+  deployments: { create: failOnCall, get: failOnCall, list: failOnCall, remove: failOnCall, follow: failOnCall },
+  streams: { enter: failOnCall },
   providers: { objectStorage: 'hetzner', token: ['hetzner'] },
-  health: { databaseAnswers: refuse, phase: refuse, managedDomains: [] },
-  metrics: { contentType: 'text/plain', text: refuse },
+  health: { databaseAnswers: failOnCall, phase: failOnCall, managedDomains: [] },
+  metrics: { contentType: 'text/plain', text: failOnCall },
   reservedLabels: [],
   openApi: {},
-  observer: { onRequest: refuse, onRequestFailed: refuse, onResponseAborted: refuse },
-  isUnavailable: refuse,
+  observer: { onRequest: failOnCall, onRequestFailed: failOnCall, onResponseAborted: failOnCall },
+  isUnavailable: failOnCall,
 }
 
-type Told = (readonly [message: string, requestId: string])[]
+type ReportedErrors = (readonly [message: string, requestId: string])[]
 
 /** The app over scripted deployments; `errors` and `brokenOff` are what was told, with the id of the request. */
-export const scriptedApp = (
+export const createAppWithFakeDeployments = (
   deployments: Partial<DeploymentVerbs>,
   options: { readonly seats?: number; readonly patienceMs?: number } = {},
 ) => {
   const stopping = new AbortController()
-  const errors: Told = []
-  const brokenOff: Told = []
+  const errors: ReportedErrors = []
+  const brokenOff: ReportedErrors = []
   const outcomes: string[] = []
   const app = createApp(
     {
-      ...unused,
-      deployments: { ...unused.deployments, ...deployments },
+      ...unusedDependencies,
+      deployments: { ...unusedDependencies.deployments, ...deployments },
       streams: createEventStreams({ stopping: stopping.signal, ...options }),
       observer: {
         onRequest: ({ outcome }) => outcomes.push(outcome),

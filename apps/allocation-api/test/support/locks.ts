@@ -4,14 +4,14 @@ import type { TransactionSql } from 'postgres'
 
 type Transaction = TransactionSql<{ int8: number }>
 
-export interface Held {
+export interface HeldLock {
   /** Rolls back. */
   release(): Promise<void>
   commit(): Promise<void>
 }
 
 /** Runs `take` in a transaction and keeps it open, and with it what it has locked, until it is ended. */
-export const hold = async (sql: Sql, take: (tx: Transaction) => PromiseLike<unknown>): Promise<Held> => {
+export const holdLock = async (sql: Sql, take: (tx: Transaction) => PromiseLike<unknown>): Promise<HeldLock> => {
   const taken = Promise.withResolvers<void>()
   const over = Promise.withResolvers<'commit' | 'release'>()
   const rolledBack = new Error('released')
@@ -33,8 +33,8 @@ export const hold = async (sql: Sql, take: (tx: Transaction) => PromiseLike<unkn
 }
 
 /** The row of one name, so that every statement that wants it waits, in the order in which they came. */
-export const holdRow = (sql: Sql, name: { poolDomain: string; subdomain: string }): Promise<Held> =>
-  hold(
+export const lockRow = (sql: Sql, name: { poolDomain: string; subdomain: string }): Promise<HeldLock> =>
+  holdLock(
     sql,
     tx => tx`
       select from pool_allocations
@@ -42,16 +42,16 @@ export const holdRow = (sql: Sql, name: { poolDomain: string; subdomain: string 
   )
 
 /** How many sessions of this database wait for a lock with a statement like `pattern`. */
-export const waiters = async (sql: Sql, pattern = '%'): Promise<number> => {
+export const countLockWaiters = async (sql: Sql, pattern = '%'): Promise<number> => {
   const [row] = await sql<{ count: number }[]>`
     select count(*) from pg_stat_activity
     where datname = current_database() and wait_event_type = 'Lock' and query like ${pattern}`
   return row?.count ?? 0
 }
 
-export const untilWaiting = (sql: Sql, count: number, pattern = '%', withinMs = 20_000): Promise<true> =>
+export const untilSessionsWait = (sql: Sql, count: number, pattern = '%', withinMs = 20_000): Promise<true> =>
   until(
     `${count} sessions wait for a lock with ${pattern}`,
-    async () => (await waiters(sql, pattern)) >= count || undefined,
+    async () => (await countLockWaiters(sql, pattern)) >= count || undefined,
     withinMs,
   )

@@ -1,10 +1,10 @@
-import type { Answer, Api } from './api.ts'
+import type { Api, ApiResponse } from './api.ts'
 
 export const pool = 'pool.test'
 
 type Headers = Record<string, string>
 
-export const reserve = (api: Api, subdomain: string, headers?: Headers): Promise<Answer> =>
+export const reserve = (api: Api, subdomain: string, headers?: Headers): Promise<ApiResponse> =>
   api.call('POST', `/api/v1/pool/${pool}/reserve`, { subdomain }, headers)
 
 export const commit = (
@@ -13,7 +13,7 @@ export const commit = (
   reservationToken: string,
   loadBalancerIP = '192.0.2.1',
   headers?: Headers,
-): Promise<Answer> =>
+): Promise<ApiResponse> =>
   api.call(
     'POST',
     `/api/v1/pool/${pool}/commit`,
@@ -21,13 +21,13 @@ export const commit = (
     headers,
   )
 
-export const renew = (api: Api, subdomain: string, reservationToken: string): Promise<Answer> =>
+export const renew = (api: Api, subdomain: string, reservationToken: string): Promise<ApiResponse> =>
   api.call('POST', `/api/v1/pool/${pool}/renew`, { subdomain, reservationToken })
 
-export const release = (api: Api, subdomain: string, headers?: Headers): Promise<Answer> =>
+export const release = (api: Api, subdomain: string, headers?: Headers): Promise<ApiResponse> =>
   api.call('DELETE', `/api/v1/pool/${pool}/release`, { subdomain }, headers)
 
-export const check = (api: Api, subdomain: string): Promise<Answer> =>
+export const check = (api: Api, subdomain: string): Promise<ApiResponse> =>
   api.call('GET', `/api/v1/pool/${pool}/check?sub=${subdomain}`)
 
 /** The token of a fresh reservation; an error when it was refused. */
@@ -38,7 +38,7 @@ export const reserveToken = async (api: Api, subdomain: string): Promise<string>
 }
 
 /** How many answers had each status. */
-export const countStatuses = (answers: readonly Answer[]): Record<number, number> => {
+export const countStatuses = (answers: readonly ApiResponse[]): Record<number, number> => {
   const counts: Record<number, number> = {}
   for (const { status } of answers) counts[status] = (counts[status] ?? 0) + 1
   return counts

@@ -1,6 +1,6 @@
 import { type Api, startApi } from './api.ts'
 
-export interface Fleet {
+export interface Replicas {
   readonly apis: readonly Api[]
   /** The next one in turn. */
   next(): Api
@@ -8,11 +8,17 @@ export interface Fleet {
 }
 
 /** Few connections each: many processes share the run's one Postgres with other test files. */
-export const sparing = { PDM_DATABASE_POOL_SIZE: '5' }
+export const smallPoolEnv = { PDM_DATABASE_POOL_SIZE: '5' }
 
 /** API processes on one database, started at once. */
-export const startFleet = async (url: string, count: number, env: Record<string, string> = {}): Promise<Fleet> => {
-  const starts = await Promise.allSettled(Array.from({ length: count }, () => startApi(url, { ...sparing, ...env })))
+export const startReplicas = async (
+  url: string,
+  count: number,
+  env: Record<string, string> = {},
+): Promise<Replicas> => {
+  const starts = await Promise.allSettled(
+    Array.from({ length: count }, () => startApi(url, { ...smallPoolEnv, ...env })),
+  )
   const apis = starts.flatMap(start => (start.status === 'fulfilled' ? [start.value] : []))
   const stop = async () => {
     await Promise.all(apis.map(api => api.process.kill()))

@@ -11,14 +11,14 @@ import type { z } from 'zod'
 import { expectEvents } from './events.ts'
 
 /** What is needed of an answer to compare it with the contract. */
-export interface LiveAnswer {
+export interface ObservedResponse {
   readonly status: number
   readonly headers: Headers | ReadonlyMap<string, string>
   readonly text: string
 }
 
 /** The status that the contract gives each code. */
-export const statusOf: Readonly<Record<ErrorCode, number>> = {
+export const statusByErrorCode: Readonly<Record<ErrorCode, number>> = {
   'invalid-json': 400,
   'invalid-idempotency-key': 400,
   'invalid-deployment': 400,
@@ -59,16 +59,19 @@ export const statusOf: Readonly<Record<ErrorCode, number>> = {
   'provider-unavailable': 503,
 }
 
-const patternOf = (path: string): RegExp =>
+const toPathPattern = (path: string): RegExp =>
   new RegExp(`^${path.replaceAll('.', '\\.').replace(/\{[^}]+\}/g, '[^/]+')}$`)
 
-const known = operations.map(operation => ({ operation, pattern: patternOf(operation.path) }))
+const operationPatterns = operations.map(operation => ({ operation, pattern: toPathPattern(operation.path) }))
 
 /** The operation that a request reaches; null: there is none. HEAD is GET without a body. */
-export const operationOf = (method: string, path: string): Operation | null => {
+export const findOperation = (method: string, path: string): Operation | null => {
   const [plain = ''] = path.split('?')
   const wanted = method === 'HEAD' ? 'get' : method.toLowerCase()
-  return known.find(({ operation, pattern }) => operation.method === wanted && pattern.test(plain))?.operation ?? null
+  return (
+    operationPatterns.find(({ operation, pattern }) => operation.method === wanted && pattern.test(plain))?.operation ??
+    null
+  )
 }
 
 /** Whether a documented answer is an error. */
@@ -76,7 +79,10 @@ export const isProblem = (schema: z.ZodType | undefined): schema is typeof probl
   schema === problem || schema === deploymentProblem || schema === validationProblem
 
 /** The body of an error: the one shape, nothing beside it, and the status that belongs to its code. */
-export const expectProblem = ({ status, headers, text }: LiveAnswer, shape: typeof problem = problem): ErrorCode => {
+export const expectProblem = (
+  { status, headers, text }: ObservedResponse,
+  shape: typeof problem = problem,
+): ErrorCode => {
   expect(headers.get('content-type')).toBe('application/json')
   const body: unknown = JSON.parse(text)
   const read: z.infer<typeof deploymentProblem> = shape.parse(body)
@@ -86,19 +92,19 @@ export const expectProblem = ({ status, headers, text }: LiveAnswer, shape: type
   expect([read.field !== undefined, read.faults !== undefined]).toEqual([isOfForm, isOfForm])
   if (isOfForm) expect(read.faults?.[0]).toEqual({ field: read.field, detail: read.detail })
   expect(read.detail ?? 'A sentence.', 'detail is one sentence').toMatch(/^[A-Z"a-z].*[.>]$/s)
-  expect(status).toBe(statusOf[read.error])
+  expect(status).toBe(statusByErrorCode[read.error])
   return read.error
 }
 
 /** Fails unless the answer is one that the contract gives this operation: its status, its media type, its exact fields. */
-export const expectContract = (method: string, path: string, answer: LiveAnswer): void => {
+export const expectContract = (method: string, path: string, answer: ObservedResponse): void => {
   const { status, headers, text } = answer
   expect(headers.get('x-request-id'), 'every answer has its request id').toMatch(/^[A-Za-z0-9._:/+=@-]{1,128}$/)
   if (method === 'HEAD') {
     expect(text).toBe('')
     return
   }
-  const operation = operationOf(method, path)
+  const operation = findOperation(method, path)
   const documented = operation?.answers[status]
   if (!documented) {
     // Said of every address and not of each operation: no such path or method, no token, a defect of ours.

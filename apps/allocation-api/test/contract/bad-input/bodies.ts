@@ -1,5 +1,5 @@
 import { gzipSync } from 'node:zlib'
-import { pool } from '../../support/service.ts'
+import { poolPath } from '../../support/service.ts'
 import { type BadRow, post, remove, reserve, row, shown } from './row.ts'
 
 const json = [400, 'invalid-json'] as const
@@ -70,7 +70,7 @@ export const bodyRows: readonly BadRow[] = [
   ...notJson.map(([rule, body]) => row(`reserve: a body must be JSON in UTF-8: ${rule}`, json, reserve(body))),
   ...['commit', 'renew'].map(verb => row(`${verb}: a body is required`, json, post(verb, ''))),
   ...['commit', 'renew'].map(verb => row(`${verb}: a body must be JSON`, json, post(verb, '{'))),
-  row('reserve: no body at all, not even its length', json, { method: 'POST', path: `${pool}/reserve` }),
+  row('reserve: no body at all, not even its length', json, { method: 'POST', path: `${poolPath}/reserve` }),
   row('release: a body must be JSON when there is no ?sub=', json, remove('{')),
   row('release: neither body nor ?sub=', format, remove(undefined)),
   ...notTheShape.flatMap(body => [
@@ -83,12 +83,12 @@ export const bodyRows: readonly BadRow[] = [
       const request = { ...reserve(padded(bytes)), chunked: framing === 'chunked' }
       return [
         row(`reserve: a body above 64 KiB, ${framing}: ${what}`, tooLarge, request),
-        row(`commit: a body above 64 KiB, ${framing}: ${what}`, tooLarge, { ...request, path: `${pool}/commit` }),
-        row(`renew: a body above 64 KiB, ${framing}: ${what}`, tooLarge, { ...request, path: `${pool}/renew` }),
+        row(`commit: a body above 64 KiB, ${framing}: ${what}`, tooLarge, { ...request, path: `${poolPath}/commit` }),
+        row(`renew: a body above 64 KiB, ${framing}: ${what}`, tooLarge, { ...request, path: `${poolPath}/renew` }),
         row(`release: a body above 64 KiB, ${framing}: ${what}`, tooLarge, {
           ...request,
           method: 'DELETE',
-          path: `${pool}/release`,
+          path: `${poolPath}/release`,
         }),
       ]
     }),
@@ -96,7 +96,7 @@ export const bodyRows: readonly BadRow[] = [
   row('a body above 64 KiB is refused before it is read as JSON', tooLarge, reserve('['.repeat(LIMIT_BYTES + 1))),
   row('release: a body above 64 KiB is refused although ?sub= is there', tooLarge, {
     method: 'DELETE',
-    path: `${pool}/release?sub=held`,
+    path: `${poolPath}/release?sub=held`,
     body: padded(LIMIT_BYTES + 1),
   }),
 ]

@@ -1,4 +1,4 @@
-import { strangeToken } from '../../support/service.ts'
+import { unknownToken } from '../../support/service.ts'
 import { type BadRow, commitWith, post, remove, reserve, row, shown } from './row.ts'
 
 const format = [422, 'invalid-format'] as const
@@ -13,12 +13,12 @@ const notText: readonly unknown[] = [5, true, [], {}, ['held']]
 
 const strangeTokens: readonly unknown[] = [
   'not-a-uuid',
-  strangeToken,
+  unknownToken,
   '00000000-0000-0000-0000-000000000000',
-  `{${strangeToken}}`,
-  strangeToken.replaceAll('-', ''),
-  `urn:uuid:${strangeToken}`,
-  `${strangeToken}\u0000`,
+  `{${unknownToken}}`,
+  unknownToken.replaceAll('-', ''),
+  `urn:uuid:${unknownToken}`,
+  `${unknownToken}\u0000`,
   '\ud800',
   "' or true --",
   'a'.repeat(60_000),

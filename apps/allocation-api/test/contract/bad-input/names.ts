@@ -1,4 +1,4 @@
-import { pool } from '../../support/service.ts'
+import { poolPath } from '../../support/service.ts'
 import { type BadRow, remove, reserve, row, shown } from './row.ts'
 
 const format = [422, 'invalid-format'] as const
@@ -66,19 +66,22 @@ export const nameRows: readonly BadRow[] = [
   row('release: a label in the body is held to the same rule', format, remove({ subdomain: 'a_b' })),
   row('release: a label in ?sub= is held to the same rule', format, {
     method: 'DELETE',
-    path: `${pool}/release?sub=a_b`,
+    path: `${poolPath}/release?sub=a_b`,
   }),
-  row('release: an empty ?sub= is no label', format, { method: 'DELETE', path: `${pool}/release?sub=` }),
-  row('release: of two ?sub= the first counts', format, { method: 'DELETE', path: `${pool}/release?sub=-a&sub=held` }),
+  row('release: an empty ?sub= is no label', format, { method: 'DELETE', path: `${poolPath}/release?sub=` }),
+  row('release: of two ?sub= the first counts', format, {
+    method: 'DELETE',
+    path: `${poolPath}/release?sub=-a&sub=held`,
+  }),
   row('release: a body that names a bad label is not overruled by ?sub=', format, {
     ...remove({ subdomain: '-a' }),
-    path: `${pool}/release?sub=held`,
+    path: `${poolPath}/release?sub=held`,
   }),
-  row('get: a label in the path is held to the same rule', format, { path: `${pool}/allocations/a_b` }),
-  row('get: a label in the path that is no UTF-8', format, { path: `${pool}/allocations/%ff` }),
-  row('get: a label in the path with NUL', format, { path: `${pool}/allocations/%00` }),
-  row('get: a label in the path with an encoded slash', format, { path: `${pool}/allocations/a%2Fb` }),
-  row('history: a label in ?sub= is held to the same rule', format, { path: `${pool}/history?sub=a_b` }),
+  row('get: a label in the path is held to the same rule', format, { path: `${poolPath}/allocations/a_b` }),
+  row('get: a label in the path that is no UTF-8', format, { path: `${poolPath}/allocations/%ff` }),
+  row('get: a label in the path with NUL', format, { path: `${poolPath}/allocations/%00` }),
+  row('get: a label in the path with an encoded slash', format, { path: `${poolPath}/allocations/a%2Fb` }),
+  row('history: a label in ?sub= is held to the same rule', format, { path: `${poolPath}/history?sub=a_b` }),
   ...notPools.map(([rule, segment]) =>
     row(`reserve: ${rule}: ${shown(segment)}`, unsupported, {
       ...reserve({ subdomain: 'acme' }),

@@ -1,4 +1,4 @@
-import { pool } from '../../support/service.ts'
+import { poolPath } from '../../support/service.ts'
 import { type BadRow, commitWith, rawRow, remove, reserve, row, shown } from './row.ts'
 
 const noPath = [404, 'not-found'] as const
@@ -14,12 +14,12 @@ const paths: readonly string[] = [
   '/api/v1/Reserved',
   '/api/v1/pool',
   '/api/v1/pool/pool.test',
-  `${pool}/`,
-  `${pool}/nope`,
-  `${pool}/check/`,
-  `${pool}/allocations`,
-  `${pool}/allocations/`,
-  `${pool}/allocations/a/b`,
+  `${poolPath}/`,
+  `${poolPath}/nope`,
+  `${poolPath}/check/`,
+  `${poolPath}/allocations`,
+  `${poolPath}/allocations/`,
+  `${poolPath}/allocations/a/b`,
   '/api/v1/pool//check?sub=a',
   '//healthz',
   '/HEALTHZ',
@@ -38,14 +38,14 @@ const paths: readonly string[] = [
 ]
 
 const wrongMethods: readonly (readonly [path: string, methods: readonly string[]])[] = [
-  [`${pool}/reserve`, ['GET', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'PROPFIND']],
-  [`${pool}/commit`, ['GET', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']],
-  [`${pool}/renew`, ['GET', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']],
-  [`${pool}/release`, ['GET', 'POST', 'PUT', 'PATCH', 'OPTIONS']],
-  [`${pool}/check?sub=a`, ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']],
-  [`${pool}/list`, ['POST', 'PUT', 'DELETE', 'OPTIONS']],
-  [`${pool}/history`, ['POST', 'DELETE', 'OPTIONS']],
-  [`${pool}/allocations/held`, ['POST', 'PUT', 'DELETE', 'OPTIONS']],
+  [`${poolPath}/reserve`, ['GET', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'PROPFIND']],
+  [`${poolPath}/commit`, ['GET', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']],
+  [`${poolPath}/renew`, ['GET', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']],
+  [`${poolPath}/release`, ['GET', 'POST', 'PUT', 'PATCH', 'OPTIONS']],
+  [`${poolPath}/check?sub=a`, ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']],
+  [`${poolPath}/list`, ['POST', 'PUT', 'DELETE', 'OPTIONS']],
+  [`${poolPath}/history`, ['POST', 'DELETE', 'OPTIONS']],
+  [`${poolPath}/allocations/held`, ['POST', 'PUT', 'DELETE', 'OPTIONS']],
   ['/api/v1/reserved', ['POST', 'DELETE']],
   ['/healthz', ['POST', 'DELETE', 'OPTIONS']],
   ['/livez', ['POST']],
@@ -94,7 +94,7 @@ const states: readonly string[] = ['', 'free', 'RESERVED', 'reserved,active', '%
 export const requestRows: readonly BadRow[] = [
   ...paths.map(path => row(`an unknown path is 404: ${path}`, noPath, { path })),
   row('an unknown path is 404 whatever the method', noPath, { method: 'PATCH', path: '/nope' }),
-  row('get: a name that nobody holds', noPath, { path: `${pool}/allocations/nobody` }),
+  row('get: a name that nobody holds', noPath, { path: `${poolPath}/allocations/nobody` }),
   row('release: a name that nobody holds', noPath, remove({ subdomain: 'nobody' })),
   row('commit: a name that nobody holds', noPath, commitWith({}, 'nobody')),
   ...wrongMethods.flatMap(([path, methods]) =>
@@ -126,19 +126,19 @@ export const requestRows: readonly BadRow[] = [
   ...queries.flatMap(([query, code]) =>
     ['list', 'history'].map(verb =>
       row(`${verb}: ${code.replace('invalid-', '')} is refused: ${shown(query)}`, [422, code], {
-        path: `${pool}/${verb}?${query}`,
+        path: `${poolPath}/${verb}?${query}`,
       }),
     ),
   ),
   ...states.map(state =>
     row(`list: state is reserved or active: ${shown(state)}`, [422, 'invalid-state'], {
-      path: `${pool}/list?state=${state}`,
+      path: `${poolPath}/list?state=${state}`,
     }),
   ),
 ]
 
 const request = (lines: string, body = '') => `${lines.replaceAll('\n', '\r\n')}\r\n\r\n${body}`
-const target = `POST ${pool}/reserve HTTP/1.1\nHost: localhost\n`
+const target = `POST ${poolPath}/reserve HTTP/1.1\nHost: localhost\n`
 const broken = [400, 'invalid-format'] as const
 
 /** Bytes that are no request, or one that HTTP forbids; the server closes the connection or not, as it likes. */

@@ -1,6 +1,6 @@
 import type { ErrorCode } from '@pool/contract'
 import { encodeRequest, type HttpRequest } from '@pool/test-kit/http1.ts'
-import { pool } from '../../support/service.ts'
+import { poolPath } from '../../support/service.ts'
 
 /** One bad request: the rule that it breaks, the bytes, and the answer that the contract gives it. */
 export interface BadRow {
@@ -48,7 +48,7 @@ export const postTo = (path: string, body: unknown, headers: readonly string[] =
 })
 
 export const post = (verb: string, body: unknown, headers?: readonly string[]) =>
-  postTo(`${pool}/${verb}`, body, headers)
+  postTo(`${poolPath}/${verb}`, body, headers)
 
 export const reserve = (body: unknown, headers?: readonly string[]) => post('reserve', body, headers)
 
@@ -66,7 +66,7 @@ export const commitWith =
 
 export const remove = (body: unknown, headers: readonly string[] = []): HttpRequest => ({
   method: 'DELETE',
-  path: `${pool}/release`,
+  path: `${poolPath}/release`,
   headers,
   ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
 })

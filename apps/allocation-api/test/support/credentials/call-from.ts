@@ -1,7 +1,7 @@
 import { request } from 'node:http'
-import { expectContract, type LiveAnswer } from '../validate.ts'
+import { expectContract, type ObservedResponse } from '../validate.ts'
 
-export interface CheckAnswer extends LiveAnswer {
+export interface CheckAnswer extends ObservedResponse {
   readonly body: {
     readonly valid: boolean
     readonly message: string

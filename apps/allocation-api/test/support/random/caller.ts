@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Prng } from '@pool/test-kit/prng.ts'
-import type { Answer, Api } from '../api.ts'
+import type { Api, ApiResponse } from '../api.ts'
 import { commit, pool, release, reserve } from '../operations.ts'
 
 /** What a caller has been told of a name. */
@@ -42,7 +42,7 @@ export const startCaller = ({ number, dice, anApi, isOver }: CallerOptions): Cal
   let made = 0
   let addresses = 0
 
-  const ask = async (what: string, call: (api: Api) => Promise<Answer>, expected: readonly number[]) => {
+  const ask = async (what: string, call: (api: Api) => Promise<ApiResponse>, expected: readonly number[]) => {
     requests += 1
     const answer = await call(anApi()).catch(() => undefined)
     if (answer && !expected.includes(answer.status)) oddities.push(`${what}: ${answer.status} ${answer.text}`)
