@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
-import { tokensOf } from '../src/http/domain/bearer-tokens.ts'
-import { logLevels } from '../src/log.ts'
+import { parseTokenList } from '../src/http/domain/token-list.ts'
+import { LOG_LEVELS } from '../src/log.ts'
 
 export interface LocalConfig {
   readonly port: number
@@ -21,12 +21,12 @@ export const readConfig = (
   if (port < 0 || port > 65_535) faults.push('PORT must be a port from 0 to 65535')
 
   const level = env.LOG_LEVEL?.trim()
-  const isLevel = !level || logLevels.some(known => known === level.toLowerCase())
-  if (!isLevel) faults.push(`LOG_LEVEL must be one of ${logLevels.join(', ')}`)
+  const isLevel = !level || LOG_LEVELS.some(known => known === level.toLowerCase())
+  if (!isLevel) faults.push(`LOG_LEVEL must be one of ${LOG_LEVELS.join(', ')}`)
 
   const csv = env.BEARER_TOKENS_CSV ?? ''
   // A header cannot carry anything else; such a token would let nobody in, and nobody would know why.
-  if (tokensOf(csv).some(token => !/^[!-~]+$/.test(token))) {
+  if (parseTokenList(csv).some(token => !/^[!-~]+$/.test(token))) {
     faults.push('BEARER_TOKENS_CSV must be tokens of printable ASCII without spaces, separated by commas')
   }
   if (faults.length > 0) return { faults }

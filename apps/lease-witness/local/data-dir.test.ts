@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { hasProc, isRunning } from '@pool/test-kit/processes.ts'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { openStorage } from './data-dir.ts'
+import { openDataDir } from './data-dir.ts'
 
 let dataDir: string
 beforeEach(() => {
@@ -16,10 +16,10 @@ afterEach(() => {
 })
 
 test('is ours alone while it is open, and leaves nothing of its own', async () => {
-  const storage = await openStorage(join(dataDir, 'new'))
+  const storage = await openDataDir(join(dataDir, 'new'))
   storage.usedBy(process.pid)
   expect(statSync(storage.path).mode & 0o777).toBe(0o700)
-  await expect(openStorage(join(dataDir, 'new'))).rejects.toThrow('is using this data folder')
+  await expect(openDataDir(join(dataDir, 'new'))).rejects.toThrow('is using this data folder')
   storage[Symbol.dispose]()
   expect(readdirSync(storage.path)).toEqual([])
 })
@@ -33,7 +33,7 @@ test('waits for the workerd that a killed start left behind', async () => {
   const left = spawn('/bin/sh', ['-c', 'sleep 0.5; exit 0', 'workerd'], { stdio: 'ignore' })
   const ended = once(left, 'exit')
   leftBehind(`${left.pid}\n`)
-  using storage = await openStorage(dataDir)
+  using storage = await openDataDir(dataDir)
   expect(storage.path).toBe(join(dataDir, 'lease-witness'))
   if (hasProc) expect(isRunning(left.pid ?? 0)).toBe(false)
   await ended
@@ -43,7 +43,7 @@ test('refuses beside one that does not end', async () => {
   const left = spawn('/bin/sh', ['-c', 'sleep 30; exit 0', 'workerd'], { stdio: 'ignore', detached: true })
   leftBehind(`${left.pid}\n`)
   try {
-    await expect(openStorage(dataDir)).rejects.toThrow(`(process ${left.pid}) still uses this data folder`)
+    await expect(openDataDir(dataDir)).rejects.toThrow(`(process ${left.pid}) still uses this data folder`)
   } finally {
     if (left.pid !== undefined) process.kill(-left.pid, 'SIGKILL')
   }
@@ -58,7 +58,7 @@ test.each([
 ])('does not wait for %s', async (_what, pid) => {
   leftBehind(pid)
   const started = performance.now()
-  using storage = await openStorage(dataDir)
+  using storage = await openDataDir(dataDir)
   expect(storage.path).toContain(dataDir)
   expect(performance.now() - started).toBeLessThan(1_000)
 })

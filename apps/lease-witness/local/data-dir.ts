@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { acquireLock } from '@pool/dev-server/lock'
 
 /** The files of the objects and of the namespace, ours alone: two that answer from them would be two authorities. */
-export interface Storage extends Disposable {
+export interface DataDir extends Disposable {
   readonly path: string
   /** Which process works on them, so that the next start can tell whether it has ended. */
   readonly usedBy: (pid: number) => void
@@ -44,7 +44,7 @@ const readPid = (path: string): string | undefined => {
   }
 }
 
-export const openStorage = async (dataDir: string): Promise<Storage> => {
+export const openDataDir = async (dataDir: string): Promise<DataDir> => {
   const path = join(dataDir, 'lease-witness')
   mkdirSync(path, { recursive: true, mode: 0o700 })
   const pidFile = join(path, 'workerd.pid')

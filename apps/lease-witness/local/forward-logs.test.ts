@@ -1,5 +1,5 @@
 import { afterEach, expect, test, vi } from 'vitest'
-import { passOn } from './forward-logs.ts'
+import { forwardLogLine } from './forward-logs.ts'
 
 const own: string[] = []
 const spy = vi.spyOn(console, 'log').mockImplementation(line => void own.push(String(line)))
@@ -10,7 +10,7 @@ afterEach(() => {
 const TOKEN = 'token-0123456789'
 const passed = (message: string, level: string, LOG_LEVEL: string): { said: string[]; own: unknown[] } => {
   const said: string[] = []
-  passOn({ LOG_LEVEL, BEARER_TOKENS_CSV: TOKEN }, message, level, line => said.push(line))
+  forwardLogLine({ LOG_LEVEL, BEARER_TOKENS_CSV: TOKEN }, message, level, line => said.push(line))
   return { said, own: own.map(line => JSON.parse(line)) }
 }
 

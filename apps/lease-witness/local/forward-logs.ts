@@ -13,7 +13,12 @@ const isObject = (text: string): boolean => {
 }
 
 /** What workerd has written: the worker's lines as they are, its own words as lines of the same form. */
-export const passOn = (settings: Settings, message: string, level: string, say: (line: string) => void): void => {
+export const forwardLogLine = (
+  settings: Settings,
+  message: string,
+  level: string,
+  say: (line: string) => void,
+): void => {
   if (isObject(message)) say(message)
   else log(settings, levels[level] ?? 'debug', { msg: 'workerd', text: message })
 }

@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import { tokensOf } from '../src/http/domain/bearer-tokens.ts'
+import { parseTokenList } from '../src/http/domain/token-list.ts'
 import { log } from '../src/log.ts'
 import { readConfig } from './config.ts'
 import { startWorkerd } from './workerd.ts'
@@ -23,7 +23,7 @@ process.stdout.on('error', () => {})
 process.stderr.on('error', () => {})
 try {
   await using witness = await startWorkerd(resolve(projectRoot, 'wrangler.toml'), config, say)
-  if (tokensOf(config.bindings.BEARER_TOKENS_CSV).length === 0) {
+  if (parseTokenList(config.bindings.BEARER_TOKENS_CSV).length === 0) {
     log(config.bindings, 'error', { msg: 'no-tokens', detail: 'BEARER_TOKENS_CSV is empty: nobody is let in.' })
   }
   say(JSON.stringify({ level: 'info', service: 'lease-witness', msg: 'ready', port: witness.port }))

@@ -2,10 +2,10 @@ import { convertV4MiniflareOptions, Miniflare, MiniflareCoreError, NoOpLog } fro
 import { log } from '../src/log.ts'
 import { bundle } from './bundle.ts'
 import type { LocalConfig } from './config.ts'
-import { openStorage } from './data-dir.ts'
-import { passOn } from './forward-logs.ts'
+import { openDataDir } from './data-dir.ts'
+import { forwardLogLine } from './forward-logs.ts'
 import { watchChildren } from './watchdog.ts'
-import { described } from './wrangler-config.ts'
+import { readWranglerConfig } from './wrangler-config.ts'
 
 export interface RunningWitness extends AsyncDisposable {
   readonly port: number
@@ -48,11 +48,11 @@ export const startWorkerd = async (
   { port, dataDir, bindings }: LocalConfig,
   onLine: (line: string) => void,
 ): Promise<RunningWitness> => {
-  const { main, options } = described(wranglerToml)
+  const { main, options } = readWranglerConfig(wranglerToml)
   const contents = await bundle(main)
 
   await using ours = new AsyncDisposableStack()
-  const storage = ours.use(await openStorage(dataDir))
+  const storage = ours.use(await openDataDir(dataDir))
   ours.use(watchChildren(storage.usedBy))
   const failure = Promise.withResolvers<never>()
   // It may come before anybody waits for it.
@@ -72,7 +72,7 @@ export const startWorkerd = async (
           // Offline: nothing is asked about where requests come from.
           cf: false,
           log: new FailureLog(failure.reject),
-          handleStructuredLogs: ({ message, level }) => passOn(bindings, message, level, onLine),
+          handleStructuredLogs: ({ message, level }) => forwardLogLine(bindings, message, level, onLine),
           unsafeHandleRuntimeRestart: () => log(bindings, 'error', { msg: 'workerd-restarted' }),
         }),
       ),

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { convertV4MiniflareOptions } from 'miniflare'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { described } from './wrangler-config.ts'
+import { readWranglerConfig } from './wrangler-config.ts'
 
 const ours = resolve(import.meta.dirname, '../../../wrangler.toml')
 const modules = [{ type: 'ESModule' as const, path: 'index.mjs', contents: '' }]
@@ -16,7 +16,7 @@ test('is to the runtime what Wrangler makes of the same file', async () => {
   const { modulesRules: _, ...told } = workerOptions
   // It names each kind of binding that there is, with nothing in it.
   const theirs = Object.fromEntries(Object.entries(told).filter(([, value]) => Object.keys(value ?? {}).length > 0))
-  const read = described(ours)
+  const read = readWranglerConfig(ours)
   expect(read.main).toBe(main)
   expect(convertV4MiniflareOptions({ ...read.options, modules })).toEqual(
     convertV4MiniflareOptions({ ...theirs, name: config.name ?? '', bindings: config.vars, modules }),
@@ -33,7 +33,7 @@ describe('of another worker', () => {
   const least = 'name = "w"\nmain = "w.mjs"\ncompatibility_date = "2026-11-01"\n'
   const read = (toml: string) => {
     writeFileSync(join(folder, 'wrangler.toml'), toml)
-    return described(join(folder, 'wrangler.toml'))
+    return readWranglerConfig(join(folder, 'wrangler.toml'))
   }
 
   test('what is not there is nothing', () => {

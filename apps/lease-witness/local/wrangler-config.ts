@@ -34,7 +34,7 @@ const parsed = (path: string): unknown => {
  * the worker runs, and more than half a second. So this one knows what ours says, and refuses what it does not know, rather
  * than run another worker than the one that is deployed; local/described.test.ts holds it against Wrangler's.
  */
-export const described = (wranglerToml: string) => {
+export const readWranglerConfig = (wranglerToml: string) => {
   const read = worker.safeParse(parsed(wranglerToml))
   if (!read.success) throw new Error(`${wranglerToml}: ${z.prettifyError(read.error)}`)
   const { data } = read

@@ -1,26 +1,26 @@
 import type { Lease, LeaseHistory, LeaseList, LeaseListQuery } from '@pool/contract/lease'
-import type { LeaseRequest } from './lease/lease.ts'
-import type { Known } from './lease/precondition.ts'
-import type { SlotAddress } from './lease/slot-name.ts'
+import type { KnownGenerations, RejectionReason, WriteRequest } from './lease/lease.ts'
+import type { SlotAddress } from './lease/request.ts'
 
-/** Why a slot did not decide. A write that ends so may have been made or not: whoever sent it reads, and compares. */
+/** Why a slot did not decide. Such a write may or may not have taken effect: the client reads the lease and compares. */
 export type Unavailable =
   | { readonly kind: 'overloaded' }
-  /** The object is restarting, or Workers KV could not tell whether an older deployment left a lease here. */
+  /** The Durable Object is restarting, or a read of legacy records in Workers KV failed. */
   | { readonly kind: 'lease-unavailable' }
-  /** An older deployment left a record here that is no lease: a person has to look at it. */
+  /** The legacy record of this slot is not a valid lease: an operator has to look at it. */
   | { readonly kind: 'invalid-lease-record'; readonly key: string }
 
-/** A wish to be answered later, once there is something to tell. */
+/** A long poll. */
 export interface Wait {
-  /** Names the wait for `forget`. */
+  /** Identifies the wait for `cancelWait`. */
   readonly id: string
-  readonly forMs: number
+  readonly maxMs: number
 }
 
 export interface ReadRequest {
-  /** The generations of which nothing new has to be told. */
-  readonly known: Known
+  /** The generations that the reader already has. */
+  readonly known: KnownGenerations
+  /** Undefined: respond immediately. */
   readonly wait: Wait | undefined
 }
 
@@ -32,11 +32,7 @@ export type ReadOutcome =
 
 export type WriteOutcome =
   | { readonly kind: 'granted' | 'released'; readonly lease: Lease }
-  | {
-      readonly kind: 'refused'
-      readonly why: 'generation' | 'held' | 'not-holder' | 'expired'
-      readonly lease: Lease
-    }
+  | { readonly kind: 'rejected'; readonly reason: RejectionReason; readonly lease: Lease }
   | { readonly kind: 'absent' }
   | Unavailable
 
@@ -45,22 +41,20 @@ export type HistoryOutcome =
   | { readonly kind: 'absent' }
   | Unavailable
 
-/**
- * The slots, as the routes see them. Reads and writes of one slot are linearizable; a write that was answered is durable.
- */
-export interface Witness {
-  readonly read: (at: SlotAddress, request: ReadRequest) => Promise<ReadOutcome>
-  readonly write: (at: SlotAddress, request: LeaseRequest) => Promise<WriteOutcome>
-  readonly history: (at: SlotAddress) => Promise<HistoryOutcome>
-  /** Ends a wait whose caller has gone. */
-  readonly forget: (at: SlotAddress, waitId: string) => Promise<void>
+/** Port: the leases. Reads and writes of one slot are linearizable; an acknowledged write is durable. */
+export interface LeaseService {
+  readonly read: (address: SlotAddress, request: ReadRequest) => Promise<ReadOutcome>
+  readonly write: (address: SlotAddress, request: WriteRequest) => Promise<WriteOutcome>
+  readonly history: (address: SlotAddress) => Promise<HistoryOutcome>
+  /** Ends the wait of a client that has disconnected. */
+  readonly cancelWait: (address: SlotAddress, waitId: string) => Promise<void>
 }
 
 export type ListOutcome =
   | { readonly kind: 'listed'; readonly leases: LeaseList['leases']; readonly nextCursor: string | undefined }
   | { readonly kind: 'copy-unavailable' }
 
-/** The copies of all slots: eventually consistent, never asked to decide. */
-export interface Copies {
+/** Port: the copies of all leases. Eventually consistent; never used for a decision. */
+export interface LeaseDirectory {
   readonly list: (query: LeaseListQuery) => Promise<ListOutcome>
 }

@@ -1,47 +1,47 @@
 import { redacted } from '@pool/contract'
-import { tokensOf } from './http/domain/bearer-tokens.ts'
+import { parseTokenList } from './http/domain/token-list.ts'
 
-export const logLevels = ['error', 'info', 'debug'] as const
-export type LogLevel = (typeof logLevels)[number]
+export const LOG_LEVELS = ['error', 'info', 'debug'] as const
+export type LogLevel = (typeof LOG_LEVELS)[number]
 
 export interface LogSettings {
-  /** `error`, `info` or `debug`; anything else is `info`. */
+  /** `error`, `info` or `debug`; any other value means `info`. */
   readonly LOG_LEVEL?: string
-  /** The allow-list, so that none of it gets into a line. */
+  /** The allow-list, whose tokens are redacted. */
   readonly BEARER_TOKENS_CSV?: string
 }
 
-const levelOf = ({ LOG_LEVEL }: LogSettings): LogLevel =>
-  logLevels.find(level => level === LOG_LEVEL?.trim().toLowerCase()) ?? 'info'
+const parseLevel = ({ LOG_LEVEL }: LogSettings): LogLevel =>
+  LOG_LEVELS.find(level => level === LOG_LEVEL?.trim().toLowerCase()) ?? 'info'
 
 export const isLogged = (settings: LogSettings, level: LogLevel): boolean =>
-  logLevels.indexOf(level) <= logLevels.indexOf(levelOf(settings))
+  LOG_LEVELS.indexOf(level) <= LOG_LEVELS.indexOf(parseLevel(settings))
 
-/** Shorter ones are words that a line holds by chance; nothing that short keeps anybody out. */
-const SHORTEST_MASKED = 8
+/** A shorter token is a word that occurs in log lines by accident, and is too short to be a secret. */
+const MIN_REDACTED_LENGTH = 8
 
-const escaped = (text: string): string => JSON.stringify(text).slice(1, -1)
+const escapeJson = (text: string): string => JSON.stringify(text).slice(1, -1)
 
-/** As a line of JSON holds them, the longest first: one may begin with another. */
-const maskedTokensOf = (csv: string | undefined): string[] =>
-  tokensOf(csv)
-    .filter(token => token.length >= SHORTEST_MASKED)
+/** The tokens as they occur in a line of JSON. Longest first, because one token may be the prefix of another. */
+const toRedactedTexts = (csv: string | undefined): string[] =>
+  parseTokenList(csv)
+    .filter(token => token.length >= MIN_REDACTED_LENGTH)
     .sort((a, b) => b.length - a.length)
-    .map(escaped)
+    .map(escapeJson)
 
-/** Kept for the allow-list that the isolate runs with: a new secret is a new deployment. */
-let kept: { readonly csv: string | undefined; readonly tokens: readonly string[] } = { csv: undefined, tokens: [] }
+/** Per isolate: a new secret is a new deployment with new isolates. */
+let cache: { readonly csv: string | undefined; readonly texts: readonly string[] } = { csv: undefined, texts: [] }
 
-/** What callers choose (a slot, a holder, a header) may by mistake be a token of theirs. */
-const masked = (line: string, { BEARER_TOKENS_CSV: csv }: LogSettings): string => {
-  if (kept.csv !== csv) kept = { csv, tokens: maskedTokensOf(csv) }
-  return kept.tokens.reduce((text, token) => text.replaceAll(token, redacted), line)
+/** A client may send a token by mistake as its slot, its holder or a header. */
+const redact = (line: string, { BEARER_TOKENS_CSV: csv }: LogSettings): string => {
+  if (cache.csv !== csv) cache = { csv, texts: toRedactedTexts(csv) }
+  return cache.texts.reduce((text, token) => text.replaceAll(token, redacted), line)
 }
 
-/** One line of JSON. `fields` are chosen one by one and hold no header as it came. */
+/** Writes one line of JSON. The caller chooses each field; request headers are never logged as a whole. */
 export const log = (settings: LogSettings, level: LogLevel, fields: Readonly<Record<string, unknown>>): void => {
   if (!isLogged(settings, level)) return
   const line = { level, time: new Date().toISOString(), service: 'lease-witness', ...fields }
-  // biome-ignore lint/suspicious/noConsole: the only way out of a worker that its runtime collects
-  console.log(masked(JSON.stringify(line), settings))
+  // biome-ignore lint/suspicious/noConsole: the Workers runtime collects logs from the console only
+  console.log(redact(JSON.stringify(line), settings))
 }

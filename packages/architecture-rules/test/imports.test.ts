@@ -55,7 +55,7 @@ addBreach('lease-local', 'apps/lease-witness/local/breach.ts', "import '../src/l
 addBreach(
   'no-import-of-an-entry',
   'packages/openapi/src/breach.ts',
-  "import '../../../apps/allocation-api/src/main.ts'",
+  "import 'allocation-api/src/main.ts'",
 )
 addBreach(
   'no-app-imports-another',

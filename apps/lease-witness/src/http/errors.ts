@@ -1,11 +1,13 @@
 import type { LeaseErrorCode, LeaseProblem } from '@pool/contract/lease-problem'
 import type { Context } from 'hono'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
+import type { RequestError } from '../lease/request.ts'
 import type { Unavailable } from '../lease-service.ts'
+import { log } from '../log.ts'
 import type { HttpEnv } from './types.ts'
 
-/** The one place where an outcome becomes a status. */
-const statuses: Readonly<Record<LeaseErrorCode, ContentfulStatusCode>> = {
+/** The only place that maps an error code to a status. */
+const STATUS: Readonly<Record<LeaseErrorCode, ContentfulStatusCode>> = {
   'invalid-request': 400,
   'invalid-json': 400,
   'invalid-slot': 400,
@@ -31,46 +33,50 @@ const statuses: Readonly<Record<LeaseErrorCode, ContentfulStatusCode>> = {
   'invalid-lease-record': 503,
 }
 
-const details: Readonly<Partial<Record<LeaseErrorCode, string>>> = {
-  'invalid-json': 'The body must be JSON in UTF-8, or absent.',
-  'invalid-slot': 'The slot must be 1 to 506 bytes of UTF-8, percent-encoded where a path needs it.',
-  'missing-if-match': 'If-Match is required: the generation that you last saw, 0 for a slot that was never written.',
+const DETAIL: Readonly<Partial<Record<LeaseErrorCode, string>>> = {
+  'invalid-json': 'The body must be JSON in UTF-8, or empty.',
+  'invalid-slot': 'The slot must be 1 to 506 bytes of UTF-8, percent-encoded in the path.',
+  'missing-if-match': 'If-Match is required. Send the generation that you last saw, or 0 for a slot without a lease.',
   'invalid-if-match': 'If-Match must be one generation: 7, "7" or W/"7".',
-  'invalid-if-none-match': 'If-None-Match on a write can only be *, which says the same as If-Match: 0.',
-  'missing-x-holder': 'X-Holder is required: only the holder releases a lease.',
-  'holder-mismatch': 'X-Holder and the holder of the body differ; send one of them.',
-  'not-found': 'There is no such path.',
-  'method-not-allowed': 'This path has no such method; the Allow header names those it has.',
+  'invalid-if-none-match': 'On a write, If-None-Match must be *, which means the same as If-Match: 0.',
+  'missing-x-holder': 'X-Holder is required: only the holder can release a lease.',
+  'holder-mismatch': 'X-Holder and the holder in the body differ. Send only one of them.',
+  'not-found': 'This path does not exist.',
+  'method-not-allowed': 'This path does not support the method. The Allow header lists the supported methods.',
   'body-too-large': 'The body must not be larger than 64 KiB.',
-  'internal-error': 'Something failed on our side; the log has more under this requestId.',
-  overloaded: 'This slot has more to do than it can. Wait; after a write, read the lease and compare before you retry.',
-  'lease-unavailable': 'This slot cannot answer now. After a write, read the lease and compare before you retry.',
-  'copy-unavailable': 'Workers KV did not answer. Leases are not affected: ask for a single one.',
+  'internal-error': 'An unexpected error occurred. The log has its details under this requestId.',
+  overloaded: 'This slot is overloaded. Retry later; after a write, first read the lease and compare.',
+  'lease-unavailable':
+    'This slot is temporarily unavailable. After a write, read the lease and compare before a retry.',
+  'copy-unavailable': 'Workers KV did not respond. Leases are not affected: read a single lease instead.',
 }
 
-/** Seconds. Restarts of an object and bursts pass in less. */
-const RETRY_AFTER = '1'
+/** Restarts of an object and bursts take less. */
+const RETRY_AFTER_SECONDS = '1'
 
-export interface Refused {
-  readonly kind: LeaseErrorCode
-  readonly detail?: string
-}
-
-export const problem = (c: Context<HttpEnv>, { kind, detail = details[kind] }: Refused) => {
-  c.set('outcome', kind)
-  const status = statuses[kind]
-  if (status === 503) c.header('Retry-After', RETRY_AFTER)
-  const body: LeaseProblem = { error: kind }
+export const errorResponse = (c: Context<HttpEnv>, { code, detail = DETAIL[code] }: RequestError) => {
+  c.set('outcome', code)
+  const status = STATUS[code]
+  if (status === 503) c.header('Retry-After', RETRY_AFTER_SECONDS)
+  const body: LeaseProblem = { error: code }
   if (detail !== undefined) body.detail = detail
-  if (kind === 'internal-error') body.requestId = c.get('requestId')
+  if (code === 'internal-error') body.requestId = c.get('requestId')
   return c.json(body, status)
 }
 
-/** What the witness could not decide, as its refusal. */
-export const unavailable = (c: Context<HttpEnv>, outcome: Unavailable) =>
+export const neverWrittenResponse = (c: Context<HttpEnv>) =>
+  errorResponse(c, { code: 'not-found', detail: 'This slot was never written.' })
+
+export const unavailableResponse = (c: Context<HttpEnv>, outcome: Unavailable) =>
   outcome.kind === 'invalid-lease-record'
-    ? problem(c, {
-        kind: outcome.kind,
-        detail: `Workers KV holds a record at ${outcome.key} that is no lease: repair it, or delete it if no token of it is in use.`,
+    ? errorResponse(c, {
+        code: outcome.kind,
+        detail: `The record in Workers KV at ${outcome.key} is not a lease. Repair it, or delete it if no fencing token of it is in use.`,
       })
-    : problem(c, outcome)
+    : errorResponse(c, { code: outcome.kind })
+
+/** Logs why a dependency failed. The client gets a 503 without that text. */
+export const logUnavailable =
+  (c: Context<HttpEnv>, msg: 'object-unavailable' | 'copy-unavailable') =>
+  (error: unknown): void =>
+    log(c.env, 'error', { msg, requestId: c.get('requestId'), slot: c.get('slot'), reason: String(error) })

@@ -1,26 +1,25 @@
 import type { LeaseHistory } from '@pool/contract/lease'
 import { Hono } from 'hono'
-import type { Deps } from './context.ts'
-import { problem, unavailable } from './errors.ts'
-import type { HttpEnv } from './types.ts'
-import { slotOf } from './validate.ts'
+import { errorResponse, neverWrittenResponse, unavailableResponse } from './errors.ts'
+import { leaseService, slotAddress } from './lease.ts'
+import type { HttpEnv, Services } from './types.ts'
 
-export const historyRoutes = (deps: Deps): Hono<HttpEnv> => {
+export const historyRoutes = (services: Services): Hono<HttpEnv> => {
   const app = new Hono<HttpEnv>()
   app.get('/:slot{.+}', async c => {
-    const at = slotOf(c)
-    if (!at.ok) return problem(c, at.refused)
-    const outcome = await deps.witness(c).history(at.value)
+    const address = slotAddress(c)
+    if (!address) return errorResponse(c, { code: 'invalid-slot' })
+    const outcome = await leaseService(c, services).history(address)
     switch (outcome.kind) {
       case 'history': {
         c.set('outcome', 'read')
-        const body: LeaseHistory = { slot: at.value.slot, transitions: [...outcome.transitions] }
+        const body: LeaseHistory = { slot: address.slot, transitions: [...outcome.transitions] }
         return c.json(body)
       }
       case 'absent':
-        return problem(c, { kind: 'not-found', detail: 'No lease was ever written to this slot.' })
+        return neverWrittenResponse(c)
       default:
-        return unavailable(c, outcome)
+        return unavailableResponse(c, outcome)
     }
   })
   return app

@@ -1,30 +1,60 @@
 import type { Lease } from '@pool/contract/lease'
 import { type Context, Hono } from 'hono'
-import type { LeaseRequest } from '../lease/lease.ts'
-import { knownGenerations } from '../lease/precondition.ts'
-import { waitSeconds } from '../lease/prefer-header.ts'
-import type { ReadOutcome, WriteOutcome } from '../lease-service.ts'
-import type { Deps } from './context.ts'
-import { problem, unavailable } from './errors.ts'
-import type { HttpEnv } from './types.ts'
-import { type Parsed, putOf, releaseOf, slotOf } from './validate.ts'
+import type { WriteRequest } from '../lease/lease.ts'
+import {
+  type ParsedRequest,
+  parseKnownGenerations,
+  parsePut,
+  parseRelease,
+  parseSlot,
+  parseWaitSeconds,
+  type SlotAddress,
+  type WriteHeaders,
+} from '../lease/request.ts'
+import type { LeaseService, ReadOutcome, WriteOutcome } from '../lease-service.ts'
+import { errorResponse, logUnavailable, neverWrittenResponse, unavailableResponse } from './errors.ts'
+import type { HttpEnv, Services } from './types.ts'
 
-/** The entity tag of the answer, and what the log line tells of it. */
-const tag = (c: Context<HttpEnv>, outcome: string, { generation }: Lease): void => {
+/** The slot of `/<resource>/<slot>`, also noted for the access log. */
+export const slotAddress = (c: Context<HttpEnv>): SlotAddress | undefined => {
+  const { path } = c.req
+  const address = parseSlot(path.slice(path.indexOf('/', 1) + 1))
+  if (address) c.set('slot', address.slot)
+  return address
+}
+
+export const leaseService = (c: Context<HttpEnv>, services: Services): LeaseService =>
+  services.leases(c.env, logUnavailable(c, 'object-unavailable'))
+
+const setETag = (c: Context<HttpEnv>, outcome: string, { generation }: Lease): void => {
   c.set('outcome', outcome)
   c.set('generation', generation)
   c.header('ETag', `"${generation}"`)
 }
 
-const show = (c: Context<HttpEnv>, outcome: string, lease: Lease, status: 200 | 412) => {
-  tag(c, outcome, lease)
+const leaseResponse = (c: Context<HttpEnv>, outcome: string, lease: Lease, status: 200 | 412) => {
+  setETag(c, outcome, lease)
   return c.json(lease, status)
 }
 
-const answerWrite = (c: Context<HttpEnv>, outcome: WriteOutcome) => {
+const readResponse = (c: Context<HttpEnv>, outcome: ReadOutcome) => {
+  switch (outcome.kind) {
+    case 'lease':
+      return leaseResponse(c, 'read', outcome.lease, 200)
+    case 'not-modified':
+      setETag(c, outcome.kind, outcome.lease)
+      return c.body(null, 304)
+    case 'absent':
+      return neverWrittenResponse(c)
+    default:
+      return unavailableResponse(c, outcome)
+  }
+}
+
+const writeResponse = (c: Context<HttpEnv>, outcome: WriteOutcome) => {
   switch (outcome.kind) {
     case 'granted':
-      return show(c, outcome.kind, outcome.lease, 200)
+      return leaseResponse(c, outcome.kind, outcome.lease, 200)
     case 'released':
       c.set('generation', outcome.lease.generation)
       c.set('outcome', outcome.kind)
@@ -32,55 +62,53 @@ const answerWrite = (c: Context<HttpEnv>, outcome: WriteOutcome) => {
     case 'absent':
       c.set('outcome', 'nothing-to-release')
       return c.body(null, 204)
-    case 'refused':
-      return show(c, `refused-${outcome.why}`, outcome.lease, 412)
+    case 'rejected':
+      return leaseResponse(c, `rejected-${outcome.reason}`, outcome.lease, 412)
     default:
-      return unavailable(c, outcome)
+      return unavailableResponse(c, outcome)
   }
 }
 
-/** Whether the slot's object has answered: it has waited only then. */
-const isTold = ({ kind }: ReadOutcome): boolean => kind === 'lease' || kind === 'not-modified' || kind === 'absent'
+/** Whether the slot's object has responded: only then did the wait take place. */
+const wasApplied = ({ kind }: ReadOutcome): boolean => kind === 'lease' || kind === 'not-modified' || kind === 'absent'
 
-export const leaseRoutes = (deps: Deps): Hono<HttpEnv> => {
+export const leaseRoutes = (services: Services): Hono<HttpEnv> => {
   const app = new Hono<HttpEnv>()
 
   app.get('/:slot{.+}', async c => {
-    const at = slotOf(c)
-    if (!at.ok) return problem(c, at.refused)
-    const witness = deps.witness(c)
-    const known = knownGenerations(c.req.header('If-None-Match'))
-    // Who knows nothing yet is answered at once, whatever it prefers.
-    const seconds = known.length > 0 ? waitSeconds(c.req.header('Prefer')) : 0
-    const wait = seconds > 0 ? { id: crypto.randomUUID(), forMs: seconds * 1_000 } : undefined
+    const address = slotAddress(c)
+    if (!address) return errorResponse(c, { code: 'invalid-slot' })
+    const leases = leaseService(c, services)
+    const known = parseKnownGenerations(c.req.header('If-None-Match'))
+    // A reader that knows no generation gets the lease immediately, whatever it prefers.
+    const seconds = known.length > 0 ? parseWaitSeconds(c.req.header('Prefer')) : 0
+    const wait = seconds > 0 ? { id: crypto.randomUUID(), maxMs: seconds * 1_000 } : undefined
     c.set('request', { known, ...wait })
     if (wait) {
-      c.req.raw.signal.addEventListener('abort', () => c.executionCtx.waitUntil(witness.forget(at.value, wait.id)))
+      c.req.raw.signal.addEventListener('abort', () => c.executionCtx.waitUntil(leases.cancelWait(address, wait.id)))
     }
-    const outcome = await witness.read(at.value, { known, wait })
-    if (wait && isTold(outcome)) c.header('Preference-Applied', `wait=${seconds}`)
-    switch (outcome.kind) {
-      case 'lease':
-        return show(c, 'read', outcome.lease, 200)
-      case 'not-modified':
-        tag(c, outcome.kind, outcome.lease)
-        return c.body(null, 304)
-      case 'absent':
-        return problem(c, { kind: 'not-found', detail: 'No lease was ever written to this slot.' })
-      default:
-        return unavailable(c, outcome)
-    }
+    const outcome = await leases.read(address, { known, wait })
+    if (wait && wasApplied(outcome)) c.header('Preference-Applied', `wait=${seconds}`)
+    return readResponse(c, outcome)
   })
 
-  const write = (requestOf: (c: Context<HttpEnv>) => Parsed<LeaseRequest>) => async (c: Context<HttpEnv>) => {
-    const at = slotOf(c)
-    if (!at.ok) return problem(c, at.refused)
-    const request = requestOf(c)
-    if (!request.ok) return problem(c, request.refused)
+  const write = async (
+    c: Context<HttpEnv>,
+    parse: (headers: WriteHeaders, body: Uint8Array) => ParsedRequest<WriteRequest>,
+  ) => {
+    const address = slotAddress(c)
+    if (!address) return errorResponse(c, { code: 'invalid-slot' })
+    const headers = {
+      ifMatch: c.req.header('If-Match'),
+      ifNoneMatch: c.req.header('If-None-Match'),
+      holder: c.req.header('X-Holder'),
+    }
+    const request = parse(headers, c.get('body'))
+    if (!request.ok) return errorResponse(c, request.error)
     c.set('request', request.value)
-    return answerWrite(c, await deps.witness(c).write(at.value, request.value))
+    return writeResponse(c, await leaseService(c, services).write(address, request.value))
   }
-  app.put('/:slot{.+}', write(putOf))
-  app.delete('/:slot{.+}', write(releaseOf))
+  app.put('/:slot{.+}', c => write(c, parsePut))
+  app.delete('/:slot{.+}', c => write(c, parseRelease))
   return app
 }

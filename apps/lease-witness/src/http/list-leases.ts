@@ -1,22 +1,22 @@
 import { type LeaseList, leaseListQuery } from '@pool/contract/lease'
 import { Hono } from 'hono'
-import type { Deps } from './context.ts'
-import { problem } from './errors.ts'
-import type { HttpEnv } from './types.ts'
-import { parse } from './validate.ts'
+import { parseWith } from '../lease/request.ts'
+import { errorResponse, logUnavailable } from './errors.ts'
+import type { HttpEnv, Services } from './types.ts'
 
-/** The list says itself how far it can be trusted, for it will be read by people in a hurry. */
+/** Part of every response, because operators may read the list during an incident without the documentation. */
 const DETAIL =
-  'From copies that are written behind and seen late: a change of holder after seconds to minutes, expiresAt of a ' +
-  'lease that is being renewed a minute later still. Decide nothing by it: GET /lease/<slot> is exact.'
+  'Eventually consistent: a change of holder appears after seconds to minutes, a renewed expiresAt up to a minute ' +
+  'later. Do not use it for decisions; GET /lease/<slot> is authoritative.'
 
-export const leasesRoutes = (deps: Deps): Hono<HttpEnv> => {
+export const listLeasesRoutes = (services: Services): Hono<HttpEnv> => {
   const app = new Hono<HttpEnv>()
   app.get('/', async c => {
-    const query = parse(leaseListQuery, c.req.query())
-    if (!query.ok) return problem(c, query.refused)
-    const outcome = await deps.copies(c).list(query.value)
-    if (outcome.kind === 'copy-unavailable') return problem(c, outcome)
+    const query = parseWith(leaseListQuery, c.req.query())
+    if (!query.ok) return errorResponse(c, query.error)
+    const directory = services.directory(c.env, logUnavailable(c, 'copy-unavailable'))
+    const outcome = await directory.list(query.value)
+    if (outcome.kind === 'copy-unavailable') return errorResponse(c, { code: outcome.kind })
     c.set('outcome', 'listed')
     const { leases, nextCursor } = outcome
     const body: LeaseList = { consistency: 'eventual', detail: DETAIL, leases }

@@ -1,19 +1,28 @@
 import type { Env } from '../env.ts'
+import type { LeaseDirectory, LeaseService } from '../lease-service.ts'
 
-/** A body; or what is wrong with it. `endless`: the connection cannot go on. */
-export type Body = Uint8Array | 'too-large' | 'endless' | 'broken-off'
+/** Why a body could not be read. After `over-drain-limit` and `aborted` the connection is unusable. */
+export type BodyError = 'too-large' | 'over-drain-limit' | 'aborted'
 
-/** What the middleware leaves for the handlers, and they for the log line. */
+/** What middleware and handlers store for each other and for the access log. */
 export interface HttpEnv {
   Bindings: Env
   Variables: {
     requestId: string
-    body: Body
-    /** What the request came to: an outcome of the witness or an error code. */
+    /** Set unless `bodyError` is. */
+    body: Uint8Array
+    bodyError?: BodyError
+    /** The result of the request: an outcome of the lease service or an error code. */
     outcome: string
     slot: string
     generation: number
-    /** For the log at `debug`. */
+    /** Logged at `debug` only. */
     request: Readonly<Record<string, unknown>>
   }
+}
+
+/** Created per request, because a Worker receives its bindings with each request. `onError` gets the platform's error. */
+export interface Services {
+  readonly leases: (env: Env, onError: (error: unknown) => void) => LeaseService
+  readonly directory: (env: Env, onError: (error: unknown) => void) => LeaseDirectory
 }

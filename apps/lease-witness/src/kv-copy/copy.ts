@@ -1,86 +1,92 @@
 import type { Lease, LeaseList, LeaseListQuery } from '@pool/contract/lease'
-import { type Current, shown } from '../lease/lease.ts'
-import { copyKey, KEY_PREFIX, olderKeys, type SlotAddress, slotOfOlderKey } from '../lease/slot-name.ts'
-import type { Copies, ListOutcome } from '../lease-service.ts'
+import { type LeaseState, toWire } from '../lease/lease.ts'
+import type { SlotAddress } from '../lease/request.ts'
+import type { LeaseDirectory, ListOutcome } from '../lease-service.ts'
 import { type CopyMark, isOwnCopy, type KvRecord, parseRecord } from './domain/import-legacy.ts'
+import { copyKey, KEY_PREFIX, legacyKeys, parseLegacyKey } from './domain/keys.ts'
 
-/** Keys that one bulk read of Workers KV takes. */
-const BULK = 100
+/** Limits of Workers KV: keys per bulk read, bytes of metadata per key. */
+const MAX_BULK_KEYS = 100
+const MAX_METADATA_BYTES = 1_024
 
-type Found = KVNamespaceGetWithMetadataResult<string, unknown>
+type GetResult = KVNamespaceGetWithMetadataResult<string, unknown>
 
-/** What a copy carries beside its value, so that a list needs no read of each. Too large, the list reads the value. */
+/** The metadata includes the lease if it fits, so that a list need not read each value. */
 interface CopyMetadata extends CopyMark {
   readonly lease?: Lease
 }
-const METADATA_MAX_BYTES = 1_024
 const utf8 = new TextEncoder()
 
-/** The records that are there. Of a missing key, runtimes give null in place of the result or of its value. */
+/** The records that exist. For a missing key, some runtimes return null and others a result whose value is null. */
 const readAll = async (kv: KVNamespace, keys: readonly string[]): Promise<KvRecord[]> => {
-  const batches = Array.from({ length: Math.ceil(keys.length / BULK) }, (_, i) => keys.slice(i * BULK, (i + 1) * BULK))
-  const found = await Promise.all(batches.map(batch => kv.getWithMetadata(batch, 'text')))
-  return found.flatMap(batch =>
-    [...batch].flatMap(([key, record]: [string, Found | null]) =>
+  const batches = Array.from({ length: Math.ceil(keys.length / MAX_BULK_KEYS) }, (_, i) =>
+    keys.slice(i * MAX_BULK_KEYS, (i + 1) * MAX_BULK_KEYS),
+  )
+  const results = await Promise.all(batches.map(batch => kv.getWithMetadata(batch, 'text')))
+  return results.flatMap(batch =>
+    [...batch].flatMap(([key, record]: [string, GetResult | null]) =>
       record === null || record.value === null ? [] : [{ key, value: record.value, metadata: record.metadata }],
     ),
   )
 }
 
-/** What Workers KV holds for a slot that has no stored state. */
+/** The records in Workers KV from which a slot without stored state is imported. */
 export const readRecords = async (
   kv: KVNamespace,
-  at: SlotAddress,
-): Promise<{ decoded: KvRecord | undefined; undecoded: KvRecord[] }> => {
-  const own = copyKey(at.slot)
-  const records = await readAll(kv, [own, ...olderKeys(at)])
-  return { decoded: records.find(({ key }) => key === own), undecoded: records.filter(({ key }) => key !== own) }
+  address: SlotAddress,
+): Promise<{ decoded: KvRecord | undefined; encoded: KvRecord[] }> => {
+  const own = copyKey(address.slot)
+  const records = await readAll(kv, [own, ...legacyKeys(address)])
+  return { decoded: records.find(({ key }) => key === own), encoded: records.filter(({ key }) => key !== own) }
 }
 
-/** Writes the copy. Resolves when it has landed; when others see it is up to Workers KV, a minute or more. */
-export const writeCopy = (kv: KVNamespace, slot: string, current: Current): Promise<void> => {
-  const lease = shown(current)
-  const mark: CopyMark = { renewedAt: current.kind === 'held' ? current.renewedAt : 0 }
+/** Writes the copy of a lease. Readers elsewhere may see it only after a minute or more. */
+export const writeCopy = (kv: KVNamespace, slot: string, state: LeaseState): Promise<void> => {
+  const lease = toWire(state)
+  const mark: CopyMark = { renewedAt: state.kind === 'held' ? state.renewedAt : 0 }
   const full: CopyMetadata = { ...mark, lease }
-  const fits = utf8.encode(JSON.stringify(full)).length <= METADATA_MAX_BYTES
+  const fits = utf8.encode(JSON.stringify(full)).length <= MAX_METADATA_BYTES
   return kv.put(copyKey(slot), JSON.stringify(lease), { metadata: fits ? full : mark })
 }
 
-const leaseOfMetadata = (metadata: unknown): Lease | undefined => {
+const parseLeaseMetadata = (metadata: unknown): Lease | undefined => {
   if (typeof metadata !== 'object' || metadata === null || !('lease' in metadata)) return undefined
-  const current = parseRecord(JSON.stringify(metadata.lease))
-  return current && shown(current)
+  const state = parseRecord(JSON.stringify(metadata.lease))
+  return state && toWire(state)
 }
 
-/** A page of the copies. Records of an older deployment are read one by one; what is no lease is left out. */
+/** A page of the copies. Reads legacy records one by one, and leaves out values that are not leases. */
 const listCopies = async (kv: KVNamespace, { prefix, limit, cursor }: LeaseListQuery): Promise<ListOutcome> => {
   const page = await kv.list({ prefix: `${KEY_PREFIX}${prefix}`, limit, ...(cursor ? { cursor } : {}) })
-  const unread = page.keys.filter(({ metadata }) => !leaseOfMetadata(metadata)).map(({ name }) => name)
-  // An older record shows under the slot that it meant, unless that slot has a record of its own.
-  const meant = unread.map(key => copyKey(slotOfOlderKey(key) ?? '')).filter(key => !unread.includes(key))
-  const records = unread.length === 0 ? [] : await readAll(kv, [...unread, ...meant])
+  const unread = page.keys.filter(({ metadata }) => !parseLeaseMetadata(metadata)).map(({ name }) => name)
+  // A legacy record is listed under its decoded slot, unless that slot has a record under its current key.
+  const current = unread.map(key => copyKey(parseLegacyKey(key) ?? '')).filter(key => !unread.includes(key))
+  const records = unread.length === 0 ? [] : await readAll(kv, [...unread, ...current])
   const byKey = new Map(records.map(record => [record.key, record]))
 
   const bySlot = new Map<string, LeaseList['leases'][number]>()
   for (const { name, metadata } of page.keys) {
     const record = byKey.get(name)
     const isOwn = isOwnCopy({ metadata })
-    const slot = isOwn ? name.slice(KEY_PREFIX.length) : slotOfOlderKey(name)
+    const slot = isOwn ? name.slice(KEY_PREFIX.length) : parseLegacyKey(name)
     const parsed = record && parseRecord(record.value)
-    const lease = leaseOfMetadata(metadata) ?? (parsed && shown(parsed))
+    const lease = parseLeaseMetadata(metadata) ?? (parsed && toWire(parsed))
     if (!slot || !lease || (!isOwn && copyKey(slot) !== name && byKey.has(copyKey(slot)))) continue
-    // Of several older spellings the highest generation counts, as it does when the slot is adopted.
+    // Among several legacy records of a slot the highest generation wins, as in the import.
     if (lease.generation >= (bySlot.get(slot)?.generation ?? 0)) bySlot.set(slot, { slot, ...lease })
   }
   const leases = [...bySlot.values()]
   return { kind: 'listed', leases, nextCursor: page.list_complete ? undefined : page.cursor }
 }
 
-/** The copies in a namespace. */
-export const copiesOf = (kv: KVNamespace, onFault: (error: unknown) => void): Copies => ({
+/** The lease directory in a KV namespace. */
+export const createLeaseDirectory = (
+  { OPENOVA_LEASES }: { readonly OPENOVA_LEASES: KVNamespace },
+  onError: (error: unknown) => void,
+): LeaseDirectory => ({
   list: query =>
-    listCopies(kv, query).catch(error => {
-      onFault(error)
+    listCopies(OPENOVA_LEASES, query).catch(error => {
+      onError(error)
       return { kind: 'copy-unavailable' }
     }),
 })

@@ -1,9 +1,21 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { type Current, type Decision, decide, type Held, isExpired, type LeaseRequest, shown } from './lease.ts'
+import {
+  type Decision,
+  decide,
+  type HeldLease,
+  hasChanged,
+  includesGeneration,
+  isExpired,
+  type KnownGenerations,
+  type LeaseState,
+  type RejectionReason,
+  toWire,
+  type WriteRequest,
+} from './lease.ts'
 
 const NOW = 1_000_000
-const held = (lease: Partial<Held> = {}): Held => ({
+const held = (lease: Partial<HeldLease> = {}): HeldLease => ({
   kind: 'held',
   holder: 'a',
   acquiredAt: NOW - 50_000,
@@ -15,90 +27,90 @@ const held = (lease: Partial<Held> = {}): Held => ({
 const lastMoment = held({ expiresAt: NOW + 1 })
 const expired = held({ expiresAt: NOW })
 const longExpired = held({ expiresAt: NOW - 86_400_000 })
-const released: Current = { kind: 'released', generation: 7 }
+const released: LeaseState = { kind: 'released', generation: 7 }
 
-const acquire = (holder: string, generation: number): LeaseRequest => ({
+const acquire = (holder: string, generation: number): WriteRequest => ({
   kind: 'acquire',
   holder,
   ttlMs: 30_000,
   generation,
 })
-const renew = (holder: string, generation: number): LeaseRequest => ({
+const renew = (holder: string, generation: number): WriteRequest => ({
   kind: 'renew',
   holder,
   ttlMs: 30_000,
   generation,
 })
-const release = (holder: string, generation: number): LeaseRequest => ({ kind: 'release', holder, generation })
+const release = (holder: string, generation: number): WriteRequest => ({ kind: 'release', holder, generation })
 
-const refused = (why: 'generation' | 'held' | 'not-holder' | 'expired'): Decision => ({ kind: 'refused', why })
+const rejected = (reason: RejectionReason): Decision => ({ kind: 'rejected', reason })
 
-/** Granted anew: since now, and history tells of it. */
-const taken = (holder: string, from: string, generation: number): Decision => ({
+/** A new tenure, recorded in the history. */
+const acquired = (holder: string, from: string, generation: number): Decision => ({
   kind: 'granted',
   next: { kind: 'held', holder, acquiredAt: NOW, renewedAt: NOW, expiresAt: NOW + 30_000, generation },
-  change: { event: 'acquired', by: holder, from, to: holder },
+  transition: { event: 'acquired', by: holder, from, to: holder },
 })
-/** Granted to who holds it already: since when stays, and history does not grow. */
-const kept: Decision = {
+/** A renewal: `acquiredAt` stays, and the history does not grow. */
+const renewed: Decision = {
   kind: 'granted',
   next: held({ renewedAt: NOW, expiresAt: NOW + 30_000, generation: 8 }),
-  change: undefined,
+  transition: undefined,
 }
-const freed = (by: string): Decision => ({
+const releasedBy = (by: string): Decision => ({
   kind: 'released',
   next: { kind: 'released', generation: 8 },
-  change: { event: 'released', by, from: 'a', to: '' },
+  transition: { event: 'released', by, from: 'a', to: '' },
 })
 
-type Row = readonly [rule: string, current: Current | undefined, request: LeaseRequest, decision: Decision]
+type Row = readonly [rule: string, current: LeaseState | undefined, request: WriteRequest, decision: Decision]
 
 test.each<Row>([
-  ['acquire: never written, 0', undefined, acquire('a', 0), taken('a', '', 1)],
-  ['acquire: never written, a higher generation', undefined, acquire('a', 1), refused('generation')],
-  ['acquire: released, generation equal', released, acquire('a', 7), taken('a', '', 8)],
-  ['acquire: released, generation equal, somebody else', released, acquire('b', 7), taken('b', '', 8)],
-  ['acquire: released, 0 says that it was never written', released, acquire('a', 0), refused('generation')],
-  ['acquire: released, generation lower', released, acquire('a', 6), refused('generation')],
-  ['acquire: released, generation higher', released, acquire('a', 8), refused('generation')],
-  ['acquire: held by the same, generation equal', held(), acquire('a', 7), kept],
-  ['acquire: held by the same, generation lower', held(), acquire('a', 6), refused('generation')],
-  ['acquire: held by the same, generation higher', held(), acquire('a', 8), refused('generation')],
-  ['acquire: held by the same, 0', held(), acquire('a', 0), refused('generation')],
-  ['acquire: held by another, generation equal', held(), acquire('b', 7), refused('held')],
-  ['acquire: held by another, generation lower', held(), acquire('b', 6), refused('generation')],
-  ['acquire: held by another, generation higher', held(), acquire('b', 8), refused('generation')],
-  ['acquire: another, in the last moment of the lease', lastMoment, acquire('b', 7), refused('held')],
-  ['acquire: another, in the first moment after it', expired, acquire('b', 7), taken('b', 'a', 8)],
-  ['acquire: another, long after it', longExpired, acquire('b', 7), taken('b', 'a', 8)],
-  ['acquire: expired, generation lower', expired, acquire('b', 6), refused('generation')],
-  ['acquire: expired, generation higher', expired, acquire('b', 8), refused('generation')],
-  ['acquire: expired, the same begins a new tenure', expired, acquire('a', 7), taken('a', 'a', 8)],
-  ['acquire: holders differ by case', held(), acquire('A', 7), refused('held')],
+  ['acquire: never written, 0', undefined, acquire('a', 0), acquired('a', '', 1)],
+  ['acquire: never written, a higher generation', undefined, acquire('a', 1), rejected('generation')],
+  ['acquire: released, generation equal', released, acquire('a', 7), acquired('a', '', 8)],
+  ['acquire: released, generation equal, another holder', released, acquire('b', 7), acquired('b', '', 8)],
+  ['acquire: released, generation 0 (never written)', released, acquire('a', 0), rejected('generation')],
+  ['acquire: released, generation lower', released, acquire('a', 6), rejected('generation')],
+  ['acquire: released, generation higher', released, acquire('a', 8), rejected('generation')],
+  ['acquire: held by the same holder, generation equal', held(), acquire('a', 7), renewed],
+  ['acquire: held by the same holder, generation lower', held(), acquire('a', 6), rejected('generation')],
+  ['acquire: held by the same holder, generation higher', held(), acquire('a', 8), rejected('generation')],
+  ['acquire: held by the same holder, 0', held(), acquire('a', 0), rejected('generation')],
+  ['acquire: held by another, generation equal', held(), acquire('b', 7), rejected('held')],
+  ['acquire: held by another, generation lower', held(), acquire('b', 6), rejected('generation')],
+  ['acquire: held by another, generation higher', held(), acquire('b', 8), rejected('generation')],
+  ['acquire: by another holder, in the last millisecond of the lease', lastMoment, acquire('b', 7), rejected('held')],
+  ['acquire: by another holder, in the first millisecond after it', expired, acquire('b', 7), acquired('b', 'a', 8)],
+  ['acquire: by another holder, long after it', longExpired, acquire('b', 7), acquired('b', 'a', 8)],
+  ['acquire: expired, generation lower', expired, acquire('b', 6), rejected('generation')],
+  ['acquire: expired, generation higher', expired, acquire('b', 8), rejected('generation')],
+  ['acquire: expired, the same holder begins a new tenure', expired, acquire('a', 7), acquired('a', 'a', 8)],
+  ['acquire: holders differ by case', held(), acquire('A', 7), rejected('held')],
 
-  ['renew: never written, 0', undefined, renew('a', 0), refused('not-holder')],
-  ['renew: never written, a higher generation', undefined, renew('a', 1), refused('generation')],
-  ['renew: released', released, renew('a', 7), refused('not-holder')],
-  ['renew: released, generation lower', released, renew('a', 6), refused('generation')],
-  ['renew: held by the same', held(), renew('a', 7), kept],
-  ['renew: held by the same, generation lower', held(), renew('a', 6), refused('generation')],
-  ['renew: held by the same, generation higher', held(), renew('a', 8), refused('generation')],
-  ['renew: held by another', held(), renew('b', 7), refused('not-holder')],
-  ['renew: in the last moment', lastMoment, renew('a', 7), kept],
-  ['renew: expired, the same', expired, renew('a', 7), refused('expired')],
-  ['renew: expired, another', expired, renew('b', 7), refused('not-holder')],
-  ['renew: expired, generation lower', expired, renew('a', 6), refused('generation')],
+  ['renew: never written, 0', undefined, renew('a', 0), rejected('not-holder')],
+  ['renew: never written, a higher generation', undefined, renew('a', 1), rejected('generation')],
+  ['renew: released', released, renew('a', 7), rejected('not-holder')],
+  ['renew: released, generation lower', released, renew('a', 6), rejected('generation')],
+  ['renew: held by the same', held(), renew('a', 7), renewed],
+  ['renew: held by the same holder, generation lower', held(), renew('a', 6), rejected('generation')],
+  ['renew: held by the same holder, generation higher', held(), renew('a', 8), rejected('generation')],
+  ['renew: held by another', held(), renew('b', 7), rejected('not-holder')],
+  ['renew: in the last millisecond', lastMoment, renew('a', 7), renewed],
+  ['renew: expired, by the same holder', expired, renew('a', 7), rejected('expired')],
+  ['renew: expired, by another holder', expired, renew('b', 7), rejected('not-holder')],
+  ['renew: expired, generation lower', expired, renew('a', 6), rejected('generation')],
 
   ['release: never written, 0', undefined, release('a', 0), { kind: 'absent' }],
-  ['release: never written, whatever the generation', undefined, release('a', 9), { kind: 'absent' }],
-  ['release: released, once more', released, release('a', 7), refused('not-holder')],
-  ['release: released, generation lower', released, release('a', 6), refused('generation')],
-  ['release: held by the same', held(), release('a', 7), freed('a')],
-  ['release: held by the same, generation lower', held(), release('a', 6), refused('generation')],
-  ['release: held by the same, generation higher', held(), release('a', 8), refused('generation')],
-  ['release: held by another', held(), release('b', 7), refused('not-holder')],
-  ['release: expired, by the same', expired, release('a', 7), freed('a')],
-  ['release: expired, by another', expired, release('b', 7), refused('not-holder')],
+  ['release: never written, any generation', undefined, release('a', 9), { kind: 'absent' }],
+  ['release: already released', released, release('a', 7), rejected('not-holder')],
+  ['release: released, generation lower', released, release('a', 6), rejected('generation')],
+  ['release: held by the same', held(), release('a', 7), releasedBy('a')],
+  ['release: held by the same holder, generation lower', held(), release('a', 6), rejected('generation')],
+  ['release: held by the same holder, generation higher', held(), release('a', 8), rejected('generation')],
+  ['release: held by another', held(), release('b', 7), rejected('not-holder')],
+  ['release: expired, by the same', expired, release('a', 7), releasedBy('a')],
+  ['release: expired, by another', expired, release('b', 7), rejected('not-holder')],
 ])('%s', (_, current, request, decision) => {
   expect(decide(current, request, NOW)).toEqual(decision)
 })
@@ -111,20 +123,54 @@ test.each([
   expect(isExpired(held({ expiresAt }), NOW)).toBe(answer)
 })
 
-describe('a lease as it is shown', () => {
+describe('whether a waiting reader gets a response', () => {
+  test.each<readonly [rule: string, current: LeaseState | undefined, known: KnownGenerations, changed: boolean]>([
+    ['held, its generation is known', lastMoment, [7], false],
+    ['held, its generation is one of the known ones', lastMoment, [6, 7], false],
+    ['held, an older generation is known', lastMoment, [6], true],
+    ['held, a newer generation is known', lastMoment, [8], true],
+    ['held, nothing is known', lastMoment, [], true],
+    ['held, any generation is known', lastMoment, 'any', false],
+    ['expired in this millisecond, its generation is known', expired, [7], true],
+    ['expired, any generation is known', expired, 'any', true],
+    ['expired, another generation is known', expired, [6], true],
+    ['released, its generation is known', released, [7], false],
+    ['released, another generation is known', released, [6], true],
+    ['released, any generation is known', released, 'any', false],
+    ['never written, and 0 is known', undefined, [0], false],
+    ['never written, and 0 is one of the known ones', undefined, [4, 0], false],
+    ['never written, and another generation is known', undefined, [1], true],
+    ['never written, and nothing is known', undefined, [], true],
+    ['never written: * matches nothing', undefined, 'any', true],
+  ])('%s: %s', (_, current, known, changed) => {
+    expect(hasChanged(current, known, NOW)).toBe(changed)
+  })
+
+  test.each<readonly [known: KnownGenerations, isIncluded: boolean]>([
+    ['any', true],
+    [[7], true],
+    [[6, 7], true],
+    [[6], false],
+    [[], false],
+  ])('%j includes generation 7: %s', (known, isIncluded) => {
+    expect(includesGeneration(known, 7)).toBe(isIncluded)
+  })
+})
+
+describe('a lease on the wire', () => {
   const empty = { holder: '', acquiredAt: '', expiresAt: '' }
 
-  test('never written: as released, of generation 0', () => {
-    expect(shown(undefined)).toEqual({ ...empty, generation: 0 })
+  test('never written: looks released, with generation 0', () => {
+    expect(toWire(undefined)).toEqual({ ...empty, generation: 0 })
   })
 
   test('released: its generation only', () => {
-    expect(shown(released)).toEqual({ ...empty, generation: 7 })
+    expect(toWire(released)).toEqual({ ...empty, generation: 7 })
   })
 
-  test('held: times with milliseconds, and nothing of when it was renewed', () => {
+  test('held: times with milliseconds, without renewedAt', () => {
     const acquiredAt = Date.parse('2026-01-31T12:00:00Z')
-    expect(shown(held({ acquiredAt, expiresAt: acquiredAt + 30_500 }))).toEqual({
+    expect(toWire(held({ acquiredAt, expiresAt: acquiredAt + 30_500 }))).toEqual({
       holder: 'a',
       acquiredAt: '2026-01-31T12:00:00.000Z',
       expiresAt: '2026-01-31T12:00:30.500Z',
@@ -133,31 +179,31 @@ describe('a lease as it is shown', () => {
   })
 })
 
-/** What clients may do: a step is a request whose generation is off by a little, after a little time. */
+/** A random request, some time after the previous one. `off` is the difference to the current generation. */
 const step = fc.record({
   kind: fc.constantFrom('acquire' as const, 'renew' as const, 'release' as const),
   holder: fc.constantFrom('a', 'b', 'c'),
   off: fc.constantFrom(0, 0, 0, -1, 1),
   ttlMs: fc.integer({ min: 1_000, max: 5_000 }),
-  passes: fc.integer({ min: 0, max: 4_000 }),
+  elapsed: fc.integer({ min: 0, max: 4_000 }),
 })
 
-interface Seen {
-  readonly before: Current | undefined
-  readonly request: LeaseRequest
+interface Recorded {
+  readonly before: LeaseState | undefined
+  readonly request: WriteRequest
   readonly decision: Decision
-  readonly after: Current | undefined
+  readonly after: LeaseState | undefined
   readonly now: number
 }
 
-const run = (steps: readonly (typeof step extends fc.Arbitrary<infer Step> ? Step : never)[]): Seen[] => {
-  let current: Current | undefined
+const run = (steps: readonly (typeof step extends fc.Arbitrary<infer Step> ? Step : never)[]): Recorded[] => {
+  let current: LeaseState | undefined
   let now = NOW
-  return steps.map(({ kind, holder, off, ttlMs, passes }) => {
-    now += passes
+  return steps.map(({ kind, holder, off, ttlMs, elapsed }) => {
+    now += elapsed
     const before = current
     const generation = (before?.generation ?? 0) + off
-    const request: LeaseRequest =
+    const request: WriteRequest =
       kind === 'release' ? { kind, holder, generation } : { kind, holder, ttlMs, generation }
     const decision = decide(before, request, now)
     if ('next' in decision) current = decision.next
@@ -165,14 +211,14 @@ const run = (steps: readonly (typeof step extends fc.Arbitrary<infer Step> ? Ste
   })
 }
 
-const always = (holds: (seen: Seen) => boolean): void =>
+const always = (holds: (step: Recorded) => boolean): void =>
   fc.assert(fc.property(fc.array(step, { maxLength: 40 }), steps => run(steps).every(holds)))
 
-const isLive = (lease: Current | undefined, now: number): lease is Held =>
+const isLive = (lease: LeaseState | undefined, now: number): lease is HeldLease =>
   lease?.kind === 'held' && !isExpired(lease, now)
 
 describe('in any sequence of writes', () => {
-  test('each that succeeds has the next generation, of those it named', () => {
+  test('each successful write names the current generation and gets the next', () => {
     always(({ before, request, decision }) => {
       if (!('next' in decision)) return true
       const generation = before?.generation ?? 0
@@ -180,11 +226,11 @@ describe('in any sequence of writes', () => {
     })
   })
 
-  test('each that is refused changes nothing', () => {
+  test('each rejected write changes nothing', () => {
     always(({ before, decision, after }) => 'next' in decision || after === before)
   })
 
-  test('who holds an unexpired lease is ousted by nobody', () => {
+  test('no write replaces the holder of an unexpired lease', () => {
     always(
       ({ before, request, after, now }) =>
         !isLive(before, now) ||
@@ -193,7 +239,7 @@ describe('in any sequence of writes', () => {
     )
   })
 
-  test('a grant is live when it is given, and for its whole time', () => {
+  test('a granted lease is valid for its whole TTL', () => {
     always(
       ({ request, decision, now }) =>
         decision.kind !== 'granted' ||
@@ -202,23 +248,23 @@ describe('in any sequence of writes', () => {
     )
   })
 
-  test('since when it is held stays if the same held it unexpired, and only then', () => {
+  test('acquiredAt stays if the same holder held it unexpired, and only then', () => {
     always(({ before, decision, now }) => {
       if (decision.kind !== 'granted') return true
-      const isKept = isLive(before, now) && before.holder === decision.next.holder
-      return decision.next.acquiredAt === (isKept ? before.acquiredAt : now)
+      const isRenewal = isLive(before, now) && before.holder === decision.next.holder
+      return decision.next.acquiredAt === (isRenewal ? before.acquiredAt : now)
     })
   })
 
-  test('history tells of every change of tenure, and of nothing else', () => {
+  test('the history records every change of tenure, and nothing else', () => {
     always(({ before, decision, now }) => {
       if (!('next' in decision)) return true
-      const isKept = decision.kind === 'granted' && isLive(before, now) && before.holder === decision.next.holder
-      return (decision.change === undefined) === isKept
+      const isRenewal = decision.kind === 'granted' && isLive(before, now) && before.holder === decision.next.holder
+      return (decision.transition === undefined) === isRenewal
     })
   })
 
-  test('a renewal never gives the slot to anybody new', () => {
+  test('a renewal never changes the holder', () => {
     always(
       ({ before, request, decision, now }) =>
         request.kind !== 'renew' ||

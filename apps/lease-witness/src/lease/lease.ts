@@ -1,26 +1,26 @@
 import type { Lease } from '@pool/contract/lease'
 
-/** A lease that somebody holds or held. Times in milliseconds since the epoch, on the clock of the slot's object. */
-export interface Held {
+/** A lease with a holder, expired or not. Times are milliseconds since the epoch on the Durable Object's clock. */
+export interface HeldLease {
   readonly kind: 'held'
   readonly holder: string
   readonly acquiredAt: number
   readonly renewedAt: number
-  /** The first moment at which it is no longer valid. Nothing happens then: others may acquire it, that is all. */
+  /** The first millisecond at which it is no longer valid. Expiry is not an event: it only lets others acquire. */
   readonly expiresAt: number
   readonly generation: number
 }
 
-export interface Released {
+export interface ReleasedLease {
   readonly kind: 'released'
   readonly generation: number
 }
 
-/** What a slot's object holds; undefined: the slot was never written. */
-export type Current = Held | Released
+/** The state of a slot's lease; undefined: the slot was never written. */
+export type LeaseState = HeldLease | ReleasedLease
 
-/** A write, fenced by the generation that its sender last saw; 0: the slot was never written. */
-export type LeaseRequest =
+/** A write, fenced by the generation that the client last saw; 0: the slot was never written. */
+export type WriteRequest =
   | {
       readonly kind: 'acquire' | 'renew'
       readonly holder: string
@@ -29,65 +29,83 @@ export type LeaseRequest =
     }
   | { readonly kind: 'release'; readonly holder: string; readonly generation: number }
 
-/** A change of who holds the slot, or of since when. */
-export interface Change {
+/** A change of holder, or a new tenure of the same holder. */
+export interface Transition {
   readonly event: 'acquired' | 'released'
   readonly by: string
   readonly from: string
   readonly to: string
 }
 
+export type RejectionReason = 'generation' | 'held' | 'not-holder' | 'expired'
+
 export type Decision =
-  | { readonly kind: 'granted'; readonly next: Held; readonly change: Change | undefined }
-  | { readonly kind: 'released'; readonly next: Released; readonly change: Change }
+  | { readonly kind: 'granted'; readonly next: HeldLease; readonly transition: Transition | undefined }
+  | { readonly kind: 'released'; readonly next: ReleasedLease; readonly transition: Transition }
   /** A release of a slot that was never written. */
   | { readonly kind: 'absent' }
-  | { readonly kind: 'refused'; readonly why: 'generation' | 'held' | 'not-holder' | 'expired' }
+  | { readonly kind: 'rejected'; readonly reason: RejectionReason }
 
-export const isExpired = (current: Held, now: number): boolean => now >= current.expiresAt
+export const isExpired = (lease: HeldLease, now: number): boolean => now >= lease.expiresAt
 
-/** Who may write what: the whole of the compare-and-set (seed contract, interface B; If-Match of RFC 9110 section 13.1.1). */
-export const decide = (current: Current | undefined, request: LeaseRequest, now: number): Decision => {
+/** The compare-and-set: decides whether a write succeeds (If-Match of RFC 9110 section 13.1.1). */
+export const decide = (current: LeaseState | undefined, request: WriteRequest, now: number): Decision => {
   if (request.kind === 'release' && !current) return { kind: 'absent' }
   const generation = current?.generation ?? 0
-  if (request.generation !== generation) return { kind: 'refused', why: 'generation' }
+  if (request.generation !== generation) return { kind: 'rejected', reason: 'generation' }
 
   const held = current?.kind === 'held' ? current : undefined
-  const own = held?.holder === request.holder ? held : undefined
+  const ownLease = held?.holder === request.holder ? held : undefined
   const from = held?.holder ?? ''
   if (request.kind === 'release') {
-    if (!own) return { kind: 'refused', why: 'not-holder' }
-    const change = { event: 'released', by: request.holder, from, to: '' } as const
-    return { kind: 'released', next: { kind: 'released', generation: generation + 1 }, change }
+    if (!ownLease) return { kind: 'rejected', reason: 'not-holder' }
+    const transition = { event: 'released', by: request.holder, from, to: '' } as const
+    return { kind: 'released', next: { kind: 'released', generation: generation + 1 }, transition }
   }
 
   const isLive = held !== undefined && !isExpired(held, now)
-  if (request.kind === 'renew' && !own) return { kind: 'refused', why: 'not-holder' }
-  if (request.kind === 'renew' && !isLive) return { kind: 'refused', why: 'expired' }
-  if (isLive && !own) return { kind: 'refused', why: 'held' }
+  if (request.kind === 'renew' && !ownLease) return { kind: 'rejected', reason: 'not-holder' }
+  if (request.kind === 'renew' && !isLive) return { kind: 'rejected', reason: 'expired' }
+  if (isLive && !ownLease) return { kind: 'rejected', reason: 'held' }
 
   const { holder, ttlMs } = request
-  const isKept = isLive && own !== undefined
-  const next: Held = {
+  const isRenewal = isLive && ownLease !== undefined
+  const next: HeldLease = {
     kind: 'held',
     holder,
-    acquiredAt: isKept ? own.acquiredAt : now,
+    acquiredAt: isRenewal ? ownLease.acquiredAt : now,
     renewedAt: now,
     expiresAt: now + ttlMs,
     generation: generation + 1,
   }
-  return { kind: 'granted', next, change: isKept ? undefined : { event: 'acquired', by: holder, from, to: holder } }
+  const transition = isRenewal ? undefined : ({ event: 'acquired', by: holder, from, to: holder } as const)
+  return { kind: 'granted', next, transition }
 }
 
-const rfc3339 = (ms: number): string => new Date(ms).toISOString()
+/** The generations that a reader already has; `any`: every generation. Plain data, because it is sent to the object. */
+export type KnownGenerations = 'any' | readonly number[]
 
-/** The lease as it goes over the wire. A slot that was never written shows as released, of generation 0. */
-export const shown = (current: Current | undefined): Lease =>
-  current?.kind === 'held'
+export const includesGeneration = (known: KnownGenerations, generation: number): boolean =>
+  known === 'any' || known.includes(generation)
+
+/**
+ * Whether a waiting reader must get a response: the generation is not among the known ones, or the known lease has
+ * expired. A slot that was never written counts as generation 0, so a standby can wait for the first lease.
+ */
+export const hasChanged = (current: LeaseState | undefined, known: KnownGenerations, now: number): boolean => {
+  if (!current) return known === 'any' || !includesGeneration(known, 0)
+  return !includesGeneration(known, current.generation) || (current.kind === 'held' && isExpired(current, now))
+}
+
+const toRfc3339 = (ms: number): string => new Date(ms).toISOString()
+
+/** The lease in its wire format. A slot that was never written looks released, with generation 0. */
+export const toWire = (state: LeaseState | undefined): Lease =>
+  state?.kind === 'held'
     ? {
-        holder: current.holder,
-        acquiredAt: rfc3339(current.acquiredAt),
-        expiresAt: rfc3339(current.expiresAt),
-        generation: current.generation,
+        holder: state.holder,
+        acquiredAt: toRfc3339(state.acquiredAt),
+        expiresAt: toRfc3339(state.expiresAt),
+        generation: state.generation,
       }
-    : { holder: '', acquiredAt: '', expiresAt: '', generation: current?.generation ?? 0 }
+    : { holder: '', acquiredAt: '', expiresAt: '', generation: state?.generation ?? 0 }

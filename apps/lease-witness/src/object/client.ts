@@ -1,28 +1,47 @@
 import type { Env } from '../env.ts'
-import type { SlotAddress } from '../lease/slot-name.ts'
-import type { HistoryOutcome, ReadOutcome, Unavailable, Witness, WriteOutcome } from '../lease-service.ts'
-import { objectFault } from './do-errors.ts'
+import type { SlotAddress } from '../lease/request.ts'
+import type { HistoryOutcome, LeaseService, ReadOutcome, Unavailable, WriteOutcome } from '../lease-service.ts'
 import type { LeaseObject } from './lease-object.ts'
 
-/** The slots behind Durable Objects, each named by its decoded slot. */
-export const slots = (env: Env, onFault: (error: unknown) => void): Witness => {
+/** Properties that the platform sets on the error of a failed call to a Durable Object. */
+interface ErrorFlags {
+  /** The object's own code threw. */
+  readonly remote?: unknown
+  readonly retryable?: unknown
+  readonly overloaded?: unknown
+  readonly durableObjectReset?: unknown
+}
+
+/**
+ * Classifies a failed call to an object. Undefined: its code threw, which is a bug of ours. Any other failure comes from
+ * the platform and is temporary. Then it is unknown whether a write took effect, so the service never retries it.
+ */
+export const toUnavailable = (error: unknown): Unavailable | undefined => {
+  const flags: ErrorFlags = typeof error === 'object' && error !== null ? error : {}
+  if (flags.overloaded === true) return { kind: 'overloaded' }
+  const isPlatform = flags.retryable === true || flags.durableObjectReset === true || flags.remote !== true
+  return isPlatform ? { kind: 'lease-unavailable' } : undefined
+}
+
+/** The leases in Durable Objects: one object per slot, named by the decoded slot. */
+export const createLeaseService = (env: Env, onError: (error: unknown) => void): LeaseService => {
   const call = async <Outcome>(
     { slot }: SlotAddress,
-    ask: (object: DurableObjectStub<LeaseObject>) => Promise<Outcome>,
+    method: (object: DurableObjectStub<LeaseObject>) => Promise<Outcome>,
   ): Promise<Outcome | Unavailable> => {
     try {
-      return await ask(env.LEASES.getByName(slot))
+      return await method(env.LEASES.getByName(slot))
     } catch (error) {
-      const fault = objectFault(error)
-      if (!fault) throw error
-      onFault(error)
-      return fault
+      const unavailable = toUnavailable(error)
+      if (!unavailable) throw error
+      onError(error)
+      return unavailable
     }
   }
   return {
-    read: (at, request) => call<ReadOutcome>(at, async object => await object.read(at, request)),
-    write: (at, request) => call<WriteOutcome>(at, async object => await object.write(at, request)),
-    history: at => call<HistoryOutcome>(at, async object => await object.history(at)),
-    forget: async (at, waitId) => void (await call(at, async object => await object.forget(waitId))),
+    read: (address, request) => call<ReadOutcome>(address, async object => await object.read(address, request)),
+    write: (address, request) => call<WriteOutcome>(address, async object => await object.write(address, request)),
+    history: address => call<HistoryOutcome>(address, async object => await object.history(address)),
+    cancelWait: async (address, waitId) => void (await call(address, async object => await object.cancelWait(waitId))),
   }
 }

@@ -1,54 +1,51 @@
 import { DurableObject } from 'cloudflare:workers'
 import type { LeaseTransition } from '@pool/contract/lease'
+import { withTimeout } from '@pool/database/with-timeout'
 import { readRecords, writeCopy } from '../kv-copy/copy.ts'
-import { adopt } from '../kv-copy/domain/import-legacy.ts'
-import { type CopyState, changeBetween, copyDueAt, retryDelay } from '../kv-copy/domain/schedule.ts'
-import { isNews } from '../lease/has-changed.ts'
-import { type Current, decide, type LeaseRequest, shown } from '../lease/lease.ts'
-import { isKnown } from '../lease/precondition.ts'
-import type { SlotAddress } from '../lease/slot-name.ts'
+import { importLegacy } from '../kv-copy/domain/import-legacy.ts'
+import { type CopyState, classifyChange, copyDueAt, retryDelayMs } from '../kv-copy/domain/schedule.ts'
+import { decide, hasChanged, includesGeneration, type LeaseState, toWire, type WriteRequest } from '../lease/lease.ts'
+import type { SlotAddress } from '../lease/request.ts'
 import type { HistoryOutcome, ReadOutcome, ReadRequest, Unavailable, WriteOutcome } from '../lease-service.ts'
 import { type LogSettings, log } from '../log.ts'
-import { Waiters } from './long-poll.ts'
-import { within } from './with-timeout.ts'
+import { LongPolls } from './long-poll.ts'
 
-/** What an object needs of the deployment. */
+/** The bindings that an object uses. */
 export interface ObjectEnv extends LogSettings {
   readonly OPENOVA_LEASES: KVNamespace
 }
 
-/** All that a slot keeps, in one value: what is written is written whole. */
-interface Stored extends CopyState {
+/** The whole state of a slot in one value, so that each write of it is atomic. */
+interface StoredSlot extends CopyState {
   readonly slot: string
-  readonly lease: Current
+  readonly lease: LeaseState
 }
 
-/** What a decision makes of a slot. */
-interface Step {
+interface SlotUpdate {
   readonly slot: string
-  readonly lease: Current
-  readonly change: Omit<LeaseTransition, 'at' | 'generation'> | undefined
+  readonly lease: LeaseState
+  readonly transition: Omit<LeaseTransition, 'at' | 'generation'> | undefined
   readonly now: number
 }
 
-const TRANSITIONS_KEPT = 50
-/** More than this many waits on one slot are not taken on: the memory of an object is bounded. */
-const MOST_WAITERS = 2_000
-const KV_DEADLINE_MS = 5_000
+const MAX_TRANSITIONS = 50
+/** Per slot: the memory of an object is limited. */
+const MAX_WAITERS = 2_000
+const KV_TIMEOUT_MS = 5_000
 
 /**
- * The one place where a slot's lease is. The platform runs at most one object of a name, and checks so at every access to
- * its storage; between a load and the store that follows, nothing is awaited, so nobody comes in between; and no answer
- * leaves before what it tells of is on disk. Nothing here throws a refusal: outcomes are data.
+ * The only authority for one slot's lease. The platform runs at most one object per name and verifies that at every access
+ * to its storage. Nothing is awaited between a load and the store that follows, so writes cannot interleave. The output
+ * gate delays each response until the storage has confirmed the write. Expected outcomes are values, never exceptions.
  */
 export class LeaseObject extends DurableObject<ObjectEnv> {
-  readonly #waiters = new Waiters()
-  #adoption: Promise<Unavailable | undefined> | undefined
-  #isAdopted = false
+  readonly #longPolls = new LongPolls()
+  #pendingImport: Promise<Unavailable | undefined> | undefined
+  #imported = false
   #copyFailures = 0
 
-  async write(at: SlotAddress, request: LeaseRequest): Promise<WriteOutcome> {
-    const unavailable = await this.#adopted(at)
+  async write(address: SlotAddress, request: WriteRequest): Promise<WriteOutcome> {
+    const unavailable = await this.#ensureImported(address)
     if (unavailable) return unavailable
 
     const now = Date.now()
@@ -57,141 +54,141 @@ export class LeaseObject extends DurableObject<ObjectEnv> {
     switch (decision.kind) {
       case 'absent':
         return decision
-      case 'refused':
-        return { ...decision, lease: shown(stored?.lease) }
+      case 'rejected':
+        return { ...decision, lease: toWire(stored?.lease) }
       case 'granted':
       case 'released': {
-        const { kind, next, change } = decision
-        this.#store({ slot: at.slot, lease: next, change, now }, stored)
-        return { kind, lease: shown(next) }
+        const { kind, next, transition } = decision
+        this.#update(stored, { slot: address.slot, lease: next, transition, now })
+        return { kind, lease: toWire(next) }
       }
     }
   }
 
-  async read(at: SlotAddress, { known, wait }: ReadRequest): Promise<ReadOutcome> {
-    const unavailable = await this.#adopted(at)
+  async read(address: SlotAddress, { known, wait }: ReadRequest): Promise<ReadOutcome> {
+    const unavailable = await this.#ensureImported(address)
     if (unavailable) return unavailable
-    const until = Date.now() + (wait?.forMs ?? 0)
+    const deadline = Date.now() + (wait?.maxMs ?? 0)
     for (;;) {
       const current = this.#load()?.lease
       const now = Date.now()
-      const isOver = wait === undefined || now >= until || isNews(current, known, now)
-      if (isOver) return this.#told(current, known, wait && now)
-      if (this.#waiters.size >= MOST_WAITERS) return { kind: 'overloaded' }
-      const end = current?.kind === 'held' ? Math.min(until, current.expiresAt) : until
-      const how = await this.#waiters.sleep(wait.id, end - now)
-      if (how === 'forgotten') return { kind: 'absent' }
+      if (wait === undefined)
+        return this.#toReadOutcome(current, current && includesGeneration(known, current.generation))
+      const changed = hasChanged(current, known, now)
+      if (changed || now >= deadline) return this.#toReadOutcome(current, !changed)
+      if (this.#longPolls.size >= MAX_WAITERS) return { kind: 'overloaded' }
+      const until = current?.kind === 'held' ? Math.min(deadline, current.expiresAt) : deadline
+      const end = await this.#longPolls.wait(wait.id, until - now)
+      if (end === 'cancelled') return { kind: 'absent' }
     }
   }
 
-  async history(at: SlotAddress): Promise<HistoryOutcome> {
-    const unavailable = await this.#adopted(at)
+  async history(address: SlotAddress): Promise<HistoryOutcome> {
+    const unavailable = await this.#ensureImported(address)
     if (unavailable) return unavailable
     if (!this.#load()) return { kind: 'absent' }
-    return { kind: 'history', transitions: this.#transitions() }
+    return { kind: 'history', transitions: this.#loadTransitions() }
   }
 
-  forget(waitId: string): void {
-    this.#waiters.forget(waitId)
+  cancelWait(waitId: string): void {
+    this.#longPolls.cancel(waitId)
   }
 
-  /** How many callers wait at this moment. */
-  waiting(): number {
-    return this.#waiters.size
+  waiterCount(): number {
+    return this.#longPolls.size
   }
 
-  /** Brings the copy up to date. It was set together with the lease, so it comes, whatever ends in between. */
+  /** Updates the copy in Workers KV. The alarm is stored together with the lease, so it survives every restart. */
   override async alarm(): Promise<void> {
     const before = this.#load()
     if (before?.dueAt === undefined) return
     try {
-      // Without a deadline: a write that was given up could land after the next one.
+      // Without a timeout: an abandoned write could still land, after a newer one.
       await writeCopy(this.env.OPENOVA_LEASES, before.slot, before.lease)
     } catch (error) {
       this.#copyFailures += 1
       const { slot } = before
       log(this.env, 'error', { msg: 'copy-failed', slot, failures: this.#copyFailures, reason: String(error) })
-      this.#schedule(Date.now() + retryDelay(this.#copyFailures, Math.random()))
+      this.#setAlarm(Date.now() + retryDelayMs(this.#copyFailures, Math.random()))
       return
     }
     this.#copyFailures = 0
     const after = this.#load()
     if (!after) return
     const { dueAt: _, ...rest } = after
-    const landed = { ...rest, copiedAt: Date.now() }
-    if (after.lease.generation === before.lease.generation) this.#save(landed)
+    const copied = { ...rest, copiedAt: Date.now() }
+    if (after.lease.generation === before.lease.generation) this.#save(copied)
     else {
-      const dueAt = copyDueAt(landed, changeBetween(before.lease, after.lease), Date.now())
-      this.#save({ ...landed, dueAt })
-      this.#schedule(dueAt)
+      const dueAt = copyDueAt(copied, classifyChange(before.lease, after.lease), Date.now())
+      this.#save({ ...copied, dueAt })
+      this.#setAlarm(dueAt)
     }
   }
 
-  /** Reads Workers KV once, for a slot that an older deployment may have left there. */
-  #adopted(at: SlotAddress): Promise<Unavailable | undefined> | undefined {
-    if (this.#isAdopted) return undefined
+  /** Imports the legacy record before the first use of a slot that has no stored state. */
+  #ensureImported(address: SlotAddress): Promise<Unavailable | undefined> | undefined {
+    if (this.#imported) return undefined
     if (this.#load()) {
-      this.#isAdopted = true
+      this.#imported = true
       return undefined
     }
-    this.#adoption ??= this.#adopt(at).finally(() => {
-      this.#adoption = undefined
+    this.#pendingImport ??= this.#importLegacy(address).finally(() => {
+      this.#pendingImport = undefined
     })
-    return this.#adoption
+    return this.#pendingImport
   }
 
-  async #adopt(at: SlotAddress): Promise<Unavailable | undefined> {
-    let found: Awaited<ReturnType<typeof readRecords>>
+  async #importLegacy(address: SlotAddress): Promise<Unavailable | undefined> {
+    let records: Awaited<ReturnType<typeof readRecords>>
     try {
-      found = await within(KV_DEADLINE_MS, readRecords(this.env.OPENOVA_LEASES, at))
+      records = await withTimeout(readRecords(this.env.OPENOVA_LEASES, address), KV_TIMEOUT_MS)
     } catch (error) {
-      log(this.env, 'error', { msg: 'adoption-failed', slot: at.slot, reason: String(error) })
+      log(this.env, 'error', { msg: 'import-failed', slot: address.slot, reason: String(error) })
       return { kind: 'lease-unavailable' }
     }
     const now = Date.now()
-    const adoption = adopt(found.decoded, found.undecoded, now)
-    if (adoption.kind === 'unreadable') return { kind: 'invalid-lease-record', key: adoption.key }
-    if (adoption.kind === 'adopted') {
-      const to = adoption.lease.kind === 'held' ? adoption.lease.holder : ''
-      const change = { event: 'adopted', by: '', from: '', to } as const
-      this.#store({ slot: at.slot, lease: adoption.lease, change, now }, undefined)
+    const result = importLegacy(records.decoded, records.encoded, now)
+    if (result.kind === 'invalid') return { kind: 'invalid-lease-record', key: result.key }
+    if (result.kind === 'imported') {
+      const { lease } = result
+      const to = lease.kind === 'held' ? lease.holder : ''
+      const transition = { event: 'adopted', by: '', from: '', to } as const
+      this.#update(undefined, { slot: address.slot, lease, transition, now })
     }
-    this.#isAdopted = true
+    this.#imported = true
     return undefined
   }
 
-  #load(): Stored | undefined {
-    return this.ctx.storage.kv.get<Stored>('lease')
+  #load(): StoredSlot | undefined {
+    return this.ctx.storage.kv.get<StoredSlot>('lease')
   }
 
-  #save(stored: Stored): void {
+  #save(stored: StoredSlot): void {
     this.ctx.storage.kv.put('lease', stored)
   }
 
-  /** Not awaited: it is written together with what was stored before it, in one transaction. */
-  #schedule(at: number): void {
-    void this.ctx.storage.setAlarm(at)
+  /** Not awaited, so that it commits in one transaction with the writes before it. */
+  #setAlarm(time: number): void {
+    void this.ctx.storage.setAlarm(time)
   }
 
-  #transitions(): LeaseTransition[] {
+  #loadTransitions(): LeaseTransition[] {
     return this.ctx.storage.kv.get<LeaseTransition[]>('transitions') ?? []
   }
 
-  #store({ slot, lease, change, now }: Step, stored: Stored | undefined): void {
-    const dueAt = copyDueAt(stored ?? {}, change ? 'transition' : 'renewal', now)
+  #update(stored: StoredSlot | undefined, { slot, lease, transition, now }: SlotUpdate): void {
+    const dueAt = copyDueAt(stored ?? {}, transition ? 'transition' : 'renewal', now)
     this.#save({ ...stored, slot, lease, dueAt })
-    if (change) {
-      const transition = { generation: lease.generation, at: new Date(now).toISOString(), ...change }
-      this.ctx.storage.kv.put('transitions', [transition, ...this.#transitions()].slice(0, TRANSITIONS_KEPT))
+    if (transition) {
+      const newest = { generation: lease.generation, at: new Date(now).toISOString(), ...transition }
+      this.ctx.storage.kv.put('transitions', [newest, ...this.#loadTransitions()].slice(0, MAX_TRANSITIONS))
     }
-    if (dueAt !== stored?.dueAt) this.#schedule(dueAt)
-    this.#waiters.wakeAll()
+    if (dueAt !== stored?.dueAt) this.#setAlarm(dueAt)
+    this.#longPolls.notifyAll()
   }
 
-  /** `awaited`: the time, when the reader asked to be told of an expiry too. */
-  #told(current: Current | undefined, known: ReadRequest['known'], awaited: number | undefined): ReadOutcome {
+  #toReadOutcome(current: LeaseState | undefined, isKnown: boolean | undefined): ReadOutcome {
     if (!current) return { kind: 'absent' }
-    const isTold = awaited === undefined ? isKnown(known, current.generation) : !isNews(current, known, awaited)
-    return { kind: isTold ? 'not-modified' : 'lease', lease: shown(current) }
+    return { kind: isKnown ? 'not-modified' : 'lease', lease: toWire(current) }
   }
 }

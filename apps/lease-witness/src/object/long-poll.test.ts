@@ -1,36 +1,36 @@
 import { expect, test } from 'vitest'
-import { Waiters } from './long-poll.ts'
+import { LongPolls } from './long-poll.ts'
 
-test('whoever waits is woken when the time is up, and counted no more', async () => {
-  const waiters = new Waiters()
-  const end = waiters.sleep('a', 5)
-  expect(waiters.size).toBe(1)
-  expect(await end).toBe('woken')
-  expect(waiters.size).toBe(0)
+test('a wait ends when its time is up, and no longer counts', async () => {
+  const polls = new LongPolls()
+  const end = polls.wait('a', 5)
+  expect(polls.size).toBe(1)
+  expect(await end).toBe('notified')
+  expect(polls.size).toBe(0)
 })
 
-test('all are woken at once', async () => {
-  const waiters = new Waiters()
-  const ends = ['a', 'b', 'c'].map(id => waiters.sleep(id, 60_000))
-  waiters.wakeAll()
-  expect(waiters.size).toBe(0)
-  expect(await Promise.all(ends)).toEqual(['woken', 'woken', 'woken'])
+test('notifyAll ends all waits immediately', async () => {
+  const polls = new LongPolls()
+  const ends = ['a', 'b', 'c'].map(id => polls.wait(id, 60_000))
+  polls.notifyAll()
+  expect(polls.size).toBe(0)
+  expect(await Promise.all(ends)).toEqual(['notified', 'notified', 'notified'])
 })
 
-test('one is forgotten, and the others wait on', async () => {
-  const waiters = new Waiters()
-  const gone = waiters.sleep('a', 60_000)
-  const stays = waiters.sleep('b', 60_000)
-  waiters.forget('a')
-  expect(await gone).toBe('forgotten')
-  expect(waiters.size).toBe(1)
-  waiters.wakeAll()
-  expect(await stays).toBe('woken')
+test('cancel ends one wait, and the others continue', async () => {
+  const polls = new LongPolls()
+  const cancelled = polls.wait('a', 60_000)
+  const remaining = polls.wait('b', 60_000)
+  polls.cancel('a')
+  expect(await cancelled).toBe('cancelled')
+  expect(polls.size).toBe(1)
+  polls.notifyAll()
+  expect(await remaining).toBe('notified')
 })
 
-test('to forget who does not wait is nothing', () => {
-  const waiters = new Waiters()
-  waiters.forget('nobody')
-  waiters.wakeAll()
-  expect(waiters.size).toBe(0)
+test('cancelling an unknown wait does nothing', () => {
+  const polls = new LongPolls()
+  polls.cancel('unknown')
+  polls.notifyAll()
+  expect(polls.size).toBe(0)
 })

@@ -1,40 +1,43 @@
 interface Waiter {
   readonly dueAt: number
-  readonly end: (how: 'woken' | 'forgotten') => void
+  readonly end: (reason: WaitEnd) => void
 }
 
-/** Those who wait for a slot, in the memory of its object: a closure and a timer each. */
-export class Waiters {
-  readonly #waiting = new Map<string, Waiter>()
+/** `notified`: the slot changed or the time is up. */
+export type WaitEnd = 'notified' | 'cancelled'
+
+/** The long polls of one slot, in the memory of its object: one closure and one timer each. */
+export class LongPolls {
+  readonly #waiters = new Map<string, Waiter>()
 
   get size(): number {
-    return this.#waiting.size
+    return this.#waiters.size
   }
 
-  /** Until `ms` have passed or wakeAll() is called: woken; or until `id` is forgotten. */
-  sleep(id: string, ms: number): Promise<'woken' | 'forgotten'> {
+  /** Resolves after `ms`, at the next notifyAll(), or when `id` is cancelled. */
+  wait(id: string, ms: number): Promise<WaitEnd> {
     const dueAt = Date.now() + ms
     return new Promise(resolve => {
-      const end: Waiter['end'] = how => {
+      const end = (reason: WaitEnd) => {
         clearTimeout(timer)
-        this.#waiting.delete(id)
-        resolve(how)
+        this.#waiters.delete(id)
+        resolve(reason)
       }
-      // All wait for one expiry: the first timer speaks for them, for each timer is an event of its own, with its price.
-      const timer = setTimeout(() => this.#wake(dueAt), ms)
-      this.#waiting.set(id, { dueAt, end })
+      // Many wait for the same expiry. The first timer ends all waits that are due, because the platform bills each timer event.
+      const timer = setTimeout(() => this.#notifyDue(dueAt), ms)
+      this.#waiters.set(id, { dueAt, end })
     })
   }
 
-  wakeAll(): void {
-    this.#wake(Number.POSITIVE_INFINITY)
+  notifyAll(): void {
+    this.#notifyDue(Number.POSITIVE_INFINITY)
   }
 
-  forget(id: string): void {
-    this.#waiting.get(id)?.end('forgotten')
+  cancel(id: string): void {
+    this.#waiters.get(id)?.end('cancelled')
   }
 
-  #wake(dueUntil: number): void {
-    for (const { dueAt, end } of [...this.#waiting.values()]) if (dueAt <= dueUntil) end('woken')
+  #notifyDue(now: number): void {
+    for (const { dueAt, end } of [...this.#waiters.values()]) if (dueAt <= now) end('notified')
   }
 }

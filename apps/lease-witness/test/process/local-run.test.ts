@@ -234,7 +234,7 @@ describe.concurrent('the log: a JSON object a line, no token, and', () => {
   ])('at LOG_LEVEL=%s a line for %i requests', async (level, count) => {
     const lines = await linesAt(level)
     expect(lines.filter(({ msg }) => msg === 'ready')).toHaveLength(1)
-    const answered = lines.filter(({ msg }) => msg === 'answered')
+    const answered = lines.filter(({ msg }) => msg === 'request')
     expect(answered).toHaveLength(count)
     expect(answered.filter(({ slot }) => slot === 'zwei\nZeilen ü')).toHaveLength(count === 0 ? 0 : 1)
     expect(answered.some(line => 'request' in line)).toBe(level === 'debug')

@@ -1,9 +1,9 @@
 import { listDurableObjectIds } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { describe, expect, test } from 'vitest'
-import { ask, freshSlot, leasePath, type Question, TOKEN } from './support/ask.ts'
-import { expectLease, expectProblem, problemIn } from './support/bodies.ts'
-import { held, seed, storedOf } from './support/object.ts'
+import { expectLease, expectProblem, parseProblem } from './support/bodies.ts'
+import { freshSlot, leasePath, type SendOptions, send, TOKEN } from './support/client.ts'
+import { held, readStored, seed } from './support/object.ts'
 
 const KIB = 1_024
 const PRECONDITION = { 'If-Match': '4' }
@@ -69,7 +69,7 @@ const slots: readonly (readonly [rule: string, spelling: string, expected: Expec
   ['backslashes and dots that lead out', '..\\..\\b', NOT_FOUND],
 ]
 
-type WriteRow = readonly [rule: string, question: Question, expected: Expected]
+type WriteRow = readonly [rule: string, question: SendOptions, expected: Expected]
 
 const writes: readonly WriteRow[] = [
   ['no If-Match', { headers: HOLDER }, [400, 'missing-if-match']],
@@ -211,9 +211,9 @@ const unlisted: readonly (readonly [rule: string, authorization: string | null])
 
 const methods = ['POST', 'PATCH', 'TRACE', 'PROPFIND', 'LOCK', 'PURGE', 'SEARCH', 'QUERY'] as const
 
-const expectRefused = async (answer: Awaited<ReturnType<typeof ask>>, [status, code]: Expected): Promise<void> => {
-  const { detail, requestId } = code === 'unauthorized' ? problemIn(answer) : expectProblem(answer, status, code)
-  expect([answer.status, problemIn(answer).error]).toEqual([status, code])
+const expectRefused = async (answer: Awaited<ReturnType<typeof send>>, [status, code]: Expected): Promise<void> => {
+  const { detail, requestId } = code === 'unauthorized' ? parseProblem(answer) : expectProblem(answer, status, code)
+  expect([answer.status, parseProblem(answer).error]).toEqual([status, code])
   expect(requestId).toBeUndefined()
   if (code !== 'unauthorized') expect(detail).toMatch(/^\S.*\.$/)
 }
@@ -222,9 +222,9 @@ const expectRefused = async (answer: Awaited<ReturnType<typeof ask>>, [status, c
 const unchanged = async (asking: (path: string) => Promise<void>): Promise<void> => {
   const slot = freshSlot()
   await seed(slot, held({ generation: 4 }))
-  const before = await storedOf(slot)
+  const before = await readStored(slot)
   await asking(leasePath(slot))
-  expect(await storedOf(slot)).toEqual(before)
+  expect(await readStored(slot)).toEqual(before)
 }
 
 test('the table has rows enough', () => {
@@ -235,39 +235,39 @@ test('the table has rows enough', () => {
 describe('a slot that is none, whatever is asked of it: no object is made for it', () => {
   test.each(slots)('%s', async (_, spelling, expected) => {
     const before = (await listDurableObjectIds(env.LEASES)).length
-    await expectRefused(await ask('GET', `/lease/${spelling}`), expected)
-    await expectRefused(await ask('PUT', `/lease/${spelling}`, { headers: { ...HOLDER, 'If-Match': '0' } }), expected)
-    await expectRefused(await ask('DELETE', `/lease/${spelling}`, { headers: BOTH }), expected)
-    await expectRefused(await ask('GET', `/history/${spelling}`), expected)
+    await expectRefused(await send('GET', `/lease/${spelling}`), expected)
+    await expectRefused(await send('PUT', `/lease/${spelling}`, { headers: { ...HOLDER, 'If-Match': '0' } }), expected)
+    await expectRefused(await send('DELETE', `/lease/${spelling}`, { headers: BOTH }), expected)
+    await expectRefused(await send('GET', `/history/${spelling}`), expected)
     expect((await listDurableObjectIds(env.LEASES)).length).toBe(before)
   })
 })
 
 describe('a PUT that is refused', () => {
   test.each(writes)('%s', async (_, question, expected) => {
-    await unchanged(async path => expectRefused(await ask('PUT', path, question), expected))
+    await unchanged(async path => expectRefused(await send('PUT', path, question), expected))
   })
 })
 
 describe('a DELETE that is refused', () => {
   test.each(releases)('%s', async (_, question, expected) => {
-    await unchanged(async path => expectRefused(await ask('DELETE', path, question), expected))
+    await unchanged(async path => expectRefused(await send('DELETE', path, question), expected))
   })
 })
 
 describe('a token that is none', () => {
   test.each(unlisted)('%s', async (_, authorization) => {
     await unchanged(async path => {
-      await expectRefused(await ask('GET', path, { authorization }), UNAUTHORIZED)
-      await expectRefused(await ask('PUT', path, { authorization, headers: BOTH }), UNAUTHORIZED)
-      await expectRefused(await ask('DELETE', path, { authorization, headers: BOTH }), UNAUTHORIZED)
+      await expectRefused(await send('GET', path, { authorization }), UNAUTHORIZED)
+      await expectRefused(await send('PUT', path, { authorization, headers: BOTH }), UNAUTHORIZED)
+      await expectRefused(await send('DELETE', path, { authorization, headers: BOTH }), UNAUTHORIZED)
     })
   })
 })
 
 describe('a method that is none', () => {
   test.each(methods)('%s', async method => {
-    await unchanged(async path => expectRefused(await ask(method, path, { headers: BOTH }), NO_METHOD))
+    await unchanged(async path => expectRefused(await send(method, path, { headers: BOTH }), NO_METHOD))
   })
 })
 
@@ -284,7 +284,7 @@ describe('odd, and yet good', () => {
   ])('%s', async (_, body) => {
     const slot = freshSlot()
     await seed(slot, held({ generation: 4 }))
-    expectLease(await ask('PUT', leasePath(slot), { headers: BOTH, body }), 200, { holder: 'region-a', generation: 5 })
+    expectLease(await send('PUT', leasePath(slot), { headers: BOTH, body }), 200, { holder: 'region-a', generation: 5 })
   })
 })
 
@@ -310,14 +310,14 @@ describe('a query of a list', () => {
       ['__proto__=x&constructor=y', ''],
     ].map(([query = '', code = '']) => [query.slice(0, 40), query, code] as const),
   )('%s', async (_, query, code) => {
-    const answer = await ask('GET', `/leases?${query}`)
+    const answer = await send('GET', `/leases?${query}`)
     if (code === '') expect(answer.status).toBe(200)
     else await expectRefused(answer, [400, code])
   })
 
   test('a cursor that nobody gave out is no failure of ours', async () => {
     for (const cursor of ['AAAA', 'nonsense', '%00', '"x"', 'e30=']) {
-      expect((await ask('GET', `/leases?cursor=${cursor}`)).status).not.toBe(500)
+      expect((await send('GET', `/leases?cursor=${cursor}`)).status).not.toBe(500)
     }
   })
 })

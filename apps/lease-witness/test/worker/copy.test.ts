@@ -1,172 +1,172 @@
 import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { describe, expect, test } from 'vitest'
-import { freshSlot, get, put, release } from './support/ask.ts'
-import { expectLease, leaseIn, NEVER_WRITTEN } from './support/bodies.ts'
-import { handClock } from './support/clock.ts'
-import { brokenKv, copyOf, keyOf } from './support/kv.ts'
-import { listen } from './support/logs.ts'
-import { alarmOf, giveKv, objectOf, storedOf } from './support/object.ts'
+import { expectLease, NEVER_WRITTEN, parseLease } from './support/bodies.ts'
+import { freshSlot, get, put, release } from './support/client.ts'
+import { fakeClock } from './support/clock.ts'
+import { failingKv, kvKey, readCopy } from './support/kv.ts'
+import { captureLogs } from './support/logs.ts'
+import { readAlarm, readStored, replaceKv, slotObject } from './support/object.ts'
 
-const runAlarm = (slot: string): Promise<boolean> => runDurableObjectAlarm(objectOf(slot))
+const runAlarm = (slot: string): Promise<boolean> => runDurableObjectAlarm(slotObject(slot))
 
 /** Writes the copy that is due, and gives it back. */
 const copied = async (slot: string) => {
   expect(await runAlarm(slot)).toBe(true)
-  return copyOf(slot)
+  return readCopy(slot)
 }
 
 describe('the copy in Workers KV', () => {
   test('is due at once when a slot is first acquired, and lands without being asked for', async () => {
     const slot = freshSlot()
-    const lease = leaseIn(await put(slot, 0))
-    while ((await copyOf(slot)) === undefined) await new Promise(resolve => setTimeout(resolve, 5))
-    expect(await copyOf(slot)).toEqual(lease)
+    const lease = parseLease(await put(slot, 0))
+    while ((await readCopy(slot)) === undefined) await new Promise(resolve => setTimeout(resolve, 5))
+    expect(await readCopy(slot)).toEqual(lease)
   })
 
   test('is set together with the lease: the alarm is there when the answer is, and outlives the object', async () => {
-    using clock = handClock()
+    using clock = fakeClock()
     const slot = freshSlot()
-    const lease = leaseIn(await put(slot, 0))
-    expect(await alarmOf(slot)).toBe(clock.now())
-    await evictDurableObject(objectOf(slot))
-    expect(await alarmOf(slot)).toBe(clock.now())
+    const lease = parseLease(await put(slot, 0))
+    expect(await readAlarm(slot)).toBe(clock.now())
+    await evictDurableObject(slotObject(slot))
+    expect(await readAlarm(slot)).toBe(clock.now())
     expect(await copied(slot)).toEqual(lease)
-    expect(await alarmOf(slot)).toBeNull()
+    expect(await readAlarm(slot)).toBeNull()
   })
 
   test('is kept under the decoded slot, without an end, as the lease in JSON', async () => {
-    using _clock = handClock()
+    using _clock = fakeClock()
     const slot = `${freshSlot()}/ä`
-    const lease = leaseIn(await put(slot, 0))
+    const lease = parseLease(await put(slot, 0))
     await runAlarm(slot)
     const { value, metadata } = await env.OPENOVA_LEASES.getWithMetadata(`lease:${slot}`)
     expect(JSON.parse(value ?? '')).toEqual(lease)
     expect(metadata).toEqual({ renewedAt: Date.parse(lease.acquiredAt), lease })
-    const { keys } = await env.OPENOVA_LEASES.list({ prefix: keyOf(slot) })
+    const { keys } = await env.OPENOVA_LEASES.list({ prefix: kvKey(slot) })
     expect(keys.map(({ expiration }) => expiration)).toEqual([undefined])
   })
 
   test('is due at once when another holder takes over', async () => {
-    using clock = handClock()
+    using clock = fakeClock()
     const slot = freshSlot()
     await put(slot, 0)
     await copied(slot)
-    clock.pass(30_000)
-    const lease = leaseIn(await put(slot, 1, { holder: 'region-b' }))
-    expect(await alarmOf(slot)).toBe(clock.now())
+    clock.advance(30_000)
+    const lease = parseLease(await put(slot, 1, { holder: 'region-b' }))
+    expect(await readAlarm(slot)).toBe(clock.now())
     expect(await copied(slot)).toEqual(lease)
   })
 
   test('is due at once when the slot is released', async () => {
-    using clock = handClock()
+    using clock = fakeClock()
     const slot = freshSlot()
     await put(slot, 0)
     await copied(slot)
-    clock.pass(5_000)
+    clock.advance(5_000)
     await release(slot, 1)
-    expect(await alarmOf(slot)).toBe(clock.now())
+    expect(await readAlarm(slot)).toBe(clock.now())
     expect(await copied(slot)).toEqual({ ...NEVER_WRITTEN, generation: 2 })
   })
 
   test('is due at once when the same holder begins a new tenure', async () => {
-    using clock = handClock()
+    using clock = fakeClock()
     const slot = freshSlot()
     await put(slot, 0)
     await copied(slot)
-    clock.pass(30_000)
+    clock.advance(30_000)
     await put(slot, 1)
-    expect(await alarmOf(slot)).toBe(clock.now())
+    expect(await readAlarm(slot)).toBe(clock.now())
   })
 
   test('takes one write a second at most: a change right after a copy waits for the second', async () => {
-    using clock = handClock()
+    using clock = fakeClock()
     const slot = freshSlot()
     await put(slot, 0)
     await copied(slot)
-    clock.pass(400)
+    clock.advance(400)
     await release(slot, 1)
-    expect(await alarmOf(slot)).toBe(clock.now() + 600)
+    expect(await readAlarm(slot)).toBe(clock.now() + 600)
   })
 
   test('follows renewals once a minute at most', async () => {
-    using clock = handClock()
+    using clock = fakeClock()
     const slot = freshSlot()
     await put(slot, 0)
     await copied(slot)
     const copiedAt = clock.now()
     for (let generation = 1; generation <= 5; generation++) {
-      clock.pass(10_000)
+      clock.advance(10_000)
       await put(slot, generation, { op: 'renew' })
-      expect(await alarmOf(slot)).toBe(copiedAt + 60_000)
-      expect((await copyOf(slot))?.generation).toBe(1)
+      expect(await readAlarm(slot)).toBe(copiedAt + 60_000)
+      expect((await readCopy(slot))?.generation).toBe(1)
     }
-    clock.pass(10_000)
+    clock.advance(10_000)
     expect((await copied(slot))?.generation).toBe(6)
-    clock.pass(1_000)
+    clock.advance(1_000)
     await put(slot, 6, { op: 'renew' })
-    expect(await alarmOf(slot)).toBe(clock.now() + 59_000)
+    expect(await readAlarm(slot)).toBe(clock.now() + 59_000)
   })
 
   test('does not wait for a renewal that is due when the slot is released', async () => {
-    using clock = handClock()
+    using clock = fakeClock()
     const slot = freshSlot()
     await put(slot, 0)
     await copied(slot)
-    clock.pass(10_000)
+    clock.advance(10_000)
     await put(slot, 1)
     await release(slot, 2)
-    expect(await alarmOf(slot)).toBe(clock.now())
+    expect(await readAlarm(slot)).toBe(clock.now())
   })
 
   test('does not follow what was refused', async () => {
-    using clock = handClock()
+    using clock = fakeClock()
     const slot = freshSlot()
     await put(slot, 0)
     await copied(slot)
-    clock.pass(10_000)
+    clock.advance(10_000)
     await put(slot, 1, { holder: 'region-b' })
     await put(slot, 9)
     await release(slot, 1, 'region-b')
-    expect(await alarmOf(slot)).toBeNull()
+    expect(await readAlarm(slot)).toBeNull()
   })
 })
 
 describe('while Workers KV fails', () => {
   test('leases are granted as ever, and the copy is tried again until it lands', async () => {
-    using clock = handClock()
-    using logged = listen()
+    using clock = fakeClock()
+    using logged = captureLogs()
     const slot = freshSlot()
     await put(slot, 0)
-    await giveKv(slot, brokenKv)
+    await replaceKv(slot, failingKv)
     const pauses: number[] = []
     for (let failures = 1; failures <= 9; failures++) {
       expect(await runAlarm(slot)).toBe(true)
-      const alarm = await alarmOf(slot)
+      const alarm = await readAlarm(slot)
       pauses.push((alarm ?? 0) - clock.now())
-      clock.pass(alarm === null ? 0 : alarm - clock.now())
+      clock.advance(alarm === null ? 0 : alarm - clock.now())
       expectLease(await put(slot, failures), 200, { generation: failures + 1 })
-      expect(await alarmOf(slot)).toBe(alarm)
+      expect(await readAlarm(slot)).toBe(alarm)
     }
     expect(pauses.every((pause, i) => pause >= 500 * 2 ** Math.min(i, 5) && pause <= 60_000)).toBe(true)
-    expect(await copyOf(slot)).toBeUndefined()
+    expect(await readCopy(slot)).toBeUndefined()
     const failed = logged.lines().filter(({ msg }) => msg === 'copy-failed')
     expect(failed.map(({ failures }) => failures)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9])
     expect(failed[0]).toMatchObject({ level: 'error', slot, reason: 'Error: KV is down' })
 
-    await giveKv(slot, env.OPENOVA_LEASES)
+    await replaceKv(slot, env.OPENOVA_LEASES)
     expect((await copied(slot))?.generation).toBe(10)
-    expect(await alarmOf(slot)).toBeNull()
+    expect(await readAlarm(slot)).toBeNull()
   })
 
   test('what is due stays due when the object goes in between', async () => {
-    using _clock = handClock()
-    using _logged = listen()
+    using _clock = fakeClock()
+    using _logged = captureLogs()
     const slot = freshSlot()
     await put(slot, 0)
-    await giveKv(slot, brokenKv)
+    await replaceKv(slot, failingKv)
     await runAlarm(slot)
-    await evictDurableObject(objectOf(slot))
+    await evictDurableObject(slotObject(slot))
     expect((await copied(slot))?.generation).toBe(1)
   })
 })
@@ -189,36 +189,36 @@ describe('what changes while a copy is being written', () => {
   const during = async (slot: string, meanwhile: () => Promise<unknown>): Promise<number | null> => {
     await put(slot, 0)
     const { kv, land, writes } = slowKv()
-    await giveKv(slot, kv)
+    await replaceKv(slot, kv)
     const alarm = runAlarm(slot)
     while (writes.length === 0) await new Promise(resolve => setTimeout(resolve, 1))
     await meanwhile()
     land()
     await alarm
     expect(writes).toHaveLength(1)
-    await giveKv(slot, env.OPENOVA_LEASES)
-    return alarmOf(slot)
+    await replaceKv(slot, env.OPENOVA_LEASES)
+    return readAlarm(slot)
   }
 
   test('nothing: no further copy is due', async () => {
-    using _clock = handClock()
+    using _clock = fakeClock()
     expect(await during(freshSlot(), async () => {})).toBeNull()
   })
 
   test('renewals: one further copy, a minute later', async () => {
-    using clock = handClock()
+    using clock = fakeClock()
     const slot = freshSlot()
     const dueAt = await during(slot, async () => {
       await put(slot, 1)
       await put(slot, 2)
     })
     expect(dueAt).toBe(clock.now() + 60_000)
-    expect((await storedOf(slot))?.dueAt).toBe(dueAt)
+    expect((await readStored(slot))?.dueAt).toBe(dueAt)
     expect((await copied(slot))?.generation).toBe(3)
   })
 
   test('a release and a new holder: one further copy, a second later', async () => {
-    using clock = handClock()
+    using clock = fakeClock()
     const slot = freshSlot()
     const dueAt = await during(slot, async () => {
       await release(slot, 1)
@@ -227,45 +227,50 @@ describe('what changes while a copy is being written', () => {
     })
     expect(dueAt).toBe(clock.now() + 1_000)
     expect(await copied(slot)).toMatchObject({ holder: 'region-b', generation: 4 })
-    expect(await alarmOf(slot)).toBeNull()
+    expect(await readAlarm(slot)).toBeNull()
   })
 })
 
 describe('Workers KV never decides', () => {
   test.each<readonly [rule: string, spoil: (slot: string) => Promise<void>]>([
-    ['deleted', slot => env.OPENOVA_LEASES.delete(keyOf(slot))],
-    ['no lease', slot => env.OPENOVA_LEASES.put(keyOf(slot), 'junk')],
+    ['deleted', slot => env.OPENOVA_LEASES.delete(kvKey(slot))],
+    ['no lease', slot => env.OPENOVA_LEASES.put(kvKey(slot), 'junk')],
     [
       'of another holder and a higher generation',
       slot =>
         env.OPENOVA_LEASES.put(
-          keyOf(slot),
+          kvKey(slot),
           '{"holder":"evil","acquiredAt":"2026-01-01T00:00:00.000Z","expiresAt":"2099-01-01T00:00:00.000Z","generation":99}',
         ),
     ],
   ])('a copy that is %s changes no answer, also once the object has begun anew', async (_, spoil) => {
-    using _clock = handClock()
+    using _clock = fakeClock()
     const slot = freshSlot()
-    const lease = leaseIn(await put(slot, 0))
+    const lease = parseLease(await put(slot, 0))
     await copied(slot)
     await spoil(slot)
     expect((await get(slot)).json).toEqual(lease)
-    await evictDurableObject(objectOf(slot))
+    await evictDurableObject(slotObject(slot))
     expect((await get(slot)).json).toEqual(lease)
     expectLease(await put(slot, 1), 200, { holder: 'region-a', generation: 2 })
   })
 
   test('a slot that has state asks it nothing, though its object begins anew', async () => {
-    using _clock = handClock()
+    using _clock = fakeClock()
     const slot = freshSlot()
     await put(slot, 0)
-    await evictDurableObject(objectOf(slot))
+    await evictDurableObject(slotObject(slot))
     const asked: string[] = []
     const spy = (method: string) => () => {
       asked.push(method)
       return Promise.reject(new Error('KV is down'))
     }
-    await giveKv(slot, { get: spy('get'), getWithMetadata: spy('getWithMetadata'), put: spy('put'), list: spy('list') })
+    await replaceKv(slot, {
+      get: spy('get'),
+      getWithMetadata: spy('getWithMetadata'),
+      put: spy('put'),
+      list: spy('list'),
+    })
     await get(slot)
     await put(slot, 1)
     await release(slot, 2)
@@ -273,10 +278,10 @@ describe('Workers KV never decides', () => {
   })
 
   test('an alarm of a slot that has nothing to copy writes nothing', async () => {
-    using clock = handClock()
+    using clock = fakeClock()
     const slot = freshSlot()
-    await runInDurableObject(objectOf(slot), (_, { storage }) => storage.setAlarm(clock.now()))
+    await runInDurableObject(slotObject(slot), (_, { storage }) => storage.setAlarm(clock.now()))
     expect(await runAlarm(slot)).toBe(true)
-    expect(await copyOf(slot)).toBeUndefined()
+    expect(await readCopy(slot)).toBeUndefined()
   })
 })

@@ -1,32 +1,32 @@
 import { evictDurableObject } from 'cloudflare:test'
 import { describe, expect, test } from 'vitest'
-import { ask, freshSlot, put, release } from './support/ask.ts'
-import { expectProblem, historyIn } from './support/bodies.ts'
-import { handClock, iso } from './support/clock.ts'
-import { leave } from './support/kv.ts'
-import { objectOf } from './support/object.ts'
+import { expectProblem, parseHistory } from './support/bodies.ts'
+import { freshSlot, put, release, send } from './support/client.ts'
+import { fakeClock, iso } from './support/clock.ts'
+import { putLegacyRecord } from './support/kv.ts'
+import { slotObject } from './support/object.ts'
 
 const historyPath = (slot: string): string => `/history/${encodeURIComponent(slot)}`
-const historyOf = async (slot: string) => historyIn(await ask('GET', historyPath(slot)))
+const historyOf = async (slot: string) => parseHistory(await send('GET', historyPath(slot)))
 
 describe('GET /history/<slot>', () => {
   test('tells who held the slot since when, newest first: who, when, from, to, generation', async () => {
-    using clock = handClock()
+    using clock = fakeClock()
     const slot = freshSlot()
     const at: string[] = []
     const note = () => at.push(iso(clock.now()))
     note()
     await put(slot, 0)
-    clock.pass(30_000)
+    clock.advance(30_000)
     note()
     await put(slot, 1, { holder: 'region-b' })
-    clock.pass(5_000)
+    clock.advance(5_000)
     note()
     await release(slot, 2, 'region-b')
-    clock.pass(1)
+    clock.advance(1)
     note()
     await put(slot, 3)
-    clock.pass(30_000)
+    clock.advance(30_000)
     note()
     await put(slot, 4)
     expect(await historyOf(slot)).toEqual({
@@ -66,17 +66,17 @@ describe('GET /history/<slot>', () => {
     const slot = freshSlot()
     await put(slot, 0)
     const before = await historyOf(slot)
-    await evictDurableObject(objectOf(slot))
+    await evictDurableObject(slotObject(slot))
     expect(await historyOf(slot)).toEqual(before)
   })
 
   test('of a slot that was never written: 404', async () => {
-    expectProblem(await ask('GET', historyPath(freshSlot())), 404, 'not-found')
+    expectProblem(await send('GET', historyPath(freshSlot())), 404, 'not-found')
   })
 
   test('of a record that was released when it was adopted', async () => {
     const slot = freshSlot()
-    await leave(slot, { holder: '', acquiredAt: '', expiresAt: '', generation: 6 })
+    await putLegacyRecord(slot, { holder: '', acquiredAt: '', expiresAt: '', generation: 6 })
     expect((await historyOf(slot)).transitions).toMatchObject([{ generation: 6, event: 'adopted', by: '', to: '' }])
   })
 
@@ -84,16 +84,16 @@ describe('GET /history/<slot>', () => {
     const slot = freshSlot()
     await put(slot, 0)
     for (const spelling of [slot, encodeURIComponent(slot), encodeURIComponent(slot).replace('%2F', '%2f')]) {
-      expect(historyIn(await ask('GET', `/history/${spelling}`)).slot).toBe(slot)
+      expect(parseHistory(await send('GET', `/history/${spelling}`)).slot).toBe(slot)
     }
   })
 
   test('is no way to write', async () => {
     const slot = freshSlot()
     for (const method of ['PUT', 'DELETE']) {
-      const answer = await ask(method, historyPath(slot), { headers: { 'If-Match': '0', 'X-Holder': 'region-a' } })
+      const answer = await send(method, historyPath(slot), { headers: { 'If-Match': '0', 'X-Holder': 'region-a' } })
       expectProblem(answer, 405, 'method-not-allowed')
     }
-    expect((await ask('GET', historyPath(slot))).status).toBe(404)
+    expect((await send('GET', historyPath(slot))).status).toBe(404)
   })
 })

@@ -1,16 +1,24 @@
 import { describe, expect, test } from 'vitest'
-import { type Asked, askOf, freshSlot, leasePath, OTHER_TOKEN, type Question, TOKEN } from './support/ask.ts'
 import { expectLease } from './support/bodies.ts'
-import { brokenKv, leave } from './support/kv.ts'
-import { type Line, listen } from './support/logs.ts'
-import { giveKv, held, seed } from './support/object.ts'
+import {
+  freshSlot,
+  leasePath,
+  OTHER_TOKEN,
+  type ReceivedResponse,
+  type SendOptions,
+  sendWith,
+  TOKEN,
+} from './support/client.ts'
+import { failingKv, putLegacyRecord } from './support/kv.ts'
+import { captureLogs, type LogLine } from './support/logs.ts'
+import { held, replaceKv, seed } from './support/object.ts'
 
 const HOLDER = { 'X-Holder': 'region-a' }
 
 /** The lines that one request leaves behind at a level. */
-const linesOf = async (level: string, method: string, path: string, question: Question = {}): Promise<Line[]> => {
-  using logged = listen()
-  await askOf({ LOG_LEVEL: level }, method, path, question)
+const linesOf = async (level: string, method: string, path: string, question: SendOptions = {}): Promise<LogLine[]> => {
+  using logged = captureLogs()
+  await sendWith({ LOG_LEVEL: level }, method, path, question)
   return logged.lines()
 }
 
@@ -21,7 +29,7 @@ describe('one line for each request', () => {
     return slot
   }
 
-  test.each<readonly [rule: string, method: string, question: Question, line: Line]>([
+  test.each<readonly [rule: string, method: string, question: SendOptions, line: LogLine]>([
     ['a read', 'GET', {}, { outcome: 'read', status: 200, generation: 4 }],
     ['a HEAD', 'HEAD', {}, { outcome: 'read', status: 200, generation: 4 }],
     [
@@ -35,19 +43,19 @@ describe('one line for each request', () => {
       'a refusal by generation',
       'PUT',
       { headers: { 'If-Match': '3', ...HOLDER } },
-      { outcome: 'refused-generation', status: 412, generation: 4 },
+      { outcome: 'rejected-generation', status: 412, generation: 4 },
     ],
     [
       'a refusal by holder',
       'PUT',
       { headers: { 'If-Match': '4', 'X-Holder': 'region-b' } },
-      { outcome: 'refused-held', status: 412, generation: 4 },
+      { outcome: 'rejected-held', status: 412, generation: 4 },
     ],
     [
       'a renewal by another',
       'PUT',
       { headers: { 'If-Match': '4', 'X-Holder': 'region-b' }, body: '{"op":"renew"}' },
-      { outcome: 'refused-not-holder', status: 412, generation: 4 },
+      { outcome: 'rejected-not-holder', status: 412, generation: 4 },
     ],
     [
       'a release',
@@ -67,7 +75,7 @@ describe('one line for each request', () => {
     expect(lines).toHaveLength(1)
     expect(lines[0]).toMatchObject({
       level: 'info',
-      msg: 'answered',
+      msg: 'request',
       service: 'lease-witness',
       requestId: 'req-1',
       method,
@@ -103,9 +111,9 @@ describe('one line for each request', () => {
   })
 
   test('what a caller sends cannot begin a line of its own', async () => {
-    const slot = `a\n{"msg":"answered"}\r\n${freshSlot()}`
-    using logged = listen()
-    await askOf({ LOG_LEVEL: 'info' }, 'GET', leasePath(slot))
+    const slot = `a\n{"msg":"request"}\r\n${freshSlot()}`
+    using logged = captureLogs()
+    await sendWith({ LOG_LEVEL: 'info' }, 'GET', leasePath(slot))
     expect(logged.text().split(/[\r\n]/)).toHaveLength(1)
     expect(logged.lines()).toMatchObject([{ slot }])
   })
@@ -123,10 +131,10 @@ describe('LOG_LEVEL', () => {
 
   test('error: one line of what failed', async () => {
     const slot = freshSlot()
-    await leave(slot, 'junk')
+    await putLegacyRecord(slot, 'junk')
     const lines = await linesOf('error', 'GET', leasePath(slot))
     expect(lines).toMatchObject([
-      { level: 'error', msg: 'answered', outcome: 'invalid-lease-record', status: 503, slot },
+      { level: 'error', msg: 'request', outcome: 'invalid-lease-record', status: 503, slot },
     ])
   })
 
@@ -139,7 +147,7 @@ describe('LOG_LEVEL', () => {
   test('debug: one line, with what was asked', async () => {
     const lines = await linesOf('debug', 'PUT', leasePath(freshSlot()), write)
     expect(lines).toMatchObject([
-      { msg: 'answered', request: { kind: 'acquire', holder: 'region-a', ttlMs: 30_000, generation: 0 } },
+      { msg: 'request', request: { kind: 'acquire', holder: 'region-a', ttlMs: 30_000, generation: 0 } },
     ])
   })
 })
@@ -148,10 +156,10 @@ describe('no token is ever in a line', () => {
   const tokens = [TOKEN, OTHER_TOKEN]
 
   test('whatever place a caller puts one in, and whatever comes of it', async () => {
-    using logged = listen()
-    const answers: Asked[] = []
-    const say = async (method: string, path: string, question: Question = {}): Promise<void> => {
-      answers.push(await askOf({ LOG_LEVEL: 'debug' }, method, path, question))
+    using logged = captureLogs()
+    const answers: ReceivedResponse[] = []
+    const say = async (method: string, path: string, question: SendOptions = {}): Promise<void> => {
+      answers.push(await sendWith({ LOG_LEVEL: 'debug' }, method, path, question))
     }
     for (const token of tokens) {
       const own = crypto.randomUUID()
@@ -198,26 +206,26 @@ describe('no token is ever in a line', () => {
         await say('GET', `/lease/${own}`, { authorization })
       }
     }
-    expect(logged.answered()).toHaveLength(answers.length)
+    expect(logged.accessLines()).toHaveLength(answers.length)
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200, 204, 400, 401, 404, 405, 412]))
     for (const token of tokens) expect(logged.text()).not.toContain(token)
     expect(logged.text()).toContain('<redacted>')
   })
 
   test('not in one of what failed either', async () => {
-    using logged = listen()
+    using logged = captureLogs()
     const slot = `${TOKEN}/${crypto.randomUUID()}`
-    await giveKv(slot, brokenKv)
-    await askOf({ LOG_LEVEL: 'debug' }, 'GET', leasePath(slot))
-    await giveKv(slot, { getWithMetadata: () => Promise.reject(new Error(`no answer for ${OTHER_TOKEN}`)) })
-    await askOf({ LOG_LEVEL: 'debug' }, 'GET', leasePath(slot))
+    await replaceKv(slot, failingKv)
+    await sendWith({ LOG_LEVEL: 'debug' }, 'GET', leasePath(slot))
+    await replaceKv(slot, { getWithMetadata: () => Promise.reject(new Error(`no answer for ${OTHER_TOKEN}`)) })
+    await sendWith({ LOG_LEVEL: 'debug' }, 'GET', leasePath(slot))
     const broken = `${TOKEN}/${crypto.randomUUID()}`
-    await leave(broken, TOKEN)
-    await askOf({ LOG_LEVEL: 'debug' }, 'GET', leasePath(broken))
+    await putLegacyRecord(broken, TOKEN)
+    await sendWith({ LOG_LEVEL: 'debug' }, 'GET', leasePath(broken))
     await seed(`${broken}/x`, held({ expiresAt: Number.NaN }))
-    await askOf({ LOG_LEVEL: 'debug' }, 'GET', leasePath(`${broken}/x`))
-    expect(logged.lines().map(({ msg }) => msg)).toContain('failed')
-    expect(logged.lines().map(({ msg }) => msg)).toContain('adoption-failed')
+    await sendWith({ LOG_LEVEL: 'debug' }, 'GET', leasePath(`${broken}/x`))
+    expect(logged.lines().map(({ msg }) => msg)).toContain('unhandled-error')
+    expect(logged.lines().map(({ msg }) => msg)).toContain('import-failed')
     for (const token of tokens) expect(logged.text()).not.toContain(token)
   })
 
@@ -228,8 +236,8 @@ describe('no token is ever in a line', () => {
   })
 
   test('and the masking changes no answer', async () => {
-    using _logged = listen()
+    using _logged = captureLogs()
     const question = { headers: { 'If-Match': '0', 'X-Holder': TOKEN } }
-    expectLease(await askOf({ LOG_LEVEL: 'debug' }, 'PUT', leasePath(freshSlot()), question), 200, { holder: TOKEN })
+    expectLease(await sendWith({ LOG_LEVEL: 'debug' }, 'PUT', leasePath(freshSlot()), question), 200, { holder: TOKEN })
   })
 })

@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest'
-import { ask, freshSlot, get, leasePath, put, release } from './support/ask.ts'
-import { expectLease, expectProblem, leaseIn, NEVER_WRITTEN } from './support/bodies.ts'
-import { handClock, iso } from './support/clock.ts'
+import { expectLease, expectProblem, NEVER_WRITTEN, parseLease } from './support/bodies.ts'
+import { freshSlot, get, leasePath, put, release, send } from './support/client.ts'
+import { fakeClock, iso } from './support/clock.ts'
 import { expired, held, seed } from './support/object.ts'
 
 describe('PUT acquire', () => {
   test('a slot that was never written, by If-Match: 0', async () => {
-    using clock = handClock()
+    using clock = fakeClock()
     const slot = freshSlot()
     const answer = await put(slot, 0)
     expect(answer.status).toBe(200)
@@ -37,10 +37,10 @@ describe('PUT acquire', () => {
   })
 
   test('by the same holder while it holds: since when stays, the generation rises', async () => {
-    using clock = handClock()
+    using clock = fakeClock()
     const slot = freshSlot()
-    const first = leaseIn(await put(slot, 0))
-    clock.pass(29_999)
+    const first = parseLease(await put(slot, 0))
+    clock.advance(29_999)
     expectLease(await put(slot, 1), 200, {
       acquiredAt: first.acquiredAt,
       expiresAt: iso(clock.now() + 30_000),
@@ -49,27 +49,27 @@ describe('PUT acquire', () => {
   })
 
   test('by the same holder once it has expired: since when begins anew', async () => {
-    using clock = handClock()
+    using clock = fakeClock()
     const slot = freshSlot()
     await put(slot, 0)
-    clock.pass(30_000)
+    clock.advance(30_000)
     expectLease(await put(slot, 1), 200, { holder: 'region-a', acquiredAt: iso(clock.now()), generation: 2 })
   })
 
   test('by another holder while it is held: 412 with the state as it stands', async () => {
-    using clock = handClock()
+    using clock = fakeClock()
     const slot = freshSlot()
-    const first = leaseIn(await put(slot, 0))
-    clock.pass(29_999)
+    const first = parseLease(await put(slot, 0))
+    clock.advance(29_999)
     expect(expectLease(await put(slot, 1, { holder: 'region-b' }), 412, {})).toEqual(first)
     expect((await get(slot)).json).toEqual(first)
   })
 
   test('by another holder from the very moment of its expiry', async () => {
-    using clock = handClock()
+    using clock = fakeClock()
     const slot = freshSlot()
     await put(slot, 0)
-    clock.pass(30_000)
+    clock.advance(30_000)
     expectLease(await put(slot, 1, { holder: 'region-b' }), 200, {
       holder: 'region-b',
       acquiredAt: iso(clock.now()),
@@ -84,7 +84,7 @@ describe('PUT acquire', () => {
   ])('a generation that is %s is refused to the holder too', async (_, generation) => {
     const slot = freshSlot()
     await seed(slot, held({ generation: 7 }))
-    const before = leaseIn(await get(slot))
+    const before = parseLease(await get(slot))
     expect(expectLease(await put(slot, generation), 412, {})).toEqual(before)
     expect((await get(slot)).json).toEqual(before)
   })
@@ -98,10 +98,10 @@ describe('PUT acquire', () => {
 
 describe('PUT renew', () => {
   test('by the holder, unexpired: the whole time again, of another length if it likes', async () => {
-    using clock = handClock()
+    using clock = fakeClock()
     const slot = freshSlot()
-    const first = leaseIn(await put(slot, 0))
-    clock.pass(10_000)
+    const first = parseLease(await put(slot, 0))
+    clock.advance(10_000)
     expectLease(await put(slot, 1, { op: 'renew', ttlSeconds: 5 }), 200, {
       holder: 'region-a',
       acquiredAt: first.acquiredAt,
@@ -137,10 +137,10 @@ describe('PUT renew', () => {
 
 describe('expiry', () => {
   test('evicts nobody: the lease stays as it was written, until somebody acquires it', async () => {
-    using clock = handClock()
+    using clock = fakeClock()
     const slot = freshSlot()
-    const first = leaseIn(await put(slot, 0))
-    clock.pass(86_400_000)
+    const first = parseLease(await put(slot, 0))
+    clock.advance(86_400_000)
     expect(expectLease(await get(slot), 200, {})).toEqual(first)
   })
 })
@@ -156,15 +156,15 @@ describe('If-Match', () => {
   test('If-None-Match: * says the same as If-Match: 0', async () => {
     const slot = freshSlot()
     const question = { headers: { 'If-None-Match': '*', 'X-Holder': 'region-a' } }
-    expectLease(await ask('PUT', leasePath(slot), question), 200, { generation: 1 })
-    expectLease(await ask('PUT', leasePath(slot), question), 412, { generation: 1 })
+    expectLease(await send('PUT', leasePath(slot), question), 200, { generation: 1 })
+    expectLease(await send('PUT', leasePath(slot), question), 412, { generation: 1 })
     await release(slot, 1)
-    expectLease(await ask('PUT', leasePath(slot), question), 412, { generation: 2 })
+    expectLease(await send('PUT', leasePath(slot), question), 412, { generation: 2 })
   })
 
   test('both headers may be there when they agree', async () => {
     const headers = { 'If-Match': '0', 'If-None-Match': '*', 'X-Holder': 'region-a' }
-    expectLease(await ask('PUT', leasePath(freshSlot()), { headers }), 200, { generation: 1 })
+    expectLease(await send('PUT', leasePath(freshSlot()), { headers }), 200, { generation: 1 })
   })
 })
 
@@ -178,14 +178,14 @@ describe('ttlSeconds', () => {
     [86_400, 86_400_000],
     [3e1, 30_000],
   ])('%s lasts for %d ms', async (ttlSeconds, ms) => {
-    using clock = handClock()
+    using clock = fakeClock()
     expectLease(await put(freshSlot(), 0, { ttlSeconds }), 200, { expiresAt: iso(clock.now() + ms) })
   })
 })
 
 describe('the holder', () => {
   const putAs = (body: string | undefined, header?: string) =>
-    ask('PUT', leasePath(freshSlot()), {
+    send('PUT', leasePath(freshSlot()), {
       headers: { 'If-Match': '0', ...(header === undefined ? {} : { 'X-Holder': header }) },
       ...(body === undefined ? {} : { body }),
     })
@@ -195,7 +195,7 @@ describe('the holder', () => {
   })
 
   test('may come in X-Holder, with the rest absent', async () => {
-    using clock = handClock()
+    using clock = fakeClock()
     expectLease(await putAs(undefined, 'region-c'), 200, {
       holder: 'region-c',
       expiresAt: iso(clock.now() + 30_000),
@@ -235,13 +235,13 @@ describe('what a PUT does not look at', () => {
     'Content-Type: %s',
     async type => {
       const question = { headers: { 'If-Match': '0', 'Content-Type': type }, body: '{"holder":"region-a"}' }
-      expectLease(await ask('PUT', leasePath(freshSlot()), question), 200, { holder: 'region-a' })
+      expectLease(await send('PUT', leasePath(freshSlot()), question), 200, { holder: 'region-a' })
     },
   )
 
   test('fields that it does not know', async () => {
     const body = JSON.stringify({ holder: 'region-a', consoleLoadBalancerIP: '203.0.113.1', generation: 99, x: [{}] })
-    expectLease(await ask('PUT', leasePath(freshSlot()), { headers: { 'If-Match': '0' }, body }), 200, {
+    expectLease(await send('PUT', leasePath(freshSlot()), { headers: { 'If-Match': '0' }, body }), 200, {
       generation: 1,
     })
   })
@@ -250,13 +250,13 @@ describe('what a PUT does not look at', () => {
     const slot = freshSlot()
     const other = freshSlot()
     const question = { headers: { 'If-Match': '0', 'X-Holder': 'region-a', 'X-Lease-Slot': other } }
-    expectLease(await ask('PUT', leasePath(slot), question), 200, { generation: 1 })
+    expectLease(await send('PUT', leasePath(slot), question), 200, { generation: 1 })
     expect((await get(other)).status).toBe(404)
   })
 
   test('the query', async () => {
     const slot = freshSlot()
-    await ask('PUT', `${leasePath(slot)}?ttlSeconds=5`, { headers: { 'If-Match': '0', 'X-Holder': 'region-a' } })
+    await send('PUT', `${leasePath(slot)}?ttlSeconds=5`, { headers: { 'If-Match': '0', 'X-Holder': 'region-a' } })
     expectLease(await get(slot), 200, { generation: 1 })
   })
 })

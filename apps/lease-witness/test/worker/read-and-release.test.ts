@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { ask, freshSlot, get, leasePath, put, release } from './support/ask.ts'
-import { expectLease, expectProblem, leaseIn, NEVER_WRITTEN } from './support/bodies.ts'
+import { expectLease, expectProblem, NEVER_WRITTEN, parseLease } from './support/bodies.ts'
+import { freshSlot, get, leasePath, put, release, send } from './support/client.ts'
 import { expired, held, seed } from './support/object.ts'
 
 describe('GET', () => {
@@ -62,20 +62,20 @@ describe('HEAD', () => {
   test('is GET without a body', async () => {
     const slot = freshSlot()
     const path = leasePath(slot)
-    const before = await ask('HEAD', path)
+    const before = await send('HEAD', path)
     expect([before.status, before.text]).toEqual([404, ''])
     await put(slot, 0)
-    const answer = await ask('HEAD', path)
+    const answer = await send('HEAD', path)
     expect([answer.status, answer.text, answer.headers.get('ETag')]).toEqual([200, '', '"1"'])
-    expect((await ask('HEAD', path, { headers: { 'If-None-Match': '"1"' } })).status).toBe(304)
-    expect((await ask('HEAD', path, { authorization: null })).status).toBe(401)
+    expect((await send('HEAD', path, { headers: { 'If-None-Match': '"1"' } })).status).toBe(304)
+    expect((await send('HEAD', path, { authorization: null })).status).toBe(401)
   })
 
   test('of a list and of a history too', async () => {
     const slot = freshSlot()
     await put(slot, 0)
     for (const path of ['/leases?limit=1', `/history/${encodeURIComponent(slot)}`]) {
-      const answer = await ask('HEAD', path)
+      const answer = await send('HEAD', path)
       expect([answer.status, answer.text]).toEqual([200, ''])
     }
   })
@@ -93,7 +93,7 @@ describe('DELETE', () => {
 
   test('by another holder: 412 with the state, so that a stale region evicts nobody', async () => {
     const slot = freshSlot()
-    const first = leaseIn(await put(slot, 0))
+    const first = parseLease(await put(slot, 0))
     expect(expectLease(await release(slot, 1, 'region-b'), 412, {})).toEqual(first)
     expect((await get(slot)).json).toEqual(first)
   })
@@ -140,19 +140,19 @@ describe('DELETE', () => {
     const slot = freshSlot()
     await put(slot, 0)
     const question = { headers: { 'If-Match': '1' }, body: '{"holder":"region-a"}' }
-    expectProblem(await ask('DELETE', leasePath(slot), question), 400, 'missing-x-holder')
+    expectProblem(await send('DELETE', leasePath(slot), question), 400, 'missing-x-holder')
     const both = { headers: { 'If-Match': '1', 'X-Holder': 'region-a' }, body: '{"holder":"region-b"' }
-    expect((await ask('DELETE', leasePath(slot), both)).status).toBe(204)
+    expect((await send('DELETE', leasePath(slot), both)).status).toBe(204)
   })
 
   test('the fence holds over a whole life: no generation comes twice', async () => {
     const slot = freshSlot()
     const seen: unknown[] = []
     for (let round = 0; round < 5; round++) {
-      seen.push(leaseIn(await put(slot, round * 3)).generation)
-      seen.push(leaseIn(await put(slot, round * 3 + 1, { op: 'renew' })).generation)
+      seen.push(parseLease(await put(slot, round * 3)).generation)
+      seen.push(parseLease(await put(slot, round * 3 + 1, { op: 'renew' })).generation)
       await release(slot, round * 3 + 2)
-      seen.push(leaseIn(await get(slot)).generation)
+      seen.push(parseLease(await get(slot)).generation)
     }
     expect(seen).toEqual(Array.from({ length: 15 }, (_, i) => i + 1))
   })

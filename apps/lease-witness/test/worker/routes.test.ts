@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { ask, askOf, freshSlot, get, leasePath, OTHER_TOKEN, put, TOKEN } from './support/ask.ts'
 import { expectLease, expectProblem } from './support/bodies.ts'
+import { freshSlot, get, leasePath, OTHER_TOKEN, put, send, sendWith, TOKEN } from './support/client.ts'
 
 const RESOURCES = [
   ['/lease/a%2Fb', 'GET, HEAD, PUT, DELETE, OPTIONS'],
@@ -11,12 +11,12 @@ const RESOURCES = [
 
 describe('OPTIONS', () => {
   test.each(RESOURCES)('%s: 204 with Allow, and no token is needed', async (path, allow) => {
-    const answer = await ask('OPTIONS', path, { authorization: null })
+    const answer = await send('OPTIONS', path, { authorization: null })
     expect([answer.status, answer.text, answer.headers.get('Allow')]).toEqual([204, '', allow])
   })
 
   test('of another path: 404', async () => {
-    expectProblem(await ask('OPTIONS', '/', { authorization: null }), 404, 'not-found')
+    expectProblem(await send('OPTIONS', '/', { authorization: null }), 404, 'not-found')
   })
 })
 
@@ -28,7 +28,7 @@ describe('a method that a path does not have', () => {
       ),
     ),
   )('%s %s: 405 with Allow', async (method, path, allow) => {
-    const answer = await ask(method, path)
+    const answer = await send(method, path)
     expectProblem(answer, 405, 'method-not-allowed')
     expect(answer.headers.get('Allow')).toBe(allow)
   })
@@ -54,9 +54,9 @@ describe('a path that is none', () => {
     '/lease/%2e%2e',
     '/lease/.',
   ])('%s: 404', async path => {
-    expectProblem(await ask('GET', path), 404, 'not-found')
+    expectProblem(await send('GET', path), 404, 'not-found')
     const write = { headers: { 'If-Match': '0', 'X-Holder': 'region-a' } }
-    expectProblem(await ask('PUT', path, write), 404, 'not-found')
+    expectProblem(await send('PUT', path, write), 404, 'not-found')
   })
 })
 
@@ -64,20 +64,20 @@ describe('one slot, however it is spelled', () => {
   test('ns/name, ns%2Fname and ns%2fname', async () => {
     const name = crypto.randomUUID()
     const write = (spelling: string, ifMatch: number) =>
-      ask('PUT', `/lease/ns${spelling}${name}`, { headers: { 'If-Match': `${ifMatch}`, 'X-Holder': 'region-a' } })
+      send('PUT', `/lease/ns${spelling}${name}`, { headers: { 'If-Match': `${ifMatch}`, 'X-Holder': 'region-a' } })
     expectLease(await write('/', 0), 200, { generation: 1 })
     expectLease(await write('%2F', 1), 200, { generation: 2 })
     expectLease(await write('%2f', 2), 200, { generation: 3 })
     for (const spelling of ['/', '%2F', '%2f', '%2F'.toLowerCase()]) {
-      expectLease(await ask('GET', `/lease/ns${spelling}${name}`), 200, { generation: 3 })
+      expectLease(await send('GET', `/lease/ns${spelling}${name}`), 200, { generation: 3 })
     }
   })
 
   test('decoded once only: %252F is a slot of its own', async () => {
     const name = crypto.randomUUID()
     const write = { headers: { 'If-Match': '0', 'X-Holder': 'region-a' } }
-    await ask('PUT', `/lease/ns%2F${name}`, write)
-    expect((await ask('GET', `/lease/ns%252F${name}`)).status).toBe(404)
+    await send('PUT', `/lease/ns%2F${name}`, write)
+    expect((await send('GET', `/lease/ns%252F${name}`)).status).toBe(404)
     expect((await get(`ns%2F${name}`)).status).toBe(404)
   })
 
@@ -121,7 +121,7 @@ describe('one slot, however it is spelled', () => {
 describe('a token', () => {
   const refused = async (authorization: string | null, path = leasePath('a')): Promise<void> => {
     for (const method of ['GET', 'PUT', 'DELETE', 'POST']) {
-      const answer = await ask(method, path, { authorization, headers: { 'If-Match': '0', 'X-Holder': 'region-a' } })
+      const answer = await send(method, path, { authorization, headers: { 'If-Match': '0', 'X-Holder': 'region-a' } })
       expect(answer.status).toBe(401)
       expect(answer.text).toBe('{"error":"unauthorized"}')
       expect(answer.headers.get('WWW-Authenticate')).toBe('Bearer')
@@ -130,11 +130,11 @@ describe('a token', () => {
   }
 
   test.each([TOKEN, OTHER_TOKEN])('of the allow-list lets in: %s', async token => {
-    expect((await ask('GET', '/leases?limit=1', { authorization: `Bearer ${token}` })).status).toBe(200)
+    expect((await send('GET', '/leases?limit=1', { authorization: `Bearer ${token}` })).status).toBe(200)
   })
 
   test.each(['bearer', 'BEARER', 'bEARER'])('the scheme may be written %s', async scheme => {
-    expect((await ask('GET', '/leases?limit=1', { authorization: `${scheme} ${TOKEN}` })).status).toBe(200)
+    expect((await send('GET', '/leases?limit=1', { authorization: `${scheme} ${TOKEN}` })).status).toBe(200)
   })
 
   test.each<readonly [rule: string, authorization: string | null]>([
@@ -170,31 +170,31 @@ describe('a token', () => {
     ['of commas', ' , ,,'],
   ])('an allow-list that is %s lets nobody in', async (_, csv) => {
     for (const authorization of [`Bearer ${TOKEN}`, 'Bearer', 'Bearer ', 'Bearer ,', null]) {
-      const answer = await askOf({ BEARER_TOKENS_CSV: csv }, 'GET', '/lease/a', { authorization })
+      const answer = await sendWith({ BEARER_TOKENS_CSV: csv }, 'GET', '/lease/a', { authorization })
       expect([answer.status, answer.text]).toEqual([401, '{"error":"unauthorized"}'])
     }
   })
 
   test('an absent allow-list lets nobody in', async () => {
     const question = { authorization: 'Bearer undefined' }
-    expect((await askOf({ BEARER_TOKENS_CSV: undefined }, 'GET', '/lease/a', question)).status).toBe(401)
+    expect((await sendWith({ BEARER_TOKENS_CSV: undefined }, 'GET', '/lease/a', question)).status).toBe(401)
   })
 
   test('white space and empty entries of the list are nothing', async () => {
     const bindings = { BEARER_TOKENS_CSV: ' ,\n first-token-12 ,, second-token-34\t' }
     for (const token of ['first-token-12', 'second-token-34']) {
-      const answer = await askOf(bindings, 'GET', leasePath(freshSlot()), { authorization: `Bearer ${token}` })
+      const answer = await sendWith(bindings, 'GET', leasePath(freshSlot()), { authorization: `Bearer ${token}` })
       expect(answer.status).toBe(404)
     }
-    expect((await askOf(bindings, 'GET', '/lease/a')).status).toBe(401)
+    expect((await sendWith(bindings, 'GET', '/lease/a')).status).toBe(401)
   })
 
   test('a new list counts from the next request on', async () => {
     const path = leasePath(freshSlot())
     const authorization = 'Bearer rotated-token-1'
-    expect((await askOf({ BEARER_TOKENS_CSV: 'rotated-token-1' }, 'GET', path, { authorization })).status).toBe(404)
-    expect((await askOf({ BEARER_TOKENS_CSV: 'rotated-token-2' }, 'GET', path, { authorization })).status).toBe(401)
-    expect((await ask('GET', path)).status).toBe(404)
+    expect((await sendWith({ BEARER_TOKENS_CSV: 'rotated-token-1' }, 'GET', path, { authorization })).status).toBe(404)
+    expect((await sendWith({ BEARER_TOKENS_CSV: 'rotated-token-2' }, 'GET', path, { authorization })).status).toBe(401)
+    expect((await send('GET', path)).status).toBe(404)
   })
 })
 
@@ -203,19 +203,19 @@ describe('on every answer', () => {
     const slot = freshSlot()
     const write = { headers: { 'If-Match': '0', 'X-Holder': 'region-a', ...headers } }
     return [
-      await ask('GET', leasePath(slot), { headers }),
-      await ask('PUT', leasePath(slot), write),
-      await ask('PUT', leasePath(slot), write),
-      await ask('GET', leasePath(slot), { headers }),
-      await ask('GET', leasePath(slot), { headers: { 'If-None-Match': '"1"', ...headers } }),
-      await ask('DELETE', leasePath(slot), { headers: { 'If-Match': '1', 'X-Holder': 'region-a', ...headers } }),
-      await ask('OPTIONS', leasePath(slot), { headers }),
-      await ask('POST', leasePath(slot), { headers }),
-      await ask('GET', '/leases?limit=1', { headers }),
-      await ask('GET', '/leases?limit=x', { headers }),
-      await ask('GET', '/nowhere', { headers }),
-      await ask('GET', leasePath(slot), { headers, authorization: null }),
-      await ask('PUT', leasePath(slot), { ...write, body: 'x'.repeat(65_537) }),
+      await send('GET', leasePath(slot), { headers }),
+      await send('PUT', leasePath(slot), write),
+      await send('PUT', leasePath(slot), write),
+      await send('GET', leasePath(slot), { headers }),
+      await send('GET', leasePath(slot), { headers: { 'If-None-Match': '"1"', ...headers } }),
+      await send('DELETE', leasePath(slot), { headers: { 'If-Match': '1', 'X-Holder': 'region-a', ...headers } }),
+      await send('OPTIONS', leasePath(slot), { headers }),
+      await send('POST', leasePath(slot), { headers }),
+      await send('GET', '/leases?limit=1', { headers }),
+      await send('GET', '/leases?limit=x', { headers }),
+      await send('GET', '/nowhere', { headers }),
+      await send('GET', leasePath(slot), { headers, authorization: null }),
+      await send('PUT', leasePath(slot), { ...write, body: 'x'.repeat(65_537) }),
     ]
   }
   const STATUSES = [404, 200, 412, 200, 304, 204, 204, 405, 200, 400, 404, 401, 413]
@@ -243,7 +243,7 @@ describe('on every answer', () => {
     ['letters outside ASCII', 'ä', false],
     ['empty', '', false],
   ])('an X-Request-Id of %s is kept: %s', async (_, id, isKept) => {
-    const answer = await ask('GET', '/nowhere', { headers: { 'X-Request-Id': id } })
+    const answer = await send('GET', '/nowhere', { headers: { 'X-Request-Id': id } })
     expect(answer.headers.get('X-Request-Id') === id).toBe(isKept)
   })
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { freshSlot, get, put, release } from './support/ask.ts'
+import { freshSlot, get, put, release } from './support/client.ts'
 
 test('a lease is acquired, read and released', async () => {
   const slot = freshSlot()

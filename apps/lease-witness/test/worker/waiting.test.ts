@@ -1,15 +1,19 @@
 import { runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { describe, expect, test } from 'vitest'
-import { slots } from '../../src/object/client.ts'
-import { type Asked, ask, askOf, freshSlot, get, leasePath, put, release } from './support/ask.ts'
+import { createLeaseService } from '../../src/object/client.ts'
 import { expectLease, expectProblem, NEVER_WRITTEN } from './support/bodies.ts'
-import { expired, held, objectOf, seed, untilWaiting } from './support/object.ts'
+import { freshSlot, get, leasePath, put, type ReceivedResponse, release, send, sendWith } from './support/client.ts'
+import { expired, held, seed, slotObject, waitForWaiters } from './support/object.ts'
 
 /** Asks with a wait that only news can end in time, and is back once the slot's object has taken it on. */
-const waitFor = async (slot: string, known: string, seconds = 30): Promise<{ readonly answer: Promise<Asked> }> => {
+const waitFor = async (
+  slot: string,
+  known: string,
+  seconds = 30,
+): Promise<{ readonly answer: Promise<ReceivedResponse> }> => {
   const answer = get(slot, { 'If-None-Match': known, Prefer: `wait=${seconds}` })
-  await untilWaiting(slot, 1)
+  await waitForWaiters(slot, 1)
   return { answer }
 }
 
@@ -26,7 +30,7 @@ describe('a reader that waits is answered', () => {
     await release(slot, 4)
     expectLease(await answer, 200, { ...NEVER_WRITTEN, generation: 5 })
     expect((await answer).headers.get('Preference-Applied')).toBe('wait=30')
-    await untilWaiting(slot, 0)
+    await waitForWaiters(slot, 0)
   })
 
   test('when the lease is renewed: its generation differs', async () => {
@@ -34,7 +38,7 @@ describe('a reader that waits is answered', () => {
     const { answer } = await waitFor(slot, '"4"')
     await put(slot, 4, { op: 'renew' })
     expectLease(await answer, 200, { holder: 'region-a', generation: 5 })
-    await untilWaiting(slot, 0)
+    await waitForWaiters(slot, 0)
   })
 
   test('when the slot is acquired by another', async () => {
@@ -43,7 +47,7 @@ describe('a reader that waits is answered', () => {
     const { answer } = await waitFor(slot, '"4"')
     await put(slot, 4, { holder: 'region-b' })
     expectLease(await answer, 200, { holder: 'region-b', generation: 5 })
-    await untilWaiting(slot, 0)
+    await waitForWaiters(slot, 0)
   })
 
   test('when the lease expires, with the state as it stands', async () => {
@@ -54,7 +58,7 @@ describe('a reader that waits is answered', () => {
     expectLease(await answer, 200, { holder: 'region-a', generation: 4 })
     expect(Date.now()).toBeGreaterThanOrEqual(expiresAt)
     expect(Date.now()).toBeLessThan(expiresAt + 2_000)
-    await untilWaiting(slot, 0)
+    await waitForWaiters(slot, 0)
   })
 
   test('when it waits for *, and the lease expires', async () => {
@@ -69,7 +73,7 @@ describe('a reader that waits is answered', () => {
     const { answer } = await waitFor(slot, '"0"')
     await put(slot, 0)
     expectLease(await answer, 200, { holder: 'region-a', generation: 1 })
-    await untilWaiting(slot, 0)
+    await waitForWaiters(slot, 0)
   })
 
   test('not by what was refused', async () => {
@@ -78,7 +82,7 @@ describe('a reader that waits is answered', () => {
     await put(slot, 3)
     await put(slot, 4, { holder: 'region-b' })
     await release(slot, 4, 'region-b')
-    expect(await objectOf(slot).waiting()).toBe(1)
+    expect(await slotObject(slot).waiterCount()).toBe(1)
     await release(slot, 4)
     expectLease(await answer, 200, { generation: 5 })
   })
@@ -86,16 +90,16 @@ describe('a reader that waits is answered', () => {
   test('with all others that wait', async () => {
     const slot = await heldSlot()
     const answers = Array.from({ length: 100 }, () => get(slot, { 'If-None-Match': '"4"', Prefer: 'wait=30' }))
-    await untilWaiting(slot, 100)
+    await waitForWaiters(slot, 100)
     await release(slot, 4)
     for (const answer of await Promise.all(answers)) expectLease(answer, 200, { generation: 5 })
-    await untilWaiting(slot, 0)
+    await waitForWaiters(slot, 0)
   })
 
   test('by HEAD as by GET', async () => {
     const slot = await heldSlot()
-    const answer = ask('HEAD', leasePath(slot), { headers: { 'If-None-Match': '"4"', Prefer: 'wait=30' } })
-    await untilWaiting(slot, 1)
+    const answer = send('HEAD', leasePath(slot), { headers: { 'If-None-Match': '"4"', Prefer: 'wait=30' } })
+    await waitForWaiters(slot, 1)
     await release(slot, 4)
     expect([(await answer).status, (await answer).headers.get('ETag')]).toEqual([200, '"5"'])
   })
@@ -118,8 +122,8 @@ describe('a reader that waits in vain', () => {
       expect(answer.headers.get('Preference-Applied')).toBe('wait=1')
     }
     expectProblem(unwritten, 404, 'not-found')
-    await untilWaiting(slot, 0)
-    await untilWaiting(never, 0)
+    await waitForWaiters(slot, 0)
+    await waitForWaiters(never, 0)
   })
 
   test('waits for a minute at most, and is told so', async () => {
@@ -131,9 +135,9 @@ describe('a reader that waits in vain', () => {
 })
 
 describe('a reader is answered at once', () => {
-  const atOnce = async (slot: string, headers: Readonly<Record<string, string>>): Promise<Asked> => {
+  const atOnce = async (slot: string, headers: Readonly<Record<string, string>>): Promise<ReceivedResponse> => {
     const answer = await get(slot, { Prefer: 'wait=30', ...headers })
-    expect(await objectOf(slot).waiting()).toBe(0)
+    expect(await slotObject(slot).waiterCount()).toBe(0)
     return answer
   }
 
@@ -171,7 +175,7 @@ describe('a reader is answered at once', () => {
   test('when it writes: Prefer is for reads', async () => {
     const slot = await heldSlot()
     const headers = { 'If-Match': '4', 'X-Holder': 'region-a', Prefer: 'wait=30' }
-    const answer = await ask('PUT', leasePath(slot), { headers })
+    const answer = await send('PUT', leasePath(slot), { headers })
     expectLease(answer, 200, { generation: 5 })
     expect(answer.headers.get('Preference-Applied')).toBeNull()
   })
@@ -180,50 +184,50 @@ describe('a reader is answered at once', () => {
 describe('a reader that goes away', () => {
   test('is forgotten by its id, and nobody else is', async () => {
     const slot = await heldSlot()
-    const at = { slot, spelling: slot }
-    const witness = slots(env, () => {})
-    const read = (id: string) => witness.read(at, { known: [4], wait: { id, forMs: 30_000 } })
+    const address = { slot, encoded: slot }
+    const leases = createLeaseService(env, () => {})
+    const read = (id: string) => leases.read(address, { known: [4], wait: { id, maxMs: 30_000 } })
     const [gone, stays] = [read('gone'), read('stays')]
-    await untilWaiting(slot, 2)
-    await witness.forget(at, 'gone')
-    await untilWaiting(slot, 1)
+    await waitForWaiters(slot, 2)
+    await leases.cancelWait(address, 'gone')
+    await waitForWaiters(slot, 1)
     expect((await gone).kind).toBe('absent')
     await release(slot, 4)
     expect(await stays).toMatchObject({ kind: 'lease', lease: { generation: 5 } })
-    await untilWaiting(slot, 0)
+    await waitForWaiters(slot, 0)
   })
 
   test('is forgotten when its request is aborted', async () => {
     const slot = await heldSlot()
     const controller = new AbortController()
     const question = { headers: { 'If-None-Match': '"4"', Prefer: 'wait=30' }, signal: controller.signal }
-    const answer = askOf({}, 'GET', leasePath(slot), question)
-    await untilWaiting(slot, 1)
+    const answer = sendWith({}, 'GET', leasePath(slot), question)
+    await waitForWaiters(slot, 1)
     controller.abort()
-    await untilWaiting(slot, 0)
+    await waitForWaiters(slot, 0)
     await answer.catch(() => undefined)
   })
 })
 
 test('more than 2,000 that wait on one slot are not taken on: 503, and those who wait go on', async () => {
   const slot = await heldSlot()
-  const at = { slot, spelling: slot }
-  const waits = await runInDurableObject(objectOf(slot), instance =>
+  const address = { slot, encoded: slot }
+  const waits = await runInDurableObject(slotObject(slot), instance =>
     Array.from({ length: 2_000 }, (_, i) => ({
-      ended: instance.read(at, { known: [4], wait: { id: `wait-${i}`, forMs: 30_000 } }),
+      ended: instance.read(address, { known: [4], wait: { id: `wait-${i}`, maxMs: 30_000 } }),
     })),
   )
-  expect(await objectOf(slot).waiting()).toBe(2_000)
+  expect(await slotObject(slot).waiterCount()).toBe(2_000)
   const answer = await get(slot, { 'If-None-Match': '"4"', Prefer: 'wait=30' })
   expectProblem(answer, 503, 'overloaded')
   expect(answer.headers.get('Preference-Applied')).toBeNull()
   expect(answer.headers.get('Retry-After')).toBe('1')
   expectLease(await get(slot), 200, { generation: 4 })
-  expect(await objectOf(slot).waiting()).toBe(2_000)
+  expect(await slotObject(slot).waiterCount()).toBe(2_000)
   await release(slot, 4)
-  const kinds = await runInDurableObject(objectOf(slot), async () =>
+  const kinds = await runInDurableObject(slotObject(slot), async () =>
     Promise.all(waits.map(async ({ ended }) => (await ended).kind)),
   )
   expect(new Set(kinds)).toEqual(new Set(['lease']))
-  expect(await objectOf(slot).waiting()).toBe(0)
+  expect(await slotObject(slot).waiterCount()).toBe(0)
 })

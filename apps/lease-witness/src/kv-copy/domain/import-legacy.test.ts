@@ -1,7 +1,14 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type { Current } from '../../lease/lease.ts'
-import { type Adoption, adopt, isOwnCopy, type KvRecord, parseRecord, RECOVERY_LEAP } from './import-legacy.ts'
+import type { LeaseState } from '../../lease/lease.ts'
+import {
+  importLegacy,
+  isOwnCopy,
+  type KvRecord,
+  type LegacyImport,
+  parseRecord,
+  RECOVERY_GENERATION_GAP,
+} from './import-legacy.ts'
 
 const ACQUIRED = Date.parse('2026-01-31T12:00:00Z')
 const EXPIRES = ACQUIRED + 30_000
@@ -13,7 +20,7 @@ const shape = {
   expiresAt: '2026-01-31T12:00:30.000Z',
   generation: 7,
 }
-const lease: Current = {
+const lease: LeaseState = {
   kind: 'held',
   holder: 'a',
   acquiredAt: ACQUIRED,
@@ -23,7 +30,7 @@ const lease: Current = {
 }
 
 describe('a record of an older deployment', () => {
-  test.each<readonly [rule: string, value: unknown, reads: Current | undefined]>([
+  test.each<readonly [rule: string, value: unknown, reads: LeaseState | undefined]>([
     ['held', shape, lease],
     [
       'times without milliseconds',
@@ -96,8 +103,8 @@ const own = (key: string, value: unknown, renewedAt = ACQUIRED): KvRecord => ({
   ...older(key, value),
   metadata: { renewedAt },
 })
-const nothing: Adoption = { kind: 'nothing' }
-const adopted = (current: Current): Adoption => ({ kind: 'adopted', lease: current })
+const nothing: LegacyImport = { kind: 'nothing' }
+const adopted = (current: LeaseState): LegacyImport => ({ kind: 'imported', lease: current })
 
 describe('what a slot without state takes over', () => {
   const at7 = older('lease:a/b', shape)
@@ -105,15 +112,15 @@ describe('what a slot without state takes over', () => {
   const at5 = older('lease:a%2fb', { ...shape, generation: 5 })
   const junk = older('lease:a%2Fb', 'junk')
 
-  test.each<readonly [rule: string, decoded: KvRecord | undefined, undecoded: KvRecord[], adoption: Adoption]>([
+  test.each<readonly [rule: string, decoded: KvRecord | undefined, undecoded: KvRecord[], adoption: LegacyImport]>([
     ['nothing there', undefined, [], nothing],
     ['a record under the decoded key', at7, [], adopted(lease)],
     ['a record under an older spelling', undefined, [at9], adopted({ ...lease, generation: 9 })],
     ['several: the highest generation, in an older spelling', at7, [at9, at5], adopted({ ...lease, generation: 9 })],
     ['several: the highest generation, under the decoded key', at7, [at5], adopted(lease)],
     ['several older spellings', undefined, [at5, at9], adopted({ ...lease, generation: 9 })],
-    ['a record that is no lease', older('lease:a/b', 'junk'), [], { kind: 'unreadable', key: 'lease:a/b' }],
-    ['one that is no lease beside a good one', at7, [junk], { kind: 'unreadable', key: 'lease:a%2Fb' }],
+    ['a record that is no lease', older('lease:a/b', 'junk'), [], { kind: 'invalid', key: 'lease:a/b' }],
+    ['one that is no lease beside a good one', at7, [junk], { kind: 'invalid', key: 'lease:a%2Fb' }],
     ["another slot's own copy under an older spelling", undefined, [own('lease:a%2Fb', shape)], nothing],
     ["another slot's own copy, unreadable", undefined, [own('lease:a%2Fb', 'junk')], nothing],
     [
@@ -122,47 +129,47 @@ describe('what a slot without state takes over', () => {
       [own('lease:a%2Fb', { ...shape, generation: 99 })],
       adopted(lease),
     ],
-    ['our own copy that is no lease', own('lease:a/b', 'junk'), [], { kind: 'unreadable', key: 'lease:a/b' }],
+    ['our own copy that is no lease', own('lease:a/b', 'junk'), [], { kind: 'invalid', key: 'lease:a/b' }],
   ])('%s', (_, decoded, undecoded, adoption) => {
-    expect(adopt(decoded, undecoded, NOW)).toEqual(adoption)
+    expect(importLegacy(decoded, undecoded, NOW)).toEqual(adoption)
   })
 
   test('an expired record is taken over as it is', () => {
-    expect(adopt(at7, [], EXPIRES + 5)).toEqual(adopted(lease))
+    expect(importLegacy(at7, [], EXPIRES + 5)).toEqual(adopted(lease))
   })
 })
 
 describe('a slot whose object was lost', () => {
-  const generation = 7 + RECOVERY_LEAP
+  const generation = 7 + RECOVERY_GENERATION_GAP
 
   test('the leap is a million', () => {
-    expect(RECOVERY_LEAP).toBe(1_048_576)
+    expect(RECOVERY_GENERATION_GAP).toBe(1_048_576)
   })
 
   test('the generation leaps, and the holder has the time of a whole lease again', () => {
-    expect(adopt(own('lease:a', shape), [], NOW)).toEqual(
+    expect(importLegacy(own('lease:a', shape), [], NOW)).toEqual(
       adopted({ ...lease, generation, renewedAt: ACQUIRED, expiresAt: NOW + 30_000 }),
     )
   })
 
   test('a lease that was renewed late has the time that the last renewal gave it', () => {
-    expect(adopt(own('lease:a', shape, ACQUIRED + 25_000), [], NOW + 60_000)).toEqual(
+    expect(importLegacy(own('lease:a', shape, ACQUIRED + 25_000), [], NOW + 60_000)).toEqual(
       adopted({ ...lease, generation, renewedAt: ACQUIRED + 25_000, expiresAt: NOW + 65_000 }),
     )
   })
 
   test('no lease is shortened by it', () => {
-    expect(adopt(own('lease:a', shape), [], ACQUIRED - 5_000)).toEqual(adopted({ ...lease, generation }))
+    expect(importLegacy(own('lease:a', shape), [], ACQUIRED - 5_000)).toEqual(adopted({ ...lease, generation }))
   })
 
   test('a released slot stays released', () => {
     const released = { holder: '', acquiredAt: '', expiresAt: '', generation: 7 }
-    expect(adopt(own('lease:a', released, 0), [], NOW)).toEqual(adopted({ kind: 'released', generation }))
+    expect(importLegacy(own('lease:a', released, 0), [], NOW)).toEqual(adopted({ kind: 'released', generation }))
   })
 
   test('its own copy counts, and no older spelling beside it', () => {
     const before = older('lease:a%2Fb', { ...shape, generation: 9 })
-    const found = adopt(own('lease:a/b', shape), [before, older('lease:a%2fb', 'junk')], NOW)
-    expect(found).toMatchObject({ kind: 'adopted', lease: { generation } })
+    const found = importLegacy(own('lease:a/b', shape), [before, older('lease:a%2fb', 'junk')], NOW)
+    expect(found).toMatchObject({ kind: 'imported', lease: { generation } })
   })
 })

@@ -1,6 +1,6 @@
-import type { Current } from '../../lease/lease.ts'
+import type { LeaseState } from '../../lease/lease.ts'
 
-/** What our own copies carry as metadata: by it they are told from what an older deployment wrote. */
+/** The metadata of our own copies. Records of older deployments do not have it. */
 export interface CopyMark {
   readonly renewedAt: number
 }
@@ -11,35 +11,34 @@ export interface KvRecord {
   readonly metadata: unknown
 }
 
-export type Adoption =
+export type LegacyImport =
   | { readonly kind: 'nothing' }
-  | { readonly kind: 'adopted'; readonly lease: Current }
-  | { readonly kind: 'unreadable'; readonly key: string }
+  | { readonly kind: 'imported'; readonly lease: LeaseState }
+  | { readonly kind: 'invalid'; readonly key: string }
 
 /**
- * How far the generation leaps when a slot's object is gone and our own copy is all that is left. The copy may lack
- * the last renewals, and a fencing token must never repeat: a million writes are more than an object can make while its
- * copy is a minute behind.
+ * Added to the generation when a slot's object is lost and only our own copy is left. The copy may lack the last writes,
+ * and a fencing token must never repeat. An object cannot make a million writes in the minute that its copy may lag.
  */
-export const RECOVERY_LEAP = 2 ** 20
+export const RECOVERY_GENERATION_GAP = 2 ** 20
 
-/** Beyond it, what is added to a generation could not be told apart in clients' numbers. */
-const GREATEST_ADOPTED = 2 ** 52
+/** Leaves room below 2^53 for the gap and for later writes: larger numbers are not exact in JavaScript clients. */
+const MAX_IMPORTED_GENERATION = 2 ** 52
 
-const markOf = (metadata: unknown): CopyMark | undefined => {
+const parseMark = (metadata: unknown): CopyMark | undefined => {
   if (typeof metadata !== 'object' || metadata === null || !('renewedAt' in metadata)) return undefined
   return typeof metadata.renewedAt === 'number' ? { renewedAt: metadata.renewedAt } : undefined
 }
 
-export const isOwnCopy = ({ metadata }: Pick<KvRecord, 'metadata'>): boolean => markOf(metadata) !== undefined
+export const isOwnCopy = ({ metadata }: Pick<KvRecord, 'metadata'>): boolean => parseMark(metadata) !== undefined
 
-const timeOf = (value: unknown): number | undefined => {
+const parseTime = (value: unknown): number | undefined => {
   const ms = typeof value === 'string' ? Date.parse(value) : Number.NaN
   return Number.isFinite(ms) ? ms : undefined
 }
 
-/** A lease as an older deployment wrote it, down to times without milliseconds; undefined: it is none. */
-export const parseRecord = (value: string): Current | undefined => {
+/** A lease as an older deployment stored it, also with times without milliseconds. Undefined: not a lease. */
+export const parseRecord = (value: string): LeaseState | undefined => {
   let record: unknown
   try {
     record = JSON.parse(value)
@@ -49,41 +48,45 @@ export const parseRecord = (value: string): Current | undefined => {
   if (typeof record !== 'object' || record === null || !('generation' in record)) return undefined
   const { generation } = record
   if (typeof generation !== 'number' || !Number.isInteger(generation)) return undefined
-  if (generation < 0 || generation > GREATEST_ADOPTED) return undefined
+  if (generation < 0 || generation > MAX_IMPORTED_GENERATION) return undefined
   const holder = 'holder' in record ? record.holder : ''
   if (holder === '') return { kind: 'released', generation }
-  const acquiredAt = timeOf('acquiredAt' in record ? record.acquiredAt : undefined)
-  const expiresAt = timeOf('expiresAt' in record ? record.expiresAt : undefined)
+  const acquiredAt = parseTime('acquiredAt' in record ? record.acquiredAt : undefined)
+  const expiresAt = parseTime('expiresAt' in record ? record.expiresAt : undefined)
   if (typeof holder !== 'string' || acquiredAt === undefined || expiresAt === undefined) return undefined
   return { kind: 'held', holder, acquiredAt, renewedAt: acquiredAt, expiresAt, generation }
 }
 
 /**
- * Our own copy, read because the object that wrote it is gone. The holder may have renewed since, so it gets the time of
- * a whole lease again before anybody else may acquire it, as leases do after a change of etcd's leader.
+ * Restores a lease from our own copy after the loss of its object. The holder may have renewed since the copy was
+ * written, so it gets its full TTL again, as etcd does for leases after a change of leader.
  */
-const recovered = (lease: Current, { renewedAt }: CopyMark, now: number): Current => {
-  const generation = lease.generation + RECOVERY_LEAP
+const recover = (lease: LeaseState, { renewedAt }: CopyMark, now: number): LeaseState => {
+  const generation = lease.generation + RECOVERY_GENERATION_GAP
   if (lease.kind === 'released') return { ...lease, generation }
   const expiresAt = Math.max(lease.expiresAt, now + lease.expiresAt - renewedAt)
   return { ...lease, generation, renewedAt, expiresAt }
 }
 
 /**
- * What a slot without stored state takes over from Workers KV. `decoded` is the record under the slot's own key, if any;
- * `undecoded` are those under older spellings of it. Among several the highest generation counts, for a generation must
- * not go back. A record that is there and cannot be read is not passed over: its generation may be in use.
+ * The state that a slot without stored state takes from Workers KV. `decoded` is the record under the slot's current key;
+ * `encoded` are the records under its legacy keys. The highest generation wins, because a generation must not go back.
+ * An invalid record is never skipped: its generation may be in use.
  */
-export const adopt = (decoded: KvRecord | undefined, undecoded: readonly KvRecord[], now: number): Adoption => {
-  const mark = decoded && markOf(decoded.metadata)
-  // An older spelling can be another slot's own key; what we wrote there is that slot's.
-  const records = [...(decoded ? [decoded] : []), ...(mark ? [] : undecoded.filter(record => !isOwnCopy(record)))]
-  let best: Current | undefined
+export const importLegacy = (
+  decoded: KvRecord | undefined,
+  encoded: readonly KvRecord[],
+  now: number,
+): LegacyImport => {
+  const mark = decoded && parseMark(decoded.metadata)
+  // A legacy key of this slot can be the current key of another slot; our own copy there belongs to that slot.
+  const records = [...(decoded ? [decoded] : []), ...(mark ? [] : encoded.filter(record => !isOwnCopy(record)))]
+  let newest: LeaseState | undefined
   for (const { key, value } of records) {
     const lease = parseRecord(value)
-    if (!lease) return { kind: 'unreadable', key }
-    if (!best || lease.generation > best.generation) best = lease
+    if (!lease) return { kind: 'invalid', key }
+    if (!newest || lease.generation > newest.generation) newest = lease
   }
-  if (!best) return { kind: 'nothing' }
-  return { kind: 'adopted', lease: mark ? recovered(best, mark, now) : best }
+  if (!newest) return { kind: 'nothing' }
+  return { kind: 'imported', lease: mark ? recover(newest, mark, now) : newest }
 }

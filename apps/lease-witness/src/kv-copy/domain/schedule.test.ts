@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type { Current, Held } from '../../lease/lease.ts'
-import { type CopyState, changeBetween, copyDueAt, retryDelay } from './schedule.ts'
+import type { HeldLease, LeaseState } from '../../lease/lease.ts'
+import { type CopyState, classifyChange, copyDueAt, retryDelayMs } from './schedule.ts'
 
 const NOW = 1_000_000
 
@@ -46,7 +46,7 @@ describe('when a change is copied', () => {
 })
 
 describe('what a copy missed', () => {
-  const held = (lease: Partial<Held> = {}): Current => ({
+  const held = (lease: Partial<HeldLease> = {}): LeaseState => ({
     kind: 'held',
     holder: 'a',
     acquiredAt: 1,
@@ -55,9 +55,9 @@ describe('what a copy missed', () => {
     generation: 4,
     ...lease,
   })
-  const released: Current = { kind: 'released', generation: 5 }
+  const released: LeaseState = { kind: 'released', generation: 5 }
 
-  test.each<readonly [rule: string, before: Current, after: Current, change: 'transition' | 'renewal']>([
+  test.each<readonly [rule: string, before: LeaseState, after: LeaseState, change: 'transition' | 'renewal']>([
     ['renewed', held(), held({ renewedAt: 9, expiresAt: 10, generation: 5 }), 'renewal'],
     ['renewed many times', held(), held({ renewedAt: 9, generation: 50 }), 'renewal'],
     ['another holder', held(), held({ holder: 'b', generation: 5 }), 'transition'],
@@ -66,7 +66,7 @@ describe('what a copy missed', () => {
     ['acquired', released, held({ generation: 6 }), 'transition'],
     ['released once more', released, { kind: 'released', generation: 7 }, 'transition'],
   ])('%s', (_, before, after, change) => {
-    expect(changeBetween(before, after)).toBe(change)
+    expect(classifyChange(before, after)).toBe(change)
   })
 })
 
@@ -81,15 +81,15 @@ describe('the pause before a copy is tried again', () => {
     [1_000, 0, 30_000],
     [1_000_000, 0.5, 45_000],
   ])('after %d failures, by chance %d: %d ms', (failures, chance, ms) => {
-    expect(retryDelay(failures, chance)).toBe(ms)
+    expect(retryDelayMs(failures, chance)).toBe(ms)
   })
 
   test('it is never longer than a minute, nor shorter than half a second', () => {
     const chance = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true })
     fc.assert(
       fc.property(fc.integer({ min: 1 }), chance, (failures, by) => {
-        expect(retryDelay(failures, by)).toBeGreaterThanOrEqual(500)
-        expect(retryDelay(failures, by)).toBeLessThanOrEqual(60_000)
+        expect(retryDelayMs(failures, by)).toBeGreaterThanOrEqual(500)
+        expect(retryDelayMs(failures, by)).toBeLessThanOrEqual(60_000)
       }),
     )
   })

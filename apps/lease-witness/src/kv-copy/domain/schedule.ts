@@ -1,30 +1,31 @@
-import type { Current } from '../../lease/lease.ts'
+import type { LeaseState } from '../../lease/lease.ts'
 
-/** Workers KV takes one write a second to a key. */
-const BETWEEN_COPIES_MS = 1_000
-const BETWEEN_RENEWALS_MS = 60_000
-const LONGEST_RETRY_MS = 60_000
+/** Limit of Workers KV: one write per second to the same key. */
+const MIN_COPY_INTERVAL_MS = 1_000
+const MIN_RENEWAL_COPY_INTERVAL_MS = 60_000
+const MAX_RETRY_MS = 60_000
 
-/** Where the copy in Workers KV stands. Times in milliseconds since the epoch. */
+/** Progress of the copy in Workers KV. Times are milliseconds since the epoch. */
 export interface CopyState {
-  /** When a write to it last landed. */
+  /** When the last write succeeded. */
   readonly copiedAt?: number
-  /** When the next one is due; absent: it is up to date. */
+  /** When the next write is due; absent: the copy is up to date. */
   readonly dueAt?: number
 }
 
 /**
- * When a change at `now` has to be copied: at once when the holder has changed, at most once a minute on renewals (a
- * write to KV costs five times a lease's own, and a small plan has a thousand a day). Nothing due sooner is put off.
+ * When a change at `now` must be copied: immediately after a transition, at most once a minute for renewals (a KV write
+ * costs five times as much as the lease's own write, and the free plan allows a thousand a day). Never later than the
+ * write that is already due.
  */
 export const copyDueAt = ({ copiedAt, dueAt }: CopyState, change: 'transition' | 'renewal', now: number): number => {
-  const pause = change === 'transition' ? BETWEEN_COPIES_MS : BETWEEN_RENEWALS_MS
-  const due = copiedAt === undefined ? now : Math.max(now, copiedAt + pause)
+  const interval = change === 'transition' ? MIN_COPY_INTERVAL_MS : MIN_RENEWAL_COPY_INTERVAL_MS
+  const due = copiedAt === undefined ? now : Math.max(now, copiedAt + interval)
   return Math.min(dueAt ?? Number.POSITIVE_INFINITY, due)
 }
 
-/** What a copy of `before` missed when the slot has come to `after`. */
-export const changeBetween = (before: Current, after: Current): 'transition' | 'renewal' => {
+/** Whether a copy of `before` lacks only renewals of the same tenure, or a transition, now that the lease is `after`. */
+export const classifyChange = (before: LeaseState, after: LeaseState): 'transition' | 'renewal' => {
   const isSameTenure =
     before.kind === 'held' &&
     after.kind === 'held' &&
@@ -33,6 +34,6 @@ export const changeBetween = (before: Current, after: Current): 'transition' | '
   return isSameTenure ? 'renewal' : 'transition'
 }
 
-/** Milliseconds until try number `failures` + 1. `chance` in [0, 1) spreads the slots that failed together. */
-export const retryDelay = (failures: number, chance: number): number =>
-  Math.min(1_000 * 2 ** Math.min(failures - 1, 16), LONGEST_RETRY_MS) * (0.5 + chance / 2)
+/** The pause before the next attempt, in milliseconds. `jitter` in [0, 1) spreads slots that failed at the same time. */
+export const retryDelayMs = (failures: number, jitter: number): number =>
+  Math.min(1_000 * 2 ** Math.min(failures - 1, 16), MAX_RETRY_MS) * (0.5 + jitter / 2)

@@ -1,7 +1,7 @@
 import type { Lease } from '@pool/contract/lease'
 import { parseRecord } from '../../../src/kv-copy/domain/import-legacy.ts'
-import { type Current, decide, type LeaseRequest, shown } from '../../../src/lease/lease.ts'
-import { isKnown, knownGenerations, writePrecondition } from '../../../src/lease/precondition.ts'
+import { decide, includesGeneration, type LeaseState, toWire, type WriteRequest } from '../../../src/lease/lease.ts'
+import { parseKnownGenerations, parsePrecondition } from '../../../src/lease/request.ts'
 
 interface Env {
   readonly LEASES: {
@@ -22,17 +22,19 @@ const WRITE_MS = 100
 const show = (lease: Lease, status: 200 | 412): Response =>
   Response.json(lease, { status, headers: { ETag: `"${lease.generation}"` } })
 
-const read = (current: Current | undefined, known: string | null): Response => {
+const read = (current: LeaseState | undefined, known: string | null): Response => {
   if (!current) return Response.json({ error: 'not-found' }, { status: 404 })
   const { generation } = current
-  if (!isKnown(knownGenerations(known ?? undefined), generation)) return show(shown(current), 200)
+  if (!includesGeneration(parseKnownGenerations(known ?? undefined), generation)) return show(toWire(current), 200)
   return new Response(null, { status: 304, headers: { ETag: `"${generation}"` } })
 }
 
-const requestOf = async (request: Request): Promise<LeaseRequest> => {
-  const precondition = writePrecondition(request.headers.get('If-Match') ?? undefined, undefined, { mayCreate: true })
-  if (precondition.kind !== 'generation') throw new Error('If-Match names no generation')
-  const { generation } = precondition
+const requestOf = async (request: Request): Promise<WriteRequest> => {
+  const precondition = parsePrecondition(request.headers.get('If-Match') ?? undefined, undefined, {
+    mayCreate: true,
+  })
+  if (!precondition.ok) throw new Error('If-Match names no generation')
+  const generation = precondition.value
   if (request.method === 'DELETE') {
     return { kind: 'release', holder: request.headers.get('X-Holder') ?? '', generation }
   }
@@ -52,10 +54,10 @@ const worker = {
     if (!write) return read(current, request.headers.get('If-None-Match'))
     const decision = decide(current, write, Date.now())
     if (decision.kind === 'absent') return new Response(null, { status: 204 })
-    if (decision.kind === 'refused') return show(shown(current), 412)
+    if (decision.kind === 'rejected') return show(toWire(current), 412)
     await new Promise(resolve => setTimeout(resolve, WRITE_MS))
-    await LEASES.put(key, JSON.stringify(shown(decision.next)))
-    return decision.kind === 'released' ? new Response(null, { status: 204 }) : show(shown(decision.next), 200)
+    await LEASES.put(key, JSON.stringify(toWire(decision.next)))
+    return decision.kind === 'released' ? new Response(null, { status: 204 }) : show(toWire(decision.next), 200)
   },
 }
 

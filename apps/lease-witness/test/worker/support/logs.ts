@@ -1,30 +1,30 @@
 import { vi } from 'vitest'
 
-export interface Line {
+export interface LogLine {
   readonly msg?: unknown
   readonly level?: unknown
   readonly [field: string]: unknown
 }
 
-export interface Logged extends Disposable {
+export interface CapturedLogs extends Disposable {
   /** Every line so far, as it came. */
   readonly text: () => string
-  readonly lines: () => Line[]
+  readonly lines: () => LogLine[]
   /** The lines of answered requests. */
-  readonly answered: () => Line[]
+  readonly accessLines: () => LogLine[]
 }
 
 /** Takes down what the worker and its objects say, on every channel. */
-export const listen = (): Logged => {
-  const said: string[] = []
+export const captureLogs = (): CapturedLogs => {
+  const output: string[] = []
   const spies = (['log', 'info', 'warn', 'error', 'debug'] as const).map(channel =>
-    vi.spyOn(console, channel).mockImplementation((...parts) => void said.push(parts.map(String).join(' '))),
+    vi.spyOn(console, channel).mockImplementation((...parts) => void output.push(parts.map(String).join(' '))),
   )
-  const lines = (): Line[] => said.map(line => JSON.parse(line))
+  const lines = (): LogLine[] => output.map(line => JSON.parse(line))
   return {
-    text: () => said.join('\n'),
+    text: () => output.join('\n'),
     lines,
-    answered: () => lines().filter(({ msg }) => msg === 'answered'),
+    accessLines: () => lines().filter(({ msg }) => msg === 'request'),
     [Symbol.dispose]: () => {
       for (const spy of spies) spy.mockRestore()
     },

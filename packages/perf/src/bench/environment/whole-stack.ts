@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { freePort } from '@pool/dev-server/ports'
 
-const entry = fileURLToPath(new URL('../../../../dev-server/src/start.ts', import.meta.url))
+const entry = fileURLToPath(new URL('@pool/dev-server/src/start.ts', import.meta.url))
 /** What it says once everything answers. */
 const RUNNING = 'Ctrl-C stops everything'
 

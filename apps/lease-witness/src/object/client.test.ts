@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { objectFault } from './do-errors.ts'
+import { toUnavailable } from './client.ts'
 
 const fault = (flags: object): Error => Object.assign(new Error('x'), flags)
 
@@ -20,5 +20,5 @@ test.each<readonly [rule: string, error: unknown, kind: 'overloaded' | 'lease-un
   ['null', null, 'lease-unavailable'],
   ['a text', 'overloaded', 'lease-unavailable'],
 ])('a failed call to an object: %s', (_, error, kind) => {
-  expect(objectFault(error)).toEqual(kind && { kind })
+  expect(toUnavailable(error)).toEqual(kind && { kind })
 })

@@ -1,13 +1,13 @@
 import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { describe, expect, test } from 'vitest'
-import { RECOVERY_LEAP } from '../../src/kv-copy/domain/import-legacy.ts'
-import { ask, freshSlot, get, leasePath, put, release } from './support/ask.ts'
-import { expectLease, expectProblem, historyIn, leaseIn, NEVER_WRITTEN } from './support/bodies.ts'
-import { handClock, iso } from './support/clock.ts'
-import { brokenKv, copyOf, keyOf, leave } from './support/kv.ts'
-import { listen } from './support/logs.ts'
-import { alarmOf, giveKv, lose, objectOf, storedOf } from './support/object.ts'
+import { RECOVERY_GENERATION_GAP } from '../../src/kv-copy/domain/import-legacy.ts'
+import { expectLease, expectProblem, NEVER_WRITTEN, parseHistory, parseLease } from './support/bodies.ts'
+import { freshSlot, get, leasePath, put, release, send } from './support/client.ts'
+import { fakeClock, iso } from './support/clock.ts'
+import { failingKv, kvKey, putLegacyRecord, readCopy } from './support/kv.ts'
+import { captureLogs } from './support/logs.ts'
+import { deleteObject, readAlarm, readStored, replaceKv, slotObject } from './support/object.ts'
 
 const DAY = 86_400_000
 
@@ -21,7 +21,7 @@ describe('a record that an older deployment left', () => {
   test('under the decoded key is the slot, generation included', async () => {
     const slot = freshSlot()
     const left = record()
-    await leave(slot, left)
+    await putLegacyRecord(slot, left)
     expect((await get(slot)).json).toEqual(left)
     expect((await get(slot)).headers.get('ETag')).toBe('"7"')
     expectLease(await put(slot, 0, { holder: 'region-b' }), 412, left)
@@ -40,29 +40,29 @@ describe('a record that an older deployment left', () => {
   ])('under an undecoded key is the slot, however the request spells it: %s', async (_, spell) => {
     const slot = `${freshSlot()}/ä`
     const left = record()
-    await leave(spell(slot), left)
-    expect((await ask('GET', `/lease/${slot}`)).json).toEqual(left)
+    await putLegacyRecord(spell(slot), left)
+    expect((await send('GET', `/lease/${slot}`)).json).toEqual(left)
     expectLease(await put(slot, 7), 200, { generation: 8 })
   })
 
   test('under the very spelling of the request is the slot', async () => {
     const name = crypto.randomUUID()
     const left = record()
-    await leave(`%6E%73/${name}`, left)
-    expect((await ask('GET', `/lease/%6E%73/${name}`)).json).toEqual(left)
+    await putLegacyRecord(`%6E%73/${name}`, left)
+    expect((await send('GET', `/lease/%6E%73/${name}`)).json).toEqual(left)
   })
 
   test('under several keys: the highest generation counts', async () => {
     const slot = freshSlot()
-    await leave(slot, record(5))
-    await leave(encodeURIComponent(slot), record(9))
-    await leave(encodeURIComponent(slot).replaceAll('%2F', '%2f'), record(7))
+    await putLegacyRecord(slot, record(5))
+    await putLegacyRecord(encodeURIComponent(slot), record(9))
+    await putLegacyRecord(encodeURIComponent(slot).replaceAll('%2F', '%2f'), record(7))
     expectLease(await get(slot), 200, { generation: 9 })
   })
 
   test('with times without milliseconds is shown with them', async () => {
     const slot = freshSlot()
-    await leave(slot, {
+    await putLegacyRecord(slot, {
       holder: 'region-a',
       acquiredAt: '2026-01-01T00:00:00Z',
       expiresAt: '2026-01-01T00:00:30Z',
@@ -77,7 +77,7 @@ describe('a record that an older deployment left', () => {
 
   test('that is released keeps its generation', async () => {
     const slot = freshSlot()
-    await leave(slot, { ...NEVER_WRITTEN, generation: 12 })
+    await putLegacyRecord(slot, { ...NEVER_WRITTEN, generation: 12 })
     expectLease(await put(slot, 0), 412, { ...NEVER_WRITTEN, generation: 12 })
     expectLease(await put(slot, 12), 200, { holder: 'region-a', generation: 13 })
   })
@@ -85,58 +85,58 @@ describe('a record that an older deployment left', () => {
   test('that has expired is shown as it is, and can be taken', async () => {
     const slot = freshSlot()
     const left = record(7, -1)
-    await leave(slot, left)
+    await putLegacyRecord(slot, left)
     expect((await get(slot)).json).toEqual(left)
     expectLease(await put(slot, 7, { holder: 'region-b' }), 200, { holder: 'region-b', generation: 8 })
   })
 
   test('can be released by its holder at once', async () => {
     const slot = freshSlot()
-    await leave(slot, record())
+    await putLegacyRecord(slot, record())
     expect((await release(slot, 7)).status).toBe(204)
     expectLease(await get(slot), 200, { ...NEVER_WRITTEN, generation: 8 })
   })
 
   test('is taken over once: history tells of it, and a copy of our own takes its place', async () => {
-    using clock = handClock()
+    using clock = fakeClock()
     const slot = freshSlot()
     const left = record()
-    await leave(encodeURIComponent(slot), left)
+    await putLegacyRecord(encodeURIComponent(slot), left)
     await get(slot)
-    expect(historyIn(await ask('GET', `/history/${encodeURIComponent(slot)}`))).toEqual({
+    expect(parseHistory(await send('GET', `/history/${encodeURIComponent(slot)}`))).toEqual({
       slot,
       transitions: [{ generation: 7, at: iso(clock.now()), event: 'adopted', by: '', from: '', to: 'region-a' }],
     })
-    expect(await alarmOf(slot)).toBe(clock.now())
-    await runDurableObjectAlarm(objectOf(slot))
-    expect(await copyOf(slot)).toEqual(left)
+    expect(await readAlarm(slot)).toBe(clock.now())
+    await runDurableObjectAlarm(slotObject(slot))
+    expect(await readCopy(slot)).toEqual(left)
   })
 
   test('and is written later than the first request, is not seen', async () => {
     const slot = freshSlot()
     await put(slot, 0)
-    await leave(slot, record(99))
-    await leave(encodeURIComponent(slot), record(99))
+    await putLegacyRecord(slot, record(99))
+    await putLegacyRecord(encodeURIComponent(slot), record(99))
     expectLease(await get(slot), 200, { generation: 1 })
-    await evictDurableObject(objectOf(slot))
+    await evictDurableObject(slotObject(slot))
     expectLease(await get(slot), 200, { generation: 1 })
   })
 
   test('is asked for once, also where there is none', async () => {
-    using _clock = handClock()
+    using _clock = fakeClock()
     const slot = freshSlot()
     expect((await get(slot)).status).toBe(404)
-    await giveKv(slot, brokenKv)
+    await replaceKv(slot, failingKv)
     expect((await get(slot)).status).toBe(404)
     expectLease(await put(slot, 0), 200, { generation: 1 })
   })
 
   test('is taken over once by many first requests', async () => {
-    using _clock = handClock()
+    using _clock = fakeClock()
     const slot = freshSlot()
-    await leave(slot, record(7, -1))
+    await putLegacyRecord(slot, record(7, -1))
     let reads = 0
-    await giveKv(slot, {
+    await replaceKv(slot, {
       getWithMetadata: ((keys: string[], type: 'text') => {
         reads += 1
         return env.OPENOVA_LEASES.getWithMetadata(keys, type)
@@ -147,31 +147,31 @@ describe('a record that an older deployment left', () => {
     expect(reads).toBe(1)
     const granted = answers.filter(({ status }) => status === 200)
     expect(granted).toHaveLength(1)
-    const winner = granted.map(leaseIn)
+    const winner = granted.map(parseLease)
     for (const loser of answers.filter(({ status }) => status !== 200)) {
       expect(expectLease(loser, 412, { generation: 8 })).toEqual(winner[0])
     }
-    const { transitions } = historyIn(await ask('GET', `/history/${encodeURIComponent(slot)}`))
+    const { transitions } = parseHistory(await send('GET', `/history/${encodeURIComponent(slot)}`))
     expect(transitions.map(({ event }) => event)).toEqual(['acquired', 'adopted'])
   })
 })
 
 describe('a record beyond what we would write ourselves', () => {
   test('has a copy too, however long its holder is', async () => {
-    using _clock = handClock()
-    using _logged = listen()
+    using _clock = fakeClock()
+    using _logged = captureLogs()
     const slot = freshSlot()
     const left = { ...record(), holder: 'x'.repeat(3_000) }
-    await leave(slot, left)
+    await putLegacyRecord(slot, left)
     await get(slot)
-    await runDurableObjectAlarm(objectOf(slot))
-    expect(await alarmOf(slot)).toBeNull()
+    await runDurableObjectAlarm(slotObject(slot))
+    expect(await readAlarm(slot)).toBeNull()
   })
 
   test('of the greatest generation: no write makes one that clients cannot count', async () => {
-    using _logged = listen()
+    using _logged = captureLogs()
     const slot = freshSlot()
-    await leave(slot, record(Number.MAX_SAFE_INTEGER, -1))
+    await putLegacyRecord(slot, record(Number.MAX_SAFE_INTEGER, -1))
     const answer = await put(slot, Number.MAX_SAFE_INTEGER)
     const generation = Number(answer.headers.get('ETag')?.slice(1, -1) ?? 0)
     expect(generation).toBeLessThanOrEqual(Number.MAX_SAFE_INTEGER)
@@ -182,62 +182,62 @@ describe('a record that cannot be read', () => {
   test.each(['junk', '{}', '{"generation":-1}', '{"holder":"a","generation":7}', 'null', '[]'])(
     '%s: 503, nothing is granted, and the answer names it',
     async value => {
-      using _logged = listen()
+      using _logged = captureLogs()
       const slot = freshSlot()
-      await leave(slot, value)
+      await putLegacyRecord(slot, value)
       for (const ifMatch of [0, 1, 7]) {
         const { detail } = expectProblem(await put(slot, ifMatch), 503, 'invalid-lease-record')
-        expect(detail).toContain(keyOf(slot))
+        expect(detail).toContain(kvKey(slot))
       }
       expectProblem(await get(slot), 503, 'invalid-lease-record')
       expectProblem(await release(slot, 7), 503, 'invalid-lease-record')
-      expectProblem(await ask('GET', `/history/${encodeURIComponent(slot)}`), 503, 'invalid-lease-record')
-      expect(await storedOf(slot)).toBeUndefined()
+      expectProblem(await send('GET', `/history/${encodeURIComponent(slot)}`), 503, 'invalid-lease-record')
+      expect(await readStored(slot)).toBeUndefined()
     },
   )
 
   test('under an undecoded key counts too', async () => {
-    using _logged = listen()
+    using _logged = captureLogs()
     const slot = freshSlot()
-    await leave(slot, record())
-    await leave(encodeURIComponent(slot), 'junk')
+    await putLegacyRecord(slot, record())
+    await putLegacyRecord(encodeURIComponent(slot), 'junk')
     const { detail } = expectProblem(await get(slot), 503, 'invalid-lease-record')
-    expect(detail).toContain(keyOf(encodeURIComponent(slot)))
+    expect(detail).toContain(kvKey(encodeURIComponent(slot)))
   })
 
   test('and is repaired, is taken over', async () => {
-    using _logged = listen()
+    using _logged = captureLogs()
     const slot = freshSlot()
-    await leave(slot, 'junk')
+    await putLegacyRecord(slot, 'junk')
     await put(slot, 0)
-    await leave(slot, record())
+    await putLegacyRecord(slot, record())
     expectLease(await get(slot), 200, { generation: 7 })
   })
 })
 
 describe('Workers KV that cannot say whether there is a record', () => {
   test('503 with Retry-After, and nothing is granted; once it can, it decides nothing that it did not before', async () => {
-    using logged = listen()
+    using logged = captureLogs()
     const slot = freshSlot()
-    await leave(slot, record())
-    await giveKv(slot, brokenKv)
+    await putLegacyRecord(slot, record())
+    await replaceKv(slot, failingKv)
     for (const answer of [await put(slot, 0), await get(slot), await release(slot, 7), await put(slot, 7)]) {
       expectProblem(answer, 503, 'lease-unavailable')
       expect(answer.headers.get('Retry-After')).toBe('1')
       expect(answer.text).not.toContain('KV is down')
     }
-    expect(await storedOf(slot)).toBeUndefined()
-    expect(logged.lines().filter(({ msg }) => msg === 'adoption-failed')).toHaveLength(4)
-    await giveKv(slot, env.OPENOVA_LEASES)
+    expect(await readStored(slot)).toBeUndefined()
+    expect(logged.lines().filter(({ msg }) => msg === 'import-failed')).toHaveLength(4)
+    await replaceKv(slot, env.OPENOVA_LEASES)
     expectLease(await put(slot, 0), 412, { generation: 7 })
   })
 
   test('of many requests at once, each gets the 503, and Workers KV is asked once', async () => {
-    using _logged = listen()
+    using _logged = captureLogs()
     const slot = freshSlot()
     const { promise, reject } = Promise.withResolvers<never>()
     let reads = 0
-    await giveKv(slot, {
+    await replaceKv(slot, {
       getWithMetadata: () => {
         reads += 1
         return promise
@@ -254,21 +254,21 @@ describe('Workers KV that cannot say whether there is a record', () => {
 describe('a slot whose object was lost', () => {
   /** A slot with its copy, and then nothing but the copy. */
   const lost = async (slot: string): Promise<void> => {
-    await runDurableObjectAlarm(objectOf(slot))
-    await lose(slot)
+    await runDurableObjectAlarm(slotObject(slot))
+    await deleteObject(slot)
   }
 
   test('leaps in generation, and its holder has its time again', async () => {
-    using clock = handClock()
+    using clock = fakeClock()
     const slot = freshSlot()
-    const before = leaseIn(await put(slot, 0, { ttlSeconds: 40 }))
+    const before = parseLease(await put(slot, 0, { ttlSeconds: 40 }))
     await lost(slot)
-    clock.pass(3_600_000)
+    clock.advance(3_600_000)
     const after = expectLease(await get(slot), 200, {
       holder: 'region-a',
       acquiredAt: before.acquiredAt,
       expiresAt: iso(clock.now() + 40_000),
-      generation: 1 + RECOVERY_LEAP,
+      generation: 1 + RECOVERY_GENERATION_GAP,
     })
     expectLease(await put(slot, after.generation, { holder: 'region-b' }), 412, { holder: 'region-a' })
     expectLease(await put(slot, 1), 412, { generation: after.generation })
@@ -276,61 +276,63 @@ describe('a slot whose object was lost', () => {
   })
 
   test('leaps beyond every generation that it may have given out since the copy', async () => {
-    using _clock = handClock()
+    using _clock = fakeClock()
     const slot = freshSlot()
     await put(slot, 0)
-    await runDurableObjectAlarm(objectOf(slot))
+    await runDurableObjectAlarm(slotObject(slot))
     for (let generation = 1; generation <= 5; generation++) await put(slot, generation)
-    await lose(slot)
-    expect(leaseIn(await get(slot)).generation).toBeGreaterThan(6)
+    await deleteObject(slot)
+    expect(parseLease(await get(slot)).generation).toBeGreaterThan(6)
   })
 
   test('and that was lost again leaps again', async () => {
-    using _clock = handClock()
+    using _clock = fakeClock()
     const slot = freshSlot()
     await put(slot, 0)
     await lost(slot)
     await get(slot)
     await lost(slot)
-    expectLease(await get(slot), 200, { generation: 1 + 2 * RECOVERY_LEAP })
+    expectLease(await get(slot), 200, { generation: 1 + 2 * RECOVERY_GENERATION_GAP })
   })
 
   test('stays released if it was', async () => {
-    using _clock = handClock()
+    using _clock = fakeClock()
     const slot = freshSlot()
     await put(slot, 0)
     await release(slot, 1)
     await lost(slot)
-    expectLease(await put(slot, 0), 412, { ...NEVER_WRITTEN, generation: 2 + RECOVERY_LEAP })
+    expectLease(await put(slot, 0), 412, { ...NEVER_WRITTEN, generation: 2 + RECOVERY_GENERATION_GAP })
   })
 
   test('with a copy that is no lease: 503, and nothing is granted', async () => {
-    using _clock = handClock()
-    using _logged = listen()
+    using _clock = fakeClock()
+    using _logged = captureLogs()
     const slot = freshSlot()
     await put(slot, 0)
     await lost(slot)
-    await env.OPENOVA_LEASES.put(keyOf(slot), 'junk', { metadata: { renewedAt: 1 } })
+    await env.OPENOVA_LEASES.put(kvKey(slot), 'junk', { metadata: { renewedAt: 1 } })
     expectProblem(await put(slot, 0), 503, 'invalid-lease-record')
   })
 })
 
 test("another slot's own copy under what would be an older key is not taken", async () => {
-  using _clock = handClock()
+  using _clock = fakeClock()
   const name = crypto.randomUUID()
   const other = `ns%2F${name}`
   await put(other, 0, { holder: 'region-b' })
-  await runDurableObjectAlarm(objectOf(other))
-  expect(await copyOf(other)).toMatchObject({ holder: 'region-b' })
+  await runDurableObjectAlarm(slotObject(other))
+  expect(await readCopy(other)).toMatchObject({ holder: 'region-b' })
   expect((await get(`ns/${name}`)).status).toBe(404)
   expectLease(await put(`ns/${name}`, 0), 200, { holder: 'region-a', generation: 1 })
 })
 
 test('what was adopted under a spelling is one slot with every other spelling', async () => {
   const slot = freshSlot()
-  await leave(encodeURIComponent(slot), record())
-  await ask('GET', leasePath(slot))
-  expectLease(await ask('GET', `/lease/${slot}`), 200, { generation: 7 })
-  const stored = await runInDurableObject(objectOf(slot), (_, { storage }) => storage.kv.get<{ slot: string }>('lease'))
+  await putLegacyRecord(encodeURIComponent(slot), record())
+  await send('GET', leasePath(slot))
+  expectLease(await send('GET', `/lease/${slot}`), 200, { generation: 7 })
+  const stored = await runInDurableObject(slotObject(slot), (_, { storage }) =>
+    storage.kv.get<{ slot: string }>('lease'),
+  )
   expect(stored?.slot).toBe(slot)
 })

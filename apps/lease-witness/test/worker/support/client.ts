@@ -7,7 +7,7 @@ import worker from '../../../src/index.ts'
 export const TOKEN = 'token-of-region-a-0123456789abcdef'
 export const OTHER_TOKEN = 'token-of-region-b-0123456789abcdef'
 
-export interface Asked {
+export interface ReceivedResponse {
   readonly status: number
   readonly headers: Headers
   readonly text: string
@@ -15,7 +15,7 @@ export interface Asked {
   readonly json: unknown
 }
 
-export interface Question {
+export interface SendOptions {
   /** Absent: the first test token. null: no Authorization header. */
   readonly authorization?: string | null
   readonly headers?: Readonly<Record<string, string>>
@@ -23,7 +23,7 @@ export interface Question {
   readonly signal?: AbortSignal
 }
 
-const requestOf = (method: string, path: string, question: Question): Request => {
+const createRequest = (method: string, path: string, question: SendOptions): Request => {
   const { authorization = `Bearer ${TOKEN}`, headers = {}, body, signal } = question
   return new Request(`http://witness.test${path}`, {
     method,
@@ -33,24 +33,26 @@ const requestOf = (method: string, path: string, question: Question): Request =>
   })
 }
 
-export const asked = async (response: Response): Promise<Asked> => {
+export const readResponse = async (response: Response): Promise<ReceivedResponse> => {
   const text = await response.text()
   return { status: response.status, headers: response.headers, text, json: text === '' ? undefined : JSON.parse(text) }
 }
 
 /** One request to the worker under test, in this isolate. */
-export const ask = async (method: string, path: string, question: Question = {}): Promise<Asked> =>
-  asked(await exports.default.fetch(requestOf(method, path, question)))
+export const send = async (method: string, path: string, question: SendOptions = {}): Promise<ReceivedResponse> =>
+  readResponse(await exports.default.fetch(createRequest(method, path, question)))
 
 /** The same, of a deployment whose bindings differ. */
-export const askOf = async (
+export const sendWith = async (
   bindings: { readonly [Name in keyof Env]?: Env[Name] | undefined },
   method: string,
   path: string,
-  question: Question = {},
-): Promise<Asked> => {
+  question: SendOptions = {},
+): Promise<ReceivedResponse> => {
   const context = createExecutionContext()
-  const answer = await asked(await worker.fetch(requestOf(method, path, question), { ...env, ...bindings }, context))
+  const answer = await readResponse(
+    await worker.fetch(createRequest(method, path, question), { ...env, ...bindings }, context),
+  )
   await waitOnExecutionContext(context)
   return answer
 }
@@ -60,20 +62,20 @@ export const freshSlot = (): string => `fresh/${crypto.randomUUID()}`
 
 export const leasePath = (slot: string): string => `/lease/${encodeURIComponent(slot)}`
 
-interface Put {
+interface PutBody {
   readonly holder?: unknown
   readonly ttlSeconds?: unknown
   readonly op?: unknown
 }
 
-export const put = (slot: string, ifMatch: number | string, body: Put = {}): Promise<Asked> =>
-  ask('PUT', leasePath(slot), {
+export const put = (slot: string, ifMatch: number | string, body: PutBody = {}): Promise<ReceivedResponse> =>
+  send('PUT', leasePath(slot), {
     headers: { 'If-Match': String(ifMatch) },
     body: JSON.stringify({ holder: 'region-a', ...body }),
   })
 
-export const release = (slot: string, ifMatch: number | string, holder = 'region-a'): Promise<Asked> =>
-  ask('DELETE', leasePath(slot), { headers: { 'If-Match': String(ifMatch), 'X-Holder': holder } })
+export const release = (slot: string, ifMatch: number | string, holder = 'region-a'): Promise<ReceivedResponse> =>
+  send('DELETE', leasePath(slot), { headers: { 'If-Match': String(ifMatch), 'X-Holder': holder } })
 
-export const get = (slot: string, headers: Readonly<Record<string, string>> = {}): Promise<Asked> =>
-  ask('GET', leasePath(slot), { headers })
+export const get = (slot: string, headers: Readonly<Record<string, string>> = {}): Promise<ReceivedResponse> =>
+  send('GET', leasePath(slot), { headers })

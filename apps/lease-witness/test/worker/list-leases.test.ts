@@ -2,25 +2,25 @@ import { runDurableObjectAlarm } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import type { LeaseList } from '@pool/contract/lease'
 import { describe, expect, test } from 'vitest'
-import { ask, askOf, get, put, release } from './support/ask.ts'
-import { expectProblem, leaseIn, listIn, NEVER_WRITTEN } from './support/bodies.ts'
-import { handClock } from './support/clock.ts'
-import { brokenKv, keyOf, leave } from './support/kv.ts'
-import { listen } from './support/logs.ts'
-import { objectOf } from './support/object.ts'
+import { expectProblem, NEVER_WRITTEN, parseLease, parseList } from './support/bodies.ts'
+import { get, put, release, send, sendWith } from './support/client.ts'
+import { fakeClock } from './support/clock.ts'
+import { failingKv, kvKey, putLegacyRecord } from './support/kv.ts'
+import { captureLogs } from './support/logs.ts'
+import { slotObject } from './support/object.ts'
 
 const freshPrefix = (): string => `list/${crypto.randomUUID()}/`
 
 const list = async (query: Readonly<Record<string, string>>): Promise<LeaseList> => {
-  const answer = await ask('GET', `/leases?${new URLSearchParams(query)}`)
+  const answer = await send('GET', `/leases?${new URLSearchParams(query)}`)
   expect(answer.status, answer.text).toBe(200)
-  return listIn(answer)
+  return parseList(answer)
 }
 
 /** A slot that is held, with its copy written. */
 const hold = async (slot: string) => {
-  const lease = leaseIn(await put(slot, 0))
-  await runDurableObjectAlarm(objectOf(slot))
+  const lease = parseLease(await put(slot, 0))
+  await runDurableObjectAlarm(slotObject(slot))
   return { slot, ...lease }
 }
 
@@ -33,45 +33,45 @@ const record = (generation: number) => ({
 
 describe('GET /leases', () => {
   test('shows what is held where, by prefix, and says how far it can be trusted', async () => {
-    using _clock = handClock()
+    using _clock = fakeClock()
     const prefix = freshPrefix()
     const held = [await hold(`${prefix}a`), await hold(`${prefix}b`)]
     await hold(`other/${prefix}`)
     const answer = await list({ prefix })
     expect(answer).toEqual({
       consistency: 'eventual',
-      detail: expect.stringMatching(/Decide nothing by it/),
+      detail: expect.stringMatching(/Do not use it for decisions/),
       leases: held,
     })
   })
 
   test('shows a released slot as released', async () => {
-    using clock = handClock()
+    using clock = fakeClock()
     const prefix = freshPrefix()
     const slot = `${prefix}a`
     await hold(slot)
-    clock.pass(2_000)
+    clock.advance(2_000)
     await release(slot, 1)
-    await runDurableObjectAlarm(objectOf(slot))
+    await runDurableObjectAlarm(slotObject(slot))
     expect((await list({ prefix })).leases).toEqual([{ slot, ...NEVER_WRITTEN, generation: 2 }])
   })
 
   test('without a prefix shows all, with one that nothing has shows none', async () => {
-    using _clock = handClock()
+    using _clock = fakeClock()
     await hold(`${freshPrefix()}a`)
     expect((await list({})).leases.length).toBeGreaterThan(0)
     expect((await list({ prefix: freshPrefix() })).leases).toEqual([])
   })
 
   test('takes a prefix as text: a slash, a percent sign, letters outside ASCII', async () => {
-    using _clock = handClock()
+    using _clock = fakeClock()
     const prefix = `${freshPrefix()}100%/ä`
     const held = await hold(`${prefix}/x`)
     expect((await list({ prefix })).leases).toEqual([held])
   })
 
   test('comes in pages: each once, in order, and the last names no next', async () => {
-    using _clock = handClock()
+    using _clock = fakeClock()
     const prefix = freshPrefix()
     const names = Array.from({ length: 11 }, (_, i) => `${prefix}${String(i).padStart(2, '0')}`)
     for (const name of names) await hold(name)
@@ -87,7 +87,7 @@ describe('GET /leases', () => {
   })
 
   test('has no next page when the last one is full', async () => {
-    using _clock = handClock()
+    using _clock = fakeClock()
     const prefix = freshPrefix()
     await hold(`${prefix}a`)
     await hold(`${prefix}b`)
@@ -95,12 +95,12 @@ describe('GET /leases', () => {
   })
 
   test('is 503 when Workers KV fails, and leases are granted as ever', async () => {
-    using logged = listen()
-    const answer = await askOf({ OPENOVA_LEASES: brokenKv as KVNamespace, LOG_LEVEL: 'error' }, 'GET', '/leases')
+    using logged = captureLogs()
+    const answer = await sendWith({ OPENOVA_LEASES: failingKv as KVNamespace, LOG_LEVEL: 'error' }, 'GET', '/leases')
     expectProblem(answer, 503, 'copy-unavailable')
     expect(answer.headers.get('Retry-After')).toBe('1')
     expect(answer.text).not.toContain('KV is down')
-    expect(logged.lines().map(({ msg }) => msg)).toEqual(['copy-unavailable', 'answered'])
+    expect(logged.lines().map(({ msg }) => msg)).toEqual(['copy-unavailable', 'request'])
     expect((await put(`${freshPrefix()}a`, 0)).status).toBe(200)
   })
 
@@ -111,7 +111,7 @@ describe('GET /leases', () => {
     [`prefix=${'x'.repeat(507)}`, 'invalid-prefix'],
     ['cursor=', 'invalid-cursor'],
   ])('%s is 400', async (query, code) => {
-    expectProblem(await ask('GET', `/leases?${query}`), 400, code)
+    expectProblem(await send('GET', `/leases?${query}`), 400, code)
   })
 })
 
@@ -119,16 +119,20 @@ describe('records of an older deployment in the list', () => {
   test('are shown under the slot that they meant, before anybody asked for it', async () => {
     const prefix = freshPrefix()
     const whole = encodeURIComponent(prefix)
-    await leave(`${prefix}plain`, record(3))
-    await leave(`${whole}encoded`, record(4))
+    await putLegacyRecord(`${prefix}plain`, record(3))
+    await putLegacyRecord(`${whole}encoded`, record(4))
     expect((await list({ prefix })).leases).toEqual([{ slot: `${prefix}plain`, ...record(3) }])
     expect((await list({ prefix: whole })).leases).toEqual([{ slot: `${prefix}encoded`, ...record(4) }])
   })
 
   test('are shown with milliseconds, and released ones as released', async () => {
     const prefix = freshPrefix()
-    await leave(`${prefix}a`, { ...record(3), acquiredAt: '2026-01-01T00:00:00Z', expiresAt: '2026-01-01T00:00:30Z' })
-    await leave(`${prefix}b`, { holder: '', acquiredAt: '', expiresAt: '', generation: 9 })
+    await putLegacyRecord(`${prefix}a`, {
+      ...record(3),
+      acquiredAt: '2026-01-01T00:00:00Z',
+      expiresAt: '2026-01-01T00:00:30Z',
+    })
+    await putLegacyRecord(`${prefix}b`, { holder: '', acquiredAt: '', expiresAt: '', generation: 9 })
     expect((await list({ prefix })).leases).toEqual([
       { slot: `${prefix}a`, ...record(3) },
       { slot: `${prefix}b`, ...NEVER_WRITTEN, generation: 9 },
@@ -136,12 +140,12 @@ describe('records of an older deployment in the list', () => {
   })
 
   test('are not shown a second time once they are adopted', async () => {
-    using _clock = handClock()
+    using _clock = fakeClock()
     const name = crypto.randomUUID()
     const slot = `ns/${name}`
-    await leave(`ns%2F${name}`, record(4))
+    await putLegacyRecord(`ns%2F${name}`, record(4))
     await get(slot)
-    await runDurableObjectAlarm(objectOf(slot))
+    await runDurableObjectAlarm(slotObject(slot))
     const all = await list({ prefix: 'ns' })
     expect(all.leases.filter(lease => lease.slot === slot)).toEqual([{ slot, ...record(4) }])
     expect((await list({ prefix: `ns%2F${name}` })).leases).toEqual([])
@@ -149,34 +153,34 @@ describe('records of an older deployment in the list', () => {
 
   test('are shown once where several spellings were left', async () => {
     const name = crypto.randomUUID()
-    await leave(`ns/${name}`, record(4))
-    await leave(`ns%2F${name}`, record(6))
+    await putLegacyRecord(`ns/${name}`, record(4))
+    await putLegacyRecord(`ns%2F${name}`, record(6))
     const all = await list({ prefix: 'ns' })
     expect(all.leases.filter(({ slot }) => slot === `ns/${name}`)).toHaveLength(1)
   })
 
   test('are shown once where several undecoded spellings were left', async () => {
     const name = crypto.randomUUID()
-    await leave(`ns%2F${name}`, record(6))
-    await leave(`ns%2f${name}`, record(4))
+    await putLegacyRecord(`ns%2F${name}`, record(6))
+    await putLegacyRecord(`ns%2f${name}`, record(4))
     const all = await list({ prefix: 'ns' })
     expect(all.leases.filter(({ slot }) => slot === `ns/${name}`)).toHaveLength(1)
   })
 
   test('are still shown once they are adopted, also with a holder that we would not take ourselves', async () => {
-    using _clock = handClock()
+    using _clock = fakeClock()
     const slot = `${freshPrefix()}a`
-    await leave(slot, { ...record(3), holder: 'région' })
+    await putLegacyRecord(slot, { ...record(3), holder: 'région' })
     await get(slot)
-    await runDurableObjectAlarm(objectOf(slot))
-    expect((await ask('GET', `/leases?prefix=${slot}`)).json).toMatchObject({ leases: [{ slot, holder: 'région' }] })
+    await runDurableObjectAlarm(slotObject(slot))
+    expect((await send('GET', `/leases?prefix=${slot}`)).json).toMatchObject({ leases: [{ slot, holder: 'région' }] })
   })
 
   test('that are no leases are left out, and so are keys that name no slot', async () => {
     const prefix = freshPrefix()
-    await leave(`${prefix}a`, 'junk')
-    await leave(`${prefix}%zz`, record(3))
-    await leave(`${prefix}b`, record(3))
+    await putLegacyRecord(`${prefix}a`, 'junk')
+    await putLegacyRecord(`${prefix}%zz`, record(3))
+    await putLegacyRecord(`${prefix}b`, record(3))
     await env.OPENOVA_LEASES.put(`${prefix}not-a-lease`, '{}')
     expect((await list({ prefix })).leases.map(({ slot }) => slot)).toEqual([`${prefix}b`])
   })
@@ -184,17 +188,17 @@ describe('records of an older deployment in the list', () => {
   test('are read in as many bulks as it takes', async () => {
     const prefix = freshPrefix()
     const names = Array.from({ length: 230 }, (_, i) => `${prefix}${String(i).padStart(3, '0')}`)
-    await Promise.all(names.map(name => leave(name, record(1))))
+    await Promise.all(names.map(name => putLegacyRecord(name, record(1))))
     expect((await list({ prefix })).leases.map(({ slot }) => slot)).toEqual(names)
   })
 
   test('that are there beside a copy of our own: the copy counts', async () => {
-    using _clock = handClock()
+    using _clock = fakeClock()
     const slot = `${freshPrefix()}a`
     const held = await hold(slot)
-    await leave(encodeURIComponent(slot), record(99))
+    await putLegacyRecord(encodeURIComponent(slot), record(99))
     expect((await list({ prefix: slot })).leases).toEqual([held])
     expect((await list({ prefix: encodeURIComponent(slot) })).leases).toEqual([])
-    expect(await env.OPENOVA_LEASES.get(keyOf(slot))).not.toBeNull()
+    expect(await env.OPENOVA_LEASES.get(kvKey(slot))).not.toBeNull()
   })
 })

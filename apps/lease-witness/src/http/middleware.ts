@@ -1,0 +1,119 @@
+import { createMiddleware } from 'hono/factory'
+import { isLogged, log } from '../log.ts'
+import { errorResponse } from './errors.ts'
+import type { BodyError, HttpEnv } from './types.ts'
+
+/** Not the path of any valid request: every path starts with a slash. */
+const INVALID_PATH = ''
+
+/**
+ * The path, still percent-encoded: routing must distinguish `%2F` from `/`, and a slot is decoded exactly once. An invalid
+ * `Host` makes `request.url` unparseable. Hono would throw on it, and the platform would respond with a bare 500.
+ */
+export const rawPath = (request: Request): string => URL.parse(request.url)?.pathname ?? INVALID_PATH
+
+/** An id from the client is kept if it is safe in a log line and in a header. */
+const SAFE_REQUEST_ID = /^[A-Za-z0-9._:/+=@-]{1,128}$/
+/** No slot is longer. A longer header is not logged at all, because a truncated token could not be redacted. */
+const MAX_LOGGED_HEADER_LENGTH = 506
+
+const toLoggedHeader = (header: string | undefined): string | undefined =>
+  header === undefined || header.length <= MAX_LOGGED_HEADER_LENGTH ? header : `<${header.length} characters>`
+
+/** Assigns the request id and writes the access line. */
+export const accessLog = createMiddleware<HttpEnv>(async (c, next) => {
+  const startedAt = Date.now()
+  const clientId = c.req.header('X-Request-Id') ?? ''
+  const requestId = SAFE_REQUEST_ID.test(clientId) ? clientId : crypto.randomUUID()
+  c.set('requestId', requestId)
+  c.header('X-Request-Id', requestId)
+  c.header('Cache-Control', 'no-store')
+  await next()
+  const { status } = c.res
+  log(c.env, status >= 500 ? 'error' : 'info', {
+    msg: 'request',
+    requestId,
+    method: c.req.method,
+    slot: c.get('slot'),
+    leaseSlot: toLoggedHeader(c.req.header('X-Lease-Slot')),
+    generation: c.get('generation'),
+    outcome: c.get('outcome'),
+    status,
+    // A Worker's clock advances only during I/O, so this measures waiting, not CPU time.
+    ms: Date.now() - startedAt,
+    ...(isLogged(c.env, 'debug') ? { request: c.get('request') } : {}),
+  })
+})
+
+const MAX_BODY_BYTES = 64 * 1_024
+/** Cloudflare's own limit on most plans. Up to here a body is read to its end, because an early response can be lost. */
+const MAX_DRAINED_BYTES = 100 * 1_024 * 1_024
+
+const concatenate = (chunks: readonly Uint8Array[], size: number): Uint8Array => {
+  if (chunks.length === 1 && chunks[0]) return chunks[0]
+  const body = new Uint8Array(size)
+  let offset = 0
+  for (const chunk of chunks) {
+    body.set(chunk, offset)
+    offset += chunk.byteLength
+  }
+  return body
+}
+
+/** For a body whose Content-Length is within the limit. A stream would make a small request a tenth slower. */
+const readWhole = async (request: Request): Promise<Uint8Array | BodyError> => {
+  try {
+    return new Uint8Array(await request.arrayBuffer())
+  } catch {
+    return 'aborted'
+  }
+}
+
+const readStream = async (stream: ReadableStream<Uint8Array>): Promise<Uint8Array | BodyError> => {
+  const chunks: Uint8Array[] = []
+  let size = 0
+  const reader = stream.getReader()
+  try {
+    for (let read = await reader.read(); !read.done; read = await reader.read()) {
+      size += read.value.byteLength
+      if (size <= MAX_BODY_BYTES) chunks.push(read.value)
+      if (size > MAX_DRAINED_BYTES) {
+        await reader.cancel()
+        return 'over-drain-limit'
+      }
+    }
+  } catch {
+    // The client disconnected or sent invalid framing. The platform's error does not distinguish them.
+    return 'aborted'
+  }
+  return size > MAX_BODY_BYTES ? 'too-large' : concatenate(chunks, size)
+}
+
+/** Reads the whole body of every request first: a response that leaves a body unread breaks the next request. */
+export const readBody = createMiddleware<HttpEnv>(async (c, next) => {
+  const request = c.req.raw
+  const isSmall = Number(request.headers.get('Content-Length') ?? Number.POSITIVE_INFINITY) <= MAX_BODY_BYTES
+  const body = isSmall ? await readWhole(request) : request.body ? await readStream(request.body) : new Uint8Array()
+  if (typeof body !== 'string') c.set('body', body)
+  else {
+    c.set('bodyError', body)
+    if (body !== 'too-large') c.header('Connection', 'close')
+  }
+  return next()
+})
+
+/** RFC 9112 section 3.2: an invalid Host is a 400, before any authentication. */
+export const requireHost = createMiddleware<HttpEnv>((c, next) =>
+  c.req.path === INVALID_PATH
+    ? Promise.resolve(errorResponse(c, { code: 'invalid-request', detail: 'The Host header must be a host name.' }))
+    : next(),
+)
+
+/** Rejects a body that could not be read. Runs after authentication, so that an anonymous client learns nothing. */
+export const requireBody = createMiddleware<HttpEnv>(async (c, next) => {
+  const error = c.get('bodyError')
+  if (error === undefined) return next()
+  return error === 'aborted'
+    ? errorResponse(c, { code: 'invalid-request', detail: 'The request body was incomplete. Send it again.' })
+    : errorResponse(c, { code: 'body-too-large' })
+})

@@ -1,0 +1,262 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import type { KnownGenerations } from './lease.ts'
+import { MAX_WAIT_SECONDS, parseKnownGenerations, parsePrecondition, parseSlot, parseWaitSeconds } from './request.ts'
+
+describe('the slot in a path', () => {
+  const rows: readonly (readonly [encoded: string, slot: string | undefined])[] = [
+    ['ns/name', 'ns/name'],
+    ['ns%2Fname', 'ns/name'],
+    ['ns%2fname', 'ns/name'],
+    ['n%73%2fname', 'ns/name'],
+    ['a', 'a'],
+    ['/', '/'],
+    ['a/', 'a/'],
+    ['a//b', 'a//b'],
+    ['a+b', 'a+b'],
+    ['a%20b', 'a b'],
+    ['%20', ' '],
+    ['%00', '\0'],
+    ['a%0Ab', 'a\nb'],
+    ['%C3%A4', 'ä'],
+    ['%F0%9F%98%80', '😀'],
+    ['%EF%BB%BFa', '\uFEFFa'],
+    ['%252F', '%2F'],
+    ['%2525', '%25'],
+    ['..', '..'],
+    ['..%2Fa', '../a'],
+    ['a%5Cb', 'a\\b'],
+    ['%3F%23', '?#'],
+    ['', undefined],
+    ['%', undefined],
+    ['a%', undefined],
+    ['%2', undefined],
+    ['%zz', undefined],
+    ['%u0041', undefined],
+    ['%FF', undefined],
+    ['%80', undefined],
+    ['%C3', undefined],
+    ['%C3%28', undefined],
+    ['%C0%AF', undefined],
+    ['%E0%80%AF', undefined],
+    ['%ED%A0%80', undefined],
+    ['%ED%A0%BD%ED%B8%80', undefined],
+    ['%F4%90%80%80', undefined],
+    ['%F8%88%80%80%80', undefined],
+    ['x'.repeat(506), 'x'.repeat(506)],
+    ['x'.repeat(507), undefined],
+    ['%C3%A4'.repeat(253), 'ä'.repeat(253)],
+    [`${'%C3%A4'.repeat(253)}x`, undefined],
+    [`${'%F0%9F%98%80'.repeat(126)}xx`, `${'😀'.repeat(126)}xx`],
+    [`${'%F0%9F%98%80'.repeat(126)}xxx`, undefined],
+    ['%2F'.repeat(506), '/'.repeat(506)],
+  ]
+
+  test.each(rows.map(([encoded, slot]) => [encoded.slice(0, 40), encoded, slot] as const))('%s', (_, encoded, slot) => {
+    expect(parseSlot(encoded)).toEqual(slot === undefined ? undefined : { slot, encoded })
+  })
+
+  test('every text of a valid length is a slot, and every encoding of it gives the same slot', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'grapheme', minLength: 1, maxLength: 60 }), text => {
+        const encoded = encodeURIComponent(text)
+        const smaller = encoded.replace(/%../g, hex => hex.toLowerCase())
+        expect(parseSlot(encoded)?.slot).toBe(text)
+        expect(parseSlot(smaller)?.slot).toBe(text)
+      }),
+    )
+  })
+
+  test('never throws, and no slot is empty or longer than 506 bytes', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: fc.constantFrom('%', '2', 'F', 'f', 'C', '0', 'a', '/', '.') }), encoded => {
+        const slot = parseSlot(encoded)?.slot
+        if (slot === undefined) return
+        const bytes = new TextEncoder().encode(slot).length
+        expect(bytes).toBeGreaterThan(0)
+        expect(bytes).toBeLessThanOrEqual(506)
+      }),
+    )
+  })
+})
+
+type Precondition = ReturnType<typeof parsePrecondition>
+
+const generation = (value: number): Precondition => ({ ok: true, value })
+const missing: Precondition = { ok: false, error: { code: 'missing-if-match' } }
+const badMatch: Precondition = { ok: false, error: { code: 'invalid-if-match' } }
+const badNoneMatch: Precondition = { ok: false, error: { code: 'invalid-if-none-match' } }
+
+describe('If-Match of a write', () => {
+  test.each<readonly [ifMatch: string, expected: Precondition]>([
+    ['7', generation(7)],
+    ['"7"', generation(7)],
+    ['W/"7"', generation(7)],
+    ['0', generation(0)],
+    ['"0"', generation(0)],
+    ['W/"0"', generation(0)],
+    [' 7 ', generation(7)],
+    ['1048577', generation(1_048_577)],
+    ['9007199254740991', generation(Number.MAX_SAFE_INTEGER)],
+    ['9007199254740992', badMatch],
+    ['"9007199254740993"', badMatch],
+    ['99999999999999999999', badMatch],
+    ['', badMatch],
+    [' ', badMatch],
+    ['*', badMatch],
+    ['"*"', badMatch],
+    ['""', badMatch],
+    ['"', badMatch],
+    ['"7', badMatch],
+    ['7"', badMatch],
+    ["'7'", badMatch],
+    ['" 7"', badMatch],
+    ['W/7', badMatch],
+    ['w/"7"', badMatch],
+    ['W/ "7"', badMatch],
+    ['W/W/"7"', badMatch],
+    ['07', badMatch],
+    ['"00"', badMatch],
+    ['-1', badMatch],
+    ['-0', badMatch],
+    ['+7', badMatch],
+    ['7.0', badMatch],
+    ['7e0', badMatch],
+    ['0x7', badMatch],
+    ['7n', badMatch],
+    ['1_000', badMatch],
+    ['٧', badMatch],
+    ['７', badMatch],
+    ['"7", "8"', badMatch],
+    ['7, 7', badMatch],
+    ['7 8', badMatch],
+    ['7\n', generation(7)],
+    ['abc', badMatch],
+    ['null', badMatch],
+  ])('%j', (ifMatch, expected) => {
+    expect(parsePrecondition(ifMatch, undefined, { mayCreate: true })).toEqual(expected)
+    expect(parsePrecondition(ifMatch, undefined, { mayCreate: false })).toEqual(expected)
+  })
+})
+
+describe('If-None-Match of a write', () => {
+  test.each<
+    readonly [rule: string, ifMatch: string | undefined, none: string | undefined, put: Precondition, del: Precondition]
+  >([
+    ['neither header', undefined, undefined, missing, missing],
+    ['* alone means 0 if the write may create', undefined, '*', generation(0), missing],
+    ['* with white space', undefined, ' * ', generation(0), missing],
+    ['* and 0 agree', '0', '*', generation(0), badNoneMatch],
+    ['* and "0" agree', '"0"', '*', generation(0), badNoneMatch],
+    ['* and another generation disagree', '7', '*', badNoneMatch, badNoneMatch],
+    ['a tag alone', undefined, '"7"', badNoneMatch, missing],
+    ['0 alone', undefined, '0', badNoneMatch, missing],
+    ['a tag in addition to If-Match', '7', '"8"', badNoneMatch, badNoneMatch],
+    ['empty', undefined, '', badNoneMatch, missing],
+    ['"*" is a tag', undefined, '"*"', badNoneMatch, missing],
+    ['* twice', undefined, '*, *', badNoneMatch, missing],
+    ['an invalid If-Match is reported first', 'x', '*', badMatch, badMatch],
+  ])('%s', (_, ifMatch, ifNoneMatch, put, del) => {
+    expect(parsePrecondition(ifMatch, ifNoneMatch, { mayCreate: true })).toEqual(put)
+    expect(parsePrecondition(ifMatch, ifNoneMatch, { mayCreate: false })).toEqual(del)
+  })
+})
+
+describe('If-None-Match of a read', () => {
+  test.each<readonly [header: string | undefined, known: KnownGenerations]>([
+    [undefined, []],
+    ['', []],
+    ['*', 'any'],
+    [' * ', 'any'],
+    ['7', [7]],
+    ['"7"', [7]],
+    ['W/"7"', [7]],
+    ['"6", "7",W/"8" ,9', [6, 7, 8, 9]],
+    ['"x", "7"', [7]],
+    ['"x"', []],
+    ['"7", *', [7]],
+    [', ,"7",', [7]],
+    ['"07"', []],
+  ])('%j', (header, known) => {
+    expect(parseKnownGenerations(header)).toEqual(known)
+  })
+})
+
+describe('for every generation', () => {
+  const any = fc.integer({ min: 0, max: Number.MAX_SAFE_INTEGER })
+
+  test('its three forms mean the same on a write and on a read', () => {
+    fc.assert(
+      fc.property(any, fc.constantFrom('', '"', 'W/"'), (value, opening) => {
+        const tag = `${opening}${value}${opening === '' ? '' : '"'}`
+        expect(parsePrecondition(tag, undefined, { mayCreate: true })).toEqual(generation(value))
+        expect(parseKnownGenerations(tag)).toEqual([value])
+      }),
+    )
+  })
+
+  test('no other text is accepted', () => {
+    fc.assert(
+      fc.property(fc.string(), text => {
+        const result = parsePrecondition(text, undefined, { mayCreate: true })
+        expect(result.ok).toBe(/^\s*(?:\d+|(?:W\/)?"\d+")\s*$/.test(text) && !/["\s/]0\d|^\s*0\d/.test(text))
+      }),
+    )
+  })
+})
+
+test.each<readonly [prefer: string | undefined, seconds: number]>([
+  [undefined, 0],
+  ['', 0],
+  ['wait=1', 1],
+  ['wait=30', 30],
+  ['wait=60', 60],
+  ['wait=61', 60],
+  ['wait=999999999', 60],
+  ['wait=0', 0],
+  ['wait=007', 7],
+  ['WAIT=5', 5],
+  ['Wait=5', 5],
+  [' wait = 5 ', 5],
+  ['wait="5"', 5],
+  ['wait=5; why=x', 5],
+  ['respond-async, wait=5', 5],
+  ['wait=5, respond-async', 5],
+  ['wait=5, wait=9', 5],
+  ['wait, wait=9', 0],
+  ['wait=x, wait=9', 0],
+  ['foo="a, wait=9", wait=5', 5],
+  ['foo="a\\", wait=9", wait=5', 5],
+  ['foo="wait=9"', 0],
+  ['foo; wait=9', 0],
+  ['await=9', 0],
+  ['waiting=9', 0],
+  ['x-wait=9', 0],
+  ['wait', 0],
+  ['wait=', 0],
+  ['wait=""', 0],
+  ['wait=-5', 0],
+  ['wait=+5', 0],
+  ['wait=1.5', 0],
+  ['wait=5s', 0],
+  ['wait=5 6', 0],
+  ['wait=1e1', 0],
+  ['wait=0x10', 0],
+  ['wait=Infinity', 0],
+  ['wait=NaN', 0],
+  ['wait=10000000000', 0],
+  ['wait="5', 0],
+  [',,wait=5,,', 5],
+])('Prefer: %s waits %d seconds', (prefer, seconds) => {
+  expect(parseWaitSeconds(prefer)).toBe(seconds)
+})
+
+test('no wait exceeds a minute', () => {
+  expect(MAX_WAIT_SECONDS).toBe(60)
+})
+
+test('a malicious header is parsed quickly', () => {
+  const started = performance.now()
+  for (const part of ['"', '"\\', 'wait ', ' ', ',', '",', '\\"']) parseWaitSeconds(part.repeat(32_768 / part.length))
+  expect(performance.now() - started).toBeLessThan(500)
+})
