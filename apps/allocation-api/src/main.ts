@@ -1,4 +1,4 @@
-import type { ConfigFault } from './config/env.ts'
+import type { ConfigIssue } from './config/env.ts'
 import { describeError } from './observability/domain/redact.ts'
 import { createLog } from './observability/log.ts'
 import { readServiceConfig, type Service, startService } from './service.ts'
@@ -15,13 +15,13 @@ const exitWith = (code: number, line: string): never => {
   process.exit(code)
 }
 
-const exitWithFaults = (faults: readonly ConfigFault[]): never => {
-  const list = faults.map(({ variable, detail }) => `${variable} ${detail}`).join('; ')
+const exitWithConfigIssues = (issues: readonly ConfigIssue[]): never => {
+  const list = issues.map(({ variable, detail }) => `${variable} ${detail}`).join('; ')
   return exitWith(EXIT_INVALID_CONFIG, `configuration: ${list}`)
 }
 
 const parsed = readServiceConfig(process.env)
-const config = 'config' in parsed ? parsed.config : exitWithFaults(parsed.faults)
+const config = 'config' in parsed ? parsed.config : exitWithConfigIssues(parsed.issues)
 const log = createLog(config.logLevel)
 process.on('unhandledRejection', error => log.error({ error: describeError(error) }, 'unhandled rejection'))
 

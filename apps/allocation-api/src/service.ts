@@ -5,7 +5,7 @@ import { isDatabaseUnavailable } from '@pool/database/errors'
 import { waitForDatabase } from '@pool/database/wait-for-database'
 import { createAllocationService } from './allocation/service.ts'
 import { type Config, readConfig } from './config/config.ts'
-import { type ConfigFault, type Env, EnvReader } from './config/env.ts'
+import { type ConfigIssue, type Env, EnvReader } from './config/env.ts'
 import { readCaFile } from './credentials/ca-file.ts'
 import { createCredentialService } from './credentials/service.ts'
 import { applySchema, createProbe } from './database/migrate.ts'
@@ -67,7 +67,7 @@ const TERRAFORM_GRACE_MS = 7_000
 const REQUEST_GRACE_MS = 8_000
 
 /** The whole configuration, or every error in it. */
-export const readServiceConfig = (env: Env): { config: ServiceConfig } | { faults: readonly ConfigFault[] } => {
+export const readServiceConfig = (env: Env): { config: ServiceConfig } | { issues: readonly ConfigIssue[] } => {
   const variable = 'OBJECT_STORAGE_CA_FILE'
   const service = readConfig(env)
   const dns = readProvider(env)
@@ -75,7 +75,7 @@ export const readServiceConfig = (env: Env): { config: ServiceConfig } | { fault
   if ('config' in service && 'provider' in dns && 'ca' in authorities) {
     return { config: { ...service.config, dnsProvider: dns.provider, objectStorageCa: authorities.ca, env } }
   }
-  return { faults: [service, dns, authorities].flatMap(result => ('faults' in result ? result.faults : [])) }
+  return { issues: [service, dns, authorities].flatMap(result => ('issues' in result ? result.issues : [])) }
 }
 
 /**
@@ -164,7 +164,7 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
       }),
     infrastructure: createTerraform({ ...config.deployments, env: config.env, graceMs: TERRAFORM_GRACE_MS }),
     storage: objectStorage,
-    atOnce: config.deployments.atOnce,
+    atOnce: config.deployments.concurrency,
     statementTimeoutMs: timeoutMs,
     leaseMs: RUN_LEASE_MS,
     reservationTtlMs: reservation.ttlMs,

@@ -4,18 +4,18 @@ import { type Config, readConfig } from './config.ts'
 const url = 'postgres://user:mark-password@db.test:5432/pool'
 const read = (env: Record<string, string | undefined> = {}) => readConfig({ PDM_DATABASE_URL: url, ...env })
 
-const configOf = (env: Record<string, string | undefined> = {}): Config => {
+const parseValid = (env: Record<string, string | undefined> = {}): Config => {
   const result = read(env)
-  if ('faults' in result) throw new Error(JSON.stringify(result.faults))
+  if ('issues' in result) throw new Error(JSON.stringify(result.issues))
   return result.config
 }
-const faultsOf = (env: Record<string, string | undefined>) => {
+const getIssues = (env: Record<string, string | undefined>) => {
   const result = read(env)
-  return 'faults' in result ? result.faults : []
+  return 'issues' in result ? result.issues : []
 }
 
-test('only the database has no default', () => {
-  expect(configOf()).toEqual({
+test('only the database URL has no default', () => {
+  expect(parseValid()).toEqual({
     port: 8_080,
     operator: null,
     operatorOnlyList: false,
@@ -44,17 +44,17 @@ test('only the database has no default', () => {
     },
     deployments: {
       binary: null,
-      folder: '.data/deployments',
-      moduleFolder: null,
+      dataDir: '.data/deployments',
+      moduleDir: null,
       backend: null,
       timeoutMs: 1_800_000,
-      passed: [],
-      atOnce: 2,
+      passthrough: [],
+      concurrency: 2,
     },
   })
 })
 
-describe('each variable, good', () => {
+describe('valid values', () => {
   test.each<readonly [variable: string, value: string, read: (config: Config) => unknown, expected: unknown]>([
     ['PORT', '9000', c => c.port, 9_000],
     ['PORT', '0', c => c.port, 0],
@@ -65,8 +65,8 @@ describe('each variable, good', () => {
     ['PDM_DATABASE_URL', 'postgresql://h/d', c => c.database.url, 'postgresql://h/d'],
     ['PDM_DATABASE_URL', ' postgres://h/d ', c => c.database.url, 'postgres://h/d'],
     ['PDM_DATABASE_POOL_SIZE', '3', c => c.database.poolSize, 3],
-    ['PDM_DEPLOYMENT_CONCURRENCY', '1', c => c.deployments.atOnce, 1],
-    ['PDM_DEPLOYMENT_CONCURRENCY', '100', c => c.deployments.atOnce, 100],
+    ['PDM_DEPLOYMENT_CONCURRENCY', '1', c => c.deployments.concurrency, 1],
+    ['PDM_DEPLOYMENT_CONCURRENCY', '100', c => c.deployments.concurrency, 100],
     ['PDM_DATABASE_TIMEOUT', '100ms', c => c.database.timeoutMs, 100],
     ['PDM_RESERVATION_TTL', '1h30m', c => c.reservation.ttlMs, 5_400_000],
     ['PDM_RESERVATION_TTL', '1ms', c => c.reservation.ttlMs, 1],
@@ -107,11 +107,14 @@ describe('each variable, good', () => {
     ],
     ['PROVIDER_TOKEN_URLS', ' , ', c => [...c.credentials.tokenUrls.keys()], ['hetzner']],
   ])('%s=%j', (variable, value, get, expected) => {
-    expect(get(configOf({ [variable]: value }))).toEqual(expected)
+    expect(get(parseValid({ [variable]: value }))).toEqual(expected)
   })
 
-  test('a lifetime above the default of the maximum age raises it', () => {
-    expect(configOf({ PDM_RESERVATION_TTL: '48h' }).reservation).toEqual({ ttlMs: 172_800_000, maxAgeMs: 172_800_000 })
+  test('a TTL above the default maximum age raises the maximum age', () => {
+    expect(parseValid({ PDM_RESERVATION_TTL: '48h' }).reservation).toEqual({
+      ttlMs: 172_800_000,
+      maxAgeMs: 172_800_000,
+    })
   })
 })
 
@@ -119,8 +122,8 @@ describe('managed domains', () => {
   test.each<readonly [rule: string, list: string | undefined, legacy: string | undefined, domains: string[]]>([
     ['the built-in default', undefined, undefined, ['pool.test']],
     ['the list', 'a.test,b.test', undefined, ['a.test', 'b.test']],
-    ['the list goes before the legacy variable', 'a.test', 'b.test', ['a.test']],
-    ['the legacy variable goes before the default', undefined, 'b.test', ['b.test']],
+    ['the list takes precedence over the legacy variable', 'a.test', 'b.test', ['a.test']],
+    ['the legacy variable takes precedence over the default', undefined, 'b.test', ['b.test']],
     ['a list of separators only counts as unset', ' ,,\n\t, ', 'b.test', ['b.test']],
     ['two lists of separators only', ' , ', ', ', ['pool.test']],
     ['an empty list counts as unset', '', 'b.test', ['b.test']],
@@ -131,13 +134,13 @@ describe('managed domains', () => {
       [...'abcdef'].map(l => `${l}.test`),
     ],
     ['lower-cased', 'A.Test', undefined, ['a.test']],
-    ['each once', 'a.test,A.test,a.test.', undefined, ['a.test']],
-    ['the trailing dot is dropped', 'a.test.', undefined, ['a.test']],
-    ['the legacy variable is read the same way', undefined, ' B.test. ', ['b.test']],
+    ['duplicates are removed', 'a.test,A.test,a.test.', undefined, ['a.test']],
+    ['a trailing dot is removed', 'a.test.', undefined, ['a.test']],
+    ['the legacy variable is parsed the same way', undefined, ' B.test. ', ['b.test']],
     ['a private pool may be one label', 'internal', undefined, ['internal']],
     ['an A-label is a domain name', 'xn--bcher-kva.test', undefined, ['xn--bcher-kva.test']],
   ])('%s', (_, list, legacy, domains) => {
-    const config = configOf({ DNSPROVIDER_MANAGED_DOMAINS: list, DNSPROVIDER_DOMAIN: legacy })
+    const config = parseValid({ DNSPROVIDER_MANAGED_DOMAINS: list, DNSPROVIDER_DOMAIN: legacy })
     expect(config.managedDomains).toEqual(domains)
   })
 
@@ -152,30 +155,30 @@ describe('managed domains', () => {
     'a.test..',
     '1.2.3.4',
     'http://a.test',
-  ])('a fault: %s', domain => {
-    expect(faultsOf({ DNSPROVIDER_MANAGED_DOMAINS: `good.test,${domain}` })).toEqual([
+  ])('rejects %s', domain => {
+    expect(getIssues({ DNSPROVIDER_MANAGED_DOMAINS: `good.test,${domain}` })).toEqual([
       { variable: 'DNSPROVIDER_MANAGED_DOMAINS', detail: expect.stringContaining('is not a domain name') },
     ])
   })
 
-  test('a fault of the legacy variable names the legacy variable', () => {
-    expect(faultsOf({ DNSPROVIDER_DOMAIN: '-' })).toMatchObject([{ variable: 'DNSPROVIDER_DOMAIN' }])
+  test('an issue in the legacy variable names the legacy variable', () => {
+    expect(getIssues({ DNSPROVIDER_DOMAIN: '-' })).toMatchObject([{ variable: 'DNSPROVIDER_DOMAIN' }])
   })
 
-  test('a pool leaves room for the longest label and the longest record name', () => {
+  test('the longest record below the longest label fits into a name', () => {
     const pool = (length: number) => `${'a'.repeat(63)}.${'b'.repeat(63)}.${'c'.repeat(length - 128)}`
     // 253 characters, less 63 of the label, 7 of "console" and two dots.
-    expect(configOf({ DNSPROVIDER_MANAGED_DOMAINS: pool(181) }).managedDomains[0]).toHaveLength(181)
-    expect(faultsOf({ DNSPROVIDER_MANAGED_DOMAINS: pool(182) })).toMatchObject([
+    expect(parseValid({ DNSPROVIDER_MANAGED_DOMAINS: pool(181) }).managedDomains[0]).toHaveLength(181)
+    expect(getIssues({ DNSPROVIDER_MANAGED_DOMAINS: pool(182) })).toMatchObject([
       { detail: expect.stringContaining('181') },
     ])
     expect(
-      configOf({ DNSPROVIDER_MANAGED_DOMAINS: pool(189), DNSPROVIDER_RECORD_NAMES: '@' }).managedDomains[0],
+      parseValid({ DNSPROVIDER_MANAGED_DOMAINS: pool(189), DNSPROVIDER_RECORD_NAMES: '@' }).managedDomains[0],
     ).toHaveLength(189)
   })
 })
 
-describe('each variable, bad', () => {
+describe('invalid values', () => {
   test.each([
     ['PORT', '65536'],
     ['PORT', '-1'],
@@ -254,20 +257,20 @@ describe('each variable, bad', () => {
     ['PROVIDER_TOKEN_URLS', 'a_b=https://mark.test'],
     ['PROVIDER_TOKEN_URLS', 'a=https://mark.test,A=https://mark.test'],
   ])('%s=%j', (variable, value) => {
-    const faults = faultsOf({ [variable]: value })
-    expect(faults).toEqual([{ variable, detail: expect.stringMatching(/^\S/) }])
-    expect(faults[0]?.detail).not.toMatch(/mark|\n/)
+    const issues = getIssues({ [variable]: value })
+    expect(issues).toEqual([{ variable, detail: expect.stringMatching(/^\S/) }])
+    expect(issues[0]?.detail).not.toMatch(/mark|\n/)
   })
 
-  test("the operator's port must differ from the other, unless both are free to choose", () => {
+  test('the operator port must differ from PORT, unless both are 0', () => {
     const tokens = { PDM_OPERATOR_TOKENS: 'a' }
-    expect(faultsOf({ ...tokens, PORT: '8081' })).toMatchObject([{ variable: 'PDM_OPERATOR_PORT' }])
-    expect(faultsOf({ ...tokens, PORT: '0', PDM_OPERATOR_PORT: '0' })).toEqual([])
+    expect(getIssues({ ...tokens, PORT: '8081' })).toMatchObject([{ variable: 'PDM_OPERATOR_PORT' }])
+    expect(getIssues({ ...tokens, PORT: '0', PDM_OPERATOR_PORT: '0' })).toEqual([])
   })
 })
 
-test('all faults are told at once, in one list, without a secret', () => {
-  const faults = faultsOf({
+test('one result lists every issue, without a secret', () => {
+  const issues = getIssues({
     PORT: 'x',
     PDM_DATABASE_URL: 'mark-url',
     PDM_DATABASE_POOL_SIZE: 'x',
@@ -291,10 +294,10 @@ test('all faults are told at once, in one list, without a secret', () => {
     PDM_VALIDATION_ATTEMPTS: 'x',
     PROVIDER_TOKEN_URLS: 'mark',
   })
-  expect(new Set(faults.map(({ variable }) => variable)).size).toBe(22)
-  expect(JSON.stringify(faults)).not.toContain('mark')
+  expect(new Set(issues.map(({ variable }) => variable)).size).toBe(22)
+  expect(JSON.stringify(issues)).not.toContain('mark')
 })
 
-test('a variable that is unknown is nobody’s fault', () => {
-  expect(faultsOf({ PDM_TEST_DSN: 'x', PATH: '/bin', PDM_NEW: 'x' })).toEqual([])
+test('unknown variables are ignored', () => {
+  expect(getIssues({ PDM_TEST_DSN: 'x', PATH: '/bin', PDM_NEW: 'x' })).toEqual([])
 })

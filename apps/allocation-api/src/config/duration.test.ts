@@ -20,7 +20,7 @@ describe('durations in the syntax of Go', () => {
     ['30m1h', 5_400_000],
     ['1m1m', 120_000],
     ['007s', 7_000],
-    // Zero alone needs no unit, and a plus is no fault.
+    // Zero alone needs no unit, and a leading plus is allowed.
     ['0', 0],
     ['+90s', 90_000],
   ])('%s is %d ms', (text, ms) => {
@@ -52,7 +52,7 @@ describe('durations in the syntax of Go', () => {
     ['\u0661s'],
     ['Infinitys'],
     ['NaN'],
-  ])('%j is none', text => {
+  ])('%j is not a duration', text => {
     expect(parseDuration(text)).toBeNull()
   })
 })

@@ -1,4 +1,4 @@
-/** Milliseconds of each unit of Go's `time.ParseDuration`, whose syntax the environment uses. */
+/** Milliseconds per unit of Go's `time.ParseDuration`, whose syntax the environment uses. */
 const unitMs: Readonly<Record<string, number>> = {
   ns: 1e-6,
   us: 1e-3,
@@ -10,7 +10,7 @@ const unitMs: Readonly<Record<string, number>> = {
   h: 3_600_000,
 }
 
-/** `90s`, `10m`, `1h30m`, `+1.5h` or `0` in milliseconds; null when it is no duration, or a negative one. */
+/** Milliseconds of `90s`, `10m`, `1h30m`, `+1.5h` or `0`; null if the text is not a duration, or a negative one. */
 export const parseDuration = (text: string): number | null => {
   const unsigned = text.replace(/^\+/, '')
   if (unsigned === '0') return 0

@@ -3,50 +3,50 @@ import { toBucketName } from '../naming/bucket-name.ts'
 import type { EnvReader } from './env.ts'
 
 export interface ObjectStorageSettings {
-  /** Its name in `providers` and in the name of the cluster's secret. */
+  /** Its name in the field `providers` of a deployment, and in the name of the cluster's secret. */
   readonly provider: string
-  /** Host name below which each region is, with `:port` when it is not 443. */
+  /** The parent domain of the region hosts, with `:port` if the port is not 443. */
   readonly domain: string
-  /** A PEM file of certificate authorities to be trusted besides the system's; null: none. */
+  /** A PEM file of certificate authorities to trust in addition to the system's; null: none. */
   readonly caFile: string | null
-  /** What the name of every bucket begins with. */
+  /** The prefix of every bucket name. */
   readonly platformPrefix: string
 }
 
-/** As short as an FQDN gets in practice. */
+/** A prefix is valid if a bucket name can be derived for a short FQDN. */
 const SHORT_FQDN = 'a.io'
 
-const readDomain = (read: EnvReader): string => {
-  const domain = (read.text('OBJECT_STORAGE_DOMAIN') ?? 'your-objectstorage.com').toLowerCase()
+const readDomain = (env: EnvReader): string => {
+  const domain = (env.text('OBJECT_STORAGE_DOMAIN') ?? 'your-objectstorage.com').toLowerCase()
   const [, host = '', port = '443'] = /^([^:]*)(?::(\d{1,5}))?$/.exec(domain) ?? []
-  const isGood = objectStorageRegions.every(region => isHostName(`${region}.${host}`))
-  if (!isGood || Number(port) < 1 || Number(port) > 65_535) {
-    read.fault('OBJECT_STORAGE_DOMAIN', 'must be a host name such as your-objectstorage.com, or that with :port')
+  const isValid = objectStorageRegions.every(region => isHostName(`${region}.${host}`))
+  if (!isValid || Number(port) < 1 || Number(port) > 65_535) {
+    env.addIssue('OBJECT_STORAGE_DOMAIN', 'must be a host name such as your-objectstorage.com, optionally with :port')
   }
   return domain
 }
 
-const readPrefix = (read: EnvReader): string => {
-  const prefix = read.text('PDM_PLATFORM_PREFIX') ?? 'catalyst'
-  // The rule's own reasons speak of a deployment, of which there is none yet.
+const readPrefix = (env: EnvReader): string => {
+  const prefix = env.text('PDM_PLATFORM_PREFIX') ?? 'catalyst'
+  // The rejection's own reason mentions a deployment, so the issue needs another text.
   if (toBucketName(prefix, SHORT_FQDN).kind === 'refused') {
-    read.fault(
+    env.addIssue(
       'PDM_PLATFORM_PREFIX',
-      'must be the beginning of a bucket name: 1 to 58 characters a-z, 0-9 and "-", first a letter or digit, and not one that S3 reserves',
+      'must be a prefix for bucket names: 1 to 58 characters a-z, 0-9 and "-", beginning with a letter or digit, and not reserved by S3',
     )
   }
   return prefix
 }
 
-export const readObjectStorage = (read: EnvReader): ObjectStorageSettings => {
-  const provider = (read.text('OBJECT_STORAGE_PROVIDER') ?? 'hetzner').toLowerCase()
+export const readObjectStorage = (env: EnvReader): ObjectStorageSettings => {
+  const provider = (env.text('OBJECT_STORAGE_PROVIDER') ?? 'hetzner').toLowerCase()
   if (!isDnsLabel(provider)) {
-    read.fault('OBJECT_STORAGE_PROVIDER', 'must be a DNS label: 1 to 63 characters a-z, 0-9 and "-", such as hetzner')
+    env.addIssue('OBJECT_STORAGE_PROVIDER', 'must be a DNS label: 1 to 63 characters a-z, 0-9 and "-", such as hetzner')
   }
   return {
     provider,
-    domain: readDomain(read),
-    caFile: read.text('OBJECT_STORAGE_CA_FILE') ?? null,
-    platformPrefix: readPrefix(read),
+    domain: readDomain(env),
+    caFile: env.text('OBJECT_STORAGE_CA_FILE') ?? null,
+    platformPrefix: readPrefix(env),
   }
 }

@@ -1,28 +1,44 @@
-import { isBarred } from '../deployments/terraform/domain/env.ts'
-import { type Backend, DEPLOYMENT } from '../deployments/terraform/domain/root-module.ts'
 import { isJsonObject } from '../lib/json.ts'
 import type { EnvReader } from './env.ts'
 
-export interface TerraformSettings {
-  /** A path, or a name on the PATH; null: the first of terraform and tofu there. */
-  readonly binary: string | null
-  /** Holds the work folders, and the states without another backend. Below the working directory when relative. */
-  readonly folder: string
-  /** Null: the one that comes with this service. */
-  readonly moduleFolder: string | null
-  /** Null: `local`, in the folder. */
-  readonly backend: Backend | null
-  /** Over everything that one making does. */
-  readonly timeoutMs: number
-  /** Names of further variables that the binary is given. */
-  readonly passed: readonly string[]
+/** A Terraform backend and its arguments, as in a `terraform` block. */
+export interface Backend {
+  readonly type: string
+  readonly settings: Readonly<Record<string, unknown>>
 }
 
-/** Arguments of backends that are credentials: what is generated stands in a file. */
-const credentials =
+/** The placeholder for the state key in the settings of a backend. */
+export const STATE_KEY_PLACEHOLDER = '{deployment}'
+
+export interface TerraformSettings {
+  /** A path, or a name on the PATH; null: the first of terraform and tofu on the PATH. */
+  readonly binary: string | null
+  /** Holds the working directories, and the states of the default backend. Relative to the process's working directory. */
+  readonly dataDir: string
+  /** Null: the module that comes with this service. */
+  readonly moduleDir: string | null
+  /** Null: `local`, in `dataDir`. */
+  readonly backend: Backend | null
+  /** For one apply, `init` included. */
+  readonly timeoutMs: number
+  /** Names of additional variables that the binary inherits. */
+  readonly passthrough: readonly string[]
+}
+
+/**
+ * Variables that Terraform never inherits. TF_LOG and its relatives make it print secrets; the others would override what
+ * this service decides: https://developer.hashicorp.com/terraform/cli/config/environment-variables
+ */
+const DENYLIST =
+  /^(?:TF_LOG.*|TF_VAR_.*|TF_CLI_ARGS.*|TF_DATA_DIR|TF_WORKSPACE|TF_INPUT|TF_IN_AUTOMATION|PDM_.*|DNSPROVIDER_.*)$/i
+
+export const isDenied = (variable: string): boolean => DENYLIST.test(variable)
+
+/** Backend arguments that are credentials. The generated configuration is a file, so they must not be in it. */
+const CREDENTIAL_ARGUMENT =
   /^(?:access_key|secret_key|token|access_token|security_token|password|client_secret|client_certificate_password|sas_token|oidc_token|oidc_request_token|conn_str|credentials|encryption_key|sse_customer_key|private_key|client_private_key_pem)$/
 
-const parse = (text: string): unknown => {
+const parseJson = (text: string): unknown => {
   try {
     return JSON.parse(text)
   } catch {
@@ -30,53 +46,57 @@ const parse = (text: string): unknown => {
   }
 }
 
-/** Every argument, of blocks within too. */
-const entriesIn = (value: unknown): readonly (readonly [name: string, value: unknown])[] =>
+/** Every argument, including those of nested blocks. */
+const allArguments = (value: unknown): readonly (readonly [name: string, value: unknown])[] =>
   typeof value === 'object' && value !== null
-    ? Object.entries(value).flatMap(([name, each]) => [[name, each] as const, ...entriesIn(each)])
+    ? Object.entries(value).flatMap(([name, nested]) => [[name, nested] as const, ...allArguments(nested)])
     : []
 
-const readBackend = (read: EnvReader): Backend | null => {
+const readBackend = (env: EnvReader): Backend | null => {
   const variable = 'PDM_TERRAFORM_BACKEND'
-  const text = read.text(variable)
+  const text = env.text(variable)
   if (text === undefined) return null
-  const parsed = parse(text)
-  const [[type, settings] = ['', null], ...more] = Object.entries(isJsonObject(parsed) ? parsed : {})
-  if (!isJsonObject(settings) || more.length > 0 || !/^[a-z0-9_]+$/.test(type)) {
-    // It may hold a password all the same, so it is not quoted.
-    read.fault(variable, `must be JSON of one backend, such as {"s3":{"bucket":"b","key":"${DEPLOYMENT}.tfstate"}}`)
+  const parsed = parseJson(text)
+  const [[type, settings] = ['', null], ...otherBackends] = Object.entries(isJsonObject(parsed) ? parsed : {})
+  if (!isJsonObject(settings) || otherBackends.length > 0 || !/^[a-z0-9_]+$/.test(type)) {
+    // The value is not quoted: it may hold a password all the same.
+    const example = `{"s3":{"bucket":"b","key":"${STATE_KEY_PLACEHOLDER}.tfstate"}}`
+    env.addIssue(variable, `must be a JSON object with one backend, such as ${example}`)
     return null
   }
-  const entries = entriesIn(settings)
-  const secret = entries.find(([name]) => credentials.test(name))?.[0]
-  if (secret) {
-    read.fault(variable, `must not hold "${secret}": give it in the environment, named in PDM_TERRAFORM_PASS_ENV`)
+  const backendArguments = allArguments(settings)
+  const credential = backendArguments.find(([name]) => CREDENTIAL_ARGUMENT.test(name))?.[0]
+  if (credential) {
+    env.addIssue(
+      variable,
+      `must not contain "${credential}": set it in the environment and list its variable in PDM_TERRAFORM_PASS_ENV`,
+    )
   }
-  if (!entries.some(([, each]) => typeof each === 'string' && each.includes(DEPLOYMENT))) {
-    read.fault(variable, `must hold ${DEPLOYMENT}: deployments must not share a state`)
+  if (!backendArguments.some(([, value]) => typeof value === 'string' && value.includes(STATE_KEY_PLACEHOLDER))) {
+    env.addIssue(variable, `must contain ${STATE_KEY_PLACEHOLDER}, so that deployments do not share a state`)
   }
-  // The work folder, which it would be relative to, is removed.
+  // A relative path would be in the working directory of a run, which is deleted.
   if (type === 'local' && !(typeof settings.path === 'string' && settings.path.startsWith('/'))) {
-    read.fault(variable, 'must name an absolute path')
+    env.addIssue(variable, 'must have an absolute path')
   }
   return { type, settings }
 }
 
-const readPassed = (read: EnvReader): readonly string[] => {
+const readPassthrough = (env: EnvReader): readonly string[] => {
   const variable = 'PDM_TERRAFORM_PASS_ENV'
-  const names = (read.text(variable) ?? '').split(/[\s,]+/).filter(Boolean)
+  const names = (env.text(variable) ?? '').split(/[\s,]+/).filter(Boolean)
   for (const name of names) {
-    if (!/^[A-Za-z_][A-Za-z0-9_]*$/.test(name)) read.fault(variable, 'must hold names of variables, without values')
-    else if (isBarred(name)) read.fault(variable, `must not hold ${name}, which is never passed`)
+    if (!/^[A-Za-z_][A-Za-z0-9_]*$/.test(name)) env.addIssue(variable, 'must list names of variables, without values')
+    else if (isDenied(name)) env.addIssue(variable, `must not list ${name}: Terraform never inherits it`)
   }
   return [...new Set(names)]
 }
 
-export const readTerraform = (read: EnvReader): TerraformSettings => ({
-  binary: read.text('PDM_TERRAFORM_BINARY') ?? null,
-  folder: read.text('PDM_DEPLOYMENTS_DIR') ?? '.data/deployments',
-  moduleFolder: read.text('PDM_TERRAFORM_MODULE') ?? null,
-  backend: readBackend(read),
-  timeoutMs: read.durationMs('PDM_DEPLOYMENT_TIMEOUT', '30m', { min: '1s', max: '24h' }),
-  passed: readPassed(read),
+export const readTerraform = (env: EnvReader): TerraformSettings => ({
+  binary: env.text('PDM_TERRAFORM_BINARY') ?? null,
+  dataDir: env.text('PDM_DEPLOYMENTS_DIR') ?? '.data/deployments',
+  moduleDir: env.text('PDM_TERRAFORM_MODULE') ?? null,
+  backend: readBackend(env),
+  timeoutMs: env.durationMs('PDM_DEPLOYMENT_TIMEOUT', '30m', { min: '1s', max: '24h' }),
+  passthrough: readPassthrough(env),
 })

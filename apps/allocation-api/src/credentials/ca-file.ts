@@ -1,6 +1,6 @@
 import { X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import type { ConfigFault } from '../config/env.ts'
+import type { ConfigIssue } from '../config/env.ts'
 
 const certificate = /-----BEGIN CERTIFICATE-----[\s\S]*?-----END CERTIFICATE-----/g
 
@@ -16,8 +16,8 @@ const isCertificate = (pem: string): boolean => {
 export const readCaFile = (
   variable: string,
   path: string | null,
-): { readonly ca: string | null } | { readonly faults: readonly ConfigFault[] } => {
-  const refuse = (detail: string) => ({ faults: [{ variable, detail }] })
+): { readonly ca: string | null } | { readonly issues: readonly ConfigIssue[] } => {
+  const refuse = (detail: string) => ({ issues: [{ variable, detail }] })
   if (path === null) return { ca: null }
   let text: string
   try {

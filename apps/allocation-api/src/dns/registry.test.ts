@@ -44,9 +44,9 @@ test.each<readonly [env: Record<string, string>, variables: string[]]>([
   [{ ...rfc2136, DNSPROVIDER_RFC2136_PORT: '0' }, ['DNSPROVIDER_RFC2136_PORT']],
 ])('%j is refused, by variable and in words', (env, variables) => {
   const read = readProvider(env)
-  const faults = 'faults' in read ? read.faults : []
-  expect(faults.map(({ variable }) => variable)).toEqual(variables)
-  for (const { detail } of faults) {
+  const issues = 'issues' in read ? read.issues : []
+  expect(issues.map(({ variable }) => variable)).toEqual(variables)
+  for (const { detail } of issues) {
     expect(detail).toMatch(/^(must|is required: )/)
     expect(detail).not.toContain('mark')
   }

@@ -1,4 +1,4 @@
-import { type ConfigFault, type Env, EnvReader } from '../config/env.ts'
+import { type ConfigIssue, type Env, EnvReader } from '../config/env.ts'
 import type { ReadProvider, StartProvider } from './provider-factory.ts'
 import { readCloudflareProvider } from './providers/cloudflare/index.ts'
 import { readDynadotProvider } from './providers/dynadot/index.ts'
@@ -25,9 +25,9 @@ export interface ChosenProvider {
 /** The provider that the environment chooses, with its variables; or everything that is wrong with them. */
 export const readProvider = (
   env: Env,
-): { readonly provider: ChosenProvider } | { readonly faults: readonly ConfigFault[] } => {
+): { readonly provider: ChosenProvider } | { readonly issues: readonly ConfigIssue[] } => {
   const read = new EnvReader(env)
   const kind = read.oneOf('DNSPROVIDER_KIND', providerKinds, 'local')
   const start = providers[kind](read)
-  return read.faults.length > 0 ? { faults: read.faults } : { provider: { kind, start } }
+  return read.issues.length > 0 ? { issues: read.issues } : { provider: { kind, start } }
 }

@@ -18,7 +18,7 @@ const marks = [...Object.values(secrets), 'MARKACCESS', 'mark-secret', 'passed-m
 const mentions = (text: string) => marks.filter(mark => text.includes(mark))
 
 const site = useSites()
-const workOf = ({ options }: Site) => readdirSync(join(options.folder, 'work'))
+const workOf = ({ options }: Site) => readdirSync(join(options.dataDir, 'work'))
 
 /** Says its secrets in several encodings, then waits for a file in the module's folder. */
 const talkative = `
@@ -59,7 +59,7 @@ describe.skipIf(lacksTerraform)('a making', () => {
       LANG: 'C',
       TF_CLI_CONFIG_FILE: '/nowhere',
     }
-    const here = site(talkative, { passed: ['PASSED_TOKEN', 'TF_LOG'] })
+    const here = site(talkative, { passthrough: ['PASSED_TOKEN', 'TF_LOG'] })
     const options = { ...here.options, env: { ...here.options.env, ...passed } }
     const run = start(options)
     await until('the provisioner has said all', () => run.told('): xxxx'))
@@ -68,12 +68,12 @@ describe.skipIf(lacksTerraform)('a making', () => {
     const running = runningWith(secrets.object_storage_access_key)
     expect(running.some(({ args }) => args.includes(' apply ') || args.includes('terraform apply'))).toBe(true)
     expect(running.flatMap(({ args }) => mentions(args))).toEqual([])
-    const work = join(options.folder, 'work', 'm1.1')
-    expect(filesBelow(options.folder).flatMap(({ text }) => mentions(text))).toEqual([])
-    expect([options.folder, work, join(work, 'main.tf.json')].map(path => statSync(path).mode & 0o777)).toEqual([
+    const work = join(options.dataDir, 'work', 'm1.1')
+    expect(filesBelow(options.dataDir).flatMap(({ text }) => mentions(text))).toEqual([])
+    expect([options.dataDir, work, join(work, 'main.tf.json')].map(path => statSync(path).mode & 0o777)).toEqual([
       0o700, 0o700, 0o600,
     ])
-    writeFileSync(join(options.moduleFolder ?? '', 'go'), '')
+    writeFileSync(join(options.moduleDir ?? '', 'go'), '')
 
     expect(await run.made).toEqual({
       kind: 'made',
@@ -106,7 +106,7 @@ describe.skipIf(lacksTerraform)('a making', () => {
     expect(workOf(here)).toEqual([])
 
     // Another making of the same goes on from there: nothing is done again.
-    const state = join(options.folder, 'state', 'acme.pool.test.tfstate')
+    const state = join(options.dataDir, 'state', 'acme.pool.test.tfstate')
     const before = readFileSync(state, 'utf8')
     const again = start(options, { id: 'm2' })
     expect(await again.made).toMatchObject({ kind: 'made', outputs: { load_balancer_ip: '192.0.2.7' } })
@@ -187,17 +187,17 @@ describe.skipIf(lacksTerraform)('a making', () => {
       make('twin', 'one.test'),
       make('stopped', 'one.test', stopping.signal),
     ]
-    const at = (id: string) => existsSync(join(here.options.moduleFolder ?? '', `at-${id}`))
+    const at = (id: string) => existsSync(join(here.options.moduleDir ?? '', `at-${id}`))
     await until('both are at it', () => at('one') && at('two'))
     stopping.abort()
     expect(await stopped.made).toEqual({ kind: 'stopped' })
     expect([twin.lines, stopped.lines]).toEqual([[], []])
-    writeFileSync(join(here.options.moduleFolder ?? '', 'go'), '')
+    writeFileSync(join(here.options.moduleDir ?? '', 'go'), '')
     expect(await Promise.all([one.made, two.made, twin.made])).toEqual(
       ['one', 'two', 'twin'].map(id => ({ kind: 'made', outputs: { details: id } })),
     )
     expect(at('twin')).toBe(false)
-    expect(readdirSync(join(here.options.folder, 'state')).filter(name => name.endsWith('tfstate'))).toEqual([
+    expect(readdirSync(join(here.options.dataDir, 'state')).filter(name => name.endsWith('tfstate'))).toEqual([
       'one.test.tfstate',
       'two.test.tfstate',
     ])
@@ -206,10 +206,10 @@ describe.skipIf(lacksTerraform)('a making', () => {
   test('keeps the state in another backend, and uses the configuration of the user and the lock file of the module', async () => {
     const here = site('')
     const path = join(here.folder, 'elsewhere-{deployment}.tfstate')
-    writeFileSync(join(here.options.moduleFolder ?? '', '.terraform.lock.hcl'), 'not a lock file')
+    writeFileSync(join(here.options.moduleDir ?? '', '.terraform.lock.hcl'), 'not a lock file')
     const options = { ...here.options, backend: { type: 'local', settings: { path } } }
     expect(await start(options).made).toMatchObject({ kind: 'failed', reason: expect.stringContaining('lock') })
-    writeFileSync(join(here.options.moduleFolder ?? '', '.terraform.lock.hcl'), '')
+    writeFileSync(join(here.options.moduleDir ?? '', '.terraform.lock.hcl'), '')
     const cliConfig = join(here.folder, 'cli.tfrc')
     writeFileSync(cliConfig, 'host "bad host" {}')
     const withConfig = { ...options, env: { ...here.options.env, TF_CLI_CONFIG_FILE: cliConfig } }

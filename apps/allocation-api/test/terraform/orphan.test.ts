@@ -30,7 +30,7 @@ describe('a run that ends late', () => {
     }
     const at = (number: number) => until(`run ${number} applies`, () => existsSync(join(here.folder, `at-${number}`)))
     const letGo = (number: number) => writeFileSync(join(here.folder, `go-${number}`), '')
-    const work = () => readdirSync(join(here.options.folder, 'work'))
+    const work = () => readdirSync(join(here.options.dataDir, 'work'))
 
     const late = run(1)
     await at(1)
@@ -61,16 +61,16 @@ describe.skipIf(lacksTerraform)('a state', () => {
     expect(await run.made).toEqual({ kind: 'failed', reason: expect.stringContaining('Failed to save state') })
     server.close()
     const file = join('state', 'm1.7.errored.tfstate')
-    expect(readFileSync(join(here.options.folder, file), 'utf8')).toContain('"name": "machine"')
+    expect(readFileSync(join(here.options.dataDir, file), 'utf8')).toContain('"name": "machine"')
     expect(run.lines.at(-1)).toMatchObject({ phase: 'end', level: 'error', message: expect.stringContaining(file) })
-    expect(readdirSync(join(here.options.folder, 'work'))).toEqual([])
+    expect(readdirSync(join(here.options.dataDir, 'work'))).toEqual([])
     // Of a run whose process died, by whoever takes it up.
-    mkdirSync(join(here.options.folder, 'work', 'm1.8'))
-    writeFileSync(join(here.options.folder, 'work', 'm1.8', 'errored.tfstate'), 'kept')
+    mkdirSync(join(here.options.dataDir, 'work', 'm1.8'))
+    writeFileSync(join(here.options.dataDir, 'work', 'm1.8', 'errored.tfstate'), 'kept')
     const told: string[] = []
     await createTerraform(here.options).clear('m1', 9, ({ message }) => told.push(message))
     expect(told).toEqual([expect.stringContaining(join('state', 'm1.8.errored.tfstate'))])
-    expect(readFileSync(join(here.options.folder, 'state', 'm1.8.errored.tfstate'), 'utf8')).toBe('kept')
+    expect(readFileSync(join(here.options.dataDir, 'state', 'm1.8.errored.tfstate'), 'utf8')).toBe('kept')
   })
 
   test('of a name as long as a name can be has a file', async () => {
@@ -78,6 +78,6 @@ describe.skipIf(lacksTerraform)('a state', () => {
     const stateKey = `${'a'.repeat(62)}.`.repeat(4).slice(0, 253).replace(/\.$/, 'a')
     expect(await start(here.options, { stateKey }).made).toEqual({ kind: 'made', outputs: {} })
     const [first = '', second] = [stateKey.slice(0, 200), `${stateKey.slice(200)}.tfstate`]
-    expect(readdirSync(join(here.options.folder, 'state', first))).toContain(second)
+    expect(readdirSync(join(here.options.dataDir, 'state', first))).toContain(second)
   })
 })

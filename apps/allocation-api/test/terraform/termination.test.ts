@@ -23,9 +23,9 @@ const stubborn = "trap '' INT TERM; sleep 1000 & echo waiting; while :; do sleep
 /** No process of the making is left, and no folder; the state has what had been made. */
 const expectOver = async ({ options, folder }: Site, isStateKept = true) => {
   await until('nothing runs', () => runningWith(folder).length === 0)
-  expect(readdirSync(join(options.folder, 'work'))).toEqual([])
+  expect(readdirSync(join(options.dataDir, 'work'))).toEqual([])
   if (!isStateKept) return
-  const state = readFileSync(join(options.folder, 'state', 'acme.pool.test.tfstate'), 'utf8')
+  const state = readFileSync(join(options.dataDir, 'state', 'acme.pool.test.tfstate'), 'utf8')
   expect(state).toContain('"name": "first"')
 }
 /** The work folder is known by this variable to every process of the group. */
@@ -72,18 +72,18 @@ describe.skipIf(lacksTerraform)('a making ends', () => {
     expect(runningWith(secrets.object_storage_access_key).length).toBeGreaterThan(1)
     await service.kill()
     await until('nothing runs', () => runningWith(here.folder).length === 0)
-    const state = readFileSync(join(here.options.folder, 'state', 'acme.pool.test.tfstate'), 'utf8')
+    const state = readFileSync(join(here.options.dataDir, 'state', 'acme.pool.test.tfstate'), 'utf8')
     expect(state).toContain('"name": "first"')
     // Only an end in order says so of what was interrupted.
     expect(state).toContain('"status": "tainted"')
     const tell = () => expect.fail('nothing is worth telling')
     // The next one to take it up clears, and makes the rest.
     const terraform = createTerraform(here.options)
-    expect(readdirSync(join(here.options.folder, 'work'))).toEqual(['m1.1'])
+    expect(readdirSync(join(here.options.dataDir, 'work'))).toEqual(['m1.1'])
     await terraform.clear('m1', 1, tell)
-    expect(readdirSync(join(here.options.folder, 'work'))).toEqual(['m1.1'])
+    expect(readdirSync(join(here.options.dataDir, 'work'))).toEqual(['m1.1'])
     await terraform.clear('m1', 2, tell)
-    expect(readdirSync(join(here.options.folder, 'work'))).toEqual([])
+    expect(readdirSync(join(here.options.dataDir, 'work'))).toEqual([])
     await terraform.clear('m1', 2, tell)
     here.write(endless('true'))
     const next = start(here.options, { id: 'm2' })
@@ -180,7 +180,7 @@ describe('what is lacking', () => {
     expect(await terraform.lacks()).toMatch(
       /terraform is of version 1\.5\.7, and 1\.6\.0 or later is needed: .*PDM_TERRAFORM_BINARY\.$/,
     )
-    expect(existsSync(here.options.folder)).toBe(true)
+    expect(existsSync(here.options.dataDir)).toBe(true)
   })
 
   test.each<readonly [string, (here: Site) => Partial<Site['options']>, RegExp]>([
@@ -202,19 +202,19 @@ describe('what is lacking', () => {
     ],
     [
       'a file where the folder is to be',
-      here => ({ binary: double(here, version('1.9.0')), folder: join(here.folder, 'terraform') }),
+      here => ({ binary: double(here, version('1.9.0')), dataDir: join(here.folder, 'terraform') }),
       /^PDM_DEPLOYMENTS_DIR is .*, where this process cannot write\.$/,
     ],
     [
       'no module',
-      here => ({ binary: double(here, version('1.9.0')), moduleFolder: '/nowhere' }),
+      here => ({ binary: double(here, version('1.9.0')), moduleDir: '/nowhere' }),
       /^PDM_TERRAFORM_MODULE is \/nowhere, which is no folder with a Terraform module\.$/,
     ],
     [
       'an empty module',
       here => {
         mkdirSync(join(here.folder, 'empty'))
-        return { binary: double(here, version('1.9.0')), moduleFolder: join(here.folder, 'empty') }
+        return { binary: double(here, version('1.9.0')), moduleDir: join(here.folder, 'empty') }
       },
       /^PDM_TERRAFORM_MODULE is /,
     ],

@@ -62,8 +62,8 @@ const withCliConfig = async ({ TF_CLI_CONFIG_FILE: file, ...env }: Env): Promise
  * are kept out by Terraform's own lock of the state, where the backend has one.
  */
 export const createTerraform = (options: TerraformOptions): Provisioner => {
-  const { binary, backend, timeoutMs, passed, graceMs = GRACE_MS } = options
-  const folders = { folder: resolve(options.folder), moduleFolder: resolve(options.moduleFolder ?? OWN_MODULE) }
+  const { binary, backend, timeoutMs, passthrough: passed, graceMs = GRACE_MS } = options
+  const folders = { folder: resolve(options.dataDir), moduleFolder: resolve(options.moduleDir ?? OWN_MODULE) }
   const turns = createTurns()
   const parts = { binary, ...folders, env: environmentOf({ PATH: options.env.PATH, HOME: options.env.HOME }, [], {}) }
   const lacks = createLacks(parts)

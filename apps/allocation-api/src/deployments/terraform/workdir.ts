@@ -1,6 +1,7 @@
 import { copyFile, mkdir, readdir, realpath, rename, rm, writeFile } from 'node:fs/promises'
 import { join, relative } from 'node:path'
-import { type Backend, rootModule } from './domain/root-module.ts'
+import type { Backend } from '../../config/terraform.ts'
+import { rootModule } from './domain/root-module.ts'
 
 export interface Folders {
   /** Absolute. */

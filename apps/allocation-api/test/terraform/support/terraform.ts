@@ -48,11 +48,11 @@ const siteOf = (text: string, more: Partial<TerraformOptions> = {}): Site => {
   write(text)
   const options: TerraformOptions = {
     binary: null,
-    folder: join(folder, 'deployments'),
-    moduleFolder,
+    dataDir: join(folder, 'deployments'),
+    moduleDir: moduleFolder,
     backend: null,
     timeoutMs: 60_000,
-    passed: [],
+    passthrough: [],
     env: { PATH: process.env.PATH },
     ...more,
   }

@@ -1,4 +1,5 @@
 import type { Env } from '../../../config/env.ts'
+import { isDenied } from '../../../config/terraform.ts'
 
 const proxies = ['HTTP_PROXY', 'HTTPS_PROXY', 'ALL_PROXY', 'NO_PROXY']
 
@@ -9,21 +10,12 @@ const always = [
   ...proxies.map(name => name.toLowerCase()),
 ]
 
-/**
- * Never passed. TF_LOG and its kin make Terraform print secrets; with the others the environment would have a say in
- * what is this service's to decide: https://developer.hashicorp.com/terraform/cli/config/environment-variables
- */
-const barred =
-  /^(?:TF_LOG.*|TF_VAR_.*|TF_CLI_ARGS.*|TF_DATA_DIR|TF_WORKSPACE|TF_INPUT|TF_IN_AUTOMATION|PDM_.*|DNSPROVIDER_.*)$/i
-
-export const isBarred = (name: string): boolean => barred.test(name)
-
 const fixed = { CHECKPOINT_DISABLE: '1', TF_IN_AUTOMATION: '1', TF_INPUT: '0' }
 
 const picked = (env: Env, names: readonly string[]): Record<string, string> =>
   Object.fromEntries(
     names.flatMap(name => {
-      const value = isBarred(name) ? undefined : env[name]
+      const value = isDenied(name) ? undefined : env[name]
       return value === undefined ? [] : [[name, value]]
     }),
   )

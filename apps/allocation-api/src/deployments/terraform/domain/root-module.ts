@@ -1,11 +1,4 @@
-/** A backend and its arguments, as in a `terraform` block. */
-export interface Backend {
-  readonly type: string
-  readonly settings: Readonly<Record<string, unknown>>
-}
-
-/** Stands for the state key in the settings of a backend. */
-export const DEPLOYMENT = '{deployment}'
+import { type Backend, STATE_KEY_PLACEHOLDER } from '../../../config/terraform.ts'
 
 /** Those of the module's interface that are lists; every other one is a string. */
 const LISTS: ReadonlySet<string> = new Set(['provider_names'])
@@ -27,7 +20,7 @@ const OUTPUTS = ['load_balancer_ip', 'control_plane_ip', 'details']
 const literal = (text: string): string => text.replace(/[$%](?=\{)/g, '$&$&')
 
 const filled = (value: unknown, stateKey: string): unknown => {
-  if (typeof value === 'string') return literal(value.replaceAll(DEPLOYMENT, stateKey))
+  if (typeof value === 'string') return literal(value.replaceAll(STATE_KEY_PLACEHOLDER, stateKey))
   if (Array.isArray(value)) return value.map(each => filled(each, stateKey))
   if (typeof value !== 'object' || value === null) return value
   return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, filled(each, stateKey)]))

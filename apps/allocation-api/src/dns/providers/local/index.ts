@@ -7,7 +7,7 @@ import { createZoneTable } from './zone-table.ts'
 /** The provider for development, with its own authoritative server for the managed domains in this process. */
 export const readLocalProvider = (read: EnvReader): StartProvider => {
   const host = read.text('DNSPROVIDER_LOCAL_HOST') ?? '127.0.0.1'
-  const port = read.whole('DNSPROVIDER_LOCAL_PORT', 0, { min: 0, max: 65_535 })
+  const port = read.integer('DNSPROVIDER_LOCAL_PORT', 0, { min: 0, max: 65_535 })
   return async ({ managedDomains, sql, onError }: ProviderContext): Promise<StartedProvider> => {
     const table = createZoneTable(sql)
     await table.install()

@@ -105,14 +105,14 @@ const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$
 
 export const readRfc2136Provider: ReadProvider = (read: EnvReader) => {
   const host = read.required('DNSPROVIDER_RFC2136_HOST', 'the name or address of the primary server')
-  const port = read.whole('DNSPROVIDER_RFC2136_PORT', 53, { min: 1, max: 65_535 })
+  const port = read.integer('DNSPROVIDER_RFC2136_PORT', 53, { min: 1, max: 65_535 })
   const name = read
     .required('DNSPROVIDER_RFC2136_TSIG_NAME', 'the name of the TSIG key')
     .toLowerCase()
     .replace(/\.$/, '')
-  if (name && !isHostName(`key.${name}`)) read.fault('DNSPROVIDER_RFC2136_TSIG_NAME', 'must be a domain name')
+  if (name && !isHostName(`key.${name}`)) read.addIssue('DNSPROVIDER_RFC2136_TSIG_NAME', 'must be a domain name')
   const secret = read.required('DNSPROVIDER_RFC2136_TSIG_SECRET', 'the secret of the TSIG key, in base64')
-  if (!BASE64.test(secret)) read.fault('DNSPROVIDER_RFC2136_TSIG_SECRET', 'must be base64')
+  if (!BASE64.test(secret)) read.addIssue('DNSPROVIDER_RFC2136_TSIG_SECRET', 'must be base64')
   const algorithm = read.oneOf('DNSPROVIDER_RFC2136_TSIG_ALGORITHM', ['hmac-sha256'], 'hmac-sha256')
   const options = { server: { host, port }, tsig: { name, secret, algorithm } }
   return async () => ({ provider: createRfc2136Provider(options), about: { server: options.server } })

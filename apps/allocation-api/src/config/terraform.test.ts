@@ -1,0 +1,76 @@
+import { expect, test } from 'vitest'
+import { EnvReader } from './env.ts'
+import { readTerraform } from './terraform.ts'
+
+const read = (env: Record<string, string>) => {
+  const reader = new EnvReader(env)
+  return { settings: readTerraform(reader), issues: reader.issues }
+}
+const getIssues = (variable: string, value: string) => read({ [variable]: value }).issues.map(issue => issue.detail)
+const backend = (value: object) => JSON.stringify(value)
+
+test('every setting has a default and can be set', () => {
+  expect(read({})).toEqual({
+    settings: {
+      binary: null,
+      dataDir: '.data/deployments',
+      moduleDir: null,
+      backend: null,
+      timeoutMs: 1_800_000,
+      passthrough: [],
+    },
+    issues: [],
+  })
+  const s3 = { bucket: 'b', key: '{deployment}/terraform.tfstate', endpoints: { s3: 'https://s3.test' } }
+  expect(
+    read({
+      PDM_TERRAFORM_BINARY: '/opt/tofu',
+      PDM_DEPLOYMENTS_DIR: '/var/lib/d',
+      PDM_TERRAFORM_MODULE: '/m',
+      PDM_TERRAFORM_BACKEND: backend({ s3 }),
+      PDM_DEPLOYMENT_TIMEOUT: '90s',
+      PDM_TERRAFORM_PASS_ENV: 'AWS_PROFILE, HCLOUD_TOKEN AWS_PROFILE',
+    }),
+  ).toEqual({
+    settings: {
+      binary: '/opt/tofu',
+      dataDir: '/var/lib/d',
+      moduleDir: '/m',
+      backend: { type: 's3', settings: s3 },
+      timeoutMs: 90_000,
+      passthrough: ['AWS_PROFILE', 'HCLOUD_TOKEN'],
+    },
+    issues: [],
+  })
+})
+
+const form = /^must be a JSON object with one backend/
+test.each<readonly [variable: string, value: string, detail: RegExp]>([
+  ['PDM_TERRAFORM_BACKEND', 's3', form],
+  ['PDM_TERRAFORM_BACKEND', '[]', form],
+  ['PDM_TERRAFORM_BACKEND', '{}', form],
+  ['PDM_TERRAFORM_BACKEND', '{"s3":"{deployment}"}', form],
+  ['PDM_TERRAFORM_BACKEND', '{"s3":{"key":"{deployment}"},"gcs":{}}', form],
+  ['PDM_TERRAFORM_BACKEND', '{"S 3":{"key":"{deployment}"}}', form],
+  ['PDM_TERRAFORM_BACKEND', backend({ s3: { key: 'k' } }), /must contain \{deployment\}/],
+  [
+    'PDM_TERRAFORM_BACKEND',
+    backend({ s3: { key: '{deployment}', secret_key: 'mark' } }),
+    /must not contain "secret_key"/,
+  ],
+  [
+    'PDM_TERRAFORM_BACKEND',
+    backend({ x: { a: { password: 'mark' }, b: '{deployment}' } }),
+    /must not contain "password"/,
+  ],
+  ['PDM_TERRAFORM_BACKEND', backend({ local: { path: '{deployment}.tfstate' } }), /must have an absolute path/],
+  ['PDM_TERRAFORM_BACKEND', backend({ local: { workspace_dir: '/{deployment}' } }), /must have an absolute path/],
+  ['PDM_TERRAFORM_PASS_ENV', 'HCLOUD_TOKEN=mark', /must list names of variables/],
+  ['PDM_TERRAFORM_PASS_ENV', 'A TF_LOG', /must not list TF_LOG/],
+  ['PDM_TERRAFORM_PASS_ENV', 'PDM_DATABASE_URL', /must not list PDM_DATABASE_URL/],
+  ['PDM_DEPLOYMENT_TIMEOUT', '0s', /must be a duration/],
+])('%s: %s is rejected without quoting a secret', (variable, value, detail) => {
+  const issues = getIssues(variable, value)
+  expect(issues).toEqual([expect.stringMatching(detail)])
+  expect(issues.join()).not.toContain('mark')
+})
