@@ -105,7 +105,7 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
     onRetry: error => observer.onDatabaseWait(error),
   })
 
-  const { provider, about } = await dnsProvider.start({
+  const { provider, info } = await dnsProvider.start({
     managedDomains,
     sql,
     onError: error => observer.onError('dns provider error', error),
@@ -113,9 +113,9 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
   const reconciler = createReconciler({
     provider,
     sql,
-    claims: zoneLocks,
+    zoneLocks,
     statementTimeoutMs: timeoutMs,
-    callDeadlineMs: PROVIDER_TIMEOUT_MS,
+    providerTimeoutMs: PROVIDER_TIMEOUT_MS,
     commitWaitMs: config.dns.commitWaitMs,
     driftIntervalMs: config.dns.driftIntervalMs,
     now: () => performance.now(),
@@ -139,7 +139,7 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
     sql,
     countSql,
     managedDomains,
-    settle: reconciler.settle,
+    settle: reconciler.waitUntilApplied,
     template: { names: config.dns.recordNames, ttl: config.dns.recordTtlSeconds },
     platformPrefix: objectStorage.platformPrefix,
     statementTimeoutMs: timeoutMs,
@@ -182,7 +182,7 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
       countDeployments: deployments.count,
       activeDeployments: deployments.running,
       zoneLag: reconciler.lag,
-      isCircuitOpen: reconciler.isHeldBack,
+      isCircuitOpen: reconciler.isCircuitOpen,
     },
     error => observer.onError('metrics source unavailable', error),
   )
@@ -238,7 +238,7 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
       everyMs: LEASE_RENEWAL_MS,
       onError: error => observer.onError('deployment lease renewal failed', error),
     }),
-    runPeriodically(reconciler.catchUp, {
+    runPeriodically(reconciler.syncDueZones, {
       everyMs: SYNC_INTERVAL_MS,
       onError: error => observer.onError('search for due zones failed', error),
     }),
@@ -246,7 +246,7 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
   phase = 'ready'
 
   return {
-    address: { port, operatorPort, dns: { kind: dnsProvider.kind, ...about }, managedDomains },
+    address: { port, operatorPort, dns: { kind: dnsProvider.kind, ...info }, managedDomains },
     async stop() {
       phase = 'draining'
       // Readiness is off, and load balancers need time to notice.

@@ -1,8 +1,8 @@
 import type { ActiveAllocation } from '@pool/contract'
-import { type RecordTemplate, recordsOf } from '../dns/domain/rrset.ts'
+import { createRecords, type RecordTemplate } from '../dns/domain/rrset.ts'
 import type { Once } from '../idempotency/idempotency.ts'
 import { type NameRejection, toFqdn, validatePool } from '../naming/naming.ts'
-import type { Settle } from '../reconciler/reconciler.ts'
+import type { WaitUntilApplied } from '../reconciler/reconciler.ts'
 import { type CommitSaid, commitDecisionOf } from './domain/decision.ts'
 import type { Caller, CommitCommand, CommitDecision, Rejection, TokenRefusal } from './domain/types.ts'
 import type { Store } from './repository.ts'
@@ -10,7 +10,7 @@ import type { Store } from './repository.ts'
 export interface CommitDependencies {
   readonly store: Pick<Store, 'commit'>
   readonly once: Once
-  readonly settle: Settle
+  readonly settle: WaitUntilApplied
   readonly managedDomains: readonly string[]
   readonly template: RecordTemplate
 }
@@ -28,7 +28,7 @@ export const commit =
     const { poolDomain, subdomain, reservationToken, sovereignFQDN, loadBalancerIP } = command
     const refusal = validatePool(poolDomain, managedDomains)
     if (refusal) return refusal
-    const desired = recordsOf(toFqdn(poolDomain, subdomain), loadBalancerIP, template)
+    const desired = createRecords(toFqdn(poolDomain, subdomain), loadBalancerIP, template)
     const decision = await once<CommitDecision>(
       key === undefined
         ? null

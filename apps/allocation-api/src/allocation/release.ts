@@ -1,7 +1,7 @@
 import type { Allocation, DnsState } from '@pool/contract'
 import type { Once } from '../idempotency/idempotency.ts'
 import { type NameRejection, validatePool } from '../naming/naming.ts'
-import type { Settle } from '../reconciler/reconciler.ts'
+import type { WaitUntilApplied } from '../reconciler/reconciler.ts'
 import { type ReleaseSaid, releaseDecisionOf } from './domain/decision.ts'
 import type { Caller, Rejection, ReleaseCommand, ReleaseDecision } from './domain/types.ts'
 import type { Store } from './repository.ts'
@@ -9,7 +9,7 @@ import type { Store } from './repository.ts'
 export interface ReleaseDependencies {
   readonly store: Pick<Store, 'release'>
   readonly once: Once
-  readonly settle: Settle
+  readonly settle: WaitUntilApplied
   readonly managedDomains: readonly string[]
 }
 

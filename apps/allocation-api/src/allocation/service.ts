@@ -4,7 +4,7 @@ import type { Sql } from '@pool/database/client'
 import type { RecordTemplate } from '../dns/domain/rrset.ts'
 import { createOnce, deleteExpiredKeys } from '../idempotency/idempotency.ts'
 import { throttledCache } from '../lib/cached-query.ts'
-import type { Settle } from '../reconciler/reconciler.ts'
+import type { WaitUntilApplied } from '../reconciler/reconciler.ts'
 import { check } from './check.ts'
 import { commit } from './commit.ts'
 import type { ReserveRequest } from './domain/types.ts'
@@ -24,7 +24,7 @@ export interface AllocationOptions {
   readonly countSql: Sql
   readonly managedDomains: readonly string[]
   /** Waits, for a bounded time, until the records of a version are at the provider. */
-  readonly settle: Settle
+  readonly settle: WaitUntilApplied
   readonly template: RecordTemplate
   /** What the name of every bucket begins with. */
   readonly platformPrefix: string

@@ -3,7 +3,7 @@ import { createDatabaseClient, type Sql } from '@pool/database/client'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import type { Caller, Granted } from '../../src/allocation/domain/types.ts'
 import { createStore, type Store } from '../../src/allocation/repository.ts'
-import { recordsOf } from '../../src/dns/domain/rrset.ts'
+import { createRecords } from '../../src/dns/domain/rrset.ts'
 import { createZoneStore, type DueName } from '../../src/reconciler/sync-repository.ts'
 import { createTestDatabase, missingDsn, type TestDatabase, testDsn } from '../support/database.ts'
 import { holdLock, lockRow, untilSessionsWait } from '../support/locks.ts'
@@ -19,7 +19,7 @@ const decided = <Decision>(decision: Decision | 'key-taken'): Decision => {
   if (decision === 'key-taken') throw new Error('refused its turn without a key')
   return decision
 }
-const desired = recordsOf('acme.pool.test', '192.0.2.1', { names: ['@', '*'], ttl: 60 })
+const desired = createRecords('acme.pool.test', '192.0.2.1', { names: ['@', '*'], ttl: 60 })
 
 /**
  * Not by luck: a transaction of the test holds the row, the first statement queues for it, then the second, and only
@@ -279,7 +279,7 @@ describe.skipIf(!testDsn)('progress that is told late', () => {
     const store = createStore(database.sql, limits)
     const zones = createZoneStore(database.sql, limits)
     const name = { poolDomain, subdomain: 'late' }
-    const records = recordsOf('late.pool.test', '192.0.2.1', { names: ['@', '*'], ttl: 60 })
+    const records = createRecords('late.pool.test', '192.0.2.1', { names: ['@', '*'], ttl: 60 })
     const due = async (): Promise<DueName[]> => zones.due(poolDomain, 10)
     const tell = (names: readonly DueName[]) =>
       zones.applied(
@@ -343,7 +343,7 @@ describe.skipIf(!testDsn)('progress that is told late', () => {
       const decision = decided(await store.reserve({ ...name, createdBy: '' }, ttlMs, caller))
       if (decision.kind !== 'granted') throw new Error(decision.kind)
       const { reservationToken } = decision
-      const records = recordsOf(fqdn, address, { names: ['@'], ttl: 60 })
+      const records = createRecords(fqdn, address, { names: ['@'], ttl: 60 })
       await store.commit({ ...name, reservationToken, sovereignFQDN: fqdn, loadBalancerIP: address }, records, caller)
     }
     const due = () => zones.due(poolDomain, 10)

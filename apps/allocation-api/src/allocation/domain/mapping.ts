@@ -1,5 +1,5 @@
 import type { Allocation, DnsState, ReservedAllocation } from '@pool/contract'
-import { dnsStateOf, type Progress } from '../../reconciler/domain/status.ts'
+import { type SyncStatus, toDnsState } from '../../reconciler/domain/status.ts'
 import type { ActiveRow } from './types.ts'
 
 /** A time as the driver reads it from a column, or as it stands in a remembered decision. */
@@ -52,7 +52,7 @@ export const activeOf = (row: Row): ActiveRow => ({
   committedAt: instant(row.committedAt),
 })
 
-const progressOf = (row: RowWithProgress): Progress | null =>
+const progressOf = (row: RowWithProgress): SyncStatus | null =>
   row.version === null || row.appliedVersion === null
     ? null
     : { version: row.version, appliedVersion: row.appliedVersion, lastError: row.lastError }
@@ -60,7 +60,7 @@ const progressOf = (row: RowWithProgress): Progress | null =>
 /** An active row always has desired records; where they cannot be seen yet, they have only just been stated. */
 const dnsOf = (row: RowWithProgress): DnsState => {
   const progress = progressOf(row)
-  return progress ? dnsStateOf(progress) : { status: 'pending' }
+  return progress ? toDnsState(progress) : { status: 'pending' }
 }
 
 export const allocationOf = (row: RowWithProgress): Allocation =>

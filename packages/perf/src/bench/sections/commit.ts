@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { createStore } from 'allocation-api/src/allocation/repository.ts'
-import { recordsOf } from 'allocation-api/src/dns/domain/rrset.ts'
+import { createRecords } from 'allocation-api/src/dns/domain/rrset.ts'
 import { localCrew, oneOf, openHttpCrew, type Subject } from '../load/subject.ts'
 import { sumByLabel } from '../metrics-text.ts'
 import { figure, spread } from '../report/numbers.ts'
@@ -58,7 +58,7 @@ export const commitSection: Section = {
     }
     const commitOne = async (reservation: Reservation): Promise<string | null> => {
       const template = { names: dns.recordNames, ttl: dns.recordTtlSeconds }
-      const desired = recordsOf(`${reservation.subdomain}.${POOL}`, ADDRESS, template)
+      const desired = createRecords(`${reservation.subdomain}.${POOL}`, ADDRESS, template)
       const caller = { actor: 'in-cluster' as const, address: '127.0.0.1', requestId: randomUUID() }
       const decision = await store.commit({ poolDomain: POOL, ...commandOf(reservation) }, desired, caller)
       return typeof decision === 'object' && decision.kind === 'committed' ? null : 'not committed'
