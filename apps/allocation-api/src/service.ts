@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { createDatabaseClient } from '@pool/database/client'
 import { isDatabaseUnavailable } from '@pool/database/errors'
 import { waitForDatabase } from '@pool/database/wait-for-database'
+import { createAllocationRepository } from './allocation/repository.ts'
 import { createAllocationService } from './allocation/service.ts'
 import { type Config, readConfig } from './config/config.ts'
 import { type ConfigIssue, type Env, EnvReader } from './config/env.ts'
@@ -17,6 +18,7 @@ import { type AppDependencies, type AppOptions, createApp } from './http/app.ts'
 import { openApiDocument } from './http/openapi.ts'
 import { type Listening, listen } from './http/server.ts'
 import { createEventStreams } from './http/sse.ts'
+import { createIdempotency } from './idempotency/idempotency.ts'
 import { runPeriodically } from './lib/run-periodically.ts'
 import { toBucketName } from './naming/bucket-name.ts'
 import { reservedLabels } from './naming/reserved-labels.ts'
@@ -135,26 +137,26 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
     onOutcome: observer.onCredentialCheck,
   })
 
-  const allocation = createAllocationService({
-    sql,
-    countSql,
+  const idempotency = createIdempotency(sql, { timeoutMs, keyTtlMs: config.idempotencyTtlMs })
+  const counting = createAllocationRepository(countSql, { timeoutMs: COUNT_TIMEOUT_MS })
+  const allocations = createAllocationService({
+    repository: createAllocationRepository(sql, { timeoutMs }),
+    countByState: counting.countByState,
+    idempotency,
+    waitUntilApplied: reconciler.waitUntilApplied,
     managedDomains,
-    settle: reconciler.waitUntilApplied,
-    template: { names: config.dns.recordNames, ttl: config.dns.recordTtlSeconds },
-    platformPrefix: objectStorage.platformPrefix,
-    statementTimeoutMs: timeoutMs,
-    countTimeoutMs: COUNT_TIMEOUT_MS,
-    idempotencyTtlMs: config.idempotencyTtlMs,
+    recordTemplate: { names: config.dns.recordNames, ttl: config.dns.recordTtlSeconds },
+    bucketPrefix: objectStorage.platformPrefix,
     reservation,
+    statementTimeoutMs: timeoutMs,
     now: () => performance.now(),
     onSwept: observer.onSweep,
   })
 
   const deployments = createDeploymentService({
     sql,
-    once: allocation.once,
-    reader: allocation.reader,
-    allocation: allocation.verbs,
+    idempotency,
+    allocations,
     validateKeys,
     orderOf: body =>
       parseSpec(body, {
@@ -178,7 +180,7 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
 
   metrics.addGauges(
     {
-      countAllocations: allocation.count,
+      countAllocations: allocations.count,
       countDeployments: deployments.count,
       activeDeployments: deployments.running,
       zoneLag: reconciler.lag,
@@ -189,7 +191,7 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
 
   const app: AppDependencies = {
     verbs: {
-      ...allocation.verbs,
+      ...allocations,
       converge: converge({ preview: reconciler.preview, repair: reconciler.repair, managedDomains }),
       validateKeys,
       validateToken,
@@ -230,7 +232,7 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
     }))
 
   const jobs = [
-    runPeriodically(allocation.sweep, {
+    runPeriodically(allocations.sweep, {
       everyMs: config.sweeperIntervalMs,
       onError: error => observer.onError('sweep failed', error),
     }),

@@ -1,8 +1,8 @@
 import type { ObjectStorageKeys } from '@pool/contract'
-import type { Caller, DuplicateRequest, ReserveCommand } from '../allocation/domain/types.ts'
-import type { ReserveOutcome } from '../allocation/reserve.ts'
+import type { Caller } from '../allocation/domain/types.ts'
+import type { AllocationService } from '../allocation/service.ts'
 import type { Validate } from '../credentials/validate.ts'
-import type { Once } from '../idempotency/idempotency.ts'
+import type { DuplicateRequest, Idempotency } from '../idempotency/idempotency.ts'
 import type { CreateDecision, CreateOutcome } from './domain/create-outcome.ts'
 import { recordOf } from './domain/record.ts'
 import type { Ordered } from './domain/spec.ts'
@@ -17,11 +17,11 @@ export interface CreateDependencies {
   readonly infrastructure: Pick<Provisioner, 'lacks'>
   /** Within the caller's budget: whoever may not try keys as fast as they like may not do so here. */
   readonly validateKeys: Validate<ObjectStorageKeys>
-  readonly reserve: (command: ReserveCommand, caller: Caller, key: string | undefined) => Promise<ReserveOutcome>
+  readonly allocations: Pick<AllocationService, 'reserve'>
   readonly names: Pick<Names, 'free'>
   readonly store: Pick<DeploymentStore, 'create' | 'hasProof'>
   readonly runs: Pick<Runs, 'hasRoom' | 'accept'>
-  readonly once: Once
+  readonly idempotency: Pick<Idempotency, 'replayThenExecute'>
   /** A UUID that was never given out. */
   readonly newId: () => string
 }
@@ -34,7 +34,17 @@ const decisionOf = (said: CreateSaid): CreateDecision =>
  * provider. Then the name is reserved, and only what has its name becomes a deployment.
  */
 export const create =
-  ({ orderOf, infrastructure, validateKeys, reserve, names, store, runs, once, newId }: CreateDependencies) =>
+  ({
+    orderOf,
+    infrastructure,
+    validateKeys,
+    allocations,
+    names,
+    store,
+    runs,
+    idempotency,
+    newId,
+  }: CreateDependencies) =>
   async (body: unknown, caller: Caller, key: string | undefined): Promise<CreateOutcome> => {
     const asked = orderOf(body)
     if (asked.kind !== 'order') return asked
@@ -64,21 +74,21 @@ export const create =
       // The same reservation for the same key, should this request come a second time before it was answered.
       const reservationKey = key === undefined ? undefined : `deployment ${key}`
       const createdBy = `deployment of ${order.orgName}`
-      const outcome = await reserve({ ...order.name, createdBy }, caller, reservationKey)
+      const outcome = await allocations.reserve({ ...order.name, createdBy }, caller, reservationKey)
       if (outcome.kind === 'granted') return { token: outcome.reservationToken }
       // Other refusals are faults of form, which have been judged before.
       return { kind: 'subdomain-conflict' }
     }
 
-    return once<CreateDecision>(key === undefined ? null : { key, content: ['deployment', order, keys] }, {
-      decide: async (turn): Promise<CreateDecision | DuplicateRequest> => {
+    return idempotency.replayThenExecute<CreateDecision>(key, ['deployment', order, keys], {
+      execute: async (claim): Promise<CreateDecision | DuplicateRequest> => {
         const refusal = await refuse()
         if (refusal) return refusal
         const reserved = await reserveName()
         if ('kind' in reserved) return reserved
         const reservationToken = reserved.token
         const id = newId()
-        const said = await store.create({ id, order, record: recordOf(order, keys), reservationToken }, turn)
+        const said = await store.create({ id, order, record: recordOf(order, keys), reservationToken }, claim)
         if ('kind' in said) {
           // A twin with the same key was faster. What was reserved is theirs too, unless they have ended meanwhile.
           const isOurs = reservationToken !== null && !(await store.hasProof(reservationToken))
@@ -99,7 +109,6 @@ export const create =
         else await names.free(job)
         return decisionOf(said)
       },
-      isOneStatement: false,
-      recall: said => decisionOf(said as CreateSaid),
+      replay: said => decisionOf(said as CreateSaid),
     })
   }

@@ -1,8 +1,9 @@
 import type { Deployment, DeploymentResult } from '@pool/contract'
 import type { Sql } from '@pool/database/client'
+import { timeSql } from '@pool/database/time-sql'
 import { withTimeout } from '@pool/database/with-timeout'
-import type { DuplicateRequest, IdempotencyClaim } from '../allocation/domain/types.ts'
-import { fragmentsOf } from '../allocation/sql.ts'
+import { type DuplicateRequest, duplicateRequest, type IdempotencyClaim } from '../idempotency/idempotency.ts'
+import { idempotencySql } from '../idempotency/sql.ts'
 import { type DeploymentRow, deploymentOf } from './domain/mapping.ts'
 import { type OrderRecord, orderOfRecord } from './domain/record.ts'
 import type { DeploymentSpec, Job, Run } from './domain/types.ts'
@@ -47,8 +48,9 @@ export const createDeploymentStore = (
   sql: Sql,
   { timeoutMs, leaseMs }: { readonly timeoutMs: number; readonly leaseMs: number },
 ) => {
-  const { clock, decideAndRemember, milliseconds, takeTurn } = fragmentsOf(sql)
-  const lease = sql`${clock} + ${milliseconds(leaseMs)}`
+  const { now, milliseconds } = timeSql(sql)
+  const { claimKey, storeAndReturn } = idempotencySql(sql)
+  const lease = sql`${now} + ${milliseconds(leaseMs)}`
   const heldBy = ({ id, generation }: Run) =>
     sql`d.id = ${id} and d.run_generation = ${generation} and d.finished_at is null`
   const shown = sql`
@@ -61,37 +63,37 @@ export const createDeploymentStore = (
     /** The lease of the new deployment is the maker's, generation 1. */
     async create(
       { id, order, record, reservationToken }: NewDeployment,
-      turn: IdempotencyClaim | null,
+      claim: IdempotencyClaim | null,
     ): Promise<CreateSaid | DuplicateRequest> {
       const bucket = order.storage?.bucket ?? null
       const [row] = await withTimeout(
-        sql<{ decision: CreateSaid }[]>`
-          with turn as (${takeTurn(turn)}), bucket as (
+        sql<{ result: CreateSaid }[]>`
+          with claim as (${claimKey(claim)}), bucket as (
             insert into deployment_buckets as b (bucket, sovereign_fqdn)
-            select ${bucket}, ${order.sovereignFQDN} from turn where ${bucket}::text is not null
+            select ${bucket}, ${order.sovereignFQDN} from claim where ${bucket}::text is not null
             on conflict (bucket) do update set sovereign_fqdn = excluded.sovereign_fqdn
             where b.sovereign_fqdn = excluded.sovereign_fqdn
             returning bucket
           ), allowed as (
-            select from turn where ${bucket}::text is null or exists (select from bucket)
+            select from claim where ${bucket}::text is null or exists (select from bucket)
           ), made as (
             insert into deployments
               (id, status, request, sovereign_fqdn, reservation_token, started_at, run_expires_at)
             select ${id}, 'pending', ${sql.json(record as never)}, ${order.sovereignFQDN},
-              ${reservationToken}, ${clock}, ${lease} from allowed
+              ${reservationToken}, ${now}, ${lease} from allowed
             on conflict (sovereign_fqdn) where status <> 'failed' do nothing
             returning id
-          ), said as (
+          ), result as (
             select case
               when made.id is not null then 'created'
               when exists (select from allowed) then 'fqdn-conflict'
               else 'bucket-conflict'
             end as outcome, made.id
-            from turn left join made on true
-          ), ${decideAndRemember}`,
+            from claim left join made on true
+          ), ${storeAndReturn}`,
         timeoutMs,
       )
-      return row ? row.decision : { kind: 'key-taken' }
+      return row ? row.result : duplicateRequest
     },
 
     /** Whether this reservation is that of a deployment. */
@@ -108,7 +110,7 @@ export const createDeploymentStore = (
       const rows = await withTimeout(
         sql<JobRow[]>`
           with gone as (
-            select id from deployments where finished_at is null and run_expires_at <= ${clock}
+            select id from deployments where finished_at is null and run_expires_at <= ${now}
             order by run_expires_at limit ${limit} for update skip locked
           )
           update deployments d set run_generation = d.run_generation + 1, run_expires_at = ${lease}
@@ -134,7 +136,7 @@ export const createDeploymentStore = (
 
     /** Lets anybody take it at once. */
     async giveUp(run: Run): Promise<boolean> {
-      return changed(sql`update deployments d set run_expires_at = ${clock} where ${heldBy(run)}`)
+      return changed(sql`update deployments d set run_expires_at = ${now} where ${heldBy(run)}`)
     },
 
     async begin(run: Run): Promise<boolean> {
@@ -156,14 +158,14 @@ export const createDeploymentStore = (
     /** False also when somebody has cancelled it: they have been told that it ends. */
     async ready(run: Run): Promise<boolean> {
       return changed(sql`
-        update deployments d set status = 'ready', finished_at = greatest(${clock}, started_at), run_expires_at = null
+        update deployments d set status = 'ready', finished_at = greatest(${now}, started_at), run_expires_at = null
         where ${heldBy(run)} and d.cancelled_at is null and d.pending_error is null`)
     },
 
     /** Of one that is condemned. */
     async failed(run: Run): Promise<boolean> {
       return changed(sql`
-        update deployments d set status = 'failed', error = d.pending_error, finished_at = greatest(${clock}, started_at),
+        update deployments d set status = 'failed', error = d.pending_error, finished_at = greatest(${now}, started_at),
           run_expires_at = null
         where ${heldBy(run)}`)
     },
@@ -172,7 +174,7 @@ export const createDeploymentStore = (
     async cancel(id: string): Promise<Deployment | null> {
       const [row] = await withTimeout(
         sql<DeploymentRow[]>`
-          update deployments d set cancelled_at = coalesce(cancelled_at, ${clock})
+          update deployments d set cancelled_at = coalesce(cancelled_at, ${now})
           where d.id = ${id} and d.finished_at is null returning ${shown}`,
         timeoutMs,
       )

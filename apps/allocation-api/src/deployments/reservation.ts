@@ -1,15 +1,8 @@
-import type { CommitOutcome } from '../allocation/commit.ts'
-import type { Caller, CommitCommand, ReleaseCommand, RenewCommand } from '../allocation/domain/types.ts'
-import type { Reader } from '../allocation/reader.ts'
-import type { ReleaseOutcome } from '../allocation/release.ts'
+import type { Caller, RenewCommand } from '../allocation/domain/types.ts'
+import type { AllocationService } from '../allocation/service.ts'
 import type { Job } from './domain/types.ts'
 
-export interface NameDependencies {
-  readonly commit: (command: CommitCommand, caller: Caller, key: undefined) => Promise<CommitOutcome>
-  readonly release: (command: ReleaseCommand, caller: Caller, key: undefined) => Promise<ReleaseOutcome>
-  readonly renew: (command: RenewCommand, caller: Caller) => Promise<{ readonly kind: string }>
-  readonly reader: Pick<Reader, 'isActiveUnder'>
-}
+export type ReservationOperations = Pick<AllocationService, 'commit' | 'release' | 'renew' | 'isActiveWithToken'>
 
 export type Taken =
   | { readonly kind: 'taken'; readonly isPublished: boolean }
@@ -24,18 +17,18 @@ const heldBy = ({ order, reservationToken }: Holder): RenewCommand | null =>
   order.name && reservationToken !== null ? { ...order.name, reservationToken } : null
 
 /** The name of a deployment, from its reservation to its end. Each step can be done again after a crash. */
-export const createNames = ({ commit, release, renew, reader }: NameDependencies) => ({
+export const createNames = (allocations: ReservationOperations) => ({
   /** Makes the name active at the address. `isPublished` false: its records follow by themselves. */
   async take(job: Holder, loadBalancerIP: string): Promise<Taken> {
     const held = heldBy(job)
     if (!held) return { kind: 'taken', isPublished: true }
     const { sovereignFQDN } = job.order
-    const outcome = await commit({ ...held, sovereignFQDN, loadBalancerIP }, callerOf(job.id), undefined)
+    const outcome = await allocations.commit({ ...held, sovereignFQDN, loadBalancerIP }, callerOf(job.id), undefined)
     if (outcome.kind === 'committed') {
       return { kind: 'taken', isPublished: outcome.allocation.dns.status === 'published' }
     }
     // By this very deployment, before a crash.
-    if (outcome.kind === 'already-active' && (await reader.isActiveUnder(held, held.reservationToken))) {
+    if (outcome.kind === 'already-active' && (await allocations.isActiveWithToken(held, held.reservationToken))) {
       return { kind: 'taken', isPublished: false }
     }
     return {
@@ -48,14 +41,14 @@ export const createNames = ({ commit, release, renew, reader }: NameDependencies
   async keep(job: Holder): Promise<boolean> {
     const held = heldBy(job)
     if (!held) return true
-    const { kind } = await renew(held, callerOf(job.id))
+    const { kind } = await allocations.renew(held, callerOf(job.id))
     return kind === 'renewed' || kind === 'already-active'
   },
 
   /** Frees the name if it still is this deployment's. */
   async free(job: Holder): Promise<void> {
     const held = heldBy(job)
-    if (held) await release(held, callerOf(job.id), undefined)
+    if (held) await allocations.release(held, callerOf(job.id), undefined)
   },
 })
 

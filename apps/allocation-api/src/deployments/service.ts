@@ -5,16 +5,15 @@ import { createNews } from './notifier.ts'
 import { get, list } from './queries.ts'
 import { remove } from './remove.ts'
 import { createDeploymentStore } from './repository.ts'
-import { createNames, type NameDependencies } from './reservation.ts'
+import { createNames, type ReservationOperations } from './reservation.ts'
 import { createRuns, type RunsDependencies } from './runner.ts'
 import { follow } from './tail-log.ts'
 
 export interface DeploymentsOptions
   extends Omit<RunsDependencies, 'store' | 'lines' | 'names' | 'keepNameEveryMs' | 'onLines'>,
-    Pick<CreateDependencies, 'once' | 'orderOf' | 'validateKeys' | 'newId'>,
-    Pick<NameDependencies, 'reader'> {
+    Pick<CreateDependencies, 'idempotency' | 'orderOf' | 'validateKeys' | 'newId'> {
   readonly sql: Sql
-  readonly allocation: Omit<NameDependencies, 'reader'> & Pick<CreateDependencies, 'reserve'>
+  readonly allocations: ReservationOperations & CreateDependencies['allocations']
   /** Milliseconds. */
   readonly statementTimeoutMs: number
   readonly reservationTtlMs: number
@@ -29,11 +28,11 @@ export type Deployments = ReturnType<typeof createDeploymentService>
 
 /** Deployments, from the request to the end of the work. */
 export const createDeploymentService = (options: DeploymentsOptions) => {
-  const { sql, reader, allocation } = options
+  const { sql, allocations } = options
   const timeouts = { timeoutMs: options.statementTimeoutMs }
   const store = createDeploymentStore(sql, { ...timeouts, leaseMs: options.leaseMs })
   const lines = createLineStore(sql, timeouts)
-  const names = createNames({ ...allocation, reader })
+  const names = createNames(allocations)
   const news = createNews()
   const runs = createRuns({
     ...options,
@@ -45,7 +44,7 @@ export const createDeploymentService = (options: DeploymentsOptions) => {
   })
   return {
     verbs: {
-      create: create({ ...options, reserve: allocation.reserve, names, store, runs }),
+      create: create({ ...options, names, store, runs }),
       get: get({ store }),
       list: list({ store }),
       remove: remove({ store, runs, names }),

@@ -1,10 +1,15 @@
 import { expect, test } from 'vitest'
-import { createNames, type NameDependencies } from '../../src/deployments/reservation.ts'
+import { createNames, type ReservationOperations } from '../../src/deployments/reservation.ts'
 import { orderFor } from '../support/deployments-fixture.ts'
 
 const never = () => Promise.reject(new Error('not asked for here'))
-const namesThatRenew = (renew: NameDependencies['renew']) =>
-  createNames({ commit: never, release: never, renew, reader: { isActiveUnder: never } })
+const namesThatRenew = (renew: (...args: unknown[]) => Promise<unknown>) =>
+  createNames({
+    commit: never,
+    release: never,
+    renew: renew as ReservationOperations['renew'],
+    isActiveWithToken: never,
+  })
 const job = { id: 'an-id', order: orderFor('acme'), reservationToken: 'a-token' }
 
 test.each([

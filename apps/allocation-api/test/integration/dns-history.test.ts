@@ -1,6 +1,6 @@
 import { until } from '@pool/test-kit/poll.ts'
 import { describe, expect, test } from 'vitest'
-import { createHistoryReader } from '../../src/allocation/history.ts'
+import { createAllocationRepository } from '../../src/allocation/repository.ts'
 import { missingDsn, testDsn } from '../support/database.ts'
 import { poolDomain, useDnsScene } from '../support/dns-fixture.ts'
 
@@ -11,8 +11,8 @@ describe.skipIf(!testDsn)(`what the history tells of records (${testDsn ? 'real 
   const { replica, activate, free, row, advance, events } = scene
   /** The entries of the name that convergence wrote, oldest first. */
   const told = async (subdomain: string) => {
-    const history = createHistoryReader(scene.sql, { timeoutMs: 5_000 })
-    const entries = (await history.page(poolDomain, { subdomain, limit: 100 })).map(({ entry }) => entry)
+    const repository = createAllocationRepository(scene.sql, { timeoutMs: 5_000 })
+    const entries = (await repository.listHistory(poolDomain, { subdomain, limit: 100 })).map(({ entry }) => entry)
     return entries.filter(({ actor }) => actor === 'convergence').reverse()
   }
 

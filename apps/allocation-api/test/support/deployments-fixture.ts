@@ -2,16 +2,12 @@ import { randomUUID } from 'node:crypto'
 import { createDatabaseClient, type Sql } from '@pool/database/client'
 import { isDatabaseUnavailable } from '@pool/database/errors'
 import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest'
-import { commit } from '../../src/allocation/commit.ts'
 import type { Caller } from '../../src/allocation/domain/types.ts'
-import { createReader } from '../../src/allocation/reader.ts'
-import { release } from '../../src/allocation/release.ts'
-import { renew } from '../../src/allocation/renew.ts'
-import { createStore } from '../../src/allocation/repository.ts'
-import { reserve } from '../../src/allocation/reserve.ts'
+import { createAllocationRepository } from '../../src/allocation/repository.ts'
+import { createAllocationService } from '../../src/allocation/service.ts'
 import type { DeploymentSpec, ObjectStorageCredentials } from '../../src/deployments/domain/types.ts'
 import { createDeploymentService, type Deployments, type DeploymentsOptions } from '../../src/deployments/service.ts'
-import { createOnce } from '../../src/idempotency/idempotency.ts'
+import { createIdempotency } from '../../src/idempotency/idempotency.ts'
 import { createTestDatabase, type TestDatabase } from './database.ts'
 import { ScriptedInfrastructure } from './fake-provisioner.ts'
 
@@ -108,23 +104,28 @@ export const useDeploymentsScene = () => {
       clients.push(client)
       const sql = switched(client, () => mode)
       const timeoutMs = options.statementTimeoutMs ?? 5_000
-      const reader = createReader(sql, { timeoutMs })
-      const store = createStore(sql, { timeoutMs })
-      const once = createOnce(sql, { timeoutMs, keyTtlMs: 86_400_000 })
+      const repository = createAllocationRepository(sql, { timeoutMs })
+      const idempotency = createIdempotency(sql, { timeoutMs, keyTtlMs: 86_400_000 })
       // That records come out is shown elsewhere, with the real thing.
-      const settle = async () => ({ status: 'published' as const })
+      const waitUntilApplied = async () => ({ status: 'published' as const })
       const infrastructure = new ScriptedInfrastructure()
       const errors: unknown[] = []
       const deployments = createDeploymentService({
         sql,
-        once,
-        reader,
-        allocation: {
-          reserve: reserve({ decide: store.reserve, reader, once, managedDomains, ttlMs: TTL_MS }),
-          commit: commit({ store, once, settle, managedDomains, template: { names: ['@'], ttl: 60 } }),
-          renew: renew({ store, managedDomains, ttlMs: TTL_MS, maxAgeMs: 86_400_000 }),
-          release: release({ store, once, settle, managedDomains }),
-        },
+        idempotency,
+        allocations: createAllocationService({
+          repository,
+          countByState: repository.countByState,
+          idempotency,
+          waitUntilApplied,
+          managedDomains,
+          recordTemplate: { names: ['@'], ttl: 60 },
+          bucketPrefix: 'catalyst',
+          reservation: { ttlMs: TTL_MS, maxAgeMs: 86_400_000 },
+          statementTimeoutMs: timeoutMs,
+          now: () => performance.now(),
+          onSwept: () => {},
+        }),
         orderOf: body => ({
           kind: 'order',
           ...(body as { order: DeploymentSpec; keys: ObjectStorageCredentials | null }),

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest'
 import type { Caller } from '../../src/allocation/domain/types.ts'
-import { createStore, type Store } from '../../src/allocation/repository.ts'
+import { type AllocationRepository, createAllocationRepository } from '../../src/allocation/repository.ts'
 import { createRecords } from '../../src/dns/domain/rrset.ts'
 import { createTestDatabase, type TestDatabase } from './database.ts'
 import { ScriptedProvider } from './fake-provider.ts'
@@ -16,14 +16,14 @@ const caller: Caller = { actor: 'in-cluster', address: null, requestId: 'test' }
  */
 export const useDnsScene = () => {
   let database: TestDatabase
-  let store: Store
+  let store: AllocationRepository
   let provider: ScriptedProvider
   let aheadMs = 0
   const replicas: Replica[] = []
 
   beforeAll(async () => {
     database = await createTestDatabase()
-    store = createStore(database.sql, { timeoutMs: 5_000 })
+    store = createAllocationRepository(database.sql, { timeoutMs: 5_000 })
   })
   afterAll(() => database.drop())
   beforeEach(async () => {

@@ -16,7 +16,7 @@ export const unusedDependencies: AppDependencies = {
     renew: failOnCall,
     release: failOnCall,
     list: failOnCall,
-    readHistory: failOnCall,
+    history: failOnCall,
     converge: failOnCall,
     validateKeys: failOnCall,
     validateToken: failOnCall,

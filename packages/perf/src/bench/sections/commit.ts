@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { createStore } from 'allocation-api/src/allocation/repository.ts'
+import { createAllocationRepository } from 'allocation-api/src/allocation/repository.ts'
 import { createRecords } from 'allocation-api/src/dns/domain/rrset.ts'
 import { localCrew, oneOf, openHttpCrew, type Subject } from '../load/subject.ts'
 import { sumByLabel } from '../metrics-text.ts'
@@ -31,7 +31,7 @@ export const commitSection: Section = {
     await using api = await stage.api(viaApi)
     await using empty = await stage.emptyRoute()
     const { dns, database } = stage.config
-    const store = createStore(direct.sql, { timeoutMs: database.timeoutMs })
+    const store = createAllocationRepository(direct.sql, { timeoutMs: database.timeoutMs })
     const stocks = { api: createStock(viaApi.sql), direct: createStock(direct.sql) }
     const needed = Math.ceil(options.seconds * STOCK_PER_SECOND)
 

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { Sql } from '@pool/database/client'
-import { createStore } from 'allocation-api/src/allocation/repository.ts'
+import { createAllocationRepository } from 'allocation-api/src/allocation/repository.ts'
 import type { Config } from 'allocation-api/src/config/config.ts'
 import { createRecords, type RecordSet } from 'allocation-api/src/dns/domain/rrset.ts'
 import type { DnsProvider } from 'allocation-api/src/dns/provider.ts'
@@ -39,7 +39,7 @@ const createTurns = () => {
 /** Commits as they would be without passes that are shared: each writes its own records, when it is its turn. */
 export const createOneWrite = ({ sql, zone, provider, config, recordNames }: OneWriteOptions) => {
   const { timeoutMs } = config.database
-  const store = createStore(sql, { timeoutMs })
+  const store = createAllocationRepository(sql, { timeoutMs })
   const zones = createZoneStore(sql, { timeoutMs })
   const hasZoneTtl = provider.hasZoneTtl ?? false
   const inTurn = createTurns()
