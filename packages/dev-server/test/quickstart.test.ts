@@ -3,10 +3,10 @@ import { chmodSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
-import { tour } from '../src/quickstart.ts'
+import { renderQuickstart } from '../src/quickstart.ts'
 import { tempFolder } from './fixtures/temp-folder.ts'
 
-const text = tour({
+const text = renderQuickstart({
   apiPort: 18_080,
   operatorPort: 18_081,
   dnsPort: 15_300,
@@ -23,14 +23,14 @@ const text = tour({
   witnessToken: 'w-1',
 })
 
-// What a person would paste: everything from the first command's comment to the last command.
+// The commands that a user pastes, with their comments.
 const commands = text.slice(text.indexOf('# 1.'), text.indexOf('Ctrl-C'))
 
-test('the printed commands, pasted into a shell, send what the API takes', async () => {
+test('the printed commands send valid requests', async () => {
   const folder = tempFolder()
   writeFileSync(join(folder, 'witness-token'), 'w-1\n')
   for (const name of ['curl', 'dig']) {
-    // Notes its arguments, and answers as the API would: with the spaces that some JSON writers put in.
+    // Records its arguments and responds as the API does, with the spaces of some JSON serializers.
     const body = `printf '%s\\n' "${name} $*" >>"${folder}/seen"\n`
     writeFileSync(
       join(folder, name),
@@ -79,8 +79,8 @@ test('the printed commands, pasted into a shell, send what the API takes', async
   ])
 })
 
-test('says where everything is', () => {
-  for (const place of [
+test('prints all addresses and files', () => {
+  for (const value of [
     '18080',
     '18081',
     '15300',
@@ -91,6 +91,6 @@ test('says where everything is', () => {
     '/data/operator-token',
     '/data/postgres.log',
   ]) {
-    expect(text).toContain(place)
+    expect(text).toContain(value)
   }
 })

@@ -4,32 +4,32 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import postgres from 'postgres'
 import { expect, test } from 'vitest'
-import { isAlive, until } from '../src/poll.ts'
+import { isAlive, pollUntil } from '../src/poll.ts'
 import { readPidFile } from '../src/postgres/stale-server.ts'
 import { query, start } from './fixtures/server.ts'
 import { tempFolder } from './fixtures/temp-folder.ts'
 
-const oneRound = join(import.meta.dirname, 'fixtures/one-round.ts')
+const startPostgresEntry = join(import.meta.dirname, 'fixtures/start-postgres.ts')
 
 test('an interrupted initdb does not break the next start', async () => {
   const dataDir = tempFolder()
-  const child = execFile(process.execPath, [oneRound, dataDir])
-  const halfMade = () => readdirSync(dataDir).find(name => name.startsWith('cluster.new-'))
-  const isUnderWay = () => readdirSync(join(dataDir, halfMade() ?? '.')).includes('PG_VERSION')
-  expect(await until(isUnderWay, { everyMs: 5, withinMs: 20_000 })).toBe(true)
+  const child = execFile(process.execPath, [startPostgresEntry, dataDir])
+  const incomplete = () => readdirSync(dataDir).find(name => name.startsWith('cluster.new-'))
+  const isRunning = () => readdirSync(join(dataDir, incomplete() ?? '.')).includes('PG_VERSION')
+  expect(await pollUntil(isRunning, { intervalMs: 5, timeoutMs: 20_000 })).toBe(true)
   child.kill('SIGKILL')
 
   const server = await start(dataDir)
   expect(await query(server.url, 'select 1')).toBe(1)
   await server.stop()
   const again = await start(dataDir)
-  expect(halfMade()).toBeUndefined()
+  expect(incomplete()).toBeUndefined()
   await again.stop()
 })
 
-/** A server whose starter is dead, and a client that it still has. */
-async function leaveBehind(dataDir: string) {
-  const child = spawn(process.execPath, [oneRound, dataDir, 'die'])
+/** Starts a server, kills the process that started it, and keeps a client connected. */
+async function createStaleServer(dataDir: string) {
+  const child = spawn(process.execPath, [startPostgresEntry, dataDir, 'die'])
   const url = await new Promise<string>(resolve => child.stdout.once('data', text => resolve(JSON.parse(text).url)))
   const sql = postgres(url, { max: 1, onnotice: () => {} })
   const [session] = await sql`create table kept as select 1`.then(() => sql`select pg_backend_pid() as pid`)
@@ -39,32 +39,32 @@ async function leaveBehind(dataDir: string) {
   return { url, pid, sql, session: session?.pid }
 }
 
-test('a server that a killed start left behind is stopped first', async () => {
+test('stops a stale server before it starts a new one', async () => {
   const dataDir = tempFolder()
-  const leftover = await leaveBehind(dataDir)
-  expect(await leftover.sql`select pg_backend_pid() as pid`).toEqual([{ pid: leftover.session }])
+  const stale = await createStaleServer(dataDir)
+  expect(await stale.sql`select pg_backend_pid() as pid`).toEqual([{ pid: stale.session }])
 
   const server = await start(dataDir)
-  expect(server.pid).not.toBe(leftover.pid)
+  expect(server.pid).not.toBe(stale.pid)
   expect(await query(server.url, 'select count(*)::int from kept')).toBe(1)
-  await expect(query(leftover.url, 'select 1')).rejects.toThrow('ECONNREFUSED')
-  await leftover.sql.end({ timeout: 1 })
+  await expect(query(stale.url, 'select 1')).rejects.toThrow('ECONNREFUSED')
+  await stale.sql.end({ timeout: 1 })
 })
 
-test('a server that is left behind serves the clients that it has, and then stops by itself', async () => {
-  const leftover = await leaveBehind(tempFolder())
-  const refused = () =>
-    query(leftover.url, 'select 1').then(
+test('a stale server serves its connected clients and then stops', async () => {
+  const stale = await createStaleServer(tempFolder())
+  const rejectsConnections = () =>
+    query(stale.url, 'select 1').then(
       () => false,
       error => /shutting down/.test(error.message),
     )
-  expect(await until(refused, { everyMs: 10, withinMs: 10_000 })).toBe(true)
-  expect(await leftover.sql`select pg_backend_pid() as pid`).toEqual([{ pid: leftover.session }])
-  await leftover.sql.end()
-  expect(await until(() => !isAlive(leftover.pid), { everyMs: 10, withinMs: 10_000 })).toBe(true)
+  expect(await pollUntil(rejectsConnections, { intervalMs: 10, timeoutMs: 10_000 })).toBe(true)
+  expect(await stale.sql`select pg_backend_pid() as pid`).toEqual([{ pid: stale.session }])
+  await stale.sql.end()
+  expect(await pollUntil(() => !isAlive(stale.pid), { intervalMs: 10, timeoutMs: 10_000 })).toBe(true)
 })
 
-test("a dead server's number that another process has now is not mistaken for it", async () => {
+test('a process that reuses the id of a dead server is not stopped', async () => {
   const dataDir = tempFolder()
   const first = await start(dataDir)
   process.kill(first.pid, 'SIGKILL')
@@ -85,13 +85,13 @@ test.each([
     'another major version',
     'PG_VERSION',
     '12\n',
-    /was made by Postgres 12, and this is Postgres \d+: move the folder away/,
+    /was created by Postgres 12; this version is Postgres \d+: move the directory away/,
   ],
-  ['something else', 'README', 'hello', /is no Postgres cluster/],
-])('a folder of %s is refused in one line, and left as it is', async (_name, file, text, message) => {
+  ['something else', 'README', 'hello', /is not a Postgres cluster/],
+])('a directory of %s is rejected with one line and not changed', async (_name, file, text, message) => {
   const dataDir = tempFolder()
   const cluster = join(dataDir, 'cluster')
-  // As left by an ordinary account; root's own would be refused before.
+  // Owned by an unprivileged user; a cluster of root would be rejected earlier.
   const { uid, gid } = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : statSync(dataDir)
   mkdirSync(cluster)
   writeFileSync(join(cluster, file), text)
@@ -102,7 +102,7 @@ test.each([
   expect(readdirSync(cluster)).toEqual([file])
 })
 
-test('a cluster without its password is refused in one line', async () => {
+test('a cluster without its password is rejected with one line', async () => {
   const dataDir = tempFolder()
   await (await start(dataDir)).stop()
   rmSync(join(dataDir, 'password'))

@@ -3,9 +3,9 @@ import { chmodSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { isPackageManager } from '../src/parent-process.ts'
-import { until } from '../src/poll.ts'
+import { pollUntil } from '../src/poll.ts'
 import { readPidFile } from '../src/postgres/stale-server.ts'
-import { apiLog, somePorts } from './fixtures/command.ts'
+import { apiLog, freePorts } from './fixtures/command.ts'
 import { tempFolder } from './fixtures/temp-folder.ts'
 
 test.each([
@@ -18,30 +18,30 @@ test.each([
   ['sh -c "node" "start.ts"', false],
   ['bash ./start-in-the-background.sh pnpm', false],
   ['node /home/pnpm/server.js', false],
-])('%s: %s', (command, is) => {
-  expect(isPackageManager(command)).toBe(is)
+])('%s: %s', (command, expected) => {
+  expect(isPackageManager(command)).toBe(expected)
 })
 
-test('stops in order when the package manager above its shell is killed', async () => {
+test('shuts down gracefully when the package manager above its shell is killed', async () => {
   const folder = tempFolder()
   const dataDir = join(folder, 'data')
   const entry = join(import.meta.dirname, 'fixtures/start-fake.ts')
   const pnpm = join(folder, 'pnpm')
-  // The shell stays between the two, as it does in the real one, for it has something to do afterwards.
+  // As with the real package manager, the shell stays between the two, because it has another command.
   writeFileSync(pnpm, `#!/bin/sh\nsh -c '"${process.execPath}" "${entry}"; true'; true\n`)
   chmodSync(pnpm, 0o755)
-  const env = { PATH: process.env.PATH, DATA_DIR: dataDir, ...(await somePorts()) }
+  const env = { PATH: process.env.PATH, DATA_DIR: dataDir, ...(await freePorts()) }
   const child = spawn(pnpm, ['start'], { env, stdio: 'ignore' })
-  const said = (text: string) => () => {
+  const logContains = (text: string) => () => {
     try {
       return apiLog(dataDir).includes(text)
     } catch {
       return false
     }
   }
-  expect(await until(said('"ready"'), { everyMs: 10, withinMs: 20_000 })).toBe(true)
+  expect(await pollUntil(logContains('"ready"'), { intervalMs: 10, timeoutMs: 20_000 })).toBe(true)
   child.kill('SIGKILL')
-  expect(await until(said('"drained"'), { everyMs: 10, withinMs: 10_000 })).toBe(true)
-  const isGone = async () => (await readPidFile(join(dataDir, 'postgres', 'cluster'))) === undefined
-  expect(await until(isGone, { everyMs: 10, withinMs: 10_000 })).toBe(true)
+  expect(await pollUntil(logContains('"drained"'), { intervalMs: 10, timeoutMs: 10_000 })).toBe(true)
+  const hasStopped = async () => (await readPidFile(join(dataDir, 'postgres', 'cluster'))) === undefined
+  expect(await pollUntil(hasStopped, { intervalMs: 10, timeoutMs: 10_000 })).toBe(true)
 }, 60_000)
