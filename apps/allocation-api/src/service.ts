@@ -3,22 +3,20 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { createDatabaseClient } from '@pool/database/client'
 import { isDatabaseUnavailable } from '@pool/database/errors'
 import { waitForDatabase } from '@pool/database/wait-for-database'
-import { createAllocationRepository } from './allocation/repository.ts'
 import { createAllocationService } from './allocation/service.ts'
 import { type Config, readConfig } from './config/config.ts'
 import { type ConfigIssue, type Env, EnvReader } from './config/env.ts'
 import { readCaFile } from './credentials/ca-file.ts'
 import { createCredentialService } from './credentials/service.ts'
 import { applySchema, createProbe } from './database/migrate.ts'
-import { parseSpec } from './deployments/domain/spec.ts'
-import { createDeploymentService } from './deployments/service.ts'
+import { parseDeploymentSpec } from './deployments/domain/spec.ts'
+import { DeploymentService } from './deployments/service.ts'
 import { createTerraform } from './deployments/terraform/terraform.ts'
 import { type ChosenProvider, readProvider } from './dns/registry.ts'
 import { type AppDependencies, type AppOptions, createApp } from './http/app.ts'
 import { openApiDocument } from './http/openapi.ts'
 import { type Listening, listen } from './http/server.ts'
 import { createEventStreams } from './http/sse.ts'
-import { createIdempotency } from './idempotency/idempotency.ts'
 import { runPeriodically } from './lib/run-periodically.ts'
 import { toBucketName } from './naming/bucket-name.ts'
 import { reservedLabels } from './naming/reserved-labels.ts'
@@ -107,7 +105,7 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
     onRetry: error => observer.onDatabaseWait(error),
   })
 
-  const { provider, info } = await dnsProvider.start({
+  const { provider, about } = await dnsProvider.start({
     managedDomains,
     sql,
     onError: error => observer.onError('dns provider error', error),
@@ -115,9 +113,9 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
   const reconciler = createReconciler({
     provider,
     sql,
-    zoneLocks,
+    claims: zoneLocks,
     statementTimeoutMs: timeoutMs,
-    providerTimeoutMs: PROVIDER_TIMEOUT_MS,
+    callDeadlineMs: PROVIDER_TIMEOUT_MS,
     commitWaitMs: config.dns.commitWaitMs,
     driftIntervalMs: config.dns.driftIntervalMs,
     now: () => performance.now(),
@@ -137,66 +135,67 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
     onOutcome: observer.onCredentialCheck,
   })
 
-  const idempotency = createIdempotency(sql, { timeoutMs, keyTtlMs: config.idempotencyTtlMs })
-  const counting = createAllocationRepository(countSql, { timeoutMs: COUNT_TIMEOUT_MS })
-  const allocations = createAllocationService({
-    repository: createAllocationRepository(sql, { timeoutMs }),
-    countByState: counting.countByState,
-    idempotency,
-    waitUntilApplied: reconciler.waitUntilApplied,
+  const allocation = createAllocationService({
+    sql,
+    countSql,
     managedDomains,
-    recordTemplate: { names: config.dns.recordNames, ttl: config.dns.recordTtlSeconds },
-    bucketPrefix: objectStorage.platformPrefix,
-    reservation,
+    settle: reconciler.settle,
+    template: { names: config.dns.recordNames, ttl: config.dns.recordTtlSeconds },
+    platformPrefix: objectStorage.platformPrefix,
     statementTimeoutMs: timeoutMs,
+    countTimeoutMs: COUNT_TIMEOUT_MS,
+    idempotencyTtlMs: config.idempotencyTtlMs,
+    reservation,
     now: () => performance.now(),
     onSwept: observer.onSweep,
   })
 
-  const deployments = createDeploymentService({
+  const deployments = new DeploymentService({
     sql,
-    idempotency,
-    allocations,
+    once: allocation.once,
+    allocation: { ...allocation.verbs, isActiveUnder: allocation.reader.isActiveUnder },
     validateKeys,
-    orderOf: body =>
-      parseSpec(body, {
+    parseSpec: body =>
+      parseDeploymentSpec(body, {
         storageProvider: objectStorage.provider,
-        bucketOf: fqdn => toBucketName(objectStorage.platformPrefix, fqdn),
+        toBucketName: fqdn => toBucketName(objectStorage.platformPrefix, fqdn),
         managedDomains,
       }),
-    infrastructure: createTerraform({ ...config.deployments, env: config.env, graceMs: TERRAFORM_GRACE_MS }),
+    provisioner: createTerraform({ ...config.deployments, env: config.env, graceMs: TERRAFORM_GRACE_MS }),
     storage: objectStorage,
-    atOnce: config.deployments.concurrency,
+    maxConcurrentRuns: config.deployments.concurrency,
     statementTimeoutMs: timeoutMs,
     leaseMs: RUN_LEASE_MS,
     reservationTtlMs: reservation.ttlMs,
     now: () => performance.now(),
-    date: () => new Date(),
+    clock: () => new Date(),
     newId: randomUUID,
     isUnavailable: isDatabaseUnavailable,
-    onEnd: observer.onRunEnded,
-    onError: (deployment, error) => observer.onError('deployment failed unexpectedly', error, { deployment }),
+    observer: {
+      onRunEnded: observer.onRunEnded,
+      onError: (deployment, error) => observer.onError('deployment failed unexpectedly', error, { deployment }),
+    },
   })
 
   metrics.addGauges(
     {
-      countAllocations: allocations.count,
-      countDeployments: deployments.count,
-      activeDeployments: deployments.running,
+      countAllocations: allocation.count,
+      countDeployments: () => deployments.countByStatus(),
+      activeDeployments: () => deployments.activeCount,
       zoneLag: reconciler.lag,
-      isCircuitOpen: reconciler.isCircuitOpen,
+      isCircuitOpen: reconciler.isHeldBack,
     },
     error => observer.onError('metrics source unavailable', error),
   )
 
   const app: AppDependencies = {
     verbs: {
-      ...allocations,
+      ...allocation.verbs,
       converge: converge({ preview: reconciler.preview, repair: reconciler.repair, managedDomains }),
       validateKeys,
       validateToken,
     },
-    deployments: deployments.verbs,
+    deployments,
     streams: createEventStreams({ stopping: stopping.signal }),
     providers: { objectStorage: objectStorage.provider, token: [...config.credentials.tokenUrls.keys()] },
     health: {
@@ -232,15 +231,15 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
     }))
 
   const jobs = [
-    runPeriodically(allocations.sweep, {
+    runPeriodically(allocation.sweep, {
       everyMs: config.sweeperIntervalMs,
       onError: error => observer.onError('sweep failed', error),
     }),
-    runPeriodically(deployments.tend, {
+    runPeriodically(() => deployments.tick(), {
       everyMs: LEASE_RENEWAL_MS,
       onError: error => observer.onError('deployment lease renewal failed', error),
     }),
-    runPeriodically(reconciler.syncDueZones, {
+    runPeriodically(reconciler.catchUp, {
       everyMs: SYNC_INTERVAL_MS,
       onError: error => observer.onError('search for due zones failed', error),
     }),
@@ -248,7 +247,7 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
   phase = 'ready'
 
   return {
-    address: { port, operatorPort, dns: { kind: dnsProvider.kind, ...info }, managedDomains },
+    address: { port, operatorPort, dns: { kind: dnsProvider.kind, ...about }, managedDomains },
     async stop() {
       phase = 'draining'
       // Readiness is off, and load balancers need time to notice.

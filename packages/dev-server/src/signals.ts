@@ -1,34 +1,34 @@
-import { isOrphanOf, packageManagerPids } from './parent-process.ts'
+import { isOrphanOf, launchers } from './parent-process.ts'
 
-/** The first signal requests a graceful shutdown, the second an immediate one. */
-export interface ShutdownSignals {
+/** How a start is told to end: first in order, then at once. */
+export interface Interrupts {
   readonly stop: AbortSignal
-  readonly forceStop: AbortSignal
+  readonly hurry: AbortSignal
 }
 
-/** One Ctrl-C can arrive twice: from the terminal and, forwarded, from the package manager. */
-const DUPLICATE_SIGNAL_MS = 500
-const PARENT_CHECK_INTERVAL_MS = 500
+/** One press of Ctrl-C can arrive twice: from the terminal, and passed on by the package manager. */
+const SAME_PRESS_MS = 500
+const PARENT_CHECK_MS = 500
 
-export function watchShutdownSignals(): ShutdownSignals {
+export function watchInterrupts(): Interrupts {
   const stop = new AbortController()
-  const forceStop = new AbortController()
+  const hurry = new AbortController()
   let firstAt = 0
   const interrupt = () => {
     if (!stop.signal.aborted) {
       firstAt = performance.now()
       stop.abort()
-    } else if (performance.now() - firstAt > DUPLICATE_SIGNAL_MS) forceStop.abort()
+    } else if (performance.now() - firstAt > SAME_PRESS_MS) hurry.abort()
   }
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, interrupt)
 
-  // When the package manager is killed, a Ctrl-C no longer reaches this process.
-  const parents = packageManagerPids()
+  // The package manager is gone: there is nobody left whose Ctrl-C would reach us.
+  const above = launchers()
   const watch = setInterval(() => {
-    if (!isOrphanOf(parents)) return
+    if (!isOrphanOf(above)) return
     clearInterval(watch)
     stop.abort()
-  }, PARENT_CHECK_INTERVAL_MS)
+  }, PARENT_CHECK_MS)
   watch.unref()
-  return { stop: stop.signal, forceStop: forceStop.signal }
+  return { stop: stop.signal, hurry: hurry.signal }
 }

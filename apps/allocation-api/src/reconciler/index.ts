@@ -10,13 +10,13 @@ import { createPass } from './sync-zone.ts'
 import type { ZoneLocks } from './zone-lock.ts'
 import { createTurns } from './zone-scheduler.ts'
 
-export interface ReconcilerOptions {
+export interface DnsOptions {
   readonly provider: DnsProvider
   readonly sql: Sql
-  readonly zoneLocks: ZoneLocks
+  readonly claims: ZoneLocks
   /** Milliseconds. */
   readonly statementTimeoutMs: number
-  readonly providerTimeoutMs: number
+  readonly callDeadlineMs: number
   readonly commitWaitMs: number
   readonly driftIntervalMs: number
   /** Milliseconds, of a clock that never goes back. */
@@ -29,29 +29,29 @@ export interface ReconcilerOptions {
   readonly onError: (zone: string, error: unknown) => void
 }
 
-export type Reconciler = ReturnType<typeof createReconciler>
+export type Dns = ReturnType<typeof createReconciler>
 
 /** Desired state of the zones, from the table to the provider. */
-export const createReconciler = (options: ReconcilerOptions) => {
-  const { provider, sql, zoneLocks: claims, now, random, onCall, onCompared, onDefect, onError } = options
-  const { providerTimeoutMs: callDeadlineMs, commitWaitMs, driftIntervalMs } = options
+export const createReconciler = (options: DnsOptions) => {
+  const { provider, sql, claims, now, random, onCall, onCompared, onDefect, onError } = options
+  const { callDeadlineMs, commitWaitMs, driftIntervalMs } = options
   const timeouts = { timeoutMs: options.statementTimeoutMs }
   const zones = createZoneStore(sql, timeouts)
   const comparisons = createComparisonStore(sql, timeouts)
-  const hasZoneTtl = provider.hasZoneTtl ?? false
-  const inTurn = createTurns({ claims, isOneAtATime: provider.concurrency === 1 })
+  const isTtlOfZone = provider.isTtlOfZone ?? false
+  const inTurn = createTurns({ claims, isOneAtATime: provider.isOneAtATime ?? false })
   const calls = createCalls({ provider, deadlineMs: callDeadlineMs, now, random, onCall, onDefect })
   const convergence = createConvergence({
     zones,
     inTurn,
-    pass: createPass({ zones, calls, hasZoneTtl, comparisonEveryMs: driftIntervalMs, random }),
+    pass: createPass({ zones, calls, isTtlOfZone, comparisonEveryMs: driftIntervalMs, random }),
     waitMs: commitWaitMs,
     onError,
   })
   const drift = createDrift({
     zones: comparisons,
     inTurn,
-    compare: createComparison({ zones: comparisons, calls, hasZoneTtl }),
+    compare: createComparison({ zones: comparisons, calls, isTtlOfZone }),
     run: convergence.run,
     everyMs: driftIntervalMs,
     random,
@@ -59,13 +59,13 @@ export const createReconciler = (options: ReconcilerOptions) => {
     onError,
   })
   return {
-    waitUntilApplied: convergence.settle,
+    settle: convergence.settle,
     preview: drift.preview,
     repair: drift.repair,
     lag: zones.lag,
-    isCircuitOpen: calls.isHeldBack,
+    isHeldBack: calls.isHeldBack,
     /** What is due anywhere, whoever has left it. */
-    async syncDueZones(): Promise<void> {
+    async catchUp(): Promise<void> {
       await convergence.catchUp()
       await drift.catchUp()
     },

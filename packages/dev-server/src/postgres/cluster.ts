@@ -3,54 +3,54 @@ import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { chown, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { UserError } from '../user-error.ts'
+import { PlainError } from '../user-error.ts'
 import type { Binaries } from './binaries.ts'
-import type { UserLaunch } from './unprivileged-user.ts'
+import type { Launch } from './unprivileged-user.ts'
 
-/** The paths in the data directory of a server. */
-export function postgresPaths(dataDir: string) {
+/** What a data folder holds. */
+export function layout(dataDir: string) {
   return { cluster: join(dataDir, 'cluster'), password: join(dataDir, 'password'), log: join(dataDir, 'postgres.log') }
 }
 
-const INCOMPLETE_PREFIX = 'cluster.new-'
+const HALF_MADE = 'cluster.new-'
 
-/** Creates the cluster if it does not exist, and returns the password of its only role, `postgres`. */
+/** Makes the cluster if there is none, and returns the password of its one role, `postgres`. */
 export async function prepareCluster(
   dataDir: string,
   binaries: Binaries,
-  launch: UserLaunch,
+  launch: Launch,
   sync: boolean,
 ): Promise<string> {
-  const { cluster, password } = postgresPaths(dataDir)
+  const { cluster, password } = layout(dataDir)
   for (const name of await readdir(dataDir)) {
-    // An orphaned initdb may still write to it; then the next start removes it.
-    if (name.startsWith(INCOMPLETE_PREFIX))
-      await rm(join(dataDir, name), { recursive: true, force: true }).catch(() => {})
+    // An orphaned initdb may still write into one; then it stays until the next start.
+    if (name.startsWith(HALF_MADE)) await rm(join(dataDir, name), { recursive: true, force: true }).catch(() => {})
   }
   if (existsSync(cluster)) {
-    const version = (await readFile(join(cluster, 'PG_VERSION'), 'utf8').catch(() => '')).trim()
-    if (version !== binaries.major) {
-      const what = version === '' ? 'is not a Postgres cluster' : `was created by Postgres ${version}`
-      throw new UserError(`${cluster} ${what}; this version is Postgres ${binaries.major}: move the directory away`)
+    const made = (await readFile(join(cluster, 'PG_VERSION'), 'utf8').catch(() => '')).trim()
+    if (made !== binaries.major) {
+      const what = made === '' ? 'is no Postgres cluster' : `was made by Postgres ${made}`
+      throw new PlainError(`${cluster} ${what}, and this is Postgres ${binaries.major}: move the folder away`)
     }
-    if (!existsSync(password)) throw new UserError(`${password} is missing; restore it, or move ${cluster} away`)
+    if (!existsSync(password))
+      throw new PlainError(`${password} is missing, and ${cluster} cannot be opened without it`)
     return readFile(password, 'utf8')
   }
 
-  // Write the password before the cluster that needs it. Each attempt generates a new one.
+  // The password is on disk before the cluster that wants it, and is made anew with each try.
   await rm(password, { force: true })
   await writeFile(password, randomBytes(24).toString('base64url'), { mode: 0o600, flag: 'wx' })
-  const incomplete = await mkdtemp(join(dataDir, INCOMPLETE_PREFIX))
-  if (launch.user !== undefined) {
-    await chown(password, launch.user.uid, launch.user.gid)
-    await chown(incomplete, launch.user.uid, launch.user.gid)
+  const halfMade = await mkdtemp(join(dataDir, HALF_MADE))
+  if (launch.account !== undefined) {
+    await chown(password, launch.account.uid, launch.account.gid)
+    await chown(halfMade, launch.account.uid, launch.account.gid)
   }
-  await initdb(binaries, launch, incomplete, password, sync)
-  await rename(incomplete, cluster)
+  await initdb(binaries, launch, halfMade, password, sync)
+  await rename(halfMade, cluster)
   return readFile(password, 'utf8')
 }
 
-async function initdb(binaries: Binaries, launch: UserLaunch, folder: string, password: string, sync: boolean) {
+async function initdb(binaries: Binaries, launch: Launch, folder: string, password: string, sync: boolean) {
   const identity = ['--username=postgres', `--pwfile=${password}`, '--auth=scram-sha-256']
   const text = ['--encoding=UTF8', '--locale=C']
   const args = ['-D', folder, ...identity, ...text, '--no-instructions', ...(sync ? [] : ['--no-sync'])]
@@ -62,7 +62,7 @@ async function initdb(binaries: Binaries, launch: UserLaunch, folder: string, pa
   if (code !== 0) throw new Error(`initdb failed (${code}):\n${output.trimEnd().split('\n').slice(-8).join('\n')}`)
 }
 
-/** Only what a server needs: PGPORT, PGTZ, LANG and others of the caller's shell are not passed. */
+/** Only what a server needs: PGPORT, PGTZ, LANG and the like of the caller's shell do not reach it. */
 export function serverEnv(): NodeJS.ProcessEnv {
   const { PATH, SystemRoot } = process.env
   return { PATH, LC_ALL: 'C', TZ: 'UTC', ...(SystemRoot === undefined ? {} : { SystemRoot }) }
