@@ -3,20 +3,22 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { createDatabaseClient } from '@pool/database/client'
 import { isDatabaseUnavailable } from '@pool/database/errors'
 import { waitForDatabase } from '@pool/database/wait-for-database'
+import { createAllocationRepository } from './allocation/repository.ts'
 import { createAllocationService } from './allocation/service.ts'
 import { type Config, readConfig } from './config/config.ts'
 import { type ConfigIssue, type Env, EnvReader } from './config/env.ts'
 import { readCaFile } from './credentials/ca-file.ts'
 import { createCredentialService } from './credentials/service.ts'
 import { applySchema, createProbe } from './database/migrate.ts'
-import { parseDeploymentSpec } from './deployments/domain/spec.ts'
-import { DeploymentService } from './deployments/service.ts'
+import { parseSpec } from './deployments/domain/spec.ts'
+import { createDeploymentService } from './deployments/service.ts'
 import { createTerraform } from './deployments/terraform/terraform.ts'
 import { type ChosenProvider, readProvider } from './dns/registry.ts'
 import { type AppDependencies, type AppOptions, createApp } from './http/app.ts'
 import { openApiDocument } from './http/openapi.ts'
 import { type Listening, listen } from './http/server.ts'
 import { createEventStreams } from './http/sse.ts'
+import { createIdempotency } from './idempotency/idempotency.ts'
 import { runPeriodically } from './lib/run-periodically.ts'
 import { toBucketName } from './naming/bucket-name.ts'
 import { reservedLabels } from './naming/reserved-labels.ts'
@@ -105,7 +107,7 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
     onRetry: error => observer.onDatabaseWait(error),
   })
 
-  const { provider, about } = await dnsProvider.start({
+  const { provider, info } = await dnsProvider.start({
     managedDomains,
     sql,
     onError: error => observer.onError('dns provider error', error),
@@ -113,9 +115,9 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
   const reconciler = createReconciler({
     provider,
     sql,
-    claims: zoneLocks,
+    zoneLocks,
     statementTimeoutMs: timeoutMs,
-    callDeadlineMs: PROVIDER_TIMEOUT_MS,
+    providerTimeoutMs: PROVIDER_TIMEOUT_MS,
     commitWaitMs: config.dns.commitWaitMs,
     driftIntervalMs: config.dns.driftIntervalMs,
     now: () => performance.now(),
@@ -135,67 +137,66 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
     onOutcome: observer.onCredentialCheck,
   })
 
-  const allocation = createAllocationService({
-    sql,
-    countSql,
+  const idempotency = createIdempotency(sql, { timeoutMs, keyTtlMs: config.idempotencyTtlMs })
+  const counting = createAllocationRepository(countSql, { timeoutMs: COUNT_TIMEOUT_MS })
+  const allocations = createAllocationService({
+    repository: createAllocationRepository(sql, { timeoutMs }),
+    countByState: counting.countByState,
+    idempotency,
+    waitUntilApplied: reconciler.waitUntilApplied,
     managedDomains,
-    settle: reconciler.settle,
-    template: { names: config.dns.recordNames, ttl: config.dns.recordTtlSeconds },
-    platformPrefix: objectStorage.platformPrefix,
-    statementTimeoutMs: timeoutMs,
-    countTimeoutMs: COUNT_TIMEOUT_MS,
-    idempotencyTtlMs: config.idempotencyTtlMs,
+    recordTemplate: { names: config.dns.recordNames, ttl: config.dns.recordTtlSeconds },
+    bucketPrefix: objectStorage.platformPrefix,
     reservation,
+    statementTimeoutMs: timeoutMs,
     now: () => performance.now(),
     onSwept: observer.onSweep,
   })
 
-  const deployments = new DeploymentService({
+  const deployments = createDeploymentService({
     sql,
-    once: allocation.once,
-    allocation: { ...allocation.verbs, isActiveUnder: allocation.reader.isActiveUnder },
+    idempotency,
+    allocations,
     validateKeys,
-    parseSpec: body =>
-      parseDeploymentSpec(body, {
+    orderOf: body =>
+      parseSpec(body, {
         storageProvider: objectStorage.provider,
-        toBucketName: fqdn => toBucketName(objectStorage.platformPrefix, fqdn),
+        bucketOf: fqdn => toBucketName(objectStorage.platformPrefix, fqdn),
         managedDomains,
       }),
-    provisioner: createTerraform({ ...config.deployments, env: config.env, graceMs: TERRAFORM_GRACE_MS }),
+    infrastructure: createTerraform({ ...config.deployments, env: config.env, graceMs: TERRAFORM_GRACE_MS }),
     storage: objectStorage,
-    maxConcurrentRuns: config.deployments.concurrency,
+    atOnce: config.deployments.concurrency,
     statementTimeoutMs: timeoutMs,
     leaseMs: RUN_LEASE_MS,
     reservationTtlMs: reservation.ttlMs,
     now: () => performance.now(),
-    clock: () => new Date(),
+    date: () => new Date(),
     newId: randomUUID,
     isUnavailable: isDatabaseUnavailable,
-    observer: {
-      onRunEnded: observer.onRunEnded,
-      onError: (deployment, error) => observer.onError('deployment failed unexpectedly', error, { deployment }),
-    },
+    onEnd: observer.onRunEnded,
+    onError: (deployment, error) => observer.onError('deployment failed unexpectedly', error, { deployment }),
   })
 
   metrics.addGauges(
     {
-      countAllocations: allocation.count,
-      countDeployments: () => deployments.countByStatus(),
-      activeDeployments: () => deployments.activeCount,
+      countAllocations: allocations.count,
+      countDeployments: deployments.count,
+      activeDeployments: deployments.running,
       zoneLag: reconciler.lag,
-      isCircuitOpen: reconciler.isHeldBack,
+      isCircuitOpen: reconciler.isCircuitOpen,
     },
     error => observer.onError('metrics source unavailable', error),
   )
 
   const app: AppDependencies = {
     verbs: {
-      ...allocation.verbs,
+      ...allocations,
       converge: converge({ preview: reconciler.preview, repair: reconciler.repair, managedDomains }),
       validateKeys,
       validateToken,
     },
-    deployments,
+    deployments: deployments.verbs,
     streams: createEventStreams({ stopping: stopping.signal }),
     providers: { objectStorage: objectStorage.provider, token: [...config.credentials.tokenUrls.keys()] },
     health: {
@@ -231,15 +232,15 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
     }))
 
   const jobs = [
-    runPeriodically(allocation.sweep, {
+    runPeriodically(allocations.sweep, {
       everyMs: config.sweeperIntervalMs,
       onError: error => observer.onError('sweep failed', error),
     }),
-    runPeriodically(() => deployments.tick(), {
+    runPeriodically(deployments.tend, {
       everyMs: LEASE_RENEWAL_MS,
       onError: error => observer.onError('deployment lease renewal failed', error),
     }),
-    runPeriodically(reconciler.catchUp, {
+    runPeriodically(reconciler.syncDueZones, {
       everyMs: SYNC_INTERVAL_MS,
       onError: error => observer.onError('search for due zones failed', error),
     }),
@@ -247,7 +248,7 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
   phase = 'ready'
 
   return {
-    address: { port, operatorPort, dns: { kind: dnsProvider.kind, ...about }, managedDomains },
+    address: { port, operatorPort, dns: { kind: dnsProvider.kind, ...info }, managedDomains },
     async stop() {
       phase = 'draining'
       // Readiness is off, and load balancers need time to notice.

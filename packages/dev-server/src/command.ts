@@ -1,23 +1,23 @@
 import { resolve } from 'node:path'
-import { readSettings } from './settings.ts'
-import { watchInterrupts } from './signals.ts'
+import { readStartSettings } from './settings.ts'
+import { watchShutdownSignals } from './signals.ts'
 import { type Entries, runStack } from './stack.ts'
-import { PlainError } from './user-error.ts'
+import { UserError } from './user-error.ts'
 
-/** `pnpm start`, apart from where it is called: what goes wrong is told in plain words, and the exit code is set. */
+/** `pnpm start` for given entry files. Prints errors without a stack trace if the user can fix them, and sets the exit code. */
 export async function startCommand(projectRoot: string, entries: Entries): Promise<void> {
-  // A reader that went away (a closed terminal, `| head`) must not keep the rest from ending in order.
+  // A closed terminal or `| head` must not prevent a clean shutdown.
   process.stdout.on('error', () => {})
   process.stderr.on('error', () => {})
   try {
-    process.exitCode = await runStack(readSettings(process.env, projectRoot), {
+    process.exitCode = await runStack(readStartSettings(process.env, projectRoot), {
       entries: { api: resolve(projectRoot, entries.api), witness: resolve(projectRoot, entries.witness) },
-      interrupts: watchInterrupts(),
-      say: text => process.stdout.write(text),
+      signals: watchShutdownSignals(),
+      print: text => process.stdout.write(text),
     })
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error)
-    process.stderr.write(error instanceof PlainError ? `${message}\n` : `could not start: ${message}\n`)
+    process.stderr.write(error instanceof UserError ? `${message}\n` : `could not start: ${message}\n`)
     process.exitCode = 1
   }
 }

@@ -1,16 +1,16 @@
 import { randomBytes } from 'node:crypto'
 import { accessSync, constants, mkdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { PlainError } from './user-error.ts'
+import { UserError } from './user-error.ts'
 
-/** Everything that a start keeps, in one folder that can be deleted as a whole. */
+/** The paths in the data directory. The directory can be deleted as a whole. */
 export interface DataDir {
   readonly path: string
   readonly lock: string
   readonly postgres: string
   readonly postgresLog: string
   readonly apiLog: string
-  /** Holds Terraform's states: what a deployment has made is known by them alone. */
+  /** Contains the Terraform state files, the only record of what a deployment has created. */
   readonly deployments: string
   readonly operatorToken: string
   readonly witnessLog: string
@@ -22,7 +22,7 @@ export function openDataDir(folder: string): DataDir {
     mkdirSync(folder, { recursive: true })
     accessSync(folder, constants.R_OK | constants.W_OK | constants.X_OK)
   } catch {
-    throw new PlainError(`cannot write to ${folder}: make it yours, or choose another with DATA_DIR=…`)
+    throw new UserError(`cannot write to ${folder}: check its permissions, or set DATA_DIR`)
   }
   const path = realpathSync(folder)
   return {
@@ -38,8 +38,8 @@ export function openDataDir(folder: string): DataDir {
   }
 }
 
-/** Made once, so that what a person has pasted somewhere still works after the next start. */
-export function keptToken(path: string): string {
+/** The token persists, so that commands that a user has copied still work after a restart. */
+export function loadOrCreateToken(path: string): string {
   try {
     writeFileSync(path, `${randomBytes(24).toString('base64url')}\n`, { mode: 0o600, flag: 'wx' })
   } catch (error) {

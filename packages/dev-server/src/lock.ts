@@ -1,44 +1,43 @@
 import { execFileSync } from 'node:child_process'
 import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { isAlive } from './poll.ts'
-import { PlainError } from './user-error.ts'
+import { UserError } from './user-error.ts'
 
 export interface Lock {
-  /** Its last holder ended without giving it back: something of that start may still be ending. */
-  readonly wasLeftBehind: boolean
+  /** The previous holder exited without releasing the lock, so its child processes may still be shutting down. */
+  readonly wasStale: boolean
   release(): void
 }
 
-/** Numbers of processes are used again, after a restart of a container at once; a number and its birth are not. */
-export interface Holder {
+/** Process ids are reused, in a restarted container immediately; a pair of process id and start time is not. */
+export interface LockHolder {
   readonly pid: number
-  readonly born: string
+  readonly startedAt: string
 }
 
-/** One holder at a time among the processes of this machine; one that died, in whatever way, holds nothing. */
+/** Acquires a lock between processes of this machine. The lock of a dead process is stale and is replaced. */
 export function acquireLock(path: string): Lock {
-  const self: Holder = { pid: process.pid, born: birthOf(process.pid) }
+  const self: LockHolder = { pid: process.pid, startedAt: readStartTime(process.pid) }
   const draft = `${path}.${process.pid}`
   writeFileSync(draft, JSON.stringify(self))
   let wasLeftBehind = false
   try {
-    // A link appears with its content, or fails when the name is there: never a lock that is half written.
+    // link(2) is atomic: it creates the file with its content, or fails if the name exists.
     while (!tryLink(draft, path)) {
       const holder = readHolder(path)
-      if (holder !== undefined && isHeldBy(holder)) {
-        throw new PlainError(
-          `another start (process ${holder.pid}) is using this data folder: stop it first, or choose
-          another folder with DATA_DIR=…`.replace(/\s+/g, ' '),
+      if (holder !== undefined && isRunning(holder)) {
+        throw new UserError(
+          `the data directory is in use by another start (process ${holder.pid}): stop it, or set DATA_DIR`,
         )
       }
       wasLeftBehind = true
-      clear(path, `${draft}.old`)
+      removeStaleLock(path, `${draft}.old`)
     }
   } finally {
     rmSync(draft, { force: true })
   }
   return {
-    wasLeftBehind,
+    wasStale: wasLeftBehind,
     release() {
       if (readHolder(path)?.pid === process.pid) rmSync(path, { force: true })
     },
@@ -55,32 +54,32 @@ function tryLink(from: string, to: string): boolean {
   }
 }
 
-/** Of several that find one dead lock, only one moves it away; a live lock that was moved by mistake is put back. */
-function clear(path: string, aside: string): void {
+/** Of several processes that find the same stale lock, only one renames it. A live lock renamed by mistake is restored. */
+function removeStaleLock(path: string, aside: string): void {
   try {
     renameSync(path, aside)
   } catch {
     return
   }
   const moved = readHolder(aside)
-  if (moved !== undefined && isHeldBy(moved)) tryLink(aside, path)
+  if (moved !== undefined && isRunning(moved)) tryLink(aside, path)
   rmSync(aside, { force: true })
 }
 
-function readHolder(path: string): Holder | undefined {
+function readHolder(path: string): LockHolder | undefined {
   try {
-    const { pid, born } = JSON.parse(readFileSync(path, 'utf8'))
-    return Number.isInteger(pid) && typeof born === 'string' ? { pid, born } : undefined
+    const { pid, startedAt } = JSON.parse(readFileSync(path, 'utf8'))
+    return Number.isInteger(pid) && typeof startedAt === 'string' ? { pid, startedAt } : undefined
   } catch {
     return undefined
   }
 }
 
-const isHeldBy = ({ pid, born }: Holder) => isAlive(pid) && birthOf(pid) === born
+const isRunning = ({ pid, startedAt }: LockHolder) => isAlive(pid) && readStartTime(pid) === startedAt
 
-function birthOf(pid: number): string {
+function readStartTime(pid: number): string {
   try {
-    // proc(5): the 22nd field, in clock ticks since boot; the second one is a name in brackets with anything in it.
+    // proc(5): field 22, in clock ticks since boot. Field 2 is a name in parentheses that can contain any character.
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
     const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
     return `${boot} ${stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19]}`

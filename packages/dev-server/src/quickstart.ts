@@ -1,4 +1,4 @@
-export interface Addresses {
+export interface QuickstartValues {
   readonly apiPort: number
   readonly operatorPort: number
   readonly dnsPort: number
@@ -11,23 +11,23 @@ export interface Addresses {
   readonly witnessPort: number
   readonly witnessLog: string
   readonly witnessTokenFile: string
-  /** Absent: the tokens are those that PDM_OPERATOR_TOKENS named. */
+  /** Absent if PDM_OPERATOR_TOKENS is set. */
   readonly operatorTokenFile?: string
-  /** Absent: the tokens are those that BEARER_TOKENS_CSV named. */
+  /** Absent if BEARER_TOKENS_CSV is set. */
   readonly witnessToken?: string
 }
 
-/** Ed25519, of the right form (RFC 8709 section 4) and nobody's: there is no machine to log in to. */
+/** A well-formed Ed25519 key (RFC 8709 section 4) without a private key. */
 const sshPublicKey = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f tour'
 
-/** What a start says once everything listens. The commands want a POSIX shell, curl, sed and dig, and no more. */
-export function tour(at: Addresses): string {
+/** The text that `start` prints when all services are ready. Its commands need a POSIX shell, curl, sed and dig. */
+export function renderQuickstart(at: QuickstartValues): string {
   const pool = `http://127.0.0.1:${at.apiPort}/api/v1/pool/${at.pool}`
   const name = `acme.${at.pool}`
-  const token = at.operatorTokenFile ? `token in ${at.operatorTokenFile}` : 'a token of your PDM_OPERATOR_TOKENS'
+  const token = at.operatorTokenFile ? `token in ${at.operatorTokenFile}` : 'a token from PDM_OPERATOR_TOKENS'
   const lease = `http://127.0.0.1:${at.witnessPort}/lease/$SLOT`
-  const witnessToken = at.witnessToken ? `token ${at.witnessToken}` : 'a token of your BEARER_TOKENS_CSV'
-  const bearer = at.witnessToken ? `$(cat '${at.witnessTokenFile}')` : '<a token of your BEARER_TOKENS_CSV>'
+  const witnessToken = at.witnessToken ? `token ${at.witnessToken}` : 'a token from BEARER_TOKENS_CSV'
+  const bearer = at.witnessToken ? `$(cat '${at.witnessTokenFile}')` : '<a token from BEARER_TOKENS_CSV>'
   const commit = {
     subdomain: 'acme',
     reservationToken: '$TOKEN',
@@ -58,7 +58,7 @@ Everything is running.
              ${at.postgresLog}
   data       ${at.dataDir}
 
-Paste these into another terminal, one after the other:
+Paste these commands into another terminal, one after the other:
 
 # 1. reserve a name and save the token; it is returned only once
 ANSWER=$(curl -sS ${pool}/reserve -d '{"subdomain":"acme"}'); echo "$ANSWER"

@@ -5,62 +5,68 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 const folders = ['/usr/bin', '/usr/sbin', '/usr/local/bin', '/usr/local/sbin']
 
-/** Where a system's program is installed; undefined: it is not. Servers are often in folders that no `PATH` names. */
-export const found = (program: string): string | undefined =>
+/** The path of an installed program, or undefined. Servers are often in directories that are not on the `PATH`. */
+export const findProgram = (program: string): string | undefined =>
   folders.map(folder => join(folder, program)).find(existsSync)
 
 /**
- * Kills the server when standard input ends, which it also does when this process dies in whatever way; then removes what
- * only it wrote to. The shell gives up its own output, so that the end of the output is the end of the server; of both
- * outputs as one, since some servers close their standard error.
+ * A shell that kills the server when its standard input closes, which also happens when this process dies, and then
+ * removes a directory. The shell closes its own output, so that the output ends when the server exits. It merges stdout
+ * and stderr, because some servers close stderr.
  */
-const guard =
-  'left=$1; shift; "$@" 2>&1 & server=$!; exec >&- 2>&-; read -r _; kill -KILL $server; wait $server; [ -z "$left" ] || rm -rf "$left"'
+const SUPERVISOR =
+  'dir=$1; shift; "$@" 2>&1 & server=$!; exec >&- 2>&-; read -r _; kill -KILL $server; wait $server; [ -z "$dir" ] || rm -rf "$dir"'
 
-export interface ServerProcess {
+export interface ServerCommand {
   readonly name: string
-  /** Runs it in the foreground. */
+  /** Runs the server in the foreground. */
   readonly command: readonly string[]
-  /** Where it works. */
+  /** Working directory. */
   readonly folder: string
-  /** The whole of it; that of this process if not given. */
+  /** The complete environment. Default: that of this process. */
   readonly env?: NodeJS.ProcessEnv
-  /** Removed after it, however it ended. */
-  readonly leaves?: string
+  /** Removed after the server has exited. */
+  readonly removeOnExit?: string
 }
 
-/** A server ended before it was killed. The message is what it said until then: a crash can cut that short. */
-export class ServerEnded extends Error {
-  override readonly name = 'ServerEnded'
+/** A server exited before it was killed. The message has its output, which a crash can truncate. */
+export class ServerExitedError extends Error {
+  override readonly name = 'ServerExitedError'
 
-  constructor(server: string, said: string) {
-    super(`${server} ended:\n${said}`)
+  constructor(server: string, output: string) {
+    super(`${server} exited:\n${output}`)
   }
 }
 
 export interface RunningServer {
-  /** Rejects with `ServerEnded` when it ends before it was killed; never resolves. */
+  /** Rejects with `ServerExitedError` if the server exits before it is killed; never resolves. */
   readonly failed: Promise<never>
   readonly kill: () => Promise<void>
 }
 
-/** A server that does not put itself in the background, for as long as this process lives. */
-export const startServerProcess = ({ name, command, folder, env, leaves = '' }: ServerProcess): RunningServer => {
-  const child = spawn('/bin/sh', ['-c', guard, 'sh', leaves, ...command], { cwd: folder, env: env ?? process.env })
-  let said = ''
+/** Starts a server in the foreground. It runs at most as long as this process. */
+export const startServerProcess = ({
+  name,
+  command,
+  folder,
+  env,
+  removeOnExit: leaves = '',
+}: ServerCommand): RunningServer => {
+  const child = spawn('/bin/sh', ['-c', SUPERVISOR, 'sh', leaves, ...command], { cwd: folder, env: env ?? process.env })
+  let output = ''
   let isKilled = false
   const exited = new Promise<void>(resolve => child.once('exit', () => resolve()))
   child.stdin.on('error', () => {})
   child.stdout.setEncoding('utf8').on('data', (text: string) => {
-    said += text
+    output += text
   })
   child.stderr.resume()
   const failed = new Promise<never>((_, reject) => {
     child.stdout.once('end', () => {
-      if (!isKilled) reject(new ServerEnded(name, said))
+      if (!isKilled) reject(new ServerExitedError(name, output))
     })
   })
-  // Whoever does not wait any more does not care.
+  // A caller that no longer awaits `failed` must not cause an unhandled rejection.
   failed.catch(() => {})
   const kill = async () => {
     isKilled = true
@@ -70,29 +76,29 @@ export const startServerProcess = ({ name, command, folder, env, leaves = '' }: 
   return { failed, kill }
 }
 
-const UP_WITHIN_MS = 60_000
-const EVERY_MS = 20
+const UP_TIMEOUT_MS = 60_000
+const POLL_INTERVAL_MS = 20
 
-/** Waits until it is so; an error when a server ends before, and when it is not so within a minute. */
-export const untilUp = async (
+/** Polls until `isUp` returns true. Rejects if a server exits first, or after one minute. */
+export const waitUntilUp = async (
   what: string,
-  isSo: () => Promise<boolean>,
+  isUp: () => Promise<boolean>,
   servers: readonly RunningServer[],
 ): Promise<void> => {
-  const end = performance.now() + UP_WITHIN_MS
+  const end = performance.now() + UP_TIMEOUT_MS
   const failures = servers.map(({ failed }) => failed)
-  while (!(await Promise.race([isSo(), ...failures]))) {
-    if (performance.now() > end) throw new Error(`not within ${UP_WITHIN_MS} ms: ${what}`)
-    await Promise.race([sleep(EVERY_MS), ...failures])
+  while (!(await Promise.race([isUp(), ...failures]))) {
+    if (performance.now() > end) throw new Error(`timed out after ${UP_TIMEOUT_MS} ms: ${what}`)
+    await Promise.race([sleep(POLL_INTERVAL_MS), ...failures])
   }
 }
 
-/** Starts a server and waits until it is up; returns what kills it. */
-export const startServerUp = async (
-  server: ServerProcess & { readonly isUp: () => Promise<boolean> },
+/** Starts a server and waits until it is up. Returns a function that kills it. */
+export const startServerAndWait = async (
+  server: ServerCommand & { readonly isUp: () => Promise<boolean> },
 ): Promise<() => Promise<void>> => {
   const running = startServerProcess(server)
-  await untilUp(`${server.name} is up`, server.isUp, [running]).catch(async error => {
+  await waitUntilUp(`${server.name} is up`, server.isUp, [running]).catch(async error => {
     await running.kill()
     throw error
   })

@@ -1,28 +1,28 @@
 import { createWriteStream } from 'node:fs'
-import { until } from './poll.ts'
+import { pollUntil } from './poll.ts'
 import { type Exit, startNode } from './process.ts'
 
-/** A process of ours that a start runs. */
+/** A service that `start` runs. */
 export interface Service {
   readonly name: string
   readonly entry: string
   readonly env: NodeJS.ProcessEnv
-  /** Where its output goes. */
+  /** Path of the log file. */
   readonly log: string
-  /** What answers below 500 once it works. */
+  /** A URL that returns a status below 500 once the service is up. */
   readonly probe: string
 }
 
 export interface RunningService {
-  /** Whether it answers: false after a minute, or once `isOver`. */
-  answersWithin(isOver: () => boolean): Promise<boolean>
-  /** How it ended by itself, in words. */
-  readonly fault: Promise<string>
+  /** Returns false after one minute, or once `isStopping` returns true. */
+  waitUntilReady(isStopping: () => boolean): Promise<boolean>
+  /** Resolves when the service exits; a message for the user. */
+  readonly exitError: Promise<string>
   stop(): Promise<void>
   kill(): Promise<void>
 }
 
-export const READY_WITHIN_MS = 60_000
+export const READY_TIMEOUT_MS = 60_000
 const TAIL_LINES = 10
 
 export function startService({ name, entry, env, log, probe }: Service): RunningService {
@@ -35,27 +35,30 @@ export function startService({ name, entry, env, log, probe }: Service): Running
     },
     () => {},
   )
-  const ended = async (exit: Promise<Exit>) => {
+  const waitForExit = async (exit: Promise<Exit>) => {
     await exit
     await new Promise(resolve => file.end(resolve))
   }
   return {
-    // The log says it; a log level that hides the line must not hide that the service works, so it is asked as well.
-    answersWithin: isOver =>
-      until(async () => isOver() || isLogged || (await answers(probe)), { everyMs: 50, withinMs: READY_WITHIN_MS }),
-    fault: child.exited.then(exit => died(name, exit, log, child.lastLines().slice(-TAIL_LINES))),
-    stop: () => ended(child.stop('SIGTERM')),
-    kill: () => ended(child.kill()),
+    // The log has a ready line, but a log level can suppress it, so the probe is a second source.
+    waitUntilReady: isStopping =>
+      pollUntil(async () => isStopping() || isLogged || (await respondsBelow500(probe)), {
+        intervalMs: 50,
+        timeoutMs: READY_TIMEOUT_MS,
+      }),
+    exitError: child.exited.then(exit => formatExit(name, exit, log, child.lastLines().slice(-TAIL_LINES))),
+    stop: () => waitForExit(child.stop('SIGTERM')),
+    kill: () => waitForExit(child.kill()),
   }
 }
 
-async function answers(url: string): Promise<boolean> {
+async function respondsBelow500(url: string): Promise<boolean> {
   const response = await fetch(url, { signal: AbortSignal.timeout(1_000) }).catch(() => undefined)
   await response?.body?.cancel()
   return response !== undefined && response.status < 500
 }
 
-export function died(which: string, { code, signal }: Exit, log: string, tail: readonly string[]): string {
-  const how = signal === null ? `exit code ${code}` : signal
-  return `${which} ended by itself (${how}); the last lines of ${log}:\n${tail.map(line => `  ${line}`).join('\n')}`
+export function formatExit(name: string, { code, signal }: Exit, log: string, tail: readonly string[]): string {
+  const reason = signal === null ? `exit code ${code}` : signal
+  return `${name} exited unexpectedly (${reason}); last lines of ${log}:\n${tail.map(line => `  ${line}`).join('\n')}`
 }

@@ -1,34 +1,34 @@
-import { isOrphanOf, launchers } from './parent-process.ts'
+import { isOrphanOf, packageManagerPids } from './parent-process.ts'
 
-/** How a start is told to end: first in order, then at once. */
-export interface Interrupts {
+/** The first signal requests a graceful shutdown, the second an immediate one. */
+export interface ShutdownSignals {
   readonly stop: AbortSignal
-  readonly hurry: AbortSignal
+  readonly forceStop: AbortSignal
 }
 
-/** One press of Ctrl-C can arrive twice: from the terminal, and passed on by the package manager. */
-const SAME_PRESS_MS = 500
-const PARENT_CHECK_MS = 500
+/** One Ctrl-C can arrive twice: from the terminal and, forwarded, from the package manager. */
+const DUPLICATE_SIGNAL_MS = 500
+const PARENT_CHECK_INTERVAL_MS = 500
 
-export function watchInterrupts(): Interrupts {
+export function watchShutdownSignals(): ShutdownSignals {
   const stop = new AbortController()
-  const hurry = new AbortController()
+  const forceStop = new AbortController()
   let firstAt = 0
   const interrupt = () => {
     if (!stop.signal.aborted) {
       firstAt = performance.now()
       stop.abort()
-    } else if (performance.now() - firstAt > SAME_PRESS_MS) hurry.abort()
+    } else if (performance.now() - firstAt > DUPLICATE_SIGNAL_MS) forceStop.abort()
   }
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, interrupt)
 
-  // The package manager is gone: there is nobody left whose Ctrl-C would reach us.
-  const above = launchers()
+  // When the package manager is killed, a Ctrl-C no longer reaches this process.
+  const parents = packageManagerPids()
   const watch = setInterval(() => {
-    if (!isOrphanOf(above)) return
+    if (!isOrphanOf(parents)) return
     clearInterval(watch)
     stop.abort()
-  }, PARENT_CHECK_MS)
+  }, PARENT_CHECK_INTERVAL_MS)
   watch.unref()
-  return { stop: stop.signal, hurry: hurry.signal }
+  return { stop: stop.signal, forceStop: forceStop.signal }
 }

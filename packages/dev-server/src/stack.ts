@@ -1,50 +1,49 @@
-import { type DataDir, keptToken, openDataDir } from './data-dir.ts'
-import { ensureDatabase } from './database.ts'
+import { type DataDir, loadOrCreateToken, openDataDir } from './data-dir.ts'
 import { acquireLock } from './lock.ts'
-import { layout } from './postgres/cluster.ts'
-import { type Postgres, startPostgres } from './postgres.ts'
-import { tour } from './quickstart.ts'
-import { died, READY_WITHIN_MS, type RunningService, type Service, startService } from './service.ts'
-import type { Settings } from './settings.ts'
-import type { Interrupts } from './signals.ts'
-import { lastLines } from './tail.ts'
-import { settlePorts } from './taken-ports.ts'
+import { resolvePorts } from './ports.ts'
+import { postgresPaths } from './postgres/cluster.ts'
+import { lastLines } from './postgres/server.ts'
+import { ensureDatabase, type Postgres, startPostgres } from './postgres.ts'
+import { renderQuickstart } from './quickstart.ts'
+import { formatExit, READY_TIMEOUT_MS, type RunningService, type Service, startService } from './service.ts'
+import type { StartSettings } from './settings.ts'
+import type { ShutdownSignals } from './signals.ts'
 
 export interface Entries {
   readonly api: string
   readonly witness: string
 }
 
-export interface Surroundings {
+export interface StackContext {
   readonly entries: Entries
-  readonly interrupts: Interrupts
-  readonly say: (text: string) => void
+  readonly signals: ShutdownSignals
+  readonly print: (text: string) => void
 }
 
 const TAIL_LINES = 10
-/** What shells report for a command ended by SIGINT. */
-const HURRIED = 130
+/** The exit code of a command that SIGINT has terminated. */
+const EXIT_SIGINT = 130
 
-type Step = 'ready' | 'asked to stop' | { readonly fault: string }
+type StackEvent = 'ready' | 'stop-requested' | { readonly error: string }
 
-/** Everything, from the lock to the last line; resolves with the exit code once nothing of it runs any more. */
-export async function runStack(wanted: Settings, around: Surroundings): Promise<number> {
-  const { stop, hurry } = around.interrupts
-  const data = openDataDir(wanted.dataDir)
+/** Runs Postgres and the services until they stop. Resolves with the exit code when all processes have exited. */
+export async function runStack(requested: StartSettings, context: StackContext): Promise<number> {
+  const { stop, forceStop } = context.signals
+  const data = openDataDir(requested.dataDir)
   const lock = acquireLock(data.lock)
   try {
-    const settings = await settlePorts(wanted, lock.wasLeftBehind)
+    const settings = await resolvePorts(requested, lock.wasStale)
     const postgres = await startPostgres({ dataDir: data.postgres, log: data.postgresLog })
-    const hurryPostgres = () => void postgres.stop('immediate')
-    hurry.addEventListener('abort', hurryPostgres)
+    const forceStopPostgres = () => void postgres.stop('immediate')
+    forceStop.addEventListener('abort', forceStopPostgres)
     try {
-      const code = stop.aborted ? 0 : await runServices(settings, around, data, postgres)
-      return hurry.aborted ? HURRIED : code
+      const code = stop.aborted ? 0 : await runServices(settings, context, data, postgres)
+      return forceStop.aborted ? EXIT_SIGINT : code
     } finally {
-      await postgres.stop(hurry.aborted ? 'immediate' : 'fast')
+      await postgres.stop(forceStop.aborted ? 'immediate' : 'fast')
     }
   } catch (error) {
-    // A Ctrl-C also ends what is under way, such as the making of the cluster: that is no fault.
+    // Ctrl-C also interrupts initdb: that is not an error.
     if (stop.aborted) return 0
     throw error
   } finally {
@@ -53,61 +52,70 @@ export async function runStack(wanted: Settings, around: Surroundings): Promise<
 }
 
 async function runServices(
-  settings: Settings,
-  { entries, interrupts: { stop, hurry }, say }: Surroundings,
+  settings: StartSettings,
+  { entries, signals: { stop, forceStop }, print }: StackContext,
   data: DataDir,
   postgres: Postgres,
 ): Promise<number> {
   const { env } = settings
-  const operatorToken = env.PDM_OPERATOR_TOKENS?.trim() ? undefined : keptToken(data.operatorToken)
-  const witnessToken = env.BEARER_TOKENS_CSV?.trim() ? undefined : keptToken(data.witnessToken)
+  const operatorToken = env.PDM_OPERATOR_TOKENS?.trim() ? undefined : loadOrCreateToken(data.operatorToken)
+  const witnessToken = env.BEARER_TOKENS_CSV?.trim() ? undefined : loadOrCreateToken(data.witnessToken)
   const databaseUrl = await ensureDatabase(postgres.url, 'pdm')
   const services = [
     apiService(settings, entries.api, data, databaseUrl, operatorToken),
     witnessService(settings, entries.witness, data, witnessToken),
   ].map(service => ({ ...service, running: startService(service) }))
-  const all = (end: (running: RunningService) => Promise<void>) =>
-    Promise.all(services.map(({ running }) => end(running)))
-  hurry.addEventListener('abort', () => void all(running => running.kill()))
+  const forEachService = (stopOne: (running: RunningService) => Promise<void>) =>
+    Promise.all(services.map(({ running }) => stopOne(running)))
+  forceStop.addEventListener('abort', () => void forEachService(running => running.kill()))
 
-  const faults = services.map(({ running }) => running.fault)
-  const ended = firstToEnd(faults, postgres, data, stop)
-  let isOver = false
+  const exitErrors = services.map(({ running }) => running.exitError)
+  const ended = untilFirstExit(exitErrors, postgres, data, stop)
+  let isStopping = false
   void ended.then(() => {
-    isOver = true
+    isStopping = true
   })
-  const first = await Promise.race([ended, firstAnswers(services, () => isOver)])
+  const first = await Promise.race([ended, untilAllReady(services, () => isStopping)])
   if (first === 'ready') {
-    const { password } = layout(data.postgres)
-    const postgresAt = { postgresPort: postgres.port, postgresPassword: password, postgresLog: data.postgresLog }
-    const witnessAt = { witnessTokenFile: data.witnessToken, witnessLog: data.witnessLog }
+    const { password } = postgresPaths(data.postgres)
+    const postgresValues = { postgresPort: postgres.port, postgresPassword: password, postgresLog: data.postgresLog }
+    const witnessValues = { witnessTokenFile: data.witnessToken, witnessLog: data.witnessLog }
     const tokens = {
       ...(operatorToken ? { operatorTokenFile: data.operatorToken } : {}),
       ...(witnessToken ? { witnessToken } : {}),
     }
-    say(tour({ ...settings, dataDir: data.path, apiLog: data.apiLog, ...postgresAt, ...witnessAt, ...tokens }))
+    print(
+      renderQuickstart({
+        ...settings,
+        dataDir: data.path,
+        apiLog: data.apiLog,
+        ...postgresValues,
+        ...witnessValues,
+        ...tokens,
+      }),
+    )
   }
   const last = first === 'ready' ? await ended : first
-  say(typeof last === 'object' ? `${last.fault}\n` : '\nStopping: what has been begun is finished …\n')
-  await all(running => (hurry.aborted ? running.kill() : running.stop()))
+  print(typeof last === 'object' ? `${last.error}\n` : '\nShutting down gracefully (press Ctrl-C again to force) …\n')
+  await forEachService(running => (forceStop.aborted ? running.kill() : running.stop()))
   return typeof last === 'object' ? 1 : 0
 }
 
 function apiService(
-  { env, apiPort, operatorPort, dnsPort }: Settings,
+  { env, apiPort, operatorPort, dnsPort }: StartSettings,
   entry: string,
   data: DataDir,
   databaseUrl: string,
   operatorToken: string | undefined,
 ): Service {
-  const { BEARER_TOKENS_CSV: _, ...ofTheApi } = env
+  const { BEARER_TOKENS_CSV: _, ...apiEnv } = env
   return {
     name: 'API',
     entry,
     log: data.apiLog,
     probe: `http://127.0.0.1:${apiPort}/readyz`,
     env: {
-      ...ofTheApi,
+      ...apiEnv,
       PORT: String(apiPort),
       PDM_DATABASE_URL: databaseUrl,
       PDM_OPERATOR_PORT: String(operatorPort),
@@ -120,7 +128,7 @@ function apiService(
 }
 
 function witnessService(
-  { env, witnessPort }: Settings,
+  { env, witnessPort }: StartSettings,
   entry: string,
   data: DataDir,
   witnessToken: string | undefined,
@@ -129,7 +137,7 @@ function witnessService(
     name: 'Lease witness',
     entry,
     log: data.witnessLog,
-    // Without a token: 401 is an answer.
+    // The probe has no token: 401 shows that the service is up.
     probe: `http://127.0.0.1:${witnessPort}/leases`,
     env: {
       PORT: String(witnessPort),
@@ -142,30 +150,30 @@ function witnessService(
   }
 }
 
-async function firstAnswers(
+async function untilAllReady(
   services: readonly (Service & { readonly running: RunningService })[],
-  isOver: () => boolean,
-): Promise<Step> {
-  const inTime = await Promise.all(services.map(({ running }) => running.answersWithin(isOver)))
-  const late = services.filter((_, i) => !inTime[i]).map(({ name }) => name)
+  isStopping: () => boolean,
+): Promise<StackEvent> {
+  const isReady = await Promise.all(services.map(({ running }) => running.waitUntilReady(isStopping)))
+  const late = services.filter((_, i) => !isReady[i]).map(({ name }) => name)
   if (late.length === 0) return 'ready'
-  return { fault: `not ready within ${READY_WITHIN_MS / 1_000} s: ${late.join(', ')}` }
+  return { error: `not ready within ${READY_TIMEOUT_MS / 1_000} s: ${late.join(', ')}` }
 }
 
-function firstToEnd(
-  faults: readonly Promise<string>[],
+function untilFirstExit(
+  exitErrors: readonly Promise<string>[],
   postgres: Postgres,
   data: DataDir,
   stop: AbortSignal,
-): Promise<Step> {
+): Promise<StackEvent> {
   return new Promise(resolve => {
-    const asked = () => resolve('asked to stop')
-    if (stop.aborted) asked()
-    stop.addEventListener('abort', asked)
-    for (const fault of faults) void fault.then(text => resolve({ fault: text }))
+    const requestStop = () => resolve('stop-requested')
+    if (stop.aborted) requestStop()
+    stop.addEventListener('abort', requestStop)
+    for (const exitError of exitErrors) void exitError.then(error => resolve({ error }))
     void postgres.exited.then(async exit => {
       const tail = await lastLines(data.postgresLog, TAIL_LINES)
-      resolve({ fault: died('Postgres', exit, data.postgresLog, tail.split('\n')) })
+      resolve({ error: formatExit('Postgres', exit, data.postgresLog, tail.split('\n')) })
     })
   })
 }

@@ -1,4 +1,4 @@
-/** A fault that the person at the terminal can mend: its message is one line that says how, and no stack is shown. */
-export class PlainError extends Error {
-  override name = 'PlainError'
+/** An error that the user can fix: the message says how, and the command prints it without a stack trace. */
+export class UserError extends Error {
+  override name = 'UserError'
 }

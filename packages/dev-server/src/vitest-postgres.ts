@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import { startPostgres } from './postgres.ts'
 
 /**
- * vitest's global setup: one Postgres for all test files of a run, in PDM_TEST_DSN. Each file makes databases of its
- * own there. Without fsync: a run's data need not outlive the machine.
+ * Global setup of vitest: one Postgres for all test files of a run, in PDM_TEST_DSN. Each file creates its own databases.
+ * fsync is off, because test data need not survive a power failure.
  */
 export const setup = async (): Promise<(() => Promise<void>) | undefined> => {
   if (process.env.PDM_TEST_DSN) return undefined

@@ -3,12 +3,12 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import postgres from 'postgres'
 import { expect, test } from 'vitest'
-import { until } from '../src/poll.ts'
+import { pollUntil } from '../src/poll.ts'
 import { freePort } from '../src/ports.ts'
 import { query, start } from './fixtures/server.ts'
 import { tempFolder } from './fixtures/temp-folder.ts'
 
-test('keeps its data and its password over a stop and a start', async () => {
+test('data and password survive a restart', async () => {
   const dataDir = join(tempFolder(), 'deep', 'postgres')
   const first = await start(dataDir)
   await query(first.url, 'create table kept as select 42 as answer')
@@ -24,18 +24,18 @@ test('keeps its data and its password over a stop and a start', async () => {
   expect(statSync(join(dataDir, 'password')).mode & 0o777).toBe(0o600)
 })
 
-test('is UTF-8 with locale C, listens on loopback alone, and asks for the password', async () => {
+test('uses UTF-8 and locale C, listens on loopback only, and requires the password', async () => {
   const { url } = await start(tempFolder())
-  const said = 'select format($$%s %s %s %s$$, pg_encoding_to_char(encoding), datcollate, '
-  const rest =
+  const select = 'select format($$%s %s %s %s$$, pg_encoding_to_char(encoding), datcollate, '
+  const from =
     "current_setting('listen_addresses'), current_setting('unix_socket_directories')) from pg_database limit 1"
-  expect(await query(url, said + rest)).toBe('UTF8 C 127.0.0.1 ')
+  expect(await query(url, select + from)).toBe('UTF8 C 127.0.0.1 ')
   const wrong = new URL(url)
   wrong.password = 'wrong'
   await expect(query(wrong.href, 'select 1')).rejects.toThrow('password authentication failed')
 })
 
-test('recovers what was committed before it was killed, with a connection busy', async () => {
+test('recovers committed data after a kill with a busy connection', async () => {
   const dataDir = tempFolder()
   const first = await start(dataDir)
   await query(first.url, 'create table kept as select 7 as answer')
@@ -43,7 +43,9 @@ test('recovers what was committed before it was killed, with a connection busy',
   const busy = sql`select count(*) from generate_series(1, 1000000000)`.catch((error: unknown) => error)
   const running =
     "select count(*)::int from pg_stat_activity where query like '%generate_series%' and pid <> pg_backend_pid()"
-  expect(await until(async () => (await query(first.url, running)) === 1, { everyMs: 10, withinMs: 10_000 })).toBe(true)
+  expect(
+    await pollUntil(async () => (await query(first.url, running)) === 1, { intervalMs: 10, timeoutMs: 10_000 }),
+  ).toBe(true)
   process.kill(first.pid, 'SIGKILL')
   expect((await first.exited).signal).toBe('SIGKILL')
 
@@ -53,14 +55,14 @@ test('recovers what was committed before it was killed, with a connection busy',
   await sql.end({ timeout: 1 })
 }, 60_000)
 
-test('stops when frozen, and an immediate stop overtakes a fast one', async () => {
+test('stops while frozen, and an immediate stop overrides a fast one', async () => {
   const server = await start(tempFolder())
   process.kill(server.pid, 'SIGSTOP')
   await Promise.all([server.stop('fast'), server.stop('immediate')])
   expect(await server.exited).toMatchObject({ signal: null })
 })
 
-test('takes the port that it is given, and says so when another process has it', async () => {
+test('uses the given port, and reports a port in use', async () => {
   const dataDir = tempFolder()
   const port = await freePort()
   const server = await start(dataDir, { port })
@@ -69,6 +71,6 @@ test('takes the port that it is given, and says so when another process has it',
 
   const other = createServer()
   await new Promise<void>(resolve => other.listen(port, '127.0.0.1', resolve))
-  await expect(start(dataDir, { port })).rejects.toThrow(`port ${port} is taken by another process`)
+  await expect(start(dataDir, { port })).rejects.toThrow(`port ${port} is already in use`)
   other.close()
 })

@@ -2,14 +2,14 @@ import { spawn } from 'node:child_process'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { isAlive, until } from '../src/poll.ts'
+import { isAlive, pollUntil } from '../src/poll.ts'
 import { freePort } from '../src/ports.ts'
 import { COMPILE_CACHE, SERVICE_FLAGS, startNode } from '../src/process.ts'
 import { tempFolder } from './fixtures/temp-folder.ts'
 
 const entry = join(import.meta.dirname, 'fixtures/fake-api.ts')
 
-test('is ready when its log says so, and stops when asked', async () => {
+test('is ready after its ready line, and stops on request', async () => {
   const port = await freePort()
   const lines: string[] = []
   const api = startNode({ entry, env: { PORT: String(port) }, onLine: line => lines.push(line) })
@@ -19,7 +19,7 @@ test('is ready when its log says so, and stops when asked', async () => {
   expect(api.lastLines()).toEqual(lines)
 })
 
-test("gets the environment that is named, PATH, and where Node's cache is", async () => {
+test('gets only the given environment, PATH and the compile cache', async () => {
   const isReady = (line: Readonly<Record<string, unknown>>) => line.msg === 'environment'
   const api = startNode({ entry, env: { PORT: '0', QUIET: 'true' }, isReady })
   const { env } = await api.ready
@@ -28,7 +28,7 @@ test("gets the environment that is named, PATH, and where Node's cache is", asyn
   expect(await api.kill()).toEqual({ code: null, signal: 'SIGKILL' })
 })
 
-test.each(['allocation-api', 'lease-witness'])('runs with the flags with which %s is deployed', async app => {
+test.each(['allocation-api', 'lease-witness'])('runs with the flags of the start script of %s', async app => {
   const isReady = (line: Readonly<Record<string, unknown>>) => line.msg === 'environment'
   const api = startNode({ entry, env: { PORT: '0' }, isReady })
   const { execArgv } = await api.ready
@@ -38,19 +38,19 @@ test.each(['allocation-api', 'lease-witness'])('runs with the flags with which %
   expect(scripts.start.split(' ').slice(0, -1)).toEqual(['node', ...SERVICE_FLAGS])
 })
 
-test('is killed when it drains for too long', async () => {
+test('is killed after the stop timeout', async () => {
   const api = startNode({ entry, env: { PORT: '0', DRAIN_MS: '60000' } })
   await api.ready
   expect(await api.stop('SIGTERM', 100)).toEqual({ code: null, signal: 'SIGKILL' })
 })
 
-test('an end before it was ready carries the last lines', async () => {
+test('an exit before it is ready is reported with the last lines', async () => {
   const api = startNode({ entry, env: { END_WITH: '3' } })
-  await expect(api.ready).rejects.toThrow(/exit code 3.*\ncannot go on/)
+  await expect(api.ready).rejects.toThrow(/exit code 3.*\nfixture exits as END_WITH requests/)
   expect(await api.exited).toEqual({ code: 3, signal: null })
 })
 
-test('notices that its parent was killed', async () => {
+test('exits when its parent is killed', async () => {
   const log = join(tempFolder(), 'log')
   const parent = join(tempFolder(), 'parent.ts')
   writeFileSync(
@@ -63,7 +63,7 @@ test('notices that its parent was killed', async () => {
      process.kill(process.pid, 'SIGKILL')`,
   )
   spawn(process.execPath, [parent], { stdio: 'ignore' })
-  expect(await until(() => existsSync(log), { everyMs: 10, withinMs: 10_000 })).toBe(true)
+  expect(await pollUntil(() => existsSync(log), { intervalMs: 10, timeoutMs: 10_000 })).toBe(true)
   const pid = Number(readFileSync(log, 'utf8'))
-  expect(await until(() => !isAlive(pid), { everyMs: 10, withinMs: 10_000 })).toBe(true)
+  expect(await pollUntil(() => !isAlive(pid), { intervalMs: 10, timeoutMs: 10_000 })).toBe(true)
 })

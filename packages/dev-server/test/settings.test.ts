@@ -1,24 +1,24 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { readSettings } from '../src/settings.ts'
+import { readStartSettings } from '../src/settings.ts'
 
-test('has defaults, with the data in the project wherever the command was typed', () => {
-  expect(readSettings({ INIT_CWD: '/elsewhere' }, '/project')).toMatchObject({
+test('has defaults; the data directory is in the project for any working directory', () => {
+  expect(readStartSettings({ INIT_CWD: '/elsewhere' }, '/project')).toMatchObject({
     apiPort: 8080,
     operatorPort: 8081,
     dnsPort: 5300,
     witnessPort: 8787,
     dataDir: '/project/.data',
     pool: 'pool.test',
-    movable: ['operatorPort', 'dnsPort', 'witnessPort'],
+    defaultPorts: ['operatorPort', 'dnsPort', 'witnessPort'],
   })
 })
 
 test.each([
-  [{ PORT: '8081' }, { apiPort: 8081, operatorPort: 8081, movable: ['operatorPort', 'dnsPort', 'witnessPort'] }],
+  [{ PORT: '8081' }, { apiPort: 8081, operatorPort: 8081, defaultPorts: ['operatorPort', 'dnsPort', 'witnessPort'] }],
   [
     { DNS_PORT: '53', PDM_OPERATOR_PORT: '99', WITNESS_PORT: '9' },
-    { movable: [], witnessPort: 9 },
+    { defaultPorts: [], witnessPort: 9 },
   ],
   [{ DATA_DIR: '/somewhere' }, { dataDir: '/somewhere' }],
   [{ DATA_DIR: 'near', INIT_CWD: '/typed/here' }, { dataDir: '/typed/here/near' }],
@@ -29,7 +29,7 @@ test.each([
   [{ DNSPROVIDER_MANAGED_DOMAINS: ' , ', DNSPROVIDER_DOMAIN: 'Old.test.' }, { pool: 'old.test' }],
   [{ DNSPROVIDER_MANAGED_DOMAINS: ' b.test, a.test' }, { pool: 'b.test' }],
 ])('%o gives %o', (env, settings) => {
-  expect(readSettings(env, '/project')).toMatchObject(settings)
+  expect(readStartSettings(env, '/project')).toMatchObject(settings)
 })
 
 test.each([
@@ -38,15 +38,15 @@ test.each([
   [{ PORT: '9000', DNS_PORT: '9000' }, 'PORT and DNS_PORT are both 9000'],
   [{ WITNESS_PORT: '8080' }, 'PORT and WITNESS_PORT are both 8080'],
   [{ DNS_PORT: '65536' }, 'DNS_PORT must be a port from 1 to 65535'],
-])('%o is refused: %s', (env, message) => {
-  expect(() => readSettings(env, '/project')).toThrow(message)
+])('%o is rejected: %s', (env, message) => {
+  expect(() => readStartSettings(env, '/project')).toThrow(message)
 })
 
 test('docs/configuration.md has every variable that start reads', () => {
-  const asked = new Set<string>()
-  const env = new Proxy<NodeJS.ProcessEnv>({}, { get: (_, name) => void asked.add(String(name)) })
-  readSettings(env, '/project')
+  const names = new Set<string>()
+  const env = new Proxy<NodeJS.ProcessEnv>({}, { get: (_, name) => void names.add(String(name)) })
+  readStartSettings(env, '/project')
   const docs = readFileSync(new URL('../../../docs/configuration.md', import.meta.url), 'utf8')
-  expect(asked).toContain('DATA_DIR')
-  expect([...asked].filter(name => !docs.includes(`\`${name}\``))).toEqual([])
+  expect(names).toContain('DATA_DIR')
+  expect([...names].filter(name => !docs.includes(`\`${name}\``))).toEqual([])
 })

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { isListening } from '@pool/dev-server/ports'
-import { type RunningServer, startServerProcess, untilUp } from '@pool/dev-server/server-process'
+import { type RunningServer, startServerProcess, waitUntilUp } from '@pool/dev-server/server-process'
 import { configuration } from './configuration.ts'
 import { pathOf, run } from './programs.ts'
 
@@ -50,7 +50,9 @@ export const startCluster = async (plan: ClusterPlan): Promise<Cluster> => {
 
   const servers: RunningServer[] = []
   const start = (name: string, command: readonly string[], leaves?: string) =>
-    servers.push(startServerProcess({ name, command, folder, env, ...(leaves === undefined ? {} : { leaves }) }))
+    servers.push(
+      startServerProcess({ name, command, folder, env, ...(leaves === undefined ? {} : { removeOnExit: leaves }) }),
+    )
   const stop = async () => {
     await Promise.all(servers.map(server => server.kill()))
   }
@@ -58,13 +60,13 @@ export const startCluster = async (plan: ClusterPlan): Promise<Cluster> => {
   try {
     // The monitor alone writes to the folder while it runs.
     start('ceph-mon', [pathOf('ceph-mon'), '-f', '-i', 'a'], folder)
-    await untilUp('the monitor listens', () => isListening(monitorPort), servers)
+    await waitUntilUp('the monitor listens', () => isListening(monitorPort), servers)
     // Where another process took the port, nothing answers this.
     const told = run('ceph', ['osd', 'new', osdId, '0'], { env, signal: over.signal })
     await Promise.race([told, ...servers.map(({ failed }) => failed)])
     start('ceph-osd', [pathOf('ceph-osd'), '-f', '-i', '0'])
     start('radosgw', [pathOf('radosgw'), '-f', '-n', 'client.admin'])
-    await untilUp('the gateway answers', isGatewayUp, servers)
+    await waitUntilUp('the gateway answers', isGatewayUp, servers)
   } catch (error) {
     over.abort()
     await stop()

@@ -3,7 +3,7 @@ import { get } from 'node:https'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { freePort } from '@pool/dev-server/ports'
-import { ServerEnded } from '@pool/dev-server/server-process'
+import { ServerExitedError } from '@pool/dev-server/server-process'
 import { type Cluster, startCluster } from './cluster.ts'
 import { run } from './programs.ts'
 import { makeCa } from './test-ca.ts'
@@ -82,7 +82,7 @@ export const startGateway = async ({ names, findPort = freePort }: GatewayOption
       return { host: HOST, port, ca: authority.cert, caFile, addUser: adderOf(cluster), stop }
     } catch (error) {
       await remove()
-      if (!(error instanceof ServerEnded) || attempt === PORT_TRIES) throw error
+      if (!(error instanceof ServerExitedError) || attempt === PORT_TRIES) throw error
     }
   }
 }

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { found } from '@pool/dev-server/server-process'
+import { findProgram } from '@pool/dev-server/server-process'
 
 /** Longer than any of them takes on a busy machine; one that waits for a monitor that is gone would wait for minutes. */
 const WITHIN_MS = 30_000
@@ -13,10 +13,10 @@ export const lackOf = (missing: readonly string[]): string | undefined =>
     ? undefined
     : `without a Ceph object gateway (${missing.join(', ')}): apt-get install --no-install-recommends ceph-mon ceph-osd radosgw`
 
-export const lacksGateway: string | undefined = lackOf(names.filter(name => found(name) === undefined))
+export const lacksGateway: string | undefined = lackOf(names.filter(name => findProgram(name) === undefined))
 
 export const pathOf = (name: Program): string => {
-  const path = found(name)
+  const path = findProgram(name)
   if (path === undefined) throw new Error(lacksGateway)
   return path
 }

@@ -2,7 +2,7 @@ import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { freePort } from '@pool/dev-server/ports'
-import { ServerEnded } from '@pool/dev-server/server-process'
+import { ServerExitedError } from '@pool/dev-server/server-process'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Gateway, type GatewayUser, startGateway } from '../src/gateway.ts'
 import { makeCa } from '../src/test-ca.ts'
@@ -119,7 +119,7 @@ describe.skipIf(isSkipped)('a gateway', () => {
   test('gives up when no ports will do, and leaves nothing then', async () => {
     const before = await readdir(temporary)
     const findPort = vi.fn(async () => gateway.port)
-    await expect(startGateway({ names: [], findPort })).rejects.toThrow(ServerEnded)
+    await expect(startGateway({ names: [], findPort })).rejects.toThrow(ServerExitedError)
     expect(findPort).toHaveBeenCalledTimes(5 * 2)
     expect(await readdir(temporary)).toEqual(before)
   })

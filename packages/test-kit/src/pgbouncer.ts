@@ -4,10 +4,10 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { freePort, isListening } from '@pool/dev-server/ports'
-import { found } from '@pool/dev-server/server-process'
+import { findProgram } from '@pool/dev-server/server-process'
 import { until } from './poll.ts'
 
-const program = found('pgbouncer')
+const program = findProgram('pgbouncer')
 
 /** Null where there is none: then its tests are skipped. */
 export const pgbouncerVersion = ((): { major: number; minor: number } | null => {

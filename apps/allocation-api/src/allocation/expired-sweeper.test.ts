@@ -1,50 +1,50 @@
 import { expect, test } from 'vitest'
-import { sweep } from './expired-sweeper.ts'
+import { sweepExpired } from './expired-sweeper.ts'
 
-/** A table with so many rows that are due, whose batches take 8 ms each; what happens is written down in order. */
-const scene = (due: number, keys = 0) => {
-  const told: string[] = []
-  const stop = new AbortController()
+/** Tables with that many expired rows. A batch takes 8 ms; `calls` lists what happens, in order. */
+const setUp = (expiredReservations: number, expiredKeys = 0) => {
+  const calls: string[] = []
+  const controller = new AbortController()
   let clock = 0
-  const remover = (what: string, left: number) => async (limit: number) => {
+  const createDelete = (table: string, left: number) => async (limit: number) => {
     clock += 8
-    const removed = Math.min(limit, left)
-    left -= removed
-    told.push(`${what} ${removed}`)
-    return removed
+    const deleted = Math.min(limit, left)
+    left -= deleted
+    calls.push(`${table} ${deleted}`)
+    return deleted
   }
-  const run = sweep({
-    deleteExpired: remover('deleted', due),
-    forgetKeys: remover('forgot', keys),
-    onDeleted: count => told.push(`counted ${count}`),
+  const options = {
+    deleteReservations: createDelete('reservations', expiredReservations),
+    deleteKeys: createDelete('keys', expiredKeys),
+    onDeleted: (count: number) => calls.push(`counted ${count}`),
     now: () => clock,
-    rest: async ms => {
-      told.push(`rested ${ms}`)
+    sleep: async (ms: number) => {
+      calls.push(`slept ${ms}`)
     },
-  })
-  return { told, stop, run: () => run(stop.signal) }
+  }
+  return { calls, controller, run: () => sweepExpired(options, controller.signal) }
 }
 
-test('what is due goes in batches; each is counted, and followed by a rest three times as long as it took', async () => {
-  const { told, run } = scene(600)
+test('deletes reservations in batches, counts each batch, and pauses three times as long as it took', async () => {
+  const { calls, run } = setUp(600)
   await run()
-  expect(told.filter(line => !line.startsWith('forgot'))).toEqual([
-    ...['deleted 250', 'counted 250', 'rested 24'],
-    ...['deleted 250', 'counted 250', 'rested 24'],
-    ...['deleted 100', 'counted 100'],
+  expect(calls.filter(call => !call.startsWith('keys'))).toEqual([
+    ...['reservations 250', 'counted 250', 'slept 24'],
+    ...['reservations 250', 'counted 250', 'slept 24'],
+    ...['reservations 100', 'counted 100'],
   ])
 })
 
-test('keys go after that, in the same way', async () => {
-  const { told, run } = scene(0, 300)
+test('then deletes keys in the same way', async () => {
+  const { calls, run } = setUp(0, 300)
   await run()
-  expect(told).toEqual(['deleted 0', 'counted 0', 'forgot 250', 'rested 24', 'forgot 50'])
+  expect(calls).toEqual(['reservations 0', 'counted 0', 'keys 250', 'slept 24', 'keys 50'])
 })
 
-test('stopped while it rests, it begins no other batch', async () => {
-  const { told, stop, run } = scene(1_000, 1_000)
+test('stopped during a pause, starts no further batch', async () => {
+  const { calls, controller, run } = setUp(1_000, 1_000)
   const running = run()
-  stop.abort()
+  controller.abort()
   await running
-  expect(told).toEqual(['deleted 250', 'counted 250', 'rested 24'])
+  expect(calls).toEqual(['reservations 250', 'counted 250', 'slept 24'])
 })

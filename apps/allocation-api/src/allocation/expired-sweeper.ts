@@ -1,39 +1,41 @@
-export interface SweeperDependencies {
-  /** Deletes up to `limit` that are due and says how many. */
-  readonly deleteExpired: (limit: number) => Promise<number>
-  readonly forgetKeys: (limit: number) => Promise<number>
+export interface SweeperOptions {
+  /** Each deletes up to `limit` expired rows and returns how many. */
+  readonly deleteReservations: (limit: number) => Promise<number>
+  readonly deleteKeys: (limit: number) => Promise<number>
+  /** The number of reservations of each batch. */
   readonly onDeleted: (count: number) => void
-  /** Milliseconds, of a clock that never goes back. */
+  /** Milliseconds of a monotonic clock. */
   readonly now: () => number
-  /** Resolves after so many milliseconds, or when the signal says so. */
-  readonly rest: (ms: number, signal: AbortSignal) => Promise<void>
+  /** Resolves after `ms`, or when the signal aborts. */
+  readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>
 }
 
-/** Rows a statement: few enough that nobody who wants one of them, or its turn at the database, waits noticeably. */
-const BATCH = 250
-/** The rest after a batch is so many times what it took: of the database it never has more than a fourth of one core. */
-const RESTS = 3
+/** Small enough that a batch does not noticeably delay a request for one of its rows. */
+const BATCH_SIZE = 250
+/** The pause after a batch, as a multiple of its duration: sweeping uses at most a quarter of one core of the database. */
+const PAUSE_FACTOR = 3
 
 /**
- * Removes what has expired, batch after batch, at leisure. It frees no name that was not free before: it only keeps the
- * tables small. Any number of replicas may run it at once; each skips what another is at.
+ * Deletes expired reservations and Idempotency-Keys in batches until none is left. It only keeps the tables small: an
+ * expired reservation is free and an expired key is new, whether or not its row exists. Several replicas may sweep at the
+ * same time; each skips the rows that another one has locked.
  */
-export const sweep = ({ deleteExpired, forgetKeys, onDeleted, now, rest }: SweeperDependencies) => {
-  const drain = async (
-    removeBatch: (limit: number) => Promise<number>,
-    signal: AbortSignal,
-    onRemoved: (count: number) => void,
+export const sweepExpired = async (
+  { deleteReservations, deleteKeys, onDeleted, now, sleep }: SweeperOptions,
+  signal: AbortSignal,
+): Promise<void> => {
+  const deleteAll = async (
+    deleteBatch: (limit: number) => Promise<number>,
+    onBatch: (count: number) => void,
   ): Promise<void> => {
     while (!signal.aborted) {
-      const begun = now()
-      const removed = await removeBatch(BATCH)
-      onRemoved(removed)
-      if (removed < BATCH) return
-      await rest((now() - begun) * RESTS, signal)
+      const startedAt = now()
+      const deleted = await deleteBatch(BATCH_SIZE)
+      onBatch(deleted)
+      if (deleted < BATCH_SIZE) return
+      await sleep((now() - startedAt) * PAUSE_FACTOR, signal)
     }
   }
-  return async (signal: AbortSignal): Promise<void> => {
-    await drain(deleteExpired, signal, onDeleted)
-    await drain(forgetKeys, signal, () => {})
-  }
+  await deleteAll(deleteReservations, onDeleted)
+  await deleteAll(deleteKeys, () => {})
 }

@@ -1,102 +1,232 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { type Allocation, type CheckResult, type DnsState, faultOf, subdomain as subdomainSchema } from '@pool/contract'
 import { createBatcher } from '@pool/database/batcher'
-import type { Sql } from '@pool/database/client'
-import type { RecordTemplate } from '../dns/domain/rrset.ts'
-import { createOnce, deleteExpiredKeys } from '../idempotency/idempotency.ts'
+import { createRecords, type RecordTemplate } from '../dns/domain/rrset.ts'
+import type { Idempotency } from '../idempotency/idempotency.ts'
 import { throttledCache } from '../lib/cached-query.ts'
-import type { Settle } from '../reconciler/reconciler.ts'
-import { check } from './check.ts'
-import { commit } from './commit.ts'
-import type { ReserveRequest } from './domain/types.ts'
-import { sweep } from './expired-sweeper.ts'
-import { get } from './get.ts'
-import { createHistoryReader } from './history.ts'
-import { list, readHistory } from './list.ts'
-import { createCount, createReader } from './reader.ts'
-import { release } from './release.ts'
-import { renew } from './renew.ts'
-import { createStore } from './repository.ts'
-import { type ReserveDependencies, reserve } from './reserve.ts'
+import { paginate } from '../lib/paginate.ts'
+import { toBucketName } from '../naming/bucket-name.ts'
+import { toFqdn, validateName, validatePool } from '../naming/naming.ts'
+import type { WaitUntilApplied } from '../reconciler/reconciler.ts'
+import {
+  type CommitResult,
+  type ReleaseResult,
+  type ReserveResult,
+  toCommitDecision,
+  toReleaseDecision,
+  toReserveDecision,
+} from './domain/mapping.ts'
+import type {
+  Caller,
+  CommitCommand,
+  CommitDecision,
+  CommitOutcome,
+  EntryWithId,
+  GetOutcome,
+  HistoryQuery,
+  ListOutcome,
+  ListQuery,
+  PoolName,
+  ReleaseCommand,
+  ReleaseDecision,
+  ReleaseOutcome,
+  RenewCommand,
+  RenewOutcome,
+  ReservationLimits,
+  ReserveCommand,
+  ReserveDecision,
+  ReserveOutcome,
+  ReserveRequest,
+} from './domain/types.ts'
+import { sweepExpired } from './expired-sweeper.ts'
+import type { AllocationCount, AllocationRepository } from './repository.ts'
 
 export interface AllocationOptions {
-  readonly sql: Sql
-  /** Connections for counting all of the table: a request whose statement came behind that would wait for it. */
-  readonly countSql: Sql
+  readonly repository: AllocationRepository
+  /** Counts every row, so it needs its own connection: a statement queued behind it on the same one would wait. */
+  readonly countByState: AllocationRepository['countByState']
+  readonly idempotency: Idempotency
+  /** Waits, for a bounded time, until the provider has the records of a version. */
+  readonly waitUntilApplied: WaitUntilApplied
   readonly managedDomains: readonly string[]
-  /** Waits, for a bounded time, until the records of a version are at the provider. */
-  readonly settle: Settle
-  readonly template: RecordTemplate
-  /** What the name of every bucket begins with. */
-  readonly platformPrefix: string
-  /** Milliseconds. */
+  readonly recordTemplate: RecordTemplate
+  /** Start of every bucket name. */
+  readonly bucketPrefix: string
+  readonly reservation: ReservationLimits
   readonly statementTimeoutMs: number
-  readonly countTimeoutMs: number
-  readonly idempotencyTtlMs: number
-  readonly reservation: { readonly ttlMs: number; readonly maxAgeMs: number }
-  /** Milliseconds, of a clock that never goes back. */
+  /** Milliseconds of a monotonic clock. */
   readonly now: () => number
   readonly onSwept: (count: number) => void
 }
 
-/** How long a scrape of the metrics waits for a count; it has the one before then. */
-const COUNT_PATIENCE_MS = 2_000
-
+/** How long a scrape of the metrics waits for a new count before it gets the previous one. */
+const COUNT_WAIT_MS = 2_000
 /**
- * Statements of reserves, and of checks, under way at a time. While the database is at one, the next is being made ready:
- * more of them would be smaller, and cost more together.
+ * Statements of reserves, and of checks, in flight: one at the database while the next one is prepared. A higher limit makes
+ * the batches smaller and their total cost higher.
  */
 const MAX_IN_FLIGHT = 2
-/** Reserves, or checks, of one statement. It takes a few milliseconds then, which is how long the next ones wait. */
+/** Such a batch takes a few milliseconds, which is how long the requests behind it wait. */
 const MAX_BATCH_SIZE = 100
-/**
- * One that takes so long waits for a row that somebody holds, or for a connection that is gone: two of them must not be
- * all that there is.
- */
+/** A statement that takes longer waits for a locked row or a dead connection and must not block the other requests. */
 const SLOW_MS = 100
 
-/** Names: who holds which, and what may be done with it. */
-export const createAllocationService = (options: AllocationOptions) => {
-  const { sql, managedDomains, settle, template, platformPrefix, reservation, now, onSwept } = options
-  const timeoutMs = options.statementTimeoutMs
-  const reader = createReader(sql, { timeoutMs })
-  const history = createHistoryReader(sql, { timeoutMs })
-  const store = createStore(sql, { timeoutMs })
-  const once = createOnce(sql, { timeoutMs, keyTtlMs: options.idempotencyTtlMs })
-  const batching = { maxInFlight: MAX_IN_FLIGHT, maxBatchSize: MAX_BATCH_SIZE, slowMs: SLOW_MS, timeoutMs }
+export type AllocationService = ReturnType<typeof createAllocationService>
 
-  const heldState = createBatcher({ ...batching, execute: reader.heldStates })
-  const reserveTogether = createBatcher({
+/** The life of a name: check, reserve, renew, commit, release, and the queries. */
+export const createAllocationService = (options: AllocationOptions) => {
+  const { repository, idempotency, waitUntilApplied, managedDomains, reservation } = options
+  const batching = {
+    maxInFlight: MAX_IN_FLIGHT,
+    maxBatchSize: MAX_BATCH_SIZE,
+    slowMs: SLOW_MS,
+    timeoutMs: options.statementTimeoutMs,
+  }
+  const findStateInBatch = createBatcher({ ...batching, execute: repository.findStates })
+  const reserveInBatch = createBatcher({
     ...batching,
-    execute: (requests: readonly ReserveRequest[]) => store.reserveAll(requests, reservation.ttlMs),
+    execute: (requests: readonly ReserveRequest[]) => repository.reserveMany(requests, reservation.ttlMs),
   })
-  // What has a key takes its turn by the statement that decides it: it has one of its own.
-  const decide: ReserveDependencies['decide'] = (command, ttlMs, caller, turn) =>
-    turn ? store.reserve(command, ttlMs, caller, turn) : reserveTogether({ command, caller })
+  const count = throttledCache(options.countByState, {
+    now: options.now,
+    wait: () => sleep(COUNT_WAIT_MS, undefined, { ref: false }),
+  })
 
   return {
-    verbs: {
-      check: check({ heldState, managedDomains, platformPrefix }),
-      get: get({ reader, managedDomains }),
-      reserve: reserve({ decide, reader, once, managedDomains, ttlMs: reservation.ttlMs }),
-      commit: commit({ store, once, settle, managedDomains, template }),
-      renew: renew({ store, managedDomains, ...reservation }),
-      release: release({ store, once, settle, managedDomains }),
-      list: list({ reader, managedDomains }),
-      readHistory: readHistory({ history, managedDomains }),
+    /** Whether a tenant could reserve the name now. The contract defines which reason is reported first. */
+    async check(poolDomain: string, sub: string | undefined): Promise<CheckResult> {
+      const parsed = subdomainSchema.safeParse(sub)
+      if (!parsed.success) return { available: false, reason: 'invalid-format', detail: faultOf(parsed.error).detail }
+      const subdomain = parsed.data
+      const fqdn = toFqdn(poolDomain, subdomain)
+      const rejection = validateName(poolDomain, subdomain, managedDomains)
+      if (rejection) {
+        const { kind: reason, detail } = rejection
+        return { available: false, reason, detail, ...(reason === 'reserved' ? { fqdn } : {}) }
+      }
+      const state = await findStateInBatch({ poolDomain, subdomain })
+      if (state === 'reserved') {
+        return { available: false, reason: 'reserved-state', detail: `${fqdn} is reserved; it may become free.`, fqdn }
+      }
+      if (state === 'active') return { available: false, reason: 'active-state', detail: `${fqdn} is in use.`, fqdn }
+      const bucket = toBucketName(options.bucketPrefix, fqdn)
+      if (bucket.kind === 'bucket') return { available: true, fqdn }
+      // The name is valid, but a deployment with object storage would be rejected.
+      const detail = `The name is free, but it cannot be used for a deployment with object storage. ${bucket.reason}`
+      return { available: true, detail, fqdn }
     },
-    reader,
-    once,
-    // It reads every row of the table, at each replica.
-    count: throttledCache(createCount(options.countSql, { timeoutMs: options.countTimeoutMs }), {
-      now,
-      patience: () => sleep(COUNT_PATIENCE_MS, undefined, { ref: false }),
-    }),
-    sweep: sweep({
-      deleteExpired: store.deleteExpired,
-      forgetKeys: limit => deleteExpiredKeys(sql, limit, timeoutMs),
-      onDeleted: onSwept,
-      now,
-      rest: (ms, signal) => sleep(ms, undefined, { signal }).catch(() => {}),
-    }),
+
+    /** Reserves a free name. A repeated key returns the same reservation while it lives, with its current expiry. */
+    async reserve(command: ReserveCommand, caller: Caller, key: string | undefined): Promise<ReserveOutcome> {
+      const { poolDomain, subdomain, createdBy } = command
+      const rejection = validateName(poolDomain, subdomain, managedDomains)
+      if (rejection) return rejection
+      // The statement of a keyed request stores its result under the key, so it cannot be shared.
+      if (key === undefined) return reserveInBatch({ command, caller })
+      return idempotency.executeThenReplay<ReserveDecision>(key, ['reserve', poolDomain, subdomain, createdBy], {
+        execute: claim => repository.reserve(command, reservation.ttlMs, caller, claim),
+        replay: stored => {
+          const decision = toReserveDecision(stored as ReserveResult)
+          return decision.kind === 'granted' ? repository.findReservation(command, decision.reservationToken) : decision
+        },
+      })
+    },
+
+    /** Makes a reservation active, then waits a bounded time for its records. */
+    async commit(command: CommitCommand, caller: Caller, key: string | undefined): Promise<CommitOutcome> {
+      const { poolDomain, subdomain, reservationToken, sovereignFQDN, loadBalancerIP } = command
+      const rejection = validatePool(poolDomain, managedDomains)
+      if (rejection) return rejection
+      const records = createRecords(toFqdn(poolDomain, subdomain), loadBalancerIP, options.recordTemplate)
+      const content = ['commit', poolDomain, subdomain, reservationToken, sovereignFQDN, loadBalancerIP]
+      const decision = await idempotency.executeThenReplay<CommitDecision>(key, content, {
+        execute: claim => repository.commit(command, records, caller, claim),
+        replay: stored => toCommitDecision(stored as CommitResult),
+      })
+      if (decision.kind !== 'committed') return decision
+      const dns = await waitUntilApplied({ zone: poolDomain, subdomain, version: decision.version })
+      return { kind: 'committed', allocation: { ...decision.allocation, dns } }
+    },
+
+    /** Extends a reservation. It takes no Idempotency-Key, because repeating it is harmless. */
+    async renew(command: RenewCommand, caller: Caller): Promise<RenewOutcome> {
+      return validatePool(command.poolDomain, managedDomains) ?? repository.renew(command, reservation, caller)
+    },
+
+    /** Frees a name immediately, then waits a bounded time until the provider has removed its records. */
+    async release(command: ReleaseCommand, caller: Caller, key: string | undefined): Promise<ReleaseOutcome> {
+      const { poolDomain, subdomain, reservationToken } = command
+      const rejection = validatePool(poolDomain, managedDomains)
+      if (rejection) return rejection
+      const content = ['release', poolDomain, subdomain, reservationToken ?? null]
+      const decision = await idempotency.executeThenReplay<ReleaseDecision>(key, content, {
+        execute: claim => repository.release(command, caller, claim),
+        replay: stored => toReleaseDecision(stored as ReleaseResult),
+      })
+      if (decision.kind !== 'released') return decision
+      const { allocation: freed, version } = decision
+      const withdrawal: DnsState =
+        version === null ? { status: 'published' } : await waitUntilApplied({ zone: poolDomain, subdomain, version })
+      return { kind: 'released', freed, withdrawal }
+    },
+
+    async get(name: PoolName): Promise<GetOutcome> {
+      const rejection = validatePool(name.poolDomain, managedDomains)
+      if (rejection) return rejection
+      const allocation = await repository.find(name)
+      return allocation ? { kind: 'found', allocation } : { kind: 'not-found' }
+    },
+
+    /** The allocations of a pool in the order of their subdomains, page by page. */
+    list(poolDomain: string, { state, limit, cursor }: ListQuery): ListOutcome<Allocation> {
+      const rejection = validatePool(poolDomain, managedDomains)
+      if (rejection) return rejection
+      const pages = paginate({
+        fetch: (after = '', size) => repository.list(poolDomain, { after, limit: size, state }),
+        positionOf: allocation => allocation.subdomain,
+        start: cursor,
+        limit,
+      })
+      return { kind: 'listed', pages }
+    },
+
+    /** The transitions of a pool or of one name, newest first, page by page. */
+    history(poolDomain: string, { sub, limit, cursor }: HistoryQuery): ListOutcome<EntryWithId> {
+      const rejection = validatePool(poolDomain, managedDomains)
+      if (rejection) return rejection
+      const pages = paginate({
+        fetch: (position, size) => {
+          const before = position === undefined ? undefined : Number(position)
+          return repository.listHistory(poolDomain, { subdomain: sub, before, limit: size })
+        },
+        positionOf: ({ id }) => String(id),
+        start: cursor,
+        limit,
+      })
+      return { kind: 'listed', pages }
+    },
+
+    /** Whether the name is active and was committed with this token. */
+    async isActiveWithToken(name: PoolName, token: string): Promise<boolean> {
+      return repository.isActiveWithToken(name, token)
+    },
+
+    /** For the metrics: recent, not current. */
+    async count(): Promise<readonly AllocationCount[]> {
+      return count()
+    },
+
+    async sweep(signal: AbortSignal): Promise<void> {
+      await sweepExpired(
+        {
+          deleteReservations: repository.deleteExpired,
+          deleteKeys: idempotency.deleteExpiredKeys,
+          onDeleted: options.onSwept,
+          now: options.now,
+          sleep: (ms, stopped) => sleep(ms, undefined, { signal: stopped }).catch(() => {}),
+        },
+        signal,
+      )
+    },
   }
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { type Attempt, isolate } from './bisect.ts'
+import { type BatchResult, bisect } from './bisect.ts'
 
 type Said = 'nothing' | 'the culprit' | 'somebody else' | 'all of them'
 
@@ -7,13 +7,13 @@ type Said = 'nothing' | 'the culprit' | 'somebody else' | 'all of them'
 const provider = (faulty: readonly number[], { said = 'nothing' as Said, isCertain = false, failsAt = 0 } = {}) => {
   const taken: number[] = []
   const batches: number[][] = []
-  const attempt = async (items: readonly number[]): Promise<Attempt<number, string>> => {
+  const attempt = async (items: readonly number[]): Promise<BatchResult<number, string>> => {
     batches.push([...items])
     if (batches.length === failsAt) return { kind: 'failed', failure: 'down' }
     const culprits = items.filter(item => faulty.includes(item))
     if (culprits.length === 0) {
       taken.push(...items)
-      return { kind: 'taken' }
+      return { kind: 'accepted' }
     }
     const others = items.filter(item => !faulty.includes(item))
     const named = {
@@ -44,11 +44,11 @@ test.each<{ faulty: number[]; said: Said; isCertain: boolean; attempts: number }
   'of 100 items, $faulty faulty, told of $said (certain: $isCertain): the others are taken',
   async ({ faulty, said, isCertain, attempts }) => {
     const { taken, batches, attempt } = provider(faulty, { said, isCertain })
-    const result = await isolate([upTo(100)], attempt, { most: 1_000 })
+    const result = await bisect([upTo(100)], attempt, { maxRejections: 1_000 })
     expect(result).toEqual({
-      kind: 'isolated',
+      kind: 'bisected',
       refused: new Map(faulty.map(item => [item, `no ${item}`])),
-      untried: [],
+      skipped: [],
     })
     expect(sorted(taken)).toEqual(upTo(100).filter(item => !faulty.includes(item)))
     expect(batches.length).toBeLessThanOrEqual(attempts)
@@ -57,16 +57,16 @@ test.each<{ faulty: number[]; said: Said; isCertain: boolean; attempts: number }
 
 test('a faulty item of one batch does not keep the next batches back', async () => {
   const { taken, attempt } = provider([2])
-  await isolate([[1, 2], [], [3, 4], [5]], attempt, { most: 10 })
+  await bisect([[1, 2], [], [3, 4], [5]], attempt, { maxRejections: 10 })
   expect(taken).toEqual([1, 3, 4, 5])
 })
 
 test('the search ends after so many refusals: what is left over is neither refused nor taken, and some was found', async () => {
   const { taken, attempt } = provider(upTo(100))
-  const result = await isolate([upTo(100), [200]], attempt, { most: 20 })
-  if (result.kind !== 'isolated') throw new Error(result.kind)
+  const result = await bisect([upTo(100), [200]], attempt, { maxRejections: 20 })
+  if (result.kind !== 'bisected') throw new Error(result.kind)
   expect(result.refused.size).toBeGreaterThan(0)
-  expect(sorted([...result.refused.keys(), ...result.untried])).toEqual([...upTo(100), 200])
+  expect(sorted([...result.refused.keys(), ...result.skipped])).toEqual([...upTo(100), 200])
   expect(taken).toEqual([])
 })
 
@@ -77,19 +77,23 @@ test('the search ends when its time is up, but not before one was taken or found
     clock += 1_000
     return attempt(items)
   }
-  const result = await isolate([upTo(16)], slow, { most: 50, withinMs: 3_000, now: () => clock })
-  expect(result).toEqual({ kind: 'isolated', refused: new Map([[0, 'no 0']]), untried: upTo(16).slice(1) })
+  const result = await bisect([upTo(16)], slow, { maxRejections: 50, timeoutMs: 3_000, now: () => clock })
+  expect(result).toEqual({ kind: 'bisected', refused: new Map([[0, 'no 0']]), skipped: upTo(16).slice(1) })
   expect([clock, taken]).toEqual([5_000, []])
 })
 
 test('a failure is about none of them and ends it; what was taken by then stays', async () => {
   const { taken, attempt } = provider([], { failsAt: 2 })
-  expect(await isolate([[1], [2], [3]], attempt, { most: 10 })).toEqual({ kind: 'failed', failure: 'down' })
+  expect(await bisect([[1], [2], [3]], attempt, { maxRejections: 10 })).toEqual({ kind: 'failed', failure: 'down' })
   expect(taken).toEqual([1])
 })
 
 test('nothing to send is nothing to ask', async () => {
   const { batches, attempt } = provider([])
-  expect(await isolate([], attempt, { most: 10 })).toEqual({ kind: 'isolated', refused: new Map(), untried: [] })
+  expect(await bisect([], attempt, { maxRejections: 10 })).toEqual({
+    kind: 'bisected',
+    refused: new Map(),
+    skipped: [],
+  })
   expect(batches).toEqual([])
 })

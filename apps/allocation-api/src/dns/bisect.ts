@@ -1,6 +1,6 @@
 /** What became of some items that were sent as one: all of them or none. */
-export type Attempt<Item, Failure> =
-  | { readonly kind: 'taken' }
+export type BatchResult<Item, Failure> =
+  | { readonly kind: 'accepted' }
   | {
       readonly kind: 'refused'
       readonly reason: string
@@ -12,21 +12,21 @@ export type Attempt<Item, Failure> =
   /** It is about none of the items: the provider does not answer. */
   | { readonly kind: 'failed'; readonly failure: Failure }
 
-export type Isolated<Item, Failure> =
+export type BisectResult<Item, Failure> =
   | {
-      readonly kind: 'isolated'
+      readonly kind: 'bisected'
       readonly refused: ReadonlyMap<Item, string>
       /** Left over when the search was ended. */
-      readonly untried: readonly Item[]
+      readonly skipped: readonly Item[]
     }
   | { readonly kind: 'failed'; readonly failure: Failure }
 
 /** When a search ends. Whoever comes again without what was refused gets further. */
-export interface SearchLimits {
+export interface BisectLimits {
   /** Refusals. Above the logarithm of a batch's size, so that one is found at least. */
-  readonly most: number
+  readonly maxRejections: number
   /** Milliseconds, unless nothing has been taken or found by then. Half of what a call of the provider may take. */
-  readonly withinMs?: number
+  readonly timeoutMs?: number
   readonly now?: () => number
 }
 
@@ -35,11 +35,11 @@ export interface SearchLimits {
  * halving, so that all others are taken: a faulty item costs about twice the logarithm of the batch's size. The search
  * is bounded, for a call that runs out of time would have to start all over.
  */
-export const isolate = async <Item, Failure>(
+export const bisect = async <Item, Failure>(
   batches: readonly (readonly Item[])[],
-  attempt: (items: readonly Item[]) => Promise<Attempt<Item, Failure>>,
-  { most, withinMs = 5_000, now = () => performance.now() }: SearchLimits,
-): Promise<Isolated<Item, Failure>> => {
+  attempt: (items: readonly Item[]) => Promise<BatchResult<Item, Failure>>,
+  { maxRejections: most, timeoutMs: withinMs = 5_000, now = () => performance.now() }: BisectLimits,
+): Promise<BisectResult<Item, Failure>> => {
   const started = now()
   const refused = new Map<Item, string>()
   const waiting = [...batches]
@@ -51,7 +51,7 @@ export const isolate = async <Item, Failure>(
     if (batch.length === 0) continue
     const result = await attempt(batch)
     if (result.kind === 'failed') return result
-    if (result.kind === 'taken') {
+    if (result.kind === 'accepted') {
       isFurther = true
       continue
     }
@@ -71,5 +71,5 @@ export const isolate = async <Item, Failure>(
     const middle = Math.ceil(others.length / 2)
     waiting.unshift(aside, others.slice(0, middle), others.slice(middle))
   }
-  return { kind: 'isolated', refused, untried: waiting.flat() }
+  return { kind: 'bisected', refused, skipped: waiting.flat() }
 }

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { RecordChange } from './domain/rrset.ts'
-import { appliedOf, byOwner } from './group-changes.ts'
+import { groupByOwner, toApplyResult } from './group-changes.ts'
 
 const upsert = (name: string, type: string, ...values: string[]): RecordChange => ({
   kind: 'upsert',
@@ -12,7 +12,7 @@ test('by owner: the last of a record set counts, deletions come first', () => {
   const cname = upsert('a', 'CNAME', 'x.example.')
   const older = upsert('b', 'A', '192.0.2.1')
   const newer = upsert('b', 'A', '192.0.2.2')
-  const { owners, refused } = byOwner([cname, older, remove('a'), newer], () => undefined)
+  const { owners, refused } = groupByOwner([cname, older, remove('a'), newer], () => undefined)
   expect(owners.toSorted((x, y) => (x.name < y.name ? -1 : 1))).toEqual([
     { name: 'a', changes: [remove('a'), cname] },
     { name: 'b', changes: [newer] },
@@ -23,7 +23,7 @@ test('by owner: the last of a record set counts, deletions come first', () => {
 test('one refused change takes along what else is to be changed at its name', () => {
   const changes = [upsert('a', 'A', 'bad'), upsert('a', 'TXT', 'good'), upsert('b', 'A', 'good')]
   const isBad = (change: RecordChange) => change.kind === 'upsert' && change.set.values.includes('bad')
-  const { owners, refused } = byOwner(changes, change => (isBad(change) ? 'it is bad' : undefined))
+  const { owners, refused } = groupByOwner(changes, change => (isBad(change) ? 'it is bad' : undefined))
   expect(owners.map(({ name }) => name)).toEqual(['b'])
   expect(refused).toEqual(new Map([['a', 'it is bad']]))
 })
@@ -31,7 +31,7 @@ test('one refused change takes along what else is to be changed at its name', ()
 test.each([
   [[], { kind: 'applied', refused: [{ name: 'a', reason: 'no' }] }],
   [['a'], { kind: 'applied', refused: [{ name: 'a', reason: 'no' }] }],
-  [['a', 'b'], { kind: 'applied', refused: [{ name: 'a', reason: 'no' }], untried: ['b'] }],
-])('with a refused and %j untried', (untried, expected) => {
-  expect(appliedOf(new Map([['a', 'no']]), untried)).toStrictEqual(expected)
+  [['a', 'b'], { kind: 'applied', refused: [{ name: 'a', reason: 'no' }], skipped: ['b'] }],
+])('with a refused and %j skipped', (skipped, expected) => {
+  expect(toApplyResult(new Map([['a', 'no']]), skipped)).toStrictEqual(expected)
 })

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer, type RequestListener } from 'node:http'
 import { createServer as createTcpServer } from 'node:net'
 import { describe, expect, test } from 'vitest'
-import { exchange, retryAfterMs } from './http-client.ts'
+import { parseRetryAfter, requestJson } from './http-client.ts'
 
 const NOW = Date.parse('2026-11-21T12:00:00Z')
 
@@ -21,7 +21,7 @@ describe('Retry-After', () => {
     ['2026-11-21T12:00:30Z', undefined],
     ['99999999999', undefined],
   ])('%j', (header, ms) => {
-    expect(retryAfterMs(header, NOW)).toBe(ms)
+    expect(parseRetryAfter(header, NOW)).toBe(ms)
   })
 })
 
@@ -54,7 +54,7 @@ describe('an exchange', () => {
       response.end(JSON.stringify({ method, key: headers['x-api-key'], type: headers['content-type'], body }))
     })
     const question = { url: server.url, method: 'PATCH', headers: { 'X-API-Key': SECRET }, body: { a: ['ü'] } } as const
-    expect(await exchange(question, never())).toEqual({
+    expect(await requestJson(question, never())).toEqual({
       kind: 'answered',
       status: 422,
       retryAfterMs: 7_000,
@@ -64,7 +64,7 @@ describe('an exchange', () => {
 
   test.each(['', '<html>', '{"a":'])('a body that is no JSON: %j', async text => {
     using server = await serve((_, response) => response.end(text))
-    expect(await exchange({ url: server.url }, never())).toEqual({ kind: 'answered', status: 200, body: undefined })
+    expect(await requestJson({ url: server.url }, never())).toEqual({ kind: 'answered', status: 200, body: undefined })
   })
 
   test('a redirect is an answer, and is not followed', async () => {
@@ -73,7 +73,7 @@ describe('an exchange', () => {
       asked += 1
       response.writeHead(302, { Location: '/elsewhere' }).end()
     })
-    expect(await exchange({ url: server.url }, never())).toMatchObject({ kind: 'answered', status: 302 })
+    expect(await requestJson({ url: server.url }, never())).toMatchObject({ kind: 'answered', status: 302 })
     expect(asked).toBe(1)
   })
 
@@ -89,7 +89,7 @@ describe('an exchange', () => {
     ],
   ])('%s: unavailable, without the URL', async (_, listener, reason) => {
     using server = await serve(listener)
-    const result = await exchange({ url: server.url, headers: { Authorization: SECRET } }, never())
+    const result = await requestJson({ url: server.url, headers: { Authorization: SECRET } }, never())
     expect(result).toMatchObject({ kind: 'unavailable', reason: expect.stringMatching(reason) })
     expect(JSON.stringify(result)).not.toContain(SECRET)
   })
@@ -101,13 +101,13 @@ describe('an exchange', () => {
     const port = typeof address === 'object' ? address?.port : 0
     free.close()
     await once(free, 'close')
-    const result = await exchange({ url: new URL(`http://127.0.0.1:${port}/?key=${SECRET}`) }, never())
+    const result = await requestJson({ url: new URL(`http://127.0.0.1:${port}/?key=${SECRET}`) }, never())
     expect(result).toEqual({ kind: 'unavailable', reason: 'The DNS provider could not be reached (ECONNREFUSED).' })
   })
 
   test('an answer that does not come in time: unavailable', async () => {
     using server = await serve(() => {})
-    const result = await exchange({ url: server.url }, AbortSignal.timeout(50))
+    const result = await requestJson({ url: server.url }, AbortSignal.timeout(50))
     expect(result).toEqual({ kind: 'unavailable', reason: 'The DNS provider did not answer in time.' })
   })
 
@@ -120,7 +120,7 @@ describe('an exchange', () => {
       response.on('drain', more)
       more()
     })
-    const result = await exchange({ url: server.url }, never())
+    const result = await requestJson({ url: server.url }, never())
     expect(result).toEqual({ kind: 'unavailable', reason: 'The answer of the DNS provider is too large.' })
   })
 })

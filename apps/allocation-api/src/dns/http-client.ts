@@ -1,6 +1,6 @@
 import type { Unavailable } from './provider.ts'
 
-export interface Question {
+export interface HttpRequest {
   readonly url: URL
   readonly method?: 'GET' | 'POST' | 'PATCH' | 'PUT' | 'DELETE'
   readonly headers?: Readonly<Record<string, string>>
@@ -8,7 +8,7 @@ export interface Question {
   readonly body?: unknown
 }
 
-export interface Answered {
+export interface HttpResponse {
   readonly kind: 'answered'
   readonly status: number
   /** The body as JSON; undefined: it is none. */
@@ -17,10 +17,10 @@ export interface Answered {
 }
 
 /** Larger than any answer of a provider's API that is one. */
-const LARGEST_ANSWER_BYTES = 64 * 1_024 * 1_024
+const MAX_RESPONSE_BYTES = 64 * 1_024 * 1_024
 
 /** Milliseconds of a Retry-After (RFC 9110 section 10.2.3), in seconds or as a date; undefined: it says nothing. */
-export const retryAfterMs = (header: string | null, now: number): number | undefined => {
+export const parseRetryAfter = (header: string | null, now: number): number | undefined => {
   const text = header?.trim() ?? ''
   if (/^\d{1,9}$/.test(text)) return Number(text) * 1_000
   const at = /^[A-Za-z]/.test(text) ? Date.parse(text) : Number.NaN
@@ -41,7 +41,7 @@ const textOf = async (response: Response): Promise<string | undefined> => {
   let size = 0
   for await (const chunk of response.body ?? []) {
     size += chunk.byteLength
-    if (size > LARGEST_ANSWER_BYTES) return undefined
+    if (size > MAX_RESPONSE_BYTES) return undefined
     chunks.push(chunk)
   }
   return Buffer.concat(chunks).toString('utf8')
@@ -58,10 +58,10 @@ const codeOf = (error: unknown): string => {
  * One exchange with a provider's HTTP API. What goes wrong on the way is `unavailable`, told without the URL, its query
  * or a header: keys are in them. Redirects are not followed, for they would take the keys along.
  */
-export const exchange = async (
-  { url, method = 'GET', headers = {}, body }: Question,
+export const requestJson = async (
+  { url, method = 'GET', headers = {}, body }: HttpRequest,
   signal: AbortSignal,
-): Promise<Answered | Unavailable> => {
+): Promise<HttpResponse | Unavailable> => {
   try {
     const response = await fetch(url, {
       method,
@@ -72,7 +72,7 @@ export const exchange = async (
     })
     const text = await textOf(response)
     if (text === undefined) return { kind: 'unavailable', reason: 'The answer of the DNS provider is too large.' }
-    const pause = retryAfterMs(response.headers.get('Retry-After'), Date.now())
+    const pause = parseRetryAfter(response.headers.get('Retry-After'), Date.now())
     const known = { kind: 'answered', status: response.status, body: jsonOf(text) } as const
     return pause === undefined ? known : { ...known, retryAfterMs: pause }
   } catch (error) {

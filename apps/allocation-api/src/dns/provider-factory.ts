@@ -12,7 +12,7 @@ export interface ProviderContext {
 export interface StartedProvider {
   readonly provider: DnsProvider
   /** What the operator may want to know at start, such as where it listens. No key. */
-  readonly about: Readonly<Record<string, unknown>>
+  readonly info: Readonly<Record<string, unknown>>
 }
 
 export type StartProvider = (context: ProviderContext) => Promise<StartedProvider>

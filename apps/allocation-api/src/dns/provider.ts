@@ -6,8 +6,8 @@ export interface Unavailable {
   readonly reason: string
   /** Milliseconds the provider asked to be left alone, when it said so. */
   readonly retryAfterMs?: number
-  /** Only this zone is concerned, such as one that does not exist: others may be asked for as before. */
-  readonly isOfZone?: true
+  /** `zone`: only this zone is affected, for example because it does not exist. Default: the whole provider. */
+  readonly scope?: 'zone' | 'provider'
 }
 
 export type ReadResult =
@@ -15,17 +15,17 @@ export type ReadResult =
       readonly kind: 'read'
       readonly records: readonly RecordSet[]
       /** These are all records of the zone, whatever was asked for. */
-      readonly isWhole?: true
+      readonly isFullZone?: true
     }
   | Unavailable
 
 export type ApplyResult =
   | {
-      /** Everything is at the provider but the changes at the `refused` and the `untried` owner names, which are not. */
+      /** Everything is at the provider but the changes at the `refused` and the `skipped` owner names, which are not. */
       readonly kind: 'applied'
       readonly refused: readonly { readonly name: string; readonly reason: string }[]
       /** Nothing is known against them: the search for what was refused took too long. Never all that was asked for. */
-      readonly untried?: readonly string[]
+      readonly skipped?: readonly string[]
     }
   | Unavailable
 
@@ -39,9 +39,9 @@ export type ApplyResult =
  */
 export interface DnsProvider {
   /** The account takes one call at a time, whatever the zone. Zones are then written in turn, across replicas too. */
-  readonly isOneAtATime?: true
+  readonly concurrency?: 1
   /** Its record sets have the TTL of their zone. What was asked for may differ, and is not compared with what is read. */
-  readonly isTtlOfZone?: true
+  readonly hasZoneTtl?: true
   /** Every record set at or below each of `owners` (`'all'`: of the zone). It may return more; never less. */
   read(zone: string, owners: readonly string[] | 'all', signal: AbortSignal): Promise<ReadResult>
   /** Applies `changes`, each of them wholly or not at all. Applying the same changes again changes nothing. */

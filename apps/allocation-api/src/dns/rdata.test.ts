@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { parseRecordData, refusalOf } from './rdata.ts'
+import { parseRecordData, validateChange } from './rdata.ts'
 
 const octets = (...texts: string[]) => texts.map(text => Buffer.from(text, 'latin1'))
 
@@ -48,7 +48,7 @@ test.each([
   [upsert('a.pool.test', 'A', 60, '192.0.2.1', 'x'), /cannot serve/],
   [upsert('a.pool.test', 'CNAME', 60, 'a.example', 'b.example'), /one CNAME/],
 ])('%j is refused as %s', (change, reason) => {
-  const refusal = refusalOf('pool.test', change)
+  const refusal = validateChange('pool.test', change)
   if (reason === undefined) expect(refusal).toBeUndefined()
   else expect(refusal).toMatch(reason)
 })

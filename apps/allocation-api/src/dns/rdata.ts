@@ -80,7 +80,7 @@ export const parseRecordData = (type: string, value: string): RecordData | undef
 }
 
 /** Why this server cannot hold what `change` asks for; `undefined` when it can. */
-export const refusalOf = (zone: string, change: RecordChange): string | undefined => {
+export const validateChange = (zone: string, change: RecordChange): string | undefined => {
   if (change.kind === 'delete') return undefined
   const { name, type, ttl, values } = change.set
   if (!isAtOrBelow(name, zone) || !isName(name)) return 'the name is not a name of this zone'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { wordsOf } from './sanitize-error.ts'
+import { sanitizeMessage } from './sanitize-error.ts'
 
 test.each([
   ['as it is', 'Record a.pool.test. IN A: Conflicts', [], 'Record a.pool.test. IN A: Conflicts'],
@@ -19,12 +19,12 @@ test.each([
   ['a URL without', 'see https://api.example/x?', [], 'see https://api.example/x?'],
   ['what is no query', "TXT 'v=DKIM1; p=a' & why?", [], "TXT 'v=DKIM1; p=a' & why?"],
 ])('%s', (_, text, secrets, told) => {
-  expect(wordsOf(text, secrets)).toBe(told)
+  expect(sanitizeMessage(text, secrets)).toBe(told)
 })
 
 test('it is not without end, and what is cut off is never a part of a secret', () => {
   const secret = 's3cret'.repeat(20)
-  const told = wordsOf(`${'x'.repeat(250)} ${secret} ${'y'.repeat(1_000)}`, [secret])
+  const told = sanitizeMessage(`${'x'.repeat(250)} ${secret} ${'y'.repeat(1_000)}`, [secret])
   expect(told).toHaveLength(300)
   expect(told).toContain('<redacted> y')
 })
@@ -32,6 +32,6 @@ test('it is not without end, and what is cut off is never a part of a secret', (
 test('a word without end takes no time', () => {
   const text = '?'.repeat(1_000_000)
   const before = performance.now()
-  wordsOf(text, ['k3y'])
+  sanitizeMessage(text, ['k3y'])
   expect(performance.now() - before).toBeLessThan(1_000)
 })

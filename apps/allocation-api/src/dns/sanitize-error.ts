@@ -19,7 +19,7 @@ const spellingsOf = (secret: string): string[] => [
  * A provider's own words made fit for an operator: on one line, printable, of bounded length, without `secrets`
  * (in whatever case) and without URLs that have a query. Empty when nothing is left.
  */
-export const wordsOf = (text: string, secrets: readonly string[]): string => {
+export const sanitizeMessage = (text: string, secrets: readonly string[]): string => {
   // The longest first: one secret may be a part of another.
   const known = secrets.flatMap(spellingsOf).sort((a, b) => b.length - a.length)
   // Before anything is cut off, or a part of a secret would stay.

@@ -1,85 +1,130 @@
 import { createHash } from 'node:crypto'
 import type { Sql } from '@pool/database/client'
 import { withTimeout } from '@pool/database/with-timeout'
-import type { DuplicateRequest, IdempotencyClaim, Rejection } from '../allocation/domain/types.ts'
 
-/** A request that may come again under the same key. `content` is what makes it the same request. */
-export interface KeyedRequest {
+/** The right to execute under an Idempotency-Key, which the executing statement claims (see sql.ts). */
+export interface IdempotencyClaim {
   readonly key: string
-  readonly content: readonly unknown[]
+  /** SHA-256 of the request. */
+  readonly fingerprint: Buffer
+  readonly keyTtlMs: number
+  /** The revision of the stored result that no longer holds; 0 if no result was found. */
+  readonly expectedRevision: number
 }
 
-export interface Deciding<Decision> {
-  /** Decides, and remembers the decision under the key of the turn. */
-  readonly decide: (turn: IdempotencyClaim | null) => Promise<Decision | DuplicateRequest>
-  /**
-   * Whether that is one statement, which without its turn does nothing: then it is tried at once, and what was decided
-   * before is looked for only when there was no turn. A key that is new, as nearly all are, costs no second round trip.
-   */
-  readonly isOneStatement: boolean
-  /** A remembered decision as it is to be answered now; null when it holds no more, and is to be made anew. */
-  readonly recall: (decision: unknown) => Decision | null | Promise<Decision | null>
+/** Nothing was executed, because another request with the same key executes or has executed. */
+export interface DuplicateRequest {
+  readonly kind: 'duplicate-request'
 }
 
-/** Makes a decision at most once for an Idempotency-Key. Without one, it is made anew each time. */
-export type Once = <Decision extends { readonly kind: string }>(
-  request: KeyedRequest | null,
-  deciding: Deciding<Decision>,
-) => Promise<Decision | Rejection<'idempotency-key-reused'>>
+/** The key belongs to a request with other content. */
+export interface KeyReused {
+  readonly kind: 'idempotency-key-reused'
+}
 
-export interface OnceOptions {
+export const duplicateRequest: DuplicateRequest = { kind: 'duplicate-request' }
+
+export interface IdempotentOperation<Result extends { readonly kind: string }> {
+  /** Executes, and stores the result under the key of the claim in the same statement. Without a key, `claim` is null. */
+  readonly execute: (claim: IdempotencyClaim | null) => Promise<Result | DuplicateRequest>
+  /** The response to a repeated request; null if the stored result no longer holds and the operation must execute again. */
+  readonly replay: (storedResult: unknown) => Result | null | Promise<Result | null>
+}
+
+export interface IdempotencyOptions {
   readonly timeoutMs: number
-  /** Milliseconds for which a key is remembered. */
+  /** Milliseconds for which a key is kept. */
   readonly keyTtlMs: number
 }
 
-const isTaken = (decision: { readonly kind: string }): decision is DuplicateRequest => decision.kind === 'key-taken'
+export type Idempotency = ReturnType<typeof createIdempotency>
 
-/**
- * The unique key decides who decides: the statement that makes the decision first takes its turn in `idempotency_keys`
- * and writes the decision down, all or nothing. A request with the same key waits there until it is done, finds that
- * it has no turn, and reads what was decided. What the form of a request alone decides (400, 422) is not remembered.
- */
-export const createOnce = (sql: Sql, { timeoutMs, keyTtlMs }: OnceOptions): Once => {
-  return async (request, { decide, isOneStatement, recall }) => {
-    if (!request) {
-      const decision = await decide(null)
-      if (!isTaken(decision)) return decision
-      throw new Error('a decision without a key was refused its turn')
-    }
-    const { key } = request
-    const fingerprint = createHash('sha256').update(JSON.stringify(request.content)).digest()
-    const look = async () => {
-      const [known] = await withTimeout(
-        sql<{ isSame: boolean; attempt: number; decision: unknown }[]>`
-          select fingerprint = ${fingerprint} as "isSame", revision as attempt, result as decision
-          from idempotency_keys join idempotency_results using (key)
-          where key = ${key} and expires_at > statement_timestamp()`,
-        timeoutMs,
-      )
-      return known
-    }
-    for (let isFirst = true; ; isFirst = false) {
-      const known = isFirst && isOneStatement ? undefined : await look()
-      if (known && !known.isSame) return { kind: 'idempotency-key-reused' }
-      const remembered = known ? await recall(known.decision) : null
-      if (remembered !== null) return remembered
-      const decision = await decide({ key, fingerprint, keyTtlMs, seenAttempt: known?.attempt ?? 0 })
-      // It came before, or somebody with the same key was faster: what they decided is there to be read now.
-      if (!isTaken(decision)) return decision
-    }
-  }
+const isDuplicate = (result: { readonly kind: string }): result is DuplicateRequest =>
+  result.kind === 'duplicate-request'
+
+const executeWithoutKey = async <Result extends { readonly kind: string }>({
+  execute,
+}: IdempotentOperation<Result>): Promise<Result> => {
+  const result = await execute(null)
+  if (isDuplicate(result)) throw new Error('an operation without an Idempotency-Key returned duplicate-request')
+  return result
 }
 
-/** Forgets up to `limit` keys whose time is up; how many. */
-export const deleteExpiredKeys = async (sql: Sql, limit: number, timeoutMs: number): Promise<number> => {
-  const forgotten = await withTimeout(
-    sql`
-      delete from idempotency_keys where key in (
-        select key from idempotency_keys where expires_at <= statement_timestamp()
-        order by expires_at limit ${limit} for update skip locked
-      )`,
-    timeoutMs,
-  )
-  return forgotten.count
+/**
+ * Executes an operation at most once per Idempotency-Key. The unique key in `idempotency_keys` decides: the executing
+ * statement claims the key and stores the result, all or nothing. `content` identifies the request; the same key with other
+ * content is `idempotency-key-reused`. Requests that fail validation (400, 422) do not use up their key.
+ */
+export const createIdempotency = (sql: Sql, { timeoutMs, keyTtlMs }: IdempotencyOptions) => {
+  const createClaim = (key: string, content: readonly unknown[]): IdempotencyClaim => ({
+    key,
+    fingerprint: createHash('sha256').update(JSON.stringify(content)).digest(),
+    keyTtlMs,
+    expectedRevision: 0,
+  })
+
+  const findResult = async ({ key, fingerprint }: IdempotencyClaim) => {
+    const [stored] = await withTimeout(
+      sql<{ isSameRequest: boolean; revision: number; result: unknown }[]>`
+        select fingerprint = ${fingerprint} as "isSameRequest", revision, result
+        from idempotency_keys join idempotency_results using (key)
+        where key = ${key} and expires_at > statement_timestamp()`,
+      timeoutMs,
+    )
+    return stored
+  }
+
+  const replayOrExecute = async <Result extends { readonly kind: string }>(
+    claim: IdempotencyClaim,
+    { execute, replay }: IdempotentOperation<Result>,
+  ): Promise<Result | KeyReused> => {
+    for (;;) {
+      const stored = await findResult(claim)
+      if (stored && !stored.isSameRequest) return { kind: 'idempotency-key-reused' }
+      const replayed = stored ? await replay(stored.result) : null
+      if (replayed !== null) return replayed
+      const result = await execute({ ...claim, expectedRevision: stored?.revision ?? 0 })
+      if (!isDuplicate(result)) return result
+      // Another request with this key executed since findResult. Its result is stored now.
+    }
+  }
+
+  return {
+    /**
+     * Optimistic: for an operation that is one statement, which has no effect unless it claims the key. A new key, the
+     * usual case, needs no extra round trip.
+     */
+    async executeThenReplay<Result extends { readonly kind: string }>(
+      key: string | undefined,
+      content: readonly unknown[],
+      operation: IdempotentOperation<Result>,
+    ): Promise<Result | KeyReused> {
+      if (key === undefined) return executeWithoutKey(operation)
+      const claim = createClaim(key, content)
+      const result = await operation.execute(claim)
+      return isDuplicate(result) ? replayOrExecute(claim, operation) : result
+    },
+
+    /** For an operation that has effects before the statement that claims the key. */
+    async replayThenExecute<Result extends { readonly kind: string }>(
+      key: string | undefined,
+      content: readonly unknown[],
+      operation: IdempotentOperation<Result>,
+    ): Promise<Result | KeyReused> {
+      return key === undefined ? executeWithoutKey(operation) : replayOrExecute(createClaim(key, content), operation)
+    },
+
+    /** Deletes up to `limit` expired keys with their results. Returns how many. */
+    async deleteExpiredKeys(limit: number): Promise<number> {
+      const deleted = await withTimeout(
+        sql`
+          delete from idempotency_keys where key in (
+            select key from idempotency_keys where expires_at <= statement_timestamp()
+            order by expires_at limit ${limit} for update skip locked
+          )`,
+        timeoutMs,
+      )
+      return deleted.count
+    },
+  }
 }

@@ -1,51 +1,51 @@
-export interface SparinglyOptions {
-  /** Milliseconds of a clock that only goes forward. */
+export interface ThrottledCacheOptions {
+  /** Milliseconds of a monotonic clock. */
   readonly now: () => number
-  /** Resolves when nobody is to wait any longer for an answer that is still being found. */
-  readonly patience: () => Promise<unknown>
+  /** Resolves when a caller stops waiting for a query in flight. */
+  readonly wait: () => Promise<unknown>
 }
 
-/** The pause after an answer is so many times what it took: a twentieth of the time is spent asking, at the most. */
-const PAUSES = 19
-/** After what took longer than half a minute, its share of the time may grow. */
-const LONGEST_PAUSE_MS = 600_000
-/** What failed for lack of a database is wanted as soon as that is back. */
-const LONGEST_AFTER_FAILURE_MS = 60_000
+/** The pause after a query, as a multiple of its duration: at most a twentieth of the time is spent querying. */
+const PAUSE_FACTOR = 19
+/** A query that takes longer than half a minute uses a larger share of the time. */
+const MAX_PAUSE_MS = 600_000
+/** After an error, the database may be back soon. */
+const MAX_PAUSE_AFTER_ERROR_MS = 60_000
 
 /**
- * For a question that costs the more, the more there is: who asks in the pause after an answer is given the same one, or
- * the same failure. Who asks while it is being answered waits with patience, and has the one before then; there is no
- * answer for them when there was none before. What costs nothing is as good as always new.
+ * A cache for a query whose cost grows with the data. At most one query is in flight. During the pause after it, callers get
+ * its result or its error. A caller that arrives while a query is in flight waits for it, but not longer than `wait`, and
+ * then gets the previous result; if there is none, an error. A cheap query is practically always current.
  */
-export const throttledCache = <Answer>(
-  ask: () => Promise<Answer>,
-  { now, patience }: SparinglyOptions,
-): (() => Promise<Answer>) => {
-  let underWay: Promise<Answer> | undefined
-  let latest: Promise<Answer> | undefined
+export const throttledCache = <Result>(
+  query: () => Promise<Result>,
+  { now, wait }: ThrottledCacheOptions,
+): (() => Promise<Result>) => {
+  let inFlight: Promise<Result> | undefined
+  let latest: Promise<Result> | undefined
   let validUntil = Number.NEGATIVE_INFINITY
 
-  const begin = (): Promise<Answer> => {
-    const begun = now()
-    const answer = ask()
-    const settled = (longestMs: number) => () => {
-      underWay = undefined
-      latest = answer
-      validUntil = now() + Math.min((now() - begun) * PAUSES, longestMs)
+  const refresh = (): Promise<Result> => {
+    const startedAt = now()
+    const result = query()
+    const keepFor = (maxPauseMs: number) => () => {
+      inFlight = undefined
+      latest = result
+      validUntil = now() + Math.min((now() - startedAt) * PAUSE_FACTOR, maxPauseMs)
     }
-    answer.then(settled(LONGEST_PAUSE_MS), settled(LONGEST_AFTER_FAILURE_MS))
-    underWay = answer
-    return answer
+    result.then(keepFor(MAX_PAUSE_MS), keepFor(MAX_PAUSE_AFTER_ERROR_MS))
+    inFlight = result
+    return result
   }
 
-  const outOfPatience = async (): Promise<Answer> => {
-    await patience()
-    if (latest === undefined) throw new Error('the first answer is still being found')
+  const latestAfterWait = async (): Promise<Result> => {
+    await wait()
+    if (latest === undefined) throw new Error('the first query is still in flight')
     return latest
   }
 
   return () => {
     if (latest !== undefined && now() < validUntil) return latest
-    return Promise.race([underWay ?? begin(), outOfPatience()])
+    return Promise.race([inFlight ?? refresh(), latestAfterWait()])
   }
 }

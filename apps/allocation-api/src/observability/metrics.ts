@@ -1,5 +1,5 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from '@prometheus-io/client'
-import { failureCauses } from '../reconciler/domain/status.ts'
+import { FAILURE_CAUSES } from '../reconciler/domain/status.ts'
 import type { DriftCheckResult } from './domain/observer.ts'
 import { type RequestLogEntry, toOperation } from './domain/request-log.ts'
 
@@ -165,7 +165,7 @@ export const createMetrics = ({ version, nodeVersion, providerKind }: BuildInfo)
       else {
         for (const { zone, oldestPendingSeconds, convergedAt, comparedAt, failing: names } of zones.value) {
           oldestPending.set({ zone }, oldestPendingSeconds)
-          for (const cause of failureCauses) failing.set({ zone, cause }, names[cause] ?? 0)
+          for (const cause of FAILURE_CAUSES) failing.set({ zone, cause }, names[cause] ?? 0)
           if (convergedAt !== null) lastSync.set({ zone }, convergedAt)
           if (comparedAt !== null) lastDriftCheck.set({ zone }, comparedAt)
         }

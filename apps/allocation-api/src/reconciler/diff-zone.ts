@@ -1,6 +1,6 @@
 import type { RecordChange } from '../dns/domain/rrset.ts'
 import type { ReadResult, Unavailable } from '../dns/provider.ts'
-import { currentRecordsOf, planOf } from './domain/plan.ts'
+import { indexRecords, planName } from './domain/plan.ts'
 import type { ComparedName, ComparisonStore } from './drift-repository.ts'
 import type { Calls } from './provider-client.ts'
 import type { ZoneLock } from './zone-lock.ts'
@@ -31,7 +31,7 @@ export interface Compared {
 export interface ComparisonDependencies {
   readonly zones: Pick<ComparisonStore, 'names' | 'reopen' | 'forget'>
   readonly calls: Pick<Calls, 'read'>
-  readonly isTtlOfZone: boolean
+  readonly hasZoneTtl: boolean
 }
 
 /** What is to come of the differences: shown and nothing more, or repaired too. */
@@ -56,20 +56,20 @@ const SETTLED_AFTER_MS = 60_000
  * late effects or of a provider restored to an older day. A name that differs is due again, and the next pass does with
  * it what it would do after a commit.
  */
-export const createComparison = ({ zones, calls, isTtlOfZone }: ComparisonDependencies) => {
+export const createComparison = ({ zones, calls, hasZoneTtl }: ComparisonDependencies) => {
   return async (zone: string, claim: ZoneLock, intent: Intent): Promise<Compared | Unavailable> => {
     let page = await zones.names(zone, '', PAGE)
     // Of a zone in which nobody has a name nothing is asked, be it that the provider has it no more.
     const read = page.length > 0 ? await calls.read(zone, 'all') : nothing
     if (read.kind === 'unavailable') return read
-    const current = currentRecordsOf(read.records)
+    const current = indexRecords(read.records)
     const changes: PlannedChange[] = []
     const conflicts: PlannedConflict[] = []
     let [changeCount, conflictCount, reopened] = [0, 0, 0]
 
     const look = (name: ComparedName): 'same' | 'different' => {
       const { subdomain } = name
-      const plan = planOf(current, name, { zone, isTtlOfZone })
+      const plan = planName(current, name, { zone, hasZoneTtl: hasZoneTtl })
       if (plan.kind === 'conflict') {
         conflictCount += 1
         if (conflicts.length < MOST_SHOWN) conflicts.push({ subdomain, reason: plan.reason })

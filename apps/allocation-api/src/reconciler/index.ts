@@ -10,13 +10,13 @@ import { createPass } from './sync-zone.ts'
 import type { ZoneLocks } from './zone-lock.ts'
 import { createTurns } from './zone-scheduler.ts'
 
-export interface DnsOptions {
+export interface ReconcilerOptions {
   readonly provider: DnsProvider
   readonly sql: Sql
-  readonly claims: ZoneLocks
+  readonly zoneLocks: ZoneLocks
   /** Milliseconds. */
   readonly statementTimeoutMs: number
-  readonly callDeadlineMs: number
+  readonly providerTimeoutMs: number
   readonly commitWaitMs: number
   readonly driftIntervalMs: number
   /** Milliseconds, of a clock that never goes back. */
@@ -29,29 +29,29 @@ export interface DnsOptions {
   readonly onError: (zone: string, error: unknown) => void
 }
 
-export type Dns = ReturnType<typeof createReconciler>
+export type Reconciler = ReturnType<typeof createReconciler>
 
 /** Desired state of the zones, from the table to the provider. */
-export const createReconciler = (options: DnsOptions) => {
-  const { provider, sql, claims, now, random, onCall, onCompared, onDefect, onError } = options
-  const { callDeadlineMs, commitWaitMs, driftIntervalMs } = options
+export const createReconciler = (options: ReconcilerOptions) => {
+  const { provider, sql, zoneLocks: claims, now, random, onCall, onCompared, onDefect, onError } = options
+  const { providerTimeoutMs: callDeadlineMs, commitWaitMs, driftIntervalMs } = options
   const timeouts = { timeoutMs: options.statementTimeoutMs }
   const zones = createZoneStore(sql, timeouts)
   const comparisons = createComparisonStore(sql, timeouts)
-  const isTtlOfZone = provider.isTtlOfZone ?? false
-  const inTurn = createTurns({ claims, isOneAtATime: provider.isOneAtATime ?? false })
+  const hasZoneTtl = provider.hasZoneTtl ?? false
+  const inTurn = createTurns({ claims, isOneAtATime: provider.concurrency === 1 })
   const calls = createCalls({ provider, deadlineMs: callDeadlineMs, now, random, onCall, onDefect })
   const convergence = createConvergence({
     zones,
     inTurn,
-    pass: createPass({ zones, calls, isTtlOfZone, comparisonEveryMs: driftIntervalMs, random }),
+    pass: createPass({ zones, calls, hasZoneTtl, comparisonEveryMs: driftIntervalMs, random }),
     waitMs: commitWaitMs,
     onError,
   })
   const drift = createDrift({
     zones: comparisons,
     inTurn,
-    compare: createComparison({ zones: comparisons, calls, isTtlOfZone }),
+    compare: createComparison({ zones: comparisons, calls, hasZoneTtl }),
     run: convergence.run,
     everyMs: driftIntervalMs,
     random,
@@ -59,13 +59,13 @@ export const createReconciler = (options: DnsOptions) => {
     onError,
   })
   return {
-    settle: convergence.settle,
+    waitUntilApplied: convergence.settle,
     preview: drift.preview,
     repair: drift.repair,
     lag: zones.lag,
-    isHeldBack: calls.isHeldBack,
+    isCircuitOpen: calls.isHeldBack,
     /** What is due anywhere, whoever has left it. */
-    async catchUp(): Promise<void> {
+    async syncDueZones(): Promise<void> {
       await convergence.catchUp()
       await drift.catchUp()
     },

@@ -4,7 +4,7 @@ import { createCalls } from './provider-client.ts'
 
 const none: ReadResult = { kind: 'read', records: [] }
 const down: ReadResult = { kind: 'unavailable', reason: 'It is down.' }
-const ofZone: ReadResult = { kind: 'unavailable', reason: 'There is no such zone.', isOfZone: true }
+const ofZone: ReadResult = { kind: 'unavailable', reason: 'There is no such zone.', scope: 'zone' }
 
 /** Calls of a provider that answers as the test says, by a clock that the test moves. */
 const scene = () => {
@@ -61,7 +61,7 @@ describe('calls of the provider', () => {
     const { read, asked, defects, calls } = scene()
     const result = read()
     asked[0]?.reject(new Error('key=secret'))
-    expect(await result).toMatchObject({ kind: 'unavailable', isOfZone: true })
+    expect(await result).toMatchObject({ kind: 'unavailable', scope: 'zone' })
     expect(JSON.stringify(await result)).not.toContain('secret')
     expect(defects).toHaveLength(1)
     expect(calls.isHeldBack()).toBe(false)
@@ -81,7 +81,7 @@ describe('calls of the provider', () => {
       onDefect: error => defects.push(error),
     })
     for (const result of [await calls.read('pool.test', 'all'), await calls.apply('pool.test', [])]) {
-      expect(result).toMatchObject({ kind: 'unavailable', isOfZone: true })
+      expect(result).toMatchObject({ kind: 'unavailable', scope: 'zone' })
     }
     expect(defects).toHaveLength(2)
   })

@@ -53,13 +53,13 @@ export const createCalls = ({ provider, deadlineMs, now, random, onCall, onDefec
     const result = await Promise.race([run(signal), late]).catch((error: unknown): Unavailable => {
       onDefect(error)
       // Of what it was asked, most likely: that must not keep other zones waiting.
-      return { kind: 'unavailable', reason: 'The DNS provider could not be asked; the log has more.', isOfZone: true }
+      return { kind: 'unavailable', reason: 'The DNS provider could not be asked; the log has more.', scope: 'zone' }
     })
     if (isProbe) isProbing = false
     const isRefused = result.kind === 'applied' && result.refused.length > 0
     const outcome = result.kind === 'unavailable' ? 'unavailable' : isRefused ? 'refused' : 'done'
     onCall(operation, outcome, (performance.now() - started) / 1_000)
-    if (result.kind !== 'unavailable' || result.isOfZone) {
+    if (result.kind !== 'unavailable' || result.scope === 'zone') {
       breaker = closed
       return result
     }

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { DnsState } from '@pool/contract'
-import { dnsStateOf, isSettled } from './domain/status.ts'
+import { isSettled, toDnsState } from './domain/status.ts'
 import type { ZoneStore } from './sync-repository.ts'
 import type { PassReport } from './sync-zone.ts'
 import type { ZoneLock } from './zone-lock.ts'
@@ -16,14 +16,14 @@ export interface ConvergenceDependencies {
 }
 
 /** A name and the version of its desired records that the caller has just stated. */
-export interface Stated {
+export interface DesiredVersion {
   readonly zone: string
   readonly subdomain: string
   readonly version: number
 }
 
 /** Waits, for a bounded time, until the version is at the provider, and says where it stands then. */
-export type Settle = (stated: Stated) => Promise<DnsState>
+export type WaitUntilApplied = (stated: DesiredVersion) => Promise<DnsState>
 
 /** A zone whose claim cannot be had just now is not asked for again at once. */
 const ERROR_PAUSE_MS = 100
@@ -81,7 +81,7 @@ export const createConvergence = (deps: ConvergenceDependencies) => {
     return next.promise
   }
 
-  const settle: Settle = async ({ zone, subdomain, version }) => {
+  const settle: WaitUntilApplied = async ({ zone, subdomain, version }) => {
     const until = performance.now() + deps.waitMs
     for (;;) {
       const report = await orNull(until - performance.now(), converge(zone))
@@ -90,7 +90,7 @@ export const createConvergence = (deps: ConvergenceDependencies) => {
         // Another replica's pass may have had it; the table knows.
         const progress = await deps.zones.progress(zone, subdomain)
         const isOver = stopping || performance.now() >= until
-        if (isOver || isSettled(progress, version)) return dnsStateOf(progress)
+        if (isOver || isSettled(progress, version)) return toDnsState(progress)
       } catch (error) {
         // What the caller did stands in the database already: not knowing where its records are must not undo the answer.
         deps.onError(zone, error)

@@ -1,7 +1,7 @@
 import type { Sql } from '@pool/database/client'
 import { withTimeout } from '@pool/database/with-timeout'
 import type { DesiredName } from './domain/plan.ts'
-import type { FailureCause, Progress } from './domain/status.ts'
+import type { FailureCause, SyncStatus } from './domain/status.ts'
 import { type DnsEvent, desiredColumns, historyOfDns, keysOf, rowsOf, versionsOf } from './sql.ts'
 
 /** A name whose desired records are not applied yet and whose turn it is. */
@@ -123,9 +123,9 @@ export const createZoneStore = (sql: Sql, { timeoutMs }: { timeoutMs: number }) 
     )
   },
 
-  async progress(zone: string, subdomain: string): Promise<Progress | null> {
+  async progress(zone: string, subdomain: string): Promise<SyncStatus | null> {
     const [row] = await withTimeout(
-      sql<Progress[]>`
+      sql<SyncStatus[]>`
         select version, applied_version as "appliedVersion", last_error as "lastError" from dns_names
         where zone = ${zone} and subdomain = ${subdomain}`,
       timeoutMs,

@@ -1,7 +1,7 @@
 import { isAtOrBelow, type RecordChange } from '../dns/domain/rrset.ts'
 import type { Unavailable } from '../dns/provider.ts'
 import { pauseMs } from './domain/backoff.ts'
-import { currentRecordsOf, planOf } from './domain/plan.ts'
+import { indexRecords, planName } from './domain/plan.ts'
 import type { FailureCause } from './domain/status.ts'
 import type { Calls } from './provider-client.ts'
 import type { AppliedName, DueName, ZoneStore } from './sync-repository.ts'
@@ -17,7 +17,7 @@ export interface PassReport {
 export interface PassDependencies {
   readonly zones: Pick<ZoneStore, 'due' | 'intend' | 'applied' | 'failed' | 'passed'>
   readonly calls: Pick<Calls, 'read' | 'apply'>
-  readonly isTtlOfZone: boolean
+  readonly hasZoneTtl: boolean
   /** Milliseconds from one comparison of a zone to the next. */
   readonly comparisonEveryMs: number
   /** From 0 to 1. */
@@ -36,8 +36,8 @@ interface Failure {
   readonly retryAfterMs?: number | undefined
 }
 
-const failureOf = ({ reason, retryAfterMs, isOfZone }: Unavailable): Failure => ({
-  cause: isOfZone ? 'zone' : 'provider',
+const failureOf = ({ reason, retryAfterMs, scope }: Unavailable): Failure => ({
+  cause: scope === 'zone' ? 'zone' : 'provider',
   reason,
   retryAfterMs,
 })
@@ -57,7 +57,7 @@ const appliedOf = (
  * One pass over a zone, under its claim: read what is there, subtract, apply the difference, remember what is applied.
  * It is the same after a commit, a crash or an outage, and doing it once more changes nothing.
  */
-export const createPass = ({ zones, calls, isTtlOfZone, comparisonEveryMs, random }: PassDependencies) => {
+export const createPass = ({ zones, calls, hasZoneTtl, comparisonEveryMs, random }: PassDependencies) => {
   /** A provider that is down decides itself when all are tried again; any other trouble is the name's own. */
   const pauseOf = (name: DueName, { cause, retryAfterMs = 0 }: Failure): number => {
     if (cause === 'provider') return retryAfterMs + SPREAD_MS * random()
@@ -68,7 +68,7 @@ export const createPass = ({ zones, calls, isTtlOfZone, comparisonEveryMs, rando
     let due = await zones.due(zone, BATCH)
     const plans = new Map<DueName, readonly RecordChange[]>()
     const failures = new Map<DueName, Failure>()
-    const untried = new Set<DueName>()
+    const skipped = new Set<DueName>()
 
     /** Reads, plans and applies; what it comes to for every name stands in the maps. */
     const work = async (): Promise<Unavailable | undefined> => {
@@ -76,10 +76,10 @@ export const createPass = ({ zones, calls, isTtlOfZone, comparisonEveryMs, rando
       const read = await calls.read(zone, due.map(fqdn))
       if (read.kind === 'unavailable') return read
       // What was stated while the provider was read need not wait for the next pass: nobody else has written since.
-      if (read.isWhole) due = await zones.due(zone, BATCH)
-      const current = currentRecordsOf(read.records)
+      if (read.isFullZone) due = await zones.due(zone, BATCH)
+      const current = indexRecords(read.records)
       for (const name of due) {
-        const plan = planOf(current, name, { zone, isTtlOfZone })
+        const plan = planName(current, name, { zone, hasZoneTtl: hasZoneTtl })
         if (plan.kind === 'changes') plans.set(name, plan.changes)
         else failures.set(name, { cause: 'foreign-record', reason: plan.reason })
       }
@@ -94,7 +94,7 @@ export const createPass = ({ zones, calls, isTtlOfZone, comparisonEveryMs, rando
         if (refusal) {
           const reason = `The DNS provider refused ${refusal.name}: ${refusal.reason}`
           failures.set(name, { cause: 'refused', reason })
-        } else if (result.untried?.some(owner => isAtOrBelow(owner, fqdn(name)))) untried.add(name)
+        } else if (result.skipped?.some(owner => isAtOrBelow(owner, fqdn(name)))) skipped.add(name)
       }
       return undefined
     }
@@ -104,7 +104,7 @@ export const createPass = ({ zones, calls, isTtlOfZone, comparisonEveryMs, rando
     if (unavailable) {
       for (const name of due) if (!failures.has(name)) failures.set(name, failureOf(unavailable))
     }
-    const done = due.filter(name => !failures.has(name) && !untried.has(name))
+    const done = due.filter(name => !failures.has(name) && !skipped.has(name))
     if (done.length > 0)
       await zones.applied(
         zone,
@@ -124,7 +124,7 @@ export const createPass = ({ zones, calls, isTtlOfZone, comparisonEveryMs, rando
     await zones.passed(zone, { isConverged, comparisonInMs: comparisonEveryMs * (0.5 + 0.5 * random()) })
     return {
       applied: new Map(done.map(name => [name.subdomain, name.version])),
-      isMoreDue: due.length === BATCH || untried.size > 0,
+      isMoreDue: due.length === BATCH || skipped.size > 0,
     }
   }
 }

@@ -1,6 +1,6 @@
 import { timed, until } from '@pool/test-kit/poll.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { createStore } from '../../src/allocation/repository.ts'
+import { createAllocationRepository } from '../../src/allocation/repository.ts'
 import type { Api } from '../support/api.ts'
 import { startApi } from '../support/api.ts'
 import {
@@ -88,7 +88,7 @@ describe.skipIf(!testDsn)('kill -9', () => {
   }
   /** By a replica of which nothing else is seen here. */
   const releaseInDatabase = (database: TestDatabase, subdomain: string) =>
-    createStore(database.sql, { timeoutMs: 5_000 }).release(
+    createAllocationRepository(database.sql, { timeoutMs: 5_000 }).release(
       { poolDomain: pool, subdomain },
       { actor: 'in-cluster', address: null, requestId: 'kill' },
     )

@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto'
 import { createDatabaseClient, type Sql } from '@pool/database/client'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import type { Caller, Granted } from '../../src/allocation/domain/types.ts'
-import { createStore, type Store } from '../../src/allocation/repository.ts'
-import { recordsOf } from '../../src/dns/domain/rrset.ts'
+import { type AllocationRepository, createAllocationRepository } from '../../src/allocation/repository.ts'
+import { createRecords } from '../../src/dns/domain/rrset.ts'
 import { createZoneStore, type DueName } from '../../src/reconciler/sync-repository.ts'
 import { createTestDatabase, missingDsn, type TestDatabase, testDsn } from '../support/database.ts'
 import { holdLock, lockRow, untilSessionsWait } from '../support/locks.ts'
@@ -19,7 +19,7 @@ const decided = <Decision>(decision: Decision | 'key-taken'): Decision => {
   if (decision === 'key-taken') throw new Error('refused its turn without a key')
   return decision
 }
-const desired = recordsOf('acme.pool.test', '192.0.2.1', { names: ['@', '*'], ttl: 60 })
+const desired = createRecords('acme.pool.test', '192.0.2.1', { names: ['@', '*'], ttl: 60 })
 
 /**
  * Not by luck: a transaction of the test holds the row, the first statement queues for it, then the second, and only
@@ -29,16 +29,17 @@ const desired = recordsOf('acme.pool.test', '192.0.2.1', { names: ['@', '*'], tt
 describe.skipIf(!testDsn)('statements that meet at one row', () => {
   let database: TestDatabase
   const connections: Sql[] = []
-  let stores: [Store, Store, Store, Store]
-  const storeOfItsOwn = (): Store => {
+  let stores: [AllocationRepository, AllocationRepository, AllocationRepository, AllocationRepository]
+  const storeOfItsOwn = (): AllocationRepository => {
     const sql = createDatabaseClient(database.url, { maxConnections: 1, applicationName: 'interleavings' })
     connections.push(sql)
-    return createStore(sql, limits)
+    return createAllocationRepository(sql, limits)
   }
 
   const name = { poolDomain, subdomain: 'acme' }
-  const reserve = async (store: Store) => decided(await store.reserve({ ...name, createdBy: '' }, ttlMs, caller))
-  const commit = async (store: Store, reservationToken: string) =>
+  const reserve = async (store: AllocationRepository) =>
+    decided(await store.reserve({ ...name, createdBy: '' }, ttlMs, caller))
+  const commit = async (store: AllocationRepository, reservationToken: string) =>
     decided(
       await store.commit(
         { ...name, reservationToken, sovereignFQDN: 'acme.pool.test', loadBalancerIP: '192.0.2.1' },
@@ -46,9 +47,9 @@ describe.skipIf(!testDsn)('statements that meet at one row', () => {
         caller,
       ),
     )
-  const release = async (store: Store, reservationToken?: string) =>
+  const release = async (store: AllocationRepository, reservationToken?: string) =>
     decided(await store.release({ ...name, reservationToken }, caller))
-  const renew = (store: Store, reservationToken: string) =>
+  const renew = (store: AllocationRepository, reservationToken: string) =>
     store.renew({ ...name, reservationToken }, { ttlMs, maxAgeMs: 10 * ttlMs }, caller)
 
   const granted = async (): Promise<Granted> => {
@@ -254,7 +255,9 @@ describe.skipIf(!testDsn)('statements that meet at one row', () => {
     await database.advance(ttlMs)
     for (const end of ['release', 'commit'] as const) {
       // The sweeper's own statement, not yet committed.
-      const held = await holdLock(database.sql, tx => createStore(tx as unknown as Sql, limits).deleteExpired(10))
+      const held = await holdLock(database.sql, tx =>
+        createAllocationRepository(tx as unknown as Sql, limits).deleteExpired(10),
+      )
       const taken = reserve(stores[1])
       await untilSessionsWait(database.sql, 1)
       await held[end]()
@@ -276,10 +279,10 @@ describe.skipIf(!testDsn)('progress that is told late', () => {
     (await database.sql<{ event: string }[]>`select event from allocation_history order by id`).map(row => row.event)
 
   test('an old "applied" does not undo what a newer pass has told', async () => {
-    const store = createStore(database.sql, limits)
+    const store = createAllocationRepository(database.sql, limits)
     const zones = createZoneStore(database.sql, limits)
     const name = { poolDomain, subdomain: 'late' }
-    const records = recordsOf('late.pool.test', '192.0.2.1', { names: ['@', '*'], ttl: 60 })
+    const records = createRecords('late.pool.test', '192.0.2.1', { names: ['@', '*'], ttl: 60 })
     const due = async (): Promise<DueName[]> => zones.due(poolDomain, 10)
     const tell = (names: readonly DueName[]) =>
       zones.applied(
@@ -318,7 +321,7 @@ describe.skipIf(!testDsn)('progress that is told late', () => {
   })
 
   test('an order of a version that was replaced meanwhile is remembered all the same', async () => {
-    const store = createStore(database.sql, limits)
+    const store = createAllocationRepository(database.sql, limits)
     const zones = createZoneStore(database.sql, limits)
     const name = { poolDomain, subdomain: 'replaced' }
     const decision = decided(await store.reserve({ ...name, createdBy: '' }, ttlMs, caller))
@@ -335,7 +338,7 @@ describe.skipIf(!testDsn)('progress that is told late', () => {
   })
 
   test('an old "applied" does not hide that a newer version may be at the provider already', async () => {
-    const store = createStore(database.sql, limits)
+    const store = createAllocationRepository(database.sql, limits)
     const zones = createZoneStore(database.sql, limits)
     const name = { poolDomain, subdomain: 'hidden' }
     const fqdn = 'hidden.pool.test'
@@ -343,7 +346,7 @@ describe.skipIf(!testDsn)('progress that is told late', () => {
       const decision = decided(await store.reserve({ ...name, createdBy: '' }, ttlMs, caller))
       if (decision.kind !== 'granted') throw new Error(decision.kind)
       const { reservationToken } = decision
-      const records = recordsOf(fqdn, address, { names: ['@'], ttl: 60 })
+      const records = createRecords(fqdn, address, { names: ['@'], ttl: 60 })
       await store.commit({ ...name, reservationToken, sovereignFQDN: fqdn, loadBalancerIP: address }, records, caller)
     }
     const due = () => zones.due(poolDomain, 10)

@@ -2,8 +2,7 @@ import type { ReservedAllocation } from '@pool/contract'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Caller } from '../../src/allocation/domain/types.ts'
-import { createReader } from '../../src/allocation/reader.ts'
-import { createStore, type Store } from '../../src/allocation/repository.ts'
+import { type AllocationRepository, createAllocationRepository } from '../../src/allocation/repository.ts'
 import { createTestDatabase, missingDsn, type TestDatabase, testDsn } from '../support/database.ts'
 
 const caller: Caller = { actor: 'in-cluster', address: null, requestId: 'model' }
@@ -59,8 +58,7 @@ class Model {
 }
 
 interface Real {
-  readonly store: Store
-  readonly reader: ReturnType<typeof createReader>
+  readonly store: AllocationRepository
   readonly pool: string
   readonly advance: (ms: number) => Promise<void>
   /** Every token that a name was ever given, the latest last. */
@@ -97,7 +95,7 @@ const step = (label: string, run: (model: Model, real: Real) => Promise<[said: u
     steps += 1
     const [said, meant] = await run(model, real)
     expect(said, label).toEqual(meant)
-    const listed = await real.reader.page(real.pool, { after: '', limit: 100 })
+    const listed = await real.store.list(real.pool, { after: '', limit: 100 })
     const live = [...model.rows.keys()].filter(name => model.live(name)).sort()
     expect(listed.map(row => [row.subdomain, row.state])).toEqual(
       live.map(name => [name, model.rows.get(name)?.active ? 'active' : 'reserved']),
@@ -152,9 +150,9 @@ const anyStep: fc.Arbitrary<Step>[] = [
     }),
   ),
   name.map(n =>
-    step(`look at ${n}`, async (model, { reader, pool }) => {
+    step(`look at ${n}`, async (model, { store, pool }) => {
       const row = model.live(n)
-      const state = await reader.heldState({ poolDomain: pool, subdomain: n })
+      const [state] = await store.findStates([{ poolDomain: pool, subdomain: n }])
       return [state, row ? (row.active ? 'active' : 'reserved') : null]
     }),
   ),
@@ -169,14 +167,13 @@ const anyStep: fc.Arbitrary<Step>[] = [
 ]
 
 /** Runs random commands against `store` and the model. A pool of its own for each run keeps them apart. */
-const property = (storeOf: (pool: string) => Store) =>
+const property = (storeOf: (pool: string) => AllocationRepository) =>
   fc.asyncProperty(fc.commands(anyStep, { maxCommands: 100, size: 'max' }), commands => {
     pools += 1
     const pool = `run${pools}.test`
     const { sql } = database
     const real: Real = {
       store: storeOf(pool),
-      reader: createReader(sql, { timeoutMs: 5_000 }),
       pool,
       tokens: new Map(),
       advance: async ms => {
@@ -189,8 +186,8 @@ const property = (storeOf: (pool: string) => Store) =>
     return fc.asyncModelRun(() => ({ model: new Model(), real }), commands)
   })
 
-const realStore = (pool: string): Store => {
-  const store = createStore(database.sql, { timeoutMs: 5_000 })
+const realStore = (pool: string): AllocationRepository => {
+  const store = createAllocationRepository(database.sql, { timeoutMs: 5_000 })
   // The table is shared by all runs and time moves only in one: the sweep of a run is asked for its own pool.
   return {
     ...store,
@@ -204,7 +201,7 @@ const realStore = (pool: string): Store => {
 }
 
 /** Bugs that such a store could have: the model must find each. */
-const seeded: Readonly<Record<string, (pool: string) => Partial<Store>>> = {
+const seeded: Readonly<Record<string, (pool: string) => Partial<AllocationRepository>>> = {
   'an expired reservation is not free': pool => ({
     reserve: async (command, ttlMs, by) => {
       const rows = await database.sql`

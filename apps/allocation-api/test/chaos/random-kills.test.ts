@@ -3,7 +3,7 @@ import type { DynadotFault } from '@pool/test-kit/dns/dynadot-double.ts'
 import { timed, until } from '@pool/test-kit/poll.ts'
 import { createPrng } from '@pool/test-kit/prng.ts'
 import { describe, expect, test } from 'vitest'
-import { type RecordSet, recordsOf } from '../../src/dns/domain/rrset.ts'
+import { createRecords, type RecordSet } from '../../src/dns/domain/rrset.ts'
 import { type Api, startApi } from '../support/api.ts'
 import { activeNames } from '../support/consistency.ts'
 import { createTestDatabase, missingDsn, testDsn } from '../support/database.ts'
@@ -92,7 +92,7 @@ const killAtRandom = async (kind: string, startHost: StartZoneHost, seed: number
     [
       ...foreign,
       ...(await activeNames(database.sql)).flatMap(({ subdomain, address }) =>
-        recordsOf(`${subdomain}.${pool}`, address, { ...template, ttl }),
+        createRecords(`${subdomain}.${pool}`, address, { ...template, ttl }),
       ),
     ]
       .map(textOf)

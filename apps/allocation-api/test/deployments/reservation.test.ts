@@ -1,11 +1,16 @@
 import { expect, test } from 'vitest'
-import { type NameAllocation, ReservationClient } from '../../src/deployments/reservation.ts'
-import { specFor } from '../support/deployments-fixture.ts'
+import { createNames, type ReservationOperations } from '../../src/deployments/reservation.ts'
+import { orderFor } from '../support/deployments-fixture.ts'
 
-const unexpected = () => Promise.reject(new Error('unexpected call'))
-const clientWithRenew = (renew: NameAllocation['renew']) =>
-  new ReservationClient({ commit: unexpected, release: unexpected, renew, isActiveUnder: unexpected })
-const holder = { id: 'an-id', spec: specFor('acme'), reservationToken: 'a-token' }
+const never = () => Promise.reject(new Error('not asked for here'))
+const namesThatRenew = (renew: (...args: unknown[]) => Promise<unknown>) =>
+  createNames({
+    commit: never,
+    release: never,
+    renew: renew as ReservationOperations['renew'],
+    isActiveWithToken: never,
+  })
+const job = { id: 'an-id', order: orderFor('acme'), reservationToken: 'a-token' }
 
 test.each([
   ['renewed', true],
@@ -14,14 +19,14 @@ test.each([
   ['not-found', false],
   ['reservation-expired', false],
   ['token-mismatch', false],
-])('a renewal with the outcome %s: the name is still held: %s', async (kind, isHeld) => {
-  const calls: unknown[] = []
-  const client = clientWithRenew(async (...args) => {
-    calls.push(args)
+])('a renewal that comes to %s: the name is kept: %s', async (kind, isKept) => {
+  const asked: unknown[] = []
+  const names = namesThatRenew(async (...args) => {
+    asked.push(args)
     return { kind }
   })
-  expect(await client.renew(holder)).toBe(isHeld)
-  expect(calls).toEqual([
+  expect(await names.keep(job)).toBe(isKept)
+  expect(asked).toEqual([
     [
       { poolDomain: 'pool.test', subdomain: 'acme', reservationToken: 'a-token' },
       { actor: 'deployment', address: null, requestId: 'an-id' },
@@ -29,10 +34,10 @@ test.each([
   ])
 })
 
-test('without a name there is nothing to renew, commit or release', async () => {
-  const client = clientWithRenew(unexpected)
-  const nameless = { ...holder, spec: specFor('acme', { name: null }), reservationToken: null }
-  expect(await client.renew(nameless)).toBe(true)
-  expect(await client.commit(nameless, '192.0.2.1')).toEqual({ kind: 'committed', isPublished: true })
-  expect(await client.release(nameless)).toBeUndefined()
+test('without a name there is nothing to keep, take or free', async () => {
+  const names = namesThatRenew(never)
+  const nameless = { ...job, order: orderFor('acme', { name: null }), reservationToken: null }
+  expect(await names.keep(nameless)).toBe(true)
+  expect(await names.take(nameless, '192.0.2.1')).toEqual({ kind: 'taken', isPublished: true })
+  expect(await names.free(nameless)).toBeUndefined()
 })

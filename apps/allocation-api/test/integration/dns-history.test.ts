@@ -1,6 +1,6 @@
 import { until } from '@pool/test-kit/poll.ts'
 import { describe, expect, test } from 'vitest'
-import { createHistoryReader } from '../../src/allocation/history.ts'
+import { createAllocationRepository } from '../../src/allocation/repository.ts'
 import { missingDsn, testDsn } from '../support/database.ts'
 import { poolDomain, useDnsScene } from '../support/dns-fixture.ts'
 
@@ -11,15 +11,15 @@ describe.skipIf(!testDsn)(`what the history tells of records (${testDsn ? 'real 
   const { replica, activate, free, row, advance, events } = scene
   /** The entries of the name that convergence wrote, oldest first. */
   const told = async (subdomain: string) => {
-    const history = createHistoryReader(scene.sql, { timeoutMs: 5_000 })
-    const entries = (await history.page(poolDomain, { subdomain, limit: 100 })).map(({ entry }) => entry)
+    const repository = createAllocationRepository(scene.sql, { timeoutMs: 5_000 })
+    const entries = (await repository.listHistory(poolDomain, { subdomain, limit: 100 })).map(({ entry }) => entry)
     return entries.filter(({ actor }) => actor === 'convergence').reverse()
   }
 
   test('published and withdrawn: after the commit and the release, by convergence, without a change of state', async () => {
     const { dns } = replica()
-    await dns.settle(await activate('acme'))
-    await dns.settle(await free('acme'))
+    await dns.waitUntilApplied(await activate('acme'))
+    await dns.waitUntilApplied(await free('acme'))
     expect(await events('acme')).toEqual(['reserved', 'committed', 'published', 'released', 'withdrawn'])
     const common = { poolDomain, subdomain: 'acme', at: expect.any(String), actor: 'convergence', createdBy: '' }
     expect(await told('acme')).toEqual([
@@ -31,10 +31,10 @@ describe.skipIf(!testDsn)(`what the history tells of records (${testDsn ? 'real 
   test('failing, and why: once for each cause, however often it is tried', async () => {
     const { dns } = replica()
     scene.provider.faults.push({ answer: down })
-    await dns.settle(await activate('acme'))
+    await dns.waitUntilApplied(await activate('acme'))
     const again = async (attempts: number) => {
       await advance(60_000)
-      await dns.catchUp()
+      await dns.syncDueZones()
       await until('it has been tried', async () => (await row('acme'))?.attempts === attempts)
     }
     scene.provider.faults.push({ answer: down })
@@ -46,7 +46,7 @@ describe.skipIf(!testDsn)(`what the history tells of records (${testDsn ? 'real 
     await again(2)
     scene.provider.refuses.clear()
     await advance(60_000)
-    await dns.catchUp()
+    await dns.syncDueZones()
     await until('it is out', async () => (await events('acme')).at(-1) === 'published')
     expect((await told('acme')).map(({ event, detail }) => [event, detail])).toEqual([
       ['failing', 'The provider is down.'],
@@ -57,10 +57,10 @@ describe.skipIf(!testDsn)(`what the history tells of records (${testDsn ? 'real 
 
   test('a withdrawal that fails is told too, and is not taken for one of the next holder', async () => {
     const { dns } = replica()
-    await dns.settle(await activate('acme'))
+    await dns.waitUntilApplied(await activate('acme'))
     scene.provider.faults.push({ answer: down })
-    await dns.settle(await free('acme'))
-    await dns.settle(await activate('acme', '192.0.2.2'))
+    await dns.waitUntilApplied(await free('acme'))
+    await dns.waitUntilApplied(await activate('acme', '192.0.2.2'))
     expect((await told('acme')).map(({ event, to }) => [event, to])).toEqual([
       ['published', 'active'],
       ['failing', 'none'],
@@ -72,10 +72,10 @@ describe.skipIf(!testDsn)(`what the history tells of records (${testDsn ? 'real 
     const { dns } = replica()
     const gate = Promise.withResolvers<void>()
     scene.provider.gate = gate.promise
-    const first = dns.settle(await activate('first'))
+    const first = dns.waitUntilApplied(await activate('first'))
     await until('a write is under way', () => scene.provider.underWay === 1)
     await activate('acme')
-    const withdrawn = dns.settle(await free('acme'))
+    const withdrawn = dns.waitUntilApplied(await free('acme'))
     gate.resolve()
     await Promise.all([first, withdrawn])
     expect(await events('acme')).toEqual(['reserved', 'committed', 'released', 'withdrawn'])

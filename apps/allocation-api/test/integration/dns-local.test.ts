@@ -622,7 +622,7 @@ describe('the provider', () => {
     const overtaken = {
       kind: 'unavailable',
       reason: 'The zone was changed by another writer meanwhile.',
-      isOfZone: true,
+      scope: 'zone',
     }
     expect(await provider.apply(at, [set('192.0.2.2')], never)).toEqual(overtaken)
     await provider.read(at, 'all', never)

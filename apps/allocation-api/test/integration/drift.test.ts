@@ -36,8 +36,8 @@ describe.skipIf(!testDsn)(`drift (${testDsn ? 'real Postgres' : missingDsn})`, (
       ['all removed', () => scene.provider.records.clear()],
     ])('%s', async (_, edit) => {
       const { dns } = replica()
-      await dns.settle(await activate('acme'))
-      await dns.settle(await activate('other', '192.0.2.2'))
+      await dns.waitUntilApplied(await activate('acme'))
+      await dns.waitUntilApplied(await activate('other', '192.0.2.2'))
       const before = new Map(scene.provider.records)
       put({ name: 'www.acme.pool.test', type: 'TXT', ttl: 60, values: ['"theirs"'] })
       edit()
@@ -52,7 +52,7 @@ describe.skipIf(!testDsn)(`drift (${testDsn ? 'real Postgres' : missingDsn})`, (
 
   test('the history says how much was repaired', async () => {
     const { dns } = replica()
-    await dns.settle(await activate('acme'))
+    await dns.waitUntilApplied(await activate('acme'))
     scene.provider.records.clear()
     await dns.repair(poolDomain)
     const [entry] = await scene.sql`select detail, actor from allocation_history where event = 'repaired'`
@@ -64,7 +64,7 @@ describe.skipIf(!testDsn)(`drift (${testDsn ? 'real Postgres' : missingDsn})`, (
 
   test("somebody else's CNAME in place of our record: failing, with what to do about it, until it is gone", async () => {
     const { dns } = replica()
-    await dns.settle(await activate('acme'))
+    await dns.waitUntilApplied(await activate('acme'))
     const foreign = { name: 'acme.pool.test', type: 'CNAME', ttl: 60, values: ['elsewhere.example.'] }
     scene.provider.records.delete('acme.pool.test A')
     put(foreign)
@@ -85,8 +85,8 @@ describe.skipIf(!testDsn)(`drift (${testDsn ? 'real Postgres' : missingDsn})`, (
   describe('a name that was withdrawn', () => {
     test('is remembered for a minute, and forgotten by the comparison after that', async () => {
       const { dns } = replica()
-      await dns.settle(await activate('acme'))
-      await dns.settle(await free('acme'))
+      await dns.waitUntilApplied(await activate('acme'))
+      await dns.waitUntilApplied(await free('acme'))
       await dns.repair(poolDomain)
       expect(await row('acme')).toMatchObject({ desired: [], owned: [] })
       await advance(MINUTE_MS + 1_000)
@@ -96,9 +96,9 @@ describe.skipIf(!testDsn)(`drift (${testDsn ? 'real Postgres' : missingDsn})`, (
 
     test('records that turn up again as they were, of an order that was given up, are removed', async () => {
       const { dns } = replica()
-      await dns.settle(await activate('acme'))
+      await dns.waitUntilApplied(await activate('acme'))
       const late = new Map(scene.provider.records)
-      await dns.settle(await free('acme'))
+      await dns.waitUntilApplied(await free('acme'))
       for (const set of late.values()) put(set)
       expect(await dns.repair(poolDomain)).toMatchObject({ kind: 'repaired', reopened: 1, pending: 0 })
       expect(scene.provider.names()).toEqual([])
@@ -107,9 +107,9 @@ describe.skipIf(!testDsn)(`drift (${testDsn ? 'real Postgres' : missingDsn})`, (
 
     test('whose withdrawal was judged by a stale read that did not show its records, loses them all the same', async () => {
       const { dns } = replica()
-      await dns.settle(await activate('acme'))
+      await dns.waitUntilApplied(await activate('acme'))
       scene.provider.staleRead = []
-      expect(await dns.settle(await free('acme'))).toEqual({ status: 'published' })
+      expect(await dns.waitUntilApplied(await free('acme'))).toEqual({ status: 'published' })
       expect(scene.provider.names()).toHaveLength(2)
       await dns.repair(poolDomain)
       expect(scene.provider.names()).toEqual([])
@@ -117,20 +117,20 @@ describe.skipIf(!testDsn)(`drift (${testDsn ? 'real Postgres' : missingDsn})`, (
 
     test('somebody puts another address there: that is theirs, and stops the next holder', async () => {
       const { dns } = replica()
-      await dns.settle(await activate('acme'))
-      await dns.settle(await free('acme'))
+      await dns.waitUntilApplied(await activate('acme'))
+      await dns.waitUntilApplied(await free('acme'))
       put(a('acme.pool.test', '198.51.100.9'))
       expect(await dns.repair(poolDomain)).toMatchObject({ reopened: 0, changeCount: 0 })
       expect(addressOf('acme.pool.test')).toBe('198.51.100.9')
-      expect((await dns.settle(await activate('acme', '192.0.2.3'))).status).toBe('failing')
+      expect((await dns.waitUntilApplied(await activate('acme', '192.0.2.3'))).status).toBe('failing')
       expect(addressOf('acme.pool.test')).toBe('198.51.100.9')
     })
 
     test('and is active again: what a comparison forgets is only what was before', async () => {
       const { dns } = replica()
-      await dns.settle(await activate('acme'))
-      await dns.settle(await free('acme'))
-      await dns.settle(await activate('acme', '192.0.2.3'))
+      await dns.waitUntilApplied(await activate('acme'))
+      await dns.waitUntilApplied(await free('acme'))
+      await dns.waitUntilApplied(await activate('acme', '192.0.2.3'))
       expect((await row('acme'))?.previous_records).toHaveLength(2)
       await advance(MINUTE_MS + 1_000)
       await dns.repair(poolDomain)
@@ -142,17 +142,17 @@ describe.skipIf(!testDsn)(`drift (${testDsn ? 'real Postgres' : missingDsn})`, (
   describe('the periodic comparison', () => {
     test('comes at its time, from one of the replicas, without anybody asking', async () => {
       const [one, two] = [replica(), replica()]
-      await one.dns.settle(await activate('acme'))
+      await one.dns.waitUntilApplied(await activate('acme'))
       scene.provider.records.clear()
-      await Promise.all([one.dns.catchUp(), two.dns.catchUp()])
+      await Promise.all([one.dns.syncDueZones(), two.dns.syncDueZones()])
       await Promise.all([one.dns.stop(), two.dns.stop()])
       expect(scene.provider.names()).toEqual([])
 
       await advance(DRIFT_MS)
       const [three, four] = [replica(), replica()]
-      await Promise.all([three.dns.catchUp(), four.dns.catchUp()])
+      await Promise.all([three.dns.syncDueZones(), four.dns.syncDueZones()])
       await until('it was compared', () => three.compared.length + four.compared.length > 0)
-      await Promise.all([three.dns.catchUp(), four.dns.catchUp()])
+      await Promise.all([three.dns.syncDueZones(), four.dns.syncDueZones()])
       await until('it is repaired', () => scene.provider.names().length === 2)
       expect([...three.compared, ...four.compared]).toMatchObject([{ kind: 'compared', reopened: 1 }])
       const [zone] = await scene.sql<{ seconds: number }[]>`
@@ -163,12 +163,12 @@ describe.skipIf(!testDsn)(`drift (${testDsn ? 'real Postgres' : missingDsn})`, (
 
     test('of a zone in which nobody has a name asks nothing', async () => {
       const one = replica()
-      await one.dns.settle(await activate('acme'))
+      await one.dns.waitUntilApplied(await activate('acme'))
       await scene.sql`truncate dns_names, pool_allocations`
       await advance(DRIFT_MS)
       expect(
         await calls(async () => {
-          await one.dns.catchUp()
+          await one.dns.syncDueZones()
           await until('it was compared', () => one.compared.length === 1)
         }),
       ).toEqual([])
@@ -177,30 +177,30 @@ describe.skipIf(!testDsn)(`drift (${testDsn ? 'real Postgres' : missingDsn})`, (
 
     test('that finds the provider down comes again within a minute', async () => {
       const one = replica()
-      await one.dns.settle(await activate('acme'))
+      await one.dns.waitUntilApplied(await activate('acme'))
       scene.provider.records.clear()
       scene.provider.faults.push({ answer: down })
       await advance(DRIFT_MS)
-      await one.dns.catchUp()
+      await one.dns.syncDueZones()
       await until('it was tried', () => one.compared.length === 1)
       expect(one.compared).toMatchObject([{ kind: 'unavailable' }])
       await advance(MINUTE_MS)
-      await one.dns.catchUp()
+      await one.dns.syncDueZones()
       await until('it was compared', () => one.compared.length === 2)
-      await one.dns.catchUp()
+      await one.dns.syncDueZones()
       await until('it is repaired', () => scene.provider.names().length === 2)
     })
 
     test('that takes longer than its time is not begun a second time beside itself', async () => {
       const one = replica()
-      await one.dns.settle(await activate('acme'))
+      await one.dns.waitUntilApplied(await activate('acme'))
       const gate = Promise.withResolvers<void>()
       scene.provider.readGate = gate.promise
       await advance(DRIFT_MS)
-      await one.dns.catchUp()
+      await one.dns.syncDueZones()
       await until('it reads', () => scene.provider.reading === 1)
       await advance(MINUTE_MS)
-      await one.dns.catchUp()
+      await one.dns.syncDueZones()
       gate.resolve()
       await one.dns.stop()
       expect(one.compared).toHaveLength(1)
@@ -230,10 +230,10 @@ describe.skipIf(!testDsn)(`drift (${testDsn ? 'real Postgres' : missingDsn})`, (
   describe('a preview', () => {
     test('says what would be done, and does none of it', async () => {
       const { dns } = replica()
-      await dns.settle(await activate('acme'))
-      await dns.settle(await activate('gone'))
-      await dns.settle(await activate('stuck'))
-      await dns.settle(await free('gone'))
+      await dns.waitUntilApplied(await activate('acme'))
+      await dns.waitUntilApplied(await activate('gone'))
+      await dns.waitUntilApplied(await activate('stuck'))
+      await dns.waitUntilApplied(await free('gone'))
       put(a('gone.pool.test', '192.0.2.1'))
       put(a('acme.pool.test', '198.51.100.9'))
       scene.provider.records.delete('stuck.pool.test A')
@@ -271,7 +271,7 @@ describe.skipIf(!testDsn)(`drift (${testDsn ? 'real Postgres' : missingDsn})`, (
   test('repair tries at once what waits after a failure', async () => {
     const { dns } = replica()
     scene.provider.refuses.add('acme.pool.test')
-    await dns.settle(await activate('acme'))
+    await dns.waitUntilApplied(await activate('acme'))
     scene.provider.refuses.clear()
     await scene.sql`update dns_names set next_attempt_at = now() + interval '1 hour'`
     expect(await dns.repair(poolDomain)).toMatchObject({ kind: 'repaired', pending: 0, changeCount: 2, reopened: 0 })
@@ -280,7 +280,7 @@ describe.skipIf(!testDsn)(`drift (${testDsn ? 'real Postgres' : missingDsn})`, (
 
   test('repair does not wait for ever: what is left is told', async () => {
     const { dns } = replica({ waitMs: 100 })
-    await dns.settle(await activate('acme'))
+    await dns.waitUntilApplied(await activate('acme'))
     scene.provider.records.clear()
     const gate = Promise.withResolvers<void>()
     scene.provider.gate = gate.promise
@@ -291,7 +291,7 @@ describe.skipIf(!testDsn)(`drift (${testDsn ? 'real Postgres' : missingDsn})`, (
 
   test('a provider that is down is said to be, with its reason, and nothing is changed', async () => {
     const { dns } = replica()
-    await dns.settle(await activate('acme'))
+    await dns.waitUntilApplied(await activate('acme'))
     const before = await everything()
     scene.provider.faults.push({ answer: down }, { answer: down })
     expect(await dns.preview(poolDomain)).toMatchObject(down)
@@ -301,7 +301,7 @@ describe.skipIf(!testDsn)(`drift (${testDsn ? 'real Postgres' : missingDsn})`, (
 
   test('while others write the zone for long it is said to be busy', async () => {
     const { dns } = replica({ claimWaitMs: 50 })
-    await dns.settle(await activate('acme'))
+    await dns.waitUntilApplied(await activate('acme'))
     const held = await holdLock(scene.sql, tx => tx`select from dns_zone_locks for update`)
     expect(await dns.preview(poolDomain)).toEqual({ kind: 'busy' })
     expect(await dns.repair(poolDomain)).toEqual({ kind: 'busy' })
@@ -311,18 +311,18 @@ describe.skipIf(!testDsn)(`drift (${testDsn ? 'real Postgres' : missingDsn})`, (
 
   test('a name that is released before its repair is withdrawn, and that is what the history says', async () => {
     const { dns } = replica({ waitMs: 200 })
-    await dns.settle(await activate('acme'))
+    await dns.waitUntilApplied(await activate('acme'))
     scene.provider.records.delete('acme.pool.test A')
     scene.provider.faults.push(null, { answer: down })
     await dns.repair(poolDomain)
     expect(await row('acme')).toMatchObject({ is_drift_repair: true, failure: 'provider' })
-    expect(await dns.settle(await free('acme'))).toEqual({ status: 'published' })
+    expect(await dns.waitUntilApplied(await free('acme'))).toEqual({ status: 'published' })
     expect((await events('acme')).slice(3)).toEqual(['failing', 'released', 'withdrawn'])
   })
 
   test('whoever loses the claim while it compares changes nothing', async () => {
     const { dns } = replica()
-    await dns.settle(await activate('acme'))
+    await dns.waitUntilApplied(await activate('acme'))
     scene.provider.records.clear()
     const gate = Promise.withResolvers<void>()
     scene.provider.readGate = gate.promise
@@ -342,13 +342,13 @@ describe.skipIf(!testDsn)(`drift (${testDsn ? 'real Postgres' : missingDsn})`, (
 
   test('a comparison and a release that meet: the release wins', async () => {
     const { dns } = replica()
-    await dns.settle(await activate('acme'))
+    await dns.waitUntilApplied(await activate('acme'))
     scene.provider.records.clear()
     const gate = Promise.withResolvers<void>()
     scene.provider.readGate = gate.promise
     const repaired = dns.repair(poolDomain)
     await until('it reads', () => scene.provider.reading === 1)
-    const withdrawn = dns.settle(await free('acme'))
+    const withdrawn = dns.waitUntilApplied(await free('acme'))
     gate.resolve()
     await Promise.all([repaired, withdrawn])
     expect(scene.provider.names()).toEqual([])

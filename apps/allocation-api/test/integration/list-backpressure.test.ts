@@ -1,9 +1,8 @@
 import type { Allocation } from '@pool/contract'
 import type { Sql } from '@pool/database/client'
 import { describe, expect, test } from 'vitest'
-import { createHistoryReader } from '../../src/allocation/history.ts'
-import { list } from '../../src/allocation/list.ts'
-import { createReader } from '../../src/allocation/reader.ts'
+import { createAllocationRepository } from '../../src/allocation/repository.ts'
+import { type AllocationOptions, createAllocationService } from '../../src/allocation/service.ts'
 import { createApp } from '../../src/http/app.ts'
 import { createComparisonStore } from '../../src/reconciler/drift-repository.ts'
 import { unusedDependencies } from '../support/fake-services-app.ts'
@@ -21,16 +20,20 @@ const reserved = (n: number): Allocation => ({
 const endless = () => {
   const pages: number[] = []
   let next = 0
-  const reader = {
-    page: async (_: string, { limit }: { limit: number }) => {
+  const repository = {
+    list: async (_: string, { limit }: { limit: number }) => {
       pages.push(limit)
       return Array.from({ length: limit }, () => reserved(next++))
     },
   }
+  const allocations = createAllocationService({
+    repository,
+    managedDomains: ['pool.test'],
+  } as unknown as AllocationOptions)
   const app = createApp(
     {
       ...unusedDependencies,
-      verbs: { ...unusedDependencies.verbs, list: list({ reader, managedDomains: ['pool.test'] }) },
+      verbs: { ...unusedDependencies.verbs, list: allocations.list },
       observer: { ...unusedDependencies.observer, onRequest: () => {} },
     },
     { listener: 'in-cluster', tokens: null, exposeLists: true },
@@ -88,8 +91,8 @@ describe('a page leaves nothing in the result of the driver, which outlives it',
   const row = { id: 1, state: 'reserved', subdomain: 'acme', reservedAt: now, expiresAt: now, at: now }
 
   test.each<[string, (sql: Sql) => Promise<readonly unknown[]>]>([
-    ['list', sql => createReader(sql, { timeoutMs: 1_000 }).page('pool.test', { after: '', limit: 1 })],
-    ['history', sql => createHistoryReader(sql, { timeoutMs: 1_000 }).page('pool.test', { limit: 1 })],
+    ['list', sql => createAllocationRepository(sql, { timeoutMs: 1_000 }).list('pool.test', { after: '', limit: 1 })],
+    ['history', sql => createAllocationRepository(sql, { timeoutMs: 1_000 }).listHistory('pool.test', { limit: 1 })],
     ['comparison', sql => createComparisonStore(sql, { timeoutMs: 1_000 }).names('pool.test', '', 1)],
   ])('%s', async (_, page) => {
     const results: object[][] = []

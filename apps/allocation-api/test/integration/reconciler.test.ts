@@ -20,9 +20,9 @@ describe.skipIf(!testDsn)(`convergence (${testDsn ? 'real Postgres' : missingDsn
 
   test('publishes what a commit states and withdraws what a release leaves', async () => {
     const { dns } = replica()
-    expect(await dns.settle(await activate('acme'))).toEqual({ status: 'published' })
+    expect(await dns.waitUntilApplied(await activate('acme'))).toEqual({ status: 'published' })
     expect(scene.provider.names()).toEqual(['*.acme.pool.test', 'acme.pool.test'])
-    expect(await dns.settle(await free('acme'))).toEqual({ status: 'published' })
+    expect(await dns.waitUntilApplied(await free('acme'))).toEqual({ status: 'published' })
     expect(scene.provider.names()).toEqual([])
     expect(await row('acme')).toMatchObject({ desired: [], owned: [] })
   })
@@ -31,10 +31,10 @@ describe.skipIf(!testDsn)(`convergence (${testDsn ? 'real Postgres' : missingDsn
     const { dns } = replica()
     const gate = Promise.withResolvers<void>()
     scene.provider.gate = gate.promise
-    const first = dns.settle(await activate('first'))
+    const first = dns.waitUntilApplied(await activate('first'))
     await until('it has come about', () => scene.provider.underWay === 1)
     const rest = await Promise.all(Array.from({ length: 100 }, (_, i) => activate(`n${i}`)))
-    const settled = rest.map(stated => dns.settle(stated))
+    const settled = rest.map(stated => dns.waitUntilApplied(stated))
     gate.resolve()
     for (const state of await Promise.all([first, ...settled])) expect(state.status).toBe('published')
     expect(scene.provider.calls).toEqual(['read', 'apply', 'read', 'apply'])
@@ -49,10 +49,10 @@ describe.skipIf(!testDsn)(`convergence (${testDsn ? 'real Postgres' : missingDsn
     const { dns } = replica()
     const gate = Promise.withResolvers<void>()
     scene.provider.readGate = gate.promise
-    const first = dns.settle(await activate('first'))
+    const first = dns.waitUntilApplied(await activate('first'))
     await until('it reads', () => scene.provider.reading === 1)
     const rest = await Promise.all(Array.from({ length: 20 }, (_, i) => activate(`n${i}`)))
-    const settled = rest.map(stated => dns.settle(stated))
+    const settled = rest.map(stated => dns.waitUntilApplied(stated))
     scene.provider.readGate = Promise.resolve()
     gate.resolve()
     for (const state of await Promise.all([first, ...settled])) expect(state.status).toBe('published')
@@ -65,9 +65,9 @@ describe.skipIf(!testDsn)(`convergence (${testDsn ? 'real Postgres' : missingDsn
     const { dns } = replica()
     const gate = Promise.withResolvers<void>()
     scene.provider.readGate = gate.promise
-    const published = dns.settle(await activate('acme'))
+    const published = dns.waitUntilApplied(await activate('acme'))
     await until('it reads', () => scene.provider.reading === 1)
-    const withdrawn = dns.settle(await free('acme'))
+    const withdrawn = dns.waitUntilApplied(await free('acme'))
     gate.resolve()
     expect((await published).status).toBe('published')
     expect((await withdrawn).status).toBe('published')
@@ -79,7 +79,7 @@ describe.skipIf(!testDsn)(`convergence (${testDsn ? 'real Postgres' : missingDsn
     scene.provider.applyMs = 5
     const four = [replica(), replica(), replica(), replica()]
     const stated = await Promise.all(Array.from({ length: 40 }, (_, i) => activate(`n${i}`)))
-    const states = await Promise.all(stated.map((one, i) => four[i % 4]?.dns.settle(one)))
+    const states = await Promise.all(stated.map((one, i) => four[i % 4]?.dns.waitUntilApplied(one)))
     for (const state of states) expect(state?.status).toBe('published')
     expect(scene.provider.mostAtOnce).toBe(1)
     expect(scene.provider.names()).toHaveLength(80)
@@ -90,20 +90,20 @@ describe.skipIf(!testDsn)(`convergence (${testDsn ? 'real Postgres' : missingDsn
     scene.provider.faults.push({ answer: down })
     const first = await activate('acme')
     const settle = async () => {
-      expect(await dns.settle(first)).toEqual({ status: 'failing', detail: down.reason })
+      expect(await dns.waitUntilApplied(first)).toEqual({ status: 'failing', detail: down.reason })
     }
     expectPause(await scene.pauseAfter(settle), 0.5 + SPREAD_S)
     for (const [i, seconds] of [1, 2, 4, 8].entries()) {
       scene.provider.faults.push({ answer: down })
       await advance((seconds / 2 + SPREAD_S) * 1_000)
       const attempt = async () => {
-        await dns.catchUp()
+        await dns.syncDueZones()
         await until('it has come about', async () => (await row('acme'))?.attempts === i + 2)
       }
       expectPause(await scene.pauseAfter(attempt), seconds + SPREAD_S)
     }
     await advance(60_000)
-    await dns.catchUp()
+    await dns.syncDueZones()
     await until('it has come about', () => scene.provider.names().length === 2)
     await until('it has come about', async () => (await row('acme'))?.last_error === null)
   })
@@ -111,11 +111,11 @@ describe.skipIf(!testDsn)(`convergence (${testDsn ? 'real Postgres' : missingDsn
   test('a name that is not due is left alone', async () => {
     const { dns } = replica()
     scene.provider.faults.push({ answer: down })
-    await dns.settle(await activate('acme'))
+    await dns.waitUntilApplied(await activate('acme'))
     const calls = scene.provider.calls.length
     await scene.sql`update dns_names set next_attempt_at = now() + interval '1 hour'`
-    await dns.catchUp()
-    await dns.settle(await activate('beta'))
+    await dns.syncDueZones()
+    await dns.waitUntilApplied(await activate('beta'))
     expect(scene.provider.calls.slice(calls)).toEqual(['read', 'apply'])
     expect(scene.provider.names()).toEqual(['*.beta.pool.test', 'beta.pool.test'])
   })
@@ -124,14 +124,14 @@ describe.skipIf(!testDsn)(`convergence (${testDsn ? 'real Postgres' : missingDsn
     const { dns } = replica()
     scene.provider.faults.push({ answer: { ...down, retryAfterMs: 90_000 } })
     const stated = await activate('acme')
-    expectPause(await scene.pauseAfter(() => dns.settle(stated)), 90 + SPREAD_S)
+    expectPause(await scene.pauseAfter(() => dns.waitUntilApplied(stated)), 90 + SPREAD_S)
   })
 
   test('a name that the provider refuses is set aside with the reason; the others go out', async () => {
     const { dns } = replica()
     scene.provider.refuses.add('*.bad.pool.test')
     const stated = await Promise.all(['good', 'bad', 'fine'].map(one => activate(one)))
-    const [good, bad, fine] = await Promise.all(stated.map(dns.settle))
+    const [good, bad, fine] = await Promise.all(stated.map(dns.waitUntilApplied))
     expect(good).toEqual({ status: 'published' })
     expect(fine).toEqual({ status: 'published' })
     expect(bad).toEqual({ status: 'failing', detail: 'The DNS provider refused *.bad.pool.test: not allowed' })
@@ -141,16 +141,16 @@ describe.skipIf(!testDsn)(`convergence (${testDsn ? 'real Postgres' : missingDsn
     const { dns } = replica()
     const foreign = { name: 'acme.pool.test', type: 'CNAME', ttl: 60, values: ['elsewhere.example'] }
     scene.provider.records.set('acme.pool.test CNAME', foreign)
-    const state = await dns.settle(await activate('acme'))
+    const state = await dns.waitUntilApplied(await activate('acme'))
     expect(state).toMatchObject({ status: 'failing', detail: expect.stringContaining('acme.pool.test') })
-    await dns.settle(await free('acme'))
+    await dns.waitUntilApplied(await free('acme'))
     expect([...scene.provider.records.values()]).toEqual([foreign])
   })
 
   test('a provider that hangs is given up at its deadline; the caller is not held longer than its own', async () => {
     const { dns } = replica({ callTimeoutMs: 200, waitMs: 100 })
     scene.provider.faults.push(null, { answer: 'hang' })
-    expect(await dns.settle(await activate('acme'))).toEqual({ status: 'pending' })
+    expect(await dns.waitUntilApplied(await activate('acme'))).toEqual({ status: 'pending' })
     await until('it has come about', async () => (await row('acme'))?.attempts === 1)
     expect((await row('acme'))?.last_error).toBe('The DNS provider did not answer within 0.2 s.')
   })
@@ -158,7 +158,7 @@ describe.skipIf(!testDsn)(`convergence (${testDsn ? 'real Postgres' : missingDsn
   test('a provider that throws is a defect: told to the log, without its text on the wire', async () => {
     const one = replica()
     scene.provider.faults.push({ answer: 'throw' })
-    const state = await one.dns.settle(await activate('acme'))
+    const state = await one.dns.waitUntilApplied(await activate('acme'))
     expect(state.status).toBe('failing')
     expect(JSON.stringify(state)).not.toContain('secret')
     expect(one.errors).toHaveLength(1)
@@ -167,22 +167,22 @@ describe.skipIf(!testDsn)(`convergence (${testDsn ? 'real Postgres' : missingDsn
   test('a time-out after the effect: the records are known as ours and are withdrawn later', async () => {
     const { dns } = replica()
     scene.provider.faults.push(null, { answer: down, after: true })
-    const committed = await dns.settle(await activate('acme'))
+    const committed = await dns.waitUntilApplied(await activate('acme'))
     expect(committed.status).toBe('failing')
     expect(scene.provider.names()).toHaveLength(2)
-    expect(await dns.settle(await free('acme'))).toEqual({ status: 'published' })
+    expect(await dns.waitUntilApplied(await free('acme'))).toEqual({ status: 'published' })
     expect(scene.provider.names()).toEqual([])
   })
 
   test('a write that was not confirmed is said again, even where it shows: it might be undone by an older one', async () => {
     const { dns } = replica()
     scene.provider.faults.push(null, { answer: down, after: true })
-    await dns.settle(await activate('acme'))
+    await dns.waitUntilApplied(await activate('acme'))
     const [unconfirmed] =
       await scene.sql`select attempted_version = version and applied_version = 0 as so from dns_names`
     expect(unconfirmed).toEqual({ so: true })
     await advance(1_000)
-    await dns.catchUp()
+    await dns.syncDueZones()
     await until('it is published', async () => (await row('acme'))?.last_error === null)
     expect(scene.provider.calls).toEqual(['read', 'apply', 'read', 'apply'])
   })
@@ -192,13 +192,13 @@ describe.skipIf(!testDsn)(`convergence (${testDsn ? 'real Postgres' : missingDsn
     const foreign = { name: 'acme.pool.test', type: 'A', ttl: 60, values: ['198.51.100.9'] }
     scene.provider.records.set('acme.pool.test A', foreign)
     scene.provider.staleRead = []
-    scene.provider.faults.push(null, { answer: { ...down, isOfZone: true } })
-    await dns.settle(await activate('acme'))
+    scene.provider.faults.push(null, { answer: { ...down, scope: 'zone' } })
+    await dns.waitUntilApplied(await activate('acme'))
     expect(scene.provider.calls).toEqual(['read', 'apply'])
     await advance(1_000)
-    await dns.catchUp()
+    await dns.syncDueZones()
     await until('it is in the way', async () => (await row('acme'))?.failure === 'foreign-record')
-    await dns.settle(await free('acme'))
+    await dns.waitUntilApplied(await free('acme'))
     expect([...scene.provider.records.values()]).toEqual([foreign])
   })
 
@@ -207,20 +207,20 @@ describe.skipIf(!testDsn)(`convergence (${testDsn ? 'real Postgres' : missingDsn
     const foreign = { name: 'acme.pool.test', type: 'CNAME', ttl: 60, values: ['elsewhere.example.'] }
     scene.provider.records.set('acme.pool.test CNAME', foreign)
     scene.provider.faults.push(null, { answer: down })
-    await Promise.all([await activate('acme'), await activate('other')].map(dns.settle))
+    await Promise.all([await activate('acme'), await activate('other')].map(dns.waitUntilApplied))
     expect(await row('acme')).toMatchObject({ failure: 'foreign-record' })
     expect(await row('other')).toMatchObject({ failure: 'provider' })
   })
 
   test('a withdrawal that still fails never undoes the publication of the next holder', async () => {
     const { dns } = replica()
-    await dns.settle(await activate('acme', '192.0.2.1'))
+    await dns.waitUntilApplied(await activate('acme', '192.0.2.1'))
     scene.provider.faults.push({ answer: down })
-    expect((await dns.settle(await free('acme'))).status).toBe('failing')
-    expect(await dns.settle(await activate('acme', '192.0.2.2'))).toEqual({ status: 'published' })
+    expect((await dns.waitUntilApplied(await free('acme'))).status).toBe('failing')
+    expect(await dns.waitUntilApplied(await activate('acme', '192.0.2.2'))).toEqual({ status: 'published' })
     await advance(600_000)
-    await dns.catchUp()
-    await dns.settle(await activate('other'))
+    await dns.syncDueZones()
+    await dns.waitUntilApplied(await activate('other'))
     expect(scene.provider.records.get('acme.pool.test A')?.values).toEqual(['192.0.2.2'])
   })
 
@@ -228,9 +228,9 @@ describe.skipIf(!testDsn)(`convergence (${testDsn ? 'real Postgres' : missingDsn
     const { dns } = replica()
     const gate = Promise.withResolvers<void>()
     scene.provider.gate = gate.promise
-    const publishing = dns.settle(await activate('acme'))
+    const publishing = dns.waitUntilApplied(await activate('acme'))
     await until('it has come about', () => scene.provider.underWay === 1)
-    const withdrawing = dns.settle(await free('acme'))
+    const withdrawing = dns.waitUntilApplied(await free('acme'))
     gate.resolve()
     await publishing
     expect(await withdrawing).toEqual({ status: 'published' })
@@ -241,7 +241,7 @@ describe.skipIf(!testDsn)(`convergence (${testDsn ? 'real Postgres' : missingDsn
   test('what another process left due is found without being asked for', async () => {
     await activate('left')
     const { dns } = replica()
-    await dns.catchUp()
+    await dns.syncDueZones()
     await until('it has come about', () => scene.provider.names().length === 2)
   })
 
@@ -254,7 +254,7 @@ describe.skipIf(!testDsn)(`convergence (${testDsn ? 'real Postgres' : missingDsn
         now(), now()
       from generate_series(1, 2500) n`
     const { dns } = replica()
-    await dns.settle(await activate('last'))
+    await dns.waitUntilApplied(await activate('last'))
     await until('it has come about', () => scene.provider.records.size === 2_502)
     expect(scene.provider.calls).toHaveLength(6)
   })
@@ -263,7 +263,8 @@ describe.skipIf(!testDsn)(`convergence (${testDsn ? 'real Postgres' : missingDsn
     const { dns } = replica()
     scene.provider.mostChanges = 5
     const stated = await Promise.all(['a', 'b', 'c', 'd'].map(name => activate(name)))
-    for (const state of await Promise.all(stated.map(dns.settle))) expect(state).toEqual({ status: 'published' })
+    for (const state of await Promise.all(stated.map(dns.waitUntilApplied)))
+      expect(state).toEqual({ status: 'published' })
     expect(scene.provider.names()).toHaveLength(8)
     expect(await scene.events('d')).toEqual(['reserved', 'committed', 'published'])
   })
@@ -272,18 +273,18 @@ describe.skipIf(!testDsn)(`convergence (${testDsn ? 'real Postgres' : missingDsn
     const { dns } = replica()
     scene.provider.mostChanges = 5
     for (const name of ['a', 'b', 'c', 'd']) await activate(name)
-    await dns.catchUp()
+    await dns.syncDueZones()
     await until('all are out', () => scene.provider.names().length === 8)
   })
 
   test('trouble of one zone keeps no other waiting, and its own names ever longer', async () => {
     const { dns } = replica()
-    const noZone = { ...down, reason: 'There is no zone.', isOfZone: true } as const
+    const noZone = { ...down, reason: 'There is no zone.', scope: 'zone' } as const
     for (let attempt = 1; attempt <= 4; attempt += 1) {
       scene.provider.faults.push({ answer: noZone })
       const pause = await scene.pauseAfter(async () => {
-        if (attempt === 1) await dns.settle(await activate('acme'))
-        else await dns.catchUp()
+        if (attempt === 1) await dns.waitUntilApplied(await activate('acme'))
+        else await dns.syncDueZones()
         await until('it has been tried', async () => (await row('acme'))?.attempts === attempt)
       })
       expect(await row('acme')).toMatchObject({ failure: 'zone', last_error: 'There is no zone.' })
@@ -291,32 +292,34 @@ describe.skipIf(!testDsn)(`convergence (${testDsn ? 'real Postgres' : missingDsn
       expectPause(pause, seconds)
       await advance(seconds * 1_000)
     }
-    expect(await dns.settle(await activate('acme', '192.0.2.1', 'second.test'))).toEqual({ status: 'published' })
+    expect(await dns.waitUntilApplied(await activate('acme', '192.0.2.1', 'second.test'))).toEqual({
+      status: 'published',
+    })
   })
 
   test('while the provider is left alone a commit learns at once why, and nothing is asked', async () => {
     const { dns } = replica()
     scene.provider.faults.push({ answer: { ...down, retryAfterMs: 60_000 } })
-    await dns.settle(await activate('first'))
-    expect(await dns.settle(await activate('second'))).toEqual({
+    await dns.waitUntilApplied(await activate('first'))
+    expect(await dns.waitUntilApplied(await activate('second'))).toEqual({
       status: 'failing',
       detail: 'The provider is down. It is not asked again for 60 s.',
     })
     expect(scene.provider.calls).toEqual(['read'])
-    expect(dns.isHeldBack()).toBe(true)
+    expect(dns.isCircuitOpen()).toBe(true)
     await advance(61_000)
-    await dns.catchUp()
+    await dns.syncDueZones()
     await until('both are out', () => scene.provider.names().length === 4)
   })
 
-  test.each([true, undefined] as const)(
+  test.each([1, undefined] as const)(
     'a provider that takes one call at a time (%s) has one, over zones and replicas',
     async only => {
-      if (only) scene.provider.isOneAtATime = only
+      if (only) scene.provider.concurrency = only
       scene.provider.applyMs = 20
       const replicas = [replica(), replica()]
       const stated = await Promise.all(Array.from({ length: 8 }, (_, i) => activate('acme', '192.0.2.1', `z${i}.test`)))
-      for (const state of await Promise.all(stated.map((one, i) => replicas[i % 2]?.dns.settle(one)))) {
+      for (const state of await Promise.all(stated.map((one, i) => replicas[i % 2]?.dns.waitUntilApplied(one)))) {
         expect(state).toEqual({ status: 'published' })
       }
       if (only) expect(scene.provider.mostAtOnce).toBe(1)
@@ -329,14 +332,14 @@ describe.skipIf(!testDsn)(`convergence (${testDsn ? 'real Postgres' : missingDsn
     const two = replica()
     const gate = Promise.withResolvers<void>()
     scene.provider.readGate = gate.promise
-    expect((await one.dns.settle(await activate('acme'))).status).toBe('pending')
+    expect((await one.dns.waitUntilApplied(await activate('acme'))).status).toBe('pending')
     expect(scene.provider.reading).toBe(1)
     scene.provider.readGate = Promise.resolve()
     await scene.sql`
       select pg_terminate_backend(pid) from pg_stat_activity
       where datname = current_database() and application_name = 'allocation-api zone' and state = 'idle in transaction'`
 
-    expect(await two.dns.settle(await free('acme'))).toEqual({ status: 'published' })
+    expect(await two.dns.waitUntilApplied(await free('acme'))).toEqual({ status: 'published' })
     const before = scene.provider.calls.length
     gate.resolve()
     await until('it has come about', () => one.errors.length > 0)

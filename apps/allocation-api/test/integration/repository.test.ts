@@ -1,9 +1,8 @@
 import { createDatabaseClient } from '@pool/database/client'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { Caller, PoolName, ReserveRequest } from '../../src/allocation/domain/types.ts'
-import { sweep } from '../../src/allocation/expired-sweeper.ts'
-import { createReader, type Reader } from '../../src/allocation/reader.ts'
-import { createStore, type Store } from '../../src/allocation/repository.ts'
+import { sweepExpired } from '../../src/allocation/expired-sweeper.ts'
+import { type AllocationRepository, createAllocationRepository } from '../../src/allocation/repository.ts'
 import type { RecordSet } from '../../src/dns/domain/rrset.ts'
 import { createTestDatabase, missingDsn, type TestDatabase, testDsn } from '../support/database.ts'
 import { holdLock, lockRow, untilSessionsWait } from '../support/locks.ts'
@@ -16,13 +15,11 @@ const records = [{ name: 'acme.pool.test', type: 'A', ttl: 300, values: ['192.0.
 
 describe.skipIf(!testDsn)(`the store (${testDsn ? 'real Postgres' : missingDsn})`, () => {
   let database: TestDatabase
-  let store: Store
-  let reader: Reader
+  let store: AllocationRepository
 
   beforeAll(async () => {
     database = await createTestDatabase()
-    store = createStore(database.sql, { timeoutMs: 5_000 })
-    reader = createReader(database.sql, { timeoutMs: 5_000 })
+    store = createAllocationRepository(database.sql, { timeoutMs: 5_000 })
   })
   afterAll(() => database.drop())
   beforeEach(async () => {
@@ -30,6 +27,7 @@ describe.skipIf(!testDsn)(`the store (${testDsn ? 'real Postgres' : missingDsn})
     await database.sql`delete from dns_names`
   })
 
+  const stateOf = async (wanted: PoolName) => (await store.findStates([wanted]))[0]
   const reserve = () => store.reserve({ ...name, createdBy: 'wizard' }, TTL, caller)
   const reserved = async () => {
     const decision = await reserve()
@@ -50,7 +48,7 @@ describe.skipIf(!testDsn)(`the store (${testDsn ? 'real Postgres' : missingDsn})
     expect(allocation).toMatchObject({ ...name, state: 'reserved', createdBy: 'wizard' })
     expect(Date.parse(allocation.expiresAt) - Date.parse(allocation.reservedAt)).toBe(TTL)
     expect(reservationToken).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
-    expect(await reader.heldState(name)).toBe('reserved')
+    expect(await stateOf(name)).toBe('reserved')
   })
 
   test('a reserve race gives one reservation, and a conflict to each loser', async () => {
@@ -67,7 +65,7 @@ describe.skipIf(!testDsn)(`the store (${testDsn ? 'real Postgres' : missingDsn})
     await database.advance(TTL - 5_000)
     expect(await reserve()).toEqual({ kind: 'conflict' })
     await database.advance(5_001)
-    expect(await reader.heldState(name)).toBeNull()
+    expect(await stateOf(name)).toBeNull()
     const second = await reserved()
     expect(second.reservationToken).not.toBe(first.reservationToken)
     expect(await history()).toEqual(['reserved', 'expired', 'reserved'])
@@ -78,12 +76,12 @@ describe.skipIf(!testDsn)(`the store (${testDsn ? 'real Postgres' : missingDsn})
     const { reservationToken } = await reserved()
     const decision = await commit(reservationToken)
     expect(decision).toMatchObject({ kind: 'committed', allocation: { state: 'active', loadBalancerIP: '192.0.2.1' } })
-    expect(await reader.get(name)).toMatchObject({ state: 'active', dns: { status: 'pending' } })
+    expect(await store.find(name)).toMatchObject({ state: 'active', dns: { status: 'pending' } })
     const [row] = await database.sql`select desired, version from dns_names`
     expect(row?.desired).toEqual(records)
     expect(decision).toHaveProperty('version', row?.version)
     await database.advance(100 * TTL)
-    expect(await reader.heldState(name)).toBe('active')
+    expect(await stateOf(name)).toBe('active')
   })
 
   test.each([
@@ -94,7 +92,7 @@ describe.skipIf(!testDsn)(`the store (${testDsn ? 'real Postgres' : missingDsn})
   ])('commit with %s as token: a mismatch, and nothing changes', async (_, token) => {
     const { reservationToken } = await reserved()
     expect(await commit(token)).toEqual({ kind: 'token-mismatch' })
-    expect(await reader.heldState(name)).toBe('reserved')
+    expect(await stateOf(name)).toBe('reserved')
     expect(await database.sql`select from dns_names`).toHaveLength(0)
     expect((await commit(reservationToken)).kind).toBe('committed')
   })
@@ -138,16 +136,16 @@ describe.skipIf(!testDsn)(`the store (${testDsn ? 'real Postgres' : missingDsn})
       from generate_series(1, 2500) n`
     await reserved()
     let deleted = 0
-    const run = sweep({
-      deleteExpired: store.deleteExpired,
-      forgetKeys: async () => 0,
-      onDeleted: count => {
+    const options = {
+      deleteReservations: store.deleteExpired,
+      deleteKeys: async () => 0,
+      onDeleted: (count: number) => {
         deleted += count
       },
       now: () => 0,
-      rest: async () => {},
-    })
-    await run(new AbortController().signal)
+      sleep: async () => {},
+    }
+    await sweepExpired(options, new AbortController().signal)
     expect(deleted).toBe(2_500)
     expect(await database.sql`select subdomain from pool_allocations`).toEqual([{ subdomain: 'acme' }])
     const [swept] = await database.sql`select count(*)::int as n from allocation_history where actor = 'sweeper'`
@@ -198,7 +196,10 @@ describe.skipIf(!testDsn)(`the store (${testDsn ? 'real Postgres' : missingDsn})
       return row?.read ?? 0
     }
     const before = await readSoFar()
-    const page = await createReader(one, { timeoutMs: 5_000 }).page('pool.test', { after: 'n8', limit: 500 })
+    const page = await createAllocationRepository(one, { timeoutMs: 5_000 }).list('pool.test', {
+      after: 'n8',
+      limit: 500,
+    })
     const read = (await readSoFar()) - before
     await one.end()
     expect(page).toHaveLength(500)
@@ -247,9 +248,9 @@ describe.skipIf(!testDsn)(`the store (${testDsn ? 'real Postgres' : missingDsn})
     }
 
     test('each is answered in its place: free, twice in one call, taken, active, expired, in several pools', async () => {
-      await store.reserveAll([asking('expired', {}, 8), asking('gone', {}, 9)], TTL, null)
+      await store.reserveMany([asking('expired', {}, 8), asking('gone', {}, 9)], TTL, null)
       await database.advance(TTL)
-      await store.reserveAll([asking('taken', {}, 8)], TTL)
+      await store.reserveMany([asking('taken', {}, 8)], TTL)
       const { reservationToken } = await reserved()
       await commit(reservationToken)
       const written = await historySince()
@@ -263,7 +264,7 @@ describe.skipIf(!testDsn)(`the store (${testDsn ? 'real Postgres' : missingDsn})
         asking('alpha', { poolDomain: 'other.test' }, 7),
         asking('expired', {}, 8),
       ]
-      const decisions = await store.reserveAll(requests, TTL)
+      const decisions = await store.reserveMany(requests, TTL)
       expect(
         decisions.map(decision =>
           decision.kind === 'granted'
@@ -297,21 +298,21 @@ describe.skipIf(!testDsn)(`the store (${testDsn ? 'real Postgres' : missingDsn})
         { ...name, subdomain: 'gone' },
         { poolDomain: 'other.test', subdomain: 'zulu' },
       ]
-      const held = await reader.heldStates([...requests.map(({ command }) => command), ...free])
+      const held = await store.findStates([...requests.map(({ command }) => command), ...free])
       expect(held).toEqual([...Array(4).fill('reserved'), 'active', ...Array(3).fill('reserved'), null, null])
     })
 
     test('a hundred at once, and none', async () => {
       const requests = Array.from({ length: 100 }, (_, i) => asking(`n${(i * 37) % 100}`, {}, i))
-      const decisions = await store.reserveAll(requests, TTL)
+      const decisions = await store.reserveMany(requests, TTL)
       expect(decisions.map(decision => decision.kind === 'granted' && decision.allocation.createdBy)).toEqual(
         requests.map(({ command }) => command.createdBy),
       )
-      expect(await store.reserveAll(requests, TTL)).toEqual(Array(100).fill({ kind: 'conflict' }))
+      expect(await store.reserveMany(requests, TTL)).toEqual(Array(100).fill({ kind: 'conflict' }))
       const mixed = requests.flatMap(({ command }) => [{ ...command, subdomain: `no-${command.subdomain}` }, command])
-      expect(await reader.heldStates(mixed)).toEqual(Array(100).fill([null, 'reserved']).flat())
-      expect(await store.reserveAll([], TTL)).toEqual([])
-      expect(await reader.heldStates([])).toEqual([])
+      expect(await store.findStates(mixed)).toEqual(Array(100).fill([null, 'reserved']).flat())
+      expect(await store.reserveMany([], TTL)).toEqual([])
+      expect(await store.findStates([])).toEqual([])
     })
 
     test('what createdBy says comes back as it was said', async () => {
@@ -329,7 +330,7 @@ describe.skipIf(!testDsn)(`the store (${testDsn ? 'real Postgres' : missingDsn})
         'x'.repeat(253),
       ]
       const written = await historySince()
-      const decisions = await store.reserveAll(
+      const decisions = await store.reserveMany(
         said.map((createdBy, i) => asking(`said-${i}`, { createdBy }, 3)),
         TTL,
       )
@@ -344,19 +345,19 @@ describe.skipIf(!testDsn)(`the store (${testDsn ? 'real Postgres' : missingDsn})
 
     test('what one of them may not say leaves nothing of any', async () => {
       const written = await historySince()
-      const faulty = store.reserveAll([asking('good'), asking('bad', { createdBy: 'a\0b' })], TTL)
+      const faulty = store.reserveMany([asking('good'), asking('bad', { createdBy: 'a\0b' })], TTL)
       await expect(faulty).rejects.toMatchObject({ code: '22P05' })
       expect(await database.sql`select from pool_allocations`).toHaveLength(0)
       expect(await written()).toEqual([])
     })
 
     test('a turn that is refused takes nothing, and the one that was taken keeps what was decided', async () => {
-      const turn = { key: 'store-turn', fingerprint: Buffer.alloc(32), keyTtlMs: TTL, seenAttempt: 0 }
-      const [first] = await store.reserveAll([asking('first')], TTL, turn)
+      const claim = { key: 'store-turn', fingerprint: Buffer.alloc(32), keyTtlMs: TTL, expectedRevision: 0 }
+      const [first] = await store.reserveMany([asking('first')], TTL, claim)
       expect(first?.kind).toBe('granted')
       const written = await historySince()
-      expect(await store.reserveAll([asking('second')], TTL, turn)).toEqual([])
-      expect(await reader.heldState({ ...name, subdomain: 'second' })).toBeNull()
+      expect(await store.reserveMany([asking('second')], TTL, claim)).toEqual([])
+      expect(await stateOf({ ...name, subdomain: 'second' })).toBeNull()
       expect(await written()).toEqual([])
       const [kept] = await database.sql`select result from idempotency_results where key = 'store-turn'`
       expect(kept?.result).toMatchObject({ outcome: 'granted', subdomain: 'first', position: 0 })
@@ -370,7 +371,7 @@ describe.skipIf(!testDsn)(`the store (${testDsn ? 'real Postgres' : missingDsn})
           insert into pool_allocations (pool_domain, subdomain, state, reserved_at, expires_at, reservation_token, created_by)
           values ('pool.test', 'acme', 'reserved', now() - interval '2 s', now() - interval '1 s', gen_random_uuid(), 'x')`,
       )
-      const patient = store.reserveAll([asking('acme', {}, 2)], TTL)
+      const patient = store.reserveMany([asking('acme', {}, 2)], TTL)
       await untilSessionsWait(database.sql, 1, '%insert into pool_allocations%')
       await held.commit()
       expect((await patient).map(({ kind }) => kind)).toEqual(['granted'])
@@ -383,7 +384,7 @@ describe.skipIf(!testDsn)(`the store (${testDsn ? 'real Postgres' : missingDsn})
     test('a look waits for no lock', async () => {
       await reserved()
       const held = await lockRow(database.sql, name)
-      expect(await reader.heldStates([name])).toEqual(['reserved'])
+      expect(await store.findStates([name])).toEqual(['reserved'])
       await held.release()
     })
 
@@ -394,15 +395,14 @@ describe.skipIf(!testDsn)(`the store (${testDsn ? 'real Postgres' : missingDsn})
         await database.sql`alter table pool_allocations set (autovacuum_enabled = false)`
         const one = createDatabaseClient(database.url, { maxConnections: 1, applicationName: 'grown' })
         await one.unsafe(`set plan_cache_mode = ${mode}`)
-        const grown = createStore(one, { timeoutMs: 20_000 })
-        const look = createReader(one, { timeoutMs: 20_000 })
+        const grown = createAllocationRepository(one, { timeoutMs: 20_000 })
         const names = Array.from({ length: 100 }, (_, i) => ({ poolDomain: 'big.test', subdomain: `n${100 * i + 1}` }))
         const both = async () => {
-          await grown.reserveAll(
+          await grown.reserveMany(
             names.map(wanted => ({ command: { ...wanted, createdBy: '' }, caller })),
             TTL,
           )
-          return look.heldStates(names)
+          return grown.findStates(names)
         }
         // The sixth and later ones are planned for whatever is asked (Postgres manual, PREPARE).
         for (let time = 0; time < 6; time += 1) await both()

@@ -212,7 +212,7 @@ test('when all is refused, the search ends: some are refused, nothing is said ag
   const names = result.refused.map(({ name }) => name)
   expect(names.length).toBeGreaterThan(5)
   expect(names.every(name => name.startsWith('xxx'))).toBe(true)
-  expect([...names, ...(result.untried ?? [])].sort()).toEqual(
+  expect([...names, ...(result.skipped ?? [])].sort()).toEqual(
     [...long, ...addresses(zone, 10)].map(change => (change.kind === 'upsert' ? change.set.name : '')).sort(),
   )
   expect(double.count('batch')).toBe(24)
@@ -410,7 +410,7 @@ test('what is lacking for one zone is told as such; what would be the same for a
   const { provider, withWrongKey, double, zone } = subject
   double.addZone(`copy-of-${zone}`, 'free', 'secondary')
   const read = async (name = zone, by = provider) => by.read(name, 'all', signal())
-  const ofZone = { kind: 'unavailable', isOfZone: true }
+  const ofZone = { kind: 'unavailable', scope: 'zone' }
   expect(await read(`no-${zone}`)).toMatchObject(ofZone)
   expect(await read(`copy-of-${zone}`)).toMatchObject({ ...ofZone, reason: expect.stringContaining('secondary') })
   const forbidden = { kind: 'status', status: 403, body: { errors: [{ code: 10_000, message: 'No' }] } } as const
@@ -427,7 +427,7 @@ test('what is lacking for one zone is told as such; what would be the same for a
   ofAll.push(await read())
   for (const result of ofAll) {
     expect(result).toMatchObject({ kind: 'unavailable' })
-    expect(result).not.toHaveProperty('isOfZone')
+    expect(result).not.toHaveProperty('scope')
   }
 })
 

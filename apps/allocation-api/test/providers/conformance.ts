@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { isAtOrBelow, type RecordChange, type RecordSet, recordKey } from '../../src/dns/domain/rrset.ts'
 import type { ApplyResult, ReadResult } from '../../src/dns/provider.ts'
-import { currentRecordsOf, planOf } from '../../src/reconciler/domain/plan.ts'
+import { indexRecords, planName } from '../../src/reconciler/domain/plan.ts'
 import type { ProviderSubject, StartSubject, Traits } from './harness.ts'
 
 const TTL = 300
@@ -77,11 +77,11 @@ export const describeConformance = (
         await read(left.map(nameOf))
         const result = noted(await subject.provider.apply(zone, left, signal()))
         if (result.kind !== 'applied') throw new Error(result.reason)
-        const untried = new Set(result.untried)
-        expect(untried.size).toBeLessThan(left.length)
-        expect(result.refused.filter(({ name }) => untried.has(name))).toEqual([])
+        const skipped = new Set(result.skipped)
+        expect(skipped.size).toBeLessThan(left.length)
+        expect(result.refused.filter(({ name }) => skipped.has(name))).toEqual([])
         refused.push(...result.refused)
-        left = left.filter(change => untried.has(nameOf(change)))
+        left = left.filter(change => skipped.has(nameOf(change)))
       }
       return refused
     }
@@ -153,9 +153,9 @@ export const describeConformance = (
         previous: [],
         hasInFlightWrite: false,
       }
-      const isTtlOfZone = subject.provider.isTtlOfZone ?? false
+      const hasZoneTtl = subject.provider.hasZoneTtl ?? false
       const plan = async () => {
-        const planned = planOf(currentRecordsOf(await read([`acme.${zone}`])), name, { zone, isTtlOfZone })
+        const planned = planName(indexRecords(await read([`acme.${zone}`])), name, { zone, hasZoneTtl: hasZoneTtl })
         return planned.kind === 'changes' ? planned.changes : []
       }
       const first = await plan()
@@ -220,7 +220,7 @@ export const describeConformance = (
       ]
       for (const result of results.map(noted)) {
         const reason = expect.stringContaining(other)
-        expect(result).toMatchObject({ kind: 'unavailable', reason, isOfZone: true })
+        expect(result).toMatchObject({ kind: 'unavailable', reason, scope: 'zone' })
       }
     })
 

@@ -3,7 +3,7 @@ import { until } from '@pool/test-kit/poll.ts'
 import { expect, test } from 'vitest'
 import { patience, startDynadotSubject, upsert } from './support/dynadot.ts'
 
-const differ = { kind: 'unavailable', isOfZone: true, reason: expect.stringMatching(/two answers .* differ/) }
+const differ = { kind: 'unavailable', scope: 'zone', reason: expect.stringMatching(/two answers .* differ/) }
 
 test('a pass is three calls', async () => {
   await using subject = await startDynadotSubject()
@@ -97,7 +97,7 @@ test.each<[string, DynadotFault, object]>([
   double.fail('get_dns', fault)
   const answer = await provider.read(zone, 'all', patience())
   expect(answer).toMatchObject({ kind: 'unavailable', ...expected })
-  expect(answer).not.toHaveProperty('isOfZone')
+  expect(answer).not.toHaveProperty('scope')
   double.fail('get_dns', fault)
   expect(await provider.apply(zone, [upsert(`acme.${zone}`)], patience())).toMatchObject({ kind: 'unavailable' })
   expect(double.calls.set_dns2).toBe(0)
@@ -164,7 +164,7 @@ test('a set that makes too long a URL is the trouble of that zone', async () => 
   double.fail('set_dns2', { status: 414 })
   expect(await provider.apply(zone, [upsert(`acme.${zone}`)], patience())).toEqual({
     kind: 'unavailable',
-    isOfZone: true,
+    scope: 'zone',
     reason: expect.stringMatching(/too long/),
   })
 })
@@ -174,7 +174,7 @@ test('half a list of records is not written back', async () => {
   const { provider, zone, double } = subject
   double.fail('get_dns', 'half content')
   const result = await provider.apply(zone, [upsert(`acme.${zone}`)], patience())
-  expect(result).toEqual({ kind: 'unavailable', isOfZone: true, reason: expect.stringMatching(/incomplete/) })
+  expect(result).toEqual({ kind: 'unavailable', scope: 'zone', reason: expect.stringMatching(/incomplete/) })
   expect(double.calls.set_dns2).toBe(0)
 })
 

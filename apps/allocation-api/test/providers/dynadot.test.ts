@@ -47,7 +47,7 @@ test.each(['Dynadot Parking', 'Name Servers', 'Forwarding'])('a domain in mode %
   double.change(zone, { mode })
   const unavailable = {
     kind: 'unavailable',
-    isOfZone: true,
+    scope: 'zone',
     reason: expect.stringContaining(`does not serve ${zone}`),
   }
   expect(await provider.read(zone, 'all', patience())).toEqual(unavailable)
@@ -58,7 +58,7 @@ test.each(['Dynadot Parking', 'Name Servers', 'Forwarding'])('a domain in mode %
 
 test('a domain of another account: only that zone is unavailable', async () => {
   await using subject = await startDynadotSubject()
-  const unavailable = { kind: 'unavailable', isOfZone: true, reason: expect.stringContaining('other.example') }
+  const unavailable = { kind: 'unavailable', scope: 'zone', reason: expect.stringContaining('other.example') }
   expect(await subject.provider.read('other.example', 'all', patience())).toEqual(unavailable)
   expect(await subject.provider.apply('other.example', [upsert('a.other.example')], patience())).toEqual(unavailable)
 })
@@ -66,7 +66,7 @@ test('a domain of another account: only that zone is unavailable', async () => {
 test('it says that it takes one call at a time and that the TTL is the domain’s', async () => {
   await using subject = await startDynadotSubject()
   const { provider, zone, double } = subject
-  expect(provider).toMatchObject({ isOneAtATime: true, isTtlOfZone: true })
+  expect(provider).toMatchObject({ isOneAtATime: true, hasZoneTtl: true })
   double.change(zone, { ttl: '86400' })
   await provider.apply(zone, [upsert(`acme.${zone}`, 60)], patience())
   expect(await provider.read(zone, 'all', patience())).toMatchObject({ records: [{ ttl: 86_400 }] })
@@ -101,12 +101,12 @@ test('a value that only Dynadot refuses is told in its words; all others are the
   const changes = Array.from({ length: 60 }, (_, i) => upsert(`n${i}.${zone}`, 300, i === 23 ? BAD : '192.0.2.1'))
   const refused = [{ name: `n23.${zone}`, reason: 'this address is not allowed' }]
   const result = await provider.apply(zone, changes, patience())
-  expect(result).toEqual({ kind: 'applied', refused, untried: expect.any(Array) })
+  expect(result).toEqual({ kind: 'applied', refused, skipped: expect.any(Array) })
   expect(double.calls.set_dns2).toBe(9)
-  const untried = result.kind === 'applied' ? (result.untried ?? []) : []
-  expect(double.domain(zone).sub).toHaveLength(59 - untried.length)
+  const skipped = result.kind === 'applied' ? (result.skipped ?? []) : []
+  expect(double.domain(zone).sub).toHaveLength(59 - skipped.length)
 
-  const again = changes.filter(change => change.kind === 'upsert' && untried.includes(change.set.name))
+  const again = changes.filter(change => change.kind === 'upsert' && skipped.includes(change.set.name))
   expect(await provider.apply(zone, again, patience())).toEqual({ kind: 'applied', refused: [] })
   expect(double.domain(zone).sub).toHaveLength(59)
 })
@@ -132,7 +132,7 @@ test('somebody’s record that is not taken back: the zone is unavailable, and n
   const changes = [upsert(`acme.${zone}`), upsert(`next.${zone}`)]
   expect(await provider.apply(zone, changes, patience())).toEqual({
     kind: 'unavailable',
-    isOfZone: true,
+    scope: 'zone',
     reason: expect.stringMatching(/does not take back .* this address is not allowed/),
   })
   expect(double.domain(zone)).toBe(before)

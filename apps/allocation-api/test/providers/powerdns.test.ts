@@ -58,8 +58,8 @@ test.each([
     body: '',
     expected: { reason: 'PowerDNS answered 302.' },
   },
-  { status: 403, headers: {}, body: '', expected: { reason: expect.stringContaining('pool.test'), isOfZone: true } },
-  { status: 404, headers: {}, body: '', expected: { reason: expect.stringContaining('pool.test'), isOfZone: true } },
+  { status: 403, headers: {}, body: '', expected: { reason: expect.stringContaining('pool.test'), scope: 'zone' } },
+  { status: 404, headers: {}, body: '', expected: { reason: expect.stringContaining('pool.test'), scope: 'zone' } },
   { status: 401, headers: {}, body: '{"error":"a-key-of-ours"}', expected: { reason: expect.stringContaining('key') } },
 ])('a server that answers $status: unavailable', async ({ status, headers, body, expected }) => {
   await using stub = await startStub(status, headers, body)
@@ -69,7 +69,7 @@ test.each([
   ]
   for (const result of results) {
     expect(result).toMatchObject({ kind: 'unavailable', ...expected })
-    if (!('isOfZone' in expected)) expect(result).not.toHaveProperty('isOfZone')
+    if (!('scope' in expected)) expect(result).not.toHaveProperty('scope')
     expect(JSON.stringify(result)).not.toContain('a-key-of-ours')
   }
 })
@@ -115,7 +115,7 @@ test('a server that refuses whatever it is sent is not asked without end', async
   if (result.kind !== 'applied') throw new Error(result.reason)
   expect(result.refused.length).toBeGreaterThan(10)
   for (const { reason } of result.refused) expect(reason).toContain('names nobody')
-  expect([...result.refused.map(({ name }) => name), ...(result.untried ?? [])].sort()).toEqual(names.toSorted())
+  expect([...result.refused.map(({ name }) => name), ...(result.skipped ?? [])].sort()).toEqual(names.toSorted())
 })
 
 test.each(['Slave', 'Consumer'])('a zone of the kind %s is not ours to write, and only that zone', async kind => {
@@ -123,7 +123,7 @@ test.each(['Slave', 'Consumer'])('a zone of the kind %s is not ours to write, an
   expect(await stub.provider.read('pool.test', 'all', signal())).toEqual({
     kind: 'unavailable',
     reason: expect.stringContaining(kind),
-    isOfZone: true,
+    scope: 'zone',
   })
 })
 
@@ -313,8 +313,8 @@ else {
       fetched.mockRestore()
       if (result.kind !== 'applied') throw new Error(result.reason)
       expect(result.refused).toHaveLength(50)
-      expect(result.untried).toHaveLength(251)
-      expect(result.untried).toContain(at('good'))
+      expect(result.skipped).toHaveLength(251)
+      expect(result.skipped).toContain(at('good'))
       expect(await subject.records()).toEqual([])
     })
 
@@ -343,7 +343,7 @@ else {
     test('a zone that is a copy is not written: the server would take it, and lose it', async () => {
       const copy = `copy-of-${zone}`
       await subject.server.call('POST', '/zones', { name: `${copy}.`, kind: 'Slave', masters: ['127.0.0.9'] })
-      expect(await provider.read(copy, 'all', signal())).toMatchObject({ kind: 'unavailable', isOfZone: true })
+      expect(await provider.read(copy, 'all', signal())).toMatchObject({ kind: 'unavailable', scope: 'zone' })
     })
 
     test('a server id that is not there: unavailable, and says so', async () => {

@@ -126,7 +126,7 @@ const describeWith = (kind: ServerKind) => {
       const change = upsert(set(`wrong.${zone}`, 'A', '192.0.2.1'))
       const expected = kind.hasTsigErrors
         ? { kind: 'unavailable', reason: expect.stringMatching(reason) }
-        : { kind: 'unavailable', reason: expect.stringMatching(/the TSIG key, its secret or a clock/), isOfZone: true }
+        : { kind: 'unavailable', reason: expect.stringMatching(/the TSIG key, its secret or a clock/), scope: 'zone' }
       for (const result of [await wrong.read(zone, 'all', signal()), await wrong.apply(zone, [change], signal())]) {
         expect(result).toEqual(expected)
       }
@@ -152,7 +152,7 @@ const describeWith = (kind: ServerKind) => {
       for (const result of results) {
         expect(result).toMatchObject({
           kind: 'unavailable',
-          isOfZone: true,
+          scope: 'zone',
           reason: expect.stringContaining('NOTAUTH'),
         })
       }
@@ -543,7 +543,7 @@ describe('rfc2136: a server that is none', () => {
     expect(result).toEqual({
       kind: 'unavailable',
       reason: expect.stringContaining(`takes no update of it (${name})`),
-      ...(isOfZone ? { isOfZone } : {}),
+      ...(isOfZone ? { scope: 'zone' } : {}),
     })
     expect(asked.length).toBeLessThan(170)
   })
@@ -562,7 +562,7 @@ describe('rfc2136: a server that is none', () => {
     },
   )
 
-  test('where very many are refused, the search ends: what was not got to is untried, all else done or refused', async () => {
+  test('where very many are refused, the search ends: what was not got to is skipped, all else done or refused', async () => {
     const taken = new Set<string>()
     const { result, asked } = await update(
       request => {
@@ -576,27 +576,27 @@ describe('rfc2136: a server that is none', () => {
       many.map((change, i) => (i % 2 ? change : upsert(set(`n${i}bad.a.test`, 'A', '192.0.2.1')))),
     )
     if (result.kind !== 'applied') throw new Error(result.reason)
-    const { refused, untried = [] } = result
+    const { refused, skipped = [] } = result
     expect(asked.length).toBeLessThan(340)
     expect(refused.length).toBeGreaterThan(5)
     for (const { name } of refused) expect(name).toContain('bad')
-    const told = [...refused.map(({ name }) => name), ...untried, ...[...taken].map(label => `${label}.a.test`)]
+    const told = [...refused.map(({ name }) => name), ...skipped, ...[...taken].map(label => `${label}.a.test`)]
     expect(new Set(told).size).toBe(told.length)
     expect(told).toHaveLength(many.length)
   })
 
-  test('of more than a slow server does in the time, the rest is untried', async () => {
+  test('of more than a slow server does in the time, the rest is skipped', async () => {
     const { result, asked } = await update(() => 0, many, { secondsEach: 2 })
     if (result.kind !== 'applied') throw new Error(result.reason)
     expect(result.refused).toEqual([])
     // Begun at 0, 2 and 4 s, with 100 names each; then one message that asks what was done.
     expect(asked.map(isEffects)).toEqual([false, false, false, true])
-    expect(result.untried).toEqual(many.slice(300).map(change => change.kind === 'upsert' && change.set.name))
+    expect(result.skipped).toEqual(many.slice(300).map(change => change.kind === 'upsert' && change.set.name))
   })
 
   test('a server that does not serve the zone as its primary is asked once', async () => {
     const { result, asked } = await update(() => rcode.NOTAUTH, many)
-    expect(result).toMatchObject({ kind: 'unavailable', isOfZone: true, reason: expect.stringContaining('NOTAUTH') })
+    expect(result).toMatchObject({ kind: 'unavailable', scope: 'zone', reason: expect.stringContaining('NOTAUTH') })
     expect(asked).toHaveLength(1)
   })
 
@@ -629,7 +629,7 @@ describe('rfc2136: a server that is none', () => {
   ])('%s: whether it is of the zone alone', async (_, answer, isOfZone) => {
     await using double = await startDnsDouble(answer)
     const result = await createRfc2136Provider(options(double.server)).read(zone, 'all', signal())
-    expect(result).toEqual({ kind: 'unavailable', reason: expect.any(String), ...(isOfZone ? { isOfZone } : {}) })
+    expect(result).toEqual({ kind: 'unavailable', reason: expect.any(String), ...(isOfZone ? { scope: 'zone' } : {}) })
   })
 
   test.each([

@@ -2,31 +2,27 @@ import { randomUUID } from 'node:crypto'
 import { createDatabaseClient, type Sql } from '@pool/database/client'
 import { isDatabaseUnavailable } from '@pool/database/errors'
 import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest'
-import { commit } from '../../src/allocation/commit.ts'
 import type { Caller } from '../../src/allocation/domain/types.ts'
-import { createReader } from '../../src/allocation/reader.ts'
-import { release } from '../../src/allocation/release.ts'
-import { renew } from '../../src/allocation/renew.ts'
-import { createStore } from '../../src/allocation/repository.ts'
-import { reserve } from '../../src/allocation/reserve.ts'
-import type { AccessKeyPair, DeploymentSpec } from '../../src/deployments/domain/types.ts'
-import { DeploymentService, type DeploymentServiceOptions } from '../../src/deployments/service.ts'
-import { createOnce } from '../../src/idempotency/idempotency.ts'
+import { createAllocationRepository } from '../../src/allocation/repository.ts'
+import { createAllocationService } from '../../src/allocation/service.ts'
+import type { DeploymentSpec, ObjectStorageCredentials } from '../../src/deployments/domain/types.ts'
+import { createDeploymentService, type Deployments, type DeploymentsOptions } from '../../src/deployments/service.ts'
+import { createIdempotency } from '../../src/idempotency/idempotency.ts'
 import { createTestDatabase, type TestDatabase } from './database.ts'
-import { FakeProvisioner } from './fake-provisioner.ts'
+import { ScriptedInfrastructure } from './fake-provisioner.ts'
 
 export const LEASE_MS = 30_000
 export const TTL_MS = 600_000
 export const caller: Caller = { actor: 'in-cluster', address: null, requestId: 'test' }
-export const credentials: AccessKeyPair = {
+export const keys: ObjectStorageCredentials = {
   accessKey: 'marked-access-key-0',
   secretKey: 'marked-secret-key-of-forty-characters-00',
 }
 
 const managedDomains = ['pool.test']
 
-/** A spec for a name of the pool, without object storage by default. */
-export const specFor = (subdomain: string, more: Partial<DeploymentSpec> = {}): DeploymentSpec => ({
+/** An order for a name of the pool; without storage unless told otherwise. */
+export const orderFor = (subdomain: string, more: Partial<DeploymentSpec> = {}): DeploymentSpec => ({
   orgName: 'Acme',
   orgEmail: 'ops@acme.test',
   sovereignFQDN: `${subdomain}.pool.test`,
@@ -39,39 +35,36 @@ export const specFor = (subdomain: string, more: Partial<DeploymentSpec> = {}): 
 })
 
 export const withStorage = (subdomain: string): DeploymentSpec =>
-  specFor(subdomain, { storage: { region: 'fsn1', bucket: `catalyst-${subdomain}-pool-test` } })
+  orderFor(subdomain, { storage: { region: 'fsn1', bucket: `catalyst-${subdomain}-pool-test` } })
 
-/** The body of a request in these tests: the spec and its credentials. */
-export const toBody = (spec: DeploymentSpec): object => ({ spec, credentials: spec.storage ? credentials : null })
+/** What a test sends in place of a request's body. */
+export const asking = (order: DeploymentSpec): object => ({ order, keys: order.storage ? keys : null })
 
-/** The deployments of one replica of the service. */
-export interface DeploymentReplica {
-  readonly deployments: DeploymentService
-  readonly provisioner: FakeProvisioner
+export interface Desk {
+  readonly deployments: Deployments
+  readonly infrastructure: ScriptedInfrastructure
   readonly errors: unknown[]
-  /** From now on no statement of this replica is answered, as if its process had been killed. */
+  /** Every statement of this replica from now on is never answered: as if the process had been killed. */
   kill(): void
-  /** While unavailable, statements fail as if the database were down. */
-  setDatabaseUnavailable(isUnavailable: boolean): void
+  /** Statements fail, as they do while the database is away, until it is switched back. */
+  setAway(isAway: boolean): void
 }
 
-class ConnectionRefusedError extends Error {
+class Away extends Error {
   readonly code = 'ECONNREFUSED'
 }
 
-type Connectivity = 'connected' | 'unavailable' | 'killed'
-
-/** A client whose statements can be left unanswered or rejected. Fragments are not statements. */
-const withConnectivity = (sql: Sql, connectivity: () => Connectivity): Sql =>
+/** A client whose statements can be held back or refused, whole ones only: a fragment goes through. */
+const switched = (sql: Sql, mode: () => 'on' | 'away' | 'killed'): Sql =>
   new Proxy(sql, {
     apply(target, self, args) {
       const query = Reflect.apply(target as never, self, args) as PromiseLike<unknown> & object
       return new Proxy(query, {
         get(of, property) {
           const value = Reflect.get(of, property)
-          if (property === 'then' && connectivity() === 'killed') return () => new Promise(() => {})
-          if (property === 'then' && connectivity() === 'unavailable') {
-            return (_: unknown, reject: (error: Error) => void) => reject(new ConnectionRefusedError('refused'))
+          if (property === 'then' && mode() === 'killed') return () => new Promise(() => {})
+          if (property === 'then' && mode() === 'away') {
+            return (_: unknown, reject: (error: Error) => void) => reject(new Away('away'))
           }
           return typeof value === 'function' ? value.bind(of) : value
         },
@@ -79,7 +72,7 @@ const withConnectivity = (sql: Sql, connectivity: () => Connectivity): Sql =>
     },
   })
 
-export const useDeployments = () => {
+export const useDeploymentsScene = () => {
   let database: TestDatabase
   let aheadMs = 0
   let clients: Sql[] = []
@@ -104,61 +97,68 @@ export const useDeployments = () => {
       return database.sql
     },
 
-    replica(options: Partial<DeploymentServiceOptions> = {}): DeploymentReplica {
-      let connectivity: Connectivity = 'connected'
-      const client = createDatabaseClient(database.url, { maxConnections: 4, applicationName: 'replica' })
+    /** One replica's deployments, on infrastructure of its own. */
+    desk(options: Partial<DeploymentsOptions> = {}): Desk {
+      let mode: 'on' | 'away' | 'killed' = 'on'
+      const client = createDatabaseClient(database.url, { maxConnections: 4, applicationName: 'desk' })
       clients.push(client)
-      const sql = withConnectivity(client, () => connectivity)
+      const sql = switched(client, () => mode)
       const timeoutMs = options.statementTimeoutMs ?? 5_000
-      const reader = createReader(sql, { timeoutMs })
-      const store = createStore(sql, { timeoutMs })
-      const once = createOnce(sql, { timeoutMs, keyTtlMs: 86_400_000 })
-      // The end-to-end test publishes real records.
-      const settle = async () => ({ status: 'published' as const })
-      const provisioner = new FakeProvisioner()
+      const repository = createAllocationRepository(sql, { timeoutMs })
+      const idempotency = createIdempotency(sql, { timeoutMs, keyTtlMs: 86_400_000 })
+      // That records come out is shown elsewhere, with the real thing.
+      const waitUntilApplied = async () => ({ status: 'published' as const })
+      const infrastructure = new ScriptedInfrastructure()
       const errors: unknown[] = []
-      const deployments = new DeploymentService({
+      const deployments = createDeploymentService({
         sql,
-        once,
-        allocation: {
-          reserve: reserve({ decide: store.reserve, reader, once, managedDomains, ttlMs: TTL_MS }),
-          commit: commit({ store, once, settle, managedDomains, template: { names: ['@'], ttl: 60 } }),
-          renew: renew({ store, managedDomains, ttlMs: TTL_MS, maxAgeMs: 86_400_000 }),
-          release: release({ store, once, settle, managedDomains }),
-          isActiveUnder: reader.isActiveUnder,
-        },
-        parseSpec: body => ({
-          kind: 'valid',
-          ...(body as { spec: DeploymentSpec; credentials: AccessKeyPair | null }),
+        idempotency,
+        allocations: createAllocationService({
+          repository,
+          countByState: repository.countByState,
+          idempotency,
+          waitUntilApplied,
+          managedDomains,
+          recordTemplate: { names: ['@'], ttl: 60 },
+          bucketPrefix: 'catalyst',
+          reservation: { ttlMs: TTL_MS, maxAgeMs: 86_400_000 },
+          statementTimeoutMs: timeoutMs,
+          now: () => performance.now(),
+          onSwept: () => {},
+        }),
+        orderOf: body => ({
+          kind: 'order',
+          ...(body as { order: DeploymentSpec; keys: ObjectStorageCredentials | null }),
         }),
         validateKeys: async () => ({ kind: 'accepted', message: '' }),
-        provisioner,
+        infrastructure,
         storage: { provider: 'hetzner', domain: 'storage.test' },
-        maxConcurrentRuns: 4,
+        atOnce: 4,
         statementTimeoutMs: timeoutMs,
         leaseMs: LEASE_MS,
         reservationTtlMs: TTL_MS,
         now: () => performance.now() + aheadMs,
-        clock: () => new Date(),
+        date: () => new Date(),
         newId: randomUUID,
         isUnavailable: isDatabaseUnavailable,
-        observer: { onRunEnded: () => {}, onError: (_, error) => errors.push(error) },
+        onEnd: () => {},
+        onError: (_, error) => errors.push(error),
         ...options,
       })
       return {
         deployments,
-        provisioner,
+        infrastructure,
         errors,
         kill: () => {
-          connectivity = 'killed'
+          mode = 'killed'
         },
-        setDatabaseUnavailable: isUnavailable => {
-          connectivity = isUnavailable ? 'unavailable' : 'connected'
+        setAway: isAway => {
+          mode = isAway ? 'away' : 'on'
         },
       }
     },
 
-    /** Advances the clocks of the database and of every replica. */
+    /** Lets time pass for the rows and for every desk. */
     async advance(ms: number): Promise<void> {
       aheadMs += ms
       await database.advance(ms)

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest'
 import type { Caller } from '../../src/allocation/domain/types.ts'
-import { createStore, type Store } from '../../src/allocation/repository.ts'
-import { recordsOf } from '../../src/dns/domain/rrset.ts'
+import { type AllocationRepository, createAllocationRepository } from '../../src/allocation/repository.ts'
+import { createRecords } from '../../src/dns/domain/rrset.ts'
 import { createTestDatabase, type TestDatabase } from './database.ts'
 import { ScriptedProvider } from './fake-provider.ts'
 import { type Replica, type ReplicaOptions, startReplica } from './replica.ts'
@@ -16,14 +16,14 @@ const caller: Caller = { actor: 'in-cluster', address: null, requestId: 'test' }
  */
 export const useDnsScene = () => {
   let database: TestDatabase
-  let store: Store
+  let store: AllocationRepository
   let provider: ScriptedProvider
   let aheadMs = 0
   const replicas: Replica[] = []
 
   beforeAll(async () => {
     database = await createTestDatabase()
-    store = createStore(database.sql, { timeoutMs: 5_000 })
+    store = createAllocationRepository(database.sql, { timeoutMs: 5_000 })
   })
   afterAll(() => database.drop())
   beforeEach(async () => {
@@ -61,7 +61,7 @@ export const useDnsScene = () => {
       if (granted.kind !== 'granted') throw new Error(`${subdomain} is taken`)
       const { reservationToken } = granted
       const command = { poolDomain: zone, subdomain, reservationToken, sovereignFQDN: fqdn, loadBalancerIP: address }
-      const committed = await store.commit(command, recordsOf(fqdn, address, template), caller)
+      const committed = await store.commit(command, createRecords(fqdn, address, template), caller)
       if (committed.kind !== 'committed') throw new Error(committed.kind)
       return { zone, subdomain, version: committed.version }
     },

@@ -18,11 +18,11 @@ export class ScriptedProvider implements DnsProvider {
   readonly faults: (Fault | null)[] = []
   /** Owner names that the provider does not take. */
   readonly refuses = new Set<string>()
-  /** How many changes one apply gets to; the others are untried. */
+  /** How many changes one apply gets to; the others are skipped. */
   mostChanges = Number.POSITIVE_INFINITY
   /** What the next read shows in place of what is there. */
   staleRead: readonly RecordSet[] | null = null
-  isOneAtATime?: true
+  concurrency?: 1
   /** Whether its reads say that they show the whole zone, as they do. */
   isWhole?: true
   /** Awaited by each apply, and by each read, that begins while it stands. */
@@ -43,7 +43,7 @@ export class ScriptedProvider implements DnsProvider {
     const failed = await this.#fault(signal)
     const records = this.staleRead ?? [...this.records.values()]
     this.staleRead = null
-    return failed ?? { kind: 'read', records, ...(this.isWhole ? { isWhole: true } : {}) }
+    return failed ?? { kind: 'read', records, ...(this.isWhole ? { isFullZone: true } : {}) }
   }
 
   async apply(_zone: string, changes: readonly RecordChange[], signal: AbortSignal): Promise<ApplyResult> {
@@ -57,8 +57,8 @@ export class ScriptedProvider implements DnsProvider {
       if (next?.after) this.#change(changes)
       const failed = await this.#fault(signal)
       if (failed) return failed
-      const untried = changes.slice(this.mostChanges).map(nameOf)
-      return { kind: 'applied', refused: this.#change(changes.slice(0, this.mostChanges)), untried }
+      const skipped = changes.slice(this.mostChanges).map(nameOf)
+      return { kind: 'applied', refused: this.#change(changes.slice(0, this.mostChanges)), skipped: skipped }
     } finally {
       this.underWay -= 1
     }

@@ -1,56 +1,56 @@
-import type { LogLine } from '../../src/deployments/domain/types.ts'
-import type { ApplyRequest, ApplyResult, Provisioner } from '../../src/deployments/provisioner.ts'
+import type { Line } from '../../src/deployments/domain/types.ts'
+import type { Made, Making, Provisioner } from '../../src/deployments/provisioner.ts'
 
-export interface FakeApply {
-  readonly request: ApplyRequest
+export interface Begun {
+  readonly making: Making
   readonly signal: AbortSignal
-  log(line: LogLine): void
-  end(result: ApplyResult): void
+  tell(line: Line): void
+  end(made: Made): void
 }
 
-const waitForAbort = (signal: AbortSignal): Promise<void> =>
+const isAborted = (signal: AbortSignal): Promise<void> =>
   new Promise(resolve => {
     if (signal.aborted) resolve()
     signal.addEventListener('abort', () => resolve())
   })
 
-export const applied = (address = '192.0.2.1', outputs: object = {}): ApplyResult => ({
-  kind: 'applied',
-  outputs: { load_balancer_ip: address, ...outputs },
+export const made = (address = '192.0.2.1', more: object = {}): Made => ({
+  kind: 'made',
+  outputs: { load_balancer_ip: address, ...more },
 })
 
-/** A provisioner whose applies the test ends. A signal stops an apply. */
-export class FakeProvisioner implements Provisioner {
-  readonly applies: FakeApply[] = []
-  readonly cleanedUp: string[] = []
+/** Infrastructure whose makings a test ends as it likes; a signal stops one. */
+export class ScriptedInfrastructure implements Provisioner {
+  readonly begun: Begun[] = []
+  readonly cleared: string[] = []
   missing: string | null = null
-  /** The result of every apply; null if the test ends each one. */
-  result: ApplyResult | null = null
-  /** Whether an apply continues after it was stopped. */
-  ignoresStop = false
-  maxConcurrent = 0
-  #concurrent = 0
+  /** What a making comes to; absent: the test ends it. */
+  answer: Made | null = null
+  /** Whether a making goes on to its end although it is asked to stop. */
+  isDeaf = false
+  mostAtOnce = 0
+  #atOnce = 0
 
-  async preflight(): Promise<string | null> {
+  async lacks(): Promise<string | null> {
     return this.missing
   }
 
-  async apply(request: ApplyRequest, log: (line: LogLine) => void, signal: AbortSignal): Promise<ApplyResult> {
-    this.#concurrent += 1
-    this.maxConcurrent = Math.max(this.maxConcurrent, this.#concurrent)
-    const { promise, resolve } = Promise.withResolvers<ApplyResult>()
-    this.applies.push({ request, signal, log, end: resolve })
-    log({ phase: 'apply', level: 'info', message: `applying ${request.stateKey}` })
-    if (this.result) resolve(this.result)
-    const result = await Promise.race([
+  async make(making: Making, tell: (line: Line) => void, signal: AbortSignal): Promise<Made> {
+    this.#atOnce += 1
+    this.mostAtOnce = Math.max(this.mostAtOnce, this.#atOnce)
+    const { promise, resolve } = Promise.withResolvers<Made>()
+    this.begun.push({ making, signal, tell, end: resolve })
+    tell({ phase: 'apply', level: 'info', message: `making ${making.stateKey}` })
+    if (this.answer) resolve(this.answer)
+    const made = await Promise.race([
       promise,
-      ...(this.ignoresStop ? [] : [waitForAbort(signal).then((): ApplyResult => ({ kind: 'stopped' }))]),
+      ...(this.isDeaf ? [] : [isAborted(signal).then((): Made => ({ kind: 'stopped' }))]),
     ])
-    this.#concurrent -= 1
-    return result
+    this.#atOnce -= 1
+    return made
   }
 
-  async cleanUp(id: string): Promise<void> {
-    this.cleanedUp.push(id)
+  async clear(id: string): Promise<void> {
+    this.cleared.push(id)
   }
 }

@@ -1,7 +1,7 @@
 import { createDatabaseClient } from '@pool/database/client'
 import type { DnsProvider, Unavailable } from '../../src/dns/provider.ts'
 import type { Compared } from '../../src/reconciler/diff-zone.ts'
-import { createReconciler, type Dns } from '../../src/reconciler/index.ts'
+import { createReconciler, type Reconciler } from '../../src/reconciler/index.ts'
 import { createZoneLocks } from '../../src/reconciler/zone-lock.ts'
 
 export const DRIFT_MS = 600_000
@@ -19,7 +19,7 @@ export interface ReplicaOptions {
 
 /** What one replica does about DNS: its own connections, convergence and comparisons, and nothing else of the API. */
 export interface Replica {
-  readonly dns: Dns
+  readonly dns: Reconciler
   /** What went wrong in convergence, and what the provider threw. */
   readonly errors: readonly unknown[]
   readonly compared: readonly (Compared | Unavailable)[]
@@ -42,9 +42,9 @@ export const startReplica = ({
   const dns = createReconciler({
     provider,
     sql,
-    claims,
+    zoneLocks: claims,
     statementTimeoutMs: 5_000,
-    callDeadlineMs: callTimeoutMs,
+    providerTimeoutMs: callTimeoutMs,
     commitWaitMs: waitMs,
     driftIntervalMs: DRIFT_MS,
     now: () => performance.now() + aheadMs(),

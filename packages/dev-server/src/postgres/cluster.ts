@@ -3,54 +3,54 @@ import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { chown, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { PlainError } from '../user-error.ts'
+import { UserError } from '../user-error.ts'
 import type { Binaries } from './binaries.ts'
-import type { Launch } from './unprivileged-user.ts'
+import type { UserLaunch } from './unprivileged-user.ts'
 
-/** What a data folder holds. */
-export function layout(dataDir: string) {
+/** The paths in the data directory of a server. */
+export function postgresPaths(dataDir: string) {
   return { cluster: join(dataDir, 'cluster'), password: join(dataDir, 'password'), log: join(dataDir, 'postgres.log') }
 }
 
-const HALF_MADE = 'cluster.new-'
+const INCOMPLETE_PREFIX = 'cluster.new-'
 
-/** Makes the cluster if there is none, and returns the password of its one role, `postgres`. */
+/** Creates the cluster if it does not exist, and returns the password of its only role, `postgres`. */
 export async function prepareCluster(
   dataDir: string,
   binaries: Binaries,
-  launch: Launch,
+  launch: UserLaunch,
   sync: boolean,
 ): Promise<string> {
-  const { cluster, password } = layout(dataDir)
+  const { cluster, password } = postgresPaths(dataDir)
   for (const name of await readdir(dataDir)) {
-    // An orphaned initdb may still write into one; then it stays until the next start.
-    if (name.startsWith(HALF_MADE)) await rm(join(dataDir, name), { recursive: true, force: true }).catch(() => {})
+    // An orphaned initdb may still write to it; then the next start removes it.
+    if (name.startsWith(INCOMPLETE_PREFIX))
+      await rm(join(dataDir, name), { recursive: true, force: true }).catch(() => {})
   }
   if (existsSync(cluster)) {
-    const made = (await readFile(join(cluster, 'PG_VERSION'), 'utf8').catch(() => '')).trim()
-    if (made !== binaries.major) {
-      const what = made === '' ? 'is no Postgres cluster' : `was made by Postgres ${made}`
-      throw new PlainError(`${cluster} ${what}, and this is Postgres ${binaries.major}: move the folder away`)
+    const version = (await readFile(join(cluster, 'PG_VERSION'), 'utf8').catch(() => '')).trim()
+    if (version !== binaries.major) {
+      const what = version === '' ? 'is not a Postgres cluster' : `was created by Postgres ${version}`
+      throw new UserError(`${cluster} ${what}; this version is Postgres ${binaries.major}: move the directory away`)
     }
-    if (!existsSync(password))
-      throw new PlainError(`${password} is missing, and ${cluster} cannot be opened without it`)
+    if (!existsSync(password)) throw new UserError(`${password} is missing; restore it, or move ${cluster} away`)
     return readFile(password, 'utf8')
   }
 
-  // The password is on disk before the cluster that wants it, and is made anew with each try.
+  // Write the password before the cluster that needs it. Each attempt generates a new one.
   await rm(password, { force: true })
   await writeFile(password, randomBytes(24).toString('base64url'), { mode: 0o600, flag: 'wx' })
-  const halfMade = await mkdtemp(join(dataDir, HALF_MADE))
-  if (launch.account !== undefined) {
-    await chown(password, launch.account.uid, launch.account.gid)
-    await chown(halfMade, launch.account.uid, launch.account.gid)
+  const incomplete = await mkdtemp(join(dataDir, INCOMPLETE_PREFIX))
+  if (launch.user !== undefined) {
+    await chown(password, launch.user.uid, launch.user.gid)
+    await chown(incomplete, launch.user.uid, launch.user.gid)
   }
-  await initdb(binaries, launch, halfMade, password, sync)
-  await rename(halfMade, cluster)
+  await initdb(binaries, launch, incomplete, password, sync)
+  await rename(incomplete, cluster)
   return readFile(password, 'utf8')
 }
 
-async function initdb(binaries: Binaries, launch: Launch, folder: string, password: string, sync: boolean) {
+async function initdb(binaries: Binaries, launch: UserLaunch, folder: string, password: string, sync: boolean) {
   const identity = ['--username=postgres', `--pwfile=${password}`, '--auth=scram-sha-256']
   const text = ['--encoding=UTF8', '--locale=C']
   const args = ['-D', folder, ...identity, ...text, '--no-instructions', ...(sync ? [] : ['--no-sync'])]
@@ -62,7 +62,7 @@ async function initdb(binaries: Binaries, launch: Launch, folder: string, passwo
   if (code !== 0) throw new Error(`initdb failed (${code}):\n${output.trimEnd().split('\n').slice(-8).join('\n')}`)
 }
 
-/** Only what a server needs: PGPORT, PGTZ, LANG and the like of the caller's shell do not reach it. */
+/** Only what a server needs: PGPORT, PGTZ, LANG and others of the caller's shell are not passed. */
 export function serverEnv(): NodeJS.ProcessEnv {
   const { PATH, SystemRoot } = process.env
   return { PATH, LC_ALL: 'C', TZ: 'UTC', ...(SystemRoot === undefined ? {} : { SystemRoot }) }

@@ -1,14 +1,16 @@
-import type { ActiveAllocation, Allocation, HistoryEntry, ReservedAllocation } from '@pool/contract'
+import type { ActiveAllocation, Allocation, DnsState, HistoryEntry, ReservedAllocation } from '@pool/contract'
+import type { Pages } from '../../lib/paginate.ts'
+import type { NameRejection } from '../../naming/naming.ts'
 
-/** A pair as it is granted: canonical, its label well-formed. */
+/** A name of a pool. Both parts are in canonical form. */
 export interface PoolName {
   readonly poolDomain: string
   readonly subdomain: string
 }
 
-/** Who asked, for the history. */
+/** The origin of a request, for the history. */
 export interface Caller {
-  /** The address that the request came through, or who works by itself. */
+  /** The listener that received the request, or the component that acts without one. */
   readonly actor: 'in-cluster' | 'operator' | 'deployment'
   readonly address: string | null
   readonly requestId: string
@@ -18,6 +20,7 @@ export interface ReserveCommand extends PoolName {
   readonly createdBy: string
 }
 
+/** One reservation of a batch. */
 export interface ReserveRequest {
   readonly command: ReserveCommand
   readonly caller: Caller
@@ -33,49 +36,92 @@ export interface CommitCommand extends RenewCommand {
 }
 
 export interface ReleaseCommand extends PoolName {
-  /** When given, it must be the one of the allocation. */
+  /** If present, it must be the token of the allocation. */
   readonly reservationToken?: string | undefined
 }
 
-/** The right to decide under an Idempotency-Key, to be claimed by the statement that decides. */
-export interface IdempotencyClaim {
-  readonly key: string
-  /** SHA-256 of the request. */
-  readonly fingerprint: Buffer
-  readonly keyTtlMs: number
-  /** The attempt whose decision was found to hold no more; 0 when none was found. */
-  readonly seenAttempt: number
+export interface ReservationLimits {
+  readonly ttlMs: number
+  /** Milliseconds from the reservation to the latest expiry that a renewal can reach. */
+  readonly maxAgeMs: number
 }
 
-/** Another request with the same key decides, or has decided: nothing was done. */
-export type DuplicateRequest = Rejection<'key-taken'>
+export interface ListQuery {
+  readonly state?: Allocation['state'] | undefined
+  readonly limit?: number | undefined
+  /** The subdomain after which the list starts. */
+  readonly cursor?: string | undefined
+}
 
-/** Why nothing was done. Each kind is the error code of its answer. */
+export interface HistoryQuery {
+  /** One name of the pool. */
+  readonly sub?: string | undefined
+  readonly limit?: number | undefined
+  /** The id of the entry before which the list starts. */
+  readonly cursor?: string | undefined
+}
+
+/** Nothing was changed. The kind is the error code of the response. */
 export type Rejection<Kind extends string> = { readonly kind: Kind }
+export type TokenRejection = Rejection<'not-found' | 'already-active' | 'reservation-expired' | 'token-mismatch'>
 
-/** An active allocation as the table has it; how far its records are is kept elsewhere. */
-export type ActiveRow = Omit<ActiveAllocation, 'dns'>
+/** An active allocation without the status of its records, which dns_names holds. */
+export type ActiveWithoutDns = Omit<ActiveAllocation, 'dns'>
 
-export type Granted = {
+// What one statement of the repository decides.
+
+export interface Granted {
   readonly kind: 'granted'
   readonly allocation: ReservedAllocation
   readonly reservationToken: string
 }
 export type ReserveDecision = Granted | Rejection<'conflict'>
 
-export type TokenRefusal = Rejection<'not-found' | 'already-active' | 'reservation-expired' | 'token-mismatch'>
+export interface Committed {
+  readonly kind: 'committed'
+  readonly allocation: ActiveWithoutDns
+  /** The version of the desired records. */
+  readonly version: number
+}
+export type CommitDecision = Committed | TokenRejection
 
-/** `version` is that of the desired records: the one to wait for. */
-export type Committed = { readonly kind: 'committed'; readonly allocation: ActiveRow; readonly version: number }
-export type CommitDecision = Committed | TokenRefusal
+export type RenewDecision = { readonly kind: 'renewed'; readonly allocation: ReservedAllocation } | TokenRejection
 
-export type RenewDecision = { readonly kind: 'renewed'; readonly allocation: ReservedAllocation } | TokenRefusal
-
-/** `allocation` as it was; `version` is that of the withdrawal, null when the name never had records. */
-export type Released = { readonly kind: 'released'; readonly allocation: Allocation; readonly version: number | null }
+export interface Released {
+  readonly kind: 'released'
+  /** The allocation before its release. */
+  readonly allocation: Allocation
+  /** The version that withdraws the records; null if the name never had records. */
+  readonly version: number | null
+}
 export type ReleaseDecision = Released | Rejection<'not-found' | 'token-mismatch'>
 
-/** A transition with its place in the history, by which the reading goes on. */
+// What an operation of the service returns.
+
+export type GetOutcome =
+  | { readonly kind: 'found'; readonly allocation: Allocation }
+  | NameRejection
+  | Rejection<'not-found'>
+
+export type ReserveOutcome = ReserveDecision | NameRejection | Rejection<'idempotency-key-reused'>
+
+export type CommitOutcome =
+  | { readonly kind: 'committed'; readonly allocation: ActiveAllocation }
+  | TokenRejection
+  | NameRejection
+  | Rejection<'idempotency-key-reused'>
+
+export type RenewOutcome = RenewDecision | NameRejection
+
+export type ReleaseOutcome =
+  /** `withdrawal` is `published` once the provider no longer has the records. */
+  | { readonly kind: 'released'; readonly freed: Allocation; readonly withdrawal: DnsState }
+  | Rejection<'not-found' | 'token-mismatch' | 'idempotency-key-reused'>
+  | NameRejection
+
+export type ListOutcome<Item> = { readonly kind: 'listed'; readonly pages: Pages<Item> } | NameRejection
+
+/** A history entry with its id, which is the cursor of the history. */
 export interface EntryWithId {
   readonly id: number
   readonly entry: HistoryEntry

@@ -23,10 +23,10 @@ export const sameRecordSet = (a: RecordSet, b: RecordSet): boolean =>
   recordKey(a) === recordKey(b) && a.ttl === b.ttl && sameValues(a, b)
 
 /** The owner name that a change is about. */
-export const ownerOf = (change: RecordChange): string => (change.kind === 'upsert' ? change.set.name : change.name)
+export const toOwner = (change: RecordChange): string => (change.kind === 'upsert' ? change.set.name : change.name)
 
 /** The key of the record set that a change is about. */
-export const changeKeyOf = (change: RecordChange): string => recordKey(change.kind === 'upsert' ? change.set : change)
+export const changeKey = (change: RecordChange): string => recordKey(change.kind === 'upsert' ? change.set : change)
 
 /** Whether `name` is `owner` or a name below it: whole labels, so `xacme.pool` is not below `acme.pool`. */
 export const isAtOrBelow = (name: string, owner: string): boolean => name === owner || name.endsWith(`.${owner}`)
@@ -39,7 +39,7 @@ export interface RecordTemplate {
 }
 
 /** The records an active name must have: one A record for each name of the template, all to `address` (IPv4). */
-export const recordsOf = (fqdn: string, address: string, template: RecordTemplate): RecordSet[] =>
+export const createRecords = (fqdn: string, address: string, template: RecordTemplate): RecordSet[] =>
   template.names.map(relative => ({
     name: relative === '@' ? fqdn : `${relative}.${fqdn}`,
     type: 'A',

@@ -1,15 +1,14 @@
 import { type Allocation, cursorOf, historyQuery, listQuery } from '@pool/contract'
 import { type Context, Hono } from 'hono'
-import type { EntryWithId } from '../../allocation/domain/types.ts'
-import type { HistoryQuery, Listed, ListQuery } from '../../allocation/list.ts'
+import type { EntryWithId, HistoryQuery, ListOutcome, ListQuery } from '../../allocation/domain/types.ts'
 import type { Pages } from '../../lib/paginate.ts'
 import { problem } from '../errors.ts'
 import type { HttpEnv, OnStreamError } from '../types.ts'
 import { parse, poolOf } from '../validate.ts'
 
 export interface ListingVerbs {
-  readonly list: (poolDomain: string, query: ListQuery) => Listed<Allocation>
-  readonly readHistory: (poolDomain: string, query: HistoryQuery) => Listed<EntryWithId>
+  readonly list: (poolDomain: string, query: ListQuery) => ListOutcome<Allocation>
+  readonly history: (poolDomain: string, query: HistoryQuery) => ListOutcome<EntryWithId>
 }
 
 /** The text of `{"poolDomain":…,"<field>":[…],"nextCursor":…}`, a page at a time. */
@@ -73,7 +72,7 @@ export const listingRoutes = (verbs: ListingVerbs, onStreamError: OnStreamError)
     .get('/:domain/history', async c => {
       const query = parse(historyQuery, c.req.query())
       if (!query.ok) return problem(c, query.refused)
-      const outcome = verbs.readHistory(poolOf(c), query.value)
+      const outcome = verbs.history(poolOf(c), query.value)
       if (outcome.kind !== 'listed') return problem(c, outcome)
       return stream(c, 'entries', outcome.pages, numbered => numbered.entry, onStreamError)
     })

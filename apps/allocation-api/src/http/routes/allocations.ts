@@ -11,20 +11,19 @@ import {
   subdomain,
 } from '@pool/contract'
 import { Hono } from 'hono'
-import type { CommitOutcome } from '../../allocation/commit.ts'
 import type {
   Caller,
   CommitCommand,
+  CommitOutcome,
+  GetOutcome,
   PoolName,
   ReleaseCommand,
+  ReleaseOutcome,
   RenewCommand,
-  RenewDecision,
+  RenewOutcome,
   ReserveCommand,
+  ReserveOutcome,
 } from '../../allocation/domain/types.ts'
-import type { GetOutcome } from '../../allocation/get.ts'
-import type { ReleaseOutcome } from '../../allocation/release.ts'
-import type { ReserveOutcome } from '../../allocation/reserve.ts'
-import type { NameRejection } from '../../naming/naming.ts'
 import { problem } from '../errors.ts'
 import type { HttpEnv } from '../types.ts'
 import { parse, poolOf, readJson, readWrite } from '../validate.ts'
@@ -34,7 +33,7 @@ export interface PoolVerbs {
   readonly get: (name: PoolName) => Promise<GetOutcome>
   readonly reserve: (command: ReserveCommand, caller: Caller, key: string | undefined) => Promise<ReserveOutcome>
   readonly commit: (command: CommitCommand, caller: Caller, key: string | undefined) => Promise<CommitOutcome>
-  readonly renew: (command: RenewCommand, caller: Caller) => Promise<RenewDecision | NameRejection>
+  readonly renew: (command: RenewCommand, caller: Caller) => Promise<RenewOutcome>
   readonly release: (command: ReleaseCommand, caller: Caller, key: string | undefined) => Promise<ReleaseOutcome>
 }
 

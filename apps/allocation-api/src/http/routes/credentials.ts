@@ -1,4 +1,5 @@
 import {
+  type ObjectStorageKeys,
   type ValidationProblem,
   type ValidationResult,
   validateKeysRequest,
@@ -6,12 +7,15 @@ import {
 } from '@pool/contract'
 import { type Context, Hono } from 'hono'
 import type { z } from 'zod'
-import type { CredentialService, ValidationOutcome } from '../../credentials/service.ts'
+import type { Validate, ValidationOutcome } from '../../credentials/validate.ts'
 import { problem, type Refused } from '../errors.ts'
 import type { HttpEnv } from '../types.ts'
 import { callerOf, type Parsed, parse, readRequiredJson } from '../validate.ts'
 
-export type CredentialVerbs = CredentialService
+export interface CredentialVerbs {
+  readonly validateKeys: Validate<ObjectStorageKeys>
+  readonly validateToken: Validate<{ readonly provider: string; readonly token: string }>
+}
 
 export interface KnownProviders {
   /** The one whose object storage is asked. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { RecordChange, RecordSet } from '../../dns/domain/rrset.ts'
-import { currentRecordsOf, type DesiredName, planOf } from './plan.ts'
+import { type DesiredName, indexRecords, planName } from './plan.ts'
 
 const a = (name: string, address = '192.0.2.1', ttl = 300): RecordSet => ({ name, type: 'A', ttl, values: [address] })
 const cname = (name: string): RecordSet => ({ name, type: 'CNAME', ttl: 300, values: ['elsewhere.example'] })
@@ -218,9 +218,9 @@ const rows: readonly {
   },
 ]
 
-const options = { zone: 'pool.test', isTtlOfZone: false }
+const options = { zone: 'pool.test', hasZoneTtl: false }
 const plan = (current: readonly RecordSet[], name: DesiredName, more: Partial<typeof options> = {}) =>
-  planOf(currentRecordsOf(current), name, { ...options, ...more })
+  planName(indexRecords(current), name, { ...options, ...more })
 
 describe('the plan: desired minus current', () => {
   test.each(rows)('$what', ({ current, name, changes, conflict }) => {
@@ -240,8 +240,8 @@ describe('the plan: desired minus current', () => {
   test('where a zone has one TTL for all, another TTL than asked for is no difference', () => {
     const current = [a(acme, '192.0.2.1', 60), a(star, '192.0.2.9', 60)]
     const name = named([a(acme), a(star)], [a(acme), a(star)])
-    expect(plan(current, name, { isTtlOfZone: true })).toEqual({ kind: 'changes', changes: [upsert(a(star))] })
-    expect(plan(current, named([a(acme)]), { isTtlOfZone: true })).toEqual({ kind: 'changes', changes: [] })
+    expect(plan(current, name, { hasZoneTtl: true })).toEqual({ kind: 'changes', changes: [upsert(a(star))] })
+    expect(plan(current, named([a(acme)]), { hasZoneTtl: true })).toEqual({ kind: 'changes', changes: [] })
   })
 
   test('applied, leaves nothing to plan', () => {

@@ -27,10 +27,10 @@ export interface DesiredName {
 export interface PlanOptions {
   readonly zone: string
   /** The provider has one TTL for all records of a zone: what was asked for is not compared. */
-  readonly isTtlOfZone: boolean
+  readonly hasZoneTtl: boolean
 }
 
-export type NamePlan =
+export type Plan =
   | { readonly kind: 'changes'; readonly changes: readonly RecordChange[] }
   /** Somebody else's record stands in the way; why, for a person who can do something about it. */
   | { readonly kind: 'conflict'; readonly reason: string }
@@ -41,7 +41,7 @@ export interface CurrentRecords {
   readonly byName: ReadonlyMap<string, readonly RecordSet[]>
 }
 
-export const currentRecordsOf = (records: readonly RecordSet[]): CurrentRecords => ({
+export const indexRecords = (records: readonly RecordSet[]): CurrentRecords => ({
   byKey: new Map(records.map(set => [recordKey(set), set])),
   byName: Map.groupBy(records, set => set.name),
 })
@@ -72,18 +72,18 @@ const blocks = (present: RecordSet, wanted: RecordSet): boolean => {
  * After a write that was not confirmed, all is said again, present or not: a provider that refuses what was planned on
  * an older state then refuses the late one, and one that does not has the newer order behind it.
  */
-export const planOf = (
+export const planName = (
   current: CurrentRecords,
   { subdomain, desired, owned, previous, hasInFlightWrite }: DesiredName,
-  { zone, isTtlOfZone }: PlanOptions,
-): NamePlan => {
+  { zone, hasZoneTtl }: PlanOptions,
+): Plan => {
   const ours = new Set(owned.map(recordKey))
   const wanted = new Set(desired.map(recordKey))
   const maybeWritten = hasInFlightWrite ? [...previous, ...desired] : previous
   const isOurs = (set: RecordSet) =>
     ours.has(recordKey(set)) || maybeWritten.some(one => recordKey(one) === recordKey(set) && sameValues(one, set))
   const isAsDesired = (present: RecordSet, set: RecordSet) =>
-    isTtlOfZone ? recordKey(present) === recordKey(set) && sameValues(present, set) : sameRecordSet(present, set)
+    hasZoneTtl ? recordKey(present) === recordKey(set) && sameValues(present, set) : sameRecordSet(present, set)
 
   const obstacle = desired
     .flatMap(set =>

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { isAtOrBelow, recordsOf, sameRecordSet } from '../../dns/domain/rrset.ts'
+import { createRecords, isAtOrBelow, sameRecordSet } from '../../dns/domain/rrset.ts'
 import { pauseMs } from './backoff.ts'
-import { dnsStateOf, isSettled } from './status.ts'
+import { isSettled, toDnsState } from './status.ts'
 
 describe('the pause after a failure', () => {
   test.each([
@@ -25,11 +25,11 @@ describe('the state of the records', () => {
     ['applied', { version: 2, appliedVersion: 2, lastError: null }, 'published'],
     ['failed since', { version: 2, appliedVersion: 1, lastError: 'down' }, 'failing'],
   ] as const)('%s', (_, progress, status) => {
-    expect(dnsStateOf(progress).status).toBe(status)
+    expect(toDnsState(progress).status).toBe(status)
   })
 
   test('a failing name says why', () => {
-    expect(dnsStateOf({ version: 1, appliedVersion: 0, lastError: 'down' })).toEqual({
+    expect(toDnsState({ version: 1, appliedVersion: 0, lastError: 'down' })).toEqual({
       status: 'failing',
       detail: 'down',
     })
@@ -48,7 +48,7 @@ describe('the state of the records', () => {
 
 describe('record sets', () => {
   test('an active name has one A record for each name of the template', () => {
-    const sets = recordsOf('acme.pool.test', '192.0.2.1', { names: ['@', '*', 'api'], ttl: 60 })
+    const sets = createRecords('acme.pool.test', '192.0.2.1', { names: ['@', '*', 'api'], ttl: 60 })
     expect(sets.map(set => set.name)).toEqual(['acme.pool.test', '*.acme.pool.test', 'api.acme.pool.test'])
     for (const set of sets) expect(set).toMatchObject({ type: 'A', ttl: 60, values: ['192.0.2.1'] })
   })

@@ -5,23 +5,23 @@ import type { DnsState } from '@pool/contract'
  * available to nobody; `zone`: not for this zone; `refused`: it does not take this name's records; `foreign-record`:
  * somebody else's record stands in the way.
  */
-export const failureCauses = ['provider', 'zone', 'refused', 'foreign-record'] as const
-export type FailureCause = (typeof failureCauses)[number]
+export const FAILURE_CAUSES = ['provider', 'zone', 'refused', 'foreign-record'] as const
+export type FailureCause = (typeof FAILURE_CAUSES)[number]
 
 /** How far one name has been brought to its desired records; null where it has no row: nothing desired, nothing left. */
-export interface Progress {
+export interface SyncStatus {
   readonly version: number
   readonly appliedVersion: number
   readonly lastError: string | null
 }
 
 /** The state that the wire shows for the version that the name has now. */
-export const dnsStateOf = (progress: Progress | null): DnsState => {
+export const toDnsState = (progress: SyncStatus | null): DnsState => {
   if (!progress || progress.appliedVersion >= progress.version) return { status: 'published' }
   if (progress.lastError === null) return { status: 'pending' }
   return { status: 'failing', detail: progress.lastError }
 }
 
 /** Whether a caller that waits for `version` has its answer: it is out, replaced by a newer one, or has failed once. */
-export const isSettled = (progress: Progress | null, version: number): boolean =>
+export const isSettled = (progress: SyncStatus | null, version: number): boolean =>
   !progress || progress.appliedVersion >= version || progress.lastError !== null

@@ -3,20 +3,20 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { freePort } from '@pool/dev-server/ports'
-import { found, startServerUp } from '@pool/dev-server/server-process'
+import { findProgram, startServerAndWait } from '@pool/dev-server/server-process'
 import { pdnsSchema, writePdnsFiles } from '@pool/test-kit/dns/pdns-files.ts'
 import { type RecordSet, recordKey } from '../../../src/dns/domain/rrset.ts'
 import { createPowerdnsProvider, type PowerdnsOptions } from '../../../src/dns/providers/powerdns/index.ts'
 import type { ProviderSubject } from '../harness.ts'
 
-const program = found('pdns_server')
+const program = findProgram('pdns_server')
 
 /** What is not installed, and how to install it; undefined: all is there. */
 export const lacksPowerdns =
   program !== undefined && pdnsSchema !== undefined
     ? undefined
     : 'PowerDNS is not installed, its tests are skipped: apt-get install pdns-server pdns-backend-sqlite3'
-export const lacksDig = found('dig')
+export const lacksDig = findProgram('dig')
   ? undefined
   : 'dig is not installed, one test is skipped: apt-get install bind9-dnsutils'
 
@@ -84,7 +84,7 @@ const startOnce = async (): Promise<PowerdnsServer> => {
   const patch = (zone: string, rrset: unknown) => call('PATCH', `/zones/${zone}.`, { rrsets: [rrset] })
 
   const command = [program, `--config-dir=${folder}`]
-  const start = () => startServerUp({ name: 'PowerDNS', command, folder, isUp })
+  const start = () => startServerAndWait({ name: 'PowerDNS', command, folder, isUp })
   let kill: (() => Promise<void>) | undefined = await start().catch(async error => {
     await rm(folder, { recursive: true, force: true })
     throw error

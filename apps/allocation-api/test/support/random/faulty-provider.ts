@@ -143,7 +143,7 @@ export class Traffic {
     if (fault !== 'none' && fault !== 'stale') this.counts.faults += 1
     note(`read ${owners === 'all' ? 'all' : owners.map(owner => owner.split('.')[0])}: ${fault}`)
     if (fault === 'no effect') return unavailable('HTTP 500')
-    if (fault === 'zone') return unavailable('not this zone', { reason: '[zone] not this zone', isOfZone: true })
+    if (fault === 'zone') return unavailable('not this zone', { reason: '[zone] not this zone', scope: 'zone' })
     if (fault === 'too many requests') return unavailable('HTTP 429', { retryAfterMs: 1_000 * (1 + dice.below(20)) })
     const before = this.#before
     if (fault === 'stale' && before) {
@@ -170,7 +170,7 @@ export class Traffic {
     onOrder(changes)
     const result = await this.#perform(inner, zone, changes, signal)
     if (result.kind === 'applied') {
-      const undone = new Set([...result.refused.map(({ name }) => name), ...(result.untried ?? [])])
+      const undone = new Set([...result.refused.map(({ name }) => name), ...(result.skipped ?? [])])
       onDone(changes, undone)
     }
     return result
@@ -196,7 +196,7 @@ export class Traffic {
       case 'no effect':
         return unavailable('HTTP 500')
       case 'zone':
-        return { kind: 'unavailable', reason: '[zone] not this zone', isOfZone: true }
+        return { kind: 'unavailable', reason: '[zone] not this zone', scope: 'zone' }
       case 'too many requests':
         return unavailable('HTTP 429', { retryAfterMs: 1_000 * (1 + dice.below(20)) })
       case 'late': {

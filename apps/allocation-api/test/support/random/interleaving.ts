@@ -1,7 +1,7 @@
 import { createPrng, type Prng } from '@pool/test-kit/prng.ts'
 import type { Caller } from '../../../src/allocation/domain/types.ts'
-import { recordKey, recordsOf } from '../../../src/dns/domain/rrset.ts'
-import { createReconciler, type Dns } from '../../../src/reconciler/index.ts'
+import { createRecords, recordKey } from '../../../src/dns/domain/rrset.ts'
+import { createReconciler, type Reconciler } from '../../../src/reconciler/index.ts'
 import { type ActiveName, faultsAtRest, type NameAtRest, textOf } from './faults-at-quiescence.ts'
 import { Traffic, type TrafficCounts } from './faulty-provider.ts'
 import type { EntryWithId } from './history-rules.ts'
@@ -32,7 +32,7 @@ class Interleaving {
   readonly #dice: Prng
   readonly #model: ZoneModel
   readonly #traffic: Traffic
-  readonly #replicas: Dns[]
+  readonly #replicas: Reconciler[]
   readonly #faults: string[] = []
   readonly #settling: Promise<unknown>[] = []
   readonly #seed: number
@@ -64,9 +64,12 @@ class Interleaving {
         provider: this.#traffic.provider(provider),
         sql,
         // Whatever asks the provider does so under a claim.
-        claims: { ...claims, claim: (name, work) => this.#underWay.during('working', () => claims.claim(name, work)) },
+        zoneLocks: {
+          ...claims,
+          claim: (name, work) => this.#underWay.during('working', () => claims.claim(name, work)),
+        },
         statementTimeoutMs: 20_000,
-        callDeadlineMs: 10_000,
+        providerTimeoutMs: 10_000,
         commitWaitMs: 300,
         driftIntervalMs: DRIFT_MS,
         now: () => this.#clockMs,
@@ -170,7 +173,7 @@ class Interleaving {
       Object.assign(name, { address, confirmed: new Set() })
       const fqdn = this.#model.fqdn(name)
       const command = { ...about, reservationToken: name.token, sovereignFQDN: fqdn, loadBalancerIP: address }
-      const done = await this.#store.commit(command, recordsOf(fqdn, address, template), caller)
+      const done = await this.#store.commit(command, createRecords(fqdn, address, template), caller)
       this.trace.push(`commit ${subdomain} ${address}: ${done.kind}`)
       if (done.kind !== 'committed') return void this.#faults.push(`${subdomain} was reserved: ${done.kind}`)
       name.state = 'active'
@@ -187,7 +190,7 @@ class Interleaving {
   /** As the verb does that has stated the version; sometimes its process does not live to do it. */
   #settle(subdomain: string, version: number): void {
     if (this.#dice.chance(0.2)) return
-    this.#settling.push(this.#replica.settle({ zone: this.#zone, subdomain, version }))
+    this.#settling.push(this.#replica.waitUntilApplied({ zone: this.#zone, subdomain, version }))
   }
 
   async #edit(edit: Edit, isTheirs: boolean): Promise<void> {
@@ -205,7 +208,7 @@ class Interleaving {
 
   async #editAddress(name: NameLife): Promise<void> {
     const { sql } = this.#lane.database
-    const claim = this.#lane.bases[0]?.provider.isOneAtATime ? '(account)' : this.#zone
+    const claim = this.#lane.bases[0]?.provider.concurrency ? '(account)' : this.#zone
     await sql.begin(async tx => {
       const [held] = await tx`select name from dns_zone_locks where name = ${claim} for update skip locked`
       if (!held) return
@@ -232,13 +235,13 @@ class Interleaving {
 
   async #catchUp(): Promise<void> {
     this.trace.push('catch up')
-    await this.#replica.catchUp()
+    await this.#replica.syncDueZones()
   }
 
   async #compare(): Promise<void> {
     this.trace.push('a comparison is due')
     await this.#lane.database.sql`update dns_zones set next_drift_check_at = statement_timestamp()`
-    await this.#replica.catchUp()
+    await this.#replica.syncDueZones()
   }
 
   async #repair(): Promise<void> {
@@ -284,7 +287,7 @@ class Interleaving {
       const replica = this.#replica
       // What the comparison finds is due for the second.
       for (let look = 0; look < 2; look += 1) {
-        await replica.catchUp()
+        await replica.syncDueZones()
         await this.#underWay.idle()
       }
       const [left] = await sql<{ names: number; zones: number }[]>`

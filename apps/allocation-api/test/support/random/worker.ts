@@ -1,5 +1,5 @@
 import { createDatabaseClient, type Sql } from '@pool/database/client'
-import { createStore, type Store } from '../../../src/allocation/repository.ts'
+import { type AllocationRepository, createAllocationRepository } from '../../../src/allocation/repository.ts'
 import type { DnsProvider } from '../../../src/dns/provider.ts'
 import { createZoneLocks, type ZoneLocks } from '../../../src/reconciler/zone-lock.ts'
 import { createTestDatabase, type TestDatabase } from '../database.ts'
@@ -10,7 +10,7 @@ import type { ZoneHost } from './zone-host.ts'
 export interface ReplicaBase {
   readonly sql: Sql
   readonly claims: ZoneLocks
-  readonly store: Store
+  readonly store: AllocationRepository
   readonly provider: DnsProvider
 }
 
@@ -43,7 +43,7 @@ export const createLane = async (startHost: StartZoneHost): Promise<Lane> => {
       await provider.close()
       await Promise.all([claims.close(), sql.end({ timeout: 1 })])
     })
-    return { sql, claims, provider, store: createStore(sql, { timeoutMs: TIMEOUT_MS }) }
+    return { sql, claims, provider, store: createAllocationRepository(sql, { timeoutMs: TIMEOUT_MS }) }
   })
   const { sql } = database
   const advance = async (ms: number) => {

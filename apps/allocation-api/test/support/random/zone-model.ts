@@ -1,5 +1,5 @@
 import type { Prng } from '@pool/test-kit/prng.ts'
-import { type RecordChange, type RecordSet, recordKey, recordsOf } from '../../../src/dns/domain/rrset.ts'
+import { createRecords, type RecordChange, type RecordSet, recordKey } from '../../../src/dns/domain/rrset.ts'
 import { keyOf } from './faulty-provider.ts'
 import type { Edit } from './zone-host.ts'
 
@@ -103,7 +103,7 @@ export class ZoneModel {
 
   /** As they stand at the provider. */
   recordsOf(subdomain: string, address: string): RecordSet[] {
-    return recordsOf(this.fqdn({ subdomain }), address, { ...template, ttl: this.#ttl(template.ttl) })
+    return createRecords(this.fqdn({ subdomain }), address, { ...template, ttl: this.#ttl(template.ttl) })
   }
 
   /** The name that wants this key. */

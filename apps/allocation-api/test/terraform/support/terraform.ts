@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { isSkippedFor } from '@pool/test-kit/optional-deps.ts'
 import { afterAll } from 'vitest'
-import type { LogLine } from '../../../src/deployments/domain/types.ts'
-import type { ApplyRequest, ApplyResult } from '../../../src/deployments/provisioner.ts'
+import type { Line } from '../../../src/deployments/domain/types.ts'
+import type { Made, Making } from '../../../src/deployments/provisioner.ts'
 import { createTerraform, type TerraformOptions } from '../../../src/deployments/terraform/terraform.ts'
 
 const isThere = ['terraform', 'tofu'].some(name => spawnSync(name, ['version']).status === 0)
@@ -73,26 +73,26 @@ export const useSites = () => {
 }
 
 export interface Run {
-  readonly lines: readonly LogLine[]
-  readonly result: Promise<ApplyResult>
+  readonly lines: readonly Line[]
+  readonly made: Promise<Made>
   /** Whether a line with this text was told. */
-  logged(text: string): boolean
+  told(text: string): boolean
   stop(): void
 }
 
-export const start = (options: TerraformOptions, making: Partial<ApplyRequest> = {}): Run => {
-  const lines: LogLine[] = []
+export const start = (options: TerraformOptions, making: Partial<Making> = {}): Run => {
+  const lines: Line[] = []
   const stopping = new AbortController()
-  const result = createTerraform(options).apply(
+  const made = createTerraform(options).make(
     { id: 'm1', run: 1, stateKey: 'acme.pool.test', variables, secrets, ...making },
     line => lines.push(line),
     stopping.signal,
   )
-  result.catch(() => {})
+  made.catch(() => {})
   return {
     lines,
-    result,
-    logged: text => lines.some(line => line.message.includes(text)),
+    made,
+    told: text => lines.some(line => line.message.includes(text)),
     stop: () => stopping.abort(),
   }
 }

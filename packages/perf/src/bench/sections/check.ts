@@ -1,5 +1,5 @@
 import type { Sql } from '@pool/database/client'
-import { createReader } from 'allocation-api/src/allocation/reader.ts'
+import { createAllocationRepository } from 'allocation-api/src/allocation/repository.ts'
 import { labelOf, labelSql } from '../labels.ts'
 import { localCrew, openHttpCrew, type Subject } from '../load/subject.ts'
 import type { Section } from '../section.ts'
@@ -35,7 +35,7 @@ export const checkSection: Section = {
     for (const { sql } of [viaApi, direct]) await seed(sql)
     await using api = await stage.api(viaApi)
     await using empty = await stage.emptyRoute()
-    const reader = createReader(direct.sql, { timeoutMs: stage.config.database.timeoutMs })
+    const repository = createAllocationRepository(direct.sql, { timeoutMs: stage.config.database.timeoutMs })
     let asked = 0
     // Alternates between taken and free.
     const next = () => {
@@ -50,7 +50,7 @@ export const checkSection: Section = {
     }
     const checkDirectly = async () => {
       const { taken, subdomain } = next()
-      const state = await reader.heldState({ poolDomain: POOL, subdomain })
+      const [state] = await repository.findStates([{ poolDomain: POOL, subdomain }])
       return (state === 'reserved') === taken ? null : `not as it should be: ${state}`
     }
     const subjects: Subject[] = [

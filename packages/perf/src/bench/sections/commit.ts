@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import { createStore } from 'allocation-api/src/allocation/repository.ts'
-import { recordsOf } from 'allocation-api/src/dns/domain/rrset.ts'
+import { createAllocationRepository } from 'allocation-api/src/allocation/repository.ts'
+import { createRecords } from 'allocation-api/src/dns/domain/rrset.ts'
 import { localCrew, oneOf, openHttpCrew, type Subject } from '../load/subject.ts'
 import { sumByLabel } from '../metrics-text.ts'
 import { figure, spread } from '../report/numbers.ts'
@@ -31,7 +31,7 @@ export const commitSection: Section = {
     await using api = await stage.api(viaApi)
     await using empty = await stage.emptyRoute()
     const { dns, database } = stage.config
-    const store = createStore(direct.sql, { timeoutMs: database.timeoutMs })
+    const store = createAllocationRepository(direct.sql, { timeoutMs: database.timeoutMs })
     const stocks = { api: createStock(viaApi.sql), direct: createStock(direct.sql) }
     const needed = Math.ceil(options.seconds * STOCK_PER_SECOND)
 
@@ -58,7 +58,7 @@ export const commitSection: Section = {
     }
     const commitOne = async (reservation: Reservation): Promise<string | null> => {
       const template = { names: dns.recordNames, ttl: dns.recordTtlSeconds }
-      const desired = recordsOf(`${reservation.subdomain}.${POOL}`, ADDRESS, template)
+      const desired = createRecords(`${reservation.subdomain}.${POOL}`, ADDRESS, template)
       const caller = { actor: 'in-cluster' as const, address: '127.0.0.1', requestId: randomUUID() }
       const decision = await store.commit({ poolDomain: POOL, ...commandOf(reservation) }, desired, caller)
       return typeof decision === 'object' && decision.kind === 'committed' ? null : 'not committed'

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import type { Sql } from '@pool/database/client'
-import { createStore } from 'allocation-api/src/allocation/repository.ts'
+import { createAllocationRepository } from 'allocation-api/src/allocation/repository.ts'
 import type { Config } from 'allocation-api/src/config/config.ts'
-import { type RecordSet, recordsOf } from 'allocation-api/src/dns/domain/rrset.ts'
+import { createRecords, type RecordSet } from 'allocation-api/src/dns/domain/rrset.ts'
 import type { DnsProvider } from 'allocation-api/src/dns/provider.ts'
-import { currentRecordsOf, planOf } from 'allocation-api/src/reconciler/domain/plan.ts'
+import { indexRecords, planName } from 'allocation-api/src/reconciler/domain/plan.ts'
 import { createZoneStore } from 'allocation-api/src/reconciler/sync-repository.ts'
 import type { Ended } from '../load/bursts.ts'
 import type { Name } from './provider-names.ts'
@@ -18,7 +18,7 @@ interface Committed {
 export interface OneWriteOptions {
   readonly sql: Sql
   readonly zone: string
-  readonly provider: Pick<DnsProvider, 'read' | 'apply' | 'isTtlOfZone'>
+  readonly provider: Pick<DnsProvider, 'read' | 'apply' | 'hasZoneTtl'>
   readonly config: Config
   readonly recordNames: readonly string[]
 }
@@ -39,15 +39,18 @@ const createTurns = () => {
 /** Commits as they would be without passes that are shared: each writes its own records, when it is its turn. */
 export const createOneWrite = ({ sql, zone, provider, config, recordNames }: OneWriteOptions) => {
   const { timeoutMs } = config.database
-  const store = createStore(sql, { timeoutMs })
+  const store = createAllocationRepository(sql, { timeoutMs })
   const zones = createZoneStore(sql, { timeoutMs })
-  const isTtlOfZone = provider.isTtlOfZone ?? false
+  const hasZoneTtl = provider.hasZoneTtl ?? false
   const inTurn = createTurns()
 
   const decide = async ({ subdomain, reservationToken, address }: Name): Promise<Committed> => {
     const sovereignFQDN = `${subdomain}.${zone}`
     const loadBalancerIP = address()
-    const desired = recordsOf(sovereignFQDN, loadBalancerIP, { names: recordNames, ttl: config.dns.recordTtlSeconds })
+    const desired = createRecords(sovereignFQDN, loadBalancerIP, {
+      names: recordNames,
+      ttl: config.dns.recordTtlSeconds,
+    })
     const command = { poolDomain: zone, subdomain, reservationToken, sovereignFQDN, loadBalancerIP }
     const caller = { actor: 'in-cluster' as const, address: '127.0.0.1', requestId: randomUUID() }
     const decision = await store.commit(command, desired, caller)
@@ -60,10 +63,10 @@ export const createOneWrite = ({ sql, zone, provider, config, recordNames }: One
     const owners = names.map(({ subdomain }) => `${subdomain}.${zone}`)
     const read = await provider.read(zone, owners, AbortSignal.timeout(DEADLINE_MS))
     if (read.kind === 'unavailable') throw new Error(read.reason)
-    const current = currentRecordsOf(read.records)
+    const current = indexRecords(read.records)
     const changes = names.flatMap(({ subdomain, desired }) => {
       const name = { subdomain, desired, owned: desired, previous: [], hasInFlightWrite: false }
-      const plan = planOf(current, name, { zone, isTtlOfZone })
+      const plan = planName(current, name, { zone, hasZoneTtl: hasZoneTtl })
       if (plan.kind === 'conflict') throw new Error(plan.reason)
       return plan.changes
     })

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { createStore } from 'allocation-api/src/allocation/repository.ts'
+import { createAllocationRepository } from 'allocation-api/src/allocation/repository.ts'
 import { labelOf } from '../labels.ts'
 import { localCrew, openHttpCrew, type Subject } from '../load/subject.ts'
 import type { Section } from '../section.ts'
@@ -22,7 +22,7 @@ export const reserveSection: Section = {
     await using api = await stage.api(viaApi)
     await using empty = await stage.emptyRoute()
     const { reservation, database } = stage.config
-    const store = createStore(direct.sql, { timeoutMs: database.timeoutMs })
+    const store = createAllocationRepository(direct.sql, { timeoutMs: database.timeoutMs })
     let names = 0
     const fresh = () => labelOf(names++)
 

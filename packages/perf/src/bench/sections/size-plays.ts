@@ -1,4 +1,4 @@
-import { createStore } from 'allocation-api/src/allocation/repository.ts'
+import { createAllocationRepository } from 'allocation-api/src/allocation/repository.ts'
 import type { Database } from '../environment/cluster.ts'
 import type { Service } from '../environment/service.ts'
 import { labelOf, labelSql } from '../labels.ts'
@@ -77,7 +77,7 @@ const openPlay = async (
   const { sql } = database
   const [size] = await sql<{ bytes: number }[]>`select pg_database_size(current_database()) as bytes`
   const bringBack = await createBringBack(database, rows)
-  const store = createStore(sql, { timeoutMs: 60_000 })
+  const store = createAllocationRepository(sql, { timeoutMs: 60_000 })
   let names = rows
   let turns = 0
   const checks = subjectOf('check', api, () => {

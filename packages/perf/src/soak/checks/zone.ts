@@ -1,4 +1,4 @@
-import { type RecordSet, type RecordTemplate, recordsOf } from 'allocation-api/src/dns/domain/rrset.ts'
+import { createRecords, type RecordSet, type RecordTemplate } from 'allocation-api/src/dns/domain/rrset.ts'
 import type { TableRow } from './replay.ts'
 
 const textOf = ({ name, type, ttl, values }: RecordSet): string => `${name} ${ttl} ${type} ${values.toSorted()}`
@@ -12,7 +12,7 @@ export const desiredZone = (
 ): RecordSet[] => [
   ...foreign,
   ...table.flatMap(({ subdomain, state, address }) =>
-    state === 'active' ? recordsOf(`${subdomain}.${zone}`, address ?? '', template) : [],
+    state === 'active' ? createRecords(`${subdomain}.${zone}`, address ?? '', template) : [],
   ),
 ]
 

@@ -1,6 +1,6 @@
-import { exchange, type Question } from '../../http-client.ts'
+import { type HttpRequest, requestJson } from '../../http-client.ts'
 import type { Operations } from './batch.ts'
-import { unavailable, verdictOf } from './errors.ts'
+import { classifyResponse, unavailable } from './errors.ts'
 
 export interface CloudflareOptions {
   /** Of the API v4. Default: https://api.cloudflare.com/client/v4 */
@@ -18,10 +18,10 @@ type Query = Readonly<Record<string, string>>
 
 /** The three calls of the API v4 that are needed; each is one exchange. */
 export const createApi = ({ url = DEFAULT_URL, apiToken }: CloudflareOptions) => {
-  const ask = async (path: string, question: Omit<Question, 'url' | 'headers'>, signal: AbortSignal) => {
+  const ask = async (path: string, question: Omit<HttpRequest, 'url' | 'headers'>, signal: AbortSignal) => {
     const to = new URL(`${url.replace(/\/+$/, '')}${path}`)
-    const answer = await exchange({ ...question, url: to, headers: { Authorization: `Bearer ${apiToken}` } }, signal)
-    return answer.kind === 'unavailable' ? answer : verdictOf(answer, [apiToken])
+    const answer = await requestJson({ ...question, url: to, headers: { Authorization: `Bearer ${apiToken}` } }, signal)
+    return answer.kind === 'unavailable' ? answer : classifyResponse(answer, [apiToken])
   }
   const get = async (path: string, query: Query, signal: AbortSignal) => {
     const answer = await ask(`${path}?${new URLSearchParams(query)}`, {}, signal)

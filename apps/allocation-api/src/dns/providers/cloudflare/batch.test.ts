@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { RecordChange, RecordSet } from '../../domain/rrset.ts'
-import { operationsOf, planOf, refusalOf } from './batch.ts'
+import { operationsOf, planBatch, validateCloudflareChange } from './batch.ts'
 import type { CloudflareRecord } from './record.ts'
 
 const set = (name: string, type: string, ...values: string[]): RecordSet => ({ name, type, ttl: 300, values })
@@ -23,7 +23,7 @@ test.each([
   [upsert({ ...set('a.z.example', 'A', '192.0.2.1'), ttl: 86_401 }), /TTL/],
   [remove(set('a.z.example', 'TLSA')), undefined],
 ])('%j is refused beforehand: %s', (change, reason) => {
-  const found = refusalOf('z.example', change)
+  const found = validateCloudflareChange('z.example', change)
   if (reason) expect(found).toMatch(reason)
   else expect(found).toBeUndefined()
 })
@@ -85,6 +85,6 @@ test.each([
   ['as much as a batch', [], [upsert(set('a.z', 'A', '192.0.2.1', '192.0.2.2'))], undefined],
 ])('what a name comes to: %s', (_, types, changes, fault) => {
   const present = types.map((type, i) => record(String(i), 'x', { type }))
-  const plan = planOf(present, changes, 2)
+  const plan = planBatch(present, changes, 2)
   expect('fault' in plan ? plan.fault : undefined).toEqual(fault && expect.stringMatching(fault))
 })

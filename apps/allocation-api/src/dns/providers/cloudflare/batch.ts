@@ -1,5 +1,5 @@
 import type { JsonObject } from '../../../lib/json.ts'
-import { isAtOrBelow, ownerOf, type RecordChange } from '../../domain/rrset.ts'
+import { isAtOrBelow, type RecordChange, toOwner } from '../../domain/rrset.ts'
 import { contentOf, presentationOf } from './rdata.ts'
 import type { CloudflareRecord } from './record.ts'
 
@@ -43,8 +43,8 @@ export const sizeOf = ({ deletes, patches, posts }: Operations): number =>
   deletes.length + patches.length + posts.length
 
 /** Why Cloudflare cannot hold what `change` asks for; undefined: nothing is known against it. */
-export const refusalOf = (zone: string, change: RecordChange): string | undefined => {
-  if (!isAtOrBelow(ownerOf(change), zone)) return 'the name is not in the zone'
+export const validateCloudflareChange = (zone: string, change: RecordChange): string | undefined => {
+  if (!isAtOrBelow(toOwner(change), zone)) return 'the name is not in the zone'
   if (change.kind === 'delete') return undefined
   const { type, ttl, values } = change.set
   // 30 for Enterprise zones and 60 for the others, which Cloudflare judges; 1 would be «automatic».
@@ -70,7 +70,7 @@ const crowdOf = (present: readonly CloudflareRecord[], changes: readonly RecordC
 }
 
 /** What is to be sent for one name whose records are `present`, or why nothing can be. */
-export const planOf = (
+export const planBatch = (
   present: readonly CloudflareRecord[],
   changes: readonly RecordChange[],
   batchLimit: number,

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { verdictOf } from './errors.ts'
+import { classifyResponse } from './errors.ts'
 
 const failure = (code: number, more: object = {}) => ({
   success: false,
@@ -28,7 +28,7 @@ test.each([
   [400, failure(1004, { error_chain: [{ code: 9005, message: 'Bad' }] }), { kind: 'declined', code: 9005 }],
   [400, failure(9005, { source: { pointer: '/posts/3/content' } }), { kind: 'declined', culprit: ['posts', 3] }],
 ])('HTTP status %i with %j', (status, body, expected) => {
-  expect(verdictOf({ status, body }, [])).toMatchObject(expected)
+  expect(classifyResponse({ status, body }, [])).toMatchObject(expected)
 })
 
 test.each([
@@ -36,7 +36,7 @@ test.each([
   ['a refusal', 400, 9005],
   ['an outage', 500, 1],
 ])('secrets are not told: %s', (_, status, code) => {
-  const verdict = verdictOf({ status, body: failure(code, { message: 'Not t0ken!' }) }, ['t0ken'])
+  const verdict = classifyResponse({ status, body: failure(code, { message: 'Not t0ken!' }) }, ['t0ken'])
   expect(JSON.stringify(verdict)).toContain('Not <redacted>!')
   expect(JSON.stringify(verdict)).not.toContain('t0ken')
 })

@@ -1,17 +1,17 @@
 import { isJsonObject, type JsonObject } from '../../../lib/json.ts'
-import type { Answered } from '../../http-client.ts'
+import type { HttpResponse } from '../../http-client.ts'
 import type { Unavailable } from '../../provider.ts'
-import { wordsOf } from '../../sanitize-error.ts'
+import { sanitizeMessage } from '../../sanitize-error.ts'
 import { listOf, numberOf, textOf } from './json.ts'
 
-export interface Done {
+export interface Success {
   readonly kind: 'done'
   readonly result: unknown
   readonly info: JsonObject
 }
 
 /** Cloudflare understood and declined. */
-export interface Declined {
+export interface ApiError {
   readonly kind: 'declined'
   readonly code: number
   readonly reason: string
@@ -20,7 +20,7 @@ export interface Declined {
 }
 
 /** Either the token is at fault, or the zone's id is of a zone that is no more or not for this token. */
-export interface Doubt {
+export interface StaleZoneError {
   readonly kind: 'doubt'
   readonly unavailable: Unavailable
 }
@@ -36,7 +36,7 @@ const THROTTLED = 971
 const OUTDATED_CODES: readonly number[] = [81_044, 81_057, 81_058]
 const isAboutRecord = (code: number): boolean => code >= 81_000 && code < 82_000
 
-export const isOutdated = (answer: Declined): boolean => OUTDATED_CODES.includes(answer.code)
+export const isOutdated = (answer: ApiError): boolean => OUTDATED_CODES.includes(answer.code)
 
 export const unavailable = (reason: string, retryAfterMs?: number): Unavailable =>
   retryAfterMs === undefined ? { kind: 'unavailable', reason } : { kind: 'unavailable', reason, retryAfterMs }
@@ -49,10 +49,10 @@ const culpritOf = (error: JsonObject): readonly [string, number] | undefined => 
 }
 
 /** What an answer of the API means, told without `secrets`. */
-export const verdictOf = (
-  { status, body, retryAfterMs }: Omit<Answered, 'kind'>,
+export const classifyResponse = (
+  { status, body, retryAfterMs }: Omit<HttpResponse, 'kind'>,
   secrets: readonly string[],
-): Done | Declined | Doubt | Unavailable => {
+): Success | ApiError | StaleZoneError | Unavailable => {
   const envelope = isJsonObject(body) ? body : {}
   if (status >= 200 && status < 300 && envelope.success === true)
     return {
@@ -66,7 +66,7 @@ export const verdictOf = (
   const all = errors.flatMap(error => [error, ...listOf(error.error_chain)])
   const codes = all.map(error => numberOf(error.code) ?? 0)
   const texts = all.map(error => `${textOf(error.message)} (${numberOf(error.code) ?? 'no code'})`)
-  const said = wordsOf(texts.join(', '), secrets)
+  const said = sanitizeMessage(texts.join(', '), secrets)
   if (status === 429 || codes.includes(THROTTLED))
     return unavailable('Cloudflare limits the rate of requests (HTTP status 429).', retryAfterMs)
   if (status >= 500 || errors.length === 0) {

@@ -1,15 +1,15 @@
 import type { EnvReader } from '../../../config/env.ts'
 import { isAtOrBelow } from '../../domain/rrset.ts'
-import { byOwner } from '../../group-changes.ts'
+import { groupByOwner } from '../../group-changes.ts'
 import type { ApplyResult, DnsProvider, ReadResult } from '../../provider.ts'
 import type { ReadProvider } from '../../provider-factory.ts'
 import { type CloudflareOptions, createApi, DEFAULT_URL } from './api.ts'
-import { refusalOf } from './batch.ts'
-import type { Doubt } from './errors.ts'
-import { type Listed, listAt } from './list.ts'
-import { recordSetsOf } from './record.ts'
+import { validateCloudflareChange } from './batch.ts'
+import type { StaleZoneError } from './errors.ts'
+import { type ListedRecords, listRecords } from './list.ts'
+import { toRecordSets } from './record.ts'
 import { write } from './write.ts'
-import { createAtZone } from './zone-lookup.ts'
+import { createWithZone } from './zone-lookup.ts'
 
 /**
  * Cloudflare DNS by its API v4. An apply needs the ids of the records that it changes: it has them from the read before
@@ -18,26 +18,30 @@ import { createAtZone } from './zone-lookup.ts'
  */
 export const createCloudflareProvider = (options: CloudflareOptions): DnsProvider => {
   const api = createApi(options)
-  const atZone = createAtZone(api)
+  const atZone = createWithZone(api)
   /** By zone: what the last read showed, for the owners that it was asked about. Good for one apply. */
-  const seen = new Map<string, { readonly listed: Listed; readonly owners: readonly string[] | 'all' }>()
+  const seen = new Map<string, { readonly listed: ListedRecords; readonly owners: readonly string[] | 'all' }>()
   return {
     read: (zone, owners, signal) => {
       seen.delete(zone)
-      return atZone(zone, signal, async (place): Promise<ReadResult | Doubt> => {
-        const listed = await listAt(api, place, owners, signal)
+      return atZone(zone, signal, async (place): Promise<ReadResult | StaleZoneError> => {
+        const listed = await listRecords(api, place, owners, signal)
         if (listed.kind !== 'listed') return listed
         seen.set(zone, { listed, owners })
-        return { kind: 'read', records: recordSetsOf(listed.records), ...(listed.isWhole ? { isWhole: true } : {}) }
+        return {
+          kind: 'read',
+          records: toRecordSets(listed.records),
+          ...(listed.isFullZone ? { isFullZone: true } : {}),
+        }
       })
     },
 
     async apply(zone, changes, signal) {
-      const { owners, refused } = byOwner(changes, change => refusalOf(zone, change))
+      const { owners, refused } = groupByOwner(changes, change => validateCloudflareChange(zone, change))
       const last = seen.get(zone)
       seen.delete(zone)
       const isShown = (name: string) =>
-        last?.listed.isWhole || (last?.owners !== 'all' && last?.owners.some(owner => isAtOrBelow(name, owner)))
+        last?.listed.isFullZone || (last?.owners !== 'all' && last?.owners.some(owner => isAtOrBelow(name, owner)))
       const known = last && owners.every(({ name }) => isShown(name)) ? last.listed : undefined
       return atZone<ApplyResult>(zone, signal, place => write(api, place, owners, { known, refused }, signal))
     },
@@ -51,5 +55,5 @@ export const readCloudflareProvider: ReadProvider = (read: EnvReader) => {
     url: read.url('DNSPROVIDER_CLOUDFLARE_URL', DEFAULT_URL),
     apiToken: read.required('DNSPROVIDER_CLOUDFLARE_API_TOKEN', 'a token with the permissions Zone Read and DNS Write'),
   }
-  return async () => ({ provider: createCloudflareProvider(options), about: { url: options.url } })
+  return async () => ({ provider: createCloudflareProvider(options), info: { url: options.url } })
 }

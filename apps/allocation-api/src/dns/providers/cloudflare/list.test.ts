@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import type { Done } from './errors.ts'
-import { recordsOf, suffixesOf } from './list.ts'
+import type { Success } from './errors.ts'
+import { mergePages, toSuffixes } from './list.ts'
 
 test.each([
   [[], []],
@@ -11,10 +11,10 @@ test.each([
     ['xacme.z', 'acme.z'],
   ],
 ])('suffixes of %j', (names, suffixes) => {
-  expect(suffixesOf(names)).toEqual(suffixes)
+  expect(toSuffixes(names)).toEqual(suffixes)
 })
 
-const page = (total_count: number, ...ids: string[]): Done => ({
+const page = (total_count: number, ...ids: string[]): Success => ({
   kind: 'done',
   info: { total_count },
   result: ids.map(id => ({ id, name: 'a.z', type: 'A', ttl: 300, content: '192.0.2.1' })),
@@ -28,5 +28,5 @@ test.each([
   ['a total that changed', [page(2, 'a'), page(3, 'b')], 2, undefined],
   ['what is no record', [{ ...page(1), result: [{ id: 'a' }] }], 1, undefined],
 ])('records of pages: %s', (_, pages, total, ids) => {
-  expect(recordsOf(pages, total)?.map(({ id }) => id)).toEqual(ids)
+  expect(mergePages(pages, total)?.map(({ id }) => id)).toEqual(ids)
 })

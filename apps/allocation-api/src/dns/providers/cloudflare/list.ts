@@ -1,15 +1,15 @@
 import type { Unavailable } from '../../provider.ts'
 import type { CloudflareApi } from './api.ts'
-import { type Done, type Doubt, unavailable } from './errors.ts'
+import { type StaleZoneError, type Success, unavailable } from './errors.ts'
 import { listOf, numberOf } from './json.ts'
-import { type CloudflareRecord, recordOf } from './record.ts'
-import type { Place } from './zone-lookup.ts'
+import { type CloudflareRecord, parseRecord } from './record.ts'
+import type { ZoneRef } from './zone-lookup.ts'
 
-export interface Listed {
+export interface ListedRecords {
   readonly kind: 'listed'
   readonly records: readonly CloudflareRecord[]
   /** Of the whole zone. */
-  readonly isWhole: boolean
+  readonly isFullZone: boolean
 }
 
 /** Up to so many names one filtered call each is cheaper than the whole zone, whatever its size. */
@@ -20,7 +20,7 @@ const PARALLEL_CALLS = 4
 const LIST_ATTEMPTS = 3
 
 /** Suffixes that together cover all names: of `acme.example` and `*.acme.example` the first. */
-export const suffixesOf = (names: readonly string[]): string[] => {
+export const toSuffixes = (names: readonly string[]): string[] => {
   const bare = Array.from(new Set(names.map(name => name.replace(/^\*\./, ''))))
   const known = new Set(bare)
   const hasAbove = (name: string): boolean => {
@@ -31,11 +31,11 @@ export const suffixesOf = (names: readonly string[]): string[] => {
 }
 
 /** The records of all pages of one list; undefined: they do not fit together, for somebody wrote meanwhile. */
-export const recordsOf = (pages: readonly Done[], total: number): CloudflareRecord[] | undefined => {
-  const entries = pages.flatMap(({ result }) => listOf(result).map(recordOf))
+export const mergePages = (pages: readonly Success[], total: number): CloudflareRecord[] | undefined => {
+  const entries = pages.flatMap(({ result }) => listOf(result).map(parseRecord))
   const records = new Map(entries.flatMap(record => (record ? [[record.id, record] as const] : [])))
-  const isWhole = !entries.includes(undefined) && records.size === total
-  return isWhole && pages.every(({ info }) => info.total_count === total) ? Array.from(records.values()) : undefined
+  const isFullZone = !entries.includes(undefined) && records.size === total
+  return isFullZone && pages.every(({ info }) => info.total_count === total) ? Array.from(records.values()) : undefined
 }
 
 const inTurns = async <Item, Result>(
@@ -49,7 +49,7 @@ const inTurns = async <Item, Result>(
 }
 
 /** Every record whose name ends in `suffix`, or of the zone. */
-const list = async (api: CloudflareApi, place: Place, suffix: string | undefined, signal: AbortSignal) => {
+const list = async (api: CloudflareApi, place: ZoneRef, suffix: string | undefined, signal: AbortSignal) => {
   const query: Record<string, string> = suffix === undefined ? {} : { 'name.endswith': suffix }
   const page = (number: number) => api.page(place.id, query, number, signal)
   for (let attempt = 0; attempt < LIST_ATTEMPTS; attempt += 1) {
@@ -64,22 +64,22 @@ const list = async (api: CloudflareApi, place: Place, suffix: string | undefined
     const others = await inTurns(numbers, page)
     const failed = others.find(other => other.kind !== 'done')
     if (failed) return failed
-    const records = recordsOf([first, ...others.filter(other => other.kind === 'done')], total)
+    const records = mergePages([first, ...others.filter(other => other.kind === 'done')], total)
     if (!records) continue
     if (suffix === undefined) place.pages = count
-    return { kind: 'listed', records, isWhole: suffix === undefined } as const
+    return { kind: 'listed', records, isFullZone: suffix === undefined } as const
   }
   return unavailable('The list of records that Cloudflare gave has gaps; somebody may be changing the zone.')
 }
 
 /** The records at or below `names`, and maybe others. */
-export const listAt = async (
+export const listRecords = async (
   api: CloudflareApi,
-  place: Place,
+  place: ZoneRef,
   names: readonly string[] | 'all',
   signal: AbortSignal,
-): Promise<Listed | Doubt | Unavailable> => {
-  const suffixes = names === 'all' ? [] : suffixesOf(names)
+): Promise<ListedRecords | StaleZoneError | Unavailable> => {
+  const suffixes = names === 'all' ? [] : toSuffixes(names)
   if (names === 'all' || suffixes.length > Math.max(FEW_NAMES, place.pages)) return list(api, place, undefined, signal)
   const lists = await inTurns(suffixes, suffix => list(api, place, suffix, signal))
   const failed = lists.find(result => result.kind !== 'listed')
@@ -88,6 +88,6 @@ export const listAt = async (
   return {
     kind: 'listed',
     records: Array.from(new Map(records.map(record => [record.id, record])).values()),
-    isWhole: false,
+    isFullZone: false,
   }
 }

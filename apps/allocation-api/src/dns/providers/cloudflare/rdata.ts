@@ -1,6 +1,6 @@
 import { isIPv4, isIPv6 } from 'node:net'
 import { isJsonObject, type JsonObject } from '../../../lib/json.ts'
-import { quoted, quotedInParts } from '../../character-string.ts'
+import { quoteString, quoteStrings } from '../../character-string.ts'
 import { numberOf, textOf } from './json.ts'
 
 /** Types whose content is one domain name, which Cloudflare writes without the trailing dot. */
@@ -26,7 +26,7 @@ const quotedText = (content: string): string => {
   const strings = quotedStrings.test(content)
     ? (content.match(quotedString) ?? []).map(octetsOf)
     : [Buffer.from(content, 'utf8')]
-  return strings.map(quotedInParts).join(' ')
+  return strings.map(quoteStrings).join(' ')
 }
 
 /** RFC 5952, as Cloudflare stores it. */
@@ -48,7 +48,7 @@ export const presentationOf = (record: JsonObject): string => {
   if (type === 'SRV' && data.target !== undefined)
     return `${numberOf(data.priority) ?? numberOf(record.priority) ?? 0} ${part('weight')} ${part('port')} ${absolute(part('target'))}`
   if (type === 'CAA' && data.tag !== undefined)
-    return `${part('flags')} ${part('tag')} ${quoted(Buffer.from(part('value'), 'utf8'))}`
+    return `${part('flags')} ${part('tag')} ${quoteString(Buffer.from(part('value'), 'utf8'))}`
   return content
 }
 

@@ -16,7 +16,7 @@ export interface CloudflareRecord {
 }
 
 /** Undefined: not a record, and then the whole answer is none. */
-export const recordOf = (record: JsonObject): CloudflareRecord | undefined => {
+export const parseRecord = (record: JsonObject): CloudflareRecord | undefined => {
   const [id, name, type, ttl] = [textOf(record.id), textOf(record.name), textOf(record.type), numberOf(record.ttl)]
   if (!id || !name || !type || ttl === undefined) return undefined
   const isProxied = record.proxied === true
@@ -28,7 +28,7 @@ export const recordOf = (record: JsonObject): CloudflareRecord | undefined => {
  * this service never has it, so one that somebody made automatic or proxied is seen as changed and put right. Of
  * differing TTLs the least counts (RFC 2181 section 5.2 allows none).
  */
-export const recordSetsOf = (records: readonly CloudflareRecord[]): RecordSet[] =>
+export const toRecordSets = (records: readonly CloudflareRecord[]): RecordSet[] =>
   Array.from(Map.groupBy(records, recordKey).values(), all => ({
     name: all[0]?.name ?? '',
     type: all[0]?.type ?? '',

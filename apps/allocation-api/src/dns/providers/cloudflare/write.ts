@@ -1,12 +1,12 @@
 import { partsOf } from '../../../lib/chunk.ts'
-import { type Attempt, isolate } from '../../bisect.ts'
-import { appliedOf, type OwnerChanges } from '../../group-changes.ts'
+import { type BatchResult, bisect } from '../../bisect.ts'
+import { type OwnerChanges, toApplyResult } from '../../group-changes.ts'
 import type { ApplyResult, Unavailable } from '../../provider.ts'
 import type { CloudflareApi } from './api.ts'
-import { merged, type Operations, planOf, sizeOf } from './batch.ts'
-import { type Doubt, isOutdated } from './errors.ts'
-import { type Listed, listAt } from './list.ts'
-import type { Place } from './zone-lookup.ts'
+import { merged, type Operations, planBatch, sizeOf } from './batch.ts'
+import { isOutdated, type StaleZoneError } from './errors.ts'
+import { type ListedRecords, listRecords } from './list.ts'
+import type { ZoneRef } from './zone-lookup.ts'
 
 /**
  * Refused batches of one apply: more than the logarithm of the largest batch, and few enough for the time of one call.
@@ -18,7 +18,7 @@ const nothing: Operations = { deletes: [], patches: [], posts: [] }
 
 export interface WriteContext {
   /** What is at the names, if that was read just now. */
-  readonly known: Listed | undefined
+  readonly known: ListedRecords | undefined
   /** Owner name to reason: what is not to be sent. */
   readonly refused: ReadonlyMap<string, string>
 }
@@ -26,11 +26,11 @@ export interface WriteContext {
 /** Sends what is to be done in batches. The names are listed first, for the ids of their records, unless they are known. */
 export const write = async (
   api: CloudflareApi,
-  place: Place,
+  place: ZoneRef,
   owners: readonly OwnerChanges[],
   { known, refused: refusedBefore }: WriteContext,
   signal: AbortSignal,
-): Promise<ApplyResult | Doubt> => {
+): Promise<ApplyResult | StaleZoneError> => {
   const changes = new Map(owners.map(owner => [owner.name, owner.changes]))
   const refused = new Map(refusedBefore)
   const planned = new Map<string, Operations>()
@@ -38,23 +38,26 @@ export const write = async (
   const renewed = new Set<string>()
   const operationsAt = (name: string): Operations => planned.get(name) ?? nothing
 
-  const plan = async (names: readonly string[], latest?: Listed): Promise<Doubt | Unavailable | undefined> => {
-    const listed = latest ?? (await listAt(api, place, names, signal))
+  const plan = async (
+    names: readonly string[],
+    latest?: ListedRecords,
+  ): Promise<StaleZoneError | Unavailable | undefined> => {
+    const listed = latest ?? (await listRecords(api, place, names, signal))
     if (listed.kind !== 'listed') return listed
     const present = Map.groupBy(listed.records, record => record.name)
     for (const name of names) {
-      const result = planOf(present.get(name) ?? [], changes.get(name) ?? [], place.batchLimit)
+      const result = planBatch(present.get(name) ?? [], changes.get(name) ?? [], place.batchLimit)
       if ('fault' in result) refused.set(name, result.fault)
       planned.set(name, 'fault' in result ? nothing : result)
     }
     return undefined
   }
 
-  const send = async (names: readonly string[]): Promise<Attempt<string, Doubt | Unavailable>> => {
+  const send = async (names: readonly string[]): Promise<BatchResult<string, StaleZoneError | Unavailable>> => {
     const operations = merged(names.map(operationsAt))
-    if (sizeOf(operations) === 0) return { kind: 'taken' }
+    if (sizeOf(operations) === 0) return { kind: 'accepted' }
     const answer = await api.batch(place.id, operations, signal)
-    if (answer.kind === 'done') return { kind: 'taken' }
+    if (answer.kind === 'done') return { kind: 'accepted' }
     if (answer.kind !== 'declined') return { kind: 'failed', failure: answer }
     if (isOutdated(answer) && names.some(name => !renewed.has(name))) {
       const failure = await plan(names)
@@ -72,7 +75,7 @@ export const write = async (
   if (failure) return failure
   const wanted = [...changes.keys()].filter(name => sizeOf(operationsAt(name)) > 0)
   const batches = partsOf(wanted, name => sizeOf(operationsAt(name)), place.batchLimit)
-  const result = await isolate(batches, send, { most: SEARCH_LIMIT })
+  const result = await bisect(batches, send, { maxRejections: SEARCH_LIMIT })
   if (result.kind === 'failed') return result.failure
-  return appliedOf(new Map([...refused, ...result.refused]), result.untried)
+  return toApplyResult(new Map([...refused, ...result.refused]), result.skipped)
 }

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import { placeOf } from './zone-lookup.ts'
+import { selectZone } from './zone-lookup.ts'
 
 const zone = { id: 'i', name: 'z.example', status: 'active', type: 'full', plan: { legacy_id: 'free' } }
-const ofZone = (reason: string) => ({ kind: 'unavailable', reason: expect.stringContaining(reason), isOfZone: true })
+const ofZone = (reason: string) => ({ kind: 'unavailable', reason: expect.stringContaining(reason), scope: 'zone' })
 
 test.each([
   ['a zone', [zone], { id: 'i', batchLimit: 200, pages: 1 }],
@@ -17,5 +17,5 @@ test.each([
   ['without an id', [{ ...zone, id: undefined }], ofZone('no zone z.example')],
   ['a copy', [{ ...zone, type: 'secondary' }], ofZone('secondary')],
 ])('%s', (_, zones, expected) => {
-  expect(placeOf('z.example', zones)).toEqual(expected)
+  expect(selectZone('z.example', zones)).toEqual(expected)
 })

@@ -1,11 +1,11 @@
 import { isJsonObject, type JsonObject } from '../../../lib/json.ts'
 import type { Unavailable } from '../../provider.ts'
 import type { CloudflareApi } from './api.ts'
-import { type Doubt, unavailable } from './errors.ts'
+import { type StaleZoneError, unavailable } from './errors.ts'
 import { listOf, textOf } from './json.ts'
 
 /** Where the API has a zone. */
-export interface Place {
+export interface ZoneRef {
   readonly id: string
   /** Operations that a batch may have on the zone's plan. */
   readonly batchLimit: number
@@ -20,29 +20,29 @@ const batchLimitOf = (zone: JsonObject): number => {
 }
 
 /** Of the zones the API gave, where `name` is; or why none is to be written. */
-export const placeOf = (name: string, zones: unknown): Place | Unavailable => {
+export const selectZone = (name: string, zones: unknown): ZoneRef | Unavailable => {
   const found = listOf(zones).filter(entry => textOf(entry.name).toLowerCase() === name)
   // A domain can be in several accounts; it is active in one.
   const zone = found.find(({ status }) => status === 'active') ?? found[0]
   const id = textOf(zone?.id)
-  const isOfZone = true
+  const scope = 'zone'
   if (!zone || !id)
-    return { ...unavailable(`Cloudflare has no zone ${name}, or the API token may not read it (Zone Read).`), isOfZone }
+    return { ...unavailable(`Cloudflare has no zone ${name}, or the API token may not read it (Zone Read).`), scope }
   if (zone.type === 'secondary')
-    return { ...unavailable(`The zone ${name} at Cloudflare is secondary: its records come from elsewhere.`), isOfZone }
+    return { ...unavailable(`The zone ${name} at Cloudflare is secondary: its records come from elsewhere.`), scope }
   return { id, batchLimit: batchLimitOf(zone), pages: 1 }
 }
 
 /** Runs work at a zone's place, remembered or, when that is in doubt, looked up again. */
-export const createAtZone = (api: CloudflareApi) => {
-  const places = new Map<string, Place>()
+export const createWithZone = (api: CloudflareApi) => {
+  const places = new Map<string, ZoneRef>()
 
   return async <Result extends { readonly kind: string }>(
     zone: string,
     signal: AbortSignal,
-    work: (place: Place) => Promise<Result | Doubt>,
+    work: (place: ZoneRef) => Promise<Result | StaleZoneError>,
   ): Promise<Result | Unavailable> => {
-    const isDoubt = (result: Result | Doubt): result is Doubt => result.kind === 'doubt'
+    const isDoubt = (result: Result | StaleZoneError): result is StaleZoneError => result.kind === 'doubt'
     const remembered = places.get(zone)
     if (remembered) {
       const result = await work(remembered)
@@ -51,7 +51,7 @@ export const createAtZone = (api: CloudflareApi) => {
     }
     const answer = await api.zonesNamed(zone, signal)
     if (answer.kind !== 'done') return answer.kind === 'doubt' ? answer.unavailable : answer
-    const place = placeOf(zone, answer.result)
+    const place = selectZone(zone, answer.result)
     if ('kind' in place) return place
     const result = await work(place)
     if (!isDoubt(result)) {
@@ -59,6 +59,6 @@ export const createAtZone = (api: CloudflareApi) => {
       return result
     }
     // The token was good enough to find the zone: what is lacking is lacking here.
-    return { ...result.unavailable, reason: `Zone ${zone}: ${result.unavailable.reason}`, isOfZone: true }
+    return { ...result.unavailable, reason: `Zone ${zone}: ${result.unavailable.reason}`, scope: 'zone' }
   }
 }

@@ -1,6 +1,6 @@
-import { exchange } from '../../http-client.ts'
+import { requestJson } from '../../http-client.ts'
 import type { Unavailable } from '../../provider.ts'
-import { wordsOf } from '../../sanitize-error.ts'
+import { sanitizeMessage } from '../../sanitize-error.ts'
 import { type DomainSettings, OWN_DNS, settingsOf, type Verdict, verdictOf } from './response.ts'
 import type { WriteResult } from './write.ts'
 
@@ -20,7 +20,7 @@ const tooLong = new Set([414, 431])
 const unavailable = (reason: string, retryAfterMs?: number): Unavailable =>
   retryAfterMs === undefined ? { kind: 'unavailable', reason } : { kind: 'unavailable', reason, retryAfterMs }
 
-const ofZone = (reason: string): Unavailable => ({ kind: 'unavailable', isOfZone: true, reason })
+const ofZone = (reason: string): Unavailable => ({ kind: 'unavailable', scope: 'zone', reason })
 
 const wrongKey = unavailable(
   'Dynadot refused the API key: check the key, and that the account has its API switched on.',
@@ -51,7 +51,7 @@ const parametersOf = ({ records, ttl }: DomainSettings): [string, string][] => [
 
 /** The two commands of Dynadot's API 3 that are used, each for one domain. */
 export const createDynadotApi = ({ url, apiKey }: DynadotApiOptions) => {
-  const told = (text: string): string => wordsOf(text, [apiKey]) || 'Dynadot gave no reason that can be told'
+  const told = (text: string): string => sanitizeMessage(text, [apiKey]) || 'Dynadot gave no reason that can be told'
 
   const ask = async (
     command: 'get_dns' | 'set_dns2',
@@ -62,7 +62,7 @@ export const createDynadotApi = ({ url, apiKey }: DynadotApiOptions) => {
     const target = new URL(url)
     for (const [name, value] of [['key', apiKey], ['command', command], ['domain', zone], ...parameters] as const)
       target.searchParams.set(name, value)
-    const answer = await exchange({ url: target }, signal)
+    const answer = await requestJson({ url: target }, signal)
     if (answer.kind === 'unavailable') return answer
     const { status, body, retryAfterMs } = answer
     if (status === 401 || status === 403) return wrongKey
@@ -106,7 +106,7 @@ export const createDynadotApi = ({ url, apiKey }: DynadotApiOptions) => {
     /** Replaces everything that the domain has by `settings`. That an empty set is taken is not documented. */
     async setDns(zone: string, settings: DomainSettings, signal: AbortSignal): Promise<WriteResult> {
       const answer = await ask('set_dns2', zone, parametersOf(settings), signal)
-      return answer.kind === 'success' ? { kind: 'taken' } : answer
+      return answer.kind === 'success' ? { kind: 'accepted' } : answer
     },
   }
 }

@@ -1,4 +1,4 @@
-import { changeKeyOf, ownerOf, type RecordChange, type RecordSet, recordKey } from '../../domain/rrset.ts'
+import { changeKey, type RecordChange, type RecordSet, recordKey, toOwner } from '../../domain/rrset.ts'
 import { type DynadotRecord, dynadotRecordsOf, keyOf, nameOf, recordSetsOf, refusalOf } from './record.ts'
 
 /** The most records that set_dns2 takes: main_record0 to 19, sub_record0 to 99. */
@@ -73,14 +73,14 @@ export const outcomeOf = (
   changes: readonly RecordChange[],
   zone: string,
 ): Outcome => {
-  const latest = Array.from(new Map(changes.map(change => [changeKeyOf(change), change])).values())
+  const latest = Array.from(new Map(changes.map(change => [changeKey(change), change])).values())
   const refused = new Map<string, string>()
   for (const change of latest) {
     const reason = change.kind === 'upsert' ? refusalOf(change.set, zone) : undefined
-    if (reason !== undefined) refused.set(ownerOf(change), reason)
+    if (reason !== undefined) refused.set(toOwner(change), reason)
   }
   for (;;) {
-    const accepted = latest.filter(change => !refused.has(ownerOf(change)))
+    const accepted = latest.filter(change => !refused.has(toOwner(change)))
     const { refused: more, ...outcome } = attempt(before, accepted, zone)
     if (more.size === 0) return { ...outcome, refused }
     for (const [name, reason] of more) refused.set(name, reason)
@@ -103,7 +103,7 @@ export const namesOf = (
   zone: string,
 ): NameChanges[] =>
   Array.from(
-    Map.groupBy(changes, change => ownerOf(change)),
+    Map.groupBy(changes, change => toOwner(change)),
     ([name, itsChanges]) => {
       const { records, isChanged, refused } = outcomeOf(before, itsChanges, zone)
       return {

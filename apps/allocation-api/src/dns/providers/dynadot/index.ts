@@ -39,8 +39,8 @@ export const createDynadotProvider = ({ url = DEFAULT_URL, apiKey }: DynadotProv
   const seen = new Map<string, string>()
 
   return {
-    isOneAtATime: true,
-    isTtlOfZone: true,
+    concurrency: 1,
+    hasZoneTtl: true,
 
     async read(zone, _owners, signal) {
       seen.delete(zone)
@@ -48,7 +48,11 @@ export const createDynadotProvider = ({ url = DEFAULT_URL, apiKey }: DynadotProv
       if (now.kind === 'unavailable') return now
       const { settings } = now
       seen.set(zone, fingerprintOf(settings))
-      return { kind: 'read', records: recordSetsOf(settings.records, zone, settings.ttl ?? DEFAULT_TTL), isWhole: true }
+      return {
+        kind: 'read',
+        records: recordSetsOf(settings.records, zone, settings.ttl ?? DEFAULT_TTL),
+        isFullZone: true,
+      }
     },
 
     async apply(zone, changes, signal) {
@@ -59,7 +63,7 @@ export const createDynadotProvider = ({ url = DEFAULT_URL, apiKey }: DynadotProv
       if (now.kind === 'unavailable') return now
       if (before !== undefined && before !== fingerprintOf(now.settings)) {
         const reason = `Dynadot's last two answers about the records of ${zone} differ: somebody is changing them, or one answer is out of date. Nothing was written.`
-        return { kind: 'unavailable', isOfZone: true, reason }
+        return { kind: 'unavailable', scope: 'zone', reason }
       }
       return applyTo(zone, now.settings, changes, settings => api.setDns(zone, settings, signal))
     },
@@ -73,5 +77,5 @@ export const readDynadotProvider: ReadProvider = (read: EnvReader) => {
     url: read.url('DNSPROVIDER_DYNADOT_URL', DEFAULT_URL),
     apiKey: read.required('DNSPROVIDER_DYNADOT_API_KEY', "the account's API key"),
   }
-  return async () => ({ provider: createDynadotProvider(options), about: { url: options.url } })
+  return async () => ({ provider: createDynadotProvider(options), info: { url: options.url } })
 }

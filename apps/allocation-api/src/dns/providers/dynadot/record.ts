@@ -1,4 +1,4 @@
-import { quotedInParts } from '../../character-string.ts'
+import { quoteStrings } from '../../character-string.ts'
 import { isAtOrBelow, type RecordSet, recordKey } from '../../domain/rrset.ts'
 import { parseRecordData } from '../../rdata.ts'
 
@@ -26,7 +26,7 @@ const relative = (name: string): string => (name === '.' ? name : name.replace(/
  * Dynadot keeps the bare text of a TXT record. Its documentation says nothing of quotes: text that is quoted strings
  * already is taken for the presentation format.
  */
-const textOf = (text: string): string => (quotedStrings.test(text) ? text : quotedInParts(Buffer.from(text, 'utf8')))
+const textOf = (text: string): string => (quotedStrings.test(text) ? text : quoteStrings(Buffer.from(text, 'utf8')))
 
 const unquoted = (value: string): string => {
   const text = plainString.exec(value)?.[1]?.replace(/\\(["\\])/g, '$1')

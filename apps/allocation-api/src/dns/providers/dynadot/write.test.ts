@@ -26,7 +26,7 @@ const account = (faulty: readonly string[], failsAt = 0) => {
     const culprit = settings.records.find(({ host }) => faulty.includes(host))
     if (culprit) return { kind: 'refused', reason: `no ${culprit.host}` }
     standing = settings
-    return { kind: 'taken' }
+    return { kind: 'accepted' }
   }
   return { written, write, standing: () => standing?.records.map(({ host }) => host).sort() }
 }
@@ -69,7 +69,7 @@ test.each(['an empty domain', 'one with records'])(
     )
     if (result.kind !== 'applied') throw new Error(result.reason)
     expect(result.refused.length).toBeGreaterThan(0)
-    expect([...result.refused.map(({ name }) => name), ...(result.untried ?? [])].sort()).toEqual(upTo(95).map(nameOf))
+    expect([...result.refused.map(({ name }) => name), ...(result.skipped ?? [])].sort()).toEqual(upTo(95).map(nameOf))
     expect(written.length).toBeLessThanOrEqual(9)
   },
 )
@@ -78,9 +78,9 @@ test('more names than go out as one, and every change refused: one is found all 
   const before = domain(upTo(90).map(i => `x${i}`))
   const released = upTo(90).map(i => ({ kind: 'delete', name: `x${i}.${ZONE}`, type: 'A' }) as const)
   const write = async (settings: DomainSettings): Promise<WriteResult> =>
-    settings === before ? { kind: 'taken' } : { kind: 'refused', reason: 'no' }
+    settings === before ? { kind: 'accepted' } : { kind: 'refused', reason: 'no' }
   const result = await applyTo(ZONE, before, [...released, ...upTo(90).map(i => upsert(i))], write)
-  expect(result).toMatchObject({ refused: [{ reason: 'no' }], untried: { length: 179 } })
+  expect(result).toMatchObject({ refused: [{ reason: 'no' }], skipped: { length: 179 } })
 })
 
 test('a faulty name in a domain that has no records: nobody else can be to blame, so one write is enough', async () => {
@@ -104,7 +104,7 @@ test('some faulty, again and again without those found: each time it gets furthe
     if (result.kind !== 'applied') throw new Error(result.reason)
     for (const { name } of result.refused) found.add(name)
     before = written.findLast(({ records }) => !records.some(({ host }) => faulty.includes(host))) ?? before
-    isLeft = result.untried !== undefined
+    isLeft = result.skipped !== undefined
     expect(rounds).toBeLessThan(10)
   }
   expect([...found].sort()).toEqual([3, 4, 50, 51, 94].map(nameOf))
@@ -126,7 +126,7 @@ test('even the set as it was is refused: the zone is unavailable, and its last w
   const result = await applyTo(ZONE, before, [upsert(0), upsert(1)], write)
   expect(result).toEqual({
     kind: 'unavailable',
-    isOfZone: true,
+    scope: 'zone',
     reason: expect.stringMatching(/pool\.example.*no theirs/),
   })
   expect(written.at(-1)).toEqual(before)

@@ -1,7 +1,7 @@
 import { partsOf } from '../../../lib/chunk.ts'
-import { type Attempt, isolate } from '../../bisect.ts'
+import { type BatchResult, bisect } from '../../bisect.ts'
 import type { RecordChange } from '../../domain/rrset.ts'
-import { appliedOf } from '../../group-changes.ts'
+import { toApplyResult } from '../../group-changes.ts'
 import type { ApplyResult, Unavailable } from '../../provider.ts'
 import { type NameChanges, namesOf, outcomeOf } from './apply-changes.ts'
 import { refusalOf } from './record.ts'
@@ -9,7 +9,7 @@ import type { DomainSettings } from './response.ts'
 
 /** What became of one write of a domain's whole set: it stands, or nothing of it does and the set is to blame. */
 export type WriteResult =
-  | { readonly kind: 'taken' }
+  | { readonly kind: 'accepted' }
   | { readonly kind: 'refused'; readonly reason: string }
   | Unavailable
 
@@ -40,13 +40,13 @@ export const applyTo = async (
       .flatMap(change => (change.kind === 'upsert' ? [change.set] : []))
       .find(set => refusalOf(set, zone) === undefined)?.ttl
   const refused = new Map<string, string>()
-  const untried = new Set(names.map(({ name }) => name))
+  const skipped = new Set(names.map(({ name }) => name))
   let records = before.records
   let writes = 0
   /** It is known that Dynadot takes the set with what is in `records` now. */
   let isSound = before.records.length === 0
 
-  const attempt = async (batch: readonly NameChanges[]): Promise<Attempt<NameChanges, Unavailable | undefined>> => {
+  const attempt = async (batch: readonly NameChanges[]): Promise<BatchResult<NameChanges, Unavailable | undefined>> => {
     const after = outcomeOf(
       records,
       batch.flatMap(name => name.changes),
@@ -61,7 +61,7 @@ export const applyTo = async (
         const [only] = batch
         if (only && batch.length === 1) {
           refused.set(only.name, result.reason)
-          untried.delete(only.name)
+          skipped.delete(only.name)
         }
         return result
       }
@@ -69,14 +69,14 @@ export const applyTo = async (
       records = after.records
     }
     for (const [name, reason] of after.refused) refused.set(name, reason)
-    for (const { name } of batch) untried.delete(name)
-    return { kind: 'taken' }
+    for (const { name } of batch) skipped.delete(name)
+    return { kind: 'accepted' }
   }
 
-  const result = await isolate(
+  const result = await bisect(
     partsOf(names, () => 1, MOST_NAMES),
     attempt,
-    { most: MOST_WRITES },
+    { maxRejections: MOST_WRITES },
   )
   if (result.kind === 'failed' && result.failure) return result.failure
   if (writes > 0 && !isSound) {
@@ -84,8 +84,8 @@ export const applyTo = async (
     if (asItWas.kind === 'unavailable') return asItWas
     if (asItWas.kind === 'refused') {
       const reason = `Dynadot does not take back the records that ${zone} has already: ${asItWas.reason}`
-      return { kind: 'unavailable', isOfZone: true, reason }
+      return { kind: 'unavailable', scope: 'zone', reason }
     }
   }
-  return appliedOf(refused, Array.from(untried))
+  return toApplyResult(refused, Array.from(skipped))
 }

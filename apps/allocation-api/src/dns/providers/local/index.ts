@@ -18,7 +18,7 @@ export const readLocalProvider = (read: EnvReader): StartProvider => {
     )
     return {
       provider: createLocalProvider({ table, server, onError }),
-      about: { dnsHost: server.host, dnsPort: server.port },
+      info: { dnsHost: server.host, dnsPort: server.port },
     }
   }
 }

@@ -1,8 +1,8 @@
 import { untilAborted } from '../../../lib/abortable.ts'
-import { ownerOf } from '../../domain/rrset.ts'
-import { appliedOf, byOwner } from '../../group-changes.ts'
+import { toOwner } from '../../domain/rrset.ts'
+import { groupByOwner, toApplyResult } from '../../group-changes.ts'
 import type { DnsProvider, Unavailable } from '../../provider.ts'
-import { refusalOf } from '../../rdata.ts'
+import { validateChange } from '../../rdata.ts'
 import { namesWithCnameBeside } from './domain/cname-conflict.ts'
 import type { ZoneTable } from './zone-table.ts'
 
@@ -22,7 +22,7 @@ const unavailable: Unavailable = {
 const overtaken: Unavailable = {
   kind: 'unavailable',
   reason: 'The zone was changed by another writer meanwhile.',
-  isOfZone: true,
+  scope: 'zone',
 }
 
 /** For development: the zone is a table, so that every replica and every restart serves the same. */
@@ -51,20 +51,20 @@ export const createLocalProvider = ({ table, server, onError }: LocalProviderOpt
 
     apply: (zone, changes, signal) =>
       attempt(async () => {
-        const { owners, refused } = byOwner(changes, change => refusalOf(zone, change))
+        const { owners, refused } = groupByOwner(changes, change => validateChange(zone, change))
         const sound = owners.flatMap(owner => owner.changes)
-        const there = await table.read(zone, sound.filter(({ kind }) => kind === 'upsert').map(ownerOf))
+        const there = await table.read(zone, sound.filter(({ kind }) => kind === 'upsert').map(toOwner))
         for (const name of namesWithCnameBeside(there.records, sound)) {
           refused.set(name, 'a CNAME stands alone at its name')
         }
-        const accepted = sound.filter(change => !refused.has(ownerOf(change)))
+        const accepted = sound.filter(change => !refused.has(toOwner(change)))
         if (accepted.length > 0) {
           const expected = serials.get(zone) ?? there.serial
           const serial = await table.apply(zone, accepted, expected)
           if (serial === null) return overtaken
           if (!signal.aborted) serials.set(zone, serial)
         }
-        return appliedOf(refused, [])
+        return toApplyResult(refused, [])
       }, signal),
 
     async close() {

@@ -1,16 +1,16 @@
 import { z } from 'zod'
 import type { EnvReader } from '../../../config/env.ts'
 import { partsOf } from '../../../lib/chunk.ts'
-import { type Attempt, isolate } from '../../bisect.ts'
-import { changeKeyOf } from '../../domain/rrset.ts'
-import { appliedOf, byOwner } from '../../group-changes.ts'
-import { type Answered, exchange } from '../../http-client.ts'
+import { type BatchResult, bisect } from '../../bisect.ts'
+import { changeKey } from '../../domain/rrset.ts'
+import { groupByOwner, toApplyResult } from '../../group-changes.ts'
+import { type HttpResponse, requestJson } from '../../http-client.ts'
 import type { ApplyResult, DnsProvider, Unavailable } from '../../provider.ts'
 import type { ReadProvider } from '../../provider-factory.ts'
-import { wordsOf } from '../../sanitize-error.ts'
-import { ownerIn } from './parse-error.ts'
-import { refusalOf, rrsetOf } from './rrset.ts'
-import { contentsOf, isCopied, type UnservedRecords, zoneAnswer } from './zone.ts'
+import { sanitizeMessage } from '../../sanitize-error.ts'
+import { parseOwner } from './parse-error.ts'
+import { toRrset, validatePowerdnsChange } from './rrset.ts'
+import { isSecondary, splitRecords, type UnservedRecords, zoneResponse } from './zone.ts'
 
 export interface PowerdnsOptions {
   /** Where the API's web server is, without `/api/v1`. */
@@ -23,11 +23,11 @@ export interface PowerdnsOptions {
 
 interface OwnerRrsets {
   readonly name: string
-  readonly rrsets: readonly ReturnType<typeof rrsetOf>[]
+  readonly rrsets: readonly ReturnType<typeof toRrset>[]
 }
 
 const errorAnswer = z.object({ error: z.string() })
-const errorIn = ({ body }: Answered): string => errorAnswer.safeParse(body).data?.error ?? ''
+const errorIn = ({ body }: HttpResponse): string => errorAnswer.safeParse(body).data?.error ?? ''
 
 /** The server takes 2 MB (`webserver-max-bodysize`). */
 const LARGEST_BODY_BYTES = 1_000_000
@@ -53,10 +53,10 @@ export const createPowerdnsProvider = ({ url, apiKey, serverId }: PowerdnsOption
 
   const ask = (zone: string, rrsets: readonly unknown[] | undefined, signal: AbortSignal) => {
     const question = { url: new URL(encodeURIComponent(`${zone}.`), zones), headers }
-    return exchange(rrsets ? { ...question, method: 'PATCH', body: { rrsets } } : question, signal)
+    return requestJson(rrsets ? { ...question, method: 'PATCH', body: { rrsets } } : question, signal)
   }
 
-  const unavailable = (zone: string, answer: Answered): Unavailable => {
+  const unavailable = (zone: string, answer: HttpResponse): Unavailable => {
     const { status, retryAfterMs } = answer
     const reasons: Readonly<Record<number, string>> = {
       401: 'PowerDNS refused the API key (401).',
@@ -66,13 +66,13 @@ export const createPowerdnsProvider = ({ url, apiKey, serverId }: PowerdnsOption
       404: `PowerDNS has no zone ${zone} on the server ${serverId} (404).`,
       429: 'PowerDNS asks for fewer calls (429).',
     }
-    const said = wordsOf(errorIn(answer), [apiKey])
+    const said = sanitizeMessage(errorIn(answer), [apiKey])
     const reason = reasons[status] ?? `PowerDNS answered ${status}${said && `: ${said}`}.`
     return {
       kind: 'unavailable',
       reason,
       ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
-      ...(status === 403 || status === 404 ? { isOfZone: true } : {}),
+      ...(status === 403 || status === 404 ? { scope: 'zone' } : {}),
     }
   }
 
@@ -81,15 +81,15 @@ export const createPowerdnsProvider = ({ url, apiKey, serverId }: PowerdnsOption
     zone: string,
     part: readonly OwnerRrsets[],
     signal: AbortSignal,
-  ): Promise<Attempt<OwnerRrsets, Unavailable>> => {
+  ): Promise<BatchResult<OwnerRrsets, Unavailable>> => {
     const rrsets = part.flatMap(owner => owner.rrsets)
     const answer = await ask(zone, rrsets, signal)
     if (answer.kind === 'unavailable') return { kind: 'failed', failure: answer }
-    if (answer.status >= 200 && answer.status <= 299) return { kind: 'taken' }
+    if (answer.status >= 200 && answer.status <= 299) return { kind: 'accepted' }
     if (!refusals.has(answer.status)) return { kind: 'failed', failure: unavailable(zone, answer) }
     const error = errorIn(answer)
-    const reason = wordsOf(error, [apiKey]) || `PowerDNS answered ${answer.status}.`
-    const culprit = ownerIn(error)
+    const reason = sanitizeMessage(error, [apiKey]) || `PowerDNS answered ${answer.status}.`
+    const culprit = parseOwner(error)
     return { kind: 'refused', reason, named: part.filter(({ name }) => name === culprit), isCertain: true }
   }
 
@@ -98,31 +98,31 @@ export const createPowerdnsProvider = ({ url, apiKey, serverId }: PowerdnsOption
       const answer = await ask(zone, undefined, signal)
       if (answer.kind === 'unavailable') return answer
       if (answer.status !== 200) return unavailable(zone, answer)
-      const parsed = zoneAnswer.safeParse(answer.body)
+      const parsed = zoneResponse.safeParse(answer.body)
       if (!parsed.success) return { kind: 'unavailable', reason: 'The answer is not one of the PowerDNS API.' }
-      if (isCopied(parsed.data)) {
+      if (isSecondary(parsed.data)) {
         const reason = `The zone ${zone} is a copy at PowerDNS (${parsed.data.kind}): changes to it would be lost.`
-        return { kind: 'unavailable', reason, isOfZone: true }
+        return { kind: 'unavailable', reason, scope: 'zone' }
       }
-      const { served, unserved } = contentsOf(parsed.data)
+      const { served, unserved } = splitRecords(parsed.data)
       laidAside.set(zone, unserved)
-      return { kind: 'read', records: served, isWhole: true }
+      return { kind: 'read', records: served, isFullZone: true }
     },
 
     async apply(zone, changes, signal): Promise<ApplyResult> {
-      const { owners, refused } = byOwner(changes, change => refusalOf(zone, change))
+      const { owners, refused } = groupByOwner(changes, change => validatePowerdnsChange(zone, change))
       const unserved = laidAside.get(zone)
       const wanted: readonly OwnerRrsets[] = owners.map(({ name, changes: own }) => ({
         name,
-        rrsets: own.map(change => rrsetOf(change, unserved?.get(changeKeyOf(change)))),
+        rrsets: own.map(change => toRrset(change, unserved?.get(changeKey(change)))),
       }))
       const parts = partsOf(wanted, ({ rrsets }) => Buffer.byteLength(JSON.stringify(rrsets)), LARGEST_BODY_BYTES)
-      const result = await isolate(parts, part => send(zone, part, signal), { most: SEARCH_LIMIT })
+      const result = await bisect(parts, part => send(zone, part, signal), { maxRejections: SEARCH_LIMIT })
       if (result.kind === 'failed') return result.failure
       const all = [...refused, ...Array.from(result.refused, ([{ name }, reason]) => [name, reason] as const)]
-      return appliedOf(
+      return toApplyResult(
         new Map(all),
-        result.untried.map(({ name }) => name),
+        result.skipped.map(({ name }) => name),
       )
     },
 
@@ -136,5 +136,5 @@ export const readPowerdnsProvider: ReadProvider = (read: EnvReader) => {
     apiKey: read.required('DNSPROVIDER_POWERDNS_API_KEY', "the server's api-key"),
     serverId: read.text('DNSPROVIDER_POWERDNS_SERVER_ID') ?? 'localhost',
   }
-  return async () => ({ provider: createPowerdnsProvider(options), about: { url: options.url } })
+  return async () => ({ provider: createPowerdnsProvider(options), info: { url: options.url } })
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { ownerIn } from './parse-error.ts'
+import { parseOwner } from './parse-error.ts'
 
 // As 4.7.3 says them.
 test.each([
@@ -16,5 +16,5 @@ test.each([
   ['Something about RRset c.pool.test. IN A', undefined],
   ['', undefined],
 ])('ownerIn: %s', (error, expected) => {
-  expect(ownerIn(error)).toBe(expected)
+  expect(parseOwner(error)).toBe(expected)
 })

@@ -9,7 +9,7 @@ const namingErrors = [
 ]
 
 /** The owner name that an error of the server is about; undefined: it does not say. */
-export const ownerIn = (error: string): string | undefined => {
+export const parseOwner = (error: string): string | undefined => {
   const owner = namingErrors.map(pattern => pattern.exec(error)?.[1]).find(name => name !== undefined)
   return owner === undefined ? undefined : ownerName(owner)
 }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { RecordChange, RecordSet } from '../../domain/rrset.ts'
-import { refusalOf, rrsetOf } from './rrset.ts'
+import { toRrset, validatePowerdnsChange } from './rrset.ts'
 
 const set = (name: string, type: string, ...values: string[]): RecordSet => ({ name, type, ttl: 300, values })
 const upsert = (record: RecordSet): RecordChange => ({ kind: 'upsert', set: record })
@@ -19,7 +19,7 @@ test.each([
   { change: upsert({ ...set('a.pool.test', 'A', '192.0.2.1'), ttl: -1 }), expected: /TTL/ },
   { change: upsert({ ...set('a.pool.test', 'A', '192.0.2.1'), ttl: 1.5 }), expected: /TTL/ },
 ])('refusalOf: $change gives $expected', ({ change, expected }) => {
-  const reason = refusalOf('pool.test', change)
+  const reason = validatePowerdnsChange('pool.test', change)
   if (expected) expect(reason).toMatch(expected)
   else expect(reason).toBeUndefined()
 })
@@ -61,6 +61,6 @@ describe('rrsetOf', () => {
       expected: { ...rrset, type: 'CNAME', changetype: 'REPLACE', ttl: 300, records: [on('x.example.')] },
     },
   ])('$what', ({ change, unserved, expected }) => {
-    expect(rrsetOf(change, unserved)).toEqual(expected)
+    expect(toRrset(change, unserved)).toEqual(expected)
   })
 })

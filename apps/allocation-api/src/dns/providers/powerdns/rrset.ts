@@ -1,12 +1,12 @@
-import { isAtOrBelow, ownerOf, type RecordChange } from '../../domain/rrset.ts'
+import { isAtOrBelow, type RecordChange, toOwner } from '../../domain/rrset.ts'
 import type { UnservedRecords } from './zone.ts'
 
 /**
  * What the server would take amiss without a word: it stores a TTL of any number, takes a REPLACE without records for
  * a deletion, and says that it deleted what is in another zone. Undefined: the server shall judge.
  */
-export const refusalOf = (zone: string, change: RecordChange): string | undefined => {
-  if (!isAtOrBelow(ownerOf(change), zone)) return `the name is not in the zone ${zone}`
+export const validatePowerdnsChange = (zone: string, change: RecordChange): string | undefined => {
+  if (!isAtOrBelow(toOwner(change), zone)) return `the name is not in the zone ${zone}`
   if (change.kind === 'delete') return undefined
   const { ttl, values } = change.set
   // RFC 2181 section 8: 31 bits.
@@ -21,7 +21,7 @@ const singletons: ReadonlySet<string> = new Set(['CNAME', 'DNAME', 'SOA'])
  * A change as the API wants it. REPLACE and DELETE take every record of the RRset, so that disabled ones, which somebody
  * laid aside, are handed back. Comments stay where the change does not mention them; a deletion takes them along.
  */
-export const rrsetOf = (change: RecordChange, unserved: UnservedRecords | undefined) => {
+export const toRrset = (change: RecordChange, unserved: UnservedRecords | undefined) => {
   const { name, type } = change.kind === 'upsert' ? change.set : change
   const values = change.kind === 'upsert' ? change.set.values : []
   const laidAside = singletons.has(type) ? [] : (unserved?.values ?? []).filter(value => !values.includes(value))

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { contentsOf, isCopied } from './zone.ts'
+import { isSecondary, splitRecords } from './zone.ts'
 
 test('contentsOf: what is served, normalised, apart from what is disabled', () => {
   const record = (content: string, disabled = false) => ({ content, disabled })
@@ -11,7 +11,7 @@ test('contentsOf: what is served, normalised, apart from what is disabled', () =
     { name: 'comment-only.pool.test.', type: 'A', ttl: 0, records: [] },
     { name: 'mail.pool.test.', type: 'MX', ttl: 60, records: [record('10 MX.example.')] },
   ]
-  const { served, unserved } = contentsOf({ rrsets })
+  const { served, unserved } = splitRecords({ rrsets })
   expect(served).toEqual([
     { name: 'www.pool.test', type: 'A', ttl: 60, values: ['192.0.2.1', '192.0.2.2'] },
     { name: 'twice.pool.test', type: 'A', ttl: 60, values: ['192.0.2.1'] },
@@ -33,5 +33,5 @@ test.each([
   ['Consumer', true],
   ['Producer', true],
 ])('a zone of the kind %s is a copy: %s', (kind, expected) => {
-  expect(isCopied({ kind, rrsets: [] })).toBe(expected)
+  expect(isSecondary({ kind, rrsets: [] })).toBe(expected)
 })

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { type RecordSet, recordKey } from '../../domain/rrset.ts'
 
-export const zoneAnswer = z.object({
+export const zoneResponse = z.object({
   kind: z.string().default('Native'),
   rrsets: z.array(
     z.object({
@@ -12,7 +12,7 @@ export const zoneAnswer = z.object({
     }),
   ),
 })
-export type ZoneAnswer = z.infer<typeof zoneAnswer>
+export type ZoneResponse = z.infer<typeof zoneResponse>
 
 /** Records that stand in the zone and are not served (`disabled`). */
 export interface UnservedRecords {
@@ -27,12 +27,12 @@ export interface UnservedRecords {
  */
 const copiedKinds: ReadonlySet<string> = new Set(['Slave', 'Secondary', 'Consumer', 'Producer'])
 
-export const isCopied = ({ kind }: ZoneAnswer): boolean => copiedKinds.has(kind)
+export const isSecondary = ({ kind }: ZoneResponse): boolean => copiedKinds.has(kind)
 
 export const ownerName = (absolute: string): string => absolute.replace(/\.$/, '').toLowerCase()
 
 /** What is served of an answered zone, and apart from it what is disabled, by record key. */
-export const contentsOf = ({ rrsets }: Pick<ZoneAnswer, 'rrsets'>) => {
+export const splitRecords = ({ rrsets }: Pick<ZoneResponse, 'rrsets'>) => {
   const served: RecordSet[] = []
   const unserved = new Map<string, UnservedRecords>()
   for (const { name: absolute, type, ttl, records } of rrsets) {

@@ -1,12 +1,12 @@
 import type { RecordSet } from '../../domain/rrset.ts'
-import { ServerTrouble, troubleOf } from './errors.ts'
-import { rcodeName, transferRequest } from './message.ts'
-import { ask, type SignedPeer } from './query.ts'
+import { ServerError, toServerError } from './errors.ts'
+import { encodeTransferRequest, toRcodeName } from './message.ts'
+import { exchangeSigned, type SignedPeer } from './query.ts'
 import { printData } from './rdata.ts'
 import { classes, typeName, types } from './wire.ts'
 
 /** Larger than any zone that is one whole answer here; a server that sends without end is stopped. */
-const largestTransfer = 256 * 1_024 * 1_024
+const MAX_TRANSFER_BYTES = 256 * 1_024 * 1_024
 
 interface Growing {
   readonly name: string
@@ -25,26 +25,26 @@ export const transferZone = async (peer: SignedPeer, zone: string, id: number): 
   let isComplete = false
   let octetsSeen = 0
 
-  for await (const { octets, message, isVerified } of ask(peer, transferRequest(id, zone))) {
-    if (message.rcode !== 0) throw troubleOf('does not transfer it', rcodeName(message.rcode))
+  for await (const { octets, message, isVerified } of exchangeSigned(peer, encodeTransferRequest(id, zone))) {
+    if (message.rcode !== 0) throw toServerError('does not transfer it', toRcodeName(message.rcode))
     const [question] = message.questions
     if (question && (question.name.toLowerCase() !== zone || question.type !== types.AXFR))
-      throw new ServerTrouble('sent the answer to another question')
+      throw new ServerError('sent the answer to another question')
     octetsSeen += octets.length
-    if (octetsSeen > largestTransfer) throw new ServerTrouble('sent more for it than can be taken', true)
+    if (octetsSeen > MAX_TRANSFER_BYTES) throw new ServerError('sent more for it than can be taken', true)
     for (const record of message.answers) {
-      if (isComplete) throw new ServerTrouble('sent records after its end')
-      if (record.class !== classes.IN) throw new ServerTrouble('sent a record of another class')
+      if (isComplete) throw new ServerError('sent records after its end')
+      if (record.class !== classes.IN) throw new ServerError('sent a record of another class')
       const name = record.name.toLowerCase()
       const type = typeName(record.type)
       const value = printData(record.type, octets, record.dataAt, record.dataLength)
       if (soa === undefined) {
         if (record.type !== types.SOA || name !== zone)
-          throw new ServerTrouble('sent something that is no transfer of it')
+          throw new ServerError('sent something that is no transfer of it')
         soa = value
       } else if (record.type === types.SOA) {
         // RFC 5936 section 2.2: the last record is the first one again.
-        if (value !== soa) throw new ServerTrouble('changed it while sending it')
+        if (value !== soa) throw new ServerError('changed it while sending it')
         isComplete = true
         continue
       }
@@ -58,9 +58,9 @@ export const transferZone = async (peer: SignedPeer, zone: string, id: number): 
       }
     }
     // An empty message would keep a server talking for ever.
-    if (message.answers.length === 0) throw new ServerTrouble('sent something that is no transfer of it')
+    if (message.answers.length === 0) throw new ServerError('sent something that is no transfer of it')
     if (isComplete && isVerified) break
-    if (isComplete) throw new ServerTrouble('did not sign the end of it')
+    if (isComplete) throw new ServerError('did not sign the end of it')
   }
   return Array.from(sets.values(), ({ name, type, ttl, values }) => ({ name, type, ttl, values: [...values].sort() }))
 }

@@ -1,8 +1,8 @@
 /** What the server sent is no DNS message that can be read. Its text quotes nothing of it. */
-export class MessageFault extends Error {}
+export class FormatError extends Error {}
 
 /** Why the server cannot be used now, for an operator. Caught in the provider, where it becomes `unavailable`. */
-export class ServerTrouble extends Error {
+export class ServerError extends Error {
   /** It concerns this zone alone, as far as the answer tells. */
   readonly isOfZone: boolean
 
@@ -13,11 +13,11 @@ export class ServerTrouble extends Error {
 }
 
 /** The server does not take our key: not at all, or not for what it was asked to do. Knot DNS answers both with BADKEY. */
-export class KeyDenied extends ServerTrouble {}
+export class KeyRejectedError extends ServerError {}
 
 /** RFC 2136 section 2.2: there is no such zone here, or nothing is allowed in it. The others may fail everywhere. */
 const ofZone = new Set(['NOTAUTH', 'REFUSED', 'NXDOMAIN', 'NOTZONE'])
 
 /** The trouble that the signed answer `rcode` is. */
-export const troubleOf = (what: string, rcode: string): ServerTrouble =>
-  new ServerTrouble(`${what} (${rcode})`, ofZone.has(rcode))
+export const toServerError = (what: string, rcode: string): ServerError =>
+  new ServerError(`${what} (${rcode})`, ofZone.has(rcode))

@@ -2,17 +2,17 @@ import { randomInt } from 'node:crypto'
 import { isHostName } from '@pool/contract'
 import type { EnvReader } from '../../../config/env.ts'
 import { recordKey } from '../../domain/rrset.ts'
-import { appliedOf } from '../../group-changes.ts'
+import { toApplyResult } from '../../group-changes.ts'
 import type { DnsProvider, Unavailable } from '../../provider.ts'
 import type { ReadProvider } from '../../provider-factory.ts'
 import { transferZone } from './axfr.ts'
-import { MessageFault, ServerTrouble } from './errors.ts'
-import { room } from './message.ts'
+import { FormatError, ServerError } from './errors.ts'
+import { maxUpdateSize } from './message.ts'
 import { encodeName } from './name.ts'
 import type { SignedPeer } from './query.ts'
 import { openConnection } from './tcp.ts'
 import { type TsigKey, tsigSize } from './tsig.ts'
-import { ordersOf, sendOrders } from './update.ts'
+import { buildUpdates, sendUpdates } from './update.ts'
 
 export interface Rfc2136Options {
   /** The primary server of the zones. */
@@ -53,13 +53,13 @@ export const createRfc2136Provider = ({ server, tsig, now = Date.now }: Rfc2136O
     try {
       return await work({ connection, key, now: () => Math.floor(now() / 1_000) })
     } catch (error) {
-      if (error instanceof ServerTrouble)
+      if (error instanceof ServerError)
         return {
           kind: 'unavailable',
           reason: `The DNS server of the zone ${zone}: ${error.message}.`,
-          ...(error.isOfZone ? { isOfZone: true } : {}),
+          ...(error.isOfZone ? { scope: 'zone' } : {}),
         }
-      if (error instanceof MessageFault)
+      if (error instanceof FormatError)
         return {
           kind: 'unavailable',
           reason: `The DNS server of the zone ${zone} sent what is no DNS message: ${error.message}.`,
@@ -83,14 +83,14 @@ export const createRfc2136Provider = ({ server, tsig, now = Date.now }: Rfc2136O
     apply: async (zone, changes, signal) => {
       const shown = seen.get(zone)
       seen.delete(zone)
-      const { orders, refused } = ordersOf(zone, changes, { shown, limit: room(zone, tsigSize(key)) })
-      if (orders.length === 0) return appliedOf(refused, [])
+      const { orders, refused } = buildUpdates(zone, changes, { shown, limit: maxUpdateSize(zone, tsigSize(key)) })
+      if (orders.length === 0) return toApplyResult(refused, [])
       return connected(zone, signal, async peer => {
-        const outcome = await sendOrders(peer, zone, orders, nextId)
+        const outcome = await sendUpdates(peer, zone, orders, nextId)
         const byServer = Array.from(outcome.refused, ([{ name }, reason]) => [name, reason] as const)
-        return appliedOf(
+        return toApplyResult(
           new Map([...refused, ...byServer]),
-          outcome.untried.map(({ name }) => name),
+          outcome.skipped.map(({ name }) => name),
         )
       })
     },
@@ -115,5 +115,5 @@ export const readRfc2136Provider: ReadProvider = (read: EnvReader) => {
   if (!BASE64.test(secret)) read.addIssue('DNSPROVIDER_RFC2136_TSIG_SECRET', 'must be base64')
   const algorithm = read.oneOf('DNSPROVIDER_RFC2136_TSIG_ALGORITHM', ['hmac-sha256'], 'hmac-sha256')
   const options = { server: { host, port }, tsig: { name, secret, algorithm } }
-  return async () => ({ provider: createRfc2136Provider(options), about: { server: options.server } })
+  return async () => ({ provider: createRfc2136Provider(options), info: { server: options.server } })
 }

@@ -27,7 +27,7 @@ const question = (zone: string, type: number): Buffer => {
 }
 
 /** RFC 5936 section 2.1. */
-export const transferRequest = (id: number, zone: string): Buffer =>
+export const encodeTransferRequest = (id: number, zone: string): Buffer =>
   Buffer.concat([header(id, opcodes.QUERY, [1, 0, 0, 0]), question(zone, types.AXFR)])
 
 const record = (name: Buffer, type: number, recordClass: number, ttl: number, data: Buffer): Buffer => {
@@ -42,7 +42,7 @@ const record = (name: Buffer, type: number, recordClass: number, ttl: number, da
 const nothing = Buffer.alloc(0)
 
 /** All changes at one owner name, as an UPDATE has them: they are applied or refused together. */
-export interface Order {
+export interface UpdateRequest {
   /** The owner name. */
   readonly name: string
   readonly changes: readonly RecordChange[]
@@ -68,11 +68,11 @@ export interface Order {
  * done whole, so an RRset that is there afterwards has been added by it. Values and TTLs, which a server may rewrite,
  * need no comparison.
  */
-export const orderOf = (
+export const buildUpdate = (
   name: string,
   changes: readonly RecordChange[],
   shown: ReadonlySet<string> | undefined,
-): Order => {
+): UpdateRequest => {
   const owner = nameOf(name)
   const codeOf = (change: RecordChange): number =>
     typeCode(change.kind === 'upsert' ? change.set.type : change.type) ?? types.ANY
@@ -108,15 +108,15 @@ export const orderOf = (
 
 const sizeOf = (parts: readonly Buffer[]): number => parts.reduce((sum, part) => sum + part.length, 0)
 
-export const orderSize = ({ prerequisites, updates }: Order): number => sizeOf(prerequisites) + sizeOf(updates)
+export const updateSize = ({ prerequisites, updates }: UpdateRequest): number => sizeOf(prerequisites) + sizeOf(updates)
 
 /** Octets that the orders of one message may have, when its signature takes `tsigSize`. */
-export const room = (zone: string, tsigSize: number): number =>
+export const maxUpdateSize = (zone: string, tsigSize: number): number =>
   largestMessage - headerSize - question(zone, types.SOA).length - tsigSize
 
 /** Runs of orders, each of at most `most` and in a message of at most `limit` octets; the fewest there can be. */
-export const batchesOf = (orders: readonly Order[], limit: number, most?: number): Order[][] =>
-  partsOf(orders, orderSize, limit, most)
+export const chunkUpdates = (orders: readonly UpdateRequest[], limit: number, most?: number): UpdateRequest[][] =>
+  partsOf(orders, updateSize, limit, most)
 
 const update = (id: number, zone: string, prerequisites: readonly Buffer[], updates: readonly Buffer[]): Buffer =>
   Buffer.concat([
@@ -127,7 +127,7 @@ const update = (id: number, zone: string, prerequisites: readonly Buffer[], upda
   ])
 
 /** RFC 2136 section 2: the server does all of it or nothing. */
-export const updateRequest = (id: number, zone: string, orders: readonly Order[]): Buffer =>
+export const encodeUpdate = (id: number, zone: string, orders: readonly UpdateRequest[]): Buffer =>
   update(
     id,
     zone,
@@ -139,7 +139,7 @@ export const updateRequest = (id: number, zone: string, orders: readonly Order[]
  * An update of nothing: an error unless all orders are done. Unlike a query it needs no other permission, and meets the
  * zone's own data: no wildcard, alias or delegation in between (RFC 2136 section 3.2).
  */
-export const effectRequest = (id: number, zone: string, orders: readonly Order[]): Buffer =>
+export const encodeEffectCheck = (id: number, zone: string, orders: readonly UpdateRequest[]): Buffer =>
   update(
     id,
     zone,
@@ -151,10 +151,10 @@ const rcodes = ['NOERROR', 'FORMERR', 'SERVFAIL', 'NXDOMAIN', 'NOTIMP', 'REFUSED
 const updateRcodes = ['NOTAUTH', 'NOTZONE']
 
 /** RFC 1035 section 4.1.1 and RFC 2136 section 2.2. */
-export const rcodeName = (code: number): string => [...rcodes, ...updateRcodes][code] ?? `RCODE${code}`
+export const toRcodeName = (code: number): string => [...rcodes, ...updateRcodes][code] ?? `RCODE${code}`
 
 /** Whether `message` answers the request with this id and opcode. */
-export const isAnswer = (message: { id: number; isResponse: boolean; opcode: number }, request: Buffer): boolean =>
+export const isResponseTo = (message: { id: number; isResponse: boolean; opcode: number }, request: Buffer): boolean =>
   message.isResponse &&
   message.id === request.readUInt16BE(0) &&
   message.opcode === ((request.readUInt16BE(2) >> 11) & 0xf)

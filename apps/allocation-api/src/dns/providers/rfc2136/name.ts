@@ -1,4 +1,4 @@
-import { MessageFault } from './errors.ts'
+import { FormatError } from './errors.ts'
 
 const specials = new Set('.\\"();@$')
 
@@ -47,21 +47,21 @@ export const readName = (message: Buffer, at: number): { name: string; next: num
   let octets = 1
   for (let here = at; ; ) {
     const length = message[here]
-    if (length === undefined) throw new MessageFault('a name runs past the end')
+    if (length === undefined) throw new FormatError('a name runs past the end')
     if (length >= 0xc0) {
       const low = message[here + 1]
       // Pointers go back (RFC 1035 section 4.1.4), so that none can go in a circle.
       const target = low === undefined ? here : ((length & 0x3f) << 8) | low
-      if (target >= here) throw new MessageFault('a name has a pointer that does not go back')
+      if (target >= here) throw new FormatError('a name has a pointer that does not go back')
       next ??= here + 2
       here = target
     } else if (length > 63) {
-      throw new MessageFault('a name has a label of an unknown kind')
+      throw new FormatError('a name has a label of an unknown kind')
     } else if (length === 0) {
       return { name: found.join('.'), next: next ?? here + 1 }
     } else {
       octets += length + 1
-      if (octets > 255 || here + 1 + length > message.length) throw new MessageFault('a name is too long')
+      if (octets > 255 || here + 1 + length > message.length) throw new FormatError('a name is too long')
       found.push(Array.from(message.subarray(here + 1, here + 1 + length), escaped).join(''))
       here += 1 + length
     }

@@ -1,7 +1,7 @@
-import { KeyDenied, ServerTrouble } from './errors.ts'
-import { isAnswer, rcodeName } from './message.ts'
+import { KeyRejectedError, ServerError } from './errors.ts'
+import { isResponseTo, toRcodeName } from './message.ts'
 import type { Connection } from './tcp.ts'
-import { chainOf, sign, type TsigKey, verify } from './tsig.ts'
+import { sign, startChain, type TsigKey, verify } from './tsig.ts'
 import { type Message, parseMessage } from './wire.ts'
 
 export interface SignedPeer {
@@ -11,7 +11,7 @@ export interface SignedPeer {
   readonly now: () => number
 }
 
-export interface Verified {
+export interface SignedResponse {
   readonly octets: Buffer
   readonly message: Message
   /** This and all before it are authentic. Until then nothing of them may be believed. */
@@ -28,22 +28,25 @@ const unexplained = new Set(['NOTAUTH', 'REFUSED'])
  * Sends `request` signed and yields the messages of its answer; who has the last one stops asking. Throws ServerTrouble
  * or MessageFault at one that is not an answer to it, or not rightly signed.
  */
-export const ask = async function* (peer: SignedPeer, request: Buffer): AsyncGenerator<Verified, never> {
+export const exchangeSigned = async function* (
+  peer: SignedPeer,
+  request: Buffer,
+): AsyncGenerator<SignedResponse, never> {
   const signed = sign(request, peer.key, peer.now())
   peer.connection.send(signed.message)
-  let chain = chainOf(signed.mac)
+  let chain = startChain(signed.mac)
   for (;;) {
     const octets = await peer.connection.receive()
     const message = parseMessage(octets)
-    if (!isAnswer(message, request)) throw new ServerTrouble('sent something that is no answer to the request')
-    if (message.isTruncated) throw new ServerTrouble('sent an answer that is truncated')
+    if (!isResponseTo(message, request)) throw new ServerError('sent something that is no answer to the request')
+    if (message.isTruncated) throw new ServerError('sent an answer that is truncated')
     const verdict = verify(chain, octets, peer.key, peer.now())
     if (verdict.kind === 'rejected') {
-      if (verdict.isKeyDenied) throw new KeyDenied(verdict.reason)
-      const rcode = rcodeName(message.rcode)
+      if (verdict.isKeyDenied) throw new KeyRejectedError(verdict.reason)
+      const rcode = toRcodeName(message.rcode)
       const isOfZone = verdict.isUnsigned === true && unexplained.has(rcode)
       const hint = isOfZone ? ': there is no such zone, or the TSIG key, its secret or a clock is wrong' : ''
-      throw new ServerTrouble(
+      throw new ServerError(
         rcode === 'NOERROR' ? verdict.reason : `${verdict.reason}; it answered ${rcode}${hint}`,
         isOfZone,
       )

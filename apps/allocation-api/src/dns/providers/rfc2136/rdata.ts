@@ -1,6 +1,6 @@
 import { isIPv4, isIPv6, SocketAddress } from 'node:net'
-import { quoted } from '../../character-string.ts'
-import { MessageFault } from './errors.ts'
+import { quoteString } from '../../character-string.ts'
+import { FormatError } from './errors.ts'
 import { encodeName, readName, unescaped } from './name.ts'
 import { typeCode, typeName } from './wire.ts'
 
@@ -58,7 +58,7 @@ const ipv6Octets = (text: string): Buffer => {
 
 const printField = (field: Field, message: Buffer, at: number, end: number): { text: string; next: number } => {
   const take = (octets: number): Buffer => {
-    if (at + octets > end) throw new MessageFault('the data of a record is cut')
+    if (at + octets > end) throw new FormatError('the data of a record is cut')
     return message.subarray(at, at + octets)
   }
   const counted = (): Buffer => message.subarray(at + 1, at + take(1 + (take(1)[0] ?? 0)).length)
@@ -69,7 +69,7 @@ const printField = (field: Field, message: Buffer, at: number, end: number): { t
       return { text: ipv6Text(take(16)), next: at + 16 }
     case 'name': {
       const { name, next } = readName(message, at)
-      if (next > end) throw new MessageFault('the data of a record is cut')
+      if (next > end) throw new FormatError('the data of a record is cut')
       return { text: `${name}.`, next }
     }
     case 'u8':
@@ -79,7 +79,7 @@ const printField = (field: Field, message: Buffer, at: number, end: number): { t
     case 'u32':
       return { text: String(take(4).readUInt32BE()), next: at + 4 }
     case 'string':
-      return { text: quoted(counted()), next: at + 1 + counted().length }
+      return { text: quoteString(counted()), next: at + 1 + counted().length }
     case 'strings': {
       const texts: string[] = []
       let here = at
@@ -93,7 +93,7 @@ const printField = (field: Field, message: Buffer, at: number, end: number): { t
     case 'tag':
       return { text: counted().toString('latin1'), next: at + 1 + counted().length }
     case 'text':
-      return { text: quoted(message.subarray(at, end)), next: end }
+      return { text: quoteString(message.subarray(at, end)), next: end }
     case 'hex':
       return { text: message.subarray(at, end).toString('hex').toUpperCase(), next: end }
   }
@@ -113,7 +113,7 @@ export const printData = (type: number, message: Buffer, at: number, length: num
     here = next
     return text
   })
-  if (here !== end) throw new MessageFault('the data of a record is too long')
+  if (here !== end) throw new FormatError('the data of a record is too long')
   return texts.join(' ')
 }
 

@@ -1,5 +1,5 @@
 import { connect } from 'node:net'
-import { ServerTrouble } from './errors.ts'
+import { ServerError } from './errors.ts'
 import { largestMessage } from './wire.ts'
 
 export interface Connection {
@@ -27,10 +27,10 @@ export const openConnection = (server: { host: string; port: number }, signal: A
     try {
       next = await chunks.next()
     } catch (error) {
-      if (signal.aborted) throw new ServerTrouble('did not answer in time')
-      throw new ServerTrouble(`could not be reached (${codeOf(error)})`)
+      if (signal.aborted) throw new ServerError('did not answer in time')
+      throw new ServerError(`could not be reached (${codeOf(error)})`)
     }
-    if (next.done) throw new ServerTrouble('closed the connection before its answer was complete')
+    if (next.done) throw new ServerError('closed the connection before its answer was complete')
     held = Buffer.concat([held, next.value])
   }
 

@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { MessageFault } from './errors.ts'
-import { chainOf, sign, type TsigKey, tsigSize, verify } from './tsig.ts'
+import { FormatError } from './errors.ts'
+import { sign, startChain, type TsigKey, tsigSize, verify } from './tsig.ts'
 
 const secret = Buffer.from('c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0', 'base64')
 const key: TsigKey = { name: 'k.test', secret }
@@ -66,12 +66,12 @@ test.each([
   ['half a signature', shortened, key, at, 'its answer is signed wrongly'],
   ['no signature', bareOf(byKnot, key), key, at, 'its answer is not signed'],
 ])('an answer, %s', (_, message, signer, now, expected) => {
-  const verdict = verify(chainOf(macIn(byDig)), message, signer, now)
+  const verdict = verify(startChain(macIn(byDig)), message, signer, now)
   expect(verdict.kind === 'rejected' ? verdict.reason : verdict.kind).toBe(expected)
 })
 
 test('the answer to another request is not taken', () => {
-  expect(verify(chainOf(macIn(byNsupdate)), byKnot, key, at)).toMatchObject({ kind: 'rejected' })
+  expect(verify(startChain(macIn(byNsupdate)), byKnot, key, at)).toMatchObject({ kind: 'rejected' })
 })
 
 /** RFC 8945 section 5.3.1, said again without the code under test: what signs a message behind the first. */
@@ -88,7 +88,7 @@ const later = (priorMac: Buffer, messages: readonly Buffer[]): { message: Buffer
 const plain = (id: number): Buffer => Buffer.concat([Buffer.of(0, id, 0x80, 0), Buffer.alloc(8)])
 
 const follow = (messages: readonly Buffer[]): string => {
-  let chain = chainOf(macIn(byDig))
+  let chain = startChain(macIn(byDig))
   let last = ''
   for (const message of messages) {
     const verdict = verify(chain, message, key, at)
@@ -122,5 +122,5 @@ test.each([
   ['not last', Buffer.concat([changed(byKnot, 11, 3), Buffer.from('0000290000000000000000', 'hex')])],
   ['there twice', Buffer.concat([changed(byKnot, 11, 3), byKnot.subarray(byKnot.length - tsigSize(key))])],
 ])('a TSIG record that is %s is no message', (_, message) => {
-  expect(() => verify(chainOf(firstMac), message, key, at)).toThrow(MessageFault)
+  expect(() => verify(startChain(firstMac), message, key, at)).toThrow(FormatError)
 })

@@ -1,5 +1,5 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
-import { MessageFault } from './errors.ts'
+import { FormatError } from './errors.ts'
 import { encodeName, readName } from './name.ts'
 import { classes, parseMessage, types } from './wire.ts'
 
@@ -12,7 +12,7 @@ export interface TsigKey {
 /** Seconds that the clocks may differ (RFC 8945 section 10 recommends 300). */
 export const fudgeSeconds = 300
 /** RFC 8945 section 5.3.1: a client must take up to 99 unsigned messages between two signed ones. */
-const mostUnsigned = 99
+const MAX_UNSIGNED = 99
 const errors = { BADSIG: 16, BADKEY: 17, BADTIME: 18, BADTRUNC: 22 } as const
 
 const wireName = (name: string): Buffer => {
@@ -92,9 +92,9 @@ export interface Chain {
   readonly unsigned: readonly Buffer[]
 }
 
-export const chainOf = (requestMac: Buffer): Chain => ({ priorMac: requestMac, isFirst: true, unsigned: [] })
+export const startChain = (requestMac: Buffer): Chain => ({ priorMac: requestMac, isFirst: true, unsigned: [] })
 
-export type Verdict =
+export type Verification =
   | { readonly kind: 'verified'; readonly chain: Chain }
   /** Nothing in it may be believed until a later message is verified. */
   | { readonly kind: 'pending'; readonly chain: Chain }
@@ -105,8 +105,8 @@ export type Verdict =
       readonly isUnsigned?: true
     }
 
-const rejected = (reason: string): Verdict => ({ kind: 'rejected', reason })
-const unsigned: Verdict = { kind: 'rejected', reason: 'its answer is not signed', isUnsigned: true }
+const rejected = (reason: string): Verification => ({ kind: 'rejected', reason })
+const unsigned: Verification = { kind: 'rejected', reason: 'its answer is not signed', isUnsigned: true }
 
 const ahead = (seconds: number): string =>
   `the clocks differ: the server's is ${Math.abs(seconds)} s ${seconds < 0 ? 'behind' : 'ahead'} (BADTIME)`
@@ -129,14 +129,14 @@ const readTsig = (message: Buffer): TsigRecord | undefined => {
   const [record, second] = found
   if (!record) return undefined
   if (second || additional.at(-1) !== record || record.class !== classes.ANY)
-    throw new MessageFault('it has a TSIG record in the wrong place')
+    throw new FormatError('it has a TSIG record in the wrong place')
   const { dataAt, dataLength, name, at } = record
   const data = message.subarray(0, dataAt + dataLength)
   const { name: algorithmName, next } = readName(data, dataAt)
   const macLength = data.length >= next + 10 ? data.readUInt16BE(next + 8) : data.length
   const afterMac = next + 10 + macLength
   const otherLength = data.length >= afterMac + 6 ? data.readUInt16BE(afterMac + 4) : data.length
-  if (afterMac + 6 + otherLength !== data.length) throw new MessageFault('its TSIG record is cut')
+  if (afterMac + 6 + otherLength !== data.length) throw new FormatError('its TSIG record is cut')
   return {
     name: name.toLowerCase(),
     algorithm: algorithmName.toLowerCase(),
@@ -154,11 +154,11 @@ const readTsig = (message: Buffer): TsigRecord | undefined => {
  * One message of an answer, received at `now` (seconds since 1970), after those of `chain`. Key, signature and time are
  * looked at in this order (RFC 8945 section 5.2); a shortened signature is not taken.
  */
-export const verify = (chain: Chain, message: Buffer, key: TsigKey, now: number): Verdict => {
+export const verify = (chain: Chain, message: Buffer, key: TsigKey, now: number): Verification => {
   const tsig = readTsig(message)
   if (!tsig) {
     if (chain.isFirst) return unsigned
-    if (chain.unsigned.length >= mostUnsigned) return rejected('too many messages of its answer are not signed')
+    if (chain.unsigned.length >= MAX_UNSIGNED) return rejected('too many messages of its answer are not signed')
     return { kind: 'pending', chain: { ...chain, unsigned: [...chain.unsigned, message] } }
   }
   if (tsig.mac.length === 0) {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { RecordChange, RecordSet } from '../../domain/rrset.ts'
-import { batchesOf, effectRequest, orderOf, orderSize, updateRequest } from './message.ts'
-import { ordersOf } from './update.ts'
+import { buildUpdate, chunkUpdates, encodeEffectCheck, encodeUpdate, updateSize } from './message.ts'
+import { buildUpdates } from './update.ts'
 import { parseMessage } from './wire.ts'
 
 const zone = 'a.test'
@@ -10,12 +10,12 @@ const upsert = (record: RecordSet): RecordChange => ({ kind: 'upsert', set: reco
 const remove = (name: string, type: string): RecordChange => ({ kind: 'delete', name, type })
 
 test('an update deletes every record set of a name before it adds any', () => {
-  const order = orderOf(
+  const order = buildUpdate(
     'x.a.test',
     [upsert(set('x.a.test', 'A', '192.0.2.1', '192.0.2.2')), remove('x.a.test', 'TXT')],
     undefined,
   )
-  const octets = updateRequest(7, zone, [order])
+  const octets = encodeUpdate(7, zone, [order])
   const { id, opcode, questions, answers, authority } = parseMessage(octets)
   expect({ id, opcode, questions, prerequisites: answers.length }).toEqual({
     id: 7,
@@ -32,8 +32,8 @@ test('an update deletes every record set of a name before it adds any', () => {
 })
 
 test('a CNAME is added only where nothing else stands, but for what goes with the same order', () => {
-  const order = orderOf('x.a.test', [remove('x.a.test', 'A'), upsert(set('x.a.test', 'CNAME', 'y.'))], undefined)
-  const { answers } = parseMessage(updateRequest(7, zone, [order]))
+  const order = buildUpdate('x.a.test', [remove('x.a.test', 'A'), upsert(set('x.a.test', 'CNAME', 'y.'))], undefined)
+  const { answers } = parseMessage(encodeUpdate(7, zone, [order]))
   const absent = answers.map(({ type }) => type)
   expect(answers.every(record => record.class === 254 && record.ttl === 0 && record.dataLength === 0)).toBe(true)
   expect(absent).toEqual(expect.arrayContaining([2, 15, 16, 28, 33, 257]))
@@ -47,7 +47,7 @@ test('a record set that was not shown is added only where there is none still', 
     remove('x.a.test', 'MX'),
   ]
   const absentWhen = (shown: ReadonlySet<string> | undefined) => {
-    const { answers } = parseMessage(updateRequest(7, zone, [orderOf('x.a.test', changes, shown)]))
+    const { answers } = parseMessage(encodeUpdate(7, zone, [buildUpdate('x.a.test', changes, shown)]))
     expect(answers.every(record => record.class === 254 && record.ttl === 0 && record.dataLength === 0)).toBe(true)
     return answers.map(({ type }) => type)
   }
@@ -58,8 +58,12 @@ test('a record set that was not shown is added only where there is none still', 
 })
 
 test('whether an order is done is asked with prerequisites alone: what is to be there, and what not', () => {
-  const order = orderOf('x.a.test', [remove('x.a.test', 'A'), upsert(set('x.a.test', 'TXT', '"a"', '"b"'))], undefined)
-  const { opcode, questions, answers, authority } = parseMessage(effectRequest(7, zone, [order]))
+  const order = buildUpdate(
+    'x.a.test',
+    [remove('x.a.test', 'A'), upsert(set('x.a.test', 'TXT', '"a"', '"b"'))],
+    undefined,
+  )
+  const { opcode, questions, answers, authority } = parseMessage(encodeEffectCheck(7, zone, [order]))
   expect({ opcode, questions, authority }).toEqual({
     opcode: 5,
     questions: [{ name: zone, type: 6, class: 1 }],
@@ -72,23 +76,23 @@ test('whether an order is done is asked with prerequisites alone: what is to be 
 })
 
 test('a delegation below the zone is changed as any record set', () => {
-  expect(ordersOf(zone, [upsert(set('x.a.test', 'NS', 'ns.'))], { shown: undefined, limit: 65_000 }).refused.size).toBe(
-    0,
-  )
+  expect(
+    buildUpdates(zone, [upsert(set('x.a.test', 'NS', 'ns.'))], { shown: undefined, limit: 65_000 }).refused.size,
+  ).toBe(0)
 })
 
 test('orders fill messages and none is cut', () => {
   const orders = ['a', 'b', 'c', 'd', 'e'].map(label =>
-    orderOf(`${label}.a.test`, [remove(`${label}.a.test`, 'A')], undefined),
+    buildUpdate(`${label}.a.test`, [remove(`${label}.a.test`, 'A')], undefined),
   )
   const [one] = orders
-  const size = one ? orderSize(one) : 0
-  const sizes = (limit: number) => batchesOf(orders, limit).map(batch => batch.length)
+  const size = one ? updateSize(one) : 0
+  const sizes = (limit: number) => chunkUpdates(orders, limit).map(batch => batch.length)
   expect(sizes(2 * size)).toEqual([2, 2, 1])
   expect(sizes(2 * size - 1)).toEqual([1, 1, 1, 1, 1])
   expect(sizes(5 * size)).toEqual([5])
-  expect(batchesOf(orders, 5 * size, 2).map(batch => batch.length)).toEqual([2, 2, 1])
-  expect(batchesOf([], 100)).toEqual([])
+  expect(chunkUpdates(orders, 5 * size, 2).map(batch => batch.length)).toEqual([2, 2, 1])
+  expect(chunkUpdates([], 100)).toEqual([])
 })
 
 test.each<[string, RecordChange, RegExp]>([
@@ -104,18 +108,18 @@ test.each<[string, RecordChange, RegExp]>([
   ['a TTL beyond 31 bits', upsert({ ...set('x.a.test', 'A', '192.0.2.1'), ttl: 2 ** 31 }), /TTL/],
   ['too large', upsert(set('x.a.test', 'TXT', `"${'a'.repeat(200)}"`)), /more of it/],
 ])('a change that no server is asked for: %s', (_, change, reason) => {
-  const { orders, refused } = ordersOf(zone, [change, remove('good.a.test', 'A')], { shown: undefined, limit: 200 })
+  const { orders, refused } = buildUpdates(zone, [change, remove('good.a.test', 'A')], { shown: undefined, limit: 200 })
   expect(orders.map(({ name }) => name)).toEqual(['good.a.test'])
   expect([...refused.values()]).toEqual([expect.stringMatching(reason)])
 })
 
 test('one faulty change holds back all of its name; of two that say the same record set the last counts', () => {
-  const faulty = ordersOf(zone, [remove('x.a.test', 'A'), upsert(set('x.a.test', 'AAAA', 'x'))], {
+  const faulty = buildUpdates(zone, [remove('x.a.test', 'A'), upsert(set('x.a.test', 'AAAA', 'x'))], {
     shown: undefined,
     limit: 65_000,
   })
   expect(faulty.orders).toEqual([])
-  const [twice] = ordersOf(zone, [remove('x.a.test', 'A'), upsert(set('x.a.test', 'A', '192.0.2.1'))], {
+  const [twice] = buildUpdates(zone, [remove('x.a.test', 'A'), upsert(set('x.a.test', 'A', '192.0.2.1'))], {
     shown: undefined,
     limit: 65_000,
   }).orders

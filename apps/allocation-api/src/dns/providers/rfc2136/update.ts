@@ -1,30 +1,39 @@
-import { type Attempt, isolate } from '../../bisect.ts'
-import { changeKeyOf, ownerOf, type RecordChange } from '../../domain/rrset.ts'
-import { KeyDenied, ServerTrouble, troubleOf } from './errors.ts'
-import { batchesOf, effectRequest, type Order, orderOf, orderSize, rcodeName, room, updateRequest } from './message.ts'
-import { ask, type SignedPeer } from './query.ts'
+import { type BatchResult, bisect } from '../../bisect.ts'
+import { changeKey, type RecordChange, toOwner } from '../../domain/rrset.ts'
+import { KeyRejectedError, ServerError, toServerError } from './errors.ts'
+import {
+  buildUpdate,
+  chunkUpdates,
+  encodeEffectCheck,
+  encodeUpdate,
+  maxUpdateSize,
+  toRcodeName,
+  type UpdateRequest,
+  updateSize,
+} from './message.ts'
+import { exchangeSigned, type SignedPeer } from './query.ts'
 import { tsigSize } from './tsig.ts'
-import { refusalOf } from './validate.ts'
+import { validateUpdate } from './validate.ts'
 
-export interface Orders {
-  readonly orders: readonly Order[]
+export interface BuiltUpdates {
+  readonly orders: readonly UpdateRequest[]
   /** Owner name to reason. */
   readonly refused: ReadonlyMap<string, string>
 }
 
 /** What the server is asked for: one order for each owner name, without those that no server could take. */
-export const ordersOf = (
+export const buildUpdates = (
   zone: string,
   changes: readonly RecordChange[],
   { shown, limit }: { shown: ReadonlySet<string> | undefined; limit: number },
-): Orders => {
+): BuiltUpdates => {
   const refused = new Map<string, string>()
-  const orders: Order[] = []
-  for (const [name, atName] of Map.groupBy(changes, ownerOf)) {
-    const reason = atName.map(change => refusalOf(zone, change)).find(found => found !== undefined)
-    const lastSaid = [...new Map(atName.map(change => [changeKeyOf(change), change])).values()]
-    const order = reason === undefined ? orderOf(name, lastSaid, shown) : undefined
-    if (order && orderSize(order) <= limit) orders.push(order)
+  const orders: UpdateRequest[] = []
+  for (const [name, atName] of Map.groupBy(changes, toOwner)) {
+    const reason = atName.map(change => validateUpdate(zone, change)).find(found => found !== undefined)
+    const lastSaid = [...new Map(atName.map(change => [changeKey(change), change])).values()]
+    const order = reason === undefined ? buildUpdate(name, lastSaid, shown) : undefined
+    if (order && updateSize(order) <= limit) orders.push(order)
     else refused.set(name, reason ?? 'there is more of it than a DNS message can carry')
   }
   return { orders, refused }
@@ -50,26 +59,26 @@ const mostOrders = 100
 /** Refusals for each message after which a search is ended: two faulty orders are found in one at least. */
 const mostRefusals = 16
 
-export interface Outcome {
-  readonly refused: ReadonlyMap<Order, string>
-  readonly untried: readonly Order[]
+export interface UpdateOutcome {
+  readonly refused: ReadonlyMap<UpdateRequest, string>
+  readonly skipped: readonly UpdateRequest[]
 }
 
 /** Each order is done or in the outcome. */
-export const sendOrders = async (
+export const sendUpdates = async (
   peer: SignedPeer,
   zone: string,
-  orders: readonly Order[],
+  orders: readonly UpdateRequest[],
   nextId: () => number,
-): Promise<Outcome> => {
+): Promise<UpdateOutcome> => {
   /** BADKEY is not signed; whoever forged it could as well have cut the connection: nothing counts as done by it. */
   const rcodeOf = async (request: Buffer): Promise<string> => {
-    for await (const { message } of ask(peer, request)) return rcodeName(message.rcode)
-    throw new ServerTrouble('gave no answer')
+    for await (const { message } of exchangeSigned(peer, request)) return toRcodeName(message.rcode)
+    throw new ServerError('gave no answer')
   }
-  const submit = (batch: readonly Order[]): Promise<string> =>
-    rcodeOf(updateRequest(nextId(), zone, batch)).catch((error: unknown) => {
-      if (error instanceof KeyDenied && batch.length > 0) return 'BADKEY'
+  const submit = (batch: readonly UpdateRequest[]): Promise<string> =>
+    rcodeOf(encodeUpdate(nextId(), zone, batch)).catch((error: unknown) => {
+      if (error instanceof KeyRejectedError && batch.length > 0) return 'BADKEY'
       throw error
     })
 
@@ -78,36 +87,36 @@ export const sendOrders = async (
    * asked so often that not all were got to, that is not the orders' fault: `nothingTaken` says what it is instead.
    */
   const search = async (
-    batches: readonly (readonly Order[])[],
-    attempt: (batch: readonly Order[]) => Promise<{ readonly rcode: string; readonly reason?: string }>,
+    batches: readonly (readonly UpdateRequest[])[],
+    attempt: (batch: readonly UpdateRequest[]) => Promise<{ readonly rcode: string; readonly reason?: string }>,
     nothingTaken: string,
-  ): Promise<Outcome> => {
+  ): Promise<UpdateOutcome> => {
     let isAnyTaken = false
     let last = ''
-    const run = async (batch: readonly Order[]): Promise<Attempt<Order, never>> => {
+    const run = async (batch: readonly UpdateRequest[]): Promise<BatchResult<UpdateRequest, never>> => {
       const { rcode, reason } = await attempt(batch)
       if (reason === undefined) isAnyTaken = true
       else last = rcode
-      return reason === undefined ? { kind: 'taken' } : { kind: 'refused', reason }
+      return reason === undefined ? { kind: 'accepted' } : { kind: 'refused', reason }
     }
-    const limits = { most: mostRefusals * batches.length, now: () => 1_000 * peer.now() }
-    const result = await isolate(batches, run, limits)
+    const limits = { maxRejections: mostRefusals * batches.length, now: () => 1_000 * peer.now() }
+    const result = await bisect(batches, run, limits)
     if (result.kind === 'failed') return result.failure
-    if (result.untried.length > 0 && !isAnyTaken) throw troubleOf(nothingTaken, last)
+    if (result.skipped.length > 0 && !isAnyTaken) throw toServerError(nothingTaken, last)
     return result
   }
 
-  const limit = room(zone, tsigSize(peer.key))
+  const limit = maxUpdateSize(zone, tsigSize(peer.key))
   let mayUpdate = false
   const updated = await search(
-    batchesOf(orders, limit, mostOrders),
+    chunkUpdates(orders, limit, mostOrders),
     async batch => {
       const rcode = await submit(batch)
-      if (aboutAll.has(rcode)) throw troubleOf('does not take updates of it', rcode)
+      if (aboutAll.has(rcode)) throw toServerError('does not take updates of it', rcode)
       if (aboutKey.has(rcode) && !mayUpdate) {
         // An update of nothing tells apart a key that may do nothing from one that may do some of it.
         const bare = await submit([])
-        if (bare !== 'NOERROR') throw troubleOf('does not let this key update it', bare)
+        if (bare !== 'NOERROR') throw toServerError('does not let this key update it', bare)
         mayUpdate = true
       }
       mayUpdate ||= rcode === 'NOERROR'
@@ -117,16 +126,17 @@ export const sendOrders = async (
   )
 
   // RFC 2136 section 3.4.2.2: data beside a CNAME, among others, is ignored silently, and reported as success.
-  const left = new Set(updated.untried)
+  const left = new Set(updated.skipped)
   const ignored = await search(
-    batchesOf(
+    chunkUpdates(
       orders.filter(order => !updated.refused.has(order) && !left.has(order)),
       limit,
     ),
     async batch => {
-      const rcode = await rcodeOf(effectRequest(nextId(), zone, batch))
+      const rcode = await rcodeOf(encodeEffectCheck(nextId(), zone, batch))
       if (rcode === 'NOERROR') return { rcode }
-      if (rcode !== 'NXRRSET' && rcode !== 'YXRRSET') throw troubleOf('does not tell what it did of an update', rcode)
+      if (rcode !== 'NXRRSET' && rcode !== 'YXRRSET')
+        throw toServerError('does not tell what it did of an update', rcode)
       const reason = `the server ignored it, as for a CNAME that stands at this name, or somebody undid it (${rcode})`
       return { rcode, reason }
     },
@@ -134,6 +144,6 @@ export const sendOrders = async (
   )
   return {
     refused: new Map([...updated.refused, ...ignored.refused]),
-    untried: [...updated.untried, ...ignored.untried],
+    skipped: [...updated.skipped, ...ignored.skipped],
   }
 }

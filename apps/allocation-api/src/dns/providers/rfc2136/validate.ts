@@ -4,7 +4,7 @@ import { encodeData } from './rdata.ts'
 import { typeCode } from './wire.ts'
 
 /** Why no server is asked for `change`; undefined: it can be put on the wire. */
-export const refusalOf = (zone: string, change: RecordChange): string | undefined => {
+export const validateUpdate = (zone: string, change: RecordChange): string | undefined => {
   const { name, type } = change.kind === 'upsert' ? change.set : change
   if (!isAtOrBelow(name, zone)) return 'the name is not in this zone'
   if (!encodeName(name)) return 'the name is not a domain name'

@@ -1,4 +1,4 @@
-import { MessageFault } from './errors.ts'
+import { FormatError } from './errors.ts'
 import { readName } from './name.ts'
 
 export const headerSize = 12
@@ -96,11 +96,11 @@ export interface Message {
 
 /** RFC 1035 section 4. Throws MessageFault at what is not whole. */
 export const parseMessage = (message: Buffer): Message => {
-  if (message.length < headerSize) throw new MessageFault('it is shorter than a header')
+  if (message.length < headerSize) throw new FormatError('it is shorter than a header')
   const word = message.readUInt16BE(2)
   let at = headerSize
   const need = (octets: number) => {
-    if (at + octets > message.length) throw new MessageFault('a record runs past the end')
+    if (at + octets > message.length) throw new FormatError('a record runs past the end')
   }
   const list = <T>(countAt: number, read: () => T): T[] =>
     Array.from({ length: message.readUInt16BE(countAt) }, () => read())
@@ -146,6 +146,6 @@ export const parseMessage = (message: Buffer): Message => {
     authority: list(8, record),
     additional: list(10, record),
   }
-  if (at !== message.length) throw new MessageFault('something follows its last record')
+  if (at !== message.length) throw new FormatError('something follows its last record')
   return parsed
 }

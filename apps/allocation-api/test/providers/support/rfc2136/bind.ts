@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { found } from '@pool/dev-server/server-process'
+import { findProgram } from '@pool/dev-server/server-process'
 import { addresses, keyNames, lacking, type ServerKind, zoneText } from './server.ts'
 
 export const bind: ServerKind = {
@@ -40,6 +40,6 @@ zone "${zone}" {
 `,
       { mode: 0o600 },
     )
-    return [found('named') ?? '', '-g', '-n', '1', '-c', settings]
+    return [findProgram('named') ?? '', '-g', '-n', '1', '-c', settings]
   },
 }

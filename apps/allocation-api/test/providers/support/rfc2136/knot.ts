@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { found } from '@pool/dev-server/server-process'
+import { findProgram } from '@pool/dev-server/server-process'
 import { addresses, keyNames, lacking, type ServerKind, zoneText } from './server.ts'
 
 export const knot: ServerKind = {
@@ -50,6 +50,6 @@ zone:
 `,
       { mode: 0o600 },
     )
-    return [found('knotd') ?? '', '-c', settings]
+    return [findProgram('knotd') ?? '', '-c', settings]
   },
 }

@@ -1,5 +1,5 @@
 import { writeFile } from 'node:fs/promises'
-import { found } from '@pool/dev-server/server-process'
+import { findProgram } from '@pool/dev-server/server-process'
 import { pdnsSchema, writePdnsFiles } from '@pool/test-kit/dns/pdns-files.ts'
 import { addresses, keyNames, lacking, run, type ServerKind, zoneText } from './server.ts'
 
@@ -23,12 +23,12 @@ export const powerdns: ServerKind = {
       'allow-dnsupdate-from=127.0.0.0/8,::1',
       'allow-axfr-ips=',
     ])
-    const util = (...words: string[]) => run(found('pdnsutil') ?? '', [`--config-dir=${folder}`, ...words])
+    const util = (...words: string[]) => run(findProgram('pdnsutil') ?? '', [`--config-dir=${folder}`, ...words])
     await util('load-zone', zone, zoneFile)
     for (const name of keyNames) await util('import-tsig-key', name, 'hmac-sha256', secret)
     await util('set-meta', zone, 'TSIG-ALLOW-AXFR', ...keyNames)
     await util('set-meta', zone, 'TSIG-ALLOW-DNSUPDATE', 'full.key.test')
     await util('set-meta', zone, 'SOA-EDIT-DNSUPDATE', 'INCREASE')
-    return [found('pdns_server') ?? '', `--config-dir=${folder}`]
+    return [findProgram('pdns_server') ?? '', `--config-dir=${folder}`]
   },
 }

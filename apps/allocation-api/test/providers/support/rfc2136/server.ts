@@ -4,7 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { networkInterfaces, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { freePort } from '@pool/dev-server/ports'
-import { found, startServerUp } from '@pool/dev-server/server-process'
+import { findProgram, startServerAndWait } from '@pool/dev-server/server-process'
 import { type RecordSet, recordKey } from '../../../../src/dns/domain/rrset.ts'
 import type { Rfc2136Options } from '../../../../src/dns/providers/rfc2136/index.ts'
 
@@ -61,7 +61,7 @@ export interface Server extends AsyncDisposable {
 
 /** `programs` are what the kind itself consists of; dig and nsupdate are how the tests look and write past us. */
 export const lacking = (name: string, programs: readonly string[], packages: string): string | undefined =>
-  [...programs, 'dig', 'nsupdate'].every(found)
+  [...programs, 'dig', 'nsupdate'].every(findProgram)
     ? undefined
     : `${name}, dig or nsupdate is not installed, tests of rfc2136 are skipped: apt-get install ${packages} bind9-dnsutils`
 
@@ -84,7 +84,7 @@ const startOnce = async (kind: ServerKind): Promise<Server> => {
   const zone = `zone${zonesMade}.test`
   const secret = randomBytes(32).toString('base64')
   const command = await kind.prepare({ folder, port, zone, zoneFile: join(folder, 'zone'), secret })
-  const [dig, nsupdate] = [found('dig') ?? '', found('nsupdate') ?? '']
+  const [dig, nsupdate] = [findProgram('dig') ?? '', findProgram('nsupdate') ?? '']
   const key = `hmac-sha256:full.key.test:${secret}`
 
   const transfer = (): Promise<string> => {
@@ -105,7 +105,7 @@ const startOnce = async (kind: ServerKind): Promise<Server> => {
     kill = undefined
   }
   const start = async (): Promise<void> => {
-    kill = await startServerUp({ name: kind.name, command, folder, isUp })
+    kill = await startServerAndWait({ name: kind.name, command, folder, isUp })
   }
   const server: Server = {
     port,

@@ -1,0 +1,76 @@
+import { expect, test } from 'vitest'
+import { rootModule } from './root-module.ts'
+import { isTooOld, versionIn } from './version.ts'
+
+const template = (text: string) => `$\{${text}}`
+
+test('the root module has names and templates, and no value', () => {
+  const text = rootModule({
+    source: `../${template('a')}/module`,
+    backend: {
+      type: 's3',
+      settings: { path: template('b'), key: '{deployment}/x/{deployment}', list: ['{deployment}', 1], on: true },
+    },
+    stateKey: 'acme.pool.test',
+    variables: ['region', 'provider_names'],
+    secrets: ['object_storage_secret_key'],
+  })
+  expect(JSON.parse(text)).toEqual({
+    terraform: {
+      backend: {
+        s3: {
+          path: `$${template('b')}`,
+          key: 'acme.pool.test/x/acme.pool.test',
+          list: ['acme.pool.test', 1],
+          on: true,
+        },
+      },
+    },
+    variable: {
+      region: { type: 'string', sensitive: false },
+      provider_names: { type: 'list(string)', sensitive: false },
+      object_storage_secret_key: { type: 'string', sensitive: true },
+    },
+    module: {
+      deployment: {
+        source: `../${template('a')}/module`,
+        region: template('var.region'),
+        provider_names: template('var.provider_names'),
+        object_storage_secret_key: template('var.object_storage_secret_key'),
+      },
+    },
+    output: Object.fromEntries(
+      ['load_balancer_ip', 'control_plane_ip', 'details'].map(name => [
+        name,
+        { value: template(`try(module.deployment.${name}, null)`) },
+      ]),
+    ),
+  })
+})
+
+test('without variables there is no such block', () => {
+  const names = { variables: [], secrets: [] }
+  const text = rootModule({ source: './m', backend: { type: 'http', settings: {} }, stateKey: 'a.test', ...names })
+  expect(Object.keys(JSON.parse(text))).toEqual(['terraform', 'module', 'output'])
+})
+
+test.each([
+  ['1.5.7', true],
+  ['0.15.5', true],
+  ['1.6.0', false],
+  ['1.6.0-alpha20230719', false],
+  ['1.10.2', false],
+  ['2.0.0', false],
+])('whether %s is too old: %s', (version, expected) => {
+  expect(isTooOld(version)).toBe(expected)
+})
+
+test.each([
+  ['{"terraform_version":"1.11.4","platform":"linux_amd64"}', '1.11.4'],
+  ['{"terraform_version":"latest"}', null],
+  ['{}', null],
+  ['null', null],
+  ['Terraform v1.11.4', null],
+])('the version in %s', (answer, version) => {
+  expect(versionIn(answer)).toBe(version)
+})

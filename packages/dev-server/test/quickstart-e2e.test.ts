@@ -1,0 +1,101 @@
+import { execFile, spawnSync } from 'node:child_process'
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { describe, expect, test } from 'vitest'
+import { renderQuickstart } from '../src/quickstart.ts'
+import { freePorts, startReal } from './fixtures/command.ts'
+import { tempFolder } from './fixtures/temp-folder.ts'
+
+const root = fileURLToPath(new URL('../../../', import.meta.url))
+const missing = ['bash', 'curl', 'dig'].filter(tool => spawnSync(tool, ['--version']).error !== undefined)
+const missingTools = `missing ${missing.join(' and ')}: apt-get install curl bind9-dnsutils`
+const mustRun = process.env.REQUIRE_ALL_DEPS === '1'
+const hasTerraform = ['terraform', 'tofu'].some(tool => spawnSync(tool, ['version']).error === undefined)
+const missingTerraform =
+  'walkthrough: no deployment (missing terraform or tofu: https://developer.hashicorp.com/terraform/install)'
+
+/** The commands that a user pastes: from the first to the last. */
+const commandsOf = (text: string): string => text.slice(text.indexOf('# 1.'), text.indexOf('\nCtrl-C'))
+
+test('README.md has the commands that start prints', () => {
+  const printed = renderQuickstart({
+    apiPort: 8080,
+    operatorPort: 8081,
+    dnsPort: 5300,
+    postgresPort: 0,
+    pool: 'pool.test',
+    dataDir: '',
+    apiLog: '',
+    postgresLog: '',
+    postgresPassword: '',
+    witnessPort: 8787,
+    witnessLog: '',
+    witnessTokenFile: '.data/witness-token',
+    witnessToken: 'printed',
+  })
+  const readme = readFileSync(join(root, 'README.md'), 'utf8')
+  expect(readme).toContain(commandsOf(printed))
+})
+
+const paste = async (commands: string): Promise<readonly string[]> => {
+  const { stdout } = await promisify(execFile)('bash', ['-eu', '-c', commands])
+  return stdout.trim().split('\n')
+}
+
+/** Checks the output of the deployment steps with Terraform installed. */
+const expectDeployed = ([created, ...rest]: readonly string[]): void => {
+  const { id, ...others } = JSON.parse(created ?? '')
+  expect(others).toEqual({ status: 'provisioning', streamURL: `/api/v1/deployments/${id}/logs` })
+  const [deployment = '', ...after] = rest.slice(rest.indexOf('event: done') + 1).filter(Boolean)
+  const { status, sovereignFQDN, result } = JSON.parse(deployment.replace('data: ', ''))
+  expect({ status, sovereignFQDN }).toEqual({ status: 'ready', sovereignFQDN: 'globex.pool.test' })
+  expect(after).toEqual([result.loadBalancerIP, '204'])
+}
+
+/** Checks their output without Terraform: the first response has install instructions. */
+const expectNotDeployed = ([created, log, ...after]: readonly string[]): void => {
+  const { error, detail } = JSON.parse(created ?? '')
+  expect(error).toBe('provisioning-unavailable')
+  expect(detail).toMatch(/: install .*https:/)
+  expect(JSON.parse(log ?? '').error).toBe('not-found')
+  expect(after).toEqual(['404'])
+}
+
+describe.skipIf(missing.length > 0 && !mustRun)(`start${missing.length > 0 ? ` (${missingTools})` : ''}`, () => {
+  test('the walkthrough runs in a shell, and its data survives a restart', async () => {
+    expect(missing, missingTools).toEqual([])
+    if (!hasTerraform) process.stderr.write(`${missingTerraform}\n`)
+    expect(hasTerraform || !mustRun, missingTerraform).toBe(true)
+    const dataDir = join(tempFolder(), 'data')
+    const ports = await freePorts()
+    const first = startReal(dataDir, ports)
+    expect(await first.waitForOutput('Ctrl-C shuts everything down'), first.output()).toBe(true)
+    const commands = commandsOf(first.output())
+    const [reserved, committed, address, released, acquired, rejected, changed, ...deployed] = await paste(commands)
+    expect(JSON.parse(reserved ?? '')).toMatchObject({ subdomain: 'acme', state: 'reserved' })
+    expect(JSON.parse(committed ?? '')).toMatchObject({ state: 'active', dns: { status: 'published' } })
+    expect(address).toBe('203.0.113.10')
+    expect(JSON.parse(released ?? '')).toMatchObject({ freed: { subdomain: 'acme', state: 'active' } })
+    expect(JSON.parse(acquired ?? '')).toMatchObject({ holder: 'region-a', generation: 1 })
+    expect(rejected).toBe(acquired)
+    expect(JSON.parse(changed ?? '')).toEqual({ holder: '', acquiredAt: '', expiresAt: '', generation: 2 })
+    const expectDeploymentOutput = hasTerraform ? expectDeployed : expectNotDeployed
+    expectDeploymentOutput(deployed)
+    expect(existsSync(join(dataDir, 'deployments', 'state', 'globex.pool.test.tfstate'))).toBe(hasTerraform)
+
+    await paste(commands.slice(0, commands.indexOf('# 4.')).replaceAll('acme', 'kept'))
+    first.child.kill('SIGINT')
+    expect(await first.exitCode).toBe(0)
+    expect(existsSync(dataDir)).toBe(true)
+
+    const second = startReal(dataDir, { ...ports, PDM_TERRAFORM_BINARY: '/nowhere/terraform' })
+    expect(await second.waitForOutput('Ctrl-C shuts everything down'), second.output()).toBe(true)
+    const dig = await promisify(execFile)('dig', ['@127.0.0.1', '-p', ports.DNS_PORT, '+short', 'any.kept.pool.test'])
+    expect(dig.stdout.trim()).toBe('203.0.113.10')
+    const check = await fetch(`http://127.0.0.1:${ports.PORT}/api/v1/pool/pool.test/check?sub=kept`)
+    expect(await check.json()).toMatchObject({ available: false, reason: 'active-state' })
+    expectNotDeployed(await paste(commands.slice(commands.indexOf('# 8.'))))
+  })
+})
