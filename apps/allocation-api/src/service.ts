@@ -233,15 +233,15 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
 
   const jobs = [
     runPeriodically(allocations.sweep, {
-      everyMs: config.sweeperIntervalMs,
+      intervalMs: config.sweeperIntervalMs,
       onError: error => observer.onError('sweep failed', error),
     }),
     runPeriodically(deployments.tend, {
-      everyMs: LEASE_RENEWAL_MS,
+      intervalMs: LEASE_RENEWAL_MS,
       onError: error => observer.onError('deployment lease renewal failed', error),
     }),
     runPeriodically(reconciler.syncDueZones, {
-      everyMs: SYNC_INTERVAL_MS,
+      intervalMs: SYNC_INTERVAL_MS,
       onError: error => observer.onError('search for due zones failed', error),
     }),
   ]

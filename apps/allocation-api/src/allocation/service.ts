@@ -183,8 +183,8 @@ export const createAllocationService = (options: AllocationOptions) => {
       if (rejection) return rejection
       const pages = paginate({
         fetch: (after = '', size) => repository.list(poolDomain, { after, limit: size, state }),
-        positionOf: allocation => allocation.subdomain,
-        start: cursor,
+        toCursor: allocation => allocation.subdomain,
+        cursor,
         limit,
       })
       return { kind: 'listed', pages }
@@ -199,8 +199,8 @@ export const createAllocationService = (options: AllocationOptions) => {
           const before = position === undefined ? undefined : Number(position)
           return repository.listHistory(poolDomain, { subdomain: sub, before, limit: size })
         },
-        positionOf: ({ id }) => String(id),
-        start: cursor,
+        toCursor: ({ id }) => String(id),
+        cursor,
         limit,
       })
       return { kind: 'listed', pages }

@@ -1,6 +1,6 @@
 import type { ObjectStorageKeys } from '@pool/contract'
 import type { Config } from '../config/config.ts'
-import { createAttempts } from '../lib/rate-limiter.ts'
+import { createRateLimiter } from '../lib/rate-limiter.ts'
 import { createTokenCheck, type ProviderToken } from './check-token.ts'
 import { createHttpsGet } from './https-client.ts'
 import { createKeyCheck } from './s3/check-keys.ts'
@@ -33,7 +33,7 @@ const CALLERS = 10_000
 export const createCredentialService = (options: CredentialOptions): Credentials => {
   const { objectStorage, credentials } = options.config
   const { objectStorageCa, deadlineMs, now, wallClock, onOutcome } = options
-  const attempts = createAttempts({ perMinute: credentials.attemptsPerMinute, callers: CALLERS })
+  const attempts = createRateLimiter({ perMinute: credentials.attemptsPerMinute, maxCallers: CALLERS })
   const checkKeys = createKeyCheck({
     domain: objectStorage.domain,
     get: createHttpsGet({ deadlineMs, extraCa: objectStorageCa }),

@@ -1,12 +1,12 @@
-import type { Attempt, Attempts } from '../lib/rate-limiter.ts'
+import type { RateLimitDecision, RateLimiter } from '../lib/rate-limiter.ts'
 import { callerKeyOf } from './domain/rate-limit-key.ts'
 import type { Verdict } from './domain/result.ts'
 
-export type ValidationOutcome = Verdict | Exclude<Attempt, { kind: 'allowed' }>
+export type ValidationOutcome = Verdict | Exclude<RateLimitDecision, { kind: 'allowed' }>
 
 export interface ValidateDependencies<Credentials> {
   readonly check: (credentials: Credentials, signal?: AbortSignal) => Promise<Verdict>
-  readonly attempts: Attempts
+  readonly attempts: RateLimiter
   /** Milliseconds, of a clock that never goes back. */
   readonly now: () => number
   readonly onOutcome: (outcome: ValidationOutcome) => void

@@ -1,4 +1,4 @@
-import { storableText } from '../lib/sanitize-text.ts'
+import { sanitizeText } from '../lib/sanitize-text.ts'
 import type { Job, Line } from './domain/types.ts'
 import type { LineStore } from './log-repository.ts'
 
@@ -44,7 +44,7 @@ export const createLogWriter = ({ lines, run, now, onStored }: LogWriterDependen
 
   return {
     tell(line: Line): void {
-      const message = storableText(line.message)
+      const message = sanitizeText(line.message)
       if (waiting.length < MOST_WAITING) waiting.push({ ...line, message, at: now().toISOString() })
       // A failure is not forgotten: the lines stay, and the next line or `told` tries again.
       void write().catch(() => {})

@@ -1,5 +1,5 @@
 import type { DeploymentResult } from '@pool/contract'
-import { storableText } from '../lib/sanitize-text.ts'
+import { sanitizeText } from '../lib/sanitize-text.ts'
 import { resultOf } from './domain/outputs.ts'
 import { CANCELLED, nextStep } from './domain/resume.ts'
 import { type StorageProvider, secretsOf, variablesOf } from './domain/tfvars.ts'
@@ -56,7 +56,7 @@ export const runDeployment = async (
   }
 
   const fail = async (why: string): Promise<RunOutcome> => {
-    const reason = storableText(why)
+    const reason = sanitizeText(why)
     // Decided under the lease before anything is done: another run may have made it ready under this very name.
     await ours(() => store.condemn(run, reason))
     tell({ phase: 'end', level: 'error', message: reason })

@@ -1,12 +1,12 @@
-/** `work`, or the signal's reason as soon as it aborts; the work itself goes on unheard. */
-export const untilAborted = async <T>(work: Promise<T>, signal: AbortSignal): Promise<T> => {
+/** The result of `promise`, or a rejection with the signal's reason once it aborts. The work itself is not cancelled. */
+export const abortable = async <Result>(promise: Promise<Result>, signal: AbortSignal): Promise<Result> => {
   const aborted = Promise.withResolvers<never>()
-  const abort = () => aborted.reject(signal.reason)
-  if (signal.aborted) abort()
-  signal.addEventListener('abort', abort, { once: true })
+  const onAbort = () => aborted.reject(signal.reason)
+  if (signal.aborted) onAbort()
+  signal.addEventListener('abort', onAbort, { once: true })
   try {
-    return await Promise.race([work, aborted.promise])
+    return await Promise.race([promise, aborted.promise])
   } finally {
-    signal.removeEventListener('abort', abort)
+    signal.removeEventListener('abort', onAbort)
   }
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { partsOf } from './chunk.ts'
+import { chunkBySize } from './chunk.ts'
 
 test.each([
   { sizes: [], expected: [] },
@@ -7,6 +7,6 @@ test.each([
   { sizes: [5, 5, 1], expected: [[5, 5], [1]] },
   { sizes: [11, 1], expected: [[11], [1]] },
   { sizes: [1, 11, 1], expected: [[1], [11], [1]] },
-])('of sizes $sizes, ten at most', ({ sizes, expected }) => {
-  expect(partsOf<number>(sizes, size => size, 10)).toEqual(expected)
+])('sizes $sizes, at most ten per chunk', ({ sizes, expected }) => {
+  expect(chunkBySize<number>(sizes, size => size, 10)).toEqual(expected)
 })

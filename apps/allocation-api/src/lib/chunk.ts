@@ -1,21 +1,24 @@
-/** In as few parts as there can be in this order, each at most so large (unless one element alone is larger) and long. */
-export const partsOf = <Element>(
+/**
+ * Splits a list into as few chunks as its order allows. The sizes in a chunk add up to at most `maxSize`, unless its only
+ * element is larger, and a chunk has at most `maxLength` elements.
+ */
+export const chunkBySize = <Element>(
   elements: readonly Element[],
   sizeOf: (element: Element) => number,
-  largest: number,
-  longest = Number.POSITIVE_INFINITY,
+  maxSize: number,
+  maxLength = Number.POSITIVE_INFINITY,
 ): Element[][] => {
-  const parts: Element[][] = []
+  const chunks: Element[][] = []
   let room = 0
   for (const element of elements) {
     const size = sizeOf(element)
-    const last = parts.at(-1)
-    if (!last || size > room || last.length >= longest) {
-      parts.push([])
-      room = largest
+    const last = chunks.at(-1)
+    if (!last || size > room || last.length >= maxLength) {
+      chunks.push([])
+      room = maxSize
     }
-    parts.at(-1)?.push(element)
+    chunks.at(-1)?.push(element)
     room -= size
   }
-  return parts
+  return chunks
 }

@@ -1,4 +1,4 @@
-/** An object as JSON has it: no list, and not null. */
+/** A JSON object: neither an array nor null. */
 export type JsonObject = Readonly<Record<string, unknown>>
 
 export const isJsonObject = (value: unknown): value is JsonObject =>

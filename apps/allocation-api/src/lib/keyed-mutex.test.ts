@@ -1,27 +1,27 @@
 import { setImmediate } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import { createTurns } from './keyed-mutex.ts'
+import { createKeyedMutex } from './keyed-mutex.ts'
 
 const never = new AbortController().signal
 
-test('one at a time for each key, in order; whoever gives up lets nobody overtake', async () => {
-  const turns = createTurns()
+test('grants one lock per key in order; a request that aborts lets no other request overtake the holder', async () => {
+  const mutex = createKeyedMutex()
   const order: string[] = []
-  const give = await turns.take('a', never)
-  const impatient = new AbortController()
-  const second = turns.take('a', impatient.signal).then(turn => order.push(turn ? 'second' : 'second gave up'))
-  const third = turns.take('a', never).then(turn => {
+  const release = await mutex.acquire('a', never)
+  const controller = new AbortController()
+  const second = mutex.acquire('a', controller.signal).then(lock => order.push(lock ? 'second' : 'second aborted'))
+  const third = mutex.acquire('a', never).then(lock => {
     order.push('third')
-    turn?.()
+    lock?.()
   })
-  expect(await turns.take('b', never)).toBeTypeOf('function')
-  impatient.abort()
+  expect(await mutex.acquire('b', never)).toBeTypeOf('function')
+  controller.abort()
   await second
   await setImmediate()
-  expect(order).toEqual(['second gave up'])
-  give?.()
+  expect(order).toEqual(['second aborted'])
+  release?.()
   await third
-  expect(order).toEqual(['second gave up', 'third'])
-  expect(await turns.take('a', AbortSignal.abort())).toBeNull()
-  expect(await turns.take('a', never)).toBeTypeOf('function')
+  expect(order).toEqual(['second aborted', 'third'])
+  expect(await mutex.acquire('a', AbortSignal.abort())).toBeNull()
+  expect(await mutex.acquire('a', never)).toBeTypeOf('function')
 })

@@ -1,29 +1,30 @@
-/** Lets one at a time through, for each key. */
-export interface Turns {
-  /** Waits for the turn; returns what gives it on. Null: the signal came first. */
-  take(key: string, signal: AbortSignal): Promise<(() => void) | null>
+/** One lock per key, granted in the order of the requests. */
+export interface KeyedMutex {
+  /** Waits for the lock and returns the function that releases it; null if the signal aborts first. */
+  acquire(key: string, signal: AbortSignal): Promise<(() => void) | null>
 }
 
-export const createTurns = (): Turns => {
-  const last = new Map<string, Promise<void>>()
+export const createKeyedMutex = (): KeyedMutex => {
+  /** Per key, the promise that resolves when the last request in the queue has released the lock. */
+  const tails = new Map<string, Promise<void>>()
   return {
-    take: async (key, signal) => {
-      const before = last.get(key) ?? Promise.resolve()
-      const own = Promise.withResolvers<void>()
-      // Whoever gives up goes out of the way, but those behind wait for those before all the same.
-      const done = before.then(() => own.promise)
-      last.set(key, done)
-      void done.then(() => {
-        if (last.get(key) === done) last.delete(key)
+    acquire: async (key, signal) => {
+      const previous = tails.get(key) ?? Promise.resolve()
+      const released = Promise.withResolvers<void>()
+      // Includes `previous`, so a request that aborts does not let the next one overtake the current holder.
+      const tail = previous.then(() => released.promise)
+      tails.set(key, tail)
+      void tail.then(() => {
+        if (tails.get(key) === tail) tails.delete(key)
       })
-      const gaveUp = Promise.withResolvers<true>()
-      const giveUp = () => gaveUp.resolve(true)
-      signal.addEventListener('abort', giveUp, { once: true })
-      if (signal.aborted) giveUp()
-      const isOver = await Promise.race([before.then(() => false), gaveUp.promise])
-      signal.removeEventListener('abort', giveUp)
-      if (!isOver) return own.resolve
-      own.resolve()
+      const aborted = Promise.withResolvers<true>()
+      const onAbort = () => aborted.resolve(true)
+      signal.addEventListener('abort', onAbort, { once: true })
+      if (signal.aborted) onAbort()
+      const isAborted = await Promise.race([previous.then(() => false), aborted.promise])
+      signal.removeEventListener('abort', onAbort)
+      if (!isAborted) return released.resolve
+      released.resolve()
       return null
     },
   }

@@ -1,31 +1,31 @@
 import { expect, test } from 'vitest'
 import { flat, readable, shortened } from '../deployments/terraform/domain/sanitize.ts'
-import { createLines } from './line-splitter.ts'
+import { createLineSplitter } from './line-splitter.ts'
 
-const linesOf = (chunks: readonly string[], limit = 10) => {
-  const given: (string | [string])[] = []
-  const lines = createLines(limit, (line, isCut) => given.push(isCut ? [line] : line))
-  for (const chunk of chunks) lines.push(chunk)
-  lines.end()
-  return given
+const split = (chunks: readonly string[], limit = 10) => {
+  const emitted: (string | [string])[] = []
+  const splitter = createLineSplitter(limit, (line, isTruncated) => emitted.push(isTruncated ? [line] : line))
+  for (const chunk of chunks) splitter.push(chunk)
+  splitter.end()
+  return emitted
 }
 
 test.each<readonly [string, readonly string[], readonly (string | [string])[]]>([
-  ['several in a chunk', ['a\nb\n'], ['a', 'b']],
-  ['one in several chunks', ['a', 'b', 'c\n'], ['abc']],
-  ['with carriage returns', ['a\r\nb\r', '\n'], ['a', 'b']],
-  ['blank ones', ['\n\n'], ['', '']],
-  ['without an end', ['a\nb'], ['a', 'b']],
-  ['none', ['', ''], []],
-  ['as long as may be', ['0123456789\nx'], ['0123456789', 'x']],
-  ['longer', ['0123456789a\nx'], [['0123456789'], 'x']],
-  ['much longer, in chunks', ['01234', '56789', 'a', 'b'.repeat(100), '\nx'], [['0123456789'], 'x']],
-  ['longer without an end', ['0123456789ab'], [['0123456789']]],
-])('lines of a stream: %s', (_, chunks, lines) => {
-  expect(linesOf(chunks)).toEqual(lines)
+  ['several lines in a chunk', ['a\nb\n'], ['a', 'b']],
+  ['a line in several chunks', ['a', 'b', 'c\n'], ['abc']],
+  ['CRLF', ['a\r\nb\r', '\n'], ['a', 'b']],
+  ['empty lines', ['\n\n'], ['', '']],
+  ['no newline at the end', ['a\nb'], ['a', 'b']],
+  ['no line', ['', ''], []],
+  ['the maximum length', ['0123456789\nx'], ['0123456789', 'x']],
+  ['too long', ['0123456789a\nx'], [['0123456789'], 'x']],
+  ['much too long, in chunks', ['01234', '56789', 'a', 'b'.repeat(100), '\nx'], [['0123456789'], 'x']],
+  ['too long without a newline', ['0123456789ab'], [['0123456789']]],
+])('splits a stream into lines: %s', (_, chunks, lines) => {
+  expect(split(chunks)).toEqual(lines)
 })
 
-test('a text is readable, bounded, on one line', () => {
+test('text is sanitized, truncated and flattened', () => {
   expect(readable('\u001b[1;31mred\u001b[0m\u0000 \ud800 \t[x] \n\u009b1mb')).toBe('red \ufffd \t[x] \n1mb')
   expect(shortened('abc', 3)).toBe('abc')
   expect(shortened('äöü', 6)).toBe('äöü')

@@ -1,38 +1,40 @@
-export interface Lines {
+export interface LineSplitter {
   push(chunk: string): void
-  /** The last line, when nothing ended it. */
+  /** Emits the last line if no newline ended it. */
   end(): void
 }
 
 /**
- * Cuts a stream into lines. Of one longer than `limit` characters the beginning is given, once it has ended, as cut;
- * the rest is not kept.
+ * Splits a stream into lines at LF or CRLF. A line longer than `maxLength` characters is truncated: its start is emitted
+ * once the line ends, and the rest is not kept in memory.
  */
-export const createLines = (limit: number, onLine: (line: string, isCut: boolean) => void): Lines => {
-  let kept = ''
-  let isCut = false
-  const keep = (piece: string) => {
-    const room = limit - kept.length
-    if (piece.length > room) isCut = true
-    kept += piece.length > room ? piece.slice(0, room) : piece
+export const createLineSplitter = (
+  maxLength: number,
+  onLine: (line: string, isTruncated: boolean) => void,
+): LineSplitter => {
+  let buffer = ''
+  let isTruncated = false
+  const append = (text: string) => {
+    const room = maxLength - buffer.length
+    if (text.length > room) isTruncated = true
+    buffer += text.length > room ? text.slice(0, room) : text
   }
-  const give = () => {
-    const line = kept.endsWith('\r') ? kept.slice(0, -1) : kept
-    const wasCut = isCut
-    kept = ''
-    isCut = false
-    onLine(line, wasCut)
+  const emit = () => {
+    const line = buffer.endsWith('\r') ? buffer.slice(0, -1) : buffer
+    const wasTruncated = isTruncated
+    buffer = ''
+    isTruncated = false
+    onLine(line, wasTruncated)
   }
   return {
     push: chunk => {
-      const pieces = chunk.split('\n')
-      for (const [index, piece] of pieces.entries()) {
-        if (index > 0) give()
-        keep(piece)
+      for (const [index, text] of chunk.split('\n').entries()) {
+        if (index > 0) emit()
+        append(text)
       }
     },
     end: () => {
-      if (kept) give()
+      if (buffer) emit()
     },
   }
 }

@@ -1,49 +1,52 @@
-export interface AttemptLimit {
-  /** Attempts a minute that a caller may make for ever; as many may come at once. */
+export interface RateLimit {
+  /** The sustained rate of a caller, and the size of a burst. */
   readonly perMinute: number
-  /** Callers that are remembered at the most. */
-  readonly callers: number
+  /** Callers that are remembered. */
+  readonly maxCallers: number
 }
 
-export type Attempt =
+export type RateLimitDecision =
   | { readonly kind: 'allowed' }
-  /** Whole seconds, from 1, after which an attempt would be allowed. */
+  /** Whole seconds, at least 1, until an attempt is allowed. */
   | { readonly kind: 'too-many-attempts'; readonly retryAfterSeconds: number }
+
+/** `now`: milliseconds of a monotonic clock. */
+export type RateLimiter = (caller: string, now: number) => RateLimitDecision
 
 const MINUTE_MS = 60_000
 
 /**
- * One step of the generic cell rate algorithm (ITU-T I.371, virtual scheduling): `due` is the theoretical arrival time,
- * when a caller who kept to the rate would have been due next. In units of a minute over `perMinute` and milliseconds,
- * so that all is whole and exact.
+ * One step of the generic cell rate algorithm (ITU-T I.371, virtual scheduling). `tat` is the theoretical arrival time: when
+ * the next attempt of a caller at exactly the sustained rate is due. Its unit is a millisecond divided by `perMinute`, so
+ * the arithmetic is exact.
  */
-export const step = (due: number | undefined, now: number, perMinute: number): Attempt & { readonly due: number } => {
-  const at = Math.floor(now) * perMinute
-  const from = Math.max(due ?? at, at)
-  const early = from - at - MINUTE_MS * (perMinute - 1)
-  return early > 0
-    ? { kind: 'too-many-attempts', retryAfterSeconds: Math.ceil(early / perMinute / 1_000), due: from }
-    : { kind: 'allowed', due: from + MINUTE_MS }
+const gcra = (
+  tat: number | undefined,
+  now: number,
+  perMinute: number,
+): RateLimitDecision & { readonly tat: number } => {
+  const arrival = Math.floor(now) * perMinute
+  const earliest = Math.max(tat ?? arrival, arrival)
+  const excess = earliest - arrival - MINUTE_MS * (perMinute - 1)
+  return excess > 0
+    ? { kind: 'too-many-attempts', retryAfterSeconds: Math.ceil(excess / perMinute / 1_000), tat: earliest }
+    : { kind: 'allowed', tat: earliest + MINUTE_MS }
 }
 
-export type Attempts = (caller: string, now: number) => Attempt
-
 /**
- * How often each caller has attempted. In the memory of this process on purpose: a check must not need the database, so
- * that keys can be checked while it is away. So a restart forgets, and of n replicas each allows the rate. When more
- * callers come than are remembered, the one who was not seen for the longest time is forgotten.
- *
- * `now` is in milliseconds, of a clock that never goes back.
+ * Limits the attempts of each caller. The state is in the memory of this process, so that credentials can be checked while
+ * the database is unavailable. Consequences: a restart resets it, and n replicas allow n times the rate. Beyond
+ * `maxCallers`, the least recently seen caller is removed.
  */
-export const createAttempts = ({ perMinute, callers }: AttemptLimit): Attempts => {
-  const dues = new Map<string, number>()
+export const createRateLimiter = ({ perMinute, maxCallers }: RateLimit): RateLimiter => {
+  /** Ordered by the last attempt: a Map iterates in insertion order. */
+  const tats = new Map<string, number>()
   return (caller, now) => {
-    const { due, ...attempt } = step(dues.get(caller), now, perMinute)
-    // To the end of the map, which is in the order of insertion: its first is the oldest.
-    dues.delete(caller)
-    dues.set(caller, due)
-    const [oldest] = dues.keys()
-    if (dues.size > callers && oldest !== undefined) dues.delete(oldest)
-    return attempt
+    const { tat, ...decision } = gcra(tats.get(caller), now, perMinute)
+    tats.delete(caller)
+    tats.set(caller, tat)
+    const [leastRecent] = tats.keys()
+    if (tats.size > maxCallers && leastRecent !== undefined) tats.delete(leastRecent)
+    return decision
   }
 }

@@ -1,29 +1,31 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
 export interface PeriodicOptions {
-  readonly everyMs: number
+  /** Milliseconds from the end of a run to the start of the next. */
+  readonly intervalMs: number
   readonly onError: (error: unknown) => void
 }
 
 /**
- * Runs `work` at once and then again `everyMs` after each end, until stopped. An error is told and does not end it.
- * `stop` waits for a run under way, whose signal it aborts.
+ * Runs `job` now and then periodically until `stop`, which aborts the signal of a run in progress and waits for its end. An
+ * error is reported and does not stop the schedule.
  */
 export const runPeriodically = (
-  work: (signal: AbortSignal) => Promise<void>,
-  { everyMs, onError }: PeriodicOptions,
+  job: (signal: AbortSignal) => Promise<void>,
+  { intervalMs, onError }: PeriodicOptions,
 ) => {
-  const stopped = new AbortController()
-  const run = async () => {
-    while (!stopped.signal.aborted) {
-      await work(stopped.signal).catch(onError)
-      await sleep(everyMs, undefined, { signal: stopped.signal }).catch(() => {})
+  const controller = new AbortController()
+  const { signal } = controller
+  const loop = async () => {
+    while (!signal.aborted) {
+      await job(signal).catch(onError)
+      await sleep(intervalMs, undefined, { signal }).catch(() => {})
     }
   }
-  const ended = run()
+  const ended = loop()
   return {
     async stop(): Promise<void> {
-      stopped.abort()
+      controller.abort()
       await ended
     },
   }

@@ -1,5 +1,5 @@
 import { type DeploymentResult, loadBalancerIP } from '@pool/contract'
-import { storable, storableText } from '../../lib/sanitize-text.ts'
+import { sanitizeJson, sanitizeText } from '../../lib/sanitize-text.ts'
 
 export type Read =
   | { readonly kind: 'read'; readonly result: DeploymentResult }
@@ -20,8 +20,8 @@ export const resultOf = (sovereignFQDN: string, outputs: Readonly<Record<string,
     result: {
       sovereignFQDN,
       loadBalancerIP: address.data,
-      ...(typeof control_plane_ip === 'string' ? { controlPlaneIP: storableText(control_plane_ip) } : {}),
-      ...(details ? { details: storable(details) } : {}),
+      ...(typeof control_plane_ip === 'string' ? { controlPlaneIP: sanitizeText(control_plane_ip) } : {}),
+      ...(details ? { details: sanitizeJson(details) } : {}),
     },
   }
 }

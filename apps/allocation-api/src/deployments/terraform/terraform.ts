@@ -3,7 +3,7 @@ import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Env } from '../../config/env.ts'
 import type { TerraformSettings } from '../../config/terraform.ts'
-import { createTurns } from '../../lib/keyed-mutex.ts'
+import { createKeyedMutex } from '../../lib/keyed-mutex.ts'
 import type { Line } from '../domain/types.ts'
 import type { Made, Making, Provisioner } from '../provisioner.ts'
 import { environmentOf, secretsIn } from './domain/env.ts'
@@ -64,7 +64,7 @@ const withCliConfig = async ({ TF_CLI_CONFIG_FILE: file, ...env }: Env): Promise
 export const createTerraform = (options: TerraformOptions): Provisioner => {
   const { binary, backend, timeoutMs, passthrough: passed, graceMs = GRACE_MS } = options
   const folders = { folder: resolve(options.dataDir), moduleFolder: resolve(options.moduleDir ?? OWN_MODULE) }
-  const turns = createTurns()
+  const turns = createKeyedMutex()
   const parts = { binary, ...folders, env: environmentOf({ PATH: options.env.PATH, HOME: options.env.HOME }, [], {}) }
   const lacks = createLacks(parts)
 
@@ -77,7 +77,7 @@ export const createTerraform = (options: TerraformOptions): Provisioner => {
       signal.aborted
         ? { kind: 'stopped' }
         : { kind: 'failed', reason: `It was not done within ${timeoutMs / 1_000} s (PDM_DEPLOYMENT_TIMEOUT).` }
-    const giveTurn = await turns.take(stateKey, ending)
+    const giveTurn = await turns.acquire(stateKey, ending)
     if (!giveTurn) return stopped()
     const mask = createMask([...Object.values(secrets), ...secretsIn(options.env, passed)])
     const teller = createTeller(mask, tell)

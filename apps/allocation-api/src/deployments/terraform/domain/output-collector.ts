@@ -1,4 +1,4 @@
-import { createLines } from '../../../lib/line-splitter.ts'
+import { createLineSplitter } from '../../../lib/line-splitter.ts'
 import type { Level, Line } from '../../domain/types.ts'
 import { plainReason } from './parse-diagnostic.ts'
 import { understand } from './parse-output.ts'
@@ -57,8 +57,8 @@ export const createTeller = (mask: Mask, tell: (line: Line) => void): Teller => 
       if (otherwise !== 'info' && complaints.length < LINES_FOR_A_REASON) complaints.push(message)
     }
     const lines = {
-      stdout: createLines(LONGEST_HEARD, onLine('info')),
-      stderr: createLines(LONGEST_HEARD, onLine('error')),
+      stdout: createLineSplitter(LONGEST_HEARD, onLine('info')),
+      stderr: createLineSplitter(LONGEST_HEARD, onLine('error')),
     }
     return {
       hear: (stream, chunk) => lines[stream].push(chunk),

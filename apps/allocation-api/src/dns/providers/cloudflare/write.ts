@@ -1,4 +1,4 @@
-import { partsOf } from '../../../lib/chunk.ts'
+import { chunkBySize } from '../../../lib/chunk.ts'
 import { type BatchResult, bisect } from '../../bisect.ts'
 import { type OwnerChanges, toApplyResult } from '../../group-changes.ts'
 import type { ApplyResult, Unavailable } from '../../provider.ts'
@@ -74,7 +74,7 @@ export const write = async (
   const failure = await plan([...changes.keys()], known)
   if (failure) return failure
   const wanted = [...changes.keys()].filter(name => sizeOf(operationsAt(name)) > 0)
-  const batches = partsOf(wanted, name => sizeOf(operationsAt(name)), place.batchLimit)
+  const batches = chunkBySize(wanted, name => sizeOf(operationsAt(name)), place.batchLimit)
   const result = await bisect(batches, send, { maxRejections: SEARCH_LIMIT })
   if (result.kind === 'failed') return result.failure
   return toApplyResult(new Map([...refused, ...result.refused]), result.skipped)

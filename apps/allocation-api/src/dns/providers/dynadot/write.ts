@@ -1,4 +1,4 @@
-import { partsOf } from '../../../lib/chunk.ts'
+import { chunkBySize } from '../../../lib/chunk.ts'
 import { type BatchResult, bisect } from '../../bisect.ts'
 import type { RecordChange } from '../../domain/rrset.ts'
 import { toApplyResult } from '../../group-changes.ts'
@@ -74,7 +74,7 @@ export const applyTo = async (
   }
 
   const result = await bisect(
-    partsOf(names, () => 1, MOST_NAMES),
+    chunkBySize(names, () => 1, MOST_NAMES),
     attempt,
     { maxRejections: MOST_WRITES },
   )

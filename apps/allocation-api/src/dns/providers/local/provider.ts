@@ -1,4 +1,4 @@
-import { untilAborted } from '../../../lib/abortable.ts'
+import { abortable } from '../../../lib/abortable.ts'
 import { toOwner } from '../../domain/rrset.ts'
 import { groupByOwner, toApplyResult } from '../../group-changes.ts'
 import type { DnsProvider, Unavailable } from '../../provider.ts'
@@ -33,7 +33,7 @@ export const createLocalProvider = ({ table, server, onError }: LocalProviderOpt
   const attempt = async <T>(work: () => Promise<T>, signal: AbortSignal): Promise<T | Unavailable> => {
     if (signal.aborted) return unavailable
     try {
-      return await untilAborted(work(), signal)
+      return await abortable(work(), signal)
     } catch (error) {
       if (!signal.aborted) onError(error)
       return unavailable

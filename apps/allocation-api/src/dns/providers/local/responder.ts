@@ -1,4 +1,4 @@
-import { untilAborted } from '../../../lib/abortable.ts'
+import { abortable } from '../../../lib/abortable.ts'
 import type { RecordSet } from '../../domain/rrset.ts'
 import { isAtOrBelow } from '../../domain/rrset.ts'
 import type { ZoneView } from './domain/resolve.ts'
@@ -38,7 +38,7 @@ export const createResponder = (options: ResponderOptions): Respond => {
     const settled = lookup(zone, name).finally(() => {
       pending -= 1
     })
-    return untilAborted(settled, AbortSignal.timeout(lookupTimeoutMs))
+    return abortable(settled, AbortSignal.timeout(lookupTimeoutMs))
   }
 
   const answer = async (query: Query): Promise<Response> => {

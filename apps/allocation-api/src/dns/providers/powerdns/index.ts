@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { EnvReader } from '../../../config/env.ts'
-import { partsOf } from '../../../lib/chunk.ts'
+import { chunkBySize } from '../../../lib/chunk.ts'
 import { type BatchResult, bisect } from '../../bisect.ts'
 import { changeKey } from '../../domain/rrset.ts'
 import { groupByOwner, toApplyResult } from '../../group-changes.ts'
@@ -116,7 +116,7 @@ export const createPowerdnsProvider = ({ url, apiKey, serverId }: PowerdnsOption
         name,
         rrsets: own.map(change => toRrset(change, unserved?.get(changeKey(change)))),
       }))
-      const parts = partsOf(wanted, ({ rrsets }) => Buffer.byteLength(JSON.stringify(rrsets)), LARGEST_BODY_BYTES)
+      const parts = chunkBySize(wanted, ({ rrsets }) => Buffer.byteLength(JSON.stringify(rrsets)), LARGEST_BODY_BYTES)
       const result = await bisect(parts, part => send(zone, part, signal), { maxRejections: SEARCH_LIMIT })
       if (result.kind === 'failed') return result.failure
       const all = [...refused, ...Array.from(result.refused, ([{ name }, reason]) => [name, reason] as const)]

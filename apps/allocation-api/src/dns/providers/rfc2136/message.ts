@@ -1,4 +1,4 @@
-import { partsOf } from '../../../lib/chunk.ts'
+import { chunkBySize } from '../../../lib/chunk.ts'
 import { type RecordChange, recordKey } from '../../domain/rrset.ts'
 import { encodeName } from './name.ts'
 import { encodeData } from './rdata.ts'
@@ -116,7 +116,7 @@ export const maxUpdateSize = (zone: string, tsigSize: number): number =>
 
 /** Runs of orders, each of at most `most` and in a message of at most `limit` octets; the fewest there can be. */
 export const chunkUpdates = (orders: readonly UpdateRequest[], limit: number, most?: number): UpdateRequest[][] =>
-  partsOf(orders, updateSize, limit, most)
+  chunkBySize(orders, updateSize, limit, most)
 
 const update = (id: number, zone: string, prerequisites: readonly Buffer[], updates: readonly Buffer[]): Buffer =>
   Buffer.concat([
