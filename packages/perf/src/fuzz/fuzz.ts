@@ -2,12 +2,12 @@ import { mkdtempSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Options } from './arguments.ts'
+import { listProcessTree, readMemory } from '../shared/processes.ts'
 import { type Running, startApi } from './environment/api.ts'
-import { familyOf, residentBytes } from './environment/processes.ts'
 import { startWitness } from './environment/witness.ts'
 import { fuzzApi } from './fuzz-api.ts'
 import { fuzzWitness } from './fuzz-witness.ts'
+import type { Options } from './options.ts'
 import { leakIn, markPattern } from './oracle/secrets.ts'
 import type { Report, ServiceFigures } from './report/report.ts'
 import { createTally, type Tally } from './report/stats.ts'
@@ -15,6 +15,12 @@ import { createTally, type Tally } from './report/stats.ts'
 const megabytes = (bytes: number): number => Math.round(bytes / 1e6)
 /** Bytes that a service may have in memory at the end, whatever it has been sent. */
 const MOST_RESIDENT = 1.5e9
+
+/** Bytes that the processes have in memory; 0 where the system does not report it. */
+const residentBytes = async (pids: readonly number[]): Promise<number> => {
+  const all = await Promise.all(pids.map(readMemory))
+  return all.reduce((sum, memory) => sum + (memory?.residentBytes ?? 0), 0)
+}
 
 /** Part of every secret of a run. Letters and digits that no word has, so that nothing else is taken for it. */
 const markOf = (seed: string): string => `Zq${Buffer.from(seed).toString('hex').slice(0, 16).padEnd(16, '7')}xK`
@@ -27,7 +33,7 @@ interface Watched {
 }
 
 const watch = async (service: string, running: Running): Promise<Watched> => {
-  const family = await familyOf(running.pid)
+  const family = await listProcessTree(running.pid)
   return { service, running, family, before: await residentBytes(family) }
 }
 
@@ -37,7 +43,7 @@ const inspect = async (
   known: Parameters<typeof leakIn>[0],
   tally: Tally,
 ): Promise<ServiceFigures> => {
-  const now = await familyOf(running.pid)
+  const now = await listProcessTree(running.pid)
   const after = await residentBytes(now)
   if (family.some(pid => !now.includes(pid))) tally.fault(service, 'a process of it has died')
   if (after > MOST_RESIDENT) tally.fault(service, `${megabytes(after)} MB in memory`)

@@ -1,8 +1,8 @@
-import type { Options } from './arguments.ts'
 import { type Bounded, boundedOf } from './checks/resource-leaks.ts'
 import type { FaultName } from './faults/kinds.ts'
 import type { Verdict } from './invariants.ts'
 import type { Series } from './observe/samples.ts'
+import type { Options } from './options.ts'
 import type { Count } from './traffic/recorder.ts'
 
 export interface FaultCount {

@@ -1,79 +1,78 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
-import { closedLoop } from '../../src/bench/load/closed-loop.ts'
-import { compare } from '../../src/bench/load/compare.ts'
-import { comparisonResult } from '../../src/bench/load/comparison-result.ts'
-import { localCrew, type Subject } from '../../src/bench/load/subject.ts'
+import { runClosedLoop } from '../../src/bench/load/closed-loop.ts'
+import { compare, listErrors } from '../../src/bench/load/compare.ts'
+import { createLocalUsers, type Target } from '../../src/bench/load/target.ts'
 
 describe('a closed loop', () => {
-  it('has one operation of each caller under way, and measures each', async () => {
-    let underWay = 0
-    let most = 0
-    const { callers } = localCrew(3, async () => {
-      underWay += 1
-      most = Math.max(most, underWay)
+  it('has one operation of each virtual user in flight, and measures each', async () => {
+    let inFlight = 0
+    let max = 0
+    const { users } = createLocalUsers(3, async () => {
+      inFlight += 1
+      max = Math.max(max, inFlight)
       await sleep(10)
-      underWay -= 1
+      inFlight -= 1
       return null
     })
-    const measured = await closedLoop(callers, 0.2)
-    expect(most).toBe(3)
-    expect(underWay).toBe(0)
+    const measured = await runClosedLoop(users, 0.2)
+    expect(max).toBe(3)
+    expect(inFlight).toBe(0)
     expect(measured.p50Ms).toBeGreaterThan(8)
     expect(measured.perSecond).toBeLessThan(3 * 125)
-    expect(measured.faults.size).toBe(0)
+    expect(measured.problems.size).toBe(0)
   })
 
-  it('counts what went wrong, thrown or told, and not into the throughput', async () => {
-    let turn = 0
-    const { callers } = localCrew(1, async () => {
-      turn += 1
-      if (turn === 1) throw new Error('broken')
-      return turn === 2 ? 'status 500' : null
+  it('counts problems, thrown or returned, apart from the throughput', async () => {
+    let calls = 0
+    const { users } = createLocalUsers(1, async () => {
+      calls += 1
+      if (calls === 1) throw new Error('broken')
+      return calls === 2 ? 'status 500' : null
     })
-    const { faults } = await closedLoop(callers, 0.1)
-    expect([...faults]).toEqual([
+    const { problems } = await runClosedLoop(users, 0.1)
+    expect([...problems]).toEqual([
       ['broken', 1],
       ['status 500', 1],
     ])
   })
 
-  it('ends when there is no work left, and takes the rate over that time', async () => {
+  it('ends when no work is left, and takes the rate over that time', async () => {
     let left = 10
-    const { callers } = localCrew(2, () => {
+    const { users } = createLocalUsers(2, () => {
       left -= 1
       return left < 0 ? undefined : sleep(5, null)
     })
-    const measured = await closedLoop(callers, 60)
+    const measured = await runClosedLoop(users, 60)
     expect(measured.operations).toBe(10)
     expect(measured.perSecond).toBeGreaterThan(50)
   })
 })
 
 describe('a comparison', () => {
-  const subject = (name: string, order: string[], fault: string | null = null): Subject => ({
+  const createTarget = (name: string, order: string[], problem: string | null = null): Target => ({
     name,
-    open: async callers => {
-      order.push(`${name}${callers}`)
-      return localCrew(callers, () => sleep(2, fault))
+    open: async count => {
+      order.push(`${name}${count}`)
+      return createLocalUsers(count, () => sleep(2, problem))
     },
   })
 
-  it('lets the subjects take turns, after a warm-up that is not shown', async () => {
+  it('interleaves the targets in alternating order, after a warm-up that is not reported', async () => {
     const order: string[] = []
-    const subjects = [subject('a', order), subject('b', order)]
-    const comparisons = await compare(subjects, { connections: [1, 2], rounds: 2, seconds: 0.01, say: () => {} })
-    expect(order.slice(2)).toEqual(['a1', 'b1', 'a1', 'b1', 'a2', 'b2', 'a2', 'b2'])
+    const targets = [createTarget('a', order), createTarget('b', order)]
+    const comparisons = await compare(targets, { name: 'x', users: [1, 2], rounds: 2, seconds: 0.01 })
+    expect(order.slice(2)).toEqual(['a1', 'b1', 'b1', 'a1', 'a2', 'b2', 'b2', 'a2'])
     expect(comparisons.map(({ runs }) => runs.map(rounds => rounds.length))).toEqual([
       [2, 2],
       [2, 2],
     ])
   })
 
-  it('names each fault, its subject and its load', async () => {
-    const subjects = [subject('a', []), subject('b', [], 'status 500')]
-    const comparisons = await compare(subjects, { connections: [1], rounds: 1, seconds: 0.01, say: () => {} })
-    const { faults } = comparisonResult(['a', 'b'], comparisons)
-    expect(faults).toEqual([expect.stringMatching(/^b, connections 1: \d+ x status 500$/)])
+  it('names each problem, its target and its load', async () => {
+    const targets = [createTarget('a', []), createTarget('b', [], 'status 500')]
+    const [comparison] = await compare(targets, { name: 'x', users: [1], rounds: 1, seconds: 0.01 })
+    const errors = comparison ? listErrors(['a', 'b'], '1 virtual users', comparison) : []
+    expect(errors).toEqual([expect.stringMatching(/^b, 1 virtual users: \d+ × status 500$/)])
   })
 })

@@ -1,78 +1,57 @@
 import { describe, expect, it } from 'vitest'
 import { granted, type Lease } from '../../src/bench/environment/lease-baselines/wire.ts'
-import { createBook, createTurns } from '../../src/bench/sections/lease-book.ts'
-import { contentionTable, createTally } from '../../src/bench/sections/lease-contention.ts'
-import { type LeaseLoad, leaseTarget } from '../../src/bench/sections/lease-standard.ts'
+import { GrantCounter, summarizeGrants } from '../../src/bench/sections/grants.ts'
+import { createSlotPicker, LeaseClient } from '../../src/bench/sections/lease-client.ts'
 
-describe('what a client knows', () => {
-  it('is what the last answer told, and goes into the next write', () => {
-    const book = createBook('slot', 2)
-    expect(book.write(1).headers).toContain('If-Match: "0"\r\n')
-    expect(book.learn(1, { status: 412, body: '{"holder":"a","generation":41}' })).toBe(41)
-    expect(book.write(1)).toMatchObject({
+describe('a lease client', () => {
+  it('writes with the generation of the last response', () => {
+    const client = new LeaseClient('slot', 2)
+    expect(client.put(1).headers).toContain('If-Match: "0"\r\n')
+    expect(client.update(1, { text: '{"holder":"a","generation":41}' })).toBe(41)
+    expect(client.put(1)).toMatchObject({
       path: '/lease/slot-1',
       headers: expect.stringContaining('If-Match: "41"\r\n'),
     })
-    expect(book.write(0).headers).toContain('If-Match: "0"\r\n')
+    expect(client.put(0).headers).toContain('If-Match: "0"\r\n')
   })
 
-  it.each([1, 3, 16])('is shared by nobody: %d clients divide the slots', clients => {
-    const turn = createTurns(50)
-    const own = Array.from({ length: clients }, (_, client) =>
-      Array.from({ length: 100 }, () => turn(client, clients)),
-    ).map(slots => new Set(slots))
+  it.each([1, 3, 16])('shares no slot with another: %d clients divide the slots', users => {
+    const pick = createSlotPicker(50)
+    const own = Array.from({ length: users }, (_, user) => Array.from({ length: 100 }, () => pick(user, users))).map(
+      slots => new Set(slots),
+    )
     expect(own.reduce((sum, slots) => sum + slots.size, 0)).toBe(50)
     expect(new Set(own.flatMap(slots => [...slots])).size).toBe(50)
   })
 })
 
 describe('grants', () => {
-  it('of one generation to two are counted, within a run', async () => {
-    const tally = createTally()
-    expect([1, 2, 2].map(tally.grant)).toEqual([false, false, true])
-    await tally.forget()
-    expect(tally.grant(2)).toBe(false)
-    expect(await tally.counters()).toEqual({ granted: 4, twice: 1 })
+  it('of a generation that was granted before are counted, within a run', () => {
+    const grants = new GrantCounter()
+    expect([1, 2, 2].map(generation => grants.add(generation))).toEqual([false, false, true])
+    grants.reset()
+    expect(grants.add(2)).toBe(false)
+    expect(grants.counters).toEqual({ granted: 4, duplicates: 1 })
   })
 
-  it('that are right are the rest', () => {
-    const measured = { p50Ms: 1, p99Ms: 1, operations: 100, faults: new Map() }
-    const { figures } = contentionTable(
+  it('that are valid are the others', () => {
+    const measured = { p50Ms: 1, p99Ms: 1, operations: 100, problems: new Map() }
+    const { figures } = summarizeGrants(
       ['witness', 'KV only'],
       [
         {
-          clients: 16,
+          users: 16,
           runs: [
-            [{ ...measured, perSecond: 1_000, perOperation: { granted: 0.1, twice: 0 } }],
-            [{ ...measured, perSecond: 500, perOperation: { granted: 0.3, twice: 0.2 } }],
+            [{ ...measured, perSecond: 1_000, perOperation: { granted: 0.1, duplicates: 0 } }],
+            [{ ...measured, perSecond: 500, perOperation: { granted: 0.3, duplicates: 0.2 } }],
           ],
         },
       ],
     )
-    expect(figures.map(({ rightGrantsPerSecond, ratio }) => [rightGrantsPerSecond.median, ratio?.median])).toEqual([
+    expect(figures.map(({ validGrantsPerSecond, ratio }) => [validGrantsPerSecond.median, ratio?.median])).toEqual([
       [100, undefined],
       [expect.closeTo(50), expect.closeTo(2)],
     ])
-  })
-})
-
-describe('a target', () => {
-  const spread = (median: number) => ({ median, min: median, max: median })
-  const figures = { perSecond: spread(1), p50Ms: spread(1), p99Ms: spread(1), operations: 1, perOperation: {} }
-  const load: LeaseLoad = {
-    where: { slots: 1, clients: 16 },
-    subjects: [
-      { ...figures, name: 'witness', ratio: null },
-      { ...figures, name: 'KV only', ratio: { perSecond: spread(1.6), p50: spread(1), p99: spread(0.9) } },
-    ],
-  }
-  it.each([
-    ['ops/s', 1.5, true],
-    ['ops/s', 1.7, false],
-    ['p99', 1, true],
-    ['p99', 0.8, false],
-  ] as const)('of %s %d', (of, target, met) => {
-    expect(leaseTarget(load, of, target)).toMatchObject({ where: 'slots 1, clients 16', of, target, met })
   })
 })
 

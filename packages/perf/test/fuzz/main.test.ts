@@ -3,12 +3,12 @@ import { createServer } from 'node:http'
 import { fileURLToPath } from 'node:url'
 import { openApiDocument } from 'allocation-api/src/http/openapi.ts'
 import { expect, test } from 'vitest'
-import { parseArguments } from '../../src/fuzz/arguments.ts'
 import { drive } from '../../src/fuzz/drive.ts'
+import { parseOptions } from '../../src/fuzz/options.ts'
 import { readDocument } from '../../src/fuzz/oracle/document.ts'
 import { markPattern } from '../../src/fuzz/oracle/secrets.ts'
 import { createTally } from '../../src/fuzz/report/stats.ts'
-import { runCommand } from '../bench/run-command.ts'
+import { runCommand } from '../shared/run-command.ts'
 
 const main = fileURLToPath(new URL('../../src/fuzz/main.ts', import.meta.url))
 
@@ -81,22 +81,21 @@ test('a service that answers wrongly is told with the request that showed it', a
 })
 
 test.each([
-  [['--requests', '9'], /--requests/],
-  [['--requests=many'], /--requests/],
-  [['--seed', 'a b'], /--seed/],
-  [['--service=dns'], /api or witness/],
-  [['--wrong'], /--wrong/],
-])('%j is refused', (args, detail) => {
-  expect(parseArguments(args, 'x')).toEqual({ kind: 'fault', detail: expect.stringMatching(detail) })
+  [['--requests', '9'], '--requests must be a whole number from 200'],
+  [['--requests=many'], '--requests must be a whole number from 200'],
+  [['--seed', 'a b'], '--seed must be'],
+  [['--service=dns'], '--service must be api or witness'],
+  [['--wrong'], "Unknown option '--wrong'"],
+])('%j is rejected', (args, message) => {
+  expect(() => parseOptions(args, 'x')).toThrow(message)
 })
 
-test('without options both services get 240,000 requests with the seed of chance', () => {
-  expect(parseArguments([], 'x')).toEqual({
-    kind: 'run',
-    options: { requests: 240_000, seed: 'x', services: ['api', 'witness'], json: false },
-  })
-  expect(parseArguments(['--service=api', '--requests', '500', '--seed=s', '--json'], 'x')).toEqual({
-    kind: 'run',
-    options: { requests: 500, seed: 's', services: ['api'], json: true },
+test('by default both services receive 240,000 requests with a random seed', () => {
+  expect(parseOptions([], 'x')).toEqual({ requests: 240_000, seed: 'x', services: ['api', 'witness'], json: false })
+  expect(parseOptions(['--service=api', '--requests', '500', '--seed=s', '--json'], 'x')).toEqual({
+    requests: 500,
+    seed: 's',
+    services: ['api'],
+    json: true,
   })
 })

@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { invariants } from '../../src/soak/invariants.ts'
-import { runCommand } from '../bench/run-command.ts'
+import { runCommand } from '../shared/run-command.ts'
 
 const main = fileURLToPath(new URL('../../src/soak/main.ts', import.meta.url))
 
@@ -30,15 +30,15 @@ describe('the command', () => {
     expect(left).toEqual([])
   })
 
-  it('is gone with all it started on Ctrl-C, while it starts', async () => {
-    const { code, left } = await soak([], /starting everything/)
+  it('stops everything that it started on Ctrl-C during the start', async () => {
+    const { code, left } = await soak([], /starting all services/)
     expect(code).toBe(130)
     expect(left).toEqual([])
   })
 
-  it('refuses an option that it does not know, in one line', async () => {
+  it('rejects an unknown option in one line', async () => {
     const { code, stdout, stderr } = await soak(['--hours', '1'])
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
-    expect(stderr).toBe('soak: there is no option --hours\n')
+    expect(stderr).toBe("soak: Unknown option '--hours'\n")
   })
 })

@@ -2,10 +2,10 @@ import { listen } from 'allocation-api/src/http/server.ts'
 import type { HttpEnv } from 'allocation-api/src/http/types.ts'
 import { Hono } from 'hono'
 
-/** A process of its own: routes at the API's paths that do nothing. */
+/** Runs as a separate process: routes at the API's paths that do nothing. */
 const app = new Hono<HttpEnv>()
 app.get('/api/v1/pool/:domain/check', c => c.json({ available: true }))
-// The body is taken in, as the API must: left unread, the adapter would have to clear it away, which costs more.
+// The body is read, as the API must do. An unread body costs more: the adapter has to drain it.
 app.post('/api/v1/pool/:domain/:verb', async c => {
   await c.req.arrayBuffer()
   return c.json({ available: true })

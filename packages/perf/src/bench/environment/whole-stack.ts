@@ -4,25 +4,28 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { freePort } from '@pool/dev-server/ports'
 
-const entry = fileURLToPath(new URL('@pool/dev-server/src/start.ts', import.meta.url))
-/** What it says once everything answers. */
-const RUNNING = 'Ctrl-C stops everything'
+const entry = fileURLToPath(new URL('../../../../dev-server/src/start.ts', import.meta.url))
+/** Printed once every service is ready. */
+const READY = 'Ctrl-C '
 
 export interface WholeStack extends AsyncDisposable {
   readonly pid: number
-  /** Milliseconds from its spawning until it had said that it runs. */
+  /** Milliseconds from the spawn until it printed that it is ready. */
   readonly readyInMs: number
 }
 
-/** A folder for the data of `startWholeStack`, which the account that Postgres runs as can reach. */
-export const makeDataDir = (folder: string): string => {
-  const made = mkdtempSync(join(folder, 'start-'))
-  for (const path of [folder, made]) chmodSync(path, 0o755)
-  return made
+/** A folder for the data of `startWholeStack` that the account which Postgres runs as can enter. */
+export const createDataDir = (folder: string): string => {
+  const dataDir = mkdtempSync(join(folder, 'start-'))
+  for (const path of [folder, dataDir]) chmodSync(path, 0o755)
+  return dataDir
 }
 
-/** `pnpm start`, without pnpm: what its script runs, on ports of its own. */
-export const startWholeStack = async (dataDir: string, cleanup: AsyncDisposableStack): Promise<WholeStack> => {
+/** The script of `pnpm start`, without pnpm, on free ports. */
+export const startWholeStack = async (
+  dataDir: string,
+  defer: (stop: () => Promise<void>) => void,
+): Promise<WholeStack> => {
   const names = ['PORT', 'PDM_OPERATOR_PORT', 'DNS_PORT', 'WITNESS_PORT']
   const ports = Object.fromEntries(await Promise.all(names.map(async name => [name, String(await freePort())])))
   const { PATH, HOME } = process.env
@@ -30,7 +33,7 @@ export const startWholeStack = async (dataDir: string, cleanup: AsyncDisposableS
   const child = spawn(process.execPath, [entry], {
     env: { PATH, HOME, ...ports, DATA_DIR: dataDir },
     stdio: ['ignore', 'pipe', 'pipe'],
-    // A terminal's Ctrl-C is for us, who stop it in order.
+    // A terminal's Ctrl-C must reach this process only, which stops the stack in order.
     detached: true,
   })
   const closed = new Promise<void>(resolve => child.on('close', () => resolve()))
@@ -38,16 +41,16 @@ export const startWholeStack = async (dataDir: string, cleanup: AsyncDisposableS
     child.kill('SIGTERM')
     await closed
   }
-  cleanup.defer(stop)
+  defer(stop)
   let output = ''
-  const running = new Promise<number>((resolve, reject) => {
+  const ready = new Promise<number>((resolve, reject) => {
     for (const stream of [child.stdout, child.stderr])
-      stream.setEncoding('utf8').on('data', piece => {
-        output += piece
-        if (output.includes(RUNNING)) resolve(performance.now() - started)
+      stream.setEncoding('utf8').on('data', text => {
+        output += text
+        if (output.includes(READY)) resolve(performance.now() - started)
       })
     void closed.then(() => reject(new Error(`pnpm start ended before it was ready:\n${output}`)))
   })
-  const readyInMs = await running
+  const readyInMs = await ready
   return { pid: child.pid ?? 0, readyInMs, [Symbol.asyncDispose]: stop }
 }

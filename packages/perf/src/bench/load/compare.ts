@@ -1,54 +1,117 @@
-import { closedLoop, type Measured } from './closed-loop.ts'
-import type { Subject } from './subject.ts'
+import { progress } from '../../shared/cli.ts'
+import { type Spread, toRatios, toSpread } from '../../shared/stats.ts'
+import { type Column, left, right, spreadText, toFigure } from '../../shared/table.ts'
+import { type Measurement, runClosedLoop } from './closed-loop.ts'
+import type { Target } from './target.ts'
 
-export interface Run extends Measured {
-  /** How far the subject's counters rose, for each operation. */
+export interface Run extends Measurement {
+  /** The increase of the target's counters per operation. */
   readonly perOperation: Readonly<Record<string, number>>
 }
 
-/** All that was measured at one number of connections. */
+/** Everything that was measured with one number of virtual users. */
 export interface Comparison {
-  readonly connections: number
-  /** In the order of the subjects; of each, its rounds. */
+  readonly users: number
+  /** For each target, in order, its rounds. */
   readonly runs: readonly (readonly Run[])[]
 }
 
 export interface Plan {
-  readonly connections: readonly number[]
+  /** Completes the lines of progress. */
+  readonly name: string
+  readonly users: readonly number[]
   readonly rounds: number
   readonly seconds: number
-  readonly say: (line: string) => void
 }
 
-/** Enough connections for every path to be compiled before anything is measured. */
-const WARM_UP_CONNECTIONS = 16
+/** Enough for every code path to be compiled before the first round. */
+const WARM_UP_USERS = 16
 
-export const runOnce = async (subject: Subject, connections: number, seconds: number): Promise<Run> => {
-  await subject.prepare?.()
-  const crew = await subject.open(connections)
-  const before = await subject.counters?.()
-  const measured = await closedLoop(crew.callers, seconds).finally(crew.close)
-  const after = await subject.counters?.()
+const runOnce = async (target: Target, count: number, seconds: number): Promise<Run> => {
+  await target.prepare?.()
+  using opened = await target.open(count)
+  const before = await target.counters?.()
+  const measured = await runClosedLoop(opened.users, seconds)
+  const after = await target.counters?.()
   const perOperation = Object.fromEntries(
-    Object.entries(after ?? {}).map(([name, count]) => [name, (count - (before?.[name] ?? 0)) / measured.operations]),
+    Object.entries(after ?? {}).map(([name, value]) => [name, (value - (before?.[name] ?? 0)) / measured.operations]),
   )
   return { ...measured, perOperation }
 }
 
-/** The subjects take turns, round after round: what changes on the machine over time meets all of them alike. */
-export const compare = async (subjects: readonly Subject[], plan: Plan): Promise<Comparison[]> => {
-  plan.say('warming up')
-  for (const subject of subjects) await runOnce(subject, WARM_UP_CONNECTIONS, plan.seconds)
+/**
+ * Interleaves the targets round by round, so that changes of the machine over time affect all of them. Every other round
+ * runs in reverse order: what one target leaves behind meets each of the others.
+ */
+export const compare = async (targets: readonly Target[], plan: Plan): Promise<Comparison[]> => {
+  progress(`${plan.name}: warming up`)
+  for (const target of targets) await runOnce(target, WARM_UP_USERS, plan.seconds)
   const comparisons: Comparison[] = []
-  for (const connections of plan.connections) {
-    const runs: Run[][] = subjects.map(() => [])
+  for (const users of plan.users) {
+    const runs: Run[][] = targets.map(() => [])
     for (let round = 1; round <= plan.rounds; round += 1) {
-      plan.say(`connections ${connections}, round ${round} of ${plan.rounds}`)
-      for (const [index, subject] of subjects.entries()) {
-        runs[index]?.push(await runOnce(subject, connections, plan.seconds))
+      progress(`${plan.name}: ${users} virtual users, round ${round} of ${plan.rounds}`)
+      const order = [...targets.entries()]
+      for (const [index, target] of round % 2 === 1 ? order : order.reverse()) {
+        runs[index]?.push(await runOnce(target, users, plan.seconds))
       }
     }
-    comparisons.push({ connections, runs })
+    comparisons.push({ users, runs })
   }
   return comparisons
 }
+
+/** The figures of one target under one load. */
+export interface TargetFigures {
+  readonly name: string
+  readonly perSecond: Spread
+  readonly p50Ms: Spread
+  readonly p99Ms: Spread
+  readonly operations: number
+  readonly perOperation: Readonly<Record<string, Spread>>
+  /** The figures of the first target divided by these; null for the first target. */
+  readonly ratio: { readonly perSecond: Spread; readonly p50: Spread; readonly p99: Spread } | null
+}
+
+type RunField = 'perSecond' | 'p50Ms' | 'p99Ms'
+export const pickField = (runs: readonly Run[], field: RunField): number[] => runs.map(run => run[field])
+
+const toFigures = (name: string, runs: readonly Run[], first: readonly Run[]): TargetFigures => {
+  const ratio = (field: RunField) => toSpread(toRatios(pickField(first, field), pickField(runs, field)))
+  const counters = Object.keys(runs[0]?.perOperation ?? {})
+  return {
+    name,
+    perSecond: toSpread(pickField(runs, 'perSecond')),
+    p50Ms: toSpread(pickField(runs, 'p50Ms')),
+    p99Ms: toSpread(pickField(runs, 'p99Ms')),
+    operations: runs.reduce((sum, run) => sum + run.operations, 0),
+    perOperation: Object.fromEntries(
+      counters.map(counter => [counter, toSpread(runs.map(run => run.perOperation[counter] ?? Number.NaN))]),
+    ),
+    ratio: runs === first ? null : { perSecond: ratio('perSecond'), p50: ratio('p50Ms'), p99: ratio('p99Ms') },
+  }
+}
+
+/** `runs` are in the order of `names`. The first target is the numerator of every ratio. */
+export const summarize = (names: readonly string[], { runs }: Comparison): TargetFigures[] =>
+  runs.map((rounds, index) => toFigures(names[index] ?? '', rounds, runs[0] ?? []))
+
+export const listErrors = (names: readonly string[], where: string, { runs }: Comparison): string[] =>
+  runs.flatMap((rounds, index) => {
+    const prefix = `${names[index]}, ${where}`
+    const empty = rounds.filter(run => run.operations === 0).map(() => `${prefix}: a round without operations`)
+    const problems = rounds.flatMap(run => Array.from(run.problems, ([what, count]) => `${prefix}: ${count} × ${what}`))
+    return [...empty, ...problems]
+  })
+
+/** The columns of a target's figures, whatever stands to their left. */
+export const targetColumns = (firstName: string): Column[] => [
+  left('target'),
+  ...['ops/s', 'p50 ms', 'p99 ms', `${firstName} / this: ops/s`, 'p50', 'p99'].map(right),
+]
+
+export const targetCells = ({ name, perSecond, p50Ms, p99Ms, ratio }: TargetFigures): string[] => [
+  name,
+  ...[perSecond, p50Ms, p99Ms].map(spreadText),
+  ...(ratio ? [spreadText(ratio.perSecond), toFigure(ratio.p50.median), toFigure(ratio.p99.median)] : ['', '', '']),
+]

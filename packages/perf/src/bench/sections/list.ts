@@ -1,97 +1,71 @@
-import type { Sql } from '@pool/database/client'
-import { labelSql } from '../labels.ts'
-import { type ListRead, readList } from '../load/read-list.ts'
-import { readMemory, resetPeak } from '../memory.ts'
-import { megabytes, spread } from '../report/numbers.ts'
-import type { Table } from '../report/table.ts'
-import { targetOf, targetTable } from '../report/target.ts'
-import type { Section } from '../section.ts'
-import { type Spread, spreadOf } from '../statistics.ts'
-import { POOL } from './standard.ts'
+import { progress } from '../../shared/cli.ts'
+import { readMemory, resetPeak } from '../../shared/processes.ts'
+import { type Spread, toSpread } from '../../shared/stats.ts'
+import { left, right, spreadText, type Table, toMegabytes } from '../../shared/table.ts'
+import { insertPool, POOL } from '../environment/seed.ts'
+import { type ListRead, readList } from '../load/stream-reader.ts'
+import { goalTable, type Section, toGoal } from '../report.ts'
 
-/** A list takes seconds: more rounds of it would say little more. */
-const MOST_ROUNDS = 3
-/** Megabytes above idle, however long the list is. */
-const ABOVE_IDLE = 80
+/** A list takes seconds: more rounds would add little. */
+const MAX_ROUNDS = 3
+/** Memory above idle, however long the list is. */
+const MAX_MEGABYTES_ABOVE_IDLE = 80
 
-/** Half of the rows reserved, half active with their records applied. */
-const seed = async (sql: Sql, rows: number): Promise<void> => {
-  await sql.unsafe(
-    `insert into pool_allocations
-       (pool_domain, subdomain, state, reserved_at, expires_at, reservation_token, created_by, sovereign_fqdn,
-        load_balancer_ip, committed_at)
-     select $1, label, case when active then 'active' else 'reserved' end, now(),
-       case when not active then now() + interval '1 day' end, gen_random_uuid(), 'bench',
-       case when active then label || '.' || $1 end, case when active then '203.0.113.10'::inet end,
-       case when active then now() end
-     from (select ${labelSql('n')} as label, n % 2 = 0 as active from generate_series(0::bigint, $2::bigint - 1) n) made`,
-    [POOL, rows],
-  )
-  await sql`
-    insert into dns_names (zone, subdomain, version, desired, changed_at, applied_version, next_attempt_at)
-    select pool_domain, subdomain, 1, '[]', now(), 1, now() from pool_allocations where state = 'active'`
-  await sql`vacuum analyze pool_allocations`
-  await sql`vacuum analyze dns_names`
-}
-
-const NOTES = [
-  'The whole pool in one answer, read as it comes and not kept. Memory is that of the API process (resident set): idle',
-  'before the first list, and the peak during each. Half of the rows are active, each with its DNS state.',
+const NOTE = [
+  'The whole pool in one response, which the client reads without keeping it. Memory is the resident set of the API',
+  'process: idle before the first list, and the peak during each. Half of the rows are active, each with its DNS state.',
 ].join('\n')
 
 export const listSection: Section = {
   name: 'list',
   title: 'GET list of a large pool',
-  on: 'postgres',
-  async run({ stage, options, say }) {
-    await using database = await stage.database()
-    say(`list: writing ${options.rows} rows`)
-    await seed(database.sql, options.rows)
-    await using api = await stage.api(database)
+  needs: 'postgres',
+  async run({ environment, options }) {
+    await using database = await environment.createSchema()
+    progress(`list: inserting ${options.rows} rows`)
+    await insertPool(database.sql, options.rows)
+    await using api = await environment.startApi(database.url)
     const idle = await readMemory(api.pid)
     const reads: ListRead[] = []
     const peaks: number[] = []
-    const faults: string[] = []
-    const rounds = Math.min(options.rounds, MOST_ROUNDS)
+    const errors: string[] = []
+    const rounds = Math.min(options.rounds, MAX_ROUNDS)
     for (let round = 1; round <= rounds; round += 1) {
-      say(`list: round ${round} of ${rounds}`)
+      progress(`list: round ${round} of ${rounds}`)
       await resetPeak(api.pid)
       const read = await readList(`http://127.0.0.1:${api.port}/api/v1/pool/${POOL}/list`)
       const memory = await readMemory(api.pid)
       reads.push(read)
       if (memory) peaks.push(memory.peakBytes)
-      if (read.status !== 200) faults.push(`list: status ${read.status}`)
-      if (read.brokenOff) faults.push(`list: broken off after ${read.rows} rows: ${read.brokenOff}`)
-      else if (read.rows !== options.rows) faults.push(`list: ${read.rows} rows of ${options.rows}`)
+      if (read.status !== 200) errors.push(`list: status ${read.status}`)
+      if (read.truncated) errors.push(`list: truncated after ${read.rows} rows: ${read.truncated}`)
+      else if (read.rows !== options.rows) errors.push(`list: ${read.rows} rows of ${options.rows}`)
     }
 
-    const of = (field: 'firstByteMs' | 'totalMs' | 'bytes') => spreadOf(reads.map(read => read[field]))
-    const [firstByteMs, totalMs, bytes] = [of('firstByteMs'), of('totalMs'), of('bytes')]
-    const peak: Spread | null = peaks.length > 0 ? spreadOf(peaks) : null
+    const spreadOver = (field: 'firstByteMs' | 'totalMs' | 'bytes') => toSpread(reads.map(read => read[field]))
+    const [firstByteMs, totalMs, bytes] = [spreadOver('firstByteMs'), spreadOver('totalMs'), spreadOver('bytes')]
+    const peak: Spread | null = peaks.length > 0 ? toSpread(peaks) : null
     const aboveIdle = peak && idle ? peak.max - idle.residentBytes : null
-    const unknown = 'unknown: needs Linux'
+    const toText = (size: number | null | undefined) =>
+      size === null || size === undefined ? 'unknown: needs Linux' : toMegabytes(size)
     const table: Table = {
-      columns: [
-        { title: `list of ${options.rows} rows`, align: 'left' },
-        { title: 'median (min–max)', align: 'right' },
-      ],
+      columns: [left(`list of ${options.rows} rows`), right('median (min–max)')],
       rows: [
-        ['first byte, ms', spread(firstByteMs)],
-        ['total, ms', spread(totalMs)],
-        ['size', megabytes(bytes.median)],
-        ['memory idle', idle ? megabytes(idle.residentBytes) : unknown],
-        ['memory at its peak, highest round', peak ? megabytes(peak.max) : unknown],
-        ['above idle', aboveIdle === null ? unknown : megabytes(aboveIdle)],
+        ['first byte, ms', spreadText(firstByteMs)],
+        ['total, ms', spreadText(totalMs)],
+        ['size', toMegabytes(bytes.median)],
+        ['memory idle', toText(idle?.residentBytes)],
+        ['memory peak, highest round', toText(peak?.max)],
+        ['above idle', toText(aboveIdle)],
       ],
     }
-    const above = aboveIdle === null ? null : aboveIdle / 1e6
-    const targets = [
-      targetOf(
+    const goals = [
+      toGoal(
         `list of ${options.rows} rows`,
         'MB above idle, highest round,',
         'at most',
-        ABOVE_IDLE,
-        above === null ? null : spreadOf([above]),
+        MAX_MEGABYTES_ABOVE_IDLE,
+        aboveIdle === null ? null : toSpread([aboveIdle / 1e6]),
       ),
     ]
     const figures = {
@@ -103,8 +77,8 @@ export const listSection: Section = {
       idleBytes: idle?.residentBytes ?? null,
       peakBytes: peak,
       aboveIdleBytes: aboveIdle,
-      targets,
+      goals,
     }
-    return { notes: [NOTES], tables: [table, targetTable('target', targets)], figures, faults }
+    return { notes: [NOTE], tables: [table, goalTable('goal', goals)], figures, errors }
   },
 }

@@ -1,5 +1,5 @@
-import { tableText } from '../../bench/report/table.ts'
-import type { Options } from '../arguments.ts'
+import { left, right, tableText } from '../../shared/table.ts'
+import type { Options } from '../options.ts'
 import type { Fault, Row } from './stats.ts'
 
 export interface ServiceFigures {
@@ -18,8 +18,6 @@ export interface Report {
 
 export const isClean = ({ faults }: Report): boolean => faults.length === 0
 
-const right = (title: string) => ({ title, align: 'right' as const })
-const left = (title: string) => ({ title, align: 'left' as const })
 const columns = [
   left('service'),
   left('phase'),

@@ -1,4 +1,4 @@
-import { spreadOf } from '../../bench/statistics.ts'
+import { toSpread } from '../../shared/stats.ts'
 
 export interface Sample {
   readonly at: number
@@ -26,7 +26,7 @@ export interface Bounded {
  */
 export const GROWTH_FROM_MS = 600_000
 
-const medianOf = (samples: readonly Sample[]): number => spreadOf(samples.map(({ value }) => value)).median
+const medianOf = (samples: readonly Sample[]): number => toSpread(samples.map(({ value }) => value)).median
 
 /** Whether a series stays below its bound, and does not go on growing once it is warm. */
 export const boundedOf = (name: string, samples: readonly Sample[], { most, growth }: Bound): Bounded => {
@@ -34,7 +34,7 @@ export const boundedOf = (name: string, samples: readonly Sample[], { most, grow
   const length = (samples.at(-1)?.at ?? 0) - first
   const quarter = (n: number) =>
     samples.filter(({ at }) => at >= first + (n * length) / 4 && at <= first + ((n + 1) * length) / 4)
-  const { max } = spreadOf(samples.map(({ value }) => value))
+  const { max } = toSpread(samples.map(({ value }) => value))
   const faults: string[] = []
   if (max > most) faults.push(`${name} reached ${Math.round(max)}, above ${most}`)
   const [early, late] = [medianOf(quarter(1)), medianOf(quarter(3))]

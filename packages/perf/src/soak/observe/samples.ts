@@ -1,5 +1,5 @@
 import { readdir } from 'node:fs/promises'
-import { readMemory } from '../../bench/memory.ts'
+import { readMemory } from '../../shared/processes.ts'
 import type { Bound, Sample } from '../checks/resource-leaks.ts'
 import { POOL_SIZE, REPLICAS, type Stage } from '../environment/stage.ts'
 import { countConnections } from './database.ts'

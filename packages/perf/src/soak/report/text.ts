@@ -1,16 +1,12 @@
-import { type Machine, machineText } from '../../bench/machine.ts'
-import { figure } from '../../bench/report/numbers.ts'
-import { type Column, type Table, tableText } from '../../bench/report/table.ts'
-import { spreadOf } from '../../bench/statistics.ts'
+import { type Machine, machineText } from '../../shared/machine.ts'
+import { toSpread } from '../../shared/stats.ts'
+import { left, right, type Table, tableText, toFigure } from '../../shared/table.ts'
 import { isGood, type Outcome } from '../outcome.ts'
-
-const left = (title: string): Column => ({ title, align: 'left' })
-const right = (title: string): Column => ({ title, align: 'right' })
 
 const faultsTable = ({ faults }: Outcome): Table => ({
   columns: [left('fault'), right('times'), right('recovery median, s'), right('max, s')],
   rows: faults.map(({ name, recoveriesMs }) => {
-    const { median, max } = spreadOf(recoveriesMs)
+    const { median, max } = toSpread(recoveriesMs)
     return [name, String(recoveriesMs.length), (median / 1_000).toFixed(2), (max / 1_000).toFixed(2)]
   }),
 })
@@ -27,7 +23,7 @@ const measuredTable = ({ measured }: Outcome): Table => ({
   columns: [left('bounded'), ...['start', 'median', 'end', 'max', 'bound'].map(right)],
   rows: measured.map(({ title, unit, start, median, end, max, most }) => [
     unit === '' ? title : `${title}, ${unit}`,
-    ...[start, median, end, max, most].map(value => figure(Math.round(value))),
+    ...[start, median, end, max, most].map(value => toFigure(Math.round(value))),
   ]),
 })
 

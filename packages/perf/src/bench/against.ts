@@ -1,0 +1,173 @@
+import { stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { UsageError } from '../shared/cli.ts'
+import { type Interval, toInterval, toRatios, toSpread } from '../shared/stats.ts'
+import { left, right, spreadText } from '../shared/table.ts'
+import type { Checkout, Environment } from './environment/environment.ts'
+import { compare, listErrors, pickField, type Run } from './load/compare.ts'
+import type { Target } from './load/target.ts'
+import type { Options } from './options.ts'
+import type { Section, SectionResult } from './report.ts'
+import { acquireAll, createGetTarget, createRenewTarget, LeaseClient } from './sections/lease-client.ts'
+import {
+  createCheckWorkload,
+  createCommitWorkload,
+  createHttpTarget,
+  createReserveWorkload,
+  reserveOverHttp,
+} from './workloads.ts'
+
+/** A section that can run against another checkout: it uses nothing of a service but its HTTP interface. */
+interface ComparableSection extends Pick<Section, 'name' | 'title' | 'needs'> {
+  readonly users: readonly number[]
+  readonly createTarget: (side: Side) => Promise<Target>
+}
+
+interface Side {
+  readonly name: string
+  readonly checkout: Checkout
+  readonly environment: Environment
+  readonly options: Options
+  /** Stops the services at the end of the section. */
+  readonly stack: AsyncDisposableStack
+}
+
+const NAMES = ['this', 'other']
+const API_USERS = [16, 64]
+const LEASE_USERS = [1, 16]
+
+/** With a database of its own, whose schema the service applies itself. */
+const startApi = async ({ environment, checkout, stack }: Side) =>
+  stack.use(await environment.startApi(await environment.createDatabase(), {}, checkout))
+
+const acquireLeases = async ({ environment, checkout, options, stack }: Side) => {
+  const { port } = stack.use(await environment.startLeaseWorker('witness', checkout))
+  const client = new LeaseClient('against', options.slots)
+  await acquireAll(port, client, true)
+  return { port, client }
+}
+
+const sections: readonly ComparableSection[] = [
+  {
+    name: 'reserve',
+    title: 'POST reserve of unused names',
+    needs: 'postgres',
+    users: API_USERS,
+    async createTarget(side) {
+      const { port } = await startApi(side)
+      return createHttpTarget(side.name, port, createReserveWorkload())
+    },
+  },
+  {
+    name: 'check',
+    title: 'GET check of names, half of them reserved',
+    needs: 'postgres',
+    users: API_USERS,
+    async createTarget(side) {
+      const { port } = await startApi(side)
+      return createHttpTarget(side.name, port, await createCheckWorkload(reserveOverHttp(port)))
+    },
+  },
+  {
+    name: 'commit',
+    title: 'POST commit, each of another reservation',
+    needs: 'postgres',
+    users: API_USERS,
+    async createTarget(side) {
+      const { port } = await startApi(side)
+      return createHttpTarget(side.name, port, createCommitWorkload(reserveOverHttp(port), side.options.seconds))
+    },
+  },
+  {
+    name: 'lease-get',
+    title: 'GET of a lease',
+    needs: 'workerd',
+    users: LEASE_USERS,
+    async createTarget(side) {
+      const { port, client } = await acquireLeases(side)
+      return createGetTarget(side.name, port, client)
+    },
+  },
+  {
+    name: 'lease-put',
+    title: 'PUT that renews a lease',
+    needs: 'workerd',
+    users: LEASE_USERS,
+    async createTarget(side) {
+      const { port, client } = await acquireLeases(side)
+      return createRenewTarget(side.name, port, client)
+    },
+  },
+]
+
+export const comparableNames = sections.map(({ name }) => name)
+
+const NOTE = [
+  'The same load on the services of this checkout and of another one, interleaved round by round; every other round runs',
+  'in reverse order. Each has a database or a storage of its own. Ratios are this / other, round by round: the geometric',
+  'mean with its 95 % confidence interval. Below 1 for ops/s and above 1 for latencies, this checkout is slower.',
+].join('\n')
+
+const ENTRIES = ['apps/allocation-api/src/main.ts', 'apps/lease-witness/local/main.ts']
+
+/** Throws UsageError unless the folder has the entry points of this project. */
+export const checkCheckout = async (folder: string): Promise<void> => {
+  for (const entry of ENTRIES) {
+    const found = await stat(join(folder, entry)).catch(() => undefined)
+    if (!found?.isFile())
+      throw new UsageError(`--against ${folder}: ${entry} does not exist; name a checkout of this project`)
+  }
+}
+
+const intervalText = ({ mean, low, high }: Interval): string =>
+  `${mean.toFixed(3)} (${low.toFixed(3)}–${high.toFixed(3)})`
+
+interface ComparedLoad {
+  readonly users: number
+  readonly perSecond: Interval
+  readonly p50: Interval
+  readonly p99: Interval
+}
+
+const toComparedLoad = (users: number, [own = [], other = []]: readonly (readonly Run[])[]): ComparedLoad => {
+  const interval = (field: Parameters<typeof pickField>[1]) =>
+    toInterval(toRatios(pickField(own, field), pickField(other, field)))
+  return { users, perSecond: interval('perSecond'), p50: interval('p50Ms'), p99: interval('p99Ms') }
+}
+
+const toSection = ({ name, title, needs, users, createTarget }: ComparableSection): Section => ({
+  name,
+  title,
+  needs,
+  async run({ environment, options }): Promise<SectionResult> {
+    const { against, rounds, seconds } = options
+    await using stack = new AsyncDisposableStack()
+    const targets = [
+      await createTarget({ name: 'this', checkout: null, environment, options, stack }),
+      await createTarget({ name: 'other', checkout: against, environment, options, stack }),
+    ]
+    const comparisons = await compare(targets, { name, users, rounds, seconds })
+    const loads = comparisons.map(comparison => toComparedLoad(comparison.users, comparison.runs))
+    const perSecond = (runs: readonly Run[] = []) => spreadText(toSpread(pickField(runs, 'perSecond')))
+    return {
+      notes: [NOTE],
+      tables: [
+        {
+          columns: [
+            left(name),
+            ...['this ops/s', 'other ops/s', 'this / other: ops/s (95 %)', 'p50 (95 %)', 'p99 (95 %)'].map(right),
+          ],
+          rows: comparisons.map(({ runs: [own, other] }, index) => {
+            const load = loads[index]
+            const ratios = load ? [load.perSecond, load.p50, load.p99].map(intervalText) : []
+            return [`${load?.users} virtual users`, perSecond(own), perSecond(other), ...ratios]
+          }),
+        },
+      ],
+      figures: { loads },
+      errors: comparisons.flatMap(comparison => listErrors(NAMES, `${comparison.users} virtual users`, comparison)),
+    }
+  },
+})
+
+export const comparableSections: readonly Section[] = sections.map(toSection)

@@ -1,0 +1,36 @@
+import { randomUUID } from 'node:crypto'
+import type { Sql } from '@pool/database/client'
+import { createAllocationRepository } from 'allocation-api/src/allocation/repository.ts'
+import { createRecords } from 'allocation-api/src/dns/domain/rrset.ts'
+import type { Problem } from '../load/target.ts'
+import { POOL, type Reservation } from './seed.ts'
+
+/** The API's defaults. */
+const TIMEOUT_MS = 5_000
+const RESERVATION_TTL_MS = 600_000
+const RECORDS = { names: ['@', '*', 'console', 'api', 'gitea', 'harbor'], ttl: 300 }
+export const ADDRESS = '203.0.113.10'
+
+const createCaller = () => ({ actor: 'in-cluster' as const, address: '127.0.0.1', requestId: randomUUID() })
+
+/** The API's own statements, one request each: without HTTP, and without the batching of concurrent requests. */
+export const createDirectSql = (sql: Sql) => {
+  const repository = createAllocationRepository(sql, { timeoutMs: TIMEOUT_MS })
+  return {
+    async reserve(subdomain: string): Promise<Problem> {
+      const command = { poolDomain: POOL, subdomain, createdBy: 'bench' }
+      const decision = await repository.reserve(command, RESERVATION_TTL_MS, createCaller())
+      return typeof decision === 'object' && decision.kind === 'granted' ? null : 'not reserved'
+    },
+    async check(subdomain: string, isReserved: boolean): Promise<Problem> {
+      const [state] = await repository.findStates([{ poolDomain: POOL, subdomain }])
+      return (state === 'reserved') === isReserved ? null : `unexpected state: ${state}`
+    },
+    async commit({ subdomain, reservationToken }: Reservation): Promise<Problem> {
+      const sovereignFQDN = `${subdomain}.${POOL}`
+      const command = { poolDomain: POOL, subdomain, reservationToken, sovereignFQDN, loadBalancerIP: ADDRESS }
+      const decision = await repository.commit(command, createRecords(sovereignFQDN, ADDRESS, RECORDS), createCaller())
+      return typeof decision === 'object' && decision.kind === 'committed' ? null : 'not committed'
+    },
+  }
+}

@@ -1,0 +1,151 @@
+import { mkdtempSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { createDatabaseClient, type Sql } from '@pool/database/client'
+import { startPostgres } from '@pool/dev-server/postgres'
+import { startNode } from '@pool/dev-server/process'
+import { applySchema } from 'allocation-api/src/database/migrate.ts'
+
+export interface Service extends AsyncDisposable {
+  readonly port: number
+  readonly pid: number
+}
+
+export interface Database extends AsyncDisposable {
+  readonly url: string
+  /** As many connections as the API has by default. */
+  readonly sql: Sql
+}
+
+/** The witness, or a baseline that it is compared with. */
+export type LeaseWorker = 'witness' | 'memory' | 'kv-only'
+
+/** Accepted by every lease worker. */
+export const LEASE_TOKEN = 'token-of-the-bench-0123456789abcdef'
+
+/** The API's default. */
+export const DATABASE_CONNECTIONS = 10
+
+const toEntry = (specifier: string): string => fileURLToPath(import.meta.resolve(specifier))
+
+/** This checkout, or the folder of another one, whose services run from its own sources with its own dependencies. */
+export type Checkout = string | null
+
+const toServiceEntry = (checkout: Checkout, app: string, file: string): string =>
+  checkout === null ? toEntry(`${app}/${file}`) : resolve(checkout, 'apps', app, file)
+
+/** What the targets run on. Everything that it starts ends with its cleanup. */
+export class Environment {
+  /** On the disk that everything here is stored on. */
+  readonly folder: string
+  /** Null: no section needs Postgres. */
+  readonly postgresVersion: string | null
+  readonly #postgres: { readonly url: string; readonly admin: Sql } | null
+  readonly #cleanup: AsyncDisposableStack
+  #databases = 0
+
+  private constructor(
+    folder: string,
+    cleanup: AsyncDisposableStack,
+    postgres: { url: string; admin: Sql; version: string } | null,
+  ) {
+    this.folder = folder
+    this.#cleanup = cleanup
+    this.#postgres = postgres
+    this.postgresVersion = postgres?.version ?? null
+  }
+
+  /**
+   * Starts Postgres, if a section needs it, with fsync as in production: without it a write costs a fraction. Everything is
+   * deferred to `cleanup` before the first await, so an interrupt leaves nothing behind.
+   */
+  static async open(cleanup: AsyncDisposableStack, withPostgres: boolean): Promise<Environment> {
+    const folder = mkdtempSync(join(tmpdir(), 'pool-bench-'))
+    cleanup.defer(() => rm(folder, { recursive: true, force: true }))
+    if (!withPostgres) return new Environment(folder, cleanup, null)
+    const dataDir = mkdtempSync(join(tmpdir(), 'pool-bench-postgres-'))
+    cleanup.defer(() => rm(dataDir, { recursive: true, force: true }))
+    const starting = startPostgres({ dataDir })
+    cleanup.defer(async () => (await starting.catch(() => undefined))?.stop('immediate'))
+    const { url } = await starting
+    const admin = createDatabaseClient(url, { maxConnections: 1, applicationName: 'bench' })
+    const [row] = await admin<{ version: string }[]>`select current_setting('server_version') as version`
+    return new Environment(folder, cleanup, { url, admin, version: row?.version ?? 'unknown' })
+  }
+
+  /** A new, empty database. The service applies its schema when it starts. */
+  async createDatabase(): Promise<string> {
+    if (!this.#postgres) throw new Error('a section uses Postgres without declaring it in `needs`')
+    this.#databases += 1
+    const name = `bench_${this.#databases}`
+    await this.#postgres.admin.unsafe(`create database ${name}`)
+    return Object.assign(new URL(this.#postgres.url), { pathname: `/${name}` }).href
+  }
+
+  /** A new database with the schema of this checkout. */
+  async createSchema(): Promise<Database> {
+    const url = await this.createDatabase()
+    const sql = createDatabaseClient(url, { maxConnections: DATABASE_CONNECTIONS, applicationName: 'bench' })
+    await applySchema(sql)
+    return { url, sql, [Symbol.asyncDispose]: () => sql.end({ timeout: 1 }) }
+  }
+
+  /**
+   * The API with its default settings, except `env` and a reservation TTL that outlasts the run. Its log level stays
+   * `info`: one line per request is part of the cost of a request, and this process reads the lines as a container
+   * runtime would.
+   */
+  startApi(
+    databaseUrl: string,
+    env: Readonly<Record<string, string>> = {},
+    checkout: Checkout = null,
+  ): Promise<Service> {
+    return this.#start(toServiceEntry(checkout, 'allocation-api', 'src/main.ts'), {
+      PORT: '0',
+      PDM_DATABASE_URL: databaseUrl,
+      PDM_RESERVATION_TTL: '1h',
+      DNSPROVIDER_KIND: 'local',
+      ...env,
+    })
+  }
+
+  /** The lowest cost of a request on the same framework, adapter and runtime. */
+  startEmptyRoute(): Promise<Service> {
+    return this.#start(toEntry('./empty-route.ts'), {})
+  }
+
+  /** The fastest possible start. */
+  startBareNode(): Promise<Service> {
+    return this.#start(toEntry('./bare-node.ts'), {})
+  }
+
+  /**
+   * A lease worker under workerd with new storage. The witness has its default settings: it logs a line per request, which
+   * this process reads as a log collector would. It is stopped, never killed: a kill would leave workerd running.
+   */
+  startLeaseWorker(worker: LeaseWorker, checkout: Checkout = null): Promise<Service> {
+    const env = {
+      PORT: '0',
+      BEARER_TOKENS_CSV: LEASE_TOKEN,
+      DATA_DIR: mkdtempSync(join(this.folder, `${worker}-`)),
+    }
+    return worker === 'witness'
+      ? this.#start(toServiceEntry(checkout, 'lease-witness', 'local/main.ts'), env, { canBeKilled: false })
+      : this.#start(toEntry('./lease-baselines/main.ts'), { ...env, WORKER: `${worker}.toml` }, { canBeKilled: false })
+  }
+
+  /** Defers the end of what a section starts itself. */
+  defer(stop: () => Promise<void>): void {
+    this.#cleanup.defer(stop)
+  }
+
+  async #start(entry: string, env: Record<string, string>, { canBeKilled = true } = {}): Promise<Service> {
+    const child = startNode({ entry, env })
+    this.#cleanup.defer(async () => void (await (canBeKilled ? child.kill() : child.stop())))
+    const { port } = await child.ready
+    if (typeof port !== 'number') throw new Error(`${entry} did not log the port that it listens on`)
+    return { port, pid: child.pid, [Symbol.asyncDispose]: async () => void (await child.stop()) }
+  }
+}

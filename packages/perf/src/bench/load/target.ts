@@ -1,0 +1,110 @@
+import { HttpConnection, type HttpResponse, openConnections } from '@pool/test-kit/http1.ts'
+
+/** What is wrong with one response; null: nothing. */
+export type Problem = string | null
+
+/** Performs one operation; undefined: no work is left. */
+export type VirtualUser = () => Promise<Problem> | undefined
+
+export interface VirtualUsers extends Disposable {
+  readonly users: readonly VirtualUser[]
+}
+
+/** A system under test, or a baseline that it is compared with. */
+export interface Target {
+  readonly name: string
+  /** Called before each run, and not timed. */
+  readonly prepare?: () => Promise<void>
+  readonly open: (users: number) => Promise<VirtualUsers>
+  /** Counters that only increase. The report shows their increase per operation. */
+  readonly counters?: () => Promise<Readonly<Record<string, number>>>
+}
+
+export interface BenchRequest {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE'
+  readonly path: string
+  /** Whole lines, each with CRLF. */
+  readonly headers?: string
+  readonly body?: string
+}
+
+export interface Task {
+  readonly request: BenchRequest
+  readonly check: (response: HttpResponse) => Problem
+}
+
+const encode = ({ method, path, headers = '', body }: BenchRequest): string =>
+  body === undefined
+    ? `${method} ${path} HTTP/1.1\r\nHost: bench\r\n${headers}\r\n`
+    : `${method} ${path} HTTP/1.1\r\nHost: bench\r\n${headers}Content-Type: application/json\r\n` +
+      `Content-Length: ${body.length}\r\n\r\n${body}`
+
+/**
+ * Sends one request. Its body is ASCII. The load generator shares two cores with what it measures, and every request
+ * differs from the last: autocannon keeps latencies in whole milliseconds, which is more than a check takes, and
+ * `node:http` costs about as much for a request as the service itself.
+ */
+export const sendTask = async (connection: HttpConnection, { request, check }: Task): Promise<Problem> => {
+  const response = await connection.send(encode(request))
+  if (response.isLast) return `a ${response.status} that closes the connection`
+  return check(response)
+}
+
+const toMessage = (error: unknown): string => (error instanceof Error ? error.message : String(error))
+
+export const catchProblem = (operation: Promise<Problem>): Promise<Problem> => operation.catch(toMessage)
+
+/** Virtual users with a connection each. `next` makes the next request of a user; undefined: no work is left. */
+export const openHttpUsers = async (
+  port: number,
+  count: number,
+  next: (user: number) => Task | undefined,
+): Promise<VirtualUsers> => {
+  const connections = await openConnections(port, count)
+  return {
+    users: connections.map((connection, user) => () => {
+      const task = next(user)
+      return task && catchProblem(sendTask(connection, task))
+    }),
+    [Symbol.dispose]: () => {
+      for (const connection of connections) connection.close()
+    },
+  }
+}
+
+/** Virtual users inside this process. */
+export const createLocalUsers = (count: number, call: () => Promise<Problem> | undefined): VirtualUsers => ({
+  users: Array.from({ length: count }, () => () => {
+    const operation = call()
+    return operation && catchProblem(operation)
+  }),
+  [Symbol.dispose]: () => {},
+})
+
+/** Sends tasks until `next` returns undefined, over a few connections. Throws on the first problem. */
+export const sendAll = async (port: number, next: () => Task | undefined, connections = 16): Promise<void> => {
+  const open = await openConnections(port, connections)
+  try {
+    await Promise.all(
+      open.map(async connection => {
+        for (let task = next(); task; task = next()) {
+          const problem = await sendTask(connection, task)
+          if (problem !== null) throw new Error(`${task.request.method} ${task.request.path}: ${problem}`)
+        }
+      }),
+    )
+  } finally {
+    for (const connection of open) connection.close()
+  }
+}
+
+export const sendOne = async (port: number, request: BenchRequest): Promise<HttpResponse> => {
+  using connection = await HttpConnection.open(port)
+  return await connection.send(encode(request))
+}
+
+/** Accepts the statuses of a successful operation. */
+export const expectStatus =
+  (...statuses: readonly number[]) =>
+  (response: HttpResponse): Problem =>
+    statuses.includes(response.status) ? null : `status ${response.status}: ${response.text.slice(0, 120)}`

@@ -1,0 +1,205 @@
+import { right, type Table } from '../../shared/table.ts'
+import type { LeaseWorker, Service } from '../environment/environment.ts'
+import {
+  type Comparison,
+  compare,
+  listErrors,
+  summarize,
+  type TargetFigures,
+  targetCells,
+  targetColumns,
+} from '../load/compare.ts'
+import { expectStatus, openHttpUsers, type Target } from '../load/target.ts'
+import { type Goal, goalTable, type Section, type SectionContext, toGoal } from '../report.ts'
+import { GrantCounter, summarizeGrants } from './grants.ts'
+import { acquireAll, createGetTarget, createRenewTarget, LeaseClient } from './lease-client.ts'
+
+/** The first is the numerator of every ratio. */
+const TARGETS = [
+  ['witness', 'witness'],
+  ['memory', 'memory'],
+  ['kv-only', 'KV only'],
+] as const satisfies readonly (readonly [LeaseWorker, string])[]
+const NAMES = TARGETS.map(([, name]) => name)
+const VIRTUAL_USERS = [1, 16]
+
+const METHOD = [
+  'Closed loop; medians over the rounds (min–max); ratios round by round, witness / this row: above 1 for ops/s and below',
+  '1 for latencies the witness is better. Each target is a Node process with workerd, with the same options, token check',
+  'and wire format, and storage on the same disk. witness: as shipped, with a log line per request, which this process',
+  'reads. memory: answers from a Map, stores nothing, logs nothing. KV only: reads the record from KV, compares generation,',
+  'holder and expiry, writes it back, logs a line. KV is local: without the latency, the delay and the limit of one write',
+  'per second and key of the real one. The first writes of the slots and their copies to KV end before anything is timed.',
+].join('\n')
+
+const PUT_NOTE = [
+  'On one slot every client writes with the generation in its last response, all with the same holder: a 200 renews, a 412',
+  'is a client that lost the race and receives the new generation. Both are counted as responses. That favours KV only,',
+  'since its errors are not counted against it: see how often it granted a generation that was granted before. On many',
+  'slots each client renews its own in order: every response is a 200. Renewals are copied to KV at most once a minute,',
+  'which is less often than a section lasts.',
+].join('\n')
+
+interface LeaseLoad {
+  readonly slots: number
+  readonly users: number
+  readonly targets: readonly TargetFigures[]
+}
+
+interface Measured {
+  readonly comparisons: readonly Comparison[]
+  readonly loads: readonly LeaseLoad[]
+  readonly errors: readonly string[]
+}
+
+type Workers = readonly { readonly worker: LeaseWorker; readonly name: string; readonly service: Service }[]
+
+const startWorkers = async ({ environment }: SectionContext, stack: AsyncDisposableStack): Promise<Workers> => {
+  const workers = []
+  for (const [worker, name] of TARGETS) {
+    workers.push({ worker, name, service: stack.use(await environment.startLeaseWorker(worker)) })
+  }
+  return workers
+}
+
+const acquiredClient = async ({ worker, service }: Workers[number], name: string, slots: number) => {
+  const client = new LeaseClient(name, slots)
+  await acquireAll(service.port, client, worker === 'witness')
+  return client
+}
+
+const measure = async (
+  section: string,
+  { options }: SectionContext,
+  slots: number,
+  targets: readonly Target[],
+): Promise<Measured> => {
+  const { rounds, seconds } = options
+  const comparisons = await compare(targets, {
+    name: `${section}, ${slots} slots`,
+    users: VIRTUAL_USERS,
+    rounds,
+    seconds,
+  })
+  return {
+    comparisons,
+    loads: comparisons.map(comparison => ({
+      slots,
+      users: comparison.users,
+      targets: summarize(NAMES, comparison),
+    })),
+    errors: comparisons.flatMap(comparison =>
+      listErrors(NAMES, `${slots} slots, ${comparison.users} virtual users`, comparison),
+    ),
+  }
+}
+
+const toTable = (loads: readonly LeaseLoad[]): Table => ({
+  columns: [right('slots'), right('virtual users'), ...targetColumns(NAMES[0] ?? '')],
+  rows: loads.flatMap(({ slots, users, targets }) =>
+    targets.map((figures, index) => [
+      ...(index === 0 ? [String(slots), String(users)] : ['', '']),
+      ...targetCells(figures),
+    ]),
+  ),
+})
+
+/** The throughput of the witness relative to the KV-only worker. */
+export const toLeaseGoal = ({ slots, users, targets }: LeaseLoad, atLeast: number): Goal => {
+  const ratio = targets.find(({ name }) => name === 'KV only')?.ratio?.perSecond ?? null
+  return toGoal(`${slots} slots, ${users} virtual users`, 'ops/s', 'at least', atLeast, ratio)
+}
+
+const leaseGoalTable = (goals: readonly Goal[]): Table => goalTable('goal: witness / KV only', goals)
+
+export const leaseGetSection: Section = {
+  name: 'lease-get',
+  title: 'GET of a lease',
+  needs: 'workerd',
+  async run(context) {
+    await using stack = new AsyncDisposableStack()
+    const workers = await startWorkers(context, stack)
+    const measured: Measured[] = []
+    const goals: Goal[] = []
+    for (const [slots, atLeast] of [
+      [1, 1.7],
+      [context.options.slots, 1.5],
+    ] as const) {
+      const targets: Target[] = []
+      for (const worker of workers) {
+        const client = await acquiredClient(worker, `get-of-${slots}`, slots)
+        targets.push(createGetTarget(worker.name, worker.service.port, client))
+      }
+      const result = await measure('lease-get', context, slots, targets)
+      measured.push(result)
+      goals.push(...result.loads.map(load => toLeaseGoal(load, atLeast)))
+    }
+    const loads = measured.flatMap(result => result.loads)
+    return {
+      notes: [METHOD],
+      tables: [toTable(loads), leaseGoalTable(goals)],
+      figures: { loads, goals },
+      errors: measured.flatMap(({ errors }) => errors),
+    }
+  },
+}
+
+/** All clients write the same slot, each with the generation in its last response. */
+const createContendedTarget = async (worker: Workers[number]): Promise<Target> => {
+  await acquiredClient(worker, 'put-one', 1)
+  const grants = new GrantCounter()
+  const expectDecision = expectStatus(200, 412)
+  return {
+    name: worker.name,
+    prepare: async () => grants.reset(),
+    counters: async () => grants.counters,
+    open: users => {
+      const clients = Array.from({ length: users }, () => new LeaseClient('put-one', 1))
+      return openHttpUsers(worker.service.port, users, user => {
+        const client = clients[user] ?? new LeaseClient('put-one', 1)
+        return {
+          request: client.put(0),
+          check(response) {
+            const generation = client.update(0, response)
+            const isDuplicate = response.status === 200 && grants.add(generation)
+            // The KV-only worker does this by design; of the witness it would break its only promise.
+            const isError = isDuplicate && worker.worker !== 'kv-only'
+            return isError ? 'a generation was granted twice' : expectDecision(response)
+          },
+        }
+      })
+    },
+  }
+}
+
+export const leasePutSection: Section = {
+  name: 'lease-put',
+  title: 'PUT of a lease by clients that know its generation',
+  needs: 'workerd',
+  async run(context) {
+    await using stack = new AsyncDisposableStack()
+    const workers = await startWorkers(context, stack)
+    const contended: Target[] = []
+    for (const worker of workers) contended.push(await createContendedTarget(worker))
+    const one = await measure('lease-put', context, 1, contended)
+    const { slots } = context.options
+    const renewing: Target[] = []
+    for (const worker of workers) {
+      const client = await acquiredClient(worker, 'put-many', slots)
+      renewing.push(createRenewTarget(worker.name, worker.service.port, client))
+    }
+    const many = await measure('lease-put', context, slots, renewing)
+    const goals = [
+      ...one.loads.map(load => toLeaseGoal(load, load.users === 1 ? 2.5 : 3)),
+      ...many.loads.map(load => toLeaseGoal(load, 1.5)),
+    ]
+    const loads = [...one.loads, ...many.loads]
+    const grants = summarizeGrants(NAMES, one.comparisons)
+    return {
+      notes: [METHOD, PUT_NOTE],
+      tables: [toTable(loads), grants.table, leaseGoalTable(goals)],
+      figures: { loads, oneSlot: grants.figures, goals },
+      errors: [...one.errors, ...many.errors],
+    }
+  },
+}

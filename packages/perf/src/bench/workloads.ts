@@ -1,0 +1,139 @@
+import { ADDRESS } from './environment/direct-sql.ts'
+import { POOL, type Reservation, type Reserve, toLabel } from './environment/seed.ts'
+import { type BenchRequest, expectStatus, openHttpUsers, sendAll, type Target, type Task } from './load/target.ts'
+
+/** A load on the API. A target over HTTP and one on the bare statements make the same requests. */
+export interface Workload<Item> {
+  readonly prepare?: () => Promise<void>
+  /** The next item; undefined: none is left. */
+  readonly next: () => Item | undefined
+  readonly toTask: (item: Item) => Task
+}
+
+const post = (operation: string, body: object): BenchRequest => ({
+  method: 'POST',
+  path: `/api/v1/pool/${POOL}/${operation}`,
+  body: JSON.stringify(body),
+})
+
+const toReserveTask = (subdomain: string): Task => ({
+  request: post('reserve', { subdomain, createdBy: 'bench' }),
+  check: expectStatus(201),
+})
+
+/** Unused names: every reserve succeeds. */
+export const createReserveWorkload = (): Workload<string> => {
+  let names = 0
+  return { next: () => toLabel(names++), toTask: toReserveTask }
+}
+
+/** Reserves over HTTP, for a service whose tables are unknown. */
+export const reserveOverHttp =
+  (port: number): Reserve =>
+  async (from, count) => {
+    const reservations: Reservation[] = []
+    let next = from
+    await sendAll(port, () => {
+      if (next >= from + count) return undefined
+      const subdomain = toLabel(next++)
+      const { request, check } = toReserveTask(subdomain)
+      return {
+        request,
+        check(response) {
+          const { reservationToken } = JSON.parse(response.text)
+          reservations.push({ subdomain, reservationToken })
+          return check(response)
+        },
+      }
+    })
+    return reservations
+  }
+
+const CHECKED_NAMES = 20_000
+const RESERVED_NAMES = CHECKED_NAMES / 2
+
+export interface CheckedName {
+  readonly subdomain: string
+  readonly isReserved: boolean
+}
+
+const toCheckTask = ({ subdomain, isReserved }: CheckedName): Task => ({
+  request: { method: 'GET', path: `/api/v1/pool/${POOL}/check?sub=${subdomain}` },
+  check(response) {
+    const problem = expectStatus(200)(response)
+    if (problem !== null) return problem
+    const isExpected =
+      response.text.startsWith(`{"available":${!isReserved},`) &&
+      (!isReserved || response.text.includes('"reserved-state"'))
+    return isExpected ? null : `unexpected: ${response.text.slice(0, 120)}`
+  },
+})
+
+/** Alternates between reserved and available names. */
+export const createCheckWorkload = async (reserve: Reserve): Promise<Workload<CheckedName>> => {
+  await reserve(0, RESERVED_NAMES)
+  let requests = 0
+  return {
+    next() {
+      const index = requests++ % CHECKED_NAMES
+      const isReserved = index % 2 === 0
+      return { isReserved, subdomain: toLabel(isReserved ? index / 2 : RESERVED_NAMES + (index - 1) / 2) }
+    },
+    toTask: toCheckTask,
+  }
+}
+
+/** Commits per second that are prepared for. A run that uses them up ends early, and its rate is over that time. */
+const COMMITS_PER_SECOND = 6_000
+
+export const toCommitTask = ({ subdomain, reservationToken }: Reservation): Task => ({
+  request: post('commit', {
+    subdomain,
+    reservationToken,
+    sovereignFQDN: `${subdomain}.${POOL}`,
+    loadBalancerIP: ADDRESS,
+  }),
+  // 202: the records are not published yet.
+  check: expectStatus(200, 202),
+})
+
+/** Each commit is of another reservation. They are made before each run. */
+export const createCommitWorkload = (
+  reserve: Reserve,
+  seconds: number,
+  perSecond = COMMITS_PER_SECOND,
+): Workload<Reservation> => {
+  const waiting: Reservation[] = []
+  let reserved = 0
+  return {
+    async prepare() {
+      const missing = Math.ceil(seconds * perSecond) - waiting.length
+      if (missing <= 0) return
+      waiting.push(...(await reserve(reserved, missing)))
+      reserved += missing
+    },
+    next: () => waiting.pop(),
+    toTask: toCommitTask,
+  }
+}
+
+export const createHttpTarget = <Item>(
+  name: string,
+  port: number,
+  { prepare, next, toTask }: Workload<Item>,
+  changes: Pick<Target, 'counters'> & { readonly check?: Task['check'] } = {},
+): Target => {
+  const { check, ...rest } = changes
+  return {
+    name,
+    ...(prepare ? { prepare } : {}),
+    ...rest,
+    open: users =>
+      openHttpUsers(port, users, () => {
+        const item = next()
+        if (item === undefined) return undefined
+        const task = toTask(item)
+        return check ? { ...task, check } : task
+      }),
+  }
+}

@@ -1,0 +1,64 @@
+import { describe, expect, it } from 'vitest'
+import { type Options, parseOptions, usage } from '../../src/bench/options.ts'
+
+const known = ['reserve', 'check', 'list', 'lease-get', 'lease-put']
+const comparable = ['reserve', 'lease-get']
+const parse = (line: string) => parseOptions(line.split(' ').filter(Boolean), known, comparable)
+const defaults: Options = {
+  sections: known,
+  json: false,
+  seconds: 0.8,
+  rounds: 5,
+  rows: 1_000_000,
+  slots: 1_000,
+  against: null,
+}
+
+describe('options', () => {
+  it.each<[string, Partial<Options>]>([
+    ['', {}],
+    ['list', { sections: ['list'] }],
+    ['list reserve list', { sections: ['reserve', 'list'] }],
+    ['--json', { json: true }],
+    ['check --seconds 0.2 --rounds 1', { sections: ['check'], seconds: 0.2, rounds: 1 }],
+    ['--seconds=2 --rounds=3 --rows=10', { seconds: 2, rounds: 3, rows: 10 }],
+    ['--rounds 2 --rounds 3', { rounds: 3 }],
+    ['lease', { sections: ['lease-get', 'lease-put'] }],
+    ['lease-put check', { sections: ['check', 'lease-put'] }],
+    ['--slots 50', { slots: 50 }],
+    ['--against ../before', { sections: comparable, against: '../before' }],
+    ['lease --against=a=b --rounds 9', { sections: ['lease-get'], against: 'a=b', rounds: 9 }],
+  ])('"%s"', (line, changes) => {
+    expect(parse(line)).toEqual({ ...defaults, ...changes })
+  })
+
+  it.each([
+    ['leas', 'unknown section "leas"; the sections are reserve, check, list, lease-get, lease-put'],
+    ['lease-', 'unknown section "lease-"'],
+    ['lists', 'unknown section "lists"'],
+    ['list --against x', 'unknown section "list"; the sections are reserve, lease-get'],
+    ['--against=', '--against must be the folder of another checkout'],
+    ['--jsn', "Unknown option '--jsn'"],
+    ['-j', "Unknown option '-j'"],
+    ['--json=1', "Option '--json' does not take an argument"],
+    ['--rounds', "Option '--rounds <value>' argument missing"],
+    ['--rounds 0', '--rounds must be a whole number from 1'],
+    ['--rounds 1.5', '--rounds must be a whole number from 1'],
+    ['--rows=-1', '--rows must be a whole number from 1'],
+    ['--slots 15', '--slots must be a whole number from 16 to 1000'],
+    ['--slots 1001', '--slots must be a whole number from 16 to 1000'],
+    ['--seconds 0', '--seconds must be a number of seconds from 0.05'],
+    ['--seconds 1e3', '--seconds must be a number of seconds from 0.05'],
+    ['--seconds ten', '--seconds must be a number of seconds from 0.05'],
+  ])('"%s" is rejected', (line, message) => {
+    expect(() => parse(line)).toThrow(message)
+  })
+
+  it.each(['--help', 'list -h'])('"%s" requests help', line => {
+    expect(parse(line)).toBeNull()
+  })
+
+  it('are explained, with every section', () => {
+    expect(usage(known, comparable)).toContain('reserve, check, list, lease-get, lease-put')
+  })
+})

@@ -1,0 +1,54 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { describe, expect, it } from 'vitest'
+import { findDescendants, parseMemory, parseParent, readProcessTree } from '../../src/shared/processes.ts'
+
+describe('a process tree', () => {
+  it.each([
+    ['4 (node) S 1 4 4 0', 1],
+    ['4 (a) b (c) S 77 4 4 0', 77],
+  ])('%s', (stat, parent) => {
+    expect(parseParent(stat)).toBe(parent)
+  })
+
+  it('has the children and their children', () => {
+    const parents = new Map([
+      [1, 0],
+      [2, 1],
+      [3, 2],
+      [4, 1],
+      [5, 4],
+      [6, 3],
+    ])
+    expect(findDescendants(2, parents)).toEqual([2, 3, 6])
+    expect(findDescendants(1, parents)).toEqual([1, 2, 4, 3, 5, 6])
+  })
+
+  it.runIf(existsSync('/proc/self/smaps_rollup'))('is read with its memory', async () => {
+    const child = spawn(process.execPath, ['-e', 'process.stdout.write("up"); setInterval(() => {}, 1000)'])
+    try {
+      await once(child.stdout, 'data')
+      const [own, ...others] = await readProcessTree(child.pid ?? 0)
+      expect(others).toEqual([])
+      expect(own?.command).toContain('setInterval')
+      expect(own?.residentBytes).toBeGreaterThan(10e6)
+      expect(own?.proportionalBytes).toBeGreaterThan(1e6)
+      expect(own?.proportionalBytes).toBeLessThanOrEqual(own?.residentBytes ?? 0)
+    } finally {
+      child.kill()
+    }
+    await once(child, 'close')
+    expect(await readProcessTree(child.pid ?? 0)).toEqual([])
+  })
+})
+
+describe('memory', () => {
+  it('is in bytes', () => {
+    const status = 'Name:\tnode\nVmPeak:\t 9 kB\nVmHWM:\t     200 kB\nVmRSS:\t     100 kB\n'
+    expect(parseMemory(status)).toEqual({ residentBytes: 102_400, peakBytes: 204_800 })
+  })
+  it('is null where the system does not report it', () => {
+    expect(parseMemory('')).toBeNull()
+  })
+})

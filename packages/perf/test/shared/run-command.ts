@@ -1,0 +1,39 @@
+import { spawn } from 'node:child_process'
+import { chmod, mkdtemp, readdir, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+export interface CommandResult {
+  readonly code: number | null
+  readonly stdout: string
+  readonly stderr: string
+  /** The files that it left in its folder for temporary files. */
+  readonly left: readonly string[]
+}
+
+/** Runs a command to its end. `interruptAt`: sends SIGINT when this is on standard error. */
+export const runCommand = async (
+  main: string,
+  args: readonly string[],
+  interruptAt?: RegExp,
+): Promise<CommandResult> => {
+  const folder = await mkdtemp(join(tmpdir(), 'command-test-'))
+  await using cleanup = new AsyncDisposableStack()
+  cleanup.defer(() => rm(folder, { recursive: true }))
+  // Root runs Postgres as another account, which must be able to enter the folder.
+  await chmod(folder, 0o755)
+  const child = spawn(process.execPath, [main, ...args], {
+    env: { ...process.env, TMPDIR: folder },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  let [stdout, stderr] = ['', '']
+  child.stdout.on('data', piece => {
+    stdout += piece
+  })
+  child.stderr.on('data', piece => {
+    stderr += piece
+    if (interruptAt?.test(stderr)) child.kill('SIGINT')
+  })
+  const code = await new Promise<number | null>(resolve => child.on('close', resolve))
+  return { code, stdout, stderr, left: await readdir(folder) }
+}

@@ -1,0 +1,55 @@
+import { describe, expect, it } from 'vitest'
+import { percentile, toInterval, toRatios, toSpread } from '../../src/shared/stats.ts'
+
+describe('percentile, by nearest rank', () => {
+  it.each([
+    [[7], 50, 7],
+    [[7], 99, 7],
+    [[1, 2], 50, 1],
+    [[1, 2], 51, 2],
+    [[1, 2, 3], 50, 2],
+    [[1, 2, 3], 0, 1],
+    [[1, 2, 3], 100, 3],
+    [Array.from({ length: 100 }, (_, n) => n + 1), 99, 99],
+    [Array.from({ length: 101 }, (_, n) => n + 1), 99, 100],
+  ])('of %j at %d is %d', (values, percent, expected) => {
+    expect(percentile(values, percent)).toBe(expected)
+  })
+
+  it('of nothing is no number', () => {
+    expect(percentile([], 50)).toBeNaN()
+  })
+})
+
+describe('spread', () => {
+  it.each([
+    [[5], { median: 5, min: 5, max: 5 }],
+    [[3, 1], { median: 2, min: 1, max: 3 }],
+    [[10, 9, 100], { median: 10, min: 9, max: 100 }],
+    [[4, 1, 3, 2], { median: 2.5, min: 1, max: 4 }],
+  ])('of %j', (values, expected) => {
+    expect(toSpread(values)).toEqual(expected)
+  })
+})
+
+describe('ratios', () => {
+  it.each([
+    ['are taken round by round', [10, 30, 20], [20, 20, 20], { median: 1, min: 0.5, max: 1.5 }],
+    ['do not show what slowed both down', [100, 10], [200, 20], { median: 0.5, min: 0.5, max: 0.5 }],
+  ])('%s', (_, values, baseline, expected) => {
+    expect(toSpread(toRatios(values, baseline))).toEqual(expected)
+  })
+
+  it('to a missing round are not numbers', () => {
+    expect(toRatios([1], [])).toEqual([Number.NaN])
+  })
+
+  it('have a 95 % interval, which is the same for the inverse ratios', () => {
+    const { mean, low, high } = toInterval([0.9, 1, 1.1, 1, 0.95, 1.05, 1.02, 0.98, 1])
+    expect([mean, low, high]).toEqual([expect.closeTo(0.9986, 4), expect.closeTo(0.9546, 4), expect.closeTo(1.0446, 4)])
+    const inverse = toInterval([0.9, 1, 1.1, 1, 0.95, 1.05, 1.02, 0.98, 1].map(ratio => 1 / ratio))
+    expect([inverse.low, inverse.high]).toEqual([expect.closeTo(1 / high), expect.closeTo(1 / low)])
+    expect(toInterval([2, 2, 2])).toEqual({ mean: expect.closeTo(2), low: expect.closeTo(2), high: expect.closeTo(2) })
+    expect(toInterval([2])).toEqual({ mean: expect.closeTo(2), low: Number.NaN, high: Number.NaN })
+  })
+})
