@@ -6,7 +6,7 @@ import { freePort } from '@pool/dev-server/ports'
 
 const entry = fileURLToPath(new URL('../../../../dev-server/src/start.ts', import.meta.url))
 /** Printed once every service is ready. */
-const READY = 'Ctrl-C '
+const READY = 'Ctrl-C shuts everything down'
 
 export interface WholeStack extends AsyncDisposable {
   readonly pid: number
