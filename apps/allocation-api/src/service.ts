@@ -10,8 +10,8 @@ import { type ConfigIssue, type Env, EnvReader } from './config/env.ts'
 import { readCaFile } from './credentials/ca-file.ts'
 import { createCredentialService } from './credentials/service.ts'
 import { applySchema, createProbe } from './database/migrate.ts'
-import { parseSpec } from './deployments/domain/spec.ts'
-import { createDeploymentService } from './deployments/service.ts'
+import { parseDeploymentSpec } from './deployments/domain/spec.ts'
+import { DeploymentService } from './deployments/service.ts'
 import { createTerraform } from './deployments/terraform/terraform.ts'
 import { type ChosenProvider, readProvider } from './dns/registry.ts'
 import { type AppDependencies, type AppOptions, createApp } from './http/app.ts'
@@ -153,36 +153,38 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
     onSwept: observer.onSweep,
   })
 
-  const deployments = createDeploymentService({
+  const deployments = new DeploymentService({
     sql,
     idempotency,
     allocations,
     validateKeys,
-    orderOf: body =>
-      parseSpec(body, {
+    parseSpec: body =>
+      parseDeploymentSpec(body, {
         storageProvider: objectStorage.provider,
-        bucketOf: fqdn => toBucketName(objectStorage.platformPrefix, fqdn),
+        toBucketName: fqdn => toBucketName(objectStorage.platformPrefix, fqdn),
         managedDomains,
       }),
-    infrastructure: createTerraform({ ...config.deployments, env: config.env, graceMs: TERRAFORM_GRACE_MS }),
+    provisioner: createTerraform({ ...config.deployments, env: config.env, graceMs: TERRAFORM_GRACE_MS }),
     storage: objectStorage,
-    atOnce: config.deployments.concurrency,
+    maxConcurrentRuns: config.deployments.concurrency,
     statementTimeoutMs: timeoutMs,
     leaseMs: RUN_LEASE_MS,
     reservationTtlMs: reservation.ttlMs,
     now: () => performance.now(),
-    date: () => new Date(),
+    clock: () => new Date(),
     newId: randomUUID,
     isUnavailable: isDatabaseUnavailable,
-    onEnd: observer.onRunEnded,
-    onError: (deployment, error) => observer.onError('deployment failed unexpectedly', error, { deployment }),
+    observer: {
+      onRunEnded: observer.onRunEnded,
+      onError: (deployment, error) => observer.onError('deployment failed unexpectedly', error, { deployment }),
+    },
   })
 
   metrics.addGauges(
     {
       countAllocations: allocations.count,
-      countDeployments: deployments.count,
-      activeDeployments: deployments.running,
+      countDeployments: () => deployments.countByStatus(),
+      activeDeployments: () => deployments.activeCount,
       zoneLag: reconciler.lag,
       isCircuitOpen: reconciler.isCircuitOpen,
     },
@@ -196,7 +198,7 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
       validateKeys,
       validateToken,
     },
-    deployments: deployments.verbs,
+    deployments,
     streams: createEventStreams({ stopping: stopping.signal }),
     providers: { objectStorage: objectStorage.provider, token: [...config.credentials.tokenUrls.keys()] },
     health: {
@@ -236,7 +238,7 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
       intervalMs: config.sweeperIntervalMs,
       onError: error => observer.onError('sweep failed', error),
     }),
-    runPeriodically(deployments.tend, {
+    runPeriodically(() => deployments.tick(), {
       intervalMs: LEASE_RENEWAL_MS,
       onError: error => observer.onError('deployment lease renewal failed', error),
     }),

@@ -2,7 +2,7 @@ import { X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import type { ConfigIssue } from '../config/env.ts'
 
-const certificate = /-----BEGIN CERTIFICATE-----[\s\S]*?-----END CERTIFICATE-----/g
+const certificatePattern = /-----BEGIN CERTIFICATE-----[\s\S]*?-----END CERTIFICATE-----/g
 
 const isCertificate = (pem: string): boolean => {
   try {
@@ -12,22 +12,22 @@ const isCertificate = (pem: string): boolean => {
   }
 }
 
-/** The certificates of a PEM file; null: there is none to read. The fault is that of `variable`, which names the file. */
+/** The certificates of a PEM file, or null without a path. `variable` is the setting that names the file. */
 export const readCaFile = (
   variable: string,
   path: string | null,
 ): { readonly ca: string | null } | { readonly issues: readonly ConfigIssue[] } => {
-  const refuse = (detail: string) => ({ issues: [{ variable, detail }] })
+  const invalid = (detail: string) => ({ issues: [{ variable, detail }] })
   if (path === null) return { ca: null }
   let text: string
   try {
     text = readFileSync(path, 'utf8')
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown'
-    return refuse(`names a file that cannot be read (${code})`)
+    return invalid(`names a file that cannot be read (${code})`)
   }
-  const certificates = text.match(certificate) ?? []
+  const certificates = text.match(certificatePattern) ?? []
   return certificates.length > 0 && certificates.every(isCertificate)
     ? { ca: certificates.join('\n') }
-    : refuse('must name a PEM file of certificates (RFC 7468)')
+    : invalid('must name a PEM file of certificates (RFC 7468)')
 }

@@ -1,31 +1,39 @@
-import { tokenVerdictOf } from './domain/classify-token-response.ts'
-import { failureMessage } from './domain/network-errors.ts'
-import { unavailable, type Verdict } from './domain/result.ts'
-import type { HttpsGet } from './https-client.ts'
+import { accepted, type CheckResult, rejected, unavailable } from './domain/check-result.ts'
+import { describeNetworkFailure, type HttpsGet } from './https-client.ts'
 
 export interface ProviderToken {
   readonly provider: string
   readonly token: string
 }
 
-/** What a provider says of a token; never tells the token or the provider's words. */
-export type CheckToken = (token: ProviderToken, signal?: AbortSignal) => Promise<Verdict>
-
 export interface TokenCheckOptions {
-  /** What is read, by the provider's name. */
+  /** The URL to read, by provider. */
   readonly urls: ReadonlyMap<string, string>
   readonly get: HttpsGet
 }
 
-/** One read with the token as RFC 6750 bearer token. The status decides; the body is not looked at. */
+/** What the status of a read means for its token. `provider` is the configured name. */
+export const classifyTokenResponse = (provider: string, status: number): CheckResult => {
+  if (status >= 200 && status < 300) return accepted(`${provider} accepts this token.`)
+  if (status === 401 || status === 403) {
+    return rejected(`${provider} rejects this token. Check that it is complete and has read permission.`)
+  }
+  if (status === 429) return unavailable(`${provider} is limiting the request rate. Try again later.`)
+  if (status >= 300 && status < 400) {
+    return unavailable(`${provider} answered with a redirect. Redirects are not followed with a token.`)
+  }
+  return unavailable(`${provider} gave no answer about the token (status ${status}). Try again later.`)
+}
+
+/** One read with the token as bearer token (RFC 6750). Only the status of the response counts. */
 export const createTokenCheck =
-  ({ urls, get }: TokenCheckOptions): CheckToken =>
-  async ({ provider, token }, signal) => {
+  ({ urls, get }: TokenCheckOptions) =>
+  async ({ provider, token }: ProviderToken, signal?: AbortSignal): Promise<CheckResult> => {
     const address = urls.get(provider)
-    if (address === undefined) throw new Error('a provider without an address was let through')
+    if (address === undefined) throw new Error(`no URL is configured for the provider ${provider}`)
     const url = new URL(address)
-    const answer = await get(url, { Authorization: `Bearer ${token}`, Accept: 'application/json' }, signal)
-    return answer.kind === 'answered'
-      ? tokenVerdictOf(provider, answer.status)
-      : unavailable(failureMessage(url.host, answer.cause))
+    const response = await get(url, { Authorization: `Bearer ${token}`, Accept: 'application/json' }, signal)
+    return response.kind === 'response'
+      ? classifyTokenResponse(provider, response.status)
+      : unavailable(describeNetworkFailure(url.host, response.cause))
   }

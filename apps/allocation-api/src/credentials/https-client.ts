@@ -1,24 +1,36 @@
 import type { IncomingMessage } from 'node:http'
 import { Agent, request } from 'node:https'
 import { createSecureContext, getCACertificates } from 'node:tls'
-import { causeOf, type FailureCause } from './domain/network-errors.ts'
 
-export interface Got {
-  readonly kind: 'answered'
+/** Why there is no complete response. */
+export type NetworkFailure =
+  | 'dns'
+  | 'refused'
+  | 'unreachable'
+  | 'reset'
+  | 'tls'
+  | 'not-http'
+  | 'truncated'
+  | 'too-large'
+  | 'timeout'
+  | 'aborted'
+
+export interface HttpsResponse {
+  readonly kind: 'response'
   readonly status: number
   readonly body: Buffer
 }
 
-/** No whole answer; `cause` says how far it came. Nothing of what the other side sent is kept. */
-export interface Failed {
+/** Contains nothing that the server sent. */
+export interface HttpsFailure {
   readonly kind: 'failed'
-  readonly cause: FailureCause
+  readonly cause: NetworkFailure
 }
 
 export interface HttpsGetOptions {
-  /** Over everything: look-up, connect, TLS, headers and the whole body. */
+  /** For the whole request: DNS, connect, TLS, headers and body. Milliseconds. */
   readonly deadlineMs: number
-  /** PEM of authorities that are trusted besides those of the process. */
+  /** PEM of certificate authorities trusted in addition to those of the process. */
   readonly extraCa: string | null
 }
 
@@ -26,30 +38,64 @@ export type HttpsGet = (
   url: URL,
   headers: Readonly<Record<string, string>>,
   signal?: AbortSignal,
-) => Promise<Got | Failed>
+) => Promise<HttpsResponse | HttpsFailure>
 
-/** Larger than any answer that counts: S3 lists a thousand buckets in 200 KB. */
-const LARGEST_BODY_BYTES = 1_024 * 1_024
+/** More than any valid response: S3 lists a thousand buckets in 200 KB. */
+const MAX_BODY_BYTES = 1_024 * 1_024
 
-/** The whole body; undefined: it is larger than any that counts. A body that breaks off rejects. */
-const bodyOf = async (response: IncomingMessage): Promise<Buffer | undefined> => {
+/** Codes of the system (errno(3), getaddrinfo(3)), of OpenSSL as Node names them, and of Node's HTTP parser. */
+const failuresByCode: readonly (readonly [code: RegExp, failure: NetworkFailure])[] = [
+  [/^(?:ENOTFOUND|EAI_[A-Z]+)$/, 'dns'],
+  [/^ECONNREFUSED$/, 'refused'],
+  [/^(?:ECONNRESET|EPIPE|ECONNABORTED)$/, 'reset'],
+  [/^HPE_/, 'not-http'],
+  [
+    /^(?:ERR_TLS_|ERR_SSL_|ERR_OSSL_|CERT_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_)|^(?:EPROTO|INVALID_CA|HOSTNAME_MISMATCH)$/,
+    'tls',
+  ],
+]
+
+/** Classifies an error of `node:https` that came before the response headers. */
+export const toNetworkFailure = (error: unknown): NetworkFailure => {
+  const code = error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : ''
+  return failuresByCode.find(([pattern]) => pattern.test(code))?.[1] ?? 'unreachable'
+}
+
+const explanations: Readonly<Record<NetworkFailure, string>> = {
+  dns: 'its name could not be resolved',
+  refused: 'the connection was refused',
+  unreachable: 'it could not be reached',
+  reset: 'it ended the connection without a response',
+  tls: 'the secure connection failed (TLS or its certificate)',
+  'not-http': 'the response is not HTTP',
+  truncated: 'the response was truncated',
+  'too-large': 'the response is too large',
+  timeout: 'it did not respond in time',
+  aborted: 'the client disconnected',
+}
+
+/** For users. `host` comes from the configuration. */
+export const describeNetworkFailure = (host: string, failure: NetworkFailure): string =>
+  `Request to ${host} failed: ${explanations[failure]}. The credentials could not be checked. Try again later.`
+
+/** Undefined if the body is too large. Rejects if it is truncated. */
+const readBody = async (response: IncomingMessage): Promise<Buffer | undefined> => {
   const chunks: Buffer[] = []
   let size = 0
   for await (const chunk of response as AsyncIterable<Buffer>) {
     size += chunk.byteLength
-    if (size > LARGEST_BODY_BYTES) return undefined
+    if (size > MAX_BODY_BYTES) return undefined
     chunks.push(chunk)
   }
   return Buffer.concat(chunks)
 }
 
 /**
- * One GET over TLS, on a connection of its own, so that no other request shares what is known of the credentials in
- * `headers`. The certificate is always verified, whatever NODE_TLS_REJECT_UNAUTHORIZED says; a redirect is an answer
- * like any other.
+ * One GET on a new TLS connection, so that no other request shares a connection with the credentials in `headers`. The
+ * certificate is always verified, whatever NODE_TLS_REJECT_UNAUTHORIZED says. Redirects are not followed.
  */
 export const createHttpsGet = ({ deadlineMs, extraCa }: HttpsGetOptions): HttpsGet => {
-  // Made once: reading some 150 certificates takes longer than the rest of a request.
+  // Created once: reading some 150 certificates takes longer than the rest of a request.
   const trust =
     extraCa === null ? {} : { secureContext: createSecureContext({ ca: [...getCACertificates('default'), extraCa] }) }
   const agent = new Agent({ keepAlive: false, maxCachedSessions: 0, rejectUnauthorized: true, ...trust })
@@ -57,22 +103,22 @@ export const createHttpsGet = ({ deadlineMs, extraCa }: HttpsGetOptions): HttpsG
     const deadline = AbortSignal.timeout(deadlineMs)
     const ended = signal ? AbortSignal.any([deadline, signal]) : deadline
     const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>()
-    const asked = request(url, { agent, headers, signal: ended })
-    asked.on('response', resolve).on('error', reject).end()
+    const sent = request(url, { agent, headers, signal: ended })
+    sent.on('response', resolve).on('error', reject).end()
     let response: IncomingMessage | undefined
     try {
       response = await promise
-      const body = await bodyOf(response)
-      // A body whose length is not told ends with its connection (RFC 9112 section 6.3), also where we end that.
+      const body = await readBody(response)
+      // A body without Content-Length ends with its connection (RFC 9112 section 6.3), also if we end that.
       ended.throwIfAborted()
       if (body === undefined) return { kind: 'failed', cause: 'too-large' }
-      return { kind: 'answered', status: response.statusCode ?? 0, body }
+      return { kind: 'response', status: response.statusCode ?? 0, body }
     } catch (error) {
-      if (deadline.aborted) return { kind: 'failed', cause: 'deadline' }
-      if (signal?.aborted) return { kind: 'failed', cause: 'given-up' }
-      return { kind: 'failed', cause: response ? 'half-a-body' : causeOf(error) }
+      if (deadline.aborted) return { kind: 'failed', cause: 'timeout' }
+      if (signal?.aborted) return { kind: 'failed', cause: 'aborted' }
+      return { kind: 'failed', cause: response ? 'truncated' : toNetworkFailure(error) }
     } finally {
-      asked.destroy()
+      sent.destroy()
     }
   }
 }

@@ -1,39 +1,58 @@
 import type { ObjectStorageKeys } from '@pool/contract'
 import type { Config } from '../config/config.ts'
-import { createRateLimiter } from '../lib/rate-limiter.ts'
+import { createRateLimiter, type RateLimitDecision } from '../lib/rate-limiter.ts'
+import { createKeyCheck } from './check-s3-keys.ts'
 import { createTokenCheck, type ProviderToken } from './check-token.ts'
+import type { CheckResult } from './domain/check-result.ts'
 import { createHttpsGet } from './https-client.ts'
-import { createKeyCheck } from './s3/check-keys.ts'
-import { type Validate, type ValidationOutcome, validate } from './validate.ts'
 
 export type CredentialKind = 'object-storage' | 'token'
 
-export interface CredentialOptions {
+export type ValidationOutcome = CheckResult | Exclude<RateLimitDecision, { kind: 'allowed' }>
+
+export interface CredentialServiceOptions {
   readonly config: Pick<Config, 'objectStorage' | 'credentials'>
-  /** PEM of authorities that the object storage's certificate may come from, besides the system's. */
+  /** PEM of certificate authorities trusted for the object storage in addition to the system's. */
   readonly objectStorageCa: string | null
-  /** Over one whole check. */
+  /** For one whole check. Milliseconds. */
   readonly deadlineMs: number
-  /** Milliseconds, of a clock that never goes back. */
+  /** Monotonic clock, in milliseconds. */
   readonly now: () => number
   /** Milliseconds since the epoch. */
   readonly wallClock: () => number
   readonly onOutcome: (kind: CredentialKind, outcome: ValidationOutcome) => void
 }
 
-export interface Credentials {
-  readonly validateKeys: Validate<ObjectStorageKeys>
-  readonly validateToken: Validate<ProviderToken>
+/** Clients whose attempts are remembered, at some 100 bytes each. */
+const MAX_CLIENTS = 10_000
+
+/** The first four groups of an IPv6 address as `node:net` writes it (RFC 5952), without leading zeros. */
+const toIpv6Prefix = (address: string): string => {
+  const [plain = ''] = address.split('%')
+  // A dotted quad at the end stands for two groups (RFC 4291 section 2.2).
+  const [head = '', tail] = plain.replace(/\d+(?:\.\d+){3}$/, '0:0').split('::')
+  const groups = (part: string): string[] => part.split(':').filter(group => group !== '')
+  const [before, after] = [groups(head), groups(tail ?? '')]
+  const zeros: string[] = Array(Math.max(0, 8 - before.length - after.length)).fill('0')
+  return [...before, ...zeros, ...after].slice(0, 4).join(':')
 }
 
-/** Callers whose attempts are remembered: some 100 bytes each. */
-const CALLERS = 10_000
+/**
+ * The client that a rate limit applies to: an IPv4 address, or an IPv6 /64 network, as a single host commonly has all
+ * its addresses (RFC 6177). All clients without an address share one limit.
+ */
+export const toRateLimitKey = (address: string | null): string => {
+  if (address === null) return 'unknown'
+  return address.includes(':') ? `${toIpv6Prefix(address)}::/64` : address
+}
 
-/** The checks of credentials, from the configuration to the providers. */
-export const createCredentialService = (options: CredentialOptions): Credentials => {
-  const { objectStorage, credentials } = options.config
-  const { objectStorageCa, deadlineMs, now, wallClock, onOutcome } = options
-  const attempts = createRateLimiter({ perMinute: credentials.attemptsPerMinute, maxCallers: CALLERS })
+export type CredentialService = ReturnType<typeof createCredentialService>
+
+/** Checks credentials at their providers. One rate limit per client covers both kinds of checks. */
+export const createCredentialService = (options: CredentialServiceOptions) => {
+  const { config, objectStorageCa, deadlineMs, now, wallClock, onOutcome } = options
+  const { objectStorage, credentials } = config
+  const limit = createRateLimiter({ perMinute: credentials.attemptsPerMinute, maxCallers: MAX_CLIENTS })
   const checkKeys = createKeyCheck({
     domain: objectStorage.domain,
     get: createHttpsGet({ deadlineMs, extraCa: objectStorageCa }),
@@ -43,13 +62,27 @@ export const createCredentialService = (options: CredentialOptions): Credentials
     urls: credentials.tokenUrls,
     get: createHttpsGet({ deadlineMs, extraCa: null }),
   })
+
+  /** Without the limit, clients could guess credentials through this service at any rate. */
+  const checkWithinLimit = async (
+    kind: CredentialKind,
+    address: string | null,
+    check: () => Promise<CheckResult>,
+  ): Promise<ValidationOutcome> => {
+    const attempt = limit(toRateLimitKey(address), now())
+    const outcome = attempt.kind === 'allowed' ? await check() : attempt
+    onOutcome(kind, outcome)
+    return outcome
+  }
+
   return {
-    validateKeys: validate({
-      check: checkKeys,
-      attempts,
-      now,
-      onOutcome: outcome => onOutcome('object-storage', outcome),
-    }),
-    validateToken: validate({ check: checkToken, attempts, now, onOutcome: outcome => onOutcome('token', outcome) }),
+    /** `address` is the network address of the client. */
+    validateKeys(keys: ObjectStorageKeys, address: string | null, signal?: AbortSignal): Promise<ValidationOutcome> {
+      return checkWithinLimit('object-storage', address, () => checkKeys(keys, signal))
+    },
+
+    validateToken(token: ProviderToken, address: string | null, signal?: AbortSignal): Promise<ValidationOutcome> {
+      return checkWithinLimit('token', address, () => checkToken(token, signal))
+    },
   }
 }

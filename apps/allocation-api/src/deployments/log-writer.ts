@@ -1,58 +1,65 @@
 import { sanitizeText } from '../lib/sanitize-text.ts'
-import type { Job, Line } from './domain/types.ts'
-import type { LineStore } from './log-repository.ts'
+import type { LogLine, RunLease } from './domain/types.ts'
+import type { DeploymentRepository } from './repository.ts'
 
-export interface LogWriterDependencies {
-  readonly lines: Pick<LineStore, 'append'>
-  readonly run: Pick<Job, 'id' | 'generation' | 'lineCount'>
-  readonly now: () => Date
-  /** Told when lines were stored. */
+export interface LogWriterOptions {
+  readonly repository: Pick<DeploymentRepository, 'appendLog'>
+  readonly lease: RunLease
+  /** Lines that earlier runs stored. */
+  readonly lineCount: number
+  readonly clock: () => Date
   readonly onStored: () => void
 }
 
-/** Lines that wait for a database that is away. Above what a making tells at the most; later ones are not kept. */
-const MOST_WAITING = 20_000
-/** One statement's worth. */
-const BATCH = 500
+/** Lines buffered while the database is unavailable, more than an apply writes. Further lines are dropped. */
+const MAX_BUFFERED_LINES = 20_000
+/** Lines per statement. */
+const MAX_BATCH = 500
 
-/**
- * Stores what a run tells, in order, while the run goes on: all lines that come during one write go out in the next.
- */
-export const createLogWriter = ({ lines, run, now, onStored }: LogWriterDependencies) => {
-  const waiting: (Line & { readonly at: string })[] = []
-  let writing: Promise<void> | null = null
-  let stored = run.lineCount
-  /** Of the batch whose writing has begun: should that be of unknown outcome, the very same one is written again. */
-  let begun = 0
+/** Stores the log of a run in order. Lines that arrive during a write go out together in the next one. */
+export class LogWriter {
+  readonly #options: LogWriterOptions
+  readonly #buffer: (LogLine & { readonly at: string })[] = []
+  #writing: Promise<void> | null = null
+  #stored: number
+  /** Size of the batch in flight. If its outcome is unknown, the same batch is written again, so no line is doubled. */
+  #batchSize = 0
 
-  const flush = async (): Promise<void> => {
-    while (waiting.length > 0) {
-      begun ||= Math.min(waiting.length, BATCH)
-      await lines.append(run, stored, waiting.slice(0, begun))
-      waiting.splice(0, begun)
-      stored += begun
-      begun = 0
+  constructor(options: LogWriterOptions) {
+    this.#options = options
+    this.#stored = options.lineCount
+  }
+
+  log(line: LogLine): void {
+    const message = sanitizeText(line.message)
+    const at = this.#options.clock().toISOString()
+    if (this.#buffer.length < MAX_BUFFERED_LINES) this.#buffer.push({ ...line, message, at })
+    // The lines stay buffered: the next line, or a flush, tries again.
+    void this.#write().catch(() => {})
+  }
+
+  /** Resolves when all lines are stored; rejects if the database does not answer. */
+  async flush(): Promise<void> {
+    await (this.#writing ?? Promise.resolve()).catch(() => {})
+    await this.#write()
+  }
+
+  #write(): Promise<void> {
+    this.#writing ??= this.#writeBatches().finally(() => {
+      this.#writing = null
+    })
+    return this.#writing
+  }
+
+  async #writeBatches(): Promise<void> {
+    const { repository, lease, onStored } = this.#options
+    while (this.#buffer.length > 0) {
+      this.#batchSize ||= Math.min(this.#buffer.length, MAX_BATCH)
+      await repository.appendLog(lease, this.#stored, this.#buffer.slice(0, this.#batchSize))
+      this.#buffer.splice(0, this.#batchSize)
+      this.#stored += this.#batchSize
+      this.#batchSize = 0
       onStored()
     }
-  }
-  const write = (): Promise<void> => {
-    writing ??= flush().finally(() => {
-      writing = null
-    })
-    return writing
-  }
-
-  return {
-    tell(line: Line): void {
-      const message = sanitizeText(line.message)
-      if (waiting.length < MOST_WAITING) waiting.push({ ...line, message, at: now().toISOString() })
-      // A failure is not forgotten: the lines stay, and the next line or `told` tries again.
-      void write().catch(() => {})
-    },
-    /** Resolves when everything is stored; rejects when the database does not answer. */
-    async told(): Promise<void> {
-      await (writing ?? Promise.resolve()).catch(() => {})
-      await write()
-    },
   }
 }

@@ -1,37 +1,32 @@
-/** Tells those who wait in this process that something of a deployment has changed. Other processes hear nothing. */
-export interface News {
-  wake(id: string): void
+type Waiter = (isNotified: boolean) => void
+
+/** Wakes the readers of this process that wait for a change of a deployment. Other processes are not notified. */
+export class Notifier {
+  readonly #waiters = new Map<string, Set<Waiter>>()
+
+  notify(id: string): void {
+    for (const waiter of this.#waiters.get(id) ?? []) waiter(true)
+  }
+
   /**
-   * True when it is woken, false after `ms` or when the signal aborts. Whoever is to miss nothing calls it before they
-   * look, and waits for it after.
+   * True when notified, false after `ms` or when the signal aborts. To miss no change, call it before reading the
+   * deployment and await it afterwards.
    */
-  changed(id: string, ms: number, signal: AbortSignal): Promise<boolean>
-}
-
-type Waiter = (isNews: boolean) => void
-
-export const createNews = (): News => {
-  const waiters = new Map<string, Set<Waiter>>()
-  return {
-    wake(id) {
-      for (const waiter of waiters.get(id) ?? []) waiter(true)
-    },
-    changed(id, ms, signal) {
-      const { promise, resolve } = Promise.withResolvers<boolean>()
-      if (signal.aborted) return Promise.resolve(false)
-      const others = waiters.get(id) ?? new Set()
-      const end: Waiter = isNews => {
-        clearTimeout(timer)
-        signal.removeEventListener('abort', abort)
-        others.delete(end)
-        if (others.size === 0 && waiters.get(id) === others) waiters.delete(id)
-        resolve(isNews)
-      }
-      const abort = () => end(false)
-      const timer = setTimeout(abort, ms)
-      signal.addEventListener('abort', abort, { once: true })
-      waiters.set(id, others.add(end))
-      return promise
-    },
+  wait(id: string, ms: number, signal: AbortSignal): Promise<boolean> {
+    if (signal.aborted) return Promise.resolve(false)
+    const { promise, resolve } = Promise.withResolvers<boolean>()
+    const waiters = this.#waiters.get(id) ?? new Set()
+    const end: Waiter = isNotified => {
+      clearTimeout(timer)
+      signal.removeEventListener('abort', abort)
+      waiters.delete(end)
+      if (waiters.size === 0 && this.#waiters.get(id) === waiters) this.#waiters.delete(id)
+      resolve(isNotified)
+    }
+    const abort = () => end(false)
+    const timer = setTimeout(abort, ms)
+    signal.addEventListener('abort', abort, { once: true })
+    this.#waiters.set(id, waiters.add(end))
+    return promise
   }
 }

@@ -1,35 +1,34 @@
-import type { Line } from './domain/types.ts'
+import type { LogLine } from './domain/types.ts'
 
-/** One making of the infrastructure of a deployment. */
-export interface Making {
+export interface ApplyRequest {
   readonly id: string
-  /** Counts up with whoever takes it up: an earlier one can still be ending when a later one has begun. */
+  /** The generation of the run: an earlier run of the same deployment may still be ending. */
   readonly run: number
-  /** Names what is made: another making of the same goes on from what the last one left. */
+  /** Identifies the state: applying the same key again resumes from where the last apply ended. */
   readonly stateKey: string
-  /** By the names of the module's interface; lists as JSON. Without those that are secret. */
+  /** Input variables of the module, by name; lists as JSON. */
   readonly variables: Readonly<Record<string, string>>
-  /** The same, for the values that are in no file, argument or line. */
+  /** Further input variables, whose values appear in no file, argument or log line. */
   readonly secrets: Readonly<Record<string, string>>
 }
 
-export type Made =
-  /** What the module tells, by the names of its interface: `load_balancer_ip`, `control_plane_ip`, `details`. */
-  | { readonly kind: 'made'; readonly outputs: Readonly<Record<string, unknown>> }
-  /** `reason`: one sentence for a person, without secrets. */
+export type ApplyResult =
+  /** The outputs of the module: `load_balancer_ip`, `control_plane_ip`, `details`. */
+  | { readonly kind: 'applied'; readonly outputs: Readonly<Record<string, unknown>> }
+  /** `reason` is a sentence for users, without secrets. */
   | { readonly kind: 'failed'; readonly reason: string }
-  /** By the signal; what had been made by then is remembered under the state key. */
+  /** Stopped by the signal. The state keeps what had been created. */
   | { readonly kind: 'stopped' }
 
-/** What makes the infrastructure of a deployment. */
+/** Creates the infrastructure of a deployment. */
 export interface Provisioner {
-  /** What is missing for it to work, as a sentence; null: nothing. Quick: it is asked before each deployment. */
-  lacks(): Promise<string | null>
+  /** What is missing for an apply to work, as a sentence, or null. Called before each deployment, so it must be fast. */
+  preflight(): Promise<string | null>
   /**
-   * Makes it, or goes on making it; never twice at the same time for one state key. Every line of what it says goes to
-   * `tell`, in order, secrets masked. Its own deadline ends it as `failed`.
+   * Creates the infrastructure, or resumes creating it. Applies with the same state key never overlap within a process.
+   * Output goes to `log` line by line, with secrets masked. A timeout of the provisioner ends as `failed`.
    */
-  make(making: Making, tell: (line: Line) => void, signal: AbortSignal): Promise<Made>
-  /** Removes what runs before this one, whose processes died, have left on this machine, apart from any state. */
-  clear(id: string, run: number, tell: (line: Line) => void): Promise<void>
+  apply(request: ApplyRequest, log: (line: LogLine) => void, signal: AbortSignal): Promise<ApplyResult>
+  /** Removes what crashed runs before this one left on this machine. States are kept. */
+  cleanUp(id: string, run: number, log: (line: LogLine) => void): Promise<void>
 }

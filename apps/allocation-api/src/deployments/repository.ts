@@ -1,103 +1,133 @@
-import type { Deployment, DeploymentResult } from '@pool/contract'
+import type { Deployment, DeploymentResult, DeploymentStatus } from '@pool/contract'
 import type { Sql } from '@pool/database/client'
 import { timeSql } from '@pool/database/time-sql'
 import { withTimeout } from '@pool/database/with-timeout'
 import { type DuplicateRequest, duplicateRequest, type IdempotencyClaim } from '../idempotency/idempotency.ts'
 import { idempotencySql } from '../idempotency/sql.ts'
-import { type DeploymentRow, deploymentOf } from './domain/mapping.ts'
-import { type OrderRecord, orderOfRecord } from './domain/record.ts'
-import type { DeploymentSpec, Job, Run } from './domain/types.ts'
+import { type DeploymentRecord, fromRecord } from './domain/spec.ts'
+import type { LogLine, RunLease, RunState, StoredLogLine } from './domain/types.ts'
 
-/** What a creation came to, as it is remembered under its Idempotency-Key. */
-export type CreateSaid =
+/** The decision on a request as stored under its Idempotency-Key. */
+export type StoredCreateDecision =
   | { readonly outcome: 'created'; readonly id: string }
   | { readonly outcome: 'bucket-conflict' | 'fqdn-conflict' }
 
 export interface NewDeployment {
   readonly id: string
-  readonly order: DeploymentSpec
-  /** What is stored of the request: the order, and its keys redacted. */
-  readonly record: OrderRecord
+  readonly record: DeploymentRecord
   readonly reservationToken: string | null
 }
 
-/** A run as it stands after its lease was renewed. */
-export interface Held {
+export interface RenewedLease {
   readonly id: string
   readonly isCancelled: boolean
 }
 
-export interface DeploymentsPage {
-  readonly status?: Deployment['status'] | undefined
-  /** The number before which the page begins; undefined: the newest. */
+export interface DeploymentPageQuery {
+  readonly status?: DeploymentStatus | undefined
+  /** Only deployments with a lower number; undefined for the first page. */
   readonly before?: number | undefined
   readonly limit: number
 }
 
-interface JobRow extends Omit<Job, 'order'> {
-  readonly request: OrderRecord
+export interface StatusCount {
+  readonly status: DeploymentStatus
+  readonly count: number
 }
 
-export type DeploymentStore = ReturnType<typeof createDeploymentStore>
+interface DeploymentRow {
+  readonly id: string
+  readonly number: number
+  readonly status: DeploymentStatus
+  readonly request: DeploymentRecord
+  readonly startedAt: Date
+  readonly finishedAt: Date | null
+  readonly numEvents: number
+  readonly error: string | null
+  readonly result: DeploymentResult | null
+}
+
+interface RunRow extends Omit<RunState, 'spec'> {
+  readonly request: DeploymentRecord
+}
+
+const toDeployment = (row: DeploymentRow): Deployment => {
+  const { sovereignFQDN, region, storage } = row.request
+  return {
+    id: row.id,
+    status: row.status,
+    startedAt: row.startedAt.toISOString(),
+    finishedAt: row.finishedAt?.toISOString() ?? null,
+    sovereignFQDN,
+    region,
+    objectStorageRegion: storage?.region ?? '',
+    objectStorageBucket: storage?.bucket ?? '',
+    numEvents: row.numEvents,
+    ...(row.error === null ? {} : { error: row.error }),
+    ...(row.result === null ? {} : { result: row.result }),
+  }
+}
+
+export type DeploymentRepository = ReturnType<typeof createDeploymentRepository>
 
 /**
- * Deployments and the leases of those who work on them. A lease is compared inside each write: whoever has lost it
- * changes nothing, and is told so by `false`. The database's clock decides.
+ * Deployments, their logs and the leases of their runs. Each write of a run checks its lease in the same statement: once
+ * the lease is lost, the write changes nothing and returns false. The clock of the database decides.
  */
-export const createDeploymentStore = (
+export const createDeploymentRepository = (
   sql: Sql,
   { timeoutMs, leaseMs }: { readonly timeoutMs: number; readonly leaseMs: number },
 ) => {
   const { now, milliseconds } = timeSql(sql)
   const { claimKey, storeAndReturn } = idempotencySql(sql)
-  const lease = sql`${now} + ${milliseconds(leaseMs)}`
-  const heldBy = ({ id, generation }: Run) =>
+  const leaseEnd = sql`${now} + ${milliseconds(leaseMs)}`
+  const ownedBy = ({ id, generation }: RunLease) =>
     sql`d.id = ${id} and d.run_generation = ${generation} and d.finished_at is null`
-  const shown = sql`
+  const columns = sql`
     d.id, d.number, d.status, d.request, d.started_at as "startedAt", d.finished_at as "finishedAt",
     d.line_count as "numEvents", d.error, d.result`
-  const changed = async (update: PromiseLike<{ readonly count: number }>): Promise<boolean> =>
-    (await withTimeout(update, timeoutMs)).count > 0
+  const changesRow = async (statement: PromiseLike<{ readonly count: number }>): Promise<boolean> =>
+    (await withTimeout(statement, timeoutMs)).count > 0
 
   return {
-    /** The lease of the new deployment is the maker's, generation 1. */
-    async create(
-      { id, order, record, reservationToken }: NewDeployment,
+    /** The new deployment is leased to the caller as generation 1. */
+    async insert(
+      { id, record, reservationToken }: NewDeployment,
       claim: IdempotencyClaim | null,
-    ): Promise<CreateSaid | DuplicateRequest> {
-      const bucket = order.storage?.bucket ?? null
+    ): Promise<StoredCreateDecision | DuplicateRequest> {
+      const bucket = record.storage?.bucket ?? null
       const [row] = await withTimeout(
-        sql<{ result: CreateSaid }[]>`
+        sql<{ result: StoredCreateDecision }[]>`
           with claim as (${claimKey(claim)}), bucket as (
             insert into deployment_buckets as b (bucket, sovereign_fqdn)
-            select ${bucket}, ${order.sovereignFQDN} from claim where ${bucket}::text is not null
+            select ${bucket}, ${record.sovereignFQDN} from claim where ${bucket}::text is not null
             on conflict (bucket) do update set sovereign_fqdn = excluded.sovereign_fqdn
             where b.sovereign_fqdn = excluded.sovereign_fqdn
             returning bucket
           ), allowed as (
             select from claim where ${bucket}::text is null or exists (select from bucket)
-          ), made as (
+          ), inserted as (
             insert into deployments
               (id, status, request, sovereign_fqdn, reservation_token, started_at, run_expires_at)
-            select ${id}, 'pending', ${sql.json(record as never)}, ${order.sovereignFQDN},
-              ${reservationToken}, ${now}, ${lease} from allowed
+            select ${id}, 'pending', ${sql.json(record as never)}, ${record.sovereignFQDN},
+              ${reservationToken}, ${now}, ${leaseEnd} from allowed
             on conflict (sovereign_fqdn) where status <> 'failed' do nothing
             returning id
           ), result as (
             select case
-              when made.id is not null then 'created'
+              when inserted.id is not null then 'created'
               when exists (select from allowed) then 'fqdn-conflict'
               else 'bucket-conflict'
-            end as outcome, made.id
-            from claim left join made on true
+            end as outcome, inserted.id
+            from claim left join inserted on true
           ), ${storeAndReturn}`,
         timeoutMs,
       )
       return row ? row.result : duplicateRequest
     },
 
-    /** Whether this reservation is that of a deployment. */
-    async hasProof(reservationToken: string): Promise<boolean> {
+    /** Whether a deployment has this reservation. */
+    async hasReservationToken(reservationToken: string): Promise<boolean> {
       const rows = await withTimeout(
         sql`select from deployments where reservation_token = ${reservationToken} limit 1`,
         timeoutMs,
@@ -105,123 +135,154 @@ export const createDeploymentStore = (
       return rows.length > 0
     },
 
-    /** Takes up to `limit` deployments whose lease has run out, each as a new generation. */
-    async take(limit: number): Promise<Job[]> {
+    /** Claims up to `limit` deployments whose lease has expired, each as a new generation. */
+    async claimExpired(limit: number): Promise<RunState[]> {
       const rows = await withTimeout(
-        sql<JobRow[]>`
-          with gone as (
+        sql<RunRow[]>`
+          with orphaned as (
             select id from deployments where finished_at is null and run_expires_at <= ${now}
             order by run_expires_at limit ${limit} for update skip locked
           )
-          update deployments d set run_generation = d.run_generation + 1, run_expires_at = ${lease}
-          from gone where d.id = gone.id
+          update deployments d set run_generation = d.run_generation + 1, run_expires_at = ${leaseEnd}
+          from orphaned where d.id = orphaned.id
           returning d.id, d.run_generation as generation, d.request, d.reservation_token as "reservationToken",
-            d.result, d.cancelled_at is not null as "isCancelled", d.pending_error as "failure", d.line_count as "lineCount"`,
+            d.result, d.cancelled_at is not null as "isCancelled", d.pending_error as "pendingError",
+            d.line_count as "lineCount"`,
         timeoutMs,
       )
-      return rows.map(({ request, ...rest }) => ({ ...rest, order: orderOfRecord(request) }))
+      return rows.map(({ request, ...state }) => ({ ...state, spec: fromRecord(request) }))
     },
 
-    /** Renews the leases of these runs; those that are not in the answer are lost. */
-    async hold(runs: readonly Run[]): Promise<Held[]> {
+    /** Renews these leases. Those missing from the result are lost. */
+    async renewLeases(leases: readonly RunLease[]): Promise<RenewedLease[]> {
       return withTimeout(
-        sql<Held[]>`
-          update deployments d set run_expires_at = ${lease}
-          from jsonb_to_recordset(${sql.json(runs as never)}) as run (id uuid, generation integer)
+        sql<RenewedLease[]>`
+          update deployments d set run_expires_at = ${leaseEnd}
+          from jsonb_to_recordset(${sql.json(leases as never)}) as run (id uuid, generation integer)
           where d.id = run.id and d.run_generation = run.generation and d.finished_at is null
           returning d.id, d.cancelled_at is not null as "isCancelled"`,
         timeoutMs,
       )
     },
 
-    /** Lets anybody take it at once. */
-    async giveUp(run: Run): Promise<boolean> {
-      return changed(sql`update deployments d set run_expires_at = ${now} where ${heldBy(run)}`)
+    /** Lets any process claim the deployment at once. */
+    async releaseLease(lease: RunLease): Promise<boolean> {
+      return changesRow(sql`update deployments d set run_expires_at = ${now} where ${ownedBy(lease)}`)
     },
 
-    async begin(run: Run): Promise<boolean> {
-      return changed(sql`update deployments d set status = 'provisioning' where ${heldBy(run)}`)
+    async markProvisioning(lease: RunLease): Promise<boolean> {
+      return changesRow(sql`update deployments d set status = 'provisioning' where ${ownedBy(lease)}`)
     },
 
-    async recordResult(run: Run, result: DeploymentResult): Promise<boolean> {
-      return changed(sql`update deployments d set result = ${sql.json(result as never)} where ${heldBy(run)}`)
+    async saveResult(lease: RunLease, result: DeploymentResult): Promise<boolean> {
+      return changesRow(sql`update deployments d set result = ${sql.json(result as never)} where ${ownedBy(lease)}`)
     },
 
     /**
-     * It is to fail, whoever works on it from now on. So what a run does after that, such as freeing the name, harms
-     * nobody, even when its lease is lost by the time that it takes effect.
+     * Decides that the deployment fails, whichever process runs it from now on. So what the run does next, such as
+     * releasing the name, is safe even if its lease is lost in the meantime.
      */
-    async condemn(run: Run, reason: string): Promise<boolean> {
-      return changed(sql`update deployments d set pending_error = ${reason} where ${heldBy(run)}`)
+    async markFailing(lease: RunLease, reason: string): Promise<boolean> {
+      return changesRow(sql`update deployments d set pending_error = ${reason} where ${ownedBy(lease)}`)
     },
 
-    /** False also when somebody has cancelled it: they have been told that it ends. */
-    async ready(run: Run): Promise<boolean> {
-      return changed(sql`
+    /** Returns false also if the deployment was cancelled: the client has been promised that it ends. */
+    async markReady(lease: RunLease): Promise<boolean> {
+      return changesRow(sql`
         update deployments d set status = 'ready', finished_at = greatest(${now}, started_at), run_expires_at = null
-        where ${heldBy(run)} and d.cancelled_at is null and d.pending_error is null`)
+        where ${ownedBy(lease)} and d.cancelled_at is null and d.pending_error is null`)
     },
 
-    /** Of one that is condemned. */
-    async failed(run: Run): Promise<boolean> {
-      return changed(sql`
-        update deployments d set status = 'failed', error = d.pending_error, finished_at = greatest(${now}, started_at),
-          run_expires_at = null
-        where ${heldBy(run)}`)
+    /** Call after `markFailing`. */
+    async markFailed(lease: RunLease): Promise<boolean> {
+      return changesRow(sql`
+        update deployments d set status = 'failed', error = d.pending_error,
+          finished_at = greatest(${now}, started_at), run_expires_at = null
+        where ${ownedBy(lease)}`)
     },
 
-    /** Asks whoever works on it to stop; null when it is finished, or is not there. */
+    /**
+     * Adds the lines that follow the first `after`. Does nothing if there are more lines already, so a call of unknown
+     * outcome can be repeated; nor if the lease is lost. So `seq` has no gaps.
+     */
+    async appendLog(
+      { id, generation }: RunLease,
+      after: number,
+      lines: readonly (LogLine & { readonly at: string })[],
+    ): Promise<void> {
+      await withTimeout(
+        sql`
+          with owned as (
+            update deployments set line_count = line_count + ${lines.length}
+            where id = ${id} and run_generation = ${generation} and finished_at is null and line_count = ${after}
+            returning 1
+          )
+          insert into deployment_log_lines (deployment_id, seq, at, phase, level, message)
+          select ${id}, ${after}::integer + position, (line ->> 'at')::timestamptz, line ->> 'phase',
+            line ->> 'level', line ->> 'message'
+          from owned, jsonb_array_elements(${sql.json(lines as never)}) with ordinality as t (line, position)`,
+        timeoutMs,
+      )
+    },
+
+    /** Up to `limit` lines that follow `after`, in order. */
+    async readLog(id: string, after: number, limit: number): Promise<StoredLogLine[]> {
+      return withTimeout(
+        sql<StoredLogLine[]>`
+          select seq, at, phase, level, message from deployment_log_lines
+          where deployment_id = ${id} and seq > ${after} order by seq limit ${limit}`,
+        timeoutMs,
+      )
+    },
+
+    /** Marks an unfinished deployment as cancelled; null if it is finished or does not exist. */
     async cancel(id: string): Promise<Deployment | null> {
       const [row] = await withTimeout(
         sql<DeploymentRow[]>`
           update deployments d set cancelled_at = coalesce(cancelled_at, ${now})
-          where d.id = ${id} and d.finished_at is null returning ${shown}`,
+          where d.id = ${id} and d.finished_at is null returning ${columns}`,
         timeoutMs,
       )
-      return row ? deploymentOf(row) : null
+      return row ? toDeployment(row) : null
     },
 
-    /** Forgets a finished one and its lines; the claim to its bucket stays. */
-    async remove(id: string): Promise<boolean> {
-      return changed(sql`delete from deployments where id = ${id} and finished_at is not null`)
+    /** Deletes a finished deployment and its log. Its bucket stays bound to its FQDN. */
+    async delete(id: string): Promise<boolean> {
+      return changesRow(sql`delete from deployments where id = ${id} and finished_at is not null`)
     },
 
-    async read(id: string): Promise<Deployment | null> {
+    async find(id: string): Promise<Deployment | null> {
       const [row] = await withTimeout(
-        sql<DeploymentRow[]>`select ${shown} from deployments d where d.id = ${id}`,
+        sql<DeploymentRow[]>`select ${columns} from deployments d where d.id = ${id}`,
         timeoutMs,
       )
-      return row ? deploymentOf(row) : null
+      return row ? toDeployment(row) : null
     },
 
-    /** The name that a deployment holds and the proof of it; null: it has none, or is not there. */
-    async heldName(id: string): Promise<Pick<Job, 'order' | 'reservationToken'> | null> {
+    async findReservation(id: string): Promise<Pick<RunState, 'spec' | 'reservationToken'> | null> {
       const [row] = await withTimeout(
-        sql<{ request: OrderRecord; reservationToken: string | null }[]>`
+        sql<{ request: DeploymentRecord; reservationToken: string | null }[]>`
           select request, reservation_token as "reservationToken" from deployments where id = ${id}`,
         timeoutMs,
       )
-      return row ? { order: orderOfRecord(row.request), reservationToken: row.reservationToken } : null
+      return row ? { spec: fromRecord(row.request), reservationToken: row.reservationToken } : null
     },
 
-    /** Newest first, each with its number, by which the reading goes on. */
-    async page({ status, before, limit }: DeploymentsPage): Promise<{ number: number; deployment: Deployment }[]> {
+    /** Newest first, each with the number that continues the list. */
+    async list({ status, before, limit }: DeploymentPageQuery): Promise<{ number: number; deployment: Deployment }[]> {
       const rows = await withTimeout(
         sql<DeploymentRow[]>`
-          select ${shown} from deployments d
+          select ${columns} from deployments d
           where true ${status ? sql`and d.status = ${status}` : sql``}
             ${before === undefined ? sql`` : sql`and d.number < ${before}`}
           order by d.number desc limit ${limit}`,
         timeoutMs,
       )
-      return rows.map(row => ({ number: row.number, deployment: deploymentOf(row) }))
+      return rows.map(row => ({ number: row.number, deployment: toDeployment(row) }))
     },
 
-    async count(): Promise<{ status: Deployment['status']; count: number }[]> {
-      return withTimeout(
-        sql<{ status: Deployment['status']; count: number }[]>`select status, count(*) from deployments group by 1`,
-        timeoutMs,
-      )
+    async countByStatus(): Promise<StatusCount[]> {
+      return withTimeout(sql<StatusCount[]>`select status, count(*) from deployments group by 1`, timeoutMs)
     },
   }
 }

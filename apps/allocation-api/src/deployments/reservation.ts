@@ -1,55 +1,63 @@
 import type { Caller, RenewCommand } from '../allocation/domain/types.ts'
 import type { AllocationService } from '../allocation/service.ts'
-import type { Job } from './domain/types.ts'
+import type { RunState } from './domain/types.ts'
 
 export type ReservationOperations = Pick<AllocationService, 'commit' | 'release' | 'renew' | 'isActiveWithToken'>
 
-export type Taken =
-  | { readonly kind: 'taken'; readonly isPublished: boolean }
-  | { readonly kind: 'lost'; readonly reason: string }
+export type NameCommit =
+  /** If `isPublished` is false, the reconciler publishes the records later. */
+  { readonly kind: 'committed'; readonly isPublished: boolean } | { readonly kind: 'lost'; readonly reason: string }
 
-/** In the history, what a run does to its name is told by the id of the deployment. */
-const callerOf = (id: string): Caller => ({ actor: 'deployment', address: null, requestId: id })
+type Holder = Pick<RunState, 'id' | 'spec' | 'reservationToken'>
 
-type Holder = Pick<Job, 'id' | 'order' | 'reservationToken'>
+/** The history shows the id of the deployment as the id of the request. */
+const toCaller = (id: string): Caller => ({ actor: 'deployment', address: null, requestId: id })
 
-const heldBy = ({ order, reservationToken }: Holder): RenewCommand | null =>
-  order.name && reservationToken !== null ? { ...order.name, reservationToken } : null
+const toReservation = ({ spec, reservationToken }: Holder): RenewCommand | null =>
+  spec.name && reservationToken !== null ? { ...spec.name, reservationToken } : null
 
-/** The name of a deployment, from its reservation to its end. Each step can be done again after a crash. */
-export const createNames = (allocations: ReservationOperations) => ({
-  /** Makes the name active at the address. `isPublished` false: its records follow by themselves. */
-  async take(job: Holder, loadBalancerIP: string): Promise<Taken> {
-    const held = heldBy(job)
-    if (!held) return { kind: 'taken', isPublished: true }
-    const { sovereignFQDN } = job.order
-    const outcome = await allocations.commit({ ...held, sovereignFQDN, loadBalancerIP }, callerOf(job.id), undefined)
+/**
+ * The reservation of a deployment's name. Each call can be repeated after a crash. Without a name, each does nothing.
+ */
+export class ReservationClient {
+  readonly #allocations: ReservationOperations
+
+  constructor(allocations: ReservationOperations) {
+    this.#allocations = allocations
+  }
+
+  /** Points the name at the load balancer. */
+  async commit(holder: Holder, loadBalancerIP: string): Promise<NameCommit> {
+    const reservation = toReservation(holder)
+    if (!reservation) return { kind: 'committed', isPublished: true }
+    const { sovereignFQDN } = holder.spec
+    const command = { ...reservation, sovereignFQDN, loadBalancerIP }
+    const outcome = await this.#allocations.commit(command, toCaller(holder.id), undefined)
     if (outcome.kind === 'committed') {
-      return { kind: 'taken', isPublished: outcome.allocation.dns.status === 'published' }
+      return { kind: 'committed', isPublished: outcome.allocation.dns.status === 'published' }
     }
-    // By this very deployment, before a crash.
-    if (outcome.kind === 'already-active' && (await allocations.isActiveWithToken(held, held.reservationToken))) {
-      return { kind: 'taken', isPublished: false }
-    }
+    const isOwnCommit =
+      outcome.kind === 'already-active' &&
+      (await this.#allocations.isActiveWithToken(reservation, reservation.reservationToken))
+    // An earlier run of this deployment committed the name and crashed.
+    if (isOwnCommit) return { kind: 'committed', isPublished: false }
     return {
       kind: 'lost',
-      reason: `The infrastructure is up, but the name could not be committed (${outcome.kind}): somebody else released it, or its time ran out.`,
+      reason: `The infrastructure is up, but the name could not be committed (${outcome.kind}): it was released by another client, or it expired.`,
     }
-  },
+  }
 
-  /** False: the reservation has ended, whoever ended it. */
-  async keep(job: Holder): Promise<boolean> {
-    const held = heldBy(job)
-    if (!held) return true
-    const { kind } = await allocations.renew(held, callerOf(job.id))
+  /** False if the reservation no longer exists. */
+  async renew(holder: Holder): Promise<boolean> {
+    const reservation = toReservation(holder)
+    if (!reservation) return true
+    const { kind } = await this.#allocations.renew(reservation, toCaller(holder.id))
     return kind === 'renewed' || kind === 'already-active'
-  },
+  }
 
-  /** Frees the name if it still is this deployment's. */
-  async free(job: Holder): Promise<void> {
-    const held = heldBy(job)
-    if (held) await allocations.release(held, callerOf(job.id), undefined)
-  },
-})
-
-export type Names = ReturnType<typeof createNames>
+  /** Releases the name if it still belongs to this deployment. */
+  async release(holder: Holder): Promise<void> {
+    const reservation = toReservation(holder)
+    if (reservation) await this.#allocations.release(reservation, toCaller(holder.id), undefined)
+  }
+}

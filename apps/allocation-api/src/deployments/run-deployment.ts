@@ -1,140 +1,222 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { DeploymentResult } from '@pool/contract'
 import { sanitizeText } from '../lib/sanitize-text.ts'
-import { resultOf } from './domain/outputs.ts'
-import { CANCELLED, nextStep } from './domain/resume.ts'
-import { type StorageProvider, secretsOf, variablesOf } from './domain/tfvars.ts'
-import type { Job, Line, ObjectStorageCredentials, Run } from './domain/types.ts'
+import {
+  parseModuleOutputs,
+  type StorageProvider,
+  toModuleSecrets,
+  toModuleVariables,
+} from './domain/module-interface.ts'
+import { CANCELLED, decideResume } from './domain/resume.ts'
+import type { AccessKeyPair, LogLine, RunState } from './domain/types.ts'
+import type { LogWriter } from './log-writer.ts'
 import type { Provisioner } from './provisioner.ts'
-import type { DeploymentStore } from './repository.ts'
-import type { Names } from './reservation.ts'
+import type { DeploymentRepository } from './repository.ts'
+import type { ReservationClient } from './reservation.ts'
 
-/** Why a run is to stop. `lost`: others work on the deployment now, or may do so. */
-export type StopReason = 'cancelled' | 'stopping' | 'lost' | 'name-lost'
+/** Another process runs the deployment now, or may do so: no write of this run counts any more. */
+export class LeaseLostError extends Error {
+  override readonly name = 'LeaseLostError'
+}
 
-export interface RunDependencies {
-  readonly store: Pick<DeploymentStore, 'begin' | 'recordResult' | 'condemn' | 'failed' | 'ready' | 'giveUp'>
-  readonly names: Pick<Names, 'take' | 'free'>
-  readonly infrastructure: Pick<Provisioner, 'make' | 'clear'>
+/** Ends the deployment as `failed`. The message is the reason that users see. */
+export class DeploymentFailedError extends Error {
+  override readonly name: string = 'DeploymentFailedError'
+}
+
+export class CancelledError extends DeploymentFailedError {
+  override readonly name = 'CancelledError'
+  constructor() {
+    super(CANCELLED)
+  }
+}
+
+export class ReservationLostError extends DeploymentFailedError {
+  override readonly name = 'ReservationLostError'
+  constructor() {
+    super('Its name was released, or reserved by another client, during the deployment.')
+  }
+}
+
+/** Fails the deployment only if it has credentials; without them, another process can resume it. */
+export class ShutdownError extends DeploymentFailedError {
+  override readonly name = 'ShutdownError'
+  constructor() {
+    super('The service was stopped during this deployment. Create it again; Terraform resumes from the saved state.')
+  }
+}
+
+export type StopError = LeaseLostError | CancelledError | ReservationLostError | ShutdownError
+
+/** `released`: another process resumes the deployment. */
+export type RunOutcome = 'ready' | 'failed' | 'released' | 'lease-lost'
+
+const RETRY_PAUSE_MS = 500
+const INTERNAL_ERROR = 'Internal error. Quote the id of the deployment when reporting it.'
+
+export interface DeploymentRunOptions {
+  readonly state: RunState
+  readonly credentials: AccessKeyPair | null
+  readonly repository: DeploymentRepository
+  readonly reservations: ReservationClient
+  readonly provisioner: Provisioner
   readonly storage: StorageProvider
-  /** Does it until it is done, however often the database is away; throws when the lease is lost meanwhile. */
-  readonly insist: <Result>(step: () => Promise<Result>) => Promise<Result>
-  readonly tell: (line: Line) => void
-  /** All that was told is stored, as far as the lease still holds. */
-  readonly told: () => Promise<void>
-  readonly signal: AbortSignal
-  readonly onDefect: (error: unknown) => void
-}
-
-export type RunOutcome = 'ready' | 'failed' | 'handed-over' | 'lost'
-
-/** The lease is somebody else's: nothing that this run does counts any more. */
-export class RunLost extends Error {
-  override readonly name = 'RunLost'
-}
-
-const reasonOf = (signal: AbortSignal): StopReason => signal.reason as StopReason
-
-const explained: Readonly<Record<Exclude<StopReason, 'lost'>, string>> = {
-  cancelled: CANCELLED,
-  stopping: 'The service was stopped while it worked on it. Create it again: what has been made is gone on with.',
-  'name-lost': 'Its name was released, or reserved by others, while it was being made.',
+  readonly logWriter: LogWriter
+  /** Whether an error means that the database is temporarily unavailable. */
+  readonly isUnavailable: (error: unknown) => boolean
+  readonly onError: (error: unknown) => void
 }
 
 /**
- * Works on one deployment to its end: infrastructure, then the name, then `ready`; or the name freed, then `failed`, so
- * that of a failed deployment nothing is held any more. Each step can be repeated by whoever takes it up after a crash.
+ * One run of a deployment: infrastructure, then the name, then `ready`. A failure releases the name and then ends as
+ * `failed`, so a failed deployment holds nothing. Each step can be repeated by another process after a crash.
  */
-export const runDeployment = async (
-  job: Job,
-  keys: ObjectStorageCredentials | null,
-  deps: RunDependencies,
-): Promise<RunOutcome> => {
-  const { store, names, infrastructure, storage, insist, tell, told, signal, onDefect } = deps
-  const run: Run = { id: job.id, generation: job.generation }
-  const ours = async (step: () => Promise<boolean>) => {
-    if (!(await insist(step))) throw new RunLost()
+export class DeploymentRun {
+  readonly state: RunState
+  readonly #options: DeploymentRunOptions
+  readonly #stop = new AbortController()
+  #isLeaseLost = false
+
+  constructor(options: DeploymentRunOptions) {
+    this.state = options.state
+    this.#options = options
   }
 
-  const fail = async (why: string): Promise<RunOutcome> => {
-    const reason = sanitizeText(why)
-    // Decided under the lease before anything is done: another run may have made it ready under this very name.
-    await ours(() => store.condemn(run, reason))
-    tell({ phase: 'end', level: 'error', message: reason })
-    if (job.order.name) tell({ phase: 'release', level: 'info', message: 'The name is freed.' })
-    await insist(() => names.free(job))
-    await insist(told)
-    await ours(() => store.failed(run))
+  /** Aborts when the run is stopped. */
+  get signal(): AbortSignal {
+    return this.#stop.signal
+  }
+
+  /** The first reason counts, except that a lost lease overrides every other one. */
+  stop(reason: StopError): void {
+    if (reason instanceof LeaseLostError) this.#isLeaseLost = true
+    this.#stop.abort(reason)
+  }
+
+  /** Runs the deployment to an end. Errors are reported and mapped to an outcome. */
+  async execute(): Promise<RunOutcome> {
+    try {
+      return await this.#runToReady()
+    } catch (error) {
+      return this.#end(error)
+    }
+  }
+
+  async #runToReady(): Promise<RunOutcome> {
+    const { state, credentials, provisioner, repository } = this.#options
+    const { spec } = state
+    const resume = decideResume(state, credentials)
+    if (state.generation > 1) await provisioner.cleanUp(state.id, state.generation, this.#log)
+    if (resume.kind === 'fail') throw new DeploymentFailedError(resume.reason)
+    this.signal.throwIfAborted()
+    await this.#fenced(() => repository.markProvisioning(state))
+    if (spec.name && state.generation === 1) {
+      this.#log({ phase: 'reserve', level: 'info', message: `Reserved the name ${spec.sovereignFQDN}.` })
+    }
+    const result = state.result ?? (await this.#applyInfrastructure())
+    // At shutdown, infrastructure that is up is worth finishing. After a cancellation it is not.
+    if (!(this.signal.reason instanceof ShutdownError)) this.signal.throwIfAborted()
+    await this.#commitName(result.loadBalancerIP)
+    this.#log({ phase: 'end', level: 'info', message: 'The deployment is ready.' })
+    await this.#flushLog()
+    // Fails also if the lease is lost, which marking it as failing then detects.
+    if (!(await this.#retryUntilAvailable(() => repository.markReady(state)))) throw new CancelledError()
+    return 'ready'
+  }
+
+  async #applyInfrastructure(): Promise<DeploymentResult> {
+    const { state, credentials, provisioner, repository, storage } = this.#options
+    const { sovereignFQDN } = state.spec
+    const applied = await provisioner.apply(
+      {
+        id: state.id,
+        run: state.generation,
+        stateKey: sovereignFQDN,
+        variables: toModuleVariables(state.id, state.spec, storage),
+        secrets: toModuleSecrets(credentials),
+      },
+      this.#log,
+      this.signal,
+    )
+    if (applied.kind === 'stopped') throw this.signal.reason
+    if (applied.kind === 'failed') throw new DeploymentFailedError(applied.reason)
+    const outputs = parseModuleOutputs(sovereignFQDN, applied.outputs)
+    if (outputs.kind === 'invalid') throw new DeploymentFailedError(outputs.reason)
+    await this.#fenced(() => repository.saveResult(state, outputs.result))
+    return outputs.result
+  }
+
+  async #commitName(loadBalancerIP: string): Promise<void> {
+    const { state, reservations } = this.#options
+    const commit = await this.#retryUntilAvailable(() => reservations.commit(state, loadBalancerIP))
+    if (commit.kind === 'lost') throw new DeploymentFailedError(commit.reason)
+    if (!state.spec.name) return
+    if (commit.isPublished) {
+      this.#log({ phase: 'commit', level: 'info', message: 'The name is active and its records are published.' })
+    } else {
+      const message = 'The name is active; its records are published as soon as the DNS provider accepts them.'
+      this.#log({ phase: 'commit', level: 'warn', message })
+    }
+  }
+
+  /** Maps the error that ended the run to its outcome. A defect in a deliberate end fails the deployment as a defect. */
+  async #end(error: unknown): Promise<RunOutcome> {
+    if (error instanceof LeaseLostError) return 'lease-lost'
+    const isDeliberate = error instanceof DeploymentFailedError
+    if (!isDeliberate) this.#options.onError(error)
+    try {
+      if (error instanceof ShutdownError && !this.state.spec.storage) return await this.#releaseLease()
+      return await this.#fail(isDeliberate ? error.message : INTERNAL_ERROR)
+    } catch (next) {
+      if (isDeliberate) return this.#end(next)
+      if (!(next instanceof LeaseLostError)) this.#options.onError(next)
+      return 'lease-lost'
+    }
+  }
+
+  async #fail(reason: string): Promise<RunOutcome> {
+    const { state, repository, reservations } = this.#options
+    const message = sanitizeText(reason)
+    // Before the name is released: without the lease, another run may have made the deployment ready under this name.
+    await this.#fenced(() => repository.markFailing(state, message))
+    this.#log({ phase: 'end', level: 'error', message })
+    if (state.spec.name) this.#log({ phase: 'release', level: 'info', message: 'Released the name.' })
+    await this.#retryUntilAvailable(() => reservations.release(state))
+    await this.#flushLog()
+    await this.#fenced(() => repository.markFailed(state))
     return 'failed'
   }
 
-  /** What the stop that was asked for comes to. */
-  const stopped = async (): Promise<RunOutcome> => {
-    const reason = reasonOf(signal)
-    if (reason === 'lost') throw new RunLost()
-    if (reason !== 'stopping' || job.order.storage) return fail(explained[reason])
-    tell({ phase: 'end', level: 'warn', message: 'The service stops here; another process goes on with it.' })
-    await insist(told)
-    await ours(() => store.giveUp(run))
-    return 'handed-over'
+  async #releaseLease(): Promise<RunOutcome> {
+    const { state, repository } = this.#options
+    const message = 'Shutting down; another replica will resume this deployment.'
+    this.#log({ phase: 'end', level: 'warn', message })
+    await this.#flushLog()
+    await this.#fenced(() => repository.releaseLease(state))
+    return 'released'
   }
 
-  const make = async (): Promise<DeploymentResult | { readonly ended: RunOutcome }> => {
-    const { sovereignFQDN } = job.order
-    const made = await infrastructure.make(
-      {
-        id: job.id,
-        run: job.generation,
-        stateKey: sovereignFQDN,
-        variables: variablesOf(job.id, job.order, storage),
-        secrets: secretsOf(keys),
-      },
-      tell,
-      signal,
-    )
-    if (made.kind === 'stopped') return { ended: await stopped() }
-    if (made.kind === 'failed') return { ended: await fail(made.reason) }
-    const read = resultOf(sovereignFQDN, made.outputs)
-    if (read.kind === 'fault') return { ended: await fail(read.reason) }
-    await ours(() => store.recordResult(run, read.result))
-    return read.result
+  readonly #log = (line: LogLine): void => this.#options.logWriter.log(line)
+
+  #flushLog(): Promise<void> {
+    return this.#retryUntilAvailable(() => this.#options.logWriter.flush())
   }
 
-  const work = async (): Promise<RunOutcome> => {
-    const step = nextStep(job, keys)
-    if (job.generation > 1) await infrastructure.clear(job.id, job.generation, tell)
-    if (step.kind === 'fail') return fail(step.reason)
-    if (signal.aborted) return stopped()
-    await ours(() => store.begin(run))
-    if (job.order.name && job.generation === 1) {
-      tell({ phase: 'reserve', level: 'info', message: `The name ${job.order.sovereignFQDN} is reserved.` })
+  /** A write that changes a row only while this run holds the lease. */
+  async #fenced(write: () => Promise<boolean>): Promise<void> {
+    if (!(await this.#retryUntilAvailable(write))) throw new LeaseLostError()
+  }
+
+  /** Retries while the database is unavailable and the lease is not lost. */
+  async #retryUntilAvailable<Result>(step: () => Promise<Result>): Promise<Result> {
+    for (;;) {
+      if (this.#isLeaseLost) throw new LeaseLostError()
+      try {
+        return await step()
+      } catch (error) {
+        if (!this.#options.isUnavailable(error)) throw error
+        await sleep(RETRY_PAUSE_MS)
+      }
     }
-    const result = job.result ?? (await make())
-    if ('ended' in result) return result.ended
-    // What is up already is worth finishing when the service stops; somebody who cancels wants it gone.
-    if (signal.aborted && reasonOf(signal) !== 'stopping') return stopped()
-    const taken = await insist(() => names.take(job, result.loadBalancerIP))
-    if (taken.kind === 'lost') return fail(taken.reason)
-    if (job.order.name) {
-      const message = taken.isPublished
-        ? 'The name is active and its records are published.'
-        : 'The name is active; its records are published as soon as the DNS provider takes them.'
-      tell({ phase: 'commit', level: taken.isPublished ? 'info' : 'warn', message })
-    }
-    tell({ phase: 'end', level: 'info', message: 'The deployment is ready.' })
-    await insist(told)
-    if (await insist(() => store.ready(run))) return 'ready'
-    // Cancelled in the last moment; or the lease is lost, which is then found out.
-    return fail(CANCELLED)
-  }
-
-  try {
-    return await work().catch((error: unknown) => {
-      if (error instanceof RunLost) throw error
-      onDefect(error)
-      return fail('Something failed on our side; the log has more under the id of the deployment.')
-    })
-  } catch (error) {
-    if (!(error instanceof RunLost)) onDefect(error)
-    return 'lost'
   }
 }

@@ -1,181 +1,200 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import pLimit from 'p-limit'
-import type { StorageProvider } from './domain/tfvars.ts'
-import type { Job, ObjectStorageCredentials } from './domain/types.ts'
-import type { LineStore } from './log-repository.ts'
-import { createLogWriter } from './log-writer.ts'
+import type { StorageProvider } from './domain/module-interface.ts'
+import type { AccessKeyPair, RunState } from './domain/types.ts'
+import { LogWriter } from './log-writer.ts'
 import type { Provisioner } from './provisioner.ts'
-import type { DeploymentStore } from './repository.ts'
-import type { Names } from './reservation.ts'
-import { RunLost, type RunOutcome, runDeployment, type StopReason } from './run-deployment.ts'
+import type { DeploymentRepository } from './repository.ts'
+import type { ReservationClient } from './reservation.ts'
+import {
+  CancelledError,
+  DeploymentRun,
+  LeaseLostError,
+  ReservationLostError,
+  type RunOutcome,
+  ShutdownError,
+} from './run-deployment.ts'
 
-export interface RunsDependencies {
-  readonly store: DeploymentStore
-  readonly lines: Pick<LineStore, 'append'>
-  readonly names: Names
-  readonly infrastructure: Provisioner
+export interface RunObserver {
+  onRunEnded(id: string, outcome: RunOutcome, seconds: number): void
+  /** `id` is that of the deployment. */
+  onError(id: string, error: unknown): void
+}
+
+export interface RunnerOptions {
+  readonly repository: DeploymentRepository
+  readonly reservations: ReservationClient
+  readonly provisioner: Provisioner
   readonly storage: StorageProvider
-  /** Deployments worked on at a time by this process. */
-  readonly atOnce: number
+  /** Runs in progress at a time in this process. */
+  readonly maxConcurrentRuns: number
   /** Milliseconds. */
   readonly leaseMs: number
-  readonly keepNameEveryMs: number
-  /** Milliseconds, of a clock that never goes back. */
+  /** Milliseconds between renewals of a run's reservation. */
+  readonly reservationRenewalMs: number
+  /** Monotonic clock, in milliseconds. */
   readonly now: () => number
-  readonly date: () => Date
+  readonly clock: () => Date
   readonly isUnavailable: (error: unknown) => boolean
-  readonly onLines: (id: string) => void
-  readonly onEnd: (id: string, outcome: RunOutcome, seconds: number) => void
-  readonly onError: (id: string | null, error: unknown) => void
+  readonly onLogChanged: (id: string) => void
+  readonly observer: RunObserver
 }
 
-interface Active {
-  readonly job: Job
-  readonly stop: AbortController
-  /** Others work on it now, or may: whatever it was stopped for before, it must not go on. */
-  isLost: boolean
-  /** When the lease was last known to be renewed. */
-  heldAt: number
-  nameKeptAt: number
+interface ActiveRun {
+  readonly run: DeploymentRun
+  leaseRenewedAt: number
+  reservationRenewedAt: number
 }
 
-/** Deployments that wait in this process, with their keys in its memory. */
-const MOST_WAITING = 100
-/** Between two attempts at a database that is away. */
-const PAUSE_MS = 500
+/** Deployments that wait in this process, with their credentials in its memory. */
+const MAX_QUEUED = 100
+/** Part of the lease after which an unrenewed run stops, in case this clock is slower than the database's. */
+const LEASE_SAFETY = 0.8
 
 /**
- * The deployments that this process works on: a bounded number at a time, each under a lease that is renewed while it
- * goes on. A process that cannot renew stops before others take over; what one has left, whoever comes first takes up.
+ * Runs deployments in this process, a bounded number at a time, each under a lease that is renewed while it runs. A
+ * process that cannot renew a lease stops the run before another process can claim it. Orphaned deployments are claimed
+ * by any process.
  */
-export const createRuns = (deps: RunsDependencies) => {
-  const { store, lines, names, infrastructure, storage, atOnce, leaseMs, keepNameEveryMs, now, onError } = deps
-  const limit = pLimit(atOnce)
-  const active = new Map<string, Active>()
-  const ended = new Set<Promise<void>>()
-  let isStopping = false
+export class Runner {
+  readonly #options: RunnerOptions
+  readonly #limit: ReturnType<typeof pLimit>
+  readonly #active = new Map<string, ActiveRun>()
+  readonly #unfinished = new Set<Promise<void>>()
+  #isStopping = false
 
-  const halt = (one: Active, reason: StopReason): void => {
-    if (reason === 'lost') one.isLost = true
-    one.stop.abort(reason)
+  constructor(options: RunnerOptions) {
+    this.#options = options
+    this.#limit = pLimit(options.maxConcurrentRuns)
   }
 
-  const insistFor =
-    (one: Active) =>
-    async <Result>(step: () => Promise<Result>): Promise<Result> => {
-      for (;;) {
-        if (one.isLost) throw new RunLost()
-        try {
-          return await step()
-        } catch (error) {
-          if (!deps.isUnavailable(error)) throw error
-          await sleep(PAUSE_MS)
-        }
-      }
-    }
+  get activeCount(): number {
+    return this.#active.size
+  }
 
-  const work = async (one: Active, keys: ObjectStorageCredentials | null): Promise<void> => {
-    const { job, stop } = one
-    const began = now()
-    const log = createLogWriter({ lines, run: job, now: deps.date, onStored: () => deps.onLines(job.id) })
-    const outcome = await runDeployment(job, keys, {
-      store,
-      names,
-      infrastructure,
-      storage,
-      insist: insistFor(one),
-      ...log,
-      signal: stop.signal,
-      onDefect: error => onError(job.id, error),
+  hasCapacity(): boolean {
+    return !this.#isStopping && this.#limit.pendingCount < MAX_QUEUED
+  }
+
+  /** Queues a deployment whose lease this process holds. */
+  submit(state: RunState, credentials: AccessKeyPair | null): void {
+    const { repository, observer, now, clock, onLogChanged } = this.#options
+    const { id, generation, lineCount } = state
+    const run = new DeploymentRun({
+      ...this.#options,
+      state,
+      credentials,
+      logWriter: new LogWriter({
+        repository,
+        lease: { id, generation },
+        lineCount,
+        clock,
+        onStored: () => onLogChanged(id),
+      }),
+      onError: error => observer.onError(id, error),
     })
-    deps.onEnd(job.id, outcome, (now() - began) / 1_000)
-    deps.onLines(job.id)
-  }
-
-  const accept = (job: Job, keys: ObjectStorageCredentials | null): void => {
-    // Of one that was left nobody knows when its name was last kept.
-    const nameKeptAt = job.generation > 1 ? Number.NEGATIVE_INFINITY : now()
-    const one: Active = { job, stop: new AbortController(), isLost: false, heldAt: now(), nameKeptAt }
-    active.set(job.id, one)
-    const worked = Promise.withResolvers<void>()
-    let hasBegun = false
-    const begin = (): Promise<void> => {
-      if (!hasBegun) worked.resolve(work(one, keys))
-      hasBegun = true
-      return worked.promise
+    // When an orphaned deployment's reservation was last renewed is unknown, so it is renewed at the next tick.
+    const reservationRenewedAt = generation > 1 ? Number.NEGATIVE_INFINITY : now()
+    const entry: ActiveRun = { run, leaseRenewedAt: now(), reservationRenewedAt }
+    this.#active.set(id, entry)
+    const started = Promise.withResolvers<void>()
+    let hasStarted = false
+    const start = (): Promise<void> => {
+      if (!hasStarted) started.resolve(this.#execute(run))
+      hasStarted = true
+      return started.promise
     }
-    // What is stopped while it waits makes nothing any more: its name need not wait for a turn to be freed.
-    one.stop.signal.addEventListener('abort', begin, { once: true })
-    if (isStopping) halt(one, 'stopping')
-    void limit(begin).catch(() => {})
-    const end = worked.promise
-      .catch((error: unknown) => onError(job.id, error))
+    // A queued run that is stopped provisions nothing, so it does not wait for a slot to release its name.
+    run.signal.addEventListener('abort', start, { once: true })
+    if (this.#isStopping) run.stop(new ShutdownError())
+    void this.#limit(start).catch(() => {})
+    const finished = started.promise
+      .catch((error: unknown) => observer.onError(id, error))
       .finally(() => {
-        if (active.get(job.id) === one) active.delete(job.id)
-        ended.delete(end)
+        if (this.#active.get(id) === entry) this.#active.delete(id)
+        this.#unfinished.delete(finished)
       })
-    ended.add(end)
+    this.#unfinished.add(finished)
   }
 
-  const hold = async (): Promise<void> => {
-    const asked = [...active.values()]
-    if (asked.length === 0) return
-    const at = now()
-    const held = await store.hold(asked.map(({ job: { id, generation } }) => ({ id, generation })))
-    const byId = new Map(held.map(one => [one.id, one]))
-    for (const one of asked) {
-      const found = byId.get(one.job.id)
-      if (!found && active.get(one.job.id) === one) halt(one, 'lost')
-      if (found) one.heldAt = at
-      if (found?.isCancelled) halt(one, 'cancelled')
+  async #execute(run: DeploymentRun): Promise<void> {
+    const { observer, now, onLogChanged } = this.#options
+    const { id } = run.state
+    const startedAt = now()
+    const outcome = await run.execute()
+    observer.onRunEnded(id, outcome, (now() - startedAt) / 1_000)
+    onLogChanged(id)
+  }
+
+  /** Stops the run if it is in this process. Other processes learn of a cancellation when they renew their leases. */
+  cancel(id: string): void {
+    this.#active.get(id)?.run.stop(new CancelledError())
+  }
+
+  /** Renews leases and reservations, and claims orphaned deployments. Call it several times within a lease. */
+  async tick(): Promise<void> {
+    try {
+      await this.#renewLeases()
+      await this.#claimExpired()
+      await this.#renewReservations()
+    } finally {
+      this.#stopUnrenewed()
     }
   }
 
-  const keepNames = async (): Promise<void> => {
-    const due = [...active.values()].filter(
-      one => !one.stop.signal.aborted && now() - one.nameKeptAt >= keepNameEveryMs,
+  /** Stops all runs and waits for their end. */
+  async stop(): Promise<void> {
+    this.#isStopping = true
+    for (const { run } of this.#active.values()) run.stop(new ShutdownError())
+    await Promise.all(this.#unfinished)
+  }
+
+  async #renewLeases(): Promise<void> {
+    const entries = [...this.#active.values()]
+    if (entries.length === 0) return
+    const startedAt = this.#options.now()
+    const leases = entries.map(({ run: { state } }) => ({ id: state.id, generation: state.generation }))
+    const renewed = await this.#options.repository.renewLeases(leases)
+    const byId = new Map(renewed.map(lease => [lease.id, lease]))
+    for (const entry of entries) {
+      const lease = byId.get(entry.run.state.id)
+      if (lease) entry.leaseRenewedAt = startedAt
+      else if (this.#isActive(entry)) entry.run.stop(new LeaseLostError())
+      if (lease?.isCancelled) entry.run.stop(new CancelledError())
+    }
+  }
+
+  async #claimExpired(): Promise<void> {
+    const free = this.#options.maxConcurrentRuns - this.#active.size
+    if (this.#isStopping || free <= 0) return
+    for (const state of await this.#options.repository.claimExpired(free)) this.submit(state, null)
+  }
+
+  /** One renewal that fails does not keep the others from being tried. */
+  async #renewReservations(): Promise<void> {
+    const { reservations, reservationRenewalMs, now } = this.#options
+    const due = [...this.#active.values()].filter(
+      ({ run, reservationRenewedAt }) => !run.signal.aborted && now() - reservationRenewedAt >= reservationRenewalMs,
     )
-    const tried = await Promise.allSettled(
-      due.map(async one => {
-        const isKept = await names.keep(one.job)
-        one.nameKeptAt = now()
-        if (!isKept && active.get(one.job.id) === one) halt(one, 'name-lost')
+    const results = await Promise.allSettled(
+      due.map(async entry => {
+        const isHeld = await reservations.renew(entry.run.state)
+        entry.reservationRenewedAt = now()
+        if (!isHeld && this.#isActive(entry)) entry.run.stop(new ReservationLostError())
       }),
     )
-    const failed = tried.find(each => each.status === 'rejected')
+    const failed = results.find(result => result.status === 'rejected')
     if (failed) throw failed.reason
   }
 
-  return {
-    hasRoom: (): boolean => !isStopping && limit.pendingCount < MOST_WAITING,
-    count: (): number => active.size,
-    accept,
-    /** Stops the run of it if it is one of this process; others learn of it when they renew their lease. */
-    cancel(id: string): void {
-      const one = active.get(id)
-      if (one) halt(one, 'cancelled')
-    },
+  #stopUnrenewed(): void {
+    const { now, leaseMs } = this.#options
+    for (const { run, leaseRenewedAt } of this.#active.values()) {
+      if (now() - leaseRenewedAt > LEASE_SAFETY * leaseMs) run.stop(new LeaseLostError())
+    }
+  }
 
-    /** To be called again and again, several times within a lease. */
-    async tend(): Promise<void> {
-      try {
-        await hold()
-        const free = atOnce - active.size
-        if (!isStopping && free > 0) for (const job of await store.take(free)) accept(job, null)
-        await keepNames()
-      } finally {
-        // A little earlier than the lease ends, for a clock that runs slower than the database's.
-        for (const one of active.values()) if (now() - one.heldAt > 0.8 * leaseMs) halt(one, 'lost')
-      }
-    },
-
-    /** Every run is stopped and comes to its end. */
-    async stop(): Promise<void> {
-      isStopping = true
-      for (const one of active.values()) halt(one, 'stopping')
-      await Promise.all(ended)
-    },
+  /** False after its end, and if this process has claimed the same deployment again since. */
+  #isActive(entry: ActiveRun): boolean {
+    return this.#active.get(entry.run.state.id) === entry
   }
 }
-
-export type Runs = ReturnType<typeof createRuns>

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { flat, readable, shortened } from '../deployments/terraform/domain/sanitize.ts'
 import { createLineSplitter } from './line-splitter.ts'
+import { stripControlCharacters, toSingleLine, truncateUtf8 } from './sanitize-text.ts'
 
 const split = (chunks: readonly string[], limit = 10) => {
   const emitted: (string | [string])[] = []
@@ -26,12 +26,14 @@ test.each<readonly [string, readonly string[], readonly (string | [string])[]]>(
 })
 
 test('text is sanitized, truncated and flattened', () => {
-  expect(readable('\u001b[1;31mred\u001b[0m\u0000 \ud800 \t[x] \n\u009b1mb')).toBe('red \ufffd \t[x] \n1mb')
-  expect(shortened('abc', 3)).toBe('abc')
-  expect(shortened('äöü', 6)).toBe('äöü')
-  expect(shortened('äöüx', 6)).toBe('ä…')
-  expect(shortened('x\u{1f600}\u{1f600}', 8)).toBe('x\u{1f600}…')
-  expect(shortened('x\u{1f600}\u{1f600}', 7)).toBe('x…')
-  expect(Buffer.byteLength(shortened('é'.repeat(9_000), 8_192))).toBeLessThanOrEqual(8_192)
-  expect(flat(' a\n  b\tc ')).toBe('a b c')
+  expect(stripControlCharacters('\u001b[1;31mred\u001b[0m\u0000 \ud800 \t[x] \n\u009b1mb')).toBe(
+    'red \ufffd \t[x] \n1mb',
+  )
+  expect(truncateUtf8('abc', 3)).toBe('abc')
+  expect(truncateUtf8('äöü', 6)).toBe('äöü')
+  expect(truncateUtf8('äöüx', 6)).toBe('ä…')
+  expect(truncateUtf8('x\u{1f600}\u{1f600}', 8)).toBe('x\u{1f600}…')
+  expect(truncateUtf8('x\u{1f600}\u{1f600}', 7)).toBe('x…')
+  expect(Buffer.byteLength(truncateUtf8('é'.repeat(9_000), 8_192))).toBeLessThanOrEqual(8_192)
+  expect(toSingleLine(' a\n  b\tc ')).toBe('a b c')
 })

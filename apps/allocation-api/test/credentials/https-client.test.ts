@@ -42,7 +42,7 @@ describe('one deadline over everything, and then the connection is closed', () =
   test.each(rows)('it hangs in %s', async (_, scene) => {
     play(scene)
     const { result, ms } = await timed(() => get(url, {}))
-    expect(result).toEqual({ kind: 'failed', cause: 'deadline' })
+    expect(result).toEqual({ kind: 'failed', cause: 'timeout' })
     expect(ms).toBeGreaterThan(DEADLINE_MS - 10)
     expect(ms).toBeLessThan(DEADLINE_MS + 2_000)
     await gone
@@ -50,7 +50,7 @@ describe('one deadline over everything, and then the connection is closed', () =
 
   test('it hangs in the look-up of the name', async () => {
     const { result, ms } = await timed(() => get(new URL('https://fsn1.silent.test/'), {}))
-    expect(result).toEqual({ kind: 'failed', cause: 'deadline' })
+    expect(result).toEqual({ kind: 'failed', cause: 'timeout' })
     expect(ms).toBeLessThan(DEADLINE_MS + 2_000)
   })
 })
@@ -69,9 +69,9 @@ test('a caller who goes away ends it at once', async () => {
   const answer = patient(url, {}, caller.signal)
   await asked.promise
   caller.abort()
-  expect(await answer).toEqual({ kind: 'failed', cause: 'given-up' })
+  expect(await answer).toEqual({ kind: 'failed', cause: 'aborted' })
   await gone
-  expect(await patient(url, {}, caller.signal)).toEqual({ kind: 'failed', cause: 'given-up' })
+  expect(await patient(url, {}, caller.signal)).toEqual({ kind: 'failed', cause: 'aborted' })
 })
 
 describe('trust', () => {
@@ -79,7 +79,7 @@ describe('trust', () => {
   beforeEach(() => play(answers))
 
   test('an authority of ours is trusted where it was given, and nowhere else', async () => {
-    expect(await patient(url, {})).toEqual({ kind: 'answered', status: 200, body: Buffer.from('body') })
+    expect(await patient(url, {})).toEqual({ kind: 'response', status: 200, body: Buffer.from('body') })
     const other = createHttpsGet({ deadlineMs: 10_000, extraCa: null })
     expect(await other(url, {})).toEqual({ kind: 'failed', cause: 'tls' })
   })
@@ -126,6 +126,6 @@ test('a body of 1 MiB is taken, and a byte more is not', async () => {
     )
     return patient(url, {})
   }
-  expect(await send(1_024 * 1_024)).toMatchObject({ kind: 'answered', status: 200 })
+  expect(await send(1_024 * 1_024)).toMatchObject({ kind: 'response', status: 200 })
   expect(await send(1_024 * 1_024 + 1)).toEqual({ kind: 'failed', cause: 'too-large' })
 })

@@ -2,24 +2,24 @@ import { until } from '@pool/test-kit/poll.ts'
 import { describe, expect, test } from 'vitest'
 import type { DeploymentSpec } from '../../src/deployments/domain/types.ts'
 import {
-  asking,
   caller,
-  type Desk,
-  orderFor,
-  useDeploymentsScene,
+  type DeploymentReplica,
+  specFor,
+  toBody,
+  useDeployments,
   withStorage,
 } from '../support/deployments-fixture.ts'
-import { made } from '../support/fake-provisioner.ts'
+import { applied } from '../support/fake-provisioner.ts'
 
-const scene = useDeploymentsScene()
+const fixture = useDeployments()
 
-const create = (desk: Desk, order: DeploymentSpec, key?: string) =>
-  desk.deployments.verbs.create(asking(order), caller, key)
+const create = (replica: DeploymentReplica, order: DeploymentSpec, key?: string) =>
+  replica.deployments.create(toBody(order), caller, key)
 const rows = async (table: 'deployments' | 'pool_allocations' | 'deployment_buckets'): Promise<number> =>
-  (await scene.sql`select from ${scene.sql(table)}`).length
+  (await fixture.sql`select from ${fixture.sql(table)}`).length
 
 describe('what is not accepted leaves nothing behind', () => {
-  test.each<[what: string, options: Parameters<typeof scene.desk>[0], missing: string | null, expected: object]>([
+  test.each<[what: string, options: Parameters<typeof fixture.replica>[0], missing: string | null, expected: object]>([
     [
       'a process that lacks something',
       {},
@@ -45,46 +45,46 @@ describe('what is not accepted leaves nothing behind', () => {
       {
         kind: 'too-many-attempts',
         retryAfterSeconds: 7,
-        detail: 'Credentials were checked too often from your address.',
+        detail: 'Too many credential checks from your address.',
       },
     ],
     [
       'a faulty request',
-      { orderOf: () => ({ kind: 'invalid-deployment', faults: [{ field: 'region', detail: 'no' }] }) },
+      { parseSpec: () => ({ kind: 'invalid-deployment', faults: [{ field: 'region', detail: 'no' }] }) },
       null,
       { kind: 'invalid-deployment', faults: [{ field: 'region', detail: 'no' }] },
     ],
   ])('%s', async (_, options, missing, expected) => {
-    const desk = scene.desk(options)
-    desk.infrastructure.missing = missing
-    expect(await create(desk, withStorage('acme'), 'a-key')).toEqual(expected)
+    const replica = fixture.replica(options)
+    replica.provisioner.missing = missing
+    expect(await create(replica, withStorage('acme'), 'a-key')).toEqual(expected)
     expect(await rows('deployments')).toBe(0)
     expect(await rows('pool_allocations')).toBe(0)
     expect(await rows('deployment_buckets')).toBe(0)
-    expect(desk.deployments.running()).toBe(0)
+    expect(replica.deployments.activeCount).toBe(0)
   })
 
   test('a name that others hold', async () => {
-    const desk = scene.desk()
-    await create(desk, orderFor('acme'))
-    expect(await create(desk, orderFor('acme', { sovereignFQDN: 'other.test' }))).toEqual({
+    const replica = fixture.replica()
+    await create(replica, specFor('acme'))
+    expect(await create(replica, specFor('acme', { sovereignFQDN: 'other.test' }))).toEqual({
       kind: 'subdomain-conflict',
     })
     expect(await rows('deployments')).toBe(1)
   })
 
   test('an FQDN that is deployed already: the name that was reserved for it is free again', async () => {
-    const desk = scene.desk()
-    await create(desk, orderFor('first', { sovereignFQDN: 'acme.test' }))
-    expect(await create(desk, orderFor('second', { sovereignFQDN: 'acme.test' }))).toEqual({ kind: 'fqdn-conflict' })
+    const replica = fixture.replica()
+    await create(replica, specFor('first', { sovereignFQDN: 'acme.test' }))
+    expect(await create(replica, specFor('second', { sovereignFQDN: 'acme.test' }))).toEqual({ kind: 'fqdn-conflict' })
     expect(await rows('pool_allocations')).toBe(1)
   })
 
   test('one more than may wait', async () => {
-    const desk = scene.desk({ atOnce: 1 })
+    const replica = fixture.replica({ maxConcurrentRuns: 1 })
     const names = Array.from({ length: 101 }, (_, i) => `tenant-${i}`)
-    for (const name of names) expect(await create(desk, orderFor(name))).toMatchObject({ kind: 'created' })
-    expect(await create(desk, orderFor('one-more'))).toMatchObject({
+    for (const name of names) expect(await create(replica, specFor(name))).toMatchObject({ kind: 'created' })
+    expect(await create(replica, specFor('one-more'))).toMatchObject({
       kind: 'provisioning-unavailable',
       retryAfterSeconds: 30,
     })
@@ -93,27 +93,27 @@ describe('what is not accepted leaves nothing behind', () => {
 
   test('keys are asked about only where there are some', async () => {
     const asked: object[] = []
-    const desk = scene.desk({
+    const replica = fixture.replica({
       validateKeys: async keys => {
         asked.push(keys)
         return { kind: 'accepted', message: '' }
       },
     })
-    await create(desk, orderFor('keyless'))
+    await create(replica, specFor('keyless'))
     expect(asked).toEqual([])
-    await create(desk, withStorage('keyed'))
+    await create(replica, withStorage('keyed'))
     expect(asked).toMatchObject([{ region: 'fsn1', accessKey: expect.stringContaining('marked') }])
   })
 })
 
 describe('of many at once', () => {
   test('that want one FQDN, one gets it, whoever is asked', async () => {
-    const desks = [scene.desk(), scene.desk()]
+    const replicas = [fixture.replica(), fixture.replica()]
     const outcomes = await Promise.all(
       Array.from({ length: 20 }, (_, i) => {
-        const desk = desks[i % 2]
-        if (!desk) throw new Error('no desk')
-        return create(desk, orderFor(`name-${i}`, { sovereignFQDN: 'acme.test', name: null }))
+        const replica = replicas[i % 2]
+        if (!replica) throw new Error('no replica')
+        return create(replica, specFor(`name-${i}`, { sovereignFQDN: 'acme.test', name: null }))
       }),
     )
     expect(outcomes.filter(({ kind }) => kind === 'created')).toHaveLength(1)
@@ -121,11 +121,11 @@ describe('of many at once', () => {
   })
 
   test('whose FQDNs give one bucket, one gets it', async () => {
-    const desk = scene.desk()
+    const replica = fixture.replica()
     const storage = { region: 'fsn1' as const, bucket: 'catalyst-a-b-c-io' }
     const outcomes = await Promise.all(
       ['a-b.c.io', 'a.b.c.io', 'a.b-c.io'].flatMap(sovereignFQDN =>
-        Array.from({ length: 4 }, () => create(desk, orderFor('x', { sovereignFQDN, name: null, storage }))),
+        Array.from({ length: 4 }, () => create(replica, specFor('x', { sovereignFQDN, name: null, storage }))),
       ),
     )
     const count = (kind: string) => outcomes.filter(outcome => outcome.kind === kind).length
@@ -134,65 +134,68 @@ describe('of many at once', () => {
   })
 
   test('with one key and one request, one is made, and all are told of it', async () => {
-    const desks = [scene.desk(), scene.desk()]
+    const replicas = [fixture.replica(), fixture.replica()]
     const outcomes = await Promise.all(
       Array.from({ length: 10 }, (_, i) => {
-        const desk = desks[i % 2]
-        if (!desk) throw new Error('no desk')
-        return create(desk, withStorage('acme'), 'one-key')
+        const replica = replicas[i % 2]
+        if (!replica) throw new Error('no replica')
+        return create(replica, withStorage('acme'), 'one-key')
       }),
     )
     expect(new Set(outcomes.map(outcome => JSON.stringify(outcome))).size).toBe(1)
     expect(outcomes[0]).toMatchObject({ kind: 'created' })
     expect(await rows('deployments')).toBe(1)
-    expect(desks.reduce((sum, { deployments }) => sum + deployments.running(), 0)).toBe(1)
+    expect(replicas.reduce((sum, { deployments }) => sum + deployments.activeCount, 0)).toBe(1)
   })
 })
 
 describe('an Idempotency-Key', () => {
   test('with the same request: the same deployment, also when it has ended since', async () => {
-    const desk = scene.desk()
-    desk.infrastructure.answer = { kind: 'failed', reason: 'no' }
-    const first = await create(desk, withStorage('acme'), 'one-key')
-    await until('it ended', () => desk.deployments.running() === 0)
-    desk.infrastructure.answer = made()
-    expect(await create(desk, withStorage('acme'), 'one-key')).toEqual(first)
-    expect(desk.infrastructure.begun).toHaveLength(1)
+    const replica = fixture.replica()
+    replica.provisioner.result = { kind: 'failed', reason: 'no' }
+    const first = await create(replica, withStorage('acme'), 'one-key')
+    await until('it ended', () => replica.deployments.activeCount === 0)
+    replica.provisioner.result = applied()
+    expect(await create(replica, withStorage('acme'), 'one-key')).toEqual(first)
+    expect(replica.provisioner.applies).toHaveLength(1)
   })
 
   test.each<[what: string, other: object]>([
-    ['another name', asking(withStorage('other'))],
-    ['other keys', { ...asking(withStorage('acme')), keys: { accessKey: 'a'.repeat(16), secretKey: 's'.repeat(32) } }],
+    ['another name', toBody(withStorage('other'))],
+    [
+      'other credentials',
+      { ...toBody(withStorage('acme')), credentials: { accessKey: 'a'.repeat(16), secretKey: 's'.repeat(32) } },
+    ],
   ])('with %s: refused, nothing made', async (_, other) => {
-    const desk = scene.desk()
-    await create(desk, withStorage('acme'), 'one-key')
-    expect(await desk.deployments.verbs.create(other, caller, 'one-key')).toEqual({ kind: 'idempotency-key-reused' })
+    const replica = fixture.replica()
+    await create(replica, withStorage('acme'), 'one-key')
+    expect(await replica.deployments.create(other, caller, 'one-key')).toEqual({ kind: 'idempotency-key-reused' })
     expect(await rows('deployments')).toBe(1)
   })
 
   test('after keys were refused: not remembered, the next attempt is made', async () => {
     let kind: 'accepted' | 'rejected' = 'rejected'
-    const desk = scene.desk({ validateKeys: async () => ({ kind, message: 'no' }) })
-    expect(await create(desk, withStorage('acme'), 'one-key')).toMatchObject({ kind: 'invalid-deployment' })
+    const replica = fixture.replica({ validateKeys: async () => ({ kind, message: 'no' }) })
+    expect(await create(replica, withStorage('acme'), 'one-key')).toMatchObject({ kind: 'invalid-deployment' })
     kind = 'accepted'
-    expect(await create(desk, withStorage('acme'), 'one-key')).toMatchObject({ kind: 'created' })
+    expect(await create(replica, withStorage('acme'), 'one-key')).toMatchObject({ kind: 'created' })
   })
 })
 
 describe('the list', () => {
   test('is newest first, by status, page after page without a gap', async () => {
-    const desk = scene.desk()
-    desk.infrastructure.answer = made()
-    for (let i = 0; i < 5; i += 1) await create(desk, orderFor(`tenant-${i}`))
-    await until('all ended', () => desk.deployments.running() === 0)
-    desk.infrastructure.answer = { kind: 'failed', reason: 'no' }
-    await create(desk, orderFor('unlucky'))
-    await until('all ended', () => desk.deployments.running() === 0)
-    const { list } = desk.deployments.verbs
+    const replica = fixture.replica()
+    replica.provisioner.result = applied()
+    for (let i = 0; i < 5; i += 1) await create(replica, specFor(`tenant-${i}`))
+    await until('all ended', () => replica.deployments.activeCount === 0)
+    replica.provisioner.result = { kind: 'failed', reason: 'no' }
+    await create(replica, specFor('unlucky'))
+    await until('all ended', () => replica.deployments.activeCount === 0)
+    const { deployments } = replica
     const seen: string[] = []
     let cursor: string | undefined
     do {
-      const page = await list({ limit: 2, cursor })
+      const page = await deployments.list({ limit: 2, cursor })
       expect(page.deployments.length).toBeLessThanOrEqual(2)
       seen.push(...page.deployments.map(({ sovereignFQDN }) => sovereignFQDN))
       cursor = page.nextCursor
@@ -200,7 +203,7 @@ describe('the list', () => {
     expect(seen).toEqual(
       ['unlucky', 'tenant-4', 'tenant-3', 'tenant-2', 'tenant-1', 'tenant-0'].map(n => `${n}.pool.test`),
     )
-    const failed = await list({ status: 'failed' })
+    const failed = await deployments.list({ status: 'failed' })
     expect(failed.deployments.map(({ sovereignFQDN }) => sovereignFQDN)).toEqual(['unlucky.pool.test'])
     expect(failed.nextCursor).toBeUndefined()
   })

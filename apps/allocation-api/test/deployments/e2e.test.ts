@@ -143,7 +143,7 @@ describe.skipIf(lacksTerraform)('a deployment, from its request to its end', () 
     const live = await followStream(`${at.url}/api/v1/deployments/${id}/logs`)
     await until('it is being made', () => live.events().some(({ data }) => data.includes('holding')))
     expect((await createContractCall(at.url)('DELETE', `/api/v1/deployments/${id}`)).status).toBe(202)
-    expect(await finished(at, id)).toMatchObject({ status: 'failed', error: 'It was cancelled.' })
+    expect(await finished(at, id)).toMatchObject({ status: 'failed', error: 'Cancelled.' })
     expect(await isFree(at, 'regret')).toBe(true)
     module.lift('hold', 'regret.pool.test')
   })
@@ -192,7 +192,7 @@ describe.skipIf(lacksTerraform)('a deployment, from its request to its end', () 
     } finally {
       process.kill(frozen.process.pid, 'SIGCONT')
     }
-    await until('the first gives way', () => frozen.lines.some(line => line.includes('"lost"')))
+    await until('the first gives way', () => frozen.lines.some(line => line.includes('"lease-lost"')))
     module.lift('hold', fqdn)
     const end = await finished(at, id)
     expect(end).toMatchObject({ status: 'ready' })
@@ -261,7 +261,7 @@ describe.skipIf(lacksTerraform)('a deployment, from its request to its end', () 
           const letGo = await lock('pool_allocations', 'subdomain', name)
           module.set('fail', fqdn)
           module.lift('hold', fqdn)
-          await until('it says so', () => isStored(id, 'The name is freed.'))
+          await until('it says so', () => isStored(id, 'Released the name.'))
           return letGo
         },
       ],
@@ -313,7 +313,7 @@ describe.skipIf(lacksTerraform)('a deployment, from its request to its end', () 
       for (const { end, isFree } of found) {
         expect(isFree).toBe(end.status === 'failed')
         if (end.status === 'failed') {
-          expect(end.error).toMatch(ends[1] === 'ready' ? /keys were in its memory alone/ : /no machine left/)
+          expect(end.error).toMatch(ends[1] === 'ready' ? /credentials were only in its memory/ : /no machine left/)
         }
       }
     })

@@ -1,6 +1,6 @@
 import { cursorOf, type Deployment } from '@pool/contract'
 import { describe, expect, test } from 'vitest'
-import type { CreateOutcome } from '../../src/deployments/domain/create-outcome.ts'
+import type { CreateOutcome } from '../../src/deployments/domain/types.ts'
 import type { DeploymentVerbs } from '../../src/http/routes/deployments.ts'
 import { createAppWithFakeDeployments } from '../support/fake-services-app.ts'
 import { expectContract } from '../support/validate.ts'
@@ -17,7 +17,7 @@ const deployment: Deployment = {
   objectStorageRegion: 'fsn1',
   objectStorageBucket: 'catalyst-acme-pool-test',
   numEvents: 3,
-  error: 'It was cancelled.',
+  error: 'Cancelled.',
 }
 
 /** Verbs that answer as they are told, and what they were asked with; each answer is held against the contract. */
@@ -132,7 +132,7 @@ describe('get, list and remove', () => {
     const first = stage({ remove: { kind: 'cancelling', deployment } })
     const cancelling = await first.call('DELETE', `${path}/${id}`, undefined, { 'X-Request-Id': 'r' })
     expect([cancelling.status, cancelling.body]).toEqual([202, deployment])
-    expect(first.asked).toEqual([['remove', id, { actor: 'in-cluster', address: null, requestId: 'r' }]])
+    expect(first.asked).toEqual([['remove', id]])
     const removed = await stage({ remove: { kind: 'removed' } }).call('DELETE', `${path}/${id}`)
     expect([removed.status, removed.text]).toEqual([204, ''])
   })
@@ -148,7 +148,7 @@ describe('a deployment that is not there', () => {
   ] as const
   const none = { kind: 'not-found' } as const
   test.each(calls)('%s %s is 404', async (method, tail) => {
-    const { asked, call } = stage({ get: none, remove: none, follow: none })
+    const { asked, call } = stage({ get: none, remove: none, tailLog: none })
     const answer = await call(method, `${path}/${id}${tail}`)
     expect([answer.status, asked.length]).toEqual([404, 1])
     if (method !== 'HEAD') expect(answer.body).toEqual({ error: 'not-found', detail: 'There is no such deployment.' })
@@ -158,7 +158,7 @@ describe('a deployment that is not there', () => {
   test.each(calls.flatMap(([method, tail]) => strange.map(one => [method, one, tail] as const)))(
     '%s %s%s: nobody is asked for what is no UUID',
     async (method, one, tail) => {
-      const { asked, call } = stage({ get: none, remove: none, follow: none })
+      const { asked, call } = stage({ get: none, remove: none, tailLog: none })
       expect((await call(method, `${path}/${one}${tail}`)).status).toBe(404)
       expect(asked).toEqual([])
     },

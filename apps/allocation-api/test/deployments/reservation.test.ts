@@ -1,16 +1,16 @@
 import { expect, test } from 'vitest'
-import { createNames, type ReservationOperations } from '../../src/deployments/reservation.ts'
-import { orderFor } from '../support/deployments-fixture.ts'
+import { ReservationClient, type ReservationOperations } from '../../src/deployments/reservation.ts'
+import { specFor } from '../support/deployments-fixture.ts'
 
-const never = () => Promise.reject(new Error('not asked for here'))
-const namesThatRenew = (renew: (...args: unknown[]) => Promise<unknown>) =>
-  createNames({
-    commit: never,
-    release: never,
+const unexpected = () => Promise.reject(new Error('unexpected call'))
+const clientWithRenew = (renew: (...args: unknown[]) => Promise<unknown>) =>
+  new ReservationClient({
+    commit: unexpected,
+    release: unexpected,
     renew: renew as ReservationOperations['renew'],
-    isActiveWithToken: never,
+    isActiveWithToken: unexpected,
   })
-const job = { id: 'an-id', order: orderFor('acme'), reservationToken: 'a-token' }
+const holder = { id: 'an-id', spec: specFor('acme'), reservationToken: 'a-token' }
 
 test.each([
   ['renewed', true],
@@ -19,14 +19,14 @@ test.each([
   ['not-found', false],
   ['reservation-expired', false],
   ['token-mismatch', false],
-])('a renewal that comes to %s: the name is kept: %s', async (kind, isKept) => {
-  const asked: unknown[] = []
-  const names = namesThatRenew(async (...args) => {
-    asked.push(args)
+])('a renewal with the outcome %s: the name is still held: %s', async (kind, isHeld) => {
+  const calls: unknown[] = []
+  const client = clientWithRenew(async (...args) => {
+    calls.push(args)
     return { kind }
   })
-  expect(await names.keep(job)).toBe(isKept)
-  expect(asked).toEqual([
+  expect(await client.renew(holder)).toBe(isHeld)
+  expect(calls).toEqual([
     [
       { poolDomain: 'pool.test', subdomain: 'acme', reservationToken: 'a-token' },
       { actor: 'deployment', address: null, requestId: 'an-id' },
@@ -34,10 +34,10 @@ test.each([
   ])
 })
 
-test('without a name there is nothing to keep, take or free', async () => {
-  const names = namesThatRenew(never)
-  const nameless = { ...job, order: orderFor('acme', { name: null }), reservationToken: null }
-  expect(await names.keep(nameless)).toBe(true)
-  expect(await names.take(nameless, '192.0.2.1')).toEqual({ kind: 'taken', isPublished: true })
-  expect(await names.free(nameless)).toBeUndefined()
+test('without a name there is nothing to renew, commit or release', async () => {
+  const client = clientWithRenew(unexpected)
+  const nameless = { ...holder, spec: specFor('acme', { name: null }), reservationToken: null }
+  expect(await client.renew(nameless)).toBe(true)
+  expect(await client.commit(nameless, '192.0.2.1')).toEqual({ kind: 'committed', isPublished: true })
+  expect(await client.release(nameless)).toBeUndefined()
 })

@@ -7,7 +7,7 @@ import { deploymentRequest, storageSection } from '@pool/test-kit/deployment-req
 import { isSkippedFor } from '@pool/test-kit/optional-deps.ts'
 import { until } from '@pool/test-kit/poll.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { spellings } from '../../src/deployments/terraform/domain/encodings.ts'
+import { toEncodedForms } from '../../src/deployments/terraform/domain/secret-masker.ts'
 import { type Api, type ApiResponse, sendRequest, startApi } from '../support/api.ts'
 import { startStage } from '../support/credentials/fixture.ts'
 import { makeIdentities, withStorageNames } from '../support/credentials/identities.ts'
@@ -31,7 +31,7 @@ const secrets = {
   refusedToken: marked('rt'),
 }
 const needles = Object.entries(secrets).flatMap(([name, secret]) =>
-  spellings(secret).map(spelling => [name, spelling] as const),
+  toEncodedForms(secret).map(form => [name, form] as const),
 )
 const leaksIn = (text: string): string[] => [
   ...new Set(needles.flatMap(([name, spelling]) => (text.includes(spelling) ? [name] : []))),

@@ -4,8 +4,8 @@ import { setImmediate as quiet } from 'node:timers/promises'
 import type { Deployment } from '@pool/contract'
 import { until } from '@pool/test-kit/poll.ts'
 import { afterEach, describe, expect, test } from 'vitest'
-import type { StoredLine } from '../../src/deployments/domain/types.ts'
-import type { Part } from '../../src/deployments/tail-log.ts'
+import type { StoredLogLine } from '../../src/deployments/domain/types.ts'
+import type { TailEvent } from '../../src/deployments/tail-log.ts'
 import { listen } from '../../src/http/server.ts'
 import { eventsOf } from '../support/events.ts'
 import { createAppWithFakeDeployments } from '../support/fake-services-app.ts'
@@ -24,7 +24,7 @@ const deployment: Deployment = {
   objectStorageBucket: '',
   numEvents: 2,
 }
-const line = (seq: number, message = `line ${seq}`): StoredLine => ({
+const line = (seq: number, message = `line ${seq}`): StoredLogLine => ({
   seq,
   at: new Date(Date.UTC(2026, 0, 31, 12, 0, seq)),
   phase: 'apply',
@@ -34,7 +34,7 @@ const line = (seq: number, message = `line ${seq}`): StoredLine => ({
 const dataOf = (seq: number, message = `line ${seq}`) =>
   `{"time":"2026-01-31T12:00:0${seq}.000Z","phase":"apply","level":"info","message":${JSON.stringify(message)}}`
 
-type Parts = (signal: AbortSignal, after: number) => AsyncIterable<Part>
+type Parts = (signal: AbortSignal, after: number) => AsyncIterable<TailEvent>
 const aborted = (signal: AbortSignal) => new Promise<void>(done => signal.addEventListener('abort', () => done()))
 
 /** Streams whose parts the test writes; `open` counts those that are not over. */
@@ -42,11 +42,11 @@ const stage = (parts: Parts, options: Parameters<typeof createAppWithFakeDeploym
   const world = { open: 0, followed: 0 }
   const scripted = createAppWithFakeDeployments(
     {
-      follow: async (_, after, signal) => {
+      tailLog: async (_, after, signal) => {
         world.followed += 1
         return {
           kind: 'following',
-          parts: (async function* () {
+          events: (async function* () {
             world.open += 1
             try {
               yield* parts(signal, after)
@@ -62,12 +62,12 @@ const stage = (parts: Parts, options: Parameters<typeof createAppWithFakeDeploym
   return { ...scripted, world }
 }
 
-async function* twoLines(): AsyncGenerator<Part> {
+async function* twoLines(): AsyncGenerator<TailEvent> {
   yield [line(1), line(2)]
   yield 'idle'
   yield { kind: 'done', deployment }
 }
-async function* oneLineThenSilence(signal: AbortSignal): AsyncGenerator<Part> {
+async function* oneLineThenSilence(signal: AbortSignal): AsyncGenerator<TailEvent> {
   yield [line(1)]
   await aborted(signal)
 }
@@ -164,7 +164,7 @@ describe('seats', () => {
   test.each(['not-found', 'error'] as const)('one is left when there is nothing to follow: %s', async kind => {
     const { app } = createAppWithFakeDeployments(
       {
-        follow: async () => {
+        tailLog: async () => {
           if (kind === 'error') throw new Error('away')
           return { kind }
         },
@@ -194,9 +194,9 @@ describe('when the service stops', () => {
 
   test('one that was about to begin ends too', async () => {
     const { app, stopping } = createAppWithFakeDeployments({
-      follow: async () => {
+      tailLog: async () => {
         stopping.abort()
-        return { kind: 'following', parts: twoLines() }
+        return { kind: 'following', events: twoLines() }
       },
     })
     expect(await (await app.request(path)).text()).toBe('')

@@ -5,24 +5,24 @@ import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest'
 import type { Caller } from '../../src/allocation/domain/types.ts'
 import { createAllocationRepository } from '../../src/allocation/repository.ts'
 import { createAllocationService } from '../../src/allocation/service.ts'
-import type { DeploymentSpec, ObjectStorageCredentials } from '../../src/deployments/domain/types.ts'
-import { createDeploymentService, type Deployments, type DeploymentsOptions } from '../../src/deployments/service.ts'
+import type { AccessKeyPair, DeploymentSpec } from '../../src/deployments/domain/types.ts'
+import { DeploymentService, type DeploymentServiceOptions } from '../../src/deployments/service.ts'
 import { createIdempotency } from '../../src/idempotency/idempotency.ts'
 import { createTestDatabase, type TestDatabase } from './database.ts'
-import { ScriptedInfrastructure } from './fake-provisioner.ts'
+import { FakeProvisioner } from './fake-provisioner.ts'
 
 export const LEASE_MS = 30_000
 export const TTL_MS = 600_000
 export const caller: Caller = { actor: 'in-cluster', address: null, requestId: 'test' }
-export const keys: ObjectStorageCredentials = {
+export const credentials: AccessKeyPair = {
   accessKey: 'marked-access-key-0',
   secretKey: 'marked-secret-key-of-forty-characters-00',
 }
 
 const managedDomains = ['pool.test']
 
-/** An order for a name of the pool; without storage unless told otherwise. */
-export const orderFor = (subdomain: string, more: Partial<DeploymentSpec> = {}): DeploymentSpec => ({
+/** A spec for a name of the pool, without object storage by default. */
+export const specFor = (subdomain: string, more: Partial<DeploymentSpec> = {}): DeploymentSpec => ({
   orgName: 'Acme',
   orgEmail: 'ops@acme.test',
   sovereignFQDN: `${subdomain}.pool.test`,
@@ -35,36 +35,39 @@ export const orderFor = (subdomain: string, more: Partial<DeploymentSpec> = {}):
 })
 
 export const withStorage = (subdomain: string): DeploymentSpec =>
-  orderFor(subdomain, { storage: { region: 'fsn1', bucket: `catalyst-${subdomain}-pool-test` } })
+  specFor(subdomain, { storage: { region: 'fsn1', bucket: `catalyst-${subdomain}-pool-test` } })
 
-/** What a test sends in place of a request's body. */
-export const asking = (order: DeploymentSpec): object => ({ order, keys: order.storage ? keys : null })
+/** The body of a request in these tests: the spec and its credentials. */
+export const toBody = (spec: DeploymentSpec): object => ({ spec, credentials: spec.storage ? credentials : null })
 
-export interface Desk {
-  readonly deployments: Deployments
-  readonly infrastructure: ScriptedInfrastructure
+/** The deployments of one replica of the service. */
+export interface DeploymentReplica {
+  readonly deployments: DeploymentService
+  readonly provisioner: FakeProvisioner
   readonly errors: unknown[]
-  /** Every statement of this replica from now on is never answered: as if the process had been killed. */
+  /** From now on no statement of this replica is answered, as if its process had been killed. */
   kill(): void
-  /** Statements fail, as they do while the database is away, until it is switched back. */
-  setAway(isAway: boolean): void
+  /** While unavailable, statements fail as if the database were down. */
+  setDatabaseUnavailable(isUnavailable: boolean): void
 }
 
-class Away extends Error {
+class ConnectionRefusedError extends Error {
   readonly code = 'ECONNREFUSED'
 }
 
-/** A client whose statements can be held back or refused, whole ones only: a fragment goes through. */
-const switched = (sql: Sql, mode: () => 'on' | 'away' | 'killed'): Sql =>
+type Connectivity = 'connected' | 'unavailable' | 'killed'
+
+/** A client whose statements can be left unanswered or rejected. Fragments are not statements. */
+const withConnectivity = (sql: Sql, connectivity: () => Connectivity): Sql =>
   new Proxy(sql, {
     apply(target, self, args) {
       const query = Reflect.apply(target as never, self, args) as PromiseLike<unknown> & object
       return new Proxy(query, {
         get(of, property) {
           const value = Reflect.get(of, property)
-          if (property === 'then' && mode() === 'killed') return () => new Promise(() => {})
-          if (property === 'then' && mode() === 'away') {
-            return (_: unknown, reject: (error: Error) => void) => reject(new Away('away'))
+          if (property === 'then' && connectivity() === 'killed') return () => new Promise(() => {})
+          if (property === 'then' && connectivity() === 'unavailable') {
+            return (_: unknown, reject: (error: Error) => void) => reject(new ConnectionRefusedError('refused'))
           }
           return typeof value === 'function' ? value.bind(of) : value
         },
@@ -72,7 +75,7 @@ const switched = (sql: Sql, mode: () => 'on' | 'away' | 'killed'): Sql =>
     },
   })
 
-export const useDeploymentsScene = () => {
+export const useDeployments = () => {
   let database: TestDatabase
   let aheadMs = 0
   let clients: Sql[] = []
@@ -97,20 +100,19 @@ export const useDeploymentsScene = () => {
       return database.sql
     },
 
-    /** One replica's deployments, on infrastructure of its own. */
-    desk(options: Partial<DeploymentsOptions> = {}): Desk {
-      let mode: 'on' | 'away' | 'killed' = 'on'
-      const client = createDatabaseClient(database.url, { maxConnections: 4, applicationName: 'desk' })
+    replica(options: Partial<DeploymentServiceOptions> = {}): DeploymentReplica {
+      let connectivity: Connectivity = 'connected'
+      const client = createDatabaseClient(database.url, { maxConnections: 4, applicationName: 'replica' })
       clients.push(client)
-      const sql = switched(client, () => mode)
+      const sql = withConnectivity(client, () => connectivity)
       const timeoutMs = options.statementTimeoutMs ?? 5_000
       const repository = createAllocationRepository(sql, { timeoutMs })
       const idempotency = createIdempotency(sql, { timeoutMs, keyTtlMs: 86_400_000 })
-      // That records come out is shown elsewhere, with the real thing.
+      // The end-to-end test publishes real records.
       const waitUntilApplied = async () => ({ status: 'published' as const })
-      const infrastructure = new ScriptedInfrastructure()
+      const provisioner = new FakeProvisioner()
       const errors: unknown[] = []
-      const deployments = createDeploymentService({
+      const deployments = new DeploymentService({
         sql,
         idempotency,
         allocations: createAllocationService({
@@ -126,39 +128,38 @@ export const useDeploymentsScene = () => {
           now: () => performance.now(),
           onSwept: () => {},
         }),
-        orderOf: body => ({
-          kind: 'order',
-          ...(body as { order: DeploymentSpec; keys: ObjectStorageCredentials | null }),
+        parseSpec: body => ({
+          kind: 'valid',
+          ...(body as { spec: DeploymentSpec; credentials: AccessKeyPair | null }),
         }),
         validateKeys: async () => ({ kind: 'accepted', message: '' }),
-        infrastructure,
+        provisioner,
         storage: { provider: 'hetzner', domain: 'storage.test' },
-        atOnce: 4,
+        maxConcurrentRuns: 4,
         statementTimeoutMs: timeoutMs,
         leaseMs: LEASE_MS,
         reservationTtlMs: TTL_MS,
         now: () => performance.now() + aheadMs,
-        date: () => new Date(),
+        clock: () => new Date(),
         newId: randomUUID,
         isUnavailable: isDatabaseUnavailable,
-        onEnd: () => {},
-        onError: (_, error) => errors.push(error),
+        observer: { onRunEnded: () => {}, onError: (_, error) => errors.push(error) },
         ...options,
       })
       return {
         deployments,
-        infrastructure,
+        provisioner,
         errors,
         kill: () => {
-          mode = 'killed'
+          connectivity = 'killed'
         },
-        setAway: isAway => {
-          mode = isAway ? 'away' : 'on'
+        setDatabaseUnavailable: isUnavailable => {
+          connectivity = isUnavailable ? 'unavailable' : 'connected'
         },
       }
     },
 
-    /** Lets time pass for the rows and for every desk. */
+    /** Advances the clocks of the database and of every replica. */
     async advance(ms: number): Promise<void> {
       aheadMs += ms
       await database.advance(ms)

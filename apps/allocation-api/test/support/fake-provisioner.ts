@@ -1,56 +1,56 @@
-import type { Line } from '../../src/deployments/domain/types.ts'
-import type { Made, Making, Provisioner } from '../../src/deployments/provisioner.ts'
+import type { LogLine } from '../../src/deployments/domain/types.ts'
+import type { ApplyRequest, ApplyResult, Provisioner } from '../../src/deployments/provisioner.ts'
 
-export interface Begun {
-  readonly making: Making
+export interface FakeApply {
+  readonly request: ApplyRequest
   readonly signal: AbortSignal
-  tell(line: Line): void
-  end(made: Made): void
+  log(line: LogLine): void
+  end(result: ApplyResult): void
 }
 
-const isAborted = (signal: AbortSignal): Promise<void> =>
+const waitForAbort = (signal: AbortSignal): Promise<void> =>
   new Promise(resolve => {
     if (signal.aborted) resolve()
     signal.addEventListener('abort', () => resolve())
   })
 
-export const made = (address = '192.0.2.1', more: object = {}): Made => ({
-  kind: 'made',
-  outputs: { load_balancer_ip: address, ...more },
+export const applied = (address = '192.0.2.1', outputs: object = {}): ApplyResult => ({
+  kind: 'applied',
+  outputs: { load_balancer_ip: address, ...outputs },
 })
 
-/** Infrastructure whose makings a test ends as it likes; a signal stops one. */
-export class ScriptedInfrastructure implements Provisioner {
-  readonly begun: Begun[] = []
-  readonly cleared: string[] = []
+/** A provisioner whose applies the test ends. A signal stops an apply. */
+export class FakeProvisioner implements Provisioner {
+  readonly applies: FakeApply[] = []
+  readonly cleanedUp: string[] = []
   missing: string | null = null
-  /** What a making comes to; absent: the test ends it. */
-  answer: Made | null = null
-  /** Whether a making goes on to its end although it is asked to stop. */
-  isDeaf = false
-  mostAtOnce = 0
-  #atOnce = 0
+  /** The result of every apply; null if the test ends each one. */
+  result: ApplyResult | null = null
+  /** Whether an apply continues after it was stopped. */
+  ignoresStop = false
+  maxConcurrent = 0
+  #concurrent = 0
 
-  async lacks(): Promise<string | null> {
+  async preflight(): Promise<string | null> {
     return this.missing
   }
 
-  async make(making: Making, tell: (line: Line) => void, signal: AbortSignal): Promise<Made> {
-    this.#atOnce += 1
-    this.mostAtOnce = Math.max(this.mostAtOnce, this.#atOnce)
-    const { promise, resolve } = Promise.withResolvers<Made>()
-    this.begun.push({ making, signal, tell, end: resolve })
-    tell({ phase: 'apply', level: 'info', message: `making ${making.stateKey}` })
-    if (this.answer) resolve(this.answer)
-    const made = await Promise.race([
+  async apply(request: ApplyRequest, log: (line: LogLine) => void, signal: AbortSignal): Promise<ApplyResult> {
+    this.#concurrent += 1
+    this.maxConcurrent = Math.max(this.maxConcurrent, this.#concurrent)
+    const { promise, resolve } = Promise.withResolvers<ApplyResult>()
+    this.applies.push({ request, signal, log, end: resolve })
+    log({ phase: 'apply', level: 'info', message: `applying ${request.stateKey}` })
+    if (this.result) resolve(this.result)
+    const result = await Promise.race([
       promise,
-      ...(this.isDeaf ? [] : [isAborted(signal).then((): Made => ({ kind: 'stopped' }))]),
+      ...(this.ignoresStop ? [] : [waitForAbort(signal).then((): ApplyResult => ({ kind: 'stopped' }))]),
     ])
-    this.#atOnce -= 1
-    return made
+    this.#concurrent -= 1
+    return result
   }
 
-  async clear(id: string): Promise<void> {
-    this.cleared.push(id)
+  async cleanUp(id: string): Promise<void> {
+    this.cleanedUp.push(id)
   }
 }

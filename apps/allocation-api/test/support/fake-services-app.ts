@@ -21,7 +21,7 @@ export const unusedDependencies: AppDependencies = {
     validateKeys: failOnCall,
     validateToken: failOnCall,
   },
-  deployments: { create: failOnCall, get: failOnCall, list: failOnCall, remove: failOnCall, follow: failOnCall },
+  deployments: { create: failOnCall, get: failOnCall, list: failOnCall, remove: failOnCall, tailLog: failOnCall },
   streams: { enter: failOnCall },
   providers: { objectStorage: 'hetzner', token: ['hetzner'] },
   health: { databaseAnswers: failOnCall, phase: failOnCall, managedDomains: [] },

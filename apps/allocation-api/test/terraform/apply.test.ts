@@ -62,7 +62,7 @@ describe.skipIf(lacksTerraform)('a making', () => {
     const here = site(talkative, { passthrough: ['PASSED_TOKEN', 'TF_LOG'] })
     const options = { ...here.options, env: { ...here.options.env, ...passed } }
     const run = start(options)
-    await until('the provisioner has said all', () => run.told('): xxxx'))
+    await until('the provisioner has said all', () => run.logged('): xxxx'))
 
     // While it runs: nothing in arguments or files, and all of it is for this user alone.
     const running = runningWith(secrets.object_storage_access_key)
@@ -75,8 +75,8 @@ describe.skipIf(lacksTerraform)('a making', () => {
     ])
     writeFileSync(join(options.moduleDir ?? '', 'go'), '')
 
-    expect(await run.made).toEqual({
-      kind: 'made',
+    expect(await run.result).toEqual({
+      kind: 'applied',
       outputs: {
         load_balancer_ip: '192.0.2.7',
         details: { providers: ['hcloud', 'minio'], leaked: '<redacted>' },
@@ -109,8 +109,8 @@ describe.skipIf(lacksTerraform)('a making', () => {
     const state = join(options.dataDir, 'state', 'acme.pool.test.tfstate')
     const before = readFileSync(state, 'utf8')
     const again = start(options, { id: 'm2' })
-    expect(await again.made).toMatchObject({ kind: 'made', outputs: { load_balancer_ip: '192.0.2.7' } })
-    expect(again.told('Resources: 0 added, 0 changed, 0 destroyed.')).toBe(true)
+    expect(await again.result).toMatchObject({ kind: 'applied', outputs: { load_balancer_ip: '192.0.2.7' } })
+    expect(again.logged('Resources: 0 added, 0 changed, 0 destroyed.')).toBe(true)
     expect(readFileSync(state, 'utf8')).toBe(before)
     expect(statSync(state).mode & 0o077).toBe(0)
     // What the module gives out as not sensitive although it is, is the module's fault; nothing else is in the state.
@@ -127,7 +127,7 @@ describe.skipIf(lacksTerraform)('a making', () => {
       }`
     const here = site(failing)
     const run = start(here.options)
-    expect(await run.made).toEqual({
+    expect(await run.result).toEqual({
       kind: 'failed',
       reason: expect.stringMatching(
         /^module\.deployment\.terraform_data\.second: local-exec provisioner error: Error running command .* exit status [12]/,
@@ -137,8 +137,8 @@ describe.skipIf(lacksTerraform)('a making', () => {
     expect(run.lines.flatMap(({ message }) => mentions(message))).toEqual([])
     here.write('resource "terraform_data" "first" { input = 1 }')
     const next = start(here.options, { id: 'm2' })
-    expect(await next.made).toEqual({ kind: 'made', outputs: {} })
-    expect(next.told('Resources: 0 added, 0 changed, 1 destroyed.')).toBe(true)
+    expect(await next.result).toEqual({ kind: 'applied', outputs: {} })
+    expect(next.logged('Resources: 0 added, 0 changed, 1 destroyed.')).toBe(true)
     expect(workOf(here)).toEqual([])
   })
 
@@ -157,7 +157,7 @@ describe.skipIf(lacksTerraform)('a making', () => {
     ['a module that is not found', 'module "m" { source = "./nowhere" }', /^Unreadable module directory: /],
   ])('fails with the reason: %s', async (_, text, reason) => {
     const here = site(text)
-    expect(await start(here.options).made).toEqual({ kind: 'failed', reason: expect.stringMatching(reason) })
+    expect(await start(here.options).result).toEqual({ kind: 'failed', reason: expect.stringMatching(reason) })
     expect(workOf(here)).toEqual([])
   })
 
@@ -173,7 +173,7 @@ describe.skipIf(lacksTerraform)('a making', () => {
     const terraform = createTerraform(here.options)
     const make = (id: string, stateKey: string, signal: AbortSignal = new AbortController().signal) => {
       const lines: string[] = []
-      const made = terraform.make(
+      const made = terraform.apply(
         { id, run: 1, stateKey, variables: { ...variables, deployment_id: id }, secrets },
         line => lines.push(line.message),
         signal,
@@ -194,7 +194,7 @@ describe.skipIf(lacksTerraform)('a making', () => {
     expect([twin.lines, stopped.lines]).toEqual([[], []])
     writeFileSync(join(here.options.moduleDir ?? '', 'go'), '')
     expect(await Promise.all([one.made, two.made, twin.made])).toEqual(
-      ['one', 'two', 'twin'].map(id => ({ kind: 'made', outputs: { details: id } })),
+      ['one', 'two', 'twin'].map(id => ({ kind: 'applied', outputs: { details: id } })),
     )
     expect(at('twin')).toBe(false)
     expect(readdirSync(join(here.options.dataDir, 'state')).filter(name => name.endsWith('tfstate'))).toEqual([
@@ -208,16 +208,16 @@ describe.skipIf(lacksTerraform)('a making', () => {
     const path = join(here.folder, 'elsewhere-{deployment}.tfstate')
     writeFileSync(join(here.options.moduleDir ?? '', '.terraform.lock.hcl'), 'not a lock file')
     const options = { ...here.options, backend: { type: 'local', settings: { path } } }
-    expect(await start(options).made).toMatchObject({ kind: 'failed', reason: expect.stringContaining('lock') })
+    expect(await start(options).result).toMatchObject({ kind: 'failed', reason: expect.stringContaining('lock') })
     writeFileSync(join(here.options.moduleDir ?? '', '.terraform.lock.hcl'), '')
     const cliConfig = join(here.folder, 'cli.tfrc')
     writeFileSync(cliConfig, 'host "bad host" {}')
     const withConfig = { ...options, env: { ...here.options.env, TF_CLI_CONFIG_FILE: cliConfig } }
     const complained = start(withConfig)
-    expect(await complained.made).toMatchObject({ kind: 'made' })
-    expect(complained.told('Error: The host "bad host" block')).toBe(true)
+    expect(await complained.result).toMatchObject({ kind: 'applied' })
+    expect(complained.logged('Error: The host "bad host" block')).toBe(true)
     here.write('output "details" { value = 1 }')
-    expect(await start(options).made).toEqual({ kind: 'made', outputs: { details: 1 } })
+    expect(await start(options).result).toEqual({ kind: 'applied', outputs: { details: 1 } })
     expect(existsSync(path.replace('{deployment}', 'acme.pool.test'))).toBe(true)
   })
 })

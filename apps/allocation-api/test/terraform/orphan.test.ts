@@ -38,11 +38,11 @@ describe('a run that ends late', () => {
     await at(2)
     expect(work()).toEqual(['m1.1', 'm1.2'])
     letGo(1)
-    await late.made
+    await late.result
     expect(work()).toEqual(['m1.2'])
-    await createTerraform(here.options).clear('m1', 2, () => {})
+    await createTerraform(here.options).cleanUp('m1', 2, () => {})
     letGo(2)
-    expect(await next.made).toEqual({ kind: 'made', outputs: {} })
+    expect(await next.result).toEqual({ kind: 'applied', outputs: {} })
     expect(work()).toEqual([])
   })
 })
@@ -58,7 +58,7 @@ describe.skipIf(lacksTerraform)('a state', () => {
     const { port } = server.address() as AddressInfo
     const settings = { address: `http://127.0.0.1:${port}/{deployment}`, retry_max: 0 }
     const run = start({ ...here.options, backend: { type: 'http', settings } }, { run: 7 })
-    expect(await run.made).toEqual({ kind: 'failed', reason: expect.stringContaining('Failed to save state') })
+    expect(await run.result).toEqual({ kind: 'failed', reason: expect.stringContaining('Failed to save state') })
     server.close()
     const file = join('state', 'm1.7.errored.tfstate')
     expect(readFileSync(join(here.options.dataDir, file), 'utf8')).toContain('"name": "machine"')
@@ -68,7 +68,7 @@ describe.skipIf(lacksTerraform)('a state', () => {
     mkdirSync(join(here.options.dataDir, 'work', 'm1.8'))
     writeFileSync(join(here.options.dataDir, 'work', 'm1.8', 'errored.tfstate'), 'kept')
     const told: string[] = []
-    await createTerraform(here.options).clear('m1', 9, ({ message }) => told.push(message))
+    await createTerraform(here.options).cleanUp('m1', 9, ({ message }) => told.push(message))
     expect(told).toEqual([expect.stringContaining(join('state', 'm1.8.errored.tfstate'))])
     expect(readFileSync(join(here.options.dataDir, 'state', 'm1.8.errored.tfstate'), 'utf8')).toBe('kept')
   })
@@ -76,7 +76,7 @@ describe.skipIf(lacksTerraform)('a state', () => {
   test('of a name as long as a name can be has a file', async () => {
     const here = site()
     const stateKey = `${'a'.repeat(62)}.`.repeat(4).slice(0, 253).replace(/\.$/, 'a')
-    expect(await start(here.options, { stateKey }).made).toEqual({ kind: 'made', outputs: {} })
+    expect(await start(here.options, { stateKey }).result).toEqual({ kind: 'applied', outputs: {} })
     const [first = '', second] = [stateKey.slice(0, 200), `${stateKey.slice(200)}.tfstate`]
     expect(readdirSync(join(here.options.dataDir, 'state', first))).toContain(second)
   })

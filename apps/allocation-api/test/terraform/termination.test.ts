@@ -43,21 +43,21 @@ describe.skipIf(lacksTerraform)('a making ends', () => {
   test('by its signal, in apply: what was made is remembered', async () => {
     const here = site(endless(patient))
     const run = start(marked(here))
-    await until('the provisioner runs', () => run.told('(local-exec): waiting'))
+    await until('the provisioner runs', () => run.logged('(local-exec): waiting'))
     expect(runningWith(here.folder).length).toBeGreaterThan(1)
     run.stop()
-    expect(await run.made).toEqual({ kind: 'stopped' })
+    expect(await run.result).toEqual({ kind: 'stopped' })
     await expectOver(here)
   })
 
   test('by its deadline, and children that ignore SIGINT with it', async () => {
     const here = site(endless(stubborn))
     const run = start({ ...marked(here), timeoutMs: 1_000, graceMs: 5_000 })
-    expect(await run.made).toEqual({
+    expect(await run.result).toEqual({
       kind: 'failed',
-      reason: 'It was not done within 1 s (PDM_DEPLOYMENT_TIMEOUT).',
+      reason: 'Timed out after 1 s (PDM_DEPLOYMENT_TIMEOUT).',
     })
-    expect(run.told('(local-exec): waiting')).toBe(true)
+    expect(run.logged('(local-exec): waiting')).toBe(true)
     await expectOver(here)
   })
 
@@ -80,22 +80,22 @@ describe.skipIf(lacksTerraform)('a making ends', () => {
     // The next one to take it up clears, and makes the rest.
     const terraform = createTerraform(here.options)
     expect(readdirSync(join(here.options.dataDir, 'work'))).toEqual(['m1.1'])
-    await terraform.clear('m1', 1, tell)
+    await terraform.cleanUp('m1', 1, tell)
     expect(readdirSync(join(here.options.dataDir, 'work'))).toEqual(['m1.1'])
-    await terraform.clear('m1', 2, tell)
+    await terraform.cleanUp('m1', 2, tell)
     expect(readdirSync(join(here.options.dataDir, 'work'))).toEqual([])
-    await terraform.clear('m1', 2, tell)
+    await terraform.cleanUp('m1', 2, tell)
     here.write(endless('true'))
     const next = start(here.options, { id: 'm2' })
-    expect(await next.made).toEqual({ kind: 'made', outputs: {} })
-    expect(next.told('module.deployment.terraform_data.first: Creating')).toBe(false)
+    expect(await next.result).toEqual({ kind: 'applied', outputs: {} })
+    expect(next.logged('module.deployment.terraform_data.first: Creating')).toBe(false)
   })
 
   test('before it has begun', async () => {
     const here = site('')
     const run = start(here.options)
     run.stop()
-    expect(await run.made).toEqual({ kind: 'stopped' })
+    expect(await run.result).toEqual({ kind: 'stopped' })
     expect(run.lines).toEqual([])
   })
 })
@@ -105,9 +105,9 @@ describe('whatever the binary does', () => {
     const here = site('')
     const binary = double(here, `trap '' INT; echo init of "$1"; while :; do sleep 1000; done`)
     const run = start({ ...marked(here), binary, graceMs: 200 })
-    await until('init runs', () => run.told('init of init'))
+    await until('init runs', () => run.logged('init of init'))
     run.stop()
-    expect(await run.made).toEqual({ kind: 'stopped' })
+    expect(await run.result).toEqual({ kind: 'stopped' })
     await expectOver(here, false)
   })
 
@@ -137,12 +137,12 @@ describe('whatever the binary does', () => {
        [ "$1" = apply ] && { yes | head -n 9000; echo '{"@message":"e","type":"diagnostic","diagnostic":{"severity":"error","summary":"late","detail":"${key}"}}'; exit 7; }`,
     )
     const run = start({ ...marked(here), binary })
-    expect(await run.made).toEqual({ kind: 'failed', reason: 'late: <redacted>' })
+    expect(await run.result).toEqual({ kind: 'failed', reason: 'late: <redacted>' })
     expect(run.lines.slice(0, 2).map(({ message }) => message)).toEqual(
       ['x', 'y'].map(letter => `${letter.repeat(8_189)}…`),
     )
     expect(run.lines.length).toBe(4_001)
-    expect(run.lines.at(-1)?.message).toBe('After 4000 lines the rest is not kept.')
+    expect(run.lines.at(-1)?.message).toBe('Log truncated after 4000 lines.')
     await expectOver(here, false)
   })
 
@@ -152,7 +152,7 @@ describe('whatever the binary does', () => {
     ['complains', 'echo "Error: bad" >&2; echo "Because." >&2; exit 1', 'bad: Because.'],
   ])('the reason when it %s', async (_, script, reason) => {
     const here = site('')
-    expect(await start({ ...here.options, binary: double(here, script) }).made).toEqual({ kind: 'failed', reason })
+    expect(await start({ ...here.options, binary: double(here, script) }).result).toEqual({ kind: 'failed', reason })
   })
 
   test.each<readonly [string, Parameters<typeof start>[1]]>([
@@ -162,23 +162,23 @@ describe('whatever the binary does', () => {
     ['a name that is none', { variables: { 'a b': '' } }],
     ['a value that no environment carries', { variables: { a: '\0' } }],
   ])('it is refused: %s', async (_, making) => {
-    await expect(start(site('').options, making).made).rejects.toBeInstanceOf(RangeError)
+    await expect(start(site('').options, making).result).rejects.toBeInstanceOf(RangeError)
   })
 })
 
 describe('what is lacking', () => {
-  const lackOf = (options: Site['options']) => createTerraform(options).lacks()
+  const lackOf = (options: Site['options']) => createTerraform(options).preflight()
   const version = (text: string) => `echo '{"terraform_version":"${text}"}'; echo asked >> "$0.log"`
 
   test('nothing; the version is asked for once, until the file changes', async () => {
     const here = site('')
     const binary = double(here, version('1.6.0'))
     const terraform = createTerraform({ ...here.options, binary })
-    expect([await terraform.lacks(), await terraform.lacks()]).toEqual([null, null])
+    expect([await terraform.preflight(), await terraform.preflight()]).toEqual([null, null])
     expect(readFileSync(`${binary}.log`, 'utf8')).toBe('asked\n')
     double(here, `${version('1.5.7')} `)
-    expect(await terraform.lacks()).toMatch(
-      /terraform is of version 1\.5\.7, and 1\.6\.0 or later is needed: .*PDM_TERRAFORM_BINARY\.$/,
+    expect(await terraform.preflight()).toMatch(
+      /terraform is version 1\.5\.7, but 1\.6\.0 or later is required: .*PDM_TERRAFORM_BINARY\.$/,
     )
     expect(existsSync(here.options.dataDir)).toBe(true)
   })
@@ -192,23 +192,23 @@ describe('what is lacking', () => {
     [
       'no such binary',
       () => ({ binary: '/nowhere/tofu' }),
-      /^PDM_TERRAFORM_BINARY is \/nowhere\/tofu, which is no executable file: install/,
+      /^PDM_TERRAFORM_BINARY is \/nowhere\/tofu, which is not an executable file: install/,
     ],
-    ['a folder as the binary', ({ folder }) => ({ binary: folder }), /which is no executable file/],
+    ['a folder as the binary', ({ folder }) => ({ binary: folder }), /which is not an executable file/],
     [
       'another program',
       here => ({ binary: double(here, 'echo hello') }),
-      /does not tell its version: .*PDM_TERRAFORM_BINARY\.$/,
+      /did not report a version: .*PDM_TERRAFORM_BINARY\.$/,
     ],
     [
       'a file where the folder is to be',
       here => ({ binary: double(here, version('1.9.0')), dataDir: join(here.folder, 'terraform') }),
-      /^PDM_DEPLOYMENTS_DIR is .*, where this process cannot write\.$/,
+      /^PDM_DEPLOYMENTS_DIR is .*, which is not writable; check its permissions\.$/,
     ],
     [
       'no module',
       here => ({ binary: double(here, version('1.9.0')), moduleDir: '/nowhere' }),
-      /^PDM_TERRAFORM_MODULE is \/nowhere, which is no folder with a Terraform module\.$/,
+      /^PDM_TERRAFORM_MODULE is \/nowhere, which is not a directory with a Terraform module\.$/,
     ],
     [
       'an empty module',

@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest'
-import { nextStep } from './resume.ts'
-import type { Job, ObjectStorageCredentials } from './types.ts'
+import { decideResume } from './resume.ts'
+import type { AccessKeyPair, RunState } from './types.ts'
 
-const keys: ObjectStorageCredentials = { accessKey: 'a'.repeat(16), secretKey: 's'.repeat(32) }
-const job: Job = {
+const credentials: AccessKeyPair = { accessKey: 'a'.repeat(16), secretKey: 's'.repeat(32) }
+const state: RunState = {
   id: 'an-id',
   generation: 1,
-  order: {
+  spec: {
     orgName: 'Acme',
     orgEmail: 'ops@acme.example',
     sovereignFQDN: 'acme.pool.test',
@@ -19,30 +19,30 @@ const job: Job = {
   reservationToken: null,
   result: null,
   isCancelled: false,
-  failure: null,
+  pendingError: null,
   lineCount: 0,
 }
-const keyless: Partial<Job> = { order: { ...job.order, storage: null } }
+const withoutStorage: Partial<RunState> = { spec: { ...state.spec, storage: null } }
 const result = { sovereignFQDN: 'acme.pool.test', loadBalancerIP: '192.0.2.1' }
 
-test.each<[what: string, change: Partial<Job>, keys: ObjectStorageCredentials | null, expected: string | RegExp]>([
-  ['with its keys', {}, keys, 'make'],
-  ['taken up, its keys gone', { generation: 2 }, null, /keys were in its memory alone/],
-  ['taken up, and it needs none', { ...keyless, generation: 2 }, null, 'make'],
-  ['taken up, and it is up already', { generation: 2, result }, null, 'finish'],
-  ['cancelled', { isCancelled: true }, keys, /cancelled/],
-  ['cancelled, though it is up', { isCancelled: true, result }, null, /cancelled/],
+test.each<[what: string, change: Partial<RunState>, credentials: AccessKeyPair | null, expected: string | RegExp]>([
+  ['with its credentials', {}, credentials, 'apply'],
+  ['resumed without its credentials', { generation: 2 }, null, /credentials were only in its memory/],
+  ['resumed, and it needs none', { ...withoutStorage, generation: 2 }, null, 'apply'],
+  ['resumed, and its infrastructure is up', { generation: 2, result }, null, 'commit'],
+  ['cancelled', { isCancelled: true }, credentials, /Cancelled/],
+  ['cancelled, although its infrastructure is up', { isCancelled: true, result }, null, /Cancelled/],
   [
-    'to fail, for the reason that was decided',
-    { failure: 'no machine', isCancelled: true, result },
-    keys,
+    'failing for a reason that was decided earlier',
+    { pendingError: 'no machine', isCancelled: true, result },
+    credentials,
     /no machine/,
   ],
-  ['taken up for the last time', { ...keyless, generation: 20 }, null, 'make'],
-  ['taken up too often', { ...keyless, generation: 21 }, null, /20 processes/],
-  ['taken up often, and it is up at last', { ...keyless, generation: 21, result }, null, 'finish'],
+  ['resumed for the last time', { ...withoutStorage, generation: 20 }, null, 'apply'],
+  ['resumed too often', { ...withoutStorage, generation: 21 }, null, /after 20 runs/],
+  ['resumed too often, but its infrastructure is up', { ...withoutStorage, generation: 21, result }, null, 'commit'],
 ])('%s', (_, change, given, expected) => {
-  const step = nextStep({ ...job, ...change }, given)
-  if (typeof expected === 'string') expect(step).toEqual({ kind: expected })
-  else expect(step).toEqual({ kind: 'fail', reason: expect.stringMatching(expected) })
+  const decision = decideResume({ ...state, ...change }, given)
+  if (typeof expected === 'string') expect(decision).toEqual({ kind: expected })
+  else expect(decision).toEqual({ kind: 'fail', reason: expect.stringMatching(expected) })
 })

@@ -1,36 +1,37 @@
-import type { Job, ObjectStorageCredentials } from './types.ts'
+import type { AccessKeyPair, RunState } from './types.ts'
 
-/** What is to be done about a deployment, whether it was just asked for or left by a process that ended. */
-export type NextStep =
-  | { readonly kind: 'make' }
-  /** The infrastructure is up: only its name is left to be committed. */
-  | { readonly kind: 'finish' }
+/** How a new or orphaned deployment continues. */
+export type ResumeDecision =
+  | { readonly kind: 'apply' }
+  /** The infrastructure is up; only the name remains to be committed. */
+  | { readonly kind: 'commit' }
   | { readonly kind: 'fail'; readonly reason: string }
 
-/** Whatever ends every process that makes it, must not end them for ever. Handing over counts too. */
-const MOST_RUNS = 20
+/** A deployment that crashes every process must not crash them indefinitely. Releases at shutdown count too. */
+const MAX_RUNS = 20
 
-export const CANCELLED = 'It was cancelled.'
+export const CANCELLED = 'Cancelled.'
 
 /**
- * Keys are in the memory of the process that was given them and nowhere else. Without them what needs them cannot be
- * made by anybody; what does not, or is made already, goes on wherever it was left.
+ * Credentials exist only in the memory of the process that accepted the request. After a crash, a deployment can resume
+ * if it needs no credentials, or if its infrastructure is already up.
  */
-export const nextStep = (
-  { order, result, isCancelled, failure, generation }: Job,
-  keys: ObjectStorageCredentials | null,
-): NextStep => {
-  // Its name may be free already, and somebody else's.
-  if (failure !== null) return { kind: 'fail', reason: failure }
+export const decideResume = (
+  { spec, result, isCancelled, pendingError, generation }: RunState,
+  credentials: AccessKeyPair | null,
+): ResumeDecision => {
+  // Its name may have been released already, and reserved by another client.
+  if (pendingError !== null) return { kind: 'fail', reason: pendingError }
   if (isCancelled) return { kind: 'fail', reason: CANCELLED }
-  if (result) return { kind: 'finish' }
-  if (generation > MOST_RUNS) {
-    return { kind: 'fail', reason: `${MOST_RUNS} processes have worked on it, and ended before it did.` }
+  if (result) return { kind: 'commit' }
+  if (generation > MAX_RUNS) {
+    const reason = `Gave up after ${MAX_RUNS} runs: every process running this deployment exited before it finished.`
+    return { kind: 'fail', reason }
   }
-  if (!order.storage || keys) return { kind: 'make' }
+  if (!spec.storage || credentials) return { kind: 'apply' }
   return {
     kind: 'fail',
     reason:
-      'The process that worked on it ended, and the object storage keys were in its memory alone. Create it again: what has been made is gone on with.',
+      'The process running this deployment exited, and the object storage credentials were only in its memory. Create it again; Terraform resumes from the saved state.',
   }
 }

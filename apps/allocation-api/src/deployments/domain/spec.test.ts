@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { BucketDecision } from '../../naming/bucket-name.ts'
-import { orderOfRecord, recordOf } from './record.ts'
-import { type OrderRules, parseSpec } from './spec.ts'
+import { fromRecord, parseDeploymentSpec, type SpecRules, toRecord } from './spec.ts'
 
 const sshPublicKey = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAINwTop1nq0vv8Z/QQjBQ7vXrsRwYA/bTkh9KFLQaYWKx ops'
 const storage = {
@@ -13,54 +12,57 @@ const base = { orgName: 'Acme', orgEmail: 'ops@acme.example', providers: ['hetzn
 const pool = { ...base, sovereignDomainMode: 'pool', sovereignPoolDomain: 'pool.test', sovereignSubdomain: 'acme' }
 const byo = { ...base, sovereignDomainMode: 'byo', sovereignFQDN: 'cloud.acme.example' }
 
-const bucketOf = (fqdn: string): BucketDecision =>
+const toBucketName = (fqdn: string): BucketDecision =>
   fqdn.length > 20
     ? { kind: 'refused', reason: `A bucket has at most 20 characters; this one has ${fqdn.length}.` }
     : { kind: 'bucket', name: `b-${fqdn.replaceAll('.', '-')}` }
-const rules: OrderRules = {
+const rules: SpecRules = {
   storageProvider: 'hetzner',
-  bucketOf,
+  toBucketName,
   managedDomains: ['pool.test', 'eu.pool.test', 'x.pool.test'],
 }
 const fieldsOf = (body: unknown) => {
-  const outcome = parseSpec(body, rules)
-  return outcome.kind === 'order' ? [] : outcome.faults.map(({ field }) => field)
+  const outcome = parseDeploymentSpec(body, rules)
+  return outcome.kind === 'valid' ? [] : outcome.faults.map(({ field }) => field)
 }
 const detailsOf = (body: unknown) => {
-  const outcome = parseSpec(body, rules)
-  return outcome.kind === 'order' ? '' : outcome.faults.map(({ detail }) => detail).join(' ')
+  const outcome = parseDeploymentSpec(body, rules)
+  return outcome.kind === 'valid' ? '' : outcome.faults.map(({ detail }) => detail).join(' ')
 }
 
 const common = { orgName: 'Acme', orgEmail: 'ops@acme.example', region: 'fsn1', sshPublicKey }
-const keys = { accessKey: 'a'.repeat(16), secretKey: 's'.repeat(32) }
+const credentials = { accessKey: 'a'.repeat(16), secretKey: 's'.repeat(32) }
 const name = { poolDomain: 'pool.test', subdomain: 'acme' }
 
-describe('an order in canonical form, its keys apart', () => {
+describe('a spec in canonical form, with its credentials apart', () => {
   test('of a pool, with storage', () => {
     expect(
-      parseSpec({ ...pool, ...storage, providers: [' HETZNER ', 'aws'], sovereignSubdomain: ' Acme ' }, rules),
+      parseDeploymentSpec(
+        { ...pool, ...storage, providers: [' HETZNER ', 'aws'], sovereignSubdomain: ' Acme ' },
+        rules,
+      ),
     ).toEqual({
-      kind: 'order',
-      order: {
+      kind: 'valid',
+      spec: {
         ...common,
         providers: ['hetzner', 'aws'],
         sovereignFQDN: 'acme.pool.test',
         name,
         storage: { region: 'fsn1', bucket: 'b-acme-pool-test' },
       },
-      keys,
+      credentials,
     })
   })
 
-  test("of one's own domain, without the storage provider: its fields are not looked at, nor is a bucket named", () => {
+  test("a customer's domain without the storage provider: the storage fields are ignored", () => {
     const garbage = { objectStorageRegion: 5, objectStorageAccessKey: '<redacted>', objectStorageSecretKey: [] }
     const sovereignFQDN = `${'a'.repeat(30)}.example`
     expect(
-      parseSpec({ ...byo, ...garbage, sovereignFQDN, providers: ['aws'], consoleLoadBalancerIP: 1 }, rules),
+      parseDeploymentSpec({ ...byo, ...garbage, sovereignFQDN, providers: ['aws'], consoleLoadBalancerIP: 1 }, rules),
     ).toEqual({
-      kind: 'order',
-      order: { ...common, providers: ['aws'], sovereignFQDN, name: null, storage: null },
-      keys: null,
+      kind: 'valid',
+      spec: { ...common, providers: ['aws'], sovereignFQDN, name: null, storage: null },
+      credentials: null,
     })
   })
 })
@@ -145,36 +147,36 @@ describe('every faulty field is told at once, in the documented order', () => {
     }
     const body = { ...pool, ...marked, sshPublicKey: 'MARKED MARKED', orgEmail: 'MARKED' }
     expect(fieldsOf(body)).toHaveLength(5)
-    expect(JSON.stringify(parseSpec(body, rules))).not.toContain('MARKED')
+    expect(JSON.stringify(parseDeploymentSpec(body, rules))).not.toContain('MARKED')
   })
 })
 
 describe('a stored record', () => {
-  const ordered = parseSpec({ ...pool, ...storage }, rules)
-  if (ordered.kind !== 'order') throw new Error('the order is good')
-  const { order } = ordered
+  const parsed = parseDeploymentSpec({ ...pool, ...storage }, rules)
+  if (parsed.kind !== 'valid') throw new Error('the spec is valid')
+  const { spec } = parsed
 
   test.each([
-    ['two keys', keys, '<redacted>', '<redacted>'],
+    ['two keys', credentials, '<redacted>', '<redacted>'],
     ['no keys', null, '', ''],
     ['empty keys', { accessKey: '', secretKey: '' }, '', ''],
     ['one key', { accessKey: 'a', secretKey: '' }, '<redacted>', ''],
     ['the other key', { accessKey: '', secretKey: 's' }, '', '<redacted>'],
   ])('holds <redacted> in place of each key that is not empty: %s', (_, given, access, secret) => {
-    const record = JSON.parse(JSON.stringify(recordOf(order, given)))
-    expect(record).toEqual({ ...order, objectStorageAccessKey: access, objectStorageSecretKey: secret })
-    expect(orderOfRecord(record)).toEqual(order)
+    const record = JSON.parse(JSON.stringify(toRecord(spec, given)))
+    expect(record).toEqual({ ...spec, objectStorageAccessKey: access, objectStorageSecretKey: secret })
+    expect(fromRecord(record)).toEqual(spec)
   })
 
   test('keeps region and bucket in plain text', () => {
-    expect(recordOf(order, keys).storage).toEqual({ region: 'fsn1', bucket: 'b-acme-pool-test' })
+    expect(toRecord(spec, credentials).storage).toEqual({ region: 'fsn1', bucket: 'b-acme-pool-test' })
   })
 
   test.each([
-    ['as it is', (value: string) => value],
+    ['unchanged', (value: string) => value],
     ['with space around it', (value: string) => ` ${value}\n`],
-  ])('is never usable as a key when it is read back: %s', (_, as) => {
-    const { objectStorageAccessKey, objectStorageSecretKey } = recordOf(order, keys)
+  ])('is not usable as a credential: %s', (_, as) => {
+    const { objectStorageAccessKey, objectStorageSecretKey } = toRecord(spec, credentials)
     const again = {
       ...pool,
       ...storage,

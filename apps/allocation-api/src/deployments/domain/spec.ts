@@ -1,64 +1,139 @@
 import {
   canonicalName,
   deploymentCommon,
+  deploymentDomain,
   deploymentFaultsOf,
   deploymentStorage,
   type FieldFault,
   inDocumentedOrder,
+  redacted,
 } from '@pool/contract'
+import type { PoolName } from '../../allocation/domain/types.ts'
 import { isJsonObject } from '../../lib/json.ts'
 import type { BucketDecision } from '../../naming/bucket-name.ts'
-import type { InvalidDeployment } from './create-outcome.ts'
-import { type Domain, domainOf } from './parse-domain.ts'
-import type { DeploymentSpec, ObjectStorageCredentials } from './types.ts'
+import { toFqdn, validateName, validatePool } from '../../naming/naming.ts'
+import type { AccessKeyPair, DeploymentSpec, InvalidDeployment } from './types.ts'
 
-export interface OrderRules {
-  /** The provider that brings object storage, as it stands in `providers`. */
+export interface SpecRules {
+  /** The provider that brings object storage, as written in `providers`. */
   readonly storageProvider: string
-  readonly bucketOf: (fqdn: string) => BucketDecision
+  readonly toBucketName: (fqdn: string) => BucketDecision
   readonly managedDomains: readonly string[]
 }
 
-/** `keys` only with storage. */
-export type Ordered =
-  | { readonly kind: 'order'; readonly order: DeploymentSpec; readonly keys: ObjectStorageCredentials | null }
+export type SpecResult =
+  | {
+      readonly kind: 'valid'
+      readonly spec: DeploymentSpec
+      /** Null without object storage. */
+      readonly credentials: AccessKeyPair | null
+    }
   | InvalidDeployment
 
-/** Also of a list with other faults, so that those of the storage are told at once with them. */
-const brings = (providers: unknown, wanted: string): boolean =>
-  Array.isArray(providers) && providers.some(one => typeof one === 'string' && canonicalName(one) === wanted)
+type DomainResult =
+  | { readonly kind: 'valid'; readonly fqdn: string; readonly name: PoolName | null }
+  | { readonly kind: 'invalid'; readonly faults: readonly FieldFault[] }
 
-const bucketFaults = (domain: Domain, bucket: BucketDecision | null): readonly FieldFault[] => {
-  if (domain.kind !== 'domain' || bucket?.kind !== 'refused') return []
+const invalid = (...faults: readonly FieldFault[]): DomainResult => ({ kind: 'invalid', faults })
+
+/** The managed pool that contains the name, or is the name, if any. */
+const findEnclosingPool = (fqdn: string, managedDomains: readonly string[]): string | undefined => {
+  const labels = fqdn.split('.')
+  return labels.map((_, at) => labels.slice(at).join('.')).find(suffix => managedDomains.includes(suffix))
+}
+
+/** Reports an unmanaged pool even if other invalid fields kept the section from being parsed. */
+const validatePoolField = (pool: unknown, mode: unknown, managedDomains: readonly string[]): readonly FieldFault[] => {
+  if (mode !== 'pool' || typeof pool !== 'string' || canonicalName(pool) === '') return []
+  const rejection = validatePool(canonicalName(pool), managedDomains)
+  return rejection ? [{ field: 'sovereignPoolDomain', detail: rejection.detail }] : []
+}
+
+/**
+ * The FQDN of a deployment. A customer's own domain must not lie in a pool: the name would be in use without being
+ * allocated.
+ */
+const parseDomain = (body: Readonly<Record<string, unknown>>, managedDomains: readonly string[]): DomainResult => {
+  const parsed = deploymentDomain.safeParse(body)
+  if (!parsed.success) {
+    const poolFaults = validatePoolField(body.sovereignPoolDomain, body.sovereignDomainMode, managedDomains)
+    return invalid(...deploymentFaultsOf(parsed.error), ...poolFaults)
+  }
+  if (parsed.data.sovereignDomainMode === 'pool') {
+    const { sovereignPoolDomain: poolDomain, sovereignSubdomain: subdomain } = parsed.data
+    const rejection = validateName(poolDomain, subdomain, managedDomains)
+    if (!rejection) return { kind: 'valid', fqdn: toFqdn(poolDomain, subdomain), name: { poolDomain, subdomain } }
+    const field = rejection.kind === 'reserved' ? 'sovereignSubdomain' : 'sovereignPoolDomain'
+    return invalid({ field, detail: rejection.detail })
+  }
+  const { sovereignFQDN: fqdn } = parsed.data
+  const pool = findEnclosingPool(fqdn, managedDomains)
+  if (pool === undefined) return { kind: 'valid', fqdn, name: null }
+  const detail = `sovereignFQDN is in the pool ${pool}; use sovereignDomainMode "pool" to allocate a name there.`
+  return invalid({ field: 'sovereignFQDN', detail })
+}
+
+/** Works on an otherwise invalid list too, so that the storage section is validated in the same response. */
+const includesProvider = (providers: unknown, wanted: string): boolean =>
+  Array.isArray(providers) &&
+  providers.some(provider => typeof provider === 'string' && canonicalName(provider) === wanted)
+
+const toBucketFaults = (domain: DomainResult, bucket: BucketDecision | null): readonly FieldFault[] => {
+  if (domain.kind !== 'valid' || bucket?.kind !== 'refused') return []
   return [{ field: domain.name ? 'sovereignSubdomain' : 'sovereignFQDN', detail: bucket.reason }]
 }
 
 /**
- * What a request asks for, in canonical form, its keys apart; or every faulty field at once. Whether name, FQDN and
- * bucket are free is the database's to say. Without the storage provider its fields are not looked at.
+ * Parses a request, and reports all invalid fields together. The database decides whether name, FQDN and bucket are
+ * free. Without the storage provider, the storage fields are ignored.
  */
-export const parseSpec = (body: unknown, { storageProvider, bucketOf, managedDomains }: OrderRules): Ordered => {
+export const parseDeploymentSpec = (
+  body: unknown,
+  { storageProvider, toBucketName, managedDomains }: SpecRules,
+): SpecResult => {
   if (!isJsonObject(body)) {
     const detail = 'The body must be a JSON object with the fields of a deployment.'
     return { kind: 'invalid-deployment', faults: [{ field: '', detail }] }
   }
   const common = deploymentCommon.safeParse(body)
-  const domain = domainOf(body, managedDomains)
-  const storage = brings(body.providers, storageProvider) ? deploymentStorage.safeParse(body) : null
-  const bucket = storage && domain.kind === 'domain' ? bucketOf(domain.fqdn) : null
-  if (!common.success || domain.kind === 'faulty' || storage?.success === false || bucket?.kind === 'refused') {
+  const domain = parseDomain(body, managedDomains)
+  const storage = includesProvider(body.providers, storageProvider) ? deploymentStorage.safeParse(body) : null
+  const bucket = storage && domain.kind === 'valid' ? toBucketName(domain.fqdn) : null
+  if (!common.success || domain.kind === 'invalid' || storage?.success === false || bucket?.kind === 'refused') {
     const sections = [common, storage].flatMap(section => (section?.error ? deploymentFaultsOf(section.error) : []))
-    const named = domain.kind === 'faulty' ? domain.faults : bucketFaults(domain, bucket)
+    const named = domain.kind === 'invalid' ? domain.faults : toBucketFaults(domain, bucket)
     return { kind: 'invalid-deployment', faults: inDocumentedOrder([...sections, ...named]) }
   }
-  const { data: given } = storage ?? {}
+  const { data: section } = storage ?? {}
   const { fqdn, name } = domain
-  const order: DeploymentSpec = {
+  const spec: DeploymentSpec = {
     ...common.data,
     sovereignFQDN: fqdn,
     name,
-    storage: given && bucket ? { region: given.objectStorageRegion, bucket: bucket.name } : null,
+    storage: section && bucket ? { region: section.objectStorageRegion, bucket: bucket.name } : null,
   }
-  const keys = given ? { accessKey: given.objectStorageAccessKey, secretKey: given.objectStorageSecretKey } : null
-  return { kind: 'order', order, keys }
+  const credentials = section
+    ? { accessKey: section.objectStorageAccessKey, secretKey: section.objectStorageSecretKey }
+    : null
+  return { kind: 'valid', spec, credentials }
+}
+
+/** A spec as stored. It shows whether there were credentials, but not their values. */
+export interface DeploymentRecord extends DeploymentSpec {
+  readonly objectStorageAccessKey: string
+  readonly objectStorageSecretKey: string
+}
+
+const redact = (key: string): string => (key === '' ? '' : redacted)
+
+export const toRecord = (spec: DeploymentSpec, credentials: AccessKeyPair | null): DeploymentRecord => ({
+  ...spec,
+  objectStorageAccessKey: redact(credentials?.accessKey ?? ''),
+  objectStorageSecretKey: redact(credentials?.secretKey ?? ''),
+})
+
+/** Drops the redacted fields, so that nothing mistakes them for credentials. */
+export const fromRecord = (record: DeploymentRecord): DeploymentSpec => {
+  const { objectStorageAccessKey: _access, objectStorageSecretKey: _secret, ...spec } = record
+  return spec
 }

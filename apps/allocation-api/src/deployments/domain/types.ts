@@ -1,55 +1,73 @@
-import type { DeploymentEvent, DeploymentResult, ObjectStorageKeys, ObjectStorageRegion } from '@pool/contract'
-import type { PoolName } from '../../allocation/domain/types.ts'
+import type {
+  DeploymentEvent,
+  DeploymentResult,
+  FieldFault,
+  ObjectStorageKeys,
+  ObjectStorageRegion,
+} from '@pool/contract'
+import type { PoolName, Rejection } from '../../allocation/domain/types.ts'
 
-/** What is to be deployed: a request that was found good, in canonical form, without its keys. */
+/** A validated request in canonical form, without its credentials. */
 export interface DeploymentSpec {
   readonly orgName: string
   readonly orgEmail: string
   readonly sovereignFQDN: string
-  /** In pool mode the name to take; null: the domain is the customer's own. */
+  /** The name to allocate in pool mode; null if the domain is the customer's own. */
   readonly name: PoolName | null
   readonly providers: readonly string[]
   readonly region: string
   readonly sshPublicKey: string
-  /** Null: none of the chosen providers brings object storage. */
+  /** Null if none of the chosen providers brings object storage. */
   readonly storage: { readonly region: ObjectStorageRegion; readonly bucket: string } | null
 }
 
-/** They live in the memory of the run alone. */
-export type ObjectStorageCredentials = Omit<ObjectStorageKeys, 'region'>
+/** Object storage credentials. They exist only in the memory of the process that runs the deployment. */
+export type AccessKeyPair = Omit<ObjectStorageKeys, 'region'>
 
-export type Phase = DeploymentEvent['phase']
-export type Level = DeploymentEvent['level']
+/** A line of a deployment's log. */
+export type LogLine = Pick<DeploymentEvent, 'phase' | 'level' | 'message'>
 
-/** A line of the log. */
-export interface Line {
-  readonly phase: Phase
-  readonly level: Level
-  readonly message: string
-}
-
-/** A line as it was stored; `seq` counts from 1 without a gap. */
-export interface StoredLine extends Line {
+/** `seq` counts from 1 without gaps. */
+export interface StoredLogLine extends LogLine {
   readonly seq: number
   readonly at: Date
 }
 
-/** The right to be the one who works on a deployment. A later generation ends the right of every earlier one. */
-export interface Run {
+/** The right to work on a deployment. A later generation fences the writes of every earlier one. */
+export interface RunLease {
   readonly id: string
   readonly generation: number
 }
 
-/** What a run, or whoever takes one up that was left, has to know. */
-export interface Job extends Run {
-  readonly order: DeploymentSpec
-  /** Proves the reservation; null without a name. */
+/** What a process has to know to start or resume a deployment. */
+export interface RunState extends RunLease {
+  readonly spec: DeploymentSpec
+  /** Token of the reservation; null without a name. */
   readonly reservationToken: string | null
-  /** What the infrastructure came to, once it is up. */
+  /** The outputs of the infrastructure, once it is up. */
   readonly result: DeploymentResult | null
   readonly isCancelled: boolean
-  /** Why it is to fail: decided by a run that did not come to the end of it. */
-  readonly failure: string | null
-  /** Lines of its log that are stored. */
+  /** The reason for a failure that an earlier run decided but did not finish. */
+  readonly pendingError: string | null
+  /** Log lines stored so far. */
   readonly lineCount: number
 }
+
+export interface InvalidDeployment {
+  readonly kind: 'invalid-deployment'
+  /** Each invalid field once, in documented order. */
+  readonly faults: readonly FieldFault[]
+}
+
+/** Each kind except `created` is the error code of the response. */
+export type CreateDecision =
+  | { readonly kind: 'created'; readonly id: string }
+  | InvalidDeployment
+  | Rejection<'subdomain-conflict' | 'bucket-conflict' | 'fqdn-conflict'>
+  | {
+      readonly kind: 'object-storage-unavailable' | 'provisioning-unavailable' | 'too-many-attempts'
+      readonly detail: string
+      readonly retryAfterSeconds?: number
+    }
+
+export type CreateOutcome = CreateDecision | Rejection<'idempotency-key-reused'>

@@ -4,50 +4,61 @@ import { fileURLToPath } from 'node:url'
 import type { Env } from '../../config/env.ts'
 import type { TerraformSettings } from '../../config/terraform.ts'
 import { createKeyedMutex } from '../../lib/keyed-mutex.ts'
-import type { Line } from '../domain/types.ts'
-import type { Made, Making, Provisioner } from '../provisioner.ts'
-import { environmentOf, secretsIn } from './domain/env.ts'
-import { createTeller } from './domain/output-collector.ts'
+import type { LogLine } from '../domain/types.ts'
+import type { ApplyRequest, ApplyResult, Provisioner } from '../provisioner.ts'
+import { findEnvSecrets, toTerraformEnv } from './domain/env.ts'
+import { OutputCollector } from './domain/output.ts'
 import { createMask, maskValue } from './domain/secret-masker.ts'
-import { createLacks, findBinary } from './preflight.ts'
-import { runInGroup } from './process-group.ts'
-import { checkId, clearWorkFolders, makeWorkFolder, removeWorkFolder } from './workdir.ts'
+import { createPreflight, findBinary, type Prerequisites } from './preflight.ts'
+import { runInProcessGroup } from './process-group.ts'
+import { createWorkdir, removeEarlierWorkdirs, removeWorkdir, validateId } from './workdir.ts'
 
 export interface TerraformOptions extends TerraformSettings {
-  /** The service's own environment; what of it is passed on is decided here. */
+  /** The environment of the service, of which Terraform inherits a part. */
   readonly env: Env
-  /** From SIGINT, after which Terraform ends what it is at and saves its state, to SIGKILL. 10 s if not given. */
+  /** From SIGINT, at which Terraform saves its state, to SIGKILL. Default: 10 s. */
   readonly graceMs?: number
 }
 
-const OWN_MODULE = fileURLToPath(new URL('../../../../../infra/local-deployment', import.meta.url))
-const GRACE_MS = 10_000
+const LOCAL_DEPLOYMENT_MODULE = fileURLToPath(new URL('../../../../../infra/local-deployment', import.meta.url))
+const DEFAULT_GRACE_MS = 10_000
 
-const init = ['init', '-input=false', '-no-color']
-/** Another replica, or a guard, may be about to let go of the state. */
-const apply = ['apply', '-input=false', '-auto-approve', '-json', '-lock-timeout=60s']
+const INIT = ['init', '-input=false', '-no-color']
+/** The lock timeout covers another replica, or a supervisor, that is about to release the state. */
+const APPLY = ['apply', '-input=false', '-auto-approve', '-json', '-lock-timeout=60s']
 
-/** Without it what was made would be made a second time. */
-const unsaved = (file: string): Line => ({
-  phase: 'end',
-  level: 'error',
-  message: `The state could not be stored, and is kept in PDM_DEPLOYMENTS_DIR as ${file}: before this is created again, it must be pushed (terraform state push).`,
-})
-
-/** They become names of files, keys of a backend and names of variables. */
-const check = ({ id, run, stateKey, variables, secrets }: Making): void => {
-  checkId(id)
-  if (!/^[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?$/.test(stateKey)) throw new RangeError('a state key is a domain name')
-  if (!Number.isSafeInteger(run) || run < 1) throw new RangeError('runs are counted from 1')
-  const names = [...Object.keys(variables), ...Object.keys(secrets)]
-  if (!names.every(name => /^[a-z][a-z0-9_]*$/.test(name))) throw new RangeError('a variable is named in lower case')
-  if (new Set(names).size < names.length) throw new RangeError('a variable is secret or not, and not both')
-  const values = [...Object.values(variables), ...Object.values(secrets)]
-  if (values.some(value => value.includes('\0'))) throw new RangeError('the environment cannot carry U+0000')
+class StoppedError extends Error {
+  override readonly name = 'StoppedError'
 }
 
-/** Terraform complains of a file that is named and is not there, and it runs in another folder. */
-const withCliConfig = async ({ TF_CLI_CONFIG_FILE: file, ...env }: Env): Promise<Env> => {
+/** The message is the reason that users see. */
+class CommandFailedError extends Error {
+  override readonly name = 'CommandFailedError'
+}
+
+/** An unsaved state is the only record of what exists. */
+const toUnsavedStateLine = (file: string): LogLine => ({
+  phase: 'end',
+  level: 'error',
+  message: `The state could not be saved and was kept in PDM_DEPLOYMENTS_DIR as ${file}. Run \`terraform state push\` before creating this deployment again.`,
+})
+
+/** The values become names of files and variables, and keys of a backend. */
+const validateRequest = ({ id, run, stateKey, variables, secrets }: ApplyRequest): void => {
+  validateId(id)
+  if (!/^[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?$/.test(stateKey))
+    throw new RangeError('a state key must be a domain name')
+  if (!Number.isSafeInteger(run) || run < 1) throw new RangeError('a run must be a positive integer')
+  const names = [...Object.keys(variables), ...Object.keys(secrets)]
+  if (!names.every(name => /^[a-z][a-z0-9_]*$/.test(name))) throw new RangeError('a variable name must be lower case')
+  if (new Set(names).size < names.length) throw new RangeError('a variable must be either secret or not')
+  const values = [...Object.values(variables), ...Object.values(secrets)]
+  if (values.some(value => value.includes('\0')))
+    throw new RangeError('an environment variable must not contain U+0000')
+}
+
+/** Drops the CLI configuration if its file does not exist, as Terraform rejects that. Terraform needs an absolute path. */
+const resolveCliConfig = async ({ TF_CLI_CONFIG_FILE: file, ...env }: Env): Promise<Env> => {
   if (!file) return env
   const path = resolve(file)
   return access(path).then(
@@ -57,70 +68,112 @@ const withCliConfig = async ({ TF_CLI_CONFIG_FILE: file, ...env }: Env): Promise
 }
 
 /**
- * Infrastructure by `terraform` or `tofu`: for each making a root module of its own that calls the module of the
- * deployment, `init`, `apply`. Another making for the same state key waits, within its own deadline; other processes
- * are kept out by Terraform's own lock of the state, where the backend has one.
+ * Infrastructure by `terraform` or `tofu`. Each apply runs `init` and `apply` in a new working directory, with a root
+ * module that calls the deployment module. Applies with the same state key queue within their own timeouts. Other
+ * processes are excluded by Terraform's state lock, if the backend has one.
  */
-export const createTerraform = (options: TerraformOptions): Provisioner => {
-  const { binary, backend, timeoutMs, passthrough: passed, graceMs = GRACE_MS } = options
-  const folders = { folder: resolve(options.dataDir), moduleFolder: resolve(options.moduleDir ?? OWN_MODULE) }
-  const turns = createKeyedMutex()
-  const parts = { binary, ...folders, env: environmentOf({ PATH: options.env.PATH, HOME: options.env.HOME }, [], {}) }
-  const lacks = createLacks(parts)
+class TerraformProvisioner implements Provisioner {
+  readonly #options: TerraformOptions
+  readonly #prerequisites: Prerequisites
+  readonly #preflight: () => Promise<string | null>
+  readonly #mutex = createKeyedMutex()
 
-  const make: Provisioner['make'] = async (making, tell, signal) => {
-    check(making)
-    const { id, run: number, stateKey, variables, secrets } = making
-    const deadline = AbortSignal.timeout(timeoutMs)
-    const ending = AbortSignal.any([signal, deadline])
-    const stopped = (): Made =>
-      signal.aborted
-        ? { kind: 'stopped' }
-        : { kind: 'failed', reason: `It was not done within ${timeoutMs / 1_000} s (PDM_DEPLOYMENT_TIMEOUT).` }
-    const giveTurn = await turns.acquire(stateKey, ending)
-    if (!giveTurn) return stopped()
-    const mask = createMask([...Object.values(secrets), ...secretsIn(options.env, passed)])
-    const teller = createTeller(mask, tell)
-
-    const run = async (phase: 'init' | 'apply', args: readonly string[], file: string, folder: string) => {
-      const telling = teller.of(phase)
-      const env = environmentOf(await withCliConfig(options.env), passed, { ...variables, ...secrets })
-      const exit = await runInGroup({ file, args, folder, env, onOutput: telling.hear, signal: ending, graceMs })
-      telling.end()
-      if (exit.code === 0) return { made: telling.outputs() ?? {} }
-      if (ending.aborted) return stopped()
-      const silent = `${phase} ended with ${exit.signal ?? `exit code ${exit.code}`} and gave no reason.`
-      return { kind: 'failed', reason: telling.reason() ?? silent } as const
+  constructor(options: TerraformOptions) {
+    this.#options = options
+    this.#prerequisites = {
+      binary: options.binary,
+      dataDir: resolve(options.dataDir),
+      moduleDir: resolve(options.moduleDir ?? LOCAL_DEPLOYMENT_MODULE),
+      env: toTerraformEnv({ PATH: options.env.PATH, HOME: options.env.HOME }, [], {}),
     }
+    this.#preflight = createPreflight(this.#prerequisites)
+  }
 
+  preflight(): Promise<string | null> {
+    return this.#preflight()
+  }
+
+  async apply(request: ApplyRequest, log: (line: LogLine) => void, signal: AbortSignal): Promise<ApplyResult> {
+    validateRequest(request)
+    const { timeoutMs } = this.#options
+    const ended = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)])
     try {
-      const file = await findBinary(parts)
-      if (file === null) return { kind: 'failed', reason: (await lacks()) ?? 'The binary is gone.' }
+      return { kind: 'applied', outputs: await this.#applyExclusively(request, log, ended) }
+    } catch (error) {
+      if (error instanceof CommandFailedError) return { kind: 'failed', reason: error.message }
+      if (!(error instanceof StoppedError)) throw error
+      if (signal.aborted) return { kind: 'stopped' }
+      return { kind: 'failed', reason: `Timed out after ${timeoutMs / 1_000} s (PDM_DEPLOYMENT_TIMEOUT).` }
+    }
+  }
+
+  async cleanUp(id: string, run: number, log: (line: LogLine) => void): Promise<void> {
+    const states = await removeEarlierWorkdirs(this.#prerequisites.dataDir, id, run)
+    for (const state of states) log(toUnsavedStateLine(state))
+  }
+
+  async #applyExclusively(request: ApplyRequest, log: (line: LogLine) => void, ended: AbortSignal) {
+    const { id, run, stateKey, variables, secrets } = request
+    const { backend, env, passthrough } = this.#options
+    const { dataDir } = this.#prerequisites
+    const release = await this.#mutex.acquire(stateKey, ended)
+    if (!release) throw new StoppedError()
+    const mask = createMask([...Object.values(secrets), ...findEnvSecrets(env, passthrough)])
+    const collector = new OutputCollector(mask, log)
+    try {
+      const file = await findBinary(this.#prerequisites)
+      if (file === null)
+        throw new CommandFailedError((await this.preflight()) ?? 'The Terraform binary has disappeared.')
       const names = { variables: Object.keys(variables), secrets: Object.keys(secrets) }
-      const folder = await makeWorkFolder(folders, { id, run: number, stateKey, backend, ...names })
-      if (ending.aborted) return stopped()
-      const prepared = await run('init', init, file, folder)
-      if (!('made' in prepared)) return prepared
-      if (ending.aborted) return stopped()
-      const applied = await run('apply', apply, file, folder)
-      if (!('made' in applied)) return applied
-      return { kind: 'made', outputs: Object(maskValue(applied.made, mask)) }
+      const cwd = await createWorkdir(this.#prerequisites, { id, run, stateKey, backend, ...names })
+      const execute = async (phase: 'init' | 'apply', args: readonly string[]) => {
+        if (ended.aborted) throw new StoppedError()
+        return this.#execute({ phase, file, args, cwd, values: { ...variables, ...secrets }, collector, ended })
+      }
+      await execute('init', INIT)
+      const outputs = await execute('apply', APPLY)
+      return Object(maskValue(outputs, mask))
     } finally {
-      giveTurn()
-      // No reason to call what was made a failure.
-      const kept = await removeWorkFolder(folders.folder, id, number).catch(() => {
-        tell({ phase: 'end', level: 'warn', message: 'The work folder could not be removed.' })
+      release()
+      // A leftover directory must not turn a successful apply into a failure.
+      const state = await removeWorkdir(dataDir, id, run).catch(() => {
+        log({ phase: 'end', level: 'warn', message: 'The working directory could not be removed.' })
         return null
       })
-      if (kept) tell(unsaved(kept))
+      if (state) log(toUnsavedStateLine(state))
     }
   }
 
-  return {
-    lacks,
-    make,
-    clear: async (id, run, tell) => {
-      for (const kept of await clearWorkFolders(folders.folder, id, run)) tell(unsaved(kept))
-    },
+  /** Returns the outputs that the command printed. */
+  async #execute({ phase, file, args, cwd, values, collector, ended }: CommandRun) {
+    const { env, passthrough, graceMs = DEFAULT_GRACE_MS } = this.#options
+    const output = collector.forPhase(phase)
+    const exit = await runInProcessGroup({
+      file,
+      args,
+      cwd,
+      env: toTerraformEnv(await resolveCliConfig(env), passthrough, values),
+      onOutput: (stream, chunk) => output.write(stream, chunk),
+      signal: ended,
+      graceMs,
+    })
+    output.end()
+    if (exit.code === 0) return output.outputs() ?? {}
+    if (ended.aborted) throw new StoppedError()
+    const status = exit.signal ?? `exit code ${exit.code}`
+    throw new CommandFailedError(output.reason() ?? `${phase} ended with ${status} and gave no reason.`)
   }
 }
+
+interface CommandRun {
+  readonly phase: 'init' | 'apply'
+  readonly file: string
+  readonly args: readonly string[]
+  readonly cwd: string
+  /** Values of the module's variables. */
+  readonly values: Readonly<Record<string, string>>
+  readonly collector: OutputCollector
+  readonly ended: AbortSignal
+}
+
+export const createTerraform = (options: TerraformOptions): Provisioner => new TerraformProvisioner(options)

@@ -1,5 +1,4 @@
 import {
-  type ObjectStorageKeys,
   type ValidationProblem,
   type ValidationResult,
   validateKeysRequest,
@@ -7,15 +6,12 @@ import {
 } from '@pool/contract'
 import { type Context, Hono } from 'hono'
 import type { z } from 'zod'
-import type { Validate, ValidationOutcome } from '../../credentials/validate.ts'
+import type { CredentialService, ValidationOutcome } from '../../credentials/service.ts'
 import { problem, type Refused } from '../errors.ts'
 import type { HttpEnv } from '../types.ts'
 import { callerOf, type Parsed, parse, readRequiredJson } from '../validate.ts'
 
-export interface CredentialVerbs {
-  readonly validateKeys: Validate<ObjectStorageKeys>
-  readonly validateToken: Validate<{ readonly provider: string; readonly token: string }>
-}
+export type CredentialVerbs = CredentialService
 
 export interface KnownProviders {
   /** The one whose object storage is asked. */

@@ -1,43 +1,14 @@
-import {
-  cursorOf,
-  type Deployment,
-  type DeploymentCreated,
-  type DeploymentEvent,
-  type DeploymentStatus,
-  deploymentsQuery,
-  lastEventId,
-} from '@pool/contract'
+import { cursorOf, type DeploymentCreated, type DeploymentEvent, deploymentsQuery, lastEventId } from '@pool/contract'
 import { type Context, Hono } from 'hono'
 import { z } from 'zod'
-import type { Caller, Rejection } from '../../allocation/domain/types.ts'
-import type { CreateOutcome } from '../../deployments/domain/create-outcome.ts'
-import type { FollowOutcome, Part } from '../../deployments/tail-log.ts'
+import type { DeploymentService } from '../../deployments/service.ts'
+import type { TailEvent } from '../../deployments/tail-log.ts'
 import { problem, RETRY_AFTER_S } from '../errors.ts'
 import { type EventStreams, eventStream, eventText, idleText, retryText } from '../sse.ts'
 import type { HttpEnv, OnStreamError } from '../types.ts'
-import { callerOf, parse, readKeyedJson } from '../validate.ts'
+import { parse, readKeyedJson } from '../validate.ts'
 
-export interface DeploymentsQuery {
-  readonly status?: DeploymentStatus | undefined
-  /** As it was asked for; the verb has its own when there is none, and a highest one. */
-  readonly limit?: number | undefined
-  /** The position that the page before ended with. */
-  readonly cursor?: string | undefined
-}
-
-export interface DeploymentVerbs {
-  readonly create: (body: unknown, caller: Caller, key: string | undefined) => Promise<CreateOutcome>
-  readonly get: (id: string) => Promise<{ kind: 'found'; deployment: Deployment } | Rejection<'not-found'>>
-  /** `nextCursor` is the plain position. */
-  readonly list: (
-    query: DeploymentsQuery,
-  ) => Promise<{ readonly deployments: readonly Deployment[]; readonly nextCursor?: string }>
-  readonly remove: (
-    id: string,
-    caller: Caller,
-  ) => Promise<{ kind: 'cancelling'; deployment: Deployment } | { kind: 'removed' } | Rejection<'not-found'>>
-  readonly follow: (id: string, after: number, signal: AbortSignal) => Promise<FollowOutcome>
-}
+export type DeploymentVerbs = Pick<DeploymentService, 'create' | 'get' | 'list' | 'remove' | 'tailLog'>
 
 const path = '/api/v1/deployments'
 
@@ -46,20 +17,20 @@ const idOf = (c: Context<HttpEnv>): string | null => z.uuid().safeParse(c.req.pa
 
 const notFound = (c: Context<HttpEnv>) => problem(c, { kind: 'not-found', detail: 'There is no such deployment.' })
 
-const partText = (part: Part): string => {
-  if (part === 'idle') return idleText
-  if ('kind' in part) return eventText(part.deployment, { event: 'done' })
-  return part
+const toSseText = (event: TailEvent): string => {
+  if (event === 'idle') return idleText
+  if ('kind' in event) return eventText(event.deployment, { event: 'done' })
+  return event
     .map(({ seq, at, phase, level, message }) => {
-      const event: DeploymentEvent = { time: at.toISOString(), phase, level, message }
-      return eventText(event, { id: seq })
+      const data: DeploymentEvent = { time: at.toISOString(), phase, level, message }
+      return eventText(data, { id: seq })
     })
     .join('')
 }
 
-async function* textOf(parts: AsyncIterable<Part>): AsyncGenerator<string, void, void> {
+async function* toSseStream(events: AsyncIterable<TailEvent>): AsyncGenerator<string, void, void> {
   yield retryText
-  for await (const part of parts) yield partText(part)
+  for await (const event of events) yield toSseText(event)
 }
 
 /** `X-Accel-Buffering`: nginx, and proxies like it, would keep lines back until they have many. */
@@ -106,7 +77,7 @@ export const deploymentRoutes = (verbs: DeploymentVerbs, streams: EventStreams, 
 
     .delete('/:id', async c => {
       const id = idOf(c)
-      const outcome = id === null ? null : await verbs.remove(id, callerOf(c))
+      const outcome = id === null ? null : await verbs.remove(id)
       if (outcome === null || outcome.kind === 'not-found') return notFound(c)
       c.set('outcome', outcome.kind)
       return outcome.kind === 'removed' ? c.body(null, 204) : c.json(outcome.deployment, 202)
@@ -122,7 +93,7 @@ export const deploymentRoutes = (verbs: DeploymentVerbs, streams: EventStreams, 
         const detail = 'Too many follow deployments just now.'
         return problem(c, { kind: 'provisioning-unavailable', detail, retryAfterSeconds: RETRY_AFTER_S })
       }
-      const outcome = await verbs.follow(id, after.value, seat.signal).catch((error: unknown) => {
+      const outcome = await verbs.tailLog(id, after.value, seat.signal).catch((error: unknown) => {
         seat.leave()
         throw error
       })
@@ -131,7 +102,7 @@ export const deploymentRoutes = (verbs: DeploymentVerbs, streams: EventStreams, 
       if (outcome.kind !== 'following') return notFound(c)
       c.set('outcome', outcome.kind)
       if (!isFollowed) return c.body(null, 200, streamHeaders)
-      const body = eventStream(textOf(outcome.parts), seat, {
+      const body = eventStream(toSseStream(outcome.events), seat, {
         onStreamError: error => onStreamError(error, c.get('requestId')),
         breakOff: () => c.env.outgoing?.destroy(),
       })

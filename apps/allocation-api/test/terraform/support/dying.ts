@@ -3,7 +3,7 @@ import { secrets, variables } from './terraform.ts'
 
 /** A service in the middle of a making, for a test to kill: what it is to work with stands in its environment. */
 const options: TerraformOptions = JSON.parse(process.env.TEST_OPTIONS ?? '')
-void createTerraform({ ...options, env: process.env }).make(
+void createTerraform({ ...options, env: process.env }).apply(
   { id: 'm1', run: 1, stateKey: 'acme.pool.test', variables, secrets },
   line => process.stdout.write(`${JSON.stringify(line)}\n`),
   new AbortController().signal,

@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { isSkippedFor } from '@pool/test-kit/optional-deps.ts'
 import { afterAll } from 'vitest'
-import type { Line } from '../../../src/deployments/domain/types.ts'
-import type { Made, Making } from '../../../src/deployments/provisioner.ts'
+import type { LogLine } from '../../../src/deployments/domain/types.ts'
+import type { ApplyRequest, ApplyResult } from '../../../src/deployments/provisioner.ts'
 import { createTerraform, type TerraformOptions } from '../../../src/deployments/terraform/terraform.ts'
 
 const isThere = ['terraform', 'tofu'].some(name => spawnSync(name, ['version']).status === 0)
@@ -73,26 +73,26 @@ export const useSites = () => {
 }
 
 export interface Run {
-  readonly lines: readonly Line[]
-  readonly made: Promise<Made>
+  readonly lines: readonly LogLine[]
+  readonly result: Promise<ApplyResult>
   /** Whether a line with this text was told. */
-  told(text: string): boolean
+  logged(text: string): boolean
   stop(): void
 }
 
-export const start = (options: TerraformOptions, making: Partial<Making> = {}): Run => {
-  const lines: Line[] = []
+export const start = (options: TerraformOptions, making: Partial<ApplyRequest> = {}): Run => {
+  const lines: LogLine[] = []
   const stopping = new AbortController()
-  const made = createTerraform(options).make(
+  const result = createTerraform(options).apply(
     { id: 'm1', run: 1, stateKey: 'acme.pool.test', variables, secrets, ...making },
     line => lines.push(line),
     stopping.signal,
   )
-  made.catch(() => {})
+  result.catch(() => {})
   return {
     lines,
-    made,
-    told: text => lines.some(line => line.message.includes(text)),
+    result,
+    logged: text => lines.some(line => line.message.includes(text)),
     stop: () => stopping.abort(),
   }
 }

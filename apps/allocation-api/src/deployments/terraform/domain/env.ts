@@ -1,18 +1,20 @@
 import type { Env } from '../../../config/env.ts'
 import { isDenied } from '../../../config/terraform.ts'
 
-const proxies = ['HTTP_PROXY', 'HTTPS_PROXY', 'ALL_PROXY', 'NO_PROXY']
+const proxyVariables = ['HTTP_PROXY', 'HTTPS_PROXY', 'ALL_PROXY', 'NO_PROXY'].flatMap(name => [
+  name,
+  name.toLowerCase(),
+])
 
-/** What the binary, its plugins and their provisioners see of the service's own environment without being asked for. */
-const always = [
+/** What the binary, its plugins and their provisioners inherit from the service without configuration. */
+const ALLOWLIST = [
   ...['PATH', 'HOME', 'TMPDIR', 'LANG', 'SSL_CERT_FILE', 'SSL_CERT_DIR', 'TF_CLI_CONFIG_FILE', 'TF_PLUGIN_CACHE_DIR'],
-  ...proxies,
-  ...proxies.map(name => name.toLowerCase()),
+  ...proxyVariables,
 ]
 
 const fixed = { CHECKPOINT_DISABLE: '1', TF_IN_AUTOMATION: '1', TF_INPUT: '0' }
 
-const picked = (env: Env, names: readonly string[]): Record<string, string> =>
+const pick = (env: Env, names: readonly string[]): Record<string, string> =>
   Object.fromEntries(
     names.flatMap(name => {
       const value = isDenied(name) ? undefined : env[name]
@@ -20,21 +22,21 @@ const picked = (env: Env, names: readonly string[]): Record<string, string> =>
     }),
   )
 
-/** The whole environment of a command; the values of the module's variables are in it and nowhere else. */
-export const environmentOf = (
+/** The complete environment of a command. It is the only place that holds the values of the module's variables. */
+export const toTerraformEnv = (
   env: Env,
-  passed: readonly string[],
-  values: Readonly<Record<string, string>>,
+  passthrough: readonly string[],
+  variables: Readonly<Record<string, string>>,
 ): Record<string, string> => ({
-  ...picked(env, [...always, ...passed]),
+  ...pick(env, [...ALLOWLIST, ...passthrough]),
   ...fixed,
-  ...Object.fromEntries(Object.entries(values).map(([name, value]) => [`TF_VAR_${name}`, value])),
+  ...Object.fromEntries(Object.entries(variables).map(([name, value]) => [`TF_VAR_${name}`, value])),
 })
 
-/** What is passed may be a credential, so its value is masked from eight characters on: "true" and a port are none. */
-const SHORTEST_PASSED = 8
+/** A passed value may be a credential. Shorter values, such as "true" or a port, are not masked. */
+const MIN_PASSTHROUGH_SECRET_LENGTH = 8
 
-const safelyDecoded = (text: string): string => {
+const decodeOrKeep = (text: string): string => {
   try {
     return decodeURIComponent(text)
   } catch {
@@ -42,14 +44,12 @@ const safelyDecoded = (text: string): string => {
   }
 }
 
-/** The passwords of proxies, and the values of what is passed. */
-export const secretsIn = (env: Env, passed: readonly string[]): readonly string[] => {
-  const passwords = Object.entries(picked(env, [...proxies, ...proxies.map(name => name.toLowerCase())])).flatMap(
-    ([, value]) => {
-      const password = URL.parse(value)?.password
-      return password ? [password] : []
-    },
-  )
-  const values = Object.values(picked(env, passed)).filter(value => value.length >= SHORTEST_PASSED)
-  return [...passwords, ...passwords.map(safelyDecoded), ...values]
+/** The passwords of proxies, and the values of `passthrough`. */
+export const findEnvSecrets = (env: Env, passthrough: readonly string[]): readonly string[] => {
+  const passwords = Object.values(pick(env, proxyVariables)).flatMap(value => {
+    const password = URL.parse(value)?.password
+    return password ? [password] : []
+  })
+  const values = Object.values(pick(env, passthrough)).filter(value => value.length >= MIN_PASSTHROUGH_SECRET_LENGTH)
+  return [...passwords, ...passwords.map(decodeOrKeep), ...values]
 }

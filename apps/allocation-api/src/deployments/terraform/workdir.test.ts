@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
-import { rootModule } from './root-module.ts'
-import { isTooOld, versionIn } from './version.ts'
+import { isTooOld, parseVersion } from './preflight.ts'
+import { toRootModule } from './workdir.ts'
 
 const template = (text: string) => `$\{${text}}`
 
-test('the root module has names and templates, and no value', () => {
-  const text = rootModule({
+test('the root module contains names and templates, but no values', () => {
+  const text = toRootModule({
     source: `../${template('a')}/module`,
     backend: {
       type: 's3',
@@ -48,9 +48,9 @@ test('the root module has names and templates, and no value', () => {
   })
 })
 
-test('without variables there is no such block', () => {
+test('without variables there is no variable block', () => {
   const names = { variables: [], secrets: [] }
-  const text = rootModule({ source: './m', backend: { type: 'http', settings: {} }, stateKey: 'a.test', ...names })
+  const text = toRootModule({ source: './m', backend: { type: 'http', settings: {} }, stateKey: 'a.test', ...names })
   expect(Object.keys(JSON.parse(text))).toEqual(['terraform', 'module', 'output'])
 })
 
@@ -71,6 +71,6 @@ test.each([
   ['{}', null],
   ['null', null],
   ['Terraform v1.11.4', null],
-])('the version in %s', (answer, version) => {
-  expect(versionIn(answer)).toBe(version)
+])('parses the version in %s', (answer, version) => {
+  expect(parseVersion(answer)).toBe(version)
 })

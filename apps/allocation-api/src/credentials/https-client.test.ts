@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
-import { causeOf, type FailureCause, failureMessage } from './network-errors.ts'
+import { describeNetworkFailure, type NetworkFailure, toNetworkFailure } from './https-client.ts'
 
-describe('the cause of a failure', () => {
-  test.each<readonly [code: string, cause: FailureCause]>([
-    ['ENOTFOUND', 'lookup'],
-    ['EAI_AGAIN', 'lookup'],
+describe('the cause of a network error', () => {
+  test.each<readonly [code: string, failure: NetworkFailure]>([
+    ['ENOTFOUND', 'dns'],
+    ['EAI_AGAIN', 'dns'],
     ['ECONNREFUSED', 'refused'],
     ['ECONNRESET', 'reset'],
     ['EPIPE', 'reset'],
@@ -21,15 +21,17 @@ describe('the cause of a failure', () => {
     ['EPROTO', 'tls'],
     ['HPE_INVALID_CONSTANT', 'not-http'],
     ['HPE_HEADER_OVERFLOW', 'not-http'],
-  ])('%s: %s', (code, cause) => {
-    expect(causeOf(Object.assign(new Error('mark'), { code }))).toBe(cause)
+  ])('%s: %s', (code, failure) => {
+    expect(toNetworkFailure(Object.assign(new Error('mark'), { code }))).toBe(failure)
   })
 
   test.each([new Error('x'), 'ECONNREFUSED', null, Object.assign(new Error('x'), { code: 5 })])('%j', error => {
-    expect(causeOf(error)).toBe('unreachable')
+    expect(toNetworkFailure(error)).toBe('unreachable')
   })
 })
 
-test('the message names the host and says that the credentials may be good', () => {
-  expect(failureMessage('fsn1.s3.test', 'refused')).toMatch(/^fsn1\.s3\.test could not.*refuses.*may be good.*\.$/)
+test('the message names the host and says that the credentials were not checked', () => {
+  expect(describeNetworkFailure('fsn1.s3.test', 'refused')).toMatch(
+    /^Request to fsn1\.s3\.test failed: .*refused.*could not be checked.*\.$/,
+  )
 })

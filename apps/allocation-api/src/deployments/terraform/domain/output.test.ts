@@ -1,9 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { plainReason } from './parse-diagnostic.ts'
-import { understand } from './parse-output.ts'
+import { parseDiagnostic, parseUiMessage } from './output.ts'
 
-const json = (said: object): string => JSON.stringify({ '@level': 'info', '@module': 'terraform.ui', ...said })
-const line = (level: string, text: string, lead = '') => ({ kind: 'line', level, lead, text, isReason: false })
+const json = (message: object): string => JSON.stringify({ '@level': 'info', '@module': 'terraform.ui', ...message })
+const line = (level: string, text: string, prefix = '') => ({ kind: 'line', level, prefix, text, isReason: false })
 const resource = { addr: 'module.deployment.terraform_data.x' }
 
 describe('a line of the machine-readable output', () => {
@@ -14,10 +13,10 @@ describe('a line of the machine-readable output', () => {
       line('info', 'x: Creating...'),
     ],
     ['a warning of the log', json({ '@level': 'warn', '@message': 'careful', type: 'log' }), line('warn', 'careful')],
-    ['one of a type that is not known', json({ '@message': 'new', type: 'of_tomorrow' }), line('info', 'new')],
+    ['an unknown type', json({ '@message': 'new', type: 'of_tomorrow' }), line('info', 'new')],
     ['without a type', json({ '@message': 'typeless', '@level': 'trace' }), line('info', 'typeless')],
     [
-      'what a provisioner says',
+      'output of a provisioner',
       json({
         '@message': 'x (local-exec): hello',
         type: 'provision_progress',
@@ -48,7 +47,7 @@ describe('a line of the machine-readable output', () => {
     [
       'progress after 50 s',
       json({ '@message': '.', type: 'apply_progress', hook: { elapsed_seconds: 50 } }),
-      { kind: 'noise' },
+      { kind: 'ignored' },
     ],
     [
       'progress after 61 s',
@@ -58,9 +57,9 @@ describe('a line of the machine-readable output', () => {
     [
       'progress after 70 s',
       json({ '@message': '.', type: 'apply_progress', hook: { elapsed_seconds: 70 } }),
-      { kind: 'noise' },
+      { kind: 'ignored' },
     ],
-    ['a refresh that starts', json({ '@message': '.', type: 'refresh_start' }), { kind: 'noise' }],
+    ['a refresh that starts', json({ '@message': '.', type: 'refresh_start' }), { kind: 'ignored' }],
     [
       'outputs',
       json({
@@ -78,20 +77,20 @@ describe('a line of the machine-readable output', () => {
     [
       'outputs of a plan',
       json({ '@message': 'Outputs: 1', type: 'outputs', outputs: { ip: { sensitive: false, action: 'create' } } }),
-      { kind: 'noise' },
+      { kind: 'ignored' },
     ],
-    ['no JSON', 'Initializing the backend...', line('info', 'Initializing the backend...')],
-    ['JSON that was cut', '{"@message":"x', line('info', '{"@message":"x')],
-    ['JSON of something else', '{"a":1}', line('info', '{"a":1}')],
-    ['a blank line', '  ', { kind: 'noise' }],
+    ['plain text', 'Initializing the backend...', line('info', 'Initializing the backend...')],
+    ['truncated JSON', '{"@message":"x', line('info', '{"@message":"x')],
+    ['other JSON', '{"a":1}', line('info', '{"a":1}')],
+    ['a blank line', '  ', { kind: 'ignored' }],
     ['a frame', '│ Error: x', line('info', 'Error: x')],
-    ['the edge of a frame', '╷', { kind: 'noise' }],
-  ])('%s', (_, said, expected) => {
-    expect(understand(said, 'info')).toEqual(expected)
+    ['the edge of a frame', '╷', { kind: 'ignored' }],
+  ])('%s', (_, input, expected) => {
+    expect(parseUiMessage(input, 'info')).toEqual(expected)
   })
 
-  test('a line that is none has the level of its stream', () => {
-    expect(understand('panic: x', 'error')).toEqual(line('error', 'panic: x'))
+  test('a line in another format has the level of its stream', () => {
+    expect(parseUiMessage('panic: x', 'error')).toEqual(line('error', 'panic: x'))
   })
 })
 
@@ -106,5 +105,5 @@ test.each<readonly [string, readonly string[], string | null]>([
   ],
   ['up to a warning', ['Error: a', 'b', 'Warning: c'], 'a: b'],
 ])('the reason in plain output: %s', (_, lines, reason) => {
-  expect(plainReason(lines)).toBe(reason)
+  expect(parseDiagnostic(lines)).toBe(reason)
 })

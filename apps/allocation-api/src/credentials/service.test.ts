@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { callerKeyOf } from './rate-limit-key.ts'
+import { toRateLimitKey } from './service.ts'
 
 test.each([
   ['203.0.113.10', '203.0.113.10'],
@@ -14,4 +14,4 @@ test.each([
   ['fe80::1%eth0', 'fe80:0:0:0::/64'],
   ['64:ff9b::203.0.113.10', '64:ff9b:0:0::/64'],
   [null, 'unknown'],
-])('%s is one of %s', (address, key) => expect(callerKeyOf(address)).toBe(key))
+])('%s shares the limit of %s', (address, key) => expect(toRateLimitKey(address)).toBe(key))

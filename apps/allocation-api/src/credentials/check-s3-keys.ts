@@ -1,0 +1,135 @@
+import type { ObjectStorageKeys } from '@pool/contract'
+import { AwsV4Signer } from 'aws4fetch'
+import { XMLParser, XMLValidator } from 'fast-xml-parser'
+import * as z from 'zod'
+import { accepted, type CheckResult, rejected, unavailable } from './domain/check-result.ts'
+import { describeNetworkFailure, type HttpsGet } from './https-client.ts'
+
+/** The relevant part of a response to ListBuckets. */
+export type ListBucketsResponse =
+  | { readonly kind: 'buckets'; readonly owner: string }
+  | { readonly kind: 'error'; readonly code: string }
+  | { readonly kind: 'other' }
+
+// Entities are not expanded, so that no document grows. Codes and ids are text even if they look like numbers.
+const parser = new XMLParser({ ignoreAttributes: true, processEntities: false, parseTagValue: false })
+const utf8 = new TextDecoder('utf-8', { fatal: true })
+
+const declaration = z.unknown().optional()
+/** Exactly one root element. */
+const listBucketsDocument = z.union([
+  z
+    .strictObject({ '?xml': declaration, ListAllMyBucketsResult: z.object({ Owner: z.object({ ID: z.string() }) }) })
+    .transform(({ ListAllMyBucketsResult: { Owner } }): ListBucketsResponse => ({ kind: 'buckets', owner: Owner.ID })),
+  z
+    .strictObject({ '?xml': declaration, Error: z.object({ Code: z.string() }) })
+    .transform(({ Error: { Code } }): ListBucketsResponse => ({ kind: 'error', code: Code })),
+])
+
+const parseXml = (body: Uint8Array): unknown => {
+  try {
+    const text = utf8.decode(body)
+    // No S3 response has a document type declaration.
+    if (/<!doctype/i.test(text)) return undefined
+    const tree: unknown = parser.parse(text)
+    // The parser accepts a truncated document; the validator does not.
+    return XMLValidator.validate(text) === true ? tree : undefined
+  } catch {
+    return undefined
+  }
+}
+
+export const parseListBucketsResponse = (body: Uint8Array): ListBucketsResponse => {
+  const parsed = listBucketsDocument.safeParse(parseXml(body))
+  return parsed.success ? parsed.data : { kind: 'other' }
+}
+
+/** The owner that Ceph's gateway reports for an unsigned request. */
+const ANONYMOUS = 'anonymous'
+
+/** Codes that reject credentials (Amazon S3 API Reference, "Error responses"; UserSuspended is Ceph's). */
+const rejections: ReadonlyMap<string, string> = new Map([
+  [
+    'InvalidAccessKeyId',
+    'The object storage does not know this access key. Check that it is complete and belongs to this project.',
+  ],
+  ['SignatureDoesNotMatch', 'The secret key does not belong to this access key. Check that it is complete.'],
+  [
+    'AccessDenied',
+    'The object storage denies ListBuckets for these credentials: they are wrong, or valid and restricted. A deployment needs permission to list and create buckets.',
+  ],
+  ['UserSuspended', 'The owner of these credentials is suspended at the object storage.'],
+  ['AccountProblem', 'The object storage reports a problem with the account; contact its support.'],
+  ['ExpiredToken', 'These credentials have expired; issue new ones.'],
+  ['InvalidToken', 'These credentials are temporary and incomplete without a session token; issue permanent ones.'],
+  ['InvalidSecurity', 'The object storage reports that these credentials are not valid.'],
+])
+
+const RATE_LIMITED = 'The object storage is limiting the request rate. Try again later.'
+
+/** Codes that say nothing about the credentials. */
+const obstacles: ReadonlyMap<string, string> = new Map([
+  [
+    'RequestTimeTooSkewed',
+    'The clocks of this service and of the object storage differ too much for a valid signature. The credentials were not checked; correct the clocks.',
+  ],
+  ['SlowDown', RATE_LIMITED],
+])
+
+const classifyStatus = (status: number): CheckResult => {
+  if (status >= 300 && status < 400) {
+    return unavailable('The object storage answered with a redirect. Redirects are not followed with credentials.')
+  }
+  if (status === 429) return unavailable(RATE_LIMITED)
+  if (status >= 500) return unavailable(`The object storage failed (status ${status}). Try again later.`)
+  if (status === 401 || status === 403) return rejected('The object storage rejects these credentials.')
+  return unavailable(`This is not an S3 response (status ${status}). The credentials were not checked.`)
+}
+
+/** What a response to a signed ListBuckets means for the credentials that signed it. */
+export const classifyS3Response = (status: number, response: ListBucketsResponse): CheckResult => {
+  if (status === 200 && response.kind === 'buckets') {
+    return response.owner !== '' && response.owner !== ANONYMOUS
+      ? accepted('The object storage accepts these credentials.')
+      : unavailable('The object storage treated the signed request as anonymous. The credentials were not checked.')
+  }
+  const code = response.kind === 'error' ? response.code : ''
+  const obstacle = obstacles.get(code)
+  if (obstacle && status >= 400) return unavailable(obstacle)
+  // Some rejections have status 400. A redirect, a rate limit or a server error decides nothing, whatever its code.
+  const rejection = status >= 400 && status < 500 && status !== 429 ? rejections.get(code) : undefined
+  return rejection ? rejected(`${rejection} (${code})`) : classifyStatus(status)
+}
+
+export interface KeyCheckOptions {
+  /** Parent domain of the regions, with `:port` if it is not 443. */
+  readonly domain: string
+  readonly get: HttpsGet
+  /** Milliseconds since the epoch; a signature is valid for 15 minutes before and after. */
+  readonly now: () => number
+}
+
+/** ISO 8601 basic format, as in the date of a signature. */
+const toSigningTime = (ms: number): string => new Date(ms).toISOString().replace(/[:-]|\.\d{3}/g, '')
+
+/**
+ * ListBuckets (Amazon S3 API Reference), signed with AWS Signature Version 4: the only S3 operation that needs no bucket
+ * and changes nothing. Without retries. Rejects only on a defect.
+ */
+export const createKeyCheck =
+  ({ domain, get, now }: KeyCheckOptions) =>
+  async ({ region, accessKey, secretKey }: ObjectStorageKeys, signal?: AbortSignal): Promise<CheckResult> => {
+    const url = new URL(`https://${region}.${domain}/`)
+    const signed = await new AwsV4Signer({
+      url: url.href,
+      accessKeyId: accessKey,
+      secretAccessKey: secretKey,
+      service: 's3',
+      region,
+      datetime: toSigningTime(now()),
+    }).sign()
+    const response = await get(url, Object.fromEntries(signed.headers), signal)
+    return response.kind === 'response'
+      ? classifyS3Response(response.status, parseListBucketsResponse(response.body))
+      : unavailable(describeNetworkFailure(url.host, response.cause))
+  }
