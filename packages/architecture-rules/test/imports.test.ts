@@ -52,7 +52,8 @@ addBreach('api-deployments', `${api}/deployments/breach-terraform.ts`, "import '
 addBreach('api-http', `${api}/http/breach-package.ts`, "import '../../../../packages/database/src/client.ts'")
 addBreach('lease-domain', `${witness}/lease/breach-object.ts`, "import '../object/client.ts'")
 addBreach('lease-local', 'apps/lease-witness/local/breach.ts', "import '../src/lease/lease.ts'")
-addBreach('no-import-of-an-entry', 'packages/openapi/src/breach.ts', "import 'allocation-api/src/main.ts'")
+const outside = 'packages/openapi/src/breach.ts'
+addBreach('no-import-of-an-entry', outside, importOf(outside, `${api}/main.ts`))
 addBreach(
   'no-app-imports-another',
   `${witness}/http/breach-app.ts`,
