@@ -171,9 +171,7 @@ describe.concurrent('a start that cannot be', () => {
     await using witness = await startWitness(folder.path)
     const { code, lines } = await failedStart({ DATA_DIR: folder.path })
     expect(code).toBe(1)
-    expect(lines).toEqual([
-      expect.stringContaining(`in use by another start (process ${witness.process.pid})`),
-    ])
+    expect(lines).toEqual([expect.stringContaining(`in use by another start (process ${witness.process.pid})`)])
     using client = createClient(witness.port)
     expect((await client.send('GET', '/leases')).status).toBe(200)
   })
