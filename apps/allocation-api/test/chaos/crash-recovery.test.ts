@@ -1,4 +1,5 @@
 import { timed, until } from '@pool/test-kit/poll.ts'
+import { proofSize, reportProof } from '@pool/test-kit/proof-size.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createAllocationRepository } from '../../src/allocation/repository.ts'
 import type { Api } from '../support/api.ts'
@@ -17,47 +18,48 @@ import { smallPoolEnv } from '../support/replicas.ts'
 
 if (!testDsn) process.stderr.write(`${missingDsn}\n`)
 
-/** Two lanes side by side, each with a database of its own; each kills three times at every place. */
-const LANES = 2
-const KILLS_PER_LANE = 12
+/** The workers run concurrently, each on its own database. */
+const WORKERS = 2
+/** At least one kill at each crash point. */
+const KILLS_PER_WORKER = proofSize(25, 4)
 const COMMITS_PER_KILL = 3
 
-/** Fires the round's requests and waits until their rows are as asked for, with the records still due. */
-type Fire = () => Promise<void>
+/** Sends the round's requests and waits until their rows are committed and their records are still due. */
+type SendRequests = () => Promise<void>
 
-/** The zone's own row: a write waits for it when it is all under way, as it does for another one's write. */
-const holdWrites = (database: TestDatabase): Promise<HeldLock> =>
+/** Locks the row of the zone. A DNS write locks it last, when the database has the whole write. */
+const blockDnsWrites = (database: TestDatabase): Promise<HeldLock> =>
   holdLock(database.sql, async tx => {
     const rows = await tx`select from local_dns_zones for update`
-    if (rows.length === 0) throw new Error('the zone has no row to hold yet')
+    if (rows.length === 0) throw new Error('no zone has a row to lock yet')
   })
 
-const places = {
-  /** The provider cannot even be read: nothing is intended yet. */
-  'before the read': async (database: TestDatabase, fire: Fire): Promise<HeldLock> => {
+const crashPoints = {
+  /** The provider cannot be read, so no write is recorded as attempted. */
+  'before the read': async (database: TestDatabase, sendRequests: SendRequests): Promise<HeldLock> => {
     const held = await holdLock(database.sql, tx => tx`lock table local_dns_record_sets in access exclusive mode`)
-    await fire()
+    await sendRequests()
     await untilSessionsWait(database.sql, 1, '%local_dns_record_sets%')
     return held
   },
-  /** The whole write is with the database, and will be carried out, whoever is still there to hear of it. */
-  'past recall': async (database: TestDatabase, fire: Fire): Promise<HeldLock> => {
-    const held = await holdWrites(database)
-    await fire()
+  /** The database has the whole write and will execute it, although the client is dead. */
+  'after the write was sent': async (database: TestDatabase, sendRequests: SendRequests): Promise<HeldLock> => {
+    const held = await blockDnsWrites(database)
+    await sendRequests()
     await untilSessionsWait(database.sql, 1, '%insert into local_dns_record_sets%')
     return held
   },
-  /** Intended, and the write begun: its tables cannot be had. */
-  'in the write': async (database: TestDatabase, fire: Fire): Promise<HeldLock> => {
+  /** The write is recorded as attempted, and it waits for its table. */
+  'during the write': async (database: TestDatabase, sendRequests: SendRequests): Promise<HeldLock> => {
     const held = await holdLock(database.sql, tx => tx`lock table local_dns_record_sets in share mode`)
-    await fire()
+    await sendRequests()
     await untilSessionsWait(database.sql, 1, '%insert into local_dns_record_sets%')
     return held
   },
-  /** The records are at the provider, and nobody has been told. */
-  'after the write': async (database: TestDatabase, fire: Fire): Promise<HeldLock> => {
+  /** The provider has the records, and the row does not say so yet. */
+  'after the write': async (database: TestDatabase, sendRequests: SendRequests): Promise<HeldLock> => {
     const held = await holdLock(database.sql, tx => tx`lock table local_dns_record_sets in share mode`)
-    await fire()
+    await sendRequests()
     await untilSessionsWait(database.sql, 1, '%insert into local_dns_record_sets%')
     const progress = await holdLock(database.sql, tx => tx`lock table dns_names in exclusive mode`)
     await held.release()
@@ -65,9 +67,9 @@ const places = {
     return progress
   },
 }
-const placeNames = Object.keys(places) as (keyof typeof places)[]
+const crashPointNames = Object.keys(crashPoints) as (keyof typeof crashPoints)[]
 
-describe.skipIf(!testDsn)('kill -9', () => {
+describe.skipIf(!testDsn)('crash recovery', () => {
   const databases: TestDatabase[] = []
   const running = new Set<Api>()
 
@@ -80,19 +82,19 @@ describe.skipIf(!testDsn)('kill -9', () => {
     running.delete(api)
     await api.process.kill()
   }
-  const busyWith = async (database: TestDatabase, pattern: string) => {
+  const countRunningStatements = async (database: TestDatabase, pattern: string) => {
     const [row] = await database.sql<{ count: number }[]>`
       select count(*) from pg_stat_activity
       where datname = current_database() and state <> 'idle' and query like ${pattern} and pid <> pg_backend_pid()`
     return row?.count
   }
-  /** By a replica of which nothing else is seen here. */
+  /** Stands for a replica without a DNS reconciler. */
   const releaseInDatabase = (database: TestDatabase, subdomain: string) =>
     createAllocationRepository(database.sql, { timeoutMs: 5_000 }).release(
       { poolDomain: pool, subdomain },
       { actor: 'in-cluster', address: null, requestId: 'kill' },
     )
-  const stateOf = async (database: TestDatabase, subdomain: string) => {
+  const findState = async (database: TestDatabase, subdomain: string) => {
     const [row] = await database.sql<{ state: string; version: number | null; applied: number | null }[]>`
       select state, version, applied_version as applied from pool_allocations
       left join dns_names using (subdomain) where subdomain = ${subdomain}`
@@ -100,72 +102,72 @@ describe.skipIf(!testDsn)('kill -9', () => {
   }
 
   beforeAll(async () => {
-    for (let lane = 0; lane < LANES + 5; lane += 1) databases.push(await createTestDatabase())
+    for (let index = 0; index < WORKERS + 5; index += 1) databases.push(await createTestDatabase())
   })
   afterAll(async () => {
     for (const api of running) await api.process.kill()
     for (const database of databases) await database.drop()
   })
-  const databaseOf = (index: number): TestDatabase => {
+  const getDatabase = (index: number): TestDatabase => {
     const database = databases[index]
-    if (!database) throw new Error('no such database')
+    if (!database) throw new Error(`no database ${index}`)
     return database
   }
 
   /**
-   * Every fourth round at each place; each fifth kill also catches the release of an earlier name, and names released
-   * are taken again with another address. What stands in the way of the write is a lock that the test holds, so the
-   * place of each kill is seen and not hoped for.
+   * The rounds take the crash points in turn. Every fifth round also releases an earlier name, and later rounds reserve
+   * released names with another address. The test blocks each write with a lock, so the process dies at a known point.
    */
-  const killAgainAndAgain = async (lane: number): Promise<void> => {
-    const database = databaseOf(lane)
+  const killRepeatedly = async (worker: number): Promise<void> => {
+    const database = getDatabase(worker)
     let api = await start(database)
     expect((await commit(api, 'first', await reserveToken(api, 'first'), '192.0.2.250')).status).toBe(200)
     const addressOf = new Map([['first', '192.0.2.250']])
     const absent = new Set<string>()
-    for (let round = 0; round < KILLS_PER_LANE; round += 1) {
-      const place = placeNames[(round + lane) % placeNames.length] ?? 'in the write'
-      const again = [...absent].find(name => name.startsWith('n'))
-      const names = Array.from({ length: COMMITS_PER_KILL }, (_, i) => `n${lane}-${round}-${i}`)
-      if (again && round % 2 === 0) names[0] = again
-      const address = `192.0.${lane}.${round + 1}`
-      const leaver = round % 5 === 1 ? [...addressOf.keys()].at(-2) : undefined
+    for (let round = 0; round < KILLS_PER_WORKER; round += 1) {
+      const crashPoint = crashPointNames[(round + worker) % crashPointNames.length] ?? 'during the write'
+      const releasedName = [...absent].find(name => name.startsWith('n'))
+      const names = Array.from({ length: COMMITS_PER_KILL }, (_, i) => `n${worker}-${round}-${i}`)
+      if (releasedName && round % 2 === 0) names[0] = releasedName
+      const address = `192.0.${worker}.${round + 1}`
+      const nameToRelease = round % 5 === 1 ? [...addressOf.keys()].at(-2) : undefined
 
       const tokens = new Map<string, string>()
       for (const name of names) tokens.set(name, await reserveToken(api, name))
-      await reserveToken(api, `r${lane}-${round}`)
-      absent.add(`r${lane}-${round}`)
+      await reserveToken(api, `r${worker}-${round}`)
+      absent.add(`r${worker}-${round}`)
 
-      const doomed = api
-      const fates: Promise<unknown>[] = []
-      const held = await places[place](database, async () => {
-        for (const [name, token] of tokens) fates.push(commit(doomed, name, token, address).catch(() => 'cut off'))
-        if (leaver) fates.push(release(doomed, leaver).catch(() => 'cut off'))
-        await until('every row is as it was asked for', async () => {
-          const states = await Promise.all(names.map(name => stateOf(database, name)))
+      const victim = api
+      const responses: Promise<unknown>[] = []
+      const held = await crashPoints[crashPoint](database, async () => {
+        for (const [name, token] of tokens)
+          responses.push(commit(victim, name, token, address).catch(() => 'connection closed'))
+        if (nameToRelease) responses.push(release(victim, nameToRelease).catch(() => 'connection closed'))
+        await until('every request has changed its row', async () => {
+          const states = await Promise.all(names.map(name => findState(database, name)))
           const isDue = states.every(row => row?.state === 'active' && (row.applied ?? 0) < (row.version ?? 0))
-          return isDue && !(leaver && (await stateOf(database, leaver)))
+          return isDue && !(nameToRelease && (await findState(database, nameToRelease)))
         })
       })
       await kill(api)
       await held.release()
-      await Promise.all(fates)
+      await Promise.all(responses)
 
       for (const name of names) {
         addressOf.set(name, address)
         absent.delete(name)
       }
-      if (leaver) {
-        addressOf.delete(leaver)
-        absent.add(leaver)
+      if (nameToRelease) {
+        addressOf.delete(nameToRelease)
+        absent.add(nameToRelease)
       }
       api = await start(database)
       await untilApplied(database.sql)
       await expectConsistentTables(database.sql)
       const active = await activeNames(database.sql)
       expect(new Map(active.map(row => [row.subdomain, row.address]))).toEqual(addressOf)
-      const lately = active.filter(row => names.includes(row.subdomain))
-      await expectDnsToMatch(api.dnsPort, lately, leaver ? [`${leaver}.${pool}`] : [])
+      const ofThisRound = active.filter(row => names.includes(row.subdomain))
+      await expectDnsToMatch(api.dnsPort, ofThisRound, nameToRelease ? [`${nameToRelease}.${pool}`] : [])
     }
     await expectDnsToMatch(
       api.dnsPort,
@@ -175,19 +177,21 @@ describe.skipIf(!testDsn)('kill -9', () => {
     await kill(api)
   }
 
-  test(`${LANES * KILLS_PER_LANE} kills between the row and its records: afterwards active names resolve, nothing else does`, {
-    timeout: 180_000,
+  test(`after each of ${WORKERS * KILLS_PER_WORKER} kills between the row and its records, exactly the active names resolve`, {
+    timeout: 30_000 + 15_000 * KILLS_PER_WORKER,
   }, async () => {
-    const { ms } = await timed(() => Promise.all(Array.from({ length: LANES }, (_, lane) => killAgainAndAgain(lane))))
-    process.stdout.write(`kill -9: ${LANES * KILLS_PER_LANE} kills, ${Math.round(ms / 1_000)} s\n`)
+    const { ms } = await timed(() =>
+      Promise.all(Array.from({ length: WORKERS }, (_, worker) => killRepeatedly(worker))),
+    )
+    reportProof(`crash recovery: ${WORKERS * KILLS_PER_WORKER} kills in ${Math.round(ms / 1_000)} s`)
   })
 
-  test('a writer that dies in its write loses the zone to another replica within seconds', async () => {
-    const database = databaseOf(LANES)
+  test('when a writer dies during its write, another replica locks the zone within seconds', async () => {
+    const database = getDatabase(WORKERS)
     const writer = await start(database)
     const token = await reserveToken(writer, 'acme')
     const held = await holdLock(database.sql, tx => tx`lock table local_dns_record_sets in share mode`)
-    const cutOff = commit(writer, 'acme', token).catch(() => 'cut off')
+    const response = commit(writer, 'acme', token).catch(() => 'connection closed')
     await untilSessionsWait(database.sql, 1, '%insert into local_dns_record_sets%')
     const successor = await start(database)
     await untilSessionsWait(database.sql, 1, '%from dns_zone_locks%')
@@ -196,24 +200,24 @@ describe.skipIf(!testDsn)('kill -9', () => {
     const { ms } = await timed(() => untilSessionsWait(database.sql, 2, '%insert into local_dns_record_sets%', 10_000))
     await held.release()
     await untilApplied(database.sql, 10_000)
-    process.stdout.write(`kill -9: the successor wrote ${Math.round(ms)} ms after its predecessor's death\n`)
-    expect(await cutOff).toBe('cut off')
+    process.stdout.write(`crash recovery: the successor wrote ${Math.round(ms)} ms after the kill\n`)
+    expect(await response).toBe('connection closed')
     await expectConsistentTables(database.sql)
     await expectDnsToMatch(successor.dnsPort, await activeNames(database.sql), [`other.${pool}`])
     await kill(successor)
   })
 
-  test('a write that outlives its process does not bring back the records of a name that was released meanwhile', async () => {
-    const database = databaseOf(LANES + 3)
+  test('a write that outlives its process does not restore the records of a name that was released meanwhile', async () => {
+    const database = getDatabase(WORKERS + 3)
     const writer = await start(database)
     await commit(writer, 'first', await reserveToken(writer, 'first'))
     const token = await reserveToken(writer, 'acme')
-    const held = await holdWrites(database)
-    const cutOff = commit(writer, 'acme', token).catch(() => 'cut off')
+    const held = await blockDnsWrites(database)
+    const response = commit(writer, 'acme', token).catch(() => 'connection closed')
     await untilSessionsWait(database.sql, 1, '%insert into local_dns_record_sets%')
     await kill(writer)
-    expect(await cutOff).toBe('cut off')
-    // What was sent still waits in the database, and is carried out whenever the lock goes.
+    expect(await response).toBe('connection closed')
+    // The database still has the write and executes it when the lock is released.
     await releaseInDatabase(database, 'acme')
     const successor = await start(database)
     await Promise.race([
@@ -221,25 +225,28 @@ describe.skipIf(!testDsn)('kill -9', () => {
       untilSessionsWait(database.sql, 2, '%insert into local_dns_record_sets%'),
     ])
     await held.release()
-    await until('no write is under way', async () => (await busyWith(database, '%local_dns_record_sets%')) === 0)
+    await until(
+      'no write is in flight',
+      async () => (await countRunningStatements(database, '%local_dns_record_sets%')) === 0,
+    )
     await untilApplied(database.sql)
     await expectConsistentTables(database.sql)
     await expectDnsToMatch(successor.dnsPort, await activeNames(database.sql), [`acme.${pool}`])
     await kill(successor)
   })
 
-  test('records that were written but not noted are withdrawn when their name is released before anybody looks', async () => {
-    const database = databaseOf(LANES + 4)
+  test('records that were written but not recorded as applied are deleted after a release before the next sync', async () => {
+    const database = getDatabase(WORKERS + 4)
     const writer = await start(database)
     const token = await reserveToken(writer, 'acme')
-    const held = await places['after the write'](database, async () => {
-      void commit(writer, 'acme', token).catch(() => 'cut off')
-      await until('it is active', async () => (await stateOf(database, 'acme'))?.state === 'active')
+    const held = await crashPoints['after the write'](database, async () => {
+      void commit(writer, 'acme', token).catch(() => 'connection closed')
+      await until('the name is active', async () => (await findState(database, 'acme'))?.state === 'active')
     })
     await kill(writer)
     await held.release()
-    await until('no statement is under way', async () => (await busyWith(database, '%dns_names%')) === 0)
-    // As if its "applied" had never been sent.
+    await until('no statement is in flight', async () => (await countRunningStatements(database, '%dns_names%')) === 0)
+    // As if the process had died before it recorded the version as applied.
     await database.sql`update dns_names set applied_version = 0`
     await releaseInDatabase(database, 'acme')
     expect(await database.sql`select from local_dns_record_sets`).toHaveLength(recordNames.length)
@@ -249,8 +256,8 @@ describe.skipIf(!testDsn)('kill -9', () => {
     await kill(successor)
   })
 
-  test('a reserve that is cut off leaves a row or none, and a row can be released', async () => {
-    const database = databaseOf(LANES + 1)
+  test('an aborted reserve leaves a row or no row, and the row can be released', async () => {
+    const database = getDatabase(WORKERS + 1)
     const api = await start(database)
     const held = await holdLock(database.sql, tx => tx`lock table pool_allocations in share mode`)
     const answers = Promise.allSettled(['one', 'two', 'three'].map(name => reserveToken(api, name)))
@@ -258,19 +265,19 @@ describe.skipIf(!testDsn)('kill -9', () => {
     await kill(api)
     await held.release()
     expect((await answers).every(answer => answer.status === 'rejected')).toBe(true)
-    const again = await start(database)
+    const successor = await start(database)
     for (const name of ['one', 'two', 'three']) {
-      await until(`${name} can be had again`, async () => {
-        const answer = await release(again, name)
+      await until(`${name} can be reserved again`, async () => {
+        const answer = await release(successor, name)
         if (answer.status !== 200 && answer.status !== 404) throw new Error(`${answer.status} ${answer.text}`)
-        return reserveToken(again, name).catch(() => undefined)
+        return reserveToken(successor, name).catch(() => undefined)
       })
     }
-    await kill(again)
+    await kill(successor)
   })
 
-  test('a commit whose records cannot go out is answered 202 in time, seen by all, and published without help', async () => {
-    const database = databaseOf(LANES + 2)
+  test('a commit whose records cannot be written returns 202 in time, shows as pending, and is published later', async () => {
+    const database = getDatabase(WORKERS + 2)
     const api = await start(database, { PDM_DNS_COMMIT_WAIT: '500ms' })
     const token = await reserveToken(api, 'acme')
     const held = await holdLock(database.sql, tx => tx`lock table local_dns_record_sets in share mode`)
@@ -280,15 +287,15 @@ describe.skipIf(!testDsn)('kill -9', () => {
     expect(ms).toBeGreaterThanOrEqual(490)
     expect(ms).toBeLessThan(3_000)
 
-    const dnsOf = async () => (await api.call('GET', `/api/v1/pool/${pool}/allocations/acme`)).body.dns.status
+    const getDnsStatus = async () => (await api.call('GET', `/api/v1/pool/${pool}/allocations/acme`)).body.dns.status
     const pendingSeconds = async () => {
       const { text } = await api.call('GET', '/metrics')
       return Number(/^pdm_dns_oldest_pending_seconds\{zone="pool\.test"\} (\S+)$/m.exec(text)?.[1])
     }
-    expect(['pending', 'failing']).toContain(await dnsOf())
+    expect(['pending', 'failing']).toContain(await getDnsStatus())
     expect(await pendingSeconds()).toBeGreaterThan(0)
     await held.release()
-    await until('it is published', async () => (await dnsOf()) === 'published')
+    await until('the name is published', async () => (await getDnsStatus()) === 'published')
     expect(await pendingSeconds()).toBe(0)
     await expectConsistentTables(database.sql)
     await kill(api)
