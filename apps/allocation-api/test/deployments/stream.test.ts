@@ -248,10 +248,10 @@ describe('over a socket', () => {
   }
 
   test.each([
-    ['fail', 'SELECT secret', { errors: [['Error: SELECT secret', 'broken']], brokenOff: [] }],
-    ['cannot be had as the database is away', 'away', { errors: [], brokenOff: [['Error: away', 'broken']] }],
+    ['fail', 'SELECT secret', { errors: [['Error: SELECT secret', 'broken']], aborted: [] }],
+    ['cannot be had as the database is away', 'away', { errors: [], aborted: [['Error: away', 'broken']] }],
   ])('a stream whose parts %s is broken off: no client can take it for one that ended', async (_, message, told) => {
-    const { server, errors, brokenOff, world, app } = await serve(
+    const { server, errors, aborted, world, app } = await serve(
       async function* () {
         yield [line(1)]
         await quiet()
@@ -267,7 +267,7 @@ describe('over a socket', () => {
     await expect(rest).rejects.toThrow()
     expect(text).toContain('id: 1')
     expect(text).not.toMatch(/SELECT|away|event: done/)
-    expect({ errors, brokenOff }).toEqual(told)
+    expect({ errors, aborted }).toEqual(told)
     expect(world.open).toBe(0)
     expect((await app.request(path)).status).toBe(200)
   })

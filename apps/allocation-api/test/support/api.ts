@@ -11,7 +11,7 @@ const readyLine = z.object({
 })
 
 export interface Api {
-  /** Without a slash at the end. */
+  /** Without a trailing slash. */
   readonly url: string
   /** Null when no operator tokens are set. */
   readonly operatorUrl: string | null
@@ -27,11 +27,11 @@ export interface ApiResponse {
   readonly status: number
   readonly headers: Headers
   readonly text: string
-  // biome-ignore lint/suspicious/noExplicitAny: a test says what it expects of a body, whatever its shape.
+  // biome-ignore lint/suspicious/noExplicitAny: the tests assert on bodies of every shape.
   readonly body: any
 }
 
-/** Sends a request; `body` is sent as JSON unless it is text or bytes already. */
+/** Sends a request. A `body` that is neither a string nor bytes is sent as JSON. */
 export const sendRequest = async (
   url: string,
   method: string,
@@ -49,7 +49,7 @@ export const sendRequest = async (
   return { status: response.status, headers: response.headers, text, body: isJson ? JSON.parse(text) : undefined }
 }
 
-/** The API as a process of its own, on free ports, with nothing of the tests' environment but `env`. */
+/** Starts the API as a child process on free ports. Of the environment of the tests it gets `env` only. */
 export const startApi = async (databaseUrl: string, env: Record<string, string> = {}): Promise<Api> => {
   const lines: string[] = []
   const child = startNode({

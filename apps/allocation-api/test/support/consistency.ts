@@ -15,10 +15,10 @@ export const activeNames = (sql: Sql): Promise<ActiveName[]> => sql<ActiveName[]
   select pool_domain as zone, subdomain, host(load_balancer_ip) as address from pool_allocations
   where state = 'active' order by 1, 2`
 
-/** Waits, without helping, until nothing is due any more. */
+/** Waits until no name has pending records. Triggers nothing. */
 export const untilApplied = (sql: Sql, withinMs = 20_000): Promise<true> =>
   until(
-    'every demanded version is at the provider',
+    'the provider has the desired version of every name',
     async () => {
       const [row] = await sql<{ due: number }[]>`
         select count(*) as due from dns_names where applied_version < version`
@@ -27,9 +27,9 @@ export const untilApplied = (sql: Sql, withinMs = 20_000): Promise<true> =>
     withinMs,
   )
 
-/** The whole of the local provider's table, of what is demanded and of the active rows: one says the same as the other. */
+/** Fails unless the active names, their desired records and the whole zone table of the local provider agree. */
 export const expectConsistentTables = async (sql: Sql): Promise<void> => {
-  const [active, demanded, records] = await Promise.all([
+  const [active, desired, records] = await Promise.all([
     activeNames(sql),
     sql`select zone, subdomain, jsonb_array_length(desired) as records from dns_names
         where desired <> '[]' order by 1, 2`,
@@ -37,7 +37,7 @@ export const expectConsistentTables = async (sql: Sql): Promise<void> => {
       select zone || ' ' || reversed_name || ' ' || type || ' ' || array_to_string(record_values, ',') as record
       from local_dns_record_sets`,
   ])
-  expect(demanded).toEqual(active.map(({ zone, subdomain }) => ({ zone, subdomain, records: recordNames.length })))
+  expect(desired).toEqual(active.map(({ zone, subdomain }) => ({ zone, subdomain, records: recordNames.length })))
   const reversed = (name: string) => name.split('.').reverse().join('.')
   const wanted = active.flatMap(({ zone, subdomain, address }) =>
     recordNames.map(relative => {
@@ -48,10 +48,10 @@ export const expectConsistentTables = async (sql: Sql): Promise<void> => {
   expect(records.map(row => row.record).sort()).toEqual(wanted.sort())
 }
 
-/** So many questions at once that a socket's buffer holds the answers. */
+/** The receive buffer of one UDP socket holds this number of responses. */
 const MAX_CONCURRENT_QUERIES = 50
 
-/** Asks DNS itself: all names of the record set, one that only the wildcard answers, and names that must not exist. */
+/** Queries DNS for every name of the record set, for names that only the wildcard matches, and for names that must not exist. */
 export const expectDnsToMatch = async (
   port: number,
   active: readonly ActiveName[],

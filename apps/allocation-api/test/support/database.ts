@@ -3,16 +3,15 @@ import { createDatabaseClient, type Sql } from '@pool/database/client'
 import postgres from 'postgres'
 import { applySchema } from '../../src/database/migrate.ts'
 
-/** Where store tests may make databases. Unset: there is none, and they are skipped. */
+/** The Postgres on which tests create their databases. If it is unset, the tests that need it are skipped. */
 export const testDsn = process.env.PDM_TEST_DSN
 
-export const missingDsn =
-  'PDM_TEST_DSN is unset: run the whole of it with `npx -y pnpm@12 test`, which brings a Postgres'
+export const missingDsn = 'PDM_TEST_DSN is not set. Run the tests with `npx -y pnpm@12 test`, which starts a Postgres.'
 
 export interface TestDatabase {
   readonly url: string
   readonly sql: Sql
-  /** Lets time pass for every row: the database's clock decides, so the rows' times are moved back instead. */
+  /** Simulates the passage of time. The clock of the database cannot be set, so this moves all timestamps back. */
   advance(ms: number): Promise<void>
   drop(): Promise<void>
 }
@@ -23,7 +22,7 @@ const runOnServer = async (statement: string): Promise<void> => {
   await sql.end()
 }
 
-/** A database of the caller's own on the run's Postgres, with the schema unless told otherwise. */
+/** Creates a database on the shared Postgres, with the schema unless `schema` is false. */
 export const createTestDatabase = async ({ schema = true, connections = 10 } = {}): Promise<TestDatabase> => {
   const name = `test_${randomBytes(8).toString('hex')}`
   await runOnServer(`create database ${name}`)

@@ -3,10 +3,10 @@ import type { DeploymentVerbs } from '../../src/http/routes/deployments.ts'
 import { createEventStreams } from '../../src/http/sse.ts'
 
 const failOnCall = (): never => {
-  throw new Error('wired, not called')
+  throw new Error('this dependency must not be called')
 }
 
-/** Nothing of it can be called: for tests that look at what is mounted, and to take a part from. */
+/** Dependencies that throw on every call, for tests that need routes only or replace some of them. */
 export const unusedDependencies: AppDependencies = {
   verbs: {
     check: failOnCall,
@@ -34,14 +34,14 @@ export const unusedDependencies: AppDependencies = {
 
 type ReportedErrors = (readonly [message: string, requestId: string])[]
 
-/** The app over scripted deployments; `errors` and `brokenOff` are what was told, with the id of the request. */
+/** Creates the app on fake deployments. `errors` and `aborted` hold what the app reported, with the request id. */
 export const createAppWithFakeDeployments = (
   deployments: Partial<DeploymentVerbs>,
   options: { readonly seats?: number; readonly patienceMs?: number } = {},
 ) => {
   const stopping = new AbortController()
   const errors: ReportedErrors = []
-  const brokenOff: ReportedErrors = []
+  const aborted: ReportedErrors = []
   const outcomes: string[] = []
   const app = createApp(
     {
@@ -51,11 +51,11 @@ export const createAppWithFakeDeployments = (
       observer: {
         onRequest: ({ outcome }) => outcomes.push(outcome),
         onRequestFailed: (error, requestId) => errors.push([String(error), requestId]),
-        onResponseAborted: (error, requestId) => brokenOff.push([String(error), requestId]),
+        onResponseAborted: (error, requestId) => aborted.push([String(error), requestId]),
       },
       isUnavailable: error => error instanceof Error && error.message === 'away',
     },
     { listener: 'in-cluster', tokens: null, exposeLists: true },
   )
-  return { app, stopping, errors, brokenOff, outcomes }
+  return { app, stopping, errors, aborted, outcomes }
 }

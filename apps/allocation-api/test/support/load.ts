@@ -2,60 +2,64 @@ import type { Api, ApiResponse } from './api.ts'
 import { check, commit, pool, reserve } from './operations.ts'
 
 export interface LoadGenerator {
-  /** Names whose reservation (201) was acknowledged, with their tokens. */
+  /** Names with an acknowledged reservation (201), and their tokens. */
   readonly reserved: ReadonlyMap<string, string>
-  /** Names whose commit (200 or 202) was acknowledged. */
+  /** Names with an acknowledged commit (200 or 202). */
   readonly committed: ReadonlySet<string>
-  /** How often each outcome was seen: `<verb> <status> <error code>`. */
+  /** Number of responses per outcome: `<operation> <status> <error code>`. */
   readonly outcomes: ReadonlyMap<string, number>
-  /** The longest time until an answer since the last `forgetTimes`, in milliseconds. */
+  /** The longest response time since the last `resetMaxLatency`, in milliseconds. */
   maxLatencyMs(): number
   resetMaxLatency(): void
-  /** Successes so far: what grows when the service serves. */
+  /** Number of successful requests so far. */
   successCount(): number
-  /** Sends nothing more and waits for what is under way. */
+  /** Sends no new request and waits for those in flight. */
   stop(): Promise<void>
 }
 
-/** Steady callers, each: reserve, check, every second time commit, every third call with an Idempotency-Key. */
+/** Starts callers that reserve, check and, every second time, commit. Every third iteration uses Idempotency-Keys. */
 export const startLoad = (api: Api, callers: number, prefix = 'load'): LoadGenerator => {
   const reserved = new Map<string, string>()
   const committed = new Set<string>()
   const outcomes = new Map<string, number>()
-  let stopping = false
+  let isStopping = false
   let maxLatency = 0
   let successCount = 0
 
   const count = (outcome: string) => outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1)
 
-  /** An answer that is about another name belongs to another request. */
+  /** A response about another name belongs to another request. */
   const isAbout = ({ status, body }: ApiResponse, name: string) =>
     status >= 300 || (body.fqdn ?? `${body.subdomain}.${pool}`) === `${name}.${pool}`
 
-  const record = async (verb: string, name: string, call: Promise<ApiResponse>): Promise<ApiResponse | null> => {
+  const record = async (operation: string, name: string, call: Promise<ApiResponse>): Promise<ApiResponse | null> => {
     const started = performance.now()
-    const answer = await call.catch(() => null)
+    const response = await call.catch(() => null)
     maxLatency = Math.max(maxLatency, performance.now() - started)
-    const about = answer && (isAbout(answer, name) ? 'ok' : 'of another name')
-    const outcome = answer ? `${verb} ${answer.status} ${answer.body?.error ?? about}` : `${verb} broken`
+    const about = response && (isAbout(response, name) ? 'ok' : 'for another name')
+    const outcome = response
+      ? `${operation} ${response.status} ${response.body?.error ?? about}`
+      : `${operation} aborted`
     count(outcome)
-    if (answer && answer.status < 300) successCount += 1
-    return answer
+    if (response && response.status < 300) successCount += 1
+    return response
   }
 
   const runCaller = async (caller: number): Promise<void> => {
-    for (let turn = 0; !stopping; turn += 1) {
-      const name = `${prefix}-${caller}-${turn}`
-      const headers = (verb: string) => (turn % 3 === 0 ? { 'Idempotency-Key': `${verb}-${name}` } : undefined)
-      const answer = await record('reserve', name, reserve(api, name, headers('reserve')))
-      const checked = await record('check', name, check(api, name))
-      if (answer?.status !== 201) continue
-      if (checked?.status === 200 && checked.body.available) count('check 200 available, but reserved before')
-      const token: string = answer.body.reservationToken
+    for (let iteration = 0; !isStopping; iteration += 1) {
+      const name = `${prefix}-${caller}-${iteration}`
+      const headers = (operation: string) =>
+        iteration % 3 === 0 ? { 'Idempotency-Key': `${operation}-${name}` } : undefined
+      const response = await record('reserve', name, reserve(api, name, headers('reserve')))
+      const checkResponse = await record('check', name, check(api, name))
+      if (response?.status !== 201) continue
+      if (checkResponse?.status === 200 && checkResponse.body.available)
+        count('check 200 available, after the reservation')
+      const token: string = response.body.reservationToken
       reserved.set(name, token)
-      if (turn % 2 === 0) continue
-      const done = await record('commit', name, commit(api, name, token, '192.0.2.1', headers('commit')))
-      if (done && done.status < 300) committed.add(name)
+      if (iteration % 2 === 0) continue
+      const commitResponse = await record('commit', name, commit(api, name, token, '192.0.2.1', headers('commit')))
+      if (commitResponse && commitResponse.status < 300) committed.add(name)
     }
   }
   const ended = Promise.all(Array.from({ length: callers }, (_, caller) => runCaller(caller)))
@@ -70,13 +74,13 @@ export const startLoad = (api: Api, callers: number, prefix = 'load'): LoadGener
     },
     successCount: () => successCount,
     async stop() {
-      stopping = true
+      isStopping = true
       await ended
     },
   }
 }
 
-/** What a caller may see, besides success, while the database is away. */
+/** The outcomes that are neither success nor `database-unavailable`. */
 export const unexpectedOutcomes = (load: LoadGenerator): string[] =>
   [...load.outcomes.keys()].filter(
     outcome =>
@@ -85,7 +89,7 @@ export const unexpectedOutcomes = (load: LoadGenerator): string[] =>
       ),
   )
 
-/** Of the acknowledged writes, those that the database does not have. Pool: every name of the load is in it. */
+/** The FQDNs of acknowledged writes that the database lost. */
 export const lostWrites = async (
   load: LoadGenerator,
   rows: Promise<readonly { subdomain: string; state: string; token: string }[]>,
@@ -93,7 +97,7 @@ export const lostWrites = async (
   const found = new Map((await rows).map(row => [row.subdomain, row]))
   return [...load.reserved].flatMap(([name, token]) => {
     const row = found.get(name)
-    const kept = row?.token === token && (row.state === 'active' || !load.committed.has(name))
-    return kept ? [] : [`${name}.${pool}`]
+    const isStored = row?.token === token && (row.state === 'active' || !load.committed.has(name))
+    return isStored ? [] : [`${name}.${pool}`]
   })
 }

@@ -5,34 +5,34 @@ import type { TransactionSql } from 'postgres'
 type Transaction = TransactionSql<{ int8: number }>
 
 export interface HeldLock {
-  /** Rolls back. */
+  /** Rolls the transaction back. */
   release(): Promise<void>
   commit(): Promise<void>
 }
 
-/** Runs `take` in a transaction and keeps it open, and with it what it has locked, until it is ended. */
-export const holdLock = async (sql: Sql, take: (tx: Transaction) => PromiseLike<unknown>): Promise<HeldLock> => {
-  const taken = Promise.withResolvers<void>()
-  const over = Promise.withResolvers<'commit' | 'release'>()
+/** Runs `lock` in a transaction and keeps the transaction, with its locks, open until `release` or `commit`. */
+export const holdLock = async (sql: Sql, lock: (tx: Transaction) => PromiseLike<unknown>): Promise<HeldLock> => {
+  const locked = Promise.withResolvers<void>()
+  const ending = Promise.withResolvers<'commit' | 'release'>()
   const rolledBack = new Error('released')
   const ended = sql
     .begin(async tx => {
-      await take(tx)
-      taken.resolve()
-      if ((await over.promise) === 'release') throw rolledBack
+      await lock(tx)
+      locked.resolve()
+      if ((await ending.promise) === 'release') throw rolledBack
     })
     .catch((error: unknown) => {
-      if (error !== rolledBack) taken.reject(error)
+      if (error !== rolledBack) locked.reject(error)
     })
-  await taken.promise
+  await locked.promise
   const end = async (how: 'commit' | 'release') => {
-    over.resolve(how)
+    ending.resolve(how)
     await ended
   }
   return { release: () => end('release'), commit: () => end('commit') }
 }
 
-/** The row of one name, so that every statement that wants it waits, in the order in which they came. */
+/** Locks the row of a name. Statements that need it queue in their order of arrival. */
 export const lockRow = (sql: Sql, name: { poolDomain: string; subdomain: string }): Promise<HeldLock> =>
   holdLock(
     sql,
@@ -41,7 +41,7 @@ export const lockRow = (sql: Sql, name: { poolDomain: string; subdomain: string 
       where pool_domain = ${name.poolDomain} and subdomain = ${name.subdomain} for update`,
   )
 
-/** How many sessions of this database wait for a lock with a statement like `pattern`. */
+/** The number of sessions of this database that wait for a lock in a statement like `pattern`. */
 export const countLockWaiters = async (sql: Sql, pattern = '%'): Promise<number> => {
   const [row] = await sql<{ count: number }[]>`
     select count(*) from pg_stat_activity
@@ -51,7 +51,7 @@ export const countLockWaiters = async (sql: Sql, pattern = '%'): Promise<number>
 
 export const untilSessionsWait = (sql: Sql, count: number, pattern = '%', withinMs = 20_000): Promise<true> =>
   until(
-    `${count} sessions wait for a lock with ${pattern}`,
+    `${count} sessions wait for a lock in a statement like ${pattern}`,
     async () => (await countLockWaiters(sql, pattern)) >= count || undefined,
     withinMs,
   )

@@ -30,16 +30,16 @@ export const release = (api: Api, subdomain: string, headers?: Headers): Promise
 export const check = (api: Api, subdomain: string): Promise<ApiResponse> =>
   api.call('GET', `/api/v1/pool/${pool}/check?sub=${subdomain}`)
 
-/** The token of a fresh reservation; an error when it was refused. */
+/** Reserves a name and returns its token. Throws unless the status is 201. */
 export const reserveToken = async (api: Api, subdomain: string): Promise<string> => {
-  const answer = await reserve(api, subdomain)
-  if (answer.status !== 201) throw new Error(`reserve ${subdomain}: ${answer.status} ${answer.text}`)
-  return answer.body.reservationToken
+  const response = await reserve(api, subdomain)
+  if (response.status !== 201) throw new Error(`reserve ${subdomain}: ${response.status} ${response.text}`)
+  return response.body.reservationToken
 }
 
-/** How many answers had each status. */
-export const countStatuses = (answers: readonly ApiResponse[]): Record<number, number> => {
+/** The number of responses per status. */
+export const countStatuses = (responses: readonly ApiResponse[]): Record<number, number> => {
   const counts: Record<number, number> = {}
-  for (const { status } of answers) counts[status] = (counts[status] ?? 0) + 1
+  for (const { status } of responses) counts[status] = (counts[status] ?? 0) + 1
   return counts
 }

@@ -2,15 +2,15 @@ import { type Api, startApi } from './api.ts'
 
 export interface Replicas {
   readonly apis: readonly Api[]
-  /** The next one in turn. */
+  /** Round robin. */
   next(): Api
   stop(): Promise<void>
 }
 
-/** Few connections each: many processes share the run's one Postgres with other test files. */
+/** All test files share the connections of one Postgres. */
 export const smallPoolEnv = { PDM_DATABASE_POOL_SIZE: '5' }
 
-/** API processes on one database, started at once. */
+/** Starts API processes on one database, concurrently. */
 export const startReplicas = async (
   url: string,
   count: number,
@@ -28,13 +28,13 @@ export const startReplicas = async (
     await stop()
     throw failed.reason
   }
-  let turn = 0
+  let nextIndex = 0
   return {
     apis,
     next() {
-      const api = apis[turn % apis.length]
-      turn += 1
-      if (!api) throw new Error('a fleet of none')
+      const api = apis[nextIndex % apis.length]
+      nextIndex += 1
+      if (!api) throw new Error('startReplicas needs a count of at least 1')
       return api
     },
     stop,

@@ -10,14 +10,14 @@ import { expect } from 'vitest'
 import type { z } from 'zod'
 import { expectEvents } from './events.ts'
 
-/** What is needed of an answer to compare it with the contract. */
+/** The parts of a response that the contract describes. */
 export interface ObservedResponse {
   readonly status: number
   readonly headers: Headers | ReadonlyMap<string, string>
   readonly text: string
 }
 
-/** The status that the contract gives each code. */
+/** The status of each error code. Repeated here, so that a change of the wire fails a test. */
 export const statusByErrorCode: Readonly<Record<ErrorCode, number>> = {
   'invalid-json': 400,
   'invalid-idempotency-key': 400,
@@ -64,21 +64,21 @@ const toPathPattern = (path: string): RegExp =>
 
 const operationPatterns = operations.map(operation => ({ operation, pattern: toPathPattern(operation.path) }))
 
-/** The operation that a request reaches; null: there is none. HEAD is GET without a body. */
+/** The operation of a request, or null. HEAD counts as GET. */
 export const findOperation = (method: string, path: string): Operation | null => {
-  const [plain = ''] = path.split('?')
-  const wanted = method === 'HEAD' ? 'get' : method.toLowerCase()
+  const [pathname = ''] = path.split('?')
+  const wantedMethod = method === 'HEAD' ? 'get' : method.toLowerCase()
   return (
-    operationPatterns.find(({ operation, pattern }) => operation.method === wanted && pattern.test(plain))?.operation ??
-    null
+    operationPatterns.find(({ operation, pattern }) => operation.method === wantedMethod && pattern.test(pathname))
+      ?.operation ?? null
   )
 }
 
-/** Whether a documented answer is an error. */
+/** Whether the schema is one of the error bodies. */
 export const isProblem = (schema: z.ZodType | undefined): schema is typeof problem =>
   schema === problem || schema === deploymentProblem || schema === validationProblem
 
-/** The body of an error: the one shape, nothing beside it, and the status that belongs to its code. */
+/** Fails unless the body is an error with exactly the documented fields and the status of its code. Returns the code. */
 export const expectProblem = (
   { status, headers, text }: ObservedResponse,
   shape: typeof problem = problem,
@@ -86,20 +86,20 @@ export const expectProblem = (
   expect(headers.get('content-type')).toBe('application/json')
   const body: unknown = JSON.parse(text)
   const read: z.infer<typeof deploymentProblem> = shape.parse(body)
-  expect(read, 'an error body has no field that the contract does not name').toEqual(body)
+  expect(read, 'an error body has only the fields of the contract').toEqual(body)
   expect(read.requestId !== undefined).toBe(read.error === 'internal-error')
-  const isOfForm = read.error === 'invalid-deployment'
-  expect([read.field !== undefined, read.faults !== undefined]).toEqual([isOfForm, isOfForm])
-  if (isOfForm) expect(read.faults?.[0]).toEqual({ field: read.field, detail: read.detail })
+  const hasFaults = read.error === 'invalid-deployment'
+  expect([read.field !== undefined, read.faults !== undefined]).toEqual([hasFaults, hasFaults])
+  if (hasFaults) expect(read.faults?.[0]).toEqual({ field: read.field, detail: read.detail })
   expect(read.detail ?? 'A sentence.', 'detail is one sentence').toMatch(/^[A-Z"a-z].*[.>]$/s)
   expect(status).toBe(statusByErrorCode[read.error])
   return read.error
 }
 
-/** Fails unless the answer is one that the contract gives this operation: its status, its media type, its exact fields. */
-export const expectContract = (method: string, path: string, answer: ObservedResponse): void => {
-  const { status, headers, text } = answer
-  expect(headers.get('x-request-id'), 'every answer has its request id').toMatch(/^[A-Za-z0-9._:/+=@-]{1,128}$/)
+/** Fails unless the contract documents the response for this operation: status, media type and exactly these fields. */
+export const expectContract = (method: string, path: string, response: ObservedResponse): void => {
+  const { status, headers, text } = response
+  expect(headers.get('x-request-id'), 'every response has a request id').toMatch(/^[A-Za-z0-9._:/+=@-]{1,128}$/)
   if (method === 'HEAD') {
     expect(text).toBe('')
     return
@@ -107,20 +107,20 @@ export const expectContract = (method: string, path: string, answer: ObservedRes
   const operation = findOperation(method, path)
   const documented = operation?.answers[status]
   if (!documented) {
-    // Said of every address and not of each operation: no such path or method, no token, a defect of ours.
-    const code = expectProblem(answer)
+    // Documented once for all operations: unknown path or method, missing token, internal error.
+    const code = expectProblem(response)
     expect(
       operation ? ['not-found', 'unauthorized', 'internal-error'] : ['not-found', 'method-not-allowed', 'unauthorized'],
     ).toContain(code)
     return
   }
   if (isProblem(documented.schema)) {
-    const code = expectProblem(answer, documented.schema)
+    const code = expectProblem(response, documented.schema)
     expect(documented.description, `${operation?.id} does not document ${code} at ${status}`).toContain(code)
     return
   }
   if (!documented.schema) {
-    expect(text, 'an answer without a body').toBe('')
+    expect(text, 'a response without a body').toBe('')
     return
   }
   const mediaType = documented.mediaType ?? 'application/json'
@@ -135,5 +135,5 @@ export const expectContract = (method: string, path: string, answer: ObservedRes
   }
   expect(headers.get('content-type')).toMatch(/^application\/json/)
   const body: unknown = JSON.parse(text)
-  expect(documented.schema.parse(body), 'no field that the contract does not name').toEqual(body)
+  expect(documented.schema.parse(body), 'only the fields of the contract').toEqual(body)
 }
