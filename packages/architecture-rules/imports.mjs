@@ -67,7 +67,7 @@ export default {
       name: 'no-package-imports-tests-of-another',
       comment: 'What the tests of two packages need is in packages/test-kit.',
       severity: 'error',
-      from: { path: '^(apps|packages)/([^/]+)/', pathNot: '^packages/perf/' },
+      from: { path: '^(apps|packages)/([^/]+)/' },
       to: { path: '^(apps|packages)/[^/]+/test/', pathNot: '^$1/$2/test/' },
     },
     {

@@ -1,7 +1,7 @@
+import { lacksPowerdns, startPowerdns } from '@pool/test-kit/dns/powerdns.ts'
 import { isSkippedFor } from '@pool/test-kit/optional-deps.ts'
 import { timed } from '@pool/test-kit/poll.ts'
 import { describe, expect, test } from 'vitest'
-import { lacksPowerdns, startPowerdns } from '../providers/support/powerdns.ts'
 import { missingDsn, testDsn } from '../support/database.ts'
 import { powerdnsHostOn, type StartZoneHost, startDynadotHost, startLocalHost } from '../support/random/hosts.ts'
 import { runInterleaving } from '../support/random/interleaving.ts'

@@ -2,13 +2,14 @@ import { execFile } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { promisify } from 'node:util'
+import { lacksDig, lacksPowerdns } from '@pool/test-kit/dns/powerdns.ts'
 import { isSkippedFor } from '@pool/test-kit/optional-deps.ts'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { isAtOrBelow, type RecordChange, type RecordSet } from '../../src/dns/domain/rrset.ts'
 import type { DnsProvider } from '../../src/dns/provider.ts'
 import { createPowerdnsProvider } from '../../src/dns/providers/powerdns/index.ts'
 import { describeConformance } from './conformance.ts'
-import { lacksDig, lacksPowerdns, startPowerdnsSubject } from './support/powerdns.ts'
+import { startPowerdnsSubject } from './support/powerdns.ts'
 
 type Subject = Awaited<ReturnType<typeof startPowerdnsSubject>>
 

@@ -1,4 +1,4 @@
-import { lacksPowerdns } from 'allocation-api/test/providers/support/powerdns.ts'
+import { lacksPowerdns } from '@pool/test-kit/dns/powerdns.ts'
 import { describe, expect, it } from 'vitest'
 import { createSecretWatch } from '../../src/soak/environment/secrets.ts'
 import { foreign, startZone, ZONE } from '../../src/soak/environment/zone.ts'
@@ -14,7 +14,7 @@ describe.skipIf(lacksPowerdns)(`the zone past the service (${lacksPowerdns ?? 'r
     )
     await server?.stop()
     const put = { name: `a.${ZONE}`, type: 'A' as const, ttl: 60, values: ['192.0.2.1'] }
-    const edited = edit(ZONE, { remove: [], put: [put] })
+    const edited = edit({ remove: [], put: [put] })
     const read = records()
     await server?.start()
     await edited

@@ -1,5 +1,5 @@
+import { type EntryWithId, faultsOfHistory } from '@pool/test-kit/history-rules.ts'
 import { type RecordSet, recordKey } from '../../../src/dns/domain/rrset.ts'
-import { type EntryWithId, faultsOfHistory } from './history-rules.ts'
 import type { ZoneModel } from './zone-model.ts'
 
 export interface ActiveName {

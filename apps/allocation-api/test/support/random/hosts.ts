@@ -1,13 +1,12 @@
 import type { Sql } from '@pool/database/client'
 import type { DoubleRecord } from '@pool/test-kit/dns/dynadot-domain.ts'
 import { startDynadotDouble } from '@pool/test-kit/dns/dynadot-double.ts'
-import { until } from '@pool/test-kit/poll.ts'
+import type { PowerdnsServer } from '@pool/test-kit/dns/powerdns.ts'
 import { type RecordChange, type RecordSet, recordKey } from '../../../src/dns/domain/rrset.ts'
 import { createDynadotProvider } from '../../../src/dns/providers/dynadot/index.ts'
 import { createLocalProvider } from '../../../src/dns/providers/local/provider.ts'
 import { createZoneTable } from '../../../src/dns/providers/local/zone-table.ts'
 import { createPowerdnsProvider } from '../../../src/dns/providers/powerdns/index.ts'
-import type { PowerdnsServer } from '../../providers/support/powerdns.ts'
 import type { ZoneHost } from './zone-host.ts'
 
 export type StartZoneHost = (sql: Sql) => Promise<ZoneHost>
@@ -47,25 +46,7 @@ export const powerdnsHostOn =
       isWholeSet: false,
       addZone: server.createZone,
       records: server.records,
-      async edit(zone, { remove, put }) {
-        const rrsets = [
-          ...remove.map(({ name, type }) => ({ name: `${name}.`, type, changetype: 'DELETE' })),
-          ...put.map(({ name, type, ttl, values }) => ({
-            name: `${name}.`,
-            type,
-            ttl,
-            changetype: 'REPLACE',
-            records: values.map(content => ({ content, disabled: false })),
-          })),
-        ]
-        // 500 while another zone is written: SQLite has one writer.
-        await until('PowerDNS takes the edit', () =>
-          server.call('PATCH', `/zones/${zone}.`, { rrsets }).then(
-            () => true as const,
-            (error: unknown) => !/ 500: /.test(String(error)) && Promise.reject(error),
-          ),
-        )
-      },
+      edit: server.edit,
       createProvider,
       createHeedlessProvider: createProvider,
       env: {},

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { faultsOfHistory } from '@pool/test-kit/history-rules.ts'
 import { check, describeFault } from '@pool/test-kit/linearizability/check.ts'
-import { faultsOfHistory } from 'allocation-api/test/support/random/history-rules.ts'
 import { type Stage, template } from '../environment/stage.ts'
 import { foreign, ZONE } from '../environment/zone.ts'
 import type { Verdicts } from '../invariants.ts'

@@ -1,23 +1,22 @@
 import type { Sql } from '@pool/database/client'
+import { lacksPowerdns, startPowerdns, type ZoneEdit, type ZoneRecordSet } from '@pool/test-kit/dns/powerdns.ts'
 import { until } from '@pool/test-kit/poll.ts'
 import { startTcpProxy, type TcpProxy } from '@pool/test-kit/tcp-proxy.ts'
-import type { RecordSet } from 'allocation-api/src/dns/domain/rrset.ts'
-import { lacksPowerdns, startPowerdns } from 'allocation-api/test/providers/support/powerdns.ts'
-import { powerdnsHostOn, startLocalHost } from 'allocation-api/test/support/random/hosts.ts'
-import type { ZoneHost } from 'allocation-api/test/support/random/zone-host.ts'
+import { createZoneTable } from 'allocation-api/src/dns/providers/local/zone-table.ts'
 import type { SecretWatch } from './secrets.ts'
 
 export const ZONE = 'pool.test'
 
-/** Where the records go, and what can be done to it. */
+/** The zone at its provider. Both functions bypass the API. */
 export interface Zone {
   readonly kind: 'powerdns' | 'local'
+  /** Why PowerDNS is not used. */
   readonly lacks: string | undefined
   readonly env: Readonly<Record<string, string>>
-  /** Past every proxy; as soon as the server serves, if it was killed. */
-  readonly records: () => Promise<RecordSet[]>
-  readonly edit: ZoneHost['edit']
-  /** Null: the provider is in the API's own process, and shares its faults. */
+  /** Bypasses the proxy too. Waits for a server that was killed. */
+  readonly records: () => Promise<readonly ZoneRecordSet[]>
+  readonly edit: (edit: ZoneEdit) => Promise<void>
+  /** Null: the provider is part of the API's process, and has its faults. */
   readonly server: {
     readonly link: TcpProxy
     readonly stop: () => Promise<void>
@@ -25,8 +24,8 @@ export interface Zone {
   } | null
 }
 
-/** Somebody else's, beside the names and at some of them; they have to be there, as they are, at any rest. */
-export const foreign: readonly RecordSet[] = [
+/** Records of other owners, beside the names and at some of them. They must stay as they are. */
+export const foreign: readonly ZoneRecordSet[] = [
   { name: ZONE, type: 'MX', ttl: 300, values: ['10 mail.example.'] },
   { name: ZONE, type: 'TXT', ttl: 300, values: ['"not ours"'] },
   { name: `n0.${ZONE}`, type: 'TXT', ttl: 300, values: ['"beside a name of ours"'] },
@@ -35,34 +34,49 @@ export const foreign: readonly RecordSet[] = [
   { name: `www.${ZONE}`, type: 'A', ttl: 300, values: ['198.51.100.1', '198.51.100.2'] },
 ]
 
-const onceItServes = async <Answer>(call: () => Promise<Answer>): Promise<Answer> => {
-  const { answer } = await until('the DNS server serves', () =>
+/** Retries while the server does not accept connections. */
+const whenUp = async <Result>(call: () => Promise<Result>): Promise<Result> => {
+  const { result } = await until('the DNS server accepts connections', () =>
     call().then(
-      answer => ({ answer }),
-      // What `fetch` says where there is no connection, or no more.
+      result => ({ result }),
+      // The error of `fetch` without a connection, or when it breaks.
       (error: unknown) => (error instanceof TypeError ? undefined : Promise.reject(error)),
     ),
   )
-  return answer
+  return result
 }
 
-/** A PowerDNS where there is one, behind a proxy; else the provider of the API itself. */
-export const startZone = async (sql: Sql, watch: SecretWatch, cleanup: AsyncDisposableStack): Promise<Zone> => {
-  if (lacksPowerdns) {
-    const host = await startLocalHost(sql)
-    await host.edit(ZONE, { remove: [], put: foreign })
-    const { env, edit } = host
-    return { kind: 'local', lacks: lacksPowerdns, env, edit, records: () => host.records(ZONE), server: null }
+/** The provider of the API itself, whose zone is a table in its database. */
+const openLocalZone = async (sql: Sql): Promise<Zone> => {
+  const table = createZoneTable(sql)
+  await table.install()
+  return {
+    kind: 'local',
+    lacks: lacksPowerdns,
+    env: { DNSPROVIDER_KIND: 'local' },
+    records: async () => (await table.read(ZONE, 'all')).records,
+    async edit({ remove, put }) {
+      const changes = [
+        ...remove.map(({ name, type }) => ({ kind: 'delete' as const, name, type })),
+        ...put.map(set => ({ kind: 'upsert' as const, set })),
+      ]
+      for (;;) {
+        const { serial } = await table.read(ZONE, [])
+        if ((await table.apply(ZONE, changes, serial)) !== null) return
+      }
+    },
+    server: null,
   }
+}
+
+const startPowerdnsZone = async (watch: SecretWatch, cleanup: AsyncDisposableStack): Promise<Zone> => {
   const starting = startPowerdns()
   cleanup.defer(async () => (await starting.catch(() => undefined))?.[Symbol.asyncDispose]())
   const server = await starting
   watch.add('the DNS API key', server.options.apiKey)
   const link = await startTcpProxy(Number(new URL(server.options.url).port))
   cleanup.defer(() => link.close())
-  const host = await powerdnsHostOn(server)(sql)
-  await host.addZone(ZONE)
-  await host.edit(ZONE, { remove: [], put: foreign })
+  await server.createZone(ZONE)
   return {
     kind: 'powerdns',
     lacks: undefined,
@@ -71,8 +85,15 @@ export const startZone = async (sql: Sql, watch: SecretWatch, cleanup: AsyncDisp
       DNSPROVIDER_POWERDNS_URL: `http://127.0.0.1:${link.port}`,
       DNSPROVIDER_POWERDNS_API_KEY: server.options.apiKey,
     },
-    edit: (zone, edits) => onceItServes(() => host.edit(zone, edits)),
-    records: () => onceItServes(() => host.records(ZONE)),
+    edit: edit => whenUp(() => server.edit(ZONE, edit)),
+    records: () => whenUp(() => server.records(ZONE)),
     server: { link, stop: server.stop, start: server.start },
   }
+}
+
+/** The zone at a PowerDNS behind a proxy if it is installed, or else at the API's own provider. */
+export const startZone = async (sql: Sql, watch: SecretWatch, cleanup: AsyncDisposableStack): Promise<Zone> => {
+  const zone = lacksPowerdns ? await openLocalZone(sql) : await startPowerdnsZone(watch, cleanup)
+  await zone.edit({ remove: [], put: foreign })
+  return zone
 }

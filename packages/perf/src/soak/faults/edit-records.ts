@@ -12,7 +12,7 @@ export const editRecords = async ({ sql, zone }: Stage): Promise<() => Promise<b
   const records = (await zone.records()).filter(({ type, values }) => type === 'A' && values[0]?.startsWith('10.'))
   const edited: readonly RecordSet[] = records.slice(0, EDITED)
   const [removed, ...changed] = edited
-  await zone.edit(ZONE, {
+  await zone.edit({
     remove: removed ? [removed] : [],
     put: changed.map(set => ({ ...set, values: [WRONG] })),
   })

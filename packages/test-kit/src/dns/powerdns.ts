@@ -1,0 +1,170 @@
+import { randomBytes } from 'node:crypto'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { freePort } from '@pool/dev-server/ports'
+import { findProgram, startServerAndWait } from '@pool/dev-server/server-process'
+import { until } from '../poll.ts'
+import { pdnsSchema, writePdnsFiles } from './pdns-files.ts'
+
+const program = findProgram('pdns_server')
+
+/** One RRset as a test reads and writes it: names absolute without the trailing dot, values in presentation format. */
+export interface ZoneRecordSet {
+  readonly name: string
+  readonly type: string
+  /** Seconds. */
+  readonly ttl: number
+  readonly values: readonly string[]
+}
+
+/** A change of a zone that bypasses the service, in one step. */
+export interface ZoneEdit {
+  readonly remove: readonly { readonly name: string; readonly type: string }[]
+  readonly put: readonly ZoneRecordSet[]
+}
+
+/** What is missing and how to install it; undefined: everything is installed. */
+export const lacksPowerdns =
+  program !== undefined && pdnsSchema !== undefined
+    ? undefined
+    : 'PowerDNS is not installed, its tests are skipped: apt-get install pdns-server pdns-backend-sqlite3'
+export const lacksDig = findProgram('dig')
+  ? undefined
+  : 'dig is not installed, one test is skipped: apt-get install bind9-dnsutils'
+
+export interface PowerdnsServer extends AsyncDisposable {
+  /** The options of a provider for it. */
+  readonly options: { readonly url: string; readonly apiKey: string; readonly serverId: string }
+  /** The port of its DNS listener on 127.0.0.1, over UDP and TCP. */
+  readonly dnsPort: number
+  /** Calls its API under `/api/v1/servers/localhost`. Rejects for every status except 2xx and 404. */
+  readonly call: (method: string, path: string, body?: unknown) => Promise<unknown>
+  /** Creates a zone with SOA and NS. Rejects if it exists. */
+  readonly createZone: (zone: string) => Promise<void>
+  /** Every record set except SOA and NS of the apex, sorted by name and type. */
+  readonly records: (zone: string) => Promise<ZoneRecordSet[]>
+  readonly edit: (zone: string, edit: ZoneEdit) => Promise<void>
+  readonly put: (zone: string, set: ZoneRecordSet) => Promise<void>
+  readonly remove: (zone: string, name: string, type: string) => Promise<void>
+  /** Kills it. `start` starts it again on the same ports with the same data. */
+  readonly stop: () => Promise<void>
+  readonly start: () => Promise<void>
+}
+
+interface ApiZone {
+  readonly rrsets: readonly {
+    readonly name: string
+    readonly type: string
+    readonly ttl: number
+    readonly records: readonly { readonly content: string; readonly disabled: boolean }[]
+  }[]
+}
+
+const startOnce = async (): Promise<PowerdnsServer> => {
+  if (!program || lacksPowerdns) throw new Error(lacksPowerdns)
+  const folder = await mkdtemp(join(tmpdir(), 'pool-powerdns-'))
+  const [apiPort, dnsPort] = await Promise.all([freePort(), freePort()])
+  const apiKey = randomBytes(16).toString('hex')
+  await writePdnsFiles(folder, [
+    'local-address=127.0.0.1',
+    `local-port=${dnsPort}`,
+    'api=yes',
+    `api-key=${apiKey}`,
+    'webserver=yes',
+    'webserver-address=127.0.0.1',
+    `webserver-port=${apiPort}`,
+    'webserver-allow-from=127.0.0.1',
+  ])
+  const options = { url: `http://127.0.0.1:${apiPort}`, apiKey, serverId: 'localhost' }
+
+  const request = (method: string, path: string, body?: unknown) =>
+    fetch(`${options.url}/api/v1/servers/localhost${path}`, {
+      method,
+      headers: { 'X-API-Key': apiKey },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    })
+  const call = async (method: string, path: string, body?: unknown): Promise<unknown> => {
+    const response = await request(method, path, body)
+    const text = await response.text()
+    if (!response.ok && response.status !== 404) throw new Error(`PowerDNS answered ${response.status}: ${text}`)
+    return response.ok && text !== '' ? JSON.parse(text) : undefined
+  }
+  const isUp = () =>
+    request('GET', '').then(
+      response => response.ok,
+      () => false,
+    )
+  const patch = (zone: string, rrset: unknown) => call('PATCH', `/zones/${zone}.`, { rrsets: [rrset] })
+
+  const command = [program, `--config-dir=${folder}`]
+  const start = () => startServerAndWait({ name: 'PowerDNS', command, folder, isUp })
+  let kill: (() => Promise<void>) | undefined = await start().catch(async error => {
+    await rm(folder, { recursive: true, force: true })
+    throw error
+  })
+  const stop = async () => {
+    await kill?.()
+    kill = undefined
+  }
+
+  return {
+    options,
+    dnsPort,
+    call,
+    async createZone(zone) {
+      await call('POST', '/zones', { name: `${zone}.`, kind: 'Native', nameservers: [`ns1.${zone}.`] })
+    },
+    async records(zone) {
+      const answer = (await call('GET', `/zones/${zone}.`)) as ApiZone
+      return answer.rrsets
+        .map(({ name, type, ttl, records }) => ({
+          name: name.slice(0, -1),
+          type,
+          ttl,
+          values: records.flatMap(({ content, disabled }) => (disabled ? [] : [content])).sort(),
+        }))
+        .filter(({ name, type, values }) => values.length > 0 && !(name === zone && (type === 'SOA' || type === 'NS')))
+        .sort((a, b) => (`${a.name} ${a.type}` < `${b.name} ${b.type}` ? -1 : 1))
+    },
+    async edit(zone, { remove, put }) {
+      const rrsets = [
+        ...remove.map(({ name, type }) => ({ name: `${name}.`, type, changetype: 'DELETE' })),
+        ...put.map(({ name, type, ttl, values }) => ({
+          name: `${name}.`,
+          type,
+          ttl,
+          changetype: 'REPLACE',
+          records: values.map(content => ({ content, disabled: false })),
+        })),
+      ]
+      // 500 during a write of another zone: SQLite has one writer.
+      await until('PowerDNS accepts the edit', () =>
+        call('PATCH', `/zones/${zone}.`, { rrsets }).then(
+          () => true as const,
+          (error: unknown) => !/ 500: /.test(String(error)) && Promise.reject(error),
+        ),
+      )
+    },
+    async put(zone, { name, type, ttl, values }) {
+      const records = values.map(content => ({ content, disabled: false }))
+      await patch(zone, { name: `${name}.`, type, ttl, changetype: 'REPLACE', records })
+    },
+    async remove(zone, name, type) {
+      await patch(zone, { name: `${name}.`, type, changetype: 'DELETE' })
+    },
+    stop,
+    async start() {
+      kill ??= await start()
+    },
+    async [Symbol.asyncDispose]() {
+      await stop()
+      await rm(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+/** A PowerDNS with its own ports, folder and key, on SQLite, without caches: it serves a write immediately. */
+export const startPowerdns = (): Promise<PowerdnsServer> =>
+  // A port that was free a moment ago may be in use now: retry with others.
+  startOnce().catch(startOnce)
