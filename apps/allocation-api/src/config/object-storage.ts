@@ -29,7 +29,7 @@ const readDomain = (env: EnvReader): string => {
 const readPrefix = (env: EnvReader): string => {
   const prefix = env.text('PDM_PLATFORM_PREFIX') ?? 'catalyst'
   // The rejection's own reason mentions a deployment, so the issue needs another text.
-  if (toBucketName(prefix, SHORT_FQDN).kind === 'refused') {
+  if (toBucketName(prefix, SHORT_FQDN).kind === 'invalid') {
     env.addIssue(
       'PDM_PLATFORM_PREFIX',
       'must be a prefix for bucket names: 1 to 58 characters a-z, 0-9 and "-", beginning with a letter or digit, and not reserved by S3',

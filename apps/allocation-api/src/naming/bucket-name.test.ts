@@ -8,10 +8,10 @@ const nameOf = (prefix: string, fqdn: string) => {
 }
 const reasonOf = (prefix: string, fqdn: string) => {
   const bucket = toBucketName(prefix, fqdn)
-  return bucket.kind === 'refused' ? bucket.reason : ''
+  return bucket.kind === 'invalid' ? bucket.reason : ''
 }
 
-describe('a bucket', () => {
+describe('a valid bucket name', () => {
   test.each([
     ['catalyst', 'acme.pool.test', 'catalyst-acme-pool-test'],
     ['catalyst', 'ACME.Pool.test', 'catalyst-acme-pool-test'],
@@ -26,33 +26,33 @@ describe('a bucket', () => {
   ])('%s and %s give %s', (prefix, fqdn, name) => expect(nameOf(prefix, fqdn)).toBe(name))
 })
 
-describe('no bucket, and why', () => {
+describe('an invalid bucket name and its reason', () => {
   test.each<readonly [rule: string, prefix: string, fqdn: string, reason: RegExp]>([
-    ['64 characters', 'catalyst', `${'a'.repeat(52)}.io`, /name of 64 characters, and 3 to 63 .* shorter by 1\.$/],
-    ['many more', 'catalyst', 'a.'.repeat(100), /name of 209 characters, and 3 to 63 .* shorter by 146\.$/],
-    ['two characters', '', 'a', /name of 2 characters, and 3 to 63 are allowed\.$/],
+    ['64 characters', 'catalyst', `${'a'.repeat(52)}.io`, /have 64 characters; 3 to 63 .* shorter by 1\.$/],
+    ['many more', 'catalyst', 'a.'.repeat(100), /have 209 characters; 3 to 63 .* shorter by 146\.$/],
+    ['two characters', '', 'a', /have 2 characters; 3 to 63 are allowed\.$/],
     ['a capital in the prefix', 'Catalyst', 'a.io', /only a-z/],
     ['an underscore', 'catalyst', 'a_b.io', /only a-z/],
-    ['KELVIN SIGN is no k', 'catalyst', '\u212aa.io', /only a-z/],
+    ['KELVIN SIGN, not k', 'catalyst', '\u212aa.io', /only a-z/],
     ['a dot in the prefix', 'a.b', 'c.io', /only a-z/],
     ['a line break at the end', 'catalyst', 'a.io\n', /only a-z/],
     ['a hyphen first', '-a', 'a.io', /both ends/],
     ['no prefix', '', 'acme.io', /both ends/],
     ['a dot last', 'catalyst', 'a.io.', /both ends/],
-    ['xn-- first', 'xn-', 'a.io', /"xn--" there is reserved/],
-    ['sthree- first', 'sthree', 'a.io', /"sthree-" there is reserved/],
-    ['amzn-s3-demo- first', 'amzn-s3-demo', 'a.io', /"amzn-s3-demo-" there is reserved/],
-    ['-s3alias last', 'catalyst', 'a.s3alias', /"-s3alias" there is reserved/],
-    ['--ol-s3 last', 'catalyst', 'a.io--ol-s3', /"--ol-s3" there is reserved/],
-    ['--x-s3 last', 'catalyst', 'a.io--x-s3', /"--x-s3" there is reserved/],
-    ['--table-s3 last', 'catalyst', 'a.io--table-s3', /"--table-s3" there is reserved/],
+    ['xn-- first', 'xn-', 'a.io', /S3 reserves "xn--"/],
+    ['sthree- first', 'sthree', 'a.io', /S3 reserves "sthree-"/],
+    ['amzn-s3-demo- first', 'amzn-s3-demo', 'a.io', /S3 reserves "amzn-s3-demo-"/],
+    ['-s3alias last', 'catalyst', 'a.s3alias', /S3 reserves "-s3alias"/],
+    ['--ol-s3 last', 'catalyst', 'a.io--ol-s3', /S3 reserves "--ol-s3"/],
+    ['--x-s3 last', 'catalyst', 'a.io--x-s3', /S3 reserves "--x-s3"/],
+    ['--table-s3 last', 'catalyst', 'a.io--table-s3', /S3 reserves "--table-s3"/],
   ])('%s', (_, prefix, fqdn, reason) => {
     expect(reasonOf(prefix, fqdn)).toMatch(reason)
     expect(reasonOf(prefix, fqdn)).toContain(fqdn)
   })
 })
 
-/** S3's rules once more, character by character and without the module under test. */
+/** S3's rules again, character by character, independent of the module under test. */
 const isLegal = (name: string): boolean => {
   const isOf = (letters: string) => (char: string | undefined) => char !== undefined && letters.includes(char)
   const isAlphanumeric = isOf('abcdefghijklmnopqrstuvwxyz0123456789')
@@ -86,20 +86,22 @@ const label = fc.oneof(
 const fqdn = fc.array(label, { minLength: 1, maxLength: 6 }).map(labels => labels.join('.'))
 const prefix = fc.oneof(fc.constant('catalyst'), label, fc.string({ maxLength: 5 }))
 
-test('any prefix and FQDN give a legal bucket, or would give an illegal one and a reason that is a sentence', () => {
+test('any prefix and FQDN give a legal bucket name, or the name would be illegal and the reason is a sentence', () => {
   fc.assert(
     fc.property(prefix, fc.oneof({ weight: 5, arbitrary: fqdn }, fc.string()), (prefix, fqdn) => {
       const bucket = toBucketName(prefix, fqdn)
       if (bucket.kind === 'bucket') return isLegal(bucket.name)
       const lower = fqdn.replace(/[A-Z]/g, letter => letter.toLowerCase())
-      return !isLegal(`${prefix}-${lower.split('.').join('-')}`) && /^The bucket of [\s\S]*\.$/.test(bucket.reason)
+      return (
+        !isLegal(`${prefix}-${lower.split('.').join('-')}`) && /^The bucket name for [\s\S]*\.$/.test(bucket.reason)
+      )
     }),
     { numRuns: 1_000 },
   )
 })
 
-test('two FQDNs give one bucket only if they differ in dots, hyphens and case alone', () => {
-  /** Two names that are equal often, but for what stands between their parts. */
+test('two FQDNs have the same bucket name only if they differ only in dots, hyphens and case', () => {
+  /** Two names that are often equal except for their separators. */
   const pair = fc
     .array(
       fc.tuple(

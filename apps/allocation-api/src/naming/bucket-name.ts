@@ -1,39 +1,37 @@
 import { asciiLowerCase } from '@pool/contract'
 
-export type BucketDecision =
+export type BucketNameResult =
   | { readonly kind: 'bucket'; readonly name: string }
-  /** `reason`: a sentence that states the limit and what the name has. */
-  | { readonly kind: 'refused'; readonly reason: string }
+  /** `reason`: one or two sentences for the caller. */
+  | { readonly kind: 'invalid'; readonly reason: string }
 
-/** S3's limits, in characters (Amazon S3 User Guide, "General purpose bucket naming rules"). */
-const SHORTEST = 3
-const LONGEST = 63
+/** Amazon S3 User Guide, "General purpose bucket naming rules". */
+const MIN_LENGTH = 3
+const MAX_LENGTH = 63
+/** S3 also reserves the suffix `.mrap`, which a name without dots cannot have. */
+const RESERVED_PREFIXES = ['xn--', 'sthree-', 'amzn-s3-demo-']
+const RESERVED_SUFFIXES = ['-s3alias', '--ol-s3', '--x-s3', '--table-s3']
 
-/** What S3 keeps for itself. It keeps `.mrap` too; a name without dots cannot end in it. */
-const reservedBeginnings = ['xn--', 'sthree-', 'amzn-s3-demo-']
-const reservedEndings = ['-s3alias', '--ol-s3', '--x-s3', '--table-s3']
-
-const faultOf = (name: string, fqdn: string): string | null => {
-  if (name.length < SHORTEST || name.length > LONGEST) {
-    const excess = name.length - LONGEST
+const findError = (name: string, fqdn: string): string | null => {
+  if (name.length < MIN_LENGTH || name.length > MAX_LENGTH) {
+    const excess = name.length - MAX_LENGTH
     const advice = excess > 0 ? ` Choose a name that is shorter by ${excess}.` : ''
-    return `The bucket of ${fqdn} would have a name of ${name.length} characters, and ${SHORTEST} to ${LONGEST} are allowed.${advice}`
+    return `The bucket name for ${fqdn} would have ${name.length} characters; ${MIN_LENGTH} to ${MAX_LENGTH} are allowed.${advice}`
   }
   if (!/^[a-z0-9](?:[a-z0-9-]*[a-z0-9])$/.test(name)) {
-    return `The bucket of ${fqdn} could have only a-z, 0-9 and "-" in its name, and a letter or digit at both ends.`
+    return `The bucket name for ${fqdn} would be invalid: only a-z, 0-9 and "-" are allowed, with a letter or digit at both ends.`
   }
   const reserved =
-    reservedBeginnings.find(beginning => name.startsWith(beginning)) ??
-    reservedEndings.find(ending => name.endsWith(ending))
-  return reserved ? `The bucket of ${fqdn} would be named ${name}, and "${reserved}" there is reserved by S3.` : null
+    RESERVED_PREFIXES.find(prefix => name.startsWith(prefix)) ?? RESERVED_SUFFIXES.find(suffix => name.endsWith(suffix))
+  return reserved ? `The bucket name for ${fqdn} would be ${name}, but S3 reserves "${reserved}".` : null
 }
 
 /**
- * The bucket of a deployment: the prefix and its FQDN with every dot as a hyphen. Two FQDNs can give one bucket
- * (`a-b.c.io` and `a.b.c.io`): that a bucket belongs to one deployment is for the database to hold.
+ * The bucket name of a deployment: the prefix and the FQDN, with hyphens instead of dots. Two FQDNs can have the same bucket
+ * name (`a-b.c.io` and `a.b.c.io`); the database assigns a bucket to one FQDN only.
  */
-export const toBucketName = (prefix: string, fqdn: string): BucketDecision => {
+export const toBucketName = (prefix: string, fqdn: string): BucketNameResult => {
   const name = `${prefix}-${asciiLowerCase(fqdn).replaceAll('.', '-')}`
-  const reason = faultOf(name, fqdn)
-  return reason === null ? { kind: 'bucket', name } : { kind: 'refused', reason }
+  const reason = findError(name, fqdn)
+  return reason === null ? { kind: 'bucket', name } : { kind: 'invalid', reason }
 }

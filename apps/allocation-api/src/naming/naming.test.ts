@@ -2,13 +2,14 @@ import { describe, expect, test } from 'vitest'
 import { toFqdn, validateName, validatePool } from './naming.ts'
 
 const managed = ['pool.test', 'eu.pool.test', 'a.b.other.test', 'other.test']
-const kindOf = (poolDomain: string, subdomain: string) => validateName(poolDomain, subdomain, managed)?.kind ?? 'good'
+const validate = (poolDomain: string, subdomain: string) =>
+  validateName(poolDomain, subdomain, managed)?.kind ?? 'valid'
 
-test('the fqdn is the label before the pool', () => {
+test('the FQDN is the label and the pool domain', () => {
   expect(toFqdn('pool.test', 'acme')).toBe('acme.pool.test')
 })
 
-describe('refusePool', () => {
+describe('validatePool', () => {
   test.each([
     ['pool.test', true],
     ['eu.pool.test', true],
@@ -25,20 +26,20 @@ describe('refusePool', () => {
   })
 })
 
-describe('refuseName', () => {
+describe('validateName', () => {
   test.each([
-    ['a label like any other', 'pool.test', 'acme', 'good'],
+    ['an ordinary label', 'pool.test', 'acme', 'valid'],
     ['a reserved label', 'pool.test', 'www', 'reserved'],
-    ['a foreign pool', 'x.test', 'acme', 'unsupported-pool'],
-    ['a foreign pool comes before a reserved label', 'x.test', 'www', 'unsupported-pool'],
+    ['an unmanaged pool', 'x.test', 'acme', 'unsupported-pool'],
+    ['a reserved label in an unmanaged pool', 'x.test', 'www', 'unsupported-pool'],
     ['a label that is another managed pool', 'pool.test', 'eu', 'reserved'],
     ['a label that would stand above another managed pool', 'other.test', 'b', 'reserved'],
-    ['a label whose text only ends like a pool', 'pool.test', 'u', 'good'],
-    ['a label whose text only begins like one', 'pool.test', 'eur', 'good'],
-    ['the same label in a pool where it covers nothing', 'other.test', 'eu', 'good'],
-    ['a label below the deeper pool', 'eu.pool.test', 'eu', 'good'],
+    ['a label that is only a text suffix of a pool', 'pool.test', 'u', 'valid'],
+    ['a label that only starts like a pool', 'pool.test', 'eur', 'valid'],
+    ['the same label in a pool where it covers nothing', 'other.test', 'eu', 'valid'],
+    ['a label below the deeper pool', 'eu.pool.test', 'eu', 'valid'],
     ['a reserved label below the deeper pool', 'eu.pool.test', 'api', 'reserved'],
   ])('%s', (_, poolDomain, subdomain, kind) => {
-    expect(kindOf(poolDomain, subdomain)).toBe(kind)
+    expect(validate(poolDomain, subdomain)).toBe(kind)
   })
 })

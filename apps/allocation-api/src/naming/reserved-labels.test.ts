@@ -1,6 +1,7 @@
 import { subdomain } from '@pool/contract'
 import { describe, expect, test } from 'vitest'
-import { isReservedLabel, reservedLabels } from './reserved-labels.ts'
+import { isReservedLabel } from './naming.ts'
+import { reservedLabels } from './reserved-labels.ts'
 
 describe('every label that the contract names is reserved', () => {
   const named =
@@ -18,7 +19,7 @@ describe('every mailbox of RFC 2142 is reserved', () => {
   })
 })
 
-describe('every name that machines trust by itself is reserved', () => {
+describe('every name that machines trust without configuration is reserved', () => {
   const dangerous =
     'autodiscover autoconfig wpad isatap mta-sts localhost ns1 ns2 mx smtp pop imap admin administrator root ssladmin sslwebmaster'
   test.each(dangerous.split(' '))('%s', label => {
@@ -26,15 +27,15 @@ describe('every name that machines trust by itself is reserved', () => {
   })
 })
 
-test('the list is sorted, and each label is there once', () => {
+test('the list is sorted and has no duplicates', () => {
   expect(reservedLabels).toEqual([...new Set(reservedLabels)].sort())
 })
 
-test('each is a label that could be granted otherwise: nothing in the list is without effect', () => {
+test('every entry is a valid label', () => {
   expect(reservedLabels.filter(label => subdomain.safeParse(label).data !== label)).toEqual([])
 })
 
-test.each(['WWW', 'Www', 'aDMIN', 'MTA-STS'])('the look-up is case-insensitive: %s', label => {
+test.each(['WWW', 'Www', 'aDMIN', 'MTA-STS'])('the lookup is case-insensitive: %s', label => {
   expect(isReservedLabel(label)).toBe(true)
 })
 

@@ -1,6 +1,6 @@
 /**
- * Labels that no tenant can have: a name that users, mail systems, browsers or certificate authorities trust by itself.
- * This is the fleet's only list; others ask for it.
+ * Labels that no tenant can have, because users, mail systems, browsers or certificate authorities trust such names. This is
+ * the only such list; other services request it from the API.
  */
 const groups = {
   platform: [
@@ -44,7 +44,7 @@ const groups = {
     'signin',
     'signup',
   ],
-  // RFC 2142: mailboxes of common services, roles and functions; a host of that name invites their mail.
+  // RFC 2142: mailboxes of common services, roles and functions; a host with such a name attracts their mail.
   roles: [
     'abuse',
     'ftp',
@@ -62,7 +62,7 @@ const groups = {
     'webmaster',
     'www',
   ],
-  // Names that mail programs and servers look up without being told to.
+  // Names that mail programs and servers look up without configuration.
   mail: [
     'autoconfig',
     'autodiscover',
@@ -141,8 +141,3 @@ const groups = {
 
 /** Sorted by code unit, without duplicates. */
 export const reservedLabels: readonly string[] = [...new Set<string>(Object.values(groups).flat())].sort()
-
-const lookup = new Set(reservedLabels)
-
-/** Case-insensitive. */
-export const isReservedLabel = (label: string): boolean => lookup.has(label.toLowerCase())

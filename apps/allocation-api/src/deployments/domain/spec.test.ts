@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { BucketDecision } from '../../naming/bucket-name.ts'
+import type { BucketNameResult } from '../../naming/bucket-name.ts'
 import { fromRecord, parseDeploymentSpec, type SpecRules, toRecord } from './spec.ts'
 
 const sshPublicKey = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAINwTop1nq0vv8Z/QQjBQ7vXrsRwYA/bTkh9KFLQaYWKx ops'
@@ -12,9 +12,9 @@ const base = { orgName: 'Acme', orgEmail: 'ops@acme.example', providers: ['hetzn
 const pool = { ...base, sovereignDomainMode: 'pool', sovereignPoolDomain: 'pool.test', sovereignSubdomain: 'acme' }
 const byo = { ...base, sovereignDomainMode: 'byo', sovereignFQDN: 'cloud.acme.example' }
 
-const toBucketName = (fqdn: string): BucketDecision =>
+const toBucketName = (fqdn: string): BucketNameResult =>
   fqdn.length > 20
-    ? { kind: 'refused', reason: `A bucket has at most 20 characters; this one has ${fqdn.length}.` }
+    ? { kind: 'invalid', reason: `A bucket has at most 20 characters; this one has ${fqdn.length}.` }
     : { kind: 'bucket', name: `b-${fqdn.replaceAll('.', '-')}` }
 const rules: SpecRules = {
   storageProvider: 'hetzner',

@@ -10,14 +10,14 @@ import {
 } from '@pool/contract'
 import type { PoolName } from '../../allocation/domain/types.ts'
 import { isJsonObject } from '../../lib/json.ts'
-import type { BucketDecision } from '../../naming/bucket-name.ts'
+import type { BucketNameResult } from '../../naming/bucket-name.ts'
 import { toFqdn, validateName, validatePool } from '../../naming/naming.ts'
 import type { AccessKeyPair, DeploymentSpec, InvalidDeployment } from './types.ts'
 
 export interface SpecRules {
   /** The provider that brings object storage, as written in `providers`. */
   readonly storageProvider: string
-  readonly toBucketName: (fqdn: string) => BucketDecision
+  readonly toBucketName: (fqdn: string) => BucketNameResult
   readonly managedDomains: readonly string[]
 }
 
@@ -78,8 +78,8 @@ const includesProvider = (providers: unknown, wanted: string): boolean =>
   Array.isArray(providers) &&
   providers.some(provider => typeof provider === 'string' && canonicalName(provider) === wanted)
 
-const toBucketFaults = (domain: DomainResult, bucket: BucketDecision | null): readonly FieldFault[] => {
-  if (domain.kind !== 'valid' || bucket?.kind !== 'refused') return []
+const toBucketFaults = (domain: DomainResult, bucket: BucketNameResult | null): readonly FieldFault[] => {
+  if (domain.kind !== 'valid' || bucket?.kind !== 'invalid') return []
   return [{ field: domain.name ? 'sovereignSubdomain' : 'sovereignFQDN', detail: bucket.reason }]
 }
 
@@ -99,7 +99,7 @@ export const parseDeploymentSpec = (
   const domain = parseDomain(body, managedDomains)
   const storage = includesProvider(body.providers, storageProvider) ? deploymentStorage.safeParse(body) : null
   const bucket = storage && domain.kind === 'valid' ? toBucketName(domain.fqdn) : null
-  if (!common.success || domain.kind === 'invalid' || storage?.success === false || bucket?.kind === 'refused') {
+  if (!common.success || domain.kind === 'invalid' || storage?.success === false || bucket?.kind === 'invalid') {
     const sections = [common, storage].flatMap(section => (section?.error ? deploymentFaultsOf(section.error) : []))
     const named = domain.kind === 'invalid' ? domain.faults : toBucketFaults(domain, bucket)
     return { kind: 'invalid-deployment', faults: inDocumentedOrder([...sections, ...named]) }
