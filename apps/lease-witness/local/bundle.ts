@@ -1,6 +1,6 @@
 import { build, stop } from 'esbuild'
 
-/** The worker as one module. What starts with `cloudflare:` is the runtime's own. */
+/** Bundles the worker into one module. The runtime provides the `cloudflare:` modules. */
 export const bundle = async (entry: string): Promise<string> => {
   try {
     const { outputFiles } = await build({
@@ -15,10 +15,10 @@ export const bundle = async (entry: string): Promise<string> => {
       logLevel: 'silent',
     })
     const [output] = outputFiles
-    if (!output) throw new Error(`${entry} gave no module`)
+    if (!output) throw new Error(`esbuild produced no output for ${entry}`)
     return output.text
   } finally {
-    // Its process would stay, with 60 MB, for as long as ours.
+    // Otherwise its process, 60 MB, lives as long as ours.
     await stop()
   }
 }

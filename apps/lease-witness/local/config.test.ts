@@ -7,15 +7,15 @@ test.each([
   ['nothing', {}, 8787, '/project/.data', { BEARER_TOKENS_CSV: '' }],
   ['empty variables', { PORT: '', DATA_DIR: ' ', LOG_LEVEL: '' }, 8787, '/project/.data', { BEARER_TOKENS_CSV: '' }],
   ['a port', { PORT: ' 0 ' }, 0, '/project/.data', { BEARER_TOKENS_CSV: '' }],
-  ['the last port', { PORT: '65535' }, 65_535, '/project/.data', { BEARER_TOKENS_CSV: '' }],
+  ['the highest port', { PORT: '65535' }, 65_535, '/project/.data', { BEARER_TOKENS_CSV: '' }],
   ['tokens', { BEARER_TOKENS_CSV: 'a, b ,' }, 8787, '/project/.data', { BEARER_TOKENS_CSV: 'a, b ,' }],
   ['a level', { LOG_LEVEL: ' DEBUG ' }, 8787, '/project/.data', { BEARER_TOKENS_CSV: '', LOG_LEVEL: 'DEBUG' }],
-  ['a folder', { DATA_DIR: '/data', INIT_CWD: '/typed/here' }, 8787, '/data', { BEARER_TOKENS_CSV: '' }],
+  ['a directory', { DATA_DIR: '/data', INIT_CWD: '/working/directory' }, 8787, '/data', { BEARER_TOKENS_CSV: '' }],
   [
-    'a relative folder',
-    { DATA_DIR: './data', INIT_CWD: '/typed/here' },
+    'a relative directory',
+    { DATA_DIR: './data', INIT_CWD: '/working/directory' },
     8787,
-    '/typed/here/data',
+    '/working/directory/data',
     { BEARER_TOKENS_CSV: '' },
   ],
 ])('%s', (_what, env, port, dataDir, bindings) => {
@@ -33,9 +33,9 @@ test.each([
   [{ BEARER_TOKENS_CSV: 'schlüssel' }, ['BEARER_TOKENS_CSV']],
   [{ BEARER_TOKENS_CSV: 'a\nb' }, ['BEARER_TOKENS_CSV']],
   [{ PORT: 'x', LOG_LEVEL: 'x', BEARER_TOKENS_CSV: 'x x' }, ['PORT', 'LOG_LEVEL', 'BEARER_TOKENS_CSV']],
-])('%o is refused by name', (env, variables) => {
-  const read = readConfig(env, root)
-  const faults = 'faults' in read ? read.faults : []
-  expect(faults.map(fault => fault.split(' ')[0])).toEqual(variables)
-  expect(faults.join('\n')).not.toMatch(/two words|schlüssel|x x/)
+])('%o: the errors name the variables', (env, variables) => {
+  const parsed = readConfig(env, root)
+  const errors = 'errors' in parsed ? parsed.errors : []
+  expect(errors.map(error => error.split(' ')[0])).toEqual(variables)
+  expect(errors.join('\n')).not.toMatch(/two words|schlüssel|x x/)
 })

@@ -4,34 +4,34 @@ import { LOG_LEVELS } from '../src/log.ts'
 
 export interface LocalConfig {
   readonly port: number
-  /** Holds `lease-witness/`: the objects and the namespace, as workerd keeps them. */
+  /** Contains `lease-witness/` with the files of the Durable Objects and the KV namespace. */
   readonly dataDir: string
-  /** What the worker gets beside the variables of wrangler.toml. */
+  /** The worker's bindings in addition to the variables of wrangler.toml. */
   readonly bindings: Readonly<Record<string, string>>
 }
 
-/** The environment as a configuration, or every fault of it at once. */
+/** Parses the environment, or returns all its errors. */
 export const readConfig = (
   env: Readonly<Record<string, string | undefined>>,
   projectRoot: string,
-): { readonly config: LocalConfig } | { readonly faults: readonly string[] } => {
-  const faults: string[] = []
+): { readonly config: LocalConfig } | { readonly errors: readonly string[] } => {
+  const errors: string[] = []
   const portText = env.PORT?.trim() || '8787'
   const port = /^\d{1,5}$/.test(portText) ? Number(portText) : -1
-  if (port < 0 || port > 65_535) faults.push('PORT must be a port from 0 to 65535')
+  if (port < 0 || port > 65_535) errors.push('PORT must be a port from 0 to 65535')
 
   const level = env.LOG_LEVEL?.trim()
   const isLevel = !level || LOG_LEVELS.some(known => known === level.toLowerCase())
-  if (!isLevel) faults.push(`LOG_LEVEL must be one of ${LOG_LEVELS.join(', ')}`)
+  if (!isLevel) errors.push(`LOG_LEVEL must be one of ${LOG_LEVELS.join(', ')}`)
 
   const csv = env.BEARER_TOKENS_CSV ?? ''
-  // A header cannot carry anything else; such a token would let nobody in, and nobody would know why.
+  // A client could not send such a token in a header, so all its requests would be rejected without an explanation.
   if (parseTokenList(csv).some(token => !/^[!-~]+$/.test(token))) {
-    faults.push('BEARER_TOKENS_CSV must be tokens of printable ASCII without spaces, separated by commas')
+    errors.push('BEARER_TOKENS_CSV must be tokens of printable ASCII without spaces, separated by commas')
   }
-  if (faults.length > 0) return { faults }
-  // A relative DATA_DIR is meant from where the command was typed: package managers tell it in INIT_CWD.
-  const given = env.DATA_DIR?.trim()
-  const dataDir = given ? resolve(env.INIT_CWD ?? '.', given) : resolve(projectRoot, '.data')
+  if (errors.length > 0) return { errors }
+  // Package managers change the working directory. INIT_CWD is the directory in which the user ran the command.
+  const dataDirText = env.DATA_DIR?.trim()
+  const dataDir = dataDirText ? resolve(env.INIT_CWD ?? '.', dataDirText) : resolve(projectRoot, '.data')
   return { config: { port, dataDir, bindings: { BEARER_TOKENS_CSV: csv, ...(level ? { LOG_LEVEL: level } : {}) } } }
 }

@@ -15,50 +15,50 @@ afterEach(() => {
   rmSync(dataDir, { recursive: true })
 })
 
-test('is ours alone while it is open, and leaves nothing of its own', async () => {
-  const storage = await openDataDir(join(dataDir, 'new'))
-  storage.usedBy(process.pid)
-  expect(statSync(storage.path).mode & 0o777).toBe(0o700)
+test('is locked while it is open, and empty after it is closed', async () => {
+  const directory = await openDataDir(join(dataDir, 'new'))
+  directory.recordPid(process.pid)
+  expect(statSync(directory.path).mode & 0o777).toBe(0o700)
   await expect(openDataDir(join(dataDir, 'new'))).rejects.toThrow('is using this data folder')
-  storage[Symbol.dispose]()
-  expect(readdirSync(storage.path)).toEqual([])
+  directory[Symbol.dispose]()
+  expect(readdirSync(directory.path)).toEqual([])
 })
 
-const leftBehind = (pid: string) => {
+const writePidFile = (pid: string) => {
   mkdirSync(join(dataDir, 'lease-witness'))
   writeFileSync(join(dataDir, 'lease-witness/workerd.pid'), pid)
 }
 
-test('waits for the workerd that a killed start left behind', async () => {
-  const left = spawn('/bin/sh', ['-c', 'sleep 0.5; exit 0', 'workerd'], { stdio: 'ignore' })
-  const ended = once(left, 'exit')
-  leftBehind(`${left.pid}\n`)
-  using storage = await openDataDir(dataDir)
-  expect(storage.path).toBe(join(dataDir, 'lease-witness'))
-  if (hasProc) expect(isRunning(left.pid ?? 0)).toBe(false)
-  await ended
+test('waits for the workerd of a killed start', async () => {
+  const workerd = spawn('/bin/sh', ['-c', 'sleep 0.5; exit 0', 'workerd'], { stdio: 'ignore' })
+  const exited = once(workerd, 'exit')
+  writePidFile(`${workerd.pid}\n`)
+  using directory = await openDataDir(dataDir)
+  expect(directory.path).toBe(join(dataDir, 'lease-witness'))
+  if (hasProc) expect(isRunning(workerd.pid ?? 0)).toBe(false)
+  await exited
 })
 
-test('refuses beside one that does not end', async () => {
-  const left = spawn('/bin/sh', ['-c', 'sleep 30; exit 0', 'workerd'], { stdio: 'ignore', detached: true })
-  leftBehind(`${left.pid}\n`)
+test('fails if that workerd does not exit', async () => {
+  const workerd = spawn('/bin/sh', ['-c', 'sleep 30; exit 0', 'workerd'], { stdio: 'ignore', detached: true })
+  writePidFile(`${workerd.pid}\n`)
   try {
-    await expect(openDataDir(dataDir)).rejects.toThrow(`(process ${left.pid}) still uses this data folder`)
+    await expect(openDataDir(dataDir, 200)).rejects.toThrow(`(process ${workerd.pid}) still uses this data directory`)
   } finally {
-    if (left.pid !== undefined) process.kill(-left.pid, 'SIGKILL')
+    if (workerd.pid !== undefined) process.kill(-workerd.pid, 'SIGKILL')
   }
   expect(readdirSync(join(dataDir, 'lease-witness'))).toEqual(['workerd.pid'])
 })
 
 test.each([
-  ['a process that is something else', String(process.ppid)],
-  ['nobody, with a torn file', '12x'],
-  ['nobody, with an empty file', ''],
-  ['a process that has ended', '4194305'],
+  ['another program', String(process.ppid)],
+  ['a truncated pid file', '12x'],
+  ['an empty pid file', ''],
+  ['a process that has exited', '4194305'],
 ])('does not wait for %s', async (_what, pid) => {
-  leftBehind(pid)
-  const started = performance.now()
-  using storage = await openDataDir(dataDir)
-  expect(storage.path).toContain(dataDir)
-  expect(performance.now() - started).toBeLessThan(1_000)
+  writePidFile(pid)
+  const startedAt = performance.now()
+  using directory = await openDataDir(dataDir)
+  expect(directory.path).toContain(dataDir)
+  expect(performance.now() - startedAt).toBeLessThan(1_000)
 })

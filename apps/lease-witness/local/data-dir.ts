@@ -4,15 +4,15 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { acquireLock } from '@pool/dev-server/lock'
 
-/** The files of the objects and of the namespace, ours alone: two that answer from them would be two authorities. */
+/** The locked directory of the Durable Objects and the KV namespace: two processes on it would be two authorities. */
 export interface DataDir extends Disposable {
   readonly path: string
-  /** Which process works on them, so that the next start can tell whether it has ended. */
-  readonly usedBy: (pid: number) => void
+  /** Records which process uses the files, so that the next start can wait until it has exited. */
+  readonly recordPid: (pid: number) => void
 }
 
-const ENDS_WITHIN_MS = 2_000
-const LOOK_EVERY_MS = 20
+const EXIT_TIMEOUT_MS = 2_000
+const POLL_MS = 20
 
 const isWorkerd = (pid: string): boolean => {
   try {
@@ -27,11 +27,11 @@ const isWorkerd = (pid: string): boolean => {
   }
 }
 
-/** What a start that was killed left behind is being killed too; until then its files are not ours. */
-const untilEnded = async (pid: string): Promise<void> => {
-  for (const end = performance.now() + ENDS_WITHIN_MS; isWorkerd(pid); await sleep(LOOK_EVERY_MS)) {
-    if (performance.now() > end) {
-      throw new Error(`workerd of an earlier start (process ${pid}) still uses this data folder: stop it first`)
+/** The watchdog of a killed start kills its workerd too. Until that has exited, the files may still change. */
+const waitForExit = async (pid: string, timeoutMs: number): Promise<void> => {
+  for (const deadline = performance.now() + timeoutMs; isWorkerd(pid); await sleep(POLL_MS)) {
+    if (performance.now() > deadline) {
+      throw new Error(`workerd of an earlier start (process ${pid}) still uses this data directory: stop it first`)
     }
   }
 }
@@ -44,21 +44,22 @@ const readPid = (path: string): string | undefined => {
   }
 }
 
-export const openDataDir = async (dataDir: string): Promise<DataDir> => {
-  const path = join(dataDir, 'lease-witness')
+/** Rejects if another process uses the directory. */
+export const openDataDir = async (root: string, exitTimeoutMs = EXIT_TIMEOUT_MS): Promise<DataDir> => {
+  const path = join(root, 'lease-witness')
   mkdirSync(path, { recursive: true, mode: 0o700 })
   const pidFile = join(path, 'workerd.pid')
   const lock = acquireLock(join(path, 'start.lock'))
   try {
-    const left = readPid(pidFile)
-    if (left !== undefined) await untilEnded(left)
+    const pid = readPid(pidFile)
+    if (pid !== undefined) await waitForExit(pid, exitTimeoutMs)
   } catch (error) {
     lock.release()
     throw error
   }
   return {
     path,
-    usedBy: pid => writeFileSync(pidFile, `${pid}\n`),
+    recordPid: pid => writeFileSync(pidFile, `${pid}\n`),
     [Symbol.dispose]: () => {
       rmSync(pidFile, { force: true })
       lock.release()

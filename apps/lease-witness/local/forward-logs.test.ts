@@ -1,21 +1,21 @@
 import { afterEach, expect, test, vi } from 'vitest'
 import { forwardLogLine } from './forward-logs.ts'
 
-const own: string[] = []
-const spy = vi.spyOn(console, 'log').mockImplementation(line => void own.push(String(line)))
+const logged: string[] = []
+const spy = vi.spyOn(console, 'log').mockImplementation(line => void logged.push(String(line)))
 afterEach(() => {
-  own.length = 0
+  logged.length = 0
 })
 
 const TOKEN = 'token-0123456789'
-const passed = (message: string, level: string, LOG_LEVEL: string): { said: string[]; own: unknown[] } => {
-  const said: string[] = []
-  forwardLogLine({ LOG_LEVEL, BEARER_TOKENS_CSV: TOKEN }, message, level, line => said.push(line))
-  return { said, own: own.map(line => JSON.parse(line)) }
+const forward = (message: string, level: string, LOG_LEVEL: string): { forwarded: string[]; logged: unknown[] } => {
+  const forwarded: string[] = []
+  forwardLogLine({ LOG_LEVEL, BEARER_TOKENS_CSV: TOKEN }, message, level, line => forwarded.push(line))
+  return { forwarded, logged: logged.map(line => JSON.parse(line)) }
 }
 
-test("the worker's own lines stay as they are", () => {
-  expect(passed('{"msg":"answered"}', 'log', 'error')).toEqual({ said: ['{"msg":"answered"}'], own: [] })
+test("the worker's own lines are forwarded unchanged", () => {
+  expect(forward('{"msg":"request"}', 'log', 'error')).toEqual({ forwarded: ['{"msg":"request"}'], logged: [] })
   expect(spy).not.toHaveBeenCalled()
 })
 
@@ -25,13 +25,13 @@ test.each([
   ['warn', 'info', true],
   ['info', 'info', false],
   ['info', 'debug', true],
-])('words of workerd at %s are an object at LOG_LEVEL=%s: %s', (level, logLevel, isLogged) => {
-  const { said, own: lines } = passed(`server.c++:1: fatal\n  of ${TOKEN}`, level, logLevel)
-  expect(said).toEqual([])
+])('a message of workerd at %s is logged as JSON at LOG_LEVEL=%s: %s', (level, logLevel, isLogged) => {
+  const { forwarded, logged: lines } = forward(`server.c++:1: fatal\n  of ${TOKEN}`, level, logLevel)
+  expect(forwarded).toEqual([])
   const line = { service: 'lease-witness', msg: 'workerd', text: 'server.c++:1: fatal\n  of <redacted>' }
   expect(lines).toEqual(isLogged ? [expect.objectContaining(line)] : [])
 })
 
-test('what only begins like an object is none', () => {
-  expect(passed('{oops', 'error', 'error').own).toMatchObject([{ text: '{oops' }])
+test('an invalid JSON object is a message of workerd', () => {
+  expect(forward('{oops', 'error', 'error').logged).toMatchObject([{ text: '{oops' }])
 })

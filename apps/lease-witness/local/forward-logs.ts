@@ -1,10 +1,8 @@
-import { type LogLevel, log } from '../src/log.ts'
+import { type LogLevel, type LogSettings, log } from '../src/log.ts'
 
-type Settings = Parameters<typeof log>[0]
+const WORKERD_LEVELS: Readonly<Partial<Record<string, LogLevel>>> = { error: 'error', warn: 'info' }
 
-const levels: Readonly<Partial<Record<string, LogLevel>>> = { error: 'error', warn: 'info' }
-
-const isObject = (text: string): boolean => {
+const isJsonObject = (text: string): boolean => {
   try {
     return text.startsWith('{') && typeof JSON.parse(text) === 'object'
   } catch {
@@ -12,13 +10,13 @@ const isObject = (text: string): boolean => {
   }
 }
 
-/** What workerd has written: the worker's lines as they are, its own words as lines of the same form. */
+/** Passes a log line of the worker to `onLine` unchanged, and logs a message of workerd itself in the same format. */
 export const forwardLogLine = (
-  settings: Settings,
+  settings: LogSettings,
   message: string,
   level: string,
-  say: (line: string) => void,
+  onLine: (line: string) => void,
 ): void => {
-  if (isObject(message)) say(message)
-  else log(settings, levels[level] ?? 'debug', { msg: 'workerd', text: message })
+  if (isJsonObject(message)) onLine(message)
+  else log(settings, WORKERD_LEVELS[level] ?? 'debug', { msg: 'workerd', text: message })
 }

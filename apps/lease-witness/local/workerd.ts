@@ -9,18 +9,18 @@ import { readWranglerConfig } from './wrangler-config.ts'
 
 export interface RunningWitness extends AsyncDisposable {
   readonly port: number
-  /** Rejects when workerd has ended and could not be started again. */
+  /** Rejects when workerd has exited and cannot be restarted. */
   readonly failed: Promise<never>
 }
 
 const LOOPBACK = '127.0.0.1'
-const signals = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const
+const SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const
 
-/** Miniflare would end the process at a signal, where it stands: that is for whoever runs us to do, in order. */
+/** Removes Miniflare's signal handlers, which exit the process immediately: the caller shuts down in order. */
 const withoutSignalHandlers = <Value>(create: () => Value): Value => {
-  const before = signals.map(signal => process.listeners(signal))
+  const before = SIGNALS.map(signal => process.listeners(signal))
   const value = create()
-  signals.forEach((signal, index) => {
+  SIGNALS.forEach((signal, index) => {
     for (const added of process.listeners(signal).filter(listener => !before[index]?.includes(listener))) {
       process.off(signal, added)
     }
@@ -28,7 +28,7 @@ const withoutSignalHandlers = <Value>(create: () => Value): Value => {
   return value
 }
 
-/** Miniflare starts workerd again after a crash. When it cannot, it tells so here only, and goes on without one. */
+/** Miniflare restarts workerd after a crash. If the restart fails, it only logs an error and continues without workerd. */
 class FailureLog extends NoOpLog {
   readonly #onFailure: (error: Error) => void
 
@@ -42,7 +42,7 @@ class FailureLog extends NoOpLog {
   }
 }
 
-/** Runs the worker that a wrangler.toml describes in workerd, on loopback. Each line that it logs goes to `onLine`. */
+/** Runs the worker of a wrangler.toml in workerd, on the loopback interface. `onLine` receives its log lines. */
 export const startWorkerd = async (
   wranglerToml: string,
   { port, dataDir, bindings }: LocalConfig,
@@ -51,11 +51,11 @@ export const startWorkerd = async (
   const { main, options } = readWranglerConfig(wranglerToml)
   const contents = await bundle(main)
 
-  await using ours = new AsyncDisposableStack()
-  const storage = ours.use(await openDataDir(dataDir))
-  ours.use(watchChildren(storage.usedBy))
+  await using stack = new AsyncDisposableStack()
+  const directory = stack.use(await openDataDir(dataDir))
+  stack.use(watchChildren(directory.recordPid))
   const failure = Promise.withResolvers<never>()
-  // It may come before anybody waits for it.
+  // It may reject before the caller awaits it.
   failure.promise.catch(() => {})
   const miniflare = withoutSignalHandlers(
     () =>
@@ -64,12 +64,12 @@ export const startWorkerd = async (
           ...options,
           bindings: Object.assign({}, options.bindings, bindings),
           modules: [{ type: 'ESModule', path: 'index.mjs', contents }],
-          resourcePersistencePath: storage.path,
+          resourcePersistencePath: directory.path,
           host: LOOPBACK,
           port: 0,
-          // Straight to the worker: Miniflare's own, which stands before it, costs almost half of the throughput.
+          // Requests bypass Miniflare's entry worker, which costs almost half of the throughput.
           unsafeDirectSockets: [{ host: LOOPBACK, port }],
-          // Offline: nothing is asked about where requests come from.
+          // Works offline: does not fetch a sample of `request.cf`.
           cf: false,
           log: new FailureLog(failure.reject),
           handleStructuredLogs: ({ message, level }) => forwardLogLine(bindings, message, level, onLine),
@@ -77,14 +77,18 @@ export const startWorkerd = async (
         }),
       ),
   )
-  // A start that failed is told by `ready`; a second failure while it is put away tells nothing more.
+  // After a failed start, an error of dispose() would hide the cause.
   let isReady = false
-  ours.defer(() => miniflare.dispose().catch(error => (isReady ? Promise.reject(error) : undefined)))
+  stack.defer(() => miniflare.dispose().catch(error => (isReady ? Promise.reject(error) : undefined)))
   const url = await miniflare.unsafeGetDirectURL(options.name).catch(error => {
-    const isTaken = error instanceof MiniflareCoreError && error.code === 'ERR_ADDRESS_IN_USE'
-    throw isTaken ? new Error(`port ${port} is taken: stop what listens there, or choose another with PORT=…`) : error
+    const isPortInUse = error instanceof MiniflareCoreError && error.code === 'ERR_ADDRESS_IN_USE'
+    throw isPortInUse ? new Error(`port ${port} is in use: stop the process on it, or set PORT to another port`) : error
   })
   isReady = true
-  const all = ours.move()
-  return { port: Number(url.port), failed: failure.promise, [Symbol.asyncDispose]: () => all.disposeAsync() }
+  const resources = stack.move()
+  return {
+    port: Number(url.port),
+    failed: failure.promise,
+    [Symbol.asyncDispose]: () => resources.disposeAsync(),
+  }
 }

@@ -5,61 +5,61 @@ import { convertV4MiniflareOptions } from 'miniflare'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { readWranglerConfig } from './wrangler-config.ts'
 
-const ours = resolve(import.meta.dirname, '../../../wrangler.toml')
+const projectConfig = resolve(import.meta.dirname, '../../../wrangler.toml')
 const modules = [{ type: 'ESModule' as const, path: 'index.mjs', contents: '' }]
 
-test('is to the runtime what Wrangler makes of the same file', async () => {
+test('gives the runtime the same options as Wrangler', async () => {
   vi.stubEnv('WRANGLER_WRITE_LOGS', 'false')
   const wrangler = await import('wrangler')
-  const config = wrangler.unstable_readConfig({ config: ours })
+  const config = wrangler.unstable_readConfig({ config: projectConfig })
   const { main, workerOptions } = wrangler.unstable_getMiniflareWorkerOptions(config)
-  const { modulesRules: _, ...told } = workerOptions
-  // It names each kind of binding that there is, with nothing in it.
-  const theirs = Object.fromEntries(Object.entries(told).filter(([, value]) => Object.keys(value ?? {}).length > 0))
-  const read = readWranglerConfig(ours)
+  const { modulesRules: _, ...listed } = workerOptions
+  // Wrangler lists every kind of binding, also if it is empty.
+  const theirs = Object.fromEntries(Object.entries(listed).filter(([, value]) => Object.keys(value ?? {}).length > 0))
+  const read = readWranglerConfig(projectConfig)
   expect(read.main).toBe(main)
   expect(convertV4MiniflareOptions({ ...read.options, modules })).toEqual(
     convertV4MiniflareOptions({ ...theirs, name: config.name ?? '', bindings: config.vars, modules }),
   )
 })
 
-describe('of another worker', () => {
-  let folder: string
+describe('another wrangler.toml', () => {
+  let directory: string
   beforeAll(() => {
-    folder = mkdtempSync(join(tmpdir(), 'described-'))
+    directory = mkdtempSync(join(tmpdir(), 'wrangler-config-'))
   })
-  afterAll(() => rmSync(folder, { recursive: true }))
+  afterAll(() => rmSync(directory, { recursive: true }))
 
-  const least = 'name = "w"\nmain = "w.mjs"\ncompatibility_date = "2026-11-01"\n'
+  const minimal = 'name = "w"\nmain = "w.mjs"\ncompatibility_date = "2026-11-01"\n'
   const read = (toml: string) => {
-    writeFileSync(join(folder, 'wrangler.toml'), toml)
-    return readWranglerConfig(join(folder, 'wrangler.toml'))
+    writeFileSync(join(directory, 'wrangler.toml'), toml)
+    return readWranglerConfig(join(directory, 'wrangler.toml'))
   }
 
-  test('what is not there is nothing', () => {
-    expect(read(least)).toMatchObject({
-      main: join(folder, 'w.mjs'),
+  test('absent settings are empty', () => {
+    expect(read(minimal)).toMatchObject({
+      main: join(directory, 'w.mjs'),
       options: { name: 'w', compatibilityFlags: [], bindings: {}, kvNamespaces: {}, durableObjects: {} },
     })
   })
 
-  test('an object whose class no migration gives SQLite has none', () => {
-    const { options } = read(`${least}[[durable_objects.bindings]]\nname = "A"\nclass_name = "B"\n`)
+  test('a Durable Object has no SQLite unless a migration adds it', () => {
+    const { options } = read(`${minimal}[[durable_objects.bindings]]\nname = "A"\nclass_name = "B"\n`)
     expect(options.durableObjects).toEqual({ A: { className: 'B', useSQLite: false } })
   })
 
   test.each([
-    ['a binding that the local run would not have', `${least}[[r2_buckets]]\nbinding = "A"\n`, 'r2_buckets'],
-    ['a misspelt key of a binding', `${least}[[kv_namespaces]]\nbinding = "A"\nidd = "B"\n`, 'idd'],
+    ['a binding that the local run does not support', `${minimal}[[r2_buckets]]\nbinding = "A"\n`, 'r2_buckets'],
+    ['a misspelt key of a binding', `${minimal}[[kv_namespaces]]\nbinding = "A"\nidd = "B"\n`, 'idd'],
     [
-      'a migration that is something else',
-      `${least}[[migrations]]\ntag = "v2"\ndeleted_classes = ["A"]\n`,
+      'a migration of another kind',
+      `${minimal}[[migrations]]\ntag = "v2"\ndeleted_classes = ["A"]\n`,
       'deleted_classes',
     ],
-    ['a variable that is no text', `${least}[vars]\nN = 1\n`, 'vars.N'],
-    ['no name', least.replace(/name.*\n/, ''), 'name'],
-    ['no TOML', 'name = ', 'wrangler.toml'],
-  ])('%s is refused by name', (_what, toml, named) => {
+    ['a variable that is not a string', `${minimal}[vars]\nN = 1\n`, 'vars.N'],
+    ['no name', minimal.replace(/name.*\n/, ''), 'name'],
+    ['invalid TOML', 'name = ', 'wrangler.toml'],
+  ])('%s: the error names it', (_what, toml, named) => {
     expect(() => read(toml)).toThrow(named)
   })
 })

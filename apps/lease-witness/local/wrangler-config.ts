@@ -3,8 +3,8 @@ import { dirname, resolve } from 'node:path'
 import { parse } from 'smol-toml'
 import * as z from 'zod'
 
-/** What a start of it in workerd depends on, and by name what only a deployment reads. */
-const worker = z.strictObject({
+/** The settings that the local run uses. Those that only a deployment uses are accepted and ignored. */
+const wranglerConfig = z.strictObject({
   name: z.string(),
   main: z.string(),
   compatibility_date: z.string(),
@@ -21,7 +21,7 @@ const worker = z.strictObject({
   observability: z.unknown().optional(),
 })
 
-const parsed = (path: string): unknown => {
+const parseToml = (path: string): unknown => {
   try {
     return parse(readFileSync(path, 'utf8'))
   } catch (error) {
@@ -30,14 +30,14 @@ const parsed = (path: string): unknown => {
 }
 
 /**
- * The worker as a wrangler.toml describes it. Wrangler's own reader brings all of Wrangler: twice the memory, for as long as
- * the worker runs, and more than half a second. So this one knows what ours says, and refuses what it does not know, rather
- * than run another worker than the one that is deployed; local/described.test.ts holds it against Wrangler's.
+ * Reads the parts of a wrangler.toml that our worker uses. Importing Wrangler instead would double the memory of the local
+ * run and take more than half a second. An unknown setting is an error: the local worker must not differ from the deployed
+ * one. The test compares the result with Wrangler's own.
  */
 export const readWranglerConfig = (wranglerToml: string) => {
-  const read = worker.safeParse(parsed(wranglerToml))
-  if (!read.success) throw new Error(`${wranglerToml}: ${z.prettifyError(read.error)}`)
-  const { data } = read
+  const parsed = wranglerConfig.safeParse(parseToml(wranglerToml))
+  if (!parsed.success) throw new Error(`${wranglerToml}: ${z.prettifyError(parsed.error)}`)
+  const { data } = parsed
   const withSqlite = new Set(data.migrations.flatMap(migration => migration.new_sqlite_classes))
   return {
     main: resolve(dirname(wranglerToml), data.main),

@@ -5,11 +5,11 @@ import { dirname, join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { gzipSync } from 'node:zlib'
 import { beforeAll, expect, test } from 'vitest'
-import { print } from './support/figures.ts'
-import { temporaryFolder } from './support/witness.ts'
+import { printTable } from './support/print-table.ts'
+import { temporaryDirectory } from './support/witness.ts'
 
-/** Of the 3 MB that the smallest plan takes, compressed; more than twice of this would be a library too many. */
-const MOST_KIB_COMPRESSED = 256
+/** The free plan allows 3 MB. More than this means that an unexpected library is in the bundle. */
+const MAX_COMPRESSED_KIB = 256
 const SECRET = 'a-token-of-the-shell-that-builds-0123456789'
 
 const projectRoot = resolve(import.meta.dirname, '../../../..')
@@ -19,15 +19,15 @@ let output = ''
 let bundle = ''
 
 beforeAll(async () => {
-  using folder = temporaryFolder()
+  using directory = temporaryDirectory()
   const run = await promisify(execFile)(
     process.execPath,
-    [wrangler, 'deploy', '--config', join(projectRoot, 'wrangler.toml'), '--dry-run', '--outdir', folder.path],
+    [wrangler, 'deploy', '--config', join(projectRoot, 'wrangler.toml'), '--dry-run', '--outdir', directory.path],
     {
       cwd: resolve(import.meta.dirname, '../..'),
       env: {
         PATH: process.env.PATH,
-        HOME: folder.path,
+        HOME: directory.path,
         BEARER_TOKENS_CSV: SECRET,
         CLOUDFLARE_CF_FETCH_ENABLED: 'false',
         WRANGLER_SEND_METRICS: 'false',
@@ -35,12 +35,12 @@ beforeAll(async () => {
     },
   )
   output = `${run.stdout}${run.stderr}`
-  const modules = readdirSync(folder.path).filter(name => name.endsWith('.js'))
+  const modules = readdirSync(directory.path).filter(name => name.endsWith('.js'))
   expect(modules).toEqual(['index.js'])
-  bundle = readFileSync(join(folder.path, 'index.js'), 'utf8')
+  bundle = readFileSync(join(directory.path, 'index.js'), 'utf8')
 })
 
-test('the bindings are the namespace, the objects and the log level', () => {
+test('the bindings are the KV namespace, the Durable Objects and the log level', () => {
   const bindings = [...output.matchAll(/^env\.(.+?)\s{2,}(.+?)\s*$/gm)].map(([, binding, kind]) => [binding, kind])
   expect(bindings).toEqual([
     ['LEASES (LeaseObject)', 'Durable Object'],
@@ -49,26 +49,26 @@ test('the bindings are the namespace, the objects and the log level', () => {
   ])
 })
 
-test('the module exports the object and the handler, and nothing else', () => {
+test('the module exports only the Durable Object and the handler', () => {
   const [, names = ''] = /export \{([^}]*)\};?\s*(?:\/\/#.*\s*)?$/.exec(bundle) ?? []
   const exported = names.split(',').map(name => name.trim().replace(/^.* as /, ''))
   expect(exported.sort()).toEqual(['LeaseObject', 'default'])
 })
 
-test('it imports nothing but what the runtime has', () => {
+test('it imports only modules of the runtime', () => {
   const imported = [...bundle.matchAll(/^(?:import|export)\b[^;]*?\bfrom\s*["']([^"']+)["']/gm)].map(([, from]) => from)
   expect([...new Set(imported)]).toEqual(['cloudflare:workers'])
   expect(bundle).not.toMatch(/\bimport\s*["']|\brequire\(["']|["']node:/)
 })
 
-test('it is small, and holds no token', () => {
+test('it is small, and contains no token', () => {
   const size = Buffer.byteLength(bundle) / 1_024
   const compressed = gzipSync(bundle).length / 1_024
-  print('the bundle', [
+  printTable('the bundle', [
     ['KiB', size.toFixed(0)],
     ['KiB compressed', compressed.toFixed(0)],
   ])
-  expect(compressed).toBeLessThan(MOST_KIB_COMPRESSED)
+  expect(compressed).toBeLessThan(MAX_COMPRESSED_KIB)
   expect(bundle).not.toContain(SECRET)
   expect(output).not.toContain(SECRET)
 })

@@ -1,31 +1,36 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Lease, LeaseList } from '@pool/contract/lease'
 import { hasProc, untilGone, WITHOUT_PROC, workerdOf } from '@pool/test-kit/processes.ts'
+import { proofScale, proofSize, reportProof } from '@pool/test-kit/proof-size.ts'
 import { expect, test } from 'vitest'
-import { type Client, createClient, leaseOf } from './support/client.ts'
-import { median, ms, print } from './support/figures.ts'
-import { Ledger } from './support/ledger.ts'
-import { look, runController, type Tally, writeOf } from './support/load.ts'
-import { type RunningWitness, startWitness, temporaryFolder } from './support/witness.ts'
+import { type Client, createClient, parseLease, writeLease } from './support/client.ts'
+import { Ledger, readLease, runController, type WriteCounts } from './support/controllers.ts'
+import { median, printTable, toFixed1 } from './support/print-table.ts'
+import { type RunningWitness, startWitness, temporaryDirectory } from './support/witness.ts'
 
-const KILLS_OF_WORKERD = 20
-const KILLS_OF_ALL = 3
+/** At least one kill during the load, and one more during a takeover. */
+const WORKERD_KILLS = proofSize(45, 2)
+const WITNESS_KILLS = proofSize(5, 1)
+const MIN_ACKNOWLEDGED_WRITES = proofSize(1_000)
+/** A renewal is copied a minute after the previous copy, which only the full proof waits for. */
+const WAITS_FOR_RENEWALS = proofScale() >= 1
+
 const slots = Array.from({ length: 20 }, (_, index) => `busy/${index}`)
-/** Their last write is a renewal, which is copied a minute after the copy before it. */
-const renewed = ['kept/0', 'kept/1', 'kept/2']
+/** Slots whose last write is a renewal. */
+const renewedSlots = ['renewed/0', 'renewed/1', 'renewed/2']
 
-const leasesIn = async (client: Client) => {
+const readCopies = async (client: Client) => {
   const { text } = await client.send('GET', '/leases')
   const { leases }: LeaseList = JSON.parse(text)
   return new Map(leases.map(({ slot, ...lease }) => [slot, lease]))
 }
 
-/** The slots whose copy differs from their object. */
-const differing = async (client: Client, of: readonly string[]): Promise<string[]> => {
-  const copies = await leasesIn(client)
+/** The slots whose copy in Workers KV differs from the lease. */
+const findOutdatedCopies = async (client: Client, of: readonly string[]): Promise<string[]> => {
+  const copies = await readCopies(client)
   const differences: string[] = []
   for (const slot of of) {
-    const lease = leaseOf(await client.send('GET', `/lease/${encodeURIComponent(slot)}`))
+    const lease = parseLease(await client.send('GET', `/lease/${encodeURIComponent(slot)}`))
     const copy = copies.get(slot)
     const isEqual =
       copy !== undefined && Object.entries(lease).every(([name, value]) => Reflect.get(copy, name) === value)
@@ -34,48 +39,51 @@ const differing = async (client: Client, of: readonly string[]): Promise<string[
   return differences
 }
 
-/** Milliseconds until the copies of some slots are what their objects are. */
-const untilCopied = async (client: Client, of: readonly string[], withinMs: number): Promise<number> => {
-  const started = performance.now()
-  for (let left = await differing(client, of); left.length > 0; left = await differing(client, of)) {
-    if (performance.now() - started > withinMs) throw new Error(`after ${withinMs} ms:\n${left.join('\n')}`)
-    await sleep(100)
+/** The milliseconds until the copies equal the leases. */
+const waitUntilCopied = async (client: Client, of: readonly string[], timeoutMs: number): Promise<number> => {
+  const startedAt = performance.now()
+  for (let outdated = await findOutdatedCopies(client, of); outdated.length > 0; ) {
+    if (performance.now() - startedAt > timeoutMs) throw new Error(`after ${timeoutMs} ms:\n${outdated.join('\n')}`)
+    await sleep(50)
+    outdated = await findOutdatedCopies(client, of)
   }
-  return performance.now() - started
+  return performance.now() - startedAt
 }
 
-/** Sees to it that `by` holds every slot, or has just held it: each gets a new holder, whose copy is due at once. */
-const takeOver = async (client: Client, ledger: Ledger, by: string): Promise<void> => {
-  for (const slot of slots) {
+/** Acquires every slot for `holder`. Each slot gets a new holder, so its copy is due immediately. */
+const acquireAll = async (client: Client, ledger: Ledger, holder: string): Promise<void> => {
+  const acquire = async (slot: string) => {
     for (;;) {
-      const { holder, generation } = await look(client, ledger, slot)
-      if (holder === by) break
-      const answer = await writeOf(client, by, slot, generation, { op: 'acquire', ttlSeconds: 1 })
-      // The lease of a controller that has stopped ends within its two seconds.
-      if (answer.status === 412) await sleep(100)
+      const lease = await readLease(client, ledger, slot)
+      if (lease.holder === holder) break
+      const response = await writeLease(client, holder, slot, lease.generation, { op: 'acquire', ttlSeconds: 1 })
+      // The lease of a stopped controller is still valid.
+      if (response.status === 412) await sleep(50)
     }
   }
+  await Promise.all(slots.map(acquire))
 }
 
-const releaseHalf = async (client: Client, ledger: Ledger, by: string): Promise<void> => {
+const releaseHalf = async (client: Client, ledger: Ledger, holder: string): Promise<void> => {
   for (const slot of slots.filter((_, index) => index % 2 === 0)) {
-    const { generation } = await look(client, ledger, slot)
-    expect((await writeOf(client, by, slot, generation, 'release')).status).toBe(204)
+    const { generation } = await readLease(client, ledger, slot)
+    expect((await writeLease(client, holder, slot, generation, 'release')).status).toBe(204)
   }
 }
 
-/** Takes over every slot in one moment, and calls `kill` when half of that is acknowledged. Returns that half. */
-const takeOverUnder = async (client: Client, ledger: Ledger, by: string, kill: () => Promise<void>) => {
+/** Acquires all slots at the same time, and calls `kill` when half of them are acknowledged. Returns that half. */
+const killDuringTakeover = async (client: Client, ledger: Ledger, holder: string, kill: () => Promise<void>) => {
   const leases = new Map<string, Lease>()
-  for (const slot of slots) leases.set(slot, await look(client, ledger, slot))
+  for (const slot of slots) leases.set(slot, await readLease(client, ledger, slot))
   const ends = [...leases.values()].map(({ expiresAt }) => Date.parse(expiresAt) || 0)
   await sleep(Math.max(0, Math.max(...ends) - Date.now()) + 20)
   const half = Promise.withResolvers<void>()
   const acknowledged: string[] = []
   const writes = [...leases].map(async ([slot, { generation }]) => {
-    const answer = await writeOf(client, by, slot, generation, { op: 'acquire', ttlSeconds: 1 }).catch(() => undefined)
-    if (answer?.status !== 200) return
-    ledger.told(slot, leaseOf(answer), generation)
+    const body = { op: 'acquire', ttlSeconds: 1 } as const
+    const response = await writeLease(client, holder, slot, generation, body).catch(() => undefined)
+    if (response?.status !== 200) return
+    ledger.record(slot, parseLease(response), generation)
     acknowledged.push(slot)
     if (acknowledged.length >= slots.length / 2) half.resolve()
   })
@@ -85,112 +93,120 @@ const takeOverUnder = async (client: Client, ledger: Ledger, by: string, kill: (
   return acknowledged
 }
 
-const workerdPid = async (witness: RunningWitness): Promise<number> => {
-  for (let tries = 0; tries < 500; tries += 1) {
+const waitForWorkerd = async (witness: RunningWitness): Promise<number> => {
+  for (let attempt = 0; attempt < 500; attempt += 1) {
     const pid = workerdOf(witness.process.pid)
     if (pid !== undefined) return pid
     await sleep(10)
   }
-  throw new Error(`no workerd runs:\n${witness.lines.join('\n')}`)
+  throw new Error(`workerd is not running:\n${witness.lines.join('\n')}`)
 }
 
-const answers = async (port: number): Promise<void> => {
+const waitUntilResponding = async (port: number): Promise<void> => {
   using client = createClient(port)
-  await look(client, new Ledger(), 'nobody/asked')
+  await readLease(client, new Ledger(), 'never-written')
 }
 
-test.runIf(hasProc)('kills under write load lose nothing that was acknowledged', async () => {
-  using folder = temporaryFolder()
-  const ledger = new Ledger()
-  const tally: Tally = { acknowledged: 0, refused: 0, applied: 0, notApplied: 0 }
-  const restarts: number[] = []
-  const fullRestarts: number[] = []
-  let witness = await startWitness(folder.path)
-  const { port } = witness
-  using client = createClient(port, slots.length)
-  try {
-    for (const slot of renewed) {
+test.runIf(hasProc)(
+  'kills during writes lose nothing that was acknowledged',
+  async () => {
+    using directory = temporaryDirectory()
+    const ledger = new Ledger()
+    const counts: WriteCounts = { acknowledged: 0, rejected: 0, applied: 0, notApplied: 0 }
+    const workerdRestartsMs: number[] = []
+    const witnessRestartsMs: number[] = []
+    let witness = await startWitness(directory.path)
+    const { port } = witness
+    using client = createClient(port, slots.length)
+    try {
       for (const [generation, op] of (['acquire', 'renew', 'renew'] as const).entries()) {
-        const answer = await writeOf(client, 'keeper', slot, generation, { op, ttlSeconds: 3_600 })
-        ledger.told(slot, leaseOf(answer), generation)
-        // The first copy lands between, so that the renewals come after it.
-        if (op === 'acquire') await untilCopied(client, [slot], 5_000)
-      }
-    }
-    const lastRenewal = performance.now()
-
-    const underLoad = async (kill: () => Promise<void>, kills: number) => {
-      const stop = new AbortController()
-      const controllers = Array.from({ length: 12 }, (_, index) =>
-        runController(port, `controller-${index}`, slots, ledger, tally, stop.signal),
-      )
-      const load = Promise.all(controllers)
-      // A controller that fails ends the run at its end, with its reason.
-      load.catch(() => {})
-      for (let n = 0; n < kills; n += 1) {
-        await sleep(120 + Math.random() * 120)
-        const floors = slots.map(slot => ledger.floorOf(slot))
-        await kill()
-        for (const [index, slot] of slots.entries()) {
-          const { generation } = await look(client, ledger, slot)
-          expect(generation, slot).toBeGreaterThanOrEqual(floors[index] ?? 0)
+        for (const slot of renewedSlots) {
+          const response = await writeLease(client, 'renewing', slot, generation, { op, ttlSeconds: 3_600 })
+          ledger.record(slot, parseLease(response), generation)
         }
+        // The first copies must be written before the renewals.
+        if (op === 'acquire') await waitUntilCopied(client, renewedSlots, 5_000)
       }
-      stop.abort()
-      await load
+      const lastRenewalAt = performance.now()
+
+      const killUnderLoad = async (kill: () => Promise<void>, kills: number) => {
+        const stop = new AbortController()
+        const controllers = Array.from({ length: 12 }, (_, index) =>
+          runController(port, `controller-${index}`, slots, ledger, counts, stop.signal),
+        )
+        const load = Promise.all(controllers)
+        // An error of a controller is reported when the load is awaited below.
+        load.catch(() => {})
+        for (let n = 0; n < kills; n += 1) {
+          await sleep(120 + Math.random() * 120)
+          const floors = slots.map(slot => ledger.highestGeneration(slot))
+          await kill()
+          for (const [index, slot] of slots.entries()) {
+            const { generation } = await readLease(client, ledger, slot)
+            expect(generation, slot).toBeGreaterThanOrEqual(floors[index] ?? 0)
+          }
+        }
+        stop.abort()
+        await load
+      }
+
+      const killWorkerd = async () => {
+        const pid = await waitForWorkerd(witness)
+        const killedAt = performance.now()
+        process.kill(pid, 'SIGKILL')
+        await untilGone(pid, 5_000)
+        await waitUntilResponding(port)
+        workerdRestartsMs.push(performance.now() - killedAt)
+      }
+      await killUnderLoad(killWorkerd, WORKERD_KILLS - 1)
+      // The next workerd writes the copies that are due, even those that were being written.
+      const acknowledged = await killDuringTakeover(client, ledger, 'after-workerd', killWorkerd)
+      expect(acknowledged.length).toBeGreaterThanOrEqual(slots.length / 2)
+      const copiedAfterMs = await waitUntilCopied(client, acknowledged, 15_000)
+      await acquireAll(client, ledger, 'after-workerd')
+      await waitUntilCopied(client, slots, 15_000)
+
+      await killUnderLoad(async () => {
+        const pid = await waitForWorkerd(witness)
+        const killedAt = performance.now()
+        await witness.process.kill()
+        await untilGone(pid, 5_000)
+        witness = await startWitness(directory.path, { PORT: String(port) })
+        await waitUntilResponding(port)
+        witnessRestartsMs.push(performance.now() - killedAt)
+      }, WITNESS_KILLS)
+      await acquireAll(client, ledger, 'after-witness')
+      await releaseHalf(client, ledger, 'after-witness')
+      await waitUntilCopied(client, slots, 15_000)
+
+      if (WAITS_FOR_RENEWALS) {
+        await waitUntilCopied(client, renewedSlots, 65_000 - (performance.now() - lastRenewalAt))
+      }
+      const renewalsCopiedAfterMs = performance.now() - lastRenewalAt
+      for (const slot of [...slots, ...renewedSlots]) await readLease(client, ledger, slot)
+      expect(ledger.violations).toEqual([])
+      expect(counts.acknowledged).toBeGreaterThan(MIN_ACKNOWLEDGED_WRITES)
+
+      const kills = workerdRestartsMs.length + witnessRestartsMs.length
+      reportProof(`${kills} kills under ${counts.acknowledged} acknowledged lease writes, none lost`)
+      printTable('kills during writes', [
+        ['SIGKILLs of workerd', workerdRestartsMs.length],
+        ['  until it responds again, median ms', toFixed1(median(workerdRestartsMs))],
+        ['  until it responds again, maximum ms', toFixed1(Math.max(...workerdRestartsMs))],
+        ['SIGKILLs of the whole witness', witnessRestartsMs.length],
+        ['  until it responds again, median ms', toFixed1(median(witnessRestartsMs))],
+        ['acknowledged writes', counts.acknowledged],
+        ['rejected writes (412)', counts.rejected],
+        ['unanswered writes that were applied', counts.applied],
+        ['unanswered writes that were not applied', counts.notApplied],
+        ['until KV equals the leases after the last kill, ms', toFixed1(copiedAfterMs)],
+        ...(WAITS_FOR_RENEWALS ? [['until KV has the renewals, ms', toFixed1(renewalsCopiedAfterMs)]] : []),
+      ])
+    } finally {
+      await witness.process.stop()
     }
-
-    const killWorkerd = async () => {
-      const pid = await workerdPid(witness)
-      const killed = performance.now()
-      process.kill(pid, 'SIGKILL')
-      await untilGone(pid, 5_000)
-      await answers(port)
-      restarts.push(performance.now() - killed)
-    }
-    await underLoad(killWorkerd, KILLS_OF_WORKERD - 1)
-    // What is due is copied by the next workerd, whatever the last one had begun.
-    const acknowledged = await takeOverUnder(client, ledger, 'last-of-workerd', killWorkerd)
-    expect(acknowledged.length).toBeGreaterThanOrEqual(slots.length / 2)
-    const copiedAfter = await untilCopied(client, acknowledged, 15_000)
-    await takeOver(client, ledger, 'last-of-workerd')
-    await untilCopied(client, slots, 15_000)
-
-    await underLoad(async () => {
-      const pid = await workerdPid(witness)
-      const killed = performance.now()
-      await witness.process.kill()
-      await untilGone(pid, 5_000)
-      witness = await startWitness(folder.path, { PORT: String(port) })
-      await answers(port)
-      fullRestarts.push(performance.now() - killed)
-    }, KILLS_OF_ALL)
-    await takeOver(client, ledger, 'last-of-all')
-    await releaseHalf(client, ledger, 'last-of-all')
-    await untilCopied(client, slots, 15_000)
-
-    await untilCopied(client, renewed, 65_000 - (performance.now() - lastRenewal))
-    const renewalsCopiedAfter = performance.now() - lastRenewal
-    for (const slot of [...slots, ...renewed]) await look(client, ledger, slot)
-    expect(ledger.faults).toEqual([])
-    expect(tally.acknowledged).toBeGreaterThan(1_000)
-
-    print('kills under write load', [
-      ['SIGKILLs of workerd', restarts.length],
-      ['  until it answers again, median ms', ms(median(restarts))],
-      ['  until it answers again, worst ms', ms(Math.max(...restarts))],
-      ['SIGKILLs of the whole witness', fullRestarts.length],
-      ['  until it answers again, median ms', ms(median(fullRestarts))],
-      ['acknowledged writes', tally.acknowledged],
-      ['refused writes (412)', tally.refused],
-      ['unanswered writes found applied', tally.applied],
-      ['unanswered writes found not applied', tally.notApplied],
-      ['KV equals the objects after the last kill, ms', ms(copiedAfter)],
-      ['KV has the renewals, ms after the last one', ms(renewalsCopiedAfter)],
-    ])
-  } finally {
-    await witness.process.stop()
-  }
-})
+  },
+  300_000,
+)
 
 if (!hasProc) test.skip(`kills: ${WITHOUT_PROC}`)

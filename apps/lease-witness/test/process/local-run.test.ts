@@ -4,72 +4,73 @@ import { readdirSync, statSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
+import { TOKEN } from '@pool/test-kit/lease-connection.ts'
 import { childrenOf, hasProc, rssOf, untilGone, WITHOUT_PROC, workerdOf } from '@pool/test-kit/processes.ts'
 import { describe, expect, test } from 'vitest'
-import { createClient, leaseOf } from './support/client.ts'
-import { ms, print } from './support/figures.ts'
-import { openWaiters, untilWaiting } from './support/waiter.ts'
-import { failedStart, startWitness, TOKEN, temporaryFolder } from './support/witness.ts'
+import { createClient, parseLease } from './support/client.ts'
+import { printTable, toFixed1 } from './support/print-table.ts'
+import { allowToBegin, closeWaiters, openWaiters } from './support/waiter.ts'
+import { failToStart, startWitness, temporaryDirectory } from './support/witness.ts'
 
-const GONE_WITHIN_MS = 5_000
+const EXIT_TIMEOUT_MS = 5_000
 
-// Each with a witness and a folder of its own: all at the same time.
-test.concurrent('a lease outlives a stop and a start', async () => {
-  using folder = temporaryFolder()
+// Each test has its own witness and directory, so all run concurrently.
+test.concurrent('a lease survives a restart', async () => {
+  using directory = temporaryDirectory()
   {
-    await using witness = await startWitness(folder.path)
+    await using witness = await startWitness(directory.path)
     using client = createClient(witness.port)
-    const answer = await client.send('PUT', '/lease/a%2Fb', { 'If-Match': '0', 'X-Holder': 'region-a' })
-    expect(leaseOf(answer)).toMatchObject({ holder: 'region-a', generation: 1 })
+    const response = await client.send('PUT', '/lease/a%2Fb', { 'If-Match': '0', 'X-Holder': 'region-a' })
+    expect(parseLease(response)).toMatchObject({ holder: 'region-a', generation: 1 })
   }
-  const started = performance.now()
-  await using witness = await startWitness(folder.path)
-  const readyAfter = performance.now() - started
+  const startedAt = performance.now()
+  await using witness = await startWitness(directory.path)
+  const readyAfterMs = performance.now() - startedAt
   using client = createClient(witness.port)
-  expect(leaseOf(await client.send('GET', '/lease/a/b'))).toMatchObject({ holder: 'region-a', generation: 1 })
+  expect(parseLease(await client.send('GET', '/lease/a/b'))).toMatchObject({ holder: 'region-a', generation: 1 })
 
   if (!hasProc) return
   const { pid } = witness.process
-  print('the local run', [
-    ['from the start of the process to ready, ms', ms(readyAfter)],
-    ['resident memory of node, MiB', ms(rssOf(pid))],
-    ['resident memory of workerd, MiB', ms(rssOf(workerdOf(pid) ?? 0))],
+  printTable('the local run', [
+    ['from the start of the process to ready, ms', toFixed1(readyAfterMs)],
+    ['resident memory of node, MiB', toFixed1(rssOf(pid))],
+    ['resident memory of workerd, MiB', toFixed1(rssOf(workerdOf(pid) ?? 0))],
   ])
-  // What bundled the worker has gone: nothing but workerd and the watchdog stays.
+  // The bundler's process has ended: only workerd and the watchdog remain.
   expect(childrenOf(pid, '/esbuild')).toEqual([])
 })
 
-describe.runIf(hasProc).concurrent('how it ends', () => {
+describe.runIf(hasProc).concurrent('shutdown', () => {
   test.each([
     ['SIGTERM', 'alone'],
     ['SIGINT', 'alone'],
     ['SIGHUP', 'alone'],
-    // As from a terminal, or a supervisor that signals all of a unit.
+    // A terminal or a supervisor signals the whole process group.
     ['SIGINT', 'with workerd'],
     ['SIGTERM', 'with workerd'],
-  ] as const)('%s, %s, ends it in order with 100 waiters', async (signal, whom) => {
-    using folder = temporaryFolder()
-    const witness = await startWitness(folder.path)
+  ] as const)('%s, %s, stops it cleanly with 100 waiters', async (signal, target) => {
+    using directory = temporaryDirectory()
+    const witness = await startWitness(directory.path)
     const waiters = await openWaiters(witness.port, 'awaited', 100)
     for (const waiter of waiters) waiter.wait(0, 60).catch(() => {})
-    await untilWaiting(waiters.length)
+    await allowToBegin(waiters.length)
     const pid = workerdOf(witness.process.pid) ?? 0
-    const asked = performance.now()
-    if (whom === 'with workerd') process.kill(pid, signal)
+    const signaledAt = performance.now()
+    if (target === 'with workerd') process.kill(pid, signal)
     const exit = await witness.process.stop(signal)
-    const took = performance.now() - asked
+    const tookMs = performance.now() - signaledAt
     expect(exit).toEqual({ code: 0, signal: null })
-    await untilGone(pid, GONE_WITHIN_MS)
-    expect(readdirSync(join(folder.path, 'lease-witness')).sort()).toEqual(['cache', 'do', 'kv'])
-    for (const { connection } of waiters) connection[Symbol.dispose]()
-    print(`${signal}, ${whom}, with 100 waiters`, [['ms until it has ended', ms(took)]])
+    await untilGone(pid, EXIT_TIMEOUT_MS)
+    expect(readdirSync(join(directory.path, 'lease-witness')).sort()).toEqual(['cache', 'do', 'kv'])
+    closeWaiters(waiters)
+    printTable(`${signal}, ${target}, with 100 waiters`, [['ms until it has stopped', toFixed1(tookMs)]])
   })
 
-  test('the end of whoever started it, by SIGKILL, ends it too', async () => {
-    using folder = temporaryFolder()
+  test('SIGKILL of its parent process stops it too', async () => {
+    using directory = temporaryDirectory()
     const code = `
       import { startNode } from '@pool/dev-server/process'
-      const env = { PORT: '0', BEARER_TOKENS_CSV: '${TOKEN}', DATA_DIR: ${JSON.stringify(folder.path)} }
+      const env = { PORT: '0', BEARER_TOKENS_CSV: '${TOKEN}', DATA_DIR: ${JSON.stringify(directory.path)} }
       const witness = startNode({ entry: 'local/main.ts', env })
       await witness.ready
       console.log(witness.pid)
@@ -83,20 +84,18 @@ describe.runIf(hasProc).concurrent('how it ends', () => {
     const workerd = workerdOf(node) ?? 0
     expect(workerd).toBeGreaterThan(0)
     parent.kill('SIGKILL')
-    await untilGone(node, GONE_WITHIN_MS)
-    await untilGone(workerd, GONE_WITHIN_MS)
-    expect(readdirSync(join(folder.path, 'lease-witness'))).not.toContain('start.lock')
+    await untilGone(node, EXIT_TIMEOUT_MS)
+    await untilGone(workerd, EXIT_TIMEOUT_MS)
+    expect(readdirSync(join(directory.path, 'lease-witness'))).not.toContain('start.lock')
   })
 
-  test('SIGKILL takes workerd with it, the one after a crash too, and the next start takes over', async ({
-    expect,
-  }) => {
-    using folder = temporaryFolder()
-    const witness = await startWitness(folder.path)
+  test('SIGKILL ends workerd too, also a restarted one, and the next start reuses the data', async ({ expect }) => {
+    using directory = temporaryDirectory()
+    const witness = await startWitness(directory.path)
     const { pid } = witness.process
     const first = workerdOf(pid) ?? 0
     process.kill(first, 'SIGKILL')
-    await untilGone(first, GONE_WITHIN_MS)
+    await untilGone(first, EXIT_TIMEOUT_MS)
     using client = createClient(witness.port)
     await expect
       .poll(async () => (await client.send('GET', '/leases').catch(() => undefined))?.status, { timeout: 10_000 })
@@ -104,46 +103,44 @@ describe.runIf(hasProc).concurrent('how it ends', () => {
     await expect.poll(() => witness.lines.filter(line => line.includes('workerd-restarted'))).toHaveLength(1)
     const second = workerdOf(pid) ?? 0
     await witness.process.kill()
-    await untilGone(second, GONE_WITHIN_MS)
-    expect(readdirSync(join(folder.path, 'lease-witness'))).toContain('start.lock')
-    await using next = await startWitness(folder.path)
+    await untilGone(second, EXIT_TIMEOUT_MS)
+    expect(readdirSync(join(directory.path, 'lease-witness'))).toContain('start.lock')
+    await using next = await startWitness(directory.path)
     expect(next.port).toBeGreaterThan(0)
   })
 })
 
-/** Listens on a port from the moment at which nobody else does. */
-const seize = async (port: number) => {
+/** Listens on a port as soon as it is free. */
+const takePort = async (port: number) => {
   for (;;) {
     const server = createServer().listen(port, '127.0.0.1')
-    const isOurs = await once(server, 'listening').then(
+    const isListening = await once(server, 'listening').then(
       () => true,
       () => false,
     )
-    if (isOurs) return server
+    if (isListening) return server
   }
 }
 
-test
-  .runIf(hasProc)
-  .concurrent('a workerd that cannot be started again ends it, and it says why in one line', async () => {
-    using folder = temporaryFolder()
-    const witness = await startWitness(folder.path)
-    const seized = seize(witness.port)
-    process.kill(workerdOf(witness.process.pid) ?? 0, 'SIGKILL')
-    const server = await seized
-    expect(await witness.process.exited).toEqual({ code: 1, signal: null })
-    server.close()
-    expect(witness.lines.at(-1)).toMatch(/^lease-witness: .*failed to restart/)
-    expect(readdirSync(join(folder.path, 'lease-witness'))).not.toContain('start.lock')
-  })
+test.runIf(hasProc).concurrent('if workerd cannot be restarted, it exits with the reason in one line', async () => {
+  using directory = temporaryDirectory()
+  const witness = await startWitness(directory.path)
+  const taken = takePort(witness.port)
+  process.kill(workerdOf(witness.process.pid) ?? 0, 'SIGKILL')
+  const server = await taken
+  expect(await witness.process.exited).toEqual({ code: 1, signal: null })
+  server.close()
+  expect(witness.lines.at(-1)).toMatch(/^lease-witness: .*failed to restart/)
+  expect(readdirSync(join(directory.path, 'lease-witness'))).not.toContain('start.lock')
+})
 
-if (!hasProc) test.skip(`how it ends: ${WITHOUT_PROC}`)
+if (!hasProc) test.skip(`shutdown: ${WITHOUT_PROC}`)
 
-describe.concurrent('a start that cannot be', () => {
-  test('names every faulty variable in one line, and no token', async () => {
+describe.concurrent('a failing start', () => {
+  test('names every invalid variable in one line, and no token', async () => {
     const secret = 'a secret with spaces'
     const env = { PORT: '123456', LOG_LEVEL: 'loud', BEARER_TOKENS_CSV: `${TOKEN},${secret}` }
-    const { code, lines } = await failedStart(env)
+    const { code, lines } = await failToStart(env)
     expect(code).toBe(2)
     expect(lines).toHaveLength(1)
     for (const variable of Object.keys(env)) expect(lines[0]).toContain(variable)
@@ -151,66 +148,66 @@ describe.concurrent('a start that cannot be', () => {
     expect(lines[0]).not.toContain(TOKEN)
   })
 
-  test('on a port that is taken, says so in one line', async () => {
-    using folder = temporaryFolder()
+  test('reports a port in use in one line', async () => {
+    using directory = temporaryDirectory()
     const server = createServer().listen(0, '127.0.0.1')
     await once(server, 'listening')
     const address = server.address()
     const port = typeof address === 'object' ? address?.port : undefined
-    const { code, lines } = await failedStart({ PORT: String(port), DATA_DIR: folder.path })
+    const { code, lines } = await failToStart({ PORT: String(port), DATA_DIR: directory.path })
     server.close()
     expect({ code, lines }).toEqual({
       code: 1,
-      lines: [`lease-witness: port ${port} is taken: stop what listens there, or choose another with PORT=…`],
+      lines: [`lease-witness: port ${port} is in use: stop the process on it, or set PORT to another port`],
     })
-    expect(readdirSync(join(folder.path, 'lease-witness'))).not.toContain('start.lock')
+    expect(readdirSync(join(directory.path, 'lease-witness'))).not.toContain('start.lock')
   })
 
-  test('on the data of a witness that runs, refuses: there is one authority', async () => {
-    using folder = temporaryFolder()
-    await using witness = await startWitness(folder.path)
-    const { code, lines } = await failedStart({ DATA_DIR: folder.path })
+  test('fails on the data of a running witness: there is one authority', async () => {
+    using directory = temporaryDirectory()
+    await using witness = await startWitness(directory.path)
+    const { code, lines } = await failToStart({ DATA_DIR: directory.path })
     expect(code).toBe(1)
     expect(lines).toEqual([expect.stringContaining(`in use by another start (process ${witness.process.pid})`)])
     using client = createClient(witness.port)
     expect((await client.send('GET', '/leases')).status).toBe(200)
   })
 
-  test('in a folder that cannot be, says so in one line', async () => {
-    const { code, lines } = await failedStart({ DATA_DIR: '/proc/self/status/data' })
+  test('reports an unusable directory in one line', async () => {
+    const { code, lines } = await failToStart({ DATA_DIR: '/proc/self/status/data' })
     expect(code).toBe(1)
     expect(lines).toHaveLength(1)
     expect(lines[0]).toMatch(/^lease-witness: .*\/proc\/self\/status/)
   })
 })
 
-test.concurrent('without tokens nobody is let in, and the log says why', async () => {
-  using folder = temporaryFolder()
-  await using witness = await startWitness(folder.path, { BEARER_TOKENS_CSV: ' , ' })
+test.concurrent('without tokens all requests are rejected, and the log explains why', async () => {
+  using directory = temporaryDirectory()
+  await using witness = await startWitness(directory.path, { BEARER_TOKENS_CSV: ' , ' })
   using client = createClient(witness.port)
   for (const Authorization of [`Bearer ${TOKEN}`, 'Bearer ', 'Bearer undefined', '']) {
-    const answer = await client.send('GET', '/leases', { Authorization })
-    expect({ status: answer.status, text: answer.text }).toEqual({ status: 401, text: '{"error":"unauthorized"}' })
+    const { status, text } = await client.send('GET', '/leases', { Authorization })
+    expect({ status, text }).toEqual({ status: 401, text: '{"error":"unauthorized"}' })
   }
   expect(witness.lines.map(line => JSON.parse(line).msg)).toEqual(['no-tokens', 'ready'])
 })
 
-test.concurrent('DATA_DIR is meant from where the command was typed, and is ours alone', async () => {
-  using folder = temporaryFolder()
-  await using witness = await startWitness('deep/data', { INIT_CWD: folder.path })
+test.concurrent('DATA_DIR is relative to the directory of the command, and only the owner can read it', async () => {
+  using directory = temporaryDirectory()
+  await using witness = await startWitness('deep/data', { INIT_CWD: directory.path })
   expect(witness.port).toBeGreaterThan(0)
   for (const path of ['deep', 'deep/data', 'deep/data/lease-witness']) {
-    expect(statSync(join(folder.path, path)).mode & 0o777, path).toBe(0o700)
+    expect(statSync(join(directory.path, path)).mode & 0o777, path).toBe(0o700)
   }
 })
 
 const OTHER = 'token-of-region-b-0123456789abcdef'
 
-/** The lines of a few requests that carry tokens where none belongs. */
-const linesAt = async (level: string): Promise<readonly Record<string, unknown>[]> => {
-  using folder = temporaryFolder()
+/** The log lines of a few requests that contain tokens in the wrong places. */
+const readLogAt = async (level: string): Promise<readonly Record<string, unknown>[]> => {
+  using directory = temporaryDirectory()
   const env = { LOG_LEVEL: level, BEARER_TOKENS_CSV: `${TOKEN}, ${OTHER}` }
-  const witness = await startWitness(folder.path, env)
+  const witness = await startWitness(directory.path, env)
   using client = createClient(witness.port)
   const headers = { 'If-Match': '0', 'X-Holder': OTHER, 'X-Request-Id': TOKEN, 'X-Lease-Slot': OTHER }
   await client.send('PUT', `/lease/${TOKEN}`, headers)
@@ -223,19 +220,19 @@ const linesAt = async (level: string): Promise<readonly Record<string, unknown>[
   return witness.lines.map(line => JSON.parse(line))
 }
 
-describe.concurrent('the log: a JSON object a line, no token, and', () => {
+describe.concurrent('the log has one JSON object per line, no token, and', () => {
   test.each([
     ['error', 0],
     ['info', 3],
     ['debug', 3],
     ['', 3],
-  ])('at LOG_LEVEL=%s a line for %i requests', async (level, count) => {
-    const lines = await linesAt(level)
+  ])('at LOG_LEVEL=%s %i access lines', async (level, count) => {
+    const lines = await readLogAt(level)
     expect(lines.filter(({ msg }) => msg === 'ready')).toHaveLength(1)
-    const answered = lines.filter(({ msg }) => msg === 'request')
-    expect(answered).toHaveLength(count)
-    expect(answered.filter(({ slot }) => slot === 'zwei\nZeilen ü')).toHaveLength(count === 0 ? 0 : 1)
-    expect(answered.some(line => 'request' in line)).toBe(level === 'debug')
+    const requests = lines.filter(({ msg }) => msg === 'request')
+    expect(requests).toHaveLength(count)
+    expect(requests.filter(({ slot }) => slot === 'zwei\nZeilen ü')).toHaveLength(count === 0 ? 0 : 1)
+    expect(requests.some(line => 'request' in line)).toBe(level === 'debug')
     expect(lines.filter(({ msg }) => msg === 'workerd')).toEqual([])
   })
 })

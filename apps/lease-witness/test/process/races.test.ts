@@ -1,79 +1,93 @@
 import { type LeaseConnection, openLeaseConnections } from '@pool/test-kit/lease-connection.ts'
+import { proofSize, reportProof } from '@pool/test-kit/proof-size.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type RunningWorker, startNaive } from './support/naive.ts'
-import { type Outcome, run } from './support/race.ts'
-import { plan, type State, states } from './support/race-plans.ts'
-import { type RunningWitness, startWitness, temporaryFolder } from './support/witness.ts'
+import { prepareRaces, type Race, type RaceResult, runRace, SLOT_STATES, waitForExpiry } from './support/race.ts'
+import { type RunningWorker, startReadThenWrite } from './support/read-then-write.ts'
+import { type RunningWitness, startWitness, temporaryDirectory } from './support/witness.ts'
 
-/** A decision that awaits anything between its read and its write is caught in a third of the rounds, and more. */
-const ROUNDS = 100
+/** A decision that awaits anything between its read and its write fails in more than a third of the rounds. */
+const ROUNDS = proofSize(500)
 const CONNECTIONS = 32
 
-/** Every round has connections of its own, so as many run side by side as there are connections for. */
-const races = async (
-  wires: readonly LeaseConnection[],
-  state: State,
+/** Every round uses `writers` connections, so several rounds run in parallel. */
+const runRaces = async (
+  connections: readonly LeaseConnection[],
+  races: readonly Race[],
   writers: number,
-  rounds: number,
-): Promise<Outcome[]> => {
-  const outcomes: Outcome[] = []
-  const planned = (await plan(wires, state, writers, rounds)).values()
-  const lane = async (own: readonly LeaseConnection[]) => {
-    for (const race of planned) outcomes.push(await run(own, race))
+): Promise<RaceResult[]> => {
+  const results: RaceResult[] = []
+  const remaining = races.values()
+  const runLane = async (own: readonly LeaseConnection[]) => {
+    for (const race of remaining) results.push(await runRace(own, race))
   }
-  const lanes = Array.from({ length: wires.length / writers }, (_, i) => wires.slice(i * writers, (i + 1) * writers))
-  await Promise.all(lanes.map(lane))
-  return outcomes
+  const lanes = Array.from({ length: connections.length / writers }, (_, i) =>
+    connections.slice(i * writers, (i + 1) * writers),
+  )
+  await Promise.all(lanes.map(runLane))
+  return results
 }
 
 const connect = async (port: number) => {
-  const wires = await openLeaseConnections(port, CONNECTIONS)
+  const connections = await openLeaseConnections(port, CONNECTIONS)
   const close = () => {
-    for (const wire of wires) wire[Symbol.dispose]()
+    for (const connection of connections) connection[Symbol.dispose]()
   }
-  return { wires, [Symbol.dispose]: close }
+  return { connections, [Symbol.dispose]: close }
 }
 
 describe('concurrent writers', () => {
-  const folder = temporaryFolder()
+  const cases = SLOT_STATES.flatMap(state => [2, 8, 32].map(writers => ({ state, writers })))
+  const directory = temporaryDirectory()
   let witness: RunningWitness
+  /** Prepared for all cases first, so that the short leases expire during the other cases. */
+  const prepared = new Map<(typeof cases)[number], readonly Race[]>()
 
   beforeAll(async () => {
-    witness = await startWitness(folder.path)
+    witness = await startWitness(directory.path)
+    using client = await connect(witness.port)
+    for (const row of cases) {
+      prepared.set(row, await prepareRaces(client.connections, row.state, row.writers, ROUNDS))
+    }
   })
   afterAll(async () => {
-    await witness[Symbol.asyncDispose]()
-    folder[Symbol.dispose]()
+    await witness?.[Symbol.asyncDispose]()
+    directory[Symbol.dispose]()
+    reportProof(`${ROUNDS} races for each of ${cases.length} combinations of slot state and writers`)
   })
 
-  test.each(states.flatMap(state => [2, 8, 32].map(writers => [state, writers] as const)))(
-    `of a slot that is %s, %i at once: one is granted it, the others are told so, ${ROUNDS} times`,
-    async (state, writers) => {
-      using connected = await connect(witness.port)
-      const outcomes = await races(connected.wires, state, writers, ROUNDS)
-      expect(outcomes.flatMap(({ faults }) => faults)).toEqual([])
-      expect(outcomes.map(({ grants }) => grants)).toEqual(Array(ROUNDS).fill(1))
+  test.each(cases)(
+    `$writers writers on a slot that is $state: exactly one is granted the lease, the others see it, ${ROUNDS} times`,
+    async row => {
+      const races = prepared.get(row) ?? []
+      await waitForExpiry(races)
+      using client = await connect(witness.port)
+      const results = await runRaces(client.connections, races, row.writers)
+      expect(results.flatMap(({ violations }) => violations)).toEqual([])
+      expect(results.map(({ grants }) => grants)).toEqual(Array(ROUNDS).fill(1))
     },
   )
 })
 
 describe('a worker that reads and then writes', () => {
-  const NAIVE_ROUNDS = 30
+  /** On a held slot only every other round can have a double grant. */
+  const UNSAFE_ROUNDS = proofSize(60, 6)
 
-  let naive: RunningWorker
+  let worker: RunningWorker
 
   beforeAll(async () => {
-    naive = await startNaive()
+    worker = await startReadThenWrite()
   })
-  afterAll(() => naive[Symbol.asyncDispose]())
+  afterAll(() => worker[Symbol.asyncDispose]())
 
-  test.each(states)('is caught on a slot that is %s', async state => {
-    using connected = await connect(naive.port)
-    const outcomes = await races(connected.wires, state, CONNECTIONS, NAIVE_ROUNDS)
-    const caught = outcomes.filter(({ grants, faults }) => grants > 1 && faults.length > 0)
+  test.each(SLOT_STATES)('fails on a slot that is %s', async state => {
+    using client = await connect(worker.port)
+    const races = await prepareRaces(client.connections, state, CONNECTIONS, UNSAFE_ROUNDS)
+    await waitForExpiry(races)
+    const results = await runRaces(client.connections, races, CONNECTIONS)
+    const failed = results.filter(({ grants, violations }) => grants > 1 && violations.length > 0)
     process.stdout.write(
-      `read-then-write, ${state}: ${caught.length} double grants in ${NAIVE_ROUNDS} rounds of ${CONNECTIONS}\n`,
+      `read-then-write, ${state}: ${failed.length} double grants in ${UNSAFE_ROUNDS} rounds of ${CONNECTIONS} writers\n`,
     )
-    expect(caught).not.toEqual([])
+    expect(failed).not.toEqual([])
   })
 })

@@ -1,10 +1,9 @@
 import { Agent, request } from 'node:http'
 import type { Lease } from '@pool/contract/lease'
-import { TOKEN } from './witness.ts'
+import { TOKEN } from '@pool/test-kit/lease-connection.ts'
 
-export interface Answer {
+export interface ClientResponse {
   readonly status: number
-  readonly headers: Readonly<Record<string, string | string[] | undefined>>
   readonly text: string
 }
 
@@ -14,10 +13,10 @@ export interface Client extends Disposable {
     path: string,
     headers?: Readonly<Record<string, string>>,
     body?: string,
-  ) => Promise<Answer>
+  ) => Promise<ClientResponse>
 }
 
-/** A client with connections of its own that are kept alive. A connection that breaks rejects; nothing is retried. */
+/** A pool of keep-alive connections that reconnects. A request whose connection breaks rejects; it is not retried. */
 export const createClient = (port: number, connections = 1): Client => {
   const agent = new Agent({ keepAlive: true, maxSockets: connections })
   return {
@@ -30,11 +29,7 @@ export const createClient = (port: number, connections = 1): Client => {
             response.on('data', (chunk: Buffer) => chunks.push(chunk))
             response.on('error', reject)
             response.on('end', () =>
-              resolve({
-                status: response.statusCode ?? 0,
-                headers: response.headers,
-                text: Buffer.concat(chunks).toString(),
-              }),
+              resolve({ status: response.statusCode ?? 0, text: Buffer.concat(chunks).toString() }),
             )
           },
         )
@@ -45,4 +40,20 @@ export const createClient = (port: number, connections = 1): Client => {
   }
 }
 
-export const leaseOf = ({ text }: Answer): Lease => JSON.parse(text)
+export const parseLease = ({ text }: ClientResponse): Lease => JSON.parse(text)
+
+export type WriteBody = { readonly op: 'acquire' | 'renew'; readonly ttlSeconds: number } | 'release'
+
+export const writeLease = (
+  client: Client,
+  holder: string,
+  slot: string,
+  generation: number,
+  body: WriteBody,
+): Promise<ClientResponse> => {
+  const headers = { 'If-Match': String(generation), 'X-Holder': holder }
+  const path = `/lease/${encodeURIComponent(slot)}`
+  return body === 'release'
+    ? client.send('DELETE', path, headers)
+    : client.send('PUT', path, headers, JSON.stringify(body))
+}

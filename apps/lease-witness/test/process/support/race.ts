@@ -1,6 +1,11 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import type { Lease } from '@pool/contract/lease'
 import type { LeaseConnection, LeaseRequest, LeaseResponse } from '@pool/test-kit/lease-connection.ts'
+
+/** The state of a slot before the race. */
+export const SLOT_STATES = ['fresh', 'held', 'expired'] as const
+export type SlotState = (typeof SLOT_STATES)[number]
 
 export interface Writer {
   readonly holder: string
@@ -9,89 +14,157 @@ export interface Writer {
 
 export interface Race {
   readonly slot: string
-  /** What the slot holds; undefined: it was never written. */
+  /** Undefined: the slot was never written. */
   readonly before: Lease | undefined
-  /** Who holds it unexpired; empty: nobody. */
-  readonly live: string
+  /** The holder of an unexpired lease, or empty. */
+  readonly liveHolder: string
   /** One for each connection. */
   readonly writers: readonly Writer[]
 }
 
-export interface Outcome {
+export interface RaceResult {
   readonly grants: number
-  /** What is wrong with the round; empty: nothing. */
-  readonly faults: readonly string[]
+  readonly violations: readonly string[]
 }
 
-interface Ran {
-  readonly writer: Writer
-  readonly answer: LeaseResponse
+const HOLDER = 'holder'
+/** Longer than the test. */
+const LONG_TTL_SECONDS = 300
+const SHORT_TTL_SECONDS = 1
+
+const createRivals = (count: number): Writer[] =>
+  Array.from({ length: count }, (_, i) => ({ holder: `rival-${i}`, op: 'acquire' }))
+
+/**
+ * The holder renews among rivals that try to acquire. In every other round it sends several renewals, like a client that
+ * retries after a missing response: only one of them may be granted. The order rotates with the round.
+ */
+const createRenewals = (count: number, round: number): Writer[] => {
+  const own = round % 2 === 0 ? Math.max(2, count / 2) : 1
+  const holders = Array.from({ length: own }, (): Writer => ({ holder: HOLDER, op: 'renew' }))
+  const writers = [...holders, ...createRivals(count - own)]
+  const first = round % count
+  return [...writers.slice(first), ...writers.slice(0, first)]
 }
 
-/** Outlives the test. */
-const TTL_SECONDS = 300
-
-export const put = (slot: string, { holder, op }: Writer, generation: number, ttlSeconds: number): LeaseRequest => ({
+const toPut = (slot: string, { holder, op }: Writer, generation: number, ttlSeconds: number): LeaseRequest => ({
   method: 'PUT',
   path: `/lease/${slot}`,
   headers: { 'If-Match': `${generation}` },
   body: JSON.stringify({ holder, ttlSeconds, op }),
 })
 
-export const leaseIn = ({ text }: LeaseResponse): Lease => JSON.parse(text)
+const parseLease = ({ text }: LeaseResponse): Lease => JSON.parse(text)
 
-const grantFaults = ({ before, live }: Race, { writer, answer }: Ran): string[] => {
-  const { holder, acquiredAt, expiresAt, generation } = leaseIn(answer)
-  const faults: string[] = []
-  if (holder !== writer.holder) faults.push(`${writer.holder} was told that ${holder} holds it`)
-  if (live !== '' && holder !== live) faults.push(`${holder} was granted what ${live} held`)
-  if (generation !== (before?.generation ?? 0) + 1) faults.push(`generation ${generation} was granted`)
-  const heldFor = Date.parse(expiresAt) - Date.parse(acquiredAt)
-  const isKept = acquiredAt === before?.acquiredAt
-  if (isKept !== (live !== '') || (!isKept && heldFor !== TTL_SECONDS * 1_000)) faults.push(`acquired at ${acquiredAt}`)
-  return faults
+/** Acquires all slots, over all connections in parallel. */
+const acquireAll = async (
+  connections: readonly LeaseConnection[],
+  slots: readonly string[],
+  ttlSeconds: number,
+): Promise<Lease[]> => {
+  const leases: Lease[] = []
+  const remaining = slots.entries()
+  const acquire = async (connection: LeaseConnection) => {
+    for (const [i, slot] of remaining) {
+      leases[i] = parseLease(await connection.send(toPut(slot, { holder: HOLDER, op: 'acquire' }, 0, ttlSeconds)))
+    }
+  }
+  await Promise.all(connections.map(acquire))
+  return leases
 }
 
-/** Whom a live holder keeps out may have been refused before the holder wrote, and all others only by what was granted. */
-const isTold = ({ before, live }: Race, { writer, answer }: Ran, granted: Lease): boolean => {
-  if (answer.status !== 412) return false
-  const shown = leaseIn(answer)
-  const isKeptOut = live !== '' && writer.holder !== live
-  return isDeepStrictEqual(shown, granted) || (isKeptOut && isDeepStrictEqual(shown, before))
+/** Prepares one slot for each round. */
+export const prepareRaces = async (
+  connections: readonly LeaseConnection[],
+  state: SlotState,
+  writers: number,
+  rounds: number,
+): Promise<readonly Race[]> => {
+  const slots = Array.from({ length: rounds }, (_, round) => `${state}-${writers}-${round}`)
+  if (state === 'fresh') {
+    return slots.map(slot => ({ slot, before: undefined, liveHolder: '', writers: createRivals(writers) }))
+  }
+  const isHeld = state === 'held'
+  const leases = await acquireAll(connections, slots, isHeld ? LONG_TTL_SECONDS : SHORT_TTL_SECONDS)
+  return slots.map((slot, round) => ({
+    slot,
+    before: leases[round],
+    liveHolder: isHeld ? HOLDER : '',
+    writers: isHeld ? createRenewals(writers, round) : createRivals(writers),
+  }))
 }
 
-const read = async (wire: LeaseConnection | undefined, slot: string): Promise<LeaseResponse | undefined> =>
-  wire?.send({ method: 'GET', path: `/lease/${slot}` })
+/** Waits until every lease that must be expired is expired. */
+export const waitForExpiry = async (races: readonly Race[]): Promise<void> => {
+  const ends = races.flatMap(({ before, liveHolder }) =>
+    before && liveHolder === '' ? [Date.parse(before.expiresAt)] : [],
+  )
+  await sleep(Math.max(0, Math.max(0, ...ends) + 1 - Date.now()))
+}
+
+interface Attempt {
+  readonly writer: Writer
+  readonly response: LeaseResponse
+}
+
+const checkGrant = ({ before, liveHolder }: Race, { writer, response }: Attempt): string[] => {
+  const { holder, acquiredAt, expiresAt, generation } = parseLease(response)
+  const violations: string[] = []
+  if (holder !== writer.holder) violations.push(`the grant to ${writer.holder} names the holder ${holder}`)
+  if (liveHolder !== '' && holder !== liveHolder) violations.push(`${holder} was granted the lease of ${liveHolder}`)
+  if (generation !== (before?.generation ?? 0) + 1) violations.push(`generation ${generation} was granted`)
+  const heldForMs = Date.parse(expiresAt) - Date.parse(acquiredAt)
+  const isRenewal = acquiredAt === before?.acquiredAt
+  if (isRenewal !== (liveHolder !== '') || (!isRenewal && heldForMs !== LONG_TTL_SECONDS * 1_000)) {
+    violations.push(`acquired at ${acquiredAt}`)
+  }
+  return violations
+}
+
+/** A rejection must show the granted lease. A rival of a live holder may also be rejected before the holder's renewal. */
+const isConsistentRejection = (
+  { before, liveHolder }: Race,
+  { writer, response }: Attempt,
+  granted: Lease,
+): boolean => {
+  if (response.status !== 412) return false
+  const shown = parseLease(response)
+  const isRival = liveHolder !== '' && writer.holder !== liveHolder
+  return isDeepStrictEqual(shown, granted) || (isRival && isDeepStrictEqual(shown, before))
+}
 
 /**
- * All writers ask for one slot with one generation. Every request is in the kernel's hands before this process can read
- * the first answer, for nothing is awaited between the first and the last.
+ * All writers write to one slot with one generation. Nothing is awaited between the first and the last request, so all of
+ * them are in the kernel's buffers before this process can read a response.
  */
-export const run = async (wires: readonly LeaseConnection[], race: Race): Promise<Outcome> => {
+export const runRace = async (connections: readonly LeaseConnection[], race: Race): Promise<RaceResult> => {
   const { slot, before, writers } = race
-  const ran = await Promise.all(
-    writers.map(async (writer, i): Promise<Ran> => {
-      const answer = await wires[i]?.send(put(slot, writer, before?.generation ?? 0, TTL_SECONDS))
-      if (!answer) throw new Error('a writer has no connection')
-      return { writer, answer }
+  const attempts = await Promise.all(
+    writers.map(async (writer, i): Promise<Attempt> => {
+      const response = await connections[i]?.send(toPut(slot, writer, before?.generation ?? 0, LONG_TTL_SECONDS))
+      if (!response) throw new Error('more writers than connections')
+      return { writer, response }
     }),
   )
-  const after = await read(wires[0], slot)
-  const won = ran.filter(({ answer }) => answer.status === 200)
-  const [winner] = won
-  if (!winner) return { grants: 0, faults: [`${slot}: nobody was granted it`] }
+  const after = await connections[0]?.send({ method: 'GET', path: `/lease/${slot}` })
+  const grants = attempts.filter(({ response }) => response.status === 200)
+  const [winner] = grants
+  if (!winner) return { grants: 0, violations: [`${slot}: no write was granted`] }
 
-  const granted = leaseIn(winner.answer)
-  const faults = grantFaults(race, winner)
-  const generations = new Set(won.map(({ answer }) => leaseIn(answer).generation))
-  if (won.length > 1) faults.push(`granted ${won.length} times, to ${won.map(one => one.writer.holder).join(', ')}`)
-  if (generations.size < won.length) faults.push('a generation was granted twice')
-  for (const one of ran) {
-    if (one.answer.status === 200 || isTold(race, one, granted)) continue
-    faults.push(`${one.writer.holder} was told ${one.answer.status} ${one.answer.text}, not ${winner.answer.text}`)
+  const granted = parseLease(winner.response)
+  const violations = checkGrant(race, winner)
+  const generations = new Set(grants.map(({ response }) => parseLease(response).generation))
+  if (grants.length > 1) {
+    violations.push(`granted ${grants.length} times, to ${grants.map(({ writer }) => writer.holder).join(', ')}`)
   }
-  if (after?.status !== 200 || after.text !== winner.answer.text) {
-    faults.push(`afterwards it reads ${after?.status} ${after?.text}, not ${winner.answer.text}`)
+  if (generations.size < grants.length) violations.push('a generation was granted twice')
+  for (const attempt of attempts) {
+    const { writer, response } = attempt
+    if (response.status === 200 || isConsistentRejection(race, attempt, granted)) continue
+    violations.push(`${writer.holder} received ${response.status} ${response.text} instead of ${winner.response.text}`)
   }
-  return { grants: won.length, faults: faults.map(fault => `${slot}: ${fault}`) }
+  if (after?.status !== 200 || after.text !== winner.response.text) {
+    violations.push(`a later read returned ${after?.status} ${after?.text} instead of ${winner.response.text}`)
+  }
+  return { grants: grants.length, violations: violations.map(violation => `${slot}: ${violation}`) }
 }

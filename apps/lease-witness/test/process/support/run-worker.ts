@@ -1,6 +1,6 @@
 import { startWorkerd } from '../../../local/workerd.ts'
 
-/** A process that runs the worker of the wrangler.toml which WORKER names, until it is stopped or its test is gone. */
+/** Runs the worker of the wrangler.toml at the path WORKER until SIGTERM or until the test process exits. */
 const { WORKER = '', DATA_DIR = '' } = process.env
 const stopped = new Promise<void>(resolve => {
   for (const end of ['SIGTERM', 'disconnect'] as const) process.on(end, () => resolve())

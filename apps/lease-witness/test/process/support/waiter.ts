@@ -1,37 +1,49 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { head, openRaw, type RawAnswer, type RawConnection } from './raw.ts'
+import { encodeRequest, HttpConnection, type HttpResponse } from '@pool/test-kit/http1.ts'
+import { TOKEN } from '@pool/test-kit/lease-connection.ts'
 
-/** One who waits for a slot, on a connection of its own. */
+/** A long-polling client with its own connection. */
 export interface Waiter {
-  readonly connection: RawConnection
-  /** Asks for what comes after `generation`; resolves with the answer and when it came. */
-  readonly wait: (generation: number, seconds: number) => Promise<{ readonly answer: RawAnswer; readonly at: number }>
+  readonly connection: HttpConnection
+  /** Waits for a generation other than `generation`; `receivedAt` is on the clock of performance.now(). */
+  readonly wait: (
+    generation: number,
+    seconds: number,
+  ) => Promise<{ readonly response: HttpResponse; readonly receivedAt: number }>
 }
 
+const RESPONSE_MARGIN_MS = 15_000
+
 export const openWaiter = async (port: number, slot: string): Promise<Waiter> => {
-  const connection = await openRaw(port)
+  const connection = await HttpConnection.open(port)
+  const path = `/lease/${encodeURIComponent(slot)}`
   return {
     connection,
     wait: async (generation, seconds) => {
-      const headers = { 'If-None-Match': `"${generation}"`, Prefer: `wait=${seconds}` }
-      connection.write(head('GET', `/lease/${encodeURIComponent(slot)}`, headers))
-      const answer = await connection.answer()
-      return { answer, at: performance.now() }
+      const headers = [`Authorization: Bearer ${TOKEN}`, `If-None-Match: "${generation}"`, `Prefer: wait=${seconds}`]
+      const timeoutMs = seconds * 1_000 + RESPONSE_MARGIN_MS
+      const response = await connection.send(encodeRequest({ path, headers }), { timeoutMs })
+      return { response, receivedAt: performance.now() }
     },
   }
 }
 
-/** So many at a time: a listening socket's queue is finite. */
-const OPENED_AT_ONCE = 100
+/** The backlog of a listening socket is limited. */
+const MAX_CONCURRENT_OPENS = 100
 
 export const openWaiters = async (port: number, slot: string, count: number): Promise<Waiter[]> => {
   const waiters: Waiter[] = []
   while (waiters.length < count) {
-    const batch = Math.min(OPENED_AT_ONCE, count - waiters.length)
+    const batch = Math.min(MAX_CONCURRENT_OPENS, count - waiters.length)
     waiters.push(...(await Promise.all(Array.from({ length: batch }, () => openWaiter(port, slot)))))
   }
   return waiters
 }
 
-/** There is no telling from outside that a wait has begun; the machine gets this long to begin so many. */
-export const untilWaiting = (count: number): Promise<void> => sleep(100 + count)
+/** Resets the connections, which the witness notices, unlike a plain close. */
+export const closeWaiters = (waiters: readonly Waiter[]): void => {
+  for (const { connection } of waiters) connection.socket.resetAndDestroy()
+}
+
+/** A client cannot observe that its wait has begun, so this gives the witness time to accept `count` waits. */
+export const allowToBegin = (count: number): Promise<void> => sleep(100 + count)

@@ -4,50 +4,47 @@ import { join, resolve } from 'node:path'
 import { type NodeProcess, startNode } from '@pool/dev-server/process'
 import { TOKEN } from '@pool/test-kit/lease-connection.ts'
 
-export { TOKEN }
+const ENTRY = resolve(import.meta.dirname, '../../../local/main.ts')
+const DEFAULT_ENV = { PORT: '0', BEARER_TOKENS_CSV: TOKEN, LOG_LEVEL: 'error' }
 
 export interface RunningWitness extends AsyncDisposable {
   readonly port: number
   readonly process: NodeProcess
-  /** Every line that the process has written. */
+  /** All lines of its output so far. */
   readonly lines: readonly string[]
 }
 
-/** The witness as `pnpm --filter lease-witness start` runs it: a Node process with workerd below it, on real sockets. */
+/** The witness as `pnpm --filter lease-witness start` runs it: a Node process with workerd as its child. */
 export const startWitness = async (
   dataDir: string,
   env: Readonly<Record<string, string>> = {},
 ): Promise<RunningWitness> => {
   const lines: string[] = []
   const process = startNode({
-    entry: resolve(import.meta.dirname, '../../../local/main.ts'),
-    env: { PORT: '0', BEARER_TOKENS_CSV: TOKEN, LOG_LEVEL: 'error', DATA_DIR: dataDir, ...env },
+    entry: ENTRY,
+    env: { ...DEFAULT_ENV, DATA_DIR: dataDir, ...env },
     onLine: line => lines.push(line),
   })
   const { port } = await process.ready
-  if (typeof port !== 'number') throw new Error('the witness did not say where it listens')
+  if (typeof port !== 'number') throw new Error('the ready line of the witness has no port')
   return { port, process, lines, [Symbol.asyncDispose]: async () => void (await process.stop()) }
 }
 
-export const temporaryFolder = (): Disposable & { readonly path: string } => {
+export const temporaryDirectory = (): Disposable & { readonly path: string } => {
   const path = mkdtempSync(join(tmpdir(), 'witness-'))
   return { path, [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }) }
 }
 
-const FAILS_WITHIN_MS = 15_000
+const START_FAILURE_TIMEOUT_MS = 15_000
 
-/** A start that is expected to end by itself: how it did, and what it said. */
-export const failedStart = async (
+/** Starts the witness with an environment that must make it exit. */
+export const failToStart = async (
   env: Readonly<Record<string, string>>,
 ): Promise<{ readonly code: number | null; readonly lines: readonly string[] }> => {
   const lines: string[] = []
-  const process = startNode({
-    entry: resolve(import.meta.dirname, '../../../local/main.ts'),
-    env: { PORT: '0', BEARER_TOKENS_CSV: TOKEN, LOG_LEVEL: 'error', ...env },
-    onLine: line => lines.push(line),
-  })
+  const process = startNode({ entry: ENTRY, env: { ...DEFAULT_ENV, ...env }, onLine: line => lines.push(line) })
   void process.ready.then(() => process.kill()).catch(() => {})
-  const late = setTimeout(process.kill, FAILS_WITHIN_MS)
-  const { code } = await process.exited.finally(() => clearTimeout(late))
+  const timeout = setTimeout(process.kill, START_FAILURE_TIMEOUT_MS)
+  const { code } = await process.exited.finally(() => clearTimeout(timeout))
   return { code, lines }
 }

@@ -7,7 +7,7 @@ import { startWorkerd } from 'lease-witness/local/workerd.ts'
  */
 const read = readConfig(process.env, import.meta.dirname)
 const worker = process.env.WORKER
-if ('faults' in read || worker === undefined) throw new Error('the environment of a baseline is not as it has to be')
+if ('errors' in read || worker === undefined) throw new Error('the environment of a baseline is not as it has to be')
 const stopped = new Promise<void>(resolve => {
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP', 'disconnect'] as const) process.on(signal, () => resolve())
 })

@@ -16,24 +16,23 @@ interface Body {
   readonly op: 'acquire' | 'renew'
 }
 
-/** Less than a namespace far away takes for it; a local one answers too soon for two writers to meet in every run. */
+/** Less than a write to a remote KV namespace takes. A local write is too fast for two writers to overlap in every run. */
 const WRITE_MS = 100
 
-const show = (lease: Lease, status: 200 | 412): Response =>
+const leaseResponse = (lease: Lease, status: 200 | 412): Response =>
   Response.json(lease, { status, headers: { ETag: `"${lease.generation}"` } })
 
-const read = (current: LeaseState | undefined, known: string | null): Response => {
+const readResponse = (current: LeaseState | undefined, ifNoneMatch: string | null): Response => {
   if (!current) return Response.json({ error: 'not-found' }, { status: 404 })
   const { generation } = current
-  if (!includesGeneration(parseKnownGenerations(known ?? undefined), generation)) return show(toWire(current), 200)
+  const isKnown = includesGeneration(parseKnownGenerations(ifNoneMatch ?? undefined), generation)
+  if (!isKnown) return leaseResponse(toWire(current), 200)
   return new Response(null, { status: 304, headers: { ETag: `"${generation}"` } })
 }
 
-const requestOf = async (request: Request): Promise<WriteRequest> => {
-  const precondition = parsePrecondition(request.headers.get('If-Match') ?? undefined, undefined, {
-    mayCreate: true,
-  })
-  if (!precondition.ok) throw new Error('If-Match names no generation')
+const parseWrite = async (request: Request): Promise<WriteRequest> => {
+  const precondition = parsePrecondition(request.headers.get('If-Match') ?? undefined, undefined, { mayCreate: true })
+  if (!precondition.ok) throw new Error(`invalid If-Match: ${precondition.error.code}`)
   const generation = precondition.value
   if (request.method === 'DELETE') {
     return { kind: 'release', holder: request.headers.get('X-Holder') ?? '', generation }
@@ -43,21 +42,23 @@ const requestOf = async (request: Request): Promise<WriteRequest> => {
 }
 
 /**
- * The fault that the witness is there to end: right rules, on a state that was read before it is written. It knows as much
- * of the wire as the senders here use.
+ * The bug that the witness exists to prevent: the right decision on a state that is stale when it is written. It supports
+ * only the part of the API that these tests use.
  */
 const worker = {
   async fetch(request: Request, { LEASES }: Env): Promise<Response> {
     const key = new URL(request.url).pathname
-    const write = request.method === 'GET' ? undefined : await requestOf(request)
+    const write = request.method === 'GET' ? undefined : await parseWrite(request)
     const current = parseRecord((await LEASES.get(key)) ?? '')
-    if (!write) return read(current, request.headers.get('If-None-Match'))
+    if (!write) return readResponse(current, request.headers.get('If-None-Match'))
     const decision = decide(current, write, Date.now())
     if (decision.kind === 'absent') return new Response(null, { status: 204 })
-    if (decision.kind === 'rejected') return show(toWire(current), 412)
+    if (decision.kind === 'rejected') return leaseResponse(toWire(current), 412)
     await new Promise(resolve => setTimeout(resolve, WRITE_MS))
     await LEASES.put(key, JSON.stringify(toWire(decision.next)))
-    return decision.kind === 'released' ? new Response(null, { status: 204 }) : show(toWire(decision.next), 200)
+    return decision.kind === 'released'
+      ? new Response(null, { status: 204 })
+      : leaseResponse(toWire(decision.next), 200)
   },
 }
 

@@ -3,10 +3,10 @@ export const median = (values: readonly number[]): number => {
   return sorted[Math.floor((sorted.length - 1) / 2)] ?? Number.NaN
 }
 
-export const ms = (value: number): string => value.toFixed(1)
+export const toFixed1 = (value: number): string => value.toFixed(1)
 
-/** Figures of a run, as lines that stay readable between the lines of the reporter. */
-export const print = (title: string, rows: readonly (readonly (string | number)[])[]): void => {
+/** Prints the figures of a run as aligned columns. */
+export const printTable = (title: string, rows: readonly (readonly (string | number)[])[]): void => {
   const text = rows.map(row => row.map(String))
   const widths = (text[0] ?? []).map((_, column) => Math.max(...text.map(row => row[column]?.length ?? 0)))
   const pad = (cell: string, column: number) =>

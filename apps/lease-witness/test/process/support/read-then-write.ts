@@ -6,12 +6,12 @@ export interface RunningWorker extends AsyncDisposable {
   readonly port: number
 }
 
-/** The read-then-write worker, with a local namespace that keeps nothing. */
-export const startNaive = async (): Promise<RunningWorker> => {
-  const contents = await bundle(resolve(import.meta.dirname, 'naive-worker.ts'))
+/** Runs the incorrect read-then-write worker with a KV namespace in memory. The tests must detect its double grants. */
+export const startReadThenWrite = async (): Promise<RunningWorker> => {
+  const contents = await bundle(resolve(import.meta.dirname, 'read-then-write-worker.ts'))
   const miniflare = new Miniflare(
     convertV4MiniflareOptions({
-      name: 'naive',
+      name: 'read-then-write',
       modules: [{ type: 'ESModule', path: 'index.mjs', contents }],
       compatibilityDate: '2026-11-01',
       kvNamespaces: ['LEASES'],

@@ -1,0 +1,68 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type LeaseConnection, openLeaseConnections } from '@pool/test-kit/lease-connection.ts'
+import { call } from '@pool/test-kit/linearizability/call.ts'
+import { Controller } from '@pool/test-kit/linearizability/controller.ts'
+import type { Asked, Operation } from '@pool/test-kit/linearizability/history.ts'
+import { createPrng, type Prng } from '@pool/test-kit/prng.ts'
+
+export interface LoadOptions {
+  readonly port: number
+  readonly operations: number
+  readonly seed: number
+  /** Ends the load even if fewer operations are done. */
+  readonly timeoutMs: number
+}
+
+const CLIENTS = 16
+const SLOTS = 20
+/** All clients prefer the same slot for this many operations, then the next. */
+const OPERATIONS_PER_CONTENDED_SLOT = 1_000
+/** On average, per client. */
+const OPERATIONS_BETWEEN_PAUSES = 200
+const MAX_TTL_MS = 2_000
+/** The longest time that a request usually takes to reach the decision. */
+const REQUEST_MS = 6
+
+const slots = Array.from({ length: SLOTS }, (_, i) => `region-pair-${i}`)
+
+/** Half of the pauses are longer than any TTL. The others end so that the next write is decided when its lease expires. */
+const pauseMs = (prng: Prng, leaseEnd: number | undefined): number =>
+  leaseEnd === undefined || prng.chance(0.5)
+    ? MAX_TTL_MS * (1 + prng.next() / 2)
+    : Math.max(0, leaseEnd - Date.now() - prng.below(REQUEST_MS))
+
+/** Runs sixteen controllers, each on its own connection, and records all their operations. */
+export const recordHistory = async ({ port, operations, seed, timeoutMs }: LoadOptions): Promise<Operation[]> => {
+  const history: Operation[] = []
+  const deadline = performance.now() + timeoutMs
+  const isOver = () => history.length >= operations || performance.now() > deadline
+
+  const run = async (connection: LeaseConnection, controller: Controller, prng: Prng) => {
+    const perform = async (slot: string, asked: Asked) => {
+      const operation = await call(connection, slot, asked)
+      history.push(operation)
+      controller.learn(operation)
+    }
+    while (!isOver()) {
+      const contended = slots[Math.floor(history.length / OPERATIONS_PER_CONTENDED_SLOT) % SLOTS]
+      const slot = controller.choose(slots, contended)
+      await perform(slot, controller.ask(slot))
+      if (!prng.chance(1 / OPERATIONS_BETWEEN_PAUSES)) continue
+      const own = controller.own
+      await sleep(pauseMs(prng, controller.endOf(own[0] ?? '')))
+      for (const slot of own) await perform(slot, controller.askAsBefore(slot))
+    }
+  }
+
+  const connections = await openLeaseConnections(port, CLIENTS)
+  try {
+    const clients = connections.map((connection, i) => {
+      const prng = createPrng(seed * CLIENTS + i)
+      return run(connection, new Controller(`region-${i}`, prng), prng)
+    })
+    await Promise.all(clients)
+  } finally {
+    for (const connection of connections) connection[Symbol.dispose]()
+  }
+  return history
+}
