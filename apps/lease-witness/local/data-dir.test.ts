@@ -19,7 +19,7 @@ test('is locked while it is open, and empty after it is closed', async () => {
   const directory = await openDataDir(join(dataDir, 'new'))
   directory.recordPid(process.pid)
   expect(statSync(directory.path).mode & 0o777).toBe(0o700)
-  await expect(openDataDir(join(dataDir, 'new'))).rejects.toThrow('is using this data folder')
+  await expect(openDataDir(join(dataDir, 'new'))).rejects.toThrow('the data directory is in use')
   directory[Symbol.dispose]()
   expect(readdirSync(directory.path)).toEqual([])
 })

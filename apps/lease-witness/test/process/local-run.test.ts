@@ -168,7 +168,9 @@ describe.concurrent('a failing start', () => {
     await using witness = await startWitness(directory.path)
     const { code, lines } = await failToStart({ DATA_DIR: directory.path })
     expect(code).toBe(1)
-    expect(lines).toEqual([expect.stringContaining(`in use by another start (process ${witness.process.pid})`)])
+    expect(lines).toEqual([
+      expect.stringContaining(`the data directory is in use by another start (process ${witness.process.pid})`),
+    ])
     using client = createClient(witness.port)
     expect((await client.send('GET', '/leases')).status).toBe(200)
   })
