@@ -25,8 +25,7 @@ import { reservedLabels } from './naming/reserved-labels.ts'
 import type { Logger } from './observability/log.ts'
 import { createMetrics } from './observability/metrics.ts'
 import { createObserver } from './observability/observer.ts'
-import { converge } from './reconciler/converge-pool.ts'
-import { createReconciler } from './reconciler/index.ts'
+import { createReconciler } from './reconciler/reconciler.ts'
 import { createZoneLocks } from './reconciler/zone-lock.ts'
 
 export interface ServiceConfig extends Config {
@@ -99,7 +98,7 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
   const countSql = openPool('allocation-api count', 1, COUNT_TIMEOUT_MS)
   const zoneLocks = createZoneLocks(config.database.url, {
     waitMs: ZONE_LOCK_WAIT_MS,
-    holdMs: ZONE_LOCK_IDLE_MS,
+    idleTimeoutMs: ZONE_LOCK_IDLE_MS,
     timeoutMs,
   })
   await waitForDatabase(() => applySchema(sql), {
@@ -116,16 +115,14 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
     provider,
     sql,
     zoneLocks,
+    managedDomains,
     statementTimeoutMs: timeoutMs,
     providerTimeoutMs: PROVIDER_TIMEOUT_MS,
     commitWaitMs: config.dns.commitWaitMs,
     driftIntervalMs: config.dns.driftIntervalMs,
     now: () => performance.now(),
     random: Math.random,
-    onCall: observer.onProviderCall,
-    onCompared: observer.onDriftCheck,
-    onDefect: error => observer.onError('dns provider threw an unexpected error', error),
-    onError: (zone, error) => observer.onError('zone sync failed', error, { zone }),
+    observer,
   })
 
   const { validateKeys, validateToken } = createCredentialService({
@@ -185,7 +182,7 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
       countAllocations: allocations.count,
       countDeployments: () => deployments.countByStatus(),
       activeDeployments: () => deployments.activeCount,
-      zoneLag: reconciler.lag,
+      zoneLag: reconciler.listZoneLag,
       isCircuitOpen: reconciler.isCircuitOpen,
     },
     error => observer.onError('metrics source unavailable', error),
@@ -194,7 +191,7 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
   const app: AppDependencies = {
     verbs: {
       ...allocations,
-      converge: converge({ preview: reconciler.preview, repair: reconciler.repair, managedDomains }),
+      converge: (pool, { isDryRun }) => (isDryRun ? reconciler.preview(pool) : reconciler.repair(pool)),
       validateKeys,
       validateToken,
     },

@@ -5,7 +5,7 @@ const row = (text: string): EntryWithId => {
   const [event = '', from = 'none', detail = null] = text.split('|')
   return { subdomain: 'acme', event, from, detail }
 }
-const foreign = 'failing|active|A record of type A that this service did not write stands there.'
+const foreign = 'failing|active|A record of type A that is not managed by this service exists there.'
 
 test.each<[rows: string[], isObstructed: boolean, faults: string[]]>([
   [[], false, []],

@@ -1,5 +1,5 @@
+import type { ApplyResult } from './domain/result.ts'
 import { changeKey, type RecordChange, toOwner } from './domain/rrset.ts'
-import type { ApplyResult } from './provider.ts'
 
 /** Every change of one owner name: they stand or fall together, as the port refuses by owner name. */
 export interface OwnerChanges {

@@ -1,4 +1,4 @@
-import type { Unavailable } from './provider.ts'
+import type { Unavailable } from './domain/result.ts'
 
 export interface HttpRequest {
   readonly url: URL

@@ -7,8 +7,8 @@ import { type RequestLogEntry, toOperation } from './domain/request-log.ts'
 interface ZoneLag {
   readonly zone: string
   readonly oldestPendingSeconds: number
-  readonly convergedAt: number | null
-  readonly comparedAt: number | null
+  readonly syncedAt: number | null
+  readonly driftCheckedAt: number | null
   /** Names by the cause of their last failure. */
   readonly failing: Readonly<Record<string, number>>
 }
@@ -163,11 +163,11 @@ export const createMetrics = ({ version, nodeVersion, providerKind }: BuildInfo)
       else for (const { poolDomain, state, count } of counts.value) allocations.set({ pool: poolDomain, state }, count)
       if (zones.status === 'rejected') onSourceError(zones.reason)
       else {
-        for (const { zone, oldestPendingSeconds, convergedAt, comparedAt, failing: names } of zones.value) {
+        for (const { zone, oldestPendingSeconds, syncedAt, driftCheckedAt, failing: names } of zones.value) {
           oldestPending.set({ zone }, oldestPendingSeconds)
           for (const cause of FAILURE_CAUSES) failing.set({ zone, cause }, names[cause] ?? 0)
-          if (convergedAt !== null) lastSync.set({ zone }, convergedAt)
-          if (comparedAt !== null) lastDriftCheck.set({ zone }, comparedAt)
+          if (syncedAt !== null) lastSync.set({ zone }, syncedAt)
+          if (driftCheckedAt !== null) lastDriftCheck.set({ zone }, driftCheckedAt)
         }
       }
     }
@@ -198,7 +198,7 @@ export const createMetrics = ({ version, nodeVersion, providerKind }: BuildInfo)
     },
     countDriftCheck(zone: string, result: DriftCheckResult): void {
       driftChecks.inc({ outcome: result.kind })
-      if (result.kind === 'compared') driftedNames.inc({ zone }, result.reopened)
+      if (result.kind === 'compared') driftedNames.inc({ zone }, result.driftedCount)
     },
     countProviderCall(operation: 'read' | 'apply', outcome: string, seconds: number): void {
       providerCalls.observe({ operation, outcome }, seconds)

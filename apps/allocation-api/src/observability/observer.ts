@@ -26,7 +26,7 @@ export const createObserver = (log: Logger, metrics: Metrics): Observer => {
     onDriftCheck(zone, result) {
       metrics.countDriftCheck(zone, result)
       if (result.kind === 'unavailable') log.warn({ zone, reason: result.reason }, 'drift check failed')
-      else if (result.reopened > 0) log.warn({ zone, names: result.reopened }, 'drift detected')
+      else if (result.driftedCount > 0) log.warn({ zone, names: result.driftedCount }, 'drift detected')
     },
     onCredentialCheck(kind, result) {
       metrics.countCredentialCheck(kind, result.kind)

@@ -1,8 +1,8 @@
+import type { ReadResult, Unavailable } from '../dns/domain/result.ts'
 import type { RecordChange } from '../dns/domain/rrset.ts'
-import type { ReadResult, Unavailable } from '../dns/provider.ts'
-import { indexRecords, planName } from './domain/plan.ts'
-import type { ComparedName, ComparisonStore } from './drift-repository.ts'
-import type { Calls } from './provider-client.ts'
+import { type CurrentRecords, indexRecords, planName } from './domain/plan.ts'
+import type { ProviderClient } from './provider-client.ts'
+import type { CheckedName, ReconcilerRepository } from './repository.ts'
 import type { ZoneLock } from './zone-lock.ts'
 
 export interface PlannedChange {
@@ -15,87 +15,102 @@ export interface PlannedConflict {
   readonly reason: string
 }
 
-/** What a zone lacks of what is desired, whether or not it is due already. */
-export interface Compared {
+/** The difference between the desired and the current records of a zone, whether or not the names are due. */
+export interface ZoneDiff {
   readonly kind: 'compared'
-  /** The first of them, by name. */
+  /** The first `MAX_LISTED`, by name. */
   readonly changes: readonly PlannedChange[]
   readonly changeCount: number
-  /** The first of them, by name. */
+  /** The first `MAX_LISTED`, by name. */
   readonly conflicts: readonly PlannedConflict[]
   readonly conflictCount: number
-  /** Names that had been applied and were found to differ: they are due again. */
-  readonly reopened: number
+  /** Names that were applied and now differ: they are due again. */
+  readonly driftedCount: number
 }
 
-export interface ComparisonDependencies {
-  readonly zones: Pick<ComparisonStore, 'names' | 'reopen' | 'forget'>
-  readonly calls: Pick<Calls, 'read'>
+export interface DiffContext {
+  readonly repository: Pick<ReconcilerRepository, 'listNames' | 'markDrifted' | 'prune'>
+  readonly provider: Pick<ProviderClient, 'read'>
   readonly hasZoneTtl: boolean
 }
 
-/** What is to come of the differences: shown and nothing more, or repaired too. */
-export type Intent = 'show' | 'repair'
+/** `apply` makes drifted names due, and prunes previous records that the zone no longer has. `dry-run` changes nothing. */
+export type DiffMode = 'dry-run' | 'apply'
 
-const nothing: ReadResult = { kind: 'read', records: [] }
+const EMPTY_ZONE: ReadResult = { kind: 'read', records: [] }
 
-/** Names looked at in one step: a bound on memory and on a statement. */
-const PAGE = 1_000
+/** Names per page: a bound on memory and on a statement. */
+const PAGE_SIZE = 1_000
 
-/** Changes and conflicts that are told one by one; the rest is only counted. */
-const MOST_SHOWN = 1_000
-
-/**
- * An order that was given up may take effect as late as this after a newer one was applied, and a read may show a state
- * as old as this. What is seen gone later than that does not come back.
- */
-const SETTLED_AFTER_MS = 60_000
+/** Changes and conflicts that the result lists; the rest is only counted. */
+const MAX_LISTED = 1_000
 
 /**
- * Compares a zone, under its claim, with everything that is desired of it: drift, whether of other people's edits, of
- * late effects or of a provider restored to an older day. A name that differs is due again, and the next pass does with
- * it what it would do after a commit.
+ * A timed-out write may take effect as late as this after a newer one was applied, and a read may be as stale as this.
+ * Records that a later read no longer shows do not come back.
  */
-export const createComparison = ({ zones, calls, hasZoneTtl }: ComparisonDependencies) => {
-  return async (zone: string, claim: ZoneLock, intent: Intent): Promise<Compared | Unavailable> => {
-    let page = await zones.names(zone, '', PAGE)
-    // Of a zone in which nobody has a name nothing is asked, be it that the provider has it no more.
-    const read = page.length > 0 ? await calls.read(zone, 'all') : nothing
-    if (read.kind === 'unavailable') return read
-    const current = indexRecords(read.records)
-    const changes: PlannedChange[] = []
-    const conflicts: PlannedConflict[] = []
-    let [changeCount, conflictCount, reopened] = [0, 0, 0]
+const MAX_WRITE_DELAY_MS = 60_000
 
-    const look = (name: ComparedName): 'same' | 'different' => {
-      const { subdomain } = name
-      const plan = planName(current, name, { zone, hasZoneTtl: hasZoneTtl })
-      if (plan.kind === 'conflict') {
-        conflictCount += 1
-        if (conflicts.length < MOST_SHOWN) conflicts.push({ subdomain, reason: plan.reason })
-        return 'different'
-      }
-      changeCount += plan.changes.length
-      changes.push(...plan.changes.slice(0, MOST_SHOWN - changes.length).map(change => ({ subdomain, change })))
-      return plan.changes.length > 0 ? 'different' : 'same'
-    }
+/** Whether the previous records of a name in its desired state can be deleted: no earlier write can still take effect. */
+const canPrune = ({ isApplied, desired, previous, appliedMsAgo }: CheckedName): boolean =>
+  isApplied && (desired.length === 0 || previous.length > 0) && (appliedMsAgo ?? 0) > MAX_WRITE_DELAY_MS
 
-    while (page.length > 0) {
-      const { same = [], different = [] } = Object.groupBy(page, look)
-      if (intent === 'repair') {
-        await claim.confirm()
-        const drifted = different.filter(name => name.isApplied)
-        const settled = same.filter(
-          ({ isApplied, desired, previous, appliedMsAgo }) =>
-            isApplied && (desired.length === 0 || previous.length > 0) && (appliedMsAgo ?? 0) > SETTLED_AFTER_MS,
-        )
-        if (drifted.length > 0) await zones.reopen(zone, drifted)
-        if (settled.length > 0) await zones.forget(zone, settled)
-        reopened += drifted.length
-      }
-      const after = page.length === PAGE ? page.at(-1)?.subdomain : undefined
-      page = after === undefined ? [] : await zones.names(zone, after, PAGE)
+/** Collects the differences of one zone, name by name. */
+class DiffCollector {
+  readonly changes: PlannedChange[] = []
+  readonly conflicts: PlannedConflict[] = []
+  changeCount = 0
+  conflictCount = 0
+
+  /** Whether the current records of `name` differ from its desired ones. */
+  add(current: CurrentRecords, name: CheckedName, options: { zone: string; hasZoneTtl: boolean }): boolean {
+    const { subdomain } = name
+    const plan = planName(current, name, options)
+    if (plan.kind === 'conflict') {
+      this.conflictCount += 1
+      if (this.conflicts.length < MAX_LISTED) this.conflicts.push({ subdomain, reason: plan.reason })
+      return true
     }
-    return { kind: 'compared', changes, changeCount, conflicts, conflictCount, reopened }
+    this.changeCount += plan.changes.length
+    const listed = plan.changes.slice(0, MAX_LISTED - this.changes.length)
+    this.changes.push(...listed.map(change => ({ subdomain, change })))
+    return plan.changes.length > 0
   }
+}
+
+/**
+ * Compares a zone, under its lock, with all its desired records. Drift comes from edits by other writers, from timed-out
+ * writes that took effect late, or from a provider restored from a backup. A drifted name becomes due, and the next sync
+ * treats it as after a commit.
+ */
+export const diffZone = async (
+  { repository, provider, hasZoneTtl }: DiffContext,
+  zone: string,
+  lock: ZoneLock,
+  mode: DiffMode,
+): Promise<ZoneDiff | Unavailable> => {
+  let page = await repository.listNames(zone, '', PAGE_SIZE)
+  // A zone without names is not read: the provider may no longer have it.
+  const read = page.length > 0 ? await provider.read(zone, 'all') : EMPTY_ZONE
+  if (read.kind === 'unavailable') return read
+  const current = indexRecords(read.records)
+  const collector = new DiffCollector()
+  let driftedCount = 0
+  while (page.length > 0) {
+    const { same = [], different = [] } = Object.groupBy(page, name =>
+      collector.add(current, name, { zone, hasZoneTtl }) ? 'different' : 'same',
+    )
+    if (mode === 'apply') {
+      await lock.assertHeld()
+      const drifted = different.filter(name => name.isApplied)
+      const prunable = same.filter(canPrune)
+      if (drifted.length > 0) await repository.markDrifted(zone, drifted)
+      if (prunable.length > 0) await repository.prune(zone, prunable)
+      driftedCount += drifted.length
+    }
+    const last = page.length === PAGE_SIZE ? page.at(-1)?.subdomain : undefined
+    page = last === undefined ? [] : await repository.listNames(zone, last, PAGE_SIZE)
+  }
+  const { changes, changeCount, conflicts, conflictCount } = collector
+  return { kind: 'compared', changes, changeCount, conflicts, conflictCount, driftedCount }
 }

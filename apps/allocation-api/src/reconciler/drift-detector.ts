@@ -1,97 +1,92 @@
-import type { Unavailable } from '../dns/provider.ts'
-import type { Compared, Intent } from './diff-zone.ts'
-import type { ComparisonStore } from './drift-repository.ts'
-import type { ZoneLock } from './zone-lock.ts'
-import type { InTurn } from './zone-scheduler.ts'
+import type { Unavailable } from '../dns/domain/result.ts'
+import { type DiffContext, type DiffMode, diffZone, type ZoneDiff } from './diff-zone.ts'
+import type { ReconcilerRepository } from './repository.ts'
+import type { WithZoneLock } from './zone-lock.ts'
 
-export interface DriftDependencies {
-  readonly zones: Pick<ComparisonStore, 'takeZones' | 'compared' | 'hurry' | 'unapplied'>
-  readonly inTurn: InTurn
-  readonly compare: (zone: string, claim: ZoneLock, intent: Intent) => Promise<Compared | Unavailable>
-  /** Does what is due in the zone, in bounded time. */
-  readonly run: (zone: string) => Promise<void>
-  /** Milliseconds from one comparison of a zone to the next. */
-  readonly everyMs: number
-  /** From 0 to 1. */
-  readonly random: () => number
-  readonly onCompared: (zone: string, outcome: Compared | Unavailable) => void
-  readonly onError: (zone: string, error: unknown) => void
+export interface DriftObserver {
+  onDriftCheck(zone: string, result: ZoneDiff | Unavailable): void
+  onError(event: 'zone sync failed', error: unknown, context: { readonly zone: string }): void
 }
 
-/** Others write the zone, for longer than this waits. */
+export interface DriftDetectorOptions extends DiffContext {
+  readonly repository: DiffContext['repository'] &
+    Pick<ReconcilerRepository, 'claimDueDriftChecks' | 'recordDriftCheck' | 'retryNow'>
+  readonly withZoneLock: WithZoneLock
+  /** Milliseconds from one drift check of a zone to the next. */
+  readonly driftIntervalMs: number
+  /** From 0 to 1. */
+  readonly random: () => number
+  readonly observer: DriftObserver
+}
+
+/** Another replica held the zone lock for longer than this one waits. */
 export interface Busy {
   readonly kind: 'busy'
 }
 
-export interface Repaired extends Omit<Compared, 'kind'> {
-  readonly kind: 'repaired'
-  /** Names that are not as desired by now, and of them those whose last attempt failed. */
-  readonly pending: number
-  readonly failing: number
-}
+/** A drift check that did not end is started again after this time, by any replica. */
+const CLAIM_MS = 60_000
 
-/** A comparison that was begun and did not come to an end is begun again after this time, maybe by another replica. */
-const PATIENCE_MS = 60_000
+/** Finds records that the provider no longer has as they were written, periodically and on request. */
+export class DriftDetector {
+  readonly #options: DriftDetectorOptions
+  readonly #inFlight = new Map<string, Promise<void>>()
+  #isStopping = false
 
-/** Finds what the provider no longer has as it was written, from time to time and when asked. */
-export const createDrift = ({
-  zones,
-  inTurn,
-  compare,
-  run,
-  everyMs,
-  random,
-  onCompared,
-  onError,
-}: DriftDependencies) => {
-  const underWay = new Map<string, Promise<void>>()
-  let stopping = false
-
-  const reopen = async (zone: string, { isUrgent }: { isUrgent: boolean }): Promise<Compared | Unavailable | Busy> => {
-    const outcome = (await inTurn(zone, async claim => {
-      const compared = await compare(zone, claim, 'repair')
-      if (isUrgent && compared.kind === 'compared') await zones.hurry(zone)
-      return compared
-    })) ?? { kind: 'busy' as const }
-    // Replicas and zones spread over time by themselves.
-    if (outcome.kind === 'compared') await zones.compared(zone, everyMs * (0.9 + 0.2 * random()))
-    if (outcome.kind !== 'busy') onCompared(zone, outcome)
-    return outcome
+  constructor(options: DriftDetectorOptions) {
+    this.#options = options
   }
 
-  return {
-    /** Starts a comparison of each zone whose turn it is; what differs is then due, and found by those who look for it. */
-    async catchUp(): Promise<void> {
-      if (stopping) return
-      for (const zone of await zones.takeZones(Math.min(PATIENCE_MS, everyMs))) {
-        if (underWay.has(zone)) continue
-        const comparison = reopen(zone, { isUrgent: false })
-          .then(
-            () => {},
-            (error: unknown) => onError(zone, error),
-          )
-          .finally(() => underWay.delete(zone))
-        underWay.set(zone, comparison)
-      }
-    },
+  /** Starts the drift check of each zone where it is due. Drifted names become due, and the next sync repairs them. */
+  async startDueChecks(): Promise<void> {
+    if (this.#isStopping) return
+    const { repository, driftIntervalMs } = this.#options
+    for (const zone of await repository.claimDueDriftChecks(Math.min(CLAIM_MS, driftIntervalMs))) {
+      if (!this.#inFlight.has(zone)) this.#inFlight.set(zone, this.#checkInBackground(zone))
+    }
+  }
 
-    /** What a repair would do, without doing it. */
-    async preview(zone: string): Promise<Compared | Unavailable | Busy> {
-      return (await inTurn(zone, claim => compare(zone, claim, 'show'))) ?? { kind: 'busy' }
-    },
+  /** The difference of the zone; nothing is changed. */
+  async preview(zone: string): Promise<ZoneDiff | Unavailable | Busy> {
+    return (await this.#diff(zone, 'dry-run')) ?? { kind: 'busy' }
+  }
 
-    /** Compares the zone now, and gives what differs, and what has failed before, a bounded time to be applied. */
-    async repair(zone: string): Promise<Repaired | Unavailable | Busy> {
-      const outcome = await reopen(zone, { isUrgent: true })
-      if (outcome.kind !== 'compared') return outcome
-      await run(zone)
-      return { ...outcome, kind: 'repaired', ...(await zones.unapplied(zone)) }
-    },
+  /** Makes drifted names due. `retryFailed` makes the names that failed before due as well. */
+  async check(
+    zone: string,
+    { retryFailed }: { retryFailed: boolean } = { retryFailed: false },
+  ): Promise<ZoneDiff | Unavailable | Busy> {
+    const { repository, driftIntervalMs, random, observer } = this.#options
+    const result = await this.#diff(zone, 'apply', retryFailed)
+    if (result === null) return { kind: 'busy' }
+    // The jitter spreads replicas and zones over time.
+    if (result.kind === 'compared') await repository.recordDriftCheck(zone, driftIntervalMs * (0.9 + 0.2 * random()))
+    observer.onDriftCheck(zone, result)
+    return result
+  }
 
-    /** Starts nothing more and waits for what is under way. */
-    async stop(): Promise<void> {
-      stopping = true
-      await Promise.all(underWay.values())
-    },
+  /** Starts no more checks and waits for those in flight. */
+  async stop(): Promise<void> {
+    this.#isStopping = true
+    await Promise.all(this.#inFlight.values())
+  }
+
+  #diff(zone: string, mode: DiffMode, retryFailed = false): Promise<ZoneDiff | Unavailable | null> {
+    const { withZoneLock, repository } = this.#options
+    return withZoneLock(zone, async lock => {
+      const result = await diffZone(this.#options, zone, lock, mode)
+      if (retryFailed && result.kind === 'compared') await repository.retryNow(zone)
+      return result
+    })
+  }
+
+  async #checkInBackground(zone: string): Promise<void> {
+    try {
+      await this.check(zone)
+    } catch (error) {
+      this.#options.observer.onError('zone sync failed', error, { zone })
+    } finally {
+      this.#inFlight.delete(zone)
+    }
   }
 }

@@ -1,79 +1,103 @@
-import type { ApplyResult, DnsProvider, ReadResult, Unavailable } from '../dns/provider.ts'
-import { afterFailure, type Breaker, closed, heldBackMs, pauseOf } from './domain/circuit-breaker.ts'
+import type { ApplyResult, ReadResult, Unavailable } from '../dns/domain/result.ts'
+import type { RecordChange } from '../dns/domain/rrset.ts'
+import type { DnsProvider } from '../dns/provider.ts'
+import { afterFailure, type CircuitBreaker, CLOSED, msUntilRetry, openMs } from './domain/circuit-breaker.ts'
 
-export interface CallsDependencies {
+type Operation = 'read' | 'apply'
+
+export interface ProviderCallObserver {
+  onProviderCall(operation: Operation, outcome: 'done' | 'refused' | 'unavailable', seconds: number): void
+  onError(event: 'dns provider threw an unexpected error', error: unknown): void
+}
+
+export interface ProviderClientOptions {
   readonly provider: Pick<DnsProvider, 'read' | 'apply'>
-  /** Milliseconds that one call of the provider may take. */
-  readonly deadlineMs: number
-  /** Milliseconds, of a clock that never goes back. */
+  /** Milliseconds that one call may take. */
+  readonly timeoutMs: number
+  /** Milliseconds of a monotonic clock. */
   readonly now: () => number
   /** From 0 to 1. */
   readonly random: () => number
-  readonly onCall: (operation: 'read' | 'apply', outcome: 'done' | 'refused' | 'unavailable', seconds: number) => void
-  /** The provider threw, which its contract does not allow. */
-  readonly onDefect: (error: unknown) => void
+  readonly observer: ProviderCallObserver
 }
 
-/** What is called through here waits for the provider's answer; of an unavailable one it says for how long. */
-export type Calls = ReturnType<typeof createCalls>
-
-/** How soon to look again when another call is finding out whether the provider is back. */
-const PROBE_PATIENCE_MS = 500
+/** The pause for the calls that are rejected while the call of a half-open circuit is in flight. */
+const HALF_OPEN_RETRY_MS = 500
 
 /**
- * Every call of the provider: bounded in time, even where the provider does not heed its signal, and held back by the
- * breaker while the provider is down or has asked to be left alone. `unavailable` has `retryAfterMs` unless it is the
- * zone's.
+ * Calls the provider with a timeout, which holds even if the provider ignores its signal, and behind a circuit breaker.
+ * `unavailable` results have `retryAfterMs` unless they are of one zone only.
  */
-export const createCalls = ({ provider, deadlineMs, now, random, onCall, onDefect }: CallsDependencies) => {
-  let breaker: Breaker = closed
-  let lastReason = ''
-  let isProbing = false
+export class ProviderClient {
+  readonly #options: ProviderClientOptions
+  #breaker: CircuitBreaker = CLOSED
+  /** The circuit is half-open and its one call is in flight. */
+  #isHalfOpenCallInFlight = false
+  #lastReason = ''
 
-  const held = (ms: number): Unavailable => ({
-    kind: 'unavailable',
-    reason: `${lastReason} It is not asked again for ${Math.ceil(ms / 1_000)} s.`,
-    retryAfterMs: ms,
-  })
-
-  const call = async <Result extends ReadResult | ApplyResult>(
-    operation: 'read' | 'apply',
-    run: (signal: AbortSignal) => Promise<Result>,
-  ): Promise<Result | Unavailable> => {
-    const heldMs = heldBackMs(breaker, now())
-    if (heldMs > 0 || isProbing) return held(Math.max(heldMs, PROBE_PATIENCE_MS))
-    const isProbe = breaker.isOpen
-    isProbing = isProbe
-    const started = performance.now()
-    const signal = AbortSignal.timeout(deadlineMs)
-    const late = new Promise<Unavailable>(resolve => {
-      const reason = `The DNS provider did not answer within ${deadlineMs / 1_000} s.`
-      signal.addEventListener('abort', () => resolve({ kind: 'unavailable', reason }))
-    })
-    const result = await Promise.race([run(signal), late]).catch((error: unknown): Unavailable => {
-      onDefect(error)
-      // Of what it was asked, most likely: that must not keep other zones waiting.
-      return { kind: 'unavailable', reason: 'The DNS provider could not be asked; the log has more.', scope: 'zone' }
-    })
-    if (isProbe) isProbing = false
-    const isRefused = result.kind === 'applied' && result.refused.length > 0
-    const outcome = result.kind === 'unavailable' ? 'unavailable' : isRefused ? 'refused' : 'done'
-    onCall(operation, outcome, (performance.now() - started) / 1_000)
-    if (result.kind !== 'unavailable' || result.scope === 'zone') {
-      breaker = closed
-      return result
-    }
-    lastReason = result.reason
-    breaker = afterFailure(breaker, { now: now(), retryAfterMs: result.retryAfterMs, random: random() })
-    return { ...result, retryAfterMs: pauseOf(breaker, now()) }
+  constructor(options: ProviderClientOptions) {
+    this.#options = options
   }
 
-  return {
-    read: (zone: string, owners: readonly string[] | 'all'): Promise<ReadResult> =>
-      call('read', async signal => provider.read(zone, owners, signal)),
-    apply: (zone: string, changes: Parameters<DnsProvider['apply']>[1]): Promise<ApplyResult> =>
-      call('apply', async signal => provider.apply(zone, changes, signal)),
-    /** Whether the provider is being left alone. */
-    isHeldBack: (): boolean => heldBackMs(breaker, now()) > 0,
+  read(zone: string, owners: readonly string[] | 'all'): Promise<ReadResult> {
+    return this.#call('read', async signal => this.#options.provider.read(zone, owners, signal))
+  }
+
+  apply(zone: string, changes: readonly RecordChange[]): Promise<ApplyResult> {
+    return this.#call('apply', async signal => this.#options.provider.apply(zone, changes, signal))
+  }
+
+  isCircuitOpen(): boolean {
+    return openMs(this.#breaker, this.#options.now()) > 0
+  }
+
+  async #call<Result extends ReadResult | ApplyResult>(
+    operation: Operation,
+    run: (signal: AbortSignal) => Promise<Result>,
+  ): Promise<Result | Unavailable> {
+    const remainingMs = openMs(this.#breaker, this.#options.now())
+    if (remainingMs > 0 || this.#isHalfOpenCallInFlight) return this.#rejectCall(remainingMs)
+    const isHalfOpen = this.#breaker.isOpen
+    this.#isHalfOpenCallInFlight = isHalfOpen
+    const startedAt = performance.now()
+    const result = await this.#runWithTimeout(run)
+    if (isHalfOpen) this.#isHalfOpenCallInFlight = false
+    const isRefused = result.kind === 'applied' && result.refused.length > 0
+    const outcome = result.kind === 'unavailable' ? 'unavailable' : isRefused ? 'refused' : 'done'
+    this.#options.observer.onProviderCall(operation, outcome, (performance.now() - startedAt) / 1_000)
+    return this.#updateBreaker(result)
+  }
+
+  #rejectCall(remainingMs: number): Unavailable {
+    const retryAfterMs = Math.max(remainingMs, HALF_OPEN_RETRY_MS)
+    const reason = `${this.#lastReason} Next attempt in ${Math.ceil(retryAfterMs / 1_000)} s.`
+    return { kind: 'unavailable', reason, retryAfterMs }
+  }
+
+  async #runWithTimeout<Result>(run: (signal: AbortSignal) => Promise<Result>): Promise<Result | Unavailable> {
+    const { timeoutMs, observer } = this.#options
+    const signal = AbortSignal.timeout(timeoutMs)
+    const timedOut = new Promise<Unavailable>(resolve => {
+      const reason = `The DNS provider did not answer within ${timeoutMs / 1_000} s.`
+      signal.addEventListener('abort', () => resolve({ kind: 'unavailable', reason }))
+    })
+    return Promise.race([run(signal), timedOut]).catch((error: unknown): Unavailable => {
+      observer.onError('dns provider threw an unexpected error', error)
+      // Most likely caused by what this call sent, so it must not block other zones.
+      const reason = 'Internal error calling the DNS provider; see the log.'
+      return { kind: 'unavailable', reason, scope: 'zone' }
+    })
+  }
+
+  #updateBreaker<Result extends ReadResult | ApplyResult>(result: Result | Unavailable): Result | Unavailable {
+    if (result.kind !== 'unavailable' || result.scope === 'zone') {
+      this.#breaker = CLOSED
+      return result
+    }
+    const now = this.#options.now()
+    this.#lastReason = result.reason
+    const { retryAfterMs } = result
+    this.#breaker = afterFailure(this.#breaker, { now, retryAfterMs, random: this.#options.random() })
+    return { ...result, retryAfterMs: msUntilRetry(this.#breaker, now) }
   }
 }

@@ -1,122 +1,166 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { DnsState } from '@pool/contract'
-import { isSettled, toDnsState } from './domain/status.ts'
-import type { ZoneStore } from './sync-repository.ts'
-import type { PassReport } from './sync-zone.ts'
-import type { ZoneLock } from './zone-lock.ts'
-import type { InTurn } from './zone-scheduler.ts'
+import type { Sql } from '@pool/database/client'
+import type { Unavailable } from '../dns/domain/result.ts'
+import type { DnsProvider } from '../dns/provider.ts'
+import { type NameRejection, validatePool } from '../naming/naming.ts'
+import type { ZoneDiff } from './diff-zone.ts'
+import { isDecided, toDnsState } from './domain/status.ts'
+import { type Busy, DriftDetector, type DriftObserver } from './drift-detector.ts'
+import { type ProviderCallObserver, ProviderClient } from './provider-client.ts'
+import { createReconcilerRepository } from './repository.ts'
+import { NOTHING_SYNCED, type SyncResult, syncZone } from './sync-zone.ts'
+import { limitZones, type ZoneLocks } from './zone-lock.ts'
+import { ZoneSyncQueue } from './zone-sync-queue.ts'
 
-export interface ConvergenceDependencies {
-  readonly zones: Pick<ZoneStore, 'zonesWithDue' | 'progress'>
-  readonly inTurn: InTurn
-  readonly pass: (zone: string, claim: ZoneLock) => Promise<PassReport>
-  /** Milliseconds that a caller waits for its own version at the most. */
-  readonly waitMs: number
-  readonly onError: (zone: string, error: unknown) => void
+export interface ReconcilerObserver extends Omit<ProviderCallObserver, 'onError'>, Omit<DriftObserver, 'onError'> {
+  onError(
+    event: 'dns provider threw an unexpected error' | 'zone sync failed',
+    error: unknown,
+    context?: { readonly zone: string },
+  ): void
 }
 
-/** A name and the version of its desired records that the caller has just stated. */
+export interface ReconcilerOptions {
+  readonly provider: DnsProvider
+  readonly sql: Sql
+  readonly zoneLocks: Pick<ZoneLocks, 'withLock'>
+  readonly managedDomains: readonly string[]
+  /** Milliseconds. */
+  readonly statementTimeoutMs: number
+  readonly providerTimeoutMs: number
+  /** The longest time that `waitUntilApplied` and `repair` wait. */
+  readonly commitWaitMs: number
+  readonly driftIntervalMs: number
+  /** Milliseconds of a monotonic clock. */
+  readonly now: () => number
+  /** From 0 to 1. */
+  readonly random: () => number
+  readonly observer: ReconcilerObserver
+}
+
+/** A name and the version of its desired records that the caller has just set. */
 export interface DesiredVersion {
   readonly zone: string
   readonly subdomain: string
   readonly version: number
 }
 
-/** Waits, for a bounded time, until the version is at the provider, and says where it stands then. */
-export type WaitUntilApplied = (stated: DesiredVersion) => Promise<DnsState>
+/** Waits, for a bounded time, until the version is applied. Returns the status of the name then. */
+export type WaitUntilApplied = (desired: DesiredVersion) => Promise<DnsState>
 
-/** A zone whose claim cannot be had just now is not asked for again at once. */
-const ERROR_PAUSE_MS = 100
-
-const nothing: PassReport = { applied: new Map(), isMoreDue: false }
-
-/** The promise's value, or null after `ms`. */
-const orNull = async <Value>(ms: number, promise: Promise<Value>): Promise<Value | null> => {
-  const over = new AbortController()
-  const timeout = sleep(Math.max(0, ms), null, { signal: over.signal }).catch(() => null)
-  return Promise.race([promise, timeout]).finally(() => over.abort())
+export interface RepairResult extends Omit<ZoneDiff, 'kind'> {
+  readonly kind: 'repaired'
+  /** Names that are not applied yet, and how many of these failed at their last attempt. */
+  readonly pending: number
+  readonly failing: number
 }
 
-/**
- * Brings zones to their desired records. Within this process one pass of a zone runs at a time, and everything that is
- * asked for before a pass has its claim is in that pass: a hundred commits cost a few passes. Between processes the
- * claim decides. Nothing here needs to be remembered over a crash: what is due stands in the database.
- */
-export const createConvergence = (deps: ConvergenceDependencies) => {
-  const waiting = new Map<string, PromiseWithResolvers<PassReport>>()
-  const running = new Map<string, Promise<void>>()
-  let stopping = false
+export type ConvergeOutcome = ZoneDiff | RepairResult | Unavailable | Busy | NameRejection
 
-  const runPass = async (zone: string): Promise<void> => {
-    let pass: PromiseWithResolvers<PassReport> | undefined
-    let report = nothing
-    try {
-      const result = await deps.inTurn(zone, claim => {
-        pass = waiting.get(zone)
-        waiting.delete(zone)
-        return deps.pass(zone, claim)
+export type Reconciler = ReturnType<typeof createReconciler>
+
+/** The promise's value, or null after `timeoutMs`. */
+const valueOrNull = async <Value>(promise: Promise<Value>, timeoutMs: number): Promise<Value | null> => {
+  const done = new AbortController()
+  const timeout = sleep(Math.max(0, timeoutMs), null, { signal: done.signal }).catch(() => null)
+  return Promise.race([promise, timeout]).finally(() => done.abort())
+}
+
+/** Keeps the provider's records equal to the desired records in the database. */
+export const createReconciler = (options: ReconcilerOptions) => {
+  const { managedDomains, commitWaitMs, driftIntervalMs, now, random, observer } = options
+  const repository = createReconcilerRepository(options.sql, { timeoutMs: options.statementTimeoutMs })
+  const { concurrency, hasZoneTtl = false } = options.provider
+  const withZoneLock = limitZones(options.zoneLocks, concurrency)
+  const provider = new ProviderClient({
+    provider: options.provider,
+    timeoutMs: options.providerTimeoutMs,
+    now,
+    random,
+    observer,
+  })
+  const context = { repository, provider, hasZoneTtl, driftIntervalMs, random }
+  const drift = new DriftDetector({ ...context, withZoneLock, observer })
+  const queues = new Map<string, ZoneSyncQueue>()
+  let isStopping = false
+
+  const reportError = (zone: string, error: unknown) => observer.onError('zone sync failed', error, { zone })
+
+  const toQueue = (zone: string): ZoneSyncQueue => {
+    const queue =
+      queues.get(zone) ??
+      new ZoneSyncQueue({
+        zone,
+        withZoneLock,
+        sync: lock => syncZone(context, zone, lock),
+        onError: error => reportError(zone, error),
       })
-      report = result ?? nothing
-    } catch (error) {
-      deps.onError(zone, error)
-      await sleep(ERROR_PAUSE_MS)
+    queues.set(zone, queue)
+    return queue
+  }
+
+  const requestSync = (zone: string): Promise<SyncResult> =>
+    isStopping ? Promise.resolve(NOTHING_SYNCED) : toQueue(zone).request()
+
+  /** Syncs the zone until nothing is due, for `commitWaitMs` at most; the rest continues in the background. */
+  const syncUntilDone = async (zone: string): Promise<void> => {
+    const deadline = performance.now() + commitWaitMs
+    while (performance.now() < deadline) {
+      const result = await valueOrNull(requestSync(zone), deadline - performance.now())
+      if (!result?.hasMore) return
     }
-    pass ??= waiting.get(zone)
-    if (waiting.get(zone) === pass) waiting.delete(zone)
-    pass?.resolve(report)
-    if (report.isMoreDue) void converge(zone)
   }
 
-  const runZone = async (zone: string): Promise<void> => {
-    while (waiting.has(zone)) await runPass(zone)
-    running.delete(zone)
-  }
-
-  /** The report of a pass that begins after this call. */
-  const converge = (zone: string): Promise<PassReport> => {
-    if (stopping) return Promise.resolve(nothing)
-    const next = waiting.get(zone) ?? Promise.withResolvers<PassReport>()
-    waiting.set(zone, next)
-    if (!running.has(zone)) running.set(zone, runZone(zone))
-    return next.promise
-  }
-
-  const settle: WaitUntilApplied = async ({ zone, subdomain, version }) => {
-    const until = performance.now() + deps.waitMs
+  const waitUntilApplied: WaitUntilApplied = async ({ zone, subdomain, version }) => {
+    const deadline = performance.now() + commitWaitMs
     for (;;) {
-      const report = await orNull(until - performance.now(), converge(zone))
-      if ((report?.applied.get(subdomain) ?? 0) >= version) return { status: 'published' }
+      const result = await valueOrNull(requestSync(zone), deadline - performance.now())
+      if ((result?.applied.get(subdomain) ?? 0) >= version) return { status: 'published' }
       try {
-        // Another replica's pass may have had it; the table knows.
-        const progress = await deps.zones.progress(zone, subdomain)
-        const isOver = stopping || performance.now() >= until
-        if (isOver || isSettled(progress, version)) return toDnsState(progress)
+        // Another replica may have applied it: the table knows.
+        const status = await repository.findStatus(zone, subdomain)
+        const isOver = isStopping || performance.now() >= deadline
+        if (isOver || isDecided(status, version)) return toDnsState(status)
       } catch (error) {
-        // What the caller did stands in the database already: not knowing where its records are must not undo the answer.
-        deps.onError(zone, error)
+        // The caller's change is committed. That its status is unknown must not fail the response.
+        reportError(zone, error)
         return { status: 'pending' }
       }
     }
   }
 
   return {
-    settle,
-    /** Does what is due in the zone, for `waitMs` at the most; what is left goes on. */
-    async run(zone: string): Promise<void> {
-      const until = performance.now() + deps.waitMs
-      while (performance.now() < until) {
-        const report = await orNull(until - performance.now(), converge(zone))
-        if (!report?.isMoreDue) return
-      }
+    waitUntilApplied,
+
+    /** What `repair` would change. */
+    async preview(poolDomain: string): Promise<ConvergeOutcome> {
+      return validatePool(poolDomain, managedDomains) ?? drift.preview(poolDomain)
     },
-    /** Starts a pass of every zone that has something due; what a crash, an outage or a pause has left behind. */
-    async catchUp(): Promise<void> {
-      for (const zone of await deps.zones.zonesWithDue()) void converge(zone)
+
+    /** Checks the zone for drift now, and waits a bounded time until drifted and failed names are applied. */
+    async repair(poolDomain: string): Promise<ConvergeOutcome> {
+      const rejection = validatePool(poolDomain, managedDomains)
+      if (rejection) return rejection
+      const result = await drift.check(poolDomain, { retryFailed: true })
+      if (result.kind !== 'compared') return result
+      await syncUntilDone(poolDomain)
+      return { ...result, kind: 'repaired', ...(await repository.countPending(poolDomain)) }
     },
-    /** Starts nothing more and waits for the passes under way. */
+
+    /** Starts a sync of every zone with due names, which any replica, a crash or an outage may have left, and due drift checks. */
+    async syncDueZones(): Promise<void> {
+      for (const zone of await repository.listDueZones()) void requestSync(zone)
+      await drift.startDueChecks()
+    },
+
+    listZoneLag: () => repository.listZoneLag(),
+    isCircuitOpen: () => provider.isCircuitOpen(),
+
+    /** Starts no more syncs and drift checks, and waits for those in flight. */
     async stop(): Promise<void> {
-      stopping = true
-      await Promise.all(running.values())
+      isStopping = true
+      await Promise.all([...Array.from(queues.values(), queue => queue.stop()), drift.stop()])
     },
   }
 }

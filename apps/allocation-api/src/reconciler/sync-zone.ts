@@ -1,130 +1,125 @@
-import { isAtOrBelow, type RecordChange } from '../dns/domain/rrset.ts'
-import type { Unavailable } from '../dns/provider.ts'
-import { pauseMs } from './domain/backoff.ts'
-import { indexRecords, planName } from './domain/plan.ts'
-import type { FailureCause } from './domain/status.ts'
-import type { Calls } from './provider-client.ts'
-import type { AppliedName, DueName, ZoneStore } from './sync-repository.ts'
+import type { ApplyResult } from '../dns/domain/result.ts'
+import { type Failure, type Outcome, toFailure, toOutcome, toRetryDelayMs } from './domain/outcome.ts'
+import { indexRecords, type Plan, planName } from './domain/plan.ts'
+import type { ProviderClient } from './provider-client.ts'
+import type { AppliedName, DueName, FailedName, ReconcilerRepository } from './repository.ts'
 import type { ZoneLock } from './zone-lock.ts'
 
-/** What became of the names of a pass, for those who wait; why one was not applied stands in the table. */
-export interface PassReport {
-  readonly applied: ReadonlyMap<string, number>
-  /** The pass took as many names as it can, or could not try all of them; there may be others. */
-  readonly isMoreDue: boolean
-}
-
-export interface PassDependencies {
-  readonly zones: Pick<ZoneStore, 'due' | 'intend' | 'applied' | 'failed' | 'passed'>
-  readonly calls: Pick<Calls, 'read' | 'apply'>
+export interface SyncContext {
+  readonly repository: Pick<
+    ReconcilerRepository,
+    'listDue' | 'markAttempted' | 'markApplied' | 'markFailed' | 'recordSync'
+  >
+  readonly provider: Pick<ProviderClient, 'read' | 'apply'>
   readonly hasZoneTtl: boolean
-  /** Milliseconds from one comparison of a zone to the next. */
-  readonly comparisonEveryMs: number
+  /** Milliseconds from one drift check of a zone to the next. */
+  readonly driftIntervalMs: number
   /** From 0 to 1. */
   readonly random: () => number
 }
 
-/** Names taken into one pass: what one provider call can carry, and a bound on memory. */
-const BATCH = 1_000
-
-/** Names that wait for the provider to be back come in its first moments and not all in the first. */
-const SPREAD_MS = 250
-
-interface Failure {
-  readonly cause: FailureCause
-  readonly reason: string
-  readonly retryAfterMs?: number | undefined
+/** The result of a sync for the callers that wait for it. Why a name was not applied is in the table. */
+export interface SyncResult {
+  /** The applied version by subdomain. */
+  readonly applied: ReadonlyMap<string, number>
+  /** The batch was full, or the provider skipped some names: more names may be due. */
+  readonly hasMore: boolean
 }
 
-const failureOf = ({ reason, retryAfterMs, scope }: Unavailable): Failure => ({
-  cause: scope === 'zone' ? 'zone' : 'provider',
-  reason,
-  retryAfterMs,
-})
+export const NOTHING_SYNCED: SyncResult = { applied: new Map(), hasMore: false }
 
-const appliedOf = (
-  { subdomain, version, desired, isRepair }: DueName,
-  changes: readonly RecordChange[],
-): AppliedName => ({
-  subdomain,
-  version,
-  desired,
-  event: isRepair ? 'repaired' : desired.length === 0 ? 'withdrawn' : 'published',
-  detail: isRepair ? `${changes.length} record sets differed from what this service had written.` : null,
-})
+/** What one provider call can carry, and a bound on memory. */
+const MAX_BATCH_SIZE = 1_000
+
+const NOTHING_TO_APPLY: ApplyResult = { kind: 'applied', refused: [] }
+
+interface PlannedName {
+  readonly name: DueName
+  readonly plan: Plan
+}
+
+interface NameOutcome {
+  readonly name: DueName
+  readonly outcome: Outcome
+}
 
 /**
- * One pass over a zone, under its claim: read what is there, subtract, apply the difference, remember what is applied.
- * It is the same after a commit, a crash or an outage, and doing it once more changes nothing.
+ * One sync of a zone, under its lock: read the zone, subtract it from the desired records, apply the difference, save
+ * the outcomes. It is the same after a commit, a crash or an outage, and repeating it changes nothing.
  */
-export const createPass = ({ zones, calls, hasZoneTtl, comparisonEveryMs, random }: PassDependencies) => {
-  /** A provider that is down decides itself when all are tried again; any other trouble is the name's own. */
-  const pauseOf = (name: DueName, { cause, retryAfterMs = 0 }: Failure): number => {
-    if (cause === 'provider') return retryAfterMs + SPREAD_MS * random()
-    return Math.max(retryAfterMs, pauseMs(name.failure === cause ? name.attempts + 1 : 1, random()))
+export const syncZone = async (context: SyncContext, zone: string, lock: ZoneLock): Promise<SyncResult> => {
+  const { repository, provider, hasZoneTtl } = context
+  const toFqdn = ({ subdomain }: DueName) => `${subdomain}.${zone}`
+  let names = await repository.listDue(zone, MAX_BATCH_SIZE)
+  if (names.length === 0) return NOTHING_SYNCED
+  const read = await provider.read(zone, names.map(toFqdn))
+  if (read.kind === 'unavailable') {
+    const outcome = toFailure(read)
+    return saveOutcomes(
+      context,
+      zone,
+      names.map(name => ({ name, outcome })),
+    )
   }
+  // Changes made during the read need not wait for the next sync: the lock excludes other writers since the read.
+  if (read.isFullZone) names = await repository.listDue(zone, MAX_BATCH_SIZE)
+  const current = indexRecords(read.records)
+  const planned = names.map(name => ({ name, plan: planName(current, name, { zone, hasZoneTtl }) }))
+  const result = await applyPlans(context, zone, lock, planned)
+  return saveOutcomes(
+    context,
+    zone,
+    planned.map(({ name, plan }) => ({ name, outcome: toOutcome(toFqdn(name), plan, result) })),
+  )
+}
 
-  return async (zone: string, claim: ZoneLock): Promise<PassReport> => {
-    let due = await zones.due(zone, BATCH)
-    const plans = new Map<DueName, readonly RecordChange[]>()
-    const failures = new Map<DueName, Failure>()
-    const skipped = new Set<DueName>()
+const applyPlans = async (
+  { repository, provider }: SyncContext,
+  zone: string,
+  lock: ZoneLock,
+  planned: readonly PlannedName[],
+): Promise<ApplyResult> => {
+  const changes = planned.flatMap(({ plan }) => (plan.kind === 'changes' ? plan.changes : []))
+  if (changes.length === 0) return NOTHING_TO_APPLY
+  const attempted = planned.filter(({ plan }) => plan.kind === 'changes').map(({ name }) => name)
+  await repository.markAttempted(zone, attempted)
+  await lock.assertHeld()
+  return provider.apply(zone, changes)
+}
 
-    /** Reads, plans and applies; what it comes to for every name stands in the maps. */
-    const work = async (): Promise<Unavailable | undefined> => {
-      const fqdn = (name: DueName) => `${name.subdomain}.${zone}`
-      const read = await calls.read(zone, due.map(fqdn))
-      if (read.kind === 'unavailable') return read
-      // What was stated while the provider was read need not wait for the next pass: nobody else has written since.
-      if (read.isFullZone) due = await zones.due(zone, BATCH)
-      const current = indexRecords(read.records)
-      for (const name of due) {
-        const plan = planName(current, name, { zone, hasZoneTtl: hasZoneTtl })
-        if (plan.kind === 'changes') plans.set(name, plan.changes)
-        else failures.set(name, { cause: 'foreign-record', reason: plan.reason })
-      }
-      const changes = Array.from(plans.values()).flat()
-      if (changes.length === 0) return undefined
-      await zones.intend(zone, Array.from(plans.keys()))
-      await claim.confirm()
-      const result = await calls.apply(zone, changes)
-      if (result.kind === 'unavailable') return result
-      for (const name of plans.keys()) {
-        const refusal = result.refused.find(refused => isAtOrBelow(refused.name, fqdn(name)))
-        if (refusal) {
-          const reason = `The DNS provider refused ${refusal.name}: ${refusal.reason}`
-          failures.set(name, { cause: 'refused', reason })
-        } else if (result.skipped?.some(owner => isAtOrBelow(owner, fqdn(name)))) skipped.add(name)
-      }
-      return undefined
-    }
+const toAppliedName = ({ name, outcome }: NameOutcome): AppliedName[] => {
+  if (outcome.kind !== 'applied') return []
+  const { subdomain, version, desired, isDriftRepair } = name
+  const event = isDriftRepair ? 'repaired' : desired.length === 0 ? 'withdrawn' : 'published'
+  const detail = `${outcome.changes.length} record sets differed from the records that this service had written.`
+  return [{ subdomain, version, desired, event, detail: isDriftRepair ? detail : null }]
+}
 
-    if (due.length === 0) return { applied: new Map(), isMoreDue: false }
-    const unavailable = await work()
-    if (unavailable) {
-      for (const name of due) if (!failures.has(name)) failures.set(name, failureOf(unavailable))
-    }
-    const done = due.filter(name => !failures.has(name) && !skipped.has(name))
-    if (done.length > 0)
-      await zones.applied(
-        zone,
-        done.map(name => appliedOf(name, plans.get(name) ?? [])),
-      )
-    if (failures.size > 0) {
-      const failed = Array.from(failures, ([name, failure]) => ({
-        subdomain: name.subdomain,
-        version: name.version,
-        failure: failure.cause,
-        reason: failure.reason,
-        pauseMs: pauseOf(name, failure),
-      }))
-      await zones.failed(zone, failed)
-    }
-    const isConverged = done.length === due.length
-    await zones.passed(zone, { isConverged, comparisonInMs: comparisonEveryMs * (0.5 + 0.5 * random()) })
-    return {
-      applied: new Map(done.map(name => [name.subdomain, name.version])),
-      isMoreDue: due.length === BATCH || skipped.size > 0,
-    }
+const toFailedName = (name: DueName, failure: Failure, random: number): FailedName => ({
+  subdomain: name.subdomain,
+  version: name.version,
+  failure: failure.cause,
+  reason: failure.reason,
+  retryDelayMs: toRetryDelayMs(name, failure, random),
+})
+
+const saveOutcomes = async (
+  { repository, driftIntervalMs, random }: SyncContext,
+  zone: string,
+  outcomes: readonly NameOutcome[],
+): Promise<SyncResult> => {
+  const applied = outcomes.flatMap(toAppliedName)
+  if (applied.length > 0) await repository.markApplied(zone, applied)
+  const failed = outcomes.flatMap(({ name, outcome }) =>
+    outcome.kind === 'failed' ? [toFailedName(name, outcome, random())] : [],
+  )
+  if (failed.length > 0) await repository.markFailed(zone, failed)
+  await repository.recordSync(zone, {
+    isComplete: applied.length === outcomes.length,
+    firstDriftCheckMs: driftIntervalMs * (0.5 + 0.5 * random()),
+  })
+  return {
+    applied: new Map(applied.map(({ subdomain, version }) => [subdomain, version])),
+    hasMore: outcomes.length === MAX_BATCH_SIZE || applied.length + failed.length < outcomes.length,
   }
 }

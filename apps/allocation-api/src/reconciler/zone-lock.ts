@@ -1,80 +1,99 @@
 import { createDatabaseClient, type Sql } from '@pool/database/client'
 import { withTimeout } from '@pool/database/with-timeout'
+import pLimit from 'p-limit'
 
-/** Milliseconds, the same for every claim. */
-export interface ClaimLimits {
-  /** How long to queue behind another writer. */
+/** Milliseconds, the same for every lock. */
+export interface ZoneLockLimits {
+  /** How long to queue behind another holder. */
   readonly waitMs: number
-  /** How long a writer may stay silent before the database takes the claim away. */
-  readonly holdMs: number
+  /** How long a holder may send no statement before Postgres ends its transaction, and with it the lock. */
+  readonly idleTimeoutMs: number
   /** How long one statement may take. */
   readonly timeoutMs: number
 }
 
 export interface ZoneLock {
-  /** Throws when the claim is lost, as it is when the database or the connection to it went away. */
-  confirm(): Promise<void>
+  /** Throws a `ZoneLockLostError` if the database, or the connection to it, went away since the lock was acquired. */
+  assertHeld(): Promise<void>
+}
+
+export class ZoneLockLostError extends Error {
+  constructor(name: string) {
+    super(`zone lock lost: ${name}`)
+  }
 }
 
 export type ZoneLocks = ReturnType<typeof createZoneLocks>
 
-/**
- * The right to be the only one among all replicas who does what `name` stands for, such as to write a zone: a row lock
- * in an open transaction. Waiting for it is queueing, and a writer that dies loses it with its connection, at once.
- *
- * Each claim has a connection of its own, a client with a single one, and speaks the transaction itself. The driver's
- * own transactions are not used: when the connection dies in one, version 3.4.9 can write to the socket that is gone,
- * which ends the process, or run the rest on another session (its issues 1208 and 1216, seen 2026-11-21). Here a
- * statement that comes to another session finds another transaction, and the claim is known to be lost.
- */
-export const createZoneLocks = (url: string, limits: ClaimLimits) => {
-  const { waitMs, holdMs, timeoutMs } = limits
-  const idle: Sql[] = []
-  const used = new Set<Sql>()
+/** The SQLSTATE of an exceeded lock_timeout. */
+const LOCK_NOT_AVAILABLE = '55P03'
 
-  const hold = async <Result>(
+/**
+ * Exclusive locks among all replicas: a row lock in an open transaction. Waiters queue. If the holder dies, Postgres
+ * releases the lock when the connection closes.
+ *
+ * Each lock has its own connection, a client with a single one, and sends `begin` and `commit` itself. The driver's own
+ * transactions are not used: if the connection dies in one, version 3.4.9 can write to the closed socket, which ends the
+ * process, or run the rest on another session (its issues 1208 and 1216, verified 2026-11-21). Here a statement that
+ * reaches another session finds another transaction, so the lost lock is noticed.
+ */
+export const createZoneLocks = (url: string, limits: ZoneLockLimits) => {
+  const { waitMs, idleTimeoutMs, timeoutMs } = limits
+  const idle: Sql[] = []
+  const inUse = new Set<Sql>()
+
+  /** The id of the transaction that holds the lock, which no other transaction ever has; null after `waitMs`. */
+  const acquire = async (sql: Sql, name: string): Promise<string | null> => {
+    const query = sql<{ transaction: string }[]>`
+      with held as (select name from dns_zone_locks where name = ${name} for update)
+      select pg_current_xact_id()::text as transaction from held`
+    try {
+      const [held] = await withTimeout(query, waitMs + timeoutMs)
+      return held?.transaction ?? null
+    } catch (error) {
+      if (error instanceof Error && 'code' in error && error.code === LOCK_NOT_AVAILABLE) return null
+      throw error
+    }
+  }
+
+  const isCurrentTransaction = async (sql: Sql, transaction: string): Promise<boolean> => {
+    const [row] = await withTimeout(
+      sql<{ isCurrent: boolean | null }[]>`
+        select pg_current_xact_id_if_assigned()::text = ${transaction} as "isCurrent"`,
+      timeoutMs,
+    )
+    return row?.isCurrent === true
+  }
+
+  const runInTransaction = async <Result>(
     sql: Sql,
     name: string,
-    work: (claim: ZoneLock) => Promise<Result>,
+    work: (lock: ZoneLock) => Promise<Result>,
   ): Promise<Result | null> => {
     await withTimeout(sql`insert into dns_zone_locks (name) values (${name}) on conflict do nothing`, timeoutMs)
     await withTimeout(sql`begin`, timeoutMs)
     try {
       await withTimeout(
         sql`select set_config('lock_timeout', ${`${waitMs}ms`}, true),
-          set_config('idle_in_transaction_session_timeout', ${`${holdMs}ms`}, true)`,
+          set_config('idle_in_transaction_session_timeout', ${`${idleTimeoutMs}ms`}, true)`,
         timeoutMs,
       )
-      // The lock gives the transaction its number, which no other ever has.
-      const [held] = await withTimeout(
-        sql<{ transaction: string }[]>`
-          with held as (select name from dns_zone_locks where name = ${name} for update)
-          select pg_current_xact_id()::text as transaction from held`,
-        waitMs + timeoutMs,
-      ).catch((error: unknown) => {
-        if (error instanceof Error && 'code' in error && error.code === '55P03') return []
-        throw error
-      })
-      if (!held) return null
+      const transaction = await acquire(sql, name)
+      if (transaction === null) return null
       return await work({
-        confirm: async () => {
-          const [now] = await withTimeout(
-            sql<{ isOurs: boolean | null }[]>`
-              select pg_current_xact_id_if_assigned()::text = ${held.transaction} as "isOurs"`,
-            timeoutMs,
-          )
-          if (!now?.isOurs) throw new Error(`the claim of ${name} was lost`)
+        async assertHeld() {
+          if (!(await isCurrentTransaction(sql, transaction))) throw new ZoneLockLostError(name)
         },
       })
     } finally {
-      // Nothing was written under the claim that must not be kept: what a pass did stands in statements of its own.
+      // The transaction writes nothing: a sync saves its results in separate statements.
       await withTimeout(sql`commit`, timeoutMs)
     }
   }
 
   return {
-    /** Runs `work` under the claim; null when it could not be had within `waitMs`. */
-    async claim<Result>(name: string, work: (claim: ZoneLock) => Promise<Result>) {
+    /** Runs `work` while it holds the lock of `name`; null if the lock was not free within `waitMs`. */
+    async withLock<Result>(name: string, work: (lock: ZoneLock) => Promise<Result>): Promise<Result | null> {
       const sql =
         idle.pop() ??
         createDatabaseClient(url, {
@@ -82,21 +101,36 @@ export const createZoneLocks = (url: string, limits: ClaimLimits) => {
           applicationName: 'allocation-api zone',
           maxStatementMs: waitMs + timeoutMs,
         })
-      used.add(sql)
+      inUse.add(sql)
       try {
-        const result = await hold(sql, name, work)
+        const result = await runInTransaction(sql, name, work)
         idle.push(sql)
         return result
       } catch (error) {
-        // Whatever state it is in, the connection is not used again; closing it gives the lock up.
+        // The state of the connection is unknown, so it is not reused. Closing it releases the lock.
         void sql.end({ timeout: 0 }).catch(() => {})
         throw error
       } finally {
-        used.delete(sql)
+        inUse.delete(sql)
       }
     },
     async close(): Promise<void> {
-      await Promise.all([...idle.splice(0), ...used].map(sql => sql.end({ timeout: 0 })))
+      await Promise.all([...idle.splice(0), ...inUse].map(sql => sql.end({ timeout: 0 })))
     },
   }
+}
+
+/** Runs `work` while it holds the lock of `zone`; null if another replica held it for too long. */
+export type WithZoneLock = <Result>(zone: string, work: (lock: ZoneLock) => Promise<Result>) => Promise<Result | null>
+
+/** Each has one provider call and one database connection. */
+const MAX_CONCURRENT_ZONES = 16
+
+/** The lock of a provider that accepts one call at a time for the whole account. No zone has this name. */
+const ACCOUNT_LOCK = '(account)'
+
+/** Limits how many zones this process works on. `concurrency` is the provider's: 1 makes all zones share one lock. */
+export const limitZones = (locks: Pick<ZoneLocks, 'withLock'>, concurrency: 1 | undefined): WithZoneLock => {
+  const limit = pLimit(concurrency ?? MAX_CONCURRENT_ZONES)
+  return (zone, work) => limit(() => locks.withLock(concurrency === 1 ? ACCOUNT_LOCK : zone, work))
 }

@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import type { Caller, Granted } from '../../src/allocation/domain/types.ts'
 import { type AllocationRepository, createAllocationRepository } from '../../src/allocation/repository.ts'
 import { createRecords } from '../../src/dns/domain/rrset.ts'
-import { createZoneStore, type DueName } from '../../src/reconciler/sync-repository.ts'
+import { createReconcilerRepository, type DueName } from '../../src/reconciler/repository.ts'
 import { createTestDatabase, missingDsn, type TestDatabase, testDsn } from '../support/database.ts'
 import { holdLock, lockRow, untilSessionsWait } from '../support/locks.ts'
 
@@ -280,18 +280,18 @@ describe.skipIf(!testDsn)('progress that is told late', () => {
 
   test('an old "applied" does not undo what a newer pass has told', async () => {
     const store = createAllocationRepository(database.sql, limits)
-    const zones = createZoneStore(database.sql, limits)
+    const repository = createReconcilerRepository(database.sql, limits)
     const name = { poolDomain, subdomain: 'late' }
     const records = createRecords('late.pool.test', '192.0.2.1', { names: ['@', '*'], ttl: 60 })
-    const due = async (): Promise<DueName[]> => zones.due(poolDomain, 10)
+    const due = async (): Promise<DueName[]> => repository.listDue(poolDomain, 10)
     const tell = (names: readonly DueName[]) =>
-      zones.applied(
+      repository.markApplied(
         poolDomain,
         names.map(name => ({ ...name, event: 'published', detail: null })),
       )
     const pass = async () => {
       const names = await due()
-      await zones.intend(poolDomain, names)
+      await repository.markAttempted(poolDomain, names)
       await tell(names)
     }
     const activate = async () => {
@@ -322,24 +322,24 @@ describe.skipIf(!testDsn)('progress that is told late', () => {
 
   test('an order of a version that was replaced meanwhile is remembered all the same', async () => {
     const store = createAllocationRepository(database.sql, limits)
-    const zones = createZoneStore(database.sql, limits)
+    const repository = createReconcilerRepository(database.sql, limits)
     const name = { poolDomain, subdomain: 'replaced' }
     const decision = decided(await store.reserve({ ...name, createdBy: '' }, ttlMs, caller))
     if (decision.kind !== 'granted') throw new Error(decision.kind)
     const { reservationToken } = decision
     const address = { sovereignFQDN: 'replaced.pool.test', loadBalancerIP: '192.0.2.1' }
     await store.commit({ ...name, reservationToken, ...address }, desired, caller)
-    const due = (await zones.due(poolDomain, 10)).filter(one => one.subdomain === 'replaced')
+    const due = (await repository.listDue(poolDomain, 10)).filter(one => one.subdomain === 'replaced')
     await store.release(name, caller)
-    await zones.intend(poolDomain, due)
-    expect((await zones.due(poolDomain, 10)).filter(one => one.subdomain === 'replaced')).toMatchObject([
+    await repository.markAttempted(poolDomain, due)
+    expect((await repository.listDue(poolDomain, 10)).filter(one => one.subdomain === 'replaced')).toMatchObject([
       { desired: [], hasInFlightWrite: true },
     ])
   })
 
   test('an old "applied" does not hide that a newer version may be at the provider already', async () => {
     const store = createAllocationRepository(database.sql, limits)
-    const zones = createZoneStore(database.sql, limits)
+    const repository = createReconcilerRepository(database.sql, limits)
     const name = { poolDomain, subdomain: 'hidden' }
     const fqdn = 'hidden.pool.test'
     const activate = async (address: string) => {
@@ -349,15 +349,15 @@ describe.skipIf(!testDsn)('progress that is told late', () => {
       const records = createRecords(fqdn, address, { names: ['@'], ttl: 60 })
       await store.commit({ ...name, reservationToken, sovereignFQDN: fqdn, loadBalancerIP: address }, records, caller)
     }
-    const due = () => zones.due(poolDomain, 10)
+    const due = () => repository.listDue(poolDomain, 10)
     await activate('192.0.2.1')
     await store.release(name, caller)
     const withdrawal = await due()
     await activate('192.0.2.2')
-    await zones.intend(poolDomain, await due())
+    await repository.markAttempted(poolDomain, await due())
     const before = await database.sql`select * from dns_names where subdomain = 'hidden'`
     expect(before.map(row => row.attempted_version === row.version && row.applied_version === 0)).toEqual([true])
-    await zones.applied(
+    await repository.markApplied(
       poolDomain,
       withdrawal.map(one => ({ ...one, event: 'withdrawn', detail: null })),
     )

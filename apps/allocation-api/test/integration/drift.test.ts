@@ -46,7 +46,7 @@ describe.skipIf(!testDsn)(`drift (${testDsn ? 'real Postgres' : missingDsn})`, (
       if (foreign) before.set(recordKey(foreign), foreign)
       expect(scene.provider.records).toEqual(before)
       expect((await events('acme')).slice(2)).toEqual(['published', 'repaired'])
-      expect(await dns.repair(poolDomain)).toMatchObject({ changeCount: 0, reopened: 0 })
+      expect(await dns.repair(poolDomain)).toMatchObject({ changeCount: 0, driftedCount: 0 })
     })
   })
 
@@ -57,7 +57,7 @@ describe.skipIf(!testDsn)(`drift (${testDsn ? 'real Postgres' : missingDsn})`, (
     await dns.repair(poolDomain)
     const [entry] = await scene.sql`select detail, actor from allocation_history where event = 'repaired'`
     expect(entry).toEqual({
-      detail: '2 record sets differed from what this service had written.',
+      detail: '2 record sets differed from the records that this service had written.',
       actor: 'convergence',
     })
   })
@@ -72,10 +72,10 @@ describe.skipIf(!testDsn)(`drift (${testDsn ? 'real Postgres' : missingDsn})`, (
     expect(await row('acme')).toMatchObject({
       failure: 'foreign-record',
       last_error:
-        'A record of type CNAME that this service did not write stands at acme.pool.test. Remove it there, or release this name.',
+        'A record of type CNAME that is not managed by this service exists at acme.pool.test. Delete it, or release this name.',
     })
     expect(scene.provider.records.get('acme.pool.test CNAME')).toEqual(foreign)
-    expect(await dns.lag()).toMatchObject([{ zone: poolDomain, failing: { 'foreign-record': 1 } }])
+    expect(await dns.listZoneLag()).toMatchObject([{ zone: poolDomain, failing: { 'foreign-record': 1 } }])
     scene.provider.records.delete('acme.pool.test CNAME')
     expect(await dns.repair(poolDomain)).toMatchObject({ pending: 0 })
     expect(addressOf('acme.pool.test')).toBe('192.0.2.1')
@@ -100,7 +100,7 @@ describe.skipIf(!testDsn)(`drift (${testDsn ? 'real Postgres' : missingDsn})`, (
       const late = new Map(scene.provider.records)
       await dns.waitUntilApplied(await free('acme'))
       for (const set of late.values()) put(set)
-      expect(await dns.repair(poolDomain)).toMatchObject({ kind: 'repaired', reopened: 1, pending: 0 })
+      expect(await dns.repair(poolDomain)).toMatchObject({ kind: 'repaired', driftedCount: 1, pending: 0 })
       expect(scene.provider.names()).toEqual([])
       expect((await events('acme')).slice(3)).toEqual(['released', 'withdrawn', 'repaired'])
     })
@@ -120,7 +120,7 @@ describe.skipIf(!testDsn)(`drift (${testDsn ? 'real Postgres' : missingDsn})`, (
       await dns.waitUntilApplied(await activate('acme'))
       await dns.waitUntilApplied(await free('acme'))
       put(a('acme.pool.test', '198.51.100.9'))
-      expect(await dns.repair(poolDomain)).toMatchObject({ reopened: 0, changeCount: 0 })
+      expect(await dns.repair(poolDomain)).toMatchObject({ driftedCount: 0, changeCount: 0 })
       expect(addressOf('acme.pool.test')).toBe('198.51.100.9')
       expect((await dns.waitUntilApplied(await activate('acme', '192.0.2.3'))).status).toBe('failing')
       expect(addressOf('acme.pool.test')).toBe('198.51.100.9')
@@ -151,10 +151,10 @@ describe.skipIf(!testDsn)(`drift (${testDsn ? 'real Postgres' : missingDsn})`, (
       await advance(DRIFT_MS)
       const [three, four] = [replica(), replica()]
       await Promise.all([three.dns.syncDueZones(), four.dns.syncDueZones()])
-      await until('it was compared', () => three.compared.length + four.compared.length > 0)
+      await until('it was compared', () => three.driftChecks.length + four.driftChecks.length > 0)
       await Promise.all([three.dns.syncDueZones(), four.dns.syncDueZones()])
       await until('it is repaired', () => scene.provider.names().length === 2)
-      expect([...three.compared, ...four.compared]).toMatchObject([{ kind: 'compared', reopened: 1 }])
+      expect([...three.driftChecks, ...four.driftChecks]).toMatchObject([{ kind: 'compared', driftedCount: 1 }])
       const [zone] = await scene.sql<{ seconds: number }[]>`
         select extract(epoch from next_drift_check_at - now())::float8 as seconds from dns_zones`
       expect(zone?.seconds).toBeGreaterThan(0.85 * (DRIFT_MS / 1_000))
@@ -169,7 +169,7 @@ describe.skipIf(!testDsn)(`drift (${testDsn ? 'real Postgres' : missingDsn})`, (
       expect(
         await calls(async () => {
           await one.dns.syncDueZones()
-          await until('it was compared', () => one.compared.length === 1)
+          await until('it was compared', () => one.driftChecks.length === 1)
         }),
       ).toEqual([])
       expect(await one.dns.preview(poolDomain)).toMatchObject({ kind: 'compared', changeCount: 0 })
@@ -182,11 +182,11 @@ describe.skipIf(!testDsn)(`drift (${testDsn ? 'real Postgres' : missingDsn})`, (
       scene.provider.faults.push({ answer: down })
       await advance(DRIFT_MS)
       await one.dns.syncDueZones()
-      await until('it was tried', () => one.compared.length === 1)
-      expect(one.compared).toMatchObject([{ kind: 'unavailable' }])
+      await until('it was tried', () => one.driftChecks.length === 1)
+      expect(one.driftChecks).toMatchObject([{ kind: 'unavailable' }])
       await advance(MINUTE_MS)
       await one.dns.syncDueZones()
-      await until('it was compared', () => one.compared.length === 2)
+      await until('it was compared', () => one.driftChecks.length === 2)
       await one.dns.syncDueZones()
       await until('it is repaired', () => scene.provider.names().length === 2)
     })
@@ -203,7 +203,7 @@ describe.skipIf(!testDsn)(`drift (${testDsn ? 'real Postgres' : missingDsn})`, (
       await one.dns.syncDueZones()
       gate.resolve()
       await one.dns.stop()
-      expect(one.compared).toHaveLength(1)
+      expect(one.driftChecks).toHaveLength(1)
     })
 
     test('one read for a zone of any size, and only what differs is written', async () => {
@@ -222,7 +222,7 @@ describe.skipIf(!testDsn)(`drift (${testDsn ? 'real Postgres' : missingDsn})`, (
       expect(await scene.sql`select from allocation_history`).toHaveLength(3)
       // More than a pass takes: the repair is answered when all are there.
       scene.provider.records.clear()
-      expect(await dns.repair(poolDomain)).toMatchObject({ reopened: 2_500, pending: 0 })
+      expect(await dns.repair(poolDomain)).toMatchObject({ driftedCount: 2_500, pending: 0 })
       expect(scene.provider.records.size).toBe(2_500)
     })
   })
@@ -251,7 +251,7 @@ describe.skipIf(!testDsn)(`drift (${testDsn ? 'real Postgres' : missingDsn})`, (
         changeCount: 4,
         conflicts: [{ subdomain: 'stuck', reason: expect.stringContaining('CNAME') }],
         conflictCount: 1,
-        reopened: 0,
+        driftedCount: 0,
       })
       expect(await everything()).toEqual(before)
     })
@@ -274,7 +274,12 @@ describe.skipIf(!testDsn)(`drift (${testDsn ? 'real Postgres' : missingDsn})`, (
     await dns.waitUntilApplied(await activate('acme'))
     scene.provider.refuses.clear()
     await scene.sql`update dns_names set next_attempt_at = now() + interval '1 hour'`
-    expect(await dns.repair(poolDomain)).toMatchObject({ kind: 'repaired', pending: 0, changeCount: 2, reopened: 0 })
+    expect(await dns.repair(poolDomain)).toMatchObject({
+      kind: 'repaired',
+      pending: 0,
+      changeCount: 2,
+      driftedCount: 0,
+    })
     expect(scene.provider.names()).toHaveLength(2)
   })
 
@@ -300,7 +305,7 @@ describe.skipIf(!testDsn)(`drift (${testDsn ? 'real Postgres' : missingDsn})`, (
   })
 
   test('while others write the zone for long it is said to be busy', async () => {
-    const { dns } = replica({ claimWaitMs: 50 })
+    const { dns } = replica({ lockWaitMs: 50 })
     await dns.waitUntilApplied(await activate('acme'))
     const held = await holdLock(scene.sql, tx => tx`select from dns_zone_locks for update`)
     expect(await dns.preview(poolDomain)).toEqual({ kind: 'busy' })
@@ -328,7 +333,7 @@ describe.skipIf(!testDsn)(`drift (${testDsn ? 'real Postgres' : missingDsn})`, (
     scene.provider.readGate = gate.promise
     const lost = expect(dns.repair(poolDomain)).rejects.toThrow(
       // Whichever is noticed first: that the connection is gone, or that a new one has no claim.
-      /the claim of pool\.test was lost|CONNECTION_CLOSED/,
+      /zone lock lost: pool\.test|CONNECTION_CLOSED/,
     )
     await until('it reads', () => scene.provider.reading === 1)
     const before = await row('acme')

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { createAllocationRepository } from '../../src/allocation/repository.ts'
 import { type AllocationOptions, createAllocationService } from '../../src/allocation/service.ts'
 import { createApp } from '../../src/http/app.ts'
-import { createComparisonStore } from '../../src/reconciler/drift-repository.ts'
+import { createReconcilerRepository } from '../../src/reconciler/repository.ts'
 import { unusedDependencies } from '../support/fake-services-app.ts'
 
 const reserved = (n: number): Allocation => ({
@@ -93,7 +93,7 @@ describe('a page leaves nothing in the result of the driver, which outlives it',
   test.each<[string, (sql: Sql) => Promise<readonly unknown[]>]>([
     ['list', sql => createAllocationRepository(sql, { timeoutMs: 1_000 }).list('pool.test', { after: '', limit: 1 })],
     ['history', sql => createAllocationRepository(sql, { timeoutMs: 1_000 }).listHistory('pool.test', { limit: 1 })],
-    ['comparison', sql => createComparisonStore(sql, { timeoutMs: 1_000 }).names('pool.test', '', 1)],
+    ['comparison', sql => createReconcilerRepository(sql, { timeoutMs: 1_000 }).listNames('pool.test', '', 1)],
   ])('%s', async (_, page) => {
     const results: object[][] = []
     const sql = () => {

@@ -303,7 +303,7 @@ describe.skipIf(!testDsn)(`convergence (${testDsn ? 'real Postgres' : missingDsn
     await dns.waitUntilApplied(await activate('first'))
     expect(await dns.waitUntilApplied(await activate('second'))).toEqual({
       status: 'failing',
-      detail: 'The provider is down. It is not asked again for 60 s.',
+      detail: 'The provider is down. Next attempt in 60 s.',
     })
     expect(scene.provider.calls).toEqual(['read'])
     expect(dns.isCircuitOpen()).toBe(true)
@@ -344,7 +344,7 @@ describe.skipIf(!testDsn)(`convergence (${testDsn ? 'real Postgres' : missingDsn
     gate.resolve()
     await until('it has come about', () => one.errors.length > 0)
     // Whichever is noticed first: that the connection is gone, or that a new one has no claim.
-    expect(String(one.errors[0])).toMatch(/the claim of pool\.test was lost|CONNECTION_CLOSED/)
+    expect(String(one.errors[0])).toMatch(/zone lock lost: pool\.test|CONNECTION_CLOSED/)
     expect(scene.provider.calls.slice(before)).toEqual([])
     expect(scene.provider.names()).toEqual([])
   })

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import type { ApplyResult, ReadResult } from '../../src/dns/domain/result.ts'
 import { isAtOrBelow, type RecordChange, type RecordSet, recordKey } from '../../src/dns/domain/rrset.ts'
-import type { ApplyResult, ReadResult } from '../../src/dns/provider.ts'
 import { indexRecords, planName } from '../../src/reconciler/domain/plan.ts'
 import type { ProviderSubject, StartSubject, Traits } from './harness.ts'
 

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { ApplyResult, ReadResult } from '../../src/dns/domain/result.ts'
 import { type RecordChange, type RecordSet, recordKey } from '../../src/dns/domain/rrset.ts'
-import type { ApplyResult, DnsProvider, ReadResult } from '../../src/dns/provider.ts'
+import type { DnsProvider } from '../../src/dns/provider.ts'
 
 /** What the next call comes to, in place of what it would do; `after` lets it take effect first. */
 export interface Fault {

@@ -1,7 +1,8 @@
 import { createDatabaseClient } from '@pool/database/client'
-import type { DnsProvider, Unavailable } from '../../src/dns/provider.ts'
-import type { Compared } from '../../src/reconciler/diff-zone.ts'
-import { createReconciler, type Reconciler } from '../../src/reconciler/index.ts'
+import type { Unavailable } from '../../src/dns/domain/result.ts'
+import type { DnsProvider } from '../../src/dns/provider.ts'
+import type { ZoneDiff } from '../../src/reconciler/diff-zone.ts'
+import { createReconciler, type Reconciler } from '../../src/reconciler/reconciler.ts'
 import { createZoneLocks } from '../../src/reconciler/zone-lock.ts'
 
 export const DRIFT_MS = 600_000
@@ -10,7 +11,7 @@ export interface ReplicaOptions {
   readonly url: string
   readonly provider: DnsProvider
   readonly waitMs?: number
-  readonly claimWaitMs?: number
+  readonly lockWaitMs?: number
   readonly callTimeoutMs?: number
   readonly random?: () => number
   /** Milliseconds by which its own clock is ahead of this machine's. */
@@ -22,7 +23,7 @@ export interface Replica {
   readonly dns: Reconciler
   /** What went wrong in convergence, and what the provider threw. */
   readonly errors: readonly unknown[]
-  readonly compared: readonly (Compared | Unavailable)[]
+  readonly driftChecks: readonly (ZoneDiff | Unavailable)[]
   close(): Promise<void>
 }
 
@@ -30,37 +31,39 @@ export const startReplica = ({
   url,
   provider,
   waitMs = 10_000,
-  claimWaitMs = 10_000,
+  lockWaitMs = 10_000,
   callTimeoutMs = 5_000,
   random = () => 0.5,
   aheadMs = () => 0,
 }: ReplicaOptions): Replica => {
   const sql = createDatabaseClient(url, { maxConnections: 4, applicationName: 'replica', maxStatementMs: 5_000 })
-  const claims = createZoneLocks(url, { waitMs: claimWaitMs, holdMs: 30_000, timeoutMs: 5_000 })
+  const zoneLocks = createZoneLocks(url, { waitMs: lockWaitMs, idleTimeoutMs: 30_000, timeoutMs: 5_000 })
   const errors: unknown[] = []
-  const compared: (Compared | Unavailable)[] = []
+  const driftChecks: (ZoneDiff | Unavailable)[] = []
   const dns = createReconciler({
     provider,
     sql,
-    zoneLocks: claims,
+    zoneLocks,
+    managedDomains: ['pool.test', 'other.test'],
     statementTimeoutMs: 5_000,
     providerTimeoutMs: callTimeoutMs,
     commitWaitMs: waitMs,
     driftIntervalMs: DRIFT_MS,
     now: () => performance.now() + aheadMs(),
     random,
-    onCall: () => {},
-    onCompared: (_, outcome) => compared.push(outcome),
-    onDefect: error => errors.push(error),
-    onError: (_, error) => errors.push(error),
+    observer: {
+      onProviderCall() {},
+      onDriftCheck: (_, result) => void driftChecks.push(result),
+      onError: (_, error) => void errors.push(error),
+    },
   })
   return {
     dns,
     errors,
-    compared,
+    driftChecks,
     async close() {
       await dns.stop()
-      await Promise.all([claims.close(), sql.end({ timeout: 1 })])
+      await Promise.all([zoneLocks.close(), sql.end({ timeout: 1 })])
     },
   }
 }

@@ -1,7 +1,7 @@
 import { type ConvergePendingResponse, type ConvergeResponse, convergeQuery, type PlannedChange } from '@pool/contract'
 import { Hono } from 'hono'
 import type { RecordChange } from '../../dns/domain/rrset.ts'
-import type { ConvergeOutcome } from '../../reconciler/converge-pool.ts'
+import type { ConvergeOutcome } from '../../reconciler/reconciler.ts'
 import { problem, RETRY_AFTER_S } from '../errors.ts'
 import type { HttpEnv } from '../types.ts'
 import { parse, poolOf } from '../validate.ts'

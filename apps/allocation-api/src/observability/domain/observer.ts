@@ -12,7 +12,7 @@ export type ErrorEvent =
   | 'metrics source unavailable'
 
 export type DriftCheckResult =
-  | { readonly kind: 'compared'; readonly reopened: number }
+  | { readonly kind: 'compared'; readonly driftedCount: number }
   | { readonly kind: 'unavailable'; readonly reason: string }
 
 export type CredentialCheckResult =

@@ -1,9 +1,9 @@
-const FIRST_MS = 500
-const LONGEST_MS = 30_000
+const FIRST_BACKOFF_MS = 500
+const MAX_BACKOFF_MS = 30_000
 
 /**
- * How long to leave something alone after its `attempts`-th failure in a row: doubling, up to `longestMs`. `random`
- * (0 to 1) spreads it by a fifth either way, so that replicas and names do not come back all at once.
+ * The pause after the `attempts`-th consecutive failure: it doubles, up to `maxMs`. `random` (0 to 1) adds a jitter of a
+ * fifth either way, so that replicas and names do not all retry at the same moment.
  */
-export const pauseMs = (attempts: number, random: number, longestMs = LONGEST_MS): number =>
-  Math.min(longestMs, FIRST_MS * 2 ** Math.min(attempts - 1, 16)) * (0.8 + 0.4 * random)
+export const backoffMs = (attempts: number, random: number, maxMs = MAX_BACKOFF_MS): number =>
+  Math.min(maxMs, FIRST_BACKOFF_MS * 2 ** Math.min(attempts - 1, 16)) * (0.8 + 0.4 * random)

@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest'
-import { afterFailure, type Breaker, closed, heldBackMs, pauseOf } from './circuit-breaker.ts'
+import { afterFailure, type CircuitBreaker, CLOSED, msUntilRetry, openMs } from './circuit-breaker.ts'
 
-const fail = (breaker: Breaker, now: number, retryAfterMs?: number) =>
+const fail = (breaker: CircuitBreaker, now: number, retryAfterMs?: number) =>
   afterFailure(breaker, { now, retryAfterMs, random: 0.5 })
 
-/** A failure as soon as each pause is over. */
-const failuresInARow = (count: number): Breaker => {
-  let breaker = closed
+/** Each failure follows at the end of the pause before it. */
+const failuresInARow = (count: number): CircuitBreaker => {
+  let breaker = CLOSED
   for (let i = 0; i < count; i += 1) breaker = fail(breaker, breaker.retryAt)
   return breaker
 }
@@ -19,35 +19,35 @@ test.each([
   { failures: 5, pause: 8_000, isOpen: true },
   { failures: 6, pause: 10_000, isOpen: true },
   { failures: 60, pause: 10_000, isOpen: true },
-])('after $failures failures in a row: $pause ms until the next, open: $isOpen', ({ failures, pause, isOpen }) => {
+])('$failures consecutive failures: $pause ms until the next call, open: $isOpen', ({ failures, pause, isOpen }) => {
   const before = failuresInARow(failures - 1).retryAt
   const breaker = failuresInARow(failures)
-  expect(pauseOf(breaker, before)).toBe(pause)
-  expect(heldBackMs(breaker, before)).toBe(isOpen ? pause : 0)
-  expect(heldBackMs(breaker, breaker.retryAt)).toBe(0)
+  expect(msUntilRetry(breaker, before)).toBe(pause)
+  expect(openMs(breaker, before)).toBe(isOpen ? pause : 0)
+  expect(openMs(breaker, breaker.retryAt)).toBe(0)
 })
 
-test('calls that fail together count once', () => {
-  let breaker = closed
+test('calls that fail at the same time count once', () => {
+  let breaker = CLOSED
   for (let i = 0; i < 16; i += 1) breaker = fail(breaker, 1_000 + i)
-  expect(breaker).toEqual(fail(closed, 1_000))
+  expect(breaker).toEqual(fail(CLOSED, 1_000))
 })
 
 test.each([
-  { what: 'longer than our own pause', retryAfterMs: 90_000, held: 90_000 },
-  { what: 'shorter', retryAfterMs: 100, held: 500 },
-  { what: 'a mistake', retryAfterMs: 10 ** 9, held: 3_600_000 },
-])('Retry-After opens it at once: $what', ({ retryAfterMs, held }) => {
-  expect(heldBackMs(fail(closed, 0, retryAfterMs), 0)).toBe(held)
+  { what: 'longer than the backoff', retryAfterMs: 90_000, openForMs: 90_000 },
+  { what: 'shorter', retryAfterMs: 100, openForMs: 500 },
+  { what: 'a mistake', retryAfterMs: 10 ** 9, openForMs: 3_600_000 },
+])('Retry-After opens the circuit: $what', ({ retryAfterMs, openForMs }) => {
+  expect(openMs(fail(CLOSED, 0, retryAfterMs), 0)).toBe(openForMs)
 })
 
-test('Retry-After of a call that fails while others have failed already is heeded', () => {
-  const breaker = fail(fail(closed, 0), 100, 90_000)
-  expect(heldBackMs(breaker, 100)).toBe(90_000)
+test('Retry-After of a later failure of the same outage extends the pause', () => {
+  const breaker = fail(fail(CLOSED, 0), 100, 90_000)
+  expect(openMs(breaker, 100)).toBe(90_000)
   expect(breaker.failures).toBe(1)
 })
 
-test('a pause is spread by a fifth either way', () => {
-  expect(afterFailure(closed, { now: 0, random: 0 }).retryAt).toBeCloseTo(400)
-  expect(afterFailure(closed, { now: 0, random: 1 }).retryAt).toBeCloseTo(600)
+test('the backoff has a jitter of a fifth either way', () => {
+  expect(afterFailure(CLOSED, { now: 0, random: 0 }).retryAt).toBeCloseTo(400)
+  expect(afterFailure(CLOSED, { now: 0, random: 1 }).retryAt).toBeCloseTo(600)
 })

@@ -1,45 +1,46 @@
-import { pauseMs } from './backoff.ts'
+import { backoffMs } from './backoff.ts'
 
 /**
- * Whether the provider may be called. Times are milliseconds of a clock that never goes back.
+ * Whether the provider may be called. Times are milliseconds of a monotonic clock.
  *
- * What failed is tried again at `retryAt`, later after each failure in a row. From the third on, or when the provider
- * asked for it, the breaker is open until then: nothing is asked, and then a single call finds out whether it is back.
+ * Closed: every call is made. After the third consecutive failure, or when the provider asks for a pause, the circuit is
+ * open until `retryAt`: no call is made. Then it is half-open: a single call finds out whether the provider is back.
  */
-export interface Breaker {
-  /** In a row. Calls that were under way together count once. */
+export interface CircuitBreaker {
+  /** Consecutive failures. Calls that fail at the same time count once. */
   readonly failures: number
   readonly retryAt: number
   readonly isOpen: boolean
 }
 
-export const closed: Breaker = { failures: 0, retryAt: 0, isOpen: false }
+export const CLOSED: CircuitBreaker = { failures: 0, retryAt: 0, isOpen: false }
 
-const OPENS_AT = 3
+const FAILURE_THRESHOLD = 3
 
-/** A provider that comes back is noticed within this time, and a fifth of it. */
-const LONGEST_PAUSE_MS = 10_000
+/** A provider that recovers is noticed within this time and its jitter. */
+const MAX_OPEN_MS = 10_000
 
-/** What a provider may ask for at the most (Retry-After): a mistake there must not stop us for days. */
-const LONGEST_RETRY_AFTER_MS = 3_600_000
+/** The longest Retry-After that is accepted: a mistake of the provider must not stop the service for days. */
+const MAX_RETRY_AFTER_MS = 3_600_000
 
-export const pauseOf = ({ retryAt }: Breaker, now: number): number => Math.max(0, retryAt - now)
+export const msUntilRetry = ({ retryAt }: CircuitBreaker, now: number): number => Math.max(0, retryAt - now)
 
-/** Milliseconds for which nothing may be asked; 0: something may. */
-export const heldBackMs = (breaker: Breaker, now: number): number => (breaker.isOpen ? pauseOf(breaker, now) : 0)
+/** Milliseconds until the open circuit becomes half-open; 0 if a call may be made. */
+export const openMs = (breaker: CircuitBreaker, now: number): number =>
+  breaker.isOpen ? msUntilRetry(breaker, now) : 0
 
 /** `random` is from 0 to 1. */
 export const afterFailure = (
-  breaker: Breaker,
+  breaker: CircuitBreaker,
   { now, retryAfterMs, random }: { now: number; retryAfterMs?: number | undefined; random: number },
-): Breaker => {
-  const asked = retryAfterMs === undefined ? 0 : now + Math.min(retryAfterMs, LONGEST_RETRY_AFTER_MS)
-  const isSame = now < breaker.retryAt
-  const failures = isSame ? breaker.failures : breaker.failures + 1
-  const retryAt = isSame ? breaker.retryAt : now + pauseMs(failures, random, LONGEST_PAUSE_MS)
+): CircuitBreaker => {
+  const requested = retryAfterMs === undefined ? 0 : now + Math.min(retryAfterMs, MAX_RETRY_AFTER_MS)
+  const isSameFailure = now < breaker.retryAt
+  const failures = isSameFailure ? breaker.failures : breaker.failures + 1
+  const retryAt = isSameFailure ? breaker.retryAt : now + backoffMs(failures, random, MAX_OPEN_MS)
   return {
     failures,
-    retryAt: Math.max(retryAt, asked),
-    isOpen: breaker.isOpen || asked > now || failures >= OPENS_AT,
+    retryAt: Math.max(retryAt, requested),
+    isOpen: breaker.isOpen || requested > now || failures >= FAILURE_THRESHOLD,
   }
 }

@@ -169,7 +169,7 @@ const rows: readonly {
     current: [ns(acme)],
     name: named([a(star)]),
     changes: [],
-    conflict: `type NS that this service did not write stands at ${acme}`,
+    conflict: `type NS that is not managed by this service exists at ${acme}`,
   },
   {
     what: 'a foreign zone cut below the name, above what is wanted: conflict',
@@ -233,7 +233,7 @@ describe('the plan: desired minus current', () => {
     expect(plan([cname(acme)], named([a(acme)]))).toEqual({
       kind: 'conflict',
       reason:
-        'A record of type CNAME that this service did not write stands at acme.pool.test. Remove it there, or release this name.',
+        'A record of type CNAME that is not managed by this service exists at acme.pool.test. Delete it, or release this name.',
     })
   })
 

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { createRecords, isAtOrBelow, sameRecordSet } from '../../dns/domain/rrset.ts'
-import { pauseMs } from './backoff.ts'
-import { isSettled, toDnsState } from './status.ts'
+import { backoffMs } from './backoff.ts'
+import { isDecided, toDnsState } from './status.ts'
 
-describe('the pause after a failure', () => {
+describe('the backoff', () => {
   test.each([
     [1, 500],
     [2, 1_000],
@@ -11,16 +11,16 @@ describe('the pause after a failure', () => {
     [6, 16_000],
     [7, 30_000],
     [1_000_000, 30_000],
-  ])('attempt %i: %i ms, a fifth more or less', (attempts, middle) => {
-    expect(pauseMs(attempts, 0)).toBeCloseTo(middle * 0.8)
-    expect(pauseMs(attempts, 0.5)).toBeCloseTo(middle)
-    expect(pauseMs(attempts, 1)).toBeCloseTo(middle * 1.2)
+  ])('attempt %i: %i ms with a jitter of a fifth', (attempts, middle) => {
+    expect(backoffMs(attempts, 0)).toBeCloseTo(middle * 0.8)
+    expect(backoffMs(attempts, 0.5)).toBeCloseTo(middle)
+    expect(backoffMs(attempts, 1)).toBeCloseTo(middle * 1.2)
   })
 })
 
-describe('the state of the records', () => {
+describe('the status of the records', () => {
   test.each([
-    ['no row: nothing desired, nothing left', null, 'published'],
+    ['no row: nothing desired or left', null, 'published'],
     ['not applied yet', { version: 2, appliedVersion: 1, lastError: null }, 'pending'],
     ['applied', { version: 2, appliedVersion: 2, lastError: null }, 'published'],
     ['failed since', { version: 2, appliedVersion: 1, lastError: 'down' }, 'failing'],
@@ -28,7 +28,7 @@ describe('the state of the records', () => {
     expect(toDnsState(progress).status).toBe(status)
   })
 
-  test('a failing name says why', () => {
+  test('a failing name has a detail', () => {
     expect(toDnsState({ version: 1, appliedVersion: 0, lastError: 'down' })).toEqual({
       status: 'failing',
       detail: 'down',
@@ -41,8 +41,8 @@ describe('the state of the records', () => {
     ['own version applied', { version: 3, appliedVersion: 3, lastError: null }, true],
     ['newer version applied', { version: 4, appliedVersion: 4, lastError: null }, true],
     ['failed', { version: 3, appliedVersion: 2, lastError: 'down' }, true],
-  ] as const)('who waits for version 3 has an answer: %s', (_, progress, settled) => {
-    expect(isSettled(progress, 3)).toBe(settled)
+  ] as const)('a caller that waits for version 3: %s', (_, status, decided) => {
+    expect(isDecided(status, 3)).toBe(decided)
   })
 })
 

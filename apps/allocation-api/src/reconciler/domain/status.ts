@@ -1,27 +1,27 @@
 import type { DnsState } from '@pool/contract'
 
 /**
- * Why a name's records could not be applied; whose trouble it is decides when they are tried again. `provider`: it was
- * available to nobody; `zone`: not for this zone; `refused`: it does not take this name's records; `foreign-record`:
- * somebody else's record stands in the way.
+ * Why a name's records could not be applied; it decides when the next attempt is. `provider`: the provider is
+ * unavailable; `zone`: only for this zone; `refused`: the provider does not accept the records of this name;
+ * `foreign-record`: a record that the service does not own is in the way.
  */
 export const FAILURE_CAUSES = ['provider', 'zone', 'refused', 'foreign-record'] as const
 export type FailureCause = (typeof FAILURE_CAUSES)[number]
 
-/** How far one name has been brought to its desired records; null where it has no row: nothing desired, nothing left. */
+/** The desired and the applied version of a name's records; null if it has no row, so nothing is desired or left. */
 export interface SyncStatus {
   readonly version: number
   readonly appliedVersion: number
   readonly lastError: string | null
 }
 
-/** The state that the wire shows for the version that the name has now. */
-export const toDnsState = (progress: SyncStatus | null): DnsState => {
-  if (!progress || progress.appliedVersion >= progress.version) return { status: 'published' }
-  if (progress.lastError === null) return { status: 'pending' }
-  return { status: 'failing', detail: progress.lastError }
+/** The status on the wire, for the version that the name has now. */
+export const toDnsState = (status: SyncStatus | null): DnsState => {
+  if (!status || status.appliedVersion >= status.version) return { status: 'published' }
+  if (status.lastError === null) return { status: 'pending' }
+  return { status: 'failing', detail: status.lastError }
 }
 
-/** Whether a caller that waits for `version` has its answer: it is out, replaced by a newer one, or has failed once. */
-export const isSettled = (progress: SyncStatus | null, version: number): boolean =>
-  !progress || progress.appliedVersion >= version || progress.lastError !== null
+/** Whether a caller need not wait for `version` any longer: it is applied, replaced by a newer one, or failed once. */
+export const isDecided = (status: SyncStatus | null, version: number): boolean =>
+  !status || status.appliedVersion >= version || status.lastError !== null

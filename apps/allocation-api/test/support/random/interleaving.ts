@@ -2,7 +2,7 @@ import type { EntryWithId } from '@pool/test-kit/history-rules.ts'
 import { createPrng, type Prng } from '@pool/test-kit/prng.ts'
 import type { Caller } from '../../../src/allocation/domain/types.ts'
 import { createRecords, recordKey } from '../../../src/dns/domain/rrset.ts'
-import { createReconciler, type Reconciler } from '../../../src/reconciler/index.ts'
+import { createReconciler, type Reconciler } from '../../../src/reconciler/reconciler.ts'
 import { type ActiveName, faultsAtRest, type NameAtRest, textOf } from './faults-at-quiescence.ts'
 import { Traffic, type TrafficCounts } from './faulty-provider.ts'
 import { createUnderWay } from './in-flight.ts'
@@ -63,26 +63,29 @@ class Interleaving {
       createReconciler({
         provider: this.#traffic.provider(provider),
         sql,
-        // Whatever asks the provider does so under a claim.
+        // Every provider call is made under a zone lock.
         zoneLocks: {
-          ...claims,
-          claim: (name, work) => this.#underWay.during('working', () => claims.claim(name, work)),
+          withLock: (name, work) => this.#underWay.during('working', () => claims.withLock(name, work)),
         },
+        managedDomains: [zone],
         statementTimeoutMs: 20_000,
         providerTimeoutMs: 10_000,
         commitWaitMs: 300,
         driftIntervalMs: DRIFT_MS,
         now: () => this.#clockMs,
         random,
-        onCall: () => {},
-        onCompared: (_, outcome) => {
-          this.#isDrifting = outcome.kind !== 'compared' || outcome.reopened > 0
-          note(
-            outcome.kind === 'compared' ? `compared, ${outcome.reopened} reopened` : `not compared: ${outcome.reason}`,
-          )
+        observer: {
+          onProviderCall() {},
+          onDriftCheck: (_, result) => {
+            this.#isDrifting = result.kind !== 'compared' || result.driftedCount > 0
+            note(
+              result.kind === 'compared'
+                ? `drift check: ${result.driftedCount} drifted`
+                : `drift check failed: ${result.reason}`,
+            )
+          },
+          onError: (event, error) => this.#faults.push(`${event}: ${error}`),
         },
-        onDefect: error => this.#faults.push(`the provider threw: ${error}`),
-        onError: (_, error) => this.#faults.push(`convergence: ${error}`),
       }),
     )
   }

@@ -37,7 +37,7 @@ export const createLane = async (startHost: StartZoneHost): Promise<Lane> => {
       applicationName: 'replica',
       maxStatementMs: TIMEOUT_MS,
     })
-    const claims = createZoneLocks(database.url, { waitMs: 10_000, holdMs: 30_000, timeoutMs: TIMEOUT_MS })
+    const claims = createZoneLocks(database.url, { waitMs: 10_000, idleTimeoutMs: 30_000, timeoutMs: TIMEOUT_MS })
     const provider = host.createProvider()
     made.defer(async () => {
       await provider.close()

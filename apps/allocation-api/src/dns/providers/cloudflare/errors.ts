@@ -1,6 +1,6 @@
 import { isJsonObject, type JsonObject } from '../../../lib/json.ts'
+import type { Unavailable } from '../../domain/result.ts'
 import type { HttpResponse } from '../../http-client.ts'
-import type { Unavailable } from '../../provider.ts'
 import { sanitizeMessage } from '../../sanitize-error.ts'
 import { listOf, numberOf, textOf } from './json.ts'
 

@@ -1,4 +1,4 @@
-import type { Unavailable } from '../../provider.ts'
+import type { Unavailable } from '../../domain/result.ts'
 import type { CloudflareApi } from './api.ts'
 import { type StaleZoneError, type Success, unavailable } from './errors.ts'
 import { listOf, numberOf } from './json.ts'

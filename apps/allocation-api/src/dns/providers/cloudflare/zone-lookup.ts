@@ -1,5 +1,5 @@
 import { isJsonObject, type JsonObject } from '../../../lib/json.ts'
-import type { Unavailable } from '../../provider.ts'
+import type { Unavailable } from '../../domain/result.ts'
 import type { CloudflareApi } from './api.ts'
 import { type StaleZoneError, unavailable } from './errors.ts'
 import { listOf, textOf } from './json.ts'

@@ -1,5 +1,5 @@
+import type { Unavailable } from '../../domain/result.ts'
 import { requestJson } from '../../http-client.ts'
-import type { Unavailable } from '../../provider.ts'
 import { sanitizeMessage } from '../../sanitize-error.ts'
 import { type DomainSettings, OWN_DNS, settingsOf, type Verdict, verdictOf } from './response.ts'
 import type { WriteResult } from './write.ts'

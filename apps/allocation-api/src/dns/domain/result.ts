@@ -1,0 +1,30 @@
+import type { RecordSet } from './rrset.ts'
+
+/** The provider could not do it now; it may later. `reason` is for an operator: no key, token or URL query in it. */
+export interface Unavailable {
+  readonly kind: 'unavailable'
+  readonly reason: string
+  /** Milliseconds after which the provider accepts calls again, if it said so. */
+  readonly retryAfterMs?: number
+  /** `zone`: only this zone is affected, for example because it does not exist. Default: the whole provider. */
+  readonly scope?: 'zone' | 'provider'
+}
+
+export type ReadResult =
+  | {
+      readonly kind: 'read'
+      readonly records: readonly RecordSet[]
+      /** These are all records of the zone, whatever was requested. */
+      readonly isFullZone?: true
+    }
+  | Unavailable
+
+export type ApplyResult =
+  | {
+      /** The provider has every change except those at the `refused` and the `skipped` owner names. */
+      readonly kind: 'applied'
+      readonly refused: readonly { readonly name: string; readonly reason: string }[]
+      /** Not applied because the search for the refused ones took too long. Never all owner names of the call. */
+      readonly skipped?: readonly string[]
+    }
+  | Unavailable

@@ -1,0 +1,68 @@
+import { describe, expect, test } from 'vitest'
+import type { ApplyResult } from '../../dns/domain/result.ts'
+import type { RecordChange } from '../../dns/domain/rrset.ts'
+import { type Outcome, toOutcome, toRetryDelayMs } from './outcome.ts'
+import type { Plan } from './plan.ts'
+
+const change: RecordChange = { kind: 'delete', name: 'acme.pool.test', type: 'A' }
+const changes: Plan = { kind: 'changes', changes: [change] }
+const noChanges: Plan = { kind: 'changes', changes: [] }
+const conflict: Plan = { kind: 'conflict', reason: 'in the way' }
+
+const applied: ApplyResult = { kind: 'applied', refused: [] }
+const refusing = (name: string): ApplyResult => ({ kind: 'applied', refused: [{ name, reason: 'no' }] })
+const skipping = (name: string): ApplyResult => ({ kind: 'applied', refused: [], skipped: [name] })
+const down: ApplyResult = { kind: 'unavailable', reason: 'down', retryAfterMs: 7 }
+const noZone: ApplyResult = { kind: 'unavailable', reason: 'no zone', scope: 'zone' }
+
+const done: Outcome = { kind: 'applied', changes: [change] }
+const failed = (cause: string, reason: string) => ({ kind: 'failed', cause, reason })
+
+describe('the outcome of a name', () => {
+  test.each<[what: string, plan: Plan, result: ApplyResult, outcome: object]>([
+    ['applied', changes, applied, done],
+    ['nothing to change', noChanges, applied, { kind: 'applied', changes: [] }],
+    ['another name refused', changes, refusing('other.pool.test'), done],
+    ['a name that ends alike refused', changes, refusing('xacme.pool.test'), done],
+    ['the zone refused', changes, refusing('pool.test'), done],
+    ['refused', changes, refusing('acme.pool.test'), failed('refused', 'The DNS provider refused acme.pool.test: no')],
+    [
+      'a name below it refused',
+      changes,
+      refusing('*.acme.pool.test'),
+      failed('refused', 'The DNS provider refused *.acme.pool.test: no'),
+    ],
+    ['skipped', changes, skipping('acme.pool.test'), { kind: 'skipped' }],
+    ['a name below it skipped', changes, skipping('*.acme.pool.test'), { kind: 'skipped' }],
+    ['another name skipped', changes, skipping('other.pool.test'), done],
+    [
+      'refused and skipped',
+      changes,
+      { ...skipping('*.acme.pool.test'), ...refusing('acme.pool.test') },
+      failed('refused', 'The DNS provider refused acme.pool.test: no'),
+    ],
+    ['provider unavailable', changes, down, { ...failed('provider', 'down'), retryAfterMs: 7 }],
+    ['zone unavailable', changes, noZone, failed('zone', 'no zone')],
+    ['nothing to change, provider unavailable', noChanges, down, { ...failed('provider', 'down'), retryAfterMs: 7 }],
+    ['conflict', conflict, applied, failed('foreign-record', 'in the way')],
+    ['conflict, provider unavailable', conflict, down, failed('foreign-record', 'in the way')],
+  ])('%s', (_, plan, result, outcome) => {
+    expect(toOutcome('acme.pool.test', plan, result)).toEqual(outcome)
+  })
+})
+
+describe('the delay until the next attempt', () => {
+  const never = { attempts: 0, failure: null }
+  const refusal = { kind: 'failed', cause: 'refused', reason: 'no' } as const
+  test.each([
+    ['the first failure', never, refusal, 0.5, 500],
+    ['the third of one cause', { attempts: 2, failure: 'refused' } as const, refusal, 0.5, 2_000],
+    ['another cause than before', { attempts: 9, failure: 'provider' } as const, refusal, 0.5, 500],
+    ['a longer Retry-After', never, { ...refusal, retryAfterMs: 900 }, 0.5, 900],
+    ['a shorter Retry-After', never, { ...refusal, retryAfterMs: 100 }, 0.5, 500],
+    ['the provider: when the circuit closes', never, { ...refusal, cause: 'provider', retryAfterMs: 900 }, 0, 900],
+    ['the provider: spread', never, { ...refusal, cause: 'provider', retryAfterMs: 900 }, 1, 1_150],
+  ] as const)('%s', (_, previous, failure, random, ms) => {
+    expect(toRetryDelayMs(previous, failure, random)).toBe(ms)
+  })
+})

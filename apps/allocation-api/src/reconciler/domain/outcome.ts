@@ -1,0 +1,62 @@
+import type { ApplyResult, Unavailable } from '../../dns/domain/result.ts'
+import { isAtOrBelow, type RecordChange } from '../../dns/domain/rrset.ts'
+import { backoffMs } from './backoff.ts'
+import type { Plan } from './plan.ts'
+import type { FailureCause } from './status.ts'
+
+export interface Failure {
+  readonly kind: 'failed'
+  readonly cause: FailureCause
+  /** For an operator: no key or token in it. */
+  readonly reason: string
+  readonly retryAfterMs?: number | undefined
+}
+
+/** What one sync achieved for one name. */
+export type Outcome =
+  | { readonly kind: 'applied'; readonly changes: readonly RecordChange[] }
+  | Failure
+  /** The provider did not get to this name: it stays due. */
+  | { readonly kind: 'skipped' }
+
+/** After the provider recovers, the waiting names become due within this time and not all at the same moment. */
+const MAX_SPREAD_MS = 250
+
+export const toFailure = ({ reason, retryAfterMs, scope }: Unavailable): Failure => ({
+  kind: 'failed',
+  cause: scope === 'zone' ? 'zone' : 'provider',
+  reason,
+  retryAfterMs,
+})
+
+/** `result` is the provider's answer to the changes of all names of the sync. */
+export const toOutcome = (fqdn: string, plan: Plan, result: ApplyResult): Outcome => {
+  if (plan.kind === 'conflict') return { kind: 'failed', cause: 'foreign-record', reason: plan.reason }
+  if (result.kind === 'unavailable') return toFailure(result)
+  const refusal = result.refused.find(({ name }) => isAtOrBelow(name, fqdn))
+  if (refusal) {
+    const reason = `The DNS provider refused ${refusal.name}: ${refusal.reason}`
+    return { kind: 'failed', cause: 'refused', reason }
+  }
+  if (result.skipped?.some(name => isAtOrBelow(name, fqdn))) return { kind: 'skipped' }
+  return { kind: 'applied', changes: plan.changes }
+}
+
+/** The failures of a name before this sync, all of one cause. */
+export interface PreviousFailures {
+  readonly attempts: number
+  readonly failure: FailureCause | null
+}
+
+/**
+ * Milliseconds until the next attempt. The circuit breaker decides when the provider is called again; every other cause
+ * has a backoff for each name. `random` is from 0 to 1.
+ */
+export const toRetryDelayMs = (
+  { attempts, failure }: PreviousFailures,
+  { cause, retryAfterMs = 0 }: Failure,
+  random: number,
+): number => {
+  if (cause === 'provider') return retryAfterMs + MAX_SPREAD_MS * random
+  return Math.max(retryAfterMs, backoffMs(failure === cause ? attempts + 1 : 1, random))
+}

@@ -1,0 +1,303 @@
+import type { Sql } from '@pool/database/client'
+import { drainRows } from '@pool/database/drain-rows'
+import { withTimeout } from '@pool/database/with-timeout'
+import type { DesiredName } from './domain/plan.ts'
+import type { FailureCause, SyncStatus } from './domain/status.ts'
+
+/** A name with an unapplied version whose next attempt is due. */
+export interface DueName extends DesiredName {
+  readonly version: number
+  /** A drift check found that the provider no longer had the records. */
+  readonly isDriftRepair: boolean
+  /** Consecutive failures of the same cause. */
+  readonly attempts: number
+  /** Null: the last attempt did not fail. */
+  readonly failure: FailureCause | null
+}
+
+/** The history event of a name's records. */
+type DnsEvent = 'published' | 'withdrawn' | 'failing' | 'repaired'
+
+export interface AppliedName extends Pick<DueName, 'subdomain' | 'version' | 'desired'> {
+  readonly event: DnsEvent
+  readonly detail: string | null
+}
+
+export interface FailedName extends Pick<DueName, 'subdomain' | 'version'> {
+  readonly failure: FailureCause
+  /** For an operator: no key or token in it. */
+  readonly reason: string
+  readonly retryDelayMs: number
+}
+
+/** A name as a drift check sees it, due or not. */
+export interface CheckedName extends DesiredName {
+  readonly version: number
+  /** The provider was brought to this version; if not, the name is due whatever the drift check finds. */
+  readonly isApplied: boolean
+  /** Milliseconds since; null: never. */
+  readonly appliedMsAgo: number | null
+}
+
+export type NameVersion = Pick<CheckedName, 'subdomain' | 'version'>
+
+export interface ZoneLag {
+  readonly zone: string
+  /** Age of the oldest change that is not applied; 0 if there is none. */
+  readonly oldestPendingSeconds: number
+  /** Unix time at which the zone last had all desired records. */
+  readonly syncedAt: number | null
+  /** Unix time of the last drift check. */
+  readonly driftCheckedAt: number | null
+  /** Names by the cause of their last failure. */
+  readonly failing: Readonly<Partial<Record<FailureCause, number>>>
+}
+
+/** `items` as rows named `item`, passed as one JSON parameter. */
+const toRows = (sql: Sql, items: readonly object[]) => sql`
+  jsonb_to_recordset(${sql.json(items as never)}) as item
+    (subdomain text, version bigint, desired jsonb, event text, detail text, failure text, reason text,
+      "retryDelayMs" float8)`
+
+/** As `toRows`, with the version only. */
+const toVersionRows = (sql: Sql, names: readonly NameVersion[]) =>
+  toRows(
+    sql,
+    names.map(({ subdomain, version }) => ({ subdomain, version })),
+  )
+
+/** The columns of a `DesiredName` and its version. */
+const desiredColumns = (sql: Sql) => sql`
+  subdomain, version, desired, owned, previous_records as previous,
+  attempted_version > applied_version as "hasInFlightWrite"`
+
+/** Name and type of each desired record set of `item`. */
+const desiredKeys = (sql: Sql) => sql`(
+  select coalesce(jsonb_agg(jsonb_build_object('name', record->'name', 'type', record->'type')), '[]')
+  from jsonb_array_elements(item.desired) record)`
+
+/** Inserts one history row for each row of the CTE `events`. */
+const insertHistory = (sql: Sql) => sql`
+  insert into allocation_history (pool_domain, subdomain, event, from_state, to_state, actor, created_by, detail)
+  select zone, subdomain, event, state, state, 'convergence', '', detail
+  from (select *, case when desired = '[]' then 'none' else 'active' end as state from events) events_with_state`
+
+const milliseconds = (sql: Sql, ms: number) => sql`${ms}::float8 * interval '1 millisecond'`
+
+export type ReconcilerRepository = ReturnType<typeof createReconcilerRepository>
+
+/** The desired records, which version of them the provider has, and when drift checks are due. */
+export const createReconcilerRepository = (sql: Sql, { timeoutMs }: { timeoutMs: number }) => ({
+  async listDue(zone: string, limit: number): Promise<DueName[]> {
+    return withTimeout(
+      sql<DueName[]>`
+        select ${desiredColumns(sql)}, attempts, failure, is_drift_repair as "isDriftRepair"
+        from dns_names
+        where zone = ${zone} and applied_version < version and next_attempt_at <= statement_timestamp()
+        order by changed_at limit ${limit}`,
+      timeoutMs,
+    )
+  },
+
+  async listDueZones(): Promise<string[]> {
+    const rows = await withTimeout(
+      sql<{ zone: string }[]>`
+        select distinct zone from dns_names
+        where applied_version < version and next_attempt_at <= statement_timestamp()`,
+      timeoutMs,
+    )
+    return rows.map(row => row.zone)
+  },
+
+  /**
+   * Records that the provider may have these versions from now on, whether or not the write is confirmed. It is committed
+   * before the write: after a crash in between, the service must not take its own records for foreign ones. It does not
+   * make the records `owned`, because a refused write leaves the existing records in place.
+   */
+  async markAttempted(zone: string, names: readonly NameVersion[]): Promise<void> {
+    await withTimeout(
+      sql`
+        update dns_names d set attempted_version = greatest(d.attempted_version, item.version)
+        from ${toVersionRows(sql, names)}
+        where d.zone = ${zone} and d.subdomain = item.subdomain`,
+      timeoutMs,
+    )
+  },
+
+  /**
+   * Records that the provider has these versions. A statement that arrives after a newer version was attempted or applied
+   * changes nothing.
+   */
+  async markApplied(zone: string, names: readonly AppliedName[]): Promise<void> {
+    await withTimeout(
+      sql`
+        with events as (
+          update dns_names d set
+            applied_version = item.version, applied_at = statement_timestamp(), attempted_version = item.version,
+            attempts = 0, failure = null, last_error = null, is_drift_repair = false, owned = ${desiredKeys(sql)}
+          from ${toRows(sql, names)}
+          where d.zone = ${zone} and d.subdomain = item.subdomain
+            and d.applied_version < item.version and d.attempted_version <= item.version
+          returning d.zone, d.subdomain, item.desired, item.event, item.detail
+        )
+        ${insertHistory(sql)}`,
+      timeoutMs,
+    )
+  },
+
+  /**
+   * Records why these versions could not be applied. A version that was replaced in the meantime is not affected. The
+   * history gets a row when the cause changes, not for every attempt.
+   */
+  async markFailed(zone: string, names: readonly FailedName[]): Promise<void> {
+    await withTimeout(
+      sql`
+        with failed as (
+          update dns_names d set
+            attempts = case when d.failure = item.failure then d.attempts + 1 else 1 end,
+            failure = item.failure, last_error = item.reason,
+            next_attempt_at = statement_timestamp() + item."retryDelayMs" * interval '1 millisecond'
+          from ${toRows(sql, names)} join dns_names before
+            on before.zone = ${zone} and before.subdomain = item.subdomain
+          where d.zone = ${zone} and d.subdomain = item.subdomain and d.version = item.version
+            and d.applied_version < d.version
+          returning d.zone, d.subdomain, d.desired, 'failing' as event, item.reason as detail,
+            before.failure is distinct from item.failure as cause_changed
+        ), events as (select * from failed where cause_changed)
+        ${insertHistory(sql)}`,
+      timeoutMs,
+    )
+  },
+
+  async findStatus(zone: string, subdomain: string): Promise<SyncStatus | null> {
+    const [row] = await withTimeout(
+      sql<SyncStatus[]>`
+        select version, applied_version as "appliedVersion", last_error as "lastError" from dns_names
+        where zone = ${zone} and subdomain = ${subdomain}`,
+      timeoutMs,
+    )
+    return row ?? null
+  },
+
+  /** Records the end of a sync. `firstDriftCheckMs` is the delay of the first drift check if the zone is new. */
+  async recordSync(
+    zone: string,
+    { isComplete, firstDriftCheckMs }: { isComplete: boolean; firstDriftCheckMs: number },
+  ) {
+    await withTimeout(
+      sql`
+        insert into dns_zones as z (zone, synced_at, next_drift_check_at)
+        values (${zone}, case when ${isComplete} then statement_timestamp() end,
+          statement_timestamp() + ${milliseconds(sql, firstDriftCheckMs)})
+        on conflict (zone) do update set synced_at = coalesce(excluded.synced_at, z.synced_at)`,
+      timeoutMs,
+    )
+  },
+
+  async listZoneLag(): Promise<ZoneLag[]> {
+    return withTimeout(
+      sql<ZoneLag[]>`
+        with pending as (
+          select zone, failure, count(*) as names, min(changed_at) as since from dns_names
+          where applied_version < version group by zone, failure
+        )
+        select zone, extract(epoch from min(z.synced_at))::float8 as "syncedAt",
+          extract(epoch from min(z.drift_checked_at))::float8 as "driftCheckedAt",
+          coalesce(extract(epoch from statement_timestamp() - min(p.since))::float8, 0) as "oldestPendingSeconds",
+          coalesce(jsonb_object_agg(p.failure, p.names) filter (where p.failure is not null), '{}') as failing
+        from dns_zones z full join pending p using (zone)
+        group by zone`,
+      timeoutMs,
+    )
+  },
+
+  /**
+   * The zones whose drift check is due. Each is claimed by one caller; if the caller does not call `recordDriftCheck`, the
+   * zone is due again after `claimMs`.
+   */
+  async claimDueDriftChecks(claimMs: number): Promise<string[]> {
+    const rows = await withTimeout(
+      sql<{ zone: string }[]>`
+        update dns_zones z set next_drift_check_at = statement_timestamp() + ${milliseconds(sql, claimMs)}
+        from (
+          select zone from dns_zones where next_drift_check_at <= statement_timestamp() for update skip locked
+        ) due
+        where z.zone = due.zone returning z.zone`,
+      timeoutMs,
+    )
+    return rows.map(row => row.zone)
+  },
+
+  async recordDriftCheck(zone: string, nextInMs: number): Promise<void> {
+    await withTimeout(
+      sql`
+        update dns_zones set drift_checked_at = statement_timestamp(),
+          next_drift_check_at = statement_timestamp() + ${milliseconds(sql, nextInMs)}
+        where zone = ${zone}`,
+      timeoutMs,
+    )
+  },
+
+  /** The names of the zone after `after`, in their order. */
+  async listNames(zone: string, after: string, limit: number): Promise<CheckedName[]> {
+    const rows = await withTimeout(
+      sql<CheckedName[]>`
+        select ${desiredColumns(sql)}, applied_version = version as "isApplied",
+          extract(epoch from statement_timestamp() - applied_at)::float8 * 1000 as "appliedMsAgo"
+        from dns_names where zone = ${zone} and subdomain > ${after}
+        order by subdomain limit ${limit}`,
+      timeoutMs,
+    )
+    return drainRows(rows)
+  },
+
+  /** Gives applied names a new version of the same records, because the provider no longer has them. */
+  async markDrifted(zone: string, names: readonly NameVersion[]): Promise<void> {
+    await withTimeout(
+      sql`
+        update dns_names d set version = nextval('dns_version'), is_drift_repair = true,
+          changed_at = statement_timestamp(), next_attempt_at = statement_timestamp()
+        from ${toVersionRows(sql, names)}
+        where d.zone = ${zone} and d.subdomain = item.subdomain and d.version = item.version`,
+      timeoutMs,
+    )
+  },
+
+  /** Deletes the previous records of applied names, and the rows of names without desired records. */
+  async prune(zone: string, names: readonly NameVersion[]): Promise<void> {
+    await withTimeout(
+      sql`
+        with item as (select * from ${toVersionRows(sql, names)}), deleted as (
+          delete from dns_names d using item
+          where d.zone = ${zone} and d.subdomain = item.subdomain and d.version = item.version and d.desired = '[]'
+        )
+        update dns_names d set previous_records = '[]' from item
+        where d.zone = ${zone} and d.subdomain = item.subdomain and d.version = item.version and d.desired <> '[]'`,
+      timeoutMs,
+    )
+  },
+
+  /**
+   * Makes every pending name of the zone due now, because an operator asked for a retry. The caller holds the zone lock:
+   * the statement locks as many rows as a sync does, in another order.
+   */
+  async retryNow(zone: string): Promise<void> {
+    await withTimeout(
+      sql`
+        update dns_names set next_attempt_at = statement_timestamp()
+        where zone = ${zone} and applied_version < version and next_attempt_at > statement_timestamp()`,
+      timeoutMs,
+    )
+  },
+
+  /** How many names of the zone are not applied, and how many of these have failed. */
+  async countPending(zone: string): Promise<{ pending: number; failing: number }> {
+    const [row] = await withTimeout(
+      sql<{ pending: number; failing: number }[]>`
+        select count(*) as pending, count(failure) as failing from dns_names
+        where zone = ${zone} and applied_version < version`,
+      timeoutMs,
+    )
+    return row ?? { pending: 0, failing: 0 }
+  },
+})
