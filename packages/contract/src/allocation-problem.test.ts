@@ -1,19 +1,19 @@
 import { describe, expect, test } from 'vitest'
 import * as z from 'zod'
-import { errorCodes, fault, faultOf, problem } from './allocation-problem.ts'
+import { errorCodes, firstViolation, problem, rule } from './allocation-problem.ts'
 
 const faultFor = (schema: z.ZodType, value: unknown) => {
   const { error } = schema.safeParse(value)
-  return error && faultOf(error)
+  return error && firstViolation(error)
 }
 
 describe('a fault travels in the message of a schema', () => {
   test.each(errorCodes)('%s comes back with its detail', code => {
-    expect(faultFor(z.string(fault(code, 'Say what: and why.')), 5)).toEqual({ code, detail: 'Say what: and why.' })
+    expect(faultFor(z.string(rule(code, 'Say what: and why.')), 5)).toEqual({ code, detail: 'Say what: and why.' })
   })
 
   test('the first fault in the order of the fields counts', () => {
-    const schema = z.object({ a: z.string(fault('missing-token', 'A.')), b: z.string(fault('invalid-fqdn', 'B.')) })
+    const schema = z.object({ a: z.string(rule('missing-token', 'A.')), b: z.string(rule('invalid-fqdn', 'B.')) })
     expect(faultFor(schema, {})).toEqual({ code: 'missing-token', detail: 'A.' })
     expect(faultFor(schema, { b: 5, a: 'x' })).toEqual({ code: 'invalid-fqdn', detail: 'B.' })
   })
@@ -31,7 +31,7 @@ describe('a fault travels in the message of a schema', () => {
   })
 
   test('an error without issues is invalid-format', () => {
-    expect(faultOf(new z.ZodError([])).code).toBe('invalid-format')
+    expect(firstViolation(new z.ZodError([])).code).toBe('invalid-format')
   })
 })
 

@@ -1,7 +1,7 @@
 import * as z from 'zod'
-import { commonErrorCodes, faultsOf, problemOf } from './problem.ts'
+import { commonErrorCodes, createProblemSchema, createRules } from './problem.ts'
 
-/** Every error code of the allocation API. Closed: a code that is not here cannot be answered. */
+/** Every error code of the allocation API. */
 export const errorCodes = [
   ...commonErrorCodes,
   'invalid-format',
@@ -38,32 +38,32 @@ export const errorCodes = [
 
 export type ErrorCode = (typeof errorCodes)[number]
 
-export const problem = problemOf(errorCodes).meta({ id: 'Problem' })
+export const problem = createProblemSchema(errorCodes).meta({ id: 'Problem' })
 export type Problem = z.infer<typeof problem>
 
-/** What is wrong with one field of a request. */
+/** What is wrong with one field of a request. It is an item of the field `faults`. */
 export const fieldFault = z
   .object({
-    field: z.string().meta({ description: 'Empty when it is the body as a whole.' }),
+    field: z.string().meta({ description: 'Empty if the body as a whole is invalid.' }),
     detail: z.string(),
   })
   .meta({ id: 'FieldFault' })
 export type FieldFault = Readonly<z.infer<typeof fieldFault>>
 
-/** What is said of a request with many fields, so that a form can show all that is wrong at once. */
+/** The error body of a request with many fields, so that a form can show every invalid field. */
 export const deploymentProblem = problem
   .extend({
     field: z
       .string()
       .optional()
-      .meta({ description: 'With `invalid-deployment`: the first faulty field, of which `detail` tells.' }),
+      .meta({ description: 'With `invalid-deployment`: the first invalid field, which `detail` describes.' }),
     faults: z
       .array(fieldFault)
       .min(1)
       .optional()
-      .meta({ description: 'With `invalid-deployment`: every faulty field, once, in the order of the request.' }),
+      .meta({ description: 'With `invalid-deployment`: every invalid field, once, in the order of the request.' }),
   })
   .meta({ id: 'DeploymentProblem' })
 export type DeploymentProblem = z.infer<typeof deploymentProblem>
 
-export const { fault, faultOf } = faultsOf(errorCodes, 'invalid-format')
+export const { rule, violation, firstViolation } = createRules(errorCodes, 'invalid-format')

@@ -3,7 +3,7 @@ import type * as z from 'zod'
 import {
   allocation,
   commitRequest,
-  cursorOf,
+  encodeCursor,
   historyQuery,
   idempotencyKey,
   limit,
@@ -11,15 +11,15 @@ import {
   releaseRequest,
   reserveRequest,
 } from './allocation.ts'
-import { faultOf } from './allocation-problem.ts'
+import { firstViolation } from './allocation-problem.ts'
 
 const codeOf = (schema: z.ZodType, value: unknown): string => {
   const result = schema.safeParse(value)
-  return result.success ? 'good' : faultOf(result.error).code
+  return result.success ? 'good' : firstViolation(result.error).code
 }
 const createdByOf = (createdBy: unknown): unknown => {
   const result = reserveRequest.safeParse({ subdomain: 'acme', createdBy })
-  return result.success ? result.data.createdBy : faultOf(result.error).code
+  return result.success ? result.data.createdBy : firstViolation(result.error).code
 }
 
 describe('createdBy', () => {
@@ -93,14 +93,14 @@ describe('cursor', () => {
   test.each(['a', 'ab', 'abc', 'abcd', 'a-9', 'z'.repeat(63), 'a--b---c', 'q0-'.repeat(20)])(
     'of a list leads back to its subdomain, in letters and digits: %s',
     position => {
-      const cursor = cursorOf(position)
+      const cursor = encodeCursor(position)
       expect(cursor).toMatch(/^[A-Za-z0-9]+$/)
       expect(listQuery.parse({ cursor })).toEqual({ cursor: position })
     },
   )
 
   test.each(['1', '12', '123', '9007199254740991'])('of a history leads back to its entry: %s', position => {
-    expect(historyQuery.parse({ cursor: cursorOf(position) })).toEqual({ cursor: position })
+    expect(historyQuery.parse({ cursor: encodeCursor(position) })).toEqual({ cursor: position })
   })
 
   test.each([
@@ -124,7 +124,7 @@ describe('cursor', () => {
     ['of NUL', 'a\u0000'],
     ['of a line break', 'a\n'],
   ])('invalid-cursor for a list: one %s', (_, position) => {
-    expect(codeOf(listQuery, { cursor: cursorOf(position) })).toBe('invalid-cursor')
+    expect(codeOf(listQuery, { cursor: encodeCursor(position) })).toBe('invalid-cursor')
   })
 
   test.each([
@@ -134,7 +134,7 @@ describe('cursor', () => {
     ['of more than the database counts', '1'.repeat(17)],
     ['of a fraction', '1.5'],
   ])('invalid-cursor for a history: one %s', (_, position) => {
-    expect(codeOf(historyQuery, { cursor: cursorOf(position) })).toBe('invalid-cursor')
+    expect(codeOf(historyQuery, { cursor: encodeCursor(position) })).toBe('invalid-cursor')
   })
 })
 

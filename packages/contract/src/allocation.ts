@@ -1,15 +1,16 @@
 import * as z from 'zod'
-import { fault } from './allocation-problem.ts'
+import { rule } from './allocation-problem.ts'
+import { timestamp } from './common.ts'
 import { fqdn, loadBalancerIP, subdomain } from './names.ts'
-import { timestamp } from './time.ts'
 
-/** JSON `null` for an optional field says the same as leaving it out. */
+/** JSON `null` for an optional field means the same as its absence. */
 const absentIfNull = <Schema extends z.ZodType>(schema: Schema) =>
   z.preprocess(value => (value === null ? undefined : value), schema)
 
 /**
- * Where the records of an active name stand. `pending`: not out yet, first attempt under way. `published`: the provider
- * has them. `failing`: at least one attempt failed; it is retried for ever, and `detail` says why it failed last.
+ * The publication of the records of an active name. `pending`: not published yet, no attempt has failed. `published`: the
+ * provider has them. `failing`: at least one attempt failed. The service retries indefinitely, and `detail` has the reason
+ * of the last failure.
  */
 export const dnsState = z
   .object({ status: z.enum(['pending', 'published', 'failing']), detail: z.string().optional() })
@@ -32,7 +33,7 @@ export const activeAllocation = z
   })
   .meta({ id: 'ActiveAllocation' })
 
-/** A name that is taken. It never holds the reservation token: only the answer to reserve does. */
+/** A reserved or active name. It never contains the reservation token: only the response to reserve does. */
 export const allocation = z
   .discriminatedUnion('state', [reservedAllocation, activeAllocation])
   .meta({ id: 'Allocation' })
@@ -41,40 +42,38 @@ export type ReservedAllocation = z.infer<typeof reservedAllocation>
 export type ActiveAllocation = z.infer<typeof activeAllocation>
 export type Allocation = z.infer<typeof allocation>
 
-/** Free text that Postgres can hold and a log line can show: no control characters, no lone surrogates. */
-const createdByRule = fault(
+/** Free text that Postgres can store and a log line can contain: no control characters, no lone surrogates. */
+const createdByRule = rule(
   'invalid-format',
   'createdBy must be text of at most 253 characters without control characters.',
 )
 const createdBy = z
   .string(createdByRule)
-  .refine(text => [...text].length <= 253 && text.isWellFormed() && !/\p{Cc}/u.test(text), { error: createdByRule })
+  .refine(text => [...text].length <= 253 && text.isWellFormed() && !/\p{Cc}/u.test(text), createdByRule)
+
+const bodyRule = rule('invalid-format', 'The body must be a JSON object with "subdomain".')
 
 export const reserveRequest = z
-  .object(
-    { subdomain, createdBy: absentIfNull(createdBy.default('')) },
-    fault('invalid-format', 'The body must be a JSON object with "subdomain".'),
-  )
+  .object({ subdomain, createdBy: absentIfNull(createdBy.default('')) }, bodyRule)
   .meta({ id: 'ReserveRequest' })
 
 export const reserveResponse = reservedAllocation
   .extend({
-    reservationToken: z.uuidv4().meta({ description: 'Proves the reservation at commit, renew and release.' }),
+    reservationToken: z
+      .uuidv4()
+      .meta({ description: 'Proves ownership of the reservation at commit, renew and release.' }),
   })
   .meta({ id: 'ReserveResponse' })
 export type ReserveResponse = z.infer<typeof reserveResponse>
 
-/** Any text is taken here, so that a token that is no UUID is a mismatch (403) and not a fault of form. */
-const reservationToken = z
-  .string(fault('missing-token', 'reservationToken is required: the one in the answer to reserve.'))
-  .min(1, fault('missing-token', 'reservationToken is required: the one in the answer to reserve.'))
+const tokenRule = rule('missing-token', 'reservationToken is required: the response to reserve contains it.')
 
-/** The order of the fields is the order in which faults are decided. */
+/** Any text is allowed, so that a token that is not a UUID is a mismatch (403) rather than malformed. */
+const reservationToken = z.string(tokenRule).min(1, tokenRule)
+
+/** The order of the fields is the order of validation. */
 export const commitRequest = z
-  .object(
-    { subdomain, reservationToken, loadBalancerIP: absentIfNull(loadBalancerIP), sovereignFQDN: fqdn },
-    fault('invalid-format', 'The body must be a JSON object with "subdomain".'),
-  )
+  .object({ subdomain, reservationToken, loadBalancerIP: absentIfNull(loadBalancerIP), sovereignFQDN: fqdn }, bodyRule)
   .meta({ id: 'CommitRequest' })
 
 const warned = { warning: z.literal('dns-pending'), detail: z.string() }
@@ -82,9 +81,7 @@ const warned = { warning: z.literal('dns-pending'), detail: z.string() }
 export const commitResponse = activeAllocation.meta({ id: 'CommitResponse' })
 export const commitPendingResponse = activeAllocation.extend(warned).meta({ id: 'CommitPendingResponse' })
 
-export const renewRequest = z
-  .object({ subdomain, reservationToken }, fault('invalid-format', 'The body must be a JSON object with "subdomain".'))
-  .meta({ id: 'RenewRequest' })
+export const renewRequest = z.object({ subdomain, reservationToken }, bodyRule).meta({ id: 'RenewRequest' })
 
 export const releaseRequest = z
   .object(
@@ -92,12 +89,12 @@ export const releaseRequest = z
       subdomain,
       reservationToken: absentIfNull(
         z
-          .string(fault('token-mismatch', 'reservationToken is not the one of this allocation.'))
+          .string(rule('token-mismatch', 'reservationToken does not match this allocation.'))
           .optional()
-          .meta({ description: 'When given it must be the one of the allocation, or nothing changes.' }),
+          .meta({ description: 'If present, it must match the allocation; otherwise nothing changes.' }),
       ),
     },
-    fault('invalid-format', 'The body must be a JSON object with "subdomain".'),
+    bodyRule,
   )
   .meta({ id: 'ReleaseRequest' })
 
@@ -116,40 +113,40 @@ export type CheckReason = (typeof checkReasons)[number]
 export const checkResult = z
   .object({
     available: z.boolean(),
-    reason: z.enum(checkReasons).optional().meta({ description: 'Why not; absent when available.' }),
+    reason: z.enum(checkReasons).optional().meta({ description: 'Why the name is not available; absent if it is.' }),
     detail: z.string().optional().meta({
-      description: 'Why not. Of an available name: what a deployment of it would be refused for, its bucket.',
+      description: 'Why the name is not available. For an available name: why its bucket would make a deployment fail.',
     }),
-    fqdn: z.string().optional().meta({ description: 'Present whenever the label and the pool are good.' }),
+    fqdn: z.string().optional().meta({ description: 'Present if the label and the pool are valid.' }),
   })
   .meta({ id: 'CheckResult' })
 export type CheckResult = z.infer<typeof checkResult>
 
 export const reservedList = z.object({ reserved: z.array(z.string()) }).meta({ id: 'ReservedList' })
 
-/** A whole number from 1. No upper bound: the answer is streamed. */
-const limitRule = fault('invalid-limit', 'limit must be a whole number from 1 to 2147483647.')
+/** A whole number from 1. It has no other maximum, because the response is streamed. */
+const limitRule = rule('invalid-limit', 'limit must be a whole number from 1 to 2147483647.')
 export const limit = z
   .string()
-  .regex(/^[0-9]{1,10}$/, { error: limitRule, abort: true })
+  .regex(/^[0-9]{1,10}$/, { ...limitRule, abort: true })
   .transform(Number)
-  .refine(n => n >= 1 && n <= 2_147_483_647, { error: limitRule })
-  .meta({ type: 'integer', minimum: 1, description: 'At most so many; without it, all of them.' })
+  .refine(n => n >= 1 && n <= 2_147_483_647, limitRule)
+  .meta({ type: 'integer', minimum: 1, description: 'Maximum number of items; all by default.' })
 
-/** Opaque to clients: pass back the `nextCursor` of the answer before. */
-export const cursorOf = (position: string): string => btoa(position).replaceAll('=', '')
+/** Makes a position opaque to clients, which send it back as `cursor`. */
+export const encodeCursor = (position: string): string => btoa(position).replaceAll('=', '')
 
-const cursorRule = fault('invalid-cursor', 'cursor must be the nextCursor of an earlier answer.')
+const cursorRule = rule('invalid-cursor', 'cursor must be the nextCursor of an earlier response.')
 export const cursor = (position: RegExp) =>
   z
     .string()
-    .regex(/^(?:[A-Za-z0-9]{4})*(?:[A-Za-z0-9]{2,3})?$/, { error: cursorRule, abort: true })
+    .regex(/^(?:[A-Za-z0-9]{4})*(?:[A-Za-z0-9]{2,3})?$/, { ...cursorRule, abort: true })
     .transform(text => atob(text))
-    .refine(text => position.test(text), { error: cursorRule })
-    .meta({ type: 'string', description: 'The `nextCursor` of the answer before.' })
+    .refine(text => position.test(text), cursorRule)
+    .meta({ type: 'string', description: 'The `nextCursor` of the previous response.' })
 
 export const listQuery = z.object({
-  state: z.enum(['reserved', 'active'], fault('invalid-state', 'state must be "reserved" or "active".')).optional(),
+  state: z.enum(['reserved', 'active'], rule('invalid-state', 'state must be "reserved" or "active".')).optional(),
   limit: limit.optional(),
   cursor: cursor(/^[a-z][a-z0-9-]{0,62}$/).optional(),
 })
@@ -159,8 +156,8 @@ export const listResponse = z
   .meta({ id: 'ListResponse' })
 
 /**
- * One transition of an allocation, or what became of its records at the DNS provider, which changes no state. Never
- * changed, never removed by the service.
+ * A transition of an allocation, or a result of its records at the DNS provider, which does not change the state. The
+ * service never changes or deletes an entry.
  */
 export const historyEntry = z
   .object({
@@ -182,12 +179,15 @@ export const historyEntry = z
     to: z.enum(['none', 'reserved', 'active']),
     actor: z.enum(['in-cluster', 'operator', 'sweeper', 'convergence', 'deployment']).meta({
       description:
-        'Which door the request came through; `sweeper` for an expiry that it cleared, `convergence` for what became of records, `deployment` for what a deployment did to its name (requestId is its id).',
+        'Which listener received the request; `sweeper`: it deleted an expired reservation; `convergence`: a result of the records; `deployment`: a deployment changed its name (requestId is its id).',
     }),
     address: z.string().optional().meta({ description: 'The network address of the caller.' }),
     createdBy: z.string(),
     requestId: z.string().optional(),
-    detail: z.string().optional().meta({ description: 'Of `failing`: why. Of `repaired`: what.' }),
+    detail: z
+      .string()
+      .optional()
+      .meta({ description: 'With `failing`: the reason. With `repaired`: what was repaired.' }),
   })
   .meta({ id: 'HistoryEntry' })
 export type HistoryEntry = z.infer<typeof historyEntry>
@@ -204,33 +204,36 @@ export const historyResponse = z
 
 export const convergeQuery = z.object({
   dryRun: z
-    .enum(['true', 'false'], fault('invalid-format', 'dryRun must be "true" or "false".'))
+    .enum(['true', 'false'], rule('invalid-format', 'dryRun must be "true" or "false".'))
     .default('false')
-    .meta({ description: 'With `true` nothing is written: what would be is shown.' }),
+    .meta({ description: 'With `true`, the changes are listed but not applied.' }),
 })
 
-/** A record set (RFC 2181 section 5) that is to be written or removed at the DNS provider. */
+/** An RRset (RFC 2181 section 5) to write or delete at the DNS provider. */
 const plannedChange = z
   .object({
     subdomain: z.string(),
     action: z.enum(['upsert', 'delete']),
     name: z.string().meta({ description: 'The owner name, absolute, without the trailing dot.' }),
     type: z.string(),
-    ttl: z.number().int().optional().meta({ description: 'Seconds; of an `upsert`.' }),
-    values: z.array(z.string()).optional().meta({ description: 'In presentation format; of an `upsert`.' }),
+    ttl: z.number().int().optional().meta({ description: 'Seconds; only with `upsert`.' }),
+    values: z.array(z.string()).optional().meta({ description: 'In presentation format; only with `upsert`.' }),
   })
   .meta({ id: 'PlannedChange' })
 export type PlannedChange = z.infer<typeof plannedChange>
 
-const plannedConflict = z
-  .object({ subdomain: z.string(), detail: z.string() })
-  .meta({ id: 'PlannedConflict', description: "A name left alone because somebody else's record is in its way." })
+const plannedConflict = z.object({ subdomain: z.string(), detail: z.string() }).meta({
+  id: 'PlannedConflict',
+  description: 'A name that is not changed because an unmanaged record conflicts with it.',
+})
 
 export const convergeResponse = z
   .object({
     poolDomain: z.string(),
     dryRun: z.boolean(),
-    changes: z.array(plannedChange).meta({ description: 'What the zone lacked, by name; the first 1000.' }),
+    changes: z
+      .array(plannedChange)
+      .meta({ description: 'Differences between the zone and the desired records, by name; the first 1000.' }),
     changeCount: z.number().int(),
     conflicts: z.array(plannedConflict).meta({ description: 'By name; the first 1000.' }),
     conflictCount: z.number().int(),
@@ -241,10 +244,13 @@ export type ConvergeResponse = z.infer<typeof convergeResponse>
 export const convergePendingResponse = convergeResponse.extend(warned).meta({ id: 'ConvergePendingResponse' })
 export type ConvergePendingResponse = z.infer<typeof convergePendingResponse>
 
-/** RFC 9110 visible characters (VCHAR); what the same key with another request is answered stands at the operations. */
-export const idempotencyKey = z.string().regex(/^[\x21-\x7e]{1,255}$/, {
-  error: fault('invalid-idempotency-key', 'Idempotency-Key must be 1 to 255 visible ASCII characters.'),
-})
+/** Visible ASCII characters (VCHAR, RFC 5234). The operations document reuse with a different request. */
+export const idempotencyKey = z
+  .string()
+  .regex(
+    /^[\x21-\x7e]{1,255}$/,
+    rule('invalid-idempotency-key', 'Idempotency-Key must be 1 to 255 visible ASCII characters.'),
+  )
 
 export type CommitPendingResponse = z.infer<typeof commitPendingResponse>
 export type ReleasePendingResponse = z.infer<typeof releasePendingResponse>

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type * as z from 'zod'
-import { faultOf } from './allocation-problem.ts'
+import { firstViolation } from './allocation-problem.ts'
 import { validateKeysRequest, validateTokenRequest, validationProblem } from './credentials.ts'
 
 const access = 'AKIA0123456789AB'
@@ -11,7 +11,7 @@ const tokens = validateTokenRequest(['hetzner', 'other'])
 
 const faultFor = (schema: z.ZodType, value: unknown) => {
   const { error } = schema.safeParse(value)
-  return error ? faultOf(error) : null
+  return error ? firstViolation(error) : null
 }
 
 type Row = readonly [rule: string, value: unknown, code: string, detail: RegExp]

@@ -1,28 +1,183 @@
 import * as z from 'zod'
 import { cursor, limit } from './allocation.ts'
-import { fault } from './allocation-problem.ts'
-import { timestamp } from './time.ts'
+import { type FieldFault, firstViolation, rule, violation } from './allocation-problem.ts'
+import { isOneLine, timestamp, trim } from './common.ts'
+import { asciiLowerCase, canonicalName, isDnsLabel, isHostName, subdomain } from './names.ts'
+import {
+  accessKeyError,
+  isObjectStorageRegion,
+  objectStorageRegions,
+  regionRule,
+  secretKeyError,
+} from './object-storage-credentials.ts'
+import { canonicalSshKey, sshKeyError, sshKeyRule } from './ssh-key.ts'
+
+/** Characters that change the direction of text (Unicode UAX 9), so that a name looks like another one. */
+const DIRECTION_CONTROL = /[\u202a-\u202e\u2066-\u2069]/
 
 /**
- * `pending`: accepted, waiting for its turn. `provisioning`: under way. `ready` and `failed` are final; of a failed one
- * the name is free again.
+ * Some letters and symbols are invisible: the Hangul fillers are letters (Unicode UAX 44, Default_Ignorable_Code_Point),
+ * and the Braille pattern without dots is a symbol.
  */
+const VISIBLE_CHARACTER = /(?![\p{Default_Ignorable_Code_Point}\u2800])[\p{L}\p{N}\p{P}\p{S}]/u
+
+/** 1 to 100 characters of any script, at least one of them visible. */
+export const isOrgName = (text: string): boolean =>
+  [...text].length <= 100 && isOneLine(text) && VISIBLE_CHARACTER.test(text) && !DIRECTION_CONTROL.test(text)
+
+/** Lower-cases the domain. Only the receiving host interprets the local part (RFC 5321 section 2.4). */
+export const canonicalMailbox = (text: string): string => {
+  const address = text.trim()
+  const domainAt = address.lastIndexOf('@') + 1
+  return address.slice(0, domainAt) + asciiLowerCase(address.slice(domainAt))
+}
+
+const DOT_STRING = /^[\w!#$%&'*+/=?^`{|}~-]+(?:\.[\w!#$%&'*+/=?^`{|}~-]+)*$/
+
+/**
+ * A mailbox (RFC 5321 section 4.1.2) without quoted strings, address literals and single-label domains. At most 64 octets
+ * before the @ (section 4.5.3.1.1) and 254 in all, because the path with its brackets has 256. It may not exist.
+ */
+export const isMailbox = (address: string): boolean => {
+  const at = address.lastIndexOf('@')
+  const [local, domain] = [address.slice(0, Math.max(at, 0)), address.slice(at + 1)]
+  return address.length <= 254 && local.length <= 64 && DOT_STRING.test(local) && isHostName(domain)
+}
+
+const deploymentRule = (detail: string) => rule('invalid-deployment', detail)
+
+/** Text in canonical form. `findError` returns what is wrong with it, as a sentence. */
+const text = (missing: string, toCanonical: (text: string) => string, findError: (text: string) => string | null) =>
+  z
+    .string(deploymentRule(missing))
+    .overwrite(toCanonical)
+    .check(({ value, issues }) => {
+      const detail = findError(value)
+      if (detail !== null) issues.push(violation('invalid-deployment', detail))
+    })
+
+const textThat = (detail: string, toCanonical: (text: string) => string, isValid: (text: string) => boolean) =>
+  text(detail, toCanonical, value => (isValid(value) ? null : detail))
+
+const providersRule = 'providers is required: a list of 1 to 20 providers, each a label such as "hetzner".'
+
+/** The fields of every deployment. Surrounding white space is not significant. */
+export const deploymentCommon = z.object({
+  orgName: textThat('orgName is required: 1 to 100 printable characters.', trim, isOrgName).meta({ example: 'Acme' }),
+  orgEmail: textThat(
+    'orgEmail is required: a mail address such as ops@acme.example.',
+    canonicalMailbox,
+    isMailbox,
+  ).meta({ example: 'ops@acme.example' }),
+  providers: z
+    .array(z.string(deploymentRule(providersRule)).overwrite(canonicalName), deploymentRule(providersRule))
+    .refine(list => list.length >= 1 && list.length <= 20 && list.every(isDnsLabel), deploymentRule(providersRule))
+    .refine(list => new Set(list).size === list.length, deploymentRule('providers must not list a provider twice.'))
+    .meta({
+      description: 'Lower-cased. Object storage is set up if its provider is listed.',
+      example: ['hetzner'],
+    }),
+  region: textThat(
+    'region is required: the region of the provider, of a-z, 0-9 and "-", such as fsn1.',
+    trim,
+    isDnsLabel,
+  ).meta({ example: 'fsn1' }),
+  sshPublicKey: text(sshKeyRule, canonicalSshKey, sshKeyError).meta({
+    description: 'One line as in `~/.ssh/id_ed25519.pub`: Ed25519, ECDSA, RSA of 2048 bits or more, or a security key.',
+  }),
+})
+
+const fqdnRule = 'sovereignFQDN is required: a fully qualified domain name such as cloud.acme.example.'
+const fqdn = textThat(fqdnRule, name => canonicalName(name).replace(/\.$/, ''), isHostName).meta({
+  description:
+    'Lower-cased, without trailing dot. Optional in mode `pool`, where it is derived from subdomain and pool.',
+})
+
+/** Clients without a notion of absence send null or an empty text for an optional field. */
+const isAbsent = (value: unknown) => value === null || (typeof value === 'string' && value.trim() === '')
+const optionalFqdn = z.preprocess(value => (isAbsent(value) ? undefined : value), fqdn.optional())
+
+const poolMode = z
+  .object({
+    sovereignDomainMode: z.literal('pool'),
+    sovereignPoolDomain: textThat('sovereignPoolDomain is required: a managed pool domain.', canonicalName, Boolean),
+    sovereignSubdomain: textThat(
+      'sovereignSubdomain is required: one label of 1 to 63 characters a-z, 0-9 and "-", beginning with a letter, not ending in "-", without "--" in positions 3 and 4.',
+      canonicalName,
+      name => subdomain.safeParse(name).success,
+    ),
+    sovereignFQDN: optionalFqdn,
+  })
+  .refine(
+    ({ sovereignFQDN, sovereignSubdomain, sovereignPoolDomain }) =>
+      sovereignFQDN === undefined || sovereignFQDN === `${sovereignSubdomain}.${sovereignPoolDomain}`,
+    {
+      ...deploymentRule('sovereignFQDN must be sovereignSubdomain, a dot and sovereignPoolDomain; or omit it.'),
+      path: ['sovereignFQDN'],
+    },
+  )
+
+const byoMode = z.object({ sovereignDomainMode: z.literal('byo'), sovereignFQDN: fqdn })
+
+/** The name of a deployment. Mode `byo` (bring your own) ignores the fields of the pool. */
+export const deploymentDomain = z.discriminatedUnion(
+  'sovereignDomainMode',
+  [poolMode, byoMode],
+  deploymentRule('sovereignDomainMode is required: "pool" for a name of a pool, "byo" for a domain that you own.'),
+)
+
+/** Validated only if the storage provider is among the providers. The bucket's name is derived, not sent. */
+export const deploymentStorage = z.object({
+  objectStorageRegion: textThat(regionRule, trim, isObjectStorageRegion).pipe(z.enum(objectStorageRegions)),
+  objectStorageAccessKey: text('The access key is required.', trim, accessKeyError).meta({ writeOnly: true }),
+  objectStorageSecretKey: text('The secret key is required.', trim, secretKeyError).meta({ writeOnly: true }),
+})
+
+/** The whole request, for the OpenAPI document. Faults are reported in the order of its fields. */
+export const deploymentRequest = z
+  .object({
+    orgName: deploymentCommon.shape.orgName,
+    orgEmail: deploymentCommon.shape.orgEmail,
+    sovereignFQDN: fqdn.optional(),
+    sovereignDomainMode: z.enum(['pool', 'byo']),
+    sovereignPoolDomain: poolMode.shape.sovereignPoolDomain.optional().meta({ description: 'Only in mode `pool`.' }),
+    sovereignSubdomain: poolMode.shape.sovereignSubdomain.optional().meta({ description: 'Only in mode `pool`.' }),
+    providers: deploymentCommon.shape.providers,
+    region: deploymentCommon.shape.region,
+    objectStorageRegion: deploymentStorage.shape.objectStorageRegion.optional(),
+    objectStorageAccessKey: deploymentStorage.shape.objectStorageAccessKey.optional(),
+    objectStorageSecretKey: deploymentStorage.shape.objectStorageSecretKey.optional(),
+    sshPublicKey: deploymentCommon.shape.sshPublicKey,
+  })
+  .meta({ id: 'DeploymentRequest', description: 'Unknown fields are ignored.' })
+
+export const toFieldFaults = (error: z.core.$ZodError): readonly FieldFault[] =>
+  error.issues.map(issue => ({
+    field: String(issue.path[0] ?? ''),
+    detail: firstViolation(new z.ZodError([issue])).detail,
+  }))
+
+/** The first fault of each field, in the documented order of the fields. */
+export const firstFaultPerField = (faults: readonly FieldFault[]): readonly FieldFault[] =>
+  Object.keys(deploymentRequest.shape).flatMap(field => faults.find(fault => fault.field === field) ?? [])
+
+/** `pending`: queued. `provisioning`: in progress. `ready` and `failed` are final; a failed deployment has released its name. */
 export const deploymentStatuses = ['pending', 'provisioning', 'ready', 'failed'] as const
 export const deploymentStatus = z.enum(deploymentStatuses)
 export type DeploymentStatus = z.infer<typeof deploymentStatus>
 
-/** What the infrastructure came to. */
+/** The outputs of the infrastructure. */
 export const deploymentResult = z
   .object({
     sovereignFQDN: z.string(),
     loadBalancerIP: z.ipv4(),
     controlPlaneIP: z.string().optional(),
-    details: z.unknown().optional().meta({ description: 'What else the deployment module tells.' }),
+    details: z.unknown().optional().meta({ description: 'Additional outputs of the deployment module.' }),
   })
   .meta({ id: 'DeploymentResult' })
 export type DeploymentResult = z.infer<typeof deploymentResult>
 
-/** A deployment as it stands. No key is in it: of the object storage only region and bucket are told. */
+/** A deployment without its credentials. */
 export const deployment = z
   .object({
     id: z.uuid(),
@@ -34,7 +189,7 @@ export const deployment = z
     objectStorageRegion: z.string().meta({ description: 'Empty without object storage.' }),
     objectStorageBucket: z.string().meta({ description: 'Derived from the FQDN; empty without object storage.' }),
     numEvents: z.number().int(),
-    error: z.string().optional().meta({ description: 'Of a failed one: why.' }),
+    error: z.string().optional().meta({ description: 'Only of a failed deployment: why it failed.' }),
     result: deploymentResult.optional(),
   })
   .meta({ id: 'Deployment' })
@@ -45,7 +200,7 @@ export const deploymentCreated = z
   .meta({ id: 'DeploymentCreated' })
 export type DeploymentCreated = z.infer<typeof deploymentCreated>
 
-/** The `data` of an event of the log stream; its `id` counts from 1. */
+/** The `data` of an event in the log stream, whose `id` counts from 1. */
 export const deploymentEvent = z
   .object({
     time: timestamp,
@@ -56,21 +211,21 @@ export const deploymentEvent = z
   .meta({ id: 'DeploymentEvent' })
 export type DeploymentEvent = z.infer<typeof deploymentEvent>
 
-const lastEventIdRule = fault('invalid-cursor', 'Last-Event-ID must be the id of an event of this stream.')
+const lastEventIdRule = rule('invalid-cursor', 'Last-Event-ID must be the id of an event in this stream.')
 
-/** After which line of the log to go on. An empty one is none, as an EventSource has it before the first event. */
+/** The log line after which the stream resumes. Empty is 0: an EventSource starts with an empty id. */
 export const lastEventId = z
   .string()
-  .regex(/^(?:0|[1-9][0-9]{0,9})?$/, { error: lastEventIdRule, abort: true })
+  .regex(/^(?:0|[1-9][0-9]{0,9})?$/, { ...lastEventIdRule, abort: true })
   .transform(Number)
-  .refine(seq => seq <= 2_147_483_647, { error: lastEventIdRule })
-  .meta({ type: 'string', description: 'The `id` of the last event that has arrived: the stream goes on behind it.' })
+  .refine(seq => seq <= 2_147_483_647, lastEventIdRule)
+  .meta({ type: 'string', description: 'The `id` of the last event received; the stream resumes after it.' })
 
 export const deploymentsQuery = z.object({
   status: z
-    .enum(deploymentStatuses, fault('invalid-state', `status must be one of ${deploymentStatuses.join(', ')}.`))
+    .enum(deploymentStatuses, rule('invalid-state', `status must be one of ${deploymentStatuses.join(', ')}.`))
     .optional(),
-  limit: limit.optional().meta({ description: 'At most so many; 100 without it, and never more than 1000.' }),
+  limit: limit.optional().meta({ description: 'Maximum number of items; 100 by default, and never more than 1000.' }),
   cursor: cursor(/^[1-9][0-9]{0,15}$/).optional(),
 })
 

@@ -1,15 +1,15 @@
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { leaseErrorCodes, leaseFault, leaseFaultOf, leaseProblem } from './lease-problem.ts'
+import { firstLeaseViolation, leaseErrorCodes, leaseProblem, leaseRule } from './lease-problem.ts'
 
 const faultFor = (schema: z.ZodType, value: unknown) => {
   const { error } = schema.safeParse(value)
-  return error && leaseFaultOf(error)
+  return error && firstLeaseViolation(error)
 }
 
 describe('a fault travels in the message of a schema', () => {
   test.each(leaseErrorCodes)('%s comes back with its detail', code => {
-    expect(faultFor(z.string(leaseFault(code, 'Say what: and why.')), 5)).toEqual({
+    expect(faultFor(z.string(leaseRule(code, 'Say what: and why.')), 5)).toEqual({
       code,
       detail: 'Say what: and why.',
     })
@@ -27,7 +27,7 @@ describe('a fault travels in the message of a schema', () => {
   })
 
   test('an error without issues is invalid-request', () => {
-    expect(leaseFaultOf(new z.ZodError([])).code).toBe('invalid-request')
+    expect(firstLeaseViolation(new z.ZodError([])).code).toBe('invalid-request')
   })
 })
 

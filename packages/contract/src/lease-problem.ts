@@ -1,7 +1,7 @@
 import type * as z from 'zod'
-import { commonErrorCodes, faultsOf, problemOf } from './problem.ts'
+import { commonErrorCodes, createProblemSchema, createRules } from './problem.ts'
 
-/** Every error code of the lease witness. A 412 is no error body: it carries the lease as it stands. */
+/** Every error code of the lease witness. The body of a 412 is not an error but the current lease. */
 export const leaseErrorCodes = [
   ...commonErrorCodes,
   'invalid-request',
@@ -23,7 +23,7 @@ export const leaseErrorCodes = [
 
 export type LeaseErrorCode = (typeof leaseErrorCodes)[number]
 
-export const leaseProblem = problemOf(leaseErrorCodes).meta({ id: 'LeaseProblem' })
+export const leaseProblem = createProblemSchema(leaseErrorCodes).meta({ id: 'LeaseProblem' })
 export type LeaseProblem = z.infer<typeof leaseProblem>
 
-export const { fault: leaseFault, faultOf: leaseFaultOf } = faultsOf(leaseErrorCodes, 'invalid-request')
+export const { rule: leaseRule, firstViolation: firstLeaseViolation } = createRules(leaseErrorCodes, 'invalid-request')

@@ -11,11 +11,11 @@ import {
   putLeaseRequest,
   slot,
 } from './lease.ts'
-import { leaseFaultOf } from './lease-problem.ts'
+import { firstLeaseViolation } from './lease-problem.ts'
 
 const codeOf = (schema: z.ZodType, value: unknown) => {
   const { error } = schema.safeParse(value)
-  return error && leaseFaultOf(error).code
+  return error && firstLeaseViolation(error).code
 }
 
 describe('slot: 1 to 506 bytes of UTF-8', () => {

@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest'
 import type * as z from 'zod'
-import { faultOf } from './allocation-problem.ts'
+import { firstViolation } from './allocation-problem.ts'
 import { fqdn, isHostName, loadBalancerIP, poolDomain, subdomain } from './names.ts'
 
 /** The value in its canonical form, or the code of the fault. */
 const read = (schema: z.ZodType, value: unknown): unknown => {
   const result = schema.safeParse(value)
-  return result.success ? result.data : faultOf(result.error).code
+  return result.success ? result.data : firstViolation(result.error).code
 }
 
 describe('subdomain', () => {

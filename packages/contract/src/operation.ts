@@ -1,20 +1,20 @@
 import type * as z from 'zod'
 
-export interface Answer {
+export interface ResponseSpec {
   readonly description: string
-  /** Absent: an answer without a body. */
+  /** Absent: the response has no body. */
   readonly schema?: z.ZodType
-  /** `application/json` unless said otherwise. */
+  /** `application/json` by default. */
   readonly mediaType?: string
-  /** Headers beside those that every answer of the service has; each with what it means. */
+  /** Descriptions of headers, in addition to those of every response of the service. */
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** One operation of a service. */
+/** One operation of a service, from which its OpenAPI document is generated. */
 export interface Operation {
   readonly id: string
   readonly method: 'get' | 'post' | 'put' | 'delete' | 'options'
-  /** With `{name}` for a path parameter, as in OpenAPI. */
+  /** With `{name}` for path parameters, as in OpenAPI. */
   readonly path: string
   readonly tag:
     | 'Allocation'
@@ -31,7 +31,7 @@ export interface Operation {
   readonly query?: z.ZodObject
   readonly headers?: z.ZodObject
   readonly body?: { readonly schema: z.ZodType; readonly required: boolean }
-  readonly answers: Readonly<Record<number, Answer>>
-  /** Of one that anybody may call. */
-  readonly isOpen?: boolean
+  readonly responses: Readonly<Record<number, ResponseSpec>>
+  /** True: no token is needed. */
+  readonly isPublic?: boolean
 }

@@ -3,64 +3,77 @@ import * as a from './allocation.ts'
 import { deploymentProblem, problem } from './allocation-problem.ts'
 import { validateKeysRequest, validateTokenRequest, validationProblem, validationResult } from './credentials.ts'
 import * as d from './deployment.ts'
-import { deploymentRequest } from './deployment-request.ts'
-import { health, probe } from './health.ts'
 import { poolDomain, subdomain } from './names.ts'
-import type { Answer, Operation } from './operation.ts'
+import type { Operation, ResponseSpec } from './operation.ts'
 
-const refused = (description: string): Answer => ({ description, schema: problem })
-const unreachable = refused(
-  '`database-unavailable`: the database did not answer; whether a write took place is unknown.',
+export const health = z
+  .object({ status: z.enum(['ok', 'unhealthy']), managedDomains: z.array(z.string()) })
+  .meta({ id: 'Health' })
+export type Health = z.infer<typeof health>
+
+/** The response of the liveness and readiness probes. */
+export const probe = z.object({ status: z.enum(['ok', 'starting', 'draining', 'unhealthy']) }).meta({ id: 'Probe' })
+export type Probe = z.infer<typeof probe>
+
+const error = (description: string): ResponseSpec => ({ description, schema: problem })
+const databaseUnavailable = error(
+  '`database-unavailable`: the database did not respond; whether a write took effect is unknown.',
 )
-const malformed = refused('`invalid-json`: the body is not JSON; or `invalid-idempotency-key`.')
-const tooLarge = refused('`body-too-large`: the body is larger than 64 KiB.')
+const invalidJson = error('`invalid-json`: the body is not JSON; or `invalid-idempotency-key`.')
+const tooLarge = error('`body-too-large`: the body is larger than 64 KiB.')
 const pool = z.object({ domain: poolDomain })
-const retrySafe = z.object({
+const idempotencyHeader = z.object({
   'Idempotency-Key': a.idempotencyKey
     .optional()
-    .meta({ description: 'Makes a retry safe: the same key with the same request replays the first outcome.' }),
+    .meta({ description: 'Makes retries safe: the same key with the same request returns the first result.' }),
 })
-const oneDeployment = z.object({ id: z.string().meta({ description: 'A UUID; anything else is 404.' }) })
-const noDeployment = refused('`not-found`: there is no such deployment.')
-const unchecked = (description: string): Answer => ({ description, schema: validationProblem })
-const tooMany = unchecked('`too-many-attempts`: this caller checks too often; `Retry-After` says when to try again.')
-const written = { 400: malformed, 413: tooLarge, 503: unreachable }
+const deploymentPath = z.object({ id: z.string().meta({ description: 'A UUID; other values are 404.' }) })
+const deploymentNotFound = error('`not-found`: no such deployment.')
+const validationError = (description: string): ResponseSpec => ({ description, schema: validationProblem })
+const tooManyAttempts = validationError(
+  '`too-many-attempts`: too many credential checks by this caller; retry after `Retry-After` seconds.',
+)
+const writeErrors = { 400: invalidJson, 413: tooLarge, 503: databaseUnavailable }
 
-/** The allocation API: what is mounted, what is documented and what a client may rely on. */
+/** The operations of the allocation API. Tests compare them with the mounted routes. */
 export const operations: readonly Operation[] = [
   {
     id: 'listReservedLabels',
     method: 'get',
     path: '/api/v1/reserved',
     tag: 'Allocation',
-    summary: 'The labels that no tenant can have, sorted.',
-    answers: { 200: { description: 'The canonical list.', schema: a.reservedList } },
+    summary: 'The labels that no tenant can reserve, sorted.',
+    responses: { 200: { description: 'The canonical list.', schema: a.reservedList } },
   },
   {
     id: 'checkName',
     method: 'get',
     path: '/api/v1/pool/{domain}/check',
     tag: 'Allocation',
-    summary: 'Whether a name is free. Read `available`, not the status.',
-    description: 'One look-up in the allocation table. DNS is never asked: a wildcard makes every name resolve.',
+    summary: 'Returns whether a name is free. Read `available`, not the status.',
+    description:
+      'Looks up the name in the allocation table. DNS is not queried: a wildcard record makes every name resolve.',
     pathParams: pool,
     query: z.object({ sub: z.string().optional().meta({ description: 'The subdomain to look up.', example: 'acme' }) }),
-    answers: { 200: { description: 'Free, or why not.', schema: a.checkResult }, 503: unreachable },
+    responses: {
+      200: { description: 'Whether the name is free, and the reason if not.', schema: a.checkResult },
+      503: databaseUnavailable,
+    },
   },
   {
     id: 'reserveName',
     method: 'post',
     path: '/api/v1/pool/{domain}/reserve',
     tag: 'Allocation',
-    summary: 'Takes a free name for the lifetime of a reservation.',
+    summary: 'Reserves a free name for a limited time.',
     pathParams: pool,
-    headers: retrySafe,
+    headers: idempotencyHeader,
     body: { schema: a.reserveRequest, required: true },
-    answers: {
-      201: { description: 'Reserved. The token is given here and nowhere else.', schema: a.reserveResponse },
-      409: refused('`conflict`: the name is taken.'),
-      422: refused('`invalid-format`, `unsupported-pool`, `reserved` or `idempotency-key-reused`.'),
-      ...written,
+    responses: {
+      201: { description: 'Reserved. Only this response contains the token.', schema: a.reserveResponse },
+      409: error('`conflict`: the name is reserved or active.'),
+      422: error('`invalid-format`, `unsupported-pool`, `reserved` or `idempotency-key-reused`.'),
+      ...writeErrors,
     },
   },
   {
@@ -68,24 +81,24 @@ export const operations: readonly Operation[] = [
     method: 'post',
     path: '/api/v1/pool/{domain}/commit',
     tag: 'Allocation',
-    summary: 'Makes a reserved name active and publishes its records.',
+    summary: 'Activates a reserved name and publishes its records.',
     pathParams: pool,
-    headers: retrySafe,
+    headers: idempotencyHeader,
     body: { schema: a.commitRequest, required: true },
-    answers: {
-      200: { description: 'Active, and its records are published.', schema: a.commitResponse },
+    responses: {
+      200: { description: 'Active, with published records.', schema: a.commitResponse },
       202: {
-        description: 'Active. The records are not out yet; they will be without anything more being asked.',
+        description: 'Active. The records are not published yet; no further request is needed.',
         schema: a.commitPendingResponse,
       },
-      403: refused('`token-mismatch`: not the token of this reservation.'),
-      404: refused('`not-found`: no reservation of this name.'),
-      409: refused('`already-active`: the name has been committed.'),
-      410: refused('`reservation-expired`: its time was up; reserve again.'),
-      422: refused(
+      403: error('`token-mismatch`: the token does not match this reservation.'),
+      404: error('`not-found`: the name is not reserved.'),
+      409: error('`already-active`: the name is already committed.'),
+      410: error('`reservation-expired`: the reservation has expired; reserve the name again.'),
+      422: error(
         '`invalid-format`, `missing-token`, `missing-lb-ip`, `invalid-lb-ip`, `invalid-fqdn`, `unsupported-pool` or `idempotency-key-reused`.',
       ),
-      ...written,
+      ...writeErrors,
     },
   },
   {
@@ -93,17 +106,17 @@ export const operations: readonly Operation[] = [
     method: 'post',
     path: '/api/v1/pool/{domain}/renew',
     tag: 'Allocation',
-    summary: 'Extends a reservation to a full lifetime from now, up to its maximum age.',
+    summary: 'Extends a reservation by its full lifetime from now, up to its maximum age.',
     pathParams: pool,
     body: { schema: a.renewRequest, required: true },
-    answers: {
+    responses: {
       200: { description: 'Extended.', schema: a.reservedAllocation },
-      403: refused('`token-mismatch`: not the token of this reservation.'),
-      404: refused('`not-found`: no reservation of this name.'),
-      409: refused('`already-active`: the name has been committed.'),
-      410: refused('`reservation-expired`: its time was up; reserve again.'),
-      422: refused('`invalid-format`, `missing-token` or `unsupported-pool`.'),
-      ...written,
+      403: error('`token-mismatch`: the token does not match this reservation.'),
+      404: error('`not-found`: the name is not reserved.'),
+      409: error('`already-active`: the name is already committed.'),
+      410: error('`reservation-expired`: the reservation has expired; reserve the name again.'),
+      422: error('`invalid-format`, `missing-token` or `unsupported-pool`.'),
+      ...writeErrors,
     },
   },
   {
@@ -111,21 +124,21 @@ export const operations: readonly Operation[] = [
     method: 'delete',
     path: '/api/v1/pool/{domain}/release',
     tag: 'Allocation',
-    summary: 'Frees a name and withdraws its records.',
+    summary: 'Releases a name and deletes its records.',
     pathParams: pool,
     query: z.object({ sub: subdomain.optional().meta({ description: 'For callers that cannot send a body.' }) }),
-    headers: retrySafe,
+    headers: idempotencyHeader,
     body: { schema: a.releaseRequest, required: false },
-    answers: {
-      200: { description: 'Free, and its records are gone.', schema: a.releaseResponse },
+    responses: {
+      200: { description: 'Released, and its records are deleted.', schema: a.releaseResponse },
       202: {
-        description: 'Free. Its records are not all gone yet; they will be without anything more being asked.',
+        description: 'Released. Some records are not deleted yet; no further request is needed.',
         schema: a.releasePendingResponse,
       },
-      403: refused('`token-mismatch`: a token was given and is not the one of this allocation.'),
-      404: refused('`not-found`: nobody holds this name.'),
-      422: refused('`invalid-format`, `unsupported-pool` or `idempotency-key-reused`.'),
-      ...written,
+      403: error('`token-mismatch`: the token in the request does not match this allocation.'),
+      404: error('`not-found`: no such allocation.'),
+      422: error('`invalid-format`, `unsupported-pool` or `idempotency-key-reused`.'),
+      ...writeErrors,
     },
   },
   {
@@ -133,13 +146,13 @@ export const operations: readonly Operation[] = [
     method: 'get',
     path: '/api/v1/pool/{domain}/allocations/{subdomain}',
     tag: 'Allocation',
-    summary: 'One allocation, with the state of its records: what to poll after a 202.',
+    summary: 'Returns one allocation with the status of its records. Poll it after a 202.',
     pathParams: pool.extend({ subdomain }),
-    answers: {
-      200: { description: 'Taken, and by whom.', schema: a.allocation },
-      404: refused('`not-found`: nobody holds this name.'),
-      422: refused('`invalid-format` or `unsupported-pool`.'),
-      503: unreachable,
+    responses: {
+      200: { description: 'The allocation.', schema: a.allocation },
+      404: error('`not-found`: no such allocation.'),
+      422: error('`invalid-format` or `unsupported-pool`.'),
+      503: databaseUnavailable,
     },
   },
   {
@@ -147,14 +160,15 @@ export const operations: readonly Operation[] = [
     method: 'get',
     path: '/api/v1/pool/{domain}/list',
     tag: 'Operator',
-    summary: 'Every allocation of a pool, sorted by subdomain.',
-    description: 'Streamed: a pool of any size is answered in constant memory. Each page is read as of its own moment.',
+    summary: 'Lists the allocations of a pool, sorted by subdomain.',
+    description:
+      'The response is streamed in constant memory. Each page is a separate read, so the list is not one snapshot.',
     pathParams: pool,
     query: a.listQuery,
-    answers: {
+    responses: {
       200: { description: 'The allocations.', schema: a.listResponse },
-      422: refused('`unsupported-pool`, `invalid-state`, `invalid-limit` or `invalid-cursor`.'),
-      503: unreachable,
+      422: error('`unsupported-pool`, `invalid-state`, `invalid-limit` or `invalid-cursor`.'),
+      503: databaseUnavailable,
     },
   },
   {
@@ -162,13 +176,13 @@ export const operations: readonly Operation[] = [
     method: 'get',
     path: '/api/v1/pool/{domain}/history',
     tag: 'Operator',
-    summary: 'Every transition of a pool, or of one name with `sub`; newest first.',
+    summary: 'Lists the transitions of a pool, or of one name with `sub`; newest first.',
     pathParams: pool,
     query: a.historyQuery,
-    answers: {
+    responses: {
       200: { description: 'The transitions.', schema: a.historyResponse },
-      422: refused('`invalid-format`, `unsupported-pool`, `invalid-limit` or `invalid-cursor`.'),
-      503: unreachable,
+      422: error('`invalid-format`, `unsupported-pool`, `invalid-limit` or `invalid-cursor`.'),
+      503: databaseUnavailable,
     },
   },
   {
@@ -176,24 +190,24 @@ export const operations: readonly Operation[] = [
     method: 'post',
     path: '/api/v1/pool/{domain}/converge',
     tag: 'Operator',
-    summary: 'Compares a zone with its desired records, now, and repairs it; or shows what that would do.',
+    summary: 'Compares a zone with its desired records and repairs it, or lists the changes only.',
     description:
-      "On the operator's address alone. It waits for the repair for a bounded time, and lets names that failed be tried at once.",
+      'Only on the operator listener. Waits a bounded time for the repair, and retries failed names immediately.',
     pathParams: pool,
     query: a.convergeQuery,
-    answers: {
+    responses: {
       200: {
-        description: 'What the zone lacked. Without `dryRun`, nothing of it is left to do.',
+        description: 'The differences. Without `dryRun`, all are repaired.',
         schema: a.convergeResponse,
       },
       202: {
-        description: 'Some names are not as desired yet; it goes on without anything more being asked.',
+        description: 'Some names do not have their desired records yet; no further request is needed.',
         schema: a.convergePendingResponse,
       },
-      401: refused('`unauthorized`: this address needs an operator token.'),
-      422: refused('`invalid-format` or `unsupported-pool`.'),
-      503: refused(
-        '`dns-unavailable`: the DNS provider did not answer, or others write the zone just now; or `database-unavailable`.',
+      401: error('`unauthorized`: this listener requires an operator token.'),
+      422: error('`invalid-format` or `unsupported-pool`.'),
+      503: error(
+        '`dns-unavailable`: the DNS provider did not respond, or another replica is updating the zone; or `database-unavailable`.',
       ),
     },
   },
@@ -202,25 +216,23 @@ export const operations: readonly Operation[] = [
     method: 'post',
     path: '/api/v1/deployments',
     tag: 'Deployments',
-    summary: 'Takes the name, derives the bucket, and begins to make the infrastructure.',
-    headers: retrySafe,
-    body: { schema: deploymentRequest, required: true },
-    answers: {
-      201: { description: 'Begun; `Location` says where it is. Follow `streamURL`.', schema: d.deploymentCreated },
+    summary: 'Reserves the name, derives the bucket and starts provisioning.',
+    headers: idempotencyHeader,
+    body: { schema: d.deploymentRequest, required: true },
+    responses: {
+      201: { description: 'Started; `Location` is its URL. Follow `streamURL`.', schema: d.deploymentCreated },
       400: {
-        description: '`invalid-deployment`, with every faulty field; `invalid-json`; or `invalid-idempotency-key`.',
+        description: '`invalid-deployment`, with every invalid field; `invalid-json`; or `invalid-idempotency-key`.',
         schema: deploymentProblem,
       },
-      409: refused(
-        '`subdomain-conflict`: the name is taken; `fqdn-conflict`: another deployment has this FQDN; `bucket-conflict`: another one has the bucket that this FQDN leads to.',
+      409: error(
+        '`subdomain-conflict`: the name is reserved or active; `fqdn-conflict`: another deployment has this FQDN; `bucket-conflict`: another deployment has the bucket derived from this FQDN.',
       ),
       413: tooLarge,
-      422: refused('`idempotency-key-reused`: the key came with another request before.'),
-      429: refused(
-        '`too-many-attempts`: this caller has keys checked too often; `Retry-After` says when to try again.',
-      ),
-      503: refused(
-        '`provisioning-unavailable`: no infrastructure can be made just now; `object-storage-unavailable`; or `database-unavailable`: then it is unknown whether it was begun.',
+      422: error('`idempotency-key-reused`: the key was already used with a different request.'),
+      429: error('`too-many-attempts`: too many credential checks by this caller; retry after `Retry-After` seconds.'),
+      503: error(
+        '`provisioning-unavailable`: provisioning is not possible at the moment; `object-storage-unavailable`; or `database-unavailable`: whether the deployment was started is unknown.',
       ),
     },
   },
@@ -229,12 +241,12 @@ export const operations: readonly Operation[] = [
     method: 'get',
     path: '/api/v1/deployments',
     tag: 'Deployments',
-    summary: 'The deployments, newest first.',
+    summary: 'Lists the deployments, newest first.',
     query: d.deploymentsQuery,
-    answers: {
-      200: { description: 'A page of them.', schema: d.deploymentsResponse },
-      422: refused('`invalid-state`, `invalid-limit` or `invalid-cursor`.'),
-      503: unreachable,
+    responses: {
+      200: { description: 'A page of deployments.', schema: d.deploymentsResponse },
+      422: error('`invalid-state`, `invalid-limit` or `invalid-cursor`.'),
+      503: databaseUnavailable,
     },
   },
   {
@@ -242,22 +254,26 @@ export const operations: readonly Operation[] = [
     method: 'get',
     path: '/api/v1/deployments/{id}',
     tag: 'Deployments',
-    summary: 'One deployment as it stands. No key is in it.',
-    pathParams: oneDeployment,
-    answers: { 200: { description: 'As it stands.', schema: d.deployment }, 404: noDeployment, 503: unreachable },
+    summary: 'Returns one deployment, without its credentials.',
+    pathParams: deploymentPath,
+    responses: {
+      200: { description: 'The deployment.', schema: d.deployment },
+      404: deploymentNotFound,
+      503: databaseUnavailable,
+    },
   },
   {
     id: 'removeDeployment',
     method: 'delete',
     path: '/api/v1/deployments/{id}',
     tag: 'Deployments',
-    summary: 'Cancels a deployment that is under way; forgets one that is over.',
-    pathParams: oneDeployment,
-    answers: {
-      202: { description: 'It is being cancelled; it ends as `failed`.', schema: d.deployment },
-      204: { description: 'Forgotten.' },
-      404: noDeployment,
-      503: unreachable,
+    summary: 'Cancels a deployment in progress, or deletes a finished one.',
+    pathParams: deploymentPath,
+    responses: {
+      202: { description: 'Being cancelled; it will end as `failed`.', schema: d.deployment },
+      204: { description: 'Deleted.' },
+      404: deploymentNotFound,
+      503: databaseUnavailable,
     },
   },
   {
@@ -265,16 +281,16 @@ export const operations: readonly Operation[] = [
     method: 'get',
     path: '/api/v1/deployments/{id}/logs',
     tag: 'Deployments',
-    summary: 'The log as server-sent events: what there is, then what comes, then `event: done`.',
+    summary: 'Streams the log as server-sent events: existing lines, new lines, then `event: done`.',
     description:
-      'Each event has the number of its line as `id`, no name, and a `DeploymentEvent` as `data`; the last one is named `done` and has the `Deployment`. A stream that ends without it goes on elsewhere: connect again with `Last-Event-ID`, as an EventSource does by itself.',
-    pathParams: oneDeployment,
+      'The `id` of an event is the number of its line, and its `data` is a `DeploymentEvent`. The last event is named `done` and has the `Deployment` as `data`. If a stream ends without it, reconnect with `Last-Event-ID`, as an EventSource does.',
+    pathParams: deploymentPath,
     headers: z.object({ 'Last-Event-ID': d.lastEventId.optional() }),
-    answers: {
+    responses: {
       200: { description: 'The stream.', mediaType: 'text/event-stream', schema: z.string() },
-      404: noDeployment,
-      422: refused('`invalid-cursor`: Last-Event-ID is no id of an event.'),
-      503: refused('`provisioning-unavailable`: too many follow just now; or `database-unavailable`.'),
+      404: deploymentNotFound,
+      422: error('`invalid-cursor`: Last-Event-ID is not the id of an event.'),
+      503: error('`provisioning-unavailable`: too many open log streams; or `database-unavailable`.'),
     },
   },
   {
@@ -282,18 +298,21 @@ export const operations: readonly Operation[] = [
     method: 'post',
     path: '/api/v1/credentials/object-storage/validate',
     tag: 'Credentials',
-    summary: 'Whether the object storage takes these keys. Read `valid`, not the status.',
+    summary: 'Returns whether the object storage accepts these keys. Read `valid`, not the status.',
     description:
-      'Lists the buckets with them, once, within 8 s; nothing is written and nothing is kept. Only a 200 says anything about the keys.',
+      'Lists the buckets once, within 8 s. Nothing is written or stored. Only a 200 is a result about the keys.',
     body: { schema: validateKeysRequest('').meta({ id: 'ValidateKeysRequest' }), required: true },
-    answers: {
-      200: { description: 'The provider takes them, or refuses them: `message` says why.', schema: validationResult },
-      400: unchecked(
+    responses: {
+      200: {
+        description: 'The provider accepts the keys or rejects them; `message` has the reason.',
+        schema: validationResult,
+      },
+      400: validationError(
         '`invalid-json`, `missing-region`, `invalid-region`, `invalid-access-key`, `invalid-secret-key` or `unsupported-provider`.',
       ),
       413: tooLarge,
-      429: tooMany,
-      503: unchecked('`object-storage-unavailable`: the keys could not be checked; they may be good.'),
+      429: tooManyAttempts,
+      503: validationError('`object-storage-unavailable`: the keys could not be checked; they may be valid.'),
     },
   },
   {
@@ -301,15 +320,18 @@ export const operations: readonly Operation[] = [
     method: 'post',
     path: '/api/v1/credentials/validate',
     tag: 'Credentials',
-    summary: 'Whether a provider takes this API token. Read `valid`, not the status.',
-    description: 'One read with it, within 8 s; nothing is written and nothing is kept.',
+    summary: 'Returns whether a provider accepts this API token. Read `valid`, not the status.',
+    description: 'Sends one read request with the token, within 8 s. Nothing is written or stored.',
     body: { schema: validateTokenRequest([]).meta({ id: 'ValidateTokenRequest' }), required: true },
-    answers: {
-      200: { description: 'The provider takes it, or refuses it: `message` says why.', schema: validationResult },
-      400: unchecked('`invalid-json`, `unsupported-provider` or `invalid-token`.'),
+    responses: {
+      200: {
+        description: 'The provider accepts the token or rejects it; `message` has the reason.',
+        schema: validationResult,
+      },
+      400: validationError('`invalid-json`, `unsupported-provider` or `invalid-token`.'),
       413: tooLarge,
-      429: tooMany,
-      503: unchecked('`provider-unavailable`: the token could not be checked; it may be good.'),
+      429: tooManyAttempts,
+      503: validationError('`provider-unavailable`: the token could not be checked; it may be valid.'),
     },
   },
   {
@@ -317,10 +339,10 @@ export const operations: readonly Operation[] = [
     method: 'get',
     path: '/healthz',
     tag: 'Health',
-    summary: 'Whether the service and its database work.',
-    answers: {
-      200: { description: 'They do.', schema: health },
-      503: { description: 'The database did not answer within 2 s.', schema: health },
+    summary: 'Returns whether the service and its database work.',
+    responses: {
+      200: { description: 'Both work.', schema: health },
+      503: { description: 'The database did not respond within 2 s.', schema: health },
     },
   },
   {
@@ -328,18 +350,18 @@ export const operations: readonly Operation[] = [
     method: 'get',
     path: '/livez',
     tag: 'Health',
-    summary: 'Liveness: the process answers. Never asks the database, so that its outage restarts nobody.',
-    answers: { 200: { description: 'Alive.', schema: probe } },
+    summary: 'Liveness: the process responds. It does not query the database, so a database outage causes no restarts.',
+    responses: { 200: { description: 'Alive.', schema: probe } },
   },
   {
     id: 'readyz',
     method: 'get',
     path: '/readyz',
     tag: 'Health',
-    summary: 'Readiness: requests should be sent here.',
-    answers: {
+    summary: 'Readiness: this process should receive requests.',
+    responses: {
       200: { description: 'Ready.', schema: probe },
-      503: { description: 'Starting, draining before it stops, or without its database.', schema: probe },
+      503: { description: 'Starting, draining before a stop, or the database is unavailable.', schema: probe },
     },
   },
   {
@@ -348,34 +370,34 @@ export const operations: readonly Operation[] = [
     path: '/metrics',
     tag: 'Operator',
     summary: 'Metrics in the Prometheus text format.',
-    answers: { 200: { description: 'Metrics.', mediaType: 'text/plain', schema: z.string() } },
+    responses: { 200: { description: 'Metrics.', mediaType: 'text/plain', schema: z.string() } },
   },
   {
     id: 'openapi',
     method: 'get',
     path: '/openapi.json',
     tag: 'Description',
-    summary: 'This description.',
-    answers: { 200: { description: 'OpenAPI 3.1.', schema: z.record(z.string(), z.unknown()) } },
+    summary: 'The OpenAPI document.',
+    responses: { 200: { description: 'OpenAPI 3.1.', schema: z.record(z.string(), z.unknown()) } },
   },
   {
     id: 'reference',
     method: 'get',
     path: '/docs',
     tag: 'Description',
-    summary: 'This description as a page for people; it needs no internet.',
-    answers: { 200: { description: 'A page.', mediaType: 'text/html', schema: z.string() } },
+    summary: 'The API reference as a web page; it needs no internet access.',
+    responses: { 200: { description: 'A page.', mediaType: 'text/html', schema: z.string() } },
   },
   {
     id: 'referenceAsset',
     method: 'get',
     path: '/docs/{asset}',
     tag: 'Description',
-    summary: 'A script or a style sheet of the page.',
+    summary: 'A script or a style sheet of the API reference.',
     pathParams: z.object({ asset: z.string() }),
-    answers: {
+    responses: {
       200: { description: 'The file.', mediaType: 'application/octet-stream', schema: z.string() },
-      404: refused('`not-found`: no such file.'),
+      404: error('`not-found`: no such file.'),
     },
   },
 ]

@@ -12,33 +12,49 @@ export const commonErrorCodes = [
   'internal-error',
 ] as const
 
-/** The one shape of every error body. `detail` is one sentence that a person can act on. */
-export const problemOf = <const Codes extends readonly [string, ...string[]]>(codes: Codes) =>
+/** The shape of every error body. `detail` is one sentence that helps a person to fix the request. */
+export const createProblemSchema = <const Codes extends readonly [string, ...string[]]>(codes: Codes) =>
   z.object({
     error: z.enum(codes),
     detail: z.string().optional(),
     requestId: z.string().optional().meta({ description: 'Only with `internal-error`: find it in the log.' }),
   })
 
-/** A fault found by a schema: what the error body will say. */
-export interface Fault<Code extends string> {
+/** Why a schema rejected a value: the code and the text of the error body. */
+export interface RuleViolation<Code extends string> {
   readonly code: Code
   readonly detail: string
 }
 
 /**
- * A schema's message carries its code, so that one schema says both what is right and how a wrong value is answered:
- * `z.string(fault('missing-token', '…'))`. `faultOf` reads back the first fault in the order of the schema's fields,
- * which is the order in which the contract decides.
+ * Error codes for schemas. `rule` attaches the code and the text to a schema or a check:
+ * `z.string(rule('missing-token', '…'))`. The code travels in the `params` of the issue.
  */
-export const faultsOf = <Code extends string>(codes: readonly Code[], otherwise: Code) => ({
-  fault: (code: Code, detail: string): string => `${code}: ${detail}`,
-  faultOf: (error: z.core.$ZodError): Fault<Code> => {
-    const message = error.issues[0]?.message ?? ''
-    const separator = message.indexOf(': ')
-    const code = codes.find(known => known === message.slice(0, separator))
-    return code
-      ? { code, detail: message.slice(separator + 2) }
-      : { code: otherwise, detail: 'The request does not have the documented shape.' }
-  },
-})
+export const createRules = <Code extends string>(codes: readonly Code[], fallbackCode: Code) => {
+  const isCode = (value: unknown): value is Code => codes.some(code => code === value)
+  return {
+    rule: (code: Code, detail: string) => ({
+      error: (issue: z.core.$ZodRawIssue): string => {
+        Object.assign(issue, { params: { code } })
+        return detail
+      },
+    }),
+
+    /** An issue for a check whose text depends on the value. It does not contain the value, which may be a secret. */
+    violation: (code: Code, detail: string): z.core.$ZodRawIssue => ({
+      code: 'custom',
+      input: undefined,
+      message: detail,
+      params: { code },
+    }),
+
+    /** The first violation in the order of the schema's fields, which is the order of decisions in the contract. */
+    firstViolation: (error: z.core.$ZodError): RuleViolation<Code> => {
+      const [issue] = error.issues
+      const code = issue && 'params' in issue ? issue.params?.code : undefined
+      return issue && isCode(code)
+        ? { code, detail: issue.message }
+        : { code: fallbackCode, detail: 'The request does not have the documented shape.' }
+    },
+  }
+}

@@ -1,38 +1,41 @@
-import type { Answer, Operation } from '@pool/contract'
+import type { Operation, ResponseSpec } from '@pool/contract'
 import type * as z from 'zod'
 import { createDocument } from 'zod-openapi'
 
-export interface Described {
+export interface ServiceDescription {
   readonly title: string
   readonly description: string
   readonly operations: readonly Operation[]
-  /** Headers of every answer; each with what it means. */
+  /** Descriptions of the headers of every response. */
   readonly headers: Readonly<Record<string, string>>
-  /** Schemas that are no body by themselves. */
+  /** Additional schemas, which are not bodies. */
   readonly schemas?: Readonly<Record<string, z.ZodType>>
-  /** The bearer tokens, by the name of their scheme; `isOptional`: there is an address without. */
+  /** The security scheme of bearer tokens. `isOptional`: one listener requires no token. */
   readonly bearer: { readonly name: string; readonly description: string; readonly isOptional: boolean }
 }
 
-const headersOf = (headers: Readonly<Record<string, string>>) =>
+const toHeaders = (headers: Readonly<Record<string, string>>) =>
   Object.fromEntries(
     Object.entries(headers).map(([name, description]) => [name, { description, schema: { type: 'string' as const } }]),
   )
 
-const responseOf = ({ description, headers, schema, mediaType }: Answer, ofAll: Described['headers']) => ({
+const toResponse = (
+  { description, headers, schema, mediaType }: ResponseSpec,
+  commonHeaders: ServiceDescription['headers'],
+) => ({
   description,
-  headers: headersOf({ ...ofAll, ...headers }),
+  headers: toHeaders({ ...commonHeaders, ...headers }),
   ...(schema ? { content: { [mediaType ?? 'application/json']: { schema } } } : {}),
 })
 
-const operationOf = (operation: Operation, ofAll: Described['headers']) => {
-  const { id, tag, summary, description, pathParams, query, headers, body, answers, isOpen } = operation
+const toOperationObject = (operation: Operation, commonHeaders: ServiceDescription['headers']) => {
+  const { id, tag, summary, description, pathParams, query, headers, body, responses, isPublic } = operation
   return {
     operationId: id,
     tags: [tag],
     summary,
     ...(description ? { description } : {}),
-    ...(isOpen ? { security: [] } : {}),
+    ...(isPublic ? { security: [] } : {}),
     requestParams: {
       ...(pathParams ? { path: pathParams } : {}),
       ...(query ? { query } : {}),
@@ -42,16 +45,23 @@ const operationOf = (operation: Operation, ofAll: Described['headers']) => {
       ? { requestBody: { required: body.required, content: { 'application/json': { schema: body.schema } } } }
       : {}),
     responses: Object.fromEntries(
-      Object.entries(answers).map(([status, answer]) => [status, responseOf(answer, ofAll)]),
+      Object.entries(responses).map(([status, response]) => [status, toResponse(response, commonHeaders)]),
     ),
   }
 }
 
-/** The operations of a service as an OpenAPI 3.1 document. */
-export const documentOf = ({ title, description, operations, headers, schemas, bearer }: Described): object => {
-  const paths: Record<string, Record<string, ReturnType<typeof operationOf>>> = {}
+/** Generates the OpenAPI 3.1 document of a service. */
+export const createOpenApiDocument = ({
+  title,
+  description,
+  operations,
+  headers,
+  schemas,
+  bearer,
+}: ServiceDescription): object => {
+  const paths: Record<string, Record<string, ReturnType<typeof toOperationObject>>> = {}
   for (const operation of operations) {
-    paths[operation.path] = { ...paths[operation.path], [operation.method]: operationOf(operation, headers) }
+    paths[operation.path] = { ...paths[operation.path], [operation.method]: toOperationObject(operation, headers) }
   }
   return createDocument({
     openapi: '3.1.0',

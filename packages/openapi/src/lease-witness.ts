@@ -1,21 +1,21 @@
 import { leaseOperations } from '@pool/contract/lease-operations'
-import { documentOf } from './document.ts'
+import { createOpenApiDocument } from './document.ts'
 
-/** The contract of the lease witness as an OpenAPI 3.1 document. It is a file, and not served: a worker pays for each byte. */
+/** The OpenAPI document of the lease witness. It is a file: the Worker does not serve it, to keep its bundle small. */
 export const leaseWitnessDocument = (): object =>
-  documentOf({
+  createOpenApiDocument({
     title: 'Lease witness',
     description:
-      'One lease a slot, by compare-and-set. HEAD is GET without a body. Another method of these paths is 405 `method-not-allowed` with `Allow`, another path 404 `not-found`; both only with a token.',
+      'One lease per slot, by compare-and-set. HEAD is GET without a body. Other methods of these paths are 405 `method-not-allowed` with `Allow`; other paths are 404 `not-found`. Both need a token.',
     operations: leaseOperations,
     headers: {
-      'X-Request-Id': 'The id under which the log tells of this request; a sane one that was sent is kept.',
+      'X-Request-Id': 'The id of this request in the log. A valid id from the request is kept.',
       'Cache-Control': '`no-store`',
     },
-    bearer: { name: 'token', description: 'A token of the allow-list.', isOptional: false },
+    bearer: { name: 'token', description: 'A token from the allow-list.', isOptional: false },
   })
 
-/** As it stands in docs/. */
+/** The text of the file in docs/. */
 export const leaseWitnessText = (): string => `${JSON.stringify(leaseWitnessDocument(), null, 2)}\n`
 
 export const leaseWitnessFile = new URL('../../../docs/lease-witness.openapi.json', import.meta.url)

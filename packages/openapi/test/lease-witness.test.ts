@@ -6,11 +6,11 @@ import { leaseWitnessDocument, leaseWitnessFile, leaseWitnessText } from '../src
 
 const text = readFileSync(leaseWitnessFile, 'utf8')
 
-test('the file is what the builder makes of the contract; `pnpm run openapi` writes it', () => {
+test('the file matches the contract; `pnpm run openapi` writes it', () => {
   expect(text).toBe(leaseWitnessText())
 })
 
-test('it is OpenAPI 3.1, and every reference leads to a schema', () => {
+test('it is OpenAPI 3.1, and every reference resolves to a schema', () => {
   const { openapi, components } = JSON.parse(text)
   expect(openapi).toMatch(/^3\.1\.\d+$/)
   const names = [...text.matchAll(/"\$ref": "#\/components\/schemas\/([^"]+)"/g)].map(([, name]) => name ?? '')
@@ -18,8 +18,10 @@ test('it is OpenAPI 3.1, and every reference leads to a schema', () => {
   expect(names.filter(name => !(name in components.schemas))).toEqual([])
 })
 
-test('every error code is named by an answer; that of a wrong method by the description of all', () => {
-  const named = leaseOperations.flatMap(({ answers }) => Object.values(answers).map(({ description }) => description))
+test('the responses name every error code, except method-not-allowed, which the description names', () => {
+  const named = leaseOperations.flatMap(({ responses }) =>
+    Object.values(responses).map(({ description }) => description),
+  )
   const codes = new Set(named.join('\n').match(/(?<=`)[a-z-]+(?=`)/g))
   expect(leaseErrorCodes.filter(code => !codes.has(code))).toEqual(['method-not-allowed'])
   expect(JSON.stringify(leaseWitnessDocument())).toContain('`method-not-allowed`')
@@ -34,12 +36,12 @@ test.each([
   ['leaseMethods', [204, 500]],
 ])('%s has its statuses', (id, statuses) => {
   const found = leaseOperations.find(one => one.id === id)
-  expect(Object.keys(found?.answers ?? {}).map(Number)).toEqual(statuses)
+  expect(Object.keys(found?.responses ?? {}).map(Number)).toEqual(statuses)
 })
 
-test('a lease has its entity tag wherever it is shown; a 401 says how, a 503 says when', () => {
+test('a lease has an entity tag, a 401 has WWW-Authenticate, and a 503 has Retry-After', () => {
   const { paths } = JSON.parse(text)
-  const headersOf = (method: string, status: number) =>
+  const getHeaders = (method: string, status: number) =>
     Object.keys(paths['/lease/{slot}'][method].responses[status].headers)
   for (const [method, status] of [
     ['get', 200],
@@ -48,11 +50,11 @@ test('a lease has its entity tag wherever it is shown; a 401 says how, a 503 say
     ['put', 412],
     ['delete', 412],
   ] as const) {
-    expect(headersOf(method, status), `${method} ${status}`).toContain('ETag')
+    expect(getHeaders(method, status), `${method} ${status}`).toContain('ETag')
   }
-  expect(headersOf('get', 401)).toContain('WWW-Authenticate')
-  expect(headersOf('put', 503)).toContain('Retry-After')
-  expect(headersOf('options', 204)).toContain('Allow')
+  expect(getHeaders('get', 401)).toContain('WWW-Authenticate')
+  expect(getHeaders('put', 503)).toContain('Retry-After')
+  expect(getHeaders('options', 204)).toContain('Allow')
   expect(paths['/lease/{slot}'].options.security).toEqual([])
-  expect(headersOf('get', 404)).toContain('X-Request-Id')
+  expect(getHeaders('get', 404)).toContain('X-Request-Id')
 })

@@ -1,9 +1,9 @@
 import { deploymentEvent, operations } from '@pool/contract'
-import { documentOf } from '@pool/openapi'
+import { createOpenApiDocument } from '@pool/openapi'
 
 /** The contract's operations as an OpenAPI 3.1 document. */
 export const openApiDocument = (): object =>
-  documentOf({
+  createOpenApiDocument({
     title: 'Pool subdomain allocation',
     description: 'The sole authority for which subdomain of a pool domain is reserved or active.',
     operations,

@@ -1,4 +1,4 @@
-import { faultOf, idempotencyKey, poolDomain } from '@pool/contract'
+import { firstViolation, idempotencyKey, poolDomain } from '@pool/contract'
 import type { Context } from 'hono'
 import type { z } from 'zod'
 import type { Caller } from '../allocation/domain/types.ts'
@@ -16,7 +16,7 @@ const refuse = (refused: Refused): Parsed<never> => ({ ok: false, refused })
 export const parse = <Schema extends z.ZodType>(schema: Schema, value: unknown): Parsed<z.infer<Schema>> => {
   const result = schema.safeParse(value)
   if (result.success) return accept(result.data)
-  const { code, detail } = faultOf(result.error)
+  const { code, detail } = firstViolation(result.error)
   return refuse({ kind: code, detail })
 }
 

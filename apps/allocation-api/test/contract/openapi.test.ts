@@ -164,8 +164,8 @@ describe('each status of the contract is described for its operation', () => {
 })
 
 test('every error code that an operation names has the status that it is named under', () => {
-  for (const { id, answers } of operations) {
-    for (const [status, { description, schema }] of Object.entries(answers)) {
+  for (const { id, responses } of operations) {
+    for (const [status, { description, schema }] of Object.entries(responses)) {
       if (!isProblem(schema)) continue
       const codes = [...description.matchAll(/`([a-z-]+)`/g)].map(([, code]) => code ?? '')
       expect(codes.length, id).toBeGreaterThan(0)

@@ -1,4 +1,4 @@
-import { cursorOf, type Deployment } from '@pool/contract'
+import { type Deployment, encodeCursor } from '@pool/contract'
 import { describe, expect, test } from 'vitest'
 import type { CreateOutcome } from '../../src/deployments/domain/types.ts'
 import type { DeploymentVerbs } from '../../src/http/routes/deployments.ts'
@@ -108,8 +108,8 @@ describe('get, list and remove', () => {
 
   test('a page, whose cursor leads on', async () => {
     const { asked, call } = stage({ list: { deployments: [deployment], nextCursor: '17' } })
-    const { body } = await call('GET', `${path}?status=failed&limit=1&cursor=${cursorOf('42')}`)
-    expect(body).toEqual({ deployments: [deployment], nextCursor: cursorOf('17') })
+    const { body } = await call('GET', `${path}?status=failed&limit=1&cursor=${encodeCursor('42')}`)
+    expect(body).toEqual({ deployments: [deployment], nextCursor: encodeCursor('17') })
     expect(asked).toEqual([['list', { status: 'failed', limit: 1, cursor: '42' }]])
   })
 

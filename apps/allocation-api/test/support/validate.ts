@@ -105,7 +105,7 @@ export const expectContract = (method: string, path: string, response: ObservedR
     return
   }
   const operation = findOperation(method, path)
-  const documented = operation?.answers[status]
+  const documented = operation?.responses[status]
   if (!documented) {
     // Documented once for all operations: unknown path or method, missing token, internal error.
     const code = expectProblem(response)

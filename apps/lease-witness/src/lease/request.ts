@@ -1,5 +1,5 @@
 import { holder as holderSchema, putLeaseRequest, slot as slotSchema } from '@pool/contract/lease'
-import { type LeaseErrorCode, leaseFaultOf } from '@pool/contract/lease-problem'
+import { firstLeaseViolation, type LeaseErrorCode } from '@pool/contract/lease-problem'
 import type { KnownGenerations, WriteRequest } from './lease.ts'
 
 /** Why a request is rejected. Without `detail`, the code has a standard text. */
@@ -20,13 +20,13 @@ interface Schema<Value> {
     value: unknown,
   ) =>
     | { readonly success: true; readonly data: Value }
-    | { readonly success: false; readonly error: Parameters<typeof leaseFaultOf>[0] }
+    | { readonly success: false; readonly error: Parameters<typeof firstLeaseViolation>[0] }
 }
 
 /** The value, or the schema's first error in the order of its fields, which is the order that the contract defines. */
 export const parseWith = <Value>(schema: Schema<Value>, value: unknown): ParsedRequest<Value> => {
   const result = schema.safeParse(value)
-  return result.success ? accept(result.data) : { ok: false, error: leaseFaultOf(result.error) }
+  return result.success ? accept(result.data) : { ok: false, error: firstLeaseViolation(result.error) }
 }
 
 export interface SlotAddress {

@@ -2,10 +2,10 @@ import {
   canonicalName,
   deploymentCommon,
   deploymentDomain,
-  deploymentFaultsOf,
+  toFieldFaults,
   deploymentStorage,
   type FieldFault,
-  inDocumentedOrder,
+  firstFaultPerField,
   redacted,
 } from '@pool/contract'
 import type { PoolName } from '../../allocation/domain/types.ts'
@@ -57,7 +57,7 @@ const parseDomain = (body: Readonly<Record<string, unknown>>, managedDomains: re
   const parsed = deploymentDomain.safeParse(body)
   if (!parsed.success) {
     const poolFaults = validatePoolField(body.sovereignPoolDomain, body.sovereignDomainMode, managedDomains)
-    return invalid(...deploymentFaultsOf(parsed.error), ...poolFaults)
+    return invalid(...toFieldFaults(parsed.error), ...poolFaults)
   }
   if (parsed.data.sovereignDomainMode === 'pool') {
     const { sovereignPoolDomain: poolDomain, sovereignSubdomain: subdomain } = parsed.data
@@ -100,9 +100,9 @@ export const parseDeploymentSpec = (
   const storage = includesProvider(body.providers, storageProvider) ? deploymentStorage.safeParse(body) : null
   const bucket = storage && domain.kind === 'valid' ? toBucketName(domain.fqdn) : null
   if (!common.success || domain.kind === 'invalid' || storage?.success === false || bucket?.kind === 'invalid') {
-    const sections = [common, storage].flatMap(section => (section?.error ? deploymentFaultsOf(section.error) : []))
+    const sections = [common, storage].flatMap(section => (section?.error ? toFieldFaults(section.error) : []))
     const named = domain.kind === 'invalid' ? domain.faults : toBucketFaults(domain, bucket)
-    return { kind: 'invalid-deployment', faults: inDocumentedOrder([...sections, ...named]) }
+    return { kind: 'invalid-deployment', faults: firstFaultPerField([...sections, ...named]) }
   }
   const { data: section } = storage ?? {}
   const { fqdn, name } = domain

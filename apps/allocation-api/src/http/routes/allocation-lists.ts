@@ -1,4 +1,4 @@
-import { type Allocation, cursorOf, historyQuery, listQuery } from '@pool/contract'
+import { type Allocation, encodeCursor, historyQuery, listQuery } from '@pool/contract'
 import { type Context, Hono } from 'hono'
 import type { EntryWithId, HistoryQuery, ListOutcome, ListQuery } from '../../allocation/domain/types.ts'
 import type { Pages } from '../../lib/paginate.ts'
@@ -27,7 +27,7 @@ async function* jsonText<Item>(
     separator = ','
     page = await rest.next()
   }
-  yield page.value === undefined ? ']}' : `],"nextCursor":${JSON.stringify(cursorOf(page.value))}}`
+  yield page.value === undefined ? ']}' : `],"nextCursor":${JSON.stringify(encodeCursor(page.value))}}`
 }
 
 /** Ends the connection when the pages cannot be read on: the answer has begun, and must not look like a whole one. */

@@ -1,4 +1,4 @@
-import { cursorOf, type DeploymentCreated, type DeploymentEvent, deploymentsQuery, lastEventId } from '@pool/contract'
+import { encodeCursor, type DeploymentCreated, type DeploymentEvent, deploymentsQuery, lastEventId } from '@pool/contract'
 import { type Context, Hono } from 'hono'
 import { z } from 'zod'
 import type { DeploymentService } from '../../deployments/service.ts'
@@ -47,7 +47,7 @@ export const deploymentListRoutes = (verbs: Pick<DeploymentVerbs, 'list'>) =>
     if (!query.ok) return problem(c, query.refused)
     const { deployments, nextCursor } = await verbs.list(query.value)
     c.set('outcome', 'listed')
-    return c.json({ deployments, ...(nextCursor === undefined ? {} : { nextCursor: cursorOf(nextCursor) }) }, 200)
+    return c.json({ deployments, ...(nextCursor === undefined ? {} : { nextCursor: encodeCursor(nextCursor) }) }, 200)
   })
 
 export const deploymentRoutes = (verbs: DeploymentVerbs, streams: EventStreams, onStreamError: OnStreamError) =>

@@ -1,6 +1,11 @@
 import { describe, expect, test } from 'vitest'
-import { accessKeyFault, isObjectStorageRegion, objectStorageRegions, secretKeyFault } from './storage-keys.ts'
-import { redacted } from './text.ts'
+import { redacted } from './common.ts'
+import {
+  accessKeyError,
+  isObjectStorageRegion,
+  objectStorageRegions,
+  secretKeyError,
+} from './object-storage-credentials.ts'
 
 test.each(objectStorageRegions)('%s is a region', region => {
   expect(isObjectStorageRegion(region)).toBe(true)
@@ -10,21 +15,21 @@ test.each(['', 'FSN1', 'fsn1 ', 'fsn', 'fsn2', 'constructor'])('%j is no region'
 })
 
 describe.each([
-  ['access key', accessKeyFault, 16, 128],
-  ['secret key', secretKeyFault, 32, 256],
-] as const)('the %s', (name, faultOf, least, most) => {
+  ['access key', accessKeyError, 16, 128],
+  ['secret key', secretKeyError, 32, 256],
+] as const)('the %s', (name, checkSecret, least, most) => {
   test.each<readonly [rule: string, key: string]>([
     ['the shortest', 'k'.repeat(least)],
     ['the longest', 'k'.repeat(most)],
     ['any printable ASCII', '!~+/="'.repeat(8)],
     ['a redacted value in it', `${redacted}${'k'.repeat(least)}`],
   ])('good: %s', (_, key) => {
-    expect(faultOf(key)).toBeNull()
+    expect(checkSecret(key)).toBeNull()
   })
 
   test.each<readonly [rule: string, key: string, told: RegExp]>([
     ['empty', '', /is required/],
-    ['redacted', redacted, /<redacted>: a stored record holds no keys/],
+    ['redacted', redacted, /<redacted>: stored records contain no secrets/],
     ['one character too few', 'k'.repeat(least - 1), new RegExp(`at least ${least} `)],
     ['one character too many', 'k'.repeat(most + 1), new RegExp(`at most ${most} `)],
     ['a space inside', `k k${'k'.repeat(least)}`, /without a space/],
@@ -33,8 +38,8 @@ describe.each([
     ['DEL', `k\x7fk${'k'.repeat(least)}`, /printable ASCII/],
     ['beyond ASCII', `\u212a${'k'.repeat(least)}`, /printable ASCII/],
   ])('faulty: %s', (_, key, told) => {
-    expect(faultOf(key)).toMatch(told)
-    expect(faultOf(key)).toMatch(new RegExp(`^The ${name} .*\\.$`))
-    expect(faultOf(key)).not.toContain('kk')
+    expect(checkSecret(key)).toMatch(told)
+    expect(checkSecret(key)).toMatch(new RegExp(`^The ${name} .*\\.$`))
+    expect(checkSecret(key)).not.toContain('kk')
   })
 })

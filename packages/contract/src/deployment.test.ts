@@ -1,15 +1,15 @@
 import { describe, expect, test } from 'vitest'
 import type * as z from 'zod'
-import { deploymentProblem } from './allocation-problem.ts'
-import { lastEventId } from './deployment.ts'
+import { deploymentProblem, firstViolation } from './allocation-problem.ts'
 import {
   deploymentCommon,
   deploymentDomain,
-  deploymentFaultsOf,
   deploymentRequest,
   deploymentStorage,
-  inDocumentedOrder,
-} from './deployment-request.ts'
+  firstFaultPerField,
+  lastEventId,
+  toFieldFaults,
+} from './deployment.ts'
 
 const key = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAINwTop1nq0vv8Z/QQjBQ7vXrsRwYA/bTkh9KFLQaYWKx ops'
 const common = {
@@ -29,7 +29,7 @@ const storage = {
 
 const faultsIn = (schema: z.ZodType, value: unknown) => {
   const { error } = schema.safeParse(value)
-  return error ? inDocumentedOrder(deploymentFaultsOf(error)) : []
+  return error ? firstFaultPerField(toFieldFaults(error)) : []
 }
 const fieldsIn = (schema: z.ZodType, value: unknown) => faultsIn(schema, value).map(({ field }) => field)
 
@@ -172,7 +172,7 @@ test('faults stand in the order of the request, the first of each field', () => 
     field,
     detail: `${at}`,
   }))
-  expect(inDocumentedOrder(faults).map(({ field, detail }) => field + detail)).toEqual([
+  expect(firstFaultPerField(faults).map(({ field, detail }) => field + detail)).toEqual([
     'orgName3',
     'providers2',
     'region1',
@@ -217,7 +217,7 @@ test.each<readonly [given: string, after: number | 'invalid-cursor']>([
   ['1, 2', 'invalid-cursor'],
 ])('Last-Event-ID %j -> %s', (given, after) => {
   const { data, error } = lastEventId.safeParse(given)
-  expect(error?.issues[0]?.message.split(':')[0] ?? data).toBe(after)
+  expect(error ? firstViolation(error).code : data).toBe(after)
 })
 
 test.each<readonly [rule: string, good: boolean, more: object]>([

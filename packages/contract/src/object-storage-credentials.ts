@@ -1,0 +1,40 @@
+import { redacted } from './common.ts'
+
+/** The regions of the storage provider; case-sensitive. */
+export const objectStorageRegions = ['fsn1', 'nbg1', 'hel1'] as const
+export type ObjectStorageRegion = (typeof objectStorageRegions)[number]
+
+export const isObjectStorageRegion = (region: string): region is ObjectStorageRegion =>
+  objectStorageRegions.some(known => known === region)
+
+export const regionRule = `The region must be one of ${objectStorageRegions.join(', ')}.`
+
+/** An access key pair and the region to use it in. */
+export interface ObjectStorageKeys {
+  readonly region: ObjectStorageRegion
+  readonly accessKey: string
+  readonly secretKey: string
+}
+
+interface SecretRule {
+  readonly name: string
+  /** Characters. The maximum is ours: no provider issues keys of that length. */
+  readonly minLength: number
+  readonly maxLength: number
+}
+
+/** Returns why trimmed text is not such a secret, as a sentence that quotes nothing of it; null: valid. */
+const createSecretCheck =
+  ({ name, minLength, maxLength }: SecretRule) =>
+  (secret: string): string | null => {
+    if (secret === '') return `The ${name} is required.`
+    if (secret === redacted) return `The ${name} reads ${redacted}: stored records contain no secrets; enter it again.`
+    if (secret.length < minLength) return `The ${name} is too short: it has at least ${minLength} characters.`
+    if (secret.length > maxLength) return `The ${name} is too long: it has at most ${maxLength} characters.`
+    return /^[\x21-\x7e]+$/.test(secret) ? null : `The ${name} must be printable ASCII characters without a space.`
+  }
+
+export const accessKeyError = createSecretCheck({ name: 'access key', minLength: 16, maxLength: 128 })
+export const secretKeyError = createSecretCheck({ name: 'secret key', minLength: 32, maxLength: 256 })
+/** An API token of a provider, whose format is unknown. */
+export const tokenError = createSecretCheck({ name: 'token', minLength: 1, maxLength: 4_096 })
