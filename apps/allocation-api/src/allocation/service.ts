@@ -1,5 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Allocation, type CheckResult, type DnsState, firstViolation, subdomain as subdomainSchema } from '@pool/contract'
+import {
+  type Allocation,
+  type CheckResult,
+  type DnsState,
+  firstViolation,
+  subdomain as subdomainSchema,
+} from '@pool/contract'
 import { createBatcher } from '@pool/database/batcher'
 import { createRecords, type RecordTemplate } from '../dns/domain/rrset.ts'
 import type { Idempotency } from '../idempotency/idempotency.ts'
@@ -96,7 +102,8 @@ export const createAllocationService = (options: AllocationOptions) => {
     /** Whether a tenant could reserve the name now. The contract defines which reason is reported first. */
     async check(poolDomain: string, sub: string | undefined): Promise<CheckResult> {
       const parsed = subdomainSchema.safeParse(sub)
-      if (!parsed.success) return { available: false, reason: 'invalid-format', detail: firstViolation(parsed.error).detail }
+      if (!parsed.success)
+        return { available: false, reason: 'invalid-format', detail: firstViolation(parsed.error).detail }
       const subdomain = parsed.data
       const fqdn = toFqdn(poolDomain, subdomain)
       const rejection = validateName(poolDomain, subdomain, managedDomains)

@@ -2,11 +2,11 @@ import {
   canonicalName,
   deploymentCommon,
   deploymentDomain,
-  toFieldFaults,
   deploymentStorage,
   type FieldFault,
   firstFaultPerField,
   redacted,
+  toFieldFaults,
 } from '@pool/contract'
 import type { PoolName } from '../../allocation/domain/types.ts'
 import { isJsonObject } from '../../lib/json.ts'

@@ -1,4 +1,10 @@
-import { encodeCursor, type DeploymentCreated, type DeploymentEvent, deploymentsQuery, lastEventId } from '@pool/contract'
+import {
+  type DeploymentCreated,
+  type DeploymentEvent,
+  deploymentsQuery,
+  encodeCursor,
+  lastEventId,
+} from '@pool/contract'
 import { type Context, Hono } from 'hono'
 import { z } from 'zod'
 import type { DeploymentService } from '../../deployments/service.ts'
