@@ -1,12 +1,13 @@
-const told = new Set<string>()
+const reported = new Set<string>()
 
 /**
- * Whether tests are skipped for want of a part of the system; `lack` says in a line what it is and how to install it, and
- * is told once, where everybody sees it. Where all parts must be there nothing is skipped: the tests run, and fail.
+ * Whether to skip the tests that need an optional program. `missing` says in one line which program is missing and how to
+ * install it; undefined: it is installed. Each line is printed once. With REQUIRE_ALL_DEPS=1 nothing is skipped, so the
+ * tests run and fail.
  */
-export const isSkippedFor = (lack: string | undefined): boolean => {
-  if (lack === undefined || process.env.REQUIRE_ALL_DEPS === '1') return false
-  if (!told.has(lack)) process.stderr.write(`${lack}\n`)
-  told.add(lack)
+export const shouldSkip = (missing: string | undefined): boolean => {
+  if (missing === undefined || process.env.REQUIRE_ALL_DEPS === '1') return false
+  if (!reported.has(missing)) process.stderr.write(`Skipped: ${missing}\n`)
+  reported.add(missing)
   return true
 }

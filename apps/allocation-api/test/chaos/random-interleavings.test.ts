@@ -1,5 +1,5 @@
 import { lacksPowerdns, startPowerdns } from '@pool/test-kit/dns/powerdns.ts'
-import { isSkippedFor } from '@pool/test-kit/optional-deps.ts'
+import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import { timed } from '@pool/test-kit/poll.ts'
 import { describe, expect, test } from 'vitest'
 import { missingDsn, testDsn } from '../support/database.ts'
@@ -53,7 +53,7 @@ describe.skipIf(!testDsn)(
 
     test('dynadot', { timeout: 300_000 }, () => runAll('dynadot', seedsOf(SEEDS), startDynadotHost))
 
-    test.skipIf(isSkippedFor(lacksPowerdns))('powerdns', { timeout: 300_000 }, async () => {
+    test.skipIf(shouldSkip(lacksPowerdns))('powerdns', { timeout: 300_000 }, async () => {
       await using server = await startPowerdns()
       await runAll('powerdns', seedsOf(60), powerdnsHostOn(server))
     })

@@ -8,7 +8,7 @@ import { startStage } from '../support/credentials/fixture.ts'
 import { makeIdentities, withStorageNames } from '../support/credentials/identities.ts'
 import { answerOf, errorXml, hang, listXml, overTls, passTo } from '../support/credentials/scenarios.ts'
 import '../support/credentials/storage-names.ts'
-import { isSkippedFor } from '@pool/test-kit/optional-deps.ts'
+import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import { timed, until } from '@pool/test-kit/poll.ts'
 import { startTestService } from '../support/service.ts'
 import { answerFaults, s3Faults, transportFaults } from './faults.ts'
@@ -65,7 +65,7 @@ stage.play(hang)
 const late = Promise.all([postKeys(), postToken()])
 await until('both hang', () => stage.count() === 2)
 
-describe.skipIf(isSkippedFor(lacksGateway))('a real gateway', () => {
+describe.skipIf(shouldSkip(lacksGateway))('a real gateway', () => {
   const ask = (body: object) => {
     stage.play(passTo(gateway?.port ?? 0))
     return postKeys(body)

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
-import { isSkippedFor } from '@pool/test-kit/optional-deps.ts'
+import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import { until } from '@pool/test-kit/poll.ts'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { copyDeploymentModule, type DeploymentModule } from '../support/deployment-module.ts'
@@ -33,7 +33,7 @@ interface Apply {
   readonly ended: Promise<number | string>
 }
 
-describe.skipIf(isSkippedFor(lack))('the deployment module that tests control', () => {
+describe.skipIf(shouldSkip(lack))('the deployment module that tests control', () => {
   let module: DeploymentModule
   beforeAll(() => {
     module = copyDeploymentModule()

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { lacksGateway, startGateway } from '@pool/test-ceph'
 import { deploymentRequest, storageSection } from '@pool/test-kit/deployment-request.ts'
-import { isSkippedFor } from '@pool/test-kit/optional-deps.ts'
+import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import { until } from '@pool/test-kit/poll.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { toEncodedForms } from '../../src/deployments/terraform/domain/secret-masker.ts'
@@ -60,7 +60,7 @@ test('a secret is found in whatever spelling it turns up', () => {
   }
 })
 
-describe.skipIf(isSkippedFor(lacksGateway) || lacksTerraform)('one run of everything with marked secrets', () => {
+describe.skipIf(shouldSkip(lacksGateway) || lacksTerraform)('one run of everything with marked secrets', () => {
   let database: TestDatabase
   let module: DeploymentModule
   let api: Api

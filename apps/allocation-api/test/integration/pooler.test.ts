@@ -1,6 +1,6 @@
 import { createDatabaseClient } from '@pool/database/client'
 import { withTimeout } from '@pool/database/with-timeout'
-import { isSkippedFor } from '@pool/test-kit/optional-deps.ts'
+import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import { lacksPgbouncer, pgbouncerVersion, startPgbouncer } from '@pool/test-kit/pgbouncer.ts'
 import { describe, expect, test } from 'vitest'
 import { activeNames, expectConsistentTables, expectDnsToMatch } from '../support/consistency.ts'
@@ -14,7 +14,7 @@ if (!testDsn) process.stderr.write(`${missingDsn}\n`)
 /** From 1.21 on it carries prepared statements in transaction mode. */
 const carriesPrepared = pgbouncerVersion && (pgbouncerVersion.major > 1 || pgbouncerVersion.minor >= 21)
 
-const isSkipped = isSkippedFor(pgbouncerVersion ? undefined : lacksPgbouncer) || !testDsn
+const isSkipped = shouldSkip(pgbouncerVersion ? undefined : lacksPgbouncer) || !testDsn
 
 const ways = [
   { how: 'without prepared statements', query: '?prepare=false' },

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { promisify } from 'node:util'
 import { lacksDig, lacksPowerdns } from '@pool/test-kit/dns/powerdns.ts'
-import { isSkippedFor } from '@pool/test-kit/optional-deps.ts'
+import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { isAtOrBelow, type RecordChange, type RecordSet } from '../../src/dns/domain/rrset.ts'
 import type { DnsProvider } from '../../src/dns/provider.ts'
@@ -132,7 +132,7 @@ afterEach(() => {
   vi.restoreAllMocks()
 })
 
-if (isSkippedFor(lacksPowerdns)) test.skip(lacksPowerdns ?? '', () => {})
+if (shouldSkip(lacksPowerdns)) test.skip(lacksPowerdns ?? '', () => {})
 else {
   describeConformance('powerdns', startPowerdnsSubject)
 
@@ -368,7 +368,7 @@ else {
       expect(await serial()).toBeGreaterThan(before)
     })
 
-    if (isSkippedFor(lacksDig)) test.skip(lacksDig ?? '', () => {})
+    if (shouldSkip(lacksDig)) test.skip(lacksDig ?? '', () => {})
     else
       test('dig gets what was applied', async () => {
         const dig = async (relative: string, type: string): Promise<string[]> => {

@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto'
 import { connect, isIPv6, type Socket } from 'node:net'
 import { framed, onMessages, startDnsDouble } from '@pool/test-kit/dns/dns-double.ts'
-import { isSkippedFor } from '@pool/test-kit/optional-deps.ts'
+import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { isAtOrBelow, type RecordChange, type RecordSet } from '../../src/dns/domain/rrset.ts'
 import type { DnsProvider } from '../../src/dns/provider.ts'
@@ -308,7 +308,7 @@ const describeWith = (kind: ServerKind) => {
 }
 
 for (const kind of serverKinds) {
-  if (isSkippedFor(kind.lacks)) test.skip(kind.lacks ?? '')
+  if (shouldSkip(kind.lacks)) test.skip(kind.lacks ?? '')
   else describeWith(kind)
 }
 

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { isSkippedFor } from '@pool/test-kit/optional-deps.ts'
+import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import { afterAll } from 'vitest'
 import type { LogLine } from '../../../src/deployments/domain/types.ts'
 import type { ApplyRequest, ApplyResult } from '../../../src/deployments/provisioner.ts'
@@ -10,7 +10,7 @@ import { createTerraform, type TerraformOptions } from '../../../src/deployments
 
 const isThere = ['terraform', 'tofu'].some(name => spawnSync(name, ['version']).status === 0)
 
-export const lacksTerraform = isSkippedFor(
+export const lacksTerraform = shouldSkip(
   isThere
     ? undefined
     : 'making infrastructure is not tested: lacks terraform 1.6 or later (or tofu): https://developer.hashicorp.com/terraform/install',
