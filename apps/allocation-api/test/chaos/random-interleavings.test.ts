@@ -1,24 +1,26 @@
 import { lacksPowerdns, startPowerdns } from '@pool/test-kit/dns/powerdns.ts'
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import { timed } from '@pool/test-kit/poll.ts'
+import { proofSize, reportProof } from '@pool/test-kit/proof-size.ts'
 import { describe, expect, test } from 'vitest'
 import { missingDsn, testDsn } from '../support/database.ts'
 import { powerdnsHostOn, type StartZoneHost, startDynadotHost, startLocalHost } from '../support/random/hosts.ts'
 import { runInterleaving } from '../support/random/interleaving.ts'
-import { createLane } from '../support/random/worker.ts'
+import { createWorker } from '../support/random/worker.ts'
 
 if (!testDsn) process.stderr.write(`${missingDsn}\n`)
 
-/** `17` or `1-500`: these seeds and no others. */
-const wanted = process.env.PDM_TEST_SEEDS
-/** One that forgets what it once wrote fails in every sixth of them; PDM_TEST_SEEDS runs more. */
-const SEEDS = 500
-const LANES = 6
-/** So many are told in full; more would hide them. */
-const MOST_TOLD = 3
+/** `17` or `1-500`: these seeds only. */
+const requestedSeeds = process.env.PDM_TEST_SEEDS
+/** A provider that loses one earlier write fails in every sixth interleaving. */
+const INTERLEAVINGS = proofSize(500, 24)
+const POWERDNS_INTERLEAVINGS = proofSize(60, 12)
+const WORKERS = 6
+/** More failures in full would hide the first ones. */
+const MAX_REPORTED = 3
 
-const seedsOf = (count: number): number[] => {
-  const [from = 1, to = from] = (wanted ?? `1-${count}`).split('-').map(Number)
+const toSeeds = (count: number): number[] => {
+  const [from = 1, to = from] = (requestedSeeds ?? `1-${count}`).split('-').map(Number)
   return Array.from({ length: to - from + 1 }, (_, i) => from + i)
 }
 
@@ -28,10 +30,10 @@ const runAll = async (kind: string, seeds: readonly number[], startHost: StartZo
   const queue = seeds.values()
   const { ms } = await timed(() =>
     Promise.all(
-      Array.from({ length: Math.min(LANES, seeds.length) }, async () => {
-        await using lane = await createLane(startHost)
+      Array.from({ length: Math.min(WORKERS, seeds.length) }, async () => {
+        await using worker = await createWorker(startHost)
         for (const seed of queue)
-          await runInterleaving(lane, seed).then(
+          await runInterleaving(worker, seed).then(
             counts => {
               for (const [what, count] of Object.entries(counts)) sums.set(what, (sums.get(what) ?? 0) + count)
             },
@@ -41,21 +43,21 @@ const runAll = async (kind: string, seeds: readonly number[], startHost: StartZo
     ),
   )
   const figures = Array.from(sums, ([what, count]) => `${count} ${what}`).join(', ')
-  process.stdout.write(`${kind}: ${seeds.length} interleavings in ${(ms / 1_000).toFixed(1)} s: ${figures}\n`)
-  const told = failures.slice(0, MOST_TOLD).map(error => String(error))
-  expect(told, `${failures.length} of ${seeds.length} failed; PDM_TEST_SEEDS=<seed> runs one alone`).toEqual([])
+  reportProof(`${kind}: ${seeds.length} interleavings in ${(ms / 1_000).toFixed(1)} s: ${figures}`)
+  const reported = failures.slice(0, MAX_REPORTED).map(error => String(error))
+  expect(reported, `${failures.length} of ${seeds.length} failed; PDM_TEST_SEEDS=<seed> runs a single one`).toEqual([])
 }
 
 describe.skipIf(!testDsn)(
-  'random interleavings with faults end with what is desired and what is foreign, exactly',
+  'random interleavings with faults end with exactly the desired and the foreign records',
   () => {
-    test('local', { timeout: 300_000 }, () => runAll('local', seedsOf(SEEDS), startLocalHost))
+    test('local', { timeout: 300_000 }, () => runAll('local', toSeeds(INTERLEAVINGS), startLocalHost))
 
-    test('dynadot', { timeout: 300_000 }, () => runAll('dynadot', seedsOf(SEEDS), startDynadotHost))
+    test('dynadot', { timeout: 300_000 }, () => runAll('dynadot', toSeeds(INTERLEAVINGS), startDynadotHost))
 
     test.skipIf(shouldSkip(lacksPowerdns))('powerdns', { timeout: 300_000 }, async () => {
       await using server = await startPowerdns()
-      await runAll('powerdns', seedsOf(60), powerdnsHostOn(server))
+      await runAll('powerdns', toSeeds(POWERDNS_INTERLEAVINGS), powerdnsHostOn(server))
     })
   },
 )

@@ -2,12 +2,12 @@ import { until } from '@pool/test-kit/poll.ts'
 import { describe, expect, test } from 'vitest'
 import { createAllocationRepository } from '../../src/allocation/repository.ts'
 import { missingDsn, testDsn } from '../support/database.ts'
-import { poolDomain, useDnsScene } from '../support/dns-fixture.ts'
+import { poolDomain, useDnsFixture } from '../support/dns-fixture.ts'
 
 const down = { kind: 'unavailable', reason: 'The provider is down.' } as const
 
 describe.skipIf(!testDsn)(`what the history tells of records (${testDsn ? 'real Postgres' : missingDsn})`, () => {
-  const scene = useDnsScene()
+  const scene = useDnsFixture()
   const { replica, activate, free, row, advance, events } = scene
   /** The entries of the name that convergence wrote, oldest first. */
   const told = async (subdomain: string) => {

@@ -2,7 +2,7 @@ import { until } from '@pool/test-kit/poll.ts'
 import { describe, expect, test } from 'vitest'
 import { type RecordSet, recordKey } from '../../src/dns/domain/rrset.ts'
 import { missingDsn, testDsn } from '../support/database.ts'
-import { poolDomain, useDnsScene } from '../support/dns-fixture.ts'
+import { poolDomain, useDnsFixture } from '../support/dns-fixture.ts'
 import { holdLock } from '../support/locks.ts'
 import { DRIFT_MS } from '../support/replica.ts'
 
@@ -10,7 +10,7 @@ const down = { kind: 'unavailable', reason: 'The provider is down.' } as const
 const MINUTE_MS = 60_000
 
 describe.skipIf(!testDsn)(`drift (${testDsn ? 'real Postgres' : missingDsn})`, () => {
-  const scene = useDnsScene()
+  const scene = useDnsFixture()
   const { replica, activate, free, row, advance, events } = scene
   const put = (set: RecordSet) => scene.provider.records.set(recordKey(set), set)
   const a = (name: string, address: string, ttl = 60): RecordSet => ({ name, type: 'A', ttl, values: [address] })

@@ -1,7 +1,7 @@
 import { until } from '@pool/test-kit/poll.ts'
 import { describe, expect, test } from 'vitest'
 import { missingDsn, testDsn } from '../support/database.ts'
-import { poolDomain, useDnsScene } from '../support/dns-fixture.ts'
+import { poolDomain, useDnsFixture } from '../support/dns-fixture.ts'
 
 const down = { kind: 'unavailable', reason: 'The provider is down.' } as const
 
@@ -15,7 +15,7 @@ const expectPause = ({ least, most }: { readonly least: number; readonly most: n
 }
 
 describe.skipIf(!testDsn)(`convergence (${testDsn ? 'real Postgres' : missingDsn})`, () => {
-  const scene = useDnsScene()
+  const scene = useDnsFixture()
   const { replica, activate, free, row, advance } = scene
 
   test('publishes what a commit states and withdraws what a release leaves', async () => {
@@ -45,7 +45,7 @@ describe.skipIf(!testDsn)(`convergence (${testDsn ? 'real Postgres' : missingDsn
     { what: 'the whole zone: they go out in the same pass', isWhole: true, calls: ['read', 'apply'] },
     { what: 'only what it was asked for: in the next', isWhole: undefined, calls: ['read', 'apply', 'read', 'apply'] },
   ] as const)('commits that come while the provider shows $what', async ({ isWhole, calls }) => {
-    if (isWhole) scene.provider.isWhole = isWhole
+    if (isWhole) scene.provider.isFullZone = isWhole
     const { dns } = replica()
     const gate = Promise.withResolvers<void>()
     scene.provider.readGate = gate.promise
@@ -61,7 +61,7 @@ describe.skipIf(!testDsn)(`convergence (${testDsn ? 'real Postgres' : missingDsn
   })
 
   test('a name that is released while the whole zone is read is not written at all', async () => {
-    scene.provider.isWhole = true
+    scene.provider.isFullZone = true
     const { dns } = replica()
     const gate = Promise.withResolvers<void>()
     scene.provider.readGate = gate.promise

@@ -3,7 +3,7 @@ import type { Caller } from '../../src/allocation/domain/types.ts'
 import { type AllocationRepository, createAllocationRepository } from '../../src/allocation/repository.ts'
 import { createRecords } from '../../src/dns/domain/rrset.ts'
 import { createTestDatabase, type TestDatabase } from './database.ts'
-import { ScriptedProvider } from './fake-provider.ts'
+import { FakeProvider } from './fake-provider.ts'
 import { type Replica, type ReplicaOptions, startReplica } from './replica.ts'
 
 export const poolDomain = 'pool.test'
@@ -14,10 +14,10 @@ const caller: Caller = { actor: 'in-cluster', address: null, requestId: 'test' }
  * A database for the calling block of tests, and for each test a provider in memory, empty tables and as many replicas
  * as it asks for. Time is the test's to move.
  */
-export const useDnsScene = () => {
+export const useDnsFixture = () => {
   let database: TestDatabase
   let store: AllocationRepository
-  let provider: ScriptedProvider
+  let provider: FakeProvider
   let aheadMs = 0
   const replicas: Replica[] = []
 
@@ -27,7 +27,7 @@ export const useDnsScene = () => {
   })
   afterAll(() => database.drop())
   beforeEach(async () => {
-    provider = new ScriptedProvider()
+    provider = new FakeProvider()
     const { sql } = database
     await sql`alter table allocation_history disable trigger allocation_history_append_only`
     await sql`truncate pool_allocations, dns_names, dns_zones, allocation_history`

@@ -12,7 +12,7 @@ export interface Fault {
 const nameOf = (change: RecordChange): string => (change.kind === 'upsert' ? change.set.name : change.name)
 
 /** A provider in memory that keeps to the port's contract and fails when told to. */
-export class ScriptedProvider implements DnsProvider {
+export class FakeProvider implements DnsProvider {
   readonly records = new Map<string, RecordSet>()
   readonly calls: ('read' | 'apply')[] = []
   /** Taken from the front, one a call; empty: all goes well. */
@@ -25,7 +25,7 @@ export class ScriptedProvider implements DnsProvider {
   staleRead: readonly RecordSet[] | null = null
   concurrency?: 1
   /** Whether its reads say that they show the whole zone, as they do. */
-  isWhole?: true
+  isFullZone?: true
   /** Awaited by each apply, and by each read, that begins while it stands. */
   gate: Promise<void> = Promise.resolve()
   readGate: Promise<void> = Promise.resolve()
@@ -44,7 +44,7 @@ export class ScriptedProvider implements DnsProvider {
     const failed = await this.#fault(signal)
     const records = this.staleRead ?? [...this.records.values()]
     this.staleRead = null
-    return failed ?? { kind: 'read', records, ...(this.isWhole ? { isFullZone: true } : {}) }
+    return failed ?? { kind: 'read', records, ...(this.isFullZone ? { isFullZone: true } : {}) }
   }
 
   async apply(_zone: string, changes: readonly RecordChange[], signal: AbortSignal): Promise<ApplyResult> {

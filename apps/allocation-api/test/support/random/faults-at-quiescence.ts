@@ -8,7 +8,7 @@ export interface ActiveName {
 }
 
 /** A row of `dns_names`. */
-export interface NameAtRest {
+export interface QuiescentName {
   readonly subdomain: string
   readonly previous: readonly unknown[]
   readonly isApplied: boolean
@@ -20,7 +20,7 @@ export interface Rest {
   readonly present: readonly RecordSet[]
   /** In `pool_allocations`: what is desired. */
   readonly active: readonly ActiveName[]
-  readonly rows: readonly NameAtRest[]
+  readonly rows: readonly QuiescentName[]
   /** Of the zone, oldest first. */
   readonly history: readonly EntryWithId[]
 }
@@ -28,7 +28,7 @@ export interface Rest {
 export const textOf = ({ name, type, ttl, values }: RecordSet): string => `${name} ${ttl} ${type} ${values}`
 
 /** What is not as it must be when nothing befalls the provider any more and nothing is left to do. */
-export const faultsAtRest = (model: ZoneModel, { present, active, rows, history }: Rest): string[] => {
+export const findFaults = (model: ZoneModel, { present, active, rows, history }: Rest): string[] => {
   const faults: string[] = []
   const blocked = new Set(model.names.filter(name => model.isObstructed(name)).map(name => name.subdomain))
   const isBlocked = (name: { subdomain: string }) => blocked.has(name.subdomain)

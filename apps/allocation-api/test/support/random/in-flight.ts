@@ -1,5 +1,5 @@
 /** How many things are under way or kept waiting, and a promise for when that is as wished. */
-export const createUnderWay = () => {
+export const createInFlight = () => {
   const waiting = new Set<() => void>()
   const counts = { working: 0, held: 0 }
   const changed = () => {
@@ -38,4 +38,4 @@ export const createUnderWay = () => {
   }
 }
 
-export type UnderWay = ReturnType<typeof createUnderWay>
+export type UnderWay = ReturnType<typeof createInFlight>

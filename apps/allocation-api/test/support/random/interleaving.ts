@@ -3,10 +3,10 @@ import { createPrng, type Prng } from '@pool/test-kit/prng.ts'
 import type { Caller } from '../../../src/allocation/domain/types.ts'
 import { createRecords, recordKey } from '../../../src/dns/domain/rrset.ts'
 import { createReconciler, type Reconciler } from '../../../src/reconciler/reconciler.ts'
-import { type ActiveName, faultsAtRest, type NameAtRest, textOf } from './faults-at-quiescence.ts'
+import { type ActiveName, findFaults, type QuiescentName, textOf } from './faults-at-quiescence.ts'
 import { Traffic, type TrafficCounts } from './faulty-provider.ts'
-import { createUnderWay } from './in-flight.ts'
-import type { Lane } from './worker.ts'
+import { createInFlight } from './in-flight.ts'
+import type { Worker } from './worker.ts'
 import type { Edit } from './zone-host.ts'
 import { type NameLife, template, ZoneModel } from './zone-model.ts'
 
@@ -26,9 +26,9 @@ export class InterleavingFailed extends Error {
   }
 }
 
-/** One zone of a lane, from its first reservation to its rest. */
+/** One zone of a worker, from its first reservation to its rest. */
 class Interleaving {
-  readonly #lane: Lane
+  readonly #worker: Worker
   readonly #dice: Prng
   readonly #model: ZoneModel
   readonly #traffic: Traffic
@@ -36,36 +36,36 @@ class Interleaving {
   readonly #faults: string[] = []
   readonly #settling: Promise<unknown>[] = []
   readonly #seed: number
-  readonly #underWay = createUnderWay()
+  readonly #inFlight = createInFlight()
   readonly trace: string[] = []
   #clockMs = 0
   /** The last comparison found something; null: there was none in this round. */
   #isDrifting: boolean | null = null
 
-  constructor(lane: Lane, seed: number) {
-    this.#lane = lane
+  constructor(worker: Worker, seed: number) {
+    this.#worker = worker
     this.#seed = seed
     this.#dice = createPrng(seed)
     const zone = `z${seed}.test`
-    this.#model = new ZoneModel(zone, lane.host.onlyTtl)
+    this.#model = new ZoneModel(zone, worker.host.onlyTtl)
     const note = (line: string) => void this.trace.push(line)
     this.#traffic = new Traffic({
       zone,
-      host: lane.host,
+      host: worker.host,
       dice: this.#dice.fork(1),
       note,
-      underWay: this.#underWay,
+      underWay: this.#inFlight,
       onDone: (changes, undone) => this.#model.done(changes, undone),
-      onOrder: changes => this.#faults.push(...this.#model.order(changes, lane.host.isWholeSet)),
+      onOrder: changes => this.#faults.push(...this.#model.order(changes, worker.host.isWholeSet)),
     })
     const { next: random } = this.#dice.fork(2)
-    this.#replicas = lane.bases.map(({ sql, claims, provider }) =>
+    this.#replicas = worker.bases.map(({ sql, zoneLocks: claims, provider }) =>
       createReconciler({
         provider: this.#traffic.provider(provider),
         sql,
         // Every provider call is made under a zone lock.
         zoneLocks: {
-          withLock: (name, work) => this.#underWay.during('working', () => claims.withLock(name, work)),
+          withLock: (name, work) => this.#inFlight.during('working', () => claims.withLock(name, work)),
         },
         managedDomains: [zone],
         statementTimeoutMs: 20_000,
@@ -99,34 +99,34 @@ class Interleaving {
   }
 
   async run(): Promise<void> {
-    const { sql } = this.#lane.database
-    await this.#lane.host.addZone(this.#zone)
+    const { sql } = this.#worker.database
+    await this.#worker.host.addZone(this.#zone)
     for (const name of [this.#zone, '(account)'])
       await sql`insert into dns_zone_locks (name) values (${name}) on conflict do nothing`
     const steps = STEPS.least + this.#dice.below(STEPS.more)
     for (let step = 0; step < steps; step += 1) {
       await this.#step()
       this.#traffic.step()
-      if (this.#dice.chance(0.8)) await this.#underWay.still()
+      if (this.#dice.chance(0.8)) await this.#inFlight.still()
     }
-    await this.#calm()
-    await this.#rest()
-    await this.#expectRest()
+    await this.#endFaults()
+    await this.#waitForQuiescence()
+    await this.#expectQuiescence()
     if (this.#model.names.some(name => this.#model.isObstructed(name))) {
       await this.#edit(this.#model.clearEdit(), true)
-      await this.#rest()
-      await this.#expectRest()
+      await this.#waitForQuiescence()
+      await this.#expectQuiescence()
     }
     await Promise.all(this.#replicas.map(replica => replica.stop()))
     if (this.#faults.length > 0) throw new InterleavingFailed(this.#seed, this.#faults, this.trace)
   }
 
-  /** Leaves nothing in the lane that would be looked at again. */
+  /** Leaves nothing in the worker that would be looked at again. */
   async end(): Promise<void> {
     this.#traffic.isCalm = true
     this.#traffic.releaseAll()
     await Promise.all([this.#traffic.landAll(), ...this.#replicas.map(replica => replica.stop())])
-    await this.#lane.database.sql`
+    await this.#worker.database.sql`
       with a as (delete from pool_allocations), b as (delete from dns_names) delete from dns_zones`
   }
 
@@ -135,7 +135,7 @@ class Interleaving {
   }
 
   get #store() {
-    return this.#dice.pick(this.#lane.bases).store
+    return this.#dice.pick(this.#worker.bases).store
   }
 
   async #step(): Promise<void> {
@@ -197,7 +197,7 @@ class Interleaving {
   }
 
   async #edit(edit: Edit, isTheirs: boolean): Promise<void> {
-    const { host } = this.#lane
+    const { host } = this.#worker
     const traffic = this.#traffic
     if (edit.put.length + edit.remove.length === 0) return
     if (host.isWholeSet && (traffic.writes > 0 || traffic.late.length > 0)) return
@@ -210,8 +210,8 @@ class Interleaving {
   }
 
   async #editAddress(name: NameLife): Promise<void> {
-    const { sql } = this.#lane.database
-    const claim = this.#lane.bases[0]?.provider.concurrency ? '(account)' : this.#zone
+    const { sql } = this.#worker.database
+    const claim = this.#worker.bases[0]?.provider.concurrency ? '(account)' : this.#zone
     await sql.begin(async tx => {
       const [held] = await tx`select name from dns_zone_locks where name = ${claim} for update skip locked`
       if (!held) return
@@ -231,7 +231,7 @@ class Interleaving {
   async #advance(ms: number): Promise<void> {
     this.trace.push(`${ms} ms pass`)
     this.#clockMs += ms
-    await this.#lane.advance(ms)
+    await this.#worker.advance(ms)
     for (const name of this.#model.names)
       if (name.state === 'reserved' && this.#clockMs - name.reservedAtMs >= RESERVATION_MS) name.state = 'free'
   }
@@ -243,7 +243,7 @@ class Interleaving {
 
   async #compare(): Promise<void> {
     this.trace.push('a comparison is due')
-    await this.#lane.database.sql`update dns_zones set next_drift_check_at = statement_timestamp()`
+    await this.#worker.database.sql`update dns_zones set next_drift_check_at = statement_timestamp()`
     await this.#replica.syncDueZones()
   }
 
@@ -262,28 +262,28 @@ class Interleaving {
    */
   async #leap(): Promise<void> {
     const wasCalm = this.#traffic.isCalm
-    await this.#calm()
+    await this.#endFaults()
     const ms = this.#dice.pick([65_000, 130_000, LONG_MS])
     await this.#advance(ms)
     this.#traffic.isCalm = wasCalm
   }
 
   /** Ends all that is under way, without faults. */
-  async #calm(): Promise<void> {
+  async #endFaults(): Promise<void> {
     const traffic = this.#traffic
     traffic.isCalm = true
     traffic.releaseAll()
     await traffic.landAll()
     await Promise.all(this.#settling.splice(0))
-    await this.#underWay.idle()
+    await this.#inFlight.idle()
     // Those that have become late meanwhile.
     await traffic.landAll()
     traffic.forget()
   }
 
   /** Lets time pass, and zones be compared, until nothing changes. */
-  async #rest(): Promise<void> {
-    const { sql } = this.#lane.database
+  async #waitForQuiescence(): Promise<void> {
+    const { sql } = this.#worker.database
     for (let round = 0; round < MOST_ROUNDS; round += 1) {
       await this.#advance(LONG_MS)
       this.#isDrifting = null
@@ -291,7 +291,7 @@ class Interleaving {
       // What the comparison finds is due for the second.
       for (let look = 0; look < 2; look += 1) {
         await replica.syncDueZones()
-        await this.#underWay.idle()
+        await this.#inFlight.idle()
       }
       const [left] = await sql<{ names: number; zones: number }[]>`
         select count(*) filter (where desired = '[]' or previous_records <> '[]' or applied_version < version) as names,
@@ -301,25 +301,25 @@ class Interleaving {
     }
   }
 
-  async #expectRest(): Promise<void> {
-    const { sql } = this.#lane.database
+  async #expectQuiescence(): Promise<void> {
+    const { sql } = this.#worker.database
     const [present, active, rows, history] = await Promise.all([
-      this.#lane.host.records(this.#zone),
+      this.#worker.host.records(this.#zone),
       sql<ActiveName[]>`
         select subdomain, host(load_balancer_ip) as address from pool_allocations where state = 'active'`,
-      sql<NameAtRest[]>`
+      sql<QuiescentName[]>`
         select subdomain, previous_records as previous, applied_version = version as "isApplied", failure from dns_names`,
       sql<EntryWithId[]>`
         select subdomain, event, from_state as from, detail from allocation_history
         where pool_domain = ${this.#zone} order by id`,
     ])
-    this.#faults.push(...faultsAtRest(this.#model, { present, active, rows, history }))
+    this.#faults.push(...findFaults(this.#model, { present, active, rows, history }))
   }
 }
 
 /** What happened, in figures. */
-export const runInterleaving = async (lane: Lane, seed: number): Promise<TrafficCounts> => {
-  const interleaving = new Interleaving(lane, seed)
+export const runInterleaving = async (worker: Worker, seed: number): Promise<TrafficCounts> => {
+  const interleaving = new Interleaving(worker, seed)
   try {
     await interleaving.run()
     return interleaving.counts

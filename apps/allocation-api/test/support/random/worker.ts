@@ -9,13 +9,13 @@ import type { ZoneHost } from './zone-host.ts'
 /** What a replica keeps from one interleaving to the next: its connections. */
 export interface ReplicaBase {
   readonly sql: Sql
-  readonly claims: ZoneLocks
+  readonly zoneLocks: ZoneLocks
   readonly store: AllocationRepository
   readonly provider: DnsProvider
 }
 
 /** A database and an account of its own, in which one interleaving comes after the other. */
-export interface Lane extends AsyncDisposable {
+export interface Worker extends AsyncDisposable {
   readonly database: TestDatabase
   readonly host: ZoneHost
   readonly bases: readonly ReplicaBase[]
@@ -26,7 +26,7 @@ export interface Lane extends AsyncDisposable {
 const TIMEOUT_MS = 20_000
 const REPLICAS = 2
 
-export const createLane = async (startHost: StartZoneHost): Promise<Lane> => {
+export const createWorker = async (startHost: StartZoneHost): Promise<Worker> => {
   await using made = new AsyncDisposableStack()
   const database = await createTestDatabase({ connections: 2 })
   made.defer(() => database.drop())
@@ -43,7 +43,7 @@ export const createLane = async (startHost: StartZoneHost): Promise<Lane> => {
       await provider.close()
       await Promise.all([claims.close(), sql.end({ timeout: 1 })])
     })
-    return { sql, claims, provider, store: createAllocationRepository(sql, { timeoutMs: TIMEOUT_MS }) }
+    return { sql, zoneLocks: claims, provider, store: createAllocationRepository(sql, { timeoutMs: TIMEOUT_MS }) }
   })
   const { sql } = database
   const advance = async (ms: number) => {
