@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { isLogged, log } from './log.ts'
 
-const said: string[] = []
+const lines: string[] = []
 beforeEach(() => {
-  said.length = 0
-  vi.spyOn(console, 'log').mockImplementation(line => void said.push(line))
+  lines.length = 0
+  vi.spyOn(console, 'log').mockImplementation(line => void lines.push(line))
 })
 afterEach(() => vi.restoreAllMocks())
 
@@ -23,17 +23,17 @@ describe('LOG_LEVEL', () => {
     expect(['error', 'info', 'debug'].map(each => isLogged(settings, each as 'error'))).toEqual([error, info, debug])
   })
 
-  test('what is below it is not said', () => {
+  test('lines below it are not written', () => {
     log({ LOG_LEVEL: 'error' }, 'info', { msg: 'x' })
-    expect(said).toEqual([])
+    expect(lines).toEqual([])
   })
 })
 
-test('a line is one object of JSON with its level, time and service', () => {
+test('a line is one JSON object with level, time and service', () => {
   log({}, 'info', { msg: 'a\nb', slot: undefined })
-  expect(said).toHaveLength(1)
-  expect(said[0]).not.toContain('\n')
-  expect(JSON.parse(said[0] ?? '')).toEqual({
+  expect(lines).toHaveLength(1)
+  expect(lines[0]).not.toContain('\n')
+  expect(JSON.parse(lines[0] ?? '')).toEqual({
     level: 'info',
     time: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
     service: 'lease-witness',
@@ -41,26 +41,26 @@ test('a line is one object of JSON with its level, time and service', () => {
   })
 })
 
-describe('no token of the allow-list is in a line', () => {
+describe('no line contains a token of the allow-list', () => {
   test.each<readonly [rule: string, csv: string, text: string]>([
     ['alone', 'token-number-1', 'token-number-1'],
-    ['within a text', 'token-number-1', 'slot/token-number-1/x'],
+    ['in a longer string', 'token-number-1', 'slot/token-number-1/x'],
     ['more than once', 'token-number-1', 'token-number-1 token-number-1'],
     ['the second of the list', 'token-number-1, token-number-2', 'token-number-2'],
     ['with characters that JSON escapes', 'token"number\\1', 'token"number\\1'],
-    ['with characters that a pattern would read', 'token.$&(1)*+', 'token.$&(1)*+'],
+    ['with characters that are special in patterns', 'token.$&(1)*+', 'token.$&(1)*+'],
   ])('%s', (_, csv, text) => {
     log({ BEARER_TOKENS_CSV: csv }, 'info', { msg: 'x', slot: text, deep: { holder: [text] } })
     for (const token of csv.split(',')) {
-      expect(said.join()).not.toContain(token.trim())
-      expect(said.join()).not.toContain(JSON.stringify(token.trim()).slice(1, -1))
+      expect(lines.join()).not.toContain(token.trim())
+      expect(lines.join()).not.toContain(JSON.stringify(token.trim()).slice(1, -1))
     }
-    expect(said.join()).toContain('<redacted>')
-    expect(() => JSON.parse(said[0] ?? '')).not.toThrow()
+    expect(lines.join()).toContain('<redacted>')
+    expect(() => JSON.parse(lines[0] ?? '')).not.toThrow()
   })
 
-  test('a token that begins with another one leaves nothing behind', () => {
+  test('a token with another one as its prefix is redacted completely', () => {
     log({ BEARER_TOKENS_CSV: 'token-of-a,token-of-a-and-more' }, 'info', { slot: 'token-of-a-and-more' })
-    expect(said.join()).not.toContain('and-more')
+    expect(lines.join()).not.toContain('and-more')
   })
 })

@@ -6,7 +6,7 @@ export interface HeldLease {
   readonly holder: string
   readonly acquiredAt: number
   readonly renewedAt: number
-  /** The first millisecond at which it is no longer valid. Expiry is not an event: it only lets others acquire. */
+  /** The first millisecond at which it has expired. Expiry is not an event: it only lets others acquire. */
   readonly expiresAt: number
   readonly generation: number
 }

@@ -10,7 +10,7 @@ const PRECONDITION = { 'If-Match': '4' }
 const HOLDER = { 'X-Holder': 'region-a' }
 const BOTH = { ...PRECONDITION, ...HOLDER }
 
-/** What the answer has to be: a status and the code of its body. */
+/** The expected status and error code. */
 type Expected = readonly [status: number, code: string]
 
 const INVALID_SLOT: Expected = [400, 'invalid-slot']
@@ -24,27 +24,27 @@ const TOO_LARGE: Expected = [413, 'body-too-large']
 const UNAUTHORIZED: Expected = [401, 'unauthorized']
 const NO_METHOD: Expected = [405, 'method-not-allowed']
 
-const slots: readonly (readonly [rule: string, spelling: string, expected: Expected])[] = [
+const slots: readonly (readonly [rule: string, encoded: string, expected: Expected])[] = [
   ['a lone percent sign', '%', INVALID_SLOT],
   ['a percent sign at the end', 'a%', INVALID_SLOT],
   ['half an escape', 'a%2', INVALID_SLOT],
-  ['an escape of no digits', 'a%zz', INVALID_SLOT],
+  ['an escape without digits', 'a%zz', INVALID_SLOT],
   ['an escape with one bad digit', 'a%2G', INVALID_SLOT],
   ['an escape with a sign', 'a%-1', INVALID_SLOT],
-  ['an escape of another language', '%u0041', INVALID_SLOT],
+  ['an escape of JavaScript', '%u0041', INVALID_SLOT],
   ['a percent sign before a good escape', '%%2F', INVALID_SLOT],
-  ['a byte that UTF-8 never has', '%FF', INVALID_SLOT],
+  ['a byte that never occurs in UTF-8', '%FF', INVALID_SLOT],
   ['a byte order mark of UTF-16', '%FE%FF', INVALID_SLOT],
   ['a continuation byte alone', '%80', INVALID_SLOT],
-  ['a character cut short', 'a%C3', INVALID_SLOT],
-  ['a character cut short by another', '%C3%28', INVALID_SLOT],
-  ['three bytes cut to two', '%E2%82', INVALID_SLOT],
+  ['a truncated character', 'a%C3', INVALID_SLOT],
+  ['a character truncated by another', '%C3%28', INVALID_SLOT],
+  ['two bytes of three', '%E2%82', INVALID_SLOT],
   ['a slash, overlong in two bytes', 'a%C0%AFb', INVALID_SLOT],
   ['a slash, overlong in three bytes', 'a%E0%80%AFb', INVALID_SLOT],
   ['NUL, overlong', 'a%C0%80', INVALID_SLOT],
   ['a dot, overlong', '%C0%AE%C0%AE', INVALID_SLOT],
-  ['the upper half of a surrogate pair', '%ED%A0%80', INVALID_SLOT],
-  ['the lower half of a surrogate pair', '%ED%BF%BF', INVALID_SLOT],
+  ['a high surrogate', '%ED%A0%80', INVALID_SLOT],
+  ['a low surrogate', '%ED%BF%BF', INVALID_SLOT],
   ['a surrogate pair, each half encoded', '%ED%A0%BD%ED%B8%80', INVALID_SLOT],
   ['beyond the last code point', '%F4%90%80%80', INVALID_SLOT],
   ['five bytes', '%F8%88%80%80%80', INVALID_SLOT],
@@ -55,7 +55,7 @@ const slots: readonly (readonly [rule: string, spelling: string, expected: Expec
   ['508 bytes with four-byte characters', '%F0%9F%98%80'.repeat(127), INVALID_SLOT],
   ['507 slashes', '/'.repeat(507), INVALID_SLOT],
   ['16,000 bytes', 'x'.repeat(16_000), INVALID_SLOT],
-  ['good, and then bad in the last segment', 'ns/name/%', INVALID_SLOT],
+  ['valid except in the last segment', 'ns/name/%', INVALID_SLOT],
   ['nothing', '', NOT_FOUND],
   ['nothing, and a query', '?slot=a', NOT_FOUND],
   ['nothing, and a fragment', '#a', NOT_FOUND],
@@ -64,12 +64,12 @@ const slots: readonly (readonly [rule: string, spelling: string, expected: Expec
   ['two dots', '..', NOT_FOUND],
   ['two encoded dots', '%2E%2e', NOT_FOUND],
   ['a dot and an encoded one', '.%2e', NOT_FOUND],
-  ['dots that lead out', 'a/../../b', NOT_FOUND],
-  ['encoded dots that lead out', 'a/%2e%2e/%2e%2e/b', NOT_FOUND],
-  ['backslashes and dots that lead out', '..\\..\\b', NOT_FOUND],
+  ['dots that leave the path', 'a/../../b', NOT_FOUND],
+  ['encoded dots that leave the path', 'a/%2e%2e/%2e%2e/b', NOT_FOUND],
+  ['backslashes and dots that leave the path', '..\\..\\b', NOT_FOUND],
 ]
 
-type WriteRow = readonly [rule: string, question: SendOptions, expected: Expected]
+type WriteRow = readonly [rule: string, options: SendOptions, expected: Expected]
 
 const writes: readonly WriteRow[] = [
   ['no If-Match', { headers: HOLDER }, [400, 'missing-if-match']],
@@ -79,42 +79,42 @@ const writes: readonly WriteRow[] = [
   ['If-Match beyond 2^53-1', { headers: { ...HOLDER, 'If-Match': '9007199254740992' } }, INVALID_IF_MATCH],
   ['If-Match of 10,000 digits', { headers: { ...HOLDER, 'If-Match': '4'.repeat(10_000) } }, INVALID_IF_MATCH],
   ['If-Match in other digits', { headers: { ...HOLDER, 'If-Match': '٤' } }, INVALID_IF_MATCH],
-  ['If-None-Match beside it', { headers: { ...BOTH, 'If-None-Match': '*' } }, [400, 'invalid-if-none-match']],
+  ['If-None-Match in addition', { headers: { ...BOTH, 'If-None-Match': '*' } }, [400, 'invalid-if-none-match']],
   ['If-None-Match with a tag', { headers: { ...HOLDER, 'If-None-Match': '"4"' } }, [400, 'invalid-if-none-match']],
-  ['two faults: the precondition first', { headers: { 'If-Match': 'x' }, body: '{' }, INVALID_IF_MATCH],
+  ['two errors: the precondition is reported first', { headers: { 'If-Match': 'x' }, body: '{' }, INVALID_IF_MATCH],
 
   ['a brace', { headers: BOTH, body: '{' }, INVALID_JSON],
   ['truncated JSON', { headers: BOTH, body: '{"holder":"region-a"' }, INVALID_JSON],
-  ['a white space alone', { headers: BOTH, body: ' ' }, INVALID_JSON],
+  ['only a space', { headers: BOTH, body: ' ' }, INVALID_JSON],
   ['two objects', { headers: BOTH, body: '{}{}' }, INVALID_JSON],
-  ['a comma too many', { headers: BOTH, body: '{"ttlSeconds":5,}' }, INVALID_JSON],
+  ['a trailing comma', { headers: BOTH, body: '{"ttlSeconds":5,}' }, INVALID_JSON],
   ['single quotes', { headers: BOTH, body: "{'ttlSeconds':5}" }, INVALID_JSON],
   ['a comment', { headers: BOTH, body: '{}//' }, INVALID_JSON],
   ['NaN', { headers: BOTH, body: '{"ttlSeconds":NaN}' }, INVALID_JSON],
   ['a form', { headers: BOTH, body: 'holder=region-a' }, INVALID_JSON],
   ['an array', { headers: BOTH, body: '[]' }, INVALID_JSON],
-  ['an array of a good one', { headers: BOTH, body: '[{"holder":"region-a"}]' }, INVALID_JSON],
+  ['an array of a valid body', { headers: BOTH, body: '[{"holder":"region-a"}]' }, INVALID_JSON],
   ['a number', { headers: BOTH, body: '4' }, INVALID_JSON],
-  ['a text', { headers: BOTH, body: '"region-a"' }, INVALID_JSON],
+  ['a string', { headers: BOTH, body: '"region-a"' }, INVALID_JSON],
   ['null', { headers: BOTH, body: 'null' }, INVALID_JSON],
   ['true', { headers: BOTH, body: 'true' }, INVALID_JSON],
-  ['bytes that are no UTF-8', { headers: BOTH, body: new Uint8Array([0x7b, 0xff, 0x7d]) }, INVALID_JSON],
+  ['invalid UTF-8', { headers: BOTH, body: new Uint8Array([0x7b, 0xff, 0x7d]) }, INVALID_JSON],
   [
-    'bytes that are no UTF-8 within a text',
+    'invalid UTF-8 in a string',
     { headers: BOTH, body: new Uint8Array([...new TextEncoder().encode('{"x":"'), 0xff, 0x22, 0x7d]) },
     INVALID_JSON,
   ],
   ['UTF-16', { headers: BOTH, body: new Uint8Array([0xff, 0xfe, 0x7b, 0, 0x7d, 0]) }, INVALID_JSON],
-  ['a surrogate half in UTF-8', { headers: BOTH, body: new Uint8Array([0x22, 0xed, 0xa0, 0x80, 0x22]) }, INVALID_JSON],
+  ['a surrogate in UTF-8', { headers: BOTH, body: new Uint8Array([0x22, 0xed, 0xa0, 0x80, 0x22]) }, INVALID_JSON],
   ['NUL bytes', { headers: BOTH, body: new Uint8Array(16) }, INVALID_JSON],
   ['arrays, 32,768 deep', { headers: BOTH, body: '['.repeat(32_768) + ']'.repeat(32_768) }, INVALID_JSON],
-  ['arrays, 65,536 deep and left open', { headers: BOTH, body: '['.repeat(65_536) }, INVALID_JSON],
-  ['64 KiB of nothing in particular', { headers: BOTH, body: 'x'.repeat(64 * KIB) }, INVALID_JSON],
+  ['unclosed arrays, 65,536 deep', { headers: BOTH, body: '['.repeat(65_536) }, INVALID_JSON],
+  ['64 KiB that is not JSON', { headers: BOTH, body: 'x'.repeat(64 * KIB) }, INVALID_JSON],
   ['64 KiB and a byte', { headers: BOTH, body: ' '.repeat(64 * KIB + 1) }, TOO_LARGE],
-  ['64 KiB and a byte that would be good', { headers: BOTH, body: `{}${' '.repeat(64 * KIB - 1)}` }, TOO_LARGE],
+  ['64 KiB and a byte, otherwise valid', { headers: BOTH, body: `{}${' '.repeat(64 * KIB - 1)}` }, TOO_LARGE],
   ['2 MiB', { headers: BOTH, body: ' '.repeat(2 * KIB * KIB) }, TOO_LARGE],
   [
-    '2 MiB, and no token',
+    '2 MiB without a token',
     { headers: BOTH, body: ' '.repeat(2 * KIB * KIB), authorization: null },
     [401, 'unauthorized'],
   ],
@@ -135,26 +135,18 @@ const writes: readonly WriteRow[] = [
   ].map(
     (holder): WriteRow => [`holder ${holder}`, { headers: PRECONDITION, body: `{"holder":${holder}}` }, INVALID_HOLDER],
   ),
-  ['a holder of 254', { headers: PRECONDITION, body: `{"holder":"${'a'.repeat(254)}"}` }, INVALID_HOLDER],
-  ['a bad holder beside a good X-Holder', { headers: BOTH, body: '{"holder":5}' }, INVALID_HOLDER],
+  ['a holder of 254 characters', { headers: PRECONDITION, body: `{"holder":"${'a'.repeat(254)}"}` }, INVALID_HOLDER],
+  ['an invalid holder and a valid X-Holder', { headers: BOTH, body: '{"holder":5}' }, INVALID_HOLDER],
   ['no holder', { headers: PRECONDITION, body: '{}' }, INVALID_HOLDER],
   ['no holder and no body', { headers: PRECONDITION }, INVALID_HOLDER],
+  ['a holder in __proto__', { headers: PRECONDITION, body: '{"__proto__":{"holder":"region-a"}}' }, INVALID_HOLDER],
+  ['a holder in constructor', { headers: PRECONDITION, body: '{"constructor":{"holder":"region-a"}}' }, INVALID_HOLDER],
   [
-    'a holder by way of __proto__',
-    { headers: PRECONDITION, body: '{"__proto__":{"holder":"region-a"}}' },
-    INVALID_HOLDER,
-  ],
-  [
-    'a holder by way of constructor',
-    { headers: PRECONDITION, body: '{"constructor":{"holder":"region-a"}}' },
-    INVALID_HOLDER,
-  ],
-  [
-    'a bad holder that comes last of two',
+    'two holders, the last invalid',
     { headers: PRECONDITION, body: '{"holder":"region-a","holder":5}' },
     INVALID_HOLDER,
   ],
-  ['X-Holder of 254', { headers: { ...PRECONDITION, 'X-Holder': 'a'.repeat(254) } }, INVALID_HOLDER],
+  ['X-Holder of 254 characters', { headers: { ...PRECONDITION, 'X-Holder': 'a'.repeat(254) } }, INVALID_HOLDER],
   ['X-Holder with a tab', { headers: { ...PRECONDITION, 'X-Holder': 'a\tb' } }, INVALID_HOLDER],
   ['X-Holder outside ASCII', { headers: { ...PRECONDITION, 'X-Holder': 'région' } }, INVALID_HOLDER],
   ['X-Holder empty', { headers: { ...PRECONDITION, 'X-Holder': '' } }, INVALID_HOLDER],
@@ -184,102 +176,102 @@ const writes: readonly WriteRow[] = [
 
 const releases: readonly WriteRow[] = [
   ['no If-Match', { headers: HOLDER }, [400, 'missing-if-match']],
-  ['If-None-Match: * in its place', { headers: { ...HOLDER, 'If-None-Match': '*' } }, [400, 'missing-if-match']],
-  ['If-None-Match: * beside it', { headers: { ...BOTH, 'If-None-Match': '*' } }, [400, 'invalid-if-none-match']],
+  ['only If-None-Match: *', { headers: { ...HOLDER, 'If-None-Match': '*' } }, [400, 'missing-if-match']],
+  ['If-None-Match: * in addition', { headers: { ...BOTH, 'If-None-Match': '*' } }, [400, 'invalid-if-none-match']],
   ['If-Match: *', { headers: { ...HOLDER, 'If-Match': '*' } }, INVALID_IF_MATCH],
   ['If-Match: "4', { headers: { ...HOLDER, 'If-Match': '"4' } }, INVALID_IF_MATCH],
   ['no X-Holder', { headers: PRECONDITION }, [400, 'missing-x-holder']],
   ['X-Holder empty', { headers: { ...PRECONDITION, 'X-Holder': '' } }, [400, 'missing-x-holder']],
-  ['X-Holder in the body only', { headers: PRECONDITION, body: '{"holder":"region-a"}' }, [400, 'missing-x-holder']],
-  ['X-Holder of 254', { headers: { ...PRECONDITION, 'X-Holder': 'a'.repeat(254) } }, INVALID_HOLDER],
+  ['the holder only in the body', { headers: PRECONDITION, body: '{"holder":"region-a"}' }, [400, 'missing-x-holder']],
+  ['X-Holder of 254 characters', { headers: { ...PRECONDITION, 'X-Holder': 'a'.repeat(254) } }, INVALID_HOLDER],
   ['X-Holder outside ASCII', { headers: { ...PRECONDITION, 'X-Holder': 'é' } }, INVALID_HOLDER],
   ['64 KiB and a byte', { headers: BOTH, body: 'x'.repeat(64 * KIB + 1) }, TOO_LARGE],
 ]
 
 const unlisted: readonly (readonly [rule: string, authorization: string | null])[] = [
   ['none', null],
-  ['a wrong one', 'Bearer wrong'],
-  ['the beginning of a right one', `Bearer ${TOKEN.slice(0, 12)}`],
-  ['a right one under another scheme', `Digest ${TOKEN}`],
-  ['a right one as the password of Basic', `Basic ${btoa(`user:${TOKEN}`)}`],
+  ['a wrong token', 'Bearer wrong'],
+  ['the beginning of a valid token', `Bearer ${TOKEN.slice(0, 12)}`],
+  ['a valid token with another scheme', `Digest ${TOKEN}`],
+  ['a valid token as the password of Basic', `Basic ${btoa(`user:${TOKEN}`)}`],
   ['two', `Bearer ${TOKEN} ${TOKEN}`],
   ['two, with a comma', `Bearer ${TOKEN},${TOKEN}`],
-  ['a tab in the place of the space', `Bearer\t${TOKEN}`],
+  ['a tab instead of the space', `Bearer\t${TOKEN}`],
   ['quoted', `Bearer "${TOKEN}"`],
-  ['cut by a space', `Bearer ${TOKEN.slice(0, 5)} ${TOKEN.slice(5)}`],
+  ['a token that contains a space', `Bearer ${TOKEN.slice(0, 5)} ${TOKEN.slice(5)}`],
 ]
 
 const methods = ['POST', 'PATCH', 'TRACE', 'PROPFIND', 'LOCK', 'PURGE', 'SEARCH', 'QUERY'] as const
 
-const expectRefused = async (answer: Awaited<ReturnType<typeof send>>, [status, code]: Expected): Promise<void> => {
-  const { detail, requestId } = code === 'unauthorized' ? parseProblem(answer) : expectProblem(answer, status, code)
-  expect([answer.status, parseProblem(answer).error]).toEqual([status, code])
+const expectRejected = async (response: Awaited<ReturnType<typeof send>>, [status, code]: Expected): Promise<void> => {
+  const { detail, requestId } = code === 'unauthorized' ? parseProblem(response) : expectProblem(response, status, code)
+  expect([response.status, parseProblem(response).error]).toEqual([status, code])
   expect(requestId).toBeUndefined()
   if (code !== 'unauthorized') expect(detail).toMatch(/^\S.*\.$/)
 }
 
-/** A slot that is held; asking must leave it as it is, to the last field of what is stored. */
-const unchanged = async (asking: (path: string) => Promise<void>): Promise<void> => {
+/** Sends requests to a held slot, whose stored state must not change. */
+const expectUnchanged = async (sendTo: (path: string) => Promise<void>): Promise<void> => {
   const slot = freshSlot()
   await seed(slot, held({ generation: 4 }))
   const before = await readStored(slot)
-  await asking(leasePath(slot))
+  await sendTo(leasePath(slot))
   expect(await readStored(slot)).toEqual(before)
 }
 
-test('the table has rows enough', () => {
+test('the table has enough rows', () => {
   const rows = slots.length * 4 + writes.length + releases.length + unlisted.length * 3 + methods.length
   expect(rows).toBeGreaterThanOrEqual(80)
 })
 
-describe('a slot that is none, whatever is asked of it: no object is made for it', () => {
-  test.each(slots)('%s', async (_, spelling, expected) => {
+describe('an invalid slot creates no Durable Object', () => {
+  test.each(slots)('%s', async (_, encoded, expected) => {
     const before = (await listDurableObjectIds(env.LEASES)).length
-    await expectRefused(await send('GET', `/lease/${spelling}`), expected)
-    await expectRefused(await send('PUT', `/lease/${spelling}`, { headers: { ...HOLDER, 'If-Match': '0' } }), expected)
-    await expectRefused(await send('DELETE', `/lease/${spelling}`, { headers: BOTH }), expected)
-    await expectRefused(await send('GET', `/history/${spelling}`), expected)
+    await expectRejected(await send('GET', `/lease/${encoded}`), expected)
+    await expectRejected(await send('PUT', `/lease/${encoded}`, { headers: { ...HOLDER, 'If-Match': '0' } }), expected)
+    await expectRejected(await send('DELETE', `/lease/${encoded}`, { headers: BOTH }), expected)
+    await expectRejected(await send('GET', `/history/${encoded}`), expected)
     expect((await listDurableObjectIds(env.LEASES)).length).toBe(before)
   })
 })
 
-describe('a PUT that is refused', () => {
-  test.each(writes)('%s', async (_, question, expected) => {
-    await unchanged(async path => expectRefused(await send('PUT', path, question), expected))
+describe('a rejected PUT', () => {
+  test.each(writes)('%s', async (_, options, expected) => {
+    await expectUnchanged(async path => expectRejected(await send('PUT', path, options), expected))
   })
 })
 
-describe('a DELETE that is refused', () => {
-  test.each(releases)('%s', async (_, question, expected) => {
-    await unchanged(async path => expectRefused(await send('DELETE', path, question), expected))
+describe('a rejected DELETE', () => {
+  test.each(releases)('%s', async (_, options, expected) => {
+    await expectUnchanged(async path => expectRejected(await send('DELETE', path, options), expected))
   })
 })
 
-describe('a token that is none', () => {
+describe('an invalid token', () => {
   test.each(unlisted)('%s', async (_, authorization) => {
-    await unchanged(async path => {
-      await expectRefused(await send('GET', path, { authorization }), UNAUTHORIZED)
-      await expectRefused(await send('PUT', path, { authorization, headers: BOTH }), UNAUTHORIZED)
-      await expectRefused(await send('DELETE', path, { authorization, headers: BOTH }), UNAUTHORIZED)
+    await expectUnchanged(async path => {
+      await expectRejected(await send('GET', path, { authorization }), UNAUTHORIZED)
+      await expectRejected(await send('PUT', path, { authorization, headers: BOTH }), UNAUTHORIZED)
+      await expectRejected(await send('DELETE', path, { authorization, headers: BOTH }), UNAUTHORIZED)
     })
   })
 })
 
-describe('a method that is none', () => {
+describe('an unsupported method', () => {
   test.each(methods)('%s', async method => {
-    await unchanged(async path => expectRefused(await send(method, path, { headers: BOTH }), NO_METHOD))
+    await expectUnchanged(async path => expectRejected(await send(method, path, { headers: BOTH }), NO_METHOD))
   })
 })
 
-describe('odd, and yet good', () => {
+describe('unusual but valid bodies', () => {
   test.each<readonly [rule: string, body: BodyInit]>([
     ['a byte order mark', new Uint8Array([0xef, 0xbb, 0xbf, 0x7b, 0x7d])],
     ['64 KiB, most of it white space', `{}${' '.repeat(64 * KIB - 2)}`],
-    ['a key twice: the last counts', '{"op":"nonsense","op":"renew"}'],
-    ['__proto__ with what would be a fault', '{"__proto__":{"op":"nonsense","ttlSeconds":0}}'],
+    ['a duplicate key: the last one counts', '{"op":"nonsense","op":"renew"}'],
+    ['__proto__ with invalid fields', '{"__proto__":{"op":"nonsense","ttlSeconds":0}}'],
     ['an unknown field, 10,000 deep', `{"x":${'['.repeat(10_000)}${']'.repeat(10_000)}}`],
-    ['an unknown field with a great number', '{"x":1e999,"y":-1e-999}'],
-    ['an unknown field with half of a surrogate pair', '{"x":"\\ud800"}'],
+    ['an unknown field with a huge number', '{"x":1e999,"y":-1e-999}'],
+    ['an unknown field with a lone surrogate', '{"x":"\\ud800"}'],
     ['in chunks', new Blob(['{"op":', '"renew"', '}']).stream()],
   ])('%s', async (_, body) => {
     const slot = freshSlot()
@@ -288,7 +280,7 @@ describe('odd, and yet good', () => {
   })
 })
 
-describe('a query of a list', () => {
+describe('the query of a list', () => {
   test.each(
     [
       ['limit=0', 'invalid-limit'],
@@ -310,12 +302,12 @@ describe('a query of a list', () => {
       ['__proto__=x&constructor=y', ''],
     ].map(([query = '', code = '']) => [query.slice(0, 40), query, code] as const),
   )('%s', async (_, query, code) => {
-    const answer = await send('GET', `/leases?${query}`)
-    if (code === '') expect(answer.status).toBe(200)
-    else await expectRefused(answer, [400, code])
+    const response = await send('GET', `/leases?${query}`)
+    if (code === '') expect(response.status).toBe(200)
+    else await expectRejected(response, [400, code])
   })
 
-  test('a cursor that nobody gave out is no failure of ours', async () => {
+  test('an unknown cursor is not an internal error', async () => {
     for (const cursor of ['AAAA', 'nonsense', '%00', '"x"', 'e30=']) {
       expect((await send('GET', `/leases?cursor=${cursor}`)).status).not.toBe(500)
     }

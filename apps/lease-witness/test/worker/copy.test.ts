@@ -10,32 +10,32 @@ import { readAlarm, readStored, replaceKv, slotObject } from './support/object.t
 
 const runAlarm = (slot: string): Promise<boolean> => runDurableObjectAlarm(slotObject(slot))
 
-/** Writes the copy that is due, and gives it back. */
-const copied = async (slot: string) => {
+/** Writes the copy that is due, and returns it. */
+const writeDueCopy = async (slot: string) => {
   expect(await runAlarm(slot)).toBe(true)
   return readCopy(slot)
 }
 
 describe('the copy in Workers KV', () => {
-  test('is due at once when a slot is first acquired, and lands without being asked for', async () => {
+  test('is due immediately after the first acquire, and is written by the alarm', async () => {
     const slot = freshSlot()
     const lease = parseLease(await put(slot, 0))
     while ((await readCopy(slot)) === undefined) await new Promise(resolve => setTimeout(resolve, 5))
     expect(await readCopy(slot)).toEqual(lease)
   })
 
-  test('is set together with the lease: the alarm is there when the answer is, and outlives the object', async () => {
+  test('is scheduled in the same transaction as the lease, and the alarm survives the object', async () => {
     using clock = fakeClock()
     const slot = freshSlot()
     const lease = parseLease(await put(slot, 0))
     expect(await readAlarm(slot)).toBe(clock.now())
     await evictDurableObject(slotObject(slot))
     expect(await readAlarm(slot)).toBe(clock.now())
-    expect(await copied(slot)).toEqual(lease)
+    expect(await writeDueCopy(slot)).toEqual(lease)
     expect(await readAlarm(slot)).toBeNull()
   })
 
-  test('is kept under the decoded slot, without an end, as the lease in JSON', async () => {
+  test('has the decoded slot as its key, the lease as JSON, and no expiration', async () => {
     using _clock = fakeClock()
     const slot = `${freshSlot()}/ä`
     const lease = parseLease(await put(slot, 0))
@@ -47,53 +47,53 @@ describe('the copy in Workers KV', () => {
     expect(keys.map(({ expiration }) => expiration)).toEqual([undefined])
   })
 
-  test('is due at once when another holder takes over', async () => {
+  test('is due immediately after another holder acquires', async () => {
     using clock = fakeClock()
     const slot = freshSlot()
     await put(slot, 0)
-    await copied(slot)
+    await writeDueCopy(slot)
     clock.advance(30_000)
     const lease = parseLease(await put(slot, 1, { holder: 'region-b' }))
     expect(await readAlarm(slot)).toBe(clock.now())
-    expect(await copied(slot)).toEqual(lease)
+    expect(await writeDueCopy(slot)).toEqual(lease)
   })
 
-  test('is due at once when the slot is released', async () => {
+  test('is due immediately after a release', async () => {
     using clock = fakeClock()
     const slot = freshSlot()
     await put(slot, 0)
-    await copied(slot)
+    await writeDueCopy(slot)
     clock.advance(5_000)
     await release(slot, 1)
     expect(await readAlarm(slot)).toBe(clock.now())
-    expect(await copied(slot)).toEqual({ ...NEVER_WRITTEN, generation: 2 })
+    expect(await writeDueCopy(slot)).toEqual({ ...NEVER_WRITTEN, generation: 2 })
   })
 
-  test('is due at once when the same holder begins a new tenure', async () => {
+  test('is due immediately after the same holder begins a new tenure', async () => {
     using clock = fakeClock()
     const slot = freshSlot()
     await put(slot, 0)
-    await copied(slot)
+    await writeDueCopy(slot)
     clock.advance(30_000)
     await put(slot, 1)
     expect(await readAlarm(slot)).toBe(clock.now())
   })
 
-  test('takes one write a second at most: a change right after a copy waits for the second', async () => {
+  test('is written at most once a second', async () => {
     using clock = fakeClock()
     const slot = freshSlot()
     await put(slot, 0)
-    await copied(slot)
+    await writeDueCopy(slot)
     clock.advance(400)
     await release(slot, 1)
     expect(await readAlarm(slot)).toBe(clock.now() + 600)
   })
 
-  test('follows renewals once a minute at most', async () => {
+  test('is written at most once a minute for renewals', async () => {
     using clock = fakeClock()
     const slot = freshSlot()
     await put(slot, 0)
-    await copied(slot)
+    await writeDueCopy(slot)
     const copiedAt = clock.now()
     for (let generation = 1; generation <= 5; generation++) {
       clock.advance(10_000)
@@ -102,28 +102,28 @@ describe('the copy in Workers KV', () => {
       expect((await readCopy(slot))?.generation).toBe(1)
     }
     clock.advance(10_000)
-    expect((await copied(slot))?.generation).toBe(6)
+    expect((await writeDueCopy(slot))?.generation).toBe(6)
     clock.advance(1_000)
     await put(slot, 6, { op: 'renew' })
     expect(await readAlarm(slot)).toBe(clock.now() + 59_000)
   })
 
-  test('does not wait for a renewal that is due when the slot is released', async () => {
+  test('of a release does not wait for the due time of a renewal', async () => {
     using clock = fakeClock()
     const slot = freshSlot()
     await put(slot, 0)
-    await copied(slot)
+    await writeDueCopy(slot)
     clock.advance(10_000)
     await put(slot, 1)
     await release(slot, 2)
     expect(await readAlarm(slot)).toBe(clock.now())
   })
 
-  test('does not follow what was refused', async () => {
+  test('is not due after a rejected write', async () => {
     using clock = fakeClock()
     const slot = freshSlot()
     await put(slot, 0)
-    await copied(slot)
+    await writeDueCopy(slot)
     clock.advance(10_000)
     await put(slot, 1, { holder: 'region-b' })
     await put(slot, 9)
@@ -133,33 +133,33 @@ describe('the copy in Workers KV', () => {
 })
 
 describe('while Workers KV fails', () => {
-  test('leases are granted as ever, and the copy is tried again until it lands', async () => {
+  test('leases are still granted, and the copy is retried until it succeeds', async () => {
     using clock = fakeClock()
     using logged = captureLogs()
     const slot = freshSlot()
     await put(slot, 0)
     await replaceKv(slot, failingKv)
-    const pauses: number[] = []
+    const pausesMs: number[] = []
     for (let failures = 1; failures <= 9; failures++) {
       expect(await runAlarm(slot)).toBe(true)
       const alarm = await readAlarm(slot)
-      pauses.push((alarm ?? 0) - clock.now())
+      pausesMs.push((alarm ?? 0) - clock.now())
       clock.advance(alarm === null ? 0 : alarm - clock.now())
       expectLease(await put(slot, failures), 200, { generation: failures + 1 })
       expect(await readAlarm(slot)).toBe(alarm)
     }
-    expect(pauses.every((pause, i) => pause >= 500 * 2 ** Math.min(i, 5) && pause <= 60_000)).toBe(true)
+    expect(pausesMs.every((pause, i) => pause >= 500 * 2 ** Math.min(i, 5) && pause <= 60_000)).toBe(true)
     expect(await readCopy(slot)).toBeUndefined()
     const failed = logged.lines().filter(({ msg }) => msg === 'copy-failed')
     expect(failed.map(({ failures }) => failures)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9])
     expect(failed[0]).toMatchObject({ level: 'error', slot, reason: 'Error: KV is down' })
 
     await replaceKv(slot, env.OPENOVA_LEASES)
-    expect((await copied(slot))?.generation).toBe(10)
+    expect((await writeDueCopy(slot))?.generation).toBe(10)
     expect(await readAlarm(slot)).toBeNull()
   })
 
-  test('what is due stays due when the object goes in between', async () => {
+  test('a due copy stays due after an eviction of the object', async () => {
     using _clock = fakeClock()
     using _logged = captureLogs()
     const slot = freshSlot()
@@ -167,66 +167,66 @@ describe('while Workers KV fails', () => {
     await replaceKv(slot, failingKv)
     await runAlarm(slot)
     await evictDurableObject(slotObject(slot))
-    expect((await copied(slot))?.generation).toBe(1)
+    expect((await writeDueCopy(slot))?.generation).toBe(1)
   })
 })
 
-describe('what changes while a copy is being written', () => {
-  /** Workers KV that takes a write and does not land it until it is told to. */
+describe('changes while a copy is being written', () => {
+  /** A KV namespace whose put() completes only after finish(). */
   const slowKv = () => {
-    const { promise: landed, resolve: land } = Promise.withResolvers<void>()
+    const { promise: finished, resolve: finish } = Promise.withResolvers<void>()
     const writes: unknown[] = []
     const kv: Partial<KVNamespace> = {
       put: async (_key: string, value: unknown) => {
         writes.push(value)
-        await landed
+        await finished
       },
     }
-    return { kv, land, writes }
+    return { kv, finish, writes }
   }
 
-  /** Acquires a slot, makes its copy hang, does `meanwhile`, lets the copy land; gives when the next one is due. */
-  const during = async (slot: string, meanwhile: () => Promise<unknown>): Promise<number | null> => {
+  /** Runs `meanwhile` while the first copy is being written. Returns when the next copy is due. */
+  const changeDuringCopy = async (slot: string, meanwhile: () => Promise<unknown>): Promise<number | null> => {
     await put(slot, 0)
-    const { kv, land, writes } = slowKv()
+    const { kv, finish, writes } = slowKv()
     await replaceKv(slot, kv)
     const alarm = runAlarm(slot)
     while (writes.length === 0) await new Promise(resolve => setTimeout(resolve, 1))
     await meanwhile()
-    land()
+    finish()
     await alarm
     expect(writes).toHaveLength(1)
     await replaceKv(slot, env.OPENOVA_LEASES)
     return readAlarm(slot)
   }
 
-  test('nothing: no further copy is due', async () => {
+  test('none: no second copy is due', async () => {
     using _clock = fakeClock()
-    expect(await during(freshSlot(), async () => {})).toBeNull()
+    expect(await changeDuringCopy(freshSlot(), async () => {})).toBeNull()
   })
 
-  test('renewals: one further copy, a minute later', async () => {
+  test('renewals: a second copy is due a minute later', async () => {
     using clock = fakeClock()
     const slot = freshSlot()
-    const dueAt = await during(slot, async () => {
+    const dueAt = await changeDuringCopy(slot, async () => {
       await put(slot, 1)
       await put(slot, 2)
     })
     expect(dueAt).toBe(clock.now() + 60_000)
     expect((await readStored(slot))?.dueAt).toBe(dueAt)
-    expect((await copied(slot))?.generation).toBe(3)
+    expect((await writeDueCopy(slot))?.generation).toBe(3)
   })
 
-  test('a release and a new holder: one further copy, a second later', async () => {
+  test('a release and a new holder: a second copy is due a second later', async () => {
     using clock = fakeClock()
     const slot = freshSlot()
-    const dueAt = await during(slot, async () => {
+    const dueAt = await changeDuringCopy(slot, async () => {
       await release(slot, 1)
       await put(slot, 2, { holder: 'region-b' })
       await put(slot, 3, { holder: 'region-b' })
     })
     expect(dueAt).toBe(clock.now() + 1_000)
-    expect(await copied(slot)).toMatchObject({ holder: 'region-b', generation: 4 })
+    expect(await writeDueCopy(slot)).toMatchObject({ holder: 'region-b', generation: 4 })
     expect(await readAlarm(slot)).toBeNull()
   })
 })
@@ -234,7 +234,7 @@ describe('what changes while a copy is being written', () => {
 describe('Workers KV never decides', () => {
   test.each<readonly [rule: string, spoil: (slot: string) => Promise<void>]>([
     ['deleted', slot => env.OPENOVA_LEASES.delete(kvKey(slot))],
-    ['no lease', slot => env.OPENOVA_LEASES.put(kvKey(slot), 'junk')],
+    ['not a lease', slot => env.OPENOVA_LEASES.put(kvKey(slot), 'junk')],
     [
       'of another holder and a higher generation',
       slot =>
@@ -243,11 +243,11 @@ describe('Workers KV never decides', () => {
           '{"holder":"evil","acquiredAt":"2026-01-01T00:00:00.000Z","expiresAt":"2099-01-01T00:00:00.000Z","generation":99}',
         ),
     ],
-  ])('a copy that is %s changes no answer, also once the object has begun anew', async (_, spoil) => {
+  ])('a copy that is %s changes no response, also after an eviction of the object', async (_, spoil) => {
     using _clock = fakeClock()
     const slot = freshSlot()
     const lease = parseLease(await put(slot, 0))
-    await copied(slot)
+    await writeDueCopy(slot)
     await spoil(slot)
     expect((await get(slot)).json).toEqual(lease)
     await evictDurableObject(slotObject(slot))
@@ -255,14 +255,14 @@ describe('Workers KV never decides', () => {
     expectLease(await put(slot, 1), 200, { holder: 'region-a', generation: 2 })
   })
 
-  test('a slot that has state asks it nothing, though its object begins anew', async () => {
+  test('a slot with stored state does not read it, also after an eviction of the object', async () => {
     using _clock = fakeClock()
     const slot = freshSlot()
     await put(slot, 0)
     await evictDurableObject(slotObject(slot))
-    const asked: string[] = []
+    const calls: string[] = []
     const spy = (method: string) => () => {
-      asked.push(method)
+      calls.push(method)
       return Promise.reject(new Error('KV is down'))
     }
     await replaceKv(slot, {
@@ -274,10 +274,10 @@ describe('Workers KV never decides', () => {
     await get(slot)
     await put(slot, 1)
     await release(slot, 2)
-    expect(asked).toEqual([])
+    expect(calls).toEqual([])
   })
 
-  test('an alarm of a slot that has nothing to copy writes nothing', async () => {
+  test('an alarm without a due copy writes nothing', async () => {
     using clock = fakeClock()
     const slot = freshSlot()
     await runInDurableObject(slotObject(slot), (_, { storage }) => storage.setAlarm(clock.now()))

@@ -21,132 +21,132 @@ import { abortObject, held, readStored, replaceKv, seed, slotObject, waitForWait
 const WRITE = { headers: { 'If-Match': '0', 'X-Holder': 'region-a' } }
 
 const expectUnavailable = (
-  answer: ReceivedResponse,
+  response: ReceivedResponse,
   code: 'lease-unavailable' | 'overloaded' = 'lease-unavailable',
 ): void => {
-  const { detail } = expectProblem(answer, 503, code)
+  const { detail } = expectProblem(response, 503, code)
   expect(detail).toContain('read the lease and compare')
-  expect(answer.headers.get('Retry-After')).toBe('1')
-  expect(answer.headers.get('ETag')).toBeNull()
+  expect(response.headers.get('Retry-After')).toBe('1')
+  expect(response.headers.get('ETag')).toBeNull()
 }
 
-describe('an object that goes while a request is under way', () => {
-  test('a read that waits: 503 with Retry-After, and the next read is answered', async () => {
+describe('an object that restarts during a request', () => {
+  test('a waiting read: 503 with Retry-After, and the next read succeeds', async () => {
     using logged = captureLogs()
     const slot = freshSlot()
     await seed(slot, held({ generation: 4 }))
-    const answer = get(slot, { 'If-None-Match': '"4"', Prefer: 'wait=30' })
+    const response = get(slot, { 'If-None-Match': '"4"', Prefer: 'wait=30' })
     await waitForWaiters(slot, 1)
     await abortObject(slot)
-    expectUnavailable(await answer)
+    expectUnavailable(await response)
     expectLease(await get(slot), 200, { generation: 4 })
     const unavailable = logged.lines().filter(({ msg }) => msg === 'object-unavailable')
     expect(unavailable).toEqual([expect.objectContaining({ level: 'error', slot, reason: 'Error: restarting' })])
   })
 
-  test('a write: 503 with Retry-After, never a guess, and it is not sent again', async () => {
+  test('a write: 503 with Retry-After, without a retry', async () => {
     using _logged = captureLogs()
     const slot = freshSlot()
     await replaceKv(slot, { getWithMetadata: () => new Promise<never>(() => {}) })
-    const answer = put(slot, 0)
+    const response = put(slot, 0)
     await new Promise(resolve => setTimeout(resolve, 50))
     await abortObject(slot)
-    expectUnavailable(await answer)
+    expectUnavailable(await response)
     expect(await readStored(slot)).toBeUndefined()
     expectLease(await put(slot, 0), 200, { generation: 1 })
   })
 
-  test('every object at once: 503 with Retry-After', async () => {
+  test('all objects restart: 503 with Retry-After', async () => {
     using _logged = captureLogs()
     const slot = freshSlot()
     await seed(slot, held({ generation: 4 }))
-    const answer = get(slot, { 'If-None-Match': '"4"', Prefer: 'wait=30' })
+    const response = get(slot, { 'If-None-Match': '"4"', Prefer: 'wait=30' })
     await waitForWaiters(slot, 1)
     await abortAllDurableObjects()
-    expectUnavailable(await answer)
+    expectUnavailable(await response)
     expectLease(await get(slot), 200, { generation: 4 })
   })
 })
 
-/** A namespace whose objects cannot be reached for a reason that the platform gives. */
+/** A namespace whose objects are unreachable. `flags` are the platform's properties of the error. */
 const unreachable = (flags: object): DurableObjectNamespace<LeaseObject> => {
   const fail = () => Promise.reject(Object.assign(new Error('internal error; reference = abc'), flags))
   const stub = { read: fail, write: fail, history: fail, cancelWait: fail }
   return { getByName: () => stub } as unknown as DurableObjectNamespace<LeaseObject>
 }
 
-describe('an object that the platform does not reach', () => {
+describe('an unreachable object', () => {
   test.each<readonly [rule: string, flags: object, code: 'overloaded' | 'lease-unavailable']>([
     ['overloaded', { overloaded: true, remote: false }, 'overloaded'],
-    ['overloaded, though it says that it may be sent again', { overloaded: true, retryable: true }, 'overloaded'],
-    ['may be sent again', { retryable: true }, 'lease-unavailable'],
+    ['overloaded, although retryable', { overloaded: true, retryable: true }, 'overloaded'],
+    ['retryable', { retryable: true }, 'lease-unavailable'],
     ['reset', { durableObjectReset: true, remote: true }, 'lease-unavailable'],
     ['lost', {}, 'lease-unavailable'],
-  ])('%s: 503 for every question, and no word of the platform in it', async (_, flags, code) => {
+  ])("%s: 503 for every request, without the platform's error text", async (_, flags, code) => {
     using logged = captureLogs()
     const LEASES = unreachable(flags)
     const path = leasePath(freshSlot())
-    const answers = [
+    const responses = [
       await sendWith({ LEASES }, 'GET', path),
       await sendWith({ LEASES }, 'GET', path, { headers: { 'If-None-Match': '"1"', Prefer: 'wait=1' } }),
       await sendWith({ LEASES }, 'PUT', path, WRITE),
       await sendWith({ LEASES }, 'DELETE', path, WRITE),
       await sendWith({ LEASES }, 'GET', path.replace('/lease/', '/history/')),
     ]
-    for (const answer of answers) {
-      expectUnavailable(answer, code)
-      expect(answer.text).not.toContain('reference')
+    for (const response of responses) {
+      expectUnavailable(response, code)
+      expect(response.text).not.toContain('reference')
     }
     expect(logged.text()).toContain('reference = abc')
   })
 })
 
-describe('a defect of our own', () => {
-  test('in the object: 500 with the requestId of the header and of the log, and nothing more', async () => {
+describe('an unexpected error', () => {
+  test('in the object: 500 with the requestId of header and log, without details', async () => {
     using logged = captureLogs()
     const slot = freshSlot()
     await seed(slot, held({ generation: 4, expiresAt: Number.NaN }))
-    const answer = await get(slot, { 'X-Request-Id': 'req-of-a-defect' })
-    const { requestId } = expectProblem(answer, 500, 'internal-error')
-    expect(requestId).toBe('req-of-a-defect')
-    expect(answer.headers.get('X-Request-Id')).toBe('req-of-a-defect')
-    expect(answer.headers.get('Cache-Control')).toBe('no-store')
-    expect(answer.headers.get('Retry-After')).toBeNull()
-    expect(answer.text).not.toMatch(/RangeError|Invalid time|\bat |\.ts|stack/)
-    const [failed, answered, ...more] = logged.lines().filter(line => line.requestId === requestId)
+    const response = await get(slot, { 'X-Request-Id': 'req-of-an-error' })
+    const { requestId } = expectProblem(response, 500, 'internal-error')
+    expect(requestId).toBe('req-of-an-error')
+    expect(response.headers.get('X-Request-Id')).toBe('req-of-an-error')
+    expect(response.headers.get('Cache-Control')).toBe('no-store')
+    expect(response.headers.get('Retry-After')).toBeNull()
+    expect(response.text).not.toMatch(/RangeError|Invalid time|\bat |\.ts|stack/)
+    const [failed, accessLine, ...more] = logged.lines().filter(line => line.requestId === requestId)
     expect(failed).toMatchObject({ level: 'error', msg: 'unhandled-error', error: { name: 'RangeError' } })
-    expect(answered).toMatchObject({ level: 'error', msg: 'request', outcome: 'internal-error', status: 500 })
+    expect(accessLine).toMatchObject({ level: 'error', msg: 'request', outcome: 'internal-error', status: 500 })
     expect(more).toEqual([])
   })
 
-  test('without an X-Request-Id of the caller: one is made, the same in all three places', async () => {
+  test('without an X-Request-Id: a generated one, in header, body and log', async () => {
     using logged = captureLogs()
     const slot = freshSlot()
     await seed(slot, held({ generation: 4, expiresAt: Number.NaN }))
-    const answer = await get(slot)
-    const { requestId } = expectProblem(answer, 500, 'internal-error')
+    const response = await get(slot)
+    const { requestId } = expectProblem(response, 500, 'internal-error')
     expect(requestId).toMatch(/^[0-9a-f-]{36}$/)
-    expect(answer.headers.get('X-Request-Id')).toBe(requestId)
+    expect(response.headers.get('X-Request-Id')).toBe(requestId)
     expect(logged.accessLines()).toMatchObject([{ requestId }])
   })
 
-  test('in the worker: 500 too', async () => {
+  test('in the worker: also 500', async () => {
     using logged = captureLogs()
     const fail = () => {
-      throw new Error(`a defect near ${TOKEN}`)
+      throw new Error(`an error near ${TOKEN}`)
     }
     const request = new Request('http://witness.test/lease/a', { headers: { Authorization: `Bearer ${TOKEN}` } })
     const app = createApp({ leases: fail, directory: fail })
-    const answer = await readResponse(await app.fetch(request, env, createExecutionContext()))
-    const { requestId } = expectProblem(answer, 500, 'internal-error')
-    expect(answer.headers.get('X-Request-Id')).toBe(requestId)
-    expect(answer.text).not.toContain('a defect')
+    const response = await readResponse(await app.fetch(request, env, createExecutionContext()))
+    const { requestId } = expectProblem(response, 500, 'internal-error')
+    expect(response.headers.get('X-Request-Id')).toBe(requestId)
+    expect(response.text).not.toContain('an error near')
     expect(logged.accessLines()).toMatchObject([{ requestId, level: 'error', outcome: 'internal-error' }])
-    expect(logged.text()).toContain('a defect near')
+    expect(logged.text()).toContain('an error near')
     expect(logged.text()).not.toContain(TOKEN)
   })
 
-  test('of one request does no harm to the next', async () => {
+  test('does not affect the next request', async () => {
     using _logged = captureLogs()
     const slot = freshSlot()
     await seed(slot, held({ generation: 4, expiresAt: Number.NaN }))
@@ -158,15 +158,15 @@ describe('a defect of our own', () => {
   })
 })
 
-test('of many writers at once one is granted, and each loser is told the state of the winner', async () => {
+test('one of many concurrent writers is granted the lease, and each other one gets its state', async () => {
   const slot = freshSlot()
   const holders = Array.from({ length: 32 }, (_, i) => `region-${i}`)
-  const answers = await Promise.all(holders.map(holder => put(slot, 0, { holder })))
-  const [winner, ...others] = answers.filter(({ status }) => status === 200)
+  const responses = await Promise.all(holders.map(holder => put(slot, 0, { holder })))
+  const [winner, ...others] = responses.filter(({ status }) => status === 200)
   expect(others).toEqual([])
-  for (const answer of answers) {
-    expect([200, 412]).toContain(answer.status)
-    expect(answer.json).toEqual(winner?.json)
+  for (const response of responses) {
+    expect([200, 412]).toContain(response.status)
+    expect(response.json).toEqual(winner?.json)
   }
   const stored = await runInDurableObject(slotObject(slot), (_, { storage }) =>
     storage.kv.get<unknown[]>('transitions'),

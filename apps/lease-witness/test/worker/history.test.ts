@@ -7,29 +7,29 @@ import { putLegacyRecord } from './support/kv.ts'
 import { slotObject } from './support/object.ts'
 
 const historyPath = (slot: string): string => `/history/${encodeURIComponent(slot)}`
-const historyOf = async (slot: string) => parseHistory(await send('GET', historyPath(slot)))
+const readHistory = async (slot: string) => parseHistory(await send('GET', historyPath(slot)))
 
 describe('GET /history/<slot>', () => {
-  test('tells who held the slot since when, newest first: who, when, from, to, generation', async () => {
+  test('lists the transitions, newest first: by, at, from, to, generation', async () => {
     using clock = fakeClock()
     const slot = freshSlot()
     const at: string[] = []
-    const note = () => at.push(iso(clock.now()))
-    note()
+    const recordTime = () => at.push(iso(clock.now()))
+    recordTime()
     await put(slot, 0)
     clock.advance(30_000)
-    note()
+    recordTime()
     await put(slot, 1, { holder: 'region-b' })
     clock.advance(5_000)
-    note()
+    recordTime()
     await release(slot, 2, 'region-b')
     clock.advance(1)
-    note()
+    recordTime()
     await put(slot, 3)
     clock.advance(30_000)
-    note()
+    recordTime()
     await put(slot, 4)
-    expect(await historyOf(slot)).toEqual({
+    expect(await readHistory(slot)).toEqual({
       slot,
       transitions: [
         { generation: 5, at: at[4], event: 'acquired', by: 'region-a', from: 'region-a', to: 'region-a' },
@@ -41,7 +41,7 @@ describe('GET /history/<slot>', () => {
     })
   })
 
-  test('does not tell of renewals, nor of what was refused', async () => {
+  test('does not contain renewals and rejected writes', async () => {
     const slot = freshSlot()
     await put(slot, 0)
     await put(slot, 1, { op: 'renew' })
@@ -49,50 +49,50 @@ describe('GET /history/<slot>', () => {
     await put(slot, 3, { holder: 'region-b' })
     await put(slot, 1)
     await release(slot, 3, 'region-b')
-    expect((await historyOf(slot)).transitions.map(({ generation }) => generation)).toEqual([1])
+    expect((await readHistory(slot)).transitions.map(({ generation }) => generation)).toEqual([1])
   })
 
-  test('keeps the last 50', async () => {
+  test('contains the last 50 transitions', async () => {
     const slot = freshSlot()
     for (let round = 0; round < 26; round++) {
       await put(slot, round * 2)
       await release(slot, round * 2 + 1)
     }
-    const { transitions } = await historyOf(slot)
+    const { transitions } = await readHistory(slot)
     expect(transitions.map(({ generation }) => generation)).toEqual(Array.from({ length: 50 }, (_, i) => 52 - i))
   })
 
-  test('outlives the object', async () => {
+  test('survives an eviction of the object', async () => {
     const slot = freshSlot()
     await put(slot, 0)
-    const before = await historyOf(slot)
+    const before = await readHistory(slot)
     await evictDurableObject(slotObject(slot))
-    expect(await historyOf(slot)).toEqual(before)
+    expect(await readHistory(slot)).toEqual(before)
   })
 
   test('of a slot that was never written: 404', async () => {
     expectProblem(await send('GET', historyPath(freshSlot())), 404, 'not-found')
   })
 
-  test('of a record that was released when it was adopted', async () => {
+  test('of an imported record that was released', async () => {
     const slot = freshSlot()
     await putLegacyRecord(slot, { holder: '', acquiredAt: '', expiresAt: '', generation: 6 })
-    expect((await historyOf(slot)).transitions).toMatchObject([{ generation: 6, event: 'adopted', by: '', to: '' }])
+    expect((await readHistory(slot)).transitions).toMatchObject([{ generation: 6, event: 'adopted', by: '', to: '' }])
   })
 
-  test('is one for every spelling of the slot', async () => {
+  test('is the same for every encoding of the slot', async () => {
     const slot = freshSlot()
     await put(slot, 0)
-    for (const spelling of [slot, encodeURIComponent(slot), encodeURIComponent(slot).replace('%2F', '%2f')]) {
-      expect(parseHistory(await send('GET', `/history/${spelling}`)).slot).toBe(slot)
+    for (const encoded of [slot, encodeURIComponent(slot), encodeURIComponent(slot).replace('%2F', '%2f')]) {
+      expect(parseHistory(await send('GET', `/history/${encoded}`)).slot).toBe(slot)
     }
   })
 
-  test('is no way to write', async () => {
+  test('does not accept writes', async () => {
     const slot = freshSlot()
     for (const method of ['PUT', 'DELETE']) {
-      const answer = await send(method, historyPath(slot), { headers: { 'If-Match': '0', 'X-Holder': 'region-a' } })
-      expectProblem(answer, 405, 'method-not-allowed')
+      const response = await send(method, historyPath(slot), { headers: { 'If-Match': '0', 'X-Holder': 'region-a' } })
+      expectProblem(response, 405, 'method-not-allowed')
     }
     expect((await send('GET', historyPath(slot))).status).toBe(404)
   })

@@ -11,14 +11,14 @@ import { deleteObject, readAlarm, readStored, replaceKv, slotObject } from './su
 
 const DAY = 86_400_000
 
-/** A record whose holder has `ms` left. */
+/** A lease that expires in `ms`. */
 const record = (generation = 7, ms = DAY) => {
   const now = Date.now()
   return { holder: 'region-a', acquiredAt: iso(now - DAY), expiresAt: iso(now + ms), generation }
 }
 
-describe('a record that an older deployment left', () => {
-  test('under the decoded key is the slot, generation included', async () => {
+describe('a record of an older deployment', () => {
+  test('under the decoded key is imported with its generation', async () => {
     const slot = freshSlot()
     const left = record()
     await putLegacyRecord(slot, left)
@@ -29,30 +29,30 @@ describe('a record that an older deployment left', () => {
     expectLease(await put(slot, 7, { op: 'renew' }), 200, { acquiredAt: left.acquiredAt, generation: 8 })
   })
 
-  test.each<readonly [rule: string, spell: (slot: string) => string]>([
-    ['whole, in capitals', slot => encodeURIComponent(slot)],
+  test.each<readonly [rule: string, encode: (slot: string) => string]>([
+    ['as a whole, upper case', slot => encodeURIComponent(slot)],
     [
-      'whole, in small letters',
+      'as a whole, lower case',
       slot => encodeURIComponent(slot).replaceAll('%2F', '%2f').replaceAll('%C3%A4', '%c3%a4'),
     ],
-    ['by segment, in capitals', slot => slot.split('/').map(encodeURIComponent).join('/')],
-    ['by segment, in small letters', slot => slot.replace('ä', '%c3%a4')],
-  ])('under an undecoded key is the slot, however the request spells it: %s', async (_, spell) => {
+    ['by segment, upper case', slot => slot.split('/').map(encodeURIComponent).join('/')],
+    ['by segment, lower case', slot => slot.replace('ä', '%c3%a4')],
+  ])('under an encoded key is imported for every encoding of the request: %s', async (_, encode) => {
     const slot = `${freshSlot()}/ä`
     const left = record()
-    await putLegacyRecord(spell(slot), left)
+    await putLegacyRecord(encode(slot), left)
     expect((await send('GET', `/lease/${slot}`)).json).toEqual(left)
     expectLease(await put(slot, 7), 200, { generation: 8 })
   })
 
-  test('under the very spelling of the request is the slot', async () => {
+  test('under the exact encoding of the request is imported', async () => {
     const name = crypto.randomUUID()
     const left = record()
     await putLegacyRecord(`%6E%73/${name}`, left)
     expect((await send('GET', `/lease/%6E%73/${name}`)).json).toEqual(left)
   })
 
-  test('under several keys: the highest generation counts', async () => {
+  test('under several keys: the highest generation wins', async () => {
     const slot = freshSlot()
     await putLegacyRecord(slot, record(5))
     await putLegacyRecord(encodeURIComponent(slot), record(9))
@@ -60,7 +60,7 @@ describe('a record that an older deployment left', () => {
     expectLease(await get(slot), 200, { generation: 9 })
   })
 
-  test('with times without milliseconds is shown with them', async () => {
+  test('with times without milliseconds is returned with milliseconds', async () => {
     const slot = freshSlot()
     await putLegacyRecord(slot, {
       holder: 'region-a',
@@ -82,7 +82,7 @@ describe('a record that an older deployment left', () => {
     expectLease(await put(slot, 12), 200, { holder: 'region-a', generation: 13 })
   })
 
-  test('that has expired is shown as it is, and can be taken', async () => {
+  test('that has expired is returned unchanged, and can be acquired', async () => {
     const slot = freshSlot()
     const left = record(7, -1)
     await putLegacyRecord(slot, left)
@@ -90,14 +90,14 @@ describe('a record that an older deployment left', () => {
     expectLease(await put(slot, 7, { holder: 'region-b' }), 200, { holder: 'region-b', generation: 8 })
   })
 
-  test('can be released by its holder at once', async () => {
+  test('can be released by its holder immediately', async () => {
     const slot = freshSlot()
     await putLegacyRecord(slot, record())
     expect((await release(slot, 7)).status).toBe(204)
     expectLease(await get(slot), 200, { ...NEVER_WRITTEN, generation: 8 })
   })
 
-  test('is taken over once: history tells of it, and a copy of our own takes its place', async () => {
+  test('is imported once, recorded in the history, and replaced by our own copy', async () => {
     using clock = fakeClock()
     const slot = freshSlot()
     const left = record()
@@ -112,7 +112,7 @@ describe('a record that an older deployment left', () => {
     expect(await readCopy(slot)).toEqual(left)
   })
 
-  test('and is written later than the first request, is not seen', async () => {
+  test('written after the first request is ignored', async () => {
     const slot = freshSlot()
     await put(slot, 0)
     await putLegacyRecord(slot, record(99))
@@ -122,7 +122,7 @@ describe('a record that an older deployment left', () => {
     expectLease(await get(slot), 200, { generation: 1 })
   })
 
-  test('is asked for once, also where there is none', async () => {
+  test('is read once, also if it does not exist', async () => {
     using _clock = fakeClock()
     const slot = freshSlot()
     expect((await get(slot)).status).toBe(404)
@@ -131,7 +131,7 @@ describe('a record that an older deployment left', () => {
     expectLease(await put(slot, 0), 200, { generation: 1 })
   })
 
-  test('is taken over once by many first requests', async () => {
+  test('is read once for many concurrent first requests', async () => {
     using _clock = fakeClock()
     const slot = freshSlot()
     await putLegacyRecord(slot, record(7, -1))
@@ -143,12 +143,12 @@ describe('a record that an older deployment left', () => {
       }) as KVNamespace['getWithMetadata'],
     })
     const holders = Array.from({ length: 16 }, (_, i) => `region-${i}`)
-    const answers = await Promise.all(holders.map(holder => put(slot, 7, { holder })))
+    const responses = await Promise.all(holders.map(holder => put(slot, 7, { holder })))
     expect(reads).toBe(1)
-    const granted = answers.filter(({ status }) => status === 200)
+    const granted = responses.filter(({ status }) => status === 200)
     expect(granted).toHaveLength(1)
     const winner = granted.map(parseLease)
-    for (const loser of answers.filter(({ status }) => status !== 200)) {
+    for (const loser of responses.filter(({ status }) => status !== 200)) {
       expect(expectLease(loser, 412, { generation: 8 })).toEqual(winner[0])
     }
     const { transitions } = parseHistory(await send('GET', `/history/${encodeURIComponent(slot)}`))
@@ -156,8 +156,8 @@ describe('a record that an older deployment left', () => {
   })
 })
 
-describe('a record beyond what we would write ourselves', () => {
-  test('has a copy too, however long its holder is', async () => {
+describe('a record that we would not write ourselves', () => {
+  test('is copied, even with a very long holder', async () => {
     using _clock = fakeClock()
     using _logged = captureLogs()
     const slot = freshSlot()
@@ -168,19 +168,19 @@ describe('a record beyond what we would write ourselves', () => {
     expect(await readAlarm(slot)).toBeNull()
   })
 
-  test('of the greatest generation: no write makes one that clients cannot count', async () => {
+  test('with the maximum generation: no write exceeds the safe integers', async () => {
     using _logged = captureLogs()
     const slot = freshSlot()
     await putLegacyRecord(slot, record(Number.MAX_SAFE_INTEGER, -1))
-    const answer = await put(slot, Number.MAX_SAFE_INTEGER)
-    const generation = Number(answer.headers.get('ETag')?.slice(1, -1) ?? 0)
+    const response = await put(slot, Number.MAX_SAFE_INTEGER)
+    const generation = Number(response.headers.get('ETag')?.slice(1, -1) ?? 0)
     expect(generation).toBeLessThanOrEqual(Number.MAX_SAFE_INTEGER)
   })
 })
 
-describe('a record that cannot be read', () => {
+describe('an invalid record', () => {
   test.each(['junk', '{}', '{"generation":-1}', '{"holder":"a","generation":7}', 'null', '[]'])(
-    '%s: 503, nothing is granted, and the answer names it',
+    '%s: 503, no grant, and the response names the key',
     async value => {
       using _logged = captureLogs()
       const slot = freshSlot()
@@ -196,7 +196,7 @@ describe('a record that cannot be read', () => {
     },
   )
 
-  test('under an undecoded key counts too', async () => {
+  test('under an encoded key is an error too', async () => {
     using _logged = captureLogs()
     const slot = freshSlot()
     await putLegacyRecord(slot, record())
@@ -205,7 +205,7 @@ describe('a record that cannot be read', () => {
     expect(detail).toContain(kvKey(encodeURIComponent(slot)))
   })
 
-  test('and is repaired, is taken over', async () => {
+  test('is imported after its repair', async () => {
     using _logged = captureLogs()
     const slot = freshSlot()
     await putLegacyRecord(slot, 'junk')
@@ -215,16 +215,16 @@ describe('a record that cannot be read', () => {
   })
 })
 
-describe('Workers KV that cannot say whether there is a record', () => {
-  test('503 with Retry-After, and nothing is granted; once it can, it decides nothing that it did not before', async () => {
+describe('while Workers KV fails', () => {
+  test('503 with Retry-After and no grant; afterwards the record is imported', async () => {
     using logged = captureLogs()
     const slot = freshSlot()
     await putLegacyRecord(slot, record())
     await replaceKv(slot, failingKv)
-    for (const answer of [await put(slot, 0), await get(slot), await release(slot, 7), await put(slot, 7)]) {
-      expectProblem(answer, 503, 'lease-unavailable')
-      expect(answer.headers.get('Retry-After')).toBe('1')
-      expect(answer.text).not.toContain('KV is down')
+    for (const response of [await put(slot, 0), await get(slot), await release(slot, 7), await put(slot, 7)]) {
+      expectProblem(response, 503, 'lease-unavailable')
+      expect(response.headers.get('Retry-After')).toBe('1')
+      expect(response.text).not.toContain('KV is down')
     }
     expect(await readStored(slot)).toBeUndefined()
     expect(logged.lines().filter(({ msg }) => msg === 'import-failed')).toHaveLength(4)
@@ -232,7 +232,7 @@ describe('Workers KV that cannot say whether there is a record', () => {
     expectLease(await put(slot, 0), 412, { generation: 7 })
   })
 
-  test('of many requests at once, each gets the 503, and Workers KV is asked once', async () => {
+  test('each of many concurrent requests gets the 503, and Workers KV is read once', async () => {
     using _logged = captureLogs()
     const slot = freshSlot()
     const { promise, reject } = Promise.withResolvers<never>()
@@ -243,26 +243,26 @@ describe('Workers KV that cannot say whether there is a record', () => {
         return promise
       },
     })
-    const asked = Array.from({ length: 8 }, () => put(slot, 0))
+    const pending = Array.from({ length: 8 }, () => put(slot, 0))
     while (reads === 0) await new Promise(resolve => setTimeout(resolve, 20))
     reject(new Error('KV is down'))
-    for (const answer of await Promise.all(asked)) expectProblem(answer, 503, 'lease-unavailable')
+    for (const response of await Promise.all(pending)) expectProblem(response, 503, 'lease-unavailable')
     expect(reads).toBe(1)
   })
 })
 
 describe('a slot whose object was lost', () => {
-  /** A slot with its copy, and then nothing but the copy. */
-  const lost = async (slot: string): Promise<void> => {
+  /** Writes the copy of a slot, then deletes its object. */
+  const deleteAfterCopy = async (slot: string): Promise<void> => {
     await runDurableObjectAlarm(slotObject(slot))
     await deleteObject(slot)
   }
 
-  test('leaps in generation, and its holder has its time again', async () => {
+  test('skips generations, and its holder gets its full TTL again', async () => {
     using clock = fakeClock()
     const slot = freshSlot()
     const before = parseLease(await put(slot, 0, { ttlSeconds: 40 }))
-    await lost(slot)
+    await deleteAfterCopy(slot)
     clock.advance(3_600_000)
     const after = expectLease(await get(slot), 200, {
       holder: 'region-a',
@@ -275,7 +275,7 @@ describe('a slot whose object was lost', () => {
     expectLease(await put(slot, after.generation, { op: 'renew' }), 200, { generation: after.generation + 1 })
   })
 
-  test('leaps beyond every generation that it may have given out since the copy', async () => {
+  test('skips every generation that it may have granted since the copy', async () => {
     using _clock = fakeClock()
     const slot = freshSlot()
     await put(slot, 0)
@@ -285,37 +285,37 @@ describe('a slot whose object was lost', () => {
     expect(parseLease(await get(slot)).generation).toBeGreaterThan(6)
   })
 
-  test('and that was lost again leaps again', async () => {
+  test('skips generations again after a second loss', async () => {
     using _clock = fakeClock()
     const slot = freshSlot()
     await put(slot, 0)
-    await lost(slot)
+    await deleteAfterCopy(slot)
     await get(slot)
-    await lost(slot)
+    await deleteAfterCopy(slot)
     expectLease(await get(slot), 200, { generation: 1 + 2 * RECOVERY_GENERATION_GAP })
   })
 
-  test('stays released if it was', async () => {
+  test('stays released', async () => {
     using _clock = fakeClock()
     const slot = freshSlot()
     await put(slot, 0)
     await release(slot, 1)
-    await lost(slot)
+    await deleteAfterCopy(slot)
     expectLease(await put(slot, 0), 412, { ...NEVER_WRITTEN, generation: 2 + RECOVERY_GENERATION_GAP })
   })
 
-  test('with a copy that is no lease: 503, and nothing is granted', async () => {
+  test('with an invalid copy: 503, no grant', async () => {
     using _clock = fakeClock()
     using _logged = captureLogs()
     const slot = freshSlot()
     await put(slot, 0)
-    await lost(slot)
+    await deleteAfterCopy(slot)
     await env.OPENOVA_LEASES.put(kvKey(slot), 'junk', { metadata: { renewedAt: 1 } })
     expectProblem(await put(slot, 0), 503, 'invalid-lease-record')
   })
 })
 
-test("another slot's own copy under what would be an older key is not taken", async () => {
+test("another slot's own copy under a legacy key is not imported", async () => {
   using _clock = fakeClock()
   const name = crypto.randomUUID()
   const other = `ns%2F${name}`
@@ -326,7 +326,7 @@ test("another slot's own copy under what would be an older key is not taken", as
   expectLease(await put(`ns/${name}`, 0), 200, { holder: 'region-a', generation: 1 })
 })
 
-test('what was adopted under a spelling is one slot with every other spelling', async () => {
+test('an imported record is the same slot for every encoding', async () => {
   const slot = freshSlot()
   await putLegacyRecord(encodeURIComponent(slot), record())
   await send('GET', leasePath(slot))

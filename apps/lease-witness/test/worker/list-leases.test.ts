@@ -12,13 +12,13 @@ import { slotObject } from './support/object.ts'
 const freshPrefix = (): string => `list/${crypto.randomUUID()}/`
 
 const list = async (query: Readonly<Record<string, string>>): Promise<LeaseList> => {
-  const answer = await send('GET', `/leases?${new URLSearchParams(query)}`)
-  expect(answer.status, answer.text).toBe(200)
-  return parseList(answer)
+  const response = await send('GET', `/leases?${new URLSearchParams(query)}`)
+  expect(response.status, response.text).toBe(200)
+  return parseList(response)
 }
 
-/** A slot that is held, with its copy written. */
-const hold = async (slot: string) => {
+/** Acquires a slot and writes its copy. */
+const acquireWithCopy = async (slot: string) => {
   const lease = parseLease(await put(slot, 0))
   await runDurableObjectAlarm(slotObject(slot))
   return { slot, ...lease }
@@ -32,49 +32,49 @@ const record = (generation: number) => ({
 })
 
 describe('GET /leases', () => {
-  test('shows what is held where, by prefix, and says how far it can be trusted', async () => {
+  test('lists leases by prefix, and states its consistency', async () => {
     using _clock = fakeClock()
     const prefix = freshPrefix()
-    const held = [await hold(`${prefix}a`), await hold(`${prefix}b`)]
-    await hold(`other/${prefix}`)
-    const answer = await list({ prefix })
-    expect(answer).toEqual({
+    const held = [await acquireWithCopy(`${prefix}a`), await acquireWithCopy(`${prefix}b`)]
+    await acquireWithCopy(`other/${prefix}`)
+    const response = await list({ prefix })
+    expect(response).toEqual({
       consistency: 'eventual',
       detail: expect.stringMatching(/Do not use it for decisions/),
       leases: held,
     })
   })
 
-  test('shows a released slot as released', async () => {
+  test('lists a released slot as released', async () => {
     using clock = fakeClock()
     const prefix = freshPrefix()
     const slot = `${prefix}a`
-    await hold(slot)
+    await acquireWithCopy(slot)
     clock.advance(2_000)
     await release(slot, 1)
     await runDurableObjectAlarm(slotObject(slot))
     expect((await list({ prefix })).leases).toEqual([{ slot, ...NEVER_WRITTEN, generation: 2 }])
   })
 
-  test('without a prefix shows all, with one that nothing has shows none', async () => {
+  test('lists all without a prefix, and none with an unused prefix', async () => {
     using _clock = fakeClock()
-    await hold(`${freshPrefix()}a`)
+    await acquireWithCopy(`${freshPrefix()}a`)
     expect((await list({})).leases.length).toBeGreaterThan(0)
     expect((await list({ prefix: freshPrefix() })).leases).toEqual([])
   })
 
-  test('takes a prefix as text: a slash, a percent sign, letters outside ASCII', async () => {
+  test('matches a prefix literally: slash, percent sign, non-ASCII letters', async () => {
     using _clock = fakeClock()
     const prefix = `${freshPrefix()}100%/ä`
-    const held = await hold(`${prefix}/x`)
+    const held = await acquireWithCopy(`${prefix}/x`)
     expect((await list({ prefix })).leases).toEqual([held])
   })
 
-  test('comes in pages: each once, in order, and the last names no next', async () => {
+  test('has pages: each lease once, in order, and no cursor on the last', async () => {
     using _clock = fakeClock()
     const prefix = freshPrefix()
     const names = Array.from({ length: 11 }, (_, i) => `${prefix}${String(i).padStart(2, '0')}`)
-    for (const name of names) await hold(name)
+    for (const name of names) await acquireWithCopy(name)
     const pages: LeaseList[] = []
     let cursor: string | undefined
     do {
@@ -86,20 +86,20 @@ describe('GET /leases', () => {
     expect(pages.flatMap(({ leases }) => leases.map(({ slot }) => slot))).toEqual(names)
   })
 
-  test('has no next page when the last one is full', async () => {
+  test('has no cursor on a full last page', async () => {
     using _clock = fakeClock()
     const prefix = freshPrefix()
-    await hold(`${prefix}a`)
-    await hold(`${prefix}b`)
+    await acquireWithCopy(`${prefix}a`)
+    await acquireWithCopy(`${prefix}b`)
     expect((await list({ prefix, limit: '2' })).nextCursor).toBeUndefined()
   })
 
-  test('is 503 when Workers KV fails, and leases are granted as ever', async () => {
+  test('is 503 when Workers KV fails, and leases are still granted', async () => {
     using logged = captureLogs()
-    const answer = await sendWith({ OPENOVA_LEASES: failingKv as KVNamespace, LOG_LEVEL: 'error' }, 'GET', '/leases')
-    expectProblem(answer, 503, 'copy-unavailable')
-    expect(answer.headers.get('Retry-After')).toBe('1')
-    expect(answer.text).not.toContain('KV is down')
+    const response = await sendWith({ OPENOVA_LEASES: failingKv as KVNamespace, LOG_LEVEL: 'error' }, 'GET', '/leases')
+    expectProblem(response, 503, 'copy-unavailable')
+    expect(response.headers.get('Retry-After')).toBe('1')
+    expect(response.text).not.toContain('KV is down')
     expect(logged.lines().map(({ msg }) => msg)).toEqual(['copy-unavailable', 'request'])
     expect((await put(`${freshPrefix()}a`, 0)).status).toBe(200)
   })
@@ -115,8 +115,8 @@ describe('GET /leases', () => {
   })
 })
 
-describe('records of an older deployment in the list', () => {
-  test('are shown under the slot that they meant, before anybody asked for it', async () => {
+describe('legacy records in the list', () => {
+  test('are listed under the decoded slot before their import', async () => {
     const prefix = freshPrefix()
     const whole = encodeURIComponent(prefix)
     await putLegacyRecord(`${prefix}plain`, record(3))
@@ -125,7 +125,7 @@ describe('records of an older deployment in the list', () => {
     expect((await list({ prefix: whole })).leases).toEqual([{ slot: `${prefix}encoded`, ...record(4) }])
   })
 
-  test('are shown with milliseconds, and released ones as released', async () => {
+  test('are listed with milliseconds, and released ones as released', async () => {
     const prefix = freshPrefix()
     await putLegacyRecord(`${prefix}a`, {
       ...record(3),
@@ -139,7 +139,7 @@ describe('records of an older deployment in the list', () => {
     ])
   })
 
-  test('are not shown a second time once they are adopted', async () => {
+  test('are not listed twice after their import', async () => {
     using _clock = fakeClock()
     const name = crypto.randomUUID()
     const slot = `ns/${name}`
@@ -151,7 +151,7 @@ describe('records of an older deployment in the list', () => {
     expect((await list({ prefix: `ns%2F${name}` })).leases).toEqual([])
   })
 
-  test('are shown once where several spellings were left', async () => {
+  test('are listed once if several encodings exist', async () => {
     const name = crypto.randomUUID()
     await putLegacyRecord(`ns/${name}`, record(4))
     await putLegacyRecord(`ns%2F${name}`, record(6))
@@ -159,7 +159,7 @@ describe('records of an older deployment in the list', () => {
     expect(all.leases.filter(({ slot }) => slot === `ns/${name}`)).toHaveLength(1)
   })
 
-  test('are shown once where several undecoded spellings were left', async () => {
+  test('are listed once if several encodings exist without a decoded key', async () => {
     const name = crypto.randomUUID()
     await putLegacyRecord(`ns%2F${name}`, record(6))
     await putLegacyRecord(`ns%2f${name}`, record(4))
@@ -167,7 +167,7 @@ describe('records of an older deployment in the list', () => {
     expect(all.leases.filter(({ slot }) => slot === `ns/${name}`)).toHaveLength(1)
   })
 
-  test('are still shown once they are adopted, also with a holder that we would not take ourselves', async () => {
+  test('are listed after their import, also with a holder that a PUT rejects', async () => {
     using _clock = fakeClock()
     const slot = `${freshPrefix()}a`
     await putLegacyRecord(slot, { ...record(3), holder: 'région' })
@@ -176,7 +176,7 @@ describe('records of an older deployment in the list', () => {
     expect((await send('GET', `/leases?prefix=${slot}`)).json).toMatchObject({ leases: [{ slot, holder: 'région' }] })
   })
 
-  test('that are no leases are left out, and so are keys that name no slot', async () => {
+  test('that are not leases, or whose keys are not slots, are omitted', async () => {
     const prefix = freshPrefix()
     await putLegacyRecord(`${prefix}a`, 'junk')
     await putLegacyRecord(`${prefix}%zz`, record(3))
@@ -185,17 +185,17 @@ describe('records of an older deployment in the list', () => {
     expect((await list({ prefix })).leases.map(({ slot }) => slot)).toEqual([`${prefix}b`])
   })
 
-  test('are read in as many bulks as it takes', async () => {
+  test('are read in as many bulk requests as needed', async () => {
     const prefix = freshPrefix()
     const names = Array.from({ length: 230 }, (_, i) => `${prefix}${String(i).padStart(3, '0')}`)
     await Promise.all(names.map(name => putLegacyRecord(name, record(1))))
     expect((await list({ prefix })).leases.map(({ slot }) => slot)).toEqual(names)
   })
 
-  test('that are there beside a copy of our own: the copy counts', async () => {
+  test('are ignored if our own copy exists', async () => {
     using _clock = fakeClock()
     const slot = `${freshPrefix()}a`
-    const held = await hold(slot)
+    const held = await acquireWithCopy(slot)
     await putLegacyRecord(encodeURIComponent(slot), record(99))
     expect((await list({ prefix: slot })).leases).toEqual([held])
     expect((await list({ prefix: encodeURIComponent(slot) })).leases).toEqual([])

@@ -15,10 +15,15 @@ import { held, replaceKv, seed } from './support/object.ts'
 
 const HOLDER = { 'X-Holder': 'region-a' }
 
-/** The lines that one request leaves behind at a level. */
-const linesOf = async (level: string, method: string, path: string, question: SendOptions = {}): Promise<LogLine[]> => {
+/** The log lines of one request at a level. */
+const readLines = async (
+  level: string,
+  method: string,
+  path: string,
+  options: SendOptions = {},
+): Promise<LogLine[]> => {
   using logged = captureLogs()
-  await sendWith({ LOG_LEVEL: level }, method, path, question)
+  await sendWith({ LOG_LEVEL: level }, method, path, options)
   return logged.lines()
 }
 
@@ -29,30 +34,30 @@ describe('one line for each request', () => {
     return slot
   }
 
-  test.each<readonly [rule: string, method: string, question: SendOptions, line: LogLine]>([
+  test.each<readonly [rule: string, method: string, options: SendOptions, line: LogLine]>([
     ['a read', 'GET', {}, { outcome: 'read', status: 200, generation: 4 }],
     ['a HEAD', 'HEAD', {}, { outcome: 'read', status: 200, generation: 4 }],
     [
-      'a read of what is known',
+      'a read of a known generation',
       'GET',
       { headers: { 'If-None-Match': '"4"' } },
       { outcome: 'not-modified', status: 304, generation: 4 },
     ],
     ['a grant', 'PUT', { headers: { 'If-Match': '4', ...HOLDER } }, { outcome: 'granted', status: 200, generation: 5 }],
     [
-      'a refusal by generation',
+      'a rejection by generation',
       'PUT',
       { headers: { 'If-Match': '3', ...HOLDER } },
       { outcome: 'rejected-generation', status: 412, generation: 4 },
     ],
     [
-      'a refusal by holder',
+      'a rejection by holder',
       'PUT',
       { headers: { 'If-Match': '4', 'X-Holder': 'region-b' } },
       { outcome: 'rejected-held', status: 412, generation: 4 },
     ],
     [
-      'a renewal by another',
+      'a renewal by another holder',
       'PUT',
       { headers: { 'If-Match': '4', 'X-Holder': 'region-b' }, body: '{"op":"renew"}' },
       { outcome: 'rejected-not-holder', status: 412, generation: 4 },
@@ -63,15 +68,15 @@ describe('one line for each request', () => {
       { headers: { 'If-Match': '4', ...HOLDER } },
       { outcome: 'released', status: 204, generation: 5 },
     ],
-    ['a fault', 'PUT', {}, { outcome: 'missing-if-match', status: 400 }],
+    ['an invalid request', 'PUT', {}, { outcome: 'missing-if-match', status: 400 }],
     ['a wrong method', 'POST', {}, { outcome: 'method-not-allowed', status: 405 }],
     ['a preflight', 'OPTIONS', { authorization: null }, { outcome: 'options', status: 204 }],
     ['no token', 'GET', { authorization: null }, { outcome: 'unauthorized', status: 401 }],
     ['a body too large', 'PUT', { body: 'x'.repeat(65_537) }, { outcome: 'body-too-large', status: 413 }],
-  ])('%s', async (_, method, question, line) => {
+  ])('%s', async (_, method, options, line) => {
     const slot = await held4()
-    const headers = { 'X-Lease-Slot': 'ns/name', 'X-Request-Id': 'req-1', ...question.headers }
-    const lines = await linesOf('info', method, leasePath(slot), { ...question, headers })
+    const headers = { 'X-Lease-Slot': 'ns/name', 'X-Request-Id': 'req-1', ...options.headers }
+    const lines = await readLines('info', method, leasePath(slot), { ...options, headers })
     expect(lines).toHaveLength(1)
     expect(lines[0]).toMatchObject({
       level: 'info',
@@ -89,28 +94,28 @@ describe('one line for each request', () => {
   })
 
   test('a release of a slot that was never written', async () => {
-    const lines = await linesOf('info', 'DELETE', leasePath(freshSlot()), { headers: { 'If-Match': '0', ...HOLDER } })
+    const lines = await readLines('info', 'DELETE', leasePath(freshSlot()), { headers: { 'If-Match': '0', ...HOLDER } })
     expect(lines).toMatchObject([{ outcome: 'nothing-to-release', status: 204 }])
   })
 
-  test('a list, a path that is none, a slot that is none', async () => {
-    expect(await linesOf('info', 'GET', '/leases?limit=1')).toMatchObject([{ outcome: 'listed', status: 200 }])
-    expect(await linesOf('info', 'GET', '/nowhere')).toMatchObject([{ outcome: 'not-found', status: 404 }])
-    expect(await linesOf('info', 'GET', '/lease/%ff')).toMatchObject([{ outcome: 'invalid-slot', status: 400 }])
+  test('a list, an unknown path, an invalid slot', async () => {
+    expect(await readLines('info', 'GET', '/leases?limit=1')).toMatchObject([{ outcome: 'listed', status: 200 }])
+    expect(await readLines('info', 'GET', '/nowhere')).toMatchObject([{ outcome: 'not-found', status: 404 }])
+    expect(await readLines('info', 'GET', '/lease/%ff')).toMatchObject([{ outcome: 'invalid-slot', status: 400 }])
   })
 
-  test('without X-Lease-Slot there is none in it', async () => {
-    const [line] = await linesOf('info', 'GET', leasePath(freshSlot()))
+  test('without X-Lease-Slot the line has no leaseSlot', async () => {
+    const [line] = await readLines('info', 'GET', leasePath(freshSlot()))
     expect(line).not.toHaveProperty('leaseSlot')
   })
 
-  test('X-Lease-Slot that is longer than a slot is left out', async () => {
+  test('an X-Lease-Slot longer than a slot is omitted', async () => {
     const headers = { 'X-Lease-Slot': 'x'.repeat(10_000) }
-    const [line] = await linesOf('info', 'GET', leasePath(freshSlot()), { headers })
+    const [line] = await readLines('info', 'GET', leasePath(freshSlot()), { headers })
     expect(line?.leaseSlot).toBe('<10000 characters>')
   })
 
-  test('what a caller sends cannot begin a line of its own', async () => {
+  test('input with line breaks stays in one line', async () => {
     const slot = `a\n{"msg":"request"}\r\n${freshSlot()}`
     using logged = captureLogs()
     await sendWith({ LOG_LEVEL: 'info' }, 'GET', leasePath(slot))
@@ -122,44 +127,44 @@ describe('one line for each request', () => {
 describe('LOG_LEVEL', () => {
   const write = { headers: { 'If-Match': '0', ...HOLDER } }
 
-  test('error: nothing of what went well, and nothing of what was refused', async () => {
+  test('error: no lines for successful and rejected requests', async () => {
     const path = leasePath(freshSlot())
-    expect(await linesOf('error', 'PUT', path, write)).toEqual([])
-    expect(await linesOf('error', 'PUT', path, write)).toEqual([])
-    expect(await linesOf('error', 'GET', path, { authorization: null })).toEqual([])
+    expect(await readLines('error', 'PUT', path, write)).toEqual([])
+    expect(await readLines('error', 'PUT', path, write)).toEqual([])
+    expect(await readLines('error', 'GET', path, { authorization: null })).toEqual([])
   })
 
-  test('error: one line of what failed', async () => {
+  test('error: one line for a failed request', async () => {
     const slot = freshSlot()
     await putLegacyRecord(slot, 'junk')
-    const lines = await linesOf('error', 'GET', leasePath(slot))
+    const lines = await readLines('error', 'GET', leasePath(slot))
     expect(lines).toMatchObject([
       { level: 'error', msg: 'request', outcome: 'invalid-lease-record', status: 503, slot },
     ])
   })
 
-  test.each(['info', '', 'nonsense'])('%j: one line, without what was asked', async level => {
-    const lines = await linesOf(level, 'PUT', leasePath(freshSlot()), write)
+  test.each(['info', '', 'nonsense'])('%j: one line, without the request', async level => {
+    const lines = await readLines(level, 'PUT', leasePath(freshSlot()), write)
     expect(lines).toHaveLength(1)
     expect(lines[0]).not.toHaveProperty('request')
   })
 
-  test('debug: one line, with what was asked', async () => {
-    const lines = await linesOf('debug', 'PUT', leasePath(freshSlot()), write)
+  test('debug: one line, with the request', async () => {
+    const lines = await readLines('debug', 'PUT', leasePath(freshSlot()), write)
     expect(lines).toMatchObject([
       { msg: 'request', request: { kind: 'acquire', holder: 'region-a', ttlMs: 30_000, generation: 0 } },
     ])
   })
 })
 
-describe('no token is ever in a line', () => {
+describe('no line contains a token', () => {
   const tokens = [TOKEN, OTHER_TOKEN]
 
-  test('whatever place a caller puts one in, and whatever comes of it', async () => {
+  test('wherever a client puts it, and whatever the response is', async () => {
     using logged = captureLogs()
-    const answers: ReceivedResponse[] = []
-    const say = async (method: string, path: string, question: SendOptions = {}): Promise<void> => {
-      answers.push(await sendWith({ LOG_LEVEL: 'debug' }, method, path, question))
+    const responses: ReceivedResponse[] = []
+    const sendAtDebug = async (method: string, path: string, options: SendOptions = {}): Promise<void> => {
+      responses.push(await sendWith({ LOG_LEVEL: 'debug' }, method, path, options))
     }
     for (const token of tokens) {
       const own = crypto.randomUUID()
@@ -177,24 +182,27 @@ describe('no token is ever in a line', () => {
       }
       const { 'If-None-Match': _, ...write } = everywhere
       for (const path of [`/lease/${token}`, `/lease/${own}/${encodeURIComponent(`/${token}`)}`, `/lease/${own}`]) {
-        const question = {
+        const options = {
           headers: write,
           body: JSON.stringify({ holder: token, op: 'acquire', token, [token]: token }),
         }
-        await say('GET', `${path}?access_token=${token}`, { headers: everywhere })
-        await say('PUT', `${path}?access_token=${token}`, question)
-        await say('PUT', path, question)
-        await say('PUT', path, { ...question, body: token })
-        await say('PUT', path, { ...question, body: JSON.stringify({ holder: token, op: token, ttlSeconds: token }) })
-        await say('PUT', path, { ...question, headers: { ...write, 'If-Match': token } })
-        await say('GET', path.replace('/lease/', '/history/'), { headers: everywhere })
-        await say('DELETE', path, { headers: { ...write, 'If-Match': '1' } })
-        await say('POST', path, { headers: everywhere })
-        await say('OPTIONS', path, { headers: everywhere })
-        await say('GET', path, { authorization: null, headers: everywhere })
+        await sendAtDebug('GET', `${path}?access_token=${token}`, { headers: everywhere })
+        await sendAtDebug('PUT', `${path}?access_token=${token}`, options)
+        await sendAtDebug('PUT', path, options)
+        await sendAtDebug('PUT', path, { ...options, body: token })
+        await sendAtDebug('PUT', path, {
+          ...options,
+          body: JSON.stringify({ holder: token, op: token, ttlSeconds: token }),
+        })
+        await sendAtDebug('PUT', path, { ...options, headers: { ...write, 'If-Match': token } })
+        await sendAtDebug('GET', path.replace('/lease/', '/history/'), { headers: everywhere })
+        await sendAtDebug('DELETE', path, { headers: { ...write, 'If-Match': '1' } })
+        await sendAtDebug('POST', path, { headers: everywhere })
+        await sendAtDebug('OPTIONS', path, { headers: everywhere })
+        await sendAtDebug('GET', path, { authorization: null, headers: everywhere })
       }
-      await say('GET', `/${token}`)
-      await say('GET', `/leases?prefix=${token}&cursor=${token}&limit=${token}`)
+      await sendAtDebug('GET', `/${token}`)
+      await sendAtDebug('GET', `/leases?prefix=${token}&cursor=${token}&limit=${token}`)
       for (const authorization of [
         `Bearer ${token}`,
         `bearer  ${token} `,
@@ -203,21 +211,21 @@ describe('no token is ever in a line', () => {
         `Bearer ${token} ${token}`,
         token,
       ]) {
-        await say('GET', `/lease/${own}`, { authorization })
+        await sendAtDebug('GET', `/lease/${own}`, { authorization })
       }
     }
-    expect(logged.accessLines()).toHaveLength(answers.length)
-    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200, 204, 400, 401, 404, 405, 412]))
+    expect(logged.accessLines()).toHaveLength(responses.length)
+    expect(new Set(responses.map(({ status }) => status))).toEqual(new Set([200, 204, 400, 401, 404, 405, 412]))
     for (const token of tokens) expect(logged.text()).not.toContain(token)
     expect(logged.text()).toContain('<redacted>')
   })
 
-  test('not in one of what failed either', async () => {
+  test('after errors', async () => {
     using logged = captureLogs()
     const slot = `${TOKEN}/${crypto.randomUUID()}`
     await replaceKv(slot, failingKv)
     await sendWith({ LOG_LEVEL: 'debug' }, 'GET', leasePath(slot))
-    await replaceKv(slot, { getWithMetadata: () => Promise.reject(new Error(`no answer for ${OTHER_TOKEN}`)) })
+    await replaceKv(slot, { getWithMetadata: () => Promise.reject(new Error(`no response for ${OTHER_TOKEN}`)) })
     await sendWith({ LOG_LEVEL: 'debug' }, 'GET', leasePath(slot))
     const broken = `${TOKEN}/${crypto.randomUUID()}`
     await putLegacyRecord(broken, TOKEN)
@@ -229,15 +237,15 @@ describe('no token is ever in a line', () => {
     for (const token of tokens) expect(logged.text()).not.toContain(token)
   })
 
-  test('nor all of one but its end, where X-Lease-Slot is cut', async () => {
+  test('or its beginning, when X-Lease-Slot is too long', async () => {
     const headers = { 'X-Lease-Slot': `${'x'.repeat(507 - TOKEN.length)}${TOKEN}` }
-    const [line] = await linesOf('info', 'GET', leasePath(freshSlot()), { headers })
+    const [line] = await readLines('info', 'GET', leasePath(freshSlot()), { headers })
     expect(line?.leaseSlot).not.toContain(TOKEN.slice(0, -1))
   })
 
-  test('and the masking changes no answer', async () => {
+  test('and the redaction does not change responses', async () => {
     using _logged = captureLogs()
-    const question = { headers: { 'If-Match': '0', 'X-Holder': TOKEN } }
-    expectLease(await sendWith({ LOG_LEVEL: 'debug' }, 'PUT', leasePath(freshSlot()), question), 200, { holder: TOKEN })
+    const options = { headers: { 'If-Match': '0', 'X-Holder': TOKEN } }
+    expectLease(await sendWith({ LOG_LEVEL: 'debug' }, 'PUT', leasePath(freshSlot()), options), 200, { holder: TOKEN })
   })
 })

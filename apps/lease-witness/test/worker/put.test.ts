@@ -8,35 +8,35 @@ describe('PUT acquire', () => {
   test('a slot that was never written, by If-Match: 0', async () => {
     using clock = fakeClock()
     const slot = freshSlot()
-    const answer = await put(slot, 0)
-    expect(answer.status).toBe(200)
-    expect(answer.headers.get('ETag')).toBe('"1"')
-    expect(answer.json).toEqual({
+    const response = await put(slot, 0)
+    expect(response.status).toBe(200)
+    expect(response.headers.get('ETag')).toBe('"1"')
+    expect(response.json).toEqual({
       holder: 'region-a',
       acquiredAt: iso(clock.now()),
       expiresAt: iso(clock.now() + 30_000),
       generation: 1,
     })
-    expect((await get(slot)).json).toEqual(answer.json)
+    expect((await get(slot)).json).toEqual(response.json)
   })
 
   test('a slot that was never written, by another generation: 412 with the zero state, and it stays unwritten', async () => {
     const slot = freshSlot()
-    const answer = await put(slot, 3)
-    expect(answer.status).toBe(412)
-    expect(answer.json).toEqual(NEVER_WRITTEN)
-    expect(answer.headers.get('ETag')).toBe('"0"')
+    const response = await put(slot, 3)
+    expect(response.status).toBe(412)
+    expect(response.json).toEqual(NEVER_WRITTEN)
+    expect(response.headers.get('ETag')).toBe('"0"')
     expectProblem(await get(slot), 404, 'not-found')
   })
 
-  test('a released slot, by its generation, whoever held it', async () => {
+  test('a released slot, by its generation, with any holder', async () => {
     const slot = freshSlot()
     await seed(slot, { kind: 'released', generation: 6 })
     expectLease(await put(slot, 0, { holder: 'region-b' }), 412, { ...NEVER_WRITTEN, generation: 6 })
     expectLease(await put(slot, 6, { holder: 'region-b' }), 200, { holder: 'region-b', generation: 7 })
   })
 
-  test('by the same holder while it holds: since when stays, the generation rises', async () => {
+  test('by the same holder before the expiry: acquiredAt stays, the generation increases', async () => {
     using clock = fakeClock()
     const slot = freshSlot()
     const first = parseLease(await put(slot, 0))
@@ -48,7 +48,7 @@ describe('PUT acquire', () => {
     })
   })
 
-  test('by the same holder once it has expired: since when begins anew', async () => {
+  test('by the same holder after the expiry: a new acquiredAt', async () => {
     using clock = fakeClock()
     const slot = freshSlot()
     await put(slot, 0)
@@ -56,7 +56,7 @@ describe('PUT acquire', () => {
     expectLease(await put(slot, 1), 200, { holder: 'region-a', acquiredAt: iso(clock.now()), generation: 2 })
   })
 
-  test('by another holder while it is held: 412 with the state as it stands', async () => {
+  test('by another holder before the expiry: 412 with the current state', async () => {
     using clock = fakeClock()
     const slot = freshSlot()
     const first = parseLease(await put(slot, 0))
@@ -65,7 +65,7 @@ describe('PUT acquire', () => {
     expect((await get(slot)).json).toEqual(first)
   })
 
-  test('by another holder from the very moment of its expiry', async () => {
+  test('by another holder in the millisecond of the expiry', async () => {
     using clock = fakeClock()
     const slot = freshSlot()
     await put(slot, 0)
@@ -81,7 +81,7 @@ describe('PUT acquire', () => {
     ['lower', 6],
     ['higher', 8],
     ['0', 0],
-  ])('a generation that is %s is refused to the holder too', async (_, generation) => {
+  ])('a generation that is %s is rejected, also from the holder', async (_, generation) => {
     const slot = freshSlot()
     await seed(slot, held({ generation: 7 }))
     const before = parseLease(await get(slot))
@@ -89,7 +89,7 @@ describe('PUT acquire', () => {
     expect((await get(slot)).json).toEqual(before)
   })
 
-  test('an expired lease by another generation is refused', async () => {
+  test('an expired lease, by another generation: 412', async () => {
     const slot = freshSlot()
     await seed(slot, expired({ generation: 7 }))
     expectLease(await put(slot, 6, { holder: 'region-b' }), 412, { holder: 'region-a', generation: 7 })
@@ -97,7 +97,7 @@ describe('PUT acquire', () => {
 })
 
 describe('PUT renew', () => {
-  test('by the holder, unexpired: the whole time again, of another length if it likes', async () => {
+  test('by the holder, unexpired: the full TTL again, also a different one', async () => {
     using clock = fakeClock()
     const slot = freshSlot()
     const first = parseLease(await put(slot, 0))
@@ -116,7 +116,7 @@ describe('PUT renew', () => {
     expectLease(await put(slot, 3, { op: 'renew' }), 412, { holder: 'region-a', generation: 3 })
   })
 
-  test('by another, even of an expired lease: 412', async () => {
+  test('by another holder, also of an expired lease: 412', async () => {
     const slot = freshSlot()
     await seed(slot, expired({ generation: 3 }))
     expectLease(await put(slot, 3, { op: 'renew', holder: 'region-b' }), 412, { holder: 'region-a', generation: 3 })
@@ -136,7 +136,7 @@ describe('PUT renew', () => {
 })
 
 describe('expiry', () => {
-  test('evicts nobody: the lease stays as it was written, until somebody acquires it', async () => {
+  test('changes nothing: the lease stays until another acquire', async () => {
     using clock = fakeClock()
     const slot = freshSlot()
     const first = parseLease(await put(slot, 0))
@@ -153,16 +153,16 @@ describe('If-Match', () => {
     expect((await release(slot, tag.replace('7', '8'))).status).toBe(204)
   })
 
-  test('If-None-Match: * says the same as If-Match: 0', async () => {
+  test('If-None-Match: * means the same as If-Match: 0', async () => {
     const slot = freshSlot()
-    const question = { headers: { 'If-None-Match': '*', 'X-Holder': 'region-a' } }
-    expectLease(await send('PUT', leasePath(slot), question), 200, { generation: 1 })
-    expectLease(await send('PUT', leasePath(slot), question), 412, { generation: 1 })
+    const options = { headers: { 'If-None-Match': '*', 'X-Holder': 'region-a' } }
+    expectLease(await send('PUT', leasePath(slot), options), 200, { generation: 1 })
+    expectLease(await send('PUT', leasePath(slot), options), 412, { generation: 1 })
     await release(slot, 1)
-    expectLease(await send('PUT', leasePath(slot), question), 412, { generation: 2 })
+    expectLease(await send('PUT', leasePath(slot), options), 412, { generation: 2 })
   })
 
-  test('both headers may be there when they agree', async () => {
+  test('both headers are accepted if they agree', async () => {
     const headers = { 'If-Match': '0', 'If-None-Match': '*', 'X-Holder': 'region-a' }
     expectLease(await send('PUT', leasePath(freshSlot()), { headers }), 200, { generation: 1 })
   })
@@ -190,11 +190,11 @@ describe('the holder', () => {
       ...(body === undefined ? {} : { body }),
     })
 
-  test('may come in the body alone', async () => {
+  test('can be in the body', async () => {
     expectLease(await putAs('{"holder":"region-c"}'), 200, { holder: 'region-c' })
   })
 
-  test('may come in X-Holder, with the rest absent', async () => {
+  test('can be in X-Holder, without a body', async () => {
     using clock = fakeClock()
     expectLease(await putAs(undefined, 'region-c'), 200, {
       holder: 'region-c',
@@ -205,16 +205,16 @@ describe('the holder', () => {
     expectLease(await putAs('{}', 'region-c'), 200, { holder: 'region-c' })
   })
 
-  test('may come in both when they agree', async () => {
+  test('can be in both if they agree', async () => {
     expectLease(await putAs('{"holder":"region-c"}', 'region-c'), 200, { holder: 'region-c' })
   })
 
-  test('in both, and different, is a fault', async () => {
+  test('is an error if both differ', async () => {
     expectProblem(await putAs('{"holder":"region-c"}', 'region-d'), 400, 'holder-mismatch')
     expectProblem(await putAs('{"holder":"region-c"}', 'REGION-C'), 400, 'holder-mismatch')
   })
 
-  test('in neither is a fault', async () => {
+  test('is required', async () => {
     expectProblem(await putAs('{}'), 400, 'invalid-holder')
     expectProblem(await putAs(undefined), 400, 'invalid-holder')
   })
@@ -224,33 +224,33 @@ describe('the holder', () => {
     ['253 characters', 'a'.repeat(253)],
     ['spaces within', 'region a'],
     ['quotes and a comma', '"a", b'],
-  ])('%s is good in the body and in the header', async (_, holder) => {
+  ])('%s is valid in the body and in the header', async (_, holder) => {
     expectLease(await putAs(JSON.stringify({ holder })), 200, { holder })
     expectLease(await putAs(undefined, holder), 200, { holder })
   })
 })
 
-describe('what a PUT does not look at', () => {
+describe('a PUT ignores', () => {
   test.each(['text/plain', 'application/x-www-form-urlencoded', 'application/json; charset=utf-16', 'nonsense'])(
     'Content-Type: %s',
     async type => {
-      const question = { headers: { 'If-Match': '0', 'Content-Type': type }, body: '{"holder":"region-a"}' }
-      expectLease(await send('PUT', leasePath(freshSlot()), question), 200, { holder: 'region-a' })
+      const options = { headers: { 'If-Match': '0', 'Content-Type': type }, body: '{"holder":"region-a"}' }
+      expectLease(await send('PUT', leasePath(freshSlot()), options), 200, { holder: 'region-a' })
     },
   )
 
-  test('fields that it does not know', async () => {
+  test('unknown fields', async () => {
     const body = JSON.stringify({ holder: 'region-a', consoleLoadBalancerIP: '203.0.113.1', generation: 99, x: [{}] })
     expectLease(await send('PUT', leasePath(freshSlot()), { headers: { 'If-Match': '0' }, body }), 200, {
       generation: 1,
     })
   })
 
-  test('X-Lease-Slot, whatever it says', async () => {
+  test('X-Lease-Slot', async () => {
     const slot = freshSlot()
     const other = freshSlot()
-    const question = { headers: { 'If-Match': '0', 'X-Holder': 'region-a', 'X-Lease-Slot': other } }
-    expectLease(await send('PUT', leasePath(slot), question), 200, { generation: 1 })
+    const options = { headers: { 'If-Match': '0', 'X-Holder': 'region-a', 'X-Lease-Slot': other } }
+    expectLease(await send('PUT', leasePath(slot), options), 200, { generation: 1 })
     expect((await get(other)).status).toBe(404)
   })
 

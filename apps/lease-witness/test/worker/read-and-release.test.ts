@@ -5,12 +5,12 @@ import { expired, held, seed } from './support/object.ts'
 
 describe('GET', () => {
   test('a slot that was never written: 404, and no entity tag', async () => {
-    const answer = await get(freshSlot())
-    expectProblem(answer, 404, 'not-found')
-    expect(answer.headers.get('ETag')).toBeNull()
+    const response = await get(freshSlot())
+    expectProblem(response, 404, 'not-found')
+    expect(response.headers.get('ETag')).toBeNull()
   })
 
-  test('held, expired and released slots: 200 with what is stored', async () => {
+  test('held, expired and released slots: 200 with the stored state', async () => {
     const slot = freshSlot()
     await seed(slot, held({ generation: 4 }))
     expectLease(await get(slot), 200, { holder: 'region-a', generation: 4 })
@@ -34,10 +34,10 @@ describe('GET', () => {
   ])('If-None-Match: %s of generation 4 is %d', async (ifNoneMatch, status) => {
     const slot = freshSlot()
     await seed(slot, held({ generation: 4 }))
-    const answer = await get(slot, { 'If-None-Match': ifNoneMatch })
-    expect(answer.status).toBe(status)
-    expect(answer.headers.get('ETag')).toBe('"4"')
-    expect(answer.text === '').toBe(status === 304)
+    const response = await get(slot, { 'If-None-Match': ifNoneMatch })
+    expect(response.status).toBe(status)
+    expect(response.headers.get('ETag')).toBe('"4"')
+    expect(response.text === '').toBe(status === 304)
   })
 
   test('If-None-Match of a slot that was never written: 404', async () => {
@@ -45,13 +45,13 @@ describe('GET', () => {
     expect((await get(freshSlot(), { 'If-None-Match': '"0"' })).status).toBe(404)
   })
 
-  test('without Prefer an expired lease that is known is 304: nothing was written', async () => {
+  test('without Prefer, a known lease that has expired: 304', async () => {
     const slot = freshSlot()
     await seed(slot, expired({ generation: 4 }))
     expect((await get(slot, { 'If-None-Match': '"4"' })).status).toBe(304)
   })
 
-  test('If-Match has no say', async () => {
+  test('ignores If-Match', async () => {
     const slot = freshSlot()
     await seed(slot, held({ generation: 4 }))
     expectLease(await get(slot, { 'If-Match': '9' }), 200, { generation: 4 })
@@ -65,33 +65,33 @@ describe('HEAD', () => {
     const before = await send('HEAD', path)
     expect([before.status, before.text]).toEqual([404, ''])
     await put(slot, 0)
-    const answer = await send('HEAD', path)
-    expect([answer.status, answer.text, answer.headers.get('ETag')]).toEqual([200, '', '"1"'])
+    const response = await send('HEAD', path)
+    expect([response.status, response.text, response.headers.get('ETag')]).toEqual([200, '', '"1"'])
     expect((await send('HEAD', path, { headers: { 'If-None-Match': '"1"' } })).status).toBe(304)
     expect((await send('HEAD', path, { authorization: null })).status).toBe(401)
   })
 
-  test('of a list and of a history too', async () => {
+  test('also for lists and histories', async () => {
     const slot = freshSlot()
     await put(slot, 0)
     for (const path of ['/leases?limit=1', `/history/${encodeURIComponent(slot)}`]) {
-      const answer = await send('HEAD', path)
-      expect([answer.status, answer.text]).toEqual([200, ''])
+      const response = await send('HEAD', path)
+      expect([response.status, response.text]).toEqual([200, ''])
     }
   })
 })
 
 describe('DELETE', () => {
-  test('by the holder and its generation: 204, generation + 1, and the slot is kept as released', async () => {
+  test('by the holder and its generation: 204, generation + 1, and the slot is released', async () => {
     const slot = freshSlot()
     await put(slot, 0)
-    const answer = await release(slot, 1)
-    expect([answer.status, answer.text]).toEqual([204, ''])
+    const response = await release(slot, 1)
+    expect([response.status, response.text]).toEqual([204, ''])
     expect((await get(slot)).json).toEqual({ ...NEVER_WRITTEN, generation: 2 })
     expect((await get(slot)).headers.get('ETag')).toBe('"2"')
   })
 
-  test('by another holder: 412 with the state, so that a stale region evicts nobody', async () => {
+  test('by another holder: 412 with the state', async () => {
     const slot = freshSlot()
     const first = parseLease(await put(slot, 0))
     expect(expectLease(await release(slot, 1, 'region-b'), 412, {})).toEqual(first)
@@ -118,7 +118,7 @@ describe('DELETE', () => {
     expectLease(await release(slot, 4, 'region-b'), 412, { holder: 'region-a', generation: 4 })
   })
 
-  test('once more: 412, for nobody holds the slot', async () => {
+  test('of a released slot: 412', async () => {
     const slot = freshSlot()
     await put(slot, 0)
     await release(slot, 1)
@@ -130,22 +130,22 @@ describe('DELETE', () => {
     'a slot that was never written, by generation %d: 204, and it stays unwritten',
     async generation => {
       const slot = freshSlot()
-      const answer = await release(slot, generation)
-      expect([answer.status, answer.text, answer.headers.get('ETag')]).toEqual([204, '', null])
+      const response = await release(slot, generation)
+      expect([response.status, response.text, response.headers.get('ETag')]).toEqual([204, '', null])
       expect((await get(slot)).status).toBe(404)
     },
   )
 
-  test('the holder is the one of X-Holder, never one of a body', async () => {
+  test('the holder is in X-Holder, never in the body', async () => {
     const slot = freshSlot()
     await put(slot, 0)
-    const question = { headers: { 'If-Match': '1' }, body: '{"holder":"region-a"}' }
-    expectProblem(await send('DELETE', leasePath(slot), question), 400, 'missing-x-holder')
+    const options = { headers: { 'If-Match': '1' }, body: '{"holder":"region-a"}' }
+    expectProblem(await send('DELETE', leasePath(slot), options), 400, 'missing-x-holder')
     const both = { headers: { 'If-Match': '1', 'X-Holder': 'region-a' }, body: '{"holder":"region-b"' }
     expect((await send('DELETE', leasePath(slot), both)).status).toBe(204)
   })
 
-  test('the fence holds over a whole life: no generation comes twice', async () => {
+  test('no generation repeats over acquire, renew and release', async () => {
     const slot = freshSlot()
     const seen: unknown[] = []
     for (let round = 0; round < 5; round++) {

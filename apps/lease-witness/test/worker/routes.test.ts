@@ -10,17 +10,17 @@ const RESOURCES = [
 ] as const
 
 describe('OPTIONS', () => {
-  test.each(RESOURCES)('%s: 204 with Allow, and no token is needed', async (path, allow) => {
-    const answer = await send('OPTIONS', path, { authorization: null })
-    expect([answer.status, answer.text, answer.headers.get('Allow')]).toEqual([204, '', allow])
+  test.each(RESOURCES)('%s: 204 with Allow, without a token', async (path, allow) => {
+    const response = await send('OPTIONS', path, { authorization: null })
+    expect([response.status, response.text, response.headers.get('Allow')]).toEqual([204, '', allow])
   })
 
-  test('of another path: 404', async () => {
+  test('of an unknown path: 404', async () => {
     expectProblem(await send('OPTIONS', '/', { authorization: null }), 404, 'not-found')
   })
 })
 
-describe('a method that a path does not have', () => {
+describe('an unsupported method', () => {
   test.each(
     RESOURCES.flatMap(([path, allow]) =>
       ['POST', 'PATCH', 'TRACE', 'PROPFIND', ...(allow.includes('PUT') ? [] : ['PUT', 'DELETE'])].map(
@@ -28,13 +28,13 @@ describe('a method that a path does not have', () => {
       ),
     ),
   )('%s %s: 405 with Allow', async (method, path, allow) => {
-    const answer = await send(method, path)
-    expectProblem(answer, 405, 'method-not-allowed')
-    expect(answer.headers.get('Allow')).toBe(allow)
+    const response = await send(method, path)
+    expectProblem(response, 405, 'method-not-allowed')
+    expect(response.headers.get('Allow')).toBe(allow)
   })
 })
 
-describe('a path that is none', () => {
+describe('an unknown path', () => {
   test.each([
     '/',
     '/lease',
@@ -60,20 +60,20 @@ describe('a path that is none', () => {
   })
 })
 
-describe('one slot, however it is spelled', () => {
+describe('one slot in every encoding', () => {
   test('ns/name, ns%2Fname and ns%2fname', async () => {
     const name = crypto.randomUUID()
-    const write = (spelling: string, ifMatch: number) =>
-      send('PUT', `/lease/ns${spelling}${name}`, { headers: { 'If-Match': `${ifMatch}`, 'X-Holder': 'region-a' } })
+    const write = (encoded: string, ifMatch: number) =>
+      send('PUT', `/lease/ns${encoded}${name}`, { headers: { 'If-Match': `${ifMatch}`, 'X-Holder': 'region-a' } })
     expectLease(await write('/', 0), 200, { generation: 1 })
     expectLease(await write('%2F', 1), 200, { generation: 2 })
     expectLease(await write('%2f', 2), 200, { generation: 3 })
-    for (const spelling of ['/', '%2F', '%2f', '%2F'.toLowerCase()]) {
-      expectLease(await send('GET', `/lease/ns${spelling}${name}`), 200, { generation: 3 })
+    for (const encoded of ['/', '%2F', '%2f', '%2F'.toLowerCase()]) {
+      expectLease(await send('GET', `/lease/ns${encoded}${name}`), 200, { generation: 3 })
     }
   })
 
-  test('decoded once only: %252F is a slot of its own', async () => {
+  test('decoded only once: %252F is another slot', async () => {
     const name = crypto.randomUUID()
     const write = { headers: { 'If-Match': '0', 'X-Holder': 'region-a' } }
     await send('PUT', `/lease/ns%2F${name}`, write)
@@ -81,7 +81,7 @@ describe('one slot, however it is spelled', () => {
     expect((await get(`ns%2F${name}`)).status).toBe(404)
   })
 
-  test('names that differ are different slots: case, a slash more, a space, composed letters', async () => {
+  test('different names are different slots: case, extra slash, space, Unicode composition', async () => {
     const name = crypto.randomUUID()
     await put(`${name}/é`, 0)
     for (const other of [`${name}/É`, `${name}//é`, `${name}/é/`, `/${name}/é`, `${name}/é `, `${name}/e\u0301`]) {
@@ -93,15 +93,15 @@ describe('one slot, however it is spelled', () => {
     ['one byte', '\u0001'],
     ['a slash', '/'],
     ['a dot within a segment', 'a.b'],
-    ['encoded dots beside an encoded slash', '../../leases'],
+    ['encoded dots and slashes', '../../leases'],
     ['NUL', 'a\0b'],
     ['a line break', 'a\nb'],
-    ['a question mark and a hash', 'a?b#c'],
+    ['a options mark and a hash', 'a?b#c'],
     ['a backslash', 'a\\b'],
     ['a percent sign', '100%'],
     ['an emoji', '😀'],
     ['a byte order mark', '\uFEFFa'],
-  ])('%s is good', async (_, slot) => {
+  ])('%s is valid', async (_, slot) => {
     const own = `${slot}${crypto.randomUUID()}`
     expectLease(await put(own, 0), 200, { generation: 1 })
     expectLease(await get(own), 200, { generation: 1 })
@@ -110,8 +110,8 @@ describe('one slot, however it is spelled', () => {
   test.each([
     ['506 bytes', `${crypto.randomUUID()}${'x'.repeat(470)}`],
     ['506 bytes in fewer characters', `${crypto.randomUUID()}${'ä'.repeat(235)}`],
-    ['506 bytes that are long when encoded', `${crypto.randomUUID()}${'/'.repeat(470)}`],
-  ])('%s are good', async (_, slot) => {
+    ['506 bytes that are longer when encoded', `${crypto.randomUUID()}${'/'.repeat(470)}`],
+  ])('%s are valid', async (_, slot) => {
     expect(new TextEncoder().encode(slot).length).toBe(506)
     expectLease(await put(slot, 0), 200, { generation: 1 })
     expectLease(await get(slot), 200, { generation: 1 })
@@ -119,21 +119,21 @@ describe('one slot, however it is spelled', () => {
 })
 
 describe('a token', () => {
-  const refused = async (authorization: string | null, path = leasePath('a')): Promise<void> => {
+  const expectUnauthorized = async (authorization: string | null, path = leasePath('a')): Promise<void> => {
     for (const method of ['GET', 'PUT', 'DELETE', 'POST']) {
-      const answer = await send(method, path, { authorization, headers: { 'If-Match': '0', 'X-Holder': 'region-a' } })
-      expect(answer.status).toBe(401)
-      expect(answer.text).toBe('{"error":"unauthorized"}')
-      expect(answer.headers.get('WWW-Authenticate')).toBe('Bearer')
-      expect(answer.headers.get('Content-Type')).toBe('application/json')
+      const response = await send(method, path, { authorization, headers: { 'If-Match': '0', 'X-Holder': 'region-a' } })
+      expect(response.status).toBe(401)
+      expect(response.text).toBe('{"error":"unauthorized"}')
+      expect(response.headers.get('WWW-Authenticate')).toBe('Bearer')
+      expect(response.headers.get('Content-Type')).toBe('application/json')
     }
   }
 
-  test.each([TOKEN, OTHER_TOKEN])('of the allow-list lets in: %s', async token => {
+  test.each([TOKEN, OTHER_TOKEN])('of the allow-list is accepted: %s', async token => {
     expect((await send('GET', '/leases?limit=1', { authorization: `Bearer ${token}` })).status).toBe(200)
   })
 
-  test.each(['bearer', 'BEARER', 'bEARER'])('the scheme may be written %s', async scheme => {
+  test.each(['bearer', 'BEARER', 'bEARER'])('the scheme can be written %s', async scheme => {
     expect((await send('GET', '/leases?limit=1', { authorization: `${scheme} ${TOKEN}` })).status).toBe(200)
   })
 
@@ -141,55 +141,56 @@ describe('a token', () => {
     ['none', null],
     ['an empty header', ''],
     ['the scheme alone', 'Bearer'],
-    ['a wrong one', 'Bearer wrong'],
-    ['the beginning of a right one', `Bearer ${TOKEN.slice(0, -1)}`],
-    ['a right one and more', `Bearer ${TOKEN}x`],
-    ['a right one in capitals', `Bearer ${TOKEN.toUpperCase()}`],
+    ['a wrong token', 'Bearer wrong'],
+    ['the beginning of a valid token', `Bearer ${TOKEN.slice(0, -1)}`],
+    ['a valid token and another character', `Bearer ${TOKEN}x`],
+    ['a valid token in upper case', `Bearer ${TOKEN.toUpperCase()}`],
     ['the whole list', `Bearer ${TOKEN},${OTHER_TOKEN}`],
-    ['a right one under another scheme', `Token ${TOKEN}`],
-    ['a right one as Basic', `Basic ${btoa(`x:${TOKEN}`)}`],
-    ['a right one without a scheme', TOKEN],
-    ['two right ones', `Bearer ${TOKEN} ${OTHER_TOKEN}`],
+    ['a valid token with another scheme', `Token ${TOKEN}`],
+    ['a valid token as Basic', `Basic ${btoa(`x:${TOKEN}`)}`],
+    ['a valid token without a scheme', TOKEN],
+    ['two valid tokens', `Bearer ${TOKEN} ${OTHER_TOKEN}`],
     ['two headers', `Bearer ${TOKEN}, Bearer ${OTHER_TOKEN}`],
     ['letters outside ASCII', 'Bearer tökén'],
-    ['a long one', `Bearer ${'x'.repeat(16_000)}`],
-  ])('%s: 401, word for word', async (_, authorization) => {
-    await refused(authorization)
+    ['a long token', `Bearer ${'x'.repeat(16_000)}`],
+  ])('%s: 401 with the exact body', async (_, authorization) => {
+    await expectUnauthorized(authorization)
   })
 
-  test('is asked for before it is told whether a path is one', async () => {
-    for (const path of ['/', '/nonsense', '/lease/%', '/leases?limit=x', '/history/a']) await refused(null, path)
+  test('is required before routing', async () => {
+    for (const path of ['/', '/nonsense', '/lease/%', '/leases?limit=x', '/history/a'])
+      await expectUnauthorized(null, path)
   })
 
-  test('in the query counts for nothing', async () => {
-    await refused(null, `/lease/a?access_token=${TOKEN}&token=${TOKEN}`)
+  test('in the query is ignored', async () => {
+    await expectUnauthorized(null, `/lease/a?access_token=${TOKEN}&token=${TOKEN}`)
   })
 
   test.each<readonly [rule: string, csv: string]>([
     ['empty', ''],
-    ['of commas', ' , ,,'],
-  ])('an allow-list that is %s lets nobody in', async (_, csv) => {
+    ['only commas', ' , ,,'],
+  ])('with an allow-list that is %s all requests are rejected', async (_, csv) => {
     for (const authorization of [`Bearer ${TOKEN}`, 'Bearer', 'Bearer ', 'Bearer ,', null]) {
-      const answer = await sendWith({ BEARER_TOKENS_CSV: csv }, 'GET', '/lease/a', { authorization })
-      expect([answer.status, answer.text]).toEqual([401, '{"error":"unauthorized"}'])
+      const response = await sendWith({ BEARER_TOKENS_CSV: csv }, 'GET', '/lease/a', { authorization })
+      expect([response.status, response.text]).toEqual([401, '{"error":"unauthorized"}'])
     }
   })
 
-  test('an absent allow-list lets nobody in', async () => {
-    const question = { authorization: 'Bearer undefined' }
-    expect((await sendWith({ BEARER_TOKENS_CSV: undefined }, 'GET', '/lease/a', question)).status).toBe(401)
+  test('without an allow-list all requests are rejected', async () => {
+    const options = { authorization: 'Bearer undefined' }
+    expect((await sendWith({ BEARER_TOKENS_CSV: undefined }, 'GET', '/lease/a', options)).status).toBe(401)
   })
 
-  test('white space and empty entries of the list are nothing', async () => {
+  test('white space and empty entries of the list are ignored', async () => {
     const bindings = { BEARER_TOKENS_CSV: ' ,\n first-token-12 ,, second-token-34\t' }
     for (const token of ['first-token-12', 'second-token-34']) {
-      const answer = await sendWith(bindings, 'GET', leasePath(freshSlot()), { authorization: `Bearer ${token}` })
-      expect(answer.status).toBe(404)
+      const response = await sendWith(bindings, 'GET', leasePath(freshSlot()), { authorization: `Bearer ${token}` })
+      expect(response.status).toBe(404)
     }
     expect((await sendWith(bindings, 'GET', '/lease/a')).status).toBe(401)
   })
 
-  test('a new list counts from the next request on', async () => {
+  test('a new list takes effect with the next request', async () => {
     const path = leasePath(freshSlot())
     const authorization = 'Bearer rotated-token-1'
     expect((await sendWith({ BEARER_TOKENS_CSV: 'rotated-token-1' }, 'GET', path, { authorization })).status).toBe(404)
@@ -198,8 +199,8 @@ describe('a token', () => {
   })
 })
 
-describe('on every answer', () => {
-  const everyKind = async (headers: Readonly<Record<string, string>> = {}) => {
+describe('every response', () => {
+  const sendEveryKind = async (headers: Readonly<Record<string, string>> = {}) => {
     const slot = freshSlot()
     const write = { headers: { 'If-Match': '0', 'X-Holder': 'region-a', ...headers } }
     return [
@@ -220,18 +221,18 @@ describe('on every answer', () => {
   }
   const STATUSES = [404, 200, 412, 200, 304, 204, 204, 405, 200, 400, 404, 401, 413]
 
-  test('Cache-Control: no-store, and an X-Request-Id of its own', async () => {
-    const answers = await everyKind()
-    expect(answers.map(({ status }) => status)).toEqual(STATUSES)
-    for (const { headers } of answers) expect(headers.get('Cache-Control')).toBe('no-store')
-    const ids = answers.map(({ headers }) => headers.get('X-Request-Id'))
+  test('has Cache-Control: no-store and a unique X-Request-Id', async () => {
+    const responses = await sendEveryKind()
+    expect(responses.map(({ status }) => status)).toEqual(STATUSES)
+    for (const { headers } of responses) expect(headers.get('Cache-Control')).toBe('no-store')
+    const ids = responses.map(({ headers }) => headers.get('X-Request-Id'))
     for (const id of ids) expect(id).toMatch(/^[0-9a-f-]{36}$/)
     expect(new Set(ids).size).toBe(ids.length)
   })
 
-  test("the caller's own X-Request-Id is kept", async () => {
-    const answers = await everyKind({ 'X-Request-Id': 'req_1.2:3/4+5=6@7-8' })
-    for (const { headers } of answers) expect(headers.get('X-Request-Id')).toBe('req_1.2:3/4+5=6@7-8')
+  test("returns the client's X-Request-Id", async () => {
+    const responses = await sendEveryKind({ 'X-Request-Id': 'req_1.2:3/4+5=6@7-8' })
+    for (const { headers } of responses) expect(headers.get('X-Request-Id')).toBe('req_1.2:3/4+5=6@7-8')
   })
 
   test.each([
@@ -242,13 +243,13 @@ describe('on every answer', () => {
     ['a comma', 'a,b', false],
     ['letters outside ASCII', 'ä', false],
     ['empty', '', false],
-  ])('an X-Request-Id of %s is kept: %s', async (_, id, isKept) => {
-    const answer = await send('GET', '/nowhere', { headers: { 'X-Request-Id': id } })
-    expect(answer.headers.get('X-Request-Id') === id).toBe(isKept)
+  ])('an X-Request-Id of %s is returned: %s', async (_, id, isReturned) => {
+    const response = await send('GET', '/nowhere', { headers: { 'X-Request-Id': id } })
+    expect(response.headers.get('X-Request-Id') === id).toBe(isReturned)
   })
 
-  test('204 and 304 have no body, and no answer names another entity tag than that of its body', async () => {
-    for (const { status, text, json, headers } of await everyKind()) {
+  test('has no body with 204 and 304, and an ETag that matches its body', async () => {
+    for (const { status, text, json, headers } of await sendEveryKind()) {
       if (status === 204 || status === 304) expect(text).toBe('')
       if (status === 200 || status === 412) {
         const tag = headers.get('ETag')

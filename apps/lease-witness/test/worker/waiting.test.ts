@@ -6,15 +6,15 @@ import { expectLease, expectProblem, NEVER_WRITTEN } from './support/bodies.ts'
 import { freshSlot, get, leasePath, put, type ReceivedResponse, release, send, sendWith } from './support/client.ts'
 import { expired, held, seed, slotObject, waitForWaiters } from './support/object.ts'
 
-/** Asks with a wait that only news can end in time, and is back once the slot's object has taken it on. */
-const waitFor = async (
+/** Starts a long poll, and returns when the slot's object has accepted it. */
+const startPoll = async (
   slot: string,
   known: string,
   seconds = 30,
-): Promise<{ readonly answer: Promise<ReceivedResponse> }> => {
-  const answer = get(slot, { 'If-None-Match': known, Prefer: `wait=${seconds}` })
+): Promise<{ readonly response: Promise<ReceivedResponse> }> => {
+  const response = get(slot, { 'If-None-Match': known, Prefer: `wait=${seconds}` })
   await waitForWaiters(slot, 1)
-  return { answer }
+  return { response }
 }
 
 const heldSlot = async (): Promise<string> => {
@@ -23,39 +23,39 @@ const heldSlot = async (): Promise<string> => {
   return slot
 }
 
-describe('a reader that waits is answered', () => {
+describe('a waiting reader gets a response', () => {
   test('when the slot is released', async () => {
     const slot = await heldSlot()
-    const { answer } = await waitFor(slot, '"4"')
+    const { response } = await startPoll(slot, '"4"')
     await release(slot, 4)
-    expectLease(await answer, 200, { ...NEVER_WRITTEN, generation: 5 })
-    expect((await answer).headers.get('Preference-Applied')).toBe('wait=30')
+    expectLease(await response, 200, { ...NEVER_WRITTEN, generation: 5 })
+    expect((await response).headers.get('Preference-Applied')).toBe('wait=30')
     await waitForWaiters(slot, 0)
   })
 
   test('when the lease is renewed: its generation differs', async () => {
     const slot = await heldSlot()
-    const { answer } = await waitFor(slot, '"4"')
+    const { response } = await startPoll(slot, '"4"')
     await put(slot, 4, { op: 'renew' })
-    expectLease(await answer, 200, { holder: 'region-a', generation: 5 })
+    expectLease(await response, 200, { holder: 'region-a', generation: 5 })
     await waitForWaiters(slot, 0)
   })
 
-  test('when the slot is acquired by another', async () => {
+  test('when another holder acquires the slot', async () => {
     const slot = freshSlot()
     await seed(slot, { kind: 'released', generation: 4 })
-    const { answer } = await waitFor(slot, '"4"')
+    const { response } = await startPoll(slot, '"4"')
     await put(slot, 4, { holder: 'region-b' })
-    expectLease(await answer, 200, { holder: 'region-b', generation: 5 })
+    expectLease(await response, 200, { holder: 'region-b', generation: 5 })
     await waitForWaiters(slot, 0)
   })
 
-  test('when the lease expires, with the state as it stands', async () => {
+  test('when the lease expires, with the current state', async () => {
     const slot = freshSlot()
     const expiresAt = Date.now() + 150
     await seed(slot, held({ generation: 4, expiresAt }))
-    const { answer } = await waitFor(slot, '"4"')
-    expectLease(await answer, 200, { holder: 'region-a', generation: 4 })
+    const { response } = await startPoll(slot, '"4"')
+    expectLease(await response, 200, { holder: 'region-a', generation: 4 })
     expect(Date.now()).toBeGreaterThanOrEqual(expiresAt)
     expect(Date.now()).toBeLessThan(expiresAt + 2_000)
     await waitForWaiters(slot, 0)
@@ -64,49 +64,49 @@ describe('a reader that waits is answered', () => {
   test('when it waits for *, and the lease expires', async () => {
     const slot = freshSlot()
     await seed(slot, held({ generation: 4, expiresAt: Date.now() + 150 }))
-    const { answer } = await waitFor(slot, '*')
-    expectLease(await answer, 200, { generation: 4 })
+    const { response } = await startPoll(slot, '*')
+    expectLease(await response, 200, { generation: 4 })
   })
 
-  test('when a slot that was never written is acquired: it knew generation 0', async () => {
+  test('when a slot that was never written is acquired, if it knows generation 0', async () => {
     const slot = freshSlot()
-    const { answer } = await waitFor(slot, '"0"')
+    const { response } = await startPoll(slot, '"0"')
     await put(slot, 0)
-    expectLease(await answer, 200, { holder: 'region-a', generation: 1 })
+    expectLease(await response, 200, { holder: 'region-a', generation: 1 })
     await waitForWaiters(slot, 0)
   })
 
-  test('not by what was refused', async () => {
+  test('but not after a rejected write', async () => {
     const slot = await heldSlot()
-    const { answer } = await waitFor(slot, '"4"')
+    const { response } = await startPoll(slot, '"4"')
     await put(slot, 3)
     await put(slot, 4, { holder: 'region-b' })
     await release(slot, 4, 'region-b')
     expect(await slotObject(slot).waiterCount()).toBe(1)
     await release(slot, 4)
-    expectLease(await answer, 200, { generation: 5 })
+    expectLease(await response, 200, { generation: 5 })
   })
 
-  test('with all others that wait', async () => {
+  test('together with all other waiting readers', async () => {
     const slot = await heldSlot()
-    const answers = Array.from({ length: 100 }, () => get(slot, { 'If-None-Match': '"4"', Prefer: 'wait=30' }))
+    const responses = Array.from({ length: 100 }, () => get(slot, { 'If-None-Match': '"4"', Prefer: 'wait=30' }))
     await waitForWaiters(slot, 100)
     await release(slot, 4)
-    for (const answer of await Promise.all(answers)) expectLease(answer, 200, { generation: 5 })
+    for (const response of await Promise.all(responses)) expectLease(response, 200, { generation: 5 })
     await waitForWaiters(slot, 0)
   })
 
-  test('by HEAD as by GET', async () => {
+  test('to HEAD as to GET', async () => {
     const slot = await heldSlot()
-    const answer = send('HEAD', leasePath(slot), { headers: { 'If-None-Match': '"4"', Prefer: 'wait=30' } })
+    const response = send('HEAD', leasePath(slot), { headers: { 'If-None-Match': '"4"', Prefer: 'wait=30' } })
     await waitForWaiters(slot, 1)
     await release(slot, 4)
-    expect([(await answer).status, (await answer).headers.get('ETag')]).toEqual([200, '"5"'])
+    expect([(await response).status, (await response).headers.get('ETag')]).toEqual([200, '"5"'])
   })
 })
 
-describe('a reader that waits in vain', () => {
-  test('is answered 304 when its seconds are over; 404 of a slot that was never written', async () => {
+describe('a wait without a change', () => {
+  test('ends with 304 after its seconds, or 404 for a slot that was never written', async () => {
     const slot = await heldSlot()
     const never = freshSlot()
     const started = Date.now()
@@ -117,99 +117,102 @@ describe('a reader that waits in vain', () => {
     ])
     expect(Date.now() - started).toBeGreaterThanOrEqual(1_000)
     expect(Date.now() - started).toBeLessThan(5_000)
-    for (const answer of [known, any]) {
-      expect([answer.status, answer.text, answer.headers.get('ETag')]).toEqual([304, '', '"4"'])
-      expect(answer.headers.get('Preference-Applied')).toBe('wait=1')
+    for (const response of [known, any]) {
+      expect([response.status, response.text, response.headers.get('ETag')]).toEqual([304, '', '"4"'])
+      expect(response.headers.get('Preference-Applied')).toBe('wait=1')
     }
     expectProblem(unwritten, 404, 'not-found')
     await waitForWaiters(slot, 0)
     await waitForWaiters(never, 0)
   })
 
-  test('waits for a minute at most, and is told so', async () => {
+  test('lasts at most a minute, as Preference-Applied states', async () => {
     const slot = await heldSlot()
-    const { answer } = await waitFor(slot, '"4"', 3_600)
+    const { response } = await startPoll(slot, '"4"', 3_600)
     await release(slot, 4)
-    expect((await answer).headers.get('Preference-Applied')).toBe('wait=60')
+    expect((await response).headers.get('Preference-Applied')).toBe('wait=60')
   })
 })
 
-describe('a reader is answered at once', () => {
-  const atOnce = async (slot: string, headers: Readonly<Record<string, string>>): Promise<ReceivedResponse> => {
-    const answer = await get(slot, { Prefer: 'wait=30', ...headers })
+describe('a reader gets an immediate response', () => {
+  const expectImmediate = async (
+    slot: string,
+    headers: Readonly<Record<string, string>>,
+  ): Promise<ReceivedResponse> => {
+    const response = await get(slot, { Prefer: 'wait=30', ...headers })
     expect(await slotObject(slot).waiterCount()).toBe(0)
-    return answer
+    return response
   }
 
-  test('without If-None-Match: it knows nothing yet', async () => {
-    const answer = await atOnce(await heldSlot(), {})
-    expectLease(answer, 200, { generation: 4 })
-    expect(answer.headers.get('Preference-Applied')).toBeNull()
+  test('without If-None-Match', async () => {
+    const response = await expectImmediate(await heldSlot(), {})
+    expectLease(response, 200, { generation: 4 })
+    expect(response.headers.get('Preference-Applied')).toBeNull()
   })
 
-  test('with an If-None-Match that names no generation', async () => {
-    const answer = await atOnce(await heldSlot(), { 'If-None-Match': '"x"' })
-    expectLease(answer, 200, { generation: 4 })
+  test('with an If-None-Match that is not a generation', async () => {
+    const response = await expectImmediate(await heldSlot(), { 'If-None-Match': '"x"' })
+    expectLease(response, 200, { generation: 4 })
   })
 
-  test('when there is another generation already', async () => {
-    expectLease(await atOnce(await heldSlot(), { 'If-None-Match': '"3"' }), 200, { generation: 4 })
+  test('if the generation already differs', async () => {
+    expectLease(await expectImmediate(await heldSlot(), { 'If-None-Match': '"3"' }), 200, { generation: 4 })
   })
 
-  test('when the lease has expired already', async () => {
+  test('if the lease has already expired', async () => {
     const slot = freshSlot()
     await seed(slot, expired({ generation: 4 }))
-    expectLease(await atOnce(slot, { 'If-None-Match': '"4"' }), 200, { generation: 4 })
-    expectLease(await atOnce(slot, { 'If-None-Match': '*' }), 200, { generation: 4 })
+    expectLease(await expectImmediate(slot, { 'If-None-Match': '"4"' }), 200, { generation: 4 })
+    expectLease(await expectImmediate(slot, { 'If-None-Match': '*' }), 200, { generation: 4 })
   })
 
-  test('when the slot was never written and it waits for *', async () => {
-    expectProblem(await atOnce(freshSlot(), { 'If-None-Match': '*' }), 404, 'not-found')
+  test('to * if the slot was never written', async () => {
+    expectProblem(await expectImmediate(freshSlot(), { 'If-None-Match': '*' }), 404, 'not-found')
   })
 
   test.each(['wait=0', 'wait', 'wait=x', 'respond-async', 'wait=-1'])('with Prefer: %s', async prefer => {
-    const answer = await atOnce(await heldSlot(), { 'If-None-Match': '"4"', Prefer: prefer })
-    expect([answer.status, answer.headers.get('Preference-Applied')]).toEqual([304, null])
+    const response = await expectImmediate(await heldSlot(), { 'If-None-Match': '"4"', Prefer: prefer })
+    expect([response.status, response.headers.get('Preference-Applied')]).toEqual([304, null])
   })
 
-  test('when it writes: Prefer is for reads', async () => {
+  test('to a write: Prefer applies to reads', async () => {
     const slot = await heldSlot()
     const headers = { 'If-Match': '4', 'X-Holder': 'region-a', Prefer: 'wait=30' }
-    const answer = await send('PUT', leasePath(slot), { headers })
-    expectLease(answer, 200, { generation: 5 })
-    expect(answer.headers.get('Preference-Applied')).toBeNull()
+    const response = await send('PUT', leasePath(slot), { headers })
+    expectLease(response, 200, { generation: 5 })
+    expect(response.headers.get('Preference-Applied')).toBeNull()
   })
 })
 
-describe('a reader that goes away', () => {
-  test('is forgotten by its id, and nobody else is', async () => {
+describe('a reader that disconnects', () => {
+  test('is cancelled by its id, and the others continue', async () => {
     const slot = await heldSlot()
     const address = { slot, encoded: slot }
     const leases = createLeaseService(env, () => {})
     const read = (id: string) => leases.read(address, { known: [4], wait: { id, maxMs: 30_000 } })
-    const [gone, stays] = [read('gone'), read('stays')]
+    const [cancelled, remaining] = [read('cancelled'), read('remaining')]
     await waitForWaiters(slot, 2)
-    await leases.cancelWait(address, 'gone')
+    await leases.cancelWait(address, 'cancelled')
     await waitForWaiters(slot, 1)
-    expect((await gone).kind).toBe('absent')
+    expect((await cancelled).kind).toBe('absent')
     await release(slot, 4)
-    expect(await stays).toMatchObject({ kind: 'lease', lease: { generation: 5 } })
+    expect(await remaining).toMatchObject({ kind: 'lease', lease: { generation: 5 } })
     await waitForWaiters(slot, 0)
   })
 
-  test('is forgotten when its request is aborted', async () => {
+  test('is cancelled when its request is aborted', async () => {
     const slot = await heldSlot()
     const controller = new AbortController()
-    const question = { headers: { 'If-None-Match': '"4"', Prefer: 'wait=30' }, signal: controller.signal }
-    const answer = sendWith({}, 'GET', leasePath(slot), question)
+    const options = { headers: { 'If-None-Match': '"4"', Prefer: 'wait=30' }, signal: controller.signal }
+    const response = sendWith({}, 'GET', leasePath(slot), options)
     await waitForWaiters(slot, 1)
     controller.abort()
     await waitForWaiters(slot, 0)
-    await answer.catch(() => undefined)
+    await response.catch(() => undefined)
   })
 })
 
-test('more than 2,000 that wait on one slot are not taken on: 503, and those who wait go on', async () => {
+test('a slot accepts at most 2,000 waiting readers: 503, and the others continue', async () => {
   const slot = await heldSlot()
   const address = { slot, encoded: slot }
   const waits = await runInDurableObject(slotObject(slot), instance =>
@@ -218,10 +221,10 @@ test('more than 2,000 that wait on one slot are not taken on: 503, and those who
     })),
   )
   expect(await slotObject(slot).waiterCount()).toBe(2_000)
-  const answer = await get(slot, { 'If-None-Match': '"4"', Prefer: 'wait=30' })
-  expectProblem(answer, 503, 'overloaded')
-  expect(answer.headers.get('Preference-Applied')).toBeNull()
-  expect(answer.headers.get('Retry-After')).toBe('1')
+  const response = await get(slot, { 'If-None-Match': '"4"', Prefer: 'wait=30' })
+  expectProblem(response, 503, 'overloaded')
+  expect(response.headers.get('Preference-Applied')).toBeNull()
+  expect(response.headers.get('Retry-After')).toBe('1')
   expectLease(await get(slot), 200, { generation: 4 })
   expect(await slotObject(slot).waiterCount()).toBe(2_000)
   await release(slot, 4)

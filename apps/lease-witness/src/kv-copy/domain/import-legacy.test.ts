@@ -30,7 +30,7 @@ const lease: LeaseState = {
 }
 
 describe('a record of an older deployment', () => {
-  test.each<readonly [rule: string, value: unknown, reads: LeaseState | undefined]>([
+  test.each<readonly [rule: string, value: unknown, parsed: LeaseState | undefined]>([
     ['held', shape, lease],
     [
       'times without milliseconds',
@@ -39,41 +39,41 @@ describe('a record of an older deployment', () => {
     ],
     ['times with an offset', { ...shape, acquiredAt: '2026-01-31T13:00:00+01:00' }, lease],
     ['times finer than milliseconds', { ...shape, acquiredAt: '2026-01-31T12:00:00.000123Z' }, lease],
-    ['fields that we do not know', { ...shape, ttlSeconds: 30, slot: 'x' }, lease],
+    ['unknown fields', { ...shape, ttlSeconds: 30, slot: 'x' }, lease],
     ['released', { holder: '', acquiredAt: '', expiresAt: '', generation: 7 }, { kind: 'released', generation: 7 }],
-    ['a generation alone', { generation: 7 }, { kind: 'released', generation: 7 }],
+    ['only a generation', { generation: 7 }, { kind: 'released', generation: 7 }],
     ['generation 0', { generation: 0 }, { kind: 'released', generation: 0 }],
-    ['the greatest generation', { generation: 2 ** 52 }, { kind: 'released', generation: 2 ** 52 }],
-    ['a generation beyond it', { ...shape, generation: 2 ** 52 + 1 }, undefined],
+    ['the maximum generation', { generation: 2 ** 52 }, { kind: 'released', generation: 2 ** 52 }],
+    ['a larger generation', { ...shape, generation: 2 ** 52 + 1 }, undefined],
     ['no generation', { ...shape, generation: undefined }, undefined],
-    ['a generation below 0', { ...shape, generation: -1 }, undefined],
-    ['half a generation', { ...shape, generation: 7.5 }, undefined],
-    ['a generation as text', { ...shape, generation: '7' }, undefined],
+    ['a negative generation', { ...shape, generation: -1 }, undefined],
+    ['a fractional generation', { ...shape, generation: 7.5 }, undefined],
+    ['a generation as a string', { ...shape, generation: '7' }, undefined],
     ['a generation of null', { ...shape, generation: null }, undefined],
     ['a holder that is a number', { ...shape, holder: 5 }, undefined],
     ['a holder of null', { ...shape, holder: null }, undefined],
     ['held without expiresAt', { ...shape, expiresAt: undefined }, undefined],
     ['held with an empty expiresAt', { ...shape, expiresAt: '' }, undefined],
-    ['held with an expiresAt that is no time', { ...shape, expiresAt: 'soon' }, undefined],
-    ['held with an expiresAt in numbers', { ...shape, expiresAt: EXPIRES }, undefined],
+    ['held with an expiresAt that is not a time', { ...shape, expiresAt: 'soon' }, undefined],
+    ['held with a numeric expiresAt', { ...shape, expiresAt: EXPIRES }, undefined],
     ['held without acquiredAt', { ...shape, acquiredAt: undefined }, undefined],
     ['null', null, undefined],
     ['a number', 7, undefined],
-    ['a text', 'a', undefined],
+    ['a string', 'a', undefined],
     ['an array', [shape], undefined],
-  ])('%s', (_, value, reads) => {
-    expect(parseRecord(JSON.stringify(value))).toEqual(reads)
+  ])('%s', (_, value, parsed) => {
+    expect(parseRecord(JSON.stringify(value))).toEqual(parsed)
   })
 
-  test.each(['', '{', 'region-a', '{"generation":7', '\u0000'])('%j is none', value => {
+  test.each(['', '{', 'region-a', '{"generation":7', '\u0000'])('%j is not a lease', value => {
     expect(parseRecord(value)).toBeUndefined()
   })
 
-  test('whatever stands there, reading it does not throw, and what it gives can be shown', () => {
+  test('parsing any JSON does not throw, and gives a safe generation', () => {
     fc.assert(
       fc.property(fc.json(), value => {
-        const read = parseRecord(value)
-        if (read) expect(Number.isSafeInteger(read.generation)).toBe(true)
+        const parsed = parseRecord(value)
+        if (parsed) expect(Number.isSafeInteger(parsed.generation)).toBe(true)
       }),
     )
   })
@@ -89,87 +89,87 @@ describe('our own copies', () => {
     ['renewedAt', false],
     [{ renewedAt: '1' }, false],
     [{ savedAt: 1 }, false],
-  ])('are told by their metadata: %j', (metadata, isOwn) => {
+  ])('are recognized by their metadata: %j', (metadata, isOwn) => {
     expect(isOwnCopy({ metadata })).toBe(isOwn)
   })
 })
 
-const older = (key: string, value: unknown): KvRecord => ({
+const legacy = (key: string, value: unknown): KvRecord => ({
   key,
   value: typeof value === 'string' ? value : JSON.stringify(value),
   metadata: null,
 })
 const own = (key: string, value: unknown, renewedAt = ACQUIRED): KvRecord => ({
-  ...older(key, value),
+  ...legacy(key, value),
   metadata: { renewedAt },
 })
 const nothing: LegacyImport = { kind: 'nothing' }
-const adopted = (current: LeaseState): LegacyImport => ({ kind: 'imported', lease: current })
+const imported = (current: LeaseState): LegacyImport => ({ kind: 'imported', lease: current })
 
-describe('what a slot without state takes over', () => {
-  const at7 = older('lease:a/b', shape)
-  const at9 = older('lease:a%2Fb', { ...shape, generation: 9 })
-  const at5 = older('lease:a%2fb', { ...shape, generation: 5 })
-  const junk = older('lease:a%2Fb', 'junk')
+describe('the import of a slot without stored state', () => {
+  const at7 = legacy('lease:a/b', shape)
+  const at9 = legacy('lease:a%2Fb', { ...shape, generation: 9 })
+  const at5 = legacy('lease:a%2fb', { ...shape, generation: 5 })
+  const junk = legacy('lease:a%2Fb', 'junk')
 
-  test.each<readonly [rule: string, decoded: KvRecord | undefined, undecoded: KvRecord[], adoption: LegacyImport]>([
-    ['nothing there', undefined, [], nothing],
-    ['a record under the decoded key', at7, [], adopted(lease)],
-    ['a record under an older spelling', undefined, [at9], adopted({ ...lease, generation: 9 })],
-    ['several: the highest generation, in an older spelling', at7, [at9, at5], adopted({ ...lease, generation: 9 })],
-    ['several: the highest generation, under the decoded key', at7, [at5], adopted(lease)],
-    ['several older spellings', undefined, [at5, at9], adopted({ ...lease, generation: 9 })],
-    ['a record that is no lease', older('lease:a/b', 'junk'), [], { kind: 'invalid', key: 'lease:a/b' }],
-    ['one that is no lease beside a good one', at7, [junk], { kind: 'invalid', key: 'lease:a%2Fb' }],
-    ["another slot's own copy under an older spelling", undefined, [own('lease:a%2Fb', shape)], nothing],
-    ["another slot's own copy, unreadable", undefined, [own('lease:a%2Fb', 'junk')], nothing],
+  test.each<readonly [rule: string, decoded: KvRecord | undefined, encoded: KvRecord[], expected: LegacyImport]>([
+    ['no records', undefined, [], nothing],
+    ['a record under the decoded key', at7, [], imported(lease)],
+    ['a record under a legacy key', undefined, [at9], imported({ ...lease, generation: 9 })],
+    ['several: the highest generation is under a legacy key', at7, [at9, at5], imported({ ...lease, generation: 9 })],
+    ['several: the highest generation is under the decoded key', at7, [at5], imported(lease)],
+    ['several legacy keys', undefined, [at5, at9], imported({ ...lease, generation: 9 })],
+    ['an invalid record', legacy('lease:a/b', 'junk'), [], { kind: 'invalid', key: 'lease:a/b' }],
+    ['an invalid record in addition to a valid one', at7, [junk], { kind: 'invalid', key: 'lease:a%2Fb' }],
+    ["another slot's own copy under a legacy key", undefined, [own('lease:a%2Fb', shape)], nothing],
+    ["another slot's own copy, invalid", undefined, [own('lease:a%2Fb', 'junk')], nothing],
     [
-      "another slot's own copy beside a record",
+      "another slot's own copy in addition to a record",
       at7,
       [own('lease:a%2Fb', { ...shape, generation: 99 })],
-      adopted(lease),
+      imported(lease),
     ],
-    ['our own copy that is no lease', own('lease:a/b', 'junk'), [], { kind: 'invalid', key: 'lease:a/b' }],
-  ])('%s', (_, decoded, undecoded, adoption) => {
-    expect(importLegacy(decoded, undecoded, NOW)).toEqual(adoption)
+    ['our own copy, invalid', own('lease:a/b', 'junk'), [], { kind: 'invalid', key: 'lease:a/b' }],
+  ])('%s', (_, decoded, encoded, expected) => {
+    expect(importLegacy(decoded, encoded, NOW)).toEqual(expected)
   })
 
-  test('an expired record is taken over as it is', () => {
-    expect(importLegacy(at7, [], EXPIRES + 5)).toEqual(adopted(lease))
+  test('an expired record is imported unchanged', () => {
+    expect(importLegacy(at7, [], EXPIRES + 5)).toEqual(imported(lease))
   })
 })
 
 describe('a slot whose object was lost', () => {
   const generation = 7 + RECOVERY_GENERATION_GAP
 
-  test('the leap is a million', () => {
+  test('the gap is 2^20', () => {
     expect(RECOVERY_GENERATION_GAP).toBe(1_048_576)
   })
 
-  test('the generation leaps, and the holder has the time of a whole lease again', () => {
+  test('the generation skips the gap, and the holder gets the full TTL again', () => {
     expect(importLegacy(own('lease:a', shape), [], NOW)).toEqual(
-      adopted({ ...lease, generation, renewedAt: ACQUIRED, expiresAt: NOW + 30_000 }),
+      imported({ ...lease, generation, renewedAt: ACQUIRED, expiresAt: NOW + 30_000 }),
     )
   })
 
-  test('a lease that was renewed late has the time that the last renewal gave it', () => {
+  test('the TTL is that of the last renewal', () => {
     expect(importLegacy(own('lease:a', shape, ACQUIRED + 25_000), [], NOW + 60_000)).toEqual(
-      adopted({ ...lease, generation, renewedAt: ACQUIRED + 25_000, expiresAt: NOW + 65_000 }),
+      imported({ ...lease, generation, renewedAt: ACQUIRED + 25_000, expiresAt: NOW + 65_000 }),
     )
   })
 
-  test('no lease is shortened by it', () => {
-    expect(importLegacy(own('lease:a', shape), [], ACQUIRED - 5_000)).toEqual(adopted({ ...lease, generation }))
+  test('no lease is shortened', () => {
+    expect(importLegacy(own('lease:a', shape), [], ACQUIRED - 5_000)).toEqual(imported({ ...lease, generation }))
   })
 
   test('a released slot stays released', () => {
     const released = { holder: '', acquiredAt: '', expiresAt: '', generation: 7 }
-    expect(importLegacy(own('lease:a', released, 0), [], NOW)).toEqual(adopted({ kind: 'released', generation }))
+    expect(importLegacy(own('lease:a', released, 0), [], NOW)).toEqual(imported({ kind: 'released', generation }))
   })
 
-  test('its own copy counts, and no older spelling beside it', () => {
-    const before = older('lease:a%2Fb', { ...shape, generation: 9 })
-    const found = importLegacy(own('lease:a/b', shape), [before, older('lease:a%2fb', 'junk')], NOW)
+  test('legacy records are ignored if our own copy exists', () => {
+    const before = legacy('lease:a%2Fb', { ...shape, generation: 9 })
+    const found = importLegacy(own('lease:a/b', shape), [before, legacy('lease:a%2fb', 'junk')], NOW)
     expect(found).toMatchObject({ kind: 'imported', lease: { generation } })
   })
 })

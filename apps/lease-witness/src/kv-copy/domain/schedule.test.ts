@@ -7,28 +7,28 @@ const NOW = 1_000_000
 
 describe('when a change is copied', () => {
   test.each<readonly [rule: string, state: CopyState, change: 'transition' | 'renewal', dueAt: number]>([
-    ['never copied: a transition at once', {}, 'transition', NOW],
-    ['never copied: a renewal at once', {}, 'renewal', NOW],
-    ['copied long ago: a transition at once', { copiedAt: NOW - 60_000 }, 'transition', NOW],
-    ['copied long ago: a renewal at once', { copiedAt: NOW - 60_000 }, 'renewal', NOW],
+    ['never copied: a transition immediately', {}, 'transition', NOW],
+    ['never copied: a renewal immediately', {}, 'renewal', NOW],
+    ['copied long ago: a transition immediately', { copiedAt: NOW - 60_000 }, 'transition', NOW],
+    ['copied long ago: a renewal immediately', { copiedAt: NOW - 60_000 }, 'renewal', NOW],
     ['copied 59,999 ms ago: a renewal at the full minute', { copiedAt: NOW - 59_999 }, 'renewal', NOW + 1],
     ['copied just now: a renewal in a minute', { copiedAt: NOW }, 'renewal', NOW + 60_000],
     ['copied just now: a transition in a second', { copiedAt: NOW }, 'transition', NOW + 1_000],
-    ['copied a second ago: a transition at once', { copiedAt: NOW - 1_000 }, 'transition', NOW],
+    ['copied a second ago: a transition immediately', { copiedAt: NOW - 1_000 }, 'transition', NOW],
     [
       'a renewal is due: a transition comes before it',
       { copiedAt: NOW, dueAt: NOW + 60_000 },
       'transition',
       NOW + 1_000,
     ],
-    ['a transition is due: a renewal does not put it off', { copiedAt: NOW, dueAt: NOW + 500 }, 'renewal', NOW + 500],
-    ['overdue: it stays so', { copiedAt: NOW - 5, dueAt: NOW - 1 }, 'transition', NOW - 1],
-    ['a first copy that has not landed stays due', { dueAt: NOW - 9_000 }, 'renewal', NOW - 9_000],
+    ['a transition is due: a renewal does not delay it', { copiedAt: NOW, dueAt: NOW + 500 }, 'renewal', NOW + 500],
+    ['overdue: unchanged', { copiedAt: NOW - 5, dueAt: NOW - 1 }, 'transition', NOW - 1],
+    ['a first copy that has not succeeded stays due', { dueAt: NOW - 9_000 }, 'renewal', NOW - 9_000],
   ])('%s', (_, state, change, dueAt) => {
     expect(copyDueAt(state, change, NOW)).toBe(dueAt)
   })
 
-  test('nothing due is ever put off, and no transition waits for more than a second', () => {
+  test('no due copy is delayed, and no transition waits longer than a second', () => {
     const time = fc.option(fc.integer({ min: NOW - 100_000, max: NOW }), { nil: undefined })
     const due = fc.option(fc.integer({ min: NOW - 100_000, max: NOW + 60_000 }), { nil: undefined })
     fc.assert(
@@ -45,7 +45,7 @@ describe('when a change is copied', () => {
   })
 })
 
-describe('what a copy missed', () => {
+describe('the change that a copy lacks', () => {
   const held = (lease: Partial<HeldLease> = {}): LeaseState => ({
     kind: 'held',
     holder: 'a',
@@ -61,17 +61,17 @@ describe('what a copy missed', () => {
     ['renewed', held(), held({ renewedAt: 9, expiresAt: 10, generation: 5 }), 'renewal'],
     ['renewed many times', held(), held({ renewedAt: 9, generation: 50 }), 'renewal'],
     ['another holder', held(), held({ holder: 'b', generation: 5 }), 'transition'],
-    ['the same holder, since a later time', held(), held({ acquiredAt: 9, generation: 5 }), 'transition'],
+    ['the same holder, a later acquiredAt', held(), held({ acquiredAt: 9, generation: 5 }), 'transition'],
     ['released', held(), released, 'transition'],
     ['acquired', released, held({ generation: 6 }), 'transition'],
-    ['released once more', released, { kind: 'released', generation: 7 }, 'transition'],
+    ['released again', released, { kind: 'released', generation: 7 }, 'transition'],
   ])('%s', (_, before, after, change) => {
     expect(classifyChange(before, after)).toBe(change)
   })
 })
 
-describe('the pause before a copy is tried again', () => {
-  test.each<readonly [failures: number, chance: number, ms: number]>([
+describe('the pause before a retry', () => {
+  test.each<readonly [failures: number, jitter: number, ms: number]>([
     [1, 0, 500],
     [1, 0.5, 750],
     [2, 0, 1_000],
@@ -80,16 +80,16 @@ describe('the pause before a copy is tried again', () => {
     [7, 0, 30_000],
     [1_000, 0, 30_000],
     [1_000_000, 0.5, 45_000],
-  ])('after %d failures, by chance %d: %d ms', (failures, chance, ms) => {
-    expect(retryDelayMs(failures, chance)).toBe(ms)
+  ])('after %d failures, jitter %d: %d ms', (failures, jitter, ms) => {
+    expect(retryDelayMs(failures, jitter)).toBe(ms)
   })
 
-  test('it is never longer than a minute, nor shorter than half a second', () => {
-    const chance = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true })
+  test('is at least half a second and at most a minute', () => {
+    const jitter = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true })
     fc.assert(
-      fc.property(fc.integer({ min: 1 }), chance, (failures, by) => {
-        expect(retryDelayMs(failures, by)).toBeGreaterThanOrEqual(500)
-        expect(retryDelayMs(failures, by)).toBeLessThanOrEqual(60_000)
+      fc.property(fc.integer({ min: 1 }), jitter, (failures, value) => {
+        expect(retryDelayMs(failures, value)).toBeGreaterThanOrEqual(500)
+        expect(retryDelayMs(failures, value)).toBeLessThanOrEqual(60_000)
       }),
     )
   })

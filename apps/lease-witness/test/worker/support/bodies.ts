@@ -3,7 +3,7 @@ import { type LeaseProblem, leaseProblem } from '@pool/contract/lease-problem'
 import { expect } from 'vitest'
 import type { ReceivedResponse } from './client.ts'
 
-/** Bodies, read as a client of the contract reads them: what the schemas do not know fails the test. */
+/** Parse bodies with the contract's schemas. An unknown field fails the test. */
 export const parseLease = ({ json }: ReceivedResponse): Lease => lease.strict().parse(json)
 export const parseProblem = ({ json }: ReceivedResponse): LeaseProblem => leaseProblem.strict().parse(json)
 export const parseList = ({ json }: ReceivedResponse): LeaseList => leaseList.strict().parse(json)
@@ -11,19 +11,19 @@ export const parseHistory = ({ json }: ReceivedResponse): LeaseHistory => leaseH
 
 export const NEVER_WRITTEN: Lease = { holder: '', acquiredAt: '', expiresAt: '', generation: 0 }
 
-/** An answer that shows a lease: its body, and the entity tag that belongs to it. */
-export const expectLease = (answer: ReceivedResponse, status: 200 | 412, shows: Partial<Lease>): Lease => {
-  expect(answer.status, answer.text).toBe(status)
-  const body = parseLease(answer)
-  expect(body).toMatchObject(shows)
-  expect(answer.headers.get('ETag')).toBe(`"${body.generation}"`)
+/** Expects a response with a lease and its entity tag. */
+export const expectLease = (response: ReceivedResponse, status: 200 | 412, expected: Partial<Lease>): Lease => {
+  expect(response.status, response.text).toBe(status)
+  const body = parseLease(response)
+  expect(body).toMatchObject(expected)
+  expect(response.headers.get('ETag')).toBe(`"${body.generation}"`)
   return body
 }
 
-/** A refusal: its status, its code, and a sentence that a person can act on. */
-export const expectProblem = (answer: ReceivedResponse, status: number, code: string): LeaseProblem => {
-  const told = { status: answer.status, error: parseProblem(answer).error }
-  expect(told).toEqual({ status, error: code })
-  expect(answer.headers.get('Content-Type')).toBe('application/json')
-  return parseProblem(answer)
+/** Expects an error response. */
+export const expectProblem = (response: ReceivedResponse, status: number, code: string): LeaseProblem => {
+  const actual = { status: response.status, error: parseProblem(response).error }
+  expect(actual).toEqual({ status, error: code })
+  expect(response.headers.get('Content-Type')).toBe('application/json')
+  return parseProblem(response)
 }

@@ -3,7 +3,7 @@ import { env, exports } from 'cloudflare:workers'
 import type { Env } from '../../../src/env.ts'
 import worker from '../../../src/index.ts'
 
-/** The tokens that the test run is configured with. */
+/** The allow-list in vitest.workspace.ts. */
 export const TOKEN = 'token-of-region-a-0123456789abcdef'
 export const OTHER_TOKEN = 'token-of-region-b-0123456789abcdef'
 
@@ -11,7 +11,7 @@ export interface ReceivedResponse {
   readonly status: number
   readonly headers: Headers
   readonly text: string
-  /** The body as JSON; undefined when there is none. */
+  /** The parsed body; undefined if it is empty. */
   readonly json: unknown
 }
 
@@ -23,8 +23,8 @@ export interface SendOptions {
   readonly signal?: AbortSignal
 }
 
-const createRequest = (method: string, path: string, question: SendOptions): Request => {
-  const { authorization = `Bearer ${TOKEN}`, headers = {}, body, signal } = question
+const createRequest = (method: string, path: string, options: SendOptions): Request => {
+  const { authorization = `Bearer ${TOKEN}`, headers = {}, body, signal } = options
   return new Request(`http://witness.test${path}`, {
     method,
     headers: { ...(authorization === null ? {} : { Authorization: authorization }), ...headers },
@@ -38,26 +38,26 @@ export const readResponse = async (response: Response): Promise<ReceivedResponse
   return { status: response.status, headers: response.headers, text, json: text === '' ? undefined : JSON.parse(text) }
 }
 
-/** One request to the worker under test, in this isolate. */
-export const send = async (method: string, path: string, question: SendOptions = {}): Promise<ReceivedResponse> =>
-  readResponse(await exports.default.fetch(createRequest(method, path, question)))
+/** Sends a request to the worker under test, in this isolate. */
+export const send = async (method: string, path: string, options: SendOptions = {}): Promise<ReceivedResponse> =>
+  readResponse(await exports.default.fetch(createRequest(method, path, options)))
 
-/** The same, of a deployment whose bindings differ. */
+/** Sends a request to the worker with other bindings. */
 export const sendWith = async (
   bindings: { readonly [Name in keyof Env]?: Env[Name] | undefined },
   method: string,
   path: string,
-  question: SendOptions = {},
+  options: SendOptions = {},
 ): Promise<ReceivedResponse> => {
   const context = createExecutionContext()
-  const answer = await readResponse(
-    await worker.fetch(createRequest(method, path, question), { ...env, ...bindings }, context),
+  const response = await readResponse(
+    await worker.fetch(createRequest(method, path, options), { ...env, ...bindings }, context),
   )
   await waitOnExecutionContext(context)
-  return answer
+  return response
 }
 
-/** A slot that no other test has used. */
+/** A slot that no other test uses. */
 export const freshSlot = (): string => `fresh/${crypto.randomUUID()}`
 
 export const leasePath = (slot: string): string => `/lease/${encodeURIComponent(slot)}`

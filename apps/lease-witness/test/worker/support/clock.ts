@@ -1,6 +1,6 @@
 import { vi } from 'vitest'
 
-/** Far off, so that an alarm due by this clock is run by the test and by nobody else. */
+/** In the future, so that an alarm of this clock runs only when the test runs it. */
 const START_TIME = Date.parse('2040-01-01T00:00:00.000Z')
 
 export interface FakeClock extends Disposable {
@@ -8,7 +8,7 @@ export interface FakeClock extends Disposable {
   readonly advance: (ms: number) => void
 }
 
-/** Takes the clock of the worker and of its objects in hand; timers go on as they are. */
+/** Replaces the clock of the worker and its objects. Timers still use real time. */
 export const fakeClock = (): FakeClock => {
   vi.useFakeTimers({ toFake: ['Date'], now: START_TIME })
   return {

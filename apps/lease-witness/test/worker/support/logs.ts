@@ -7,14 +7,14 @@ export interface LogLine {
 }
 
 export interface CapturedLogs extends Disposable {
-  /** Every line so far, as it came. */
+  /** All output so far. */
   readonly text: () => string
   readonly lines: () => LogLine[]
-  /** The lines of answered requests. */
+  /** One for each request. */
   readonly accessLines: () => LogLine[]
 }
 
-/** Takes down what the worker and its objects say, on every channel. */
+/** Captures the console output of the worker and its objects. */
 export const captureLogs = (): CapturedLogs => {
   const output: string[] = []
   const spies = (['log', 'info', 'warn', 'error', 'debug'] as const).map(channel =>

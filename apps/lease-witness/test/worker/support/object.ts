@@ -14,7 +14,7 @@ export const slotObject = (slot: string): DurableObjectStub<LeaseObject> => env.
 export const readStored = (slot: string): Promise<StoredState | undefined> =>
   runInDurableObject(slotObject(slot), (_, { storage }) => storage.kv.get<StoredState>('lease'))
 
-/** Puts a state into a slot's storage, as if it had come to it by itself. */
+/** Writes a state into a slot's storage. */
 export const seed = (slot: string, lease: LeaseState, copy: CopyState = {}): Promise<void> =>
   runInDurableObject(slotObject(slot), (_, { storage }) => storage.kv.put('lease', { slot, lease, ...copy }))
 
@@ -31,7 +31,7 @@ export const held = (lease: Partial<LeaseState & { kind: 'held' }> = {}): LeaseS
   }
 }
 
-/** A lease that was not renewed in time. */
+/** An expired lease. */
 export const expired = (lease: Partial<LeaseState & { kind: 'held' }> = {}): LeaseState => {
   const now = Date.now()
   return held({ acquiredAt: now - 90_000, renewedAt: now - 60_000, expiresAt: now - 30_000, ...lease })
@@ -40,14 +40,14 @@ export const expired = (lease: Partial<LeaseState & { kind: 'held' }> = {}): Lea
 export const readAlarm = (slot: string): Promise<number | null> =>
   runInDurableObject(slotObject(slot), (_, { storage }) => storage.getAlarm())
 
-/** What is given to a running object in the place of Workers KV, until it is evicted. */
+/** Replaces Workers KV in a running object until it is evicted. */
 export const replaceKv = (slot: string, kv: Partial<KVNamespace>): Promise<void> =>
   runInDurableObject(
     slotObject(slot),
     instance => void Object.assign(instance, { env: { ...env, OPENOVA_LEASES: kv } }),
   )
 
-/** The platform's loss of an object: its storage is gone, and so is its memory. */
+/** Simulates the loss of an object: deletes its storage and its memory. */
 export const deleteObject = async (slot: string): Promise<void> => {
   await runInDurableObject(slotObject(slot), async (_, { storage }) => {
     await storage.deleteAlarm()
@@ -56,16 +56,16 @@ export const deleteObject = async (slot: string): Promise<void> => {
   await evictDurableObject(slotObject(slot))
 }
 
-/** Ends the object as a restart of its machine does, under the hands of whoever waits for it. */
+/** Aborts the object, as a restart of its machine does: pending calls fail. */
 export const abortObject = async (slot: string): Promise<void> => {
   await runInDurableObject(slotObject(slot), (_, state) => state.abort('restarting')).catch(() => undefined)
 }
 
-/** Resolves once so many callers wait for the slot; fails when that takes longer than any of them has reason to. */
+/** Resolves when `count` readers wait for the slot. */
 export const waitForWaiters = async (slot: string, count: number): Promise<void> => {
-  const began = performance.now()
+  const startedAt = performance.now()
   while ((await slotObject(slot).waiterCount()) !== count) {
-    if (performance.now() - began > 10_000) throw new Error(`${slot} has no ${count} that wait`)
+    if (performance.now() - startedAt > 10_000) throw new Error(`${slot} does not have ${count} waiting readers`)
     await new Promise(resolve => setTimeout(resolve, 2))
   }
 }
