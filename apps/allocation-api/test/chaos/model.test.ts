@@ -1,4 +1,5 @@
 import type { ReservedAllocation } from '@pool/contract'
+import { proofSize } from '@pool/test-kit/proof-size.ts'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Caller } from '../../src/allocation/domain/types.ts'
@@ -8,10 +9,10 @@ import { createTestDatabase, missingDsn, type TestDatabase, testDsn } from '../s
 const caller: Caller = { actor: 'in-cluster', address: null, requestId: 'model' }
 const TTL = 60_000
 const MAX_AGE = 130_000
-/** Time moves in steps of 25 s, so that no expiry (60 s, 130 s) falls within seconds of a step: real time adds little. */
+/** Time advances in steps of 25 s, so that no expiry (60 s, 130 s) falls within seconds of a step. */
 const STEPS = [25_000, 50_000]
 
-/** What the store must do, in plain TypeScript. */
+/** The specified behaviour of the repository, in plain TypeScript. */
 class Model {
   now = 0
   rows = new Map<string, { token: string; at: number; until: number; active: boolean }>()
@@ -24,7 +25,7 @@ class Model {
     this.rows.set(name, { token, at: this.now, until: this.now + TTL, active: false })
     return 'granted'
   }
-  refuse = (name: string, token: string) => {
+  reject = (name: string, token: string) => {
     const row = this.rows.get(name)
     if (!row) return 'not-found'
     if (row.active) return 'already-active'
@@ -32,16 +33,16 @@ class Model {
     return row.token === token ? null : 'token-mismatch'
   }
   commit = (name: string, token: string) => {
-    const refusal = this.refuse(name, token)
+    const rejection = this.reject(name, token)
     const row = this.rows.get(name)
-    if (!refusal && row) row.active = true
-    return refusal ?? 'committed'
+    if (!rejection && row) row.active = true
+    return rejection ?? 'committed'
   }
   renew = (name: string, token: string) => {
-    const refusal = this.refuse(name, token)
+    const rejection = this.reject(name, token)
     const row = this.rows.get(name)
-    if (!refusal && row) row.until = Math.max(row.until, Math.min(this.now + TTL, row.at + MAX_AGE))
-    return refusal ?? 'renewed'
+    if (!rejection && row) row.until = Math.max(row.until, Math.min(this.now + TTL, row.at + MAX_AGE))
+    return rejection ?? 'renewed'
   }
   release = (name: string, token: string | undefined) => {
     const row = this.live(name)
@@ -61,7 +62,7 @@ interface Real {
   readonly store: AllocationRepository
   readonly pool: string
   readonly advance: (ms: number) => Promise<void>
-  /** Every token that a name was ever given, the latest last. */
+  /** All tokens of each name, the latest last. */
   readonly tokens: Map<string, string[]>
 }
 
@@ -81,20 +82,23 @@ const tokenOf = (real: Real, name: string, choice: TokenChoice): string => {
   return [...real.tokens].find(([other]) => other !== name)?.[1].at(-1) ?? none
 }
 
-/** Real time adds to the model's, but far less than the steps are apart. */
-const expectLifetime = (said: ReservedAllocation, meant: { at: number; until: number } | undefined) => {
-  const lifetime = Date.parse(said.expiresAt) - Date.parse(said.reservedAt)
-  expect(Math.abs(lifetime - ((meant?.until ?? 0) - (meant?.at ?? 0)))).toBeLessThan(4_000)
+/** Real time passes too, but far less than one step. */
+const expectLifetime = (actual: ReservedAllocation, expected: { at: number; until: number } | undefined) => {
+  const lifetime = Date.parse(actual.expiresAt) - Date.parse(actual.reservedAt)
+  expect(Math.abs(lifetime - ((expected?.until ?? 0) - (expected?.at ?? 0)))).toBeLessThan(4_000)
 }
 
-/** Does the step on both sides, then compares all that can be seen: the pool's list and what DNS is meant to hold. */
-const step = (label: string, run: (model: Model, real: Real) => Promise<[said: unknown, meant: unknown]>): Step => ({
+/** Executes the step on both sides and compares the results, the list of the pool, and the desired records. */
+const step = (
+  label: string,
+  run: (model: Model, real: Real) => Promise<[actual: unknown, expected: unknown]>,
+): Step => ({
   check: () => true,
   toString: () => label,
   run: async (model, real) => {
     steps += 1
-    const [said, meant] = await run(model, real)
-    expect(said, label).toEqual(meant)
+    const [actual, expected] = await run(model, real)
+    expect(actual, label).toEqual(expected)
     const listed = await real.store.list(real.pool, { after: '', limit: 100 })
     const live = [...model.rows.keys()].filter(name => model.live(name)).sort()
     expect(listed.map(row => [row.subdomain, row.state])).toEqual(
@@ -115,9 +119,9 @@ const anyStep: fc.Arbitrary<Step>[] = [
       const outcome = await store.reserve({ poolDomain: pool, subdomain: n, createdBy: '' }, TTL, caller)
       const token = outcome.kind === 'granted' ? outcome.reservationToken : ''
       if (token) tokens.set(n, [...(tokens.get(n) ?? []), token])
-      const meant = model.reserve(n, token)
+      const expected = model.reserve(n, token)
       if (outcome.kind === 'granted') expectLifetime(outcome.allocation, model.rows.get(n))
-      return [outcome.kind, meant]
+      return [outcome.kind, expected]
     }),
   ),
   fc.tuple(name, choice).map(([n, which]) =>
@@ -137,9 +141,9 @@ const anyStep: fc.Arbitrary<Step>[] = [
       const reservationToken = tokenOf(real, n, which)
       const command = { poolDomain: real.pool, subdomain: n, reservationToken }
       const outcome = await real.store.renew(command, { ttlMs: TTL, maxAgeMs: MAX_AGE }, caller)
-      const meant = model.renew(n, reservationToken)
+      const expected = model.renew(n, reservationToken)
       if (outcome.kind === 'renewed') expectLifetime(outcome.allocation, model.rows.get(n))
-      return [outcome.kind, meant]
+      return [outcome.kind, expected]
     }),
   ),
   fc.tuple(name, fc.option(choice, { nil: undefined })).map(([n, which]) =>
@@ -150,7 +154,7 @@ const anyStep: fc.Arbitrary<Step>[] = [
     }),
   ),
   name.map(n =>
-    step(`look at ${n}`, async (model, { store, pool }) => {
+    step(`check ${n}`, async (model, { store, pool }) => {
       const row = model.live(n)
       const [state] = await store.findStates([{ poolDomain: pool, subdomain: n }])
       return [state, row ? (row.active ? 'active' : 'reserved') : null]
@@ -158,7 +162,7 @@ const anyStep: fc.Arbitrary<Step>[] = [
   ),
   fc.constant(step('sweep', async (model, { store }) => [await store.deleteExpired(100), model.sweep()])),
   fc.constantFrom(...STEPS).map(ms =>
-    step(`${ms / 1_000} s pass`, async (model, { advance }) => {
+    step(`${ms / 1_000} s later`, async (model, { advance }) => {
       await advance(ms)
       model.now += ms
       return [null, null]
@@ -166,14 +170,14 @@ const anyStep: fc.Arbitrary<Step>[] = [
   ),
 ]
 
-/** Runs random commands against `store` and the model. A pool of its own for each run keeps them apart. */
-const property = (storeOf: (pool: string) => AllocationRepository) =>
+/** Runs random commands against the repository and the model. Each run uses its own pool. */
+const property = (createRepository: (pool: string) => AllocationRepository) =>
   fc.asyncProperty(fc.commands(anyStep, { maxCommands: 100, size: 'max' }), commands => {
     pools += 1
     const pool = `run${pools}.test`
     const { sql } = database
     const real: Real = {
-      store: storeOf(pool),
+      store: createRepository(pool),
       pool,
       tokens: new Map(),
       advance: async ms => {
@@ -186,9 +190,9 @@ const property = (storeOf: (pool: string) => AllocationRepository) =>
     return fc.asyncModelRun(() => ({ model: new Model(), real }), commands)
   })
 
-const realStore = (pool: string): AllocationRepository => {
+const realRepository = (pool: string): AllocationRepository => {
   const store = createAllocationRepository(database.sql, { timeoutMs: 5_000 })
-  // The table is shared by all runs and time moves only in one: the sweep of a run is asked for its own pool.
+  // All runs share the table, but time advances in one pool only, so a sweep counts the rows of its own pool.
   return {
     ...store,
     deleteExpired: async limit => {
@@ -200,22 +204,22 @@ const realStore = (pool: string): AllocationRepository => {
   }
 }
 
-/** Bugs that such a store could have: the model must find each. */
+/** Bugs that the comparison with the model must find. */
 const seeded: Readonly<Record<string, (pool: string) => Partial<AllocationRepository>>> = {
   'an expired reservation is not free': pool => ({
     reserve: async (command, ttlMs, by) => {
       const rows = await database.sql`
         select from pool_allocations where pool_domain = ${pool} and subdomain = ${command.subdomain}`
-      return rows.length > 0 ? { kind: 'conflict' } : realStore(pool).reserve(command, ttlMs, by)
+      return rows.length > 0 ? { kind: 'conflict' } : realRepository(pool).reserve(command, ttlMs, by)
     },
   }),
-  'commit takes any token': pool => ({
+  'commit accepts any token': pool => ({
     commit: async (command, desired, by) => {
       const [row] = await database.sql`
         select reservation_token from pool_allocations
         where pool_domain = ${pool} and subdomain = ${command.subdomain}`
       const reservationToken: string = row?.reservation_token ?? command.reservationToken
-      return realStore(pool).commit({ ...command, reservationToken }, desired, by)
+      return realRepository(pool).commit({ ...command, reservationToken }, desired, by)
     },
   }),
   'commit revives an expired reservation': pool => ({
@@ -223,31 +227,31 @@ const seeded: Readonly<Record<string, (pool: string) => Partial<AllocationReposi
       await database.sql`
         update pool_allocations set expires_at = now() + interval '1 minute'
         where pool_domain = ${pool} and subdomain = ${command.subdomain} and state = 'reserved'`
-      return realStore(pool).commit(command, desired, by)
+      return realRepository(pool).commit(command, desired, by)
     },
   }),
-  'commit states no records': pool => ({
-    commit: async (command, _, by) => realStore(pool).commit(command, [], by),
+  'commit sets no records': pool => ({
+    commit: async (command, _, by) => realRepository(pool).commit(command, [], by),
   }),
-  'renew passes the maximum age': pool => ({
-    renew: (command, limits, by) => realStore(pool).renew(command, { ...limits, maxAgeMs: 10 * MAX_AGE }, by),
+  'renew exceeds the maximum age': pool => ({
+    renew: (command, limits, by) => realRepository(pool).renew(command, { ...limits, maxAgeMs: 10 * MAX_AGE }, by),
   }),
   'renew extends nothing': pool => ({
-    renew: (command, limits, by) => realStore(pool).renew(command, { ...limits, ttlMs: 0 }, by),
+    renew: (command, limits, by) => realRepository(pool).renew(command, { ...limits, ttlMs: 0 }, by),
   }),
-  'release takes any token': pool => ({
-    release: (command, by) => realStore(pool).release({ ...command, reservationToken: undefined }, by),
+  'release accepts any token': pool => ({
+    release: (command, by) => realRepository(pool).release({ ...command, reservationToken: undefined }, by),
   }),
-  'release leaves the records': pool => ({
+  'release keeps the records': pool => ({
     release: async (command, by) => {
-      const outcome = await realStore(pool).release(command, by)
+      const outcome = await realRepository(pool).release(command, by)
       await database.sql`
         update dns_names set desired = '[{"name":"x","type":"A","ttl":1,"values":["192.0.2.1"]}]'
         where zone = ${pool} and subdomain = ${command.subdomain}`
       return outcome
     },
   }),
-  'the sweeper takes live reservations': pool => ({
+  'the sweeper deletes live reservations': pool => ({
     deleteExpired: async () => {
       const gone = await database.sql`delete from pool_allocations where pool_domain = ${pool} and state = 'reserved'`
       return gone.count
@@ -255,23 +259,24 @@ const seeded: Readonly<Record<string, (pool: string) => Partial<AllocationReposi
   }),
 }
 
-describe.skipIf(!testDsn)(`the store behaves as its model (${testDsn ? 'real Postgres' : missingDsn})`, () => {
+describe.skipIf(!testDsn)(`the repository behaves like its model (${testDsn ? 'real Postgres' : missingDsn})`, () => {
   beforeAll(async () => {
     database = await createTestDatabase({ connections: 4 })
   })
   afterAll(() => database.drop())
 
-  test('in at least 300 runs of 40 commands on average', { timeout: 180_000 }, async () => {
-    const outcome = await fc.check(property(realStore), { numRuns: 300, endOnFailure: false })
+  const runs = proofSize(300, 60)
+  test(`in ${runs} runs of 40 commands on average`, { timeout: 180_000 }, async () => {
+    const outcome = await fc.check(property(realRepository), { numRuns: runs, endOnFailure: false })
     expect(outcome.failed, fc.defaultReportMessage(outcome)).toBe(false)
-    expect(outcome.numRuns).toBe(300)
-    expect(steps).toBeGreaterThan(300 * 40)
+    expect(outcome.numRuns).toBe(runs)
+    expect(steps).toBeGreaterThan(runs * 40)
   })
 
-  test.each(Object.keys(seeded))('and finds the seeded bug: %s', { timeout: 120_000 }, async bug => {
+  test.each(Object.keys(seeded))('the model finds the seeded bug: %s', { timeout: 120_000 }, async bug => {
     const mutate = seeded[bug]
     const outcome = await fc.check(
-      property(pool => ({ ...realStore(pool), ...mutate?.(pool) })),
+      property(pool => ({ ...realRepository(pool), ...mutate?.(pool) })),
       { numRuns: 1_000, endOnFailure: true },
     )
     expect(outcome.failed).toBe(true)

@@ -1,4 +1,5 @@
 import { timed, until } from '@pool/test-kit/poll.ts'
+import { proofSize } from '@pool/test-kit/proof-size.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Api, ApiResponse } from '../support/api.ts'
 import { activeNames, expectConsistentTables, expectDnsToMatch, untilApplied } from '../support/consistency.ts'
@@ -13,12 +14,12 @@ const PROCESSES = 8
 const CALLERS = 200
 const TTL_MS = 600_000
 /**
- * A race can pass by luck: a decision that reads before it writes lost one name in three of such rounds. So there are
- * several, and in every second one nobody can write until at least this many statements stand at the table's door.
+ * A race can pass by luck: with a decision that reads before it writes, one in three rounds failed. So there are several
+ * rounds, and in every second one a table lock blocks all writers until at least this many statements wait for it.
  */
-const ROUNDS = 4
-const AT_THE_DOOR = 30
-const DUELS = 150
+const ROUNDS = proofSize(20, 2)
+const MIN_WAITING = 30
+const DUELS = proofSize(150, 50)
 
 describe.skipIf(!testDsn)('eight processes on one database', () => {
   let database: TestDatabase
@@ -33,114 +34,126 @@ describe.skipIf(!testDsn)('eight processes on one database', () => {
     await database?.drop()
   })
 
-  const eventsOf = async (subdomain: string): Promise<string[]> => {
+  const listEvents = async (subdomain: string): Promise<string[]> => {
     const rows = await database.sql<{ event: string }[]>`
       select event from allocation_history
       where subdomain = ${subdomain} and actor <> 'convergence' order by id`
     return rows.map(row => row.event)
   }
-  const rowOf = async (subdomain: string) => {
+  const findRow = async (subdomain: string) => {
     const [row] = await database.sql<{ state: string; token: string; live: boolean }[]>`
       select state, reservation_token as token, state = 'active' or expires_at > now() as live
       from pool_allocations where subdomain = ${subdomain}`
     return row
   }
 
-  /** `count` calls at once, spread over the processes; with `gated`, let loose together inside the database. */
-  const volley = async (count: number, gated: boolean, call: (api: Api, i: number) => Promise<ApiResponse>) => {
+  /** `count` concurrent calls, spread over the processes. With `gated`, a table lock releases their statements together. */
+  const callConcurrently = async (
+    count: number,
+    gated: boolean,
+    call: (api: Api, i: number) => Promise<ApiResponse>,
+  ) => {
     const gate = gated && (await holdLock(database.sql, tx => tx`lock table pool_allocations in share mode`))
-    const answers = Array.from({ length: count }, (_, i) => call(fleet.next(), i))
+    const responses = Array.from({ length: count }, (_, i) => call(fleet.next(), i))
     if (gate) {
-      await untilSessionsWait(database.sql, Math.min(count, AT_THE_DOOR)).finally(() => gate.release())
+      await untilSessionsWait(database.sql, Math.min(count, MIN_WAITING)).finally(() => gate.release())
     }
-    return Promise.all(answers)
+    return Promise.all(responses)
   }
 
-  /** Without one, callers of a process share statements, few at a time; every third has a statement of its own. */
-  const keyOf = (name: string, i: number) => (i % 3 === 0 ? { 'Idempotency-Key': `${name}-${i}` } : undefined)
+  /** Requests without a key share the statements of their process; every third request has its own statement. */
+  const keyHeader = (name: string, i: number) => (i % 3 === 0 ? { 'Idempotency-Key': `${name}-${i}` } : undefined)
 
   test.each(Array.from({ length: ROUNDS }, (_, i) => i))(
-    'of 200 that reserve one name at once, one gets it and it is theirs (round %i)',
+    'of 200 concurrent reserves of one name, exactly one succeeds (round %i)',
     async round => {
       const name = `reserve-${round}`
-      const answers = await volley(CALLERS, round % 2 === 1, (api, i) => reserve(api, name, keyOf(name, i)))
-      expect(countStatuses(answers)).toEqual({ 201: 1, 409: CALLERS - 1 })
-      const winner = answers.find(answer => answer.status === 201)
-      expect(await rowOf(name)).toMatchObject({ state: 'reserved', token: winner?.body.reservationToken })
-      expect(await eventsOf(name)).toEqual(['reserved'])
+      const responses = await callConcurrently(CALLERS, round % 2 === 1, (api, i) =>
+        reserve(api, name, keyHeader(name, i)),
+      )
+      expect(countStatuses(responses)).toEqual({ 201: 1, 409: CALLERS - 1 })
+      const winner = responses.find(response => response.status === 201)
+      expect(await findRow(name)).toMatchObject({ state: 'reserved', token: winner?.body.reservationToken })
+      expect(await listEvents(name)).toEqual(['reserved'])
     },
   )
 
   test.each(Array.from({ length: ROUNDS }, (_, i) => i))(
-    'of 200 that reserve one expired name at once, one takes it over, with one expiry in the history (round %i)',
+    'of 200 concurrent reserves of an expired name, exactly one succeeds and the history has one expiry (round %i)',
     async round => {
       const name = `expired-${round}`
       const old = await reserveToken(fleet.next(), name)
       await database.advance(TTL_MS)
-      const answers = await volley(CALLERS, round % 2 === 1, (api, i) => reserve(api, name, keyOf(name, i)))
-      expect(countStatuses(answers)).toEqual({ 201: 1, 409: CALLERS - 1 })
-      const winner = answers.find(answer => answer.status === 201)
+      const responses = await callConcurrently(CALLERS, round % 2 === 1, (api, i) =>
+        reserve(api, name, keyHeader(name, i)),
+      )
+      expect(countStatuses(responses)).toEqual({ 201: 1, 409: CALLERS - 1 })
+      const winner = responses.find(response => response.status === 201)
       expect(winner?.body.reservationToken).not.toBe(old)
-      expect(await rowOf(name)).toMatchObject({ token: winner?.body.reservationToken, live: true })
-      expect(await eventsOf(name)).toEqual(['reserved', 'expired', 'reserved'])
+      expect(await findRow(name)).toMatchObject({ token: winner?.body.reservationToken, live: true })
+      expect(await listEvents(name)).toEqual(['reserved', 'expired', 'reserved'])
     },
   )
 
-  test('statements that want the same fifty names, in every order, wait for each other one way round: each name has one owner', async () => {
+  test('batches of the same fifty names in opposite orders do not deadlock, and each name has one owner', async () => {
     const names = Array.from({ length: 50 }, (_, i) => `crosswise-${i}`)
-    // Every second one expired: what is taken over is waited for in another way than what is new.
+    // Every second name is expired: an update waits for a row in another way than an insert.
     for (const name of names.filter((_, i) => i % 2 === 0)) await reserve(fleet.next(), name)
     await database.advance(TTL_MS)
     const gate = await holdLock(database.sql, tx => tx`lock table pool_allocations in share mode`)
     const asked = Array.from({ length: PROCESSES }, (_, process) => {
       const api = fleet.next()
-      // Those of a process are sent in turn, so that its statements have them in this order.
-      return (process % 2 === 0 ? names : names.toReversed()).map(name => ({ name, answer: reserve(api, name) }))
+      // The requests of a process are sent in this order, so its batches have it too.
+      return (process % 2 === 0 ? names : names.toReversed()).map(name => ({ name, response: reserve(api, name) }))
     }).flat()
     await untilSessionsWait(database.sql, PROCESSES).finally(() => gate.release())
-    const answers = await Promise.all(asked.map(async ({ name, answer }) => ({ name, status: (await answer).status })))
+    const responses = await Promise.all(
+      asked.map(async ({ name, response }) => ({ name, status: (await response).status })),
+    )
     for (const [i, name] of names.entries()) {
-      const statuses = answers.filter(answer => answer.name === name).map(({ status }) => status)
+      const statuses = responses.filter(response => response.name === name).map(({ status }) => status)
       expect(statuses.toSorted()).toEqual([201, ...Array(PROCESSES - 1).fill(409)])
-      expect(await eventsOf(name)).toEqual(i % 2 === 0 ? ['reserved', 'expired', 'reserved'] : ['reserved'])
+      expect(await listEvents(name)).toEqual(i % 2 === 0 ? ['reserved', 'expired', 'reserved'] : ['reserved'])
     }
   })
 
-  test('a name whose row is held for long holds up those who want it, and nobody else for longer than a moment', async () => {
+  test('a locked row delays requests for its name, and no other request for longer than a moment', async () => {
     const api = fleet.next()
     await reserveToken(api, 'hot')
     const held = await lockRow(database.sql, { poolDomain: pool, subdomain: 'hot' })
-    // As many as there are lanes: each has a statement of its own.
+    // As many as statements in flight: each request has its own statement.
     const hot = [reserve(api, 'hot'), reserve(api, 'hot')]
     await untilSessionsWait(database.sql, 2, '%insert into pool_allocations%')
     const { result, ms } = await timed(() =>
       Promise.all(Array.from({ length: 50 }, (_, i) => reserve(api, `beside-${i}`))),
     ).finally(() => held.release())
     expect(countStatuses(result)).toEqual({ 201: 50 })
-    // Far below PDM_DATABASE_TIMEOUT, which is how long the lanes would be taken.
+    // Far below PDM_DATABASE_TIMEOUT, after which the blocked statements would be abandoned.
     expect(ms).toBeLessThan(3_000)
     expect(countStatuses(await Promise.all(hot))).toEqual({ 409: 2 })
   })
 
   test.each(Array.from({ length: ROUNDS }, (_, i) => i))(
-    'of 200 commits with one token, one is answered 200 and all others 409 (round %i)',
+    'of 200 concurrent commits with one token, one returns 200 and all others 409 (round %i)',
     async round => {
       const name = `commit-${round}`
       const token = await reserveToken(fleet.next(), name)
-      const answers = await volley(CALLERS, round % 2 === 1, (api, i) => commit(api, name, token, `192.0.2.${i + 1}`))
-      expect(countStatuses(answers)).toEqual({ 200: 1, 409: CALLERS - 1 })
-      const winner = answers.find(answer => answer.status === 200)
+      const responses = await callConcurrently(CALLERS, round % 2 === 1, (api, i) =>
+        commit(api, name, token, `192.0.2.${i + 1}`),
+      )
+      expect(countStatuses(responses)).toEqual({ 200: 1, 409: CALLERS - 1 })
+      const winner = responses.find(response => response.status === 200)
       const [row] = (await activeNames(database.sql)).filter(active => active.subdomain === name)
       expect(row?.address).toBe(winner?.body.loadBalancerIP)
-      expect(await eventsOf(name)).toEqual(['reserved', 'committed'])
+      expect(await listEvents(name)).toEqual(['reserved', 'committed'])
     },
   )
 
-  test(`release against commit, ${DUELS} names: one of the two orders, and records exactly where a name is active`, async () => {
+  test(`release against commit, ${DUELS} names: the outcome is one of the two orders, and only active names have records`, async () => {
     const names = Array.from({ length: DUELS }, (_, i) => `duel-${i}`)
     const orders = { 'commit first': 0, 'release first': 0 }
-    // A few at a time, so that the two of one name really meet. A commit mostly wins: in every second pair the release
-    // starts first, by more turns of the event loop from pair to pair.
+    // A few at a time, so that the two requests of a name overlap. The commit usually wins: in every second pair the
+    // release starts first, by an increasing number of event loop iterations.
     for (let from = 0; from < DUELS; from += 10) {
       await Promise.all(
         names.slice(from, from + 10).map(async (name, i) => {
@@ -156,12 +169,12 @@ describe.skipIf(!testDsn)('eight processes on one database', () => {
           if (committed.status === 200 || committed.status === 202) {
             orders['commit first'] += 1
             expect(released.body.freed.state).toBe('active')
-            expect(await eventsOf(name)).toEqual(['reserved', 'committed', 'released'])
+            expect(await listEvents(name)).toEqual(['reserved', 'committed', 'released'])
           } else {
             orders['release first'] += 1
             expect(committed.status).toBe(404)
             expect(released.body.freed.state).toBe('reserved')
-            expect(await eventsOf(name)).toEqual(['reserved', 'released'])
+            expect(await listEvents(name)).toEqual(['reserved', 'released'])
           }
         }),
       )
@@ -178,7 +191,7 @@ describe.skipIf(!testDsn)('eight processes on one database', () => {
     )
   })
 
-  test('names that are taken, used and released without pause end with the records of their last holder', async () => {
+  test('names that are reserved, committed and released in a loop end with the records of their last holder', async () => {
     const names = Array.from({ length: 12 }, (_, i) => `churn-${i}`)
     await Promise.all(
       names.map(async (name, i) => {
@@ -205,42 +218,44 @@ describe.skipIf(!testDsn)('eight processes on one database', () => {
     )
   })
 
-  test('one Idempotency-Key sent 50 times at once has one outcome: at reserve, at commit and at release', async () => {
+  test('50 concurrent requests with one Idempotency-Key have one outcome: reserve, commit and release', async () => {
     for (const name of ['key-a', 'key-b', 'key-c']) {
       const headers = (verb: string) => ({ 'Idempotency-Key': `${verb}-${name}` })
-      const same = (answers: ApiResponse[], status: number) => {
-        expect(countStatuses(answers)).toEqual({ [status]: 50 })
-        const [first] = answers
-        for (const answer of answers) expect(answer.body).toEqual(first?.body)
+      const same = (responses: ApiResponse[], status: number) => {
+        expect(countStatuses(responses)).toEqual({ [status]: 50 })
+        const [first] = responses
+        for (const response of responses) expect(response.body).toEqual(first?.body)
         return first?.body
       }
-      const reserved = await volley(50, false, api => reserve(api, name, headers('reserve')))
+      const reserved = await callConcurrently(50, false, api => reserve(api, name, headers('reserve')))
       const { reservationToken } = same(reserved, 201)
 
-      const committed = await volley(50, false, api =>
+      const committed = await callConcurrently(50, false, api =>
         commit(api, name, reservationToken, '192.0.2.9', headers('commit')),
       )
       same(committed, 200)
 
-      const released = await volley(50, false, api => release(api, name, headers('release')))
+      const released = await callConcurrently(50, false, api => release(api, name, headers('release')))
       same(released, 200)
-      expect(await eventsOf(name)).toEqual(['reserved', 'committed', 'released'])
+      expect(await listEvents(name)).toEqual(['reserved', 'committed', 'released'])
     }
   })
 
-  test('one key for 50 different requests at once serves one of them and refuses the others', async () => {
-    const answers = await volley(50, false, (api, i) => reserve(api, `mixed-${i}`, { 'Idempotency-Key': 'mixed' }))
-    expect(countStatuses(answers)).toEqual({ 201: 1, 422: 49 })
+  test('50 different concurrent requests with one key: one succeeds and the others are rejected', async () => {
+    const responses = await callConcurrently(50, false, (api, i) =>
+      reserve(api, `mixed-${i}`, { 'Idempotency-Key': 'mixed' }),
+    )
+    expect(countStatuses(responses)).toEqual({ 201: 1, 422: 49 })
     const [row] = await database.sql<{ count: number }[]>`
       select count(*) from pool_allocations where subdomain like 'mixed-%'`
     expect(row?.count).toBe(1)
   })
 
-  test('processes that write for one zone at the same time lose none of the records', async () => {
+  test('processes that write to one zone concurrently lose no record', async () => {
     const names = Array.from({ length: 80 }, (_, i) => `wave-${i}`)
     const tokens = await Promise.all(names.map(name => reserveToken(fleet.next(), name)))
-    const answers = await Promise.all(names.map((name, i) => commit(fleet.next(), name, tokens[i] ?? '')))
-    expect(countStatuses(answers)).toEqual({ 200: names.length })
+    const responses = await Promise.all(names.map((name, i) => commit(fleet.next(), name, tokens[i] ?? '')))
+    expect(countStatuses(responses)).toEqual({ 200: names.length })
     await expectConsistentTables(database.sql)
     await expectDnsToMatch(
       fleet.next().dnsPort,
@@ -276,10 +291,10 @@ describe.skipIf(!testDsn)('eight sweepers on one database', () => {
     return row
   }
 
-  test('5,000 expired rows are deleted once each, and live ones are left alone', async () => {
+  test('5,000 expired rows are deleted once each, and live rows are kept', async () => {
     await insertReservations(100, 'live-', '1 hour')
     await insertReservations(5_000, 'old-', '-1 second')
-    await until('they are gone', async () => {
+    await until('the expired rows are deleted', async () => {
       const [row] = await database.sql<{ count: number }[]>`
         select count(*) from pool_allocations where subdomain like 'old-%'`
       return row?.count === 0
@@ -290,14 +305,14 @@ describe.skipIf(!testDsn)('eight sweepers on one database', () => {
     expect(live?.count).toBe(100)
   })
 
-  test('a name that expires while it is renewed is either renewed and kept, or refused and gone', async () => {
+  test('a name that expires during its renewal is either renewed and kept, or rejected and deleted', async () => {
     const names = Array.from({ length: 200 }, (_, i) => `renew-${i}`)
     const tokens = new Map<string, string>()
     for (let i = 0; i < names.length; i += 50) {
       const batch = names.slice(i, i + 50)
       await Promise.all(batch.map(async name => tokens.set(name, await reserveToken(fleet.next(), name))))
     }
-    // Their ends are spread over the time in which the renewals come in.
+    // The expiries are spread over the time of the renewals.
     await database.sql`
       update pool_allocations set reserved_at = now() - interval '1 minute',
         expires_at = now() + random() * interval '400 milliseconds'
@@ -306,14 +321,14 @@ describe.skipIf(!testDsn)('eight sweepers on one database', () => {
     for (let i = 0; i < names.length; i += 20) {
       await Promise.all(
         names.slice(i, i + 20).map(async name => {
-          const answer = await renew(fleet.next(), name, tokens.get(name) ?? '')
+          const response = await renew(fleet.next(), name, tokens.get(name) ?? '')
           const expired = (await expiries(name))?.events
-          if (answer.status === 200) {
+          if (response.status === 200) {
             counts.kept += 1
             expect(expired).toBe(0)
           } else {
             counts.lost += 1
-            expect([404, 410]).toContain(answer.status)
+            expect([404, 410]).toContain(response.status)
             await until(`${name} is swept`, async () => (await expiries(name))?.events === 1)
           }
         }),
@@ -325,10 +340,10 @@ describe.skipIf(!testDsn)('eight sweepers on one database', () => {
     expect(live?.count).toBe(counts.kept)
   })
 
-  test('expired names that are swept and reserved at once are reserved, with one expiry each', async () => {
+  test('expired names that are swept and reserved concurrently are reserved, with one expiry each', async () => {
     await insertReservations(300, 'again-', '-1 second')
-    const answers = await Promise.all(Array.from({ length: 300 }, (_, i) => reserve(fleet.next(), `again-${i + 1}`)))
-    expect(countStatuses(answers)).toEqual({ 201: 300 })
+    const responses = await Promise.all(Array.from({ length: 300 }, (_, i) => reserve(fleet.next(), `again-${i + 1}`)))
+    expect(countStatuses(responses)).toEqual({ 201: 300 })
     expect(await expiries('again-%')).toEqual({ events: 300, names: 300 })
     const [live] = await database.sql<{ count: number }[]>`
       select count(*) from pool_allocations where subdomain like 'again-%' and expires_at > now()`
@@ -337,11 +352,11 @@ describe.skipIf(!testDsn)('eight sweepers on one database', () => {
 })
 
 describe.skipIf(!testDsn)('an empty database', () => {
-  test('ten processes that start at once all become ready on it', async () => {
+  test('ten processes that start concurrently on it all become ready', async () => {
     const database = await createTestDatabase({ schema: false })
     const fleet = await startReplicas(database.url, 10)
-    const answers = await Promise.all(fleet.apis.map(api => api.call('GET', '/readyz')))
-    expect(countStatuses(answers)).toEqual({ 200: 10 })
+    const responses = await Promise.all(fleet.apis.map(api => api.call('GET', '/readyz')))
+    expect(countStatuses(responses)).toEqual({ 200: 10 })
     const token = await reserveToken(fleet.next(), 'acme')
     expect((await commit(fleet.next(), 'acme', token)).status).toBe(200)
     await fleet.stop()

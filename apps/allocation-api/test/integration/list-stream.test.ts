@@ -1,12 +1,14 @@
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { until } from '@pool/test-kit/poll.ts'
+import { proofSize } from '@pool/test-kit/proof-size.ts'
 import { startTcpProxy, type TcpProxy } from '@pool/test-kit/tcp-proxy.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Api, startApi } from '../support/api.ts'
 import { createTestDatabase, missingDsn, type TestDatabase, testDsn } from '../support/database.ts'
 
-const ROWS = 100_000
+/** Each row is more than 1 KB of JSON, so the list does not fit into the socket buffers. */
+const ROWS = proofSize(100_000, 20_000)
 
 describe.skipIf(!testDsn)(`a list of ${ROWS} names (${testDsn ? 'real Postgres' : missingDsn})`, () => {
   let database: TestDatabase
@@ -17,7 +19,8 @@ describe.skipIf(!testDsn)(`a list of ${ROWS} names (${testDsn ? 'real Postgres' 
     database = await createTestDatabase()
     await database.sql`
       insert into pool_allocations (pool_domain, subdomain, state, reserved_at, expires_at, reservation_token, created_by)
-      select 'pool.test', 'n' || lpad(n::text, 6, '0'), 'reserved', now(), now() + interval '1 h', gen_random_uuid(), ''
+      select 'pool.test', 'n' || lpad(n::text, 6, '0'), 'reserved', now(), now() + interval '1 h', gen_random_uuid(),
+        repeat(chr(128640), 253)
       from generate_series(1, ${ROWS}) n`
     const url = new URL(database.url)
     link = await startTcpProxy(Number(url.port))
@@ -31,23 +34,23 @@ describe.skipIf(!testDsn)(`a list of ${ROWS} names (${testDsn ? 'real Postgres' 
 
   const list = '/api/v1/pool/pool.test/list'
 
-  /** What came, and whether it ended as whole answers do, when something was done after its first part. */
-  const readCut = async (cut: () => unknown) => {
+  /** Reads the list and calls `interrupt` after the first chunk. `end` is the client's view of the response. */
+  const readInterrupted = async (interrupt: () => unknown) => {
     const response = await fetch(api.url + list)
     const requestId = response.headers.get('X-Request-Id')
     let received = ''
     try {
       for await (const part of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
-        if (received === '') await cut()
+        if (received === '') await interrupt()
         received += part
       }
-      return { end: 'whole', received, requestId }
+      return { end: 'complete', received, requestId }
     } catch {
-      return { end: 'broken off', received, requestId }
+      return { end: 'aborted', received, requestId }
     }
   }
 
-  test('is whole, sorted, each name once', async () => {
+  test('is complete, sorted and without duplicates', async () => {
     const { body } = await api.call('GET', list)
     const names: string[] = body.allocations.map((row: { subdomain: string }) => row.subdomain)
     expect(names).toHaveLength(ROWS)
@@ -55,24 +58,26 @@ describe.skipIf(!testDsn)(`a list of ${ROWS} names (${testDsn ? 'real Postgres' 
     expect(body).not.toHaveProperty('nextCursor')
   })
 
-  test('is left unfinished when the database fails in the middle: no client can take it for the whole', async () => {
-    const { end, received } = await readCut(async () => database.sql`alter table pool_allocations rename to elsewhere`)
-    await database.sql`alter table elsewhere rename to pool_allocations`
-    expect(end).toBe('broken off')
-    expect(received).not.toMatch(/error|42P01|elsewhere/i)
-    const isTold = () => api.lines.some(line => line.includes('"request failed"') && line.includes('42P01'))
-    await until('it is in the log', isTold)
+  test('is aborted when a statement fails, so that no client takes it for complete', async () => {
+    const { end, received } = await readInterrupted(
+      async () => database.sql`alter table pool_allocations rename to renamed`,
+    )
+    await database.sql`alter table renamed rename to pool_allocations`
+    expect(end).toBe('aborted')
+    expect(received).not.toMatch(/error|42P01|renamed/i)
+    const isLogged = () => api.lines.some(line => line.includes('"request failed"') && line.includes('42P01'))
+    await until('the error is logged', isLogged)
     expect(api.lines.filter(line => !line.startsWith('{'))).toEqual([])
     expect((await api.call('GET', '/healthz')).status).toBe(200)
   })
 
-  test('is left unfinished when the database goes away in the middle, which is no defect of ours', async () => {
-    const { end, received, requestId } = await readCut(() => link.refuse(true))
+  test('is aborted when the database becomes unavailable, which is logged as a warning', async () => {
+    const { end, received, requestId } = await readInterrupted(() => link.refuse(true))
     link.refuse(false)
-    expect(end).toBe('broken off')
+    expect(end).toBe('aborted')
     expect(received).not.toMatch(/error|ECONN|CONNECTION/i)
     const lines = () => api.lines.filter(line => line.includes(`"${requestId}"`)).map(line => JSON.parse(line))
-    await until('it is in the log', () => lines().length > 1)
+    await until('the warning is logged', () => lines().length > 1)
     expect(lines()).toMatchObject([
       { msg: 'request', status: 200, outcome: 'listed' },
       { msg: 'response aborted', level: 'warn', error: { code: expect.stringMatching(/^E?CONN/) } },
@@ -80,7 +85,7 @@ describe.skipIf(!testDsn)(`a list of ${ROWS} names (${testDsn ? 'real Postgres' 
     expect((await api.call('GET', list)).status).toBe(200)
   })
 
-  test('of several pages has its end in that of the connection, for a client of HTTP/1.0 (RFC 9112 section 6.1: no chunks)', async () => {
+  test('ends with the connection for an HTTP/1.0 client (RFC 9112 section 6.1: not chunked)', async () => {
     const socket = connect(Number(new URL(api.url).port), '127.0.0.1')
     socket.write(`GET ${list}?limit=600 HTTP/1.0\r\nHost: localhost\r\n\r\n`)
     const [head = '', body = ''] = (await text(socket)).split('\r\n\r\n')
@@ -94,10 +99,10 @@ describe.skipIf(!testDsn)(`a list of ${ROWS} names (${testDsn ? 'real Postgres' 
     const socket = connect(Number(new URL(api.url).port), '127.0.0.1')
     socket.pause()
     socket.write(`GET ${list} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n`)
-    // The buffers between the two fill; then nothing more is asked of the database. A connection that goes on to
-    // something else shows no page any more, so what was seen once is kept.
+    // Once the socket buffers are full, the service reads no further page. pg_stat_activity shows only the last statement
+    // of a connection, so the latest page seen so far is kept.
     let latest = before
-    await until('half a second without a page being read', async () => {
+    await until('no page is read for half a second', async () => {
       const [row] = await database.sql<{ latest: Date | null; now: Date }[]>`
         select max(query_start) filter (where query like '%order by a.subdomain%') as latest, clock_timestamp() as now
         from pg_stat_activity where datname = current_database() and application_name = 'allocation-api'`
@@ -107,13 +112,13 @@ describe.skipIf(!testDsn)(`a list of ${ROWS} names (${testDsn ? 'real Postgres' 
     return socket
   }
 
-  test('is forgotten with a reader that goes away', async () => {
+  test('is abandoned when its reader disconnects', async () => {
     const socket = await stopReading()
     socket.destroy()
     expect((await api.call('GET', list)).body.allocations).toHaveLength(ROWS)
   })
 
-  test('waits for a reader that stops: what is not read yet is not asked of the database', async () => {
+  test('applies backpressure: pages that the reader does not request are not read', async () => {
     const socket = await stopReading()
     await database.sql`truncate pool_allocations`
     let names = 0
