@@ -4,14 +4,14 @@ import { afterAll, describe, expect, test } from 'vitest'
 import { createKeyCheck } from '../../src/credentials/check-s3-keys.ts'
 import { createHttpsGet } from '../../src/credentials/https-client.ts'
 import { callFrom } from '../support/credentials/call-from.ts'
-import { startStage } from '../support/credentials/fixture.ts'
 import { makeIdentities, withStorageNames } from '../support/credentials/identities.ts'
-import { answerOf, errorXml, hang, listXml, overTls, passTo } from '../support/credentials/scenarios.ts'
+import { errorXml, forwardTo, hang, listXml, overTls, toHttpResponse } from '../support/credentials/scenarios.ts'
+import { startScriptedServer } from '../support/credentials/scripted-server.ts'
 import '../support/credentials/storage-names.ts'
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import { timed, until } from '@pool/test-kit/poll.ts'
 import { startTestService } from '../support/service.ts'
-import { answerFaults, s3Faults, transportFaults } from './faults.ts'
+import { createHttpFailures, createS3Failures, createTransportFailures } from './faults.ts'
 
 /** Ours alone: wherever they turn up, they have leaked. */
 const mark = (length: number) => `mark${randomBytes(length).toString('hex')}`.slice(0, length)
@@ -26,11 +26,13 @@ const secrets = [keys, suspendedKeys, wrongSecret, unknownKey]
 
 const gateway = lacksGateway === undefined ? await startGateway({ names: ['*.storage.test'] }) : null
 const identities = await makeIdentities()
-const stage = await startStage()
+const stage = await startScriptedServer()
 /** Where redirects lead. */
-const target = await startStage()
-target.play(
-  gateway ? passTo(gateway.port) : overTls(identities.good, socket => void socket.end(answerOf(200, listXml('x')))),
+const target = await startScriptedServer()
+target.respondWith(
+  gateway
+    ? forwardTo(gateway.port)
+    : overTls(identities.good, socket => void socket.end(toHttpResponse(200, listXml('x')))),
 )
 await gateway?.addUser(keys)
 await (await gateway?.addUser(suspendedKeys))?.suspend()
@@ -61,13 +63,13 @@ const postKeys = (body: unknown = keys, from?: string) => post('object-storage/v
 const postToken = (body: unknown = { provider: 'hetzner', token }, from?: string) => post('validate', body, from)
 
 // First, so that their 8 s pass while all others run.
-stage.play(hang)
+stage.respondWith(hang)
 const late = Promise.all([postKeys(), postToken()])
 await until('both hang', () => stage.count() === 2)
 
 describe.skipIf(shouldSkip(lacksGateway))('a real gateway', () => {
   const ask = (body: object) => {
-    stage.play(passTo(gateway?.port ?? 0))
+    stage.respondWith(forwardTo(gateway?.port ?? 0))
     return postKeys(body)
   }
 
@@ -86,14 +88,14 @@ describe.skipIf(shouldSkip(lacksGateway))('a real gateway', () => {
   })
 
   test("the object storage's own authority is trusted there, and not where tokens go", async () => {
-    stage.play(passTo(gateway?.port ?? 0))
+    stage.respondWith(forwardTo(gateway?.port ?? 0))
     expect((await postKeys()).status).toBe(200)
     const { status, body } = await postToken()
     expect([status, body.message]).toEqual([503, expect.stringMatching(/TLS/)])
   })
 
   test('a clock that differs is not the fault of the keys', async () => {
-    stage.play(passTo(gateway?.port ?? 0))
+    stage.respondWith(forwardTo(gateway?.port ?? 0))
     const get = createHttpsGet({ deadlineMs: 5_000, extraCa: gateway?.ca ?? null })
     const check = (shiftMs: number) =>
       createKeyCheck({ domain, get, now: () => Date.now() + shiftMs })({ ...keys, region: 'fsn1' })
@@ -103,14 +105,14 @@ describe.skipIf(shouldSkip(lacksGateway))('a real gateway', () => {
 })
 
 describe('what says nothing of the credentials is 503, once and without a second try', () => {
-  const faults = [...transportFaults(identities), ...answerFaults(identities, target.port)]
+  const faults = [...createTransportFailures(identities), ...createHttpFailures(identities, target.port)]
   const rows = [
     ...faults.map(fault => ['keys', fault.what, fault] as const),
     ...faults.map(fault => ['token', fault.what, fault] as const),
-    ...s3Faults(identities).map(fault => ['keys', fault.what, fault] as const),
+    ...createS3Failures(identities).map(fault => ['keys', fault.what, fault] as const),
   ]
   test.each(rows)('%s: %s', async (kind, _, { scene, message }) => {
-    stage.play(scene)
+    stage.respondWith(scene)
     const before = stage.count()
     const answer = await (kind === 'keys' ? postKeys() : postToken())
     const error = kind === 'keys' ? 'object-storage-unavailable' : 'provider-unavailable'
@@ -143,7 +145,7 @@ describe('what says nothing of the credentials is 503, once and without a second
 
 describe('a token', () => {
   const status = (code: number, body = '') =>
-    stage.play(overTls(identities.good, socket => void socket.end(answerOf(code, body))))
+    stage.respondWith(overTls(identities.good, socket => void socket.end(toHttpResponse(code, body))))
 
   test.each([
     [200, true],
@@ -159,10 +161,10 @@ describe('a token', () => {
 
   test('is sent once, as it is, where it was configured to go', async () => {
     let heard = ''
-    stage.play(
+    stage.respondWith(
       overTls(identities.good, (socket, head) => {
         heard += head
-        socket.end(answerOf(200))
+        socket.end(toHttpResponse(200))
       }),
     )
     await postToken()
@@ -174,10 +176,10 @@ describe('a token', () => {
 
 test('keys sign one ListBuckets, for their region, and the secret key is not sent', async () => {
   let heard = ''
-  stage.play(
+  stage.respondWith(
     overTls(identities.good, (socket, head) => {
       heard += head
-      socket.end(answerOf(403))
+      socket.end(toHttpResponse(403))
     }),
   )
   await postKeys({ ...keys, region: 'nbg1' })
@@ -190,7 +192,7 @@ test('keys sign one ListBuckets, for their region, and the secret key is not sen
 test('when the caller goes away the provider is not waited for', async () => {
   const gone = Promise.withResolvers<void>()
   const caller = new AbortController()
-  stage.play(
+  stage.respondWith(
     overTls(identities.good, socket => {
       socket.once('close', () => gone.resolve())
       caller.abort()
@@ -246,13 +248,13 @@ describe('400 in both shapes, and nobody is asked', () => {
 
   test('they have cost their caller nothing', async () => {
     for (let count = 0; count < 10; count += 1) await post('validate', { token }, '127.2.0.1')
-    stage.play(overTls(identities.good, socket => void socket.end(answerOf(200))))
+    stage.respondWith(overTls(identities.good, socket => void socket.end(toHttpResponse(200))))
     expect((await postToken(undefined, '127.2.0.1')).status).toBe(200)
   })
 })
 
 test('20 at once from one address, both calls together; more are 429 with Retry-After, and others have their own', async () => {
-  stage.play(overTls(identities.good, socket => void socket.end(answerOf(401))))
+  stage.respondWith(overTls(identities.good, socket => void socket.end(toHttpResponse(401))))
   const before = stage.count()
   const { result: answers, ms } = await timed(() =>
     Promise.all(
@@ -299,11 +301,11 @@ test('a server that hangs is given up after 8 s', async () => {
 test('no secret is in an answer, a log line or a metric, even where the provider quotes the request', async () => {
   let quoted = ''
   for (const status of [200, 301, 400, 401, 403, 500]) {
-    stage.play(
+    stage.respondWith(
       overTls(identities.good, (socket, head) => {
         quoted += head
         const echo = `${head.replaceAll('\r\n', ' ')} ${keys.secretKey}`
-        socket.end(answerOf(status, errorXml(keys.accessKey, echo), [`X-Echo: ${echo}`]))
+        socket.end(toHttpResponse(status, errorXml(keys.accessKey, echo), [`X-Echo: ${echo}`]))
       }),
     )
     await postKeys()

@@ -1,24 +1,29 @@
-import type { Scene } from '../support/credentials/fixture.ts'
 import type { Identities } from '../support/credentials/identities.ts'
 import {
-  answerOf,
   closeAtOnce,
   errorXml,
-  inPlain,
   listXml,
   overTls,
   resetAtOnce,
+  toHttpResponse,
+  withoutTls,
 } from '../support/credentials/scenarios.ts'
+import type { ConnectionHandler } from '../support/credentials/scripted-server.ts'
 
 /** A server that says nothing of the credentials, and how the caller is told. */
-export interface Fault {
+export interface FailureCase {
   readonly what: string
-  readonly scene: Scene
+  readonly scene: ConnectionHandler
   readonly message: RegExp
 }
 
 /** Faults below HTTP's meaning: they are the same whatever was asked. */
-export const transportFaults = ({ good, otherName, expired, unknownCa }: Identities): readonly Fault[] => {
+export const createTransportFailures = ({
+  good,
+  otherName,
+  expired,
+  unknownCa,
+}: Identities): readonly FailureCase[] => {
   const raw = (text: string) => overTls(good, socket => void socket.end(text, 'latin1'))
   return [
     { what: 'closes at once', scene: closeAtOnce, message: /ended the connection/ },
@@ -27,41 +32,46 @@ export const transportFaults = ({ good, otherName, expired, unknownCa }: Identit
     { what: 'a certificate of another name', scene: overTls(otherName, () => {}), message: /TLS/ },
     { what: 'a certificate that has expired', scene: overTls(expired, () => {}), message: /TLS/ },
     { what: 'a certificate of an unknown authority', scene: overTls(unknownCa, () => {}), message: /TLS/ },
-    { what: 'plain HTTP', scene: inPlain(answerOf(200, listXml('x'))), message: /TLS/ },
-    { what: 'garbage instead of TLS', scene: inPlain('\0\xff garbage\r\n'), message: /TLS/ },
+    { what: 'plain HTTP', scene: withoutTls(toHttpResponse(200, listXml('x'))), message: /TLS/ },
+    { what: 'garbage instead of TLS', scene: withoutTls('\0\xff garbage\r\n'), message: /TLS/ },
     { what: 'garbage instead of HTTP', scene: raw('garbage\r\n\r\n'), message: /not HTTP/ },
     {
       what: 'header fields without end',
       scene: raw(`HTTP/1.1 200 OK\r\nA: ${'a'.repeat(20_000)}`),
       message: /not HTTP/,
     },
-    { what: 'half a body', scene: raw(answerOf(200, listXml('x')).slice(0, -40)), message: /truncated/ },
+    { what: 'half a body', scene: raw(toHttpResponse(200, listXml('x')).slice(0, -40)), message: /truncated/ },
     {
       what: 'a huge body',
-      scene: raw(answerOf(200, `${listXml('x')}${' '.repeat(1_024 * 1_024)}`)),
+      scene: raw(toHttpResponse(200, `${listXml('x')}${' '.repeat(1_024 * 1_024)}`)),
       message: /too large/,
     },
   ]
 }
 
 /** Whole answers over HTTP that say nothing of the credentials. */
-export const answerFaults = ({ good }: Identities, target: number): readonly Fault[] => {
+export const createHttpFailures = ({ good }: Identities, target: number): readonly FailureCase[] => {
   const answers = (text: string) => overTls(good, socket => void socket.end(text))
   const location = `Location: https://fsn1.storage.test:${target}/`
   return [
-    { what: '301 to a good server', scene: answers(answerOf(301, '', [location])), message: /redirect/ },
-    { what: '307 to a good server', scene: answers(answerOf(307, '', [location])), message: /redirect/ },
-    { what: '429', scene: answers(answerOf(429, errorXml('AccessDenied'))), message: /limiting the request rate/ },
-    { what: '500', scene: answers(answerOf(500)), message: /status 500/ },
-    { what: '502 with HTML', scene: answers(answerOf(502, '<html>mark</html>')), message: /status 502/ },
-    { what: '503', scene: answers(answerOf(503, errorXml('ServiceUnavailable'))), message: /status 503/ },
-    { what: '404', scene: answers(answerOf(404)), message: /status 404/ },
+    { what: '301 to a good server', scene: answers(toHttpResponse(301, '', [location])), message: /redirect/ },
+    { what: '307 to a good server', scene: answers(toHttpResponse(307, '', [location])), message: /redirect/ },
+    {
+      what: '429',
+      scene: answers(toHttpResponse(429, errorXml('AccessDenied'))),
+      message: /limiting the request rate/,
+    },
+    { what: '500', scene: answers(toHttpResponse(500)), message: /status 500/ },
+    { what: '502 with HTML', scene: answers(toHttpResponse(502, '<html>mark</html>')), message: /status 502/ },
+    { what: '503', scene: answers(toHttpResponse(503, errorXml('ServiceUnavailable'))), message: /status 503/ },
+    { what: '404', scene: answers(toHttpResponse(404)), message: /status 404/ },
   ]
 }
 
 /** What S3 does not answer, or not of the keys. */
-export const s3Faults = ({ good }: Identities): readonly Fault[] => {
-  const answers = (status: number, body: string) => overTls(good, socket => void socket.end(answerOf(status, body)))
+export const createS3Failures = ({ good }: Identities): readonly FailureCase[] => {
+  const answers = (status: number, body: string) =>
+    overTls(good, socket => void socket.end(toHttpResponse(status, body)))
   const entities = '<!DOCTYPE l [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;&a;">]>'
   return [
     { what: '200 with HTML', scene: answers(200, '<!doctype html><html></html>'), message: /not an S3 response/ },

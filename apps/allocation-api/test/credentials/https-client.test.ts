@@ -1,14 +1,14 @@
 import { once } from 'node:events'
 import { afterAll, beforeEach, describe, expect, test } from 'vitest'
 import { createHttpsGet } from '../../src/credentials/https-client.ts'
-import { type Scene, startStage } from '../support/credentials/fixture.ts'
 import { makeIdentities } from '../support/credentials/identities.ts'
-import { answerOf, hang, overTls } from '../support/credentials/scenarios.ts'
+import { hang, overTls, toHttpResponse } from '../support/credentials/scenarios.ts'
+import { type ConnectionHandler, startScriptedServer } from '../support/credentials/scripted-server.ts'
 import '../support/credentials/storage-names.ts'
 import { timed } from '@pool/test-kit/poll.ts'
 
 const identities = await makeIdentities()
-const stage = await startStage()
+const stage = await startScriptedServer()
 afterAll(() => Promise.all([stage.close(), identities.remove()]))
 
 const DEADLINE_MS = 150
@@ -19,10 +19,10 @@ const over = (act: Parameters<typeof overTls>[1]) => overTls(identities.good, ac
 
 /** When the connection that is played to has ended on the other side. */
 let gone: Promise<unknown>
-const play = (scene: Scene) => {
+const play = (scene: ConnectionHandler) => {
   const { promise, resolve } = Promise.withResolvers<void>()
   gone = promise
-  stage.play(socket => {
+  stage.respondWith(socket => {
     socket.once('close', () => resolve())
     // Without a reader the end would not be noticed.
     if (scene === hang) socket.resume()
@@ -31,11 +31,11 @@ const play = (scene: Scene) => {
 }
 
 describe('one deadline over everything, and then the connection is closed', () => {
-  const rows: readonly (readonly [where: string, scene: Scene])[] = [
+  const rows: readonly (readonly [where: string, scene: ConnectionHandler])[] = [
     ['TLS', hang],
     ['the answer', over(() => {})],
     ['the header fields', over(socket => void socket.write('HTTP/1.1 200 OK\r\nA: b\r\n'))],
-    ['the body', over(socket => void socket.write(answerOf(200, 'half').slice(0, -2)))],
+    ['the body', over(socket => void socket.write(toHttpResponse(200, 'half').slice(0, -2)))],
     ['interim answers', over(socket => void drip(socket, 'HTTP/1.1 103 Early Hints\r\n\r\n'))],
     ['a body in drops', over(socket => drip(socket, 'HTTP/1.1 200 OK\r\n\r\n', '.'))],
   ]
@@ -75,7 +75,7 @@ test('a caller who goes away ends it at once', async () => {
 })
 
 describe('trust', () => {
-  const answers = over(socket => void socket.end(answerOf(200, 'body')))
+  const answers = over(socket => void socket.end(toHttpResponse(200, 'body')))
   beforeEach(() => play(answers))
 
   test('an authority of ours is trusted where it was given, and nowhere else', async () => {
@@ -87,7 +87,7 @@ describe('trust', () => {
   test('the environment cannot switch it off', async () => {
     process.env.NODE_TLS_REJECT_UNAUTHORIZED = '0'
     try {
-      play(overTls(identities.unknownCa, socket => void socket.end(answerOf(200))))
+      play(overTls(identities.unknownCa, socket => void socket.end(toHttpResponse(200))))
       expect(await patient(url, {})).toEqual({ kind: 'failed', cause: 'tls' })
     } finally {
       delete process.env.NODE_TLS_REJECT_UNAUTHORIZED
@@ -100,7 +100,7 @@ test('it is a GET without a body on a connection of its own', async () => {
   play(
     over((socket, head) => {
       heard = head
-      socket.write(answerOf(200, 'body'))
+      socket.write(toHttpResponse(200, 'body'))
     }),
   )
   const before = stage.count()
@@ -120,7 +120,7 @@ test('a body of 1 MiB is taken, and a byte more is not', async () => {
   const send = async (bytes: number) => {
     play(
       over(async socket => {
-        socket.end(answerOf(200, ' '.repeat(bytes)))
+        socket.end(toHttpResponse(200, ' '.repeat(bytes)))
         await once(socket, 'close')
       }),
     )

@@ -4,41 +4,42 @@ import { join } from 'node:path'
 import type { Deployment } from '@pool/contract'
 import { deploymentRequest, storageSection } from '@pool/test-kit/deployment-request.ts'
 import { until } from '@pool/test-kit/poll.ts'
+import { proofSize } from '@pool/test-kit/proof-size.ts'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { type Api, startApi } from '../support/api.ts'
 import { type Identities, makeIdentities, withStorageNames } from '../support/credentials/identities.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { copyDeploymentModule, type DeploymentModule } from '../support/deployment-module.ts'
 import { createDnsClient } from '../support/dns.ts'
+import { startFakeObjectStorage } from '../support/fake-object-storage.ts'
 import { followStream, messagesOf } from '../support/follow.ts'
 import { createContractCall } from '../support/service.ts'
-import { startStorageDouble } from '../support/storage-double.ts'
 import { lacksTerraform } from '../terraform/support/terraform.ts'
 
 const LEASE_MS = 30_000
-const keys = { accessKey: 'accesskey-0123456789', secretKey: 'secret-key-of-at-least-thirty-two-characters' }
+const credentials = { accessKey: 'accesskey-0123456789', secretKey: 'secret-key-of-at-least-thirty-two-characters' }
 
-/** The whole of it: the API as a process, Terraform, Postgres, the local DNS server. */
-describe.skipIf(lacksTerraform)('a deployment, from its request to its end', () => {
+/** The API as a process, with Terraform, Postgres and the local DNS server. */
+describe.skipIf(lacksTerraform)('a deployment from request to end', () => {
   let database: TestDatabase
   let identities: Identities
-  let storage: Awaited<ReturnType<typeof startStorageDouble>>
+  let storage: Awaited<ReturnType<typeof startFakeObjectStorage>>
   let module: DeploymentModule
-  let folder: string
+  let dataDir: string
   let api: Api | undefined
 
   beforeAll(async () => {
     database = await createTestDatabase({ connections: 14 })
     identities = await makeIdentities()
-    storage = await startStorageDouble(identities.good)
+    storage = await startFakeObjectStorage(identities.good)
     module = copyDeploymentModule()
-    folder = await mkdtemp(join(tmpdir(), 'deployments-'))
+    dataDir = await mkdtemp(join(tmpdir(), 'deployments-'))
   })
   afterAll(async () => {
     module.remove()
     await storage.close()
     await identities.remove()
-    await rm(folder, { recursive: true, force: true })
+    await rm(dataDir, { recursive: true, force: true })
     await database.drop()
   })
   afterEach(async () => {
@@ -46,160 +47,174 @@ describe.skipIf(lacksTerraform)('a deployment, from its request to its end', () 
     api = undefined
   })
 
-  const start = async (more: Record<string, string> = {}): Promise<Api> => {
-    api = await startApi(database.url, {
+  const startApiProcess = (env: Record<string, string>): Promise<Api> =>
+    startApi(database.url, {
       NODE_OPTIONS: withStorageNames,
       DNSPROVIDER_RECORD_NAMES: '@,*',
       OBJECT_STORAGE_DOMAIN: `storage.test:${storage.port}`,
       OBJECT_STORAGE_CA_FILE: identities.caFile,
       PDM_TERRAFORM_MODULE: module.directory,
-      PDM_DEPLOYMENTS_DIR: folder,
-      ...more,
+      PDM_DEPLOYMENTS_DIR: dataDir,
+      ...env,
     })
+  /** Stopped after the test. */
+  const start = async (env: Record<string, string> = {}): Promise<Api> => {
+    api = await startApiProcess(env)
     return api
   }
-  const create = async (at: Api, subdomain: string, isKeyed = true): Promise<string> => {
-    const answer = await createContractCall(at.url)(
+  const create = async (service: Api, subdomain: string, hasCredentials = true): Promise<string> => {
+    const answer = await createContractCall(service.url)(
       'POST',
       '/api/v1/deployments',
-      deploymentRequest(subdomain, isKeyed ? storageSection(keys) : {}),
+      deploymentRequest(subdomain, hasCredentials ? storageSection(credentials) : {}),
     )
     if (answer.status !== 201) throw new Error(`${answer.status} ${answer.text}`)
     expect(answer.body.status).toBe('provisioning')
     return answer.body.id
   }
-  const read = async (at: Api, id: string): Promise<Deployment> =>
-    (await createContractCall(at.url)('GET', `/api/v1/deployments/${id}`)).body
-  const finished = (at: Api, id: string): Promise<Deployment> =>
+  const readDeployment = async (service: Api, id: string): Promise<Deployment> =>
+    (await createContractCall(service.url)('GET', `/api/v1/deployments/${id}`)).body
+  const waitUntilFinished = (service: Api, id: string): Promise<Deployment> =>
     until('finished', async () => {
-      const deployment = await read(at, id)
+      const deployment = await readDeployment(service, id)
       return deployment.finishedAt !== null && deployment
     })
-  const isFree = async (at: Api, subdomain: string): Promise<boolean> =>
-    (await at.call('GET', `/api/v1/pool/pool.test/check?sub=${subdomain}`)).body.available
-  const resolves = (at: Api, subdomain: string, address: string | undefined) =>
+  const isFree = async (service: Api, subdomain: string): Promise<boolean> =>
+    (await service.call('GET', `/api/v1/pool/pool.test/check?sub=${subdomain}`)).body.available
+  const waitUntilResolves = (service: Api, subdomain: string, address: string | undefined) =>
     until(`${subdomain} resolves`, async () => {
-      const found = await createDnsClient(at.dnsPort)(`${subdomain}.pool.test`)
+      const found = await createDnsClient(service.dnsPort)(`${subdomain}.pool.test`)
       return Array.isArray(found) && found[0] === address
     })
 
-  test('reserved, streamed live, made, committed, resolving; replayed from anywhere', async () => {
-    const at = await start()
-    module.set('hold', 'acme.pool.test')
-    const id = await create(at, 'acme')
-    const logs = `${at.url}/api/v1/deployments/${id}/logs`
-    const live = await followStream(logs)
-    await until('a line of the apply is there while it goes on', () =>
-      live.events().some(({ data }) => data.includes('holding')),
-    )
-    expect(await isFree(at, 'acme')).toBe(false)
-    expect(await read(at, id)).toMatchObject({ status: 'provisioning', objectStorageBucket: 'catalyst-acme-pool-test' })
-    module.lift('hold', 'acme.pool.test')
-    const events = await live.ended
-    const deployment = await read(at, id)
-    expect(deployment).toMatchObject({
-      status: 'ready',
-      numEvents: events.length - 1,
-      result: {
-        sovereignFQDN: 'acme.pool.test',
-        loadBalancerIP: expect.stringMatching(/^127\./),
-        details: { object_storage_secret: 'hetzner-object-storage' },
-      },
+  describe('in a shared process', () => {
+    let service: Api
+    beforeAll(async () => {
+      service = await startApiProcess({ PDM_DEPLOYMENT_CONCURRENCY: '3' })
     })
-    expect(events.at(-1)).toMatchObject({ name: 'done', data: JSON.stringify(deployment) })
-    await resolves(at, 'acme', deployment.result?.loadBalancerIP)
-    const replayed = await (await followStream(logs)).ended
-    expect(replayed).toEqual(events)
-    const middle = Math.floor(events.length / 2)
-    const rest = await (await followStream(logs, { 'Last-Event-ID': String(middle) })).ended
-    expect(rest.map(({ data }) => data)).toEqual(events.slice(middle).map(({ data }) => data))
-    expect(await readdir(join(folder, 'work'))).toEqual([])
-    // A client that removes it gives its name back.
-    expect((await createContractCall(at.url)('DELETE', `/api/v1/deployments/${id}`)).status).toBe(204)
-    expect(await isFree(at, 'acme')).toBe(true)
-  })
-
-  test('that fails midway: its name free, failed, the reason readable; tried again it goes on', async () => {
-    const at = await start()
-    module.set('fail', 'unlucky.pool.test')
-    const id = await create(at, 'unlucky')
-    expect(await finished(at, id)).toMatchObject({
-      status: 'failed',
-      error: expect.stringContaining('The cloud has no machine left of this size.'),
+    afterAll(async () => {
+      await service.process.stop()
+      expect(await readdir(join(dataDir, 'work'))).toEqual([])
     })
-    expect(await isFree(at, 'unlucky')).toBe(true)
-    module.lift('fail', 'unlucky.pool.test')
-    const again = await create(at, 'unlucky')
-    expect(await finished(at, again)).toMatchObject({ status: 'ready' })
-    const messages = messagesOf(await (await followStream(`${at.url}/api/v1/deployments/${again}/logs`)).ended)
-    // What the first attempt had made is not made a second time.
-    expect(messages.filter(message => /begun.*: Creat/.test(message))).toEqual([])
+
+    test.concurrent('is reserved, streamed live, applied, committed and resolvable; its log can be replayed from any line', async () => {
+      module.set('hold', 'acme.pool.test')
+      const id = await create(service, 'acme')
+      const logs = `${service.url}/api/v1/deployments/${id}/logs`
+      const live = await followStream(logs)
+      await until('a line of the apply arrives during the apply', () =>
+        live.events().some(({ data }) => data.includes('holding')),
+      )
+      expect(await isFree(service, 'acme')).toBe(false)
+      expect(await readDeployment(service, id)).toMatchObject({
+        status: 'provisioning',
+        objectStorageBucket: 'catalyst-acme-pool-test',
+      })
+      module.clear('hold', 'acme.pool.test')
+      const events = await live.ended
+      const deployment = await readDeployment(service, id)
+      expect(deployment).toMatchObject({
+        status: 'ready',
+        numEvents: events.length - 1,
+        result: {
+          sovereignFQDN: 'acme.pool.test',
+          loadBalancerIP: expect.stringMatching(/^127\./),
+          details: { object_storage_secret: 'hetzner-object-storage' },
+        },
+      })
+      expect(events.at(-1)).toMatchObject({ name: 'done', data: JSON.stringify(deployment) })
+      await waitUntilResolves(service, 'acme', deployment.result?.loadBalancerIP)
+      const replayed = await (await followStream(logs)).ended
+      expect(replayed).toEqual(events)
+      const middle = Math.floor(events.length / 2)
+      const rest = await (await followStream(logs, { 'Last-Event-ID': String(middle) })).ended
+      expect(rest.map(({ data }) => data)).toEqual(events.slice(middle).map(({ data }) => data))
+      // Removing it releases its name.
+      expect((await createContractCall(service.url)('DELETE', `/api/v1/deployments/${id}`)).status).toBe(204)
+      expect(await isFree(service, 'acme')).toBe(true)
+    })
+
+    test.concurrent('that fails midway releases its name and shows the reason; a second attempt resumes from its state', async () => {
+      module.set('fail', 'unlucky.pool.test')
+      const id = await create(service, 'unlucky')
+      expect(await waitUntilFinished(service, id)).toMatchObject({
+        status: 'failed',
+        error: expect.stringContaining('The cloud has no machine left of this size.'),
+      })
+      expect(await isFree(service, 'unlucky')).toBe(true)
+      module.clear('fail', 'unlucky.pool.test')
+      const again = await create(service, 'unlucky')
+      expect(await waitUntilFinished(service, again)).toMatchObject({ status: 'ready' })
+      const messages = messagesOf(await (await followStream(`${service.url}/api/v1/deployments/${again}/logs`)).ended)
+      // The second attempt does not create again what the first one created.
+      expect(messages.filter(message => /begun.*: Creat/.test(message))).toEqual([])
+    })
+
+    test.concurrent('that is cancelled during its apply is stopped and failed, and its name is released', async () => {
+      module.set('hold', 'regret.pool.test')
+      const id = await create(service, 'regret')
+      const live = await followStream(`${service.url}/api/v1/deployments/${id}/logs`)
+      await until('the apply is in progress', () => live.events().some(({ data }) => data.includes('holding')))
+      expect((await createContractCall(service.url)('DELETE', `/api/v1/deployments/${id}`)).status).toBe(202)
+      expect(await waitUntilFinished(service, id)).toMatchObject({ status: 'failed', error: 'Cancelled.' })
+      expect(await isFree(service, 'regret')).toBe(true)
+      module.clear('hold', 'regret.pool.test')
+    })
   })
 
-  test('that is cancelled while it is made: stopped, failed, its name free', async () => {
-    const at = await start()
-    module.set('hold', 'regret.pool.test')
-    const id = await create(at, 'regret')
-    const live = await followStream(`${at.url}/api/v1/deployments/${id}/logs`)
-    await until('it is being made', () => live.events().some(({ data }) => data.includes('holding')))
-    expect((await createContractCall(at.url)('DELETE', `/api/v1/deployments/${id}`)).status).toBe(202)
-    expect(await finished(at, id)).toMatchObject({ status: 'failed', error: 'Cancelled.' })
-    expect(await isFree(at, 'regret')).toBe(true)
-    module.lift('hold', 'regret.pool.test')
-  })
-
-  test('ten at once, three at a time: each its own, none lost', async () => {
-    const at = await start({ PDM_DEPLOYMENT_CONCURRENCY: '3' })
-    const names = Array.from({ length: 10 }, (_, i) => `one-of-ten-${i}`)
-    const ids = await Promise.all(names.map(name => create(at, name, name.endsWith('3'))))
-    const most = { here: 0 }
+  test('many at once, three at a time: each gets its own result, and none is lost', async () => {
+    const service = await start({ PDM_DEPLOYMENT_CONCURRENCY: '3' })
+    const names = Array.from({ length: proofSize(10, 5) }, (_, i) => `one-of-many-${i}`)
+    const ids = await Promise.all(names.map(name => create(service, name, name.endsWith('3'))))
+    let maxProvisioning = 0
     await until(
       'all are finished',
       async () => {
-        const { body } = await at.call('GET', '/api/v1/deployments?status=provisioning')
-        most.here = Math.max(most.here, body.deployments.length)
-        const open = await database.sql`select from deployments where finished_at is null`
-        return open.length === 0
+        const { body } = await service.call('GET', '/api/v1/deployments?status=provisioning')
+        maxProvisioning = Math.max(maxProvisioning, body.deployments.length)
+        const unfinished = await database.sql`select from deployments where finished_at is null`
+        return unfinished.length === 0
       },
       60_000,
     )
-    expect(most.here).toBeGreaterThan(1)
-    expect(most.here).toBeLessThanOrEqual(3)
-    const ends = await Promise.all(ids.map(id => read(at, id)))
+    expect(maxProvisioning).toBeGreaterThan(1)
+    expect(maxProvisioning).toBeLessThanOrEqual(3)
+    const ends = await Promise.all(ids.map(id => readDeployment(service, id)))
     expect(ends.map(({ status, sovereignFQDN }) => [status, sovereignFQDN])).toEqual(
       names.map(name => ['ready', `${name}.pool.test`]),
     )
-    for (const [i, { result }] of ends.entries()) await resolves(at, names[i] ?? '', result?.loadBalancerIP)
-    expect(await readdir(join(folder, 'work'))).toEqual([])
+    for (const [i, { result }] of ends.entries())
+      await waitUntilResolves(service, names[i] ?? '', result?.loadBalancerIP)
+    expect(await readdir(join(dataDir, 'work'))).toEqual([])
   })
 
-  test('whose process is frozen for longer than its lease, and wakes: made by another, on the same machine', async () => {
-    const fqdn = 'frozen.pool.test'
-    const frozen = await start()
+  test('whose process is paused for longer than its lease is applied by another process on the same machine', async () => {
+    const fqdn = 'paused.pool.test'
+    const paused = await start()
     module.set('hold', fqdn)
-    const id = await create(frozen, 'frozen', false)
-    const live = await followStream(`${frozen.url}/api/v1/deployments/${id}/logs`)
-    await until('it is being made', () => live.events().some(({ data }) => data.includes('holding')))
-    process.kill(frozen.process.pid, 'SIGSTOP')
+    const id = await create(paused, 'paused', false)
+    const live = await followStream(`${paused.url}/api/v1/deployments/${id}/logs`)
+    await until('the apply is in progress', () => live.events().some(({ data }) => data.includes('holding')))
+    process.kill(paused.process.pid, 'SIGSTOP')
     await database.advance(LEASE_MS)
-    // The first Terraform, which nobody froze, has the lock of the state.
-    const at = await start()
+    // The first Terraform is not paused and holds the state lock.
+    const service = await start()
     try {
-      const isTaken = async () =>
+      const isClaimed = async () =>
         (await database.sql`select from deployments where id = ${id} and run_generation = 2`).length > 0
-      await until('it is taken up', isTaken)
-      await until('Terraform has begun', async () => (await readdir(join(folder, 'work'))).includes(`${id}.2`))
+      await until('another process claims it', isClaimed)
+      await until('its Terraform has started', async () => (await readdir(join(dataDir, 'work'))).includes(`${id}.2`))
     } finally {
-      process.kill(frozen.process.pid, 'SIGCONT')
+      process.kill(paused.process.pid, 'SIGCONT')
     }
-    await until('the first gives way', () => frozen.lines.some(line => line.includes('"lease-lost"')))
-    module.lift('hold', fqdn)
-    const end = await finished(at, id)
+    await until('the paused process loses its lease', () => paused.lines.some(line => line.includes('"lease-lost"')))
+    module.clear('hold', fqdn)
+    const end = await waitUntilFinished(service, id)
     expect(end).toMatchObject({ status: 'ready' })
-    expect(await isFree(at, 'frozen')).toBe(false)
-    await resolves(at, 'frozen', end.result?.loadBalancerIP)
-    expect(await readdir(join(folder, 'work'))).toEqual([])
-    await frozen.process.stop()
+    expect(await isFree(service, 'paused')).toBe(false)
+    await waitUntilResolves(service, 'paused', end.result?.loadBalancerIP)
+    expect(await readdir(join(dataDir, 'work'))).toEqual([])
+    await paused.process.stop()
   })
 
   describe('whose process is killed', () => {
@@ -211,8 +226,8 @@ describe.skipIf(lacksTerraform)('a deployment, from its request to its end', () 
     const isActive = async (name: string) =>
       (await database.sql`select from pool_allocations where subdomain = ${name} and state = 'active'`).length > 0
 
-    /** Keeps every statement that wants this row waiting, until it is let go. */
-    const lock = async (table: 'pool_allocations' | 'deployments', column: string, value: string) => {
+    /** Locks a row, so that every statement that changes it waits for the release. */
+    const lockRow = async (table: 'pool_allocations' | 'deployments', column: string, value: string) => {
       const sql = await database.sql.reserve()
       await sql`begin`
       await sql`select from ${sql(table)} where ${sql(column)} = ${value} for update`
@@ -224,91 +239,93 @@ describe.skipIf(lacksTerraform)('a deployment, from its request to its end', () 
 
     type Stage = readonly [
       stage: string,
-      ends: readonly [keyed: string, keyless: string],
+      ends: readonly [withCredentials: string, withoutCredentials: string],
       reach: (id: string, name: string, fqdn: string) => Promise<() => Promise<void>>,
     ]
-    const nothing = async () => {}
-    /** Each brings a deployment whose apply is held to its stage, and returns what lets go of what keeps it there. */
+    const noRelease = async () => {}
+    /** Each moves a deployment whose apply is held to its stage, and returns what releases it from there. */
     const stages: readonly Stage[] = [
-      ['while Terraform works', ['failed', 'ready'], async () => nothing],
+      ['while Terraform runs', ['failed', 'ready'], async () => noRelease],
       [
-        'when the infrastructure is up, while its name is committed',
+        'after the apply, while its name is being committed',
         ['ready', 'ready'],
         async (id, name, fqdn) => {
-          const letGo = await lock('pool_allocations', 'subdomain', name)
-          module.lift('hold', fqdn)
-          await until('it is up', () => isUp(id))
-          return letGo
+          const release = await lockRow('pool_allocations', 'subdomain', name)
+          module.clear('hold', fqdn)
+          await until('the infrastructure is up', () => isUp(id))
+          return release
         },
       ],
       [
-        'when its name is committed, before it is ready',
+        'after the commit of its name, before it is ready',
         ['ready', 'ready'],
         async (id, name, fqdn) => {
-          const letNameGo = await lock('pool_allocations', 'subdomain', name)
-          module.lift('hold', fqdn)
-          await until('it is up', () => isUp(id))
-          const letGo = await lock('deployments', 'id', id)
-          await letNameGo()
+          const releaseName = await lockRow('pool_allocations', 'subdomain', name)
+          module.clear('hold', fqdn)
+          await until('the infrastructure is up', () => isUp(id))
+          const release = await lockRow('deployments', 'id', id)
+          await releaseName()
           await until('its name is active', () => isActive(name))
-          return letGo
+          return release
         },
       ],
       [
-        'while its name is freed, for it failed',
+        'after it failed, while its name is being released',
         ['failed', 'failed'],
         async (id, name, fqdn) => {
-          const letGo = await lock('pool_allocations', 'subdomain', name)
+          const release = await lockRow('pool_allocations', 'subdomain', name)
           module.set('fail', fqdn)
-          module.lift('hold', fqdn)
-          await until('it says so', () => isStored(id, 'Released the name.'))
-          return letGo
+          module.clear('hold', fqdn)
+          await until('the log shows the release', () => isStored(id, 'Released the name.'))
+          return release
         },
       ],
     ]
 
-    interface Killed {
+    interface StageResult {
       readonly id: string
       readonly name: string
       readonly end: Deployment
       readonly isFree: boolean
     }
-    /** Of each stage one with keys and one without. */
-    const killed = new Map<string, readonly Killed[]>()
+    /** Two of each stage: with and without credentials. */
+    const results = new Map<string, readonly StageResult[]>()
 
-    // All of them in one process, at once.
+    // All stages together in one process. The second process resumes all deployments at its first tick.
     beforeAll(async () => {
-      let at = await start({ PDM_DEPLOYMENT_CONCURRENCY: String(2 * stages.length) })
-      const begun = await Promise.all(
+      const concurrency = String(2 * stages.length)
+      let service = await start({ PDM_DEPLOYMENT_CONCURRENCY: concurrency })
+      const deployments = await Promise.all(
         stages.flatMap(([stage, , reach], index) =>
-          ['keyed', 'keyless'].map(async keys => {
-            const name = `stage-${index}-${keys}`
+          ['with', 'without'].map(async credentials => {
+            const name = `stage-${index}-${credentials}`
             const fqdn = `${name}.pool.test`
             module.set('hold', fqdn)
-            const id = await create(at, name, keys === 'keyed')
-            await until('Terraform works', () => isStored(id, 'holding'))
-            return { stage, id, name, fqdn, letGo: await reach(id, name, fqdn) }
+            const id = await create(service, name, credentials === 'with')
+            await until('the apply is in progress', () => isStored(id, 'holding'))
+            return { stage, id, name, fqdn, release: await reach(id, name, fqdn) }
           }),
         ),
       )
-      const ids = begun.map(({ id }) => id)
-      const open = await database.sql`select from deployments where id in ${database.sql(ids)} and finished_at is null`
-      expect(open).toHaveLength(ids.length)
-      await at.process.kill()
-      for (const { letGo } of begun) await letGo()
-      for (const { fqdn } of begun) module.lift('hold', fqdn)
+      const ids = deployments.map(({ id }) => id)
+      const unfinished =
+        await database.sql`select from deployments where id in ${database.sql(ids)} and finished_at is null`
+      expect(unfinished).toHaveLength(ids.length)
+      await service.process.kill()
+      for (const { release } of deployments) await release()
+      for (const { fqdn } of deployments) module.clear('hold', fqdn)
       await database.advance(LEASE_MS)
-      at = await start()
-      for (const { stage, id, name } of begun) {
-        const end = await finished(at, id)
-        if (end.status === 'ready') await resolves(at, name, end.result?.loadBalancerIP)
-        killed.set(stage, [...(killed.get(stage) ?? []), { id, name, end, isFree: await isFree(at, name) }])
+      service = await start({ PDM_DEPLOYMENT_CONCURRENCY: concurrency })
+      for (const { stage, id, name } of deployments) {
+        const end = await waitUntilFinished(service, id)
+        if (end.status === 'ready') await waitUntilResolves(service, name, end.result?.loadBalancerIP)
+        results.set(stage, [...(results.get(stage) ?? []), { id, name, end, isFree: await isFree(service, name) }])
       }
-      expect(await readdir(join(folder, 'work'))).toEqual([])
+      expect(await readdir(join(dataDir, 'work'))).toEqual([])
     })
 
-    test.each(stages)('%s: started again, each comes to its end', (stage, ends) => {
-      const found = killed.get(stage) ?? []
+    test.each(stages)('%s: after a restart each comes to its end', (stage, ends) => {
+      const found = results.get(stage) ?? []
       expect(found.map(({ end }) => end.status)).toEqual(ends)
       for (const { end, isFree } of found) {
         expect(isFree).toBe(end.status === 'failed')
@@ -318,21 +335,21 @@ describe.skipIf(lacksTerraform)('a deployment, from its request to its end', () 
       }
     })
 
-    test('as soon as it is accepted, while it waits for its turn: started again, it comes to its end', async () => {
-      let at = await start({ PDM_DEPLOYMENT_CONCURRENCY: '1' })
+    test('while it is queued: after a restart it comes to its end', async () => {
+      let service = await start({ PDM_DEPLOYMENT_CONCURRENCY: '1' })
       module.set('hold', 'blocking.pool.test')
       const ids = [
-        await create(at, 'blocking', false),
-        await create(at, 'waiting', true),
-        await create(at, 'idle', false),
+        await create(service, 'blocking', false),
+        await create(service, 'waiting', true),
+        await create(service, 'idle', false),
       ]
-      await at.process.kill()
-      module.lift('hold', 'blocking.pool.test')
+      await service.process.kill()
+      module.clear('hold', 'blocking.pool.test')
       await database.advance(LEASE_MS)
-      at = await start({ PDM_DEPLOYMENT_CONCURRENCY: '1' })
-      const ends = await Promise.all(ids.map(id => finished(at, id)))
+      service = await start({ PDM_DEPLOYMENT_CONCURRENCY: '3' })
+      const ends = await Promise.all(ids.map(id => waitUntilFinished(service, id)))
       expect(ends.map(({ status }) => status)).toEqual(['ready', 'failed', 'ready'])
-      expect(await isFree(at, 'waiting')).toBe(true)
+      expect(await isFree(service, 'waiting')).toBe(true)
     })
   })
 })

@@ -3,12 +3,18 @@ import { describe, expect, test } from 'vitest'
 import { LogWriter } from '../../src/deployments/log-writer.ts'
 import { createDeploymentRepository } from '../../src/deployments/repository.ts'
 import { LEASE_MS, specFor, TTL_MS, useDeployments, withStorage } from '../support/deployments-fixture.ts'
-import { begun, created, finished, nameStateIn, read } from '../support/deployments-steps.ts'
+import {
+  createDeployment,
+  readDeployment,
+  readNameState,
+  waitForApply,
+  waitUntilFinished,
+} from '../support/deployments-steps.ts'
 import { applied } from '../support/fake-provisioner.ts'
 import { lockRow } from '../support/locks.ts'
 
 const fixture = useDeployments()
-const nameState = (subdomain: string) => nameStateIn(fixture.sql, subdomain)
+const nameState = (subdomain: string) => readNameState(fixture.sql, subdomain)
 
 const holdName = () => lockRow(fixture.sql, { poolDomain: 'pool.test', subdomain: 'acme' })
 
@@ -19,51 +25,51 @@ describe('a run that others have taken over', () => {
   ] as const)('and whose applying is %s: the name of the others stays', async (_, end) => {
     const replica = fixture.replica()
     replica.provisioner.ignoresStop = true
-    const id = await created(replica, specFor('acme'))
-    const late = await begun(replica)
+    const id = await createDeployment(replica, specFor('acme'))
+    const late = await waitForApply(replica)
     await fixture.advance(LEASE_MS)
     const other = fixture.replica()
     other.provisioner.result = applied()
     await other.deployments.tick()
-    expect(await finished(other, id)).toMatchObject({ status: 'ready' })
+    expect(await waitUntilFinished(other, id)).toMatchObject({ status: 'ready' })
     late.end(end)
     await until('the late run is over', () => replica.deployments.activeCount === 0)
     expect(await nameState('acme')).toBe('active')
-    expect(await read(other, id)).toMatchObject({ status: 'ready' })
+    expect(await readDeployment(other, id)).toMatchObject({ status: 'ready' })
     expect(replica.errors).toEqual([])
   })
 
   test('when it had decided to fail: it fails for the same reason, though it could be made now', async () => {
     const replica = fixture.replica()
-    const id = await created(replica, specFor('acme'))
-    const { end } = await begun(replica)
+    const id = await createDeployment(replica, specFor('acme'))
+    const { end } = await waitForApply(replica)
     const name = await holdName()
     end({ kind: 'failed', reason: 'The network is not there.' })
     await until('it is decided', async () => {
       const rows = await fixture.sql`select from deployments where pending_error is not null`
       return rows.length > 0
     })
-    expect(await read(replica, id)).not.toHaveProperty('error')
+    expect(await readDeployment(replica, id)).not.toHaveProperty('error')
     replica.kill()
     await name.release()
     await fixture.advance(LEASE_MS)
     const other = fixture.replica()
     other.provisioner.result = applied()
     await other.deployments.tick()
-    expect(await finished(other, id)).toMatchObject({ status: 'failed', error: 'The network is not there.' })
+    expect(await waitUntilFinished(other, id)).toMatchObject({ status: 'failed', error: 'The network is not there.' })
     expect(other.provisioner.applies).toHaveLength(0)
     expect(await nameState('acme')).toBe('free')
   })
 
   test('has its name kept at once: nobody knows when that was done last', async () => {
     const replica = fixture.replica()
-    await created(replica, specFor('acme'))
-    await begun(replica)
+    await createDeployment(replica, specFor('acme'))
+    await waitForApply(replica)
     replica.kill()
     await fixture.advance(0.9 * TTL_MS)
     const other = fixture.replica()
     await other.deployments.tick()
-    await begun(other)
+    await waitForApply(other)
     await other.deployments.tick()
     await fixture.advance(0.2 * TTL_MS)
     expect(await nameState('acme')).toBe('reserved')
@@ -72,11 +78,11 @@ describe('a run that others have taken over', () => {
 
 test('cancelled while it waits for its turn: its name is free at once, though the turn does not come', async () => {
   const replica = fixture.replica({ maxConcurrentRuns: 1 })
-  await created(replica, specFor('first'))
-  const id = await created(replica, specFor('acme'))
-  const { signal } = await begun(replica)
+  await createDeployment(replica, specFor('first'))
+  const id = await createDeployment(replica, specFor('acme'))
+  const { signal } = await waitForApply(replica)
   await replica.deployments.remove(id)
-  expect(await finished(replica, id)).toMatchObject({ status: 'failed', error: 'Cancelled.' })
+  expect(await waitUntilFinished(replica, id)).toMatchObject({ status: 'failed', error: 'Cancelled.' })
   expect(await nameState('acme')).toBe('free')
   expect(signal.aborted).toBe(false)
   await until('the other goes on alone', () => replica.deployments.activeCount === 1)
@@ -84,13 +90,13 @@ test('cancelled while it waits for its turn: its name is free at once, though th
 
 test('a name that cannot be kept now keeps neither other names nor what was left from being looked after', async () => {
   const left = fixture.replica()
-  const id = await created(left, specFor('left'))
-  await begun(left)
+  const id = await createDeployment(left, specFor('left'))
+  await waitForApply(left)
   left.kill()
   const replica = fixture.replica({ statementTimeoutMs: 300 })
-  await created(replica, specFor('acme'))
-  await created(replica, specFor('other'))
-  await begun(replica, 2)
+  await createDeployment(replica, specFor('acme'))
+  await createDeployment(replica, specFor('other'))
+  await waitForApply(replica, 2)
   await fixture.advance(0.5 * TTL_MS)
   const name = await holdName()
   await expect(replica.deployments.tick()).rejects.toThrow('no answer')
@@ -98,19 +104,19 @@ test('a name that cannot be kept now keeps neither other names nor what was left
   const [other] = await fixture.sql<{ isKept: boolean }[]>`
     select expires_at > now() + interval '9 minutes' as "isKept" from pool_allocations where subdomain = 'other'`
   expect(other).toEqual({ isKept: true })
-  expect((await begun(replica, 3)).request.id).toBe(id)
+  expect((await waitForApply(replica, 3)).request.id).toBe(id)
 })
 
 test('cancelled while its name is committed: failed, as whoever cancelled it was told, and the name free', async () => {
   const replica = fixture.replica()
-  const id = await created(replica, specFor('acme'))
-  const { end } = await begun(replica)
+  const id = await createDeployment(replica, specFor('acme'))
+  const { end } = await waitForApply(replica)
   const name = await holdName()
   end(applied())
-  await until('it is up', async () => (await read(replica, id)).result)
+  await until('it is up', async () => (await readDeployment(replica, id)).result)
   expect(await replica.deployments.remove(id)).toMatchObject({ kind: 'cancelling' })
   await name.release()
-  expect(await finished(replica, id)).toMatchObject({ status: 'failed', error: 'Cancelled.' })
+  expect(await waitUntilFinished(replica, id)).toMatchObject({ status: 'failed', error: 'Cancelled.' })
   expect(await nameState('acme')).toBe('free')
 })
 
@@ -129,9 +135,12 @@ test.each([
     },
   })
   replica.provisioner.result = answer
-  const twins = [created(replica, withStorage('acme'), 'one-key'), created(replica, withStorage('acme'), 'one-key')]
+  const twins = [
+    createDeployment(replica, withStorage('acme'), 'one-key'),
+    createDeployment(replica, withStorage('acme'), 'one-key'),
+  ]
   const id = await Promise.race(twins)
-  await (answer ? finished(replica, id) : begun(replica))
+  await (answer ? waitUntilFinished(replica, id) : waitForApply(replica))
   late.resolve()
   expect(await Promise.all(twins)).toEqual([id, id])
   expect(await nameState('acme')).toBe(expected)
@@ -139,11 +148,11 @@ test.each([
 
 test('U+0000 and halves of surrogate pairs, which Postgres does not store, keep nothing from its end', async () => {
   const replica = fixture.replica()
-  const id = await created(replica, specFor('acme'))
-  const { end, log } = await begun(replica)
+  const id = await createDeployment(replica, specFor('acme'))
+  const { end, log } = await waitForApply(replica)
   log({ phase: 'apply', level: 'info', message: 'a\0b\ud800' })
   end(applied('192.0.2.1', { control_plane_ip: '192.0.2.2\0', details: { 'a\0': ['b\0', 1, null], c: '\udc00' } }))
-  expect(await finished(replica, id)).toMatchObject({
+  expect(await waitUntilFinished(replica, id)).toMatchObject({
     status: 'ready',
     result: { controlPlaneIP: '192.0.2.2', details: { a: ['b', 1, null], c: '\ufffd' } },
   })
@@ -158,9 +167,9 @@ describe('a line whose writing nobody knows the outcome of', () => {
     ['takes effect when it was written again', 'after'],
   ] as const)('and that %s stands there once', async (_, effect) => {
     const replica = fixture.replica()
-    const id = await created(replica, specFor('acme'))
-    await begun(replica)
-    await until('its first lines are there', async () => (await read(replica, id)).numEvents === 2)
+    const id = await createDeployment(replica, specFor('acme'))
+    await waitForApply(replica)
+    await until('its first lines are there', async () => (await readDeployment(replica, id)).numEvents === 2)
     const repository = createDeploymentRepository(fixture.sql, { timeoutMs: 5_000, leaseMs: LEASE_MS })
     const abandoned: Parameters<typeof repository.appendLog>[] = []
     const writer = new LogWriter({
@@ -191,6 +200,6 @@ describe('a line whose writing nobody knows the outcome of', () => {
       [3, 'one'],
       [4, 'two'],
     ])
-    expect((await read(replica, id)).numEvents).toBe(4)
+    expect((await readDeployment(replica, id)).numEvents).toBe(4)
   })
 })

@@ -10,12 +10,18 @@ import {
   useDeployments,
   withStorage,
 } from '../support/deployments-fixture.ts'
-import { begun, created, finished, nameStateIn, read } from '../support/deployments-steps.ts'
+import {
+  createDeployment,
+  readDeployment,
+  readNameState,
+  waitForApply,
+  waitUntilFinished,
+} from '../support/deployments-steps.ts'
 import { applied } from '../support/fake-provisioner.ts'
 
 const fixture = useDeployments()
 
-const nameState = (subdomain: string) => nameStateIn(fixture.sql, subdomain)
+const nameState = (subdomain: string) => readNameState(fixture.sql, subdomain)
 const messages = async (id: string): Promise<string[]> => {
   const rows = await fixture.sql<{ seq: number; message: string }[]>`
     select seq, message from deployment_log_lines where deployment_id = ${id} order by seq`
@@ -26,23 +32,23 @@ const messages = async (id: string): Promise<string[]> => {
 describe('a deployment', () => {
   test('is accepted with its name reserved, made, committed, ready', async () => {
     const replica = fixture.replica()
-    const id = await created(replica, withStorage('acme'))
-    const { request, log, end } = await begun(replica)
+    const id = await createDeployment(replica, withStorage('acme'))
+    const { request, log, end } = await waitForApply(replica)
     expect(request).toMatchObject({
       id,
       stateKey: 'acme.pool.test',
       variables: { sovereign_fqdn: 'acme.pool.test', object_storage_bucket: 'catalyst-acme-pool-test' },
     })
-    expect(await read(replica, id)).toMatchObject({
+    expect(await readDeployment(replica, id)).toMatchObject({
       status: 'provisioning',
       finishedAt: null,
       sovereignFQDN: 'acme.pool.test',
     })
     expect(await nameState('acme')).toBe('reserved')
     log({ phase: 'apply', level: 'info', message: 'half way' })
-    await until('its lines are there while it goes on', async () => (await read(replica, id)).numEvents === 3)
+    await until('its lines are there while it goes on', async () => (await readDeployment(replica, id)).numEvents === 3)
     end(applied('192.0.2.7', { control_plane_ip: '192.0.2.8', details: { size: 3 }, other: 4 }))
-    expect(await finished(replica, id)).toEqual({
+    expect(await waitUntilFinished(replica, id)).toEqual({
       id,
       status: 'ready',
       startedAt: expect.any(String),
@@ -79,7 +85,7 @@ describe('a deployment', () => {
   test('keys are nowhere in the database', async () => {
     const replica = fixture.replica()
     replica.provisioner.result = applied()
-    await finished(replica, await created(replica, withStorage('acme')))
+    await waitUntilFinished(replica, await createDeployment(replica, withStorage('acme')))
     const [row] = await fixture.sql<{ text: string }[]>`select to_jsonb(d)::text as text from deployments d`
     expect(row?.text).toContain('"objectStorageSecretKey": "<redacted>"')
     expect(row?.text).not.toContain('marked')
@@ -93,8 +99,11 @@ describe('a deployment', () => {
     const replica = fixture.replica()
     replica.provisioner.result =
       end === 'failed' ? { kind: 'failed', reason: 'The network is not there.' } : applied('192.0.2.1', end)
-    const id = await created(replica, specFor('acme'))
-    expect(await finished(replica, id)).toMatchObject({ status: 'failed', error: expect.stringContaining(reason) })
+    const id = await createDeployment(replica, specFor('acme'))
+    expect(await waitUntilFinished(replica, id)).toMatchObject({
+      status: 'failed',
+      error: expect.stringContaining(reason),
+    })
     expect(await nameState('acme')).toBe('free')
     expect(await messages(id)).toContain('Released the name.')
   })
@@ -102,20 +111,20 @@ describe('a deployment', () => {
   test('of a domain of the customer needs no name', async () => {
     const replica = fixture.replica()
     replica.provisioner.result = applied()
-    const id = await created(replica, specFor('acme', { name: null, sovereignFQDN: 'acme.example.com' }))
-    expect(await finished(replica, id)).toMatchObject({ status: 'ready' })
+    const id = await createDeployment(replica, specFor('acme', { name: null, sovereignFQDN: 'acme.example.com' }))
+    expect(await waitUntilFinished(replica, id)).toMatchObject({ status: 'ready' })
     expect(await fixture.sql`select from pool_allocations`).toHaveLength(0)
   })
 
   test('ten at once: no more than the process may work on, each its own, none lost', async () => {
     const replica = fixture.replica({ maxConcurrentRuns: 3 })
     const names = Array.from({ length: 10 }, (_, i) => `tenant-${i}`)
-    const ids = await Promise.all(names.map(name => created(replica, withStorage(name))))
-    await begun(replica, 3)
-    const statuses = await Promise.all(ids.map(async id => (await read(replica, id)).status))
+    const ids = await Promise.all(names.map(name => createDeployment(replica, withStorage(name))))
+    await waitForApply(replica, 3)
+    const statuses = await Promise.all(ids.map(async id => (await readDeployment(replica, id)).status))
     expect(statuses.filter(status => status === 'pending')).toHaveLength(7)
-    for (const n of names.keys()) (await begun(replica, n + 1)).end(applied(`192.0.2.${n + 1}`))
-    const ends = await Promise.all(ids.map(id => finished(replica, id)))
+    for (const n of names.keys()) (await waitForApply(replica, n + 1)).end(applied(`192.0.2.${n + 1}`))
+    const ends = await Promise.all(ids.map(id => waitUntilFinished(replica, id)))
     expect(ends.map(({ status }) => status)).toEqual(ids.map(() => 'ready'))
     expect(new Set(ends.map(({ result }) => result?.loadBalancerIP)).size).toBe(10)
     expect(replica.provisioner.maxConcurrent).toBe(3)
@@ -130,47 +139,47 @@ describe('a cancelled one', () => {
   ])('%s: stopped, failed, its name free', async (_, isElsewhere) => {
     const replica = fixture.replica()
     const other = isElsewhere ? fixture.replica() : replica
-    const id = await created(replica, specFor('acme'))
-    const { signal } = await begun(replica)
+    const id = await createDeployment(replica, specFor('acme'))
+    const { signal } = await waitForApply(replica)
     expect(await other.deployments.remove(id)).toMatchObject({ kind: 'cancelling', deployment: { id } })
     if (isElsewhere) expect(signal.aborted).toBe(false)
     await replica.deployments.tick()
-    expect(await finished(replica, id)).toMatchObject({ status: 'failed', error: 'Cancelled.' })
+    expect(await waitUntilFinished(replica, id)).toMatchObject({ status: 'failed', error: 'Cancelled.' })
     expect(await nameState('acme')).toBe('free')
   })
 
   test('whose infrastructure was made all the same: failed, its name free', async () => {
     const replica = fixture.replica()
     replica.provisioner.ignoresStop = true
-    const id = await created(replica, specFor('acme'))
-    const { end } = await begun(replica)
+    const id = await createDeployment(replica, specFor('acme'))
+    const { end } = await waitForApply(replica)
     await replica.deployments.remove(id)
     end(applied())
-    expect(await finished(replica, id)).toMatchObject({ status: 'failed', error: 'Cancelled.' })
+    expect(await waitUntilFinished(replica, id)).toMatchObject({ status: 'failed', error: 'Cancelled.' })
     expect(await nameState('acme')).toBe('free')
   })
 
   test('whose process is killed before it knows: failed by whoever takes it up', async () => {
     const replica = fixture.replica()
-    const id = await created(replica, specFor('acme'))
-    await begun(replica)
+    const id = await createDeployment(replica, specFor('acme'))
+    await waitForApply(replica)
     replica.kill()
     const other = fixture.replica()
     await other.deployments.remove(id)
     await fixture.advance(LEASE_MS)
     await other.deployments.tick()
-    expect(await finished(other, id)).toMatchObject({ status: 'failed', error: 'Cancelled.' })
+    expect(await waitUntilFinished(other, id)).toMatchObject({ status: 'failed', error: 'Cancelled.' })
     expect(other.provisioner.applies).toHaveLength(0)
   })
 
   test('while it waits for its turn: it never begins', async () => {
     const replica = fixture.replica({ maxConcurrentRuns: 1 })
-    await created(replica, specFor('first'))
-    const id = await created(replica, specFor('second'))
-    const first = await begun(replica)
+    await createDeployment(replica, specFor('first'))
+    const id = await createDeployment(replica, specFor('second'))
+    const first = await waitForApply(replica)
     await replica.deployments.remove(id)
     first.end(applied())
-    expect(await finished(replica, id)).toMatchObject({ status: 'failed', error: 'Cancelled.' })
+    expect(await waitUntilFinished(replica, id)).toMatchObject({ status: 'failed', error: 'Cancelled.' })
     expect(replica.provisioner.applies).toHaveLength(1)
   })
 })
@@ -179,8 +188,8 @@ describe('what is finished', () => {
   test('and failed is forgotten; its bucket is kept for its FQDN', async () => {
     const replica = fixture.replica()
     replica.provisioner.result = { kind: 'failed', reason: 'no' }
-    const id = await created(replica, withStorage('acme'))
-    await finished(replica, id)
+    const id = await createDeployment(replica, withStorage('acme'))
+    await waitUntilFinished(replica, id)
     expect(await replica.deployments.remove(id)).toEqual({ kind: 'removed' })
     expect(await replica.deployments.get(id)).toEqual({ kind: 'not-found' })
     expect(await replica.deployments.remove(id)).toEqual({ kind: 'not-found' })
@@ -193,8 +202,8 @@ describe('what is finished', () => {
   test('and ready gives its name back', async () => {
     const replica = fixture.replica()
     replica.provisioner.result = applied()
-    const id = await created(replica, specFor('acme'))
-    await finished(replica, id)
+    const id = await createDeployment(replica, specFor('acme'))
+    await waitUntilFinished(replica, id)
     expect(await replica.deployments.remove(id)).toEqual({ kind: 'removed' })
     expect(await nameState('acme')).toBe('free')
   })
@@ -202,11 +211,11 @@ describe('what is finished', () => {
   test('does not free a name that is somebody else’s by now', async () => {
     const replica = fixture.replica()
     replica.provisioner.result = { kind: 'failed', reason: 'no' }
-    const first = await created(replica, specFor('acme'))
-    await finished(replica, first)
+    const first = await createDeployment(replica, specFor('acme'))
+    await waitUntilFinished(replica, first)
     replica.provisioner.result = applied()
-    const second = await created(replica, specFor('acme'))
-    await finished(replica, second)
+    const second = await createDeployment(replica, specFor('acme'))
+    await waitUntilFinished(replica, second)
     expect(await replica.deployments.remove(first)).toEqual({ kind: 'removed' })
     expect(await nameState('acme')).toBe('active')
   })
@@ -215,8 +224,8 @@ describe('what is finished', () => {
 describe('the lease of a run', () => {
   test('that cannot be renewed stops it before others may take over', async () => {
     const replica = fixture.replica()
-    const id = await created(replica, specFor('acme'))
-    const { signal } = await begun(replica)
+    const id = await createDeployment(replica, specFor('acme'))
+    const { signal } = await waitForApply(replica)
     replica.setDatabaseUnavailable(true)
     await expect(replica.deployments.tick()).rejects.toThrow('refused')
     expect(signal.aborted).toBe(false)
@@ -230,15 +239,15 @@ describe('the lease of a run', () => {
     await fixture.advance(0.2 * LEASE_MS)
     other.provisioner.result = applied()
     await other.deployments.tick()
-    expect(await finished(other, id)).toMatchObject({ status: 'ready' })
+    expect(await waitUntilFinished(other, id)).toMatchObject({ status: 'ready' })
     expect(other.provisioner.cleanedUp).toEqual([id])
   })
 
   test('is renewed while it goes on: nobody takes over', async () => {
     const replica = fixture.replica()
     const other = fixture.replica()
-    await created(replica, specFor('acme'))
-    const { signal } = await begun(replica)
+    await createDeployment(replica, specFor('acme'))
+    const { signal } = await waitForApply(replica)
     for (let i = 0; i < 5; i += 1) {
       await fixture.advance(LEASE_MS / 2)
       await replica.deployments.tick()
@@ -251,23 +260,26 @@ describe('the lease of a run', () => {
   test('that others have by now: neither kept nor used by whoever had it', async () => {
     const replica = fixture.replica()
     replica.provisioner.ignoresStop = true
-    const id = await created(replica, specFor('acme'))
-    const late = await begun(replica)
+    const id = await createDeployment(replica, specFor('acme'))
+    const late = await waitForApply(replica)
     await fixture.advance(LEASE_MS)
     const other = fixture.replica()
     await other.deployments.tick()
-    const { end } = await begun(other)
+    const { end } = await waitForApply(other)
     late.end(applied('192.0.2.9'))
     await until('the late run is over', () => replica.deployments.activeCount === 0)
-    expect(await read(other, id)).toMatchObject({ status: 'provisioning' })
+    expect(await readDeployment(other, id)).toMatchObject({ status: 'provisioning' })
     end(applied('192.0.2.1'))
-    expect(await finished(other, id)).toMatchObject({ status: 'ready', result: { loadBalancerIP: '192.0.2.1' } })
+    expect(await waitUntilFinished(other, id)).toMatchObject({
+      status: 'ready',
+      result: { loadBalancerIP: '192.0.2.1' },
+    })
   })
 
   test('is not renewed by a run that has lost it, which stops', async () => {
     const replica = fixture.replica()
-    await created(replica, specFor('acme'))
-    const { signal } = await begun(replica)
+    await createDeployment(replica, specFor('acme'))
+    const { signal } = await waitForApply(replica)
     await fixture.advance(LEASE_MS)
     const other = fixture.replica()
     await other.deployments.tick()
@@ -277,12 +289,12 @@ describe('the lease of a run', () => {
 
   test('what a run writes after it has lost it changes nothing', async () => {
     const replica = fixture.replica()
-    const id = await created(replica, withStorage('acme'))
-    const late = await begun(replica)
+    const id = await createDeployment(replica, withStorage('acme'))
+    const late = await waitForApply(replica)
     await fixture.advance(LEASE_MS)
     const other = fixture.replica()
     await other.deployments.tick()
-    const failed = await finished(other, id)
+    const failed = await waitUntilFinished(other, id)
     expect(failed).toMatchObject({
       status: 'failed',
       error: expect.stringContaining('credentials were only in its memory'),
@@ -290,7 +302,7 @@ describe('the lease of a run', () => {
     late.log({ phase: 'apply', level: 'info', message: 'late' })
     late.end(applied())
     await until('the late run is over', () => replica.deployments.activeCount === 0)
-    expect(await read(other, id)).toEqual(failed)
+    expect(await readDeployment(other, id)).toEqual(failed)
     expect(await nameState('acme')).toBe('free')
   })
 })
@@ -298,8 +310,8 @@ describe('the lease of a run', () => {
 describe('the name of a run', () => {
   test('is renewed while it goes on, beyond its first lifetime', async () => {
     const replica = fixture.replica()
-    const id = await created(replica, specFor('acme'))
-    const { end } = await begun(replica)
+    const id = await createDeployment(replica, specFor('acme'))
+    const { end } = await waitForApply(replica)
     await replica.deployments.tick()
     expect(await fixture.sql`select from allocation_history where event = 'renewed'`).toHaveLength(0)
     for (let i = 0; i < 8; i += 1) {
@@ -311,19 +323,19 @@ describe('the name of a run', () => {
     expect(await fixture.sql`select from allocation_history where event = 'renewed'`).toHaveLength(8)
     expect(await nameState('acme')).toBe('reserved')
     end(applied())
-    expect(await finished(replica, id)).toMatchObject({ status: 'ready' })
+    expect(await waitUntilFinished(replica, id)).toMatchObject({ status: 'ready' })
   })
 
   test('released by somebody else: the run stops and fails', async () => {
     const replica = fixture.replica()
-    const id = await created(replica, specFor('acme'))
-    const { signal } = await begun(replica)
+    const id = await createDeployment(replica, specFor('acme'))
+    const { signal } = await waitForApply(replica)
     await fixture.sql`delete from pool_allocations`
     await fixture.advance(TTL_MS / 3)
     await fixture.sql`update deployments set run_expires_at = now() + interval '1 minute'`
     await replica.deployments.tick()
     expect(signal.aborted).toBe(true)
-    expect(await finished(replica, id)).toMatchObject({
+    expect(await waitUntilFinished(replica, id)).toMatchObject({
       status: 'failed',
       error: expect.stringContaining('Its name was released'),
     })
@@ -334,8 +346,8 @@ describe('the name of a run', () => {
     ['active', 'already-active'],
   ])('%s by others before the commit: failed, and theirs stays', async (state, refusal) => {
     const replica = fixture.replica()
-    const id = await created(replica, specFor('acme'))
-    const { end } = await begun(replica)
+    const id = await createDeployment(replica, specFor('acme'))
+    const { end } = await waitForApply(replica)
     await fixture.sql`update pool_allocations set reservation_token = gen_random_uuid()`
     if (state === 'active') {
       await fixture.sql`
@@ -343,7 +355,7 @@ describe('the name of a run', () => {
           sovereign_fqdn = 'theirs.test', load_balancer_ip = '192.0.2.99'`
     }
     end(applied())
-    expect(await finished(replica, id)).toMatchObject({
+    expect(await waitUntilFinished(replica, id)).toMatchObject({
       status: 'failed',
       error: expect.stringContaining(`could not be committed (${refusal})`),
     })
@@ -354,14 +366,14 @@ describe('the name of a run', () => {
 describe('a database that is away', () => {
   test('for less than a lease: what was made is not lost', async () => {
     const replica = fixture.replica()
-    const id = await created(replica, withStorage('acme'))
-    const { end, log } = await begun(replica)
+    const id = await createDeployment(replica, withStorage('acme'))
+    const { end, log } = await waitForApply(replica)
     replica.setDatabaseUnavailable(true)
     log({ phase: 'apply', level: 'info', message: 'said meanwhile' })
     end(applied())
     await expect(replica.deployments.tick()).rejects.toThrow('refused')
     replica.setDatabaseUnavailable(false)
-    expect(await finished(replica, id)).toMatchObject({ status: 'ready' })
+    expect(await waitUntilFinished(replica, id)).toMatchObject({ status: 'ready' })
     expect(await messages(id)).toContain('said meanwhile')
   })
 })
@@ -369,23 +381,29 @@ describe('a database that is away', () => {
 describe('a process that stops', () => {
   test('hands over what needs no keys', async () => {
     const replica = fixture.replica()
-    const id = await created(replica, specFor('acme'))
-    await begun(replica)
+    const id = await createDeployment(replica, specFor('acme'))
+    await waitForApply(replica)
     await replica.deployments.stop()
-    expect(await read(replica, id)).toMatchObject({ status: 'provisioning' })
+    expect(await readDeployment(replica, id)).toMatchObject({ status: 'provisioning' })
     const other = fixture.replica()
     other.provisioner.result = applied()
     await other.deployments.tick()
-    expect(await finished(other, id)).toMatchObject({ status: 'ready' })
+    expect(await waitUntilFinished(other, id)).toMatchObject({ status: 'ready' })
   })
 
   test('fails what needs keys, under way or waiting, and frees the names', async () => {
     const replica = fixture.replica({ maxConcurrentRuns: 1 })
-    const ids = [await created(replica, withStorage('first')), await created(replica, withStorage('second'))]
-    await begun(replica)
+    const ids = [
+      await createDeployment(replica, withStorage('first')),
+      await createDeployment(replica, withStorage('second')),
+    ]
+    await waitForApply(replica)
     await replica.deployments.stop()
     for (const id of ids) {
-      expect(await read(replica, id)).toMatchObject({ status: 'failed', error: expect.stringContaining('was stopped') })
+      expect(await readDeployment(replica, id)).toMatchObject({
+        status: 'failed',
+        error: expect.stringContaining('was stopped'),
+      })
     }
     expect(await nameState('first')).toBe('free')
     expect(await nameState('second')).toBe('free')
@@ -410,23 +428,23 @@ describe('a process that is killed', () => {
   const leave = async (stage: (typeof stages)[number][1], order: DeploymentSpec): Promise<string> => {
     const replica = fixture.replica({ maxConcurrentRuns: 1 })
     if (stage === 'pending') {
-      await created(replica, specFor(`before-${order.name?.subdomain}`))
-      await begun(replica)
+      await createDeployment(replica, specFor(`before-${order.name?.subdomain}`))
+      await waitForApply(replica)
     }
-    const id = await created(replica, order)
+    const id = await createDeployment(replica, order)
     if (stage === 'pending') {
       replica.kill()
       await fixture.sql`delete from deployments where sovereign_fqdn like 'before-%'`
       return id
     }
-    const { end } = await begun(replica)
+    const { end } = await waitForApply(replica)
     if (stage === 'making' || stage === 'made') {
       replica.kill()
       if (stage === 'made') end(applied())
       return id
     }
     end(applied())
-    await finished(replica, id)
+    await waitUntilFinished(replica, id)
     replica.kill()
     await fixture.sql`
       update deployments set status = 'provisioning', finished_at = null, run_expires_at = now() + interval '30 seconds'
@@ -449,10 +467,10 @@ describe('a process that is killed', () => {
         const other = fixture.replica()
         other.provisioner.result = applied()
         await other.deployments.tick()
-        expect(await read(other, id)).toMatchObject({ finishedAt: null })
+        expect(await readDeployment(other, id)).toMatchObject({ finishedAt: null })
         await fixture.advance(LEASE_MS)
         await other.deployments.tick()
-        expect(await finished(other, id)).toMatchObject({ status: expected })
+        expect(await waitUntilFinished(other, id)).toMatchObject({ status: expected })
         expect(await nameState(order.name?.subdomain ?? '')).toBe(expected === 'ready' ? 'active' : 'free')
         expect(other.provisioner.cleanedUp).toEqual([id])
         expect(other.errors).toEqual([])
@@ -463,8 +481,8 @@ describe('a process that is killed', () => {
 
   test('leaves its deployments to as many as others may work on', async () => {
     const replica = fixture.replica({ maxConcurrentRuns: 5 })
-    for (let i = 0; i < 5; i += 1) await created(replica, specFor(`left-${i}`))
-    await begun(replica, 5)
+    for (let i = 0; i < 5; i += 1) await createDeployment(replica, specFor(`left-${i}`))
+    await waitForApply(replica, 5)
     replica.kill()
     await fixture.advance(LEASE_MS)
     const other = fixture.replica({ maxConcurrentRuns: 2 })
@@ -475,8 +493,8 @@ describe('a process that is killed', () => {
 
   test('of ten that were left, several processes take up each once', async () => {
     const replica = fixture.replica({ maxConcurrentRuns: 20 })
-    const ids = await Promise.all(Array.from({ length: 10 }, (_, i) => created(replica, specFor(`left-${i}`))))
-    await begun(replica, 10)
+    const ids = await Promise.all(Array.from({ length: 10 }, (_, i) => createDeployment(replica, specFor(`left-${i}`))))
+    await waitForApply(replica, 10)
     replica.kill()
     await fixture.advance(LEASE_MS)
     const others = [fixture.replica(), fixture.replica(), fixture.replica()]

@@ -9,13 +9,13 @@ import { until } from '@pool/test-kit/poll.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { toEncodedForms } from '../../src/deployments/terraform/domain/secret-masker.ts'
 import { type Api, type ApiResponse, sendRequest, startApi } from '../support/api.ts'
-import { startStage } from '../support/credentials/fixture.ts'
 import { makeIdentities, withStorageNames } from '../support/credentials/identities.ts'
-import { answerOf, overTls } from '../support/credentials/scenarios.ts'
+import { overTls, toHttpResponse } from '../support/credentials/scenarios.ts'
+import { startScriptedServer } from '../support/credentials/scripted-server.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { copyDeploymentModule, type DeploymentModule } from '../support/deployment-module.ts'
 import { followStream } from '../support/follow.ts'
-import { filesBelow, lacksTerraform } from '../terraform/support/terraform.ts'
+import { lacksTerraform, readFiles } from '../terraform/support/terraform.ts'
 
 /** Characters that other programs quote, escape and encode; no two secrets have the same beginning. */
 const marked = (what: string) => `${what}${randomBytes(9).toString('hex')}/+"'\\$<&>%{x}=end`
@@ -107,11 +107,11 @@ describe.skipIf(shouldSkip(lacksGateway) || lacksTerraform)('one run of everythi
     await gateway.addUser(keysOf(secrets.accessKey, secrets.secretKey))
     await (await gateway.addUser(keysOf(secrets.suspendedKey, secrets.suspendedSecret))).suspend()
     const identities = await makeIdentities()
-    const cloud = await startStage()
-    cloud.play(
+    const cloud = await startScriptedServer()
+    cloud.respondWith(
       overTls(identities.good, (socket, head) => {
         // The provider says back what it was sent, as some do.
-        socket.end(answerOf(head.includes(secrets.refusedToken) ? 401 : 200, head))
+        socket.end(toHttpResponse(head.includes(secrets.refusedToken) ? 401 : 200, head))
       }),
     )
     database = await createTestDatabase({ connections: 2 })
@@ -184,7 +184,7 @@ describe.skipIf(shouldSkip(lacksGateway) || lacksTerraform)('one run of everythi
       return rows.length === 2
     })
     args.push(allArguments())
-    for (const { text, path } of filesBelow(folder)) answers.push(`${path} while it is made: ${text}`)
+    for (const { text, path } of readFiles(folder)) answers.push(`${path} while it is made: ${text}`)
     await call('DELETE', `/api/v1/deployments/${stopped}`)
     await follow(stopped)
     logs.push(...api.lines)
@@ -220,7 +220,7 @@ describe.skipIf(shouldSkip(lacksGateway) || lacksTerraform)('one run of everythi
 
   test('in no line of a log', async () => {
     logs.push(...api.lines)
-    expect(logs.some(line => line.includes('"msg":"deployment"'))).toBe(true)
+    expect(logs.some(line => line.includes('"msg":"deployment run ended"'))).toBe(true)
     expect(logs.filter(line => leaksIn(line).length > 0)).toEqual([])
   })
 
@@ -241,7 +241,7 @@ describe.skipIf(shouldSkip(lacksGateway) || lacksTerraform)('one run of everythi
   })
 
   test('in no state, and no work folder is left', () => {
-    const files = filesBelow(folder)
+    const files = readFiles(folder)
     expect(files.map(({ path }) => path).join()).toContain('good.pool.test.tfstate')
     expect(files.filter(({ text }) => leaksIn(text).length > 0)).toEqual([])
     expect(readdirSync(join(folder, 'work'))).toEqual([])
@@ -251,7 +251,7 @@ describe.skipIf(shouldSkip(lacksGateway) || lacksTerraform)('one run of everythi
     const tokens = await database.sql<{ token: string }[]>`
       select reservation_token::text as token from deployments where reservation_token is not null`
     expect(tokens.length).toBe(4)
-    const all = [...answers, ...logs, ...filesBelow(folder).map(({ text }) => text)].join('\n')
+    const all = [...answers, ...logs, ...readFiles(folder).map(({ text }) => text)].join('\n')
     expect(tokens.filter(({ token }) => all.includes(token))).toEqual([])
   })
 })

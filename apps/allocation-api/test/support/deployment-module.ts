@@ -14,7 +14,7 @@ export interface DeploymentModule {
   /** Its folder; what it calls is copied beside it, so a configuration names it by a relative path. */
   readonly directory: string
   set(control: Control, fqdn: string): void
-  lift(control: Control, fqdn: string): void
+  clear(control: Control, fqdn: string): void
   /** Takes the copy away, and with it every control: what holds goes on. */
   remove(): void
 }
@@ -35,7 +35,7 @@ export const copyDeploymentModule = (): DeploymentModule => {
   return {
     directory,
     set: (control, fqdn) => writeFileSync(file(control, fqdn), ''),
-    lift: (control, fqdn) => rmSync(file(control, fqdn), { force: true }),
+    clear: (control, fqdn) => rmSync(file(control, fqdn), { force: true }),
     remove: () => rmSync(top, { recursive: true, force: true }),
   }
 }

@@ -4,12 +4,12 @@ import { until } from '@pool/test-kit/poll.ts'
 import { describe, expect, test } from 'vitest'
 import { createTerraform } from '../../src/deployments/terraform/terraform.ts'
 import {
-  filesBelow,
+  findProcesses,
   lacksTerraform,
-  runningWith,
+  readFiles,
   type Site,
   secrets,
-  start,
+  startApply,
   useSites,
   variables,
 } from './support/terraform.ts'
@@ -61,15 +61,15 @@ describe.skipIf(lacksTerraform)('a making', () => {
     }
     const here = site(talkative, { passthrough: ['PASSED_TOKEN', 'TF_LOG'] })
     const options = { ...here.options, env: { ...here.options.env, ...passed } }
-    const run = start(options)
+    const run = startApply(options)
     await until('the provisioner has said all', () => run.logged('): xxxx'))
 
     // While it runs: nothing in arguments or files, and all of it is for this user alone.
-    const running = runningWith(secrets.object_storage_access_key)
+    const running = findProcesses(secrets.object_storage_access_key)
     expect(running.some(({ args }) => args.includes(' apply ') || args.includes('terraform apply'))).toBe(true)
     expect(running.flatMap(({ args }) => mentions(args))).toEqual([])
     const work = join(options.dataDir, 'work', 'm1.1')
-    expect(filesBelow(options.dataDir).flatMap(({ text }) => mentions(text))).toEqual([])
+    expect(readFiles(options.dataDir).flatMap(({ text }) => mentions(text))).toEqual([])
     expect([options.dataDir, work, join(work, 'main.tf.json')].map(path => statSync(path).mode & 0o777)).toEqual([
       0o700, 0o700, 0o600,
     ])
@@ -108,7 +108,7 @@ describe.skipIf(lacksTerraform)('a making', () => {
     // Another making of the same goes on from there: nothing is done again.
     const state = join(options.dataDir, 'state', 'acme.pool.test.tfstate')
     const before = readFileSync(state, 'utf8')
-    const again = start(options, { id: 'm2' })
+    const again = startApply(options, { id: 'm2' })
     expect(await again.result).toMatchObject({ kind: 'applied', outputs: { load_balancer_ip: '192.0.2.7' } })
     expect(again.logged('Resources: 0 added, 0 changed, 0 destroyed.')).toBe(true)
     expect(readFileSync(state, 'utf8')).toBe(before)
@@ -126,7 +126,7 @@ describe.skipIf(lacksTerraform)('a making', () => {
         provisioner "local-exec" { command = "echo no $TF_VAR_object_storage_access_key; [ -e ${'$'}{path.module}/../ok ]" }
       }`
     const here = site(failing)
-    const run = start(here.options)
+    const run = startApply(here.options)
     expect(await run.result).toEqual({
       kind: 'failed',
       reason: expect.stringMatching(
@@ -136,7 +136,7 @@ describe.skipIf(lacksTerraform)('a making', () => {
     expect(run.lines.filter(({ level }) => level === 'error').length).toBeGreaterThan(0)
     expect(run.lines.flatMap(({ message }) => mentions(message))).toEqual([])
     here.write('resource "terraform_data" "first" { input = 1 }')
-    const next = start(here.options, { id: 'm2' })
+    const next = startApply(here.options, { id: 'm2' })
     expect(await next.result).toEqual({ kind: 'applied', outputs: {} })
     expect(next.logged('Resources: 0 added, 0 changed, 1 destroyed.')).toBe(true)
     expect(workOf(here)).toEqual([])
@@ -157,7 +157,7 @@ describe.skipIf(lacksTerraform)('a making', () => {
     ['a module that is not found', 'module "m" { source = "./nowhere" }', /^Unreadable module directory: /],
   ])('fails with the reason: %s', async (_, text, reason) => {
     const here = site(text)
-    expect(await start(here.options).result).toEqual({ kind: 'failed', reason: expect.stringMatching(reason) })
+    expect(await startApply(here.options).result).toEqual({ kind: 'failed', reason: expect.stringMatching(reason) })
     expect(workOf(here)).toEqual([])
   })
 
@@ -208,16 +208,16 @@ describe.skipIf(lacksTerraform)('a making', () => {
     const path = join(here.folder, 'elsewhere-{deployment}.tfstate')
     writeFileSync(join(here.options.moduleDir ?? '', '.terraform.lock.hcl'), 'not a lock file')
     const options = { ...here.options, backend: { type: 'local', settings: { path } } }
-    expect(await start(options).result).toMatchObject({ kind: 'failed', reason: expect.stringContaining('lock') })
+    expect(await startApply(options).result).toMatchObject({ kind: 'failed', reason: expect.stringContaining('lock') })
     writeFileSync(join(here.options.moduleDir ?? '', '.terraform.lock.hcl'), '')
     const cliConfig = join(here.folder, 'cli.tfrc')
     writeFileSync(cliConfig, 'host "bad host" {}')
     const withConfig = { ...options, env: { ...here.options.env, TF_CLI_CONFIG_FILE: cliConfig } }
-    const complained = start(withConfig)
+    const complained = startApply(withConfig)
     expect(await complained.result).toMatchObject({ kind: 'applied' })
     expect(complained.logged('Error: The host "bad host" block')).toBe(true)
     here.write('output "details" { value = 1 }')
-    expect(await start(options).result).toEqual({ kind: 'applied', outputs: { details: 1 } })
+    expect(await startApply(options).result).toEqual({ kind: 'applied', outputs: { details: 1 } })
     expect(existsSync(path.replace('{deployment}', 'acme.pool.test'))).toBe(true)
   })
 })

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { until } from '@pool/test-kit/poll.ts'
 import { describe, expect, test } from 'vitest'
 import { createTerraform } from '../../src/deployments/terraform/terraform.ts'
-import { lacksTerraform, start, useSites, variables } from './support/terraform.ts'
+import { lacksTerraform, startApply, useSites, variables } from './support/terraform.ts'
 
 const site = useSites()
 
@@ -26,7 +26,7 @@ describe('a run that ends late', () => {
     // Two replicas on one machine, with one folder.
     const run = (number: number) => {
       const options = { ...here.options, binary, env: { ...here.options.env, TMPDIR: here.folder } }
-      return start(options, { run: number, variables: { ...variables, deployment_id: String(number) } })
+      return startApply(options, { run: number, variables: { ...variables, deployment_id: String(number) } })
     }
     const at = (number: number) => until(`run ${number} applies`, () => existsSync(join(here.folder, `at-${number}`)))
     const letGo = (number: number) => writeFileSync(join(here.folder, `go-${number}`), '')
@@ -57,7 +57,7 @@ describe.skipIf(lacksTerraform)('a state', () => {
     await until('it listens', () => server.listening)
     const { port } = server.address() as AddressInfo
     const settings = { address: `http://127.0.0.1:${port}/{deployment}`, retry_max: 0 }
-    const run = start({ ...here.options, backend: { type: 'http', settings } }, { run: 7 })
+    const run = startApply({ ...here.options, backend: { type: 'http', settings } }, { run: 7 })
     expect(await run.result).toEqual({ kind: 'failed', reason: expect.stringContaining('Failed to save state') })
     server.close()
     const file = join('state', 'm1.7.errored.tfstate')
@@ -76,7 +76,7 @@ describe.skipIf(lacksTerraform)('a state', () => {
   test('of a name as long as a name can be has a file', async () => {
     const here = site()
     const stateKey = `${'a'.repeat(62)}.`.repeat(4).slice(0, 253).replace(/\.$/, 'a')
-    expect(await start(here.options, { stateKey }).result).toEqual({ kind: 'applied', outputs: {} })
+    expect(await startApply(here.options, { stateKey }).result).toEqual({ kind: 'applied', outputs: {} })
     const [first = '', second] = [stateKey.slice(0, 200), `${stateKey.slice(200)}.tfstate`]
     expect(readdirSync(join(here.options.dataDir, 'state', first))).toContain(second)
   })

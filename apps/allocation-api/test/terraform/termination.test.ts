@@ -5,7 +5,15 @@ import { startNode } from '@pool/dev-server/process'
 import { until } from '@pool/test-kit/poll.ts'
 import { describe, expect, test } from 'vitest'
 import { createTerraform } from '../../src/deployments/terraform/terraform.ts'
-import { lacksTerraform, runningWith, type Site, secrets, start, useSites, variables } from './support/terraform.ts'
+import {
+  findProcesses,
+  lacksTerraform,
+  type Site,
+  secrets,
+  startApply,
+  useSites,
+  variables,
+} from './support/terraform.ts'
 
 const site = useSites()
 
@@ -22,7 +30,7 @@ const stubborn = "trap '' INT TERM; sleep 1000 & echo waiting; while :; do sleep
 
 /** No process of the making is left, and no folder; the state has what had been made. */
 const expectOver = async ({ options, folder }: Site, isStateKept = true) => {
-  await until('nothing runs', () => runningWith(folder).length === 0)
+  await until('nothing runs', () => findProcesses(folder).length === 0)
   expect(readdirSync(join(options.dataDir, 'work'))).toEqual([])
   if (!isStateKept) return
   const state = readFileSync(join(options.dataDir, 'state', 'acme.pool.test.tfstate'), 'utf8')
@@ -42,9 +50,9 @@ const double = (here: Site, script: string): string => {
 describe.skipIf(lacksTerraform)('a making ends', () => {
   test('by its signal, in apply: what was made is remembered', async () => {
     const here = site(endless(patient))
-    const run = start(marked(here))
+    const run = startApply(marked(here))
     await until('the provisioner runs', () => run.logged('(local-exec): waiting'))
-    expect(runningWith(here.folder).length).toBeGreaterThan(1)
+    expect(findProcesses(here.folder).length).toBeGreaterThan(1)
     run.stop()
     expect(await run.result).toEqual({ kind: 'stopped' })
     await expectOver(here)
@@ -52,7 +60,7 @@ describe.skipIf(lacksTerraform)('a making ends', () => {
 
   test('by its deadline, and children that ignore SIGINT with it', async () => {
     const here = site(endless(stubborn))
-    const run = start({ ...marked(here), timeoutMs: 1_000, graceMs: 5_000 })
+    const run = startApply({ ...marked(here), timeoutMs: 1_000, graceMs: 5_000 })
     expect(await run.result).toEqual({
       kind: 'failed',
       reason: 'Timed out after 1 s (PDM_DEPLOYMENT_TIMEOUT).',
@@ -64,14 +72,14 @@ describe.skipIf(lacksTerraform)('a making ends', () => {
   test('when the service is killed: the guard lets it save its state, and nothing goes on', async () => {
     const here = site(endless(patient))
     const service = startNode({
-      entry: fileURLToPath(new URL('support/dying.ts', import.meta.url)),
+      entry: fileURLToPath(new URL('support/apply-until-killed.ts', import.meta.url)),
       env: { TMPDIR: here.folder, TEST_OPTIONS: JSON.stringify({ ...here.options, graceMs: 5_000 }) },
       isReady: line => String(line.message).includes('(local-exec): waiting'),
     })
     await service.ready
-    expect(runningWith(secrets.object_storage_access_key).length).toBeGreaterThan(1)
+    expect(findProcesses(secrets.object_storage_access_key).length).toBeGreaterThan(1)
     await service.kill()
-    await until('nothing runs', () => runningWith(here.folder).length === 0)
+    await until('nothing runs', () => findProcesses(here.folder).length === 0)
     const state = readFileSync(join(here.options.dataDir, 'state', 'acme.pool.test.tfstate'), 'utf8')
     expect(state).toContain('"name": "first"')
     // Only an end in order says so of what was interrupted.
@@ -86,14 +94,14 @@ describe.skipIf(lacksTerraform)('a making ends', () => {
     expect(readdirSync(join(here.options.dataDir, 'work'))).toEqual([])
     await terraform.cleanUp('m1', 2, tell)
     here.write(endless('true'))
-    const next = start(here.options, { id: 'm2' })
+    const next = startApply(here.options, { id: 'm2' })
     expect(await next.result).toEqual({ kind: 'applied', outputs: {} })
     expect(next.logged('module.deployment.terraform_data.first: Creating')).toBe(false)
   })
 
   test('before it has begun', async () => {
     const here = site('')
-    const run = start(here.options)
+    const run = startApply(here.options)
     run.stop()
     expect(await run.result).toEqual({ kind: 'stopped' })
     expect(run.lines).toEqual([])
@@ -104,7 +112,7 @@ describe('whatever the binary does', () => {
   test('one that ignores SIGINT is killed after the grace, in init too', async () => {
     const here = site('')
     const binary = double(here, `trap '' INT; echo init of "$1"; while :; do sleep 1000; done`)
-    const run = start({ ...marked(here), binary, graceMs: 200 })
+    const run = startApply({ ...marked(here), binary, graceMs: 200 })
     await until('init runs', () => run.logged('init of init'))
     run.stop()
     expect(await run.result).toEqual({ kind: 'stopped' })
@@ -118,13 +126,13 @@ describe('whatever the binary does', () => {
     const here = site('')
     const binary = double(here, `${reaction}; echo init of "$1"; while :; do sleep 0.1; done`)
     const service = startNode({
-      entry: fileURLToPath(new URL('support/dying.ts', import.meta.url)),
+      entry: fileURLToPath(new URL('support/apply-until-killed.ts', import.meta.url)),
       env: { TMPDIR: here.folder, TEST_OPTIONS: JSON.stringify({ ...here.options, binary, graceMs }) },
       isReady: line => String(line.message).includes('init of init'),
     })
     await service.ready
     await service.kill()
-    await until('nothing runs', () => runningWith(here.folder).length === 0)
+    await until('nothing runs', () => findProcesses(here.folder).length === 0)
     expect(existsSync(join(here.folder, 'saved'))).toBe(reaction.includes('saved'))
   })
 
@@ -136,7 +144,7 @@ describe('whatever the binary does', () => {
       `[ "$1" = init ] && { sleep 1000 & head -c 3000000 /dev/zero | tr '\\0' x; echo; head -c 262134 /dev/zero | tr '\\0' y; echo ${key}; exit; }
        [ "$1" = apply ] && { yes | head -n 9000; echo '{"@message":"e","type":"diagnostic","diagnostic":{"severity":"error","summary":"late","detail":"${key}"}}'; exit 7; }`,
     )
-    const run = start({ ...marked(here), binary })
+    const run = startApply({ ...marked(here), binary })
     expect(await run.result).toEqual({ kind: 'failed', reason: 'late: <redacted>' })
     expect(run.lines.slice(0, 2).map(({ message }) => message)).toEqual(
       ['x', 'y'].map(letter => `${letter.repeat(8_189)}…`),
@@ -152,17 +160,20 @@ describe('whatever the binary does', () => {
     ['complains', 'echo "Error: bad" >&2; echo "Because." >&2; exit 1', 'bad: Because.'],
   ])('the reason when it %s', async (_, script, reason) => {
     const here = site('')
-    expect(await start({ ...here.options, binary: double(here, script) }).result).toEqual({ kind: 'failed', reason })
+    expect(await startApply({ ...here.options, binary: double(here, script) }).result).toEqual({
+      kind: 'failed',
+      reason,
+    })
   })
 
-  test.each<readonly [string, Parameters<typeof start>[1]]>([
+  test.each<readonly [string, Parameters<typeof startApply>[1]]>([
     ['an id that leads elsewhere', { id: '../x' }],
     ['a state key that does', { stateKey: '../x' }],
     ['a variable twice', { variables: { ...variables, ...secrets } }],
     ['a name that is none', { variables: { 'a b': '' } }],
     ['a value that no environment carries', { variables: { a: '\0' } }],
   ])('it is refused: %s', async (_, making) => {
-    await expect(start(site('').options, making).result).rejects.toBeInstanceOf(RangeError)
+    await expect(startApply(site('').options, making).result).rejects.toBeInstanceOf(RangeError)
   })
 })
 

@@ -1,7 +1,7 @@
 import { request } from 'node:http'
 import { expectContract, type ObservedResponse } from '../validate.ts'
 
-export interface CheckAnswer extends ObservedResponse {
+export interface ValidationResponse extends ObservedResponse {
   readonly body: {
     readonly valid: boolean
     readonly message: string
@@ -17,9 +17,9 @@ export const callFrom = async (
   base: string,
   path: string,
   body: unknown,
-): Promise<CheckAnswer> => {
+): Promise<ValidationResponse> => {
   const started = performance.now()
-  const { promise, resolve, reject } = Promise.withResolvers<CheckAnswer>()
+  const { promise, resolve, reject } = Promise.withResolvers<ValidationResponse>()
   request(base + path, { method: 'POST', localAddress, agent: false }, async response => {
     let text = ''
     for await (const chunk of response.setEncoding('utf8')) text += chunk

@@ -1,11 +1,11 @@
 import { connect } from 'node:net'
 import { createServer as createTlsServer, type TLSSocket } from 'node:tls'
 import type { KeyAndCertificate } from '@pool/test-ceph/test-ca'
-import type { Scene } from './fixture.ts'
+import type { ConnectionHandler } from './scripted-server.ts'
 
 /** Carries everything to the server at that port, and its answers back. */
-export const passTo =
-  (port: number): Scene =>
+export const forwardTo =
+  (port: number): ConnectionHandler =>
   near => {
     const far = connect(port, '127.0.0.1')
     far.on('error', () => near.destroy()).on('close', () => near.destroy())
@@ -13,20 +13,20 @@ export const passTo =
     near.pipe(far).pipe(near)
   }
 
-export const hang: Scene = () => {}
-export const closeAtOnce: Scene = socket => socket.destroy()
-export const resetAtOnce: Scene = socket => void socket.resetAndDestroy()
+export const hang: ConnectionHandler = () => {}
+export const closeAtOnce: ConnectionHandler = socket => socket.destroy()
+export const resetAtOnce: ConnectionHandler = socket => void socket.resetAndDestroy()
 
 /** Answers whatever comes, without TLS. */
-export const inPlain =
-  (text: string): Scene =>
+export const withoutTls =
+  (text: string): ConnectionHandler =>
   socket => {
     socket.once('data', () => socket.end(text))
   }
 
 /** Over TLS with that certificate: `act` is given the whole head of the request. */
 export const overTls =
-  (identity: KeyAndCertificate, act: (socket: TLSSocket, head: string) => void): Scene =>
+  (identity: KeyAndCertificate, act: (socket: TLSSocket, head: string) => void): ConnectionHandler =>
   raw => {
     const server = createTlsServer(identity, socket => {
       let head = ''
@@ -43,7 +43,7 @@ export const overTls =
   }
 
 /** The bytes of an answer with its length. */
-export const answerOf = (status: number, body = '', headers: readonly string[] = []): string =>
+export const toHttpResponse = (status: number, body = '', headers: readonly string[] = []): string =>
   [`HTTP/1.1 ${status} Some reason`, `Content-Length: ${Buffer.byteLength(body)}`, ...headers, '', body].join('\r\n')
 
 export const errorXml = (code: string, message = ''): string =>

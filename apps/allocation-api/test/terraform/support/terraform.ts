@@ -40,7 +40,7 @@ export interface Site {
 }
 
 /** A folder with a module, and what makes it. */
-const siteOf = (text: string, more: Partial<TerraformOptions> = {}): Site => {
+const createSite = (text: string, more: Partial<TerraformOptions> = {}): Site => {
   const folder = mkdtempSync(join(tmpdir(), 'terraform-test-'))
   const moduleFolder = join(folder, 'module $' + '{x}')
   const write = (body: string) => writeFileSync(join(moduleFolder, 'main.tf'), header + body)
@@ -66,13 +66,13 @@ export const useSites = () => {
     for (const site of sites) site.remove()
   })
   return (text = '', more?: Partial<TerraformOptions>): Site => {
-    const made = siteOf(text, more)
+    const made = createSite(text, more)
     sites.push(made)
     return made
   }
 }
 
-export interface Run {
+export interface TerraformRun {
   readonly lines: readonly LogLine[]
   readonly result: Promise<ApplyResult>
   /** Whether a line with this text was told. */
@@ -80,7 +80,7 @@ export interface Run {
   stop(): void
 }
 
-export const start = (options: TerraformOptions, making: Partial<ApplyRequest> = {}): Run => {
+export const startApply = (options: TerraformOptions, making: Partial<ApplyRequest> = {}): TerraformRun => {
   const lines: LogLine[] = []
   const stopping = new AbortController()
   const result = createTerraform(options).apply(
@@ -98,7 +98,7 @@ export const start = (options: TerraformOptions, making: Partial<ApplyRequest> =
 }
 
 /** What runs with this text in its environment or arguments, by its arguments. */
-export const runningWith = (text: string): { pid: number; args: string }[] =>
+export const findProcesses = (text: string): { pid: number; args: string }[] =>
   readdirSync('/proc')
     .filter(name => /^\d+$/.test(name) && Number(name) !== process.pid)
     .flatMap(pid => {
@@ -112,7 +112,7 @@ export const runningWith = (text: string): { pid: number; args: string }[] =>
     })
 
 /** Every file below, with its text and mode. */
-export const filesBelow = (folder: string): { path: string; text: string }[] =>
+export const readFiles = (folder: string): { path: string; text: string }[] =>
   readdirSync(folder, { recursive: true, withFileTypes: true })
     .filter(entry => entry.isFile())
     .map(entry => {

@@ -2,21 +2,21 @@ import { once } from 'node:events'
 import { createServer, type Socket } from 'node:net'
 
 /** What a server does with a connection. */
-export type Scene = (socket: Socket) => void
+export type ConnectionHandler = (socket: Socket) => void
 
-export interface Stage {
+export interface ScriptedServer {
   readonly port: number
   /** From now on, for every connection that comes. */
-  play(scene: Scene): void
+  respondWith(scene: ConnectionHandler): void
   /** Connections that came so far. */
   count(): number
   close(): Promise<void>
 }
 
 /** A port of 127.0.0.1 behind which is, at any time, another kind of server. */
-export const startStage = async (): Promise<Stage> => {
+export const startScriptedServer = async (): Promise<ScriptedServer> => {
   const sockets = new Set<Socket>()
-  let scene: Scene = socket => socket.destroy()
+  let scene: ConnectionHandler = socket => socket.destroy()
   let count = 0
   const server = createServer(socket => {
     count += 1
@@ -31,7 +31,7 @@ export const startStage = async (): Promise<Stage> => {
   const port = typeof address === 'object' && address ? address.port : 0
   return {
     port,
-    play: next => {
+    respondWith: next => {
       scene = next
     },
     count: () => count,

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { listXml } from './credentials/scenarios.ts'
 
 /** An endpoint of object storage that takes every key; the real one is asked where keys are the subject. */
-export const startStorageDouble = async (identity: { readonly key: string; readonly cert: string }) => {
+export const startFakeObjectStorage = async (identity: { readonly key: string; readonly cert: string }) => {
   const server = createServer(identity, (_, response) => response.end(listXml('tenant')))
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
   return {
