@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { readConfig } from './config.ts'
+import { readLocalConfig } from './config.ts'
 
 const root = '/project'
 
@@ -19,7 +19,7 @@ test.each([
     { BEARER_TOKENS_CSV: '' },
   ],
 ])('%s', (_what, env, port, dataDir, bindings) => {
-  expect(readConfig(env, root)).toEqual({ config: { port, dataDir, bindings } })
+  expect(readLocalConfig(env, root)).toEqual({ config: { port, dataDir, bindings } })
 })
 
 test.each([
@@ -34,7 +34,7 @@ test.each([
   [{ BEARER_TOKENS_CSV: 'a\nb' }, ['BEARER_TOKENS_CSV']],
   [{ PORT: 'x', LOG_LEVEL: 'x', BEARER_TOKENS_CSV: 'x x' }, ['PORT', 'LOG_LEVEL', 'BEARER_TOKENS_CSV']],
 ])('%o: the errors name the variables', (env, variables) => {
-  const parsed = readConfig(env, root)
+  const parsed = readLocalConfig(env, root)
   const errors = 'errors' in parsed ? parsed.errors : []
   expect(errors.map(error => error.split(' ')[0])).toEqual(variables)
   expect(errors.join('\n')).not.toMatch(/two words|schlüssel|x x/)

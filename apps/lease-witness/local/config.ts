@@ -11,7 +11,7 @@ export interface LocalConfig {
 }
 
 /** Parses the environment, or returns all its errors. */
-export const readConfig = (
+export const readLocalConfig = (
   env: Readonly<Record<string, string | undefined>>,
   projectRoot: string,
 ): { readonly config: LocalConfig } | { readonly errors: readonly string[] } => {

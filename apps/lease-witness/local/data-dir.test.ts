@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { hasProc, isRunning } from '@pool/test-kit/processes.ts'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { openDataDir } from './data-dir.ts'
+import { lockDataDir } from './data-dir.ts'
 
 let dataDir: string
 beforeEach(() => {
@@ -16,10 +16,10 @@ afterEach(() => {
 })
 
 test('is locked while it is open, and empty after it is closed', async () => {
-  const directory = await openDataDir(join(dataDir, 'new'))
+  const directory = await lockDataDir(join(dataDir, 'new'))
   directory.recordPid(process.pid)
   expect(statSync(directory.path).mode & 0o777).toBe(0o700)
-  await expect(openDataDir(join(dataDir, 'new'))).rejects.toThrow('the data directory is in use')
+  await expect(lockDataDir(join(dataDir, 'new'))).rejects.toThrow('the data directory is in use')
   directory[Symbol.dispose]()
   expect(readdirSync(directory.path)).toEqual([])
 })
@@ -33,7 +33,7 @@ test('waits for the workerd of a killed start', async () => {
   const workerd = spawn('/bin/sh', ['-c', 'sleep 0.5; exit 0', 'workerd'], { stdio: 'ignore' })
   const exited = once(workerd, 'exit')
   writePidFile(`${workerd.pid}\n`)
-  using directory = await openDataDir(dataDir)
+  using directory = await lockDataDir(dataDir)
   expect(directory.path).toBe(join(dataDir, 'lease-witness'))
   if (hasProc) expect(isRunning(workerd.pid ?? 0)).toBe(false)
   await exited
@@ -43,7 +43,7 @@ test('fails if that workerd does not exit', async () => {
   const workerd = spawn('/bin/sh', ['-c', 'sleep 30; exit 0', 'workerd'], { stdio: 'ignore', detached: true })
   writePidFile(`${workerd.pid}\n`)
   try {
-    await expect(openDataDir(dataDir, 200)).rejects.toThrow(`(process ${workerd.pid}) still uses this data directory`)
+    await expect(lockDataDir(dataDir, 200)).rejects.toThrow(`(process ${workerd.pid}) still uses this data directory`)
   } finally {
     if (workerd.pid !== undefined) process.kill(-workerd.pid, 'SIGKILL')
   }
@@ -58,7 +58,7 @@ test.each([
 ])('does not wait for %s', async (_what, pid) => {
   writePidFile(pid)
   const startedAt = performance.now()
-  using directory = await openDataDir(dataDir)
+  using directory = await lockDataDir(dataDir)
   expect(directory.path).toContain(dataDir)
   expect(performance.now() - startedAt).toBeLessThan(1_000)
 })

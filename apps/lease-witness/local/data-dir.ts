@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { acquireLock } from '@pool/dev-server/lock'
 
 /** The locked directory of the Durable Objects and the KV namespace: two processes on it would be two authorities. */
-export interface DataDir extends Disposable {
+export interface LockedDataDir extends Disposable {
   readonly path: string
   /** Records which process uses the files, so that the next start can wait until it has exited. */
   readonly recordPid: (pid: number) => void
@@ -45,7 +45,7 @@ const readPid = (path: string): string | undefined => {
 }
 
 /** Rejects if another process uses the directory. */
-export const openDataDir = async (root: string, exitTimeoutMs = EXIT_TIMEOUT_MS): Promise<DataDir> => {
+export const lockDataDir = async (root: string, exitTimeoutMs = EXIT_TIMEOUT_MS): Promise<LockedDataDir> => {
   const path = join(root, 'lease-witness')
   mkdirSync(path, { recursive: true, mode: 0o700 })
   const pidFile = join(path, 'workerd.pid')

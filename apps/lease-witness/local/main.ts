@@ -1,13 +1,13 @@
 import { resolve } from 'node:path'
 import { parseTokenList } from '../src/http/domain/token-list.ts'
 import { log } from '../src/log.ts'
-import { readConfig } from './config.ts'
+import { readLocalConfig } from './config.ts'
 import { startWorkerd } from './workerd.ts'
 
 const projectRoot = resolve(import.meta.dirname, '../../..')
 const writeLine = (line: string) => process.stdout.write(`${line}\n`)
 
-const parsed = readConfig(process.env, projectRoot)
+const parsed = readLocalConfig(process.env, projectRoot)
 if ('errors' in parsed) {
   process.stderr.write(`${parsed.errors.join('; ')}\n`)
   process.exit(2)

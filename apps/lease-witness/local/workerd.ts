@@ -2,7 +2,7 @@ import { convertV4MiniflareOptions, Miniflare, MiniflareCoreError, NoOpLog } fro
 import { log } from '../src/log.ts'
 import { bundle } from './bundle.ts'
 import type { LocalConfig } from './config.ts'
-import { openDataDir } from './data-dir.ts'
+import { lockDataDir } from './data-dir.ts'
 import { forwardLogLine } from './forward-logs.ts'
 import { watchChildren } from './watchdog.ts'
 import { readWranglerConfig } from './wrangler-config.ts'
@@ -52,7 +52,7 @@ export const startWorkerd = async (
   const contents = await bundle(main)
 
   await using stack = new AsyncDisposableStack()
-  const directory = stack.use(await openDataDir(dataDir))
+  const directory = stack.use(await lockDataDir(dataDir))
   stack.use(watchChildren(directory.recordPid))
   const failure = Promise.withResolvers<never>()
   // It may reject before the caller awaits it.

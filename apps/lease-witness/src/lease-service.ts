@@ -1,9 +1,9 @@
 import type { Lease, LeaseHistory, LeaseList, LeaseListQuery } from '@pool/contract/lease'
-import type { KnownGenerations, RejectionReason, WriteRequest } from './lease/lease.ts'
+import type { KnownGenerations, LeaseWrite, RejectionReason } from './lease/lease.ts'
 import type { SlotAddress } from './lease/request.ts'
 
 /** Why a slot did not decide. Such a write may or may not have taken effect: the client reads the lease and compares. */
-export type Unavailable =
+export type SlotUnavailable =
   | { readonly kind: 'overloaded' }
   /** The Durable Object is restarting, or a read of legacy records in Workers KV failed. */
   | { readonly kind: 'lease-unavailable' }
@@ -28,33 +28,33 @@ export type ReadOutcome =
   | { readonly kind: 'lease'; readonly lease: Lease }
   | { readonly kind: 'not-modified'; readonly lease: Lease }
   | { readonly kind: 'absent' }
-  | Unavailable
+  | SlotUnavailable
 
 export type WriteOutcome =
   | { readonly kind: 'granted' | 'released'; readonly lease: Lease }
   | { readonly kind: 'rejected'; readonly reason: RejectionReason; readonly lease: Lease }
   | { readonly kind: 'absent' }
-  | Unavailable
+  | SlotUnavailable
 
 export type HistoryOutcome =
   | { readonly kind: 'history'; readonly transitions: LeaseHistory['transitions'] }
   | { readonly kind: 'absent' }
-  | Unavailable
+  | SlotUnavailable
 
 /** Port: the leases. Reads and writes of one slot are linearizable; an acknowledged write is durable. */
 export interface LeaseService {
   readonly read: (address: SlotAddress, request: ReadRequest) => Promise<ReadOutcome>
-  readonly write: (address: SlotAddress, request: WriteRequest) => Promise<WriteOutcome>
+  readonly write: (address: SlotAddress, request: LeaseWrite) => Promise<WriteOutcome>
   readonly history: (address: SlotAddress) => Promise<HistoryOutcome>
   /** Ends the wait of a client that has disconnected. */
   readonly cancelWait: (address: SlotAddress, waitId: string) => Promise<void>
 }
 
-export type ListOutcome =
+export type LeaseListOutcome =
   | { readonly kind: 'listed'; readonly leases: LeaseList['leases']; readonly nextCursor: string | undefined }
   | { readonly kind: 'copy-unavailable' }
 
 /** Port: the copies of all leases. Eventually consistent; never used for a decision. */
 export interface LeaseDirectory {
-  readonly list: (query: LeaseListQuery) => Promise<ListOutcome>
+  readonly list: (query: LeaseListQuery) => Promise<LeaseListOutcome>
 }

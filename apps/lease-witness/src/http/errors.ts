@@ -2,7 +2,7 @@ import type { LeaseErrorCode, LeaseProblem } from '@pool/contract/lease-problem'
 import type { Context } from 'hono'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import type { RequestError } from '../lease/request.ts'
-import type { Unavailable } from '../lease-service.ts'
+import type { SlotUnavailable } from '../lease-service.ts'
 import { log } from '../log.ts'
 import type { HttpEnv } from './types.ts'
 
@@ -67,7 +67,7 @@ export const errorResponse = (c: Context<HttpEnv>, { code, detail = DETAIL[code]
 export const neverWrittenResponse = (c: Context<HttpEnv>) =>
   errorResponse(c, { code: 'not-found', detail: 'This slot was never written.' })
 
-export const unavailableResponse = (c: Context<HttpEnv>, outcome: Unavailable) =>
+export const unavailableResponse = (c: Context<HttpEnv>, outcome: SlotUnavailable) =>
   outcome.kind === 'invalid-lease-record'
     ? errorResponse(c, {
         code: outcome.kind,

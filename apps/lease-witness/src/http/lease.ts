@@ -1,6 +1,6 @@
 import type { Lease } from '@pool/contract/lease'
 import { type Context, Hono } from 'hono'
-import type { WriteRequest } from '../lease/lease.ts'
+import type { LeaseWrite } from '../lease/lease.ts'
 import {
   type ParsedRequest,
   parseKnownGenerations,
@@ -94,7 +94,7 @@ export const leaseRoutes = (services: Services): Hono<HttpEnv> => {
 
   const write = async (
     c: Context<HttpEnv>,
-    parse: (headers: WriteHeaders, body: Uint8Array) => ParsedRequest<WriteRequest>,
+    parse: (headers: WriteHeaders, body: Uint8Array) => ParsedRequest<LeaseWrite>,
   ) => {
     const address = slotAddress(c)
     if (!address) return errorResponse(c, { code: 'invalid-slot' })

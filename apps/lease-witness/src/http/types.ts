@@ -1,4 +1,4 @@
-import type { Env } from '../env.ts'
+import type { WorkerEnv } from '../env.ts'
 import type { LeaseDirectory, LeaseService } from '../lease-service.ts'
 
 /** Why a body could not be read. After `over-drain-limit` and `aborted` the connection is unusable. */
@@ -6,7 +6,7 @@ export type BodyError = 'too-large' | 'over-drain-limit' | 'aborted'
 
 /** What middleware and handlers store for each other and for the access log. */
 export interface HttpEnv {
-  Bindings: Env
+  Bindings: WorkerEnv
   Variables: {
     requestId: string
     /** Set unless `bodyError` is. */
@@ -23,6 +23,6 @@ export interface HttpEnv {
 
 /** Created per request, because a Worker receives its bindings with each request. `onError` gets the platform's error. */
 export interface Services {
-  readonly leases: (env: Env, onError: (error: unknown) => void) => LeaseService
-  readonly directory: (env: Env, onError: (error: unknown) => void) => LeaseDirectory
+  readonly leases: (env: WorkerEnv, onError: (error: unknown) => void) => LeaseService
+  readonly directory: (env: WorkerEnv, onError: (error: unknown) => void) => LeaseDirectory
 }

@@ -1,8 +1,8 @@
 import type { Lease, LeaseList, LeaseListQuery } from '@pool/contract/lease'
-import { type LeaseState, toWire } from '../lease/lease.ts'
+import { type LeaseState, toWireLease } from '../lease/lease.ts'
 import type { SlotAddress } from '../lease/request.ts'
-import type { LeaseDirectory, ListOutcome } from '../lease-service.ts'
-import { type CopyMark, isOwnCopy, type KvRecord, parseRecord } from './domain/import-legacy.ts'
+import type { LeaseDirectory, LeaseListOutcome } from '../lease-service.ts'
+import { type CopyMark, isOwnCopy, type KvRecord, parseLeaseRecord } from './domain/import-legacy.ts'
 import { copyKey, KEY_PREFIX, legacyKeys, parseLegacyKey } from './domain/keys.ts'
 
 /** Limits of Workers KV: keys per bulk read, bytes of metadata per key. */
@@ -42,7 +42,7 @@ export const readRecords = async (
 
 /** Writes the copy of a lease. Readers elsewhere may see it only after a minute or more. */
 export const writeCopy = (kv: KVNamespace, slot: string, state: LeaseState): Promise<void> => {
-  const lease = toWire(state)
+  const lease = toWireLease(state)
   const mark: CopyMark = { renewedAt: state.kind === 'held' ? state.renewedAt : 0 }
   const full: CopyMetadata = { ...mark, lease }
   const fits = utf8.encode(JSON.stringify(full)).length <= MAX_METADATA_BYTES
@@ -51,12 +51,12 @@ export const writeCopy = (kv: KVNamespace, slot: string, state: LeaseState): Pro
 
 const parseLeaseMetadata = (metadata: unknown): Lease | undefined => {
   if (typeof metadata !== 'object' || metadata === null || !('lease' in metadata)) return undefined
-  const state = parseRecord(JSON.stringify(metadata.lease))
-  return state && toWire(state)
+  const state = parseLeaseRecord(JSON.stringify(metadata.lease))
+  return state && toWireLease(state)
 }
 
 /** A page of the copies. Reads legacy records one by one, and leaves out values that are not leases. */
-const listCopies = async (kv: KVNamespace, { prefix, limit, cursor }: LeaseListQuery): Promise<ListOutcome> => {
+const listCopies = async (kv: KVNamespace, { prefix, limit, cursor }: LeaseListQuery): Promise<LeaseListOutcome> => {
   const page = await kv.list({ prefix: `${KEY_PREFIX}${prefix}`, limit, ...(cursor ? { cursor } : {}) })
   const unread = page.keys.filter(({ metadata }) => !parseLeaseMetadata(metadata)).map(({ name }) => name)
   // A legacy record is listed under its decoded slot, unless that slot has a record under its current key.
@@ -69,8 +69,8 @@ const listCopies = async (kv: KVNamespace, { prefix, limit, cursor }: LeaseListQ
     const record = byKey.get(name)
     const isOwn = isOwnCopy({ metadata })
     const slot = isOwn ? name.slice(KEY_PREFIX.length) : parseLegacyKey(name)
-    const parsed = record && parseRecord(record.value)
-    const lease = parseLeaseMetadata(metadata) ?? (parsed && toWire(parsed))
+    const parsed = record && parseLeaseRecord(record.value)
+    const lease = parseLeaseMetadata(metadata) ?? (parsed && toWireLease(parsed))
     if (!slot || !lease || (!isOwn && copyKey(slot) !== name && byKey.has(copyKey(slot)))) continue
     // Among several legacy records of a slot the highest generation wins, as in the import.
     if (lease.generation >= (bySlot.get(slot)?.generation ?? 0)) bySlot.set(slot, { slot, ...lease })

@@ -9,9 +9,9 @@ import {
   isExpired,
   type KnownGenerations,
   type LeaseState,
+  type LeaseWrite,
   type RejectionReason,
-  toWire,
-  type WriteRequest,
+  toWireLease,
 } from './lease.ts'
 
 const NOW = 1_000_000
@@ -29,19 +29,19 @@ const expired = held({ expiresAt: NOW })
 const longExpired = held({ expiresAt: NOW - 86_400_000 })
 const released: LeaseState = { kind: 'released', generation: 7 }
 
-const acquire = (holder: string, generation: number): WriteRequest => ({
+const acquire = (holder: string, generation: number): LeaseWrite => ({
   kind: 'acquire',
   holder,
   ttlMs: 30_000,
   generation,
 })
-const renew = (holder: string, generation: number): WriteRequest => ({
+const renew = (holder: string, generation: number): LeaseWrite => ({
   kind: 'renew',
   holder,
   ttlMs: 30_000,
   generation,
 })
-const release = (holder: string, generation: number): WriteRequest => ({ kind: 'release', holder, generation })
+const release = (holder: string, generation: number): LeaseWrite => ({ kind: 'release', holder, generation })
 
 const rejected = (reason: RejectionReason): Decision => ({ kind: 'rejected', reason })
 
@@ -63,7 +63,7 @@ const releasedBy = (by: string): Decision => ({
   transition: { event: 'released', by, from: 'a', to: '' },
 })
 
-type Row = readonly [rule: string, current: LeaseState | undefined, request: WriteRequest, decision: Decision]
+type Row = readonly [rule: string, current: LeaseState | undefined, request: LeaseWrite, decision: Decision]
 
 test.each<Row>([
   ['acquire: never written, 0', undefined, acquire('a', 0), acquired('a', '', 1)],
@@ -161,16 +161,16 @@ describe('a lease on the wire', () => {
   const empty = { holder: '', acquiredAt: '', expiresAt: '' }
 
   test('never written: looks released, with generation 0', () => {
-    expect(toWire(undefined)).toEqual({ ...empty, generation: 0 })
+    expect(toWireLease(undefined)).toEqual({ ...empty, generation: 0 })
   })
 
   test('released: its generation only', () => {
-    expect(toWire(released)).toEqual({ ...empty, generation: 7 })
+    expect(toWireLease(released)).toEqual({ ...empty, generation: 7 })
   })
 
   test('held: times with milliseconds, without renewedAt', () => {
     const acquiredAt = Date.parse('2026-01-31T12:00:00Z')
-    expect(toWire(held({ acquiredAt, expiresAt: acquiredAt + 30_500 }))).toEqual({
+    expect(toWireLease(held({ acquiredAt, expiresAt: acquiredAt + 30_500 }))).toEqual({
       holder: 'a',
       acquiredAt: '2026-01-31T12:00:00.000Z',
       expiresAt: '2026-01-31T12:00:30.500Z',
@@ -190,7 +190,7 @@ const step = fc.record({
 
 interface Recorded {
   readonly before: LeaseState | undefined
-  readonly request: WriteRequest
+  readonly request: LeaseWrite
   readonly decision: Decision
   readonly after: LeaseState | undefined
   readonly now: number
@@ -203,8 +203,7 @@ const run = (steps: readonly (typeof step extends fc.Arbitrary<infer Step> ? Ste
     now += elapsed
     const before = current
     const generation = (before?.generation ?? 0) + off
-    const request: WriteRequest =
-      kind === 'release' ? { kind, holder, generation } : { kind, holder, ttlMs, generation }
+    const request: LeaseWrite = kind === 'release' ? { kind, holder, generation } : { kind, holder, ttlMs, generation }
     const decision = decide(before, request, now)
     if ('next' in decision) current = decision.next
     return { before, request, decision, after: current, now }

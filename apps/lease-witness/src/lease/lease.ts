@@ -20,7 +20,7 @@ export interface ReleasedLease {
 export type LeaseState = HeldLease | ReleasedLease
 
 /** A write, fenced by the generation that the client last saw; 0: the slot was never written. */
-export type WriteRequest =
+export type LeaseWrite =
   | {
       readonly kind: 'acquire' | 'renew'
       readonly holder: string
@@ -49,7 +49,7 @@ export type Decision =
 export const isExpired = (lease: HeldLease, now: number): boolean => now >= lease.expiresAt
 
 /** The compare-and-set: decides whether a write succeeds (If-Match of RFC 9110 section 13.1.1). */
-export const decide = (current: LeaseState | undefined, request: WriteRequest, now: number): Decision => {
+export const decide = (current: LeaseState | undefined, request: LeaseWrite, now: number): Decision => {
   if (request.kind === 'release' && !current) return { kind: 'absent' }
   const generation = current?.generation ?? 0
   if (request.generation !== generation) return { kind: 'rejected', reason: 'generation' }
@@ -100,7 +100,7 @@ export const hasChanged = (current: LeaseState | undefined, known: KnownGenerati
 const toRfc3339 = (ms: number): string => new Date(ms).toISOString()
 
 /** The lease in its wire format. A slot that was never written looks released, with generation 0. */
-export const toWire = (state: LeaseState | undefined): Lease =>
+export const toWireLease = (state: LeaseState | undefined): Lease =>
   state?.kind === 'held'
     ? {
         holder: state.holder,

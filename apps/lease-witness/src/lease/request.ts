@@ -1,6 +1,6 @@
 import { holder as holderSchema, putLeaseRequest, slot as slotSchema } from '@pool/contract/lease'
 import { firstLeaseViolation, type LeaseErrorCode } from '@pool/contract/lease-problem'
-import type { KnownGenerations, WriteRequest } from './lease.ts'
+import type { KnownGenerations, LeaseWrite } from './lease.ts'
 
 /** Why a request is rejected. Without `detail`, the code has a standard text. */
 export interface RequestError {
@@ -120,7 +120,7 @@ export interface WriteHeaders {
 }
 
 /** A PUT: acquire or renew. The holder is in the body or in X-Holder. */
-export const parsePut = (headers: WriteHeaders, body: Uint8Array): ParsedRequest<WriteRequest> => {
+export const parsePut = (headers: WriteHeaders, body: Uint8Array): ParsedRequest<LeaseWrite> => {
   const generation = parsePrecondition(headers.ifMatch, headers.ifNoneMatch, { mayCreate: true })
   if (!generation.ok) return generation
   const json = parseJson(body)
@@ -136,7 +136,7 @@ export const parsePut = (headers: WriteHeaders, body: Uint8Array): ParsedRequest
 }
 
 /** A DELETE: release, by the holder in X-Holder. */
-export const parseRelease = (headers: WriteHeaders): ParsedRequest<WriteRequest> => {
+export const parseRelease = (headers: WriteHeaders): ParsedRequest<LeaseWrite> => {
   const generation = parsePrecondition(headers.ifMatch, headers.ifNoneMatch, { mayCreate: false })
   if (!generation.ok) return generation
   if (!headers.holder) return reject('missing-x-holder')

@@ -1,6 +1,6 @@
-import type { Env } from '../env.ts'
+import type { WorkerEnv } from '../env.ts'
 import type { SlotAddress } from '../lease/request.ts'
-import type { HistoryOutcome, LeaseService, ReadOutcome, Unavailable, WriteOutcome } from '../lease-service.ts'
+import type { HistoryOutcome, LeaseService, ReadOutcome, SlotUnavailable, WriteOutcome } from '../lease-service.ts'
 import type { LeaseObject } from './lease-object.ts'
 
 /** Properties that the platform sets on the error of a failed call to a Durable Object. */
@@ -16,7 +16,7 @@ interface ErrorFlags {
  * Classifies a failed call to an object. Undefined: its code threw, which is a bug of ours. Any other failure comes from
  * the platform and is temporary. Then it is unknown whether a write took effect, so the service never retries it.
  */
-export const toUnavailable = (error: unknown): Unavailable | undefined => {
+export const toUnavailable = (error: unknown): SlotUnavailable | undefined => {
   const flags: ErrorFlags = typeof error === 'object' && error !== null ? error : {}
   if (flags.overloaded === true) return { kind: 'overloaded' }
   const isPlatform = flags.retryable === true || flags.durableObjectReset === true || flags.remote !== true
@@ -24,11 +24,11 @@ export const toUnavailable = (error: unknown): Unavailable | undefined => {
 }
 
 /** The leases in Durable Objects: one object per slot, named by the decoded slot. */
-export const createLeaseService = (env: Env, onError: (error: unknown) => void): LeaseService => {
+export const createLeaseService = (env: WorkerEnv, onError: (error: unknown) => void): LeaseService => {
   const call = async <Outcome>(
     { slot }: SlotAddress,
     method: (object: DurableObjectStub<LeaseObject>) => Promise<Outcome>,
-  ): Promise<Outcome | Unavailable> => {
+  ): Promise<Outcome | SlotUnavailable> => {
     try {
       return await method(env.LEASES.getByName(slot))
     } catch (error) {

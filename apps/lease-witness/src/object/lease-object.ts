@@ -4,9 +4,16 @@ import { withTimeout } from '@pool/database/with-timeout'
 import { readRecords, writeCopy } from '../kv-copy/copy.ts'
 import { importLegacy } from '../kv-copy/domain/import-legacy.ts'
 import { type CopyState, classifyChange, copyDueAt, retryDelayMs } from '../kv-copy/domain/schedule.ts'
-import { decide, hasChanged, includesGeneration, type LeaseState, toWire, type WriteRequest } from '../lease/lease.ts'
+import {
+  decide,
+  hasChanged,
+  includesGeneration,
+  type LeaseState,
+  type LeaseWrite,
+  toWireLease,
+} from '../lease/lease.ts'
 import type { SlotAddress } from '../lease/request.ts'
-import type { HistoryOutcome, ReadOutcome, ReadRequest, Unavailable, WriteOutcome } from '../lease-service.ts'
+import type { HistoryOutcome, ReadOutcome, ReadRequest, SlotUnavailable, WriteOutcome } from '../lease-service.ts'
 import { type LogSettings, log } from '../log.ts'
 import { LongPolls } from './long-poll.ts'
 
@@ -40,11 +47,11 @@ const KV_TIMEOUT_MS = 5_000
  */
 export class LeaseObject extends DurableObject<ObjectEnv> {
   readonly #longPolls = new LongPolls()
-  #pendingImport: Promise<Unavailable | undefined> | undefined
+  #pendingImport: Promise<SlotUnavailable | undefined> | undefined
   #imported = false
   #copyFailures = 0
 
-  async write(address: SlotAddress, request: WriteRequest): Promise<WriteOutcome> {
+  async write(address: SlotAddress, request: LeaseWrite): Promise<WriteOutcome> {
     const unavailable = await this.#ensureImported(address)
     if (unavailable) return unavailable
 
@@ -55,12 +62,12 @@ export class LeaseObject extends DurableObject<ObjectEnv> {
       case 'absent':
         return decision
       case 'rejected':
-        return { ...decision, lease: toWire(stored?.lease) }
+        return { ...decision, lease: toWireLease(stored?.lease) }
       case 'granted':
       case 'released': {
         const { kind, next, transition } = decision
         this.#update(stored, { slot: address.slot, lease: next, transition, now })
-        return { kind, lease: toWire(next) }
+        return { kind, lease: toWireLease(next) }
       }
     }
   }
@@ -126,7 +133,7 @@ export class LeaseObject extends DurableObject<ObjectEnv> {
   }
 
   /** Imports the legacy record before the first use of a slot that has no stored state. */
-  #ensureImported(address: SlotAddress): Promise<Unavailable | undefined> | undefined {
+  #ensureImported(address: SlotAddress): Promise<SlotUnavailable | undefined> | undefined {
     if (this.#imported) return undefined
     if (this.#load()) {
       this.#imported = true
@@ -138,7 +145,7 @@ export class LeaseObject extends DurableObject<ObjectEnv> {
     return this.#pendingImport
   }
 
-  async #importLegacy(address: SlotAddress): Promise<Unavailable | undefined> {
+  async #importLegacy(address: SlotAddress): Promise<SlotUnavailable | undefined> {
     let records: Awaited<ReturnType<typeof readRecords>>
     try {
       records = await withTimeout(readRecords(this.env.OPENOVA_LEASES, address), KV_TIMEOUT_MS)
@@ -189,6 +196,6 @@ export class LeaseObject extends DurableObject<ObjectEnv> {
 
   #toReadOutcome(current: LeaseState | undefined, isKnown: boolean | undefined): ReadOutcome {
     if (!current) return { kind: 'absent' }
-    return { kind: isKnown ? 'not-modified' : 'lease', lease: toWire(current) }
+    return { kind: isKnown ? 'not-modified' : 'lease', lease: toWireLease(current) }
   }
 }

@@ -6,7 +6,7 @@ import {
   isOwnCopy,
   type KvRecord,
   type LegacyImport,
-  parseRecord,
+  parseLeaseRecord,
   RECOVERY_GENERATION_GAP,
 } from './import-legacy.ts'
 
@@ -62,17 +62,17 @@ describe('a record of an older deployment', () => {
     ['a string', 'a', undefined],
     ['an array', [shape], undefined],
   ])('%s', (_, value, parsed) => {
-    expect(parseRecord(JSON.stringify(value))).toEqual(parsed)
+    expect(parseLeaseRecord(JSON.stringify(value))).toEqual(parsed)
   })
 
   test.each(['', '{', 'region-a', '{"generation":7', '\u0000'])('%j is not a lease', value => {
-    expect(parseRecord(value)).toBeUndefined()
+    expect(parseLeaseRecord(value)).toBeUndefined()
   })
 
   test('parsing any JSON does not throw, and gives a safe generation', () => {
     fc.assert(
       fc.property(fc.json(), value => {
-        const parsed = parseRecord(value)
+        const parsed = parseLeaseRecord(value)
         if (parsed) expect(Number.isSafeInteger(parsed.generation)).toBe(true)
       }),
     )

@@ -38,7 +38,7 @@ const parseTime = (value: unknown): number | undefined => {
 }
 
 /** A lease as an older deployment stored it, also with times without milliseconds. Undefined: not a lease. */
-export const parseRecord = (value: string): LeaseState | undefined => {
+export const parseLeaseRecord = (value: string): LeaseState | undefined => {
   let record: unknown
   try {
     record = JSON.parse(value)
@@ -83,7 +83,7 @@ export const importLegacy = (
   const records = [...(decoded ? [decoded] : []), ...(mark ? [] : encoded.filter(record => !isOwnCopy(record)))]
   let newest: LeaseState | undefined
   for (const { key, value } of records) {
-    const lease = parseRecord(value)
+    const lease = parseLeaseRecord(value)
     if (!lease) return { kind: 'invalid', key }
     if (!newest || lease.generation > newest.generation) newest = lease
   }

@@ -1,6 +1,6 @@
 import type { Lease } from '@pool/contract/lease'
-import { parseRecord } from '../../../src/kv-copy/domain/import-legacy.ts'
-import { decide, includesGeneration, type LeaseState, toWire, type WriteRequest } from '../../../src/lease/lease.ts'
+import { parseLeaseRecord } from '../../../src/kv-copy/domain/import-legacy.ts'
+import { decide, includesGeneration, type LeaseState, type LeaseWrite, toWireLease } from '../../../src/lease/lease.ts'
 import { parseKnownGenerations, parsePrecondition } from '../../../src/lease/request.ts'
 
 interface Env {
@@ -26,11 +26,11 @@ const readResponse = (current: LeaseState | undefined, ifNoneMatch: string | nul
   if (!current) return Response.json({ error: 'not-found' }, { status: 404 })
   const { generation } = current
   const isKnown = includesGeneration(parseKnownGenerations(ifNoneMatch ?? undefined), generation)
-  if (!isKnown) return leaseResponse(toWire(current), 200)
+  if (!isKnown) return leaseResponse(toWireLease(current), 200)
   return new Response(null, { status: 304, headers: { ETag: `"${generation}"` } })
 }
 
-const parseWrite = async (request: Request): Promise<WriteRequest> => {
+const parseWrite = async (request: Request): Promise<LeaseWrite> => {
   const precondition = parsePrecondition(request.headers.get('If-Match') ?? undefined, undefined, { mayCreate: true })
   if (!precondition.ok) throw new Error(`invalid If-Match: ${precondition.error.code}`)
   const generation = precondition.value
@@ -49,16 +49,16 @@ const worker = {
   async fetch(request: Request, { LEASES }: Env): Promise<Response> {
     const key = new URL(request.url).pathname
     const write = request.method === 'GET' ? undefined : await parseWrite(request)
-    const current = parseRecord((await LEASES.get(key)) ?? '')
+    const current = parseLeaseRecord((await LEASES.get(key)) ?? '')
     if (!write) return readResponse(current, request.headers.get('If-None-Match'))
     const decision = decide(current, write, Date.now())
     if (decision.kind === 'absent') return new Response(null, { status: 204 })
-    if (decision.kind === 'rejected') return leaseResponse(toWire(current), 412)
+    if (decision.kind === 'rejected') return leaseResponse(toWireLease(current), 412)
     await new Promise(resolve => setTimeout(resolve, WRITE_MS))
-    await LEASES.put(key, JSON.stringify(toWire(decision.next)))
+    await LEASES.put(key, JSON.stringify(toWireLease(decision.next)))
     return decision.kind === 'released'
       ? new Response(null, { status: 204 })
-      : leaseResponse(toWire(decision.next), 200)
+      : leaseResponse(toWireLease(decision.next), 200)
   },
 }
 

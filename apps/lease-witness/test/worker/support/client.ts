@@ -1,6 +1,6 @@
 import { createExecutionContext, waitOnExecutionContext } from 'cloudflare:test'
 import { env, exports } from 'cloudflare:workers'
-import type { Env } from '../../../src/env.ts'
+import type { WorkerEnv } from '../../../src/env.ts'
 import worker from '../../../src/index.ts'
 
 /** The allow-list in vitest.workspace.ts. */
@@ -44,7 +44,7 @@ export const send = async (method: string, path: string, options: SendOptions = 
 
 /** Sends a request to the worker with other bindings. */
 export const sendWith = async (
-  bindings: { readonly [Name in keyof Env]?: Env[Name] | undefined },
+  bindings: { readonly [Name in keyof WorkerEnv]?: WorkerEnv[Name] | undefined },
   method: string,
   path: string,
   options: SendOptions = {},

@@ -1,4 +1,4 @@
-import type { Env as WorkerEnv } from '../../../src/env.ts'
+import type { WorkerEnv } from '../../../src/env.ts'
 
 declare global {
   namespace Cloudflare {
