@@ -1,6 +1,6 @@
 import { isIPv4, isIPv6 } from 'node:net'
 import { isJsonObject, type JsonObject } from '../../../lib/json.ts'
-import { quoteString, quoteStrings } from '../../character-string.ts'
+import { quoteString, quoteStrings } from '../../wire/character-string.ts'
 import { numberOf, textOf } from './json.ts'
 
 /** Types whose content is one domain name, which Cloudflare writes without the trailing dot. */

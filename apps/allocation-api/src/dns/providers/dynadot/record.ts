@@ -1,6 +1,6 @@
-import { quoteStrings } from '../../character-string.ts'
 import { isAtOrBelow, type RecordSet, recordKey } from '../../domain/rrset.ts'
-import { parseRecordData } from '../../rdata.ts'
+import { isRecordValue } from '../../rdata.ts'
+import { quoteStrings } from '../../wire/character-string.ts'
 
 /** A record as Dynadot's API has it. What is not ours goes back exactly as it came. */
 export interface DynadotRecord {
@@ -90,7 +90,7 @@ export const dynadotRecordsOf = ({ name, type, values }: RecordSet, zone: string
 }
 
 const isValue = (type: string, value: string): boolean =>
-  type === 'SRV' ? serviceValue.test(value) : parseRecordData(type, value) !== undefined
+  type === 'SRV' ? serviceValue.test(value) : isRecordValue(type, value)
 
 // The DNS types that the description of set_dns2 names; it has srv for names below the domain only.
 const types = { main: ['A', 'AAAA', 'CNAME', 'TXT', 'MX'], sub: ['A', 'AAAA', 'CNAME', 'TXT', 'MX', 'SRV'] }

@@ -1,147 +1,165 @@
-import { decode, encode } from 'dns-packet'
 import type { RecordSet } from '../../domain/rrset.ts'
-import { parseRecordData } from '../../rdata.ts'
-
-const rcodes = { NOERROR: 0, FORMERR: 1, SERVFAIL: 2, NXDOMAIN: 3, NOTIMP: 4, REFUSED: 5, BADVERS: 16 } as const
+import { encodeRecordValue } from '../../rdata.ts'
+import { FormatError } from '../../wire/format-error.ts'
+import {
+  CLASSES,
+  encodeHeader,
+  encodeRecord,
+  encodeValidName,
+  FLAGS,
+  HEADER_SIZE,
+  type Message,
+  parseMessage,
+  RCODES,
+  TYPES,
+  toTypeCode,
+  toTypeName,
+  type WireRecord,
+} from '../../wire/message.ts'
+import { readName } from '../../wire/name.ts'
 
 export interface Response {
-  readonly rcode: keyof typeof rcodes
+  readonly rcode: 'NOERROR' | 'FORMERR' | 'SERVFAIL' | 'NXDOMAIN' | 'NOTIMP' | 'REFUSED' | 'BADVERS'
   readonly answers: readonly RecordSet[]
   readonly authority: readonly RecordSet[]
 }
 
 interface QuestionSection {
-  /** Lower case, without the trailing dot; an octet that no host name has is escaped (RFC 4343 section 2.1). */
+  /** Lower case, without the trailing dot; special octets are escaped (RFC 1035 section 5.1). */
   readonly name: string
-  /** As it came: it goes back octet for octet, so that a resolver's mixed case (0x20) is kept. */
+  /** As received: the response repeats it octet for octet, so a resolver's mixed case (0x20) is kept. */
   readonly octets: Buffer
+}
+
+/** The OPT record of EDNS(0), RFC 6891. */
+interface Edns {
+  readonly udpSize: number
+  readonly version: number
+  readonly isDnssecOk: boolean
 }
 
 export interface Query {
   readonly id: number
-  /** The opcode and the bits RD and CD, in place: all that a response copies from the query's flags. */
+  /** The opcode and the bits RD and CD, in place: the flags that a response copies from the query. */
   readonly echoedFlags: number
   readonly question: QuestionSection | undefined
   readonly content:
-    | { readonly kind: 'fault'; readonly rcode: 'FORMERR' | 'NOTIMP' }
-    | { readonly kind: 'question'; readonly name: string; readonly type: string; readonly class: string }
-  /** The OPT record of EDNS(0), RFC 6891. */
-  readonly edns: { readonly udpSize: number; readonly version: number; readonly dnssecOk: boolean } | undefined
+    | { readonly kind: 'error'; readonly rcode: 'FORMERR' | 'NOTIMP' }
+    | { readonly kind: 'question'; readonly name: string; readonly type: string; readonly isClassIn: boolean }
+  readonly edns: Edns | undefined
 }
 
-const headerSize = 12
-const plainUdpSize = 512
+const MIN_UDP_SIZE = 512
 /** Fits an Ethernet frame over IPv6 without fragments (DNS flag day 2020). */
-const largestUdpSize = 1232
-const flags = { response: 0x8000, authoritative: 0x0400, truncated: 0x0200 }
-const echoed = 0x7910
+const MAX_UDP_SIZE = 1232
+const ECHOED_FLAGS = 0x7910
+const OPCODE_BITS = 0x7800
+const DNSSEC_OK = 0x8000
 
-const escaped = (octet: number): string => {
-  const character = String.fromCharCode(octet)
-  if (character === '\\') return '\\\\'
-  return octet > 0x20 && octet < 0x7f && character !== '.' ? character : `\\${String(octet).padStart(3, '0')}`
-}
-
-/** Read here and not by the library, which takes a name for UTF-8 and a dot inside a label for two labels. */
+/** Undefined: not a question. A compressed name is not accepted: there is no earlier name that it could point to. */
 const readQuestion = (message: Buffer): QuestionSection | undefined => {
-  const labels: string[] = []
-  let at = headerSize
-  for (let length = message[at++]; length !== 0; length = message[at++]) {
-    // A pointer has nothing before it to point to; 63 is the longest label (RFC 1035 section 3.1).
-    if (length === undefined || length > 63 || at + length > message.length) return undefined
-    labels.push(Array.from(message.subarray(at, at + length), escaped).join(''))
-    at += length
+  try {
+    const { name, next, isCompressed } = readName(message, HEADER_SIZE)
+    if (isCompressed || next + 4 > message.length) return undefined
+    return { name: name.toLowerCase(), octets: Buffer.from(message.subarray(HEADER_SIZE, next + 4)) }
+  } catch (error) {
+    if (error instanceof FormatError) return undefined
+    throw error
   }
-  if (at - headerSize > 255 || at + 4 > message.length) return undefined
-  return { name: labels.join('.').toLowerCase(), octets: Buffer.from(message.subarray(headerSize, at + 4)) }
 }
 
-/** `undefined`: not to be answered at all, being shorter than a header or itself a response. */
-export const parseQuery = (message: Buffer): Query | undefined => {
-  if (message.length < headerSize) return undefined
-  const word = message.readUInt16BE(2)
-  if (word & flags.response) return undefined
+/** RFC 6891 section 6.1.2: each option has a code, a length and so many octets. */
+const hasValidOptions = (message: Buffer, { dataAt, dataLength }: WireRecord): boolean => {
+  const end = dataAt + dataLength
+  let at = dataAt
+  while (at + 4 <= end) at += 4 + message.readUInt16BE(at + 2)
+  return at === end
+}
 
-  const base = { id: message.readUInt16BE(0), echoedFlags: word & echoed, edns: undefined }
-  const question = message.readUInt16BE(4) === 1 ? readQuestion(message) : undefined
-  const fault = (rcode: 'FORMERR' | 'NOTIMP'): Query => ({ ...base, question, content: { kind: 'fault', rcode } })
-  if (word & 0x7800) return fault('NOTIMP')
-  // A query brings no answers, and beside OPT a signature at most; so a decoder is never set to work on 64 kB of names.
-  const foreign = message.readUInt16BE(6) + message.readUInt16BE(8)
-  if (!question || foreign > 0 || message.readUInt16BE(10) > 2) return fault('FORMERR')
+const toEdns = (message: Buffer, opt: WireRecord): Edns => {
+  // The TTL of an OPT record holds flags (RFC 6891 section 6.1.3), so the parsed TTL does not serve.
+  const flags = message.readUInt32BE(opt.dataAt - 6)
+  return { udpSize: opt.class, version: (flags >> 16) & 0xff, isDnssecOk: (flags & DNSSEC_OK) !== 0 }
+}
+
+const tryParse = (message: Buffer): Message | undefined => {
   try {
-    const { questions: [asked] = [], additionals = [] } = decode(message)
-    const [opt, secondOpt] = additionals.filter(record => record.type === 'OPT')
-    if (!asked || secondOpt) return fault('FORMERR')
-    return {
-      ...base,
-      question,
-      content: { kind: 'question', name: question.name, type: asked.type, class: asked.class ?? 'IN' },
-      edns: opt && { udpSize: opt.udpPayloadSize, version: opt.ednsVersion, dnssecOk: opt.flag_do },
-    }
-  } catch {
-    return fault('FORMERR')
+    return parseMessage(message, { allowTrailing: true })
+  } catch (error) {
+    if (error instanceof FormatError) return undefined
+    throw error
+  }
+}
+
+/** `undefined`: no response at all, because the message is shorter than a header or is itself a response. */
+export const parseQuery = (message: Buffer): Query | undefined => {
+  if (message.length < HEADER_SIZE) return undefined
+  const word = message.readUInt16BE(2)
+  if (word & FLAGS.response) return undefined
+
+  const base = { id: message.readUInt16BE(0), echoedFlags: word & ECHOED_FLAGS, edns: undefined }
+  const question = message.readUInt16BE(4) === 1 ? readQuestion(message) : undefined
+  const reject = (rcode: 'FORMERR' | 'NOTIMP'): Query => ({ ...base, question, content: { kind: 'error', rcode } })
+  if (word & OPCODE_BITS) return reject('NOTIMP')
+  // A query has no answers, and besides OPT at most a signature. The parser never gets 64 kB of records to read.
+  const answersAndAuthority = message.readUInt16BE(6) + message.readUInt16BE(8)
+  if (!question || answersAndAuthority > 0 || message.readUInt16BE(10) > 2) return reject('FORMERR')
+  const parsed = tryParse(message)
+  const [asked] = parsed?.questions ?? []
+  const [opt, secondOpt] = parsed?.additional.filter(({ type }) => type === TYPES.OPT) ?? []
+  if (!asked || secondOpt || (opt && !hasValidOptions(message, opt))) return reject('FORMERR')
+  return {
+    ...base,
+    question,
+    content: {
+      kind: 'question',
+      name: question.name,
+      type: toTypeName(asked.type),
+      isClassIn: asked.class === CLASSES.IN,
+    },
+    edns: opt && toEdns(message, opt),
   }
 }
 
 /** Octets of a UDP response to `query` (RFC 6891 section 6.2.3: a size below 512 is read as 512). */
-export const udpLimit = (query: Query): number =>
-  query.edns ? Math.min(Math.max(query.edns.udpSize, plainUdpSize), largestUdpSize) : plainUdpSize
+export const toUdpLimit = (query: Query): number =>
+  query.edns ? Math.min(Math.max(query.edns.udpSize, MIN_UDP_SIZE), MAX_UDP_SIZE) : MIN_UDP_SIZE
 
-const pointerToQuestion = Buffer.from([0xc0, headerSize])
+const POINTER_TO_QUESTION = Buffer.from([0xc0, HEADER_SIZE])
 
 const encodeRecords = (query: Query, sets: readonly RecordSet[]): Buffer[] =>
-  sets.flatMap(({ name, type, ttl, values }) =>
-    values.map(value => {
-      const data = parseRecordData(type, value)
-      if (!data) throw new TypeError(`a stored ${type} record cannot be put on the wire`)
-      // The library compresses nothing: encoded for the root, one octet, the owner is put in its place.
-      const isAsked = name === query.question?.name
-      const record = encode({ answers: [{ ...data, name: isAsked ? '.' : name, ttl }] }).subarray(headerSize)
-      return isAsked ? Buffer.concat([pointerToQuestion, record.subarray(1)]) : record
-    }),
-  )
+  sets.flatMap(({ name: owner, type: typeName, ttl, values }) => {
+    const name = owner === query.question?.name ? POINTER_TO_QUESTION : encodeValidName(owner)
+    return values.map(value => {
+      const type = toTypeCode(typeName)
+      const data = encodeRecordValue(typeName, value)
+      if (type === undefined || !data) throw new TypeError(`a stored ${typeName} record cannot be encoded`)
+      return encodeRecord({ name, type, class: CLASSES.IN, ttl, data })
+    })
+  })
 
-/** At most `limit` octets: what does not fit is left out, with TC set, and the client asks again over TCP. */
+const encodeOpt = (rcode: number, { isDnssecOk }: Edns): Buffer =>
+  encodeRecord({
+    name: encodeValidName('.'),
+    type: TYPES.OPT,
+    class: MAX_UDP_SIZE,
+    // The upper bits of the RCODE, version 0, and DO as received (RFC 3225 section 3).
+    ttl: (rcode >> 4) * 2 ** 24 + (isDnssecOk ? DNSSEC_OK : 0),
+    data: Buffer.alloc(0),
+  })
+
+/** At most `limit` octets. If the records do not fit, they are left out and TC is set: the client repeats over TCP. */
 export const encodeResponse = (query: Query, response: Response, limit: number): Buffer => {
-  const rcode = rcodes[response.rcode]
+  const rcode = RCODES[response.rcode]
   const answers = encodeRecords(query, response.answers)
   const authority = encodeRecords(query, response.authority)
-  const opt = query.edns
-    ? [
-        encode({
-          additionals: [
-            {
-              type: 'OPT',
-              name: '.',
-              udpPayloadSize: largestUdpSize,
-              extendedRcode: rcode >> 4,
-              ednsVersion: 0,
-              // RFC 3225 section 3: DO comes back as it came.
-              flags: query.edns.dnssecOk ? 0x8000 : 0,
-              flag_do: query.edns.dnssecOk,
-              options: [],
-            },
-          ],
-        }).subarray(headerSize),
-      ]
-    : []
-
-  const assemble = (sections: { answers: Buffer[]; authority: Buffer[] }, extraFlags: number): Buffer => {
-    const header = Buffer.alloc(headerSize)
-    header.writeUInt16BE(query.id, 0)
-    header.writeUInt16BE(flags.response | query.echoedFlags | extraFlags | (rcode & 0xf), 2)
-    const counts = [query.question ? 1 : 0, sections.answers.length, sections.authority.length, opt.length]
-    for (const [i, count] of counts.entries()) header.writeUInt16BE(count, 4 + 2 * i)
-    const question = query.question ? [query.question.octets] : []
-    return Buffer.concat([header, ...question, ...sections.answers, ...sections.authority, ...opt])
-  }
-
+  const question = query.question ? [query.question.octets] : []
+  const opt = query.edns ? [encodeOpt(rcode, query.edns)] : []
   const isAuthoritative = response.rcode === 'NOERROR' || response.rcode === 'NXDOMAIN'
-  const aa = isAuthoritative ? flags.authoritative : 0
-  const size = [...answers, ...authority].reduce((sum, octets) => sum + octets.length, 0)
-  const rest = headerSize + (query.question?.octets.length ?? 0) + (opt[0]?.length ?? 0)
-  return rest + size <= limit
-    ? assemble({ answers, authority }, aa)
-    : assemble({ answers: [], authority: [] }, aa | flags.truncated)
+  const flags = FLAGS.response | query.echoedFlags | (isAuthoritative ? FLAGS.authoritative : 0) | (rcode & 0xf)
+  const counts = [question.length, answers.length, authority.length, opt.length]
+  const message = Buffer.concat([encodeHeader(query.id, flags, counts), ...question, ...answers, ...authority, ...opt])
+  if (message.length <= limit) return message
+  const header = encodeHeader(query.id, flags | FLAGS.truncated, [question.length, 0, 0, opt.length])
+  return Buffer.concat([header, ...question, ...opt])
 }

@@ -3,8 +3,8 @@ import type { Unavailable } from '../../domain/result.ts'
 import { toOwner } from '../../domain/rrset.ts'
 import { groupByOwner, toApplyResult } from '../../group-changes.ts'
 import type { DnsProvider } from '../../provider.ts'
-import { validateChange } from '../../rdata.ts'
 import { namesWithCnameBeside } from './domain/cname-conflict.ts'
+import { validateChange } from './validate.ts'
 import type { ZoneTable } from './zone-table.ts'
 
 export interface LocalProviderOptions {

@@ -1,10 +1,10 @@
 import { abortable } from '../../../lib/abortable.ts'
-import type { RecordSet } from '../../domain/rrset.ts'
-import { isAtOrBelow } from '../../domain/rrset.ts'
+import { isAtOrBelow, type RecordSet } from '../../domain/rrset.ts'
+import { MAX_MESSAGE_SIZE } from '../../wire/message.ts'
 import type { ZoneView } from './domain/resolve.ts'
 import { resolve } from './domain/resolve.ts'
 import type { Query, Response } from './message.ts'
-import { encodeResponse, parseQuery, udpLimit } from './message.ts'
+import { encodeResponse, parseQuery, toUdpLimit } from './message.ts'
 
 export interface ResponderOptions {
   readonly zones: readonly string[]
@@ -20,7 +20,6 @@ export interface ResponderOptions {
 /** Never rejects. `undefined`: say nothing. */
 export type Respond = (message: Buffer, transport: 'udp' | 'tcp') => Promise<Buffer | undefined>
 
-const largestTcpMessage = 65_535
 /** CNAMEs followed for one question; a loop ends here too, and the client has what was found. */
 const longestChain = 8
 
@@ -43,11 +42,11 @@ export const createResponder = (options: ResponderOptions): Respond => {
 
   const answer = async (query: Query): Promise<Response> => {
     const { content, edns } = query
-    if (content.kind === 'fault') return empty(content.rcode)
+    if (content.kind === 'error') return empty(content.rcode)
     if (edns && edns.version > 0) return empty('BADVERS')
     const zone = longestFirst.find(candidate => isAtOrBelow(content.name, candidate))
     // Other classes, other people's zones and transfers: not ours to answer.
-    if (zone === undefined || content.class !== 'IN' || /^[AI]XFR$/.test(content.type)) return empty('REFUSED')
+    if (zone === undefined || !content.isClassIn || /^[AI]XFR$/.test(content.type)) return empty('REFUSED')
 
     const answers: RecordSet[] = []
     let name = content.name
@@ -64,7 +63,7 @@ export const createResponder = (options: ResponderOptions): Respond => {
   return async (message, transport) => {
     const query = parseQuery(message)
     if (!query) return undefined
-    const limit = transport === 'udp' ? udpLimit(query) : largestTcpMessage
+    const limit = transport === 'udp' ? toUdpLimit(query) : MAX_MESSAGE_SIZE
     try {
       const response = encodeResponse(query, await answer(query), limit)
       isFailing = false

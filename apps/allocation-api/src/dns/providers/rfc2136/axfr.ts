@@ -1,9 +1,9 @@
 import type { RecordSet } from '../../domain/rrset.ts'
+import { CLASSES, TYPES, toRcodeName, toTypeName } from '../../wire/message.ts'
+import { printData } from '../../wire/rdata.ts'
 import { ServerError, toServerError } from './errors.ts'
-import { encodeTransferRequest, toRcodeName } from './message.ts'
 import { exchangeSigned, type SignedPeer } from './query.ts'
-import { printData } from './rdata.ts'
-import { classes, typeName, types } from './wire.ts'
+import { encodeTransferRequest } from './update-message.ts'
 
 /** Larger than any zone that is one whole answer here; a server that sends without end is stopped. */
 const MAX_TRANSFER_BYTES = 256 * 1_024 * 1_024
@@ -28,21 +28,21 @@ export const transferZone = async (peer: SignedPeer, zone: string, id: number): 
   for await (const { octets, message, isVerified } of exchangeSigned(peer, encodeTransferRequest(id, zone))) {
     if (message.rcode !== 0) throw toServerError('does not transfer it', toRcodeName(message.rcode))
     const [question] = message.questions
-    if (question && (question.name.toLowerCase() !== zone || question.type !== types.AXFR))
+    if (question && (question.name.toLowerCase() !== zone || question.type !== TYPES.AXFR))
       throw new ServerError('sent the answer to another question')
     octetsSeen += octets.length
     if (octetsSeen > MAX_TRANSFER_BYTES) throw new ServerError('sent more for it than can be taken', true)
     for (const record of message.answers) {
       if (isComplete) throw new ServerError('sent records after its end')
-      if (record.class !== classes.IN) throw new ServerError('sent a record of another class')
+      if (record.class !== CLASSES.IN) throw new ServerError('sent a record of another class')
       const name = record.name.toLowerCase()
-      const type = typeName(record.type)
+      const type = toTypeName(record.type)
       const value = printData(record.type, octets, record.dataAt, record.dataLength)
       if (soa === undefined) {
-        if (record.type !== types.SOA || name !== zone)
+        if (record.type !== TYPES.SOA || name !== zone)
           throw new ServerError('sent something that is no transfer of it')
         soa = value
-      } else if (record.type === types.SOA) {
+      } else if (record.type === TYPES.SOA) {
         // RFC 5936 section 2.2: the last record is the first one again.
         if (value !== soa) throw new ServerError('changed it while sending it')
         isComplete = true

@@ -1,9 +1,6 @@
-/** What the server sent is no DNS message that can be read. Its text quotes nothing of it. */
-export class FormatError extends Error {}
-
-/** Why the server cannot be used now, for an operator. Caught in the provider, where it becomes `unavailable`. */
+/** Why the server cannot be used now, for an operator. The provider catches it and returns `unavailable`. */
 export class ServerError extends Error {
-  /** It concerns this zone alone, as far as the answer tells. */
+  /** As far as the response tells, only this zone is affected. */
   readonly isOfZone: boolean
 
   constructor(message: string, isOfZone = false) {
@@ -12,12 +9,12 @@ export class ServerError extends Error {
   }
 }
 
-/** The server does not take our key: not at all, or not for what it was asked to do. Knot DNS answers both with BADKEY. */
+/** The server rejects the TSIG key, for everything or for this request. Knot DNS answers both with BADKEY. */
 export class KeyRejectedError extends ServerError {}
 
-/** RFC 2136 section 2.2: there is no such zone here, or nothing is allowed in it. The others may fail everywhere. */
-const ofZone = new Set(['NOTAUTH', 'REFUSED', 'NXDOMAIN', 'NOTZONE'])
+/** RFC 2136 section 2.2: the server does not have this zone, or denies access to it. Others affect the whole server. */
+const ZONE_RCODES = new Set(['NOTAUTH', 'REFUSED', 'NXDOMAIN', 'NOTZONE'])
 
-/** The trouble that the signed answer `rcode` is. */
+/** The error for the signed response `rcode`. */
 export const toServerError = (what: string, rcode: string): ServerError =>
-  new ServerError(`${what} (${rcode})`, ofZone.has(rcode))
+  new ServerError(`${what} (${rcode})`, ZONE_RCODES.has(rcode))

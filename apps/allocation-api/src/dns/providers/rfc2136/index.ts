@@ -6,14 +6,15 @@ import { recordKey } from '../../domain/rrset.ts'
 import { toApplyResult } from '../../group-changes.ts'
 import type { DnsProvider } from '../../provider.ts'
 import type { ReadProvider } from '../../provider-factory.ts'
+import { FormatError } from '../../wire/format-error.ts'
+import { encodeName } from '../../wire/name.ts'
 import { transferZone } from './axfr.ts'
-import { FormatError, ServerError } from './errors.ts'
-import { maxUpdateSize } from './message.ts'
-import { encodeName } from './name.ts'
+import { ServerError } from './errors.ts'
 import type { SignedPeer } from './query.ts'
 import { openConnection } from './tcp.ts'
 import { type TsigKey, tsigSize } from './tsig.ts'
 import { buildUpdates, sendUpdates } from './update.ts'
+import { maxUpdateSize } from './update-message.ts'
 
 export interface Rfc2136Options {
   /** The primary server of the zones. */

@@ -1,8 +1,8 @@
+import { type Message, parseMessage, toRcodeName } from '../../wire/message.ts'
 import { KeyRejectedError, ServerError } from './errors.ts'
-import { isResponseTo, toRcodeName } from './message.ts'
 import type { Connection } from './tcp.ts'
 import { sign, startChain, type TsigKey, verify } from './tsig.ts'
-import { type Message, parseMessage } from './wire.ts'
+import { isResponseTo } from './update-message.ts'
 
 export interface SignedPeer {
   readonly connection: Connection

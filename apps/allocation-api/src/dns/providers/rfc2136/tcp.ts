@@ -1,6 +1,6 @@
 import { connect } from 'node:net'
+import { frameMessage, unframeMessage } from '../../wire/message.ts'
 import { ServerError } from './errors.ts'
-import { largestMessage } from './wire.ts'
 
 export interface Connection {
   readonly send: (message: Buffer) => void
@@ -20,7 +20,7 @@ export const openConnection = (server: { host: string; port: number }, signal: A
   // Told by `receive`; without a listener an error between two calls would end the process.
   socket.on('error', () => {})
   const chunks: AsyncIterator<Buffer> = socket[Symbol.asyncIterator]()
-  let held = Buffer.alloc(0)
+  let received: Buffer = Buffer.alloc(0)
 
   const more = async (): Promise<void> => {
     let next: IteratorResult<Buffer>
@@ -31,22 +31,20 @@ export const openConnection = (server: { host: string; port: number }, signal: A
       throw new ServerError(`could not be reached (${codeOf(error)})`)
     }
     if (next.done) throw new ServerError('closed the connection before its answer was complete')
-    held = Buffer.concat([held, next.value])
+    received = Buffer.concat([received, next.value])
   }
 
   return {
-    send: message => {
-      if (message.length > largestMessage) throw new RangeError('a DNS message has 65535 octets at most')
-      const length = Buffer.alloc(2)
-      length.writeUInt16BE(message.length)
-      socket.write(Buffer.concat([length, message]))
-    },
+    send: message => void socket.write(frameMessage(message)),
     receive: async () => {
-      while (held.length < 2 || held.length < 2 + held.readUInt16BE(0)) await more()
-      const end = 2 + held.readUInt16BE(0)
-      const message = held.subarray(2, end)
-      held = held.subarray(end)
-      return message
+      for (;;) {
+        const next = unframeMessage(received)
+        if (next) {
+          received = next.rest
+          return next.message
+        }
+        await more()
+      }
     },
     close: () => socket.destroy(),
   }

@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { FormatError } from './errors.ts'
+import { FormatError } from '../../wire/format-error.ts'
 import { sign, startChain, type TsigKey, tsigSize, verify } from './tsig.ts'
 
 const secret = Buffer.from('c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0', 'base64')

@@ -1,7 +1,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
-import { FormatError } from './errors.ts'
-import { encodeName, readName } from './name.ts'
-import { classes, parseMessage, types } from './wire.ts'
+import { FormatError } from '../../wire/format-error.ts'
+import { CLASSES, parseMessage, TYPES } from '../../wire/message.ts'
+import { encodeName, readName } from '../../wire/name.ts'
 
 export interface TsigKey {
   /** Lower case, without the trailing dot. */
@@ -33,7 +33,7 @@ const uint48 = (value: number): Buffer => {
   return octets
 }
 const sized = (octets: Buffer): Buffer[] => [uint16(octets.length), octets]
-const classAndTtl = Buffer.concat([uint16(classes.ANY), Buffer.alloc(4)])
+const classAndTtl = Buffer.concat([uint16(CLASSES.ANY), Buffer.alloc(4)])
 
 interface Timers {
   /** Seconds since 1970. */
@@ -80,7 +80,7 @@ export const sign = (message: Buffer, key: TsigKey, signedAt: number): Signed =>
   const none = Buffer.alloc(0)
   const mac = macOf(key, [message, ...variablesOf(key, timers, 0, none)])
   const data = [algorithm, ...timersOf(timers), ...sized(mac), message.subarray(0, 2), uint16(0), ...sized(none)]
-  const record = [wireName(key.name), uint16(types.TSIG), classAndTtl, ...sized(Buffer.concat(data))]
+  const record = [wireName(key.name), uint16(TYPES.TSIG), classAndTtl, ...sized(Buffer.concat(data))]
   return { message: Buffer.concat([withAdditionalCount(message, 1), ...record]), mac }
 }
 
@@ -125,10 +125,10 @@ interface TsigRecord extends Timers {
 /** RFC 8945 section 5.1: one at most, and the last record of the message. */
 const readTsig = (message: Buffer): TsigRecord | undefined => {
   const { answers, authority, additional } = parseMessage(message)
-  const found = [...answers, ...authority, ...additional].filter(record => record.type === types.TSIG)
+  const found = [...answers, ...authority, ...additional].filter(record => record.type === TYPES.TSIG)
   const [record, second] = found
   if (!record) return undefined
-  if (second || additional.at(-1) !== record || record.class !== classes.ANY)
+  if (second || additional.at(-1) !== record || record.class !== CLASSES.ANY)
     throw new FormatError('it has a TSIG record in the wrong place')
   const { dataAt, dataLength, name, at } = record
   const data = message.subarray(0, dataAt + dataLength)

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import type { RecordChange, RecordSet } from '../../domain/rrset.ts'
-import { buildUpdate, chunkUpdates, encodeEffectCheck, encodeUpdate, updateSize } from './message.ts'
+import { parseMessage } from '../../wire/message.ts'
 import { buildUpdates } from './update.ts'
-import { parseMessage } from './wire.ts'
+import { buildUpdate, chunkUpdates, encodeEffectCheck, encodeUpdate, updateSize } from './update-message.ts'
 
 const zone = 'a.test'
 const set = (name: string, type: string, ...values: string[]): RecordSet => ({ name, type, ttl: 60, values })

@@ -1,18 +1,18 @@
 import { type BatchResult, bisect } from '../../bisect.ts'
 import { changeKey, type RecordChange, toOwner } from '../../domain/rrset.ts'
+import { toRcodeName } from '../../wire/message.ts'
 import { KeyRejectedError, ServerError, toServerError } from './errors.ts'
+import { exchangeSigned, type SignedPeer } from './query.ts'
+import { tsigSize } from './tsig.ts'
 import {
   buildUpdate,
   chunkUpdates,
   encodeEffectCheck,
   encodeUpdate,
   maxUpdateSize,
-  toRcodeName,
   type UpdateRequest,
   updateSize,
-} from './message.ts'
-import { exchangeSigned, type SignedPeer } from './query.ts'
-import { tsigSize } from './tsig.ts'
+} from './update-message.ts'
 import { validateUpdate } from './validate.ts'
 
 export interface BuiltUpdates {

@@ -1,14 +1,14 @@
 import { isAtOrBelow, type RecordChange } from '../../domain/rrset.ts'
-import { encodeName } from './name.ts'
-import { encodeData } from './rdata.ts'
-import { typeCode } from './wire.ts'
+import { toTypeCode } from '../../wire/message.ts'
+import { encodeName } from '../../wire/name.ts'
+import { encodeData } from '../../wire/rdata.ts'
 
 /** Why no server is asked for `change`; undefined: it can be put on the wire. */
 export const validateUpdate = (zone: string, change: RecordChange): string | undefined => {
   const { name, type } = change.kind === 'upsert' ? change.set : change
   if (!isAtOrBelow(name, zone)) return 'the name is not in this zone'
   if (!encodeName(name)) return 'the name is not a domain name'
-  if (typeCode(type) === undefined) return `${type} is not a record type of a zone`
+  if (toTypeCode(type) === undefined) return `${type} is not a record type of a zone`
   // RFC 2136 sections 3.4.2.2 to 3.4.2.4: of these some changes are ignored silently.
   if (type === 'SOA' || (type === 'NS' && name === zone))
     return `the server keeps the ${type} records of the zone itself`

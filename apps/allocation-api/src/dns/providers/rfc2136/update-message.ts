@@ -1,43 +1,25 @@
 import { chunkBySize } from '../../../lib/chunk.ts'
 import { type RecordChange, recordKey } from '../../domain/rrset.ts'
-import { encodeName } from './name.ts'
-import { encodeData } from './rdata.ts'
-import { classes, headerSize, largestMessage, opcodes, typeCode, types } from './wire.ts'
-
-/** A name that was looked at before; what is none is a defect of the caller. */
-const nameOf = (text: string): Buffer => {
-  const wire = encodeName(text)
-  if (!wire) throw new TypeError('not a domain name')
-  return wire
-}
-
-const header = (id: number, opcode: number, counts: readonly number[]): Buffer => {
-  const octets = Buffer.alloc(headerSize)
-  octets.writeUInt16BE(id, 0)
-  octets.writeUInt16BE(opcode << 11, 2)
-  for (const [i, count] of counts.entries()) octets.writeUInt16BE(count, 4 + 2 * i)
-  return octets
-}
-
-const question = (zone: string, type: number): Buffer => {
-  const rest = Buffer.alloc(4)
-  rest.writeUInt16BE(type, 0)
-  rest.writeUInt16BE(classes.IN, 2)
-  return Buffer.concat([nameOf(zone), rest])
-}
+import {
+  CLASSES,
+  encodeHeader,
+  encodeQuestion,
+  encodeRecord,
+  encodeValidName,
+  HEADER_SIZE,
+  MAX_MESSAGE_SIZE,
+  OPCODES,
+  TYPES,
+  toTypeCode,
+} from '../../wire/message.ts'
+import { encodeData } from '../../wire/rdata.ts'
 
 /** RFC 5936 section 2.1. */
 export const encodeTransferRequest = (id: number, zone: string): Buffer =>
-  Buffer.concat([header(id, opcodes.QUERY, [1, 0, 0, 0]), question(zone, types.AXFR)])
+  Buffer.concat([encodeHeader(id, OPCODES.QUERY << 11, [1, 0, 0, 0]), encodeQuestion(zone, TYPES.AXFR)])
 
-const record = (name: Buffer, type: number, recordClass: number, ttl: number, data: Buffer): Buffer => {
-  const fixed = Buffer.alloc(10)
-  fixed.writeUInt16BE(type, 0)
-  fixed.writeUInt16BE(recordClass, 2)
-  fixed.writeUInt32BE(ttl, 4)
-  fixed.writeUInt16BE(data.length, 8)
-  return Buffer.concat([name, fixed, data])
-}
+const record = (name: Buffer, type: number, recordClass: number, ttl: number, data: Buffer): Buffer =>
+  encodeRecord({ name, type, class: recordClass, ttl, data })
 
 const nothing = Buffer.alloc(0)
 
@@ -73,13 +55,13 @@ export const buildUpdate = (
   changes: readonly RecordChange[],
   shown: ReadonlySet<string> | undefined,
 ): UpdateRequest => {
-  const owner = nameOf(name)
+  const owner = encodeValidName(name)
   const codeOf = (change: RecordChange): number =>
-    typeCode(change.kind === 'upsert' ? change.set.type : change.type) ?? types.ANY
+    toTypeCode(change.kind === 'upsert' ? change.set.type : change.type) ?? TYPES.ANY
   const touched = new Set(changes.map(codeOf))
   const isCnameWanted = changes.some(change => change.kind === 'upsert' && change.set.type === 'CNAME')
-  const dnssec: readonly number[] = [types.RRSIG, types.NSEC, types.NSEC3]
-  const others = Object.keys(types).map(typeCode)
+  const dnssec: readonly number[] = [TYPES.RRSIG, TYPES.NSEC, TYPES.NSEC3]
+  const others = Object.keys(TYPES).map(toTypeCode)
   const absent = [
     ...(isCnameWanted ? others.filter(code => code !== undefined && !touched.has(code) && !dnssec.includes(code)) : []),
     ...changes.filter(change => change.kind === 'upsert' && shown?.has(recordKey(change.set)) === false).map(codeOf),
@@ -87,21 +69,21 @@ export const buildUpdate = (
   return {
     name,
     changes,
-    prerequisites: absent.map(code => record(owner, code ?? 0, classes.NONE, 0, nothing)),
+    prerequisites: absent.map(code => record(owner, code ?? 0, CLASSES.NONE, 0, nothing)),
     updates: [
       // RFC 2136 section 2.5.2: delete an RRset.
-      ...changes.map(change => record(owner, codeOf(change), classes.ANY, 0, nothing)),
+      ...changes.map(change => record(owner, codeOf(change), CLASSES.ANY, 0, nothing)),
       // Section 2.5.1: add to an RRset.
       ...changes.flatMap(change =>
         change.kind === 'upsert'
           ? change.set.values.map(value =>
-              record(owner, codeOf(change), classes.IN, change.set.ttl, encodeData(change.set.type, value) ?? nothing),
+              record(owner, codeOf(change), CLASSES.IN, change.set.ttl, encodeData(change.set.type, value) ?? nothing),
             )
           : [],
       ),
     ],
     effects: changes.map(change =>
-      record(owner, codeOf(change), change.kind === 'upsert' ? classes.ANY : classes.NONE, 0, nothing),
+      record(owner, codeOf(change), change.kind === 'upsert' ? CLASSES.ANY : CLASSES.NONE, 0, nothing),
     ),
   }
 }
@@ -112,7 +94,7 @@ export const updateSize = ({ prerequisites, updates }: UpdateRequest): number =>
 
 /** Octets that the orders of one message may have, when its signature takes `tsigSize`. */
 export const maxUpdateSize = (zone: string, tsigSize: number): number =>
-  largestMessage - headerSize - question(zone, types.SOA).length - tsigSize
+  MAX_MESSAGE_SIZE - HEADER_SIZE - encodeQuestion(zone, TYPES.SOA).length - tsigSize
 
 /** Runs of orders, each of at most `most` and in a message of at most `limit` octets; the fewest there can be. */
 export const chunkUpdates = (orders: readonly UpdateRequest[], limit: number, most?: number): UpdateRequest[][] =>
@@ -120,8 +102,8 @@ export const chunkUpdates = (orders: readonly UpdateRequest[], limit: number, mo
 
 const update = (id: number, zone: string, prerequisites: readonly Buffer[], updates: readonly Buffer[]): Buffer =>
   Buffer.concat([
-    header(id, opcodes.UPDATE, [1, prerequisites.length, updates.length, 0]),
-    question(zone, types.SOA),
+    encodeHeader(id, OPCODES.UPDATE << 11, [1, prerequisites.length, updates.length, 0]),
+    encodeQuestion(zone, TYPES.SOA),
     ...prerequisites,
     ...updates,
   ])
@@ -146,12 +128,6 @@ export const encodeEffectCheck = (id: number, zone: string, orders: readonly Upd
     orders.flatMap(order => order.effects),
     [],
   )
-
-const rcodes = ['NOERROR', 'FORMERR', 'SERVFAIL', 'NXDOMAIN', 'NOTIMP', 'REFUSED', 'YXDOMAIN', 'YXRRSET', 'NXRRSET']
-const updateRcodes = ['NOTAUTH', 'NOTZONE']
-
-/** RFC 1035 section 4.1.1 and RFC 2136 section 2.2. */
-export const toRcodeName = (code: number): string => [...rcodes, ...updateRcodes][code] ?? `RCODE${code}`
 
 /** Whether `message` answers the request with this id and opcode. */
 export const isResponseTo = (message: { id: number; isResponse: boolean; opcode: number }, request: Buffer): boolean =>

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
+import { toTypeCode } from './message.ts'
 import { encodeData, printData } from './rdata.ts'
-import { typeCode } from './wire.ts'
 
 const reprinted = (type: string, value: string): string | undefined => {
   const data = encodeData(type, value)
-  return data && printData(typeCode(type) ?? 0, data, 0, data.length)
+  return data && printData(toTypeCode(type) ?? 0, data, 0, data.length)
 }
 
 test.each([

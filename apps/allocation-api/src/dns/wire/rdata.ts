@@ -1,8 +1,8 @@
 import { isIPv4, isIPv6, SocketAddress } from 'node:net'
-import { quoteString } from '../../character-string.ts'
-import { FormatError } from './errors.ts'
+import { quoteString } from './character-string.ts'
+import { FormatError } from './format-error.ts'
+import { toTypeCode, toTypeName } from './message.ts'
 import { encodeName, readName, unescaped } from './name.ts'
-import { typeCode, typeName } from './wire.ts'
 
 /**
  * The data of a record on the wire and in presentation format. The types that RFC 3597 section 4 lets a server compress
@@ -104,7 +104,7 @@ const unknownForm = (octets: Buffer): string =>
 
 /** The data at `at`, of type code `type`, in presentation format. */
 export const printData = (type: number, message: Buffer, at: number, length: number): string => {
-  const layout = layouts[typeName(type)]
+  const layout = layouts[toTypeName(type)]
   const end = at + length
   if (!layout) return unknownForm(message.subarray(at, end))
   let here = at
@@ -169,7 +169,7 @@ const tokensOf = (value: string): string[] | undefined =>
 /** `value` on the wire, its names uncompressed. Undefined: not a value of that type, or no such type. */
 export const encodeData = (type: string, value: string): Buffer | undefined => {
   const tokens = tokensOf(value)
-  const code = typeCode(type)
+  const code = toTypeCode(type)
   if (!tokens || code === undefined) return undefined
   if (tokens[0] === '\\#') {
     const data = hex(tokens.slice(2).join(''))

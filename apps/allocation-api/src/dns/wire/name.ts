@@ -1,15 +1,15 @@
-import { FormatError } from './errors.ts'
+import { FormatError } from './format-error.ts'
 
 const specials = new Set('.\\"();@$')
 
-/** One octet of a label as a zone file has it (RFC 1035 section 5.1). */
+/** One octet of a label in presentation format (RFC 1035 section 5.1). */
 const escaped = (octet: number): string => {
   const character = String.fromCharCode(octet)
   if (octet <= 0x20 || octet >= 0x7f) return `\\${String(octet).padStart(3, '0')}`
   return specials.has(character) ? `\\${character}` : character
 }
 
-/** What `\DDD` (an octet in decimal) and `\X` (the character X) stand for; undefined: no such escape, or not ASCII. */
+/** Decodes `\DDD` (an octet in decimal) and `\X` (the character X). Undefined: an invalid escape, or not ASCII. */
 export const unescaped = (text: string): Buffer | undefined =>
   /^(?:[\x20-\x5b\x5d-\x7e]|\\(?:[01]\d\d|2[0-4]\d|25[0-5]|[\x20-\x2f\x3a-\x7e]))*$/.test(text)
     ? Buffer.from(
@@ -23,12 +23,12 @@ const labels = new RegExp(label, 'g')
 const wholeName = new RegExp(`^(?:${label}\\.)*${label}\\.?$`)
 
 /**
- * A name on the wire, uncompressed and in the case it came in. The trailing dot may be there or not.
+ * A name on the wire, uncompressed and in its original case, with or without a trailing dot.
  * Undefined: not a name (RFC 1035 section 2.3.4: labels of 1 to 63 octets, 255 in all).
  */
 export const encodeName = (text: string): Buffer | undefined => {
   if (text === '.') return Buffer.of(0)
-  // Longer than the longest name with every octet escaped: not worth a search.
+  // Longer than the longest name with every octet escaped.
   if (text.length > 1_024 || !wholeName.test(text)) return undefined
   const parts: Buffer[] = []
   for (const part of text.match(labels) ?? []) {
@@ -40,8 +40,8 @@ export const encodeName = (text: string): Buffer | undefined => {
   return wire.length <= 255 ? wire : undefined
 }
 
-/** The name at `at`, without the trailing dot (the root is empty), and the offset behind it. */
-export const readName = (message: Buffer, at: number): { name: string; next: number } => {
+/** The name at `at`, without the trailing dot (the root is empty), and the offset after it. */
+export const readName = (message: Buffer, at: number): { name: string; next: number; isCompressed: boolean } => {
   const found: string[] = []
   let next: number | undefined
   let octets = 1
@@ -50,7 +50,7 @@ export const readName = (message: Buffer, at: number): { name: string; next: num
     if (length === undefined) throw new FormatError('a name runs past the end')
     if (length >= 0xc0) {
       const low = message[here + 1]
-      // Pointers go back (RFC 1035 section 4.1.4), so that none can go in a circle.
+      // Pointers go back (RFC 1035 section 4.1.4), so they cannot form a loop.
       const target = low === undefined ? here : ((length & 0x3f) << 8) | low
       if (target >= here) throw new FormatError('a name has a pointer that does not go back')
       next ??= here + 2
@@ -58,7 +58,7 @@ export const readName = (message: Buffer, at: number): { name: string; next: num
     } else if (length > 63) {
       throw new FormatError('a name has a label of an unknown kind')
     } else if (length === 0) {
-      return { name: found.join('.'), next: next ?? here + 1 }
+      return { name: found.join('.'), next: next ?? here + 1, isCompressed: next !== undefined }
     } else {
       octets += length + 1
       if (octets > 255 || here + 1 + length > message.length) throw new FormatError('a name is too long')
