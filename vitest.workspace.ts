@@ -71,7 +71,7 @@ export default defineConfig({
           name: 'allocation-api',
           root: './apps/allocation-api',
           include: ['test/**/*.test.ts'],
-          globalSetup: `../../${withPostgres}`,
+          globalSetup: [`../../${withPostgres}`, './test/support/template-database.ts'],
           testTimeout: 60_000,
           hookTimeout: 60_000,
         },

@@ -25,10 +25,11 @@ const runOnServer = async (statement: string): Promise<void> => {
 /** Creates a database on the shared Postgres, with the schema unless `schema` is false. */
 export const createTestDatabase = async ({ schema = true, connections = 10 } = {}): Promise<TestDatabase> => {
   const name = `test_${randomBytes(8).toString('hex')}`
-  await runOnServer(`create database ${name}`)
+  const template = schema ? process.env.PDM_TEST_TEMPLATE : undefined
+  await runOnServer(`create database ${name}${template ? ` template ${template}` : ''}`)
   const url = Object.assign(new URL(testDsn ?? ''), { pathname: `/${name}` }).href
   const sql = createDatabaseClient(url, { maxConnections: connections, applicationName: 'tests' })
-  if (schema) await applySchema(sql)
+  if (schema && !template) await applySchema(sql)
   return {
     url,
     sql,
