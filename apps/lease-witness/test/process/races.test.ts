@@ -48,7 +48,7 @@ describe('concurrent writers', () => {
     for (const row of cases) {
       prepared.set(row, await prepareRaces(client.connections, row.state, row.writers, ROUNDS))
     }
-  })
+  }, 180_000)
   afterAll(async () => {
     await witness?.[Symbol.asyncDispose]()
     directory[Symbol.dispose]()

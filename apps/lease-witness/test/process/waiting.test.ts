@@ -101,14 +101,14 @@ test('the waits of disconnected clients end', async () => {
       memory.push([count, rssOf(pid)])
     }
     closing.push(...(await openWaiters(witness.port, slot, 50)))
-    startWaiting(closing, generation, 3)
+    startWaiting(closing, generation, 2)
     const startedAt = performance.now()
     await allowToBegin(closing.length)
     expect(await acceptsOneMore(slot, generation)).toBe(false)
 
     // The witness does not notice a connection that only the client has closed, but the wait ends when its time is up.
     for (const { connection } of closing) connection.socket.destroy()
-    await sleep(Math.max(0, 3_000 - (performance.now() - startedAt)))
+    await sleep(Math.max(0, 2_000 - (performance.now() - startedAt)))
     await expect.poll(() => acceptsOneMore(slot, generation), { timeout: MAX_DELAY_MS }).toBe(true)
 
     const again = await openWaiters(witness.port, slot, 50)

@@ -19,17 +19,15 @@ const SLOTS = 20
 const OPERATIONS_PER_CONTENDED_SLOT = 1_000
 /** On average, per client. */
 const OPERATIONS_BETWEEN_PAUSES = 200
-const MAX_TTL_MS = 2_000
+const MAX_EXTRA_PAUSE_MS = 500
 /** The longest time that a request usually takes to reach the decision. */
 const REQUEST_MS = 6
 
 const slots = Array.from({ length: SLOTS }, (_, i) => `region-pair-${i}`)
 
-/** Half of the pauses are longer than any TTL. The others end so that the next write is decided when its lease expires. */
-const pauseMs = (prng: Prng, leaseEnd: number | undefined): number =>
-  leaseEnd === undefined || prng.chance(0.5)
-    ? MAX_TTL_MS * (1 + prng.next() / 2)
-    : Math.max(0, leaseEnd - Date.now() - prng.below(REQUEST_MS))
+/** Half of the pauses outlast the lease. The others end so that the next write is decided when the lease expires. */
+const pauseMs = (prng: Prng, leaseEnd: number): number =>
+  Math.max(0, leaseEnd - Date.now() + (prng.chance(0.5) ? prng.below(MAX_EXTRA_PAUSE_MS) : -prng.below(REQUEST_MS)))
 
 /** Runs sixteen controllers, each on its own connection, and records all their operations. */
 export const recordHistory = async ({ port, operations, seed, timeoutMs }: LoadOptions): Promise<Operation[]> => {
@@ -49,7 +47,7 @@ export const recordHistory = async ({ port, operations, seed, timeoutMs }: LoadO
       await perform(slot, controller.ask(slot))
       if (!prng.chance(1 / OPERATIONS_BETWEEN_PAUSES)) continue
       const own = controller.own
-      await sleep(pauseMs(prng, controller.endOf(own[0] ?? '')))
+      await sleep(pauseMs(prng, controller.endOf(own[0] ?? '') ?? Date.now()))
       for (const slot of own) await perform(slot, controller.askAsBefore(slot))
     }
   }
