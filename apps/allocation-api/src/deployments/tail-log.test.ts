@@ -28,7 +28,7 @@ const toText = (event: TailEvent) => {
   return 'kind' in event ? event.deployment.status : `${event.at(0)?.seq}-${event.at(-1)?.seq}`
 }
 
-/** A state in which nothing happens but what the test does; `calls` is what it was asked for. */
+/** A deployment that changes only by the test. `calls` lists the calls of the repository and the notifier. */
 const createTail = (lines = 0, status: Deployment['status'] | null = 'provisioning') => {
   const state = { lines, status, calls: [] as string[], waits: [] as ((isNotified: boolean) => void)[] }
   const hooks = { onLines: () => {} }
@@ -59,7 +59,7 @@ const createTail = (lines = 0, status: Deployment['status'] | null = 'provisioni
   const start = (id: string, after: number, signal: AbortSignal) => tailLog(options, id, after, signal)
   const gone = new AbortController()
   const events: string[] = []
-  /** Takes all that comes until there is nothing to do but wait. */
+  /** Reads all events until the generator waits. */
   const run = async (after = 0) => {
     const outcome = await start('id', after, gone.signal)
     if (outcome.kind !== 'following') return { kind: outcome.kind, over: Promise.resolve() }
@@ -130,7 +130,7 @@ describe('the log of a deployment in progress', () => {
     expect(events).toEqual(['1-1', '2-2', 'ready'])
   })
 
-  test('news that come while it reads are not slept through', async () => {
+  test('a notification during the read is not missed', async () => {
     const { state, hooks, events, run } = createTail(1)
     hooks.onLines = () => {
       hooks.onLines = () => {}
@@ -141,7 +141,7 @@ describe('the log of a deployment in progress', () => {
     expect(events).toEqual(['1-1', '2-2'])
   })
 
-  test('one that is removed ends the stream without done', async () => {
+  test('a removed deployment ends the stream without done', async () => {
     const { state, events, run, next } = createTail(1)
     const { over } = await run()
     state.status = null
@@ -151,7 +151,7 @@ describe('the log of a deployment in progress', () => {
   })
 })
 
-test('who was silent for idleMs says so; a line begins that time anew, and news without a line do not', async () => {
+test('idle after idleMs of silence; a line restarts that time, and a notification without a line does not', async () => {
   const { state, events, run, next, waited } = createTail()
   await run()
   for (const isNotified of [false, true, false, false]) await next(isNotified)
@@ -165,8 +165,8 @@ test('who was silent for idleMs says so; a line begins that time anew, and news 
   expect(events).toEqual(['idle', '1-1', 'idle'])
 })
 
-describe('it ends when the signal aborts', () => {
-  test('while it waits', async () => {
+describe('an abort ends the stream', () => {
+  test('during a wait', async () => {
     const { state, gone, events, run, next } = createTail()
     const { over } = await run()
     gone.abort()
@@ -176,7 +176,7 @@ describe('it ends when the signal aborts', () => {
     expect(state.calls).toEqual(['read', 'wait 1000', 'read', 'lines 0'])
   })
 
-  test('between two pages, with nothing more read', async () => {
+  test('between two pages, without another read', async () => {
     const { state, hooks, gone, events, run } = createTail(500)
     hooks.onLines = () => {
       if (state.calls.includes('lines 200')) gone.abort()
@@ -186,7 +186,7 @@ describe('it ends when the signal aborts', () => {
     expect(state.calls.at(-1)).toBe('lines 200')
   })
 
-  test('before anything was taken', async () => {
+  test('before the first event is consumed', async () => {
     const { state, gone, events, run } = createTail(500)
     gone.abort()
     await (await run()).over
@@ -195,7 +195,7 @@ describe('it ends when the signal aborts', () => {
   })
 })
 
-test('nothing is read while nobody takes what was read', async () => {
+test('nothing is read until the last page is consumed', async () => {
   const { state, start, gone } = createTail(500)
   const outcome = await start('id', 0, gone.signal)
   expect(state.calls).toEqual(['read'])
@@ -205,7 +205,7 @@ test('nothing is read while nobody takes what was read', async () => {
   expect(state.calls.at(-1)).toBe('lines 0')
 })
 
-test('an error of the database is thrown to who takes the events', async () => {
+test('a database error reaches the consumer of the events', async () => {
   const { hooks, run, next } = createTail()
   const { over } = await run()
   hooks.onLines = () => {

@@ -11,9 +11,9 @@ import '../support/credentials/storage-names.ts'
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import { timed, until } from '@pool/test-kit/poll.ts'
 import { startTestService } from '../support/service.ts'
-import { createHttpFailures, createS3Failures, createTransportFailures } from './faults.ts'
+import { createHttpFailures, createS3Failures, createTransportFailures } from './failure-cases.ts'
 
-/** Ours alone: wherever they turn up, they have leaked. */
+/** Unique to this test: any occurrence elsewhere is a leak. */
 const mark = (length: number) => `mark${randomBytes(length).toString('hex')}`.slice(0, length)
 const keys = { region: 'fsn1', accessKey: mark(20), secretKey: mark(40) }
 const suspendedKeys = { ...keys, accessKey: mark(20), secretKey: mark(40) }
@@ -26,8 +26,8 @@ const secrets = [keys, suspendedKeys, wrongSecret, unknownKey]
 
 const gateway = lacksGateway === undefined ? await startGateway({ names: ['*.storage.test'] }) : null
 const identities = await makeIdentities()
-const stage = await startScriptedServer()
-/** Where redirects lead. */
+const server = await startScriptedServer()
+/** The target of redirects. */
 const target = await startScriptedServer()
 target.respondWith(
   gateway
@@ -37,7 +37,7 @@ target.respondWith(
 await gateway?.addUser(keys)
 await (await gateway?.addUser(suspendedKeys))?.suspend()
 
-const domain = `storage.test:${stage.port}`
+const domain = `storage.test:${server.port}`
 const { api } = await startTestService({
   OBJECT_STORAGE_DOMAIN: domain,
   OBJECT_STORAGE_CA_FILE: gateway?.caFile ?? identities.caFile,
@@ -48,28 +48,28 @@ const { api } = await startTestService({
   NODE_OPTIONS: withStorageNames,
 })
 afterAll(async () => {
-  await Promise.all([stage.close(), target.close(), gateway?.stop(), identities.remove()])
+  await Promise.all([server.close(), target.close(), gateway?.stop(), identities.remove()])
 })
 
-const said: string[] = []
+const responses: string[] = []
 let callers = 0
-/** A caller of its own for each call, as each has a budget. */
+/** A new client address for each call, as each address has its own limit. */
 const post = async (path: string, body: unknown, from = `127.1.${callers >> 8}.${callers++ % 256}`) => {
   const answer = await callFrom(from, api.url, `/api/v1/credentials/${path}`, body)
-  said.push(JSON.stringify([...answer.headers]), answer.text)
+  responses.push(JSON.stringify([...answer.headers]), answer.text)
   return answer
 }
 const postKeys = (body: unknown = keys, from?: string) => post('object-storage/validate', body, from)
 const postToken = (body: unknown = { provider: 'hetzner', token }, from?: string) => post('validate', body, from)
 
-// First, so that their 8 s pass while all others run.
-stage.respondWith(hang)
+// First, so that their 8 s pass during all other tests.
+server.respondWith(hang)
 const late = Promise.all([postKeys(), postToken()])
-await until('both hang', () => stage.count() === 2)
+await until('both hang', () => server.count() === 2)
 
 describe.skipIf(shouldSkip(lacksGateway))('a real gateway', () => {
   const ask = (body: object) => {
-    stage.respondWith(forwardTo(gateway?.port ?? 0))
+    server.respondWith(forwardTo(gateway?.port ?? 0))
     return postKeys(body)
   }
 
@@ -88,14 +88,14 @@ describe.skipIf(shouldSkip(lacksGateway))('a real gateway', () => {
   })
 
   test("the object storage's own authority is trusted there, and not where tokens go", async () => {
-    stage.respondWith(forwardTo(gateway?.port ?? 0))
+    server.respondWith(forwardTo(gateway?.port ?? 0))
     expect((await postKeys()).status).toBe(200)
     const { status, body } = await postToken()
     expect([status, body.message]).toEqual([503, expect.stringMatching(/TLS/)])
   })
 
-  test('a clock that differs is not the fault of the keys', async () => {
-    stage.respondWith(forwardTo(gateway?.port ?? 0))
+  test('a clock difference does not reject the keys', async () => {
+    server.respondWith(forwardTo(gateway?.port ?? 0))
     const get = createHttpsGet({ deadlineMs: 5_000, extraCa: gateway?.ca ?? null })
     const check = (shiftMs: number) =>
       createKeyCheck({ domain, get, now: () => Date.now() + shiftMs })({ ...keys, region: 'fsn1' })
@@ -104,32 +104,32 @@ describe.skipIf(shouldSkip(lacksGateway))('a real gateway', () => {
   })
 })
 
-describe('what says nothing of the credentials is 503, once and without a second try', () => {
+describe('a failure that says nothing about the credentials is 503, without a retry', () => {
   const faults = [...createTransportFailures(identities), ...createHttpFailures(identities, target.port)]
   const rows = [
     ...faults.map(fault => ['keys', fault.what, fault] as const),
     ...faults.map(fault => ['token', fault.what, fault] as const),
     ...createS3Failures(identities).map(fault => ['keys', fault.what, fault] as const),
   ]
-  test.each(rows)('%s: %s', async (kind, _, { scene, message }) => {
-    stage.respondWith(scene)
-    const before = stage.count()
+  test.each(rows)('%s: %s', async (kind, _, { handler, message }) => {
+    server.respondWith(handler)
+    const before = server.count()
     const answer = await (kind === 'keys' ? postKeys() : postToken())
     const error = kind === 'keys' ? 'object-storage-unavailable' : 'provider-unavailable'
     expect(answer.status).toBe(503)
     expect(answer.body).toEqual({ error, detail: answer.body.message, valid: false, message: answer.body.message })
     expect(answer.body.message).toMatch(message)
-    expect(stage.count() - before).toBe(1)
+    expect(server.count() - before).toBe(1)
   })
 
-  test('nobody listens', async () => {
+  test('a refused connection', async () => {
     const answers = [await postKeys({ ...keys, region: 'hel1' }), await postToken({ provider: 'unheard', token })]
     for (const { status, body } of answers) {
       expect([status, body.message]).toEqual([503, expect.stringMatching(/connection was refused/)])
     }
   })
 
-  test('a name that has no address', async () => {
+  test('a name without an address', async () => {
     const { status, body } = await postToken({ provider: 'nowhere', token })
     expect([status, body.message]).toEqual([503, expect.stringMatching(/name could not be resolved/)])
     const get = createHttpsGet({ deadlineMs: 5_000, extraCa: null })
@@ -140,59 +140,59 @@ describe('what says nothing of the credentials is 503, once and without a second
     })
   })
 
-  test('where a redirect led, nobody came', () => expect(target.count()).toBe(0))
+  test('redirects are not followed', () => expect(target.count()).toBe(0))
 })
 
 describe('a token', () => {
   const status = (code: number, body = '') =>
-    stage.respondWith(overTls(identities.good, socket => void socket.end(toHttpResponse(code, body))))
+    server.respondWith(overTls(identities.good, socket => void socket.end(toHttpResponse(code, body))))
 
   test.each([
     [200, true],
     [204, true],
     [401, false],
     [403, false],
-  ])('answered with %i: valid %s', async (code, valid) => {
+  ])('status %i: valid %s', async (code, valid) => {
     status(code, code === 204 ? '' : 'not JSON')
     const answer = await postToken({ provider: ' HETZNER', token: ` ${token}\n` })
     expect([answer.status, answer.body.valid]).toEqual([200, valid])
     expect(answer.body.message).toMatch(valid ? /accepts/ : /rejects/)
   })
 
-  test('is sent once, as it is, where it was configured to go', async () => {
-    let heard = ''
-    stage.respondWith(
+  test('is sent once, unchanged, to the configured URL', async () => {
+    let received = ''
+    server.respondWith(
       overTls(identities.good, (socket, head) => {
-        heard += head
+        received += head
         socket.end(toHttpResponse(200))
       }),
     )
     await postToken()
-    expect(heard).toMatch(/^GET \/v1\/locations\?per_page=1 HTTP\/1.1\r\n/)
-    expect(heard.match(/^authorization: .*$/gim)).toEqual([`Authorization: Bearer ${token}`])
-    expect(heard).toMatch(new RegExp(`^host: fsn1\\.${domain}\r$`, 'im'))
+    expect(received).toMatch(/^GET \/v1\/locations\?per_page=1 HTTP\/1.1\r\n/)
+    expect(received.match(/^authorization: .*$/gim)).toEqual([`Authorization: Bearer ${token}`])
+    expect(received).toMatch(new RegExp(`^host: fsn1\\.${domain}\r$`, 'im'))
   })
 })
 
-test('keys sign one ListBuckets, for their region, and the secret key is not sent', async () => {
-  let heard = ''
-  stage.respondWith(
+test('keys sign one ListBuckets request for their region, and the secret key is not sent', async () => {
+  let received = ''
+  server.respondWith(
     overTls(identities.good, (socket, head) => {
-      heard += head
+      received += head
       socket.end(toHttpResponse(403))
     }),
   )
   await postKeys({ ...keys, region: 'nbg1' })
-  expect(heard).toMatch(/^GET \/ HTTP\/1\.1\r\n/)
-  expect(heard).toMatch(new RegExp(`^host: nbg1\\.${domain}\r$`, 'im'))
-  expect(heard).toMatch(new RegExp(`Credential=${keys.accessKey}/\\d{8}/nbg1/s3/aws4_request, `))
-  expect(heard).not.toContain(keys.secretKey)
+  expect(received).toMatch(/^GET \/ HTTP\/1\.1\r\n/)
+  expect(received).toMatch(new RegExp(`^host: nbg1\\.${domain}\r$`, 'im'))
+  expect(received).toMatch(new RegExp(`Credential=${keys.accessKey}/\\d{8}/nbg1/s3/aws4_request, `))
+  expect(received).not.toContain(keys.secretKey)
 })
 
-test('when the caller goes away the provider is not waited for', async () => {
+test('when the client disconnects, the provider request ends', async () => {
   const gone = Promise.withResolvers<void>()
   const caller = new AbortController()
-  stage.respondWith(
+  server.respondWith(
     overTls(identities.good, socket => {
       socket.once('close', () => gone.resolve())
       caller.abort()
@@ -205,7 +205,7 @@ test('when the caller goes away the provider is not waited for', async () => {
   expect(ms).toBeLessThan(4_000)
 })
 
-describe('400 in both shapes, and nobody is asked', () => {
+describe('400 in both formats, without a provider request', () => {
   const [short, long] = ['abc', 'x'.repeat(300)]
   const rows: readonly (readonly [what: string, path: string, body: unknown, error: string, detail: RegExp])[] = [
     ['no JSON', 'object-storage/validate', '{', 'invalid-json', /JSON/],
@@ -233,8 +233,8 @@ describe('400 in both shapes, and nobody is asked', () => {
     ['a header in a token', 'validate', { provider: 'hetzner', token: `${token}\r\nX: y` }, 'invalid-token', /ASCII/],
   ]
   test.each(rows)('%s -> %s', async (_, path, body, error, detail) => {
-    const before = stage.count()
-    // One caller for all, and more than its budget: what reaches no provider does not count.
+    const before = server.count()
+    // One client for all, beyond its limit: a request that does not reach a provider does not count.
     const answer = await post(path, body, '127.2.0.1')
     expect([answer.status, answer.body.error]).toEqual([400, error])
     expect(answer.body).toEqual({
@@ -243,19 +243,19 @@ describe('400 in both shapes, and nobody is asked', () => {
       valid: false,
       message: answer.body.detail,
     })
-    expect(stage.count()).toBe(before)
+    expect(server.count()).toBe(before)
   })
 
-  test('they have cost their caller nothing', async () => {
+  test('they do not count against the limit', async () => {
     for (let count = 0; count < 10; count += 1) await post('validate', { token }, '127.2.0.1')
-    stage.respondWith(overTls(identities.good, socket => void socket.end(toHttpResponse(200))))
+    server.respondWith(overTls(identities.good, socket => void socket.end(toHttpResponse(200))))
     expect((await postToken(undefined, '127.2.0.1')).status).toBe(200)
   })
 })
 
-test('20 at once from one address, both calls together; more are 429 with Retry-After, and others have their own', async () => {
-  stage.respondWith(overTls(identities.good, socket => void socket.end(toHttpResponse(401))))
-  const before = stage.count()
+test('20 concurrent checks per address, of both kinds; more are 429 with Retry-After, and other addresses have their own limit', async () => {
+  server.respondWith(overTls(identities.good, socket => void socket.end(toHttpResponse(401))))
+  const before = server.count()
   const { result: answers, ms } = await timed(() =>
     Promise.all(
       Array.from({ length: 32 }, (_, at) => (at % 2 ? postKeys(keys, '127.3.0.1') : postToken(undefined, '127.3.0.1'))),
@@ -263,10 +263,10 @@ test('20 at once from one address, both calls together; more are 429 with Retry-
   )
   const refused = answers.filter(({ status }) => status !== 200)
   const checked = answers.length - refused.length
-  // One comes back every 3 s.
+  // One attempt is available again every 3 s.
   expect(checked).toBeGreaterThanOrEqual(20)
   expect(checked).toBeLessThanOrEqual(20 + Math.floor(ms / 3_000))
-  expect(stage.count() - before).toBe(checked)
+  expect(server.count() - before).toBe(checked)
   for (const { status, headers, body } of refused) {
     expect([status, body.error, body.valid]).toEqual([429, 'too-many-attempts', false])
     expect(headers.get('retry-after')).toMatch(/^[123]$/)
@@ -290,7 +290,7 @@ test.each(['object-storage/validate', 'validate'])(
   },
 )
 
-test('a server that hangs is given up after 8 s', async () => {
+test('a check of a server that hangs times out after 8 s', async () => {
   for (const { status, body, ms } of await late) {
     expect([status, body.message]).toEqual([503, expect.stringMatching(/in time/)])
     expect(ms).toBeGreaterThan(7_500)
@@ -301,7 +301,7 @@ test('a server that hangs is given up after 8 s', async () => {
 test('no secret is in an answer, a log line or a metric, even where the provider quotes the request', async () => {
   let quoted = ''
   for (const status of [200, 301, 400, 401, 403, 500]) {
-    stage.respondWith(
+    server.respondWith(
       overTls(identities.good, (socket, head) => {
         quoted += head
         const echo = `${head.replaceAll('\r\n', ' ')} ${keys.secretKey}`
@@ -327,8 +327,8 @@ test('no secret is in an answer, a log line or a metric, even where the provider
   await api.process.stop()
   expect(api.lines.join('\n')).toContain('credential check unavailable')
   for (const secret of secrets) {
-    for (const spelling of [secret, Buffer.from(secret).toString('base64')]) {
-      expect([...said, ...api.lines, metrics].filter(line => line.includes(spelling))).toEqual([])
+    for (const form of [secret, Buffer.from(secret).toString('base64')]) {
+      expect([...responses, ...api.lines, metrics].filter(line => line.includes(form))).toEqual([])
     }
   }
 })

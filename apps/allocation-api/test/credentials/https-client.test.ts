@@ -8,30 +8,30 @@ import '../support/credentials/storage-names.ts'
 import { timed } from '@pool/test-kit/poll.ts'
 
 const identities = await makeIdentities()
-const stage = await startScriptedServer()
-afterAll(() => Promise.all([stage.close(), identities.remove()]))
+const server = await startScriptedServer()
+afterAll(() => Promise.all([server.close(), identities.remove()]))
 
 const DEADLINE_MS = 150
 const get = createHttpsGet({ deadlineMs: DEADLINE_MS, extraCa: identities.ca })
 const patient = createHttpsGet({ deadlineMs: 10_000, extraCa: identities.ca })
-const url = new URL(`https://fsn1.storage.test:${stage.port}/path?query`)
+const url = new URL(`https://fsn1.storage.test:${server.port}/path?query`)
 const over = (act: Parameters<typeof overTls>[1]) => overTls(identities.good, act)
 
-/** When the connection that is played to has ended on the other side. */
-let gone: Promise<unknown>
-const play = (scene: ConnectionHandler) => {
+/** Resolves when the client has closed the connection. */
+let closed: Promise<unknown>
+const respondWith = (handler: ConnectionHandler) => {
   const { promise, resolve } = Promise.withResolvers<void>()
-  gone = promise
-  stage.respondWith(socket => {
+  closed = promise
+  server.respondWith(socket => {
     socket.once('close', () => resolve())
-    // Without a reader the end would not be noticed.
-    if (scene === hang) socket.resume()
-    scene(socket)
+    // Without a reader the close would not be detected.
+    if (handler === hang) socket.resume()
+    handler(socket)
   })
 }
 
-describe('one deadline over everything, and then the connection is closed', () => {
-  const rows: readonly (readonly [where: string, scene: ConnectionHandler])[] = [
+describe('one deadline covers the whole request and closes the connection', () => {
+  const rows: readonly (readonly [where: string, handler: ConnectionHandler])[] = [
     ['TLS', hang],
     ['the answer', over(() => {})],
     ['the header fields', over(socket => void socket.write('HTTP/1.1 200 OK\r\nA: b\r\n'))],
@@ -39,55 +39,55 @@ describe('one deadline over everything, and then the connection is closed', () =
     ['interim answers', over(socket => void drip(socket, 'HTTP/1.1 103 Early Hints\r\n\r\n'))],
     ['a body in drops', over(socket => drip(socket, 'HTTP/1.1 200 OK\r\n\r\n', '.'))],
   ]
-  test.each(rows)('it hangs in %s', async (_, scene) => {
-    play(scene)
+  test.each(rows)('it hangs in %s', async (_, handler) => {
+    respondWith(handler)
     const { result, ms } = await timed(() => get(url, {}))
     expect(result).toEqual({ kind: 'failed', cause: 'timeout' })
     expect(ms).toBeGreaterThan(DEADLINE_MS - 10)
     expect(ms).toBeLessThan(DEADLINE_MS + 2_000)
-    await gone
+    await closed
   })
 
-  test('it hangs in the look-up of the name', async () => {
+  test('it hangs in the DNS lookup', async () => {
     const { result, ms } = await timed(() => get(new URL('https://fsn1.silent.test/'), {}))
     expect(result).toEqual({ kind: 'failed', cause: 'timeout' })
     expect(ms).toBeLessThan(DEADLINE_MS + 2_000)
   })
 })
 
-/** Something every few milliseconds, so that no timer of inactivity would ever fire. */
+/** Writes every few milliseconds, so that an idle timeout would never fire. */
 const drip = (socket: Parameters<Parameters<typeof overTls>[1]>[0], first: string, then = first) => {
   socket.write(first)
   const timer = setInterval(() => socket.write(then), 20)
   socket.on('close', () => clearInterval(timer))
 }
 
-test('a caller who goes away ends it at once', async () => {
+test('an abort ends the request at once', async () => {
   const caller = new AbortController()
-  const asked = Promise.withResolvers<void>()
-  play(over(() => asked.resolve()))
+  const requested = Promise.withResolvers<void>()
+  respondWith(over(() => requested.resolve()))
   const answer = patient(url, {}, caller.signal)
-  await asked.promise
+  await requested.promise
   caller.abort()
   expect(await answer).toEqual({ kind: 'failed', cause: 'aborted' })
-  await gone
+  await closed
   expect(await patient(url, {}, caller.signal)).toEqual({ kind: 'failed', cause: 'aborted' })
 })
 
 describe('trust', () => {
   const answers = over(socket => void socket.end(toHttpResponse(200, 'body')))
-  beforeEach(() => play(answers))
+  beforeEach(() => respondWith(answers))
 
-  test('an authority of ours is trusted where it was given, and nowhere else', async () => {
+  test('an extra authority is trusted only where it was configured', async () => {
     expect(await patient(url, {})).toEqual({ kind: 'response', status: 200, body: Buffer.from('body') })
     const other = createHttpsGet({ deadlineMs: 10_000, extraCa: null })
     expect(await other(url, {})).toEqual({ kind: 'failed', cause: 'tls' })
   })
 
-  test('the environment cannot switch it off', async () => {
+  test('the environment cannot disable verification', async () => {
     process.env.NODE_TLS_REJECT_UNAUTHORIZED = '0'
     try {
-      play(overTls(identities.unknownCa, socket => void socket.end(toHttpResponse(200))))
+      respondWith(overTls(identities.unknownCa, socket => void socket.end(toHttpResponse(200))))
       expect(await patient(url, {})).toEqual({ kind: 'failed', cause: 'tls' })
     } finally {
       delete process.env.NODE_TLS_REJECT_UNAUTHORIZED
@@ -95,30 +95,30 @@ describe('trust', () => {
   })
 })
 
-test('it is a GET without a body on a connection of its own', async () => {
+test('it is a GET without a body on a new connection', async () => {
   let heard = ''
-  play(
+  respondWith(
     over((socket, head) => {
       heard = head
       socket.write(toHttpResponse(200, 'body'))
     }),
   )
-  const before = stage.count()
+  const before = server.count()
   await patient(url, { 'X-Key': 'value' })
-  await gone
+  await closed
   await patient(url, { 'X-Key': 'value' })
-  expect(stage.count() - before).toBe(2)
+  expect(server.count() - before).toBe(2)
   expect(heard.split('\r\n').filter(Boolean).sort()).toEqual([
     'Connection: close',
     'GET /path?query HTTP/1.1',
-    `Host: fsn1.storage.test:${stage.port}`,
+    `Host: fsn1.storage.test:${server.port}`,
     'X-Key: value',
   ])
 })
 
-test('a body of 1 MiB is taken, and a byte more is not', async () => {
+test('a body of 1 MiB is accepted, and one byte more is not', async () => {
   const send = async (bytes: number) => {
-    play(
+    respondWith(
       over(async socket => {
         socket.end(toHttpResponse(200, ' '.repeat(bytes)))
         await once(socket, 'close')

@@ -13,33 +13,33 @@ import { applied } from '../support/fake-provisioner.ts'
 
 const fixture = useDeployments()
 
-const create = (replica: DeploymentReplica, order: DeploymentSpec, key?: string) =>
-  replica.deployments.create(toBody(order), caller, key)
+const create = (replica: DeploymentReplica, spec: DeploymentSpec, key?: string) =>
+  replica.deployments.create(toBody(spec), caller, key)
 const rows = async (table: 'deployments' | 'pool_allocations' | 'deployment_buckets'): Promise<number> =>
   (await fixture.sql`select from ${fixture.sql(table)}`).length
 
-describe('what is not accepted leaves nothing behind', () => {
+describe('a rejected request leaves nothing behind', () => {
   test.each<[what: string, options: Parameters<typeof fixture.replica>[0], missing: string | null, expected: object]>([
     [
-      'a process that lacks something',
+      'missing prerequisites',
       {},
       'Install terraform.',
       { kind: 'provisioning-unavailable', detail: 'Install terraform.' },
     ],
     [
-      'keys that the provider refuses',
+      'credentials that the provider rejects',
       { validateKeys: async () => ({ kind: 'rejected', message: 'Unknown key.' }) },
       null,
       { kind: 'invalid-deployment', faults: [{ field: 'objectStorageAccessKey', detail: 'Unknown key.' }] },
     ],
     [
-      'a provider that is down',
+      'an unavailable provider',
       { validateKeys: async () => ({ kind: 'unavailable', message: 'It does not answer.' }) },
       null,
       { kind: 'object-storage-unavailable', detail: 'It does not answer.' },
     ],
     [
-      'a caller who tries keys too often',
+      'too many credential checks',
       { validateKeys: async () => ({ kind: 'too-many-attempts', retryAfterSeconds: 7 }) },
       null,
       {
@@ -49,7 +49,7 @@ describe('what is not accepted leaves nothing behind', () => {
       },
     ],
     [
-      'a faulty request',
+      'an invalid request',
       { parseSpec: () => ({ kind: 'invalid-deployment', faults: [{ field: 'region', detail: 'no' }] }) },
       null,
       { kind: 'invalid-deployment', faults: [{ field: 'region', detail: 'no' }] },
@@ -64,7 +64,7 @@ describe('what is not accepted leaves nothing behind', () => {
     expect(replica.deployments.activeCount).toBe(0)
   })
 
-  test('a name that others hold', async () => {
+  test('a name that is already allocated', async () => {
     const replica = fixture.replica()
     await create(replica, specFor('acme'))
     expect(await create(replica, specFor('acme', { sovereignFQDN: 'other.test' }))).toEqual({
@@ -73,14 +73,14 @@ describe('what is not accepted leaves nothing behind', () => {
     expect(await rows('deployments')).toBe(1)
   })
 
-  test('an FQDN that is deployed already: the name that was reserved for it is free again', async () => {
+  test('an FQDN that is already deployed: the name reserved for it is released', async () => {
     const replica = fixture.replica()
     await create(replica, specFor('first', { sovereignFQDN: 'acme.test' }))
     expect(await create(replica, specFor('second', { sovereignFQDN: 'acme.test' }))).toEqual({ kind: 'fqdn-conflict' })
     expect(await rows('pool_allocations')).toBe(1)
   })
 
-  test('one more than may wait', async () => {
+  test('a full queue', async () => {
     const replica = fixture.replica({ maxConcurrentRuns: 1 })
     const names = Array.from({ length: 101 }, (_, i) => `tenant-${i}`)
     for (const name of names) expect(await create(replica, specFor(name))).toMatchObject({ kind: 'created' })
@@ -91,23 +91,23 @@ describe('what is not accepted leaves nothing behind', () => {
     expect(await rows('pool_allocations')).toBe(101)
   })
 
-  test('keys are asked about only where there are some', async () => {
-    const asked: object[] = []
+  test('credentials are checked only if there are any', async () => {
+    const checked: object[] = []
     const replica = fixture.replica({
       validateKeys: async keys => {
-        asked.push(keys)
+        checked.push(keys)
         return { kind: 'accepted', message: '' }
       },
     })
     await create(replica, specFor('keyless'))
-    expect(asked).toEqual([])
+    expect(checked).toEqual([])
     await create(replica, withStorage('keyed'))
-    expect(asked).toMatchObject([{ region: 'fsn1', accessKey: expect.stringContaining('marked') }])
+    expect(checked).toMatchObject([{ region: 'fsn1', accessKey: expect.stringContaining('marked') }])
   })
 })
 
-describe('of many at once', () => {
-  test('that want one FQDN, one gets it, whoever is asked', async () => {
+describe('of many concurrent requests', () => {
+  test('for one FQDN, exactly one succeeds, on any replica', async () => {
     const replicas = [fixture.replica(), fixture.replica()]
     const outcomes = await Promise.all(
       Array.from({ length: 20 }, (_, i) => {
@@ -120,7 +120,7 @@ describe('of many at once', () => {
     expect(outcomes.filter(({ kind }) => kind === 'fqdn-conflict')).toHaveLength(19)
   })
 
-  test('whose FQDNs give one bucket, one gets it', async () => {
+  test('whose FQDNs map to one bucket, exactly one succeeds', async () => {
     const replica = fixture.replica()
     const storage = { region: 'fsn1' as const, bucket: 'catalyst-a-b-c-io' }
     const outcomes = await Promise.all(
@@ -133,7 +133,7 @@ describe('of many at once', () => {
     expect(await rows('deployment_buckets')).toBe(1)
   })
 
-  test('with one key and one request, one is made, and all are told of it', async () => {
+  test('with one Idempotency-Key, exactly one creates, and all get its response', async () => {
     const replicas = [fixture.replica(), fixture.replica()]
     const outcomes = await Promise.all(
       Array.from({ length: 10 }, (_, i) => {
@@ -150,11 +150,11 @@ describe('of many at once', () => {
 })
 
 describe('an Idempotency-Key', () => {
-  test('with the same request: the same deployment, also when it has ended since', async () => {
+  test('with the same request returns the same deployment, even after its end', async () => {
     const replica = fixture.replica()
     replica.provisioner.result = { kind: 'failed', reason: 'no' }
     const first = await create(replica, withStorage('acme'), 'one-key')
-    await until('it ended', () => replica.deployments.activeCount === 0)
+    await until('the run has ended', () => replica.deployments.activeCount === 0)
     replica.provisioner.result = applied()
     expect(await create(replica, withStorage('acme'), 'one-key')).toEqual(first)
     expect(replica.provisioner.applies).toHaveLength(1)
@@ -166,14 +166,14 @@ describe('an Idempotency-Key', () => {
       'other credentials',
       { ...toBody(withStorage('acme')), credentials: { accessKey: 'a'.repeat(16), secretKey: 's'.repeat(32) } },
     ],
-  ])('with %s: refused, nothing made', async (_, other) => {
+  ])('with %s is rejected and creates nothing', async (_, other) => {
     const replica = fixture.replica()
     await create(replica, withStorage('acme'), 'one-key')
     expect(await replica.deployments.create(other, caller, 'one-key')).toEqual({ kind: 'idempotency-key-reused' })
     expect(await rows('deployments')).toBe(1)
   })
 
-  test('after keys were refused: not remembered, the next attempt is made', async () => {
+  test('is not used up by rejected credentials', async () => {
     let kind: 'accepted' | 'rejected' = 'rejected'
     const replica = fixture.replica({ validateKeys: async () => ({ kind, message: 'no' }) })
     expect(await create(replica, withStorage('acme'), 'one-key')).toMatchObject({ kind: 'invalid-deployment' })
@@ -183,14 +183,14 @@ describe('an Idempotency-Key', () => {
 })
 
 describe('the list', () => {
-  test('is newest first, by status, page after page without a gap', async () => {
+  test('is newest first, filtered by status, and paginated without gaps', async () => {
     const replica = fixture.replica()
     replica.provisioner.result = applied()
     for (let i = 0; i < 5; i += 1) await create(replica, specFor(`tenant-${i}`))
-    await until('all ended', () => replica.deployments.activeCount === 0)
+    await until('all runs have ended', () => replica.deployments.activeCount === 0)
     replica.provisioner.result = { kind: 'failed', reason: 'no' }
     await create(replica, specFor('unlucky'))
-    await until('all ended', () => replica.deployments.activeCount === 0)
+    await until('all runs have ended', () => replica.deployments.activeCount === 0)
     const { deployments } = replica
     const seen: string[] = []
     let cursor: string | undefined

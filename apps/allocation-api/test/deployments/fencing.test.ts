@@ -18,11 +18,11 @@ const nameState = (subdomain: string) => readNameState(fixture.sql, subdomain)
 
 const holdName = () => lockRow(fixture.sql, { poolDomain: 'pool.test', subdomain: 'acme' })
 
-describe('a run that others have taken over', () => {
+describe('a run whose lease another process has claimed', () => {
   test.each([
     ['failed', { kind: 'failed', reason: 'too late' }],
-    ['made without an address', { kind: 'applied', outputs: {} }],
-  ] as const)('and whose applying is %s: the name of the others stays', async (_, end) => {
+    ['applied without an address', { kind: 'applied', outputs: {} }],
+  ] as const)('and whose apply ends late as %s does not release the name', async (_, end) => {
     const replica = fixture.replica()
     replica.provisioner.ignoresStop = true
     const id = await createDeployment(replica, specFor('acme'))
@@ -39,13 +39,13 @@ describe('a run that others have taken over', () => {
     expect(replica.errors).toEqual([])
   })
 
-  test('when it had decided to fail: it fails for the same reason, though it could be made now', async () => {
+  test('after it decided to fail: the deployment fails with the same reason, although an apply would succeed now', async () => {
     const replica = fixture.replica()
     const id = await createDeployment(replica, specFor('acme'))
     const { end } = await waitForApply(replica)
     const name = await holdName()
     end({ kind: 'failed', reason: 'The network is not there.' })
-    await until('it is decided', async () => {
+    await until('the failure is decided', async () => {
       const rows = await fixture.sql`select from deployments where pending_error is not null`
       return rows.length > 0
     })
@@ -61,7 +61,7 @@ describe('a run that others have taken over', () => {
     expect(await nameState('acme')).toBe('free')
   })
 
-  test('has its name kept at once: nobody knows when that was done last', async () => {
+  test('has its reservation renewed at once, as the time of the last renewal is unknown', async () => {
     const replica = fixture.replica()
     await createDeployment(replica, specFor('acme'))
     await waitForApply(replica)
@@ -76,7 +76,7 @@ describe('a run that others have taken over', () => {
   })
 })
 
-test('cancelled while it waits for its turn: its name is free at once, though the turn does not come', async () => {
+test('cancelling a queued deployment releases its name at once, without waiting for a slot', async () => {
   const replica = fixture.replica({ maxConcurrentRuns: 1 })
   await createDeployment(replica, specFor('first'))
   const id = await createDeployment(replica, specFor('acme'))
@@ -85,10 +85,10 @@ test('cancelled while it waits for its turn: its name is free at once, though th
   expect(await waitUntilFinished(replica, id)).toMatchObject({ status: 'failed', error: 'Cancelled.' })
   expect(await nameState('acme')).toBe('free')
   expect(signal.aborted).toBe(false)
-  await until('the other goes on alone', () => replica.deployments.activeCount === 1)
+  await until('only the other deployment runs', () => replica.deployments.activeCount === 1)
 })
 
-test('a name that cannot be kept now keeps neither other names nor what was left from being looked after', async () => {
+test('a reservation that cannot be renewed now delays neither other renewals nor the claim of orphaned deployments', async () => {
   const left = fixture.replica()
   const id = await createDeployment(left, specFor('left'))
   await waitForApply(left)
@@ -101,19 +101,19 @@ test('a name that cannot be kept now keeps neither other names nor what was left
   const name = await holdName()
   await expect(replica.deployments.tick()).rejects.toThrow('no answer')
   await name.release()
-  const [other] = await fixture.sql<{ isKept: boolean }[]>`
-    select expires_at > now() + interval '9 minutes' as "isKept" from pool_allocations where subdomain = 'other'`
-  expect(other).toEqual({ isKept: true })
+  const [other] = await fixture.sql<{ isRenewed: boolean }[]>`
+    select expires_at > now() + interval '9 minutes' as "isRenewed" from pool_allocations where subdomain = 'other'`
+  expect(other).toEqual({ isRenewed: true })
   expect((await waitForApply(replica, 3)).request.id).toBe(id)
 })
 
-test('cancelled while its name is committed: failed, as whoever cancelled it was told, and the name free', async () => {
+test('cancelled during the commit of its name: failed, as the response promised, and the name is released', async () => {
   const replica = fixture.replica()
   const id = await createDeployment(replica, specFor('acme'))
   const { end } = await waitForApply(replica)
   const name = await holdName()
   end(applied())
-  await until('it is up', async () => (await readDeployment(replica, id)).result)
+  await until('the infrastructure is up', async () => (await readDeployment(replica, id)).result)
   expect(await replica.deployments.remove(id)).toMatchObject({ kind: 'cancelling' })
   await name.release()
   expect(await waitUntilFinished(replica, id)).toMatchObject({ status: 'failed', error: 'Cancelled.' })
@@ -122,31 +122,31 @@ test('cancelled while its name is committed: failed, as whoever cancelled it was
 
 test.each([
   ['has failed already: no name stays reserved', { kind: 'failed', reason: 'no' }, 'free'],
-  ['is being made: its name stays reserved', null, 'reserved'],
-] as const)('of two requests with one key, one is late, and the other %s', async (_, answer, expected) => {
+  ['is in progress: its name stays reserved', null, 'reserved'],
+] as const)('of two requests with one Idempotency-Key, one is late, and the other %s', async (_, answer, expected) => {
   const [both, late] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
-  let asked = 0
+  let checks = 0
   const replica = fixture.replica({
     validateKeys: async () => {
-      asked += 1
-      if (asked === 2) both.resolve()
-      await (asked === 2 ? late : both).promise
+      checks += 1
+      if (checks === 2) both.resolve()
+      await (checks === 2 ? late : both).promise
       return { kind: 'accepted', message: '' }
     },
   })
   replica.provisioner.result = answer
-  const twins = [
+  const requests = [
     createDeployment(replica, withStorage('acme'), 'one-key'),
     createDeployment(replica, withStorage('acme'), 'one-key'),
   ]
-  const id = await Promise.race(twins)
+  const id = await Promise.race(requests)
   await (answer ? waitUntilFinished(replica, id) : waitForApply(replica))
   late.resolve()
-  expect(await Promise.all(twins)).toEqual([id, id])
+  expect(await Promise.all(requests)).toEqual([id, id])
   expect(await nameState('acme')).toBe(expected)
 })
 
-test('U+0000 and halves of surrogate pairs, which Postgres does not store, keep nothing from its end', async () => {
+test('U+0000 and lone surrogates, which Postgres does not store, are removed', async () => {
   const replica = fixture.replica()
   const id = await createDeployment(replica, specFor('acme'))
   const { end, log } = await waitForApply(replica)
@@ -161,22 +161,22 @@ test('U+0000 and halves of surrogate pairs, which Postgres does not store, keep 
   expect(replica.errors).toEqual([])
 })
 
-describe('a line whose writing nobody knows the outcome of', () => {
+describe('a log line whose write has an unknown outcome', () => {
   test.each([
-    ['had taken effect', 'before'],
-    ['takes effect when it was written again', 'after'],
-  ] as const)('and that %s stands there once', async (_, effect) => {
+    ['took effect', 'before'],
+    ['takes effect after its retry', 'after'],
+  ] as const)('and that %s is stored once', async (_, effect) => {
     const replica = fixture.replica()
     const id = await createDeployment(replica, specFor('acme'))
     await waitForApply(replica)
-    await until('its first lines are there', async () => (await readDeployment(replica, id)).numEvents === 2)
+    await until('its first lines are stored', async () => (await readDeployment(replica, id)).numEvents === 2)
     const repository = createDeploymentRepository(fixture.sql, { timeoutMs: 5_000, leaseMs: LEASE_MS })
-    const abandoned: Parameters<typeof repository.appendLog>[] = []
+    const unanswered: Parameters<typeof repository.appendLog>[] = []
     const writer = new LogWriter({
       repository: {
         appendLog: async (...args) => {
-          if (abandoned.length > 0) return repository.appendLog(...args)
-          abandoned.push(args)
+          if (unanswered.length > 0) return repository.appendLog(...args)
+          unanswered.push(args)
           if (effect === 'before') await repository.appendLog(...args)
           throw new Error('no answer')
         },
@@ -188,10 +188,10 @@ describe('a line whose writing nobody knows the outcome of', () => {
     })
     const line = (message: string) => ({ phase: 'apply', level: 'info', message }) as const
     writer.log(line('one'))
-    await until('it was tried', () => abandoned[0])
+    await until('the first write was tried', () => unanswered[0])
     writer.log(line('two'))
     await writer.flush()
-    if (effect === 'after') for (const args of abandoned) await repository.appendLog(...args)
+    if (effect === 'after') for (const args of unanswered) await repository.appendLog(...args)
     const rows =
       await fixture.sql`select seq, message from deployment_log_lines where deployment_id = ${id} order by seq`
     expect(rows.map(({ seq, message }) => [seq, message])).toEqual([

@@ -20,13 +20,15 @@ const deployment: Deployment = {
   error: 'Cancelled.',
 }
 
-/** Verbs that answer as they are told, and what they were asked with; each answer is held against the contract. */
-const stage = (answers: { [Verb in keyof DeploymentVerbs]?: Awaited<ReturnType<DeploymentVerbs[Verb]>> | Error }) => {
-  const asked: unknown[][] = []
+/** An app whose deployment service returns these outcomes. Every response is validated against the contract. */
+const createTestApp = (
+  answers: { [Verb in keyof DeploymentVerbs]?: Awaited<ReturnType<DeploymentVerbs[Verb]>> | Error },
+) => {
+  const calls: unknown[][] = []
   const verbs = Object.entries(answers).map(([verb, answer]) => [
     verb,
     async (...given: unknown[]) => {
-      asked.push([verb, ...given])
+      calls.push([verb, ...given])
       if (answer instanceof Error) throw answer
       return answer
     },
@@ -38,28 +40,28 @@ const stage = (answers: { [Verb in keyof DeploymentVerbs]?: Awaited<ReturnType<D
     expectContract(method, where, answer)
     return { ...answer, body: answer.text.startsWith('{') ? JSON.parse(answer.text) : undefined }
   }
-  return { asked, outcomes, call }
+  return { calls, outcomes, call }
 }
 
 describe('create', () => {
-  test('201 says where it is and where its log is; the verb has the body as it came, the caller and the key', async () => {
-    const { asked, outcomes, call } = stage({ create: { kind: 'created', id } })
+  test('201 has the locations of the deployment and its log; the service gets the raw body, the caller and the key', async () => {
+    const { calls, outcomes, call } = createTestApp({ create: { kind: 'created', id } })
     const { status, headers, body } = await call('POST', path, '{"any":["thing"]}', {
       'Idempotency-Key': 'k',
       'X-Request-Id': 'r',
     })
     expect([status, headers.get('location')]).toEqual([201, `${path}/${id}`])
     expect(body).toEqual({ id, status: 'provisioning', streamURL: `${path}/${id}/logs` })
-    expect(asked).toEqual([['create', { any: ['thing'] }, { actor: 'in-cluster', address: null, requestId: 'r' }, 'k']])
+    expect(calls).toEqual([['create', { any: ['thing'] }, { actor: 'in-cluster', address: null, requestId: 'r' }, 'k']])
     expect(outcomes).toEqual(['created'])
   })
 
-  test('400 has every faulty field, and the first of them as field and detail', async () => {
+  test('400 lists every invalid field, and the first one as field and detail', async () => {
     const faults = [
       { field: 'region', detail: 'R.' },
       { field: 'sshPublicKey', detail: 'S.' },
     ]
-    const { call, outcomes } = stage({ create: { kind: 'invalid-deployment', faults } })
+    const { call, outcomes } = createTestApp({ create: { kind: 'invalid-deployment', faults } })
     const { status, body } = await call('POST', path, '{}')
     expect(status).toBe(400)
     expect(body).toEqual({ error: 'invalid-deployment', detail: 'R.', field: 'region', faults })
@@ -75,7 +77,7 @@ describe('create', () => {
     [{ kind: 'object-storage-unavailable', detail: 'It is away.', retryAfterSeconds: 30 }, 503, '30'],
   ]
   test.each(refused.map(row => [row[0].kind, row] as const))('%s', async (kind, [outcome, status, retryAfter]) => {
-    const answer = await stage({ create: outcome }).call('POST', path, '{}')
+    const answer = await createTestApp({ create: outcome }).call('POST', path, '{}')
     expect([answer.status, answer.body.error, answer.headers.get('retry-after')]).toEqual([status, kind, retryAfter])
     expect(answer.body.detail).toBe('detail' in outcome ? outcome.detail : answer.body.detail)
     expect(Object.keys(answer.body)).toEqual(['error', 'detail'])
@@ -86,37 +88,37 @@ describe('create', () => {
     ['invalid-json', 400, '{', {}],
     ['invalid-idempotency-key', 400, '{}', { 'Idempotency-Key': 'a b' }],
     ['body-too-large', 413, `"${'a'.repeat(65_536)}"`, { 'Content-Length': '65538' }],
-  ])('%s (%i) before the verb is asked', async (code, status, sent, headers) => {
-    const { asked, call } = stage({ create: { kind: 'created', id } })
+  ])('%s (%i) before the service is called', async (code, status, sent, headers) => {
+    const { calls, call } = createTestApp({ create: { kind: 'created', id } })
     const answer = await call('POST', path, sent, headers)
-    expect([answer.status, answer.body.error, asked]).toEqual([status, code, []])
+    expect([answer.status, answer.body.error, calls]).toEqual([status, code, []])
   })
 
-  test('a database that is away is 503', async () => {
-    const { status, body } = await stage({ create: new Error('away') }).call('POST', path, '{}')
+  test('an unavailable database is 503', async () => {
+    const { status, body } = await createTestApp({ create: new Error('away') }).call('POST', path, '{}')
     expect([status, body.error]).toEqual([503, 'database-unavailable'])
   })
 })
 
 describe('get, list and remove', () => {
-  test('one', async () => {
-    const { asked, call } = stage({ get: { kind: 'found', deployment } })
+  test('get', async () => {
+    const { calls, call } = createTestApp({ get: { kind: 'found', deployment } })
     expect((await call('GET', `${path}/${id.toUpperCase()}`)).body).toEqual(deployment)
-    expect(asked).toEqual([['get', id]])
+    expect(calls).toEqual([['get', id]])
     expect(await call('HEAD', `${path}/${id}`)).toMatchObject({ status: 200, text: '' })
   })
 
-  test('a page, whose cursor leads on', async () => {
-    const { asked, call } = stage({ list: { deployments: [deployment], nextCursor: '17' } })
+  test('a page with the cursor of the next one', async () => {
+    const { calls, call } = createTestApp({ list: { deployments: [deployment], nextCursor: '17' } })
     const { body } = await call('GET', `${path}?status=failed&limit=1&cursor=${encodeCursor('42')}`)
     expect(body).toEqual({ deployments: [deployment], nextCursor: encodeCursor('17') })
-    expect(asked).toEqual([['list', { status: 'failed', limit: 1, cursor: '42' }]])
+    expect(calls).toEqual([['list', { status: 'failed', limit: 1, cursor: '42' }]])
   })
 
   test('the last page', async () => {
-    const { asked, call } = stage({ list: { deployments: [] } })
+    const { calls, call } = createTestApp({ list: { deployments: [] } })
     expect((await call('GET', path)).body).toEqual({ deployments: [] })
-    expect(asked).toEqual([['list', {}]])
+    expect(calls).toEqual([['list', {}]])
   })
 
   test.each([
@@ -124,22 +126,22 @@ describe('get, list and remove', () => {
     ['limit=0', 'invalid-limit'],
     ['cursor=held', 'invalid-cursor'],
   ])('?%s is %s', async (query, code) => {
-    const { status, body } = await stage({ list: { deployments: [] } }).call('GET', `${path}?${query}`)
+    const { status, body } = await createTestApp({ list: { deployments: [] } }).call('GET', `${path}?${query}`)
     expect([status, body.error]).toEqual([422, code])
   })
 
-  test('remove: 202 while it is being cancelled, 204 when it is gone', async () => {
-    const first = stage({ remove: { kind: 'cancelling', deployment } })
+  test('remove: 202 while it is being cancelled, 204 when it is deleted', async () => {
+    const first = createTestApp({ remove: { kind: 'cancelling', deployment } })
     const cancelling = await first.call('DELETE', `${path}/${id}`, undefined, { 'X-Request-Id': 'r' })
     expect([cancelling.status, cancelling.body]).toEqual([202, deployment])
-    expect(first.asked).toEqual([['remove', id]])
-    const removed = await stage({ remove: { kind: 'removed' } }).call('DELETE', `${path}/${id}`)
+    expect(first.calls).toEqual([['remove', id]])
+    const removed = await createTestApp({ remove: { kind: 'removed' } }).call('DELETE', `${path}/${id}`)
     expect([removed.status, removed.text]).toEqual([204, ''])
   })
 })
 
-describe('a deployment that is not there', () => {
-  const calls = [
+describe('a deployment that does not exist', () => {
+  const requests = [
     ['GET', ''],
     ['HEAD', ''],
     ['DELETE', ''],
@@ -147,20 +149,20 @@ describe('a deployment that is not there', () => {
     ['HEAD', '/logs'],
   ] as const
   const none = { kind: 'not-found' } as const
-  test.each(calls)('%s %s is 404', async (method, tail) => {
-    const { asked, call } = stage({ get: none, remove: none, tailLog: none })
+  test.each(requests)('%s %s is 404', async (method, tail) => {
+    const { calls, call } = createTestApp({ get: none, remove: none, tailLog: none })
     const answer = await call(method, `${path}/${id}${tail}`)
-    expect([answer.status, asked.length]).toEqual([404, 1])
+    expect([answer.status, calls.length]).toEqual([404, 1])
     if (method !== 'HEAD') expect(answer.body).toEqual({ error: 'not-found', detail: 'There is no such deployment.' })
   })
 
   const strange = ['x', '1', '%00', '..%2f', id.slice(1), `${id}0`, id.replaceAll('-', ''), '%7B%7D', "'%20or%201=1"]
-  test.each(calls.flatMap(([method, tail]) => strange.map(one => [method, one, tail] as const)))(
-    '%s %s%s: nobody is asked for what is no UUID',
-    async (method, one, tail) => {
-      const { asked, call } = stage({ get: none, remove: none, tailLog: none })
-      expect((await call(method, `${path}/${one}${tail}`)).status).toBe(404)
-      expect(asked).toEqual([])
+  test.each(requests.flatMap(([method, tail]) => strange.map(text => [method, text, tail] as const)))(
+    '%s %s%s: the service is not called for an id that is not a UUID',
+    async (method, text, tail) => {
+      const { calls, call } = createTestApp({ get: none, remove: none, tailLog: none })
+      expect((await call(method, `${path}/${text}${tail}`)).status).toBe(404)
+      expect(calls).toEqual([])
     },
   )
 })
@@ -171,7 +173,7 @@ test.each([
   ['OPTIONS', path, 'GET, HEAD, POST'],
   ['POST', `${path}/${id}`, 'DELETE, GET, HEAD'],
   ['POST', `${path}/${id}/logs`, 'GET, HEAD'],
-])('%s %s is 405 and says what there is', async (method, where, allow) => {
-  const { status, headers } = await stage({}).call(method, where)
+])('%s %s is 405 with the Allow header', async (method, where, allow) => {
+  const { status, headers } = await createTestApp({}).call(method, where)
   expect([status, headers.get('allow')]).toEqual([405, allow])
 })

@@ -8,12 +8,12 @@ import { until } from '@pool/test-kit/poll.ts'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { copyDeploymentModule, type DeploymentModule } from '../support/deployment-module.ts'
 
-const lack =
+const missing =
   spawnSync('terraform', ['version']).status === 0
     ? undefined
-    : 'The deployment module of the tests is not tried: terraform is missing, https://developer.hashicorp.com/terraform/install'
+    : 'The deployment module of the tests is not tested: terraform is missing, https://developer.hashicorp.com/terraform/install'
 
-const mark = 'SAY-ME-NOT'
+const mark = 'SECRET-MARK'
 const secretKey = `${mark}-secret`.padEnd(32, 'x')
 const interfaceOf = (file: string): string[] =>
   [...readFileSync(new URL(file, import.meta.url), 'utf8').matchAll(/^variable "(\w+)" \{\n {2}type += (.+)$/gm)].map(
@@ -28,19 +28,19 @@ test('it has the interface of a deployment module', () => {
 
 interface Apply {
   readonly process: ChildProcess
-  said(): string
+  output(): string
   /** Its exit code, or the signal that ended it. */
   readonly ended: Promise<number | string>
 }
 
-describe.skipIf(shouldSkip(lack))('the deployment module that tests control', () => {
+describe.skipIf(shouldSkip(missing))('the deployment module of the tests', () => {
   let module: DeploymentModule
   beforeAll(() => {
     module = copyDeploymentModule()
   })
   afterAll(() => module.remove())
 
-  /** A folder with a configuration that calls the module for this name, initialised. */
+  /** An initialised directory with a configuration that calls the module for this name. */
   const deployment = async (fqdn: string): Promise<{ folder: string; apply(): Apply; state(): string }> => {
     const folder = mkdtempSync(join(tmpdir(), 'deployment-'))
     onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
@@ -70,18 +70,18 @@ describe.skipIf(shouldSkip(lack))('the deployment module that tests control', ()
       const { PATH = '' } = process.env
       const env = { PATH, HOME: folder, TF_CLI_CONFIG_FILE: '/dev/null', CHECKPOINT_DISABLE: '1' }
       const child = spawn('terraform', args, { cwd: folder, env, stdio: ['ignore', 'pipe', 'pipe'] })
-      let said = ''
-      const hear = (chunk: Buffer): void => {
-        said += chunk.toString()
+      let output = ''
+      const collect = (chunk: Buffer): void => {
+        output += chunk.toString()
       }
-      child.stdout.on('data', hear)
-      child.stderr.on('data', hear)
+      child.stdout.on('data', collect)
+      child.stderr.on('data', collect)
       const ended = once(child, 'close').then(([code, signal]) => code ?? signal)
       onTestFinished(() => void child.kill('SIGKILL'))
-      return { process: child, said: () => said, ended }
+      return { process: child, output: () => output, ended }
     }
     const init = terraform('init', '-no-color', '-input=false')
-    expect(await init.ended, init.said()).toBe(0)
+    expect(await init.ended, init.output()).toBe(0)
     return {
       folder,
       apply: () => terraform('apply', '-auto-approve', '-no-color', '-input=false'),
@@ -89,63 +89,63 @@ describe.skipIf(shouldSkip(lack))('the deployment module that tests control', ()
     }
   }
 
-  test('fails midway with a reason and with what was made, and goes on from there', async () => {
+  test('fails midway with a reason, and resumes from what was created', async () => {
     const { apply, state } = await deployment('fails.pool.test')
     module.set('fail', 'fails.pool.test')
     const failed = apply()
     expect(await failed.ended).toBe(1)
-    expect(failed.said()).toContain('The cloud has no machine left of this size.')
-    expect(failed.said()).toContain('terraform_data.begun: Creation complete')
-    expect(failed.said()).not.toContain('terraform_data.network: Creating')
+    expect(failed.output()).toContain('The cloud has no machine left of this size.')
+    expect(failed.output()).toContain('terraform_data.begun: Creation complete')
+    expect(failed.output()).not.toContain('terraform_data.network: Creating')
     module.clear('fail', 'fails.pool.test')
     const again = apply()
-    expect(await again.ended, again.said()).toBe(0)
-    expect(again.said()).toContain('load_balancer_ip = "127.')
-    expect(failed.said() + again.said() + state()).not.toContain(mark)
+    expect(await again.ended, again.output()).toBe(0)
+    expect(again.output()).toContain('load_balancer_ip = "127.')
+    expect(failed.output() + again.output() + state()).not.toContain(mark)
   })
 
-  test('tells the secret key when it is told to, and not otherwise; the state has it never', async () => {
-    const { apply, state } = await deployment('tells.pool.test')
-    module.set('tell', 'tells.pool.test')
-    const telling = apply()
-    expect(await telling.ended, telling.said()).toBe(0)
-    expect(telling.said()).toContain(`logging in with ${secretKey}`)
+  test('leaks the secret key only on demand; the state never has it', async () => {
+    const { apply, state } = await deployment('leaks.pool.test')
+    module.set('leak', 'leaks.pool.test')
+    const leaking = apply()
+    expect(await leaking.ended, leaking.output()).toBe(0)
+    expect(leaking.output()).toContain(`logging in with ${secretKey}`)
     expect(state()).not.toContain(mark)
   })
 
-  test('holds until it is let go, or interrupted', async () => {
+  test('holds until it is released or interrupted', async () => {
     const { apply } = await deployment('holds.pool.test')
     module.set('hold', 'holds.pool.test')
     const interrupted = apply()
-    await until('it holds', () => /local-exec\): holding/.test(interrupted.said()))
+    await until('it is holding', () => /local-exec\): holding/.test(interrupted.output()))
     interrupted.process.kill('SIGINT')
     expect(await interrupted.ended).toBe(1)
     const held = apply()
-    await until('it holds', () => /local-exec\): holding/.test(held.said()))
+    await until('it is holding', () => /local-exec\): holding/.test(held.output()))
     module.clear('hold', 'holds.pool.test')
-    expect(await held.ended, held.said()).toBe(0)
+    expect(await held.ended, held.output()).toBe(0)
   })
 
-  // Whether a process is stopped is told by Linux there.
+  // Linux shows there whether a process is stopped.
   test.skipIf(!existsSync('/proc/self/status'))(
-    'is deaf to an interrupt, and ends by SIGKILL alone, after which nothing of it is left',
+    'ignores an interrupt while frozen, and leaves no process behind after SIGKILL',
     async () => {
-      const { folder, apply } = await deployment('deaf.pool.test')
-      module.set('deaf', 'deaf.pool.test')
-      const deaf = apply()
-      const { pid } = deaf.process
+      const { folder, apply } = await deployment('frozen.pool.test')
+      module.set('freeze', 'frozen.pool.test')
+      const frozen = apply()
+      const { pid } = frozen.process
       await until('it is stopped', () => /^State:\tT/m.test(readFileSync(`/proc/${pid}/status`, 'utf8')))
-      deaf.process.kill('SIGINT')
+      frozen.process.kill('SIGINT')
       expect(readFileSync(`/proc/${pid}/status`, 'utf8')).toMatch(/^State:\tT/m)
-      deaf.process.kill('SIGKILL')
-      // The command has its output open, and ends when the control is lifted.
-      module.clear('deaf', 'deaf.pool.test')
-      expect(await deaf.ended).toBe('SIGKILL')
+      frozen.process.kill('SIGKILL')
+      // The command keeps the output open and ends when the control is cleared.
+      module.clear('freeze', 'frozen.pool.test')
+      expect(await frozen.ended).toBe('SIGKILL')
       expect(existsSync(`/proc/${pid}`)).toBe(false)
-      // It was killed in the middle: the state is locked by nobody who lives, and the next apply goes through.
+      // Its state lock belongs to a process that no longer exists, so the next apply succeeds.
       expect(existsSync(join(folder, '.terraform.tfstate.lock.info'))).toBe(true)
       const next = apply()
-      expect(await next.ended, next.said()).toBe(0)
+      expect(await next.ended, next.output()).toBe(0)
     },
   )
 })

@@ -30,7 +30,7 @@ const messages = async (id: string): Promise<string[]> => {
 }
 
 describe('a deployment', () => {
-  test('is accepted with its name reserved, made, committed, ready', async () => {
+  test('is accepted, reserved, applied, committed and ready', async () => {
     const replica = fixture.replica()
     const id = await createDeployment(replica, withStorage('acme'))
     const { request, log, end } = await waitForApply(replica)
@@ -46,7 +46,7 @@ describe('a deployment', () => {
     })
     expect(await nameState('acme')).toBe('reserved')
     log({ phase: 'apply', level: 'info', message: 'half way' })
-    await until('its lines are there while it goes on', async () => (await readDeployment(replica, id)).numEvents === 3)
+    await until('its lines are stored during the run', async () => (await readDeployment(replica, id)).numEvents === 3)
     end(applied('192.0.2.7', { control_plane_ip: '192.0.2.8', details: { size: 3 }, other: 4 }))
     expect(await waitUntilFinished(replica, id)).toEqual({
       id,
@@ -82,7 +82,7 @@ describe('a deployment', () => {
     expect(replica.errors).toEqual([])
   })
 
-  test('keys are nowhere in the database', async () => {
+  test('credentials are not stored in the database', async () => {
     const replica = fixture.replica()
     replica.provisioner.result = applied()
     await waitUntilFinished(replica, await createDeployment(replica, withStorage('acme')))
@@ -95,7 +95,7 @@ describe('a deployment', () => {
     ['fails midway', 'failed', 'The network is not there.'],
     ['has no address', { load_balancer_ip: undefined }, 'has no output load_balancer_ip'],
     ['has an address of IPv6', { load_balancer_ip: '2001:db8::1' }, 'has no output load_balancer_ip'],
-  ])('whose infrastructure %s: failed, its name free, its reason readable', async (_, end, reason) => {
+  ])('whose infrastructure %s fails, releases its name and shows the reason', async (_, end, reason) => {
     const replica = fixture.replica()
     replica.provisioner.result =
       end === 'failed' ? { kind: 'failed', reason: 'The network is not there.' } : applied('192.0.2.1', end)
@@ -108,7 +108,7 @@ describe('a deployment', () => {
     expect(await messages(id)).toContain('Released the name.')
   })
 
-  test('of a domain of the customer needs no name', async () => {
+  test('of a customer domain needs no name', async () => {
     const replica = fixture.replica()
     replica.provisioner.result = applied()
     const id = await createDeployment(replica, specFor('acme', { name: null, sovereignFQDN: 'acme.example.com' }))
@@ -116,7 +116,7 @@ describe('a deployment', () => {
     expect(await fixture.sql`select from pool_allocations`).toHaveLength(0)
   })
 
-  test('ten at once: no more than the process may work on, each its own, none lost', async () => {
+  test('ten at once: limited concurrency, each with its own result, none lost', async () => {
     const replica = fixture.replica({ maxConcurrentRuns: 3 })
     const names = Array.from({ length: 10 }, (_, i) => `tenant-${i}`)
     const ids = await Promise.all(names.map(name => createDeployment(replica, withStorage(name))))
@@ -132,11 +132,11 @@ describe('a deployment', () => {
   })
 })
 
-describe('a cancelled one', () => {
+describe('a cancelled deployment', () => {
   test.each<[when: string, isElsewhere: boolean]>([
-    ['by the process that works on it', false],
+    ['by the process that runs it', false],
     ['by another process, when the lease is renewed', true],
-  ])('%s: stopped, failed, its name free', async (_, isElsewhere) => {
+  ])('%s is stopped and failed, and its name is released', async (_, isElsewhere) => {
     const replica = fixture.replica()
     const other = isElsewhere ? fixture.replica() : replica
     const id = await createDeployment(replica, specFor('acme'))
@@ -148,7 +148,7 @@ describe('a cancelled one', () => {
     expect(await nameState('acme')).toBe('free')
   })
 
-  test('whose infrastructure was made all the same: failed, its name free', async () => {
+  test('whose apply succeeds nevertheless is failed, and its name is released', async () => {
     const replica = fixture.replica()
     replica.provisioner.ignoresStop = true
     const id = await createDeployment(replica, specFor('acme'))
@@ -159,7 +159,7 @@ describe('a cancelled one', () => {
     expect(await nameState('acme')).toBe('free')
   })
 
-  test('whose process is killed before it knows: failed by whoever takes it up', async () => {
+  test('whose process is killed before it learns of it is failed by the process that claims it', async () => {
     const replica = fixture.replica()
     const id = await createDeployment(replica, specFor('acme'))
     await waitForApply(replica)
@@ -172,7 +172,7 @@ describe('a cancelled one', () => {
     expect(other.provisioner.applies).toHaveLength(0)
   })
 
-  test('while it waits for its turn: it never begins', async () => {
+  test('never starts if it is queued', async () => {
     const replica = fixture.replica({ maxConcurrentRuns: 1 })
     await createDeployment(replica, specFor('first'))
     const id = await createDeployment(replica, specFor('second'))
@@ -184,8 +184,8 @@ describe('a cancelled one', () => {
   })
 })
 
-describe('what is finished', () => {
-  test('and failed is forgotten; its bucket is kept for its FQDN', async () => {
+describe('removing a finished deployment', () => {
+  test('deletes a failed one; its bucket stays bound to its FQDN', async () => {
     const replica = fixture.replica()
     replica.provisioner.result = { kind: 'failed', reason: 'no' }
     const id = await createDeployment(replica, withStorage('acme'))
@@ -199,7 +199,7 @@ describe('what is finished', () => {
     expect(await replica.deployments.create(toBody(other), caller, undefined)).toEqual({ kind: 'bucket-conflict' })
   })
 
-  test('and ready gives its name back', async () => {
+  test('releases the name of a ready one', async () => {
     const replica = fixture.replica()
     replica.provisioner.result = applied()
     const id = await createDeployment(replica, specFor('acme'))
@@ -208,7 +208,7 @@ describe('what is finished', () => {
     expect(await nameState('acme')).toBe('free')
   })
 
-  test('does not free a name that is somebody else’s by now', async () => {
+  test('does not release a name that belongs to another client now', async () => {
     const replica = fixture.replica()
     replica.provisioner.result = { kind: 'failed', reason: 'no' }
     const first = await createDeployment(replica, specFor('acme'))
@@ -222,7 +222,7 @@ describe('what is finished', () => {
 })
 
 describe('the lease of a run', () => {
-  test('that cannot be renewed stops it before others may take over', async () => {
+  test('that cannot be renewed stops the run before another process can claim it', async () => {
     const replica = fixture.replica()
     const id = await createDeployment(replica, specFor('acme'))
     const { signal } = await waitForApply(replica)
@@ -232,7 +232,7 @@ describe('the lease of a run', () => {
     await fixture.advance(0.9 * LEASE_MS)
     await expect(replica.deployments.tick()).rejects.toThrow('refused')
     expect(signal.aborted).toBe(true)
-    await until('it has ended, although the database is away', () => replica.deployments.activeCount === 0)
+    await until('it has ended, although the database is unavailable', () => replica.deployments.activeCount === 0)
     const other = fixture.replica()
     await other.deployments.tick()
     expect(other.provisioner.applies).toHaveLength(0)
@@ -243,7 +243,7 @@ describe('the lease of a run', () => {
     expect(other.provisioner.cleanedUp).toEqual([id])
   })
 
-  test('is renewed while it goes on: nobody takes over', async () => {
+  test('is renewed during the run: no other process claims it', async () => {
     const replica = fixture.replica()
     const other = fixture.replica()
     await createDeployment(replica, specFor('acme'))
@@ -257,7 +257,7 @@ describe('the lease of a run', () => {
     expect(other.provisioner.applies).toHaveLength(0)
   })
 
-  test('that others have by now: neither kept nor used by whoever had it', async () => {
+  test('of another process is neither renewed nor used by the earlier run', async () => {
     const replica = fixture.replica()
     replica.provisioner.ignoresStop = true
     const id = await createDeployment(replica, specFor('acme'))
@@ -267,7 +267,7 @@ describe('the lease of a run', () => {
     await other.deployments.tick()
     const { end } = await waitForApply(other)
     late.end(applied('192.0.2.9'))
-    await until('the late run is over', () => replica.deployments.activeCount === 0)
+    await until('the late run has ended', () => replica.deployments.activeCount === 0)
     expect(await readDeployment(other, id)).toMatchObject({ status: 'provisioning' })
     end(applied('192.0.2.1'))
     expect(await waitUntilFinished(other, id)).toMatchObject({
@@ -276,7 +276,7 @@ describe('the lease of a run', () => {
     })
   })
 
-  test('is not renewed by a run that has lost it, which stops', async () => {
+  test('stops a run that has lost it', async () => {
     const replica = fixture.replica()
     await createDeployment(replica, specFor('acme'))
     const { signal } = await waitForApply(replica)
@@ -287,7 +287,7 @@ describe('the lease of a run', () => {
     expect(signal.aborted).toBe(true)
   })
 
-  test('what a run writes after it has lost it changes nothing', async () => {
+  test('fences the writes of a run that has lost it', async () => {
     const replica = fixture.replica()
     const id = await createDeployment(replica, withStorage('acme'))
     const late = await waitForApply(replica)
@@ -301,14 +301,14 @@ describe('the lease of a run', () => {
     })
     late.log({ phase: 'apply', level: 'info', message: 'late' })
     late.end(applied())
-    await until('the late run is over', () => replica.deployments.activeCount === 0)
+    await until('the late run has ended', () => replica.deployments.activeCount === 0)
     expect(await readDeployment(other, id)).toEqual(failed)
     expect(await nameState('acme')).toBe('free')
   })
 })
 
 describe('the name of a run', () => {
-  test('is renewed while it goes on, beyond its first lifetime', async () => {
+  test('is renewed during the run, beyond its first TTL', async () => {
     const replica = fixture.replica()
     const id = await createDeployment(replica, specFor('acme'))
     const { end } = await waitForApply(replica)
@@ -326,7 +326,7 @@ describe('the name of a run', () => {
     expect(await waitUntilFinished(replica, id)).toMatchObject({ status: 'ready' })
   })
 
-  test('released by somebody else: the run stops and fails', async () => {
+  test('released by another client: the run stops and fails', async () => {
     const replica = fixture.replica()
     const id = await createDeployment(replica, specFor('acme'))
     const { signal } = await waitForApply(replica)
@@ -344,7 +344,7 @@ describe('the name of a run', () => {
   test.each([
     ['reserved', 'token-mismatch'],
     ['active', 'already-active'],
-  ])('%s by others before the commit: failed, and theirs stays', async (state, refusal) => {
+  ])('%s by another client before the commit: the run fails, and the name stays theirs', async (state, refusal) => {
     const replica = fixture.replica()
     const id = await createDeployment(replica, specFor('acme'))
     const { end } = await waitForApply(replica)
@@ -363,23 +363,23 @@ describe('the name of a run', () => {
   })
 })
 
-describe('a database that is away', () => {
-  test('for less than a lease: what was made is not lost', async () => {
+describe('an unavailable database', () => {
+  test('for less than a lease: no result is lost', async () => {
     const replica = fixture.replica()
     const id = await createDeployment(replica, withStorage('acme'))
     const { end, log } = await waitForApply(replica)
     replica.setDatabaseUnavailable(true)
-    log({ phase: 'apply', level: 'info', message: 'said meanwhile' })
+    log({ phase: 'apply', level: 'info', message: 'logged meanwhile' })
     end(applied())
     await expect(replica.deployments.tick()).rejects.toThrow('refused')
     replica.setDatabaseUnavailable(false)
     expect(await waitUntilFinished(replica, id)).toMatchObject({ status: 'ready' })
-    expect(await messages(id)).toContain('said meanwhile')
+    expect(await messages(id)).toContain('logged meanwhile')
   })
 })
 
 describe('a process that stops', () => {
-  test('hands over what needs no keys', async () => {
+  test('releases deployments without credentials', async () => {
     const replica = fixture.replica()
     const id = await createDeployment(replica, specFor('acme'))
     await waitForApply(replica)
@@ -391,7 +391,7 @@ describe('a process that stops', () => {
     expect(await waitUntilFinished(other, id)).toMatchObject({ status: 'ready' })
   })
 
-  test('fails what needs keys, under way or waiting, and frees the names', async () => {
+  test('fails deployments with credentials, running or queued, and releases their names', async () => {
     const replica = fixture.replica({ maxConcurrentRuns: 1 })
     const ids = [
       await createDeployment(replica, withStorage('first')),
@@ -415,32 +415,32 @@ describe('a process that stops', () => {
 })
 
 describe('a process that is killed', () => {
-  /** Where the process ends: at the first statement of this kind, before or after its effect. */
+  /** The last effect before the kill. */
   const stages = [
-    ['before it begins', 'pending', 'failed'],
-    ['while the infrastructure is made', 'making', 'failed'],
-    ['when the infrastructure is up, before that is known', 'made', 'failed'],
-    ['when the result is stored, before the name is committed', 'result', 'ready'],
-    ['when the name is committed, before it is ready', 'committed', 'ready'],
+    ['before the run', 'failed', 'pending'],
+    ['during the apply', 'failed', 'applying'],
+    ['after the apply, before its result is received', 'failed', 'applied'],
+    ['after the result is stored, before the commit of the name', 'ready', 'result'],
+    ['after the commit of the name, before it is ready', 'ready', 'committed'],
   ] as const
 
-  /** Puts a deployment into the state in which a process that was killed at this stage leaves it. */
-  const leave = async (stage: (typeof stages)[number][1], order: DeploymentSpec): Promise<string> => {
+  /** Leaves a deployment as a process that is killed at this stage does. */
+  const leave = async (stage: (typeof stages)[number][2], spec: DeploymentSpec): Promise<string> => {
     const replica = fixture.replica({ maxConcurrentRuns: 1 })
     if (stage === 'pending') {
-      await createDeployment(replica, specFor(`before-${order.name?.subdomain}`))
+      await createDeployment(replica, specFor(`before-${spec.name?.subdomain}`))
       await waitForApply(replica)
     }
-    const id = await createDeployment(replica, order)
+    const id = await createDeployment(replica, spec)
     if (stage === 'pending') {
       replica.kill()
       await fixture.sql`delete from deployments where sovereign_fqdn like 'before-%'`
       return id
     }
     const { end } = await waitForApply(replica)
-    if (stage === 'making' || stage === 'made') {
+    if (stage === 'applying' || stage === 'applied') {
       replica.kill()
-      if (stage === 'made') end(applied())
+      if (stage === 'applied') end(applied())
       return id
     }
     end(applied())
@@ -453,17 +453,17 @@ describe('a process that is killed', () => {
       await fixture.sql`
         update pool_allocations set state = 'reserved', committed_at = null, sovereign_fqdn = null,
           load_balancer_ip = null, expires_at = now() + interval '10 minutes'
-        where subdomain = ${order.name?.subdomain ?? ''}`
+        where subdomain = ${spec.name?.subdomain ?? ''}`
     }
     return id
   }
 
   test.each(stages)(
-    '%s: taken up when its lease is over; with keys %s, without always ready',
-    async (_, stage, end) => {
-      for (const order of [withStorage('keyed'), specFor('keyless')]) {
-        const id = await leave(stage, order)
-        const expected = order.storage ? end : 'ready'
+    '%s: claimed when its lease expires; with credentials it ends as %s, without as ready',
+    async (_, end, stage) => {
+      for (const spec of [withStorage('with-credentials'), specFor('without-credentials')]) {
+        const id = await leave(stage, spec)
+        const expected = spec.storage ? end : 'ready'
         const other = fixture.replica()
         other.provisioner.result = applied()
         await other.deployments.tick()
@@ -471,7 +471,7 @@ describe('a process that is killed', () => {
         await fixture.advance(LEASE_MS)
         await other.deployments.tick()
         expect(await waitUntilFinished(other, id)).toMatchObject({ status: expected })
-        expect(await nameState(order.name?.subdomain ?? '')).toBe(expected === 'ready' ? 'active' : 'free')
+        expect(await nameState(spec.name?.subdomain ?? '')).toBe(expected === 'ready' ? 'active' : 'free')
         expect(other.provisioner.cleanedUp).toEqual([id])
         expect(other.errors).toEqual([])
         await messages(id)
@@ -479,7 +479,7 @@ describe('a process that is killed', () => {
     },
   )
 
-  test('leaves its deployments to as many as others may work on', async () => {
+  test('leaves its deployments to other processes, within their concurrency', async () => {
     const replica = fixture.replica({ maxConcurrentRuns: 5 })
     for (let i = 0; i < 5; i += 1) await createDeployment(replica, specFor(`left-${i}`))
     await waitForApply(replica, 5)
@@ -491,7 +491,7 @@ describe('a process that is killed', () => {
     expect(other.deployments.activeCount).toBe(2)
   })
 
-  test('of ten that were left, several processes take up each once', async () => {
+  test('leaves ten deployments: several processes claim each exactly once', async () => {
     const replica = fixture.replica({ maxConcurrentRuns: 20 })
     const ids = await Promise.all(Array.from({ length: 10 }, (_, i) => createDeployment(replica, specFor(`left-${i}`))))
     await waitForApply(replica, 10)

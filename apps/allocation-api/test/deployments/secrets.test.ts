@@ -34,7 +34,7 @@ const needles = Object.entries(secrets).flatMap(([name, secret]) =>
   toEncodedForms(secret).map(form => [name, form] as const),
 )
 const leaksIn = (text: string): string[] => [
-  ...new Set(needles.flatMap(([name, spelling]) => (text.includes(spelling) ? [name] : []))),
+  ...new Set(needles.flatMap(([name, form]) => (text.includes(form) ? [name] : []))),
 ]
 
 const operator = { Authorization: 'Bearer operator' }
@@ -52,7 +52,7 @@ const allArguments = (): string =>
     })
     .join('\n')
 
-test('a secret is found in whatever spelling it turns up', () => {
+test('the search finds a secret in any encoding', () => {
   const { secretKey } = secrets
   const base64 = Buffer.from(`user:${secretKey}:more`).toString('base64')
   for (const text of [secretKey, JSON.stringify(secretKey), encodeURIComponent(secretKey), base64]) {
@@ -60,7 +60,7 @@ test('a secret is found in whatever spelling it turns up', () => {
   }
 })
 
-describe.skipIf(shouldSkip(lacksGateway) || lacksTerraform)('one run of everything with marked secrets', () => {
+describe.skipIf(shouldSkip(lacksGateway) || lacksTerraform)('a complete run with marked secrets', () => {
   let database: TestDatabase
   let module: DeploymentModule
   let api: Api
@@ -110,7 +110,7 @@ describe.skipIf(shouldSkip(lacksGateway) || lacksTerraform)('one run of everythi
     const cloud = await startScriptedServer()
     cloud.respondWith(
       overTls(identities.good, (socket, head) => {
-        // The provider says back what it was sent, as some do.
+        // The provider echoes the request, as some do.
         socket.end(toHttpResponse(head.includes(secrets.refusedToken) ? 401 : 200, head))
       }),
     )
@@ -165,7 +165,7 @@ describe.skipIf(shouldSkip(lacksGateway) || lacksTerraform)('one run of everythi
     ]) {
       expect((await call('POST', '/api/v1/deployments', deploymentOf('refused', change))).status).toBe(400)
     }
-    for (const what of ['good', 'fails', 'stopped', 'killed']) module.set('tell', `${what}.pool.test`)
+    for (const what of ['good', 'fails', 'stopped', 'killed']) module.set('leak', `${what}.pool.test`)
     module.set('fail', 'fails.pool.test')
     for (const what of ['stopped', 'killed']) module.set('hold', `${what}.pool.test`)
     const good = await created('good')
@@ -177,7 +177,7 @@ describe.skipIf(shouldSkip(lacksGateway) || lacksTerraform)('one run of everythi
     const fails = await created('fails')
     await follow(fails)
     const [stopped, killed] = [await created('stopped'), await created('killed')]
-    await until('both are held', async () => {
+    await until('both applies are in progress', async () => {
       const rows = await database.sql`
         select distinct deployment_id from deployment_log_lines
         where deployment_id in ${database.sql([stopped, killed])} and message like '%holding%'`
@@ -207,29 +207,29 @@ describe.skipIf(shouldSkip(lacksGateway) || lacksTerraform)('one run of everythi
     rmSync(folder, { recursive: true, force: true })
   })
 
-  test('it was shown to the log of a deployment, and masked there', () => {
-    const told = answers.filter(text => text.includes('logging in with') && !text.includes('$SECRET'))
-    expect(told.length).toBeGreaterThanOrEqual(3)
-    for (const text of told) expect(text).toContain('logging in with <redacted>')
+  test('a secret was printed during a deployment, and is masked in its log', () => {
+    const masked = answers.filter(text => text.includes('logging in with') && !text.includes('$SECRET'))
+    expect(masked.length).toBeGreaterThanOrEqual(3)
+    for (const text of masked) expect(text).toContain('logging in with <redacted>')
   })
 
-  test('in no answer, event, metric, file of a making', () => {
+  test('no response, event, metric or file has a secret', () => {
     expect(answers.length).toBeGreaterThan(50)
     expect(answers.filter(text => leaksIn(text).length > 0)).toEqual([])
   })
 
-  test('in no line of a log', async () => {
+  test('no line of a service log has a secret', async () => {
     logs.push(...api.lines)
     expect(logs.some(line => line.includes('"msg":"deployment run ended"'))).toBe(true)
     expect(logs.filter(line => leaksIn(line).length > 0)).toEqual([])
   })
 
-  test('in no argument of any process', () => {
+  test('no process has a secret in its arguments', () => {
     expect(args.join('')).toContain('apply')
     expect(args.flatMap(leaksIn)).toEqual([])
   })
 
-  test('in no row of any table', async () => {
+  test('no row of any table has a secret', async () => {
     const tables = await database.sql<{ name: string }[]>`
       select quote_ident(tablename) as name from pg_tables where schemaname = 'public'`
     const rows = []
@@ -240,14 +240,14 @@ describe.skipIf(shouldSkip(lacksGateway) || lacksTerraform)('one run of everythi
     expect(rows.filter(({ row }) => leaksIn(row).length > 0)).toEqual([])
   })
 
-  test('in no state, and no work folder is left', () => {
+  test('no state has a secret, and no working directory is left', () => {
     const files = readFiles(folder)
     expect(files.map(({ path }) => path).join()).toContain('good.pool.test.tfstate')
     expect(files.filter(({ text }) => leaksIn(text).length > 0)).toEqual([])
     expect(readdirSync(join(folder, 'work'))).toEqual([])
   })
 
-  test('no token of a reservation either, but where it is kept', async () => {
+  test('reservation tokens are only in their own columns', async () => {
     const tokens = await database.sql<{ token: string }[]>`
       select reservation_token::text as token from deployments where reservation_token is not null`
     expect(tokens.length).toBe(4)

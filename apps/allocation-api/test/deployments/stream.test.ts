@@ -38,20 +38,20 @@ type Parts = (signal: AbortSignal, after: number) => AsyncIterable<TailEvent>
 const aborted = (signal: AbortSignal) => new Promise<void>(done => signal.addEventListener('abort', () => done()))
 
 /** Streams whose parts the test writes; `open` counts those that are not over. */
-const stage = (parts: Parts, options: Parameters<typeof createAppWithFakeDeployments>[1] = {}) => {
-  const world = { open: 0, followed: 0 }
-  const scripted = createAppWithFakeDeployments(
+const createTestApp = (parts: Parts, options: Parameters<typeof createAppWithFakeDeployments>[1] = {}) => {
+  const counts = { open: 0, followed: 0 }
+  const testApp = createAppWithFakeDeployments(
     {
       tailLog: async (_, after, signal) => {
-        world.followed += 1
+        counts.followed += 1
         return {
           kind: 'following',
           events: (async function* () {
-            world.open += 1
+            counts.open += 1
             try {
               yield* parts(signal, after)
             } finally {
-              world.open -= 1
+              counts.open -= 1
             }
           })(),
         }
@@ -59,7 +59,7 @@ const stage = (parts: Parts, options: Parameters<typeof createAppWithFakeDeploym
     },
     options,
   )
-  return { ...scripted, world }
+  return { ...testApp, counts }
 }
 
 async function* twoLines(): AsyncGenerator<TailEvent> {
@@ -73,8 +73,8 @@ async function* oneLineThenSilence(signal: AbortSignal): AsyncGenerator<TailEven
 }
 
 describe('the stream', () => {
-  test('its text, and its headers', async () => {
-    const { app, world, outcomes } = stage(twoLines)
+  test('its text and its headers', async () => {
+    const { app, counts, outcomes } = createTestApp(twoLines)
     const response = await app.request(path)
     const text = await response.text()
     expect(text).toBe(
@@ -92,13 +92,13 @@ describe('the stream', () => {
       'cache-control': 'no-cache',
       'x-accel-buffering': 'no',
     })
-    expect([world.open, outcomes]).toEqual([0, ['following']])
+    expect([counts.open, outcomes]).toEqual([0, ['following']])
   })
 
   test.each(['a\nb', 'a\r\nb\rc', 'a\n\ndata: forged\nid: 99\n\n', '\u2028', ': a', 'é\u{1f600}'])(
-    'a browser reads of the message %j what was written',
+    'a browser reads the message %j as it was written',
     async message => {
-      const { app } = stage(async function* () {
+      const { app } = createTestApp(async function* () {
         yield [line(1, message)]
       })
       const events = eventsOf(await (await app.request(path)).text())
@@ -111,9 +111,9 @@ describe('the stream', () => {
     [undefined, 0],
     ['', 0],
     ['17', 17],
-  ])('goes on behind Last-Event-ID %j', async (lastId, expected) => {
+  ])('continues after Last-Event-ID %j', async (lastId, expected) => {
     const seen: number[] = []
-    const { app } = stage(async function* (_, after) {
+    const { app } = createTestApp(async function* (_, after) {
       seen.push(after)
       yield { kind: 'done', deployment }
     })
@@ -121,29 +121,29 @@ describe('the stream', () => {
     expect(seen).toEqual([expected])
   })
 
-  test('a Last-Event-ID that is none is refused, and takes no seat', async () => {
-    const { app, world } = stage(twoLines, { seats: 1 })
+  test('an invalid Last-Event-ID is rejected and occupies no stream', async () => {
+    const { app, counts } = createTestApp(twoLines, { seats: 1 })
     const response = await app.request(path, { headers: { 'Last-Event-ID': 'x' } })
     const text = await response.text()
     expectContract('GET', path, { status: response.status, headers: response.headers, text })
-    expect([response.status, JSON.parse(text).error, world.followed]).toEqual([422, 'invalid-cursor', 0])
+    expect([response.status, JSON.parse(text).error, counts.followed]).toEqual([422, 'invalid-cursor', 0])
     expect((await app.request(path)).status).toBe(200)
   })
 
-  test('HEAD has its headers, no body, and takes no seat', async () => {
-    const { app, world } = stage(twoLines, { seats: 1 })
+  test('HEAD has its headers and no body, and occupies no stream', async () => {
+    const { app, counts } = createTestApp(twoLines, { seats: 1 })
     for (let times = 0; times < 3; times += 1) {
       const response = await app.request(path, { method: 'HEAD' })
       expect([response.status, response.headers.get('content-type')]).toEqual([200, 'text/event-stream'])
       expect(await response.text()).toBe('')
     }
-    expect([world.followed, world.open]).toEqual([3, 0])
+    expect([counts.followed, counts.open]).toEqual([3, 0])
   })
 })
 
-describe('seats', () => {
-  test('when all are taken it is 503 until one is left', async () => {
-    const { app } = stage(oneLineThenSilence, { seats: 2 })
+describe('the limit of streams', () => {
+  test('is 503 until a stream ends', async () => {
+    const { app } = createTestApp(oneLineThenSilence, { seats: 2 })
     const [first] = await Promise.all([app.request(path), app.request(path)])
     const third = await app.request(path)
     const answer = { status: third.status, headers: third.headers, text: await third.text() }
@@ -155,13 +155,13 @@ describe('seats', () => {
     expect((await app.request(path)).status).toBe(503)
   })
 
-  test('100 of them when nothing else is said', async () => {
-    const { app } = stage(oneLineThenSilence)
+  test('is 100 by default', async () => {
+    const { app } = createTestApp(oneLineThenSilence)
     const statuses = await Promise.all(Array.from({ length: 101 }, async () => (await app.request(path)).status))
     expect(statuses.filter(status => status === 200)).toHaveLength(100)
   })
 
-  test.each(['not-found', 'error'] as const)('one is left when there is nothing to follow: %s', async kind => {
+  test.each(['not-found', 'error'] as const)('does not count a stream that did not start: %s', async kind => {
     const { app } = createAppWithFakeDeployments(
       {
         tailLog: async () => {
@@ -180,8 +180,8 @@ describe('seats', () => {
 })
 
 describe('when the service stops', () => {
-  test('streams end at once, whole and without done, even if the database hangs; nobody begins a new one', async () => {
-    const { app, stopping } = stage(async function* () {
+  test('streams end at once, complete and without done, even if the database hangs; new ones are rejected', async () => {
+    const { app, stopping } = createTestApp(async function* () {
       yield [line(1)]
       await new Promise(() => {})
     })
@@ -192,7 +192,7 @@ describe('when the service stops', () => {
     expect((await app.request(path)).status).toBe(503)
   })
 
-  test('one that was about to begin ends too', async () => {
+  test('a stream that is about to start ends too', async () => {
     const { app, stopping } = createAppWithFakeDeployments({
       tailLog: async () => {
         stopping.abort()
@@ -209,12 +209,12 @@ describe('over a socket', () => {
     for (const close of closers.splice(0)) await close()
   })
   const serve = async (parts: Parts, options: Parameters<typeof createAppWithFakeDeployments>[1] = {}) => {
-    const staged = stage(parts, options)
-    const server = await listen(staged.app, 0)
+    const testApp = createTestApp(parts, options)
+    const server = await listen(testApp.app, 0)
     closers.push(() => server.close(0))
-    return { ...staged, server }
+    return { ...testApp, server }
   }
-  /** A reader who takes nothing any more once the buffers between are full. */
+  /** A client that stops reading once the buffers are full. */
   const stuckReader = async (port: number) => {
     const socket = connect(port, '127.0.0.1')
     socket.on('error', () => {})
@@ -236,7 +236,7 @@ describe('over a socket', () => {
     }
     const stands = async () => {
       let last = -1
-      await until('nothing more is made', async () => {
+      await until('no more events are read', async () => {
         const before = last
         last = made.parts
         for (let turns = 0; turns < 50; turns += 1) await quiet()
@@ -249,63 +249,66 @@ describe('over a socket', () => {
 
   test.each([
     ['fail', 'SELECT secret', { errors: [['Error: SELECT secret', 'broken']], aborted: [] }],
-    ['cannot be had as the database is away', 'away', { errors: [], aborted: [['Error: away', 'broken']] }],
-  ])('a stream whose parts %s is broken off: no client can take it for one that ended', async (_, message, told) => {
-    const { server, errors, aborted, world, app } = await serve(
-      async function* () {
-        yield [line(1)]
-        await quiet()
-        throw new Error(message)
-      },
-      { seats: 1 },
-    )
-    const response = await fetch(`http://127.0.0.1:${server.port}${path}`, { headers: { 'X-Request-Id': 'broken' } })
-    let text = ''
-    const rest = (async () => {
-      for await (const part of response.body?.pipeThrough(new TextDecoderStream()) ?? []) text += part
-    })()
-    await expect(rest).rejects.toThrow()
-    expect(text).toContain('id: 1')
-    expect(text).not.toMatch(/SELECT|away|event: done/)
-    expect({ errors, aborted }).toEqual(told)
-    expect(world.open).toBe(0)
-    expect((await app.request(path)).status).toBe(200)
-  })
+    ['are unavailable with the database', 'away', { errors: [], aborted: [['Error: away', 'broken']] }],
+  ])(
+    'a stream whose events %s is aborted, so that no client mistakes it for a complete one',
+    async (_, message, expected) => {
+      const { server, errors, aborted, counts, app } = await serve(
+        async function* () {
+          yield [line(1)]
+          await quiet()
+          throw new Error(message)
+        },
+        { seats: 1 },
+      )
+      const response = await fetch(`http://127.0.0.1:${server.port}${path}`, { headers: { 'X-Request-Id': 'broken' } })
+      let text = ''
+      const rest = (async () => {
+        for await (const part of response.body?.pipeThrough(new TextDecoderStream()) ?? []) text += part
+      })()
+      await expect(rest).rejects.toThrow()
+      expect(text).toContain('id: 1')
+      expect(text).not.toMatch(/SELECT|away|event: done/)
+      expect({ errors, aborted }).toEqual(expected)
+      expect(counts.open).toBe(0)
+      expect((await app.request(path)).status).toBe(200)
+    },
+  )
 
-  test('a client that goes away ends what it followed', async () => {
-    const { server, world } = await serve(oneLineThenSilence)
+  test('a disconnected client ends its stream', async () => {
+    const { server, counts } = await serve(oneLineThenSilence)
     const gone = new AbortController()
     const response = await fetch(`http://127.0.0.1:${server.port}${path}`, { signal: gone.signal })
     await response.body?.getReader().read()
-    expect(world.open).toBe(1)
+    expect(counts.open).toBe(1)
     gone.abort()
-    await until('its stream is over', () => world.open === 0)
+    await until('its stream has ended', () => counts.open === 0)
   })
 
-  test('nothing piles up for a reader that takes nothing; its going away is noticed', async () => {
+  test('nothing is buffered for a client that does not read; its disconnect is detected', async () => {
     const { parts, stands, made } = endless()
-    const { server, world } = await serve(parts)
+    const { server, counts } = await serve(parts)
     const socket = await stuckReader(server.port)
     expect(await stands()).toBeLessThan(400)
     const before = made.parts
     socket.resume()
-    await until('it is read on', () => made.parts > before + 10)
+    await until('reading continues', () => made.parts > before + 10)
     socket.destroy()
-    await until('its stream is over', () => world.open === 0)
+    await until('its stream has ended', () => counts.open === 0)
   })
 
-  test('a reader that takes nothing for too long is broken off', async () => {
+  test('a client that does not read for too long is aborted', async () => {
     const { parts } = endless()
-    const { server, world } = await serve(parts, { patienceMs: 100 })
+    const { server, counts } = await serve(parts, { patienceMs: 100 })
     await stuckReader(server.port)
-    await until('it was open', () => world.open === 1)
-    await until('its stream is over', () => world.open === 0)
+    await until('it is open', () => counts.open === 1)
+    await until('its stream has ended', () => counts.open === 0)
     const started = performance.now()
     await server.close(5_000)
     expect(performance.now() - started).toBeLessThan(2_000)
   })
 
-  test('a stop waits for nobody who follows, whether they read or not', async () => {
+  test('a stop does not wait for streams, whether their clients read or not', async () => {
     const { parts, stands } = endless()
     const { server, stopping } = await serve(parts)
     await stuckReader(server.port)

@@ -11,7 +11,7 @@ const { api, call, database } = await startTestService({
 
 const request = deploymentRequest('acme')
 
-test('without the binary a deployment is 503, says what is missing, and nothing is begun', async () => {
+test('without the binary a deployment is 503 with the missing prerequisite, and nothing is stored', async () => {
   const answer = await call('POST', '/api/v1/deployments', request)
   expect(answer.status).toBe(503)
   expect(answer.headers.get('retry-after')).toMatch(/^\d+$/)
@@ -23,7 +23,7 @@ test('without the binary a deployment is 503, says what is missing, and nothing 
   expect(await database.sql`select from deployments`).toHaveLength(0)
 })
 
-test('a faulty request is told its faults first', async () => {
+test('an invalid request is reported before missing prerequisites', async () => {
   const answer = await call('POST', '/api/v1/deployments', { ...request, region: '', orgEmail: 'nobody' })
   expect(answer.status).toBe(400)
   expect(answer.body.faults.map(({ field }: { field: string }) => field)).toEqual(['orgEmail', 'region'])

@@ -6,16 +6,16 @@ import { fileURLToPath } from 'node:url'
 const repository = fileURLToPath(new URL('../../../../', import.meta.url))
 const fixture = 'apps/allocation-api/test/fixtures/deployment-module'
 
-/** What a file beside the module makes an apply do: see its main.tf. */
-export type Control = 'tell' | 'deaf' | 'hold' | 'fail'
+/** Controls of an apply, as files beside the module: see its main.tf. */
+export type Control = 'leak' | 'freeze' | 'hold' | 'fail'
 
-/** A copy of the deployment module that tests control. */
+/** A copy of the deployment module whose applies a test controls. */
 export interface DeploymentModule {
-  /** Its folder; what it calls is copied beside it, so a configuration names it by a relative path. */
+  /** The modules that it calls are copied too, so that relative paths work. */
   readonly directory: string
   set(control: Control, fqdn: string): void
   clear(control: Control, fqdn: string): void
-  /** Takes the copy away, and with it every control: what holds goes on. */
+  /** Removes the copy with all its controls, so an apply that holds continues. */
   remove(): void
 }
 

@@ -6,10 +6,10 @@ import { caller, type DeploymentReplica, toBody } from './deployments-fixture.ts
 
 export const createDeployment = async (
   replica: DeploymentReplica,
-  order: DeploymentSpec,
+  spec: DeploymentSpec,
   key?: string,
 ): Promise<string> => {
-  const outcome = await replica.deployments.create(toBody(order), caller, key)
+  const outcome = await replica.deployments.create(toBody(spec), caller, key)
   if (outcome.kind !== 'created') throw new Error(outcome.kind)
   return outcome.id
 }
@@ -21,7 +21,7 @@ export const readDeployment = async (replica: DeploymentReplica, id: string): Pr
 }
 
 export const waitForApply = (replica: DeploymentReplica, n = 1) =>
-  until(`making ${n}`, () => replica.provisioner.applies[n - 1])
+  until(`apply ${n}`, () => replica.provisioner.applies[n - 1])
 
 export const waitUntilFinished = (replica: DeploymentReplica, id: string) =>
   until('finished', async () => {

@@ -4,7 +4,7 @@ import { expect } from 'vitest'
 
 export { eventsOf, type StreamedEvent } from '@pool/test-kit/sse-events.ts'
 
-/** Fails unless all data is what the contract says, without a field that it does not name, and `done` is the last. */
+/** Fails unless all events match the contract, without additional fields, and `done` is the last one. */
 export const expectEvents = (text: string): void => {
   expect(text.startsWith('retry: ')).toBe(true)
   const events = eventsOf(text)

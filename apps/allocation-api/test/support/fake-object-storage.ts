@@ -2,7 +2,7 @@ import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { listXml } from './credentials/scenarios.ts'
 
-/** An endpoint of object storage that takes every key; the real one is asked where keys are the subject. */
+/** An object storage endpoint that accepts all keys. Tests of the key check use a real gateway. */
 export const startFakeObjectStorage = async (identity: { readonly key: string; readonly cert: string }) => {
   const server = createServer(identity, (_, response) => response.end(listXml('tenant')))
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))

@@ -1,13 +1,13 @@
 import { eventsOf, expectEvents, type StreamedEvent } from './events.ts'
 
 export interface Following {
-  /** What has come so far. */
+  /** Events so far. */
   readonly events: () => readonly StreamedEvent[]
-  /** Resolves with the whole of it when the stream ends, however it does. */
+  /** Resolves with all events when the stream ends or is aborted. */
   readonly ended: Promise<readonly StreamedEvent[]>
 }
 
-/** Reads a stream of events while it goes on. */
+/** Reads an event stream as it arrives. */
 export const followStream = async (url: string, headers: Record<string, string> = {}): Promise<Following> => {
   const response = await fetch(url, { headers })
   if (response.status !== 200) throw new Error(`${response.status} ${await response.text()}`)
@@ -17,7 +17,7 @@ export const followStream = async (url: string, headers: Record<string, string> 
     try {
       for await (const chunk of response.body ?? []) text += decoder.decode(chunk, { stream: true })
     } catch {
-      // Broken off, as by a process that was killed.
+      // Aborted, for example by a process that was killed.
     }
     expectEvents(text)
     return eventsOf(text)

@@ -17,10 +17,10 @@ import {
 const marks = [...Object.values(secrets), 'MARKACCESS', 'mark-secret', 'passed-mark']
 const mentions = (text: string) => marks.filter(mark => text.includes(mark))
 
-const site = useSites()
+const createTestSite = useSites()
 const workOf = ({ options }: Site) => readdirSync(join(options.dataDir, 'work'))
 
-/** Says its secrets in several encodings, then waits for a file in the module's folder. */
+/** Prints its secrets in several encodings, then waits for a file in the module's directory. */
 const talkative = `
 resource "terraform_data" "net" {
   input = var.deployment_id
@@ -49,8 +49,8 @@ output "key" {
 }
 `
 
-describe.skipIf(lacksTerraform)('a making', () => {
-  test('gives the outputs, and shows no secret anywhere', async () => {
+describe.skipIf(lacksTerraform)('an apply', () => {
+  test('returns the outputs and shows no secret anywhere', async () => {
     const passed = {
       PASSED_TOKEN: 'passed-mark-token',
       TF_LOG: 'trace',
@@ -59,12 +59,12 @@ describe.skipIf(lacksTerraform)('a making', () => {
       LANG: 'C',
       TF_CLI_CONFIG_FILE: '/nowhere',
     }
-    const here = site(talkative, { passthrough: ['PASSED_TOKEN', 'TF_LOG'] })
-    const options = { ...here.options, env: { ...here.options.env, ...passed } }
+    const site = createTestSite(talkative, { passthrough: ['PASSED_TOKEN', 'TF_LOG'] })
+    const options = { ...site.options, env: { ...site.options.env, ...passed } }
     const run = startApply(options)
-    await until('the provisioner has said all', () => run.logged('): xxxx'))
+    await until('the provisioner has printed everything', () => run.logged('): xxxx'))
 
-    // While it runs: nothing in arguments or files, and all of it is for this user alone.
+    // During the run: no secret in arguments or files, and all files are readable by this user only.
     const running = findProcesses(secrets.object_storage_access_key)
     expect(running.some(({ args }) => args.includes(' apply ') || args.includes('terraform apply'))).toBe(true)
     expect(running.flatMap(({ args }) => mentions(args))).toEqual([])
@@ -83,9 +83,9 @@ describe.skipIf(lacksTerraform)('a making', () => {
       },
     })
     expect(run.lines.flatMap(({ message }) => mentions(message))).toEqual([])
-    const said = run.lines.map(({ message }) => message).join('\n')
+    const log = run.lines.map(({ message }) => message).join('\n')
     const base64 = (text: string) => Buffer.from(text).toString('base64')
-    for (const secret of Object.values(secrets)) expect(said).not.toContain(base64(secret).slice(4, 24))
+    for (const secret of Object.values(secrets)) expect(log).not.toContain(base64(secret).slice(4, 24))
     expect(run.lines.filter(({ message }) => message.includes('<redacted>')).length).toBeGreaterThanOrEqual(6)
     expect(Math.max(...run.lines.map(({ message }) => Buffer.byteLength(message)))).toBe(8_192)
     expect(new Set(run.lines.map(({ phase, level }) => `${phase} ${level}`))).toEqual(
@@ -103,9 +103,9 @@ describe.skipIf(lacksTerraform)('a making', () => {
       ...['TF_VAR_deployment_id', 'TF_VAR_object_storage_access_key', 'TF_VAR_object_storage_secret_key'],
       'TF_VAR_provider_names',
     ])
-    expect(workOf(here)).toEqual([])
+    expect(workOf(site)).toEqual([])
 
-    // Another making of the same goes on from there: nothing is done again.
+    // Another apply of the same state key resumes from the state: nothing is created again.
     const state = join(options.dataDir, 'state', 'acme.pool.test.tfstate')
     const before = readFileSync(state, 'utf8')
     const again = startApply(options, { id: 'm2' })
@@ -113,20 +113,20 @@ describe.skipIf(lacksTerraform)('a making', () => {
     expect(again.logged('Resources: 0 added, 0 changed, 0 destroyed.')).toBe(true)
     expect(readFileSync(state, 'utf8')).toBe(before)
     expect(statSync(state).mode & 0o077).toBe(0)
-    // What the module gives out as not sensitive although it is, is the module's fault; nothing else is in the state.
+    // The module marks this output as not sensitive. No other secret is in the state.
     expect(mentions(before.replaceAll(secrets.object_storage_access_key, ''))).toEqual([])
     expect(JSON.parse(before).outputs).not.toHaveProperty('key')
   })
 
-  test('that fails says why, and the next one goes on', async () => {
+  test('that fails has a reason, and the next one resumes', async () => {
     const failing = `
       resource "terraform_data" "first" { input = 1 }
       resource "terraform_data" "second" {
         input      = terraform_data.first.id
         provisioner "local-exec" { command = "echo no $TF_VAR_object_storage_access_key; [ -e ${'$'}{path.module}/../ok ]" }
       }`
-    const here = site(failing)
-    const run = startApply(here.options)
+    const site = createTestSite(failing)
+    const run = startApply(site.options)
     expect(await run.result).toEqual({
       kind: 'failed',
       reason: expect.stringMatching(
@@ -135,33 +135,33 @@ describe.skipIf(lacksTerraform)('a making', () => {
     })
     expect(run.lines.filter(({ level }) => level === 'error').length).toBeGreaterThan(0)
     expect(run.lines.flatMap(({ message }) => mentions(message))).toEqual([])
-    here.write('resource "terraform_data" "first" { input = 1 }')
-    const next = startApply(here.options, { id: 'm2' })
+    site.write('resource "terraform_data" "first" { input = 1 }')
+    const next = startApply(site.options, { id: 'm2' })
     expect(await next.result).toEqual({ kind: 'applied', outputs: {} })
     expect(next.logged('Resources: 0 added, 0 changed, 1 destroyed.')).toBe(true)
-    expect(workOf(here)).toEqual([])
+    expect(workOf(site)).toEqual([])
   })
 
   test.each([
     ['a module that is not valid', 'output "x" {', /^Missing required argument: .* The argument "value"/],
     [
-      'a module that asks for more',
+      'a module with another variable',
       'variable "region" { type = string }',
       /^Missing required argument: The argument "region"/,
     ],
     [
-      'a module that tells a key',
+      'a module that outputs a key',
       'output "details" { value = var.object_storage_secret_key }',
       /^Output refers to sensitive values: /,
     ],
     ['a module that is not found', 'module "m" { source = "./nowhere" }', /^Unreadable module directory: /],
   ])('fails with the reason: %s', async (_, text, reason) => {
-    const here = site(text)
-    expect(await startApply(here.options).result).toEqual({ kind: 'failed', reason: expect.stringMatching(reason) })
-    expect(workOf(here)).toEqual([])
+    const site = createTestSite(text)
+    expect(await startApply(site.options).result).toEqual({ kind: 'failed', reason: expect.stringMatching(reason) })
+    expect(workOf(site)).toEqual([])
   })
 
-  test('two at once are apart; two of the same come one after the other, and a third that is stopped never starts', async () => {
+  test('concurrent applies are independent; those of one state key queue, and one that is stopped in the queue never starts', async () => {
     const meeting = `
       resource "terraform_data" "x" {
         provisioner "local-exec" {
@@ -169,54 +169,54 @@ describe.skipIf(lacksTerraform)('a making', () => {
         }
       }
       output "details" { value = var.deployment_id }`
-    const here = site(meeting)
-    const terraform = createTerraform(here.options)
-    const make = (id: string, stateKey: string, signal: AbortSignal = new AbortController().signal) => {
+    const site = createTestSite(meeting)
+    const terraform = createTerraform(site.options)
+    const startOne = (id: string, stateKey: string, signal: AbortSignal = new AbortController().signal) => {
       const lines: string[] = []
-      const made = terraform.apply(
+      const result = terraform.apply(
         { id, run: 1, stateKey, variables: { ...variables, deployment_id: id }, secrets },
         line => lines.push(line.message),
         signal,
       )
-      return { lines, made }
+      return { lines, result }
     }
     const stopping = new AbortController()
     const [one, two, twin, stopped] = [
-      make('one', 'one.test'),
-      make('two', 'two.test'),
-      make('twin', 'one.test'),
-      make('stopped', 'one.test', stopping.signal),
+      startOne('one', 'one.test'),
+      startOne('two', 'two.test'),
+      startOne('twin', 'one.test'),
+      startOne('stopped', 'one.test', stopping.signal),
     ]
-    const at = (id: string) => existsSync(join(here.options.moduleDir ?? '', `at-${id}`))
-    await until('both are at it', () => at('one') && at('two'))
+    const at = (id: string) => existsSync(join(site.options.moduleDir ?? '', `at-${id}`))
+    await until('both are in progress', () => at('one') && at('two'))
     stopping.abort()
-    expect(await stopped.made).toEqual({ kind: 'stopped' })
+    expect(await stopped.result).toEqual({ kind: 'stopped' })
     expect([twin.lines, stopped.lines]).toEqual([[], []])
-    writeFileSync(join(here.options.moduleDir ?? '', 'go'), '')
-    expect(await Promise.all([one.made, two.made, twin.made])).toEqual(
+    writeFileSync(join(site.options.moduleDir ?? '', 'go'), '')
+    expect(await Promise.all([one.result, two.result, twin.result])).toEqual(
       ['one', 'two', 'twin'].map(id => ({ kind: 'applied', outputs: { details: id } })),
     )
     expect(at('twin')).toBe(false)
-    expect(readdirSync(join(here.options.dataDir, 'state')).filter(name => name.endsWith('tfstate'))).toEqual([
+    expect(readdirSync(join(site.options.dataDir, 'state')).filter(name => name.endsWith('tfstate'))).toEqual([
       'one.test.tfstate',
       'two.test.tfstate',
     ])
   })
 
-  test('keeps the state in another backend, and uses the configuration of the user and the lock file of the module', async () => {
-    const here = site('')
-    const path = join(here.folder, 'elsewhere-{deployment}.tfstate')
-    writeFileSync(join(here.options.moduleDir ?? '', '.terraform.lock.hcl'), 'not a lock file')
-    const options = { ...here.options, backend: { type: 'local', settings: { path } } }
+  test('supports another backend, the CLI configuration of the user and the lock file of the module', async () => {
+    const site = createTestSite('')
+    const path = join(site.folder, 'elsewhere-{deployment}.tfstate')
+    writeFileSync(join(site.options.moduleDir ?? '', '.terraform.lock.hcl'), 'not a lock file')
+    const options = { ...site.options, backend: { type: 'local', settings: { path } } }
     expect(await startApply(options).result).toMatchObject({ kind: 'failed', reason: expect.stringContaining('lock') })
-    writeFileSync(join(here.options.moduleDir ?? '', '.terraform.lock.hcl'), '')
-    const cliConfig = join(here.folder, 'cli.tfrc')
+    writeFileSync(join(site.options.moduleDir ?? '', '.terraform.lock.hcl'), '')
+    const cliConfig = join(site.folder, 'cli.tfrc')
     writeFileSync(cliConfig, 'host "bad host" {}')
-    const withConfig = { ...options, env: { ...here.options.env, TF_CLI_CONFIG_FILE: cliConfig } }
+    const withConfig = { ...options, env: { ...site.options.env, TF_CLI_CONFIG_FILE: cliConfig } }
     const complained = startApply(withConfig)
     expect(await complained.result).toMatchObject({ kind: 'applied' })
     expect(complained.logged('Error: The host "bad host" block')).toBe(true)
-    here.write('output "details" { value = 1 }')
+    site.write('output "details" { value = 1 }')
     expect(await startApply(options).result).toEqual({ kind: 'applied', outputs: { details: 1 } })
     expect(existsSync(path.replace('{deployment}', 'acme.pool.test'))).toBe(true)
   })

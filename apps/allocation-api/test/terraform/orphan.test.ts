@@ -7,49 +7,49 @@ import { describe, expect, test } from 'vitest'
 import { createTerraform } from '../../src/deployments/terraform/terraform.ts'
 import { lacksTerraform, startApply, useSites, variables } from './support/terraform.ts'
 
-const site = useSites()
+const createTestSite = useSites()
 
-/** Every apply waits for a file of its run; without its own folder it fails. */
+/** An apply waits for a file of its run, and fails if its working directory is gone. */
 const waiting = `#!/bin/sh
 [ "$1" = apply ] || exit 0
 touch "$TMPDIR/at-$TF_VAR_deployment_id"
 until [ -e "$TMPDIR/go-$TF_VAR_deployment_id" ]; do sleep 0.02; done
-[ -e "$PWD/main.tf.json" ] || { echo 'Error: the folder is gone' >&2; exit 1; }
+[ -e "$PWD/main.tf.json" ] || { echo 'Error: the directory is gone' >&2; exit 1; }
 `
 
 describe('a run that ends late', () => {
-  test('leaves the next one its folder, which is cleared neither by it nor by the next one itself', async () => {
-    const here = site()
-    const binary = join(here.folder, 'terraform')
+  test('leaves the working directory of the next run in place', async () => {
+    const site = createTestSite()
+    const binary = join(site.folder, 'terraform')
     writeFileSync(binary, waiting)
     chmodSync(binary, 0o755)
-    // Two replicas on one machine, with one folder.
+    // Two replicas on one machine share a data directory.
     const run = (number: number) => {
-      const options = { ...here.options, binary, env: { ...here.options.env, TMPDIR: here.folder } }
+      const options = { ...site.options, binary, env: { ...site.options.env, TMPDIR: site.folder } }
       return startApply(options, { run: number, variables: { ...variables, deployment_id: String(number) } })
     }
-    const at = (number: number) => until(`run ${number} applies`, () => existsSync(join(here.folder, `at-${number}`)))
-    const letGo = (number: number) => writeFileSync(join(here.folder, `go-${number}`), '')
-    const work = () => readdirSync(join(here.options.dataDir, 'work'))
+    const at = (number: number) => until(`run ${number} applies`, () => existsSync(join(site.folder, `at-${number}`)))
+    const release = (number: number) => writeFileSync(join(site.folder, `go-${number}`), '')
+    const work = () => readdirSync(join(site.options.dataDir, 'work'))
 
     const late = run(1)
     await at(1)
     const next = run(2)
     await at(2)
     expect(work()).toEqual(['m1.1', 'm1.2'])
-    letGo(1)
+    release(1)
     await late.result
     expect(work()).toEqual(['m1.2'])
-    await createTerraform(here.options).cleanUp('m1', 2, () => {})
-    letGo(2)
+    await createTerraform(site.options).cleanUp('m1', 2, () => {})
+    release(2)
     expect(await next.result).toEqual({ kind: 'applied', outputs: {} })
     expect(work()).toEqual([])
   })
 })
 
 describe.skipIf(lacksTerraform)('a state', () => {
-  test('that its backend does not take is kept, and the log says where', async () => {
-    const here = site('resource "terraform_data" "machine" { input = 1 }')
+  test('that its backend rejects is kept, and the log shows where', async () => {
+    const site = createTestSite('resource "terraform_data" "machine" { input = 1 }')
     const server = createServer((request, response) => {
       request.resume()
       response.writeHead(request.method === 'GET' ? 404 : 403).end()
@@ -57,27 +57,27 @@ describe.skipIf(lacksTerraform)('a state', () => {
     await until('it listens', () => server.listening)
     const { port } = server.address() as AddressInfo
     const settings = { address: `http://127.0.0.1:${port}/{deployment}`, retry_max: 0 }
-    const run = startApply({ ...here.options, backend: { type: 'http', settings } }, { run: 7 })
+    const run = startApply({ ...site.options, backend: { type: 'http', settings } }, { run: 7 })
     expect(await run.result).toEqual({ kind: 'failed', reason: expect.stringContaining('Failed to save state') })
     server.close()
     const file = join('state', 'm1.7.errored.tfstate')
-    expect(readFileSync(join(here.options.dataDir, file), 'utf8')).toContain('"name": "machine"')
+    expect(readFileSync(join(site.options.dataDir, file), 'utf8')).toContain('"name": "machine"')
     expect(run.lines.at(-1)).toMatchObject({ phase: 'end', level: 'error', message: expect.stringContaining(file) })
-    expect(readdirSync(join(here.options.dataDir, 'work'))).toEqual([])
-    // Of a run whose process died, by whoever takes it up.
-    mkdirSync(join(here.options.dataDir, 'work', 'm1.8'))
-    writeFileSync(join(here.options.dataDir, 'work', 'm1.8', 'errored.tfstate'), 'kept')
-    const told: string[] = []
-    await createTerraform(here.options).cleanUp('m1', 9, ({ message }) => told.push(message))
-    expect(told).toEqual([expect.stringContaining(join('state', 'm1.8.errored.tfstate'))])
-    expect(readFileSync(join(here.options.dataDir, 'state', 'm1.8.errored.tfstate'), 'utf8')).toBe('kept')
+    expect(readdirSync(join(site.options.dataDir, 'work'))).toEqual([])
+    // The state of a run whose process died is kept by the next run.
+    mkdirSync(join(site.options.dataDir, 'work', 'm1.8'))
+    writeFileSync(join(site.options.dataDir, 'work', 'm1.8', 'errored.tfstate'), 'kept')
+    const messages: string[] = []
+    await createTerraform(site.options).cleanUp('m1', 9, ({ message }) => messages.push(message))
+    expect(messages).toEqual([expect.stringContaining(join('state', 'm1.8.errored.tfstate'))])
+    expect(readFileSync(join(site.options.dataDir, 'state', 'm1.8.errored.tfstate'), 'utf8')).toBe('kept')
   })
 
-  test('of a name as long as a name can be has a file', async () => {
-    const here = site()
+  test('of a name of maximum length has a file', async () => {
+    const site = createTestSite()
     const stateKey = `${'a'.repeat(62)}.`.repeat(4).slice(0, 253).replace(/\.$/, 'a')
-    expect(await startApply(here.options, { stateKey }).result).toEqual({ kind: 'applied', outputs: {} })
+    expect(await startApply(site.options, { stateKey }).result).toEqual({ kind: 'applied', outputs: {} })
     const [first = '', second] = [stateKey.slice(0, 200), `${stateKey.slice(200)}.tfstate`]
-    expect(readdirSync(join(here.options.dataDir, 'state', first))).toContain(second)
+    expect(readdirSync(join(site.options.dataDir, 'state', first))).toContain(second)
   })
 })

@@ -67,11 +67,11 @@ describe('a spec in canonical form, with its credentials apart', () => {
   })
 })
 
-describe('every faulty field is told at once, in the documented order', () => {
+describe('all invalid fields are reported together, in documented order', () => {
   test.each<readonly [rule: string, body: unknown, fields: readonly string[]]>([
-    ['no object: text', 'x', ['']],
-    ['no object: null', null, ['']],
-    ['no object: a list', [pool], ['']],
+    ['not an object: text', 'x', ['']],
+    ['not an object: null', null, ['']],
+    ['not an object: a list', [pool], ['']],
     ['an empty object', {}, ['orgName', 'orgEmail', 'sovereignDomainMode', 'providers', 'region', 'sshPublicKey']],
     [
       'all sections',
@@ -86,24 +86,24 @@ describe('every faulty field is told at once, in the documented order', () => {
       ],
     ],
     [
-      'the storage of a list of providers that is faulty itself',
+      'storage fields with an invalid list of providers',
       { ...pool, providers: ['hetzner', 'hetzner', 5] },
       ['providers', 'objectStorageRegion', 'objectStorageAccessKey', 'objectStorageSecretKey'],
     ],
     ['an unsupported pool', { ...pool, ...storage, sovereignPoolDomain: 'other.test' }, ['sovereignPoolDomain']],
     [
-      'an unsupported pool and a faulty label',
+      'an unsupported pool and an invalid label',
       { ...pool, ...storage, sovereignPoolDomain: 'other.test', sovereignSubdomain: '-' },
       ['sovereignPoolDomain', 'sovereignSubdomain'],
     ],
-    ['a faulty label in a good pool', { ...pool, ...storage, sovereignSubdomain: '-' }, ['sovereignSubdomain']],
+    ['an invalid label in a valid pool', { ...pool, ...storage, sovereignSubdomain: '-' }, ['sovereignSubdomain']],
     ['a reserved label', { ...pool, ...storage, sovereignSubdomain: 'WWW' }, ['sovereignSubdomain']],
     ['a label that covers a pool', { ...pool, ...storage, sovereignSubdomain: 'eu' }, ['sovereignSubdomain']],
     ['another FQDN', { ...pool, ...storage, sovereignFQDN: 'b.pool.test' }, ['sovereignFQDN']],
-    ["a domain of one's own that is a pool", { ...byo, ...storage, sovereignFQDN: 'pool.test' }, ['sovereignFQDN']],
-    ['… that is in a pool', { ...byo, ...storage, sovereignFQDN: 'a.b.pool.test' }, ['sovereignFQDN']],
+    ['a customer domain that is a pool', { ...byo, ...storage, sovereignFQDN: 'pool.test' }, ['sovereignFQDN']],
+    ['a customer domain in a pool', { ...byo, ...storage, sovereignFQDN: 'a.b.pool.test' }, ['sovereignFQDN']],
     [
-      'a bucket too long, of a pool',
+      'a bucket name that is too long, in a pool',
       { ...pool, ...storage, sovereignSubdomain: 'a'.repeat(12) },
       ['sovereignSubdomain'],
     ],
@@ -113,7 +113,7 @@ describe('every faulty field is told at once, in the documented order', () => {
       ['sovereignFQDN'],
     ],
     [
-      'a bucket too long and a key too short',
+      'a bucket name that is too long and a key that is too short',
       { ...pool, ...storage, sovereignSubdomain: 'a'.repeat(12), objectStorageAccessKey: 'short' },
       ['sovereignSubdomain', 'objectStorageAccessKey'],
     ],
@@ -122,24 +122,20 @@ describe('every faulty field is told at once, in the documented order', () => {
     expect(detailsOf(body)).toMatch(/^["A-Za-z].*\.$/)
   })
 
-  test.each<readonly [rule: string, body: object, told: RegExp]>([
-    [
-      'the pools that there are',
-      { ...pool, ...storage, sovereignPoolDomain: 'other.test' },
-      /pool\.test, eu\.pool\.test/,
-    ],
+  test.each<readonly [rule: string, body: object, expected: RegExp]>([
+    ['the managed pools', { ...pool, ...storage, sovereignPoolDomain: 'other.test' }, /pool\.test, eu\.pool\.test/],
     ['a reserved label', { ...pool, ...storage, sovereignSubdomain: 'www' }, /"www" is reserved/],
     ["the pool that one's own domain is in", { ...byo, sovereignFQDN: 'a.eu.pool.test' }, /in the pool eu\.pool\.test/],
     [
-      'limit and length of the bucket',
+      'the limit and the length of the bucket name',
       { ...pool, ...storage, sovereignSubdomain: 'a'.repeat(12) },
       /at most 20 .* has 22/,
     ],
-  ])('it says %s', (_, body, told) => {
-    expect(detailsOf(body)).toMatch(told)
+  ])('the details have %s', (_, body, expected) => {
+    expect(detailsOf(body)).toMatch(expected)
   })
 
-  test('and nothing of a key', () => {
+  test('the details contain no credentials', () => {
     const marked = {
       objectStorageAccessKey: 'MARKED',
       objectStorageSecretKey: 'MARKED too',

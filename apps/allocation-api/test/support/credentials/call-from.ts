@@ -11,7 +11,7 @@ export interface ValidationResponse extends ObservedResponse {
   readonly ms: number
 }
 
-/** Posts from an address of this machine (127.0.0.0/8 are all its own); the answer is held against the contract. */
+/** Posts from an address of this machine, which has all of 127.0.0.0/8. The response is validated against the contract. */
 export const callFrom = async (
   localAddress: string,
   base: string,

@@ -5,10 +5,10 @@ import { makeCa } from '@pool/test-ceph/test-ca'
 
 const names = ['*.storage.test']
 
-/** NODE_OPTIONS of a process that is to find those names: here. */
+/** NODE_OPTIONS of a process that resolves those names to this machine. */
 export const withStorageNames = `--import=${new URL('./storage-names.ts', import.meta.url).href}`
 
-/** Certificates of servers, good and bad, and the file of the authority that is trusted. */
+/** Valid and invalid server certificates, and the file of the trusted authority. */
 export const makeIdentities = async () => {
   const [ours, strange] = await Promise.all([makeCa('trusted'), makeCa('trusted')])
   const [good, otherName, expired, unknownCa] = await Promise.all([

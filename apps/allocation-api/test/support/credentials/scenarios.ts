@@ -3,7 +3,7 @@ import { createServer as createTlsServer, type TLSSocket } from 'node:tls'
 import type { KeyAndCertificate } from '@pool/test-ceph/test-ca'
 import type { ConnectionHandler } from './scripted-server.ts'
 
-/** Carries everything to the server at that port, and its answers back. */
+/** Forwards the connection to the server at that port. */
 export const forwardTo =
   (port: number): ConnectionHandler =>
   near => {
@@ -17,20 +17,20 @@ export const hang: ConnectionHandler = () => {}
 export const closeAtOnce: ConnectionHandler = socket => socket.destroy()
 export const resetAtOnce: ConnectionHandler = socket => void socket.resetAndDestroy()
 
-/** Answers whatever comes, without TLS. */
+/** Responds to any input, without TLS. */
 export const withoutTls =
   (text: string): ConnectionHandler =>
   socket => {
     socket.once('data', () => socket.end(text))
   }
 
-/** Over TLS with that certificate: `act` is given the whole head of the request. */
+/** Over TLS with this certificate. `act` gets the complete head of the request. */
 export const overTls =
   (identity: KeyAndCertificate, act: (socket: TLSSocket, head: string) => void): ConnectionHandler =>
   raw => {
     const server = createTlsServer(identity, socket => {
       let head = ''
-      // The client may hang up at any moment: it does so where it refuses the certificate.
+      // The client may disconnect at any moment, for example when it rejects the certificate.
       socket
         .on('error', () => {})
         .on('data', chunk => {
@@ -42,7 +42,7 @@ export const overTls =
     server.emit('connection', raw)
   }
 
-/** The bytes of an answer with its length. */
+/** A response with its Content-Length. */
 export const toHttpResponse = (status: number, body = '', headers: readonly string[] = []): string =>
   [`HTTP/1.1 ${status} Some reason`, `Content-Length: ${Buffer.byteLength(body)}`, ...headers, '', body].join('\r\n')
 

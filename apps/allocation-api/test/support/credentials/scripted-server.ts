@@ -6,24 +6,24 @@ export type ConnectionHandler = (socket: Socket) => void
 
 export interface ScriptedServer {
   readonly port: number
-  /** From now on, for every connection that comes. */
-  respondWith(scene: ConnectionHandler): void
-  /** Connections that came so far. */
+  /** Handles every new connection from now on. */
+  respondWith(handler: ConnectionHandler): void
+  /** Connections so far. */
   count(): number
   close(): Promise<void>
 }
 
-/** A port of 127.0.0.1 behind which is, at any time, another kind of server. */
+/** A server on 127.0.0.1 whose behaviour the test replaces. */
 export const startScriptedServer = async (): Promise<ScriptedServer> => {
   const sockets = new Set<Socket>()
-  let scene: ConnectionHandler = socket => socket.destroy()
+  let handler: ConnectionHandler = socket => socket.destroy()
   let count = 0
   const server = createServer(socket => {
     count += 1
     sockets.add(socket)
-    // A reset is one of the things that happen here.
+    // Resets are expected.
     socket.on('error', () => {}).on('close', () => sockets.delete(socket))
-    scene(socket)
+    handler(socket)
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -32,7 +32,7 @@ export const startScriptedServer = async (): Promise<ScriptedServer> => {
   return {
     port,
     respondWith: next => {
-      scene = next
+      handler = next
     },
     count: () => count,
     async close() {

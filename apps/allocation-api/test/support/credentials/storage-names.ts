@@ -1,12 +1,12 @@
 import dns from 'node:dns'
 
 /**
- * Imported by a process, by `--import` if it is the service: names below `storage.test` are this machine, as the
- * system's resolver knows no such names. `hel1` is another address of it, where nobody listens. A name below
- * `nowhere.test` has no address, and one below `silent.test` is looked up for ever.
+ * Imported by a process, with `--import` by the service. Names below `storage.test` resolve to this machine; `hel1` to
+ * another address of it without a listener. Names below `nowhere.test` have no address, and the lookup of names below
+ * `silent.test` never ends.
  */
 
-/** A label has 63 characters at the most (RFC 1035 section 2.3.4): the system's resolver refuses it without the network. */
+/** A label has at most 63 characters (RFC 1035 section 2.3.4), so the system's resolver rejects this one locally. */
 const nowhere = `${'a'.repeat(64)}.test`
 
 type Done = (error: Error | null, addresses: unknown, family?: number) => void

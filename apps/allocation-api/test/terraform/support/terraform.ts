@@ -8,22 +8,22 @@ import type { LogLine } from '../../../src/deployments/domain/types.ts'
 import type { ApplyRequest, ApplyResult } from '../../../src/deployments/provisioner.ts'
 import { createTerraform, type TerraformOptions } from '../../../src/deployments/terraform/terraform.ts'
 
-const isThere = ['terraform', 'tofu'].some(name => spawnSync(name, ['version']).status === 0)
+const isInstalled = ['terraform', 'tofu'].some(name => spawnSync(name, ['version']).status === 0)
 
 export const lacksTerraform = shouldSkip(
-  isThere
+  isInstalled
     ? undefined
-    : 'making infrastructure is not tested: lacks terraform 1.6 or later (or tofu): https://developer.hashicorp.com/terraform/install',
+    : 'Infrastructure is not tested: terraform 1.6 or later (or tofu) is missing: https://developer.hashicorp.com/terraform/install',
 )
 
-/** Each value has a mark, so that a leak of any of them is seen. */
+/** Each value is marked, so that a leak is detected. */
 export const secrets = {
   object_storage_access_key: 'MARKACCESSKEY01234567',
   object_storage_secret_key: 'mark-secret/with+"quotes"&$' + '{more}-and-length-0123',
 }
 export const variables = { deployment_id: 'd1', provider_names: '["hcloud","minio"]' }
 
-/** What every fixture declares, before what it does. */
+/** The variables that every module of the tests declares. */
 const header = `
 variable "deployment_id" { type = string }
 variable "provider_names" { type = list(string) }
@@ -34,12 +34,12 @@ variable "object_storage_secret_key" { type = string }
 export interface Site {
   readonly folder: string
   readonly options: TerraformOptions
-  /** Other text in the module. */
+  /** Replaces the text of the module. */
   write(text: string): void
   remove(): void
 }
 
-/** A folder with a module, and what makes it. */
+/** A directory with a module, and the options to apply it. */
 const createSite = (text: string, more: Partial<TerraformOptions> = {}): Site => {
   const folder = mkdtempSync(join(tmpdir(), 'terraform-test-'))
   const moduleFolder = join(folder, 'module $' + '{x}')
@@ -59,32 +59,32 @@ const createSite = (text: string, more: Partial<TerraformOptions> = {}): Site =>
   return { folder, options, write, remove: () => rmSync(folder, { recursive: true, force: true }) }
 }
 
-/** Sites that are removed when the tests of the calling file are over. */
+/** Creates sites that are removed after the tests of the calling file. */
 export const useSites = () => {
   const sites: Site[] = []
   afterAll(() => {
     for (const site of sites) site.remove()
   })
   return (text = '', more?: Partial<TerraformOptions>): Site => {
-    const made = createSite(text, more)
-    sites.push(made)
-    return made
+    const site = createSite(text, more)
+    sites.push(site)
+    return site
   }
 }
 
 export interface TerraformRun {
   readonly lines: readonly LogLine[]
   readonly result: Promise<ApplyResult>
-  /** Whether a line with this text was told. */
+  /** Whether a line with this text was logged. */
   logged(text: string): boolean
   stop(): void
 }
 
-export const startApply = (options: TerraformOptions, making: Partial<ApplyRequest> = {}): TerraformRun => {
+export const startApply = (options: TerraformOptions, request: Partial<ApplyRequest> = {}): TerraformRun => {
   const lines: LogLine[] = []
   const stopping = new AbortController()
   const result = createTerraform(options).apply(
-    { id: 'm1', run: 1, stateKey: 'acme.pool.test', variables, secrets, ...making },
+    { id: 'm1', run: 1, stateKey: 'acme.pool.test', variables, secrets, ...request },
     line => lines.push(line),
     stopping.signal,
   )
@@ -97,7 +97,7 @@ export const startApply = (options: TerraformOptions, making: Partial<ApplyReque
   }
 }
 
-/** What runs with this text in its environment or arguments, by its arguments. */
+/** The processes that have this text in their environment or arguments. */
 export const findProcesses = (text: string): { pid: number; args: string }[] =>
   readdirSync('/proc')
     .filter(name => /^\d+$/.test(name) && Number(name) !== process.pid)
@@ -111,7 +111,7 @@ export const findProcesses = (text: string): { pid: number; args: string }[] =>
       }
     })
 
-/** Every file below, with its text and mode. */
+/** Every file in the directory and below, with its text. */
 export const readFiles = (folder: string): { path: string; text: string }[] =>
   readdirSync(folder, { recursive: true, withFileTypes: true })
     .filter(entry => entry.isFile())

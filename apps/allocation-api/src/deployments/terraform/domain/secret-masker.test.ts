@@ -9,7 +9,7 @@ const base64 = (text: string) => Buffer.from(text).toString('base64')
 
 describe('a secret is masked', () => {
   test.each<readonly [string, string]>([
-    ['as it is', secret],
+    ['unchanged', secret],
     ['in JSON', JSON.stringify({ key: secret })],
     ['in JSON within JSON', JSON.stringify(JSON.stringify(secret))],
     ['in JSON of Go', JSON.stringify(secret).replace('&', '\\u0026').replace('<', '\\u003c')],
@@ -34,7 +34,7 @@ describe('a secret is masked', () => {
     expect(masked).not.toMatch(/secret|bWFya|hcm/)
   })
 
-  test('wherever it stands in base64, both keys of Basic and what is broken over lines', () => {
+  test('at any offset in base64, in Basic credentials and wrapped over lines', () => {
     for (const before of ['', 'a', 'ab', 'abc']) {
       const encoded = base64(`${before}:${access}:${secret}:rest`)
       const masked = mask(encoded)
@@ -51,20 +51,20 @@ describe('a secret is masked', () => {
     }
   })
 
-  test('what overlaps is masked as one, what touches too', () => {
+  test('overlapping and adjacent secrets are masked as one', () => {
     const overlapping = createMask(['abcdefgh', 'efghijkl', 'wwww'])
     expect(overlapping('1 abcdefghijkl 2')).toBe('1 <redacted> 2')
     expect(overlapping('abcdefghabcdefgh.')).toBe('<redacted>.')
     expect(overlapping('wwwwwww.')).toBe('<redacted>.')
   })
 
-  test('by each of its lines, when it has several', () => {
+  test('by each of its lines', () => {
     const lines = createMask(['first line\r\nsecond line'])
     expect(lines('a first line')).toBe('a <redacted>')
     expect(lines('second line b')).toBe('<redacted> b')
   })
 
-  test('in a line that was cut at every place within it', () => {
+  test('in a line that was truncated at any position within it', () => {
     for (let length = 1; length <= access.length; length += 1) {
       const masked = mask(`${'-'.repeat(2_000)} key=${access.slice(0, length)}`, true)
       expect(masked).not.toMatch(/AK?I?A?M?$/)
@@ -72,7 +72,7 @@ describe('a secret is masked', () => {
     }
   })
 
-  test('in every text of a value', () => {
+  test('in every string of a value', () => {
     expect(maskValue({ a: [access, 1, null, true], [access]: { b: `<${access}>` } }, mask)).toEqual({
       a: ['<redacted>', 1, null, true],
       '<redacted>': { b: '<<redacted>>' },
@@ -81,15 +81,15 @@ describe('a secret is masked', () => {
 })
 
 test.each([
-  ['nothing secret', 'Apply complete! Resources: 3 added, 0 changed, 0 destroyed.'],
-  ['a few letters of one', 'AKIA is what access keys begin with, KEY1 is not much'],
+  ['text without secrets', 'Apply complete! Resources: 3 added, 0 changed, 0 destroyed.'],
+  ['a few characters of a secret', 'AKIA is what access keys begin with, KEY1 is not much'],
   ['an empty line', ''],
-])('%s is left as it is', (_, text) => {
+])('%s is unchanged', (_, text) => {
   expect(mask(text)).toBe(text)
   expect(createMask(['', 'abc'])('abc')).toBe('abc')
 })
 
-test('no secret survives any encoding, whatever stands around it', async () => {
+test('no secret survives any encoding in any context', async () => {
   const encodings: readonly ((text: string) => string)[] = [
     text => text,
     text => JSON.stringify(text),
@@ -106,7 +106,7 @@ test('no secret survives any encoding, whatever stands around it', async () => {
   await fc.assert(
     fc.property(word, word, around, around, fc.constantFrom(...encodings), (one, two, before, after, encode) => {
       const masked = createMask([one, two])(encode(before + one) + after + encode(two + after))
-      // What the encoding makes of the whole, and what comes back of it when it is undone, are both gone.
+      // Neither the encoded secret nor the decoded one is left.
       for (const each of [one, two]) {
         if ('<redacted>'.includes(each)) continue
         expect(masked).not.toContain(each)
