@@ -5,7 +5,7 @@ output "manifest" {
 }
 
 output "cloud_config" {
-  description = "A cloud-config that writes the secret to a file which root alone may read."
+  description = "A cloud-config that writes the secret to a file that only root can read."
   value       = local.cloud_config
   sensitive   = true
 }

@@ -12,8 +12,8 @@ locals {
   name = "${var.object_storage_provider}-object-storage"
   path = var.path != null ? var.path : "/var/lib/first-boot/${local.name}.yaml"
 
-  # A string of JSON is a double-quoted scalar of YAML (YAML 1.2.2, 1.2), and so no value can be taken for a number, a truth
-  # value, a comment or another key. It has one line, so it cannot leave the block that cloud-init's text holds it in.
+  # A JSON string is a double-quoted YAML scalar (YAML 1.2.2, 1.2), so no value is parsed as a number, boolean, comment or
+  # key. It has one line, so it cannot end the block scalar in the cloud-config.
   manifest = <<-YAML
     apiVersion: v1
     kind: Secret
@@ -29,7 +29,7 @@ locals {
       s3-secret-key: ${jsonencode(module.inputs.secret_key)}
   YAML
 
-  # https://cloudinit.readthedocs.io/en/latest/reference/modules.html#write-files: without quotes a mode would be a number.
+  # https://cloudinit.readthedocs.io/en/latest/reference/modules.html#write-files: without quotes the mode would be a number.
   cloud_config = <<-YAML
     #cloud-config
     write_files:

@@ -1,4 +1,4 @@
-# The rules of what is sensitive stand in ../object-storage-inputs, and its page says why they stand apart.
+# ../object-storage-inputs validates sensitive inputs; its README explains why it is a separate module.
 
 variable "object_storage_provider" {
   type        = string
@@ -7,13 +7,13 @@ variable "object_storage_provider" {
 
   validation {
     condition     = can(regex("^[a-z0-9]([a-z0-9-]{0,45}[a-z0-9])?$", var.object_storage_provider))
-    error_message = "object_storage_provider is made of lower-case letters, digits and inner hyphens, 47 at most: the name of the secret is one label."
+    error_message = "object_storage_provider must consist of lower-case letters, digits and inner hyphens, at most 47: the name of the secret is one label."
   }
 }
 
 variable "object_storage_domain" {
   type        = string
-  description = "Domain of the storage provider, without scheme and region; a port may follow."
+  description = "Domain of the storage provider without scheme and region; may include a port."
   default     = "your-objectstorage.com"
   nullable    = false
 }
@@ -27,7 +27,7 @@ variable "object_storage_region" {
 
 variable "object_storage_bucket" {
   type        = string
-  description = "Name of the bucket. Taken from the output of the module that makes it, the secret waits until it is there."
+  description = "Name of the bucket. Use the output of the bucket module, so that the secret depends on the bucket."
   sensitive   = true
   nullable    = false
 }
@@ -48,11 +48,11 @@ variable "object_storage_secret_key" {
 
 variable "path" {
   type        = string
-  description = "File that cloud-init writes on the first node. Null: /var/lib/first-boot/<provider>-object-storage.yaml."
+  description = "File that cloud-init writes to the first node. Null: /var/lib/first-boot/<provider>-object-storage.yaml."
   default     = null
 
   validation {
     condition     = var.path == null ? true : can(regex("^(/[A-Za-z0-9._-]+)+$", var.path))
-    error_message = "path is an absolute path of letters, digits, dots, hyphens and underscores."
+    error_message = "path must be an absolute path of letters, digits, dots, hyphens and underscores."
   }
 }

@@ -1,9 +1,9 @@
-# Always managed: the provider cannot delete this setting, so leaving it out would leave an address open.
+# Always managed: the provider cannot delete this setting, so omitting it would leave the address enabled.
 resource "cloudflare_workers_script_subdomain" "witness" {
   account_id  = var.account_id
   script_name = cloudflare_workers_script.witness.script_name
   enabled     = var.workers_dev
-  # A preview of another version would write to the same leases.
+  # Previews of other versions would write to the same leases.
   previews_enabled = false
 }
 

@@ -3,7 +3,7 @@ resource "cloudflare_workers_kv_namespace" "leases" {
   title      = var.namespace_title
 
   lifecycle {
-    # The leases that a new object adopts, with their generations, are read from here.
+    # New Durable Objects adopt leases and generations from this namespace.
     prevent_destroy = true
   }
 }

@@ -1,7 +1,7 @@
 locals {
   custom_domain_url = one([for domain in cloudflare_workers_custom_domain.witness : "https://${domain.hostname}"])
 
-  # The subdomain belongs to the account and cannot be told from its id.
+  # The subdomain belongs to the account and cannot be derived from its id.
   workers_dev_url = (
     cloudflare_workers_script_subdomain.witness.enabled && var.workers_dev_subdomain != null
     ? "https://${cloudflare_workers_script_subdomain.witness.script_name}.${var.workers_dev_subdomain}.workers.dev"
@@ -10,17 +10,17 @@ locals {
 }
 
 output "url" {
-  description = "Base URL to give to clients: the custom domain where there is one, else workers.dev; null while that is unknown."
+  description = "Base URL for clients: the custom domain if set, else workers.dev; null if unknown."
   value       = local.custom_domain_url != null ? local.custom_domain_url : local.workers_dev_url
 }
 
 output "custom_domain_url" {
-  description = "Base URL at the custom domain, or null."
+  description = "Base URL with the custom domain, or null."
   value       = local.custom_domain_url
 }
 
 output "workers_dev_url" {
-  description = "Base URL at workers.dev; null when it is switched off or the account's subdomain is not given."
+  description = "Base URL at workers.dev; null if it is disabled or workers_dev_subdomain is not set."
   value       = local.workers_dev_url
 }
 

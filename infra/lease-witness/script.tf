@@ -1,5 +1,5 @@
 locals {
-  # Not variables: the code is written and tested against these, and wrangler.toml says the same.
+  # Not variables: the code is tested with these values. They equal those of wrangler.toml.
   compatibility_date  = "2026-11-01"
   compatibility_flags = ["enable_request_signal"]
   lease_class         = "LeaseObject"
@@ -42,7 +42,7 @@ resource "cloudflare_workers_script" "witness" {
     },
   ]
 
-  # The provider sends this with every upload, and Cloudflare takes a migration once: what is applied must be gone from here.
+  # The provider sends this with every upload, and Cloudflare accepts a migration once: an applied one must be removed here.
   migrations = var.applied_migration_tag == local.migration_tag ? null : {
     new_tag            = local.migration_tag
     new_sqlite_classes = [local.lease_class]
@@ -52,7 +52,7 @@ resource "cloudflare_workers_script" "witness" {
     enabled = true
     logs = {
       enabled = true
-      # The witness prints one line a request itself; these would say it again, with the path once more.
+      # The witness logs each request; invocation logs would duplicate that, including the path.
       invocation_logs = false
     }
   }
@@ -63,28 +63,28 @@ resource "cloudflare_workers_script" "witness" {
 
     precondition {
       condition     = length(var.bearer_tokens) > 0
-      error_message = "bearer_tokens is empty: a witness without a token lets nobody in."
+      error_message = "bearer_tokens is empty: the witness would reject all requests. Add a token."
     }
 
     precondition {
       condition     = alltrue([for token in var.bearer_tokens : try(length(token) >= 32, false)])
-      error_message = "Each of bearer_tokens has at least 32 characters: openssl rand -hex 32 makes a good one."
+      error_message = "Each of bearer_tokens must have at least 32 characters: use openssl rand -hex 32."
     }
 
-    # The witness splits its list at commas and trims; a header carries visible ASCII only.
+    # The witness splits the list at commas and trims; a header value is visible ASCII.
     precondition {
       condition     = alltrue([for token in var.bearer_tokens : can(regex("^[!-+\\--~]*$", token))])
-      error_message = "Each of bearer_tokens is made of visible ASCII characters without a comma: no white space, no control character."
+      error_message = "Each of bearer_tokens must consist of visible ASCII characters without commas: no white space, no control character."
     }
 
     precondition {
       condition     = try(length(join(",", var.bearer_tokens)) <= 5120, true)
-      error_message = "bearer_tokens do not fit: together, commas included, they may have 5120 characters, the limit of one Worker variable."
+      error_message = "bearer_tokens are too long: with commas, at most 5120 characters, the limit of a Worker variable."
     }
 
     precondition {
       condition     = fileexists(local.script_file)
-      error_message = "There is no built script at ${local.script_file}: run pnpm --filter lease-witness build, or set script_file."
+      error_message = "No built script at ${local.script_file}: run pnpm --filter lease-witness build, or set script_file."
     }
 
     precondition {
@@ -97,6 +97,6 @@ resource "cloudflare_workers_script" "witness" {
 check "migration_is_recorded" {
   assert {
     condition     = var.applied_migration_tag == local.migration_tag
-    error_message = "This configuration sends migration ${local.migration_tag}, which Cloudflare takes once. After the apply that creates the script set applied_migration_tag = \"${local.migration_tag}\"; as long as it is null, every later change of the script is refused with 412."
+    error_message = "This configuration sends migration ${local.migration_tag}, which Cloudflare accepts once. After the apply that creates the script, set applied_migration_tag = \"${local.migration_tag}\"; while it is null, Cloudflare rejects every later change of the script with 412."
   }
 }

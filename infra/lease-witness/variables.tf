@@ -1,29 +1,29 @@
 variable "account_id" {
   type        = string
-  description = "Cloudflare account that the witness runs in."
+  description = "Cloudflare account of the witness."
   nullable    = false
 
   validation {
     condition     = can(regex("^[0-9a-f]{32}$", var.account_id))
-    error_message = "account_id is 32 hexadecimal digits: the dashboard shows it on the account's home page."
+    error_message = "account_id must be 32 hexadecimal digits; see the home page of the account in the dashboard."
   }
 }
 
 variable "script_name" {
   type        = string
-  description = "Name of the Worker, and the first label of its workers.dev address. A new name is a new Worker with no lease in it."
+  description = "Name of the Worker, and the first label of its workers.dev address. A new name creates a new Worker without leases."
   default     = "lease-witness"
   nullable    = false
 
   validation {
     condition     = can(regex("^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$", var.script_name))
-    error_message = "script_name is a DNS label: lower-case letters, digits and inner hyphens, 63 at most."
+    error_message = "script_name must be a DNS label: lower-case letters, digits and inner hyphens, 63 at most."
   }
 }
 
 variable "namespace_title" {
   type        = string
-  description = "Title of the KV namespace that mirrors the leases."
+  description = "Title of the KV namespace with the copies of the leases."
   default     = "lease-witness"
   nullable    = false
 
@@ -35,57 +35,57 @@ variable "namespace_title" {
 
 variable "script_file" {
   type        = string
-  description = "The built script. Null: the one that this repository builds, apps/lease-witness/dist/index.js."
+  description = "Path of the built script. Null: apps/lease-witness/dist/index.js of this repository."
   default     = null
 }
 
 variable "log_level" {
   type        = string
-  description = "How much the witness logs: error, info or debug."
+  description = "Log level: error, info or debug."
   default     = "info"
   nullable    = false
 
   validation {
     condition     = contains(["error", "info", "debug"], var.log_level)
-    error_message = "log_level is error, info or debug."
+    error_message = "log_level must be error, info or debug."
   }
 }
 
-# A set: the order of an allow-list means nothing, so moving a token in it must not be a change. Its rules stand with the
-# script as preconditions: for a broken validation Terraform quotes the lines of the .tfvars file that the value came from.
+# A set, because the order of tokens has no meaning and must not cause a change. The rules are preconditions of the script:
+# a failed validation would print the lines of the .tfvars file with the value.
 variable "bearer_tokens" {
   type        = set(string)
-  description = "Tokens that clients may present; two of them while one is being rotated out. They end in the state in clear."
+  description = "Bearer tokens of the clients; two during a rotation. The state contains them in plain text."
   sensitive   = true
   nullable    = false
 }
 
 variable "applied_migration_tag" {
   type        = string
-  description = "Migration that Cloudflare has applied to the script: null for the very first apply, \"v1\" ever after."
+  description = "Migration that Cloudflare has applied to the script: null for the first apply, then \"v1\"."
   default     = null
 
   validation {
     condition     = var.applied_migration_tag == null ? true : var.applied_migration_tag == "v1"
-    error_message = "applied_migration_tag is null (the script does not exist yet) or \"v1\", the only migration there is."
+    error_message = "applied_migration_tag must be null (the script does not exist yet) or \"v1\", the only migration."
   }
 }
 
 variable "workers_dev" {
   type        = bool
-  description = "Whether the witness answers at its workers.dev address."
+  description = "Whether the workers.dev address is enabled."
   default     = true
   nullable    = false
 }
 
 variable "workers_dev_subdomain" {
   type        = string
-  description = "The account's workers.dev subdomain: acme in lease-witness.acme.workers.dev. Null: unknown, and so is the URL."
+  description = "The workers.dev subdomain of the account: acme in lease-witness.acme.workers.dev. Null: the URL is unknown."
   default     = null
 
   validation {
     condition     = var.workers_dev_subdomain == null ? true : can(regex("^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$", var.workers_dev_subdomain))
-    error_message = "workers_dev_subdomain is the one label before .workers.dev: no dot, no scheme."
+    error_message = "workers_dev_subdomain must be the label before .workers.dev: no dot, no scheme."
   }
 
   validation {
@@ -99,7 +99,7 @@ variable "custom_domain" {
     hostname = string
     zone_id  = string
   })
-  description = "Host name of the witness, and the zone of the same account that it lies in. Null: none."
+  description = "Host name of the witness and its zone, in the same account. Null: no custom domain."
   default     = null
 
   validation {
@@ -109,11 +109,11 @@ variable "custom_domain" {
 
   validation {
     condition     = var.custom_domain == null ? true : can(regex("^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\\.)+[a-z][a-z0-9-]*[a-z0-9]$", var.custom_domain.hostname))
-    error_message = "custom_domain.hostname is a full host name in lower case, such as witness.example.com: no scheme, no path."
+    error_message = "custom_domain.hostname must be a full host name in lower case, such as witness.example.com: no scheme, no path."
   }
 
   validation {
     condition     = var.custom_domain == null ? true : can(regex("^[0-9a-f]{32}$", var.custom_domain.zone_id))
-    error_message = "custom_domain.zone_id is 32 hexadecimal digits: the dashboard shows it on the zone's overview."
+    error_message = "custom_domain.zone_id must be 32 hexadecimal digits; see the overview of the zone in the dashboard."
   }
 }

@@ -4,7 +4,7 @@ terraform {
   required_providers {
     cloudflare = {
       source = "cloudflare/cloudflare"
-      # 5.7 brought content_sha256; 5.8.0 to 5.8.2 lost the migrations of Durable Objects.
+      # 5.7 added content_sha256; 5.8.0 to 5.8.2 did not send the migrations of Durable Objects.
       version = "~> 5.14"
     }
   }

@@ -1,5 +1,5 @@
-# Stand-ins for what a module of a cloud makes, one after the other, so that an apply is seen to go on. What is in their
-# inputs ends in the state in clear: no key, and no hash of one, which could be guessed at.
+# Placeholders for cloud resources, created one after another, so that an apply has visible progress. Their inputs are in
+# the state in plain text, so they must not contain a key, or a hash that allows guessing one.
 
 resource "terraform_data" "network" {
   input = {
@@ -27,7 +27,7 @@ resource "terraform_data" "first_boot" {
   lifecycle {
     precondition {
       condition     = local.has_storage ? yamldecode(module.first_boot_secret[0].manifest).stringData == local.expected_secret : true
-      error_message = "The secret for the cluster does not hold the five values of the object storage."
+      error_message = "The secret of the cluster must have the five object storage values."
     }
   }
 }

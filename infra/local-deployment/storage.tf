@@ -1,5 +1,5 @@
 locals {
-  # Whether there is any is no secret, though it is told from secrets.
+  # Whether object storage is used is not sensitive, although the value derives from sensitive ones.
   has_storage = nonsensitive(anytrue([
     var.object_storage_region != "",
     var.object_storage_bucket != "",
@@ -16,8 +16,8 @@ locals {
   }
 }
 
-# A module with machines passes module.first_boot_secret[0].cloud_config to the first of them. Here nobody reads it, and so
-# no key gets into the state.
+# A module with machines passes module.first_boot_secret[0].cloud_config to the first machine. This one does not use it, so
+# no key reaches the state.
 module "first_boot_secret" {
   source = "../first-boot-secret"
   count  = local.has_storage ? 1 : 0

@@ -1,5 +1,5 @@
-# The interface of a deployment module: the allocation API calls whichever module it is told to with exactly these. A
-# module of one's own declares all of them, with these names and types, whether it uses them or not.
+# The interface of a deployment module: the allocation API passes exactly these variables. Your own module must declare all
+# of them with these names and types, also unused ones.
 
 variable "deployment_id" {
   type        = string
@@ -9,19 +9,19 @@ variable "deployment_id" {
 
 variable "org_name" {
   type        = string
-  description = "Name of the organisation that the deployment is for."
+  description = "Name of the organisation."
   nullable    = false
 }
 
 variable "org_email" {
   type        = string
-  description = "Its address for mail."
+  description = "E-mail address of the organisation."
   nullable    = false
 }
 
 variable "sovereign_fqdn" {
   type        = string
-  description = "Full name of the deployment, in lower case: acme.pool.example."
+  description = "FQDN of the deployment in lower case, such as acme.pool.example."
   nullable    = false
 
   validation {
@@ -38,31 +38,31 @@ variable "region" {
 
 variable "ssh_public_key" {
   type        = string
-  description = "Public key that may log in to the machines."
+  description = "SSH public key for logins to the machines."
   nullable    = false
 }
 
 variable "provider_names" {
   type        = list(string)
-  description = "The providers that were chosen for the deployment."
+  description = "Selected providers."
   nullable    = false
 }
 
 variable "object_storage_provider" {
   type        = string
-  description = "Name of the storage provider: the cluster's secret is <provider>-object-storage."
+  description = "Name of the object storage provider. The secret of the cluster is <provider>-object-storage."
   nullable    = false
 }
 
 variable "object_storage_domain" {
   type        = string
-  description = "Its domain, without scheme and region; a port may follow."
+  description = "Domain of the object storage provider without scheme and region; may include a port."
   nullable    = false
 }
 
 variable "object_storage_region" {
   type        = string
-  description = "Region of the bucket. This and the three below are all empty when the deployment has no object storage."
+  description = "Region of the bucket. This and the next three variables are empty for a deployment without object storage."
   nullable    = false
 }
 

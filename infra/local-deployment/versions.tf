@@ -1,4 +1,4 @@
 terraform {
-  # No provider: terraform_data and what else is used here is built into Terraform, so there is nothing to download.
+  # No provider: terraform_data is built into Terraform, so nothing is downloaded.
   required_version = ">= 1.6.0"
 }

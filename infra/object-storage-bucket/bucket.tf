@@ -3,9 +3,9 @@ provider "minio" {
   minio_region   = module.inputs.region
   minio_user     = module.inputs.access_key
   minio_password = module.inputs.secret_key
-  # Not an input: the provider's default is plain HTTP, and MINIO_ENABLE_HTTPS in the environment would have a say.
+  # Not an input: the default of the provider is plain HTTP, and MINIO_ENABLE_HTTPS in the environment would override it.
   minio_ssl = true
-  # Nor may MINIO_INSECURE switch the verification of the certificate off.
+  # MINIO_INSECURE must not disable certificate verification either.
   minio_insecure = false
 }
 
@@ -13,12 +13,12 @@ resource "minio_s3_bucket" "backups" {
   bucket = module.inputs.bucket
   acl    = "private"
 
-  # The archive outlives the cluster that wrote it: not even a deliberate destroy takes a bucket that has objects.
+  # The backups outlive the cluster: not even a deliberate destroy deletes a bucket with objects.
   force_destroy  = false
   object_locking = false
 
   lifecycle {
-    # Also stops what would replace it: another name.
+    # Also prevents a replacement, for example by a new name.
     prevent_destroy = true
   }
 }

@@ -1,4 +1,4 @@
-# Made from what is in the state of the bucket, so that whoever uses them waits until it is there. No credential is among them.
+# Derived from the bucket resource, so that users of these outputs depend on it. None is a credential.
 
 output "endpoint" {
   description = "URL of the S3 endpoint: https://<region>.<domain>."

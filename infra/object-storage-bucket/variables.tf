@@ -1,4 +1,4 @@
-# The rules of all five stand in ../object-storage-inputs, and its page says why they stand apart.
+# ../object-storage-inputs validates all five; its README explains why it is a separate module.
 
 variable "object_storage_region" {
   type        = string
@@ -9,28 +9,28 @@ variable "object_storage_region" {
 
 variable "object_storage_access_key" {
   type        = string
-  description = "Access key that the storage provider's console issued: 16 or more visible ASCII characters."
+  description = "Access key from the console of the storage provider: 16 or more visible ASCII characters."
   sensitive   = true
   nullable    = false
 }
 
 variable "object_storage_secret_key" {
   type        = string
-  description = "Its secret half: 32 or more visible ASCII characters."
+  description = "Secret key: 32 or more visible ASCII characters."
   sensitive   = true
   nullable    = false
 }
 
 variable "object_storage_bucket" {
   type        = string
-  description = "Name of the bucket, by the naming rules of S3. Another name is another bucket, so a change is refused."
+  description = "Name of the bucket, by the naming rules of S3. A new name would replace the bucket, so a change is rejected."
   sensitive   = true
   nullable    = false
 }
 
 variable "object_storage_domain" {
   type        = string
-  description = "Domain of the storage provider, without scheme and region; a port may follow. The endpoint is <region>.<domain>."
+  description = "Domain of the storage provider without scheme and region; may include a port. The endpoint is <region>.<domain>."
   default     = "your-objectstorage.com"
   nullable    = false
 }

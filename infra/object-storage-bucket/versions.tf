@@ -4,7 +4,7 @@ terraform {
   required_providers {
     minio = {
       source = "aminueza/minio"
-      # Nothing newer than 3.5 is used: s3_compat_mode and skip_bucket_tagging would raise the floor.
+      # 3.5 is sufficient; s3_compat_mode and skip_bucket_tagging would need a later version.
       version = "~> 3.5"
     }
   }

@@ -1,5 +1,5 @@
-# A value that breaks a rule never gets here. So what is called not sensitive below is one of three regions and a legal
-# name of a bucket, and no key that was put into the wrong variable and that a plan would then show.
+# Only valid values reach the outputs. So a nonsensitive value below is one of three regions or a valid bucket name, never a
+# key that was assigned to the wrong variable and that a plan would show.
 
 output "region" {
   description = "One of the three regions."
@@ -7,12 +7,12 @@ output "region" {
 }
 
 output "bucket" {
-  description = "A legal name of a bucket."
+  description = "A valid bucket name."
   value       = nonsensitive(var.object_storage_bucket)
 }
 
 output "server" {
-  description = "Host name of the endpoint, and a port where the domain has one."
+  description = "Host name of the endpoint, with the port of the domain if it has one."
   value       = "${nonsensitive(var.object_storage_region)}.${var.object_storage_domain}"
 }
 

@@ -22,7 +22,7 @@ run "secret" {
         s3-secret-key = var.object_storage_secret_key
       }
     }
-    error_message = "The manifest does not say what was given."
+    error_message = "The manifest does not match the inputs."
   }
 
   assert {
@@ -34,12 +34,12 @@ run "secret" {
         content     = output.manifest
       }]
     }
-    error_message = "cloud-init would write something else."
+    error_message = "cloud-init would write another content."
   }
 
   assert {
     condition     = startswith(output.cloud_config, "#cloud-config\n")
-    error_message = "cloud-init knows its text by the first line."
+    error_message = "cloud-init requires this first line."
   }
 }
 

@@ -12,7 +12,7 @@ run "workers_dev_without_its_subdomain_is_unknown" {
 
   assert {
     condition     = cloudflare_workers_script_subdomain.witness.enabled && output.workers_dev_url == null && output.url == null
-    error_message = "Nobody told the account's subdomain: no URL may be guessed."
+    error_message = "Without the subdomain of the account, the URL must be null."
   }
 }
 
@@ -25,7 +25,7 @@ run "workers_dev" {
 
   assert {
     condition     = output.url == "https://lease-witness.acme.workers.dev" && output.custom_domain_url == null
-    error_message = "The URL is script, subdomain, workers.dev."
+    error_message = "The URL must consist of script, subdomain and workers.dev."
   }
 
   assert {
@@ -45,17 +45,17 @@ run "custom_domain_alone_closes_workers_dev" {
 
   assert {
     condition     = output.url == "https://witness.example.com" && output.workers_dev_url == null
-    error_message = "The custom domain is the only address."
+    error_message = "The custom domain must be the only address."
   }
 
   assert {
     condition     = cloudflare_workers_script_subdomain.witness.enabled == false
-    error_message = "workers.dev has to be switched off, not forgotten."
+    error_message = "workers.dev must be disabled, not unmanaged."
   }
 
   assert {
     condition     = cloudflare_workers_custom_domain.witness[0].service == "lease-witness"
-    error_message = "The domain leads to the script."
+    error_message = "The domain must point to the script."
   }
 }
 
@@ -73,6 +73,6 @@ run "both" {
       && output.custom_domain_url == "https://witness.example.com"
       && output.workers_dev_url == "https://lease-witness.acme.workers.dev"
     )
-    error_message = "Both addresses are told, the custom domain first."
+    error_message = "Both addresses must be outputs, the custom domain as url."
   }
 }

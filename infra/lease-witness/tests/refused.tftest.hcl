@@ -1,4 +1,4 @@
-# What must not be applied. Which text each refusal shows is checked where the real commands run.
+# Invalid inputs. packages/terraform-tests checks the error messages.
 mock_provider "cloudflare" {}
 
 variables {

@@ -1,4 +1,4 @@
-# Nothing here reaches Cloudflare: the provider gives its schema, and Terraform invents its answers.
+# No request reaches Cloudflare: the provider is mocked from its schema.
 mock_provider "cloudflare" {}
 
 variables {
@@ -17,12 +17,12 @@ run "first_apply_sends_the_migration_and_says_what_follows" {
 
   assert {
     condition     = cloudflare_workers_script.witness.migrations.new_tag == "v1"
-    error_message = "The first upload has to carry the migration."
+    error_message = "The first upload must contain the migration."
   }
 
   assert {
     condition     = tolist(cloudflare_workers_script.witness.migrations.new_sqlite_classes) == tolist(["LeaseObject"])
-    error_message = "The class has to be one with SQLite storage."
+    error_message = "The class must have SQLite storage."
   }
 
   expect_failures = [check.migration_is_recorded]
@@ -47,17 +47,17 @@ run "bindings" {
       BEARER_TOKENS_CSV = "secret_text"
       LOG_LEVEL         = "plain_text"
     }
-    error_message = "The witness reads exactly these four."
+    error_message = "The witness must have exactly these four bindings."
   }
 
   assert {
     condition     = one([for binding in cloudflare_workers_script.witness.bindings : binding.text if binding.name == "BEARER_TOKENS_CSV"]) == join(",", var.bearer_tokens)
-    error_message = "The tokens have to arrive as one comma-separated text."
+    error_message = "The tokens must be one comma-separated string."
   }
 
   assert {
     condition     = one([for binding in cloudflare_workers_script.witness.bindings : binding.class_name if binding.name == "LEASES"]) == "LeaseObject"
-    error_message = "The objects are of the class that the migration makes."
+    error_message = "The binding must use the class of the migration."
   }
 }
 
@@ -66,7 +66,7 @@ run "logs_are_the_witness_s_own" {
 
   assert {
     condition     = cloudflare_workers_script.witness.observability.logs.enabled && !cloudflare_workers_script.witness.observability.logs.invocation_logs
-    error_message = "One line a request, and that of the witness."
+    error_message = "Only the witness must log requests."
   }
 }
 
@@ -75,6 +75,6 @@ run "content_is_that_of_the_file" {
 
   assert {
     condition     = cloudflare_workers_script.witness.content_sha256 == filesha256("tests/script.txt")
-    error_message = "A changed file has to show as a change."
+    error_message = "A changed file must cause a change."
   }
 }

@@ -17,12 +17,12 @@ variables {
 run "with_object_storage" {
   assert {
     condition     = output.details.object_storage_secret == "hetzner-object-storage"
-    error_message = "The cluster has no secret for the object storage."
+    error_message = "The object storage secret is missing."
   }
 
   assert {
     condition     = alltrue([for address in [output.load_balancer_ip, output.control_plane_ip] : can(cidrhost("${address}/8", 0)) && cidrhost("${address}/8", 0) == "127.0.0.0"])
-    error_message = "An address is not one of this machine."
+    error_message = "An address is not a loopback address."
   }
 }
 
@@ -45,12 +45,12 @@ run "another_name_without_object_storage" {
 
   assert {
     condition     = output.details.object_storage_secret == null
-    error_message = "There is a secret for object storage that there is not."
+    error_message = "A deployment without object storage must not have a secret."
   }
 
   assert {
     condition     = output.load_balancer_ip != run.with_object_storage.load_balancer_ip
-    error_message = "Two names have one address."
+    error_message = "Two names must have different addresses."
   }
 }
 

@@ -1,4 +1,4 @@
-# Plans only: prevent_destroy would keep even what a test applied.
+# Plans only: prevent_destroy would also keep a bucket that a test has applied.
 mock_provider "minio" {}
 
 variables {
@@ -14,7 +14,7 @@ run "bucket" {
 
   assert {
     condition     = minio_s3_bucket.backups.bucket == "catalyst-acme-pool-test"
-    error_message = "The bucket has another name than was asked for."
+    error_message = "The bucket does not have the given name."
   }
 
   assert {
@@ -29,7 +29,7 @@ run "bucket" {
 
   assert {
     condition     = output.endpoint == "https://fsn1.storage.test" && output.region == "fsn1" && output.bucket == "catalyst-acme-pool-test"
-    error_message = "An output does not say what was made."
+    error_message = "An output does not match the bucket."
   }
 }
 
@@ -42,6 +42,6 @@ run "domain_of_the_provider_is_the_default" {
 
   assert {
     condition     = output.endpoint == "https://fsn1.your-objectstorage.com"
-    error_message = "The default domain is not the provider's."
+    error_message = "The default domain is wrong."
   }
 }

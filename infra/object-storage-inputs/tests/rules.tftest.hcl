@@ -1,4 +1,4 @@
-# What passes and what does not. Which text each refusal shows is checked where the real commands run.
+# Valid and invalid inputs. packages/terraform-tests checks the error messages.
 
 variables {
   object_storage_region     = "fsn1"
@@ -279,7 +279,7 @@ run "shortest_keys_and_longest_bucket" {
 
   assert {
     condition     = length(output.bucket) == 63 && output.server == "fsn1.localhost:65535"
-    error_message = "What is legal was changed."
+    error_message = "A valid value was changed."
   }
 }
 
@@ -292,6 +292,6 @@ run "shortest_bucket" {
 
   assert {
     condition     = output.bucket == "0-b"
-    error_message = "What is legal was changed."
+    error_message = "A valid value was changed."
   }
 }

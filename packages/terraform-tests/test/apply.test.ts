@@ -96,7 +96,7 @@ withTerraform('first apply and later ones', () => {
     rmSync(join(directory, 'built.js'))
     const { code, said } = await terraform('apply', '-auto-approve', '-no-color')
     expect(code).toBe(1)
-    expect(flat(said)).toContain('There is no built script at built.js: run pnpm --filter lease-witness build')
+    expect(flat(said)).toContain('No built script at built.js: run pnpm --filter lease-witness build')
     expect(account.namespaces.size).toBe(0)
   })
 

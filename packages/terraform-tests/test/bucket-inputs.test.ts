@@ -22,18 +22,18 @@ withTerraform('inputs of the bucket', () => {
   test('that break a rule are refused, each with its reason, and no line that they stand in is quoted', async () => {
     const { directory, storage, terraform } = await bucketStage()
     for (const [variable, value, why] of [
-      [region, 'fsn2', 'is fsn1, nbg1 or hel1'],
-      [region, secretKey, 'is fsn1, nbg1 or hel1'],
-      [region, `fsn1.${mark}.test/`, 'is fsn1, nbg1 or hel1'],
-      [access, mark, 'access_key has at least 16 characters'],
-      [access, '<redacted>', 'access_key has at least 16 characters'],
-      [access, `${accessKey}\n`, 'access_key is made of visible ASCII'],
-      [secret, accessKey, 'secret_key has at least 32 characters'],
-      [secret, `${secretKey} `, 'secret_key is made of visible ASCII'],
-      [secret, `${secretKey}é`, 'secret_key is made of visible ASCII'],
-      [bucket, secretKey, 'is made of lower-case letters'],
+      [region, 'fsn2', 'must be fsn1, nbg1 or hel1'],
+      [region, secretKey, 'must be fsn1, nbg1 or hel1'],
+      [region, `fsn1.${mark}.test/`, 'must be fsn1, nbg1 or hel1'],
+      [access, mark, 'access_key must have at least 16 characters'],
+      [access, '<redacted>', 'access_key must have at least 16 characters'],
+      [access, `${accessKey}\n`, 'access_key must consist of visible ASCII'],
+      [secret, accessKey, 'secret_key must have at least 32 characters'],
+      [secret, `${secretKey} `, 'secret_key must consist of visible ASCII'],
+      [secret, `${secretKey}é`, 'secret_key must consist of visible ASCII'],
+      [bucket, secretKey, 'must consist of lower-case letters'],
       [bucket, 'catalyst.mrap', 'which S3 reserves'],
-      [bucket, 'a'.repeat(64), 'has 3 to 63 characters'],
+      [bucket, 'a'.repeat(64), 'must have 3 to 63 characters'],
     ] as const) {
       // One line with every value in it, which an error about one of them would quote whole.
       writeFileSync(join(directory, 'terraform.tfvars.json'), JSON.stringify({ ...inputs, [variable]: value }))
@@ -56,7 +56,7 @@ withTerraform('inputs of the bucket', () => {
     environment[`TF_VAR_${secret}`] = mark
     const { code, said } = await terraform('plan', '-no-color')
     expect(code, said).toBe(1)
-    expect(flat(said)).toContain('secret_key has at least 32 characters')
+    expect(flat(said)).toContain('secret_key must have at least 32 characters')
   })
 
   test('that the server refuses fail the apply, and it does not say them', async () => {

@@ -115,10 +115,10 @@ withTerraform('the local deployment', () => {
     await on.apply()
     expect((await on.outputs()).details).toEqual({ object_storage_secret: null })
     for (const [given, why] of [
-      ['region', 'object_storage_bucket has 3 to 63 characters'],
-      ['bucket', 'object_storage_region is fsn1, nbg1 or hel1'],
-      ['access_key', 'object_storage_secret_key has at least 32 characters'],
-      ['secret_key', 'object_storage_access_key has at least 16 characters'],
+      ['region', 'object_storage_bucket must have 3 to 63 characters'],
+      ['bucket', 'object_storage_region must be fsn1, nbg1 or hel1'],
+      ['access_key', 'object_storage_secret_key must have at least 32 characters'],
+      ['secret_key', 'object_storage_access_key must have at least 16 characters'],
     ] as const) {
       const name = `object_storage_${given}` as const
       on.set({ ...without, [name]: withStorage[name] })
@@ -130,7 +130,7 @@ withTerraform('the local deployment', () => {
     const on = await stage({ folders, root, variables: withStorage })
     const file = join(on.top, 'infra/first-boot-secret/secret.tf')
     alter(file, 's3-secret-key: ', 's3-secret-key: "" # ')
-    await refused(on, 'does not hold the five values')
+    await refused(on, 'must have the five object storage values')
     expect(existsSync(join(on.directory, 'terraform.tfstate'))).toBe(false)
   })
 

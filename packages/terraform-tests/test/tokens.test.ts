@@ -66,14 +66,14 @@ withTerraform('tokens', () => {
   })
 
   test.each([
-    ['none', [], 'bearer_tokens is empty: a witness without a token lets nobody in.'],
+    ['none', [], 'bearer_tokens is empty: the witness would reject all requests. Add a token.'],
     ['one that is short', [token('one'), token('one').slice(0, 31)], 'at least 32 characters'],
-    ['one with a comma', [`${token('one')},${token('two')}`], 'without a comma'],
+    ['one with a comma', [`${token('one')},${token('two')}`], 'without commas'],
     ['one with a space', [`${token('one')} `], 'no white space'],
     ['one with a line end', [`${token('one')}\n`], 'no white space'],
     ['one with a control character', [`${token('one')}\u0007`], 'no control character'],
     ['one that is not ASCII', [`${token('one')}é`], 'visible ASCII'],
-    ['too many', Array.from({ length: 200 }, (_, n) => token(String(n))), 'they may have 5120 characters'],
+    ['too many', Array.from({ length: 200 }, (_, n) => token(String(n))), 'at most 5120 characters'],
   ])('%s: refused, and the file that it stands in is not quoted', async (_, tokens, why) => {
     const { account, directory, set, terraform } = await workspace()
     set({ bearer_tokens: tokens })
