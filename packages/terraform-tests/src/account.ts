@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
-import { Refused } from './errors.ts'
-import type { Attributes } from './value.ts'
+import { ApiError } from './resource.ts'
+import type { Attributes } from './schema.ts'
 
 export interface Upload {
   readonly content: string
@@ -16,36 +16,36 @@ interface Script {
   uploads: number
 }
 
-/** A Cloudflare account in memory: what the four resources can do to it, and what it refuses. */
+/** A Cloudflare account in memory: the operations of four resources, and the rejections of the API. */
 export class Account {
   readonly namespaces = new Map<string, string>()
   readonly scripts = new Map<string, Script>()
   readonly subdomains = new Map<string, { enabled: boolean; previews: boolean }>()
   readonly domains = new Map<string, { hostname: string; zoneId: string; service: string }>()
-  #made = 0
+  #lastId = 0
 
-  /** 32 hexadecimal digits, as Cloudflare's ids are. */
+  /** 32 hexadecimal digits, as in Cloudflare. */
   newId(kind: string): string {
-    this.#made += 1
-    return createHash('md5').update(`${kind} ${this.#made}`).digest('hex')
+    this.#lastId += 1
+    return createHash('md5').update(`${kind} ${this.#lastId}`).digest('hex')
   }
 
   upload(name: string, { content, bindings, migration }: Upload): Script {
-    const before = this.scripts.get(name)
-    const tag = before?.migrationTag ?? ''
+    const previous = this.scripts.get(name)
+    const tag = previous?.migrationTag ?? ''
     if (migration !== null && migration.oldTag !== tag) {
-      throw new Refused(
+      throw new ApiError(
         '412 Precondition Failed (10079)',
         `the migration starts from tag '${migration.oldTag}', but the script is at tag '${tag}'`,
       )
     }
-    const classes = new Set([...(before?.classes ?? []), ...(migration?.newClasses ?? [])])
+    const classes = new Set([...(previous?.classes ?? []), ...(migration?.newClasses ?? [])])
     for (const { type, class_name, namespace_id } of bindings) {
       if (type === 'durable_object_namespace' && !classes.has(String(class_name))) {
-        throw new Refused('400 Bad Request (10061)', `no Durable Objects of a class '${class_name}' in this script`)
+        throw new ApiError('400 Bad Request (10061)', `no Durable Objects of a class '${class_name}' in this script`)
       }
       if (type === 'kv_namespace' && !this.namespaces.has(String(namespace_id))) {
-        throw new Refused('400 Bad Request (10041)', `no KV namespace '${namespace_id}'`)
+        throw new ApiError('400 Bad Request (10041)', `no KV namespace '${namespace_id}'`)
       }
     }
     const script: Script = {
@@ -53,7 +53,7 @@ export class Account {
       bindings,
       classes,
       migrationTag: migration?.newTag ?? tag,
-      uploads: (before?.uploads ?? 0) + 1,
+      uploads: (previous?.uploads ?? 0) + 1,
     }
     this.scripts.set(name, script)
     return script
@@ -61,7 +61,7 @@ export class Account {
 
   script(name: string): Script {
     const script = this.scripts.get(name)
-    if (!script) throw new Refused('404 Not Found', `no script '${name}'`)
+    if (!script) throw new ApiError('404 Not Found', `no script '${name}'`)
     return script
   }
 }

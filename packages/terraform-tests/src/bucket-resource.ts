@@ -1,11 +1,31 @@
-import { Refused } from './errors.ts'
-import type { Resource } from './resource.ts'
-import type { Connection, Store } from './store.ts'
-import type { Attributes } from './value.ts'
+import { ApiError, type ResourceBehavior } from './resource.ts'
+import type { Attributes } from './schema.ts'
 
-/** The bucket as the real provider handles it, as far as its source of 3.5 was read. `connected` is who it reaches. */
-export function bucketResource(connected: () => { store: Store; connection: Connection }): Resource {
-  const told = (name: string): Attributes => {
+/** The connection settings of the provider. */
+export interface S3Connection {
+  /** host[:port] */
+  readonly server: string
+  readonly region: string
+  readonly user: string
+  readonly password: string
+  readonly tls: boolean
+}
+
+/** The S3 calls that the provider makes for a bucket. They reject with `ApiError`. */
+export interface BucketApi {
+  has(bucket: string): Promise<boolean>
+  create(bucket: string, locking: boolean): Promise<void>
+  isLocking(bucket: string): Promise<boolean>
+  /** The bucket policy as JSON; empty: no policy, so the bucket is private. */
+  policyOf(bucket: string): Promise<string>
+  dropPolicy(bucket: string): Promise<void>
+  isEmpty(bucket: string): Promise<boolean>
+  remove(bucket: string): Promise<void>
+}
+
+/** The bucket resource, after the source of the real provider (3.5). */
+export function bucketResource(connected: () => { store: BucketApi; connection: S3Connection }): ResourceBehavior {
+  const computedAttributes = (name: string): Attributes => {
     const { server, tls } = connected().connection
     return {
       id: name,
@@ -21,33 +41,33 @@ export function bucketResource(connected: () => { store: Store; connection: Conn
       const name = String(planned.bucket)
       if (planned.acl !== 'private') throw new Error('no test needs a bucket that is not private')
       if (prior === null) {
-        // The provider asks before it makes: S3 itself answers 200 to whoever makes a bucket of his own again.
-        if (await store.has(name)) throw new Refused('bucket already exists!', name)
-        await store.make(name, planned.object_locking === true)
+        // The provider checks first, because S3 returns 200 when a user creates its own bucket again.
+        if (await store.has(name)) throw new ApiError('bucket already exists!', name)
+        await store.create(name, planned.object_locking === true)
       }
       if (prior?.acl !== planned.acl) await store.dropPolicy(name)
-      return { ...planned, ...told(name) }
+      return { ...planned, ...computedAttributes(name) }
     },
 
-    // Neither policy nor lock nor quota is looked at again: what somebody changes by hand does not show.
+    // The provider does not read policy, lock or quota: manual changes are not detected.
     async read(state) {
       const name = String(state.id)
-      return (await connected().store.has(name)) ? { ...state, ...told(name) } : null
+      return (await connected().store.has(name)) ? { ...state, ...computedAttributes(name) } : null
     },
 
     async remove(state) {
       const { store } = connected()
       const name = String(state.id)
       if (state.force_destroy !== true && !(await store.isEmpty(name))) {
-        throw new Refused('bucket is not empty', `${name}: set force_destroy`)
+        throw new ApiError('bucket is not empty', `${name}: set force_destroy`)
       }
       await store.remove(name)
     },
 
-    // An import leaves force_destroy open, so that the next plan shows it as a change in place.
-    async named(name) {
+    // An import does not set force_destroy, so the next plan shows an update in place.
+    async import(name) {
       const { store } = connected()
-      if (!(await store.has(name))) throw new Refused('404 Not Found', `could not read bucket ${name}`)
+      if (!(await store.has(name))) throw new ApiError('404 Not Found', `could not read bucket ${name}`)
       const acl = (await store.policyOf(name)) === '' ? 'private' : 'custom'
       return { id: name, acl, object_locking: await store.isLocking(name) }
     },

@@ -1,9 +1,9 @@
 import type { Schema } from './schema.ts'
 
 /**
- * Our transcription of the Cloudflare provider's schema, major 5, from its published documentation and source as read on
- * 2026-11-21: the four resources that the module uses. Of the bindings, only the attributes of the kinds that a lease
- * witness could have; of the script, not what belongs to assets, containers and gradual deployment.
+ * A transcription of the schema of the Cloudflare provider, version 5, from its documentation and source as of 2026-11-21:
+ * the four resources that the module uses. It omits bindings that a lease witness cannot have, and the attributes for
+ * assets, containers and gradual deployments.
  */
 
 export const provider: Schema = {
@@ -46,7 +46,7 @@ const observability: Schema = {
         enabled: { type: 'bool', required: true },
         invocation_logs: { type: 'bool', required: true },
         head_sampling_rate: { type: 'number', optional: true },
-        persist: { type: 'bool', optional: true, computed: true, fallback: true },
+        persist: { type: 'bool', optional: true, computed: true, default: true },
       },
     },
     optional: true,
@@ -54,7 +54,7 @@ const observability: Schema = {
 }
 
 export const script: Schema = {
-  id: { type: 'string', computed: true, kept: true, replaces: true },
+  id: { type: 'string', computed: true, keepsValue: true, replaces: true },
   account_id: { type: 'string', required: true, replaces: true },
   script_name: { type: 'string', required: true, replaces: true },
   content: { type: 'string', optional: true },
@@ -69,7 +69,7 @@ export const script: Schema = {
   migrations: { type: { nesting: 'single', attributes: migrations }, optional: true },
   observability: { type: { nesting: 'single', attributes: observability }, optional: true },
   keep_bindings: { type: ['set', 'string'], optional: true },
-  logpush: { type: 'bool', optional: true, computed: true, fallback: false },
+  logpush: { type: 'bool', optional: true, computed: true, default: false },
   usage_model: { type: 'string', optional: true, computed: true },
   created_on: { type: 'string', computed: true },
   modified_on: { type: 'string', computed: true },
@@ -80,7 +80,7 @@ export const script: Schema = {
 }
 
 export const namespace: Schema = {
-  id: { type: 'string', computed: true, kept: true },
+  id: { type: 'string', computed: true, keepsValue: true },
   account_id: { type: 'string', required: true, replaces: true },
   title: { type: 'string', required: true },
   supports_url_encoding: { type: 'bool', computed: true },
@@ -94,7 +94,7 @@ export const scriptSubdomain: Schema = {
 }
 
 export const customDomain: Schema = {
-  id: { type: 'string', computed: true, kept: true },
+  id: { type: 'string', computed: true, keepsValue: true },
   account_id: { type: 'string', required: true, replaces: true },
   zone_id: { type: 'string', optional: true, computed: true },
   zone_name: { type: 'string', optional: true, computed: true },

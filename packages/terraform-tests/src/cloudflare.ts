@@ -4,7 +4,7 @@ import type { Provider } from './resource.ts'
 import { scriptResource } from './script-resource.ts'
 import { domainResource, namespaceResource, subdomainResource } from './small-resources.ts'
 
-/** `directory` is where Terraform runs: the file of a script is named from there. */
+/** `directory` is the working directory of Terraform; the path of the script is relative to it. */
 export const cloudflare = (account: Account, directory: string): Provider => ({
   name: 'Cloudflare',
   source: 'cloudflare/cloudflare',

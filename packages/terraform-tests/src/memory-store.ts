@@ -1,5 +1,5 @@
-import { Refused } from './errors.ts'
-import type { Connection, Store } from './store.ts'
+import type { BucketApi, S3Connection } from './bucket-resource.ts'
+import { ApiError } from './resource.ts'
 
 interface Bucket {
   readonly region: string
@@ -8,32 +8,32 @@ interface Bucket {
   policy: string
 }
 
-/** Object storage in memory: its users, its buckets, and the connections that were made to it. */
+/** Object storage in memory: users, buckets and connections. */
 export class ObjectStorage {
   readonly users = new Map<string, string>()
   readonly buckets = new Map<string, Bucket>()
-  readonly connections: Connection[] = []
+  readonly connections: S3Connection[] = []
 
   put(name: string, { region = 'fsn1', locking = false, policy = '', objects = [] as string[] } = {}): void {
     this.buckets.set(name, { region, locking, policy, objects: new Set(objects) })
   }
 
-  connect(connection: Connection): Store {
+  connect(connection: S3Connection): BucketApi {
     this.connections.push(connection)
     const checked = () => {
       const secret = this.users.get(connection.user)
-      if (secret === undefined) throw new Refused('403 Forbidden', 'InvalidAccessKeyId')
-      if (secret !== connection.password) throw new Refused('403 Forbidden', 'SignatureDoesNotMatch')
+      if (secret === undefined) throw new ApiError('403 Forbidden', 'InvalidAccessKeyId')
+      if (secret !== connection.password) throw new ApiError('403 Forbidden', 'SignatureDoesNotMatch')
       return this.buckets
     }
     const found = (name: string): Bucket => {
       const bucket = checked().get(name)
-      if (!bucket) throw new Refused('404 Not Found', 'NoSuchBucket')
+      if (!bucket) throw new ApiError('404 Not Found', 'NoSuchBucket')
       return bucket
     }
     return {
       has: async name => checked().has(name),
-      make: async (name, locking) => {
+      create: async (name, locking) => {
         checked()
         this.put(name, { region: connection.region, locking })
       },

@@ -1,10 +1,10 @@
 import type { Schema } from './schema.ts'
 
 /**
- * Our transcription of the schema of aminueza/minio, of what 3.5 has, from its published documentation and source as read
- * on 2026-11-21: the configuration that reaches a server, and the bucket. The real provider speaks protocol 5 with the older
- * type system, to which null and a zero value are one; this one is stricter. Two defaults of the real one come from the
- * environment instead: MINIO_ENDPOINT and the like. They are left out: the module states every argument that has one.
+ * A transcription of the schema of aminueza/minio 3.5, from its documentation and source as of 2026-11-21: the provider
+ * configuration and the bucket. The real provider uses protocol 5, whose type system does not distinguish null from zero
+ * values; this one does. Defaults from the environment (MINIO_ENDPOINT and others) are omitted, because the module sets all
+ * of these arguments.
  */
 
 export const provider: Schema = {
@@ -22,13 +22,13 @@ export const provider: Schema = {
 }
 
 export const bucket: Schema = {
-  id: { type: 'string', optional: true, computed: true, kept: true },
-  bucket: { type: 'string', optional: true, computed: true, kept: true, replaces: true },
+  id: { type: 'string', optional: true, computed: true, keepsValue: true },
+  bucket: { type: 'string', optional: true, computed: true, keepsValue: true, replaces: true },
   bucket_prefix: { type: 'string', optional: true, replaces: true },
-  force_destroy: { type: 'bool', optional: true, fallback: false },
-  acl: { type: 'string', optional: true, fallback: 'private' },
-  object_locking: { type: 'bool', optional: true, fallback: false },
+  force_destroy: { type: 'bool', optional: true, default: false },
+  acl: { type: 'string', optional: true, default: 'private' },
+  object_locking: { type: 'bool', optional: true, default: false },
   quota: { type: 'number', optional: true },
-  arn: { type: 'string', computed: true, kept: true },
-  bucket_domain_name: { type: 'string', computed: true, kept: true },
+  arn: { type: 'string', computed: true, keepsValue: true },
+  bucket_domain_name: { type: 'string', computed: true, keepsValue: true },
 }

@@ -1,11 +1,10 @@
-import { bucketResource } from './bucket-resource.ts'
+import { type BucketApi, bucketResource, type S3Connection } from './bucket-resource.ts'
 import { bucket, provider } from './minio-schema.ts'
 import type { Provider } from './resource.ts'
-import type { Connection, Store } from './store.ts'
 
 /** `connect` reaches the server that the provider is configured with. */
-export function minio(connect: (connection: Connection) => Store): Provider {
-  let now: { store: Store; connection: Connection } | undefined
+export function minio(connect: (connection: S3Connection) => BucketApi): Provider {
+  let now: { store: BucketApi; connection: S3Connection } | undefined
   const connected = () => {
     if (!now) throw new Error('the provider is not configured')
     return now

@@ -8,11 +8,16 @@ import {
   type ServiceClientConstructor,
 } from '@grpc/grpc-js'
 import { loadSync } from '@grpc/proto-loader'
-import { Refused } from './errors.ts'
-import { plan } from './plan.ts'
-import type { Provider } from './resource.ts'
-import { complete, schemaToWire } from './schema.ts'
-import { type Attributes, fromWire, isObject, toWire } from './value.ts'
+import { ApiError, type Provider } from './resource.ts'
+import {
+  type Attributes,
+  fillMissingAttributes,
+  fromWire,
+  isObject,
+  planChange,
+  schemaToWire,
+  toWire,
+} from './schema.ts'
 
 type Wire = { msgpack: Uint8Array } | null
 interface Request {
@@ -42,59 +47,59 @@ const error = (summary: string, detail: string, attribute?: string): object => (
   ...(attribute ? { attribute: { steps: [{ attribute_name: attribute }] } } : {}),
 })
 
-function servicesOf({ name, schema, resources, configure }: Provider) {
-  const answering = (answer: (request: Request) => object | Promise<object>): handleUnaryCall<Request, object> => {
+function createService({ name, schema, resources, configure }: Provider) {
+  const handler = (handle: (request: Request) => object | Promise<object>): handleUnaryCall<Request, object> => {
     return async ({ request }, callback) => {
       try {
-        callback(null, await answer(request))
+        callback(null, await handle(request))
       } catch (reason) {
-        if (!(reason instanceof Refused)) return callback(reason as Error)
-        callback(null, { diagnostics: [error(`${name} refused the request`, reason.message)] })
+        if (!(reason instanceof ApiError)) return callback(reason as Error)
+        callback(null, { diagnostics: [error(`${name} rejected the request`, reason.message)] })
       }
     }
   }
-  const of = ({ type_name }: Request) => {
+  const findResource = ({ type_name }: Request) => {
     const resource = resources[type_name]
-    if (!resource) throw new Error(`no resource ${type_name}`)
+    if (!resource) throw new Error(`unknown resource type ${type_name}`)
     return resource
   }
 
   return {
-    GetProviderSchema: answering(() => ({
+    GetProviderSchema: handler(() => ({
       provider: schemaToWire(schema),
       resource_schemas: Object.fromEntries(
         Object.entries(resources).map(([type, { schema }]) => [type, schemaToWire(schema)]),
       ),
     })),
-    ValidateProviderConfig: answering(() => ({})),
-    ConfigureProvider: answering(request => {
+    ValidateProviderConfig: handler(() => ({})),
+    ConfigureProvider: handler(request => {
       const config = fromWire(request.config)
       if (isObject(config)) configure?.(config)
       return {}
     }),
-    StopProvider: answering(() => ({})),
+    StopProvider: handler(() => ({})),
 
-    ValidateResourceConfig: answering(request => {
+    ValidateResourceConfig: handler(request => {
       const config = fromWire(request.config)
-      const fault = isObject(config) ? of(request).behind.fault?.(config) : null
+      const fault = isObject(config) ? findResource(request).behind.validate?.(config) : null
       return { diagnostics: fault ? [error('Invalid attribute', fault.detail, fault.attribute)] : [] }
     }),
 
-    UpgradeResourceState: answering(request => {
+    UpgradeResourceState: handler(request => {
       const state = JSON.parse(Buffer.from(request.raw_state?.json ?? []).toString()) as Attributes
-      return { upgraded_state: toWire(complete(of(request).schema, state)) }
+      return { upgraded_state: toWire(fillMissingAttributes(findResource(request).schema, state)) }
     }),
 
-    ReadResource: answering(async request => {
-      const { schema, behind } = of(request)
+    ReadResource: handler(async request => {
+      const { schema, behind } = findResource(request)
       const state = fromWire(request.current_state)
       const now = isObject(state) ? await behind.read(state) : null
-      return { new_state: toWire(now && complete(schema, now)) }
+      return { new_state: toWire(now && fillMissingAttributes(schema, now)) }
     }),
 
-    PlanResourceChange: answering(request => {
-      const { planned, replaces } = plan(
-        of(request).schema,
+    PlanResourceChange: handler(request => {
+      const { planned, replaces } = planChange(
+        findResource(request).schema,
         fromWire(request.prior_state),
         fromWire(request.proposed_new_state),
         fromWire(request.config),
@@ -103,31 +108,31 @@ function servicesOf({ name, schema, resources, configure }: Provider) {
       return { planned_state: toWire(planned), requires_replace }
     }),
 
-    ApplyResourceChange: answering(async request => {
-      const { behind } = of(request)
+    ApplyResourceChange: handler(async request => {
+      const { behind } = findResource(request)
       const [prior, planned] = [fromWire(request.prior_state), fromWire(request.planned_state)]
       if (isObject(planned)) return { new_state: toWire(await behind.write(planned, isObject(prior) ? prior : null)) }
       if (isObject(prior)) await behind.remove(prior)
       return { new_state: toWire(null) }
     }),
 
-    ImportResourceState: answering(async request => {
-      const { schema, behind } = of(request)
-      const state = complete(schema, await behind.named(request.id))
+    ImportResourceState: handler(async request => {
+      const { schema, behind } = findResource(request)
+      const state = fillMissingAttributes(schema, await behind.import(request.id))
       return { imported_resources: [{ type_name: request.type_name, state: toWire(state) }] }
     }),
   }
 }
 
 export interface RunningProvider {
-  /** The value of TF_REATTACH_PROVIDERS that makes Terraform use this provider and download none. */
+  /** The value of TF_REATTACH_PROVIDERS: Terraform uses this provider and downloads none. */
   readonly reattach: string
   stop(): void
 }
 
 export async function startProvider(provider: Provider): Promise<RunningProvider> {
   const server = new Server()
-  server.addService(protocol.service, servicesOf(provider))
+  server.addService(protocol.service, createService(provider))
   const port = await new Promise<number>((resolve, reject) => {
     server.bindAsync('127.0.0.1:0', ServerCredentials.createInsecure(), (reason, bound) =>
       reason ? reject(reason) : resolve(bound),
@@ -141,7 +146,7 @@ export async function startProvider(provider: Provider): Promise<RunningProvider
     Addr: { Network: 'tcp', String: `127.0.0.1:${port}` },
   }
   return {
-    // One name for Terraform, one for OpenTofu.
+    // The registries of Terraform and OpenTofu.
     reattach: JSON.stringify({
       [`registry.terraform.io/${provider.source}`]: address,
       [`registry.opentofu.org/${provider.source}`]: address,

@@ -1,29 +1,41 @@
-import type { Schema } from './schema.ts'
-import type { Attributes } from './value.ts'
+import type { Attributes, Schema } from './schema.ts'
 
-type Later<Answer> = Answer | Promise<Answer>
-
-/** What a provider does for one type of resource. */
-export interface Resource {
-  /** Makes or changes it, and answers what the plan left open. */
-  write(planned: Attributes, prior: Attributes | null): Later<Attributes>
-  /** The state as it is now, or null when it is gone. */
-  read(state: Attributes): Later<Attributes | null>
-  remove(state: Attributes): Later<void>
-  /** The part of a state that the id of an import says. */
-  named(id: string): Later<Attributes>
-  /** Why a configuration cannot be right, and of which attribute; or null. */
-  fault?(config: Attributes): { attribute: string; detail: string } | null
+/** An error response of the API: the status and, if documented, its error code. */
+export class ApiError extends Error {
+  constructor(status: string, text: string) {
+    super(`${status}: ${text}`)
+  }
 }
 
-/** A provider as Terraform sees it: what can be configured, and what is done then. */
+type MaybePromise<Answer> = Answer | Promise<Answer>
+
+/** The operations of a provider for one resource type. */
+export interface ResourceBehavior {
+  /** Creates or updates the resource. Returns the values that the plan left unknown. */
+  write(planned: Attributes, prior: Attributes | null): MaybePromise<Attributes>
+  /** Returns the current state, or null if the resource does not exist. */
+  read(state: Attributes): MaybePromise<Attributes | null>
+  remove(state: Attributes): MaybePromise<void>
+  /** Returns the part of the state that an import id determines. */
+  import(id: string): MaybePromise<Attributes>
+  /** Returns a validation error of the configuration, or null. */
+  validate?(config: Attributes): { attribute: string; detail: string } | null
+}
+
+/** A provider: its schema and its resources. */
 export interface Provider {
-  /** Its name for people, in the refusals of what is behind it. */
+  /** Display name, for error messages. */
   readonly name: string
-  /** Its address in a registry: cloudflare/cloudflare. */
+  /** Address in a registry, such as cloudflare/cloudflare. */
   readonly source: string
   readonly schema: Schema
-  readonly resources: { readonly [type: string]: { readonly schema: Schema; readonly behind: Resource } }
-  /** Told before anything is asked of a resource. */
+  readonly resources: { readonly [type: string]: { readonly schema: Schema; readonly behind: ResourceBehavior } }
+  /** Called before any operation of a resource. */
   configure?(config: Attributes): void
+}
+
+/** Parses an import id such as `one/two` into attributes. */
+export const parseImportId = (id: string, ...names: readonly string[]): Attributes => {
+  const parts = id.split('/')
+  return Object.fromEntries(names.map((name, index) => [name, parts[index] ?? null]))
 }

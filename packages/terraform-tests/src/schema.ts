@@ -1,8 +1,45 @@
-import { type Attributes, isObject, type Value } from './value.ts'
+import { decode, ExtensionCodec, encode } from '@msgpack/msgpack'
+
+/** A value that is unknown until apply. */
+export class Unknown {}
+export const unknown = new Unknown()
+
+export type Value = null | boolean | number | string | Unknown | Value[] | { [name: string]: Value }
+export type Attributes = { [name: string]: Value }
+
+export const isObject = (value: Value | undefined): value is Attributes =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Unknown)
+
+export const isText = (value: Value | undefined): value is string => typeof value === 'string'
+
+const codec = new ExtensionCodec()
+codec.register({
+  type: 0,
+  encode: value => (value instanceof Unknown ? new Uint8Array([0]) : null),
+  decode: () => unknown,
+})
+// An unknown value with refinements, for example that it is not null.
+codec.register({ type: 12, encode: () => null, decode: () => unknown })
+
+export const toWire = (value: Value): { msgpack: Uint8Array } => ({ msgpack: encode(value, { extensionCodec: codec }) })
+
+export const fromWire = (wire: { msgpack: Uint8Array } | null): Value =>
+  wire === null || wire.msgpack.length === 0 ? null : (decode(wire.msgpack, { extensionCodec: codec }) as Value)
+
+export function isEqual(one: Value | undefined, other: Value | undefined): boolean {
+  if (one instanceof Unknown || other instanceof Unknown) return false
+  if (Array.isArray(one) && Array.isArray(other)) {
+    return one.length === other.length && one.every((element, index) => isEqual(element, other[index]))
+  }
+  if (isObject(one) && isObject(other)) {
+    return [...new Set([...Object.keys(one), ...Object.keys(other)])].every(name => isEqual(one[name], other[name]))
+  }
+  return one === other
+}
 
 /**
- * What an attribute is to Terraform. `kept` and `replaces` are the plan modifiers of the real provider: the known value
- * of a computed attribute is kept through an update; a change of it makes a new resource.
+ * An attribute. `keepsValue` and `replaces` are plan modifiers of the real provider: an update keeps the known value of a
+ * computed attribute; a change of the attribute replaces the resource.
  */
 export interface Attribute {
   readonly type: 'string' | 'bool' | 'number' | readonly ['list' | 'set', 'string'] | Nested
@@ -10,10 +47,10 @@ export interface Attribute {
   readonly optional?: boolean
   readonly computed?: boolean
   readonly sensitive?: boolean
-  readonly kept?: boolean
+  readonly keepsValue?: boolean
   readonly replaces?: boolean
-  readonly fallback?: boolean | string
-  /** Computed for elements of this `type` only; null in the others. */
+  readonly default?: boolean | string
+  /** Computed only for elements of this `type`; null in others. */
   readonly computedFor?: string
 }
 
@@ -26,13 +63,14 @@ export type Schema = { readonly [name: string]: Attribute }
 
 export const isNested = (type: Attribute['type']): type is Nested => typeof type === 'object' && 'nesting' in type
 
-/** Every attribute of the schema has to be on the wire, if only as null. */
-export const complete = (schema: Schema, state: Attributes): Attributes =>
+/** The protocol requires every attribute of the schema, if necessary as null. */
+export const fillMissingAttributes = (schema: Schema, state: Attributes): Attributes =>
   Object.fromEntries(
     Object.entries(schema).map(([name, { type }]) => {
       const value = state[name] ?? null
       if (!isNested(type)) return [name, value]
-      const inner = (element: Value): Value => (isObject(element) ? complete(type.attributes, element) : element)
+      const inner = (element: Value): Value =>
+        isObject(element) ? fillMissingAttributes(type.attributes, element) : element
       return [name, Array.isArray(value) ? value.map(inner) : inner(value)]
     }),
   )
@@ -53,3 +91,59 @@ export const schemaToWire = (schema: Schema): object => ({
   version: 0,
   block: { attributes: attributesToWire(schema) },
 })
+
+/** Applies defaults first, so that they do not appear as changes. */
+const applyDefaults = (schema: Schema, config: Attributes, proposed: Attributes): Attributes =>
+  Object.fromEntries(
+    Object.entries(schema).map(([name, attribute]) => {
+      const configured = config[name] ?? null
+      const value = proposed[name] ?? null
+      if (configured === null && attribute.default !== undefined) return [name, attribute.default]
+      return [name, mapNested(attribute, configured, value, applyDefaults)]
+    }),
+  )
+
+/** A plan with changes marks every unset computed value as unknown, as the plugin framework does. */
+const markUnknowns = (schema: Schema, config: Attributes, planned: Attributes, prior: Value = null): Attributes =>
+  Object.fromEntries(
+    Object.entries(schema).map(([name, attribute]) => {
+      const configured = config[name] ?? null
+      const value = planned[name] ?? null
+      if (configured !== null) return [name, mapNested(attribute, configured, value, markUnknowns)]
+      if (!attribute.computed || attribute.default !== undefined) return [name, value]
+      if (attribute.computedFor !== undefined && attribute.computedFor !== config.type) return [name, null]
+      const before = isObject(prior) ? prior[name] : null
+      return [name, attribute.keepsValue && before ? before : unknown]
+    }),
+  )
+
+function mapNested(
+  { type }: Attribute,
+  config: Value,
+  value: Value,
+  walk: (schema: Schema, config: Attributes, value: Attributes) => Attributes,
+): Value {
+  if (!isNested(type)) return value
+  if (Array.isArray(value) && Array.isArray(config)) {
+    return value.map((element, index) => {
+      const configured = config[index]
+      return isObject(element) && isObject(configured) ? walk(type.attributes, configured, element) : element
+    })
+  }
+  return isObject(value) && isObject(config) ? walk(type.attributes, config, value) : value
+}
+
+export function planChange(
+  schema: Schema,
+  prior: Value,
+  proposed: Value,
+  config: Value,
+): { planned: Value; replaces: string[] } {
+  if (!isObject(proposed) || !isObject(config)) return { planned: null, replaces: [] }
+  const withDefaults = applyDefaults(schema, config, proposed)
+  if (!isObject(prior)) return { planned: markUnknowns(schema, config, withDefaults), replaces: [] }
+  if (isEqual(withDefaults, prior)) return { planned: prior, replaces: [] }
+  const planned = markUnknowns(schema, config, withDefaults, prior)
+  const replaces = Object.keys(schema).filter(name => schema[name]?.replaces && !isEqual(planned[name], prior[name]))
+  return { planned, replaces }
+}

@@ -2,27 +2,26 @@ import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { Account, Upload } from './account.ts'
-import { partsOf } from './import-id.ts'
-import type { Resource } from './resource.ts'
-import { type Attributes, isObject, isText, Unknown, type Value } from './value.ts'
+import { parseImportId, type ResourceBehavior } from './resource.ts'
+import { type Attributes, isObject, isText, Unknown, type Value } from './schema.ts'
 
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex')
 
-const bindingsOf = (state: Attributes): Attributes[] =>
+const getBindings = (state: Attributes): Attributes[] =>
   Array.isArray(state.bindings) ? state.bindings.filter(isObject) : []
 
-function migrationOf(migrations: Value | undefined): Upload['migration'] {
+function parseMigration(migrations: Value | undefined): Upload['migration'] {
   if (!isObject(migrations)) return null
   const { old_tag, new_tag, new_sqlite_classes } = migrations
   const newClasses = Array.isArray(new_sqlite_classes) ? new_sqlite_classes.filter(isText) : []
   return { oldTag: isText(old_tag) ? old_tag : '', newTag: isText(new_tag) ? new_tag : '', newClasses }
 }
 
-export function scriptResource(account: Account, directory: string): Resource {
-  const contentOf = ({ content, content_file }: Attributes): string =>
+export function scriptResource(account: Account, directory: string): ResourceBehavior {
+  const readContent = ({ content, content_file }: Attributes): string =>
     isText(content_file) ? readFileSync(resolve(directory, content_file), 'utf8') : String(content)
 
-  const told = (name: string): Attributes => {
+  const computedAttributes = (name: string): Attributes => {
     const { content, migrationTag, uploads } = account.script(name)
     return {
       id: name,
@@ -39,29 +38,29 @@ export function scriptResource(account: Account, directory: string): Resource {
   return {
     write(planned) {
       const name = String(planned.script_name)
-      const bindings = bindingsOf(planned).map(binding => ({
+      const bindings = getBindings(planned).map(binding => ({
         ...binding,
         namespace_id:
           binding.namespace_id instanceof Unknown ? objectsOf(name, binding.class_name) : binding.namespace_id,
       })) as Attributes[]
-      account.upload(name, { content: contentOf(planned), bindings, migration: migrationOf(planned.migrations) })
-      return { ...planned, ...told(name), bindings }
+      account.upload(name, { content: readContent(planned), bindings, migration: parseMigration(planned.migrations) })
+      return { ...planned, ...computedAttributes(name), bindings }
     },
 
     read(state) {
       const name = String(state.script_name)
       const script = account.scripts.get(name)
       if (!script) return null
-      const before = bindingsOf(state)
-      // The API never tells a secret again: the provider keeps the one of the state, and leaves out what it does not know.
+      const previous = getBindings(state)
+      // The API never returns a secret: the provider keeps the one in the state and omits unknown ones.
       const bindings = script.bindings.flatMap(binding => {
         if (binding.type !== 'secret_text') return [binding]
-        const kept = before.find(({ name }) => name === binding.name)
+        const kept = previous.find(({ name }) => name === binding.name)
         return kept ? [{ ...binding, text: kept.text ?? null }] : []
       })
       return {
         ...state,
-        ...told(name),
+        ...computedAttributes(name),
         bindings,
         content: isText(state.content_file) ? null : script.content,
         content_sha256: isText(state.content_sha256) ? sha256(script.content) : null,
@@ -70,16 +69,16 @@ export function scriptResource(account: Account, directory: string): Resource {
 
     remove: ({ script_name }) => void account.scripts.delete(String(script_name)),
 
-    named(id) {
-      const parts = partsOf(id, 'account_id', 'script_name')
+    import(id) {
+      const parts = parseImportId(id, 'account_id', 'script_name')
       return { ...parts, id: parts.script_name ?? null }
     },
 
-    fault(config) {
+    validate(config) {
       const { content_sha256, content_file } = config
       if (!isText(content_sha256) || !isText(content_file)) return null
-      if (content_sha256 === sha256(contentOf(config))) return null
-      return { attribute: 'content_sha256', detail: `content_sha256 is not that of ${content_file}` }
+      if (content_sha256 === sha256(readContent(config))) return null
+      return { attribute: 'content_sha256', detail: `content_sha256 does not match ${content_file}` }
     },
   }
 }

@@ -1,8 +1,7 @@
 import type { Account } from './account.ts'
-import { partsOf } from './import-id.ts'
-import type { Resource } from './resource.ts'
+import { parseImportId, type ResourceBehavior } from './resource.ts'
 
-export const namespaceResource = (account: Account): Resource => ({
+export const namespaceResource = (account: Account): ResourceBehavior => ({
   write(planned, prior) {
     const id = prior ? String(prior.id) : account.newId('namespace')
     account.namespaces.set(id, String(planned.title))
@@ -13,10 +12,10 @@ export const namespaceResource = (account: Account): Resource => ({
     return title === undefined ? null : { ...state, title, supports_url_encoding: true }
   },
   remove: ({ id }) => void account.namespaces.delete(String(id)),
-  named: id => partsOf(id, 'account_id', 'id'),
+  import: id => parseImportId(id, 'account_id', 'id'),
 })
 
-export const subdomainResource = (account: Account): Resource => ({
+export const subdomainResource = (account: Account): ResourceBehavior => ({
   write(planned) {
     const name = String(planned.script_name)
     account.script(name)
@@ -29,10 +28,10 @@ export const subdomainResource = (account: Account): Resource => ({
   },
   // The provider has no call for it: the setting stays as it was.
   remove: () => undefined,
-  named: id => partsOf(id, 'account_id', 'script_name'),
+  import: id => parseImportId(id, 'account_id', 'script_name'),
 })
 
-export const domainResource = (account: Account): Resource => ({
+export const domainResource = (account: Account): ResourceBehavior => ({
   write(planned, prior) {
     const service = String(planned.service)
     account.script(service)
@@ -49,5 +48,5 @@ export const domainResource = (account: Account): Resource => ({
     return { ...state, hostname, service, zone_id: zoneId, zone_name, environment: 'production' }
   },
   remove: ({ id }) => void account.domains.delete(String(id)),
-  named: id => partsOf(id, 'account_id', 'id'),
+  import: id => parseImportId(id, 'account_id', 'id'),
 })

@@ -1,15 +1,17 @@
 import { execFile, spawnSync } from 'node:child_process'
 
-/** The first of the two that this machine has. */
-export const binary = ['terraform', 'tofu'].find(name => spawnSync(name, ['version'], isolated()).status === 0) ?? null
+/** The installed binary: terraform, else tofu. */
+export const binary =
+  ['terraform', 'tofu'].find(name => spawnSync(name, ['version'], isolatedEnv()).status === 0) ?? null
 
-export const howToInstall = 'lacks terraform 1.7 or later (or tofu): https://developer.hashicorp.com/terraform/install'
+export const howToInstall =
+  'missing terraform 1.7 or later (or tofu): https://developer.hashicorp.com/terraform/install'
 
-/** A test that would be skipped for want of the binary fails instead. */
+/** Makes a missing binary fail the tests instead of skipping them. */
 export const mustRun = process.env.REQUIRE_ALL_DEPS === '1'
 
-/** Only what is named: a proxy, a token or a plugin cache of the machine must not reach the run. */
-export function isolated(more: Record<string, string> = {}): { env: Record<string, string> } {
+/** A minimal environment: proxies, tokens and plugin caches of the machine must not affect the run. */
+export function isolatedEnv(more: Record<string, string> = {}): { env: Record<string, string> } {
   return {
     env: {
       PATH: process.env.PATH ?? '',
@@ -22,21 +24,21 @@ export function isolated(more: Record<string, string> = {}): { env: Record<strin
   }
 }
 
-export interface Outcome {
+export interface CommandResult {
   readonly code: number
-  readonly said: string
+  readonly output: string
 }
 
-/** Runs it to its end: whatever it said on either stream, and its exit code. */
-export function run(directory: string, args: readonly string[], env: Record<string, string>): Promise<Outcome> {
+/** Runs a command. Returns the output of both streams and the exit code. */
+export function run(directory: string, args: readonly string[], env: Record<string, string>): Promise<CommandResult> {
   return new Promise(resolve => {
     execFile(
       binary ?? 'terraform',
       args,
-      { cwd: directory, maxBuffer: 16 << 20, timeout: 60_000, ...isolated(env) },
+      { cwd: directory, maxBuffer: 16 << 20, timeout: 60_000, ...isolatedEnv(env) },
       (reason, stdout, stderr) => {
         const code = reason ? (typeof reason.code === 'number' ? reason.code : -1) : 0
-        resolve({ code, said: stdout + stderr })
+        resolve({ code, output: stdout + stderr })
       },
     )
   })

@@ -63,7 +63,7 @@ withTerraform('addresses', () => {
   ])('%s: refused, with the reason, and nothing made', async (_, variables, why) => {
     const { account, set, terraform } = await workspace()
     set(variables)
-    const { code, said } = await terraform('apply', '-auto-approve', '-no-color')
+    const { code, output: said } = await terraform('apply', '-auto-approve', '-no-color')
     expect(code, said).toBe(1)
     expect(flat(said)).toContain(why)
     expect(account.namespaces.size + account.scripts.size).toBe(0)

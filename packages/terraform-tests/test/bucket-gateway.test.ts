@@ -2,8 +2,7 @@ import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Gateway, lacksGateway, startGateway } from '@pool/test-ceph'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { s3Calls } from '../src/s3-call.ts'
-import { s3Store } from '../src/s3-store.ts'
+import { s3Calls, s3Store } from '../src/s3-store.ts'
 import { mustRun } from '../src/terraform.ts'
 import { accessKey, bucketName, bucketStage, inputs, secretKey, using } from './fixtures/bucket-stage.ts'
 import { alter, flat } from './fixtures/stage.ts'
@@ -59,13 +58,13 @@ withTerraform('the bucket', () => {
 
       expect(flat(await apply())).toContain('0 added, 0 changed, 0 destroyed')
       const destroyed = await terraform('destroy', '-auto-approve', '-no-color')
-      expect(destroyed.code, destroyed.said).toBe(1)
-      expect(flat(destroyed.said)).toContain('lifecycle.prevent_destroy set')
+      expect(destroyed.code, destroyed.output).toBe(1)
+      expect(flat(destroyed.output)).toContain('lifecycle.prevent_destroy set')
 
       rmSync(join(top, 'terraform.tfstate'))
       const unknown = await terraform('apply', '-auto-approve', '-no-color')
-      expect(unknown.code, unknown.said).toBe(1)
-      expect(flat(unknown.said)).toContain('bucket already exists!')
+      expect(unknown.code, unknown.output).toBe(1)
+      expect(flat(unknown.output)).toContain('bucket already exists!')
       writeFileSync(join(top, 'main.tf'), adopting)
       expect(flat(await apply())).toContain('1 imported, 0 added, 1 changed, 0 destroyed')
       expect((await terraform('plan', '-detailed-exitcode')).code).toBe(0)
@@ -73,9 +72,9 @@ withTerraform('the bucket', () => {
 
       set({ ...variables, object_storage_secret_key: `${secretKey}x` })
       const wrong = await terraform('plan', '-no-color')
-      expect(wrong.code, wrong.said).toBe(1)
+      expect(wrong.code, wrong.output).toBe(1)
       // HEAD, which the provider reads with, has no body that could say why.
-      expect(flat(wrong.said)).toContain('403')
+      expect(flat(wrong.output)).toContain('403')
     })
 
     test('of which the module could let go, were it not for prevent_destroy, still stays while it has objects', async () => {
@@ -105,11 +104,11 @@ withTerraform('the bucket', () => {
       await apply()
       await signed('/catalyst-other/archive', { method: 'PUT', body: 'x' })
       const full = await terraform('destroy', '-auto-approve', '-no-color')
-      expect(full.code, full.said).toBe(1)
-      expect(flat(full.said)).toContain('bucket is not empty')
+      expect(full.code, full.output).toBe(1)
+      expect(flat(full.output)).toContain('bucket is not empty')
       await signed('/catalyst-other/archive', { method: 'DELETE' })
       const empty = await terraform('destroy', '-auto-approve', '-no-color')
-      expect(empty.code, empty.said).toBe(0)
+      expect(empty.code, empty.output).toBe(0)
       expect((await signed('/')).text).not.toContain('catalyst-other')
     })
   })

@@ -26,7 +26,7 @@ withTerraform('a bucket that survived a reinstall', () => {
   test('stops an apply that does not know it, and nothing is touched', async () => {
     const { storage, terraform } = await bucketStage({ root: using() })
     storage.put(bucketName, { objects: ['archive'] })
-    const { code, said } = await terraform('apply', '-auto-approve', '-no-color')
+    const { code, output: said } = await terraform('apply', '-auto-approve', '-no-color')
     expect(code, said).toBe(1)
     expect(flat(said)).toContain('bucket already exists!')
     expect(storage.buckets.get(bucketName)?.objects).toEqual(new Set(['archive']))
@@ -44,7 +44,7 @@ withTerraform('a bucket that survived a reinstall', () => {
     expect(changedPaths(first)).toEqual([`${to}.force_destroy`])
     expect(flat(await apply())).toContain('1 imported, 0 added, 1 changed, 0 destroyed')
     const second = await terraform('plan', '-no-color', '-detailed-exitcode')
-    expect(second.code, second.said).toBe(0)
+    expect(second.code, second.output).toBe(0)
     expect(storage.buckets.get(bucketName)?.objects).toEqual(new Set(['archive']))
     const destroyed = await terraform('destroy', '-auto-approve', '-no-color')
     expect(destroyed.code).toBe(1)
@@ -52,7 +52,7 @@ withTerraform('a bucket that survived a reinstall', () => {
 
   test('cannot be adopted where there is none: a block for the first apply is refused', async () => {
     const { storage, terraform, set, apply } = await bucketStage({ root: always })
-    const { code, said } = await terraform('apply', '-auto-approve', '-no-color')
+    const { code, output: said } = await terraform('apply', '-auto-approve', '-no-color')
     expect(code, said).toBe(1)
     expect(flat(said)).toContain(`could not read bucket ${bucketName}`)
     expect(storage.buckets.size).toBe(0)

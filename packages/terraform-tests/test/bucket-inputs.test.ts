@@ -37,7 +37,7 @@ withTerraform('inputs of the bucket', () => {
     ] as const) {
       // One line with every value in it, which an error about one of them would quote whole.
       writeFileSync(join(directory, 'terraform.tfvars.json'), JSON.stringify({ ...inputs, [variable]: value }))
-      const { code, said } = await terraform('plan', '-no-color')
+      const { code, output: said } = await terraform('plan', '-no-color')
       expect(code, said).toBe(1)
       expect(flat(said)).toContain(why)
     }
@@ -54,7 +54,7 @@ withTerraform('inputs of the bucket', () => {
     expect((await terraform('plan', '-no-color')).code).toBe(1)
     set({ ...inputs, [secret]: undefined })
     environment[`TF_VAR_${secret}`] = mark
-    const { code, said } = await terraform('plan', '-no-color')
+    const { code, output: said } = await terraform('plan', '-no-color')
     expect(code, said).toBe(1)
     expect(flat(said)).toContain('secret_key must have at least 32 characters')
   })
@@ -62,7 +62,7 @@ withTerraform('inputs of the bucket', () => {
   test('that the server refuses fail the apply, and it does not say them', async () => {
     const { storage, terraform } = await bucketStage()
     storage.users.set(accessKey, 'another')
-    const { code, said } = await terraform('apply', '-auto-approve', '-no-color')
+    const { code, output: said } = await terraform('apply', '-auto-approve', '-no-color')
     expect(code, said).toBe(1)
     expect(flat(said)).toContain('SignatureDoesNotMatch')
     expect(storage.buckets.has(bucketName)).toBe(false)

@@ -10,9 +10,9 @@ withTerraform('the bucket', () => {
   test('is valid HCL, and the module passes its own tests', async () => {
     const { terraform } = await bucketStage()
     const valid = await terraform('validate', '-no-color')
-    expect(valid.code, valid.said).toBe(0)
-    expect(valid.said).not.toContain('Warning')
-    const { code, said } = await terraform('test', '-no-color')
+    expect(valid.code, valid.output).toBe(0)
+    expect(valid.output).not.toContain('Warning')
+    const { code, output: said } = await terraform('test', '-no-color')
     expect(code, said).toBe(0)
     expect(said).toContain('tests/bucket.tftest.hcl... pass')
     expect(said).toContain(' 0 failed')
@@ -42,7 +42,7 @@ withTerraform('the bucket', () => {
     expect(stateOf(directory)).not.toContain(mark)
     await terraform('show')
     const second = await terraform('plan', '-no-color', '-detailed-exitcode')
-    expect(second.code, second.said).toBe(0)
+    expect(second.code, second.output).toBe(0)
   })
 
   test('states every argument that the environment could decide', async () => {
@@ -71,15 +71,15 @@ withTerraform('the bucket', () => {
       [['apply', '-auto-approve'], { ...inputs, object_storage_bucket: 'catalyst-other-pool-test' }],
     ] as const) {
       set(variables)
-      const { code, said } = await terraform(...command, '-no-color')
+      const { code, output: said } = await terraform(...command, '-no-color')
       expect(code, said).toBe(1)
       expect(flat(said)).toContain(held)
     }
     writeFileSync(join(top, 'main.tf'), 'resource "terraform_data" "other" {}\n')
     set({})
     const without = await terraform('apply', '-auto-approve', '-no-color')
-    expect(without.code, without.said).toBe(1)
-    expect(flat(without.said)).toContain('its original provider configuration')
+    expect(without.code, without.output).toBe(1)
+    expect(flat(without.output)).toContain('its original provider configuration')
     expect([...storage.buckets.keys()]).toEqual([bucketName])
   })
 

@@ -162,7 +162,7 @@ withTerraform('the secret for the first boot', () => {
       ['region', mark, 'fsn1, nbg1 or hel1'],
     ]) {
       set({ ...variables, [`object_storage_${name}`]: value })
-      const { code, said } = await terraform('plan', '-no-color')
+      const { code, output: said } = await terraform('plan', '-no-color')
       expect(code, said).toBe(1)
       expect(said).toContain(why)
     }

@@ -81,7 +81,7 @@ const dependenciesOf = (state: string, step: string): readonly string[] | undefi
 }
 
 const refused = async ({ terraform }: Stage, why: string): Promise<void> => {
-  const { code, said } = await terraform('apply', '-auto-approve', '-no-color')
+  const { code, output: said } = await terraform('apply', '-auto-approve', '-no-color')
   expect(code, said).toBe(1)
   expect(flat(said)).toContain(why)
 }
@@ -90,7 +90,7 @@ const refused = async ({ terraform }: Stage, why: string): Promise<void> => {
 withTerraform('the local deployment', () => {
   test('is applied in steps, by Terraform alone, with no key in the state, and then there is nothing left to do', async () => {
     const { directory, apply, outputs, terraform } = await stage({ folders, root, variables: withStorage })
-    const { said: needed } = await terraform('providers', '-no-color')
+    const { output: needed } = await terraform('providers', '-no-color')
     expect(new Set(needed.match(/provider\[[^\]]+\]/g))).toEqual(new Set(['provider[terraform.io/builtin/terraform]']))
     const said = await apply()
     expect([...said.matchAll(/terraform_data\.\w+: Creation complete/g)]).toHaveLength(steps.length)
@@ -104,9 +104,9 @@ withTerraform('the local deployment', () => {
       details: { object_storage_secret: 'hetzner-object-storage' },
     })
     const second = await terraform('plan', '-no-color', '-detailed-exitcode')
-    expect(second.code, second.said).toBe(0)
+    expect(second.code, second.output).toBe(0)
     const gone = await terraform('destroy', '-auto-approve', '-no-color')
-    expect(gone.code, gone.said).toBe(0)
+    expect(gone.code, gone.output).toBe(0)
     expectNoKey(readFileSync(join(directory, 'terraform.tfstate.backup'), 'utf8'))
   })
 

@@ -9,7 +9,7 @@ const folders = ['infra/object-storage-inputs', 'infra/first-boot-secret', 'infr
 
 withTerraform('the modules', () => {
   test.each(['infra', 'apps/allocation-api/test/fixtures'])('of %s are formatted', async folder => {
-    const { code, said } = await run(join(repository, folder), ['fmt', '-check', '-recursive'], {})
+    const { code, output: said } = await run(join(repository, folder), ['fmt', '-check', '-recursive'], {})
     expect(said).toBe('')
     expect(code).toBe(0)
   })
@@ -19,9 +19,9 @@ withTerraform('the modules without a provider', () => {
   test.each(folders)('%s is valid, and passes its own tests, whose files it finds', async folder => {
     const { terraform } = await stage({ folders: [folder, ...folders] })
     const valid = await terraform('validate', '-no-color')
-    expect(valid.code, valid.said).toBe(0)
-    expect(valid.said).not.toContain('Warning')
-    const { code, said } = await terraform('test', '-no-color')
+    expect(valid.code, valid.output).toBe(0)
+    expect(valid.output).not.toContain('Warning')
+    const { code, output: said } = await terraform('test', '-no-color')
     expect(code, said).toBe(0)
     const files = readdirSync(join(repository, folder, 'tests'))
     expect(files).not.toEqual([])

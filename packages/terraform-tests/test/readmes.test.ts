@@ -48,7 +48,7 @@ withTerraform('the READMEs of object storage', () => {
   test('have examples that apply, the one with the other, and give out no key', async () => {
     const { buckets, terraform } = await applied(bucket + secret)
     expect([...buckets.keys()]).toEqual([name])
-    expect((await terraform('output', '-no-color')).said).toContain('"https://fsn1.your-objectstorage.com"')
+    expect((await terraform('output', '-no-color')).output).toContain('"https://fsn1.your-objectstorage.com"')
     expect((await terraform('plan', '-detailed-exitcode')).code).toBe(0)
   })
 

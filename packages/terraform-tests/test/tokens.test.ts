@@ -81,7 +81,7 @@ withTerraform('tokens', () => {
     // One line, which an error about it would quote whole.
     writeFileSync(join(directory, 'z.auto.tfvars'), `bearer_tokens = ${JSON.stringify(tokens)}\n`)
     const fromLine = await terraform('apply', '-auto-approve', '-no-color')
-    for (const { code, said } of [fromFile, fromLine]) {
+    for (const { code, output: said } of [fromFile, fromLine]) {
       expect(code, said).toBe(1)
       expect(flat(said)).toContain(why)
     }
@@ -96,7 +96,7 @@ withTerraform('tokens', () => {
     const { environment, set, terraform } = await workspace()
     set({ bearer_tokens: undefined })
     environment.TF_VAR_bearer_tokens = text
-    const { code, said } = await terraform('plan', '-no-color')
+    const { code, output: said } = await terraform('plan', '-no-color')
     expect(code, said).toBe(1)
     expect(flat(said)).toContain(why)
   })

@@ -9,14 +9,14 @@ if (binary === null) process.stderr.write(`infra/ is not checked: this machine $
 withTerraform('the module of the witness', () => {
   test('is valid', async () => {
     const { terraform } = await workspace()
-    const { code, said } = await terraform('validate', '-no-color')
+    const { code, output: said } = await terraform('validate', '-no-color')
     expect(code, said).toBe(0)
     expect(said).not.toContain('Warning')
   })
 
   test('passes its own tests, whose files it finds', async () => {
     const { terraform } = await workspace()
-    const { code, said } = await terraform('test', '-no-color')
+    const { code, output: said } = await terraform('test', '-no-color')
     expect(code, said).toBe(0)
     for (const file of ['address', 'refused', 'script']) expect(said).toContain(`tests/${file}.tftest.hcl... pass`)
     expect(said).toContain(' 0 failed')

@@ -3,11 +3,11 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { isListening } from '@pool/dev-server/ports'
 import { type RunningServer, startServerProcess, waitUntilUp } from '@pool/dev-server/server-process'
-import { configuration } from './configuration.ts'
-import { pathOf, run } from './programs.ts'
+import { renderConfiguration } from './configuration.ts'
+import { findProgramPath, runProgram } from './programs.ts'
 
-export interface ClusterPlan {
-  /** Empty, with cert.pem and key.pem; removed by stop(), or when this process dies. */
+export interface ClusterOptions {
+  /** A directory with only cert.pem and key.pem; removed by stop(), or when this process dies. */
   readonly folder: string
   readonly monitorPort: number
   readonly gatewayPort: number
@@ -15,60 +15,62 @@ export interface ClusterPlan {
 }
 
 export interface Cluster {
-  /** What the programs of the cluster find it by. */
+  /** The environment with which Ceph programs find the cluster. */
   readonly env: NodeJS.ProcessEnv
   readonly stop: () => Promise<void>
 }
 
-/** cephx stays on: without it the gateway hangs at its start. */
-const makeKeys = async (keyring: string, env: NodeJS.ProcessEnv): Promise<void> => {
-  const may = (...caps: string[]) => caps.flatMap(cap => ['--cap', cap, 'allow *'])
+/** cephx stays enabled: without it the gateway hangs on start. */
+const createKeyring = async (keyring: string, env: NodeJS.ProcessEnv): Promise<void> => {
+  const capabilities = (...caps: string[]) => caps.flatMap(cap => ['--cap', cap, 'allow *'])
   const add = (entity: string, ...caps: string[]) =>
-    run('ceph-authtool', [keyring, '--gen-key', '-n', entity, ...may(...caps)], { env })
-  await run('ceph-authtool', ['--create-keyring', keyring], { env })
+    runProgram('ceph-authtool', [keyring, '--gen-key', '-n', entity, ...capabilities(...caps)], { env })
+  await runProgram('ceph-authtool', ['--create-keyring', keyring], { env })
   await add('mon.', 'mon')
   await add('client.admin', 'mon', 'osd')
   await add('osd.0', 'mon', 'osd')
 }
 
-export const startCluster = async (plan: ClusterPlan): Promise<Cluster> => {
+export const startCluster = async (plan: ClusterOptions): Promise<Cluster> => {
   const { folder, monitorPort, gatewayPort, isGatewayUp } = plan
-  const at = (name: string) => join(folder, name)
+  const pathTo = (name: string) => join(folder, name)
   const clusterId = randomUUID()
   const osdId = randomUUID()
-  const env = { PATH: process.env.PATH, CEPH_CONF: at('ceph.conf') }
-  await mkdir(at('mon'))
-  await mkdir(at('osd'))
-  await writeFile(at('ceph.conf'), configuration({ folder, clusterId, osdId, monitorPort, gatewayPort }))
-  await makeKeys(at('keyring'), env)
+  const env = { PATH: process.env.PATH, CEPH_CONF: pathTo('ceph.conf') }
+  await mkdir(pathTo('mon'))
+  await mkdir(pathTo('osd'))
+  await writeFile(pathTo('ceph.conf'), renderConfiguration({ folder, clusterId, osdId, monitorPort, gatewayPort }))
+  await createKeyring(pathTo('keyring'), env)
   const address = `[v2:127.0.0.1:${monitorPort}]`
-  await run('monmaptool', ['--create', '--fsid', clusterId, '--addv', 'a', address, at('monmap')], { env })
+  await runProgram('monmaptool', ['--create', '--fsid', clusterId, '--addv', 'a', address, pathTo('monmap')], { env })
   await Promise.all([
-    run('ceph-mon', ['--mkfs', '-i', 'a', '--monmap', at('monmap'), '--keyring', at('keyring')], { env }),
-    run('ceph-osd', ['--mkfs', '-i', '0', '--no-mon-config'], { env }),
+    runProgram('ceph-mon', ['--mkfs', '-i', 'a', '--monmap', pathTo('monmap'), '--keyring', pathTo('keyring')], {
+      env,
+    }),
+    runProgram('ceph-osd', ['--mkfs', '-i', '0', '--no-mon-config'], { env }),
   ])
 
   const servers: RunningServer[] = []
-  const start = (name: string, command: readonly string[], leaves?: string) =>
+  const start = (name: string, command: readonly string[], removeOnExit?: string) =>
     servers.push(
-      startServerProcess({ name, command, folder, env, ...(leaves === undefined ? {} : { removeOnExit: leaves }) }),
+      startServerProcess({ name, command, folder, env, ...(removeOnExit === undefined ? {} : { removeOnExit }) }),
     )
   const stop = async () => {
     await Promise.all(servers.map(server => server.kill()))
   }
-  const over = new AbortController()
+  const aborted = new AbortController()
   try {
-    // The monitor alone writes to the folder while it runs.
-    start('ceph-mon', [pathOf('ceph-mon'), '-f', '-i', 'a'], folder)
+    // Only the monitor writes to the directory while it runs.
+    start('ceph-mon', [findProgramPath('ceph-mon'), '-f', '-i', 'a'], folder)
     await waitUntilUp('the monitor listens', () => isListening(monitorPort), servers)
-    // Where another process took the port, nothing answers this.
-    const told = run('ceph', ['osd', 'new', osdId, '0'], { env, signal: over.signal })
-    await Promise.race([told, ...servers.map(({ failed }) => failed)])
-    start('ceph-osd', [pathOf('ceph-osd'), '-f', '-i', '0'])
-    start('radosgw', [pathOf('radosgw'), '-f', '-n', 'client.admin'])
-    await waitUntilUp('the gateway answers', isGatewayUp, servers)
+    // If another process has the port, this command gets no response.
+    const registered = runProgram('ceph', ['osd', 'new', osdId, '0'], { env, signal: aborted.signal })
+    await Promise.race([registered, ...servers.map(({ failed }) => failed)])
+    start('ceph-osd', [findProgramPath('ceph-osd'), '-f', '-i', '0'])
+    start('radosgw', [findProgramPath('radosgw'), '-f', '-n', 'client.admin'])
+    await waitUntilUp('the gateway responds', isGatewayUp, servers)
   } catch (error) {
-    over.abort()
+    aborted.abort()
     await stop()
     throw error
   }

@@ -1,4 +1,4 @@
-export interface Layout {
+export interface CephPaths {
   readonly folder: string
   readonly clusterId: string
   readonly osdId: string
@@ -7,20 +7,26 @@ export interface Layout {
 }
 
 /**
- * A cluster of one monitor, one object store in memory and one gateway, on loopback, that is ready as soon as can be:
+ * A cluster of one monitor, one object store in memory and one gateway, on loopback, configured for a fast start:
  * https://docs.ceph.com/en/pacific/rados/configuration/. It keeps nothing and tolerates no failure.
  */
-export const configuration = ({ folder, clusterId, osdId, monitorPort, gatewayPort }: Layout): string => `[global]
+export const renderConfiguration = ({
+  folder,
+  clusterId,
+  osdId,
+  monitorPort,
+  gatewayPort,
+}: CephPaths): string => `[global]
 fsid = ${clusterId}
 mon host = v2:127.0.0.1:${monitorPort}
 public addr = 127.0.0.1
 cluster addr = 127.0.0.1
 ms bind ipv6 = false
 ms bind msgr1 = false
-# A port that another process took is told at once, and not tried three times, 5 s apart.
+# Report a port in use immediately instead of trying three times, 5 s apart.
 ms bind retry count = 1
 
-# Nothing outside the folder, which an unprivileged account may write to.
+# Use only the directory, which an unprivileged user can write to.
 keyring = ${folder}/keyring
 run dir = ${folder}
 admin socket =
@@ -33,7 +39,7 @@ err to stderr = true
 debug rocksdb = 0
 mon cluster log file =
 
-# A proposal waits for others for a second, by default, and a start makes a dozen of them.
+# By default, a proposal waits one second for others; a start needs a dozen proposals.
 paxos propose interval = 0.05
 mon tick interval = 1
 mon data avail crit = 1
@@ -56,6 +62,6 @@ rgw enable gc threads = false
 rgw enable lc threads = false
 rgw enable quota threads = false
 rgw run sync thread = false
-# A bucket may be asked for in any region: the storage provider has several, this is one.
+# Accept requests for any region: the storage provider has several.
 rgw relaxed region enforcement = true
 `

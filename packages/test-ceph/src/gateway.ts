@@ -5,13 +5,13 @@ import { join } from 'node:path'
 import { freePort } from '@pool/dev-server/ports'
 import { ServerExitedError } from '@pool/dev-server/server-process'
 import { type Cluster, startCluster } from './cluster.ts'
-import { run } from './programs.ts'
-import { makeCa } from './test-ca.ts'
+import { runProgram } from './programs.ts'
+import { createCa } from './test-ca.ts'
 
-export { lacksGateway } from './programs.ts'
+export { missingGateway as lacksGateway } from './programs.ts'
 
 const HOST = '127.0.0.1'
-const PORT_TRIES = 5
+const MAX_ATTEMPTS = 5
 
 export interface KeyPair {
   readonly accessKey: string
@@ -19,9 +19,9 @@ export interface KeyPair {
 }
 
 export interface GatewayUser {
-  /** The owner's id in answers. */
+  /** The owner id in responses. */
   readonly id: string
-  /** From its return on, requests of the user are refused with UserSuspended. */
+  /** Suspends the user: later requests fail with UserSuspended. */
   readonly suspend: () => Promise<void>
 }
 
@@ -30,24 +30,24 @@ export interface Gateway {
   readonly host: string
   /** TLS. */
   readonly port: number
-  /** PEM of the authority that signed its certificate. */
+  /** PEM of the CA that signed its certificate. */
   readonly ca: string
   /** The same as a file; gone after stop(). */
   readonly caFile: string
-  /** The keys pass through the arguments of radosgw-admin: they are for tests, like the gateway. */
+  /** The keys are visible in the arguments of radosgw-admin: use test keys only. */
   readonly addUser: (keys: KeyPair) => Promise<GatewayUser>
-  /** Leaves no process and no folder. These go too when the process that started it dies, in whatever way. */
+  /** Stops all processes and removes the directory. Both also happen when the starting process dies. */
   readonly stop: () => Promise<void>
 }
 
 export interface GatewayOptions {
-  /** DNS names that its certificate is for, wildcards allowed. It is for 127.0.0.1 in any case. */
+  /** DNS names of its certificate, wildcards allowed, in addition to 127.0.0.1. */
   readonly names: readonly string[]
-  /** Where to listen, of the gateway and of the monitor by turns; any free port if not given. */
+  /** Called alternately for the ports of gateway and monitor. Default: a free port. */
   readonly findPort?: () => Promise<number>
 }
 
-/** Whether it answers with a certificate of that authority: another process may have the port. */
+/** Whether the server responds with a certificate of this CA: another process may have the port. */
 const isUp = (port: number, ca: string): Promise<boolean> =>
   new Promise(resolve => {
     get({ host: HOST, port, ca, agent: false, timeout: 1_000 }, answer => {
@@ -58,11 +58,11 @@ const isUp = (port: number, ca: string): Promise<boolean> =>
   })
 
 /**
- * Starts a gateway of its own, on ports of its own; several may run at once. When a server of it ends at once, other ports
- * are tried: another process may have taken the port since it was free, and Ceph's servers can end before they said so.
+ * Starts a gateway on its own ports; several may run at the same time. If a server exits immediately, it retries with other
+ * ports: another process may have bound the port, and Ceph servers can exit before they log that.
  */
 export const startGateway = async ({ names, findPort = freePort }: GatewayOptions): Promise<Gateway> => {
-  const authority = await makeCa('test CA of the object gateway')
+  const authority = await createCa('test CA of the object gateway')
   const { key, cert } = await authority.issue({ names, addresses: [HOST] })
   for (let attempt = 1; ; attempt += 1) {
     const folder = await mkdtemp(join(tmpdir(), 'test-ceph-'))
@@ -79,25 +79,29 @@ export const startGateway = async ({ names, findPort = freePort }: GatewayOption
       const isGatewayUp = () => isUp(port, authority.cert)
       const cluster = await startCluster({ folder, monitorPort, gatewayPort: port, isGatewayUp })
       const stop = () => cluster.stop().finally(remove)
-      return { host: HOST, port, ca: authority.cert, caFile, addUser: adderOf(cluster), stop }
+      return { host: HOST, port, ca: authority.cert, caFile, addUser: createUserFactory(cluster), stop }
     } catch (error) {
       await remove()
-      if (!(error instanceof ServerExitedError) || attempt === PORT_TRIES) throw error
+      if (!(error instanceof ServerExitedError) || attempt === MAX_ATTEMPTS) throw error
     }
   }
 }
 
-const adderOf = ({ env }: Cluster) => {
+const createUserFactory = ({ env }: Cluster) => {
   let added = 0
   return async ({ accessKey, secretKey }: KeyPair): Promise<GatewayUser> => {
     added += 1
     const id = `user-${added}`
     const user = ['--uid', id, '--display-name', id]
-    await run('radosgw-admin', ['user', 'create', ...user, '--access-key', accessKey, '--secret-key', secretKey], {
-      env,
-    })
+    await runProgram(
+      'radosgw-admin',
+      ['user', 'create', ...user, '--access-key', accessKey, '--secret-key', secretKey],
+      {
+        env,
+      },
+    )
     const suspend = async () => {
-      await run('radosgw-admin', ['user', 'suspend', '--uid', id], { env })
+      await runProgram('radosgw-admin', ['user', 'suspend', '--uid', id], { env })
     }
     return { id, suspend }
   }

@@ -1,12 +1,12 @@
 import { type RequestOptions, request } from 'node:https'
 
-export interface Answer {
+export interface HttpsResponse {
   readonly status: number
   readonly text: string
 }
 
-/** One request on a connection of its own. An error of the connection rejects. */
-export const httpsCall = (options: RequestOptions, body?: string): Promise<Answer> =>
+/** Sends one request on a new connection. Rejects on connection errors. */
+export const httpsCall = (options: RequestOptions, body?: string): Promise<HttpsResponse> =>
   new Promise((resolve, reject) => {
     const sent = request({ ...options, agent: false }, answer => {
       let text = ''

@@ -1,4 +1,4 @@
-// What the next import's dependency injection asks for, and does not bring.
+// Required by the dependency injection of @peculiar/x509.
 import 'reflect-metadata'
 import { randomBytes, webcrypto } from 'node:crypto'
 import {
@@ -12,18 +12,18 @@ import {
   X509CertificateGenerator,
 } from '@peculiar/x509'
 
-const KEYS = { name: 'ECDSA', namedCurve: 'P-256' }
-const SIGNED = { name: 'ECDSA', hash: 'SHA-256' }
+const KEY_ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256' }
+const SIGNATURE = { name: 'ECDSA', hash: 'SHA-256' }
 const DAY_MS = 86_400_000
 
-export interface CertificateWish {
+export interface CertificateRequest {
   /** DNS names, wildcards allowed; may be none. RFC 6125: a wildcard stands for one label. */
   readonly names: readonly string[]
-  /** IP addresses in their usual text. */
+  /** IP addresses as text. */
   readonly addresses?: readonly string[]
-  /** From a day ago if not given: the clocks of the two ends may differ. */
+  /** Default: one day ago, because clocks may differ. */
   readonly notBefore?: Date
-  /** In a day if not given; a past time makes an expired certificate. */
+  /** Default: in one day. A time in the past creates an expired certificate. */
   readonly notAfter?: Date
 }
 
@@ -35,24 +35,24 @@ export interface KeyAndCertificate {
 }
 
 export interface TestCa {
-  /** What a client trusts: PEM. */
+  /** The root certificate, PEM. */
   readonly cert: string
-  readonly issue: (wish: CertificateWish) => Promise<KeyAndCertificate>
+  readonly issue: (wish: CertificateRequest) => Promise<KeyAndCertificate>
 }
 
-const newKeys = () => webcrypto.subtle.generateKey(KEYS, true, ['sign', 'verify'])
+const newKeys = () => webcrypto.subtle.generateKey(KEY_ALGORITHM, true, ['sign', 'verify'])
 // RFC 5280, 4.1.2.2: positive, at most 20 octets.
 const newSerial = () => `01${randomBytes(15).toString('hex')}`
 const inDays = (days: number) => new Date(Date.now() + days * DAY_MS)
 
-/** An authority whose key lives in this process alone. Two of them do not trust each other, whatever their names. */
-export const makeCa = async (name = 'test CA'): Promise<TestCa> => {
+/** A CA whose key is only in the memory of this process. */
+export const createCa = async (name = 'test CA'): Promise<TestCa> => {
   const issuer = `CN=${name}`
   const keys = await newKeys()
   const root = await X509CertificateGenerator.createSelfSigned({
     name: issuer,
     keys,
-    signingAlgorithm: SIGNED,
+    signingAlgorithm: SIGNATURE,
     serialNumber: newSerial(),
     notBefore: inDays(-3650),
     notAfter: inDays(3650),
@@ -62,7 +62,7 @@ export const makeCa = async (name = 'test CA'): Promise<TestCa> => {
     ],
   })
 
-  const issue = async (wish: CertificateWish): Promise<KeyAndCertificate> => {
+  const issue = async (wish: CertificateRequest): Promise<KeyAndCertificate> => {
     const own = await newKeys()
     const names = [
       ...wish.names.map(value => ({ type: 'dns' as const, value })),
@@ -73,7 +73,7 @@ export const makeCa = async (name = 'test CA'): Promise<TestCa> => {
       issuer,
       publicKey: own.publicKey,
       signingKey: keys.privateKey,
-      signingAlgorithm: SIGNED,
+      signingAlgorithm: SIGNATURE,
       serialNumber: newSerial(),
       notBefore: wish.notBefore ?? inDays(-1),
       notAfter: wish.notAfter ?? inDays(1),

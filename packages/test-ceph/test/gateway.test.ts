@@ -5,7 +5,7 @@ import { freePort } from '@pool/dev-server/ports'
 import { ServerExitedError } from '@pool/dev-server/server-process'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Gateway, type GatewayUser, startGateway } from '../src/gateway.ts'
-import { makeCa } from '../src/test-ca.ts'
+import { createCa } from '../src/test-ca.ts'
 import { isSkipped } from './parts.ts'
 import { running } from './running.ts'
 import { call, callSigned } from './signed-request.ts'
@@ -92,7 +92,7 @@ describe.skipIf(isSkipped)('a gateway', () => {
 
   test('is trusted for its names by whoever trusts its authority', async () => {
     expect(await readFile(gateway.caFile, 'utf8')).toBe(gateway.ca)
-    const { cert } = await makeCa('test CA of the object gateway')
+    const { cert } = await createCa('test CA of the object gateway')
     await expect(call(gateway, { ca: null })).rejects.toThrow(/self-signed|unable to (get|verify)/)
     await expect(call(gateway, { ca: cert })).rejects.toThrow(/self-signed|unable to (get|verify)|signature failure/)
     await expect(call(gateway, { servername: 'storage.example' })).rejects.toThrow(

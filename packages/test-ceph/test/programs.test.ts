@@ -1,17 +1,17 @@
 import { describe, expect, test } from 'vitest'
-import { lackOf, run } from '../src/programs.ts'
+import { runProgram, toSkipReason } from '../src/programs.ts'
 import { isSkipped } from './parts.ts'
 
 test('a lack is one line that says what to install', () => {
-  expect(lackOf([])).toBeUndefined()
-  expect(lackOf(['radosgw', 'ceph-mon'])).toBe(
+  expect(toSkipReason([])).toBeUndefined()
+  expect(toSkipReason(['radosgw', 'ceph-mon'])).toBe(
     'without a Ceph object gateway (radosgw, ceph-mon): apt-get install --no-install-recommends ceph-mon ceph-osd radosgw',
   )
 })
 
 describe.skipIf(isSkipped)('a program that fails', () => {
   test('is named with what it said', async () => {
-    await expect(run('monmaptool', ['--create'], { env: {} })).rejects.toThrow(
+    await expect(runProgram('monmaptool', ['--create'], { env: {} })).rejects.toThrow(
       /^monmaptool failed \(1\):\n.*must specify/s,
     )
   })

@@ -1,6 +1,6 @@
 import { AwsClient } from 'aws4fetch'
 import type { Gateway, KeyPair } from '../src/gateway.ts'
-import { type Answer, httpsCall } from '../src/https-call.ts'
+import { type HttpsResponse, httpsCall } from '../src/https-call.ts'
 
 export interface Call {
   readonly headers?: Readonly<Record<string, string>>
@@ -13,7 +13,7 @@ export interface Call {
 }
 
 /** One request on a connection of its own. An error of the connection rejects. */
-export const call = ({ host, port, ca: own }: Gateway, wish: Call = {}): Promise<Answer> => {
+export const call = ({ host, port, ca: own }: Gateway, wish: Call = {}): Promise<HttpsResponse> => {
   const { headers = {}, method = 'GET', path = '/', body, servername = 'fsn1.storage.example', ca = own } = wish
   const trusted = ca === null ? {} : { ca }
   return httpsCall({ host, port, method, path, headers, servername, ...trusted }, body)
@@ -26,7 +26,7 @@ export interface Signed extends Call {
 }
 
 /** Signature version 4: https://docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-header-based-auth.html */
-export const callSigned = async (gateway: Gateway, keys: KeyPair, wish: Signed = {}): Promise<Answer> => {
+export const callSigned = async (gateway: Gateway, keys: KeyPair, wish: Signed = {}): Promise<HttpsResponse> => {
   const { region = 'fsn1', at = new Date(), path = '/', method = 'GET', body } = wish
   const client = new AwsClient({
     accessKeyId: keys.accessKey,

@@ -1,14 +1,14 @@
 import { once } from 'node:events'
 import { connect, createServer, type TLSSocket } from 'node:tls'
 import { expect, test } from 'vitest'
-import { type CertificateWish, makeCa, type TestCa } from '../src/test-ca.ts'
+import { type CertificateRequest, createCa, type TestCa } from '../src/test-ca.ts'
 
-const ca = await makeCa()
+const ca = await createCa()
 const days = (count: number) => new Date(Date.now() + count * 86_400_000)
 
 /** What a client that trusts `trusted` thinks of the certificate; undefined: it is content. */
 const verdict = async (
-  wish: CertificateWish,
+  wish: CertificateRequest,
   servername: string,
   trusted: TestCa = ca,
 ): Promise<string | undefined> => {
@@ -41,7 +41,7 @@ test.each([
 })
 
 test('another authority of the same name is not trusted', async () => {
-  expect(await verdict({ names: ['a.example'] }, 'a.example', await makeCa())).toMatch(
+  expect(await verdict({ names: ['a.example'] }, 'a.example', await createCa())).toMatch(
     /SIGNATURE|UNABLE_TO|SELF_SIGNED/,
   )
 })

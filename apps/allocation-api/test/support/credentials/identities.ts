@@ -1,7 +1,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { makeCa } from '@pool/test-ceph/test-ca'
+import { createCa } from '@pool/test-ceph/test-ca'
 
 const names = ['*.storage.test']
 
@@ -10,7 +10,7 @@ export const withStorageNames = `--import=${new URL('./storage-names.ts', import
 
 /** Valid and invalid server certificates, and the file of the trusted authority. */
 export const makeIdentities = async () => {
-  const [ours, strange] = await Promise.all([makeCa('trusted'), makeCa('trusted')])
+  const [ours, strange] = await Promise.all([createCa('trusted'), createCa('trusted')])
   const [good, otherName, expired, unknownCa] = await Promise.all([
     ours.issue({ names }),
     ours.issue({ names: ['fsn1.other.test'] }),
