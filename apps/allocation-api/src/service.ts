@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createDatabaseClient } from '@pool/database/client'
 import { isDatabaseUnavailable } from '@pool/database/errors'
+import { createHealthCheck } from '@pool/database/health-check'
 import { waitForDatabase } from '@pool/database/wait-for-database'
 import { createAllocationRepository } from './allocation/repository.ts'
 import { createAllocationService } from './allocation/service.ts'
@@ -9,7 +10,7 @@ import { type Config, readConfig } from './config/config.ts'
 import { type ConfigIssue, type Env, EnvReader } from './config/env.ts'
 import { readCaFile } from './credentials/ca-file.ts'
 import { createCredentialService } from './credentials/service.ts'
-import { applySchema, createProbe } from './database/migrate.ts'
+import { applySchema } from './database/migrate.ts'
 import { parseDeploymentSpec } from './deployments/domain/spec.ts'
 import { DeploymentService } from './deployments/service.ts'
 import { createTerraform } from './deployments/terraform/terraform.ts'
@@ -199,7 +200,7 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
     streams: createEventStreams({ stopping: stopping.signal }),
     providers: { objectStorage: objectStorage.provider, token: [...config.credentials.tokenUrls.keys()] },
     health: {
-      databaseAnswers: createProbe(healthCheckSql, HEALTH_CHECK_TIMEOUT_MS),
+      databaseAnswers: createHealthCheck(healthCheckSql, HEALTH_CHECK_TIMEOUT_MS),
       phase: () => phase,
       managedDomains,
     },

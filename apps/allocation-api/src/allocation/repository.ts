@@ -23,11 +23,14 @@ import {
   toReserveDecision,
 } from './domain/mapping.ts'
 import type {
+  AllocationCount,
   Caller,
   CommitCommand,
   CommitDecision,
   EntryWithId,
   Granted,
+  HistoryPage,
+  ListPage,
   PoolName,
   ReleaseCommand,
   ReleaseDecision,
@@ -39,27 +42,6 @@ import type {
   ReserveRequest,
 } from './domain/types.ts'
 import { allocationSql, toUuid } from './sql.ts'
-
-export interface ListPage {
-  /** The subdomain after which the page starts; empty for the first page. */
-  readonly after: string
-  readonly limit: number
-  readonly state?: Allocation['state'] | undefined
-}
-
-export interface HistoryPage {
-  /** One name of the pool; absent: the whole pool. */
-  readonly subdomain?: string | undefined
-  /** The id of the entry before which the page starts; absent: the newest entries. */
-  readonly before?: number | undefined
-  readonly limit: number
-}
-
-export interface AllocationCount {
-  readonly poolDomain: string
-  readonly state: Allocation['state']
-  readonly count: number
-}
 
 export type AllocationRepository = ReturnType<typeof createAllocationRepository>
 

@@ -23,6 +23,7 @@ import {
   toReserveDecision,
 } from './domain/mapping.ts'
 import type {
+  AllocationCount,
   Caller,
   CommitCommand,
   CommitDecision,
@@ -45,7 +46,7 @@ import type {
   ReserveRequest,
 } from './domain/types.ts'
 import { sweepExpired } from './expired-sweeper.ts'
-import type { AllocationCount, AllocationRepository } from './repository.ts'
+import type { AllocationRepository } from './repository.ts'
 
 export interface AllocationOptions {
   readonly repository: AllocationRepository

@@ -68,6 +68,27 @@ export type TokenRejection = Rejection<'not-found' | 'already-active' | 'reserva
 /** An active allocation without the status of its records, which dns_names holds. */
 export type ActiveWithoutDns = Omit<ActiveAllocation, 'dns'>
 
+export interface ListPage {
+  /** The subdomain after which the page starts; empty for the first page. */
+  readonly after: string
+  readonly limit: number
+  readonly state?: Allocation['state'] | undefined
+}
+
+export interface HistoryPage {
+  /** One name of the pool; absent: the whole pool. */
+  readonly subdomain?: string | undefined
+  /** The id of the entry before which the page starts; absent: the newest entries. */
+  readonly before?: number | undefined
+  readonly limit: number
+}
+
+export interface AllocationCount {
+  readonly poolDomain: string
+  readonly state: Allocation['state']
+  readonly count: number
+}
+
 // What one statement of the repository decides.
 
 export interface Granted {
