@@ -1,12 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { createRfc2136Provider } from '../../../src/dns/providers/rfc2136/index.ts'
 import type { ProviderSubject } from '../harness.ts'
-import { bind } from './rfc2136/bind.ts'
-import { knot } from './rfc2136/knot.ts'
-import { powerdns } from './rfc2136/powerdns.ts'
 import { type ServerKind, startServer } from './rfc2136/server.ts'
-
-export const serverKinds: readonly ServerKind[] = [knot, bind, powerdns]
 
 export const startRfc2136Subject = async (kind: ServerKind): Promise<ProviderSubject> => {
   const server = await startServer(kind)

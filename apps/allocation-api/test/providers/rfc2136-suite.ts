@@ -1,0 +1,312 @@
+import { connect, isIPv6 } from 'node:net'
+import { framed, onMessages, startDnsDouble } from '@pool/test-kit/dns/dns-double.ts'
+import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { isAtOrBelow, type RecordChange, type RecordSet } from '../../src/dns/domain/rrset.ts'
+import type { DnsProvider } from '../../src/dns/provider.ts'
+import { createRfc2136Provider, type Rfc2136Options } from '../../src/dns/providers/rfc2136/index.ts'
+import { describeConformance } from './conformance.ts'
+import { startBrokenLine } from './support/rfc2136/broken-line.ts'
+import { addresses, type KeyName, type Server, type ServerKind, startServer } from './support/rfc2136/server.ts'
+import { startRfc2136Subject } from './support/rfc2136.ts'
+
+const signal = (): AbortSignal => AbortSignal.timeout(20_000)
+
+/** What a read shows at and below `name`. */
+const readAt = async (provider: DnsProvider, zone: string, name: string): Promise<RecordSet[]> => {
+  const result = await provider.read(zone, [name], signal())
+  if (result.kind !== 'read') throw new Error(result.reason)
+  return result.records.filter(set => isAtOrBelow(set.name, name))
+}
+
+const set = (name: string, type: string, ...values: string[]): RecordSet => ({ name, type, ttl: 300, values })
+const upsert = (record: RecordSet): RecordChange => ({ kind: 'upsert', set: record })
+const remove = (name: string, type: string): RecordChange => ({ kind: 'delete', name, type })
+
+/** The conformance suite and the RFC 2136 tests against one kind of server. Each kind has a test file, so they run in parallel. */
+export const describeRfc2136 = (kind: ServerKind) => {
+  if (shouldSkip(kind.lacks)) {
+    test.skip(kind.lacks ?? '')
+    return
+  }
+  describeConformance(`rfc2136 with ${kind.name}`, () => startRfc2136Subject(kind))
+
+  describe(`rfc2136: against ${kind.name}`, () => {
+    let server: Server
+    let zone: string
+    beforeAll(async () => {
+      server = await startServer(kind)
+      zone = server.zone
+    })
+    afterAll(() => server?.[Symbol.asyncDispose]())
+
+    const provider = (key?: KeyName) => createRfc2136Provider(server.options(key))
+    const apply = async (...changes: RecordChange[]) => {
+      const result = await provider().apply(zone, changes, signal())
+      if (result.kind !== 'applied') throw new Error(result.reason)
+      return result.refused
+    }
+    const under = async (name: string) => (await server.records()).filter(record => record.name.endsWith(name))
+
+    const samples: [type: string, ...values: string[]][] = [
+      ['A', '192.0.2.1', '192.0.2.2'],
+      ['AAAA', '2001:db8::1', '::ffff:192.0.2.1'],
+      ['CNAME', 'target.example.'],
+      ['NS', 'ns1.example.', 'ns2.example.'],
+      ['PTR', 'host.example.'],
+      ['DNAME', 'elsewhere.example.'],
+      ['MX', '10 mail1.example.', '20 mail2.example.'],
+      ['TXT', '"a \\"quoted\\" one" "and a second; string"', '"back\\\\slash \\200"'],
+      ['SRV', '10 60 5060 sip.example.'],
+      ['CAA', '0 issue "ca.example; validationmethods=dns-01"'],
+      ['NAPTR', '100 10 "S" "SIP+D2U" "" _sip._udp.example.'],
+      ['RP', 'someone.example. text.example.'],
+      ['AFSDB', '1 afs.example.'],
+      ['SSHFP', '4 2 123456789ABCDEF67890123456789ABCDEF67890123456789ABCDEF123456789'],
+    ]
+    if (kind.takesUnknownTypes) samples.push(['TYPE65280', '\\# 3 ABCDEF'])
+    test.each(samples)(
+      'a %s record set is read as it was put, and written so that dig prints the same',
+      async (type, ...values) => {
+        const theirs = set(`theirs.${type.toLowerCase()}.${zone}`, type, ...[...values].sort())
+        await server.put(theirs)
+        expect(await readAt(provider(), zone, theirs.name)).toEqual([theirs])
+
+        const ours = { ...theirs, name: `ours.${type.toLowerCase()}.${zone}` }
+        expect(await apply(upsert(ours))).toEqual([])
+        expect(await under(ours.name)).toEqual([
+          // dig parts long hexadecimal data with spaces.
+          { ...ours, values: type === 'SSHFP' ? [expect.stringMatching(/^4 2 123456789ABC/)] : ours.values },
+        ])
+      },
+    )
+
+    test('a type that is told in the form for unknown ones is written in it, too', async () => {
+      await server.put(set(`raw.${zone}`, 'LOC', '52 22 23.000 N 4 53 32.000 E -2.00m 0.00m 10000m 10m'))
+      const [found] = await readAt(provider(), zone, `raw.${zone}`)
+      if (!found) throw new Error('not read')
+      expect(found.values).toEqual([expect.stringMatching(/^\\# 16 [0-9A-F]{32}$/)])
+      expect(await apply(upsert({ ...found, name: `raw2.${zone}` }))).toEqual([])
+      const [first, second] = await under(`.${zone}`).then(all => all.filter(({ type }) => type === 'LOC'))
+      expect(second?.values).toEqual(first?.values)
+    })
+
+    test('what somebody has put at a name since it was read is not replaced; the others are done', async () => {
+      const one = provider()
+      const [theirs, ours] = [set(`b.late.${zone}`, 'A', '198.51.100.9'), set(`a.late.${zone}`, 'A', '192.0.2.1')]
+      const order = [upsert(ours), upsert(set(theirs.name, 'A', '192.0.2.1'))]
+      await one.read(zone, 'all', signal())
+      await server.put(theirs)
+      expect(await one.apply(zone, order, signal())).toEqual({
+        kind: 'applied',
+        refused: [{ name: theirs.name, reason: expect.stringContaining('YXRRSET') }],
+      })
+      expect(await under(`late.${zone}`)).toEqual([ours, theirs])
+      // Seen, it is the caller's to say whose it is.
+      await one.read(zone, 'all', signal())
+      expect(await one.apply(zone, order, signal())).toEqual({ kind: 'applied', refused: [] })
+      expect(await under(`late.${zone}`)).toEqual([ours, { ...theirs, values: ['192.0.2.1'] }])
+      await one.close()
+    })
+
+    test('a name with a dot and a space in a label is that name and no other', async () => {
+      // No A record: BIND keeps those to names of hosts (its `check-names`).
+      const odd = set(`a\\.b\\032c.${zone}`, 'TXT', '"x"')
+      expect(await apply(upsert(odd))).toEqual([])
+      expect(await under(odd.name)).toEqual([odd])
+      expect(await readAt(provider(), zone, odd.name)).toEqual([odd])
+      expect(await apply(remove(odd.name, 'TXT'))).toEqual([])
+      expect(await under(odd.name)).toEqual([])
+    })
+
+    const cases: [string, (options: Rfc2136Options) => Rfc2136Options, RegExp][] = [
+      ['key', ({ tsig, ...rest }) => ({ ...rest, tsig: { ...tsig, name: 'nobody.key.test' } }), /nobody.*BADKEY/],
+      ['secret', ({ tsig, ...rest }) => ({ ...rest, tsig: { ...tsig, secret: 'b3RoZXI=' } }), /secret.*BADSIG/],
+      ['clock, slow', all => ({ ...all, now: () => Date.now() - 3_600_000 }), /3(?:600|599|601) s ahead.*BADTIME/],
+      ['clock, fast', all => ({ ...all, now: () => Date.now() + 3_600_000 }), /3(?:600|599|601) s behind.*BADTIME/],
+    ]
+    test.each(cases)('a wrong %s: unavailable, and told which', async (_, spoil, reason) => {
+      const wrong = createRfc2136Provider(spoil(server.options()))
+      const change = upsert(set(`wrong.${zone}`, 'A', '192.0.2.1'))
+      const expected = kind.hasTsigErrors
+        ? { kind: 'unavailable', reason: expect.stringMatching(reason) }
+        : { kind: 'unavailable', reason: expect.stringMatching(/the TSIG key, its secret or a clock/), scope: 'zone' }
+      for (const result of [await wrong.read(zone, 'all', signal()), await wrong.apply(zone, [change], signal())]) {
+        expect(result).toEqual(expected)
+      }
+      expect(await under(`wrong.${zone}`)).toEqual([])
+    })
+
+    test('a key that may read only: unavailable, asked of many', async () => {
+      const many = Array.from({ length: 50 }, (_, i) => upsert(set(`r${i}.reader.${zone}`, 'A', '192.0.2.1')))
+      const reader = provider('reader.key.test')
+      expect((await reader.read(zone, 'all', signal())).kind).toBe('read')
+      expect(await reader.apply(zone, many, signal())).toMatchObject({
+        kind: 'unavailable',
+        reason: expect.stringMatching(/not let .*\((REFUSED|BADKEY)\)|takes no update of it \(REFUSED\)/),
+      })
+    })
+
+    test('a zone that is not there is trouble of that zone alone', async () => {
+      const other = `not-${zone}`
+      const results = [
+        await provider().read(other, 'all', signal()),
+        await provider().apply(other, [upsert(set(other, 'A', '192.0.2.1'))], signal()),
+      ]
+      for (const result of results) {
+        expect(result).toMatchObject({
+          kind: 'unavailable',
+          scope: 'zone',
+          reason: expect.stringContaining('NOTAUTH'),
+        })
+      }
+    })
+
+    test.each([...addresses, ...addresses.filter(isIPv6).map(address => `[${address}]`), 'localhost'])(
+      'the server is reached by %s, too',
+      async host => {
+        const there = createRfc2136Provider({ ...server.options(), server: { host, port: server.port } })
+        expect((await there.read(zone, 'all', signal())).kind).toBe('read')
+      },
+    )
+
+    test('an apply that changes nothing leaves the serial as it is, and looking at what was done changes nothing', async () => {
+      const serial = async () => {
+        const result = await provider().read(zone, 'all', signal())
+        const soa = result.kind === 'read' ? result.records.find(({ type }) => type === 'SOA') : undefined
+        return Number(soa?.values[0]?.split(' ')[2])
+      }
+      const before = await serial()
+      await apply(remove(`never.${zone}`, 'A'))
+      expect(await serial()).toBe(before)
+      await apply(upsert(set(`serial.${zone}`, 'A', '192.0.2.1')))
+      expect(await serial()).toBe(before + 1)
+    })
+
+    const limitedTest = kind.hasLimitedKeys ? test : () => {}
+    limitedTest('a key that may change some names: what it may is done, the rest is refused by name', async () => {
+      const names = ['theirs', 'limited', 'a.limited', 'b.limited', 'xlimited', 'c.limited']
+      const changes = names.map(name => upsert(set(`${name}.${zone}`, 'A', '192.0.2.1')))
+      const result = await provider('limited.key.test').apply(zone, changes, signal())
+      if (result.kind !== 'applied') throw new Error(result.reason)
+      expect(result.refused.map(({ name }) => name)).toEqual([`theirs.${zone}`, `xlimited.${zone}`])
+      expect(result.refused[0]?.reason).toMatch(/not let this key.*(REFUSED|BADKEY)/)
+      expect((await under(`limited.${zone}`)).map(({ name }) => name)).toEqual(
+        ['a.limited', 'b.limited', 'c.limited', 'limited'].map(name => `${name}.${zone}`),
+      )
+    })
+
+    test('what a server may ignore silently is refused: an address beside a CNAME, the NS records of the zone', async () => {
+      await server.put(set(`alias.${zone}`, 'CNAME', 'there.example.'))
+      const refused = await apply(
+        upsert(set(`alias.${zone}`, 'A', '192.0.2.1')),
+        remove(zone, 'NS'),
+        upsert(set(`fine.${zone}`, 'A', '192.0.2.1')),
+      )
+      expect(refused).toEqual([
+        { name: zone, reason: expect.stringContaining('keeps the NS') },
+        { name: `alias.${zone}`, reason: expect.stringMatching(/CNAME|does not take such a record/) },
+      ])
+      expect(await under(`alias.${zone}`)).toEqual([set(`alias.${zone}`, 'CNAME', 'there.example.')])
+      expect(await under(`fine.${zone}`)).toHaveLength(1)
+    })
+
+    test('a CNAME beside what somebody else has is refused whole: nothing of the order is done', async () => {
+      await server.put(set(`both.${zone}`, 'TXT', '"theirs"'))
+      await server.put(set(`both.${zone}`, 'A', '192.0.2.1'))
+      const before = await under(`both.${zone}`)
+      const refused = await apply(
+        remove(`both.${zone}`, 'A'),
+        upsert(set(`both.${zone}`, 'CNAME', 'there.example.')),
+        upsert(set(`good.${zone}`, 'CNAME', 'There.Example.')),
+      )
+      expect(refused).toEqual([{ name: `both.${zone}`, reason: expect.stringContaining('YXRRSET') }])
+      expect(await under(`both.${zone}`)).toEqual(before)
+      expect(await under(`good.${zone}`)).toHaveLength(1)
+    })
+
+    test.each([true, false])(
+      'a CNAME takes the place of an address and the other way, deletion first: %s',
+      async first => {
+        const name = `swap.${zone}`
+        const there = set(name, 'CNAME', 'there.example.')
+        const swap = async (gone: string, wanted: RecordSet) => {
+          const changes = [remove(name, gone), upsert(wanted)]
+          expect(await apply(...(first ? changes : changes.reverse()))).toEqual([])
+          expect(await under(name)).toEqual([wanted])
+        }
+        await swap('CNAME', set(name, 'A', '192.0.2.1'))
+        await swap('A', there)
+        expect(await apply(upsert({ ...there, values: ['elsewhere.example.'] }))).toEqual([])
+        await swap('CNAME', set(name, 'A', '192.0.2.2'))
+      },
+    )
+
+    test('more than one message can carry, with faults in between that only the server knows', async () => {
+      const long = (i: number) => `n${i}.${'long'.repeat(12)}.many.${zone}`
+      const faulty = [0, 700, 701, 2_999]
+      for (const i of faulty) await server.put(set(long(i), 'TXT', '"theirs"'))
+      const changes = Array.from({ length: 3_000 }, (_, i) =>
+        upsert(faulty.includes(i) ? set(long(i), 'CNAME', 'x.example.') : set(long(i), 'A', '192.0.2.1')),
+      )
+      const tooLarge = upsert(
+        set(`large.${zone}`, 'TXT', ...Array.from({ length: 400 }, (_, i) => `"${i}${'x'.repeat(200)}"`)),
+      )
+      const refused = await apply(...changes, tooLarge)
+      expect(refused.map(({ name }) => name).sort()).toEqual([...faulty.map(long), `large.${zone}`].sort())
+      const there = await under(`.many.${zone}`)
+      expect(there.filter(({ type }) => type === 'A')).toHaveLength(3_000 - faulty.length)
+
+      // By now the zone is several messages of a transfer, too.
+      expect(await readAt(provider(), zone, `many.${zone}`)).toHaveLength(3_000)
+    })
+
+    test('no change that can be sent: nothing is asked, of whatever zone', async () => {
+      const result = await provider().apply(zone, [upsert(set(`x.${zone}`, 'A', 'rubbish'))], signal())
+      expect(result).toMatchObject({ kind: 'applied', refused: [{ name: `x.${zone}` }] })
+    })
+
+    test('an order cut anywhere on the way is done whole or not at all, and never told as done', async () => {
+      const over = async (most: { asked?: number; answered?: number }, changes: RecordChange[]) => {
+        await using line = await startBrokenLine(server.port, most)
+        const through = createRfc2136Provider({ ...server.options(), server: line.server })
+        return { result: await through.apply(zone, changes, signal()), carried: line.carried }
+      }
+      const names = ['first', 'second'].map(label => `${label}.cut.${zone}`)
+      const gone = names.map(name => remove(name, 'A'))
+      const there = names.map(name => upsert(set(name, 'A', '192.0.2.1')))
+      const { result, carried } = await over({}, there)
+      expect(result).toEqual({ kind: 'applied', refused: [] })
+      expect(await apply(...gone)).toEqual([])
+
+      for (const way of ['asked', 'answered'] as const) {
+        // A prime, so that lengths, headers, names and signatures are each cut somewhere.
+        for (let most = 0; most < carried[way]; most += 61) {
+          expect(await over({ [way]: most }, there)).toMatchObject({ result: { kind: 'unavailable' } })
+          expect([0, 2]).toContain((await under(`.cut.${zone}`)).length)
+        }
+        expect((await over({ [way]: carried[way] }, there)).result).toEqual({ kind: 'applied', refused: [] })
+        expect(await under(`.cut.${zone}`)).toHaveLength(2)
+        expect(await apply(...gone)).toEqual([])
+      }
+    })
+
+    test('what has been read under way to the provider is not taken when an octet of it was changed', async () => {
+      await server.put(set(`forged.${zone}`, 'A', '192.0.2.77'))
+      await using double = await startDnsDouble((request, socket) => {
+        const upstream = connect(server.port, '127.0.0.1', () => upstream.write(framed(request)))
+        const forge = (octets: Buffer) => {
+          const text = octets.toString('latin1').replace('\xc0\x00\x02\x4d', '\xc0\x00\x02\x4e')
+          return Buffer.from(text, 'latin1')
+        }
+        onMessages(upstream, message => socket.write(framed(forge(message))))
+        socket.on('close', () => upstream.destroy())
+      })
+      const through = createRfc2136Provider({ ...server.options(), server: double.server })
+      expect(await through.read(zone, 'all', signal())).toMatchObject({
+        kind: 'unavailable',
+        reason: expect.stringContaining('signed wrongly'),
+      })
+    })
+  })
+}
