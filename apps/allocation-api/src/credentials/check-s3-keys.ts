@@ -2,7 +2,7 @@ import type { ObjectStorageKeys } from '@pool/contract'
 import { AwsV4Signer } from 'aws4fetch'
 import { XMLParser, XMLValidator } from 'fast-xml-parser'
 import * as z from 'zod'
-import { accepted, type CheckResult, rejected, unavailable } from './domain/check-result.ts'
+import { acceptedResult, type CredentialCheckResult, rejectedResult, unavailableResult } from './domain/check-result.ts'
 import { describeNetworkFailure, type HttpsGet } from './https-client.ts'
 
 /** The relevant part of a response to ListBuckets. */
@@ -76,29 +76,33 @@ const obstacles: ReadonlyMap<string, string> = new Map([
   ['SlowDown', RATE_LIMITED],
 ])
 
-const classifyStatus = (status: number): CheckResult => {
+const classifyStatus = (status: number): CredentialCheckResult => {
   if (status >= 300 && status < 400) {
-    return unavailable('The object storage answered with a redirect. Redirects are not followed with credentials.')
+    return unavailableResult(
+      'The object storage answered with a redirect. Redirects are not followed with credentials.',
+    )
   }
-  if (status === 429) return unavailable(RATE_LIMITED)
-  if (status >= 500) return unavailable(`The object storage failed (status ${status}). Try again later.`)
-  if (status === 401 || status === 403) return rejected('The object storage rejects these credentials.')
-  return unavailable(`This is not an S3 response (status ${status}). The credentials were not checked.`)
+  if (status === 429) return unavailableResult(RATE_LIMITED)
+  if (status >= 500) return unavailableResult(`The object storage failed (status ${status}). Try again later.`)
+  if (status === 401 || status === 403) return rejectedResult('The object storage rejects these credentials.')
+  return unavailableResult(`This is not an S3 response (status ${status}). The credentials were not checked.`)
 }
 
 /** What a response to a signed ListBuckets means for the credentials that signed it. */
-export const classifyS3Response = (status: number, response: ListBucketsResponse): CheckResult => {
+export const classifyS3Response = (status: number, response: ListBucketsResponse): CredentialCheckResult => {
   if (status === 200 && response.kind === 'buckets') {
     return response.owner !== '' && response.owner !== ANONYMOUS
-      ? accepted('The object storage accepts these credentials.')
-      : unavailable('The object storage treated the signed request as anonymous. The credentials were not checked.')
+      ? acceptedResult('The object storage accepts these credentials.')
+      : unavailableResult(
+          'The object storage treated the signed request as anonymous. The credentials were not checked.',
+        )
   }
   const code = response.kind === 'error' ? response.code : ''
   const obstacle = obstacles.get(code)
-  if (obstacle && status >= 400) return unavailable(obstacle)
+  if (obstacle && status >= 400) return unavailableResult(obstacle)
   // Some rejections have status 400. A redirect, a rate limit or a server error decides nothing, whatever its code.
   const rejection = status >= 400 && status < 500 && status !== 429 ? rejections.get(code) : undefined
-  return rejection ? rejected(`${rejection} (${code})`) : classifyStatus(status)
+  return rejection ? rejectedResult(`${rejection} (${code})`) : classifyStatus(status)
 }
 
 export interface KeyCheckOptions {
@@ -118,7 +122,7 @@ const toSigningTime = (ms: number): string => new Date(ms).toISOString().replace
  */
 export const createKeyCheck =
   ({ domain, get, now }: KeyCheckOptions) =>
-  async ({ region, accessKey, secretKey }: ObjectStorageKeys, signal?: AbortSignal): Promise<CheckResult> => {
+  async ({ region, accessKey, secretKey }: ObjectStorageKeys, signal?: AbortSignal): Promise<CredentialCheckResult> => {
     const url = new URL(`https://${region}.${domain}/`)
     const signed = await new AwsV4Signer({
       url: url.href,
@@ -131,5 +135,5 @@ export const createKeyCheck =
     const response = await get(url, Object.fromEntries(signed.headers), signal)
     return response.kind === 'response'
       ? classifyS3Response(response.status, parseListBucketsResponse(response.body))
-      : unavailable(describeNetworkFailure(url.host, response.cause))
+      : unavailableResult(describeNetworkFailure(url.host, response.cause))
   }

@@ -3,12 +3,12 @@ import type { Config } from '../config/config.ts'
 import { createRateLimiter, type RateLimitDecision } from '../lib/rate-limiter.ts'
 import { createKeyCheck } from './check-s3-keys.ts'
 import { createTokenCheck, type ProviderToken } from './check-token.ts'
-import type { CheckResult } from './domain/check-result.ts'
+import type { CredentialCheckResult } from './domain/check-result.ts'
 import { createHttpsGet } from './https-client.ts'
 
 export type CredentialKind = 'object-storage' | 'token'
 
-export type ValidationOutcome = CheckResult | Exclude<RateLimitDecision, { kind: 'allowed' }>
+export type ValidationOutcome = CredentialCheckResult | Exclude<RateLimitDecision, { kind: 'allowed' }>
 
 export interface CredentialServiceOptions {
   readonly config: Pick<Config, 'objectStorage' | 'credentials'>
@@ -67,7 +67,7 @@ export const createCredentialService = (options: CredentialServiceOptions) => {
   const checkWithinLimit = async (
     kind: CredentialKind,
     address: string | null,
-    check: () => Promise<CheckResult>,
+    check: () => Promise<CredentialCheckResult>,
   ): Promise<ValidationOutcome> => {
     const attempt = limit(toRateLimitKey(address), now())
     const outcome = attempt.kind === 'allowed' ? await check() : attempt

@@ -1,5 +1,5 @@
 import { sanitizeText } from '../lib/sanitize-text.ts'
-import type { LogLine, RunLease } from './domain/types.ts'
+import type { DeploymentLogLine, RunLease } from './domain/types.ts'
 import type { DeploymentRepository } from './repository.ts'
 
 export interface LogWriterOptions {
@@ -19,7 +19,7 @@ const MAX_BATCH = 500
 /** Stores the log of a run in order. Lines that arrive during a write go out together in the next one. */
 export class LogWriter {
   readonly #options: LogWriterOptions
-  readonly #buffer: (LogLine & { readonly at: string })[] = []
+  readonly #buffer: (DeploymentLogLine & { readonly at: string })[] = []
   #writing: Promise<void> | null = null
   #stored: number
   /** Size of the batch in flight. If its outcome is unknown, the same batch is written again, so no line is doubled. */
@@ -30,7 +30,7 @@ export class LogWriter {
     this.#stored = options.lineCount
   }
 
-  log(line: LogLine): void {
+  log(line: DeploymentLogLine): void {
     const message = sanitizeText(line.message)
     const at = this.#options.clock().toISOString()
     if (this.#buffer.length < MAX_BUFFERED_LINES) this.#buffer.push({ ...line, message, at })

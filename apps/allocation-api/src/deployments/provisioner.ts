@@ -1,6 +1,6 @@
-import type { LogLine } from './domain/types.ts'
+import type { DeploymentLogLine } from './domain/types.ts'
 
-export interface ApplyRequest {
+export interface ProvisioningRequest {
   readonly id: string
   /** The generation of the run: an earlier run of the same deployment may still be ending. */
   readonly run: number
@@ -12,7 +12,7 @@ export interface ApplyRequest {
   readonly secrets: Readonly<Record<string, string>>
 }
 
-export type ApplyResult =
+export type ProvisioningResult =
   /** The outputs of the module: `load_balancer_ip`, `control_plane_ip`, `details`. */
   | { readonly kind: 'applied'; readonly outputs: Readonly<Record<string, unknown>> }
   /** `reason` is a sentence for users, without secrets. */
@@ -28,7 +28,11 @@ export interface Provisioner {
    * Creates the infrastructure, or resumes creating it. Applies with the same state key never overlap within a process.
    * Output goes to `log` line by line, with secrets masked. A timeout of the provisioner ends as `failed`.
    */
-  apply(request: ApplyRequest, log: (line: LogLine) => void, signal: AbortSignal): Promise<ApplyResult>
+  apply(
+    request: ProvisioningRequest,
+    log: (line: DeploymentLogLine) => void,
+    signal: AbortSignal,
+  ): Promise<ProvisioningResult>
   /** Removes what crashed runs before this one left on this machine. States are kept. */
-  cleanUp(id: string, run: number, log: (line: LogLine) => void): Promise<void>
+  cleanUp(id: string, run: number, log: (line: DeploymentLogLine) => void): Promise<void>
 }

@@ -5,7 +5,7 @@ import { withTimeout } from '@pool/database/with-timeout'
 import { type DuplicateRequest, duplicateRequest, type IdempotencyClaim } from '../idempotency/idempotency.ts'
 import { idempotencySql } from '../idempotency/sql.ts'
 import { type DeploymentRecord, fromRecord } from './domain/spec.ts'
-import type { LogLine, RunLease, RunState, StoredLogLine } from './domain/types.ts'
+import type { DeploymentLogLine, RunLease, RunState, StoredLogLine } from './domain/types.ts'
 
 /** The decision on a request as stored under its Idempotency-Key. */
 export type StoredCreateDecision =
@@ -208,7 +208,7 @@ export const createDeploymentRepository = (
     async appendLog(
       { id, generation }: RunLease,
       after: number,
-      lines: readonly (LogLine & { readonly at: string })[],
+      lines: readonly (DeploymentLogLine & { readonly at: string })[],
     ): Promise<void> {
       await withTimeout(
         sql`

@@ -8,7 +8,7 @@ import {
   toModuleVariables,
 } from './domain/module-interface.ts'
 import { CANCELLED, decideResume } from './domain/resume.ts'
-import type { AccessKeyPair, LogLine, RunState } from './domain/types.ts'
+import type { AccessKeyPair, DeploymentLogLine, RunState } from './domain/types.ts'
 import type { LogWriter } from './log-writer.ts'
 import type { Provisioner } from './provisioner.ts'
 import type { DeploymentRepository } from './repository.ts'
@@ -196,7 +196,7 @@ export class DeploymentRun {
     return 'released'
   }
 
-  readonly #log = (line: LogLine): void => this.#options.logWriter.log(line)
+  readonly #log = (line: DeploymentLogLine): void => this.#options.logWriter.log(line)
 
   #flushLog(): Promise<void> {
     return this.#retryUntilAvailable(() => this.#options.logWriter.flush())

@@ -1,11 +1,11 @@
-import type { LogLine } from '../../src/deployments/domain/types.ts'
-import type { ApplyRequest, ApplyResult, Provisioner } from '../../src/deployments/provisioner.ts'
+import type { DeploymentLogLine } from '../../src/deployments/domain/types.ts'
+import type { Provisioner, ProvisioningRequest, ProvisioningResult } from '../../src/deployments/provisioner.ts'
 
 export interface FakeApply {
-  readonly request: ApplyRequest
+  readonly request: ProvisioningRequest
   readonly signal: AbortSignal
-  log(line: LogLine): void
-  end(result: ApplyResult): void
+  log(line: DeploymentLogLine): void
+  end(result: ProvisioningResult): void
 }
 
 const waitForAbort = (signal: AbortSignal): Promise<void> =>
@@ -14,7 +14,7 @@ const waitForAbort = (signal: AbortSignal): Promise<void> =>
     signal.addEventListener('abort', () => resolve())
   })
 
-export const applied = (address = '192.0.2.1', outputs: object = {}): ApplyResult => ({
+export const applied = (address = '192.0.2.1', outputs: object = {}): ProvisioningResult => ({
   kind: 'applied',
   outputs: { load_balancer_ip: address, ...outputs },
 })
@@ -25,7 +25,7 @@ export class FakeProvisioner implements Provisioner {
   readonly cleanedUp: string[] = []
   missing: string | null = null
   /** The result of every apply; null if the test ends each one. */
-  result: ApplyResult | null = null
+  result: ProvisioningResult | null = null
   /** Whether an apply continues after it was stopped. */
   ignoresStop = false
   maxConcurrent = 0
@@ -35,16 +35,20 @@ export class FakeProvisioner implements Provisioner {
     return this.missing
   }
 
-  async apply(request: ApplyRequest, log: (line: LogLine) => void, signal: AbortSignal): Promise<ApplyResult> {
+  async apply(
+    request: ProvisioningRequest,
+    log: (line: DeploymentLogLine) => void,
+    signal: AbortSignal,
+  ): Promise<ProvisioningResult> {
     this.#concurrent += 1
     this.maxConcurrent = Math.max(this.maxConcurrent, this.#concurrent)
-    const { promise, resolve } = Promise.withResolvers<ApplyResult>()
+    const { promise, resolve } = Promise.withResolvers<ProvisioningResult>()
     this.applies.push({ request, signal, log, end: resolve })
     log({ phase: 'apply', level: 'info', message: `applying ${request.stateKey}` })
     if (this.result) resolve(this.result)
     const result = await Promise.race([
       promise,
-      ...(this.ignoresStop ? [] : [waitForAbort(signal).then((): ApplyResult => ({ kind: 'stopped' }))]),
+      ...(this.ignoresStop ? [] : [waitForAbort(signal).then((): ProvisioningResult => ({ kind: 'stopped' }))]),
     ])
     this.#concurrent -= 1
     return result

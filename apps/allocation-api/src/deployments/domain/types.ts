@@ -25,10 +25,10 @@ export interface DeploymentSpec {
 export type AccessKeyPair = Omit<ObjectStorageKeys, 'region'>
 
 /** A line of a deployment's log. */
-export type LogLine = Pick<DeploymentEvent, 'phase' | 'level' | 'message'>
+export type DeploymentLogLine = Pick<DeploymentEvent, 'phase' | 'level' | 'message'>
 
 /** `seq` counts from 1 without gaps. */
-export interface StoredLogLine extends LogLine {
+export interface StoredLogLine extends DeploymentLogLine {
   readonly seq: number
   readonly at: Date
 }

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { kill } from 'node:process'
 import type { Readable } from 'node:stream'
 
-export interface Command {
+export interface ProcessCommand {
   readonly file: string
   readonly args: readonly string[]
   readonly cwd: string
@@ -16,7 +16,7 @@ export interface Command {
   readonly graceMs: number
 }
 
-export interface Exit {
+export interface ProcessExit {
   readonly code: number | null
   readonly signal: NodeJS.Signals | null
 }
@@ -55,10 +55,10 @@ const waitForClose = (stream: Readable): Promise<void> =>
  * Runs a command in a new process group and ends the whole group with it. Not covered: a process that creates a group
  * itself, and the case that this process and the supervisor are both killed.
  */
-export const runInProcessGroup = async (command: Command): Promise<Exit> => {
+export const runInProcessGroup = async (command: ProcessCommand): Promise<ProcessExit> => {
   const { file, args, cwd, env, onOutput, signal, graceMs } = command
   const child = spawn('/bin/sh', ['-c', LAUNCHER, 'sh', file, ...args], { cwd, env, detached: true })
-  const exited = new Promise<Exit>((resolve, reject) => {
+  const exited = new Promise<ProcessExit>((resolve, reject) => {
     child.once('error', reject)
     child.once('exit', (code, exitSignal) => resolve({ code, signal: exitSignal }))
   })

@@ -4,8 +4,8 @@ import { fileURLToPath } from 'node:url'
 import type { Env } from '../../config/env.ts'
 import type { TerraformSettings } from '../../config/terraform.ts'
 import { createKeyedMutex } from '../../lib/keyed-mutex.ts'
-import type { LogLine } from '../domain/types.ts'
-import type { ApplyRequest, ApplyResult, Provisioner } from '../provisioner.ts'
+import type { DeploymentLogLine } from '../domain/types.ts'
+import type { Provisioner, ProvisioningRequest, ProvisioningResult } from '../provisioner.ts'
 import { findEnvSecrets, toTerraformEnv } from './domain/env.ts'
 import { OutputCollector } from './domain/output.ts'
 import { createMask, maskValue } from './domain/secret-masker.ts'
@@ -37,14 +37,14 @@ class CommandFailedError extends Error {
 }
 
 /** An unsaved state is the only record of what exists. */
-const toUnsavedStateLine = (file: string): LogLine => ({
+const toUnsavedStateLine = (file: string): DeploymentLogLine => ({
   phase: 'end',
   level: 'error',
   message: `The state could not be saved and was kept in PDM_DEPLOYMENTS_DIR as ${file}. Run \`terraform state push\` before creating this deployment again.`,
 })
 
 /** The values become names of files and variables, and keys of a backend. */
-const validateRequest = ({ id, run, stateKey, variables, secrets }: ApplyRequest): void => {
+const validateRequest = ({ id, run, stateKey, variables, secrets }: ProvisioningRequest): void => {
   validateId(id)
   if (!/^[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?$/.test(stateKey))
     throw new RangeError('a state key must be a domain name')
@@ -93,7 +93,11 @@ class TerraformProvisioner implements Provisioner {
     return this.#preflight()
   }
 
-  async apply(request: ApplyRequest, log: (line: LogLine) => void, signal: AbortSignal): Promise<ApplyResult> {
+  async apply(
+    request: ProvisioningRequest,
+    log: (line: DeploymentLogLine) => void,
+    signal: AbortSignal,
+  ): Promise<ProvisioningResult> {
     validateRequest(request)
     const { timeoutMs } = this.#options
     const ended = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)])
@@ -107,12 +111,12 @@ class TerraformProvisioner implements Provisioner {
     }
   }
 
-  async cleanUp(id: string, run: number, log: (line: LogLine) => void): Promise<void> {
+  async cleanUp(id: string, run: number, log: (line: DeploymentLogLine) => void): Promise<void> {
     const states = await removeEarlierWorkdirs(this.#prerequisites.dataDir, id, run)
     for (const state of states) log(toUnsavedStateLine(state))
   }
 
-  async #applyExclusively(request: ApplyRequest, log: (line: LogLine) => void, ended: AbortSignal) {
+  async #applyExclusively(request: ProvisioningRequest, log: (line: DeploymentLogLine) => void, ended: AbortSignal) {
     const { id, run, stateKey, variables, secrets } = request
     const { backend, env, passthrough } = this.#options
     const { dataDir } = this.#prerequisites

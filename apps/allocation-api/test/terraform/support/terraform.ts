@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import { afterAll } from 'vitest'
-import type { LogLine } from '../../../src/deployments/domain/types.ts'
-import type { ApplyRequest, ApplyResult } from '../../../src/deployments/provisioner.ts'
+import type { DeploymentLogLine } from '../../../src/deployments/domain/types.ts'
+import type { ProvisioningRequest, ProvisioningResult } from '../../../src/deployments/provisioner.ts'
 import { createTerraform, type TerraformOptions } from '../../../src/deployments/terraform/terraform.ts'
 
 const isInstalled = ['terraform', 'tofu'].some(name => spawnSync(name, ['version']).status === 0)
@@ -73,15 +73,15 @@ export const useSites = () => {
 }
 
 export interface TerraformRun {
-  readonly lines: readonly LogLine[]
-  readonly result: Promise<ApplyResult>
+  readonly lines: readonly DeploymentLogLine[]
+  readonly result: Promise<ProvisioningResult>
   /** Whether a line with this text was logged. */
   logged(text: string): boolean
   stop(): void
 }
 
-export const startApply = (options: TerraformOptions, request: Partial<ApplyRequest> = {}): TerraformRun => {
-  const lines: LogLine[] = []
+export const startApply = (options: TerraformOptions, request: Partial<ProvisioningRequest> = {}): TerraformRun => {
+  const lines: DeploymentLogLine[] = []
   const stopping = new AbortController()
   const result = createTerraform(options).apply(
     { id: 'm1', run: 1, stateKey: 'acme.pool.test', variables, secrets, ...request },

@@ -1,10 +1,10 @@
 import { isJsonObject, type JsonObject } from '../../../lib/json.ts'
 import { createLineSplitter } from '../../../lib/line-splitter.ts'
 import { stripControlCharacters, toSingleLine, truncateUtf8 } from '../../../lib/sanitize-text.ts'
-import type { LogLine } from '../../domain/types.ts'
+import type { DeploymentLogLine } from '../../domain/types.ts'
 import type { Mask } from './secret-masker.ts'
 
-type Level = LogLine['level']
+type Level = DeploymentLogLine['level']
 
 /** A line of the machine-readable UI: https://developer.hashicorp.com/terraform/internals/machine-readable-ui */
 export type UiMessage =
@@ -126,15 +126,15 @@ export interface CommandOutput {
 /** Turns the output of the commands of one apply into log lines, masked and limited in number and size. */
 export class OutputCollector {
   readonly #mask: Mask
-  readonly #log: (line: LogLine) => void
+  readonly #log: (line: DeploymentLogLine) => void
   #lineCount = 0
 
-  constructor(mask: Mask, log: (line: LogLine) => void) {
+  constructor(mask: Mask, log: (line: DeploymentLogLine) => void) {
     this.#mask = mask
     this.#log = log
   }
 
-  forPhase(phase: LogLine['phase']): CommandOutput {
+  forPhase(phase: DeploymentLogLine['phase']): CommandOutput {
     let reason: string | null = null
     let outputs: Readonly<Record<string, unknown>> | undefined
     const stderrLines: string[] = []
@@ -173,7 +173,7 @@ export class OutputCollector {
     }
   }
 
-  #logLimited(line: LogLine): void {
+  #logLimited(line: DeploymentLogLine): void {
     this.#lineCount += 1
     if (this.#lineCount <= MAX_LINES) this.#log(line)
     if (this.#lineCount === MAX_LINES + 1) {
