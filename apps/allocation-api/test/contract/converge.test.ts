@@ -59,7 +59,7 @@ test('dryRun=true says what would be done, by name, and does not do it', async (
   expect(await recordsOf('first')).toEqual([])
 })
 
-test('without dryRun it is done when the answer comes, and the history tells of it', async () => {
+test('without dryRun the repair is complete in the response and in the history', async () => {
   const { status, body } = await converge()
   expect([status, body.changeCount, body.dryRun]).toEqual([200, 4, false])
   expect(await recordsOf('first')).toEqual([
@@ -70,7 +70,7 @@ test('without dryRun it is done when the answer comes, and the history tells of 
   expect(entries).toMatchObject([{ event: 'repaired', actor: 'convergence', detail: expect.stringMatching(/^2 /) }])
 })
 
-describe("somebody else's record in the way of a name", () => {
+describe('a foreign record in the way of a name', () => {
   test('202: a conflict with its reason, the other names repaired, the metric counts it', async () => {
     await reserveAndCommit('taken')
     await removeRecords('taken')
@@ -95,9 +95,9 @@ describe("somebody else's record in the way of a name", () => {
     expect(text).toMatch(/^pdm_dns_drift_checks_total\{outcome="compared"\} [1-9]/m)
   })
 
-  test('GET says the same, until it is removed and the zone is converged once more', async () => {
+  test('GET shows the conflict until the record is deleted and the zone is synced again', async () => {
     const dns = async () => (await call('GET', `${poolPath}/allocations/taken`)).body.dns
-    expect(await dns()).toEqual({ status: 'failing', detail: expect.stringContaining('Remove it there') })
+    expect(await dns()).toEqual({ status: 'failing', detail: expect.stringContaining('Delete it') })
     await removeRecords('taken')
     expect((await converge()).status).toBe(200)
     expect(await dns()).toEqual({ status: 'published' })

@@ -63,10 +63,10 @@ test('a domain of another account: only that zone is unavailable', async () => {
   expect(await subject.provider.apply('other.example', [upsert('a.other.example')], patience())).toEqual(unavailable)
 })
 
-test('it says that it takes one call at a time and that the TTL is the domain’s', async () => {
+test('it declares a concurrency of 1 and the TTL of its zone', async () => {
   await using subject = await startDynadotSubject()
   const { provider, zone, double } = subject
-  expect(provider).toMatchObject({ isOneAtATime: true, hasZoneTtl: true })
+  expect(provider).toMatchObject({ concurrency: 1, hasZoneTtl: true })
   double.change(zone, { ttl: '86400' })
   await provider.apply(zone, [upsert(`acme.${zone}`, 60)], patience())
   expect(await provider.read(zone, 'all', patience())).toMatchObject({ records: [{ ttl: 86_400 }] })
