@@ -76,7 +76,8 @@ export const unavailableResponse = (c: Context<HttpEnv>, outcome: SlotUnavailabl
     : errorResponse(c, { code: outcome.kind })
 
 /** Logs why a dependency failed. The client gets a 503 without that text. */
-export const logUnavailable =
-  (c: Context<HttpEnv>, msg: 'object-unavailable' | 'copy-unavailable') =>
-  (error: unknown): void =>
-    log(c.env, 'error', { msg, requestId: c.get('requestId'), slot: c.get('slot'), reason: String(error) })
+export const logUnavailable = (
+  c: Context<HttpEnv>,
+  msg: 'object-unavailable' | 'copy-unavailable',
+  error: unknown,
+): void => log(c.env, 'error', { msg, requestId: c.get('requestId'), slot: c.get('slot'), reason: String(error) })

@@ -24,7 +24,7 @@ export const slotAddress = (c: Context<HttpEnv>): SlotAddress | undefined => {
 }
 
 export const leaseService = (c: Context<HttpEnv>, services: Services): LeaseService =>
-  services.leases(c.env, logUnavailable(c, 'object-unavailable'))
+  services.leases(c.env, error => logUnavailable(c, 'object-unavailable', error))
 
 const setETag = (c: Context<HttpEnv>, outcome: string, { generation }: Lease): void => {
   c.set('outcome', outcome)

@@ -14,7 +14,7 @@ export const listLeasesRoutes = (services: Services): Hono<HttpEnv> => {
   app.get('/', async c => {
     const query = parseWith(leaseListQuery, c.req.query())
     if (!query.ok) return errorResponse(c, query.error)
-    const directory = services.directory(c.env, logUnavailable(c, 'copy-unavailable'))
+    const directory = services.directory(c.env, error => logUnavailable(c, 'copy-unavailable', error))
     const outcome = await directory.list(query.value)
     if (outcome.kind === 'copy-unavailable') return errorResponse(c, { code: outcome.kind })
     c.set('outcome', 'listed')

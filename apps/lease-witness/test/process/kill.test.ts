@@ -180,7 +180,7 @@ test.runIf(hasProc)(
       await waitUntilCopied(client, slots, 15_000)
 
       if (WAITS_FOR_RENEWALS) {
-        await waitUntilCopied(client, renewedSlots, 65_000 - (performance.now() - lastRenewalAt))
+        await waitUntilCopied(client, renewedSlots, Math.max(5_000, 65_000 - (performance.now() - lastRenewalAt)))
       }
       const renewalsCopiedAfterMs = performance.now() - lastRenewalAt
       for (const slot of [...slots, ...renewedSlots]) await readLease(client, ledger, slot)
@@ -200,13 +200,13 @@ test.runIf(hasProc)(
         ['unanswered writes that were applied', counts.applied],
         ['unanswered writes that were not applied', counts.notApplied],
         ['until KV equals the leases after the last kill, ms', toFixed1(copiedAfterMs)],
-        ...(WAITS_FOR_RENEWALS ? [['until KV has the renewals, ms', toFixed1(renewalsCopiedAfterMs)]] : []),
+        ...(WAITS_FOR_RENEWALS ? [['renewals are in KV, at most ms after the last one', toFixed1(renewalsCopiedAfterMs)]] : []),
       ])
     } finally {
       await witness.process.stop()
     }
   },
-  300_000,
+  600_000,
 )
 
 if (!hasProc) test.skip(`kills: ${WITHOUT_PROC}`)
