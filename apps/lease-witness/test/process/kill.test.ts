@@ -200,7 +200,9 @@ test.runIf(hasProc)(
         ['unanswered writes that were applied', counts.applied],
         ['unanswered writes that were not applied', counts.notApplied],
         ['until KV equals the leases after the last kill, ms', toFixed1(copiedAfterMs)],
-        ...(WAITS_FOR_RENEWALS ? [['renewals are in KV, at most ms after the last one', toFixed1(renewalsCopiedAfterMs)]] : []),
+        ...(WAITS_FOR_RENEWALS
+          ? [['renewals are in KV, at most ms after the last one', toFixed1(renewalsCopiedAfterMs)]]
+          : []),
       ])
     } finally {
       await witness.process.stop()
