@@ -16,8 +16,8 @@ import { DeploymentService } from './deployments/service.ts'
 import { createTerraform } from './deployments/terraform/terraform.ts'
 import { type ChosenProvider, readProvider } from './dns/registry.ts'
 import { type AppDependencies, type AppOptions, createApp } from './http/app.ts'
-import { openApiDocument } from './http/openapi.ts'
-import { type Listening, listen } from './http/server.ts'
+import { openApiDocument } from './http/routes/docs.ts'
+import { type HttpServer, listen } from './http/server.ts'
 import { createEventStreams } from './http/sse.ts'
 import { createIdempotency } from './idempotency/idempotency.ts'
 import { runPeriodically } from './lib/run-periodically.ts'
@@ -126,7 +126,7 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
     observer,
   })
 
-  const { validateKeys, validateToken } = createCredentialService({
+  const credentials = createCredentialService({
     config,
     objectStorageCa: config.objectStorageCa,
     deadlineMs: CREDENTIAL_CHECK_TIMEOUT_MS,
@@ -155,7 +155,7 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
     sql,
     idempotency,
     allocations,
-    validateKeys,
+    validateKeys: credentials.validateKeys,
     parseSpec: body =>
       parseDeploymentSpec(body, {
         storageProvider: objectStorage.provider,
@@ -190,17 +190,14 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
   )
 
   const app: AppDependencies = {
-    verbs: {
-      ...allocations,
-      converge: (pool, { isDryRun }) => (isDryRun ? reconciler.preview(pool) : reconciler.repair(pool)),
-      validateKeys,
-      validateToken,
-    },
+    allocations,
+    reconciler,
     deployments,
+    credentials,
     streams: createEventStreams({ stopping: stopping.signal }),
     providers: { objectStorage: objectStorage.provider, token: [...config.credentials.tokenUrls.keys()] },
     health: {
-      databaseAnswers: createHealthCheck(healthCheckSql, HEALTH_CHECK_TIMEOUT_MS),
+      isDatabaseUp: createHealthCheck(healthCheckSql, HEALTH_CHECK_TIMEOUT_MS),
       phase: () => phase,
       managedDomains,
     },
@@ -210,7 +207,7 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
     observer,
     isUnavailable: isDatabaseUnavailable,
   }
-  const listeners: Listening[] = []
+  const listeners: HttpServer[] = []
   const listenOn = async (port: number, variable: string, options: AppOptions): Promise<number> => {
     const listener = await listen(createApp(app, options), port).catch((error: NodeJS.ErrnoException) => {
       throw new Error(`${variable}: cannot listen on port ${port} (${error.code ?? error.name})`)

@@ -1,31 +1,39 @@
 import { type Context, Hono } from 'hono'
 import { bodyLimit } from 'hono/body-limit'
+import { HTTPException } from 'hono/http-exception'
+import { methodNotAllowed } from 'hono/method-not-allowed'
+import type { AllocationService } from '../allocation/service.ts'
+import type { CredentialService } from '../credentials/service.ts'
 import type { Observer } from '../observability/domain/observer.ts'
-import { problem } from './errors.ts'
-import { methodsByPath } from './method-not-allowed.ts'
-import { operatorOnly } from './middleware/bearer-auth.ts'
-import { requestContext } from './middleware/request-context.ts'
-import { type ListingVerbs, listingRoutes } from './routes/allocation-lists.ts'
-import { type PoolVerbs, poolRoutes } from './routes/allocations.ts'
-import { type ConvergeVerbs, convergeRoutes } from './routes/converge.ts'
-import { type CredentialVerbs, credentialRoutes, type KnownProviders } from './routes/credentials.ts'
-import { type DeploymentVerbs, deploymentListRoutes, deploymentRoutes } from './routes/deployments.ts'
-import { descriptionRoutes } from './routes/docs.ts'
-import { type HealthDependencies, healthRoutes } from './routes/health.ts'
-import { type MetricsText, metricsRoutes } from './routes/metrics.ts'
-import { reservedRoutes } from './routes/reserved.ts'
+import type { Reconciler } from '../reconciler/reconciler.ts'
+import { sendError } from './errors.ts'
+import { accessLog } from './middleware/access-log.ts'
+import { requireOperatorToken } from './middleware/bearer-auth.ts'
+import { requestId } from './middleware/request-id.ts'
+import { allocationListRoutes } from './routes/allocation-lists.ts'
+import { allocationRoutes } from './routes/allocations.ts'
+import { convergeRoutes } from './routes/converge.ts'
+import { credentialRoutes, type KnownProviders } from './routes/credentials.ts'
+import { type DeploymentOperations, deploymentListRoutes, deploymentRoutes } from './routes/deployments.ts'
+import { docsRoutes } from './routes/docs.ts'
+import { type HealthDependencies, healthRoutes, type MetricsSource } from './routes/health.ts'
 import type { EventStreams } from './sse.ts'
 import type { HttpEnv, Listener, OnStreamError } from './types.ts'
-import { isBrokenOff, isTooLarge } from './validate.ts'
+import { isBodyLimitError, isBodyTruncated } from './validate.ts'
 
 export interface AppDependencies {
-  readonly deployments: DeploymentVerbs
-  /** Those of all addresses together. */
+  readonly allocations: Pick<
+    AllocationService,
+    'check' | 'get' | 'reserve' | 'commit' | 'renew' | 'release' | 'list' | 'history'
+  >
+  readonly reconciler: Pick<Reconciler, 'preview' | 'repair'>
+  readonly deployments: DeploymentOperations
+  readonly credentials: CredentialService
+  /** Shared by all listeners. */
   readonly streams: EventStreams
-  readonly verbs: PoolVerbs & ListingVerbs & ConvergeVerbs & CredentialVerbs
   readonly providers: KnownProviders
   readonly health: HealthDependencies
-  readonly metrics: MetricsText
+  readonly metrics: MetricsSource
   readonly reservedLabels: readonly string[]
   readonly openApi: object
   readonly observer: Pick<Observer, 'onRequest' | 'onRequestFailed' | 'onResponseAborted'>
@@ -41,57 +49,61 @@ export interface AppOptions {
   readonly exposeLists: boolean
 }
 
-const BODY_LIMIT_BYTES = 64 * 1_024
+const MAX_BODY_BYTES = 64 * 1_024
 
-/** The API at one address. */
+const sendTooLarge = (c: Context<HttpEnv>) => {
+  // The rest of the body is not read, so the connection cannot be reused.
+  c.header('Connection', 'close')
+  return sendError(c, { kind: 'body-too-large' })
+}
+
+/** The API on one listener. */
 export const createApp = (deps: AppDependencies, { listener, tokens, exposeLists }: AppOptions): Hono<HttpEnv> => {
   const { observer } = deps
   const app = new Hono<HttpEnv>()
-  app.use(requestContext(listener, observer))
-  if (tokens) app.use(operatorOnly(tokens))
-  const tooLarge = (c: Context<HttpEnv>) => {
-    // What is left of the body is not worth reading: the connection ends with the answer.
-    c.header('Connection', 'close')
-    return problem(c, { kind: 'body-too-large' })
-  }
-  // A body of a declared length is judged by it, and one of unknown length while it is read: the reading is slow.
-  const limitStream = bodyLimit({ maxSize: BODY_LIMIT_BYTES, onError: tooLarge })
+  app.use(accessLog(listener, observer))
+  app.use(requestId)
+  if (tokens) app.use(requireOperatorToken(tokens))
+  const limitStream = bodyLimit({ maxSize: MAX_BODY_BYTES, onError: sendTooLarge })
   app.use(async (c, next) => {
+    // Counting the bytes of a stream is slow, so a declared length is compared instead.
     if (c.req.header('Transfer-Encoding') !== undefined) return limitStream(c, next)
-    return Number(c.req.header('Content-Length') ?? 0) > BODY_LIMIT_BYTES ? tooLarge(c) : next()
+    return Number(c.req.header('Content-Length') ?? 0) > MAX_BODY_BYTES ? sendTooLarge(c) : next()
   })
+  app.use(
+    methodNotAllowed({
+      app,
+      onMethodNotAllowed: (c: Context<HttpEnv>, methods) => {
+        c.header('Allow', methods.toSorted().join(', '))
+        return sendError(c, { kind: 'method-not-allowed' })
+      },
+    }),
+  )
 
-  const onStreamError: OnStreamError = (error, requestId) =>
-    deps.isUnavailable(error)
-      ? observer.onResponseAborted(error, requestId)
-      : observer.onRequestFailed(error, requestId)
+  const onStreamError: OnStreamError = (error, id) =>
+    deps.isUnavailable(error) ? observer.onResponseAborted(error, id) : observer.onRequestFailed(error, id)
 
-  app.route('/', healthRoutes(deps.health))
-  app.route('/', descriptionRoutes(deps.openApi))
-  app.route('/metrics', metricsRoutes(deps.metrics))
-  app.route('/api/v1/reserved', reservedRoutes(deps.reservedLabels))
-  app.route('/api/v1/pool', poolRoutes(deps.verbs))
+  app.route('/', healthRoutes(deps.health, deps.metrics))
+  app.route('/', docsRoutes(deps.openApi))
+  app.get('/api/v1/reserved', c => c.json({ reserved: deps.reservedLabels }, 200))
+  app.route('/api/v1/pool', allocationRoutes(deps.allocations))
   app.route('/api/v1/deployments', deploymentRoutes(deps.deployments, deps.streams, onStreamError))
-  app.route('/api/v1/credentials', credentialRoutes(deps.verbs, deps.providers))
+  app.route('/api/v1/credentials', credentialRoutes(deps.credentials, deps.providers))
   if (exposeLists) {
-    app.route('/api/v1/pool', listingRoutes(deps.verbs, onStreamError))
+    app.route('/api/v1/pool', allocationListRoutes(deps.allocations, onStreamError))
     app.route('/api/v1/deployments', deploymentListRoutes(deps.deployments))
   }
-  if (listener === 'operator') app.route('/api/v1/pool', convergeRoutes(deps.verbs))
+  if (listener === 'operator') app.route('/api/v1/pool', convergeRoutes(deps.reconciler))
 
-  const methodsOf = methodsByPath(app)
-  app.notFound(c => {
-    const methods = methodsOf(c.req.path)
-    if (methods.length === 0) return problem(c, { kind: 'not-found', detail: 'There is no such path.' })
-    c.header('Allow', methods.join(', '))
-    return problem(c, { kind: 'method-not-allowed' })
-  })
+  app.notFound(c => sendError(c, { kind: 'not-found', detail: 'No such route.' }))
   app.onError((error, c) => {
-    if (isTooLarge(error)) return tooLarge(c)
-    if (isBrokenOff(c)) return problem(c, { kind: 'invalid-json', detail: 'The body was broken off.' })
-    if (deps.isUnavailable(error)) return problem(c, { kind: 'database-unavailable' })
+    // Thrown by the bearer authentication.
+    if (error instanceof HTTPException) return error.getResponse()
+    if (isBodyLimitError(error)) return sendTooLarge(c)
+    if (isBodyTruncated(c)) return sendError(c, { kind: 'invalid-json', detail: 'The request body was truncated.' })
+    if (deps.isUnavailable(error)) return sendError(c, { kind: 'database-unavailable' })
     observer.onRequestFailed(error, c.get('requestId'))
-    return problem(c, { kind: 'internal-error' })
+    return sendError(c, { kind: 'internal-error' })
   })
   return app
 }

@@ -3,8 +3,8 @@ import type { Context } from 'hono'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import type { HttpEnv } from './types.ts'
 
-/** The one place where an outcome becomes a status. */
-const statuses: Readonly<Record<ErrorCode, ContentfulStatusCode>> = {
+/** The only place that maps an outcome to a status. */
+const STATUS_BY_CODE: Readonly<Record<ErrorCode, ContentfulStatusCode>> = {
   'invalid-json': 400,
   'invalid-idempotency-key': 400,
   'invalid-deployment': 400,
@@ -45,50 +45,50 @@ const statuses: Readonly<Record<ErrorCode, ContentfulStatusCode>> = {
   'provider-unavailable': 503,
 }
 
-/** What is said of a refusal that comes without a detail of its own; faults of form and of names bring theirs. */
-const details: Readonly<Partial<Record<ErrorCode, string>>> = {
+/** Texts for errors that come without one. Validation errors and naming errors bring their own. */
+const DEFAULT_DETAILS: Readonly<Partial<Record<ErrorCode, string>>> = {
   'invalid-json': 'The body must be JSON in UTF-8.',
-  unauthorized: 'This address needs an operator token: Authorization: Bearer <token>.',
-  'token-mismatch': 'reservationToken is not the one of this allocation.',
-  'not-found': 'Nobody holds this name.',
-  'method-not-allowed': 'This path has no such method; the Allow header names those it has.',
-  conflict: 'The name is taken; choose another or wait until it is released.',
-  'subdomain-conflict': 'The subdomain is taken; choose another.',
-  'bucket-conflict': 'Another deployment has the bucket that this FQDN leads to; choose another name.',
-  'fqdn-conflict': 'Another deployment has this FQDN; remove that one first or choose another name.',
-  'already-active': 'The name has been committed already.',
-  'reservation-expired': 'The time of the reservation is up; reserve the name again.',
+  unauthorized: 'Operator token required: send Authorization: Bearer <token>.',
+  'token-mismatch': 'reservationToken does not match this allocation.',
+  'not-found': 'No such allocation.',
+  'method-not-allowed': 'Method not allowed; see the Allow header.',
+  conflict: 'The name is taken; choose another name or wait until it is released.',
+  'subdomain-conflict': 'The subdomain is taken; choose another one.',
+  'bucket-conflict': 'The bucket derived from this FQDN belongs to another deployment; choose another name.',
+  'fqdn-conflict': 'Another deployment has this FQDN; remove that deployment first or choose another name.',
+  'already-active': 'The name is already committed.',
+  'reservation-expired': 'The reservation has expired; reserve the name again.',
   'body-too-large': 'The body must not be larger than 64 KiB.',
-  'idempotency-key-reused': 'This Idempotency-Key came with another request before; use a new one.',
-  'internal-error': 'Something failed on our side; the log has more under this requestId.',
+  'idempotency-key-reused': 'This Idempotency-Key was already used with a different request; use a new key.',
+  'internal-error': 'Internal error. Quote requestId when reporting it.',
   'database-unavailable':
-    'The database did not answer. Whether a write took place is unknown: read, or retry with an Idempotency-Key.',
+    'The database did not respond. Whether a write took effect is unknown: read, or retry with an Idempotency-Key.',
 }
 
-/** A refusal as its verb returns it: the kind is the code. */
-export interface Refused {
+/** An error outcome of an operation. Its kind is the error code. */
+export interface ApiError {
   readonly kind: ErrorCode
   readonly detail?: string
-  /** Of a request with many fields: all that are faulty; the first gives the detail. */
+  /** Every invalid field of a request. The first one provides the detail. */
   readonly faults?: readonly FieldFault[]
-  /** After which it is worth asking again (RFC 9110 section 10.2.3). */
+  /** Retry-After (RFC 9110 section 10.2.3). */
   readonly retryAfterSeconds?: number
 }
 
-/** When nothing else is known. */
+/** Retry-After if no better value is known. */
 export const RETRY_AFTER_S = 5
 
-/** `alike`: what else the body holds, for calls whose clients read another shape besides. */
-export const problem = (
+/** Sends the error response. `toExtraFields` adds fields for operations whose clients read another error shape too. */
+export const sendError = (
   c: Context<HttpEnv>,
-  { kind, detail, faults, retryAfterSeconds }: Refused,
-  alike: (detail: string) => object = () => ({}),
+  { kind, detail, faults, retryAfterSeconds }: ApiError,
+  toExtraFields: (detail: string) => object = () => ({}),
 ) => {
   c.set('outcome', kind)
   if (retryAfterSeconds !== undefined) c.header('Retry-After', String(retryAfterSeconds))
-  const [first] = faults ?? []
-  const body: DeploymentProblem = { error: kind, detail: detail ?? first?.detail ?? details[kind] }
-  if (faults && first) Object.assign(body, { field: first.field, faults })
+  const [firstFault] = faults ?? []
+  const body: DeploymentProblem = { error: kind, detail: detail ?? firstFault?.detail ?? DEFAULT_DETAILS[kind] }
+  if (faults && firstFault) Object.assign(body, { field: firstFault.field, faults })
   if (kind === 'internal-error') body.requestId = c.get('requestId')
-  return c.json({ ...body, ...alike(body.detail ?? '') }, statuses[kind])
+  return c.json({ ...body, ...toExtraFields(body.detail ?? '') }, STATUS_BY_CODE[kind])
 }

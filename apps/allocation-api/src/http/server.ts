@@ -6,76 +6,76 @@ import type { Problem } from '@pool/contract'
 import type { Hono } from 'hono'
 import type { HttpEnv } from './types.ts'
 
-export interface Listening {
+export interface HttpServer {
   readonly port: number
-  /** Accepts nothing more, lets the requests under way finish, and cuts those that are left after `graceMs`. */
+  /** Stops accepting connections, lets requests in progress finish, and closes the remaining ones after `graceMs`. */
   close(graceMs: number): Promise<void>
 }
 
-/** What is said to a request that never reaches the routes, in the shape of every other error. */
-const notHttp: Problem = { error: 'invalid-format', detail: 'This is not a request that HTTP/1.1 (RFC 9112) allows.' }
+/** The error of a request that does not reach the routes (RFC 9112). */
+const MALFORMED_REQUEST: Problem = { error: 'invalid-format', detail: 'Malformed HTTP/1.1 request.' }
 
-const headersOf = (body: string): Record<string, string> => ({
+const toHeaders = (body: string): Record<string, string> => ({
   'Content-Type': 'application/json',
   'Content-Length': String(Buffer.byteLength(body)),
   'X-Request-Id': randomUUID(),
 })
 
-const answerRaw = (socket: Duplex, status: number, problem: Problem, more: Record<string, string> = {}): void => {
+const sendRaw = (socket: Duplex, status: number, problem: Problem, extraHeaders: Record<string, string> = {}): void => {
   const body = JSON.stringify(problem)
-  const headers = Object.entries({ ...headersOf(body), ...more, Connection: 'close' }).map(
+  const headers = Object.entries({ ...toHeaders(body), ...extraHeaders, Connection: 'close' }).map(
     ([name, value]) => `${name}: ${value}\r\n`,
   )
   socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${headers.join('')}\r\n${body}`)
 }
 
-/** Bytes that Node's parser refuses, by its error code. */
-const refusals: ReadonlyMap<string, readonly [status: number, detail: string]> = new Map([
-  ['HPE_HEADER_OVERFLOW', [431, 'The header fields are larger than 16 KiB.']],
-  ['ERR_HTTP_REQUEST_TIMEOUT', [408, 'The request was not sent in time.']],
+/** Errors of Node's parser, by code. */
+const PARSER_ERRORS: ReadonlyMap<string, readonly [status: number, detail: string]> = new Map([
+  ['HPE_HEADER_OVERFLOW', [431, 'The header fields must not be larger than 16 KiB.']],
+  ['ERR_HTTP_REQUEST_TIMEOUT', [408, 'The request was not received in time.']],
 ])
 
-/** Answers what Node would answer by itself without a body, or not at all. */
-const answerBeyondRoutes = (server: Server): void => {
-  const unanswered = new WeakMap<Duplex, Map<IncomingMessage, ServerResponse>>()
+/** Responds to requests for which Node alone would send no body, or no response. */
+const handleProtocolErrors = (server: Server): void => {
+  const openResponses = new WeakMap<Duplex, Map<IncomingMessage, ServerResponse>>()
   server.on('request', (request, response) => {
-    const pending = unanswered.get(request.socket) ?? new Map()
-    unanswered.set(request.socket, pending.set(request, response))
+    const pending = openResponses.get(request.socket) ?? new Map()
+    openResponses.set(request.socket, pending.set(request, response))
     response.once('close', () => pending.delete(request))
   })
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
-    // Only the broken request itself may be answered: a good one before it still has its own answer to come.
-    const pending = [...(unanswered.get(socket) ?? [])]
-    const isAnswerable = pending.every(([request, response]) => !request.complete && !response.headersSent)
-    if (error.code === 'ECONNRESET' || !socket.writable || !isAnswerable) return socket.destroy()
-    const [status, detail] = refusals.get(error.code ?? '') ?? [400, notHttp.detail ?? '']
-    return answerRaw(socket, status, { ...notHttp, detail })
+    // Only the malformed request may get this response: a valid one before it may still be waiting for its own.
+    const pending = [...(openResponses.get(socket) ?? [])]
+    const canRespond = pending.every(([request, response]) => !request.complete && !response.headersSent)
+    if (error.code === 'ECONNRESET' || !socket.writable || !canRespond) return socket.destroy()
+    const [status, detail] = PARSER_ERRORS.get(error.code ?? '') ?? [400, MALFORMED_REQUEST.detail ?? '']
+    return sendRaw(socket, status, { ...MALFORMED_REQUEST, detail })
   })
   server.on('checkExpectation', (_, response) => {
-    const body = JSON.stringify({ ...notHttp, detail: 'No Expect but 100-continue can be met.' })
-    response.writeHead(417, headersOf(body)).end(body)
+    const body = JSON.stringify({ ...MALFORMED_REQUEST, detail: 'Only "Expect: 100-continue" is supported.' })
+    response.writeHead(417, toHeaders(body)).end(body)
   })
   server.on('connect', (_, socket) => {
-    // A 405 has to say which methods there are (RFC 9110 section 15.5.6): to a proxy's target, none.
-    answerRaw(socket, 405, { error: 'method-not-allowed', detail: 'This is no proxy.' }, { Allow: '' })
+    // A 405 must list the allowed methods (RFC 9110 section 15.5.6). A proxy target has none.
+    sendRaw(socket, 405, { error: 'method-not-allowed', detail: 'This server is not a proxy.' }, { Allow: '' })
   })
 }
 
-/** Listens on every address of the machine; rejects with the system's error when it cannot. */
-export const listen = async (app: Hono<HttpEnv>, port: number): Promise<Listening> => {
+/** Listens on all addresses. Rejects with the system's error if it cannot. */
+export const listen = async (app: Hono<HttpEnv>, port: number): Promise<HttpServer> => {
   const listener = getRequestListener(app.fetch, {
-    // Only of requests that are none, such as one without Host: the routes answer their own errors.
+    // Only for malformed requests, such as one without Host. The routes handle their own errors.
     errorHandler: () => {
-      const body = JSON.stringify(notHttp)
-      return new Response(body, { status: 400, headers: headersOf(body) })
+      const body = JSON.stringify(MALFORMED_REQUEST)
+      return new Response(body, { status: 400, headers: toHeaders(body) })
     },
   })
   const server = createServer({ requireHostHeader: false }, (request, response) => {
-    // Only from HTTP/1.1 on a request must have one (RFC 9112 section 3.2), and nothing here depends on it.
+    // Host is required only since HTTP/1.1 (RFC 9112 section 3.2), and no route depends on it.
     if (request.httpVersion === '1.0') request.headers.host ??= 'localhost'
     return listener(request, response)
   })
-  answerBeyondRoutes(server)
+  handleProtocolErrors(server)
   const { promise, resolve, reject } = Promise.withResolvers<void>()
   server.once('error', reject)
   server.listen(port, resolve)
@@ -84,13 +84,13 @@ export const listen = async (app: Hono<HttpEnv>, port: number): Promise<Listenin
   return {
     port: typeof address === 'object' && address ? address.port : port,
     async close(graceMs) {
-      const closed = new Promise<void>(done => server.close(() => done()))
-      // A connection kept alive is idle only between requests, so it is looked for again and again.
+      const closed = new Promise<void>(resolveClosed => server.close(() => resolveClosed()))
+      // A keep-alive connection is idle only between requests, so idle connections are closed repeatedly.
       const idle = setInterval(() => server.closeIdleConnections(), 50)
-      const cut = setTimeout(() => server.closeAllConnections(), graceMs)
+      const forceClose = setTimeout(() => server.closeAllConnections(), graceMs)
       await closed
       clearInterval(idle)
-      clearTimeout(cut)
+      clearTimeout(forceClose)
     },
   }
 }

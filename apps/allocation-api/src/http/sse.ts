@@ -1,105 +1,106 @@
-/** The right to one of the streams that a process has. */
-export interface Seat {
-  /** Aborts when the stream is over, from whichever side, and when the service stops. */
+/** The right to one of the process's event streams. */
+export interface StreamPermit {
+  /** Aborts when the stream ends, from either side, and when the service stops. */
   readonly signal: AbortSignal
-  /** How long a reader may take nothing, in milliseconds: then it keeps the seat of another. */
-  readonly patienceMs: number
-  leave(): void
+  /** Milliseconds that a client may read nothing before its stream ends. */
+  readonly stallTimeoutMs: number
+  release(): void
 }
 
 export interface EventStreams {
-  /** Null: all seats are taken, or the service stops. */
-  enter(): Seat | null
+  /** Null: the maximum number of streams is open, or the service is stopping. */
+  acquire(): StreamPermit | null
 }
 
 export interface EventStreamOptions {
-  /** Aborts when the service stops: streams have no end of their own, and would keep it waiting. */
+  /** Aborts when the service stops. Streams must end then, because they have no other end. */
   readonly stopping: AbortSignal
-  readonly seats?: number
-  readonly patienceMs?: number
+  readonly maxStreams?: number
+  readonly stallTimeoutMs?: number
 }
 
 export const createEventStreams = ({
   stopping,
-  seats = 100,
-  patienceMs = 60_000,
+  maxStreams = 100,
+  stallTimeoutMs = 60_000,
 }: EventStreamOptions): EventStreams => {
-  const taken = new Set<AbortController>()
+  const open = new Set<AbortController>()
   stopping.addEventListener('abort', () => {
-    for (const seat of taken) seat.abort()
+    for (const stream of open) stream.abort()
   })
   return {
-    enter() {
-      if (stopping.aborted || taken.size >= seats) return null
-      const seat = new AbortController()
-      taken.add(seat)
-      const leave = () => {
-        taken.delete(seat)
-        seat.abort()
+    acquire() {
+      if (stopping.aborted || open.size >= maxStreams) return null
+      const stream = new AbortController()
+      open.add(stream)
+      const release = () => {
+        open.delete(stream)
+        stream.abort()
       }
-      return { signal: seat.signal, patienceMs, leave }
+      return { signal: stream.signal, stallTimeoutMs, release }
     },
   }
 }
 
-/** HTML standard section 9.2, server-sent events: how soon to connect again, and a comment that nobody is told of. */
-export const retryText = 'retry: 1000\n\n'
-export const idleText = ': idle\n\n'
+/** The reconnection time in milliseconds (HTML standard, section 9.2, server-sent events). */
+export const RETRY_FIELD = 'retry: 1000\n\n'
+/** A comment, which clients ignore. It keeps proxies from closing the connection. */
+export const IDLE_COMMENT = ': idle\n\n'
 
-/** JSON escapes every line break, so its text is always one line of data. */
-export const eventText = (data: unknown, { id, event }: { readonly id?: number; readonly event?: string } = {}) =>
+/** An event in the SSE format. JSON escapes line breaks, so the data is always one line. */
+export const toEventText = (data: unknown, { id, event }: { readonly id?: number; readonly event?: string } = {}) =>
   `${id === undefined ? '' : `id: ${id}\n`}${event === undefined ? '' : `event: ${event}\n`}data: ${JSON.stringify(data)}\n\n`
 
 /**
- * The body of a stream. A part is made when it is asked for, so that nothing piles up for a slow reader. `breakOff` ends
- * the connection of a reader that cannot be told anything any more: one that takes nothing, and one whose parts failed.
+ * The body of a stream. It requests a part only when the client reads, so nothing accumulates for a slow client. `abort`
+ * closes the connection if the client has stopped reading or the parts failed.
  */
 export const eventStream = (
   text: AsyncIterable<string>,
-  seat: Seat,
-  { onStreamError, breakOff }: { readonly onStreamError: (error: unknown) => void; readonly breakOff: () => void },
+  permit: StreamPermit,
+  { onStreamError, abort }: { readonly onStreamError: (error: unknown) => void; readonly abort: () => void },
 ): ReadableStream<Uint8Array> => {
   const encoder = new TextEncoder()
   const parts = text[Symbol.asyncIterator]()
-  let isOver = false
-  let isAsked = false
-  let patience: ReturnType<typeof setTimeout> | undefined
-  const leave = () => {
-    isOver = true
-    clearTimeout(patience)
-    seat.leave()
-    // What it waits for may come later, or fail then: nobody hears it.
+  let hasEnded = false
+  let isPulling = false
+  let stallTimer: ReturnType<typeof setTimeout> | undefined
+  const cleanUp = () => {
+    hasEnded = true
+    clearTimeout(stallTimer)
+    permit.release()
+    // A pending part may still fail, and its error no longer matters.
     parts.return?.().catch(() => {})
   }
-  const end = (controller: ReadableStreamDefaultController, isBroken: boolean) => {
-    if (isOver) return
-    leave()
-    if (isBroken) breakOff()
+  const end = (controller: ReadableStreamDefaultController, isAborted: boolean) => {
+    if (hasEnded) return
+    cleanUp()
+    if (isAborted) abort()
     controller.close()
   }
   return new ReadableStream<Uint8Array>(
     {
       start(controller) {
-        if (seat.signal.aborted) return end(controller, false)
-        // Who has not taken the last part yet would not take the end either. An EventSource connects again.
-        seat.signal.addEventListener('abort', () => end(controller, !isAsked))
+        if (permit.signal.aborted) return end(controller, false)
+        // A client that has not read the last part would not read the end either. An EventSource reconnects.
+        permit.signal.addEventListener('abort', () => end(controller, !isPulling))
       },
       async pull(controller) {
-        clearTimeout(patience)
-        isAsked = true
+        clearTimeout(stallTimer)
+        isPulling = true
         const next = await parts.next().catch((error: unknown) => ({ error }))
-        // It was ended meanwhile.
-        if (seat.signal.aborted) return
+        // The stream ended while it waited.
+        if (permit.signal.aborted) return
         if ('error' in next) {
           onStreamError(next.error)
           return end(controller, true)
         }
         if (next.done) return end(controller, false)
-        isAsked = false
+        isPulling = false
         controller.enqueue(encoder.encode(next.value))
-        patience = setTimeout(() => end(controller, true), seat.patienceMs)
+        stallTimer = setTimeout(() => end(controller, true), permit.stallTimeoutMs)
       },
-      cancel: leave,
+      cancel: cleanUp,
     },
     { highWaterMark: 0 },
   )

@@ -1,93 +1,102 @@
+import { zValidator } from '@hono/zod-validator'
 import { firstViolation, idempotencyKey, poolDomain } from '@pool/contract'
-import type { Context } from 'hono'
-import type { z } from 'zod'
+import type { Context, MiddlewareHandler, ValidationTargets } from 'hono'
+import { z } from 'zod'
 import type { Caller } from '../allocation/domain/types.ts'
-import type { Refused } from './errors.ts'
+import { type ApiError, sendError } from './errors.ts'
 import type { HttpEnv } from './types.ts'
 
-export type Parsed<Value> =
-  | { readonly ok: true; readonly value: Value }
-  | { readonly ok: false; readonly refused: Refused }
+type SendError = (c: Context<HttpEnv>, error: ApiError) => Response
 
-const accept = <Value>(value: Value): Parsed<Value> => ({ ok: true, value })
-const refuse = (refused: Refused): Parsed<never> => ({ ok: false, refused })
-
-/** The value in its canonical form, or the first fault in the order in which the contract decides. */
-export const parse = <Schema extends z.ZodType>(schema: Schema, value: unknown): Parsed<z.infer<Schema>> => {
-  const result = schema.safeParse(value)
-  if (result.success) return accept(result.data)
-  const { code, detail } = firstViolation(result.error)
-  return refuse({ kind: code, detail })
+export const toApiError = (error: z.core.$ZodError): ApiError => {
+  const { code, detail } = firstViolation(error)
+  return { kind: code, detail }
 }
 
-/** Whether the client went away before all of the body was here. Nobody reads the answer; the log must tell the truth. */
-export const isBrokenOff = (c: Context<HttpEnv>): boolean =>
-  c.env?.incoming?.destroyed === true && !c.env.incoming.complete
+/** The first value of a repeated query parameter, as `c.req.query()` returns it. */
+const toFirstValues = (query: object): object =>
+  Object.fromEntries(Object.entries(query).map(([name, value]) => [name, Array.isArray(value) ? value[0] : value]))
 
-/** How the body limit ends the reading of a body that turns out to be too large. */
-export const isTooLarge = (error: unknown): boolean => error instanceof Error && error.name === 'BodyLimitError'
+type Validator<Target extends keyof ValidationTargets, Schema extends z.ZodType> = MiddlewareHandler<
+  HttpEnv,
+  string,
+  { in: Record<Target, z.input<Schema>>; out: Record<Target, z.output<Schema>> }
+>
+
+/** Validates one part of the request. The handler reads the canonical value with `c.req.valid(target)`. */
+export const validate = <Target extends keyof ValidationTargets, Schema extends z.ZodType>(
+  target: Target,
+  schema: Schema,
+  send: SendError = sendError,
+): Validator<Target, Schema> =>
+  zValidator(
+    target,
+    schema as z.ZodType,
+    (result, c: Context): Response | undefined => (result.success ? undefined : send(c, toApiError(result.error))),
+    { validationFunction: (known, value) => known.safeParse(target === 'query' ? toFirstValues(value) : value) },
+  ) as unknown as Validator<Target, Schema>
+
+/** How Hono's body limit stops reading a body of unknown length. */
+export const isBodyLimitError = (error: unknown): boolean => error instanceof Error && error.name === 'BodyLimitError'
+
+/** Whether the client disconnected before it sent the whole body. It gets no response, but the log needs the reason. */
+export const isBodyTruncated = (c: Context<HttpEnv>): boolean =>
+  c.env?.incoming?.destroyed === true && !c.env.incoming.complete
 
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
-/** The body as JSON, whatever its Content-Type; undefined when it is empty. */
-export const readJson = async (c: Context<HttpEnv>): Promise<Parsed<unknown>> => {
+export type JsonResult = { readonly ok: true; readonly text: string; readonly value: unknown } | JsonError
+interface JsonError {
+  readonly ok: false
+  readonly error: ApiError
+}
+
+/** Reads the body as JSON, whatever its Content-Type. An empty body has the value undefined. */
+export const readJson = async (c: Context<HttpEnv>): Promise<JsonResult> => {
   const bytes = await c.req.arrayBuffer()
-  if (bytes.byteLength === 0) return accept(undefined)
+  if (bytes.byteLength === 0) return { ok: true, text: '', value: undefined }
   try {
-    return accept(JSON.parse(utf8.decode(bytes)))
+    const text = utf8.decode(bytes)
+    return { ok: true, text, value: JSON.parse(text) }
   } catch {
-    return refuse({ kind: 'invalid-json' })
+    return { ok: false, error: { kind: 'invalid-json' } }
   }
 }
 
-/** The body as JSON; an empty one is refused. */
-export const readRequiredJson = async (c: Context<HttpEnv>): Promise<Parsed<unknown>> => {
+/** Reads the body as JSON and rejects an empty one. */
+export const readRequiredJson = async (c: Context<HttpEnv>): Promise<JsonResult> => {
   const json = await readJson(c)
   const isEmpty = json.ok && json.value === undefined
-  return isEmpty ? refuse({ kind: 'invalid-json', detail: 'A JSON body is required.' }) : json
+  return isEmpty ? { ok: false, error: { kind: 'invalid-json', detail: 'A JSON body is required.' } } : json
 }
 
-/** The pool domain of the path, trimmed and lower-cased. Whether it is managed is for the verb to say. */
-export const poolOf = (c: Context<HttpEnv>): string => poolDomain.parse(c.req.param('domain'))
+/**
+ * Validates the JSON body. The contract ignores Content-Type and requires UTF-8, so the body is read here. The validator
+ * gets it from Hono's body cache.
+ */
+export const validateJson = <Schema extends z.ZodType>(
+  schema: Schema,
+  send: SendError = sendError,
+): Validator<'json', Schema> => {
+  const validateBody = validate('json', schema, send)
+  return async (c, next) => {
+    const json = await readRequiredJson(c)
+    if (!json.ok) return send(c, json.error)
+    Object.assign(c.req.bodyCache, { text: Promise.resolve(json.text) })
+    c.req.raw.headers.set('Content-Type', 'application/json')
+    return validateBody(c, next)
+  }
+}
 
-export const callerOf = (c: Context<HttpEnv>): Caller => ({
+/** Validates the header Idempotency-Key. */
+export const validateIdempotencyKey = validate('header', z.object({ 'Idempotency-Key': idempotencyKey.optional() }))
+
+/** The pool domain of the path, trimmed and lower-cased. It needs no validator: the operation decides if it is managed. */
+export const getPoolDomain = (c: Context<HttpEnv>): string => poolDomain.parse(c.req.param('domain'))
+
+export const getCaller = (c: Context<HttpEnv>): Caller => ({
   actor: c.get('listener'),
-  // An IPv4 caller of a socket that takes both is shown as IPv4 (RFC 4291 section 2.5.5.2).
+  // A dual-stack socket shows an IPv4 client as an IPv4-mapped IPv6 address (RFC 4291 section 2.5.5.2).
   address: c.env?.incoming?.socket.remoteAddress?.replace(/^::ffff:/, '') ?? null,
   requestId: c.get('requestId'),
 })
-
-export interface WriteRequest<Body> {
-  readonly command: Body & { readonly poolDomain: string }
-  readonly caller: Caller
-  readonly key: string | undefined
-}
-
-export interface KeyedJson {
-  readonly json: unknown
-  readonly caller: Caller
-  readonly key: string | undefined
-}
-
-/** A body that must be there, and who sends it; `json` when it has been read already. */
-export const readKeyedJson = async (c: Context<HttpEnv>, json?: unknown): Promise<Parsed<KeyedJson>> => {
-  const key = parse(idempotencyKey.optional(), c.req.header('Idempotency-Key'))
-  if (!key.ok) return key
-  const raw = json === undefined ? await readRequiredJson(c) : accept(json)
-  if (!raw.ok) return raw
-  return accept({ json: raw.value, caller: callerOf(c), key: key.value })
-}
-
-/** All that a write comes with; `json` when the body has been read already. */
-export const readWrite = async <Schema extends z.ZodType<object>>(
-  c: Context<HttpEnv>,
-  schema: Schema,
-  json?: unknown,
-): Promise<Parsed<WriteRequest<z.infer<Schema>>>> => {
-  const request = await readKeyedJson(c, json)
-  if (!request.ok) return request
-  const { caller, key } = request.value
-  const body = parse(schema, request.value.json)
-  if (!body.ok) return body
-  return accept({ command: { ...body.value, poolDomain: poolOf(c) }, caller, key })
-}

@@ -82,7 +82,7 @@ describe('a foreign record in the way of a name', () => {
     expect(status).toBe(202)
     expect(body).toMatchObject({
       warning: 'dns-pending',
-      detail: expect.stringMatching(/^1 name\(s\) not as desired yet, 1 of them failing/),
+      detail: expect.stringMatching(/^1 name\(s\) do not have their desired records yet; 1 of them failed/),
       conflicts: [{ subdomain: 'taken', detail: expect.stringContaining('CNAME') }],
       conflictCount: 1,
       changeCount: 2,

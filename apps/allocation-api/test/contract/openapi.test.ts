@@ -2,7 +2,7 @@ import { operations } from '@pool/contract'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { createApp } from '../../src/http/app.ts'
-import { openApiDocument } from '../../src/http/openapi.ts'
+import { openApiDocument } from '../../src/http/routes/docs.ts'
 import type { Listener } from '../../src/http/types.ts'
 import { unusedDependencies } from '../support/fake-services-app.ts'
 import { startTestService } from '../support/service.ts'
@@ -37,54 +37,56 @@ beforeAll(async () => {
   document = documentShape.parse(answer.body)
 })
 
-const described = () =>
+const listOperations = () =>
   Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, one]) => ({ method: method.toUpperCase(), path, ...one })),
   )
 
-const mounted = (listener: Listener, exposeLists: boolean) =>
-  createApp(unusedDependencies, { listener, tokens: null, exposeLists })
+/** Hono lists a route once per handler, and a validator is a handler. */
+const listRoutes = (listener: Listener, exposeLists: boolean) => {
+  const routes = createApp(unusedDependencies, { listener, tokens: null, exposeLists })
     .routes.filter(({ method }) => method !== 'ALL')
     .map(({ method, path }) => `${method} ${path.replace(/:([a-z]+)/g, '{$1}')}`)
-    .sort()
+  return [...new Set(routes)].sort()
+}
 
 test('it is OpenAPI 3.1 and carries version 1.0.0', () => {
   expect(document.openapi).toMatch(/^3\.1\.\d+$/)
   expect(document.info.version).toBe('1.0.0')
 })
 
-test('every mounted route is described, and every described one is mounted', () => {
-  expect(mounted('operator', true)).toEqual(
-    described()
+test('the document describes exactly the mounted routes', () => {
+  expect(listRoutes('operator', true)).toEqual(
+    listOperations()
       .map(({ method, path }) => `${method} ${path}`)
       .sort(),
   )
 })
 
-test('without the listing exactly the lists are not mounted, and inside the cluster not converge', () => {
-  const lacks = (listener: Listener, exposeLists: boolean) => {
-    const kept = new Set(mounted(listener, exposeLists))
-    return mounted('operator', true).filter(route => !kept.has(route))
+test('without lists only the lists are missing; the in-cluster listener has no converge', () => {
+  const missing = (listener: Listener, exposeLists: boolean) => {
+    const mounted = new Set(listRoutes(listener, exposeLists))
+    return listRoutes('operator', true).filter(route => !mounted.has(route))
   }
-  const listing = ['GET /api/v1/deployments', 'GET /api/v1/pool/{domain}/history', 'GET /api/v1/pool/{domain}/list']
+  const lists = ['GET /api/v1/deployments', 'GET /api/v1/pool/{domain}/history', 'GET /api/v1/pool/{domain}/list']
   const converge = 'POST /api/v1/pool/{domain}/converge'
-  expect(lacks('operator', false)).toEqual(listing)
-  expect(lacks('in-cluster', true)).toEqual([converge])
-  expect(lacks('in-cluster', false)).toEqual([...listing, converge])
+  expect(missing('operator', false)).toEqual(lists)
+  expect(missing('in-cluster', true)).toEqual([converge])
+  expect(missing('in-cluster', false)).toEqual([...lists, converge])
 })
 
-test('what is served is what is generated from the contract', () => {
+test('the served document is generated from the contract', () => {
   expect(JSON.parse(text)).toEqual(JSON.parse(JSON.stringify(openApiDocument())))
 })
 
-test('every operation id is there once', () => {
-  const ids = described().map(({ operationId }) => operationId)
+test('operation ids are unique', () => {
+  const ids = listOperations().map(({ operationId }) => operationId)
   expect(ids).toEqual([...new Set(ids)])
   expect([...ids].sort()).toEqual(operations.map(({ id }) => id).sort())
 })
 
-test('every parameter of a path is described as required, and none that the path lacks', () => {
-  for (const { path, operationId, parameters = [] } of described()) {
+test('each path parameter is required, and no other path parameter is described', () => {
+  for (const { path, operationId, parameters = [] } of listOperations()) {
     const inPath = parameters.filter(one => one.in === 'path')
     expect(inPath.map(({ name }) => name).sort(), operationId).toEqual(
       [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name ?? '').sort(),
@@ -96,8 +98,10 @@ test('every parameter of a path is described as required, and none that the path
   }
 })
 
-test('Idempotency-Key is described on reserve, commit, release and the making of a deployment, and nowhere else', () => {
-  const keyed = described().filter(({ parameters = [] }) => parameters.some(({ name }) => name === 'Idempotency-Key'))
+test('Idempotency-Key is described on reserve, commit, release and createDeployment only', () => {
+  const keyed = listOperations().filter(({ parameters = [] }) =>
+    parameters.some(({ name }) => name === 'Idempotency-Key'),
+  )
   expect(keyed.map(({ operationId }) => operationId).sort()).toEqual([
     'commitName',
     'createDeployment',
@@ -106,8 +110,8 @@ test('Idempotency-Key is described on reserve, commit, release and the making of
   ])
 })
 
-test('the body is required for every call that takes one, and optional for release', () => {
-  const bodies = described().flatMap(({ operationId, requestBody }) =>
+test('every body is required, except for release', () => {
+  const bodies = listOperations().flatMap(({ operationId, requestBody }) =>
     requestBody ? [[operationId, requestBody.required]] : [],
   )
   expect(Object.fromEntries(bodies)).toEqual({
@@ -121,13 +125,13 @@ test('the body is required for every call that takes one, and optional for relea
   })
 })
 
-test('every reference leads to a schema', () => {
+test('every reference resolves to a schema', () => {
   const names = [...text.matchAll(/"\$ref":"#\/components\/schemas\/([^"]+)"/g)].map(([, name]) => name ?? '')
   expect(names.length).toBeGreaterThan(10)
   expect(names.filter(name => !(name in document.components.schemas))).toEqual([])
 })
 
-test('the token is a field of the answer to reserve and of no other answer', () => {
+test('the token is a field of the response to reserve only', () => {
   const holders = Object.entries(document.components.schemas)
     .filter(([, schema]) => JSON.stringify(schema).includes('reservationToken'))
     .map(([name]) => name.replace(/(Input|Output)$/, ''))
@@ -135,7 +139,7 @@ test('the token is a field of the answer to reserve and of no other answer', () 
   expect([...answers]).toEqual(['ReserveResponse'])
 })
 
-test('the keys of the object storage are fields of the request for a deployment, and of no answer', () => {
+test('the keys of the object storage are fields of the deployment request only', () => {
   const holders = Object.entries(document.components.schemas)
     .filter(([, schema]) => /objectStorage\w*Key/.test(JSON.stringify(schema)))
     .map(([name]) => name)
@@ -158,12 +162,12 @@ describe('each status of the contract is described for its operation', () => {
     ['validateToken', [200, 400, 413, 429, 503]],
     ['health', [200, 503]],
   ])('%s', (id, statuses) => {
-    const found = described().find(({ operationId }) => operationId === id)
+    const found = listOperations().find(({ operationId }) => operationId === id)
     expect(Object.keys(found?.responses ?? {}).map(Number)).toEqual(expect.arrayContaining(statuses))
   })
 })
 
-test('every error code that an operation names has the status that it is named under', () => {
+test('an operation names each error code under the status of that code', () => {
   for (const { id, responses } of operations) {
     for (const [status, { description, schema }] of Object.entries(responses)) {
       if (!isProblem(schema)) continue
@@ -177,7 +181,7 @@ test('every error code that an operation names has the status that it is named u
 describe('the reference page works without the internet', () => {
   const linked = (html: string) => [...html.matchAll(/(?:src|href)="([^"]*)"/g)].map(([, address]) => address ?? '')
 
-  test('it names no address outside of this service', async () => {
+  test('it links to this service only', async () => {
     const { status, headers, text: html } = await call('GET', '/docs')
     expect([status, headers.get('content-type')]).toEqual([200, 'text/html; charset=UTF-8'])
     expect(linked(html).length).toBeGreaterThan(1)
@@ -185,7 +189,7 @@ describe('the reference page works without the internet', () => {
     expect(html).not.toMatch(/https?:|"\/\//)
   })
 
-  test('everything that it names is served, with its type', async () => {
+  test('everything it links to is served with its content type', async () => {
     const types: Record<string, RegExp> = { css: /^text\/css/, js: /^text\/javascript/ }
     for (const address of linked((await call('GET', '/docs')).text)) {
       const { status, headers, text: content } = await call('GET', address)
@@ -195,14 +199,14 @@ describe('the reference page works without the internet', () => {
     }
   })
 
-  test('its script reads the description of this service and asks no validator elsewhere', async () => {
+  test('its script reads the document of this service and uses no external validator', async () => {
     const { text: script } = await call('GET', '/docs/start.js')
     expect(script).toContain("url: '/openapi.json'")
     expect(script).toContain('validatorUrl: null')
     expect(script).not.toMatch(/https?:/)
   })
 
-  test('the browser is told to load nothing from elsewhere', async () => {
+  test('the content security policy allows no other host', async () => {
     const policy = (await call('GET', '/docs')).headers.get('content-security-policy') ?? ''
     expect(policy).toMatch(/default-src 'self'/)
     expect(policy).not.toMatch(/https?:|\*|'unsafe-eval'|script-src/)

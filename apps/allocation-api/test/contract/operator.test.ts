@@ -96,7 +96,7 @@ describe('PDM_OPERATOR_ONLY_LIST', () => {
     const { status, headers } = await api.call('GET', '/api/v1/deployments')
     expect([status, headers.get('allow')]).toEqual([405, 'POST'])
     const unknown = '/api/v1/deployments/11111111-2222-4333-8444-555555555555'
-    expect(await call('GET', unknown)).toMatchObject({ status: 404, body: { detail: 'There is no such deployment.' } })
+    expect(await call('GET', unknown)).toMatchObject({ status: 404, body: { detail: 'No such deployment.' } })
     expect((await operator('GET', '/api/v1/deployments', undefined, as('Bearer third'))).status).toBe(200)
   })
 

@@ -1,7 +1,7 @@
 import { type Deployment, encodeCursor } from '@pool/contract'
 import { describe, expect, test } from 'vitest'
 import type { CreateOutcome } from '../../src/deployments/domain/types.ts'
-import type { DeploymentVerbs } from '../../src/http/routes/deployments.ts'
+import type { DeploymentOperations } from '../../src/http/routes/deployments.ts'
 import { createAppWithFakeDeployments } from '../support/fake-services-app.ts'
 import { expectContract } from '../support/validate.ts'
 
@@ -22,7 +22,7 @@ const deployment: Deployment = {
 
 /** An app whose deployment service returns these outcomes. Every response is validated against the contract. */
 const createTestApp = (
-  answers: { [Verb in keyof DeploymentVerbs]?: Awaited<ReturnType<DeploymentVerbs[Verb]>> | Error },
+  answers: { [Verb in keyof DeploymentOperations]?: Awaited<ReturnType<DeploymentOperations[Verb]>> | Error },
 ) => {
   const calls: unknown[][] = []
   const verbs = Object.entries(answers).map(([verb, answer]) => [
@@ -153,7 +153,7 @@ describe('a deployment that does not exist', () => {
     const { calls, call } = createTestApp({ get: none, remove: none, tailLog: none })
     const answer = await call(method, `${path}/${id}${tail}`)
     expect([answer.status, calls.length]).toEqual([404, 1])
-    if (method !== 'HEAD') expect(answer.body).toEqual({ error: 'not-found', detail: 'There is no such deployment.' })
+    if (method !== 'HEAD') expect(answer.body).toEqual({ error: 'not-found', detail: 'No such deployment.' })
   })
 
   const strange = ['x', '1', '%00', '..%2f', id.slice(1), `${id}0`, id.replaceAll('-', ''), '%7B%7D', "'%20or%201=1"]

@@ -122,7 +122,7 @@ describe('the stream', () => {
   })
 
   test('an invalid Last-Event-ID is rejected and occupies no stream', async () => {
-    const { app, counts } = createTestApp(twoLines, { seats: 1 })
+    const { app, counts } = createTestApp(twoLines, { maxStreams: 1 })
     const response = await app.request(path, { headers: { 'Last-Event-ID': 'x' } })
     const text = await response.text()
     expectContract('GET', path, { status: response.status, headers: response.headers, text })
@@ -131,7 +131,7 @@ describe('the stream', () => {
   })
 
   test('HEAD has its headers and no body, and occupies no stream', async () => {
-    const { app, counts } = createTestApp(twoLines, { seats: 1 })
+    const { app, counts } = createTestApp(twoLines, { maxStreams: 1 })
     for (let times = 0; times < 3; times += 1) {
       const response = await app.request(path, { method: 'HEAD' })
       expect([response.status, response.headers.get('content-type')]).toEqual([200, 'text/event-stream'])
@@ -143,7 +143,7 @@ describe('the stream', () => {
 
 describe('the limit of streams', () => {
   test('is 503 until a stream ends', async () => {
-    const { app } = createTestApp(oneLineThenSilence, { seats: 2 })
+    const { app } = createTestApp(oneLineThenSilence, { maxStreams: 2 })
     const [first] = await Promise.all([app.request(path), app.request(path)])
     const third = await app.request(path)
     const answer = { status: third.status, headers: third.headers, text: await third.text() }
@@ -169,7 +169,7 @@ describe('the limit of streams', () => {
           return { kind }
         },
       },
-      { seats: 1 },
+      { maxStreams: 1 },
     )
     const statuses = [await app.request(path), await app.request(path)].map(({ status }) => status)
     expect(statuses).toEqual(kind === 'error' ? [503, 503] : [404, 404])
@@ -259,7 +259,7 @@ describe('over a socket', () => {
           await quiet()
           throw new Error(message)
         },
-        { seats: 1 },
+        { maxStreams: 1 },
       )
       const response = await fetch(`http://127.0.0.1:${server.port}${path}`, { headers: { 'X-Request-Id': 'broken' } })
       let text = ''
@@ -299,7 +299,7 @@ describe('over a socket', () => {
 
   test('a client that does not read for too long is aborted', async () => {
     const { parts } = endless()
-    const { server, counts } = await serve(parts, { patienceMs: 100 })
+    const { server, counts } = await serve(parts, { stallTimeoutMs: 100 })
     await stuckReader(server.port)
     await until('it is open', () => counts.open === 1)
     await until('its stream has ended', () => counts.open === 0)

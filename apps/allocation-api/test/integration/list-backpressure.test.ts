@@ -33,7 +33,7 @@ const endless = () => {
   const app = createApp(
     {
       ...unusedDependencies,
-      verbs: { ...unusedDependencies.verbs, list: allocations.list },
+      allocations: { ...unusedDependencies.allocations, list: allocations.list },
       observer: { ...unusedDependencies.observer, onRequest: () => {} },
     },
     { listener: 'in-cluster', tokens: null, exposeLists: true },

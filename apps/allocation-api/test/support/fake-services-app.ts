@@ -1,5 +1,5 @@
 import { type AppDependencies, createApp } from '../../src/http/app.ts'
-import type { DeploymentVerbs } from '../../src/http/routes/deployments.ts'
+import type { DeploymentOperations } from '../../src/http/routes/deployments.ts'
 import { createEventStreams } from '../../src/http/sse.ts'
 
 const failOnCall = (): never => {
@@ -8,7 +8,7 @@ const failOnCall = (): never => {
 
 /** Dependencies that throw on every call, for tests that need routes only or replace some of them. */
 export const unusedDependencies: AppDependencies = {
-  verbs: {
+  allocations: {
     check: failOnCall,
     get: failOnCall,
     reserve: failOnCall,
@@ -17,14 +17,13 @@ export const unusedDependencies: AppDependencies = {
     release: failOnCall,
     list: failOnCall,
     history: failOnCall,
-    converge: failOnCall,
-    validateKeys: failOnCall,
-    validateToken: failOnCall,
   },
+  reconciler: { preview: failOnCall, repair: failOnCall },
+  credentials: { validateKeys: failOnCall, validateToken: failOnCall },
   deployments: { create: failOnCall, get: failOnCall, list: failOnCall, remove: failOnCall, tailLog: failOnCall },
-  streams: { enter: failOnCall },
+  streams: { acquire: failOnCall },
   providers: { objectStorage: 'hetzner', token: ['hetzner'] },
-  health: { databaseAnswers: failOnCall, phase: failOnCall, managedDomains: [] },
+  health: { isDatabaseUp: failOnCall, phase: failOnCall, managedDomains: [] },
   metrics: { contentType: 'text/plain', text: failOnCall },
   reservedLabels: [],
   openApi: {},
@@ -36,8 +35,8 @@ type ReportedErrors = (readonly [message: string, requestId: string])[]
 
 /** Creates the app on fake deployments. `errors` and `aborted` hold what the app reported, with the request id. */
 export const createAppWithFakeDeployments = (
-  deployments: Partial<DeploymentVerbs>,
-  options: { readonly seats?: number; readonly patienceMs?: number } = {},
+  deployments: Partial<DeploymentOperations>,
+  options: { readonly maxStreams?: number; readonly stallTimeoutMs?: number } = {},
 ) => {
   const stopping = new AbortController()
   const errors: ReportedErrors = []

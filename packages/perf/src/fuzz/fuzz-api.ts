@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { openApiDocument } from 'allocation-api/src/http/openapi.ts'
+import { openApiDocument } from 'allocation-api/src/http/routes/docs.ts'
 import { type Client, drive, type Exchange } from './drive.ts'
 import type { ApiStage } from './environment/api.ts'
 import { createApiLane } from './generate/api-workload.ts'

@@ -1,5 +1,5 @@
 import { leaseWitnessDocument } from '@pool/openapi/lease-witness'
-import { openApiDocument } from 'allocation-api/src/http/openapi.ts'
+import { openApiDocument } from 'allocation-api/src/http/routes/docs.ts'
 import { describe, expect, test } from 'vitest'
 import { createApiLane } from '../../src/fuzz/generate/api-workload.ts'
 import { sampleOf } from '../../src/fuzz/generate/from-schema.ts'

@@ -1,4 +1,4 @@
-import { openApiDocument } from 'allocation-api/src/http/openapi.ts'
+import { openApiDocument } from 'allocation-api/src/http/routes/docs.ts'
 import { describe, expect, test } from 'vitest'
 import { readDocument } from '../../src/fuzz/oracle/document.ts'
 import { type Rules, violations } from '../../src/fuzz/oracle/oracle.ts'

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { fileURLToPath } from 'node:url'
-import { openApiDocument } from 'allocation-api/src/http/openapi.ts'
+import { openApiDocument } from 'allocation-api/src/http/routes/docs.ts'
 import { expect, test } from 'vitest'
 import { drive } from '../../src/fuzz/drive.ts'
 import { parseOptions } from '../../src/fuzz/options.ts'

@@ -1,24 +1,27 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
-import { createMiddleware } from 'hono/factory'
-import { problem } from '../errors.ts'
+import type { Context } from 'hono'
+import { bearerAuth } from 'hono/bearer-auth'
+import { sendError } from '../errors.ts'
 import type { HttpEnv } from '../types.ts'
 
-const digest = (token: string): Buffer => createHash('sha256').update(token).digest()
+const toDigest = (token: string): Buffer => createHash('sha256').update(token).digest()
+
+/** Every failure has the same response, so it does not tell a malformed header from a wrong token. */
+const failure = {
+  wwwAuthenticateHeader: 'Bearer realm="operator"',
+  message: (c: Context<HttpEnv>) => sendError(c, { kind: 'unauthorized' }),
+}
 
 /**
- * Lets through who sends one of `tokens` as RFC 6750 bearer token. Digests of equal length are compared, each with
- * every allowed one, so that the time taken tells neither how much of a token was right nor which one it was.
+ * Requires one of `tokens` (RFC 6750). It compares digests of equal length and always all of them, so that the time
+ * depends neither on the matching part of a token nor on which token matches.
  */
-export const operatorOnly = (tokens: readonly string[]) => {
-  const allowed = tokens.map(digest)
-  return createMiddleware<HttpEnv>(async (c, next) => {
-    const [, token] = /^bearer +([^ ]+) *$/i.exec(c.req.header('Authorization') ?? '') ?? []
-    const given = digest(token ?? '')
-    const matches = allowed.filter(one => timingSafeEqual(one, given)).length
-    if (token === undefined || matches === 0) {
-      c.header('WWW-Authenticate', 'Bearer realm="operator"')
-      return problem(c, { kind: 'unauthorized' })
-    }
-    return next()
+export const requireOperatorToken = (tokens: readonly string[]) => {
+  const digests = tokens.map(toDigest)
+  return bearerAuth({
+    verifyToken: token => digests.filter(digest => timingSafeEqual(digest, toDigest(token))).length > 0,
+    noAuthenticationHeader: failure,
+    invalidAuthenticationHeader: failure,
+    invalidToken: failure,
   })
 }

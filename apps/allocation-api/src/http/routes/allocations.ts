@@ -1,8 +1,8 @@
 import {
-  type CheckResult,
   type CommitPendingResponse,
   commitRequest,
   type DnsState,
+  idempotencyKey,
   type ReleasePendingResponse,
   type ReserveResponse,
   releaseRequest,
@@ -10,114 +10,104 @@ import {
   reserveRequest,
   subdomain,
 } from '@pool/contract'
-import { Hono } from 'hono'
-import type {
-  Caller,
-  CommitCommand,
-  CommitOutcome,
-  GetOutcome,
-  PoolName,
-  ReleaseCommand,
-  ReleaseOutcome,
-  RenewCommand,
-  RenewOutcome,
-  ReserveCommand,
-  ReserveOutcome,
-} from '../../allocation/domain/types.ts'
-import { problem } from '../errors.ts'
+import { type Context, Hono } from 'hono'
+import { z } from 'zod'
+import type { AllocationService } from '../../allocation/service.ts'
+import { sendError } from '../errors.ts'
 import type { HttpEnv } from '../types.ts'
-import { parse, poolOf, readJson, readWrite } from '../validate.ts'
+import {
+  getCaller,
+  getPoolDomain,
+  readJson,
+  toApiError,
+  validate,
+  validateIdempotencyKey,
+  validateJson,
+} from '../validate.ts'
 
-export interface PoolVerbs {
-  readonly check: (poolDomain: string, sub: string | undefined) => Promise<CheckResult>
-  readonly get: (name: PoolName) => Promise<GetOutcome>
-  readonly reserve: (command: ReserveCommand, caller: Caller, key: string | undefined) => Promise<ReserveOutcome>
-  readonly commit: (command: CommitCommand, caller: Caller, key: string | undefined) => Promise<CommitOutcome>
-  readonly renew: (command: RenewCommand, caller: Caller) => Promise<RenewOutcome>
-  readonly release: (command: ReleaseCommand, caller: Caller, key: string | undefined) => Promise<ReleaseOutcome>
-}
+type Allocations = Pick<AllocationService, 'check' | 'get' | 'reserve' | 'commit' | 'renew' | 'release'>
 
-/** What a 202 adds: the work is done here, and what is left needs nobody's help. */
-const pendingNotice = (dns: DnsState, what: string) => ({
+/** The additional fields of a 202: the database has the change, and the DNS provider does not have it yet. */
+const toPendingWarning = (dns: DnsState, change: string) => ({
   warning: 'dns-pending' as const,
-  detail: `${what} ${dns.detail ?? 'The DNS provider has not confirmed yet.'} It is retried until it succeeds.`,
+  detail: `${change} ${dns.detail ?? 'The DNS provider has not confirmed yet.'} Retrying automatically.`,
 })
 
-export const poolRoutes = (verbs: PoolVerbs) =>
+/**
+ * The body of a release. Some clients cannot send a body, and some send one without a name, so `?sub=` may replace the
+ * name or the whole body.
+ */
+const readReleaseBody = async (c: Context<HttpEnv>) => {
+  const json = await readJson(c)
+  const sub = c.req.query('sub')
+  if (!json.ok && sub === undefined) return json
+  const body = { ...(json.ok ? (json.value as object | null | undefined) : {}) }
+  const hasName = 'subdomain' in body && body.subdomain !== null && body.subdomain !== ''
+  return { ok: true as const, value: hasName || sub === undefined ? body : { ...body, subdomain: sub } }
+}
+
+export const allocationRoutes = (allocations: Allocations) =>
   new Hono<HttpEnv>()
     .get('/:domain/check', async c => {
-      const result = await verbs.check(poolOf(c), c.req.query('sub'))
+      const result = await allocations.check(getPoolDomain(c), c.req.query('sub'))
       c.set('outcome', result.reason ?? 'available')
       return c.json(result, 200)
     })
 
-    .get('/:domain/allocations/:subdomain', async c => {
-      const label = parse(subdomain, c.req.param('subdomain'))
-      if (!label.ok) return problem(c, label.refused)
-      const outcome = await verbs.get({ poolDomain: poolOf(c), subdomain: label.value })
-      if (outcome.kind !== 'found') return problem(c, outcome)
+    .get('/:domain/allocations/:subdomain', validate('param', z.object({ subdomain })), async c => {
+      const outcome = await allocations.get({ ...c.req.valid('param'), poolDomain: getPoolDomain(c) })
+      if (outcome.kind !== 'found') return sendError(c, outcome)
       c.set('outcome', outcome.kind)
       return c.json(outcome.allocation, 200)
     })
 
-    .post('/:domain/reserve', async c => {
-      const request = await readWrite(c, reserveRequest)
-      if (!request.ok) return problem(c, request.refused)
-      const { command, caller, key } = request.value
-      const outcome = await verbs.reserve(command, caller, key)
-      if (outcome.kind !== 'granted') return problem(c, outcome)
+    .post('/:domain/reserve', validateIdempotencyKey, validateJson(reserveRequest), async c => {
+      const command = { ...c.req.valid('json'), poolDomain: getPoolDomain(c) }
+      const outcome = await allocations.reserve(command, getCaller(c), c.req.valid('header')['Idempotency-Key'])
+      if (outcome.kind !== 'granted') return sendError(c, outcome)
       c.set('outcome', outcome.kind)
       const body: ReserveResponse = { ...outcome.allocation, reservationToken: outcome.reservationToken }
       return c.json(body, 201)
     })
 
-    .post('/:domain/commit', async c => {
-      const request = await readWrite(c, commitRequest)
-      if (!request.ok) return problem(c, request.refused)
-      const { command, caller, key } = request.value
-      const outcome = await verbs.commit(command, caller, key)
-      if (outcome.kind !== 'committed') return problem(c, outcome)
+    .post('/:domain/commit', validateIdempotencyKey, validateJson(commitRequest), async c => {
+      const command = { ...c.req.valid('json'), poolDomain: getPoolDomain(c) }
+      const outcome = await allocations.commit(command, getCaller(c), c.req.valid('header')['Idempotency-Key'])
+      if (outcome.kind !== 'committed') return sendError(c, outcome)
       c.set('outcome', outcome.kind)
       const { allocation } = outcome
       if (allocation.dns.status === 'published') return c.json(allocation, 200)
       const body: CommitPendingResponse = {
         ...allocation,
-        ...pendingNotice(allocation.dns, 'The name is committed; its records are not published yet.'),
+        ...toPendingWarning(allocation.dns, 'The name is committed; its records are not published yet.'),
       }
       return c.json(body, 202)
     })
 
-    .post('/:domain/renew', async c => {
-      const request = await readWrite(c, renewRequest)
-      if (!request.ok) return problem(c, request.refused)
-      const outcome = await verbs.renew(request.value.command, request.value.caller)
-      if (outcome.kind !== 'renewed') return problem(c, outcome)
+    .post('/:domain/renew', validateIdempotencyKey, validateJson(renewRequest), async c => {
+      const command = { ...c.req.valid('json'), poolDomain: getPoolDomain(c) }
+      const outcome = await allocations.renew(command, getCaller(c))
+      if (outcome.kind !== 'renewed') return sendError(c, outcome)
       c.set('outcome', outcome.kind)
       return c.json(outcome.allocation, 200)
     })
 
     .delete('/:domain/release', async c => {
-      const json = await readJson(c)
-      const sub = c.req.query('sub')
-      // Callers exist that cannot send a body, and some whose body names nothing: `?sub=` speaks for them.
-      if (!json.ok && sub === undefined) return problem(c, json.refused)
-      const body = { ...(json.ok ? (json.value as object | null | undefined) : {}) }
-      const named = 'subdomain' in body && body.subdomain !== null && body.subdomain !== ''
-      const request = await readWrite(
-        c,
-        releaseRequest,
-        named || sub === undefined ? body : { ...body, subdomain: sub },
-      )
-      if (!request.ok) return problem(c, request.refused)
-      const { command, caller, key } = request.value
-      const outcome = await verbs.release(command, caller, key)
-      if (outcome.kind !== 'released') return problem(c, outcome)
+      const body = await readReleaseBody(c)
+      if (!body.ok) return sendError(c, body.error)
+      const key = idempotencyKey.optional().safeParse(c.req.header('Idempotency-Key'))
+      if (!key.success) return sendError(c, toApiError(key.error))
+      const request = releaseRequest.safeParse(body.value)
+      if (!request.success) return sendError(c, toApiError(request.error))
+      const command = { ...request.data, poolDomain: getPoolDomain(c) }
+      const outcome = await allocations.release(command, getCaller(c), key.data)
+      if (outcome.kind !== 'released') return sendError(c, outcome)
       c.set('outcome', outcome.kind)
       const { freed, withdrawal } = outcome
       if (withdrawal.status === 'published') return c.json({ freed }, 200)
       const pending: ReleasePendingResponse = {
         freed,
-        ...pendingNotice(withdrawal, 'The name is free; its records are not all withdrawn yet.'),
+        ...toPendingWarning(withdrawal, 'The name is released; some of its records are not deleted yet.'),
       }
       return c.json(pending, 202)
     })

@@ -5,64 +5,49 @@ import {
   validateTokenRequest,
 } from '@pool/contract'
 import { type Context, Hono } from 'hono'
-import type { z } from 'zod'
 import type { CredentialService, ValidationOutcome } from '../../credentials/service.ts'
-import { problem, type Refused } from '../errors.ts'
+import { type ApiError, sendError } from '../errors.ts'
 import type { HttpEnv } from '../types.ts'
-import { callerOf, type Parsed, parse, readRequiredJson } from '../validate.ts'
-
-export type CredentialVerbs = CredentialService
+import { getCaller, validateJson } from '../validate.ts'
 
 export interface KnownProviders {
-  /** The one whose object storage is asked. */
+  /** The provider of the object storage. */
   readonly objectStorage: string
-  /** Those whose tokens can be checked. */
+  /** The providers whose tokens can be checked. */
   readonly token: readonly string[]
 }
 
-/** An error in both shapes that clients of these two calls read. */
-const refuse = (c: Context<HttpEnv>, refused: Refused) =>
-  problem(c, refused, (detail): Pick<ValidationProblem, 'valid' | 'message'> => ({ valid: false, message: detail }))
+/** Sends an error in both shapes that clients of these two operations read. */
+const sendValidationError = (c: Context<HttpEnv>, error: ApiError) =>
+  sendError(c, error, (detail): Pick<ValidationProblem, 'valid' | 'message'> => ({ valid: false, message: detail }))
 
-const readBody = async <Schema extends z.ZodType>(
-  c: Context<HttpEnv>,
-  schema: Schema,
-): Promise<Parsed<z.infer<Schema>>> => {
-  const json = await readRequiredJson(c)
-  return json.ok ? parse(schema, json.value) : json
-}
-
-const answer = (
+const sendOutcome = (
   c: Context<HttpEnv>,
   outcome: ValidationOutcome,
-  unavailable: 'object-storage-unavailable' | 'provider-unavailable',
+  unavailableCode: 'object-storage-unavailable' | 'provider-unavailable',
 ) => {
   if (outcome.kind === 'too-many-attempts') {
-    return refuse(c, {
-      ...outcome,
-      detail: `Credentials were checked too often from your address; try again in ${outcome.retryAfterSeconds} s.`,
-    })
+    const detail = `Too many credential checks from your address; retry in ${outcome.retryAfterSeconds} s.`
+    return sendValidationError(c, { ...outcome, detail })
   }
-  if (outcome.kind === 'unavailable') return refuse(c, { kind: unavailable, detail: outcome.message })
+  if (outcome.kind === 'unavailable') return sendValidationError(c, { kind: unavailableCode, detail: outcome.message })
   c.set('outcome', outcome.kind)
   const body: ValidationResult = { valid: outcome.kind === 'accepted', message: outcome.message }
   return c.json(body, 200)
 }
 
-/** The checks of credentials. Nothing of a body goes anywhere but to the provider that it is meant for. */
-export const credentialRoutes = (verbs: CredentialVerbs, known: KnownProviders) => {
-  const [keys, token] = [validateKeysRequest(known.objectStorage), validateTokenRequest(known.token)]
-  return new Hono<HttpEnv>()
-    .post('/object-storage/validate', async c => {
-      const request = await readBody(c, keys)
-      if (!request.ok) return refuse(c, request.refused)
-      const outcome = await verbs.validateKeys(request.value, callerOf(c).address, c.req.raw.signal)
-      return answer(c, outcome, 'object-storage-unavailable')
+/** Checks of credentials. Only the provider receives the credentials of a request. */
+export const credentialRoutes = (credentials: CredentialService, providers: KnownProviders) =>
+  new Hono<HttpEnv>()
+    .post(
+      '/object-storage/validate',
+      validateJson(validateKeysRequest(providers.objectStorage), sendValidationError),
+      async c => {
+        const outcome = await credentials.validateKeys(c.req.valid('json'), getCaller(c).address, c.req.raw.signal)
+        return sendOutcome(c, outcome, 'object-storage-unavailable')
+      },
+    )
+    .post('/validate', validateJson(validateTokenRequest(providers.token), sendValidationError), async c => {
+      const outcome = await credentials.validateToken(c.req.valid('json'), getCaller(c).address, c.req.raw.signal)
+      return sendOutcome(c, outcome, 'provider-unavailable')
     })
-    .post('/validate', async c => {
-      const request = await readBody(c, token)
-      if (!request.ok) return refuse(c, request.refused)
-      const outcome = await verbs.validateToken(request.value, callerOf(c).address, c.req.raw.signal)
-      return answer(c, outcome, 'provider-unavailable')
-    })
-}

@@ -9,108 +9,109 @@ import { type Context, Hono } from 'hono'
 import { z } from 'zod'
 import type { DeploymentService } from '../../deployments/service.ts'
 import type { TailEvent } from '../../deployments/tail-log.ts'
-import { problem, RETRY_AFTER_S } from '../errors.ts'
-import { type EventStreams, eventStream, eventText, idleText, retryText } from '../sse.ts'
+import { RETRY_AFTER_S, sendError } from '../errors.ts'
+import { type EventStreams, eventStream, IDLE_COMMENT, RETRY_FIELD, toEventText } from '../sse.ts'
 import type { HttpEnv, OnStreamError } from '../types.ts'
-import { parse, readKeyedJson } from '../validate.ts'
+import { getCaller, readRequiredJson, validate, validateIdempotencyKey } from '../validate.ts'
 
-export type DeploymentVerbs = Pick<DeploymentService, 'create' | 'get' | 'list' | 'remove' | 'tailLog'>
+export type DeploymentOperations = Pick<DeploymentService, 'create' | 'get' | 'list' | 'remove' | 'tailLog'>
 
-const path = '/api/v1/deployments'
+const BASE_PATH = '/api/v1/deployments'
 
-/** In small letters, as they are kept (RFC 9562 section 4 takes both); null: no deployment can have it. */
-const idOf = (c: Context<HttpEnv>): string | null => z.uuid().safeParse(c.req.param('id')).data?.toLowerCase() ?? null
+const sendNotFound = (c: Context<HttpEnv>) => sendError(c, { kind: 'not-found', detail: 'No such deployment.' })
 
-const notFound = (c: Context<HttpEnv>) => problem(c, { kind: 'not-found', detail: 'There is no such deployment.' })
+/** Ids are stored in lower case; RFC 9562 section 4 allows both cases. Other text is not the id of a deployment. */
+const validateId = validate('param', z.object({ id: z.uuid().overwrite(id => id.toLowerCase()) }), sendNotFound)
+
+/** An absent header means the same as the empty one of a new EventSource. */
+const validateLastEventId = validate('header', z.object({ 'Last-Event-ID': lastEventId.prefault('') }))
 
 const toSseText = (event: TailEvent): string => {
-  if (event === 'idle') return idleText
-  if ('kind' in event) return eventText(event.deployment, { event: 'done' })
+  if (event === 'idle') return IDLE_COMMENT
+  if ('kind' in event) return toEventText(event.deployment, { event: 'done' })
   return event
     .map(({ seq, at, phase, level, message }) => {
       const data: DeploymentEvent = { time: at.toISOString(), phase, level, message }
-      return eventText(data, { id: seq })
+      return toEventText(data, { id: seq })
     })
     .join('')
 }
 
 async function* toSseStream(events: AsyncIterable<TailEvent>): AsyncGenerator<string, void, void> {
-  yield retryText
+  yield RETRY_FIELD
   for await (const event of events) yield toSseText(event)
 }
 
-/** `X-Accel-Buffering`: nginx, and proxies like it, would keep lines back until they have many. */
-const streamHeaders = {
+/** `X-Accel-Buffering` keeps nginx and similar proxies from buffering lines. */
+const STREAM_HEADERS = {
   'Content-Type': 'text/event-stream',
   'Cache-Control': 'no-cache',
   'X-Accel-Buffering': 'no',
 }
 
-/** All of them: with the other lists, where those are answered. */
-export const deploymentListRoutes = (verbs: Pick<DeploymentVerbs, 'list'>) =>
-  new Hono<HttpEnv>().get('/', async c => {
-    const query = parse(deploymentsQuery, c.req.query())
-    if (!query.ok) return problem(c, query.refused)
-    const { deployments, nextCursor } = await verbs.list(query.value)
+/** Separate, because only listeners that expose lists have this route. */
+export const deploymentListRoutes = (deployments: Pick<DeploymentOperations, 'list'>) =>
+  new Hono<HttpEnv>().get('/', validate('query', deploymentsQuery), async c => {
+    const { nextCursor, ...page } = await deployments.list(c.req.valid('query'))
     c.set('outcome', 'listed')
-    return c.json({ deployments, ...(nextCursor === undefined ? {} : { nextCursor: encodeCursor(nextCursor) }) }, 200)
+    return c.json({ ...page, ...(nextCursor === undefined ? {} : { nextCursor: encodeCursor(nextCursor) }) }, 200)
   })
 
-export const deploymentRoutes = (verbs: DeploymentVerbs, streams: EventStreams, onStreamError: OnStreamError) =>
+export const deploymentRoutes = (
+  deployments: DeploymentOperations,
+  streams: EventStreams,
+  onStreamError: OnStreamError,
+) =>
   new Hono<HttpEnv>()
-    .post('/', async c => {
-      const request = await readKeyedJson(c)
-      if (!request.ok) return problem(c, request.refused)
-      const { json, caller, key } = request.value
-      const outcome = await verbs.create(json, caller, key)
+    .post('/', validateIdempotencyKey, async c => {
+      const json = await readRequiredJson(c)
+      if (!json.ok) return sendError(c, json.error)
+      const outcome = await deployments.create(json.value, getCaller(c), c.req.valid('header')['Idempotency-Key'])
       if (outcome.kind === 'object-storage-unavailable' || outcome.kind === 'provisioning-unavailable') {
-        return problem(c, { retryAfterSeconds: RETRY_AFTER_S, ...outcome })
+        return sendError(c, { retryAfterSeconds: RETRY_AFTER_S, ...outcome })
       }
-      if (outcome.kind !== 'created') return problem(c, outcome)
+      if (outcome.kind !== 'created') return sendError(c, outcome)
       c.set('outcome', outcome.kind)
       const { id } = outcome
-      const body: DeploymentCreated = { id, status: 'provisioning', streamURL: `${path}/${id}/logs` }
-      return c.json(body, 201, { Location: `${path}/${id}` })
+      const body: DeploymentCreated = { id, status: 'provisioning', streamURL: `${BASE_PATH}/${id}/logs` }
+      return c.json(body, 201, { Location: `${BASE_PATH}/${id}` })
     })
 
-    .get('/:id', async c => {
-      const id = idOf(c)
-      const outcome = id === null ? null : await verbs.get(id)
-      if (outcome?.kind !== 'found') return notFound(c)
+    .get('/:id', validateId, async c => {
+      const outcome = await deployments.get(c.req.valid('param').id)
+      if (outcome.kind !== 'found') return sendNotFound(c)
       c.set('outcome', outcome.kind)
       return c.json(outcome.deployment, 200)
     })
 
-    .delete('/:id', async c => {
-      const id = idOf(c)
-      const outcome = id === null ? null : await verbs.remove(id)
-      if (outcome === null || outcome.kind === 'not-found') return notFound(c)
+    .delete('/:id', validateId, async c => {
+      const outcome = await deployments.remove(c.req.valid('param').id)
+      if (outcome.kind === 'not-found') return sendNotFound(c)
       c.set('outcome', outcome.kind)
       return outcome.kind === 'removed' ? c.body(null, 204) : c.json(outcome.deployment, 202)
     })
 
-    .get('/:id/logs', async c => {
-      const id = idOf(c)
-      if (id === null) return notFound(c)
-      const after = parse(lastEventId, c.req.header('Last-Event-ID') ?? '')
-      if (!after.ok) return problem(c, after.refused)
-      const seat = streams.enter()
-      if (!seat) {
-        const detail = 'Too many follow deployments just now.'
-        return problem(c, { kind: 'provisioning-unavailable', detail, retryAfterSeconds: RETRY_AFTER_S })
+    .get('/:id/logs', validateId, validateLastEventId, async c => {
+      const permit = streams.acquire()
+      if (!permit) {
+        const detail = 'Too many open log streams; retry later.'
+        return sendError(c, { kind: 'provisioning-unavailable', detail, retryAfterSeconds: RETRY_AFTER_S })
       }
-      const outcome = await verbs.tailLog(id, after.value, seat.signal).catch((error: unknown) => {
-        seat.leave()
-        throw error
-      })
-      const isFollowed = outcome.kind === 'following' && c.req.method !== 'HEAD'
-      if (!isFollowed) seat.leave()
-      if (outcome.kind !== 'following') return notFound(c)
+      const after = c.req.valid('header')['Last-Event-ID']
+      const outcome = await deployments
+        .tailLog(c.req.valid('param').id, after, permit.signal)
+        .catch((error: unknown) => {
+          permit.release()
+          throw error
+        })
+      const isStreamed = outcome.kind === 'following' && c.req.method !== 'HEAD'
+      if (!isStreamed) permit.release()
+      if (outcome.kind !== 'following') return sendNotFound(c)
       c.set('outcome', outcome.kind)
-      if (!isFollowed) return c.body(null, 200, streamHeaders)
-      const body = eventStream(toSseStream(outcome.events), seat, {
+      if (!isStreamed) return c.body(null, 200, STREAM_HEADERS)
+      const body = eventStream(toSseStream(outcome.events), permit, {
         onStreamError: error => onStreamError(error, c.get('requestId')),
-        breakOff: () => c.env.outgoing?.destroy(),
+        abort: () => c.env.outgoing?.destroy(),
       })
-      return c.body(body, 200, streamHeaders)
+      return c.body(body, 200, STREAM_HEADERS)
     })

@@ -3,29 +3,36 @@ import { Hono } from 'hono'
 import type { HttpEnv } from '../types.ts'
 
 export interface HealthDependencies {
-  /** Whether the database answers; says so within 2 s even when it hangs. */
-  readonly databaseAnswers: () => Promise<boolean>
+  /** Whether the database responds. Resolves within 2 s even if the database hangs. */
+  readonly isDatabaseUp: () => Promise<boolean>
   readonly phase: () => 'starting' | 'ready' | 'draining'
   readonly managedDomains: readonly string[]
 }
 
-export const healthRoutes = ({ databaseAnswers, phase, managedDomains }: HealthDependencies) => {
-  const readiness = async (): Promise<Probe['status']> => {
-    const now = phase()
-    if (now !== 'ready') return now
-    return (await databaseAnswers()) ? 'ok' : 'unhealthy'
+export interface MetricsSource {
+  readonly contentType: string
+  readonly text: () => Promise<string>
+}
+
+/** Health, liveness and readiness probes, and metrics. */
+export const healthRoutes = ({ isDatabaseUp, phase, managedDomains }: HealthDependencies, metrics: MetricsSource) => {
+  const getReadiness = async (): Promise<Probe['status']> => {
+    const current = phase()
+    if (current !== 'ready') return current
+    return (await isDatabaseUp()) ? 'ok' : 'unhealthy'
   }
   return new Hono<HttpEnv>()
     .get('/healthz', async c => {
-      const status = (await databaseAnswers()) ? 'ok' : 'unhealthy'
+      const status = (await isDatabaseUp()) ? 'ok' : 'unhealthy'
       c.set('outcome', status)
       const body: Health = { status, managedDomains: [...managedDomains] }
       return c.json(body, status === 'ok' ? 200 : 503)
     })
     .get('/livez', c => c.json({ status: 'ok' } satisfies Probe, 200))
     .get('/readyz', async c => {
-      const status = await readiness()
+      const status = await getReadiness()
       c.set('outcome', status)
       return c.json({ status } satisfies Probe, status === 'ok' ? 200 : 503)
     })
+    .get('/metrics', async c => c.body(await metrics.text(), 200, { 'Content-Type': metrics.contentType }))
 }
