@@ -65,21 +65,11 @@ export const createApp = (deps: AppDependencies, { listener, tokens, exposeLists
   app.use(requestId)
   if (tokens) app.use(requireOperatorToken(tokens))
   const limitStream = bodyLimit({ maxSize: MAX_BODY_BYTES, onError: sendTooLarge })
-  app.use(async (c, next) => {
+  app.use((c, next) => {
     // Counting the bytes of a stream is slow, so a declared length is compared instead.
     if (c.req.header('Transfer-Encoding') !== undefined) return limitStream(c, next)
-    return Number(c.req.header('Content-Length') ?? 0) > MAX_BODY_BYTES ? sendTooLarge(c) : next()
+    return Number(c.req.header('Content-Length') ?? 0) > MAX_BODY_BYTES ? Promise.resolve(sendTooLarge(c)) : next()
   })
-  app.use(
-    methodNotAllowed({
-      app,
-      onMethodNotAllowed: (c: Context<HttpEnv>, methods) => {
-        c.header('Allow', methods.toSorted().join(', '))
-        return sendError(c, { kind: 'method-not-allowed' })
-      },
-    }),
-  )
-
   const onStreamError: OnStreamError = (error, id) =>
     deps.isUnavailable(error) ? observer.onResponseAborted(error, id) : observer.onRequestFailed(error, id)
 
@@ -95,7 +85,19 @@ export const createApp = (deps: AppDependencies, { listener, tokens, exposeLists
   }
   if (listener === 'operator') app.route('/api/v1/pool', convergeRoutes(deps.reconciler))
 
-  app.notFound(c => sendError(c, { kind: 'not-found', detail: 'No such route.' }))
+  const replaceBy405 = methodNotAllowed({
+    app,
+    onMethodNotAllowed: (c: Context<HttpEnv>, methods) => {
+      c.header('Allow', methods.toSorted().join(', '))
+      return sendError(c, { kind: 'method-not-allowed' })
+    },
+  })
+  // Not as middleware, so that it costs the existing routes nothing.
+  app.notFound(async c => {
+    c.res = sendError(c, { kind: 'not-found', detail: 'No such route.' })
+    await replaceBy405(c, async () => {})
+    return c.res
+  })
   app.onError((error, c) => {
     // Thrown by the bearer authentication.
     if (error instanceof HTTPException) return error.getResponse()

@@ -1,16 +1,25 @@
 import { zValidator } from '@hono/zod-validator'
 import { firstViolation, idempotencyKey, poolDomain } from '@pool/contract'
 import type { Context, MiddlewareHandler, ValidationTargets } from 'hono'
-import { z } from 'zod'
+import type { z } from 'zod'
 import type { Caller } from '../allocation/domain/types.ts'
 import { type ApiError, sendError } from './errors.ts'
 import type { HttpEnv } from './types.ts'
 
 type SendError = (c: Context<HttpEnv>, error: ApiError) => Response
 
-export const toApiError = (error: z.core.$ZodError): ApiError => {
+export type Parsed<Value> =
+  | { readonly ok: true; readonly value: Value }
+  | { readonly ok: false; readonly error: ApiError }
+
+const toApiError = (error: z.core.$ZodError): ApiError => {
   const { code, detail } = firstViolation(error)
   return { kind: code, detail }
+}
+
+const parse = <Schema extends z.ZodType>(schema: Schema, value: unknown): Parsed<z.output<Schema>> => {
+  const result = schema.safeParse(value)
+  return result.success ? { ok: true, value: result.data } : { ok: false, error: toApiError(result.error) }
 }
 
 /** The first value of a repeated query parameter, as `c.req.query()` returns it. */
@@ -45,26 +54,19 @@ export const isBodyTruncated = (c: Context<HttpEnv>): boolean =>
 
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
-export type JsonResult = { readonly ok: true; readonly text: string; readonly value: unknown } | JsonError
-interface JsonError {
-  readonly ok: false
-  readonly error: ApiError
-}
-
 /** Reads the body as JSON, whatever its Content-Type. An empty body has the value undefined. */
-export const readJson = async (c: Context<HttpEnv>): Promise<JsonResult> => {
+export const readJson = async (c: Context<HttpEnv>): Promise<Parsed<unknown>> => {
   const bytes = await c.req.arrayBuffer()
-  if (bytes.byteLength === 0) return { ok: true, text: '', value: undefined }
+  if (bytes.byteLength === 0) return { ok: true, value: undefined }
   try {
-    const text = utf8.decode(bytes)
-    return { ok: true, text, value: JSON.parse(text) }
+    return { ok: true, value: JSON.parse(utf8.decode(bytes)) }
   } catch {
     return { ok: false, error: { kind: 'invalid-json' } }
   }
 }
 
 /** Reads the body as JSON and rejects an empty one. */
-export const readRequiredJson = async (c: Context<HttpEnv>): Promise<JsonResult> => {
+export const readRequiredJson = async (c: Context<HttpEnv>): Promise<Parsed<unknown>> => {
   const json = await readJson(c)
   const isEmpty = json.ok && json.value === undefined
   return isEmpty ? { ok: false, error: { kind: 'invalid-json', detail: 'A JSON body is required.' } } : json
@@ -72,7 +74,7 @@ export const readRequiredJson = async (c: Context<HttpEnv>): Promise<JsonResult>
 
 /**
  * Validates the JSON body. The contract ignores Content-Type and requires UTF-8, so the body is read here. The validator
- * gets it from Hono's body cache.
+ * gets its text from Hono's body cache.
  */
 export const validateJson = <Schema extends z.ZodType>(
   schema: Schema,
@@ -82,14 +84,39 @@ export const validateJson = <Schema extends z.ZodType>(
   return async (c, next) => {
     const json = await readRequiredJson(c)
     if (!json.ok) return send(c, json.error)
-    Object.assign(c.req.bodyCache, { text: Promise.resolve(json.text) })
+    Object.assign(c.req.bodyCache, { text: c.req.arrayBuffer().then(bytes => utf8.decode(bytes)) })
     c.req.raw.headers.set('Content-Type', 'application/json')
     return validateBody(c, next)
   }
 }
 
-/** Validates the header Idempotency-Key. */
-export const validateIdempotencyKey = validate('header', z.object({ 'Idempotency-Key': idempotencyKey.optional() }))
+export const parseIdempotencyKey = (c: Context<HttpEnv>): Parsed<string | undefined> =>
+  parse(idempotencyKey.optional(), c.req.header('Idempotency-Key'))
+
+export interface WriteRequest<Body> {
+  readonly command: Body & { readonly poolDomain: string }
+  readonly caller: Caller
+  readonly key: string | undefined
+}
+
+/**
+ * Validates a write to an allocation: the Idempotency-Key, then the body. It does not use the validators above: on
+ * reserve they cost a fifth of the HTTP layer's time (measured 2026-11-22). `body`: if it has already been read.
+ */
+export const parseWrite = async <Schema extends z.ZodType<object>>(
+  c: Context<HttpEnv>,
+  schema: Schema,
+  body?: object,
+): Promise<Parsed<WriteRequest<z.output<Schema>>>> => {
+  const key = parseIdempotencyKey(c)
+  if (!key.ok) return key
+  const json: Parsed<unknown> = body ? { ok: true, value: body } : await readRequiredJson(c)
+  if (!json.ok) return json
+  const parsed = parse(schema, json.value)
+  if (!parsed.ok) return parsed
+  const command = { ...parsed.value, poolDomain: getPoolDomain(c) }
+  return { ok: true, value: { command, caller: getCaller(c), key: key.value } }
+}
 
 /** The pool domain of the path, trimmed and lower-cased. It needs no validator: the operation decides if it is managed. */
 export const getPoolDomain = (c: Context<HttpEnv>): string => poolDomain.parse(c.req.param('domain'))

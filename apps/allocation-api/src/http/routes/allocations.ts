@@ -2,7 +2,6 @@ import {
   type CommitPendingResponse,
   commitRequest,
   type DnsState,
-  idempotencyKey,
   type ReleasePendingResponse,
   type ReserveResponse,
   releaseRequest,
@@ -15,15 +14,7 @@ import { z } from 'zod'
 import type { AllocationService } from '../../allocation/service.ts'
 import { sendError } from '../errors.ts'
 import type { HttpEnv } from '../types.ts'
-import {
-  getCaller,
-  getPoolDomain,
-  readJson,
-  toApiError,
-  validate,
-  validateIdempotencyKey,
-  validateJson,
-} from '../validate.ts'
+import { getPoolDomain, parseWrite, readJson, validate } from '../validate.ts'
 
 type Allocations = Pick<AllocationService, 'check' | 'get' | 'reserve' | 'commit' | 'renew' | 'release'>
 
@@ -61,18 +52,22 @@ export const allocationRoutes = (allocations: Allocations) =>
       return c.json(outcome.allocation, 200)
     })
 
-    .post('/:domain/reserve', validateIdempotencyKey, validateJson(reserveRequest), async c => {
-      const command = { ...c.req.valid('json'), poolDomain: getPoolDomain(c) }
-      const outcome = await allocations.reserve(command, getCaller(c), c.req.valid('header')['Idempotency-Key'])
+    .post('/:domain/reserve', async c => {
+      const request = await parseWrite(c, reserveRequest)
+      if (!request.ok) return sendError(c, request.error)
+      const { command, caller, key } = request.value
+      const outcome = await allocations.reserve(command, caller, key)
       if (outcome.kind !== 'granted') return sendError(c, outcome)
       c.set('outcome', outcome.kind)
       const body: ReserveResponse = { ...outcome.allocation, reservationToken: outcome.reservationToken }
       return c.json(body, 201)
     })
 
-    .post('/:domain/commit', validateIdempotencyKey, validateJson(commitRequest), async c => {
-      const command = { ...c.req.valid('json'), poolDomain: getPoolDomain(c) }
-      const outcome = await allocations.commit(command, getCaller(c), c.req.valid('header')['Idempotency-Key'])
+    .post('/:domain/commit', async c => {
+      const request = await parseWrite(c, commitRequest)
+      if (!request.ok) return sendError(c, request.error)
+      const { command, caller, key } = request.value
+      const outcome = await allocations.commit(command, caller, key)
       if (outcome.kind !== 'committed') return sendError(c, outcome)
       c.set('outcome', outcome.kind)
       const { allocation } = outcome
@@ -84,9 +79,11 @@ export const allocationRoutes = (allocations: Allocations) =>
       return c.json(body, 202)
     })
 
-    .post('/:domain/renew', validateIdempotencyKey, validateJson(renewRequest), async c => {
-      const command = { ...c.req.valid('json'), poolDomain: getPoolDomain(c) }
-      const outcome = await allocations.renew(command, getCaller(c))
+    .post('/:domain/renew', async c => {
+      const request = await parseWrite(c, renewRequest)
+      if (!request.ok) return sendError(c, request.error)
+      const { command, caller } = request.value
+      const outcome = await allocations.renew(command, caller)
       if (outcome.kind !== 'renewed') return sendError(c, outcome)
       c.set('outcome', outcome.kind)
       return c.json(outcome.allocation, 200)
@@ -95,12 +92,10 @@ export const allocationRoutes = (allocations: Allocations) =>
     .delete('/:domain/release', async c => {
       const body = await readReleaseBody(c)
       if (!body.ok) return sendError(c, body.error)
-      const key = idempotencyKey.optional().safeParse(c.req.header('Idempotency-Key'))
-      if (!key.success) return sendError(c, toApiError(key.error))
-      const request = releaseRequest.safeParse(body.value)
-      if (!request.success) return sendError(c, toApiError(request.error))
-      const command = { ...request.data, poolDomain: getPoolDomain(c) }
-      const outcome = await allocations.release(command, getCaller(c), key.data)
+      const request = await parseWrite(c, releaseRequest, body.value)
+      if (!request.ok) return sendError(c, request.error)
+      const { command, caller, key } = request.value
+      const outcome = await allocations.release(command, caller, key)
       if (outcome.kind !== 'released') return sendError(c, outcome)
       c.set('outcome', outcome.kind)
       const { freed, withdrawal } = outcome

@@ -12,7 +12,7 @@ import type { TailEvent } from '../../deployments/tail-log.ts'
 import { RETRY_AFTER_S, sendError } from '../errors.ts'
 import { type EventStreams, eventStream, IDLE_COMMENT, RETRY_FIELD, toEventText } from '../sse.ts'
 import type { HttpEnv, OnStreamError } from '../types.ts'
-import { getCaller, readRequiredJson, validate, validateIdempotencyKey } from '../validate.ts'
+import { getCaller, parseIdempotencyKey, readRequiredJson, validate } from '../validate.ts'
 
 export type DeploymentOperations = Pick<DeploymentService, 'create' | 'get' | 'list' | 'remove' | 'tailLog'>
 
@@ -63,10 +63,12 @@ export const deploymentRoutes = (
   onStreamError: OnStreamError,
 ) =>
   new Hono<HttpEnv>()
-    .post('/', validateIdempotencyKey, async c => {
+    .post('/', async c => {
+      const key = parseIdempotencyKey(c)
+      if (!key.ok) return sendError(c, key.error)
       const json = await readRequiredJson(c)
       if (!json.ok) return sendError(c, json.error)
-      const outcome = await deployments.create(json.value, getCaller(c), c.req.valid('header')['Idempotency-Key'])
+      const outcome = await deployments.create(json.value, getCaller(c), key.value)
       if (outcome.kind === 'object-storage-unavailable' || outcome.kind === 'provisioning-unavailable') {
         return sendError(c, { retryAfterSeconds: RETRY_AFTER_S, ...outcome })
       }
