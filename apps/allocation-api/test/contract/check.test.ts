@@ -11,7 +11,7 @@ test('a free name is available, with its fqdn and no reason', async () => {
   expect(await check('free')).toEqual({ available: true, fqdn: 'free.pool.test' })
 })
 
-test('a free name that is too long for a bucket is available, and the detail says what it cannot have', async () => {
+test('a free name that is too long for a bucket is available, with a detail about object storage', async () => {
   const fits = 'a'.repeat(63 - 'platform-.pool.test'.length)
   expect(await check(fits)).toEqual({ available: true, fqdn: `${fits}.pool.test` })
   const { body } = await call('GET', `${poolPath}/check?sub=${fits}a`)
@@ -32,7 +32,7 @@ test('an active name is not available: active-state', async () => {
   expect(await check('live')).toMatchObject({ available: false, reason: 'active-state', fqdn: 'live.pool.test' })
 })
 
-test('a name is available again once its reservation has expired, though the row is still there', async () => {
+test('a name is available again once its reservation has expired, although its row still exists', async () => {
   await reserveName('gone')
   await database.advance(DEFAULT_RESERVATION_TTL_MS)
   expect(await database.sql`select 1 from pool_allocations where subdomain = 'gone'`).toHaveLength(1)
@@ -51,7 +51,7 @@ test('a name is available again once it is released', async () => {
   expect(await check('left')).toEqual({ available: true, fqdn: 'left.pool.test' })
 })
 
-test('a name is taken in its own pool only', async () => {
+test('a name is reserved in its own pool only', async () => {
   await reserveName('both')
   const { body } = await call('GET', '/api/v1/pool/second.test/check?sub=both')
   expect(body).toEqual({ available: true, fqdn: 'both.second.test' })
@@ -63,11 +63,11 @@ test('case and space around label and pool are not significant', async () => {
   expect(body).toMatchObject({ reason: 'reserved-state', fqdn: 'spaced.pool.test' })
 })
 
-test('of two sub the first counts', async () => {
+test('the first of two sub parameters counts', async () => {
   expect((await call('GET', `${poolPath}/check?sub=one&sub=two`)).body).toMatchObject({ fqdn: 'one.pool.test' })
 })
 
-describe('the reasons, in the order in which they are decided; the status is 200 always', () => {
+describe('the reasons in their order of precedence; the status is always 200', () => {
   const rows: readonly (readonly [rule: string, path: string, expected: object])[] = [
     ['a missing sub is invalid-format', `${poolPath}/check`, { reason: 'invalid-format' }],
     ['an empty sub is invalid-format', `${poolPath}/check?sub=`, { reason: 'invalid-format' }],

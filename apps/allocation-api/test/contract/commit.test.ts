@@ -58,7 +58,7 @@ test('a token is compared as a UUID: capitals are the same token', async () => {
   expect((await commit(commitBody('capitals', reservationToken.toUpperCase()))).status).toBe(200)
 })
 
-test('404 not-found when nobody reserved the name', async () => {
+test('404 not-found for a name that is not reserved', async () => {
   expect(await outcome(commit(commitBody('nobody', unknownToken)))).toEqual([404, 'not-found'])
 })
 
@@ -73,7 +73,7 @@ test('409 already-active for a second commit with the same token', async () => {
   expect(await outcome(commit(commitBody('again', reservationToken)))).toEqual([409, 'already-active'])
 })
 
-test('410 reservation-expired once the time is up, and the name does not become active', async () => {
+test('410 reservation-expired after the expiry, and the name does not become active', async () => {
   const { reservationToken } = await reserveName('late')
   await database.advance(DEFAULT_RESERVATION_TTL_MS)
   expect(await outcome(commit(commitBody('late', reservationToken)))).toEqual([410, 'reservation-expired'])
@@ -99,13 +99,13 @@ test('403 token-mismatch with the token of another name', async () => {
   expect(await outcome(commit(commitBody('this-name', other.reservationToken)))).toEqual([403, 'token-mismatch'])
 })
 
-test('of many concurrent commits with one token exactly one is 200, the rest are 409', async () => {
+test('exactly one of many concurrent commits with one token is 200, the others are 409', async () => {
   const { reservationToken } = await reserveName('race')
   const answers = await Promise.all(Array.from({ length: 20 }, () => commit(commitBody('race', reservationToken))))
   expect(answers.map(({ status }) => status).sort()).toEqual([200, ...Array(19).fill(409)])
 })
 
-describe('each refusal comes before the ones that follow it', () => {
+describe('the rejections in their order of precedence', () => {
   const foreign = '/api/v1/pool/x.test'
   // Each row has every fault of the rows below it.
   const good = { subdomain: 'nobody', reservationToken: unknownToken, loadBalancerIP: '10.0.0.1', sovereignFQDN: 'a.b' }

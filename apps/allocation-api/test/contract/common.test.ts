@@ -5,7 +5,7 @@ const { api, call } = await startTestService({ DNSPROVIDER_MANAGED_DOMAINS: 'Poo
 const { reserveName } = createSteps(call)
 const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
-test('healthz is 200 with status ok and the managed domains: lower-cased, each once, without the trailing dot', async () => {
+test('healthz is 200 with status ok and the managed domains: in lower case, without duplicates and without trailing dots', async () => {
   const { status, body } = await call('GET', '/healthz')
   expect([status, body]).toEqual([200, { status: 'ok', managedDomains: ['pool.test', 'second.test'] }])
 })
@@ -31,12 +31,12 @@ test.each([
   ['with a brace', '{"level":"fatal"}'],
   ['beyond ASCII', 'caf\xe9'],
   ['given twice', 'a, b'],
-])('an X-Request-Id that is not sane is replaced: %s', async (_, id) => {
+])('an invalid X-Request-Id is replaced: %s', async (_, id) => {
   const { headers } = await call('GET', '/livez', undefined, { 'X-Request-Id': id })
   expect(headers.get('x-request-id')).toMatch(uuid)
 })
 
-test('without an X-Request-Id each request is given its own', async () => {
+test('a request without an X-Request-Id gets a new one', async () => {
   const ids = await Promise.all([call('GET', '/livez'), call('GET', '/livez')])
   const [first, second] = ids.map(({ headers }) => headers.get('x-request-id'))
   expect(first).toMatch(uuid)
@@ -49,7 +49,7 @@ test.each([
   ['405', 'PUT', `${poolPath}/reserve`],
   ['400', 'POST', `${poolPath}/reserve`],
   ['422', 'GET', '/api/v1/pool/x.test/list'],
-])('the request id stands in the header of a %s and in one line of the log', async (status, method, path) => {
+])('the request id is in the header of a %s and in one log line', async (status, method, path) => {
   const id = `log-${status}`
   const answer = await call(method, path, undefined, { 'X-Request-Id': id })
   expect([String(answer.status), answer.headers.get('x-request-id')]).toEqual([status, id])
@@ -57,7 +57,7 @@ test.each([
   await expect.poll(told).toMatchObject([{ requestId: id, method, status: answer.status, level: 'info' }])
 })
 
-test('the log tells the pattern of the path and not what was sent in it', async () => {
+test('the log has the route pattern, not the path', async () => {
   await call('GET', `${poolPath}/check?sub=marked-label`)
   await call('GET', `${poolPath}/allocations/marked-label`)
   await call('GET', '/marked-label')
@@ -75,12 +75,12 @@ test.each([
   ['DELETE', `${poolPath}/allocations/acme`, 'GET, HEAD'],
   ['OPTIONS', '/healthz', 'GET, HEAD'],
   ['PUT', '/openapi.json', 'GET, HEAD'],
-])('405 says in Allow what the path has: %s %s', async (method, path, allow) => {
+])('405 lists the methods of the path in Allow: %s %s', async (method, path, allow) => {
   const { status, headers } = await call(method, path)
   expect([status, headers.get('allow')]).toEqual([405, allow])
 })
 
-test('metrics tell requests by route and status, outcomes by verb, allocations by pool and state, and the build', async () => {
+test('the metrics count requests by route and status, outcomes by operation, and allocations by pool and state', async () => {
   await reserveName('counted')
   await call('POST', `${poolPath}/reserve`, { subdomain: 'counted' })
   const { headers, text } = await call('GET', '/metrics')

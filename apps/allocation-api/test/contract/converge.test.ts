@@ -104,13 +104,13 @@ describe('a foreign record in the way of a name', () => {
   })
 })
 
-describe('what it refuses', () => {
+describe('rejections', () => {
   test.each(['?dryRun=', '?dryRun=yes', '?dryRun=TRUE', '?dryRun=1'])('%s: 422 invalid-format', async query => {
     const { status, body } = await converge(query)
     expect([status, body.error]).toEqual([422, 'invalid-format'])
   })
 
-  test('a pool that is not ours: 422 unsupported-pool', async () => {
+  test('an unmanaged pool: 422 unsupported-pool', async () => {
     const { status, body } = await converge('', 'other.test')
     expect([status, body.error]).toEqual([422, 'unsupported-pool'])
   })
@@ -119,7 +119,7 @@ describe('what it refuses', () => {
     expect((await converge('', 'pool.test', 'wrong')).status).toBe(401)
   })
 
-  test('inside the cluster there is no such path', async () => {
+  test('the in-cluster listener does not have the path', async () => {
     const { status, body } = await call('POST', `${poolPath}/converge?dryRun=true`)
     expect([status, body.error]).toEqual([404, 'not-found'])
   })
@@ -132,7 +132,7 @@ describe('what it refuses', () => {
   })
 })
 
-test('a provider that does not answer: 503 dns-unavailable with Retry-After, and nothing of its insides', async () => {
+test('a provider that does not answer: 503 dns-unavailable with Retry-After, without internal details', async () => {
   await database.sql`alter table local_dns_zones rename to local_dns_zones_away`
   for (const query of ['?dryRun=true', '']) {
     const { status, body, headers, text } = await converge(query)

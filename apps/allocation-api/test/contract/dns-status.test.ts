@@ -14,11 +14,11 @@ const mendProvider = () => database.sql`alter table local_dns_zones_away rename 
 /** What is due again later is due now. */
 const hurry = () => database.advance(3_600_000)
 
-test('published: commit is 200 once the records are out', async () => {
+test('published: commit is 200 once the records are published', async () => {
   expect((await reserveAndCommit('out')).allocation.dns).toEqual({ status: 'published' })
 })
 
-test('pending: commit is 202 with warning and detail when the wait is over before the records are out', async () => {
+test('pending: commit is 202 with warning and detail if the wait ends before the records are published', async () => {
   const { reservationToken } = await impatient.reserveName('soon')
   const { status, body } = await createContractCall(impatientApi.url)(
     'POST',
@@ -30,8 +30,8 @@ test('pending: commit is 202 with warning and detail when the wait is over befor
   await expect.poll(async () => (await get('soon')).dns, { timeout: 5_000 }).toEqual({ status: 'published' })
 })
 
-describe('failing, while the provider cannot be written', () => {
-  test('commit is 202: active in the database, and detail says why the records are not out', async () => {
+describe('failing, while the provider rejects writes', () => {
+  test('commit is 202: active in the database, with a detail why the records are not published', async () => {
     const { reservationToken } = await reserveName('stuck')
     await reserveAndCommit('leaving')
     await breakProvider()
@@ -48,32 +48,32 @@ describe('failing, while the provider cannot be written', () => {
     expect(await check('stuck')).toMatchObject({ reason: 'active-state' })
   })
 
-  test('get and list show it, with its reason', async () => {
+  test('get and list return the status and its reason', async () => {
     const dns = { status: 'failing', detail: expect.any(String) }
     expect((await get('stuck')).dns).toEqual(dns)
     const { allocations } = (await call('GET', `${poolPath}/list`)).body
     expect(allocations.find((one: { subdomain: string }) => one.subdomain === 'stuck').dns).toEqual(dns)
   })
 
-  test('neither answer nor list tells what the database said', async () => {
+  test('no response contains the error text of the database', async () => {
     expect((await call('GET', `${poolPath}/list`)).text).not.toMatch(/local_dns|relation|42P01|select/i)
   })
 
-  test('release is 202: the row is gone, and its records are not all withdrawn yet', async () => {
+  test('release is 202: the row is deleted, but not all of its records', async () => {
     const { status, body } = await call('DELETE', `${poolPath}/release?sub=leaving`)
     expect(status).toBe(202)
     expect(body).toMatchObject({ freed: { subdomain: 'leaving', state: 'active' }, warning: 'dns-pending' })
     expect(await check('leaving')).toMatchObject({ available: true })
   })
 
-  test('the metric of the oldest pending change and of failing names show it', async () => {
+  test('the metrics show the oldest pending change and the failing names', async () => {
     const { text } = await call('GET', '/metrics')
     expect(text).toMatch(/^pdm_dns_failing_names\{zone="pool\.test",cause="provider"\} 2$/m)
     expect(text).toMatch(/^pdm_dns_circuit_open [01]$/m)
     expect(text).toMatch(/^pdm_dns_oldest_pending_seconds\{zone="pool\.test"\} 0*[.\d]*[1-9]/m)
   })
 
-  test('a commit after that with the same Idempotency-Key replays, and says where the records are now', async () => {
+  test('a later commit with the same Idempotency-Key replays, with the current status of the records', async () => {
     const { reservationToken } = await reserveName('retried')
     const commit = () =>
       call('POST', `${poolPath}/commit`, commitBody('retried', reservationToken), { 'Idempotency-Key': 'retried' })
@@ -84,13 +84,13 @@ describe('failing, while the provider cannot be written', () => {
     await expect.poll(async () => (await commit()).status, { timeout: 5_000 }).toBe(200)
   })
 
-  test('it is retried without being asked until the records are out', async () => {
+  test('the reconciler retries until the records are published', async () => {
     await hurry()
     await expect.poll(async () => (await get('stuck')).dns, { timeout: 5_000 }).toEqual({ status: 'published' })
     expect(await database.sql`select owned from dns_names where subdomain = 'leaving'`).toEqual([{ owned: [] }])
   })
 })
 
-test('the log of a failing provider tells no text of the database', () => {
+test('the log of a failing provider contains no error text of the database', () => {
   expect(api.lines.filter(line => /does not exist|insert into|select /i.test(line))).toEqual([])
 })

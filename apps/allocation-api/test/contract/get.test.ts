@@ -12,7 +12,7 @@ test('a reservation, without its token', async () => {
   expect(text).not.toContain(reservationToken)
 })
 
-test('an active name, with the state of its records', async () => {
+test('an active name, with the status of its records', async () => {
   const { allocation } = await reserveAndCommit('live')
   expect((await get('live')).body).toEqual(allocation)
 })
@@ -22,7 +22,7 @@ test('case and space around the name are not significant', async () => {
   expect((await get('%20SPACED%20', '/api/v1/pool/POOL.test')).status).toBe(200)
 })
 
-test('404 not-found when nobody holds the name', async () => {
+test('404 not-found for a free name', async () => {
   expect(await get('nobody')).toMatchObject({ status: 404, body: { error: 'not-found' } })
 })
 

@@ -13,7 +13,7 @@ const { reserveName, reserveAndCommit, commitBody } = createSteps(call)
 const history = async (query = '', path = poolPath) => (await call('GET', `${path}/history${query}`)).body
 const events = (body: { entries: { event: string }[] }) => body.entries.map(({ event }) => event)
 
-describe('a life from reserve to release', () => {
+describe('a name from reserve to release', () => {
   beforeAll(async () => {
     const id = (requestId: string) => ({ 'X-Request-Id': requestId })
     const reserve = await call('POST', `${poolPath}/reserve`, { subdomain: 'life', createdBy: 'team a' }, id('life-1'))
@@ -23,7 +23,7 @@ describe('a life from reserve to release', () => {
     await call('DELETE', `${poolPath}/release?sub=life`, undefined, id('life-4'))
   })
 
-  test('is told newest first: event, from, to, who, when, under which request; and what became of its records', async () => {
+  test('newest first: event, states, actor, time and request id, and the changes of its records', async () => {
     const body = await history('?sub=life')
     expect(body.poolDomain).toBe('pool.test')
     const common = {
@@ -57,7 +57,7 @@ test('without ?sub= the whole pool, and only that pool', async () => {
   expect((await history('', '/api/v1/pool/second.test')).entries).toHaveLength(1)
 })
 
-test('a name or a pool without a past is an empty list', async () => {
+test('a name or a pool without history is an empty list', async () => {
   expect(await history('?sub=never')).toEqual({ poolDomain: 'pool.test', entries: [] })
   expect(await history('', '/api/v1/pool/empty.test')).toEqual({ poolDomain: 'empty.test', entries: [] })
 })
@@ -67,7 +67,7 @@ test('?sub= is trimmed and lower-cased', async () => {
   expect(events(await history('?sub=%20CASED'))).toEqual(['reserved'])
 })
 
-test('a reservation that is taken over leaves its own expiry and the new reservation, under one request', async () => {
+test('a replaced reservation leaves its expiry and the new reservation, with the same request id', async () => {
   await reserveName('over', { createdBy: 'first' })
   await database.advance(DEFAULT_RESERVATION_TTL_MS)
   await reserveName('over', { createdBy: 'second' })
@@ -86,7 +86,7 @@ test('a release of a reservation goes from reserved to none', async () => {
   expect((await history('?sub=dropped')).entries[0]).toMatchObject({ event: 'released', from: 'reserved', to: 'none' })
 })
 
-test('what is refused leaves no trace', async () => {
+test('a rejected request leaves no entry', async () => {
   await reserveAndCommit('quiet')
   const before = await history()
   await call('POST', `${poolPath}/reserve`, { subdomain: 'quiet' })
@@ -97,7 +97,7 @@ test('what is refused leaves no trace', async () => {
   expect(await history()).toEqual(before)
 })
 
-test.each([1, 2, 3, 50])('limit %i: nextCursor leads through all of them, each once', async limit => {
+test.each([1, 2, 3, 50])('limit %i: nextCursor leads through every item once', async limit => {
   const all = (await history()).entries
   const seen: unknown[] = []
   let cursor: string | undefined = ''
@@ -112,7 +112,7 @@ test.each([1, 2, 3, 50])('limit %i: nextCursor leads through all of them, each o
   expect(seen).toEqual(all)
 })
 
-test('?sub= has pages of its own', async () => {
+test('?sub= is paginated', async () => {
   const first = await history('?sub=over&limit=1')
   expect(events(first)).toEqual(['reserved'])
   expect(events(await history(`?sub=over&cursor=${first.nextCursor}`))).toEqual(['expired', 'reserved'])
@@ -131,13 +131,13 @@ test.each([
   ['changed', "update allocation_history set actor = 'operator'"],
   ['removed', 'delete from allocation_history'],
   ['emptied', 'truncate allocation_history'],
-])('the database refuses that the history is %s', async (_, statement) => {
+])('the database rejects that the history is %s', async (_, statement) => {
   const before = await history()
   await expect(database.sql.unsafe(statement)).rejects.toMatchObject({ message: 'allocation_history is append-only' })
   expect(await history()).toEqual(before)
 })
 
-test('what the sweeper removes is told as expired, by the sweeper and under no request', async () => {
+test('the sweeper records what it deletes as expired, without a request id', async () => {
   await reserveName('swept')
   await database.advance(DEFAULT_RESERVATION_TTL_MS)
   const sweeping = await startApi(database.url, { PDM_SWEEPER_INTERVAL: '20ms' })

@@ -32,7 +32,7 @@ describe('reserve', () => {
     expect(await eventsOf('r-same')).toEqual(['reserved'])
   })
 
-  test('a request is the same when it says the same: case, space, unknown fields and "" aside', async () => {
+  test('equivalent requests are the same: case, space, unknown fields and "" do not count', async () => {
     const first = await reserve({ subdomain: 'r-says' }, 'r-says')
     const second = await reserve(
       { subdomain: ' R-Says ', createdBy: '', later: true },
@@ -60,19 +60,19 @@ describe('reserve', () => {
     })
   })
 
-  test('a key is compared exactly, its case too', async () => {
+  test('a key is compared exactly, including its case', async () => {
     await reserve({ subdomain: 'r-case' }, 'r-case')
     expect(await reserve({ subdomain: 'r-case' }, 'R-case')).toMatchObject({ status: 409 })
   })
 
-  test('concurrent requests with one key: all are given the one reservation', async () => {
+  test('concurrent requests with one key all return the same reservation', async () => {
     const answers = await Promise.all(Array.from({ length: 20 }, () => reserve({ subdomain: 'r-race' }, 'r-race')))
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([201]))
     expect(new Set(answers.map(({ body }) => body.reservationToken)).size).toBe(1)
     expect(await eventsOf('r-race')).toEqual(['reserved'])
   })
 
-  test('concurrent different requests with one key: one is granted, the others are 422', async () => {
+  test('concurrent different requests with one key: one succeeds, the others are 422', async () => {
     const answers = await Promise.all(
       Array.from({ length: 5 }, (_, i) => reserve({ subdomain: `r-mixed-${i}` }, 'r-mixed')),
     )
@@ -88,7 +88,7 @@ describe('reserve', () => {
     expect(body).toEqual({ ...renewed.body, reservationToken })
   })
 
-  test('after its expiry it is decided anew: another reservation, with another token, under the same key', async () => {
+  test('after its expiry, the same key returns a new reservation with a new token', async () => {
     const { body: first } = await reserve({ subdomain: 'r-late' }, 'r-late')
     await database.advance(DEFAULT_RESERVATION_TTL_MS)
     const { status, body } = await reserve({ subdomain: 'r-late' }, 'r-late')
@@ -97,7 +97,7 @@ describe('reserve', () => {
     expect((await reserve({ subdomain: 'r-late' }, 'r-late')).body).toEqual(body)
   })
 
-  test('after its expiry, when another has taken the name: 409, and no token of theirs', async () => {
+  test("after its expiry, if another client has the name: 409 without that client's token", async () => {
     await reserve({ subdomain: 'r-lost' }, 'r-lost')
     await database.advance(DEFAULT_RESERVATION_TTL_MS)
     const { reservationToken } = await reserveName('r-lost')
@@ -112,7 +112,7 @@ describe('reserve', () => {
     expect(await reserve({ subdomain: 'r-done' }, 'r-done')).toMatchObject({ status: 409, body: { error: 'conflict' } })
   })
 
-  test('a 409 is an outcome too: it is replayed though the name is free by now', async () => {
+  test('a 409 is replayed although the name is free again', async () => {
     await reserveName('r-409')
     expect((await reserve({ subdomain: 'r-409' }, 'r-409')).status).toBe(409)
     await call('DELETE', `${poolPath}/release?sub=r-409`)
@@ -120,13 +120,13 @@ describe('reserve', () => {
     expect(await check('r-409')).toMatchObject({ available: true })
   })
 
-  test('a request that is refused by its form does not use up its key', async () => {
+  test('a request that fails validation does not use up its key', async () => {
     expect((await reserve({ subdomain: '-' }, 'r-form')).status).toBe(422)
     expect((await reserve({ subdomain: 'www' }, 'r-form')).status).toBe(422)
     expect((await reserve({ subdomain: 'r-form' }, 'r-form')).status).toBe(201)
   })
 
-  test('a key is forgotten when its time is up', async () => {
+  test('an expired key can be used again', async () => {
     await reserve({ subdomain: 'r-forgot-1' }, 'r-forgot')
     await database.advance(KEY_TTL_MS - 60_000)
     expect(await reserve({ subdomain: 'r-forgot-2' }, 'r-forgot')).toMatchObject(reused)
@@ -167,7 +167,7 @@ describe('commit', () => {
     expect(await commit({ ...body, ...change }, `c-${what}`)).toMatchObject(reused)
   })
 
-  test('another key for the same commit is 409 already-active, and so is none', async () => {
+  test('another key for the same commit is 409 already-active, also without a key', async () => {
     const { reservationToken } = await reserveName('c-other-key')
     const body = commitBody('c-other-key', reservationToken)
     await commit(body, 'c-key-1')
@@ -175,7 +175,7 @@ describe('commit', () => {
     expect(await call('POST', `${poolPath}/commit`, body)).toMatchObject({ status: 409 })
   })
 
-  test('a refusal by the table is replayed: 404, 403 and 410', async () => {
+  test('rejections of the state are replayed: 404, 403 and 410', async () => {
     const { reservationToken } = await reserveName('c-refused')
     const wrong = commitBody('c-refused', unknownToken)
     const missing = commitBody('c-nobody', unknownToken)
@@ -190,7 +190,7 @@ describe('commit', () => {
     expect((await commit(commitBody('c-refused', reservationToken), 'c-410')).status).toBe(410)
   })
 
-  test('a replay after the release is the first answer, and commits nothing', async () => {
+  test('a replay after the release returns the first response and commits nothing', async () => {
     const { reservationToken } = await reserveName('c-gone')
     const first = await commit(commitBody('c-gone', reservationToken), 'c-gone')
     await call('DELETE', `${poolPath}/release?sub=c-gone`)
@@ -209,7 +209,7 @@ describe('release', () => {
     expect(await eventsOf('l-same')).toEqual(['released', 'reserved'])
   })
 
-  test('a replay does not free the name of whoever took it since', async () => {
+  test('a replay does not release a later reservation of the name', async () => {
     await reserveName('l-next')
     await release({ subdomain: 'l-next' }, 'l-next')
     await reserveName('l-next')
@@ -231,7 +231,7 @@ describe('release', () => {
     expect(await release({ subdomain: 'l-else', reservationToken }, 'l-else')).toMatchObject(reused)
   })
 
-  test('a 404 is replayed though the name is held by now', async () => {
+  test('a 404 is replayed although the name is reserved by then', async () => {
     expect((await release({ subdomain: 'l-404' }, 'l-404')).status).toBe(404)
     await reserveName('l-404')
     expect((await release({ subdomain: 'l-404' }, 'l-404')).status).toBe(404)
@@ -245,19 +245,19 @@ describe('release', () => {
   })
 })
 
-test('one key for two verbs is two different requests: 422', async () => {
+test('one key for two operations: 422', async () => {
   const { body } = await reserve({ subdomain: 'x-verbs' }, 'x-verbs')
   expect(await commit(commitBody('x-verbs', body.reservationToken), 'x-verbs')).toMatchObject(reused)
   expect(await release({ subdomain: 'x-verbs' }, 'x-verbs')).toMatchObject(reused)
   expect(await check('x-verbs')).toMatchObject({ reason: 'reserved-state' })
 })
 
-test('one key for two verbs is two different requests, even when all they say is the same', async () => {
+test('one key for two operations is 422 even if their content is equal', async () => {
   await reserve({ subdomain: 'x-says', createdBy: unknownToken }, 'x-says')
   expect(await release({ subdomain: 'x-says', reservationToken: unknownToken }, 'x-says')).toMatchObject(reused)
 })
 
-test('renew knows no key: the same request twice extends twice', async () => {
+test('renew ignores the key: the same request twice extends twice', async () => {
   const { reservationToken } = await reserveName('x-renew')
   const renew = () =>
     call('POST', `${poolPath}/renew`, { subdomain: 'x-renew', reservationToken }, { 'Idempotency-Key': 'x-renew' })

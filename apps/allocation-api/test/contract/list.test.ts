@@ -40,13 +40,13 @@ test('each allocation has its own fields, and none its token', async () => {
   expect(text).not.toContain('reservationToken')
 })
 
-test('without limit all of them, sorted by subdomain, without nextCursor', async () => {
+test('without a limit every allocation, sorted by subdomain, without nextCursor', async () => {
   const { body } = await list('paged.test')
   expect(names(body)).toEqual(sorted)
   expect(body.nextCursor).toBeUndefined()
 })
 
-test('only the pool that was asked for', async () => {
+test('only the requested pool', async () => {
   await take('odd.test', 'here', 'reserved')
   expect(names((await list('odd.test')).body)).toEqual(['here'])
 })
@@ -55,7 +55,7 @@ test('case and space around the pool are not significant', async () => {
   expect((await list('%20Paged.TEST')).body).toMatchObject({ poolDomain: 'paged.test' })
 })
 
-test.each([1, 2, 3, 4, 5, 9, 10, 11])('limit %i: nextCursor leads through all of them, each once', async limit => {
+test.each([1, 2, 3, 4, 5, 9, 10, 11])('limit %i: nextCursor leads through every item once', async limit => {
   const seen: string[] = []
   let cursor: string | undefined = ''
   let pages = 0
@@ -76,12 +76,12 @@ test('a cursor needs no escaping in a query', async () => {
   expect(encodeURIComponent(body.nextCursor)).toBe(body.nextCursor)
 })
 
-test('a cursor without limit leads to all that follow', async () => {
+test('a cursor without a limit returns every later item', async () => {
   const { body } = await list('paged.test', '?limit=4')
   expect(names((await list('paged.test', `?cursor=${body.nextCursor}`)).body)).toEqual(sorted.slice(4))
 })
 
-test('a cursor holds although its name is gone and another came', async () => {
+test('a cursor stays valid if its name is deleted and another is added', async () => {
   for (const name of ['m1', 'm2', 'm4']) await take('empty.test', name, 'reserved')
   const { body } = await list('empty.test', '?limit=2')
   await call('DELETE', '/api/v1/pool/empty.test/release?sub=m2')
@@ -90,7 +90,7 @@ test('a cursor holds although its name is gone and another came', async () => {
   for (const name of ['m1', 'm3', 'm4']) await call('DELETE', `/api/v1/pool/empty.test/release?sub=${name}`)
 })
 
-test.each(['reserved', 'active'] as const)('?state=%s lists only those, with pages of their own', async state => {
+test.each(['reserved', 'active'] as const)('?state=%s lists and paginates only those', async state => {
   const all = (await list('paged.test')).body.allocations.filter((one: { state: string }) => one.state === state)
   const { body } = await list('paged.test', `?state=${state}&limit=3`)
   expect(body.allocations).toEqual(all.slice(0, 3))
@@ -119,7 +119,7 @@ test.each([
   expect(await list('pool.test', `?${query}`)).toMatchObject({ status: 422, body: { error } })
 })
 
-test('more than one page of the database is one answer', async () => {
+test('several database pages are one response', async () => {
   await database.sql`
     insert into pool_allocations (pool_domain, subdomain, state, reserved_at, expires_at, reservation_token, created_by)
     select 'empty.test', 'n' || lpad(n::text, 4, '0'), 'reserved', now(), now() + interval '1 hour', gen_random_uuid(), ''

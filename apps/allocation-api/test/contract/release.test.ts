@@ -30,13 +30,13 @@ test('200 with the active allocation as it was, and its records are withdrawn', 
   expect(await database.sql`select owned from dns_names where subdomain = 'live'`).toEqual([{ owned: [] }])
 })
 
-test('a released name can be reserved at once, with another token', async () => {
+test('a released name can be reserved immediately, with another token', async () => {
   const first = await reserveName('next')
   await release({ subdomain: 'next' })
   expect((await reserveName('next')).reservationToken).not.toBe(first.reservationToken)
 })
 
-describe('the name stands in the body, or in ?sub= when there is no usable body', () => {
+describe('the name is in the body, or in ?sub= without a usable body', () => {
   test.each<readonly [rule: string, subdomain: string, body: unknown, query: string]>([
     ['no body and ?sub=', 'by-query', undefined, '?sub=by-query'],
     ['an empty body and ?sub=', 'by-empty', '', '?sub=by-empty'],
@@ -58,11 +58,11 @@ describe('the name stands in the body, or in ?sub= when there is no usable body'
   })
 })
 
-describe('a reservationToken that is given must be the one of the row', () => {
+describe('an optional reservationToken must match', () => {
   test.each<readonly [rule: string, subdomain: string, state: 'reserved' | 'active']>([
     ['of a reservation', 'own-reserved', 'reserved'],
     ['of an active name', 'own-active', 'active'],
-  ])('%s: the right one frees the name, another changes nothing', async (_, subdomain, state) => {
+  ])('%s: the right token releases the name, another changes nothing', async (_, subdomain, state) => {
     const { reservationToken } = await (state === 'active' ? reserveAndCommit(subdomain) : reserveName(subdomain))
     for (const wrong of [unknownToken, 'no uuid', '']) {
       const refused = await release({ subdomain, reservationToken: wrong })
@@ -72,12 +72,12 @@ describe('a reservationToken that is given must be the one of the row', () => {
     expect((await release({ subdomain, reservationToken })).status).toBe(200)
   })
 
-  test('it counts beside ?sub= too', async () => {
+  test('it also counts with ?sub=', async () => {
     await reserveName('own-query')
     expect((await release({ reservationToken: unknownToken }, '?sub=own-query')).status).toBe(403)
   })
 
-  test('null says the same as leaving it out', async () => {
+  test('null means the same as no token', async () => {
     await reserveName('own-null')
     expect((await release({ subdomain: 'own-null', reservationToken: null })).status).toBe(200)
   })
@@ -104,7 +104,7 @@ test('404 not-found for an expired reservation, also with its token', async () =
   expect((await release({ subdomain: 'late', reservationToken })).status).toBe(404)
 })
 
-test('of many concurrent releases exactly one is 200, the rest are 404', async () => {
+test('exactly one of many concurrent releases is 200, the others are 404', async () => {
   await reserveAndCommit('race')
   const answers = await Promise.all(Array.from({ length: 10 }, () => release({ subdomain: 'race' })))
   expect(answers.map(({ status }) => status).sort()).toEqual([200, ...Array(9).fill(404)])

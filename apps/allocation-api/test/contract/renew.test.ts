@@ -13,7 +13,7 @@ const { reserveName, reserveAndCommit, commitBody } = createSteps(call)
 const renew = (subdomain: string, reservationToken: unknown) =>
   call('POST', `${poolPath}/renew`, { subdomain, reservationToken })
 
-test('200 with the allocation, whose time is a full lifetime from now', async () => {
+test('200 with the allocation, whose expiry is a full TTL from now', async () => {
   const { reservationToken } = await reserveName('acme', { createdBy: 'team a' })
   await database.advance(300_000)
   const { status, body } = await renew('acme', reservationToken)
@@ -31,7 +31,7 @@ test('200 with the allocation, whose time is a full lifetime from now', async ()
   expect(lifetime).toBeLessThan(300_000 + DEFAULT_RESERVATION_TTL_MS + 30_000)
 })
 
-test('what is renewed outlives its first time, with its token', async () => {
+test('a renewed reservation outlives its first expiry with the same token', async () => {
   const { reservationToken } = await reserveName('longer')
   await database.advance(DEFAULT_RESERVATION_TTL_MS - 60_000)
   await renew('longer', reservationToken)
@@ -57,13 +57,13 @@ test('a reservation is never extended beyond its maximum age, and expires then',
   expect((await renew('old', reservationToken)).body.error).toBe('reservation-expired')
 })
 
-test('two renewals at once both succeed and agree', async () => {
+test('two concurrent renewals both succeed and agree', async () => {
   const { reservationToken } = await reserveName('both')
   const answers = await Promise.all([renew('both', reservationToken), renew('both', reservationToken)])
   expect(answers.map(({ status }) => status)).toEqual([200, 200])
 })
 
-test('404 not-found when nobody reserved the name', async () => {
+test('404 not-found for a name that is not reserved', async () => {
   expect(await renew('nobody', unknownToken)).toMatchObject({ status: 404, body: { error: 'not-found' } })
 })
 
@@ -73,14 +73,14 @@ test('409 already-active, also with another token', async () => {
   expect(await renew('live', unknownToken)).toMatchObject({ status: 409, body: { error: 'already-active' } })
 })
 
-test('410 reservation-expired once the time is up, also with another token', async () => {
+test('410 reservation-expired after the expiry, also with another token', async () => {
   const { reservationToken } = await reserveName('late')
   await database.advance(DEFAULT_RESERVATION_TTL_MS)
   expect(await renew('late', reservationToken)).toMatchObject({ status: 410, body: { error: 'reservation-expired' } })
   expect(await renew('late', 'no uuid')).toMatchObject({ status: 410, body: { error: 'reservation-expired' } })
 })
 
-test('403 token-mismatch with another token, and the time stays', async () => {
+test('403 token-mismatch with another token, and the expiry stays', async () => {
   const { expiresAt } = await reserveName('guarded')
   expect(await renew('guarded', unknownToken)).toMatchObject({ status: 403, body: { error: 'token-mismatch' } })
   expect((await call('GET', `${poolPath}/allocations/guarded`)).body.expiresAt).toBe(expiresAt)

@@ -26,7 +26,7 @@ test('201 with all fields: pool, name, state, times, a UUID v4 and createdBy', a
   })
 })
 
-test('expiresAt is reservedAt plus the lifetime of a reservation', async () => {
+test('expiresAt is reservedAt plus the TTL', async () => {
   const { reservedAt, expiresAt } = await reserveName('timed')
   expect(Date.parse(expiresAt) - Date.parse(reservedAt)).toBe(DEFAULT_RESERVATION_TTL_MS)
 })
@@ -80,12 +80,12 @@ test('409 conflict when the name is active', async () => {
   expect([status, body.error]).toEqual([409, 'conflict'])
 })
 
-test('of many concurrent reserves of one name exactly one wins', async () => {
+test('exactly one of many concurrent reserves of a name succeeds', async () => {
   const answers = await Promise.all(Array.from({ length: 20 }, () => reserve({ subdomain: 'race' })))
   expect(answers.map(({ status }) => status).sort()).toEqual([201, ...Array(19).fill(409)])
 })
 
-test('an expired reservation is taken over, with a new token and new times', async () => {
+test('an expired reservation is replaced, with a new token and new times', async () => {
   const first = await reserveName('over', { createdBy: 'first' })
   await database.advance(DEFAULT_RESERVATION_TTL_MS)
   const second = await reserveName('over', { createdBy: 'second' })

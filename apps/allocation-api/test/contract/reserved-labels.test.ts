@@ -3,7 +3,7 @@ import { startTestService } from '../support/service.ts'
 
 const { call } = await startTestService()
 
-test('GET /api/v1/reserved is the canonical list: sorted, each once, in small letters', async () => {
+test('GET /api/v1/reserved is the canonical list: sorted, without duplicates, in lower case', async () => {
   const { status, body } = await call('GET', '/api/v1/reserved')
   expect(status).toBe(200)
   expect(Object.keys(body)).toEqual(['reserved'])
@@ -11,7 +11,7 @@ test('GET /api/v1/reserved is the canonical list: sorted, each once, in small le
   expect(body.reserved.join()).toBe(body.reserved.join().toLowerCase())
 })
 
-test('every label of the list is refused in any case', async () => {
+test('every label of the list is rejected, in any case', async () => {
   const { body } = await call('GET', '/api/v1/reserved')
   for (const label of body.reserved as string[]) {
     const check = await call('GET', `/api/v1/pool/pool.test/check?sub=${label.toUpperCase()}`)

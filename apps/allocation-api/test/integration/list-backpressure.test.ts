@@ -16,7 +16,7 @@ const reserved = (n: number): Allocation => ({
   expiresAt: '2026-01-01T00:10:00.000Z',
 })
 
-/** The list of a pool without end; `pages` are the sizes of those that were asked for. */
+/** The list of an infinite pool. `pages` are the sizes of the requested pages. */
 const endless = () => {
   const pages: number[] = []
   let next = 0
@@ -41,40 +41,40 @@ const endless = () => {
   return { pages, open: (method = 'GET') => app.request('/api/v1/pool/pool.test/list', { method }) }
 }
 
-/** Long enough for whatever would go on by itself to do so. */
+/** Long enough for pending work to continue. */
 const turns = async () => {
   for (let turn = 0; turn < 50; turn += 1) await new Promise(resolve => setImmediate(resolve))
 }
 
-describe('a list goes at the pace of its reader', () => {
-  test('nothing but the first page is asked for while nobody reads', async () => {
+describe('a list applies backpressure', () => {
+  test('only the first page is read until the client reads', async () => {
     const { pages, open } = endless()
     await open()
     await turns()
     expect(pages).toHaveLength(1)
   })
 
-  test('HEAD asks for no more than the first page, and has no body', async () => {
+  test('HEAD reads only the first page and has no body', async () => {
     const { pages, open } = endless()
     const { status, body } = await open('HEAD')
     await turns()
     expect({ status, body, pages: pages.length }).toEqual({ status: 200, body: null, pages: 1 })
   })
 
-  test('each part that is read asks for one page at the most', async () => {
+  test('each chunk that the client reads causes at most one page read', async () => {
     const { pages, open } = endless()
     const reader = (await open()).body?.getReader()
     for (let part = 1; part <= 20; part += 1) {
       const read = await reader?.read()
       expect(read?.value?.length).toBeLessThan(64 * 1_024)
       await turns()
-      // The first part is what stands before the first page; no page is read ahead.
+      // The first chunk precedes the first page. No page is read ahead.
       expect(pages.length).toBeLessThanOrEqual(Math.max(1, part - 1))
     }
     expect(pages.length).toBeGreaterThan(15)
   })
 
-  test('nothing more is asked for when the reader has gone', async () => {
+  test('no page is read after the client disconnects', async () => {
     const { pages, open } = endless()
     const reader = (await open()).body?.getReader()
     await reader?.read()
@@ -86,7 +86,7 @@ describe('a list goes at the pace of its reader', () => {
   })
 })
 
-describe('a page leaves nothing in the result of the driver, which outlives it', () => {
+describe('a page empties the result array of the driver', () => {
   const now = new Date(0)
   const row = { id: 1, state: 'reserved', subdomain: 'acme', reservedAt: now, expiresAt: now, at: now }
 

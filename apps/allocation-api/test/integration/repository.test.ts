@@ -13,7 +13,7 @@ const name = { poolDomain: 'pool.test', subdomain: 'acme' }
 const foreign = '00000000-0000-4000-8000-000000000000'
 const records = [{ name: 'acme.pool.test', type: 'A', ttl: 300, values: ['192.0.2.1'] }]
 
-describe.skipIf(!testDsn)(`the store (${testDsn ? 'real Postgres' : missingDsn})`, () => {
+describe.skipIf(!testDsn)(`the repository (${testDsn ? 'real Postgres' : missingDsn})`, () => {
   let database: TestDatabase
   let store: AllocationRepository
 
@@ -43,7 +43,7 @@ describe.skipIf(!testDsn)(`the store (${testDsn ? 'real Postgres' : missingDsn})
   const history = async () =>
     (await database.sql`select event from allocation_history order by id desc limit 3`).map(row => row.event)
 
-  test('reserve happy path: a token of version 4, and a lifetime to the millisecond', async () => {
+  test('reserve: a UUID v4 token and an exact TTL', async () => {
     const { allocation, reservationToken } = await reserved()
     expect(allocation).toMatchObject({ ...name, state: 'reserved', createdBy: 'wizard' })
     expect(Date.parse(allocation.expiresAt) - Date.parse(allocation.reservedAt)).toBe(TTL)
@@ -51,7 +51,7 @@ describe.skipIf(!testDsn)(`the store (${testDsn ? 'real Postgres' : missingDsn})
     expect(await stateOf(name)).toBe('reserved')
   })
 
-  test('a reserve race gives one reservation, and a conflict to each loser', async () => {
+  test('concurrent reserves: one reservation, and a conflict for every other request', async () => {
     const decisions = await Promise.all(Array.from({ length: 50 }, reserve))
     const winners = decisions.filter(decision => decision.kind === 'granted')
     expect(winners).toHaveLength(1)
@@ -60,7 +60,7 @@ describe.skipIf(!testDsn)(`the store (${testDsn ? 'real Postgres' : missingDsn})
     expect(row?.reservation_token).toBe(winners[0]?.kind === 'granted' && winners[0].reservationToken)
   })
 
-  test('expiry frees the name without any sweep; the next reservation has a token of its own', async () => {
+  test('an expired name is free without a sweep, and its next reservation has a new token', async () => {
     const first = await reserved()
     await database.advance(TTL - 5_000)
     expect(await reserve()).toEqual({ kind: 'conflict' })
@@ -72,7 +72,7 @@ describe.skipIf(!testDsn)(`the store (${testDsn ? 'real Postgres' : missingDsn})
     expect(await commit(first.reservationToken)).toEqual({ kind: 'token-mismatch' })
   })
 
-  test('commit happy path: active, without expiry, and with the records that it must have', async () => {
+  test('commit: active, without an expiry, with its desired records', async () => {
     const { reservationToken } = await reserved()
     const decision = await commit(reservationToken)
     expect(decision).toMatchObject({ kind: 'committed', allocation: { state: 'active', loadBalancerIP: '192.0.2.1' } })
@@ -88,7 +88,7 @@ describe.skipIf(!testDsn)(`the store (${testDsn ? 'real Postgres' : missingDsn})
     ['another token', foreign],
     ['no UUID', 'x'],
     ['nothing', ''],
-    ["somebody's SQL", "' or true --"],
+    ['SQL', "' or true --"],
   ])('commit with %s as token: a mismatch, and nothing changes', async (_, token) => {
     const { reservationToken } = await reserved()
     expect(await commit(token)).toEqual({ kind: 'token-mismatch' })
@@ -97,7 +97,7 @@ describe.skipIf(!testDsn)(`the store (${testDsn ? 'real Postgres' : missingDsn})
     expect((await commit(reservationToken)).kind).toBe('committed')
   })
 
-  test('release removes the row, says what it was, and states that there must be no records', async () => {
+  test('release deletes the row, returns it, and sets no desired records', async () => {
     const { reservationToken } = await reserved()
     await commit(reservationToken)
     expect(await store.release({ ...name, reservationToken: foreign }, caller)).toEqual({ kind: 'token-mismatch' })
@@ -108,7 +108,7 @@ describe.skipIf(!testDsn)(`the store (${testDsn ? 'real Postgres' : missingDsn})
     expect(await store.release(name, caller)).toEqual({ kind: 'not-found' })
   })
 
-  test('what was desired before is remembered, of a name that comes and goes all the time the latest 120 record sets', async () => {
+  test('the latest 120 previous record sets of a name are kept', async () => {
     const addresses: string[] = []
     for (let round = 1; round <= 130; round += 1) {
       const { reservationToken } = await reserved()
@@ -123,13 +123,13 @@ describe.skipIf(!testDsn)(`the store (${testDsn ? 'real Postgres' : missingDsn})
     expect(row?.previous_records.flatMap(set => set.values)).toEqual(addresses.slice(0, 120))
   })
 
-  test('release of a reservation has no records to withdraw', async () => {
+  test('the release of a reservation does not change the desired records', async () => {
     await reserved()
     expect(await store.release(name, caller)).toMatchObject({ kind: 'released', version: null })
     expect(await database.sql`select from dns_names`).toHaveLength(0)
   })
 
-  test('the sweeper deletes what has expired and nothing else, batch after batch', async () => {
+  test('the sweeper deletes expired reservations, and no other, in batches', async () => {
     await database.sql`
       insert into pool_allocations (pool_domain, subdomain, state, reserved_at, expires_at, reservation_token, created_by)
       select 'pool.test', 'old' || n, 'reserved', now() - interval '2 h', now() - interval '1 h', gen_random_uuid(), ''
@@ -152,7 +152,7 @@ describe.skipIf(!testDsn)(`the store (${testDsn ? 'real Postgres' : missingDsn})
     expect(swept?.n).toBe(2_500)
   })
 
-  test('the sweeper skips a row that somebody holds, and is not held up by it', async () => {
+  test('the sweeper skips a locked row without waiting', async () => {
     await reserved()
     await database.advance(2 * TTL)
     await database.sql.begin(async tx => {
@@ -162,7 +162,7 @@ describe.skipIf(!testDsn)(`the store (${testDsn ? 'real Postgres' : missingDsn})
     expect(await store.deleteExpired(10)).toBe(1)
   })
 
-  test('a version of the records is never given twice, not even to a name that was gone in between', async () => {
+  test('a version is never used twice, not even after the row of its name was deleted', async () => {
     const versions: (number | null)[] = []
     for (let round = 0; round < 3; round += 1) {
       const { reservationToken } = await reserved()
@@ -177,7 +177,7 @@ describe.skipIf(!testDsn)(`the store (${testDsn ? 'real Postgres' : missingDsn})
     expect(versions).toEqual([...new Set(versions)].sort((a, b) => Number(a) - Number(b)))
   })
 
-  test('a page of a list reads as many rows as it shows, wherever in the pool it stands', async () => {
+  test('a page of a list reads only its own rows, at any position in the pool', async () => {
     await database.sql`
       insert into pool_allocations (pool_domain, subdomain, state, reserved_at, reservation_token, created_by,
         sovereign_fqdn, load_balancer_ip, committed_at)
@@ -207,7 +207,7 @@ describe.skipIf(!testDsn)(`the store (${testDsn ? 'real Postgres' : missingDsn})
     expect(read).toBeLessThan(1_100)
   })
 
-  test('the look-ups of every request go by index, in a pool of any size', async () => {
+  test('every lookup uses an index', async () => {
     await database.sql`
       insert into pool_allocations (pool_domain, subdomain, state, reserved_at, expires_at, reservation_token, created_by)
       select 'big.test', 'n' || n, 'reserved', now(), now() + interval '1 h', gen_random_uuid(), ''
@@ -226,7 +226,7 @@ describe.skipIf(!testDsn)(`the store (${testDsn ? 'real Postgres' : missingDsn})
     }
   })
 
-  describe('many reserves by one statement, and many looks', () => {
+  describe('batches', () => {
     const asking = (
       subdomain: string,
       more: Partial<PoolName & { createdBy: string }> = {},
@@ -235,7 +235,7 @@ describe.skipIf(!testDsn)(`the store (${testDsn ? 'real Postgres' : missingDsn})
       command: { ...name, subdomain, createdBy: `by-${who}`, ...more },
       caller: { actor: who % 2 === 0 ? 'operator' : 'in-cluster', address: `192.0.2.${who}`, requestId: `req-${who}` },
     })
-    /** What was written since it was called: name, event, and who. */
+    /** The history entries since the call: name, event and actor. */
     const historySince = async () => {
       const [last] = await database.sql<{ id: number }[]>`select coalesce(max(id), 0) as id from allocation_history`
       return async () =>
@@ -247,7 +247,7 @@ describe.skipIf(!testDsn)(`the store (${testDsn ? 'real Postgres' : missingDsn})
         ).map(({ line }) => line)
     }
 
-    test('each is answered in its place: free, twice in one call, taken, active, expired, in several pools', async () => {
+    test('results are in the order of the requests: free, duplicate, reserved, active, expired, in several pools', async () => {
       await store.reserveMany([asking('expired', {}, 8), asking('gone', {}, 9)], TTL, null)
       await database.advance(TTL)
       await store.reserveMany([asking('taken', {}, 8)], TTL)
@@ -281,7 +281,7 @@ describe.skipIf(!testDsn)(`the store (${testDsn ? 'real Postgres' : missingDsn})
         'alpha.other.test by-7',
         'conflict',
       ])
-      // In the order of the requests, not of the names, and an expiry right before what took its place.
+      // In the order of the requests, not of the names, with each expiry before the reservation that replaces it.
       expect(await written()).toEqual([
         'pool.test zulu reserved none reserved by-1 in-cluster 192.0.2.1 req-1',
         'pool.test expired expired reserved none by-8 in-cluster 192.0.2.3 req-3',
@@ -302,7 +302,7 @@ describe.skipIf(!testDsn)(`the store (${testDsn ? 'real Postgres' : missingDsn})
       expect(held).toEqual([...Array(4).fill('reserved'), 'active', ...Array(3).fill('reserved'), null, null])
     })
 
-    test('a hundred at once, and none', async () => {
+    test('a batch of 100, and an empty batch', async () => {
       const requests = Array.from({ length: 100 }, (_, i) => asking(`n${(i * 37) % 100}`, {}, i))
       const decisions = await store.reserveMany(requests, TTL)
       expect(decisions.map(decision => decision.kind === 'granted' && decision.allocation.createdBy)).toEqual(
@@ -315,7 +315,7 @@ describe.skipIf(!testDsn)(`the store (${testDsn ? 'real Postgres' : missingDsn})
       expect(await store.findStates([])).toEqual([])
     })
 
-    test('what createdBy says comes back as it was said', async () => {
+    test('createdBy is stored and returned unchanged', async () => {
       const said = [
         '',
         'null',
@@ -343,7 +343,7 @@ describe.skipIf(!testDsn)(`the store (${testDsn ? 'real Postgres' : missingDsn})
       expect(stored.map(row => row.said)).toEqual(said)
     })
 
-    test('what one of them may not say leaves nothing of any', async () => {
+    test('an invalid request leaves no effect of its batch', async () => {
       const written = await historySince()
       const faulty = store.reserveMany([asking('good'), asking('bad', { createdBy: 'a\0b' })], TTL)
       await expect(faulty).rejects.toMatchObject({ code: '22P05' })
@@ -351,7 +351,7 @@ describe.skipIf(!testDsn)(`the store (${testDsn ? 'real Postgres' : missingDsn})
       expect(await written()).toEqual([])
     })
 
-    test('a turn that is refused takes nothing, and the one that was taken keeps what was decided', async () => {
+    test('a duplicate key reserves nothing, and the first result stays stored', async () => {
       const claim = { key: 'store-turn', fingerprint: Buffer.alloc(32), keyTtlMs: TTL, expectedRevision: 0 }
       const [first] = await store.reserveMany([asking('first')], TTL, claim)
       expect(first?.kind).toBe('granted')
@@ -363,7 +363,7 @@ describe.skipIf(!testDsn)(`the store (${testDsn ? 'real Postgres' : missingDsn})
       expect(kept?.result).toMatchObject({ outcome: 'granted', subdomain: 'first', position: 0 })
     })
 
-    test('one that came and went while the statement waited is taken over; of whom it was, nothing is said', async () => {
+    test('a reservation that was inserted and expired while the statement waited is replaced; its owner is unknown', async () => {
       const written = await historySince()
       const held = await holdLock(
         database.sql,
@@ -381,7 +381,7 @@ describe.skipIf(!testDsn)(`the store (${testDsn ? 'real Postgres' : missingDsn})
       ])
     })
 
-    test('a look waits for no lock', async () => {
+    test('findStates does not wait for locks', async () => {
       await reserved()
       const held = await lockRow(database.sql, name)
       expect(await store.findStates([name])).toEqual(['reserved'])
@@ -389,7 +389,7 @@ describe.skipIf(!testDsn)(`the store (${testDsn ? 'real Postgres' : missingDsn})
     })
 
     test.each(['auto', 'force_generic_plan'])(
-      'prepared (%s) while the table was empty, they read no row but those they name when it has grown, not analyzed',
+      'prepared (%s) on an empty table, the statements read only the named rows after it has grown without analyze',
       async mode => {
         await database.sql`truncate pool_allocations`
         await database.sql`alter table pool_allocations set (autovacuum_enabled = false)`
@@ -404,7 +404,7 @@ describe.skipIf(!testDsn)(`the store (${testDsn ? 'real Postgres' : missingDsn})
           )
           return grown.findStates(names)
         }
-        // The sixth and later ones are planned for whatever is asked (Postgres manual, PREPARE).
+        // From the sixth execution on, Postgres may use a generic plan (Postgres manual, PREPARE).
         for (let time = 0; time < 6; time += 1) await both()
         await database.sql`
           insert into pool_allocations (pool_domain, subdomain, state, reserved_at, expires_at, reservation_token, created_by)
