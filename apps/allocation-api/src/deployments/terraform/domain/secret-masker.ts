@@ -16,7 +16,7 @@ const toJsonForms = (text: string): string[] => {
   return [plain, go, escapeUnicode(plain, /[^ -~]/g), escapeUnicode(go, /[^ -~]/g), plain.replaceAll('/', '\\/')]
 }
 
-/** Characters that encoders do not escape: RFC 3986, encodeURIComponent, encodeURI, Python's quote, Go's PathEscape, HTML forms. */
+/** Characters that encoders leave: RFC 3986, encodeURIComponent, encodeURI, Python's quote, Go's PathEscape, HTML forms. */
 const unescaped = [/[\w.~-]/, /[\w.~!*'()-]/, /[\w.~!*'();/?:@&=+$,#-]/, /[\w.~/-]/, /[\w.~$&+=:@-]/, /[\w.*-]/]
 
 const toPercentForms = (text: string): string[] =>
@@ -70,7 +70,7 @@ const toBase64Forms = (text: string): string[] => {
     const open = encoded.slice([0, 2, 3][offset], Math.floor(((offset + bytes.length) * 4) / 3))
     return [open, inside.replace(/=+$/, ''), inside]
   })
-  const safe = found.map(each => each.replaceAll('+', '-').replaceAll('/', '_'))
+  const safe = found.map(form => form.replaceAll('+', '-').replaceAll('/', '_'))
   return [...found, ...safe, ...found.flatMap(toPercentForms)]
 }
 
@@ -111,8 +111,8 @@ const findFragments = (line: string, offset: number, needle: string): Range[] =>
     return line.startsWith(rest) ? [[offset, offset + rest.length]] : []
   })
   const tail = findAll(needle, line.slice(-MIN_FRAGMENT_LENGTH)).flatMap((at): Range[] => {
-    const begun = needle.slice(0, at + MIN_FRAGMENT_LENGTH)
-    return line.endsWith(begun) ? [[offset + line.length - begun.length, offset + line.length]] : []
+    const prefix = needle.slice(0, at + MIN_FRAGMENT_LENGTH)
+    return line.endsWith(prefix) ? [[offset + line.length - prefix.length, offset + line.length]] : []
   })
   return [...head, ...tail]
 }
@@ -137,8 +137,8 @@ const splitLines = (text: string): { line: string; offset: number }[] =>
 export type Mask = (text: string, isCut?: boolean) => string
 
 /**
- * Masks every secret of at least four characters in all its encoded forms. Not covered: other encodings, nested encodings,
- * and fragments of under eight characters of a secret that is wrapped over lines.
+ * Masks every secret of at least four characters in all its encoded forms. Not covered: other encodings, nested
+ * encodings, and fragments of under eight characters of a secret that is wrapped over lines.
  */
 export const createMask = (secrets: readonly string[]): Mask => {
   const values = secrets.flatMap(secret => [secret, stripControlCharacters(secret), ...secret.split(/[\r\n]+/)])
@@ -159,7 +159,7 @@ export const createMask = (secrets: readonly string[]): Mask => {
 /** Masks every string in a JSON value. */
 export const maskValue = (value: unknown, mask: Mask): unknown => {
   if (typeof value === 'string') return mask(value)
-  if (Array.isArray(value)) return value.map(each => maskValue(each, mask))
+  if (Array.isArray(value)) return value.map(item => maskValue(item, mask))
   if (typeof value !== 'object' || value === null) return value
-  return Object.fromEntries(Object.entries(value).map(([name, each]) => [mask(name), maskValue(each, mask)]))
+  return Object.fromEntries(Object.entries(value).map(([name, item]) => [mask(name), maskValue(item, mask)]))
 }
