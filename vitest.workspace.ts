@@ -85,6 +85,7 @@ export default defineConfig({
           }),
         ],
         test: {
+          ...shared,
           name: 'lease-witness',
           root: './apps/lease-witness',
           include: ['src/**/*.test.ts', 'test/worker/**/*.test.ts'],
