@@ -22,7 +22,7 @@ const provider = (faulty: readonly number[], { said = 'nothing' as Said, isCerta
       'somebody else': others.slice(0, 1),
       'all of them': items,
     }
-    return { kind: 'refused', reason: `no ${culprits[0]}`, named: named[said], isCertain }
+    return { kind: 'refused', reason: `no ${culprits[0]}`, suspects: named[said], isCertain }
   }
   return { taken, batches, attempt }
 }

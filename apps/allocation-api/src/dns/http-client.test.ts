@@ -121,6 +121,6 @@ describe('an exchange', () => {
       more()
     })
     const result = await requestJson({ url: server.url }, never())
-    expect(result).toEqual({ kind: 'unavailable', reason: 'The answer of the DNS provider is too large.' })
+    expect(result).toEqual({ kind: 'unavailable', reason: 'DNS provider response too large.' })
   })
 })

@@ -11,15 +11,15 @@ export interface HttpRequest {
 export interface HttpResponse {
   readonly kind: 'answered'
   readonly status: number
-  /** The body as JSON; undefined: it is none. */
+  /** The body as JSON; undefined: it is not JSON. */
   readonly body: unknown
   readonly retryAfterMs?: number
 }
 
-/** Larger than any answer of a provider's API that is one. */
+/** Larger than any valid response of a provider's API. */
 const MAX_RESPONSE_BYTES = 64 * 1_024 * 1_024
 
-/** Milliseconds of a Retry-After (RFC 9110 section 10.2.3), in seconds or as a date; undefined: it says nothing. */
+/** Milliseconds of a Retry-After (RFC 9110 section 10.2.3), in seconds or as a date; undefined: absent or invalid. */
 export const parseRetryAfter = (header: string | null, now: number): number | undefined => {
   const text = header?.trim() ?? ''
   if (/^\d{1,9}$/.test(text)) return Number(text) * 1_000
@@ -27,7 +27,7 @@ export const parseRetryAfter = (header: string | null, now: number): number | un
   return Number.isNaN(at) ? undefined : Math.max(0, at - now)
 }
 
-const jsonOf = (text: string): unknown => {
+const parseJson = (text: string): unknown => {
   try {
     return JSON.parse(text)
   } catch {
@@ -35,8 +35,8 @@ const jsonOf = (text: string): unknown => {
   }
 }
 
-/** At most so many bytes of a body; undefined: it has more. */
-const textOf = async (response: Response): Promise<string | undefined> => {
+/** The body; undefined: it is larger than MAX_RESPONSE_BYTES. */
+const readText = async (response: Response): Promise<string | undefined> => {
   const chunks: Uint8Array[] = []
   let size = 0
   for await (const chunk of response.body ?? []) {
@@ -47,16 +47,16 @@ const textOf = async (response: Response): Promise<string | undefined> => {
   return Buffer.concat(chunks).toString('utf8')
 }
 
-/** Of an error of fetch(): the code of what failed below it. Never its text, which may quote the URL. */
-const codeOf = (error: unknown): string => {
+/** The system's error code below an error of fetch(). Never its text, which may quote the URL. */
+const toErrorCode = (error: unknown): string => {
   const cause = error instanceof Error ? error.cause : undefined
   const code = cause instanceof Error && 'code' in cause ? cause.code : undefined
   return typeof code === 'string' && /^[A-Z0-9_]+$/.test(code) ? code : 'no connection'
 }
 
 /**
- * One exchange with a provider's HTTP API. What goes wrong on the way is `unavailable`, told without the URL, its query
- * or a header: keys are in them. Redirects are not followed, for they would take the keys along.
+ * Sends one request to a provider's HTTP API. A network error is `unavailable`; its reason does not contain the URL, its
+ * query or a header, because they hold keys. Redirects are not followed: the keys would go to another host.
  */
 export const requestJson = async (
   { url, method = 'GET', headers = {}, body }: HttpRequest,
@@ -70,15 +70,15 @@ export const requestJson = async (
       redirect: 'manual',
       signal,
     })
-    const text = await textOf(response)
-    if (text === undefined) return { kind: 'unavailable', reason: 'The answer of the DNS provider is too large.' }
+    const text = await readText(response)
+    if (text === undefined) return { kind: 'unavailable', reason: 'DNS provider response too large.' }
     const pause = parseRetryAfter(response.headers.get('Retry-After'), Date.now())
-    const known = { kind: 'answered', status: response.status, body: jsonOf(text) } as const
+    const known = { kind: 'answered', status: response.status, body: parseJson(text) } as const
     return pause === undefined ? known : { ...known, retryAfterMs: pause }
   } catch (error) {
     const reason = signal.aborted
       ? 'The DNS provider did not answer in time.'
-      : `The DNS provider could not be reached (${codeOf(error)}).`
+      : `The DNS provider could not be reached (${toErrorCode(error)}).`
     return { kind: 'unavailable', reason }
   }
 }

@@ -2,7 +2,7 @@ import type { Sql } from '@pool/database/client'
 import type { EnvReader } from '../config/env.ts'
 import type { DnsProvider } from './provider.ts'
 
-/** What a provider can be started from, beside its own variables. */
+/** What a provider needs to start, apart from its own variables. */
 export interface ProviderContext {
   readonly managedDomains: readonly string[]
   readonly sql: Sql
@@ -17,5 +17,5 @@ export interface StartedProvider {
 
 export type StartProvider = (context: ProviderContext) => Promise<StartedProvider>
 
-/** Reads a provider's own variables, and tells their faults to `read`. */
+/** Reads a provider's own variables and reports invalid ones to `read`. */
 export type ReadProvider = (read: EnvReader) => StartProvider

@@ -6,7 +6,7 @@ import { readLocalProvider } from './providers/local/index.ts'
 import { readPowerdnsProvider } from './providers/powerdns/index.ts'
 import { readRfc2136Provider } from './providers/rfc2136/index.ts'
 
-/** The providers by the name that `DNSPROVIDER_KIND` gives them. One more is one file and one line here. */
+/** The providers by the value of `DNSPROVIDER_KIND`. */
 const providers = {
   cloudflare: readCloudflareProvider,
   dynadot: readDynadotProvider,

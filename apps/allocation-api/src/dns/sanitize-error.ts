@@ -1,35 +1,35 @@
 import { redacted } from '@pool/contract'
 
-/** Characters of a provider's words that are told at the most. */
-const MOST = 300
+/** Characters of a provider's message. */
+const MAX_LENGTH = 300
 
-/** A query with a value, as of a URL: a key may be in it. */
+/** A URL query with a value, which may be a key. */
 const query = /[?&][^?&=]+=/
 
 const escaped = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&')
 
-/** As it is, and as it stands in a URL or a form. */
-const spellingsOf = (secret: string): string[] => [
+/** Plain, and encoded for a URL or a form. */
+const toSpellings = (secret: string): string[] => [
   secret,
   encodeURIComponent(secret),
   new URLSearchParams([['', secret]]).toString().slice(1),
 ]
 
 /**
- * A provider's own words made fit for an operator: on one line, printable, of bounded length, without `secrets`
- * (in whatever case) and without URLs that have a query. Empty when nothing is left.
+ * Sanitizes a provider's message for an operator: one line, printable, of bounded length, without `secrets` (in any
+ * case) and without URLs that have a query. Empty if nothing is left.
  */
 export const sanitizeMessage = (text: string, secrets: readonly string[]): string => {
   // The longest first: one secret may be a part of another.
-  const known = secrets.flatMap(spellingsOf).sort((a, b) => b.length - a.length)
-  // Before anything is cut off, or a part of a secret would stay.
-  const told = known
+  const known = secrets.flatMap(toSpellings).sort((a, b) => b.length - a.length)
+  // Before truncation, or a part of a secret could stay.
+  const redactedText = known
     .filter(secret => secret !== '')
     .reduce((rest, secret) => rest.replace(new RegExp(escaped(secret), 'gi'), redacted), text)
-  return told
+  return redactedText
     .split(/[^\x21-\x7e]+/)
     .filter(word => word !== '')
     .map(word => (query.test(word) ? redacted : word))
     .join(' ')
-    .slice(0, MOST)
+    .slice(0, MAX_LENGTH)
 }

@@ -621,7 +621,7 @@ describe('the provider', () => {
     )
     const overtaken = {
       kind: 'unavailable',
-      reason: 'The zone was changed by another writer meanwhile.',
+      reason: 'Zone serial conflict: the zone was modified concurrently.',
       scope: 'zone',
     }
     expect(await provider.apply(at, [set('192.0.2.2')], never)).toEqual(overtaken)

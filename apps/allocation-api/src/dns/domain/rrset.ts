@@ -23,7 +23,7 @@ export const sameRecordSet = (a: RecordSet, b: RecordSet): boolean =>
   recordKey(a) === recordKey(b) && a.ttl === b.ttl && sameValues(a, b)
 
 /** The owner name that a change is about. */
-export const toOwner = (change: RecordChange): string => (change.kind === 'upsert' ? change.set.name : change.name)
+export const toOwnerName = (change: RecordChange): string => (change.kind === 'upsert' ? change.set.name : change.name)
 
 /** The key of the record set that a change is about. */
 export const changeKey = (change: RecordChange): string => recordKey(change.kind === 'upsert' ? change.set : change)

@@ -1,5 +1,5 @@
 /** RFC 1035 section 3.3: a character-string has 255 octets at most. */
-const LONGEST_STRING = 255
+const MAX_STRING_LENGTH = 255
 
 /** A character-string in presentation format (RFC 1035 section 5.1): what is not printable ASCII is written as `\DDD`. */
 export const quoteString = (octets: Buffer): string => {
@@ -11,8 +11,8 @@ export const quoteString = (octets: Buffer): string => {
   return `"${text.join('')}"`
 }
 
-/** As many character-strings as it takes; of nothing, an empty one. */
+/** Splits octets into as many character-strings as necessary. No octets give an empty one. */
 export const quoteStrings = (octets: Buffer): string =>
-  Array.from({ length: Math.max(1, Math.ceil(octets.length / LONGEST_STRING)) }, (_, i) =>
-    quoteString(octets.subarray(i * LONGEST_STRING, (i + 1) * LONGEST_STRING)),
+  Array.from({ length: Math.max(1, Math.ceil(octets.length / MAX_STRING_LENGTH)) }, (_, i) =>
+    quoteString(octets.subarray(i * MAX_STRING_LENGTH, (i + 1) * MAX_STRING_LENGTH)),
   ).join(' ')

@@ -163,12 +163,12 @@ const encodeField = (field: Field, token: string): Buffer | undefined => {
 const tokenPattern = /"(?:[^"\\]|\\.)*"|(?:[^\s"\\]|\\.)+/g
 
 /** The tokens of a value; undefined: something in it is none, such as a quote that is not closed. */
-const tokensOf = (value: string): string[] | undefined =>
+const parseTokens = (value: string): string[] | undefined =>
   value.replace(tokenPattern, '').trim() === '' ? (value.match(tokenPattern) ?? []) : undefined
 
 /** `value` on the wire, its names uncompressed. Undefined: not a value of that type, or no such type. */
 export const encodeData = (type: string, value: string): Buffer | undefined => {
-  const tokens = tokensOf(value)
+  const tokens = parseTokens(value)
   const code = toTypeCode(type)
   if (!tokens || code === undefined) return undefined
   if (tokens[0] === '\\#') {

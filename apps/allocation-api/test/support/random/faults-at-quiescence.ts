@@ -25,7 +25,7 @@ export interface Rest {
   readonly history: readonly EntryWithId[]
 }
 
-export const textOf = ({ name, type, ttl, values }: RecordSet): string => `${name} ${ttl} ${type} ${values}`
+export const toText = ({ name, type, ttl, values }: RecordSet): string => `${name} ${ttl} ${type} ${values}`
 
 /** What is not as it must be when nothing befalls the provider any more and nothing is left to do. */
 export const findFaults = (model: ZoneModel, { present, active, rows, history }: Rest): string[] => {
@@ -41,8 +41,8 @@ export const findFaults = (model: ZoneModel, { present, active, rows, history }:
   const expected = [
     ...model.foreign.values(),
     ...active.filter(name => !isBlocked(name)).flatMap(name => model.recordsOf(name.subdomain, name.address)),
-  ].map(textOf)
-  const found = present.filter(set => !isLeft(set)).map(textOf)
+  ].map(toText)
+  const found = present.filter(set => !isLeft(set)).map(toText)
   for (const text of expected) if (!found.includes(text)) faults.push(`missing: ${text}`)
   for (const text of found) if (!expected.includes(text)) faults.push(`too much: ${text}`)
 

@@ -4,14 +4,14 @@ import type { ApplyResult, ReadResult, Unavailable } from '../../../src/dns/doma
 import { type RecordChange, type RecordSet, recordKey } from '../../../src/dns/domain/rrset.ts'
 import type { DnsProvider } from '../../../src/dns/provider.ts'
 import { applyFaults, httpFaults, readFaults } from './faults.ts'
-import type { UnderWay } from './in-flight.ts'
+import type { UnderWay as InFlight } from './in-flight.ts'
 import type { ZoneHost } from './zone-host.ts'
 
 export interface TrafficOptions {
   readonly zone: string
   readonly host: ZoneHost
   readonly dice: Prng
-  readonly underWay: UnderWay
+  readonly underWay: InFlight
   /** Sees each order before anything comes of it. */
   readonly onOrder: (changes: readonly RecordChange[]) => void
   /** Sees what is known to have been done, but for the changes at the owner names `undone`. */
@@ -26,10 +26,10 @@ export interface LateOrder {
   readonly land: () => Promise<void>
 }
 
-export const ownerOf = (change: RecordChange): string => (change.kind === 'upsert' ? change.set.name : change.name)
-export const keyOf = (change: RecordChange): string => recordKey(change.kind === 'upsert' ? change.set : change)
+export const toOwnerKey = (change: RecordChange): string => (change.kind === 'upsert' ? change.set.name : change.name)
+export const toChangeKey = (change: RecordChange): string => recordKey(change.kind === 'upsert' ? change.set : change)
 const textOf = (change: RecordChange): string =>
-  change.kind === 'upsert' ? `${keyOf(change)}=${change.set.values}` : `-${keyOf(change)}`
+  change.kind === 'upsert' ? `${toChangeKey(change)}=${change.set.values}` : `-${toChangeKey(change)}`
 
 const unavailable = (reason: string, more: Partial<Unavailable> = {}): Unavailable => ({
   kind: 'unavailable',
@@ -217,8 +217,8 @@ export class Traffic {
         return unavailable('HTTP 502')
       }
       case 'refused': {
-        const name = ownerOf(dice.pick(changes))
-        const rest = changes.filter(change => ownerOf(change) !== name)
+        const name = toOwnerKey(dice.pick(changes))
+        const rest = changes.filter(change => toOwnerKey(change) !== name)
         const result: ApplyResult = rest.length > 0 ? await write(rest) : { kind: 'applied', refused: [] }
         if (result.kind === 'unavailable') return result
         return { ...result, refused: [...result.refused, { name, reason: 'not today' }] }

@@ -3,7 +3,7 @@ import { createPrng, type Prng } from '@pool/test-kit/prng.ts'
 import type { Caller } from '../../../src/allocation/domain/types.ts'
 import { createRecords, recordKey } from '../../../src/dns/domain/rrset.ts'
 import { createReconciler, type Reconciler } from '../../../src/reconciler/reconciler.ts'
-import { type ActiveName, findFaults, type QuiescentName, textOf } from './faults-at-quiescence.ts'
+import { type ActiveName, findFaults, type QuiescentName, toText } from './faults-at-quiescence.ts'
 import { Traffic, type TrafficCounts } from './faulty-provider.ts'
 import { createInFlight } from './in-flight.ts'
 import type { Worker } from './worker.ts'
@@ -202,7 +202,7 @@ class Interleaving {
     if (edit.put.length + edit.remove.length === 0) return
     if (host.isWholeSet && (traffic.writes > 0 || traffic.late.length > 0)) return
     traffic.counts.edits += 1
-    this.trace.push(`somebody's edit: ${edit.put.map(textOf)} ${edit.remove.map(key => `-${recordKey(key)}`)}`)
+    this.trace.push(`somebody's edit: ${edit.put.map(toText)} ${edit.remove.map(key => `-${recordKey(key)}`)}`)
     const isAtWanted = [...edit.remove, ...edit.put].some(({ name }) => this.#model.nameOf(`${name} A`))
     await traffic.beforeEdit({ isShown: !isAtWanted })
     this.#model.edited(edit, isTheirs)

@@ -1,6 +1,6 @@
 import type { Prng } from '@pool/test-kit/prng.ts'
 import { createRecords, type RecordChange, type RecordSet, recordKey } from '../../../src/dns/domain/rrset.ts'
-import { keyOf } from './faulty-provider.ts'
+import { toChangeKey } from './faulty-provider.ts'
 import type { Edit } from './zone-host.ts'
 
 export const template = { names: ['@', '*'], ttl: 300 }
@@ -128,7 +128,7 @@ export class ZoneModel {
   /** What is wrong with an order that goes out. */
   order(changes: readonly RecordChange[], mayBeSeenThrough: boolean): string[] {
     return changes.flatMap(change => {
-      const key = keyOf(change)
+      const key = toChangeKey(change)
       const name = this.nameOf(key)
       if (!name) return [`${change.kind} of ${key}, which no name wants`]
       return this.foreign.has(key) && !mayBeSeenThrough ? [`${change.kind} of ${key}, which is somebody else's`] : []
@@ -138,10 +138,10 @@ export class ZoneModel {
   /** Takes note of what our provider is known to have done. */
   done(changes: readonly RecordChange[], undone: ReadonlySet<string>): void {
     for (const change of changes) {
-      const name = this.nameOf(keyOf(change))
+      const name = this.nameOf(toChangeKey(change))
       // All records of a name are confirmed together.
       if (!name || this.wantedOf(name).some(set => undone.has(set.name))) continue
-      if (change.kind === 'upsert' && change.set.values[0] === name.address) name.confirmed.add(keyOf(change))
+      if (change.kind === 'upsert' && change.set.values[0] === name.address) name.confirmed.add(toChangeKey(change))
     }
   }
 

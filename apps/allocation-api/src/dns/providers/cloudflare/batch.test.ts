@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { RecordChange, RecordSet } from '../../domain/rrset.ts'
-import { operationsOf, planBatch, validateCloudflareChange } from './batch.ts'
+import { planBatch, toOperations, validateCloudflareChange } from './batch.ts'
 import type { CloudflareRecord } from './record.ts'
 
 const set = (name: string, type: string, ...values: string[]): RecordSet => ({ name, type, ttl: 300, values })
@@ -66,13 +66,13 @@ test.each([
     { posts: [fields('192.0.2.1')] },
   ],
 ])('operations: %s', (_, present, values, expected) => {
-  const found = operationsOf(present, upsert(set('a.z', 'A', ...values)))
+  const found = toOperations(present, upsert(set('a.z', 'A', ...values)))
   expect(found).toEqual({ deletes: [], patches: [], posts: [], ...expected })
 })
 
 test('operations of a delete: every record of the set', () => {
   const present = [record('1', 'a'), record('2', 'b'), record('3', 't', { type: 'TXT' })]
-  expect(operationsOf(present, remove(set('a.z', 'A')))).toMatchObject({ deletes: [{ id: '1' }, { id: '2' }] })
+  expect(toOperations(present, remove(set('a.z', 'A')))).toMatchObject({ deletes: [{ id: '1' }, { id: '2' }] })
 })
 
 test.each([

@@ -2,7 +2,7 @@ import { isJsonObject, type JsonObject } from '../../../lib/json.ts'
 import type { Unavailable } from '../../domain/result.ts'
 import type { HttpResponse } from '../../http-client.ts'
 import { sanitizeMessage } from '../../sanitize-error.ts'
-import { listOf, numberOf, textOf } from './json.ts'
+import { toList, toNumber, toText } from './json.ts'
 
 export interface Success {
   readonly kind: 'done'
@@ -42,8 +42,8 @@ export const unavailable = (reason: string, retryAfterMs?: number): Unavailable 
   retryAfterMs === undefined ? { kind: 'unavailable', reason } : { kind: 'unavailable', reason, retryAfterMs }
 
 /** `source.pointer` is documented as a text; what is in it after a batch is not. */
-const culpritOf = (error: JsonObject): readonly [string, number] | undefined => {
-  const pointer = isJsonObject(error.source) ? textOf(error.source.pointer) : ''
+const parseCulprit = (error: JsonObject): readonly [string, number] | undefined => {
+  const pointer = isJsonObject(error.source) ? toText(error.source.pointer) : ''
   const [, list, index] = /(deletes|patches|posts)(?:\/|\[|\.)(\d+)/.exec(pointer) ?? []
   return list === undefined ? undefined : [list, Number(index)]
 }
@@ -61,27 +61,27 @@ export const classifyResponse = (
       info: isJsonObject(envelope.result_info) ? envelope.result_info : {},
     }
 
-  const errors = listOf(envelope.errors)
+  const errors = toList(envelope.errors)
   // 1004 is only «DNS Validation Error»: what it was is in its chain.
-  const all = errors.flatMap(error => [error, ...listOf(error.error_chain)])
-  const codes = all.map(error => numberOf(error.code) ?? 0)
-  const texts = all.map(error => `${textOf(error.message)} (${numberOf(error.code) ?? 'no code'})`)
-  const said = sanitizeMessage(texts.join(', '), secrets)
+  const all = errors.flatMap(error => [error, ...toList(error.error_chain)])
+  const codes = all.map(error => toNumber(error.code) ?? 0)
+  const texts = all.map(error => `${toText(error.message)} (${toNumber(error.code) ?? 'no code'})`)
+  const message = sanitizeMessage(texts.join(', '), secrets)
   if (status === 429 || codes.includes(THROTTLED))
     return unavailable('Cloudflare limits the rate of requests (HTTP status 429).', retryAfterMs)
   if (status >= 500 || errors.length === 0) {
-    const what = said || (status < 500 ? 'not an answer of its API' : '')
+    const what = message || (status < 500 ? 'not an answer of its API' : '')
     return unavailable(`Cloudflare answered with HTTP status ${status}${what && `: ${what}`}.`, retryAfterMs)
   }
   const about = codes.find(isAboutRecord)
   if (about === undefined) {
     if (status === 401 || status === 403 || codes.some(code => TOKEN_CODES.includes(code))) {
-      const reason = `Cloudflare refused the API token: ${said}. It needs Zone Read and DNS Write for the zone.`
+      const reason = `Cloudflare refused the API token: ${message}. It needs Zone Read and DNS Write for the zone.`
       return { kind: 'doubt', unavailable: unavailable(reason) }
     }
     if (status === 404 || codes.some(code => ZONE_CODES.includes(code)))
-      return { kind: 'doubt', unavailable: unavailable(`Cloudflare does not find the zone: ${said}.`) }
+      return { kind: 'doubt', unavailable: unavailable(`Cloudflare does not find the zone: ${message}.`) }
   }
-  const culprit = all.map(culpritOf).find(found => found !== undefined)
-  return { kind: 'declined', code: about ?? codes.at(-1) ?? 0, reason: said, ...(culprit ? { culprit } : {}) }
+  const culprit = all.map(parseCulprit).find(found => found !== undefined)
+  return { kind: 'declined', code: about ?? codes.at(-1) ?? 0, reason: message, ...(culprit ? { culprit } : {}) }
 }

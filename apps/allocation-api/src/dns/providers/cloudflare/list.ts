@@ -1,7 +1,7 @@
 import type { Unavailable } from '../../domain/result.ts'
 import type { CloudflareApi } from './api.ts'
 import { type StaleZoneError, type Success, unavailable } from './errors.ts'
-import { listOf, numberOf } from './json.ts'
+import { toList, toNumber } from './json.ts'
 import { type CloudflareRecord, parseRecord } from './record.ts'
 import type { ZoneRef } from './zone-lookup.ts'
 
@@ -32,13 +32,13 @@ export const toSuffixes = (names: readonly string[]): string[] => {
 
 /** The records of all pages of one list; undefined: they do not fit together, for somebody wrote meanwhile. */
 export const mergePages = (pages: readonly Success[], total: number): CloudflareRecord[] | undefined => {
-  const entries = pages.flatMap(({ result }) => listOf(result).map(parseRecord))
+  const entries = pages.flatMap(({ result }) => toList(result).map(parseRecord))
   const records = new Map(entries.flatMap(record => (record ? [[record.id, record] as const] : [])))
   const isFullZone = !entries.includes(undefined) && records.size === total
   return isFullZone && pages.every(({ info }) => info.total_count === total) ? Array.from(records.values()) : undefined
 }
 
-const inTurns = async <Item, Result>(
+const mapInGroups = async <Item, Result>(
   items: readonly Item[],
   work: (item: Item) => Promise<Result>,
 ): Promise<Result[]> => {
@@ -55,13 +55,13 @@ const list = async (api: CloudflareApi, place: ZoneRef, suffix: string | undefin
   for (let attempt = 0; attempt < LIST_ATTEMPTS; attempt += 1) {
     const first = await page(1)
     if (first.kind !== 'done') return first
-    const total = numberOf(first.info.total_count)
-    const size = listOf(first.result).length
+    const total = toNumber(first.info.total_count)
+    const size = toList(first.result).length
     if (total === undefined || (size === 0 && total > 0)) continue
     // A page may be smaller than asked for.
     const count = size === 0 ? 1 : Math.ceil(total / size)
     const numbers = Array.from({ length: count - 1 }, (_, i) => i + 2)
-    const others = await inTurns(numbers, page)
+    const others = await mapInGroups(numbers, page)
     const failed = others.find(other => other.kind !== 'done')
     if (failed) return failed
     const records = mergePages([first, ...others.filter(other => other.kind === 'done')], total)
@@ -81,7 +81,7 @@ export const listRecords = async (
 ): Promise<ListedRecords | StaleZoneError | Unavailable> => {
   const suffixes = names === 'all' ? [] : toSuffixes(names)
   if (names === 'all' || suffixes.length > Math.max(FEW_NAMES, place.pages)) return list(api, place, undefined, signal)
-  const lists = await inTurns(suffixes, suffix => list(api, place, suffix, signal))
+  const lists = await mapInGroups(suffixes, suffix => list(api, place, suffix, signal))
   const failed = lists.find(result => result.kind !== 'listed')
   if (failed) return failed
   const records = lists.flatMap(result => (result.kind === 'listed' ? result.records : []))

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { contentOf, presentationOf } from './rdata.ts'
+import { toContent, toPresentation } from './rdata.ts'
 
 test.each([
   [{ type: 'A', content: '192.0.2.1' }, '192.0.2.1'],
@@ -29,7 +29,7 @@ test.each([
   ],
   [{ type: 'TLSA', content: '3 1 1 abcd' }, '3 1 1 abcd'],
 ])('%j reads as %s', (record, value) => {
-  expect(presentationOf(record)).toBe(value)
+  expect(toPresentation(record)).toBe(value)
 })
 
 test.each([
@@ -49,5 +49,5 @@ test.each([
   ['CAA', '0 issue', undefined],
   ['TLSA', '3 1 1 abcd', undefined],
 ])('%s %s is written as %j', (type, value, fields) => {
-  expect(contentOf(type, value)).toEqual(fields)
+  expect(toContent(type, value)).toEqual(fields)
 })

@@ -1,7 +1,7 @@
 import { isIPv4, isIPv6 } from 'node:net'
 import { isJsonObject, type JsonObject } from '../../../lib/json.ts'
 import { quoteString, quoteStrings } from '../../wire/character-string.ts'
-import { numberOf, textOf } from './json.ts'
+import { toNumber, toText } from './json.ts'
 
 /** Types whose content is one domain name, which Cloudflare writes without the trailing dot. */
 const NAME_TYPES: readonly string[] = ['CNAME', 'DNAME', 'NS', 'PTR']
@@ -36,17 +36,17 @@ const canonicalIPv6 = (address: string): string =>
     : address.toLowerCase()
 
 /** The value in presentation format of a record as the API gives it. */
-export const presentationOf = (record: JsonObject): string => {
-  const type = textOf(record.type)
-  const content = textOf(record.content)
+export const toPresentation = (record: JsonObject): string => {
+  const type = toText(record.type)
+  const content = toText(record.content)
   const data = isJsonObject(record.data) ? record.data : {}
   const part = (key: string): string => String(data[key] ?? '')
   if (NAME_TYPES.includes(type)) return absolute(content)
   if (TEXT_TYPES.includes(type)) return quotedText(content)
   if (type === 'AAAA') return canonicalIPv6(content)
-  if (type === 'MX') return `${numberOf(record.priority) ?? 0} ${absolute(content)}`
+  if (type === 'MX') return `${toNumber(record.priority) ?? 0} ${absolute(content)}`
   if (type === 'SRV' && data.target !== undefined)
-    return `${numberOf(data.priority) ?? numberOf(record.priority) ?? 0} ${part('weight')} ${part('port')} ${absolute(part('target'))}`
+    return `${toNumber(data.priority) ?? toNumber(record.priority) ?? 0} ${part('weight')} ${part('port')} ${absolute(part('target'))}`
   if (type === 'CAA' && data.tag !== undefined)
     return `${part('flags')} ${part('tag')} ${quoteString(Buffer.from(part('value'), 'utf8'))}`
   return content
@@ -55,7 +55,7 @@ export const presentationOf = (record: JsonObject): string => {
 const isOctets16 = (text: string): boolean => /^\d{1,5}$/.test(text) && Number(text) <= 65_535
 
 /** The fields of the API that say `value`; undefined: it is no value of that type, or of a type not written here. */
-export const contentOf = (type: string, value: string): JsonObject | undefined => {
+export const toContent = (type: string, value: string): JsonObject | undefined => {
   if (type === 'A') return isIPv4(value) ? { content: value } : undefined
   if (type === 'AAAA') return isIPv6(value) && !value.includes('%') ? { content: value } : undefined
   if (type === 'TXT') return quotedStrings.test(value) ? { content: value } : undefined

@@ -1,7 +1,7 @@
 import type { JsonObject } from '../../../lib/json.ts'
 import { type RecordSet, recordKey } from '../../domain/rrset.ts'
-import { numberOf, textOf } from './json.ts'
-import { presentationOf, relative } from './rdata.ts'
+import { toNumber, toText } from './json.ts'
+import { relative, toPresentation } from './rdata.ts'
 
 /** A single record at Cloudflare, which knows no RRsets. */
 export interface CloudflareRecord {
@@ -17,10 +17,10 @@ export interface CloudflareRecord {
 
 /** Undefined: not a record, and then the whole answer is none. */
 export const parseRecord = (record: JsonObject): CloudflareRecord | undefined => {
-  const [id, name, type, ttl] = [textOf(record.id), textOf(record.name), textOf(record.type), numberOf(record.ttl)]
+  const [id, name, type, ttl] = [toText(record.id), toText(record.name), toText(record.type), toNumber(record.ttl)]
   if (!id || !name || !type || ttl === undefined) return undefined
   const isProxied = record.proxied === true
-  return { id, name: relative(name.toLowerCase()), type, ttl, isProxied, value: presentationOf(record) }
+  return { id, name: relative(name.toLowerCase()), type, ttl, isProxied, value: toPresentation(record) }
 }
 
 /**

@@ -3,7 +3,7 @@ import { type BatchResult, bisect } from '../../bisect.ts'
 import type { ApplyResult, Unavailable } from '../../domain/result.ts'
 import { type OwnerChanges, toApplyResult } from '../../group-changes.ts'
 import type { CloudflareApi } from './api.ts'
-import { merged, type Operations, planBatch, sizeOf } from './batch.ts'
+import { countOperations, mergeOperations, type Operations, planBatch } from './batch.ts'
 import { isOutdated, type StaleZoneError } from './errors.ts'
 import { type ListedRecords, listRecords } from './list.ts'
 import type { ZoneRef } from './zone-lookup.ts'
@@ -12,7 +12,7 @@ import type { ZoneRef } from './zone-lookup.ts'
  * Refused batches of one apply: more than the logarithm of the largest batch, and few enough for the time of one call.
  * 1200 calls in five minutes are all that the user of the token has.
  */
-const SEARCH_LIMIT = 24
+const MAX_REJECTIONS = 24
 
 const nothing: Operations = { deletes: [], patches: [], posts: [] }
 
@@ -54,8 +54,8 @@ export const write = async (
   }
 
   const send = async (names: readonly string[]): Promise<BatchResult<string, StaleZoneError | Unavailable>> => {
-    const operations = merged(names.map(operationsAt))
-    if (sizeOf(operations) === 0) return { kind: 'accepted' }
+    const operations = mergeOperations(names.map(operationsAt))
+    if (countOperations(operations) === 0) return { kind: 'accepted' }
     const answer = await api.batch(place.id, operations, signal)
     if (answer.kind === 'done') return { kind: 'accepted' }
     if (answer.kind !== 'declined') return { kind: 'failed', failure: answer }
@@ -68,14 +68,14 @@ export const write = async (
     const culprit = Object.entries(operations).find(([key]) => key === list)?.[1][index]
     const isCulprits = (name: string) => Object.values(operationsAt(name)).some(own => own.includes(culprit))
     // What pointers look like in the answer to a batch is documented nowhere: not certain.
-    return { kind: 'refused', reason: answer.reason, named: culprit === undefined ? [] : names.filter(isCulprits) }
+    return { kind: 'refused', reason: answer.reason, suspects: culprit === undefined ? [] : names.filter(isCulprits) }
   }
 
   const failure = await plan([...changes.keys()], known)
   if (failure) return failure
-  const wanted = [...changes.keys()].filter(name => sizeOf(operationsAt(name)) > 0)
-  const batches = chunkBySize(wanted, name => sizeOf(operationsAt(name)), place.batchLimit)
-  const result = await bisect(batches, send, { maxRejections: SEARCH_LIMIT })
+  const wanted = [...changes.keys()].filter(name => countOperations(operationsAt(name)) > 0)
+  const batches = chunkBySize(wanted, name => countOperations(operationsAt(name)), place.batchLimit)
+  const result = await bisect(batches, send, { maxRejections: MAX_REJECTIONS })
   if (result.kind === 'failed') return result.failure
   return toApplyResult(new Map([...refused, ...result.refused]), result.skipped)
 }

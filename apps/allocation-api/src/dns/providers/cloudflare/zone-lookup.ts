@@ -2,7 +2,7 @@ import { isJsonObject, type JsonObject } from '../../../lib/json.ts'
 import type { Unavailable } from '../../domain/result.ts'
 import type { CloudflareApi } from './api.ts'
 import { type StaleZoneError, unavailable } from './errors.ts'
-import { listOf, textOf } from './json.ts'
+import { toList, toText } from './json.ts'
 
 /** Where the API has a zone. */
 export interface ZoneRef {
@@ -14,23 +14,23 @@ export interface ZoneRef {
 }
 
 /** Batches of 200 operations on the Free plan, of 3500 on the others. */
-const batchLimitOf = (zone: JsonObject): number => {
-  const plan = isJsonObject(zone.plan) ? textOf(zone.plan.legacy_id) : ''
+const toBatchLimit = (zone: JsonObject): number => {
+  const plan = isJsonObject(zone.plan) ? toText(zone.plan.legacy_id) : ''
   return ['pro', 'business', 'enterprise'].includes(plan) ? 3_500 : 200
 }
 
 /** Of the zones the API gave, where `name` is; or why none is to be written. */
 export const selectZone = (name: string, zones: unknown): ZoneRef | Unavailable => {
-  const found = listOf(zones).filter(entry => textOf(entry.name).toLowerCase() === name)
+  const found = toList(zones).filter(entry => toText(entry.name).toLowerCase() === name)
   // A domain can be in several accounts; it is active in one.
   const zone = found.find(({ status }) => status === 'active') ?? found[0]
-  const id = textOf(zone?.id)
+  const id = toText(zone?.id)
   const scope = 'zone'
   if (!zone || !id)
     return { ...unavailable(`Cloudflare has no zone ${name}, or the API token may not read it (Zone Read).`), scope }
   if (zone.type === 'secondary')
     return { ...unavailable(`The zone ${name} at Cloudflare is secondary: its records come from elsewhere.`), scope }
-  return { id, batchLimit: batchLimitOf(zone), pages: 1 }
+  return { id, batchLimit: toBatchLimit(zone), pages: 1 }
 }
 
 /** Runs work at a zone's place, remembered or, when that is in doubt, looked up again. */

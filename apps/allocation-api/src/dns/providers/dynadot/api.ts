@@ -1,7 +1,7 @@
 import type { Unavailable } from '../../domain/result.ts'
 import { requestJson } from '../../http-client.ts'
 import { sanitizeMessage } from '../../sanitize-error.ts'
-import { type DomainSettings, OWN_DNS, settingsOf, type Verdict, verdictOf } from './response.ts'
+import { type DomainSettings, type DynadotResult, OWN_DNS, parseResponse, parseSettings } from './response.ts'
 import type { WriteResult } from './write.ts'
 
 export interface DynadotApiOptions {
@@ -20,7 +20,7 @@ const tooLong = new Set([414, 431])
 const unavailable = (reason: string, retryAfterMs?: number): Unavailable =>
   retryAfterMs === undefined ? { kind: 'unavailable', reason } : { kind: 'unavailable', reason, retryAfterMs }
 
-const ofZone = (reason: string): Unavailable => ({ kind: 'unavailable', scope: 'zone', reason })
+const zoneUnavailable = (reason: string): Unavailable => ({ kind: 'unavailable', scope: 'zone', reason })
 
 const wrongKey = unavailable(
   'Dynadot refused the API key: check the key, and that the account has its API switched on.',
@@ -31,7 +31,7 @@ const busy = unavailable('Dynadot is busy with another request: it takes one at 
  * Types go back in lower case: get_dns says them in upper case, which set_dns2 does not take. It wants a distance for
  * each MX; one that get_dns shows without has 0.
  */
-const parametersOf = ({ records, ttl }: DomainSettings): [string, string][] => [
+const toParameters = ({ records, ttl }: DomainSettings): [string, string][] => [
   ...(['main', 'sub'] as const).flatMap(place =>
     records
       .filter(record => record.place === place)
@@ -51,14 +51,15 @@ const parametersOf = ({ records, ttl }: DomainSettings): [string, string][] => [
 
 /** The two commands of Dynadot's API 3 that are used, each for one domain. */
 export const createDynadotApi = ({ url, apiKey }: DynadotApiOptions) => {
-  const told = (text: string): string => sanitizeMessage(text, [apiKey]) || 'Dynadot gave no reason that can be told'
+  const sanitize = (text: string): string =>
+    sanitizeMessage(text, [apiKey]) || 'Dynadot gave no reason that can be told'
 
   const ask = async (
     command: 'get_dns' | 'set_dns2',
     zone: string,
     parameters: readonly (readonly [string, string])[],
     signal: AbortSignal,
-  ): Promise<Extract<Verdict, { kind: 'success' }> | { kind: 'refused'; reason: string } | Unavailable> => {
+  ): Promise<Extract<DynadotResult, { kind: 'success' }> | { kind: 'refused'; reason: string } | Unavailable> => {
     const target = new URL(url)
     for (const [name, value] of [['key', apiKey], ['command', command], ['domain', zone], ...parameters] as const)
       target.searchParams.set(name, value)
@@ -66,9 +67,10 @@ export const createDynadotApi = ({ url, apiKey }: DynadotApiOptions) => {
     if (answer.kind === 'unavailable') return answer
     const { status, body, retryAfterMs } = answer
     if (status === 401 || status === 403) return wrongKey
-    if (tooLong.has(status)) return ofZone(`Dynadot says that the ${command} for ${zone} is too long (HTTP ${status}).`)
+    if (tooLong.has(status))
+      return zoneUnavailable(`Dynadot says that the ${command} for ${zone} is too long (HTTP ${status}).`)
     if (status !== 200) return unavailable(`Dynadot answered ${command} with HTTP ${status}.`, retryAfterMs)
-    const verdict = verdictOf(body)
+    const verdict = parseResponse(body)
     switch (verdict.kind) {
       case 'success':
         return verdict
@@ -77,11 +79,11 @@ export const createDynadotApi = ({ url, apiKey }: DynadotApiOptions) => {
       case 'wrong-key':
         return wrongKey
       case 'no-domain':
-        return ofZone(`The Dynadot account has no domain ${zone}.`)
+        return zoneUnavailable(`The Dynadot account has no domain ${zone}.`)
       case 'trouble':
-        return unavailable(`Dynadot could not do ${command}: ${told(verdict.text)}`)
+        return unavailable(`Dynadot could not do ${command}: ${sanitize(verdict.text)}`)
       case 'error':
-        return { kind: 'refused', reason: told(verdict.text) }
+        return { kind: 'refused', reason: sanitize(verdict.text) }
       case 'not-understood':
         return unavailable(`Dynadot's answer to ${command} for ${zone} cannot be understood.`)
     }
@@ -96,16 +98,16 @@ export const createDynadotApi = ({ url, apiKey }: DynadotApiOptions) => {
       const answer = await ask('get_dns', zone, [], signal)
       if (answer.kind === 'unavailable') return answer
       if (answer.kind === 'refused') return unavailable(`Dynadot refused get_dns for ${zone}: ${answer.reason}`)
-      const settings = settingsOf(answer.content)
-      if (!settings) return ofZone(`Dynadot's answer to get_dns for ${zone} is incomplete.`)
+      const settings = parseSettings(answer.content)
+      if (!settings) return zoneUnavailable(`Dynadot's answer to get_dns for ${zone} is incomplete.`)
       if (settings.mode !== OWN_DNS)
-        return ofZone(`Dynadot does not serve ${zone} itself: switch its DNS setting to '${OWN_DNS}' first.`)
+        return zoneUnavailable(`Dynadot does not serve ${zone} itself: switch its DNS setting to '${OWN_DNS}' first.`)
       return { kind: 'settings', settings }
     },
 
     /** Replaces everything that the domain has by `settings`. That an empty set is taken is not documented. */
     async setDns(zone: string, settings: DomainSettings, signal: AbortSignal): Promise<WriteResult> {
-      const answer = await ask('set_dns2', zone, parametersOf(settings), signal)
+      const answer = await ask('set_dns2', zone, toParameters(settings), signal)
       return answer.kind === 'success' ? { kind: 'accepted' } : answer
     },
   }

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { RecordChange } from '../../domain/rrset.ts'
-import { outcomeOf } from './apply-changes.ts'
+import { applyChanges } from './apply-changes.ts'
 import type { DynadotRecord } from './record.ts'
 
 const ZONE = 'pool.example'
@@ -124,7 +124,7 @@ test.each<[string, Case]>([
     },
   ],
 ])('%s', (_, { before, changes, after, refused = {}, unchanged = false }) => {
-  const outcome = outcomeOf(before, changes, ZONE)
+  const outcome = applyChanges(before, changes, ZONE)
   const told = outcome.records.map(({ host, type, value }) => `${host} ${type} ${value}`)
   if (typeof after === 'number') expect(told).toHaveLength(after)
   else expect(told).toEqual(after)

@@ -2,9 +2,9 @@ import type { EnvReader } from '../../../config/env.ts'
 import type { DnsProvider } from '../../provider.ts'
 import type { ReadProvider } from '../../provider-factory.ts'
 import { createDynadotApi } from './api.ts'
-import { recordSetsOf } from './record.ts'
-import { fingerprintOf } from './response.ts'
-import { applyTo } from './write.ts'
+import { toRecordSets } from './record.ts'
+import { toFingerprint } from './response.ts'
+import { writeChanges } from './write.ts'
 
 export interface DynadotProviderOptions {
   /** The JSON interface of API 3; a double has another. */
@@ -47,10 +47,10 @@ export const createDynadotProvider = ({ url = DEFAULT_URL, apiKey }: DynadotProv
       const now = await api.getDns(zone, signal)
       if (now.kind === 'unavailable') return now
       const { settings } = now
-      seen.set(zone, fingerprintOf(settings))
+      seen.set(zone, toFingerprint(settings))
       return {
         kind: 'read',
-        records: recordSetsOf(settings.records, zone, settings.ttl ?? DEFAULT_TTL),
+        records: toRecordSets(settings.records, zone, settings.ttl ?? DEFAULT_TTL),
         isFullZone: true,
       }
     },
@@ -61,11 +61,11 @@ export const createDynadotProvider = ({ url = DEFAULT_URL, apiKey }: DynadotProv
       if (changes.length === 0) return { kind: 'applied', refused: [] }
       const now = await api.getDns(zone, signal)
       if (now.kind === 'unavailable') return now
-      if (before !== undefined && before !== fingerprintOf(now.settings)) {
+      if (before !== undefined && before !== toFingerprint(now.settings)) {
         const reason = `Dynadot's last two answers about the records of ${zone} differ: somebody is changing them, or one answer is out of date. Nothing was written.`
         return { kind: 'unavailable', scope: 'zone', reason }
       }
-      return applyTo(zone, now.settings, changes, settings => api.setDns(zone, settings, signal))
+      return writeChanges(zone, now.settings, changes, settings => api.setDns(zone, settings, signal))
     },
 
     async close() {},

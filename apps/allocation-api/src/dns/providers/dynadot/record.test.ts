@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { RecordSet } from '../../domain/rrset.ts'
-import { type DynadotRecord, dynadotRecordsOf, recordSetsOf, refusalOf } from './record.ts'
+import { type DynadotRecord, toDynadotRecords, toRecordSets, validateRecordSet } from './record.ts'
 
 const ZONE = 'pool.example'
 const sub = (host: string, type: string, value: string, extra = ''): DynadotRecord => ({
@@ -42,7 +42,7 @@ test.each<[string, DynadotRecord, RecordSet]>([
   ['a type of Dynadot', sub('go', 'forward', 'to.example', '1'), set(`go.${ZONE}`, 'FORWARD', 'to.example 1')],
   ['a type unknown', sub('c', 'CAA', '0 issue "ca.example"'), set(`c.${ZONE}`, 'CAA', '0 issue "ca.example"')],
 ])('%s is read', (_, record, expected) => {
-  expect(recordSetsOf([record], ZONE, 300)).toEqual([expected])
+  expect(toRecordSets([record], ZONE, 300)).toEqual([expected])
 })
 
 test('records of one name and type are one set, sorted, without duplicates', () => {
@@ -52,7 +52,7 @@ test('records of one name and type are one set, sorted, without duplicates', () 
     sub('A', 'a', '192.0.2.1'),
     sub('a', 'A', '192.0.2.2'),
   ]
-  expect(recordSetsOf(records, ZONE, 60)).toEqual([
+  expect(toRecordSets(records, ZONE, 60)).toEqual([
     { ...set(`a.${ZONE}`, 'A', '192.0.2.1', '192.0.2.2'), ttl: 60 },
     { ...set(`b.${ZONE}`, 'A', '192.0.2.9'), ttl: 60 },
   ])
@@ -68,9 +68,9 @@ test.each<[RecordSet, DynadotRecord[]]>([
   [set(ZONE, 'TXT', '"\\"quoted\\""'), [main('txt', '"\\"quoted\\""')]],
   [set(ZONE, 'TXT', '"one" "two"'), [main('txt', '"one" "two"')]],
 ])('%j is written, and read back as it was', (wanted, expected) => {
-  const records = dynadotRecordsOf(wanted, ZONE)
+  const records = toDynadotRecords(wanted, ZONE)
   expect(records).toEqual(expected)
-  expect(recordSetsOf(records, ZONE, 300)).toEqual([wanted])
+  expect(toRecordSets(records, ZONE, 300)).toEqual([wanted])
 })
 
 test.each<[RecordSet, RegExp | undefined]>([
@@ -88,6 +88,6 @@ test.each<[RecordSet, RegExp | undefined]>([
   [{ ...set(`acme.${ZONE}`, 'A', '192.0.2.1'), ttl: 0 }, /TTL/],
   [set(`acme.${ZONE}`, 'CNAME', 'a.example.', 'b.example.'), /one CNAME/],
 ])('what Dynadot can hold: %j', (wanted, reason) => {
-  if (reason) expect(refusalOf(wanted, ZONE)).toMatch(reason)
-  else expect(refusalOf(wanted, ZONE)).toBeUndefined()
+  if (reason) expect(validateRecordSet(wanted, ZONE)).toMatch(reason)
+  else expect(validateRecordSet(wanted, ZONE)).toBeUndefined()
 })

@@ -26,7 +26,7 @@ const relative = (name: string): string => (name === '.' ? name : name.replace(/
  * Dynadot keeps the bare text of a TXT record. Its documentation says nothing of quotes: text that is quoted strings
  * already is taken for the presentation format.
  */
-const textOf = (text: string): string => (quotedStrings.test(text) ? text : quoteStrings(Buffer.from(text, 'utf8')))
+const toTxtValue = (text: string): string => (quotedStrings.test(text) ? text : quoteStrings(Buffer.from(text, 'utf8')))
 
 const unquoted = (value: string): string => {
   const text = plainString.exec(value)?.[1]?.replace(/\\(["\\])/g, '$1')
@@ -34,7 +34,7 @@ const unquoted = (value: string): string => {
 }
 
 /** The value in presentation format. Dynadot writes names without their trailing dot. */
-const presentationOf = ({ type, value, extra }: DynadotRecord): string => {
+const toPresentation = ({ type, value, extra }: DynadotRecord): string => {
   switch (type.toUpperCase()) {
     case 'CNAME':
     case 'NS':
@@ -45,13 +45,13 @@ const presentationOf = ({ type, value, extra }: DynadotRecord): string => {
       // The documentation does not say how the four fields are shared out: here the second value, if any, comes first.
       return absolute([extra, value].filter(part => part !== '').join(' '))
     case 'TXT':
-      return textOf(value)
+      return toTxtValue(value)
     default:
       return [value, extra].filter(part => part !== '').join(' ')
   }
 }
 
-const dataOf = (type: string, value: string): Pick<DynadotRecord, 'value' | 'extra'> => {
+const toDynadotData = (type: string, value: string): Pick<DynadotRecord, 'value' | 'extra'> => {
   switch (type) {
     case 'CNAME':
     case 'SRV':
@@ -67,26 +67,26 @@ const dataOf = (type: string, value: string): Pick<DynadotRecord, 'value' | 'ext
   }
 }
 
-export const nameOf = ({ host }: DynadotRecord, zone: string): string =>
+export const toName = ({ host }: DynadotRecord, zone: string): string =>
   (host === '' || host === '@' ? zone : `${host}.${zone}`).toLowerCase()
 
-export const keyOf = (record: DynadotRecord, zone: string): string =>
-  recordKey({ name: nameOf(record, zone), type: record.type.toUpperCase() })
+export const toKey = (record: DynadotRecord, zone: string): string =>
+  recordKey({ name: toName(record, zone), type: record.type.toUpperCase() })
 
 /** The record sets that `records` are; all have the one TTL of the domain, in seconds. */
-export const recordSetsOf = (records: readonly DynadotRecord[], zone: string, ttl: number): RecordSet[] =>
-  Array.from(Map.groupBy(records, record => keyOf(record, zone)).values()).flatMap(group => {
+export const toRecordSets = (records: readonly DynadotRecord[], zone: string, ttl: number): RecordSet[] =>
+  Array.from(Map.groupBy(records, record => toKey(record, zone)).values()).flatMap(group => {
     const [first] = group
     if (!first) return []
-    const values = Array.from(new Set(group.map(presentationOf))).sort()
-    return [{ name: nameOf(first, zone), type: first.type.toUpperCase(), ttl, values }]
+    const values = Array.from(new Set(group.map(toPresentation))).sort()
+    return [{ name: toName(first, zone), type: first.type.toUpperCase(), ttl, values }]
   })
 
 /** `set` as Dynadot's API takes it. Its name is at or below `zone`. */
-export const dynadotRecordsOf = ({ name, type, values }: RecordSet, zone: string): DynadotRecord[] => {
+export const toDynadotRecords = ({ name, type, values }: RecordSet, zone: string): DynadotRecord[] => {
   const place = name === zone ? 'main' : 'sub'
   const host = name === zone ? '' : name.slice(0, -zone.length - 1)
-  return values.map(value => ({ place, host, type: type.toLowerCase(), ...dataOf(type, value) }))
+  return values.map(value => ({ place, host, type: type.toLowerCase(), ...toDynadotData(type, value) }))
 }
 
 const isValue = (type: string, value: string): boolean =>
@@ -97,7 +97,7 @@ const types = { main: ['A', 'AAAA', 'CNAME', 'TXT', 'MX'], sub: ['A', 'AAAA', 'C
 const hostName = /^(?=.{1,253}$)(?:\*\.)?(?:[a-z0-9_-]{1,63}\.)*[a-z0-9_-]{1,63}$/
 
 /** Why Dynadot cannot hold `set`, whatever else it holds; undefined when it can. */
-export const refusalOf = ({ name, type, ttl, values }: RecordSet, zone: string): string | undefined => {
+export const validateRecordSet = ({ name, type, ttl, values }: RecordSet, zone: string): string | undefined => {
   if (!isAtOrBelow(name, zone) || !hostName.test(name)) return 'the name is not a name of this zone'
   if (!types[name === zone ? 'main' : 'sub'].includes(type)) return `Dynadot's API takes no ${type} record at this name`
   if (!Number.isInteger(ttl) || ttl < 1 || ttl > 2 ** 31 - 1) return 'the TTL is not between 1 and 2147483647 seconds'

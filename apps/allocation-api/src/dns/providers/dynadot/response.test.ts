@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { fingerprintOf, settingsOf, verdictOf } from './response.ts'
+import { parseResponse, parseSettings, toFingerprint } from './response.ts'
 
 test.each<[string, unknown, string]>([
   ['done', { SetDnsResponse: { ResponseCode: 0, Status: 'success' } }, 'success'],
@@ -23,13 +23,13 @@ test.each<[string, unknown, string]>([
   ['a list', [], 'not-understood'],
   ['no JSON', undefined, 'not-understood'],
 ])('the verdict on %s', (_, body, kind) => {
-  expect(verdictOf(body).kind).toBe(kind)
+  expect(parseResponse(body).kind).toBe(kind)
 })
 
 const withSettings = (settings: unknown) => ({ GetDns: { NameServerSettings: settings } })
 
 test('settings: lists that are left out are empty, numbers may be strings', () => {
-  expect(settingsOf(withSettings({ Type: 'Dynadot DNS' }))).toEqual({
+  expect(parseSettings(withSettings({ Type: 'Dynadot DNS' }))).toEqual({
     mode: 'Dynadot DNS',
     ttl: undefined,
     records: [],
@@ -40,7 +40,7 @@ test('settings: lists that are left out are empty, numbers may be strings', () =
     SubDomains: [{ Subhost: 'www', RecordType: 'A', Value: '192.0.2.1' }],
     TTL: '300',
   })
-  expect(settingsOf(content)).toEqual({
+  expect(parseSettings(content)).toEqual({
     mode: 'Dynadot DNS',
     ttl: 300,
     records: [
@@ -62,20 +62,20 @@ test.each<[string, unknown]>([
   ['a record without a value', withSettings({ Type: 'Dynadot DNS', MainDomains: [{ RecordType: 'A' }] })],
   ['a record without a host', withSettings({ Type: 'Dynadot DNS', SubDomains: [{ RecordType: 'A', Value: 'x' }] })],
 ])('nothing is made of %s', (_, content) => {
-  expect(settingsOf(content as Record<string, unknown>)).toBeUndefined()
+  expect(parseSettings(content as Record<string, unknown>)).toBeUndefined()
 })
 
 test('of another mode only that is said', () => {
   const content = withSettings({ Type: 'Name Servers', NameServers: [{ ServerName: 'ns1.example' }], TTL: '300' })
-  expect(settingsOf(content)).toEqual({ mode: 'Name Servers', ttl: undefined, records: [] })
+  expect(parseSettings(content)).toEqual({ mode: 'Name Servers', ttl: undefined, records: [] })
 })
 
 test('a fingerprint is of what is said, in whatever order', () => {
   const [a, b] = ['a', 'b'].map(host => ({ place: 'sub', host, type: 'A', value: '192.0.2.1', extra: '' }) as const)
   if (!a || !b) throw new Error('two records')
   const settings = { mode: 'Dynadot DNS', ttl: 300, records: [a, b] }
-  const same = fingerprintOf(settings)
-  expect(fingerprintOf({ ...settings, records: [b, a] })).toBe(same)
+  const same = toFingerprint(settings)
+  expect(toFingerprint({ ...settings, records: [b, a] })).toBe(same)
   for (const other of [
     { ...settings, mode: 'Parking' },
     { ...settings, ttl: 60 },
@@ -84,5 +84,5 @@ test('a fingerprint is of what is said, in whatever order', () => {
     { ...settings, records: [a, b, b] },
     { ...settings, records: [a, { ...b, extra: '1' }] },
   ])
-    expect(fingerprintOf(other)).not.toBe(same)
+    expect(toFingerprint(other)).not.toBe(same)
 })

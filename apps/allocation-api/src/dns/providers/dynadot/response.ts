@@ -2,13 +2,13 @@ import { isJsonObject, type JsonObject } from '../../../lib/json.ts'
 import type { DynadotRecord } from './record.ts'
 
 /** What one command came to, told by the body: Dynadot answers HTTP 200 to nearly everything. */
-export type Verdict =
+export type DynadotResult =
   | { readonly kind: 'success'; readonly content: JsonObject }
   | { readonly kind: 'busy' | 'wrong-key' | 'no-domain' | 'not-understood' }
   /** `error`: the request is to blame; `trouble`: Dynadot is. */
   | { readonly kind: 'error' | 'trouble'; readonly text: string }
 
-const textOf = (value: unknown): string | undefined =>
+const toText = (value: unknown): string | undefined =>
   typeof value === 'string' ? value : typeof value === 'number' ? String(value) : undefined
 
 /**
@@ -18,16 +18,16 @@ const textOf = (value: unknown): string | undefined =>
  * find domain in your account", system_busy, "problem with connection to main server"). What matches none of them is
  * an error.
  */
-export const verdictOf = (body: unknown): Verdict => {
+export const parseResponse = (body: unknown): DynadotResult => {
   const content = isJsonObject(body) ? Object.values(body).find(isJsonObject) : undefined
   if (!content) return { kind: 'not-understood' }
   const header = Object.entries(content).find(([name, value]) => name.endsWith('Header') && isJsonObject(value))?.[1]
   const fields = isJsonObject(header) ? header : content
-  const code = textOf(fields.ResponseCode ?? fields.SuccessCode)
-  const status = textOf(fields.Status)?.toLowerCase()
+  const code = toText(fields.ResponseCode ?? fields.SuccessCode)
+  const status = toText(fields.Status)?.toLowerCase()
   if (code === undefined) return { kind: 'not-understood' }
   if (code === '0' && (status === undefined || status === 'success')) return { kind: 'success', content }
-  const text = textOf(fields.Error) ?? status ?? ''
+  const text = toText(fields.Error) ?? status ?? ''
   if (status === 'system_busy' || /busy|one request|being processed/i.test(text)) return { kind: 'busy' }
   if (/\bkey\b/i.test(text)) return { kind: 'wrong-key' }
   if (/in your account|could not find domain|domain (is )?not found/i.test(text)) return { kind: 'no-domain' }
@@ -48,18 +48,18 @@ export interface DomainSettings {
   readonly records: readonly DynadotRecord[]
 }
 
-const recordsOf = (place: DynadotRecord['place'], list: unknown): DynadotRecord[] | undefined => {
+const parseRecords = (place: DynadotRecord['place'], list: unknown): DynadotRecord[] | undefined => {
   // Left out where there is none.
   if (list === undefined || list === null) return []
   if (!Array.isArray(list)) return undefined
   const records: DynadotRecord[] = []
   for (const item of list) {
     if (!isJsonObject(item)) return undefined
-    const host = place === 'main' ? '' : textOf(item.Subhost)
-    const type = textOf(item.RecordType)
-    const value = textOf(item.Value)
+    const host = place === 'main' ? '' : toText(item.Subhost)
+    const type = toText(item.RecordType)
+    const value = toText(item.Value)
     if (host === undefined || !type || value === undefined) return undefined
-    records.push({ place, host, type, value, extra: textOf(item.Value2) ?? '' })
+    records.push({ place, host, type, value, extra: toText(item.Value2) ?? '' })
   }
   return records
 }
@@ -69,21 +69,21 @@ const recordsOf = (place: DynadotRecord['place'], list: unknown): DynadotRecord[
  * list of another name: to write the rest back would delete what was not understood. Of a domain in another mode only
  * that is said.
  */
-export const settingsOf = (content: JsonObject): DomainSettings | undefined => {
+export const parseSettings = (content: JsonObject): DomainSettings | undefined => {
   const dns = content.GetDns ?? content.GetDnsContent
   const settings = isJsonObject(dns) ? dns.NameServerSettings : undefined
   if (!isJsonObject(settings)) return undefined
   const { Type, TTL, MainDomains, SubDomains, ...others } = settings
-  const mode = textOf(Type)
+  const mode = toText(Type)
   if (mode !== undefined && mode !== OWN_DNS) return { mode, ttl: undefined, records: [] }
-  const ttl = textOf(TTL) ?? ''
-  const main = recordsOf('main', MainDomains)
-  const sub = recordsOf('sub', SubDomains)
+  const ttl = toText(TTL) ?? ''
+  const main = parseRecords('main', MainDomains)
+  const sub = parseRecords('sub', SubDomains)
   if (mode === undefined || !main || !sub) return undefined
   if (!/^\d{0,10}$/.test(ttl) || Object.values(others).some(Array.isArray)) return undefined
   return { mode, ttl: ttl === '' ? undefined : Number(ttl), records: [...main, ...sub] }
 }
 
 /** Equal for two answers that say the same. Nothing says that the records come in the same order each time. */
-export const fingerprintOf = ({ mode, ttl, records }: DomainSettings): string =>
+export const toFingerprint = ({ mode, ttl, records }: DomainSettings): string =>
   JSON.stringify([mode, ttl, ...records.map(record => JSON.stringify(record)).sort()])

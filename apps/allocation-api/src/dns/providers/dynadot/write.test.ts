@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { RecordChange } from '../../domain/rrset.ts'
 import type { DomainSettings } from './response.ts'
-import { applyTo, type WriteResult } from './write.ts'
+import { type WriteResult, writeChanges } from './write.ts'
 
 const ZONE = 'pool.example'
 const nameOf = (i: number) => `n${String(i).padStart(3, '0')}.${ZONE}`
@@ -41,7 +41,7 @@ test.each<{ count: number; faulty: number[]; writes: number }>([
   { count: 8, faulty: [7], writes: 7 },
 ])('$count names, $faulty of them faulty: $writes writes, all others stand', async ({ count, faulty, writes }) => {
   const { written, write, standing } = account(hosts(...faulty))
-  const result = await applyTo(
+  const result = await writeChanges(
     ZONE,
     domain(['www']),
     upTo(count).map(i => upsert(i)),
@@ -61,7 +61,7 @@ test.each(['an empty domain', 'one with records'])(
   async of => {
     const { written, write } = account(hosts(...upTo(95)))
     const before = domain(of === 'an empty domain' ? [] : ['www'])
-    const result = await applyTo(
+    const result = await writeChanges(
       ZONE,
       before,
       upTo(95).map(i => upsert(i)),
@@ -79,13 +79,13 @@ test('more names than go out as one, and every change refused: one is found all 
   const released = upTo(90).map(i => ({ kind: 'delete', name: `x${i}.${ZONE}`, type: 'A' }) as const)
   const write = async (settings: DomainSettings): Promise<WriteResult> =>
     settings === before ? { kind: 'accepted' } : { kind: 'refused', reason: 'no' }
-  const result = await applyTo(ZONE, before, [...released, ...upTo(90).map(i => upsert(i))], write)
+  const result = await writeChanges(ZONE, before, [...released, ...upTo(90).map(i => upsert(i))], write)
   expect(result).toMatchObject({ refused: [{ reason: 'no' }], skipped: { length: 179 } })
 })
 
 test('a faulty name in a domain that has no records: nobody else can be to blame, so one write is enough', async () => {
   const { written, write } = account(hosts(0))
-  const result = await applyTo(ZONE, domain([]), [upsert(0)], write)
+  const result = await writeChanges(ZONE, domain([]), [upsert(0)], write)
   expect(result).toEqual({ kind: 'applied', refused: [{ name: nameOf(0), reason: 'no n000' }] })
   expect(written).toHaveLength(1)
 })
@@ -100,7 +100,7 @@ test('some faulty, again and again without those found: each time it gets furthe
     const changes = upTo(95)
       .filter(i => !found.has(nameOf(i)))
       .map(i => upsert(i))
-    const result = await applyTo(ZONE, before, changes, write)
+    const result = await writeChanges(ZONE, before, changes, write)
     if (result.kind !== 'applied') throw new Error(result.reason)
     for (const { name } of result.refused) found.add(name)
     before = written.findLast(({ records }) => !records.some(({ host }) => faulty.includes(host))) ?? before
@@ -115,7 +115,7 @@ test('what is said again and stands already does not make the search longer', as
   const { written, write } = account(hosts(60))
   const before = domain(hosts(...upTo(60)))
   const changes = [...upTo(60).map(i => upsert(i, '198.51.100.1')), upsert(60)]
-  const result = await applyTo(ZONE, before, changes, write)
+  const result = await writeChanges(ZONE, before, changes, write)
   expect(result).toEqual({ kind: 'applied', refused: [{ name: nameOf(60), reason: 'no n060' }] })
   expect(written).toHaveLength(2)
 })
@@ -123,7 +123,7 @@ test('what is said again and stands already does not make the search longer', as
 test('even the set as it was is refused: the zone is unavailable, and its last write was that set', async () => {
   const { written, write } = account(['theirs'])
   const before = domain(['theirs'])
-  const result = await applyTo(ZONE, before, [upsert(0), upsert(1)], write)
+  const result = await writeChanges(ZONE, before, [upsert(0), upsert(1)], write)
   expect(result).toEqual({
     kind: 'unavailable',
     scope: 'zone',
@@ -134,20 +134,20 @@ test('even the set as it was is refused: the zone is unavailable, and its last w
 
 test.each([1, 2, 3])('write %i fails: unavailable', async failsAt => {
   const { write } = account(hosts(0), failsAt)
-  const result = await applyTo(ZONE, domain(['www']), [upsert(0), upsert(1)], write)
+  const result = await writeChanges(ZONE, domain(['www']), [upsert(0), upsert(1)], write)
   expect(result).toEqual({ kind: 'unavailable', reason: 'down' })
 })
 
 test('the proof that the set itself is sound fails: unavailable', async () => {
   const { write } = account(hosts(0), 2)
-  expect(await applyTo(ZONE, domain(['www']), [upsert(0)], write)).toEqual({ kind: 'unavailable', reason: 'down' })
+  expect(await writeChanges(ZONE, domain(['www']), [upsert(0)], write)).toEqual({ kind: 'unavailable', reason: 'down' })
 })
 
 test('nothing to change, or nothing that can be: no write', async () => {
   const { written, write } = account([])
   const before = domain(upTo(100).map(i => `x${i}`))
   const changes = [upsert(0), upsert(1, 'nonsense'), { kind: 'delete', name: nameOf(2), type: 'A' } as const]
-  const result = await applyTo(ZONE, before, changes, write)
+  const result = await writeChanges(ZONE, before, changes, write)
   expect(result).toEqual({
     kind: 'applied',
     refused: expect.arrayContaining([
@@ -162,7 +162,7 @@ test('room: what is released is there for others at once, and so is what Dynadot
   const full = upTo(99).map(i => `x${i}`)
   const released = { kind: 'delete', name: `x7.${ZONE}`, type: 'A' } as const
   const { write, standing } = account(hosts(1))
-  const result = await applyTo(ZONE, domain(full), [upsert(3), upsert(2), upsert(1), upsert(0), released], write)
+  const result = await writeChanges(ZONE, domain(full), [upsert(3), upsert(2), upsert(1), upsert(0), released], write)
   expect(result).toEqual({
     kind: 'applied',
     refused: [
@@ -175,8 +175,8 @@ test('room: what is released is there for others at once, and so is what Dynadot
 
 test('the TTL is the one there is; where there is none, the first that was asked for and can be had', async () => {
   const { written, write } = account([])
-  await applyTo(ZONE, domain([], 60), [upsert(0)], write)
-  await applyTo(
+  await writeChanges(ZONE, domain([], 60), [upsert(0)], write)
+  await writeChanges(
     ZONE,
     { ...domain([]), ttl: undefined },
     [upsert(2, '192.0.2.1', 77), upsert(1), upsert(0, 'x', 9)],

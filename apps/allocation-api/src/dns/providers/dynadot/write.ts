@@ -3,8 +3,8 @@ import { type BatchResult, bisect } from '../../bisect.ts'
 import type { ApplyResult, Unavailable } from '../../domain/result.ts'
 import type { RecordChange } from '../../domain/rrset.ts'
 import { toApplyResult } from '../../group-changes.ts'
-import { type NameChanges, namesOf, outcomeOf } from './apply-changes.ts'
-import { refusalOf } from './record.ts'
+import { applyChanges, groupByName, type NameChanges } from './apply-changes.ts'
+import { validateRecordSet } from './record.ts'
 import type { DomainSettings } from './response.ts'
 
 /** What became of one write of a domain's whole set: it stands, or nothing of it does and the set is to blame. */
@@ -14,10 +14,10 @@ export type WriteResult =
   | Unavailable
 
 /** Owner names sent as one. Of so many that are all refused, halving finds a faulty one in eight writes. */
-const MOST_NAMES = 128
+const MAX_NAMES = 128
 
 /** Those eight, and one that tells whose fault it is. An apply has 10 s for all; a write takes 0.3 to 1 s. */
-const MOST_WRITES = 9
+const MAX_WRITES = 9
 
 /**
  * Brings a domain from `before` to what `changes` make of it: in one write if Dynadot takes it, else in as many as are
@@ -26,19 +26,19 @@ const MOST_WRITES = 9
  * Where Dynadot takes nothing at all, the set goes out once as it was: if even that is refused, somebody else's record
  * is to blame and ours are not, so it is the zone that is unavailable. A set that was empty needs no such test.
  */
-export const applyTo = async (
+export const writeChanges = async (
   zone: string,
   before: DomainSettings,
   changes: readonly RecordChange[],
   write: (settings: DomainSettings) => Promise<WriteResult>,
 ): Promise<ApplyResult> => {
-  const names = namesOf(before.records, changes, zone)
+  const names = groupByName(before.records, changes, zone)
   const ttl =
     before.ttl ??
     names
       .flatMap(name => name.changes)
       .flatMap(change => (change.kind === 'upsert' ? [change.set] : []))
-      .find(set => refusalOf(set, zone) === undefined)?.ttl
+      .find(set => validateRecordSet(set, zone) === undefined)?.ttl
   const refused = new Map<string, string>()
   const skipped = new Set(names.map(({ name }) => name))
   let records = before.records
@@ -47,13 +47,13 @@ export const applyTo = async (
   let isSound = before.records.length === 0
 
   const attempt = async (batch: readonly NameChanges[]): Promise<BatchResult<NameChanges, Unavailable | undefined>> => {
-    const after = outcomeOf(
+    const after = applyChanges(
       records,
       batch.flatMap(name => name.changes),
       zone,
     )
     if (after.isChanged) {
-      if (writes === (isSound ? MOST_WRITES : MOST_WRITES - 1)) return { kind: 'failed', failure: undefined }
+      if (writes === (isSound ? MAX_WRITES : MAX_WRITES - 1)) return { kind: 'failed', failure: undefined }
       writes += 1
       const result = await write({ ...before, ttl, records: after.records })
       if (result.kind === 'unavailable') return { kind: 'failed', failure: result }
@@ -74,9 +74,9 @@ export const applyTo = async (
   }
 
   const result = await bisect(
-    chunkBySize(names, () => 1, MOST_NAMES),
+    chunkBySize(names, () => 1, MAX_NAMES),
     attempt,
-    { maxRejections: MOST_WRITES },
+    { maxRejections: MAX_WRITES },
   )
   if (result.kind === 'failed' && result.failure) return result.failure
   if (writes > 0 && !isSound) {

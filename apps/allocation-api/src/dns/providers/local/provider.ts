@@ -1,6 +1,6 @@
 import { abortable } from '../../../lib/abortable.ts'
 import type { Unavailable } from '../../domain/result.ts'
-import { toOwner } from '../../domain/rrset.ts'
+import { toOwnerName } from '../../domain/rrset.ts'
 import { groupByOwner, toApplyResult } from '../../group-changes.ts'
 import type { DnsProvider } from '../../provider.ts'
 import { namesWithCnameBeside } from './domain/cname-conflict.ts'
@@ -11,7 +11,7 @@ export interface LocalProviderOptions {
   readonly table: ZoneTable
   /** Closed with the provider. Absent where another process serves the same table. */
   readonly server?: { close(): Promise<void> }
-  /** What the database said, for the log; never part of a result. */
+  /** Reports database errors to the log; they are never part of a result. */
   readonly onError: (error: unknown) => void
 }
 
@@ -20,15 +20,15 @@ const unavailable: Unavailable = {
   reason: 'The database of the local DNS server did not answer.',
 }
 
-const overtaken: Unavailable = {
+const serialConflict: Unavailable = {
   kind: 'unavailable',
-  reason: 'The zone was changed by another writer meanwhile.',
+  reason: 'Zone serial conflict: the zone was modified concurrently.',
   scope: 'zone',
 }
 
-/** For development: the zone is a table, so that every replica and every restart serves the same. */
+/** For development: the zone is a table, so that every replica serves the same records, also after a restart. */
 export const createLocalProvider = ({ table, server, onError }: LocalProviderOptions): DnsProvider => {
-  /** As last read: what is applied was planned on it. */
+  /** The serial of the last read, on which the next apply is planned. */
   const serials = new Map<string, number>()
 
   const attempt = async <T>(work: () => Promise<T>, signal: AbortSignal): Promise<T | Unavailable> => {
@@ -45,7 +45,7 @@ export const createLocalProvider = ({ table, server, onError }: LocalProviderOpt
     read: (zone, owners, signal) =>
       attempt(async () => {
         const { serial, records } = await table.read(zone, owners)
-        // What comes after it was given up is news to nobody: the next write is planned on the next read.
+        // After an abort the next write is planned on the next read.
         if (!signal.aborted) serials.set(zone, serial)
         return { kind: 'read' as const, records }
       }, signal),
@@ -53,16 +53,16 @@ export const createLocalProvider = ({ table, server, onError }: LocalProviderOpt
     apply: (zone, changes, signal) =>
       attempt(async () => {
         const { owners, refused } = groupByOwner(changes, change => validateChange(zone, change))
-        const sound = owners.flatMap(owner => owner.changes)
-        const there = await table.read(zone, sound.filter(({ kind }) => kind === 'upsert').map(toOwner))
-        for (const name of namesWithCnameBeside(there.records, sound)) {
-          refused.set(name, 'a CNAME stands alone at its name')
+        const valid = owners.flatMap(owner => owner.changes)
+        const existing = await table.read(zone, valid.filter(({ kind }) => kind === 'upsert').map(toOwnerName))
+        for (const name of namesWithCnameBeside(existing.records, valid)) {
+          refused.set(name, 'a CNAME must be the only record at its name')
         }
-        const accepted = sound.filter(change => !refused.has(toOwner(change)))
+        const accepted = valid.filter(change => !refused.has(toOwnerName(change)))
         if (accepted.length > 0) {
-          const expected = serials.get(zone) ?? there.serial
+          const expected = serials.get(zone) ?? existing.serial
           const serial = await table.apply(zone, accepted, expected)
-          if (serial === null) return overtaken
+          if (serial === null) return serialConflict
           if (!signal.aborted) serials.set(zone, serial)
         }
         return toApplyResult(refused, [])

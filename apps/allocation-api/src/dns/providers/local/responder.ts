@@ -9,19 +9,19 @@ import { encodeResponse, parseQuery, toUdpLimit } from './message.ts'
 export interface ResponderOptions {
   readonly zones: readonly string[]
   readonly lookup: (zone: string, name: string) => Promise<ZoneView>
-  /** Told of the first failure of a row: an outage is one message and not one for each query. */
+  /** Called for the first of consecutive failures only: an outage is one message, not one per query. */
   readonly onError: (error: unknown) => void
-  /** Milliseconds; a resolver gives up after about five seconds, and SERVFAIL is better than silence. */
+  /** Milliseconds. Less than the five seconds or so after which a resolver times out: SERVFAIL is better than no response. */
   readonly lookupTimeoutMs?: number
-  /** Lookups that have not settled, timed out or not; more are answered SERVFAIL at once. */
+  /** Lookups in flight, including those that timed out. Further queries get SERVFAIL immediately. */
   readonly maxLookups?: number
 }
 
-/** Never rejects. `undefined`: say nothing. */
+/** Never rejects. `undefined`: no response. */
 export type Respond = (message: Buffer, transport: 'udp' | 'tcp') => Promise<Buffer | undefined>
 
 /** CNAMEs followed for one question; a loop ends here too, and the client has what was found. */
-const longestChain = 8
+const MAX_CHAIN_LENGTH = 8
 
 const empty = (rcode: Response['rcode']): Response => ({ rcode, answers: [], authority: [] })
 
@@ -45,7 +45,7 @@ export const createResponder = (options: ResponderOptions): Respond => {
     if (content.kind === 'error') return empty(content.rcode)
     if (edns && edns.version > 0) return empty('BADVERS')
     const zone = longestFirst.find(candidate => isAtOrBelow(content.name, candidate))
-    // Other classes, other people's zones and transfers: not ours to answer.
+    // Other classes, zones of other servers, and transfers.
     if (zone === undefined || !content.isClassIn || /^[AI]XFR$/.test(content.type)) return empty('REFUSED')
 
     const answers: RecordSet[] = []
@@ -54,7 +54,7 @@ export const createResponder = (options: ResponderOptions): Respond => {
       const found = resolve(zone, await boundedLookup(zone, name), { name, type: content.type })
       answers.push(...found.answers)
       // RFC 6604 section 3: the code is that of the last name of the chain.
-      if (found.alias === undefined || hop === longestChain) return { ...found, answers }
+      if (found.alias === undefined || hop === MAX_CHAIN_LENGTH) return { ...found, answers }
       if (answers.some(set => set.name === found.alias)) return { ...found, answers }
       name = found.alias
     }

@@ -8,7 +8,7 @@ import { createResponder } from './responder.ts'
 import { serveTcpConnection } from './tcp-connection.ts'
 
 export interface DnsServerOptions extends ResponderOptions {
-  /** Default 127.0.0.1: this server is for development, and rate-limits nobody. */
+  /** Default 127.0.0.1: this server is for development and has no rate limit. */
   readonly host?: string
   /** The same number for UDP and TCP; 0, the default, takes any that is free on both. */
   readonly port?: number
@@ -36,7 +36,7 @@ interface Bound {
   readonly udp: UdpSocket
 }
 
-const bindAttempts = 20
+const MAX_BIND_ATTEMPTS = 20
 
 const closed = (socket: { close(done: () => void): unknown }): Promise<void> =>
   new Promise(resolve => {
@@ -62,7 +62,8 @@ const bindOnce = async (host: string, port: number, handlers: Handlers): Promise
   }
 }
 
-const isTaken = (error: unknown): boolean => error instanceof Error && 'code' in error && error.code === 'EADDRINUSE'
+const isAddressInUse = (error: unknown): boolean =>
+  error instanceof Error && 'code' in error && error.code === 'EADDRINUSE'
 
 const bind = async (host: string, port: number, handlers: Handlers): Promise<Bound> => {
   for (let attempt = 1; ; attempt += 1) {
@@ -70,7 +71,7 @@ const bind = async (host: string, port: number, handlers: Handlers): Promise<Bou
       return await bindOnce(host, port, handlers)
     } catch (error) {
       // The number that the system chose for TCP may be in use for UDP.
-      if (port !== 0 || !isTaken(error) || attempt === bindAttempts) throw error
+      if (port !== 0 || !isAddressInUse(error) || attempt === MAX_BIND_ATTEMPTS) throw error
     }
   }
 }
@@ -92,7 +93,7 @@ export const startDnsServer = async (options: DnsServerOptions): Promise<DnsServ
       try {
         socket.send(response, from.port, from.address, () => {})
       } catch {
-        // Closed in the meantime, or a forged source port of 0: nobody is left to be told.
+        // The socket was closed in the meantime, or the source port was a forged 0.
       }
     },
   })

@@ -31,13 +31,13 @@ const errorAnswer = z.object({ error: z.string() })
 const errorIn = ({ body }: HttpResponse): string => errorAnswer.safeParse(body).data?.error ?? ''
 
 /** The server takes 2 MB (`webserver-max-bodysize`). */
-const LARGEST_BODY_BYTES = 1_000_000
+const MAX_BODY_BYTES = 1_000_000
 
-/** Answers that are about what was sent; 400 and 413 also where something on the way takes less at once. */
+/** Statuses caused by the request. A gateway with a lower size limit also returns 400 or 413. */
 const refusals: ReadonlySet<number> = new Set([400, 409, 413, 422])
 
 /** Refused calls of one `apply`: more than the logarithm of the largest part, and few enough for the time of one call. */
-const SEARCH_LIMIT = 50
+const MAX_REJECTIONS = 50
 
 /**
  * PowerDNS Authoritative Server over its REST API, as of version 4.7.
@@ -49,8 +49,8 @@ const SEARCH_LIMIT = 50
 export const createPowerdnsProvider = ({ url, apiKey, serverId }: PowerdnsOptions): DnsProvider => {
   const zones = new URL(`${url.replace(/\/+$/, '')}/api/v1/servers/${encodeURIComponent(serverId)}/zones/`)
   const headers = { 'X-API-Key': apiKey }
-  /** By zone, as last read: what is applied was planned on it. */
-  const laidAside = new Map<string, ReadonlyMap<string, UnservedRecords>>()
+  /** The disabled records of each zone in its last read, on which the next apply is planned. */
+  const lastUnserved = new Map<string, ReadonlyMap<string, UnservedRecords>>()
 
   const ask = (zone: string, rrsets: readonly unknown[] | undefined, signal: AbortSignal) => {
     const question = { url: new URL(encodeURIComponent(`${zone}.`), zones), headers }
@@ -61,14 +61,14 @@ export const createPowerdnsProvider = ({ url, apiKey, serverId }: PowerdnsOption
     const { status, retryAfterMs } = answer
     const reasons: Readonly<Record<number, string>> = {
       401: 'PowerDNS refused the API key (401).',
-      // Of something before the API: the server itself never says so.
+      // From a gateway: the server itself never returns it.
       403: `The API key may not be used for the zone ${zone} (403).`,
-      // The server says the same of a server id or a path that is not there.
+      // The server returns the same for an unknown server id or path.
       404: `PowerDNS has no zone ${zone} on the server ${serverId} (404).`,
       429: 'PowerDNS asks for fewer calls (429).',
     }
-    const said = sanitizeMessage(errorIn(answer), [apiKey])
-    const reason = reasons[status] ?? `PowerDNS answered ${status}${said && `: ${said}`}.`
+    const message = sanitizeMessage(errorIn(answer), [apiKey])
+    const reason = reasons[status] ?? `PowerDNS answered ${status}${message && `: ${message}`}.`
     return {
       kind: 'unavailable',
       reason,
@@ -77,7 +77,7 @@ export const createPowerdnsProvider = ({ url, apiKey, serverId }: PowerdnsOption
     }
   }
 
-  /** One PATCH, which the server applies wholly or not at all. */
+  /** One PATCH, which the server applies completely or not at all. */
   const send = async (
     zone: string,
     part: readonly OwnerRrsets[],
@@ -91,7 +91,7 @@ export const createPowerdnsProvider = ({ url, apiKey, serverId }: PowerdnsOption
     const error = errorIn(answer)
     const reason = sanitizeMessage(error, [apiKey]) || `PowerDNS answered ${answer.status}.`
     const culprit = parseOwner(error)
-    return { kind: 'refused', reason, named: part.filter(({ name }) => name === culprit), isCertain: true }
+    return { kind: 'refused', reason, suspects: part.filter(({ name }) => name === culprit), isCertain: true }
   }
 
   return {
@@ -102,23 +102,23 @@ export const createPowerdnsProvider = ({ url, apiKey, serverId }: PowerdnsOption
       const parsed = zoneResponse.safeParse(answer.body)
       if (!parsed.success) return { kind: 'unavailable', reason: 'The answer is not one of the PowerDNS API.' }
       if (isSecondary(parsed.data)) {
-        const reason = `The zone ${zone} is a copy at PowerDNS (${parsed.data.kind}): changes to it would be lost.`
+        const reason = `The zone ${zone} is a secondary zone in PowerDNS (${parsed.data.kind}): changes to it would be lost.`
         return { kind: 'unavailable', reason, scope: 'zone' }
       }
       const { served, unserved } = splitRecords(parsed.data)
-      laidAside.set(zone, unserved)
+      lastUnserved.set(zone, unserved)
       return { kind: 'read', records: served, isFullZone: true }
     },
 
     async apply(zone, changes, signal): Promise<ApplyResult> {
       const { owners, refused } = groupByOwner(changes, change => validatePowerdnsChange(zone, change))
-      const unserved = laidAside.get(zone)
+      const unserved = lastUnserved.get(zone)
       const wanted: readonly OwnerRrsets[] = owners.map(({ name, changes: own }) => ({
         name,
         rrsets: own.map(change => toRrset(change, unserved?.get(changeKey(change)))),
       }))
-      const parts = chunkBySize(wanted, ({ rrsets }) => Buffer.byteLength(JSON.stringify(rrsets)), LARGEST_BODY_BYTES)
-      const result = await bisect(parts, part => send(zone, part, signal), { maxRejections: SEARCH_LIMIT })
+      const parts = chunkBySize(wanted, ({ rrsets }) => Buffer.byteLength(JSON.stringify(rrsets)), MAX_BODY_BYTES)
+      const result = await bisect(parts, part => send(zone, part, signal), { maxRejections: MAX_REJECTIONS })
       if (result.kind === 'failed') return result.failure
       const all = [...refused, ...Array.from(result.refused, ([{ name }, reason]) => [name, reason] as const)]
       return toApplyResult(

@@ -1,4 +1,4 @@
-import { isAtOrBelow, type RecordChange, toOwner } from '../../domain/rrset.ts'
+import { isAtOrBelow, type RecordChange, toOwnerName } from '../../domain/rrset.ts'
 import type { UnservedRecords } from './zone.ts'
 
 /**
@@ -6,7 +6,7 @@ import type { UnservedRecords } from './zone.ts'
  * a deletion, and says that it deleted what is in another zone. Undefined: the server shall judge.
  */
 export const validatePowerdnsChange = (zone: string, change: RecordChange): string | undefined => {
-  if (!isAtOrBelow(toOwner(change), zone)) return `the name is not in the zone ${zone}`
+  if (!isAtOrBelow(toOwnerName(change), zone)) return `the name is not in the zone ${zone}`
   if (change.kind === 'delete') return undefined
   const { ttl, values } = change.set
   // RFC 2181 section 8: 31 bits.
@@ -24,10 +24,10 @@ const singletons: ReadonlySet<string> = new Set(['CNAME', 'DNAME', 'SOA'])
 export const toRrset = (change: RecordChange, unserved: UnservedRecords | undefined) => {
   const { name, type } = change.kind === 'upsert' ? change.set : change
   const values = change.kind === 'upsert' ? change.set.values : []
-  const laidAside = singletons.has(type) ? [] : (unserved?.values ?? []).filter(value => !values.includes(value))
+  const disabled = singletons.has(type) ? [] : (unserved?.values ?? []).filter(value => !values.includes(value))
   const records = [
     ...values.map(content => ({ content, disabled: false })),
-    ...laidAside.map(content => ({ content, disabled: true })),
+    ...disabled.map(content => ({ content, disabled: true })),
   ]
   const rrset = { name: `${name}.`, type }
   if (records.length === 0) return { ...rrset, changetype: 'DELETE' }

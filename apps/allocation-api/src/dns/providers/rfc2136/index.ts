@@ -64,7 +64,7 @@ export const createRfc2136Provider = ({ server, tsig, now = Date.now }: Rfc2136O
       if (error instanceof FormatError)
         return {
           kind: 'unavailable',
-          reason: `The DNS server of the zone ${zone} sent what is no DNS message: ${error.message}.`,
+          reason: `The DNS server of the zone ${zone} sent a malformed DNS message: ${error.message}.`,
         }
       throw error
     } finally {
@@ -85,7 +85,10 @@ export const createRfc2136Provider = ({ server, tsig, now = Date.now }: Rfc2136O
     apply: async (zone, changes, signal) => {
       const shown = seen.get(zone)
       seen.delete(zone)
-      const { orders, refused } = buildUpdates(zone, changes, { shown, limit: maxUpdateSize(zone, tsigSize(key)) })
+      const { updates: orders, refused } = buildUpdates(zone, changes, {
+        shown,
+        limit: maxUpdateSize(zone, tsigSize(key)),
+      })
       if (orders.length === 0) return toApplyResult(refused, [])
       return connected(zone, signal, async peer => {
         const outcome = await sendUpdates(peer, zone, orders, nextId)

@@ -22,7 +22,7 @@ export interface SignedResponse {
  * Said without a signature by Knot DNS of a zone that it does not have, and by PowerDNS of a wrong key or time as well,
  * for which RFC 8945 section 5.2 has TSIG errors. What may be the zone's trouble must not stop the others.
  */
-const unexplained = new Set(['NOTAUTH', 'REFUSED'])
+const UNSIGNED_REJECTIONS = new Set(['NOTAUTH', 'REFUSED'])
 
 /**
  * Sends `request` signed and yields the messages of its answer; who has the last one stops asking. Throws ServerTrouble
@@ -38,13 +38,13 @@ export const exchangeSigned = async function* (
   for (;;) {
     const octets = await peer.connection.receive()
     const message = parseMessage(octets)
-    if (!isResponseTo(message, request)) throw new ServerError('sent something that is no answer to the request')
-    if (message.isTruncated) throw new ServerError('sent an answer that is truncated')
+    if (!isResponseTo(message, request)) throw new ServerError('sent a response to another request')
+    if (message.isTruncated) throw new ServerError('sent a truncated response')
     const verdict = verify(chain, octets, peer.key, peer.now())
     if (verdict.kind === 'rejected') {
       if (verdict.isKeyDenied) throw new KeyRejectedError(verdict.reason)
       const rcode = toRcodeName(message.rcode)
-      const isOfZone = verdict.isUnsigned === true && unexplained.has(rcode)
+      const isOfZone = verdict.isUnsigned === true && UNSIGNED_REJECTIONS.has(rcode)
       const hint = isOfZone ? ': there is no such zone, or the TSIG key, its secret or a clock is wrong' : ''
       throw new ServerError(
         rcode === 'NOERROR' ? verdict.reason : `${verdict.reason}; it answered ${rcode}${hint}`,

@@ -10,7 +10,7 @@ export interface TsigKey {
 }
 
 /** Seconds that the clocks may differ (RFC 8945 section 10 recommends 300). */
-export const fudgeSeconds = 300
+export const FUDGE_SECONDS = 300
 /** RFC 8945 section 5.3.1: a client must take up to 99 unsigned messages between two signed ones. */
 const MAX_UNSIGNED = 99
 const errors = { BADSIG: 16, BADKEY: 17, BADTIME: 18, BADTRUNC: 22 } as const
@@ -41,19 +41,19 @@ interface Timers {
   readonly fudge: number
 }
 
-const timersOf = ({ signedAt, fudge }: Timers): Buffer[] => [uint48(signedAt), uint16(fudge)]
+const encodeTimers = ({ signedAt, fudge }: Timers): Buffer[] => [uint48(signedAt), uint16(fudge)]
 
 /** RFC 8945 section 4.3.3: the TSIG variables. */
-const variablesOf = (key: TsigKey, timers: Timers, error: number, other: Buffer): Buffer[] => [
+const encodeVariables = (key: TsigKey, timers: Timers, error: number, other: Buffer): Buffer[] => [
   wireName(key.name),
   classAndTtl,
   algorithm,
-  ...timersOf(timers),
+  ...encodeTimers(timers),
   uint16(error),
   ...sized(other),
 ]
 
-const macOf = (key: TsigKey, parts: readonly Buffer[]): Buffer => {
+const computeMac = (key: TsigKey, parts: readonly Buffer[]): Buffer => {
   const hmac = createHmac('sha256', key.secret)
   for (const part of parts) hmac.update(part)
   return hmac.digest()
@@ -76,10 +76,10 @@ export interface Signed {
 
 /** `message` with a TSIG record for `signedAt`, in seconds since 1970 (RFC 8945 sections 4.2 and 5.1). */
 export const sign = (message: Buffer, key: TsigKey, signedAt: number): Signed => {
-  const timers = { signedAt, fudge: fudgeSeconds }
+  const timers = { signedAt, fudge: FUDGE_SECONDS }
   const none = Buffer.alloc(0)
-  const mac = macOf(key, [message, ...variablesOf(key, timers, 0, none)])
-  const data = [algorithm, ...timersOf(timers), ...sized(mac), message.subarray(0, 2), uint16(0), ...sized(none)]
+  const mac = computeMac(key, [message, ...encodeVariables(key, timers, 0, none)])
+  const data = [algorithm, ...encodeTimers(timers), ...sized(mac), message.subarray(0, 2), uint16(0), ...sized(none)]
   const record = [wireName(key.name), uint16(TYPES.TSIG), classAndTtl, ...sized(Buffer.concat(data))]
   return { message: Buffer.concat([withAdditionalCount(message, 1), ...record]), mac }
 }
@@ -175,8 +175,8 @@ export const verify = (chain: Chain, message: Buffer, key: TsigKey, now: number)
 
   const bare = withAdditionalCount(message.subarray(0, tsig.at), -1)
   tsig.originalId.copy(bare, 0)
-  const closing = chain.isFirst ? variablesOf(key, tsig, tsig.error, tsig.other) : timersOf(tsig)
-  const mac = macOf(key, [...sized(chain.priorMac), ...chain.unsigned, bare, ...closing])
+  const closing = chain.isFirst ? encodeVariables(key, tsig, tsig.error, tsig.other) : encodeTimers(tsig)
+  const mac = computeMac(key, [...sized(chain.priorMac), ...chain.unsigned, bare, ...closing])
   if (mac.length !== tsig.mac.length || !timingSafeEqual(mac, tsig.mac)) return rejected('its answer is signed wrongly')
 
   if (tsig.error === errors.BADTIME && tsig.other.length === 6)

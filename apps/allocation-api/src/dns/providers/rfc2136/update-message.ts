@@ -24,7 +24,7 @@ const record = (name: Buffer, type: number, recordClass: number, ttl: number, da
 const nothing = Buffer.alloc(0)
 
 /** All changes at one owner name, as an UPDATE has them: they are applied or refused together. */
-export interface UpdateRequest {
+export interface NameUpdate {
   /** The owner name. */
   readonly name: string
   readonly changes: readonly RecordChange[]
@@ -54,7 +54,7 @@ export const buildUpdate = (
   name: string,
   changes: readonly RecordChange[],
   shown: ReadonlySet<string> | undefined,
-): UpdateRequest => {
+): NameUpdate => {
   const owner = encodeValidName(name)
   const codeOf = (change: RecordChange): number =>
     toTypeCode(change.kind === 'upsert' ? change.set.type : change.type) ?? TYPES.ANY
@@ -88,16 +88,17 @@ export const buildUpdate = (
   }
 }
 
-const sizeOf = (parts: readonly Buffer[]): number => parts.reduce((sum, part) => sum + part.length, 0)
+const totalSize = (parts: readonly Buffer[]): number => parts.reduce((sum, part) => sum + part.length, 0)
 
-export const updateSize = ({ prerequisites, updates }: UpdateRequest): number => sizeOf(prerequisites) + sizeOf(updates)
+export const updateSize = ({ prerequisites, updates }: NameUpdate): number =>
+  totalSize(prerequisites) + totalSize(updates)
 
 /** Octets that the orders of one message may have, when its signature takes `tsigSize`. */
 export const maxUpdateSize = (zone: string, tsigSize: number): number =>
   MAX_MESSAGE_SIZE - HEADER_SIZE - encodeQuestion(zone, TYPES.SOA).length - tsigSize
 
 /** Runs of orders, each of at most `most` and in a message of at most `limit` octets; the fewest there can be. */
-export const chunkUpdates = (orders: readonly UpdateRequest[], limit: number, most?: number): UpdateRequest[][] =>
+export const chunkUpdates = (orders: readonly NameUpdate[], limit: number, most?: number): NameUpdate[][] =>
   chunkBySize(orders, updateSize, limit, most)
 
 const update = (id: number, zone: string, prerequisites: readonly Buffer[], updates: readonly Buffer[]): Buffer =>
@@ -109,7 +110,7 @@ const update = (id: number, zone: string, prerequisites: readonly Buffer[], upda
   ])
 
 /** RFC 2136 section 2: the server does all of it or nothing. */
-export const encodeUpdate = (id: number, zone: string, orders: readonly UpdateRequest[]): Buffer =>
+export const encodeUpdate = (id: number, zone: string, orders: readonly NameUpdate[]): Buffer =>
   update(
     id,
     zone,
@@ -121,7 +122,7 @@ export const encodeUpdate = (id: number, zone: string, orders: readonly UpdateRe
  * An update of nothing: an error unless all orders are done. Unlike a query it needs no other permission, and meets the
  * zone's own data: no wildcard, alias or delegation in between (RFC 2136 section 3.2).
  */
-export const encodeEffectCheck = (id: number, zone: string, orders: readonly UpdateRequest[]): Buffer =>
+export const encodeEffectCheck = (id: number, zone: string, orders: readonly NameUpdate[]): Buffer =>
   update(
     id,
     zone,

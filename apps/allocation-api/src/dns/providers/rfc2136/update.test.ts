@@ -108,7 +108,10 @@ test.each<[string, RecordChange, RegExp]>([
   ['a TTL beyond 31 bits', upsert({ ...set('x.a.test', 'A', '192.0.2.1'), ttl: 2 ** 31 }), /TTL/],
   ['too large', upsert(set('x.a.test', 'TXT', `"${'a'.repeat(200)}"`)), /more of it/],
 ])('a change that no server is asked for: %s', (_, change, reason) => {
-  const { orders, refused } = buildUpdates(zone, [change, remove('good.a.test', 'A')], { shown: undefined, limit: 200 })
+  const { updates: orders, refused } = buildUpdates(zone, [change, remove('good.a.test', 'A')], {
+    shown: undefined,
+    limit: 200,
+  })
   expect(orders.map(({ name }) => name)).toEqual(['good.a.test'])
   expect([...refused.values()]).toEqual([expect.stringMatching(reason)])
 })
@@ -118,10 +121,10 @@ test('one faulty change holds back all of its name; of two that say the same rec
     shown: undefined,
     limit: 65_000,
   })
-  expect(faulty.orders).toEqual([])
+  expect(faulty.updates).toEqual([])
   const [twice] = buildUpdates(zone, [remove('x.a.test', 'A'), upsert(set('x.a.test', 'A', '192.0.2.1'))], {
     shown: undefined,
     limit: 65_000,
-  }).orders
+  }).updates
   expect(twice?.changes).toEqual([upsert(set('x.a.test', 'A', '192.0.2.1'))])
 })

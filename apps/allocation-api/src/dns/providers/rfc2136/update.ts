@@ -1,5 +1,5 @@
 import { type BatchResult, bisect } from '../../bisect.ts'
-import { changeKey, type RecordChange, toOwner } from '../../domain/rrset.ts'
+import { changeKey, type RecordChange, toOwnerName } from '../../domain/rrset.ts'
 import { toRcodeName } from '../../wire/message.ts'
 import { KeyRejectedError, ServerError, toServerError } from './errors.ts'
 import { exchangeSigned, type SignedPeer } from './query.ts'
@@ -10,33 +10,33 @@ import {
   encodeEffectCheck,
   encodeUpdate,
   maxUpdateSize,
-  type UpdateRequest,
+  type NameUpdate,
   updateSize,
 } from './update-message.ts'
 import { validateUpdate } from './validate.ts'
 
 export interface BuiltUpdates {
-  readonly orders: readonly UpdateRequest[]
+  readonly updates: readonly NameUpdate[]
   /** Owner name to reason. */
   readonly refused: ReadonlyMap<string, string>
 }
 
-/** What the server is asked for: one order for each owner name, without those that no server could take. */
+/** One update for each owner name, without those that no server accepts. */
 export const buildUpdates = (
   zone: string,
   changes: readonly RecordChange[],
   { shown, limit }: { shown: ReadonlySet<string> | undefined; limit: number },
 ): BuiltUpdates => {
   const refused = new Map<string, string>()
-  const orders: UpdateRequest[] = []
-  for (const [name, atName] of Map.groupBy(changes, toOwner)) {
+  const orders: NameUpdate[] = []
+  for (const [name, atName] of Map.groupBy(changes, toOwnerName)) {
     const reason = atName.map(change => validateUpdate(zone, change)).find(found => found !== undefined)
     const lastSaid = [...new Map(atName.map(change => [changeKey(change), change])).values()]
     const order = reason === undefined ? buildUpdate(name, lastSaid, shown) : undefined
     if (order && updateSize(order) <= limit) orders.push(order)
     else refused.set(name, reason ?? 'there is more of it than a DNS message can carry')
   }
-  return { orders, refused }
+  return { updates: orders, refused }
 }
 
 const reasons: Readonly<Record<string, string>> = {
@@ -46,37 +46,37 @@ const reasons: Readonly<Record<string, string>> = {
   BADKEY: 'the server does not let this key change it (BADKEY)',
 }
 
-/** What no other update changes: the server has no such zone, or not as its primary (RFC 2136 section 3.1). */
-const aboutAll = new Set(['NOTAUTH', 'NOTIMP'])
-/** Said of a key that may do nothing here, and of one that may not do this. */
-const aboutKey = new Set(['REFUSED', 'BADKEY'])
+/** The server does not have this zone, or is not its primary (RFC 2136 section 3.1). Every other update fails too. */
+const ZONE_REJECTIONS = new Set(['NOTAUTH', 'NOTIMP'])
+/** The key may not update this zone, or not this name. */
+const KEY_REJECTIONS = new Set(['REFUSED', 'BADKEY'])
 
 /**
  * Orders of one message. PowerDNS 4.7 takes about 15 ms to replace an RRset in a zone of 10,000 records: a message of
  * all that fits would take it longer than a call may last, each time anew.
  */
-const mostOrders = 100
+const MAX_UPDATES = 100
 /** Refusals for each message after which a search is ended: two faulty orders are found in one at least. */
-const mostRefusals = 16
+const MAX_REJECTIONS = 16
 
 export interface UpdateOutcome {
-  readonly refused: ReadonlyMap<UpdateRequest, string>
-  readonly skipped: readonly UpdateRequest[]
+  readonly refused: ReadonlyMap<NameUpdate, string>
+  readonly skipped: readonly NameUpdate[]
 }
 
-/** Each order is done or in the outcome. */
+/** Each update is applied, or is in the outcome. */
 export const sendUpdates = async (
   peer: SignedPeer,
   zone: string,
-  orders: readonly UpdateRequest[],
+  orders: readonly NameUpdate[],
   nextId: () => number,
 ): Promise<UpdateOutcome> => {
   /** BADKEY is not signed; whoever forged it could as well have cut the connection: nothing counts as done by it. */
   const rcodeOf = async (request: Buffer): Promise<string> => {
     for await (const { message } of exchangeSigned(peer, request)) return toRcodeName(message.rcode)
-    throw new ServerError('gave no answer')
+    throw new ServerError('sent no response')
   }
-  const submit = (batch: readonly UpdateRequest[]): Promise<string> =>
+  const submit = (batch: readonly NameUpdate[]): Promise<string> =>
     rcodeOf(encodeUpdate(nextId(), zone, batch)).catch((error: unknown) => {
       if (error instanceof KeyRejectedError && batch.length > 0) return 'BADKEY'
       throw error
@@ -87,19 +87,19 @@ export const sendUpdates = async (
    * asked so often that not all were got to, that is not the orders' fault: `nothingTaken` says what it is instead.
    */
   const search = async (
-    batches: readonly (readonly UpdateRequest[])[],
-    attempt: (batch: readonly UpdateRequest[]) => Promise<{ readonly rcode: string; readonly reason?: string }>,
+    batches: readonly (readonly NameUpdate[])[],
+    attempt: (batch: readonly NameUpdate[]) => Promise<{ readonly rcode: string; readonly reason?: string }>,
     nothingTaken: string,
   ): Promise<UpdateOutcome> => {
     let isAnyTaken = false
     let last = ''
-    const run = async (batch: readonly UpdateRequest[]): Promise<BatchResult<UpdateRequest, never>> => {
+    const run = async (batch: readonly NameUpdate[]): Promise<BatchResult<NameUpdate, never>> => {
       const { rcode, reason } = await attempt(batch)
       if (reason === undefined) isAnyTaken = true
       else last = rcode
       return reason === undefined ? { kind: 'accepted' } : { kind: 'refused', reason }
     }
-    const limits = { maxRejections: mostRefusals * batches.length, now: () => 1_000 * peer.now() }
+    const limits = { maxRejections: MAX_REJECTIONS * batches.length, now: () => 1_000 * peer.now() }
     const result = await bisect(batches, run, limits)
     if (result.kind === 'failed') return result.failure
     if (result.skipped.length > 0 && !isAnyTaken) throw toServerError(nothingTaken, last)
@@ -109,11 +109,11 @@ export const sendUpdates = async (
   const limit = maxUpdateSize(zone, tsigSize(peer.key))
   let mayUpdate = false
   const updated = await search(
-    chunkUpdates(orders, limit, mostOrders),
+    chunkUpdates(orders, limit, MAX_UPDATES),
     async batch => {
       const rcode = await submit(batch)
-      if (aboutAll.has(rcode)) throw toServerError('does not take updates of it', rcode)
-      if (aboutKey.has(rcode) && !mayUpdate) {
+      if (ZONE_REJECTIONS.has(rcode)) throw toServerError('does not take updates of it', rcode)
+      if (KEY_REJECTIONS.has(rcode) && !mayUpdate) {
         // An update of nothing tells apart a key that may do nothing from one that may do some of it.
         const bare = await submit([])
         if (bare !== 'NOERROR') throw toServerError('does not let this key update it', bare)

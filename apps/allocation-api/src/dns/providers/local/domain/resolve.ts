@@ -42,9 +42,9 @@ const apexRecords = (zone: string, serial: number): RecordSet[] => [
   },
 ]
 
-const parentOf = (name: string): string => name.slice(name.indexOf('.') + 1)
+const toParent = (name: string): string => name.slice(name.indexOf('.') + 1)
 
-const targetOf = (alias: RecordSet): string => (alias.values[0] ?? '').toLowerCase().replace(/\.$/, '')
+const toTarget = (alias: RecordSet): string => (alias.values[0] ?? '').toLowerCase().replace(/\.$/, '')
 
 /**
  * The answer of the zone's authority: RFC 1034 section 4.3.2 with the wildcards of RFC 4592 and the negative answers of
@@ -62,8 +62,8 @@ export const resolve = (zone: string, view: ZoneView, question: Question): Resol
 
   let source = name
   if (!exists(name)) {
-    let encloser = parentOf(name)
-    while (!exists(encloser)) encloser = parentOf(encloser)
+    let encloser = toParent(name)
+    while (!exists(encloser)) encloser = toParent(encloser)
     source = `*.${encloser}`
     if (!exists(source)) return { rcode: 'NXDOMAIN', answers: [], authority: soa }
   }
@@ -75,7 +75,7 @@ export const resolve = (zone: string, view: ZoneView, question: Question): Resol
 
   const alias = here.find(set => set.type === 'CNAME')
   if (!alias) return { rcode: 'NOERROR', answers: [], authority: soa }
-  const target = targetOf(alias)
+  const target = toTarget(alias)
   return {
     rcode: 'NOERROR',
     answers: [alias],
