@@ -1,45 +1,44 @@
 import { leaseWitnessDocument } from '@pool/openapi/lease-witness'
+import type { HttpResponse } from '@pool/test-kit/http1.ts'
 import { type Client, drive, type Exchange } from './drive.ts'
-import type { WitnessStage } from './environment/witness.ts'
-import { randomOf } from './generate/random.ts'
-import { createWitnessLane } from './generate/witness-workload.ts'
+import type { WitnessEnvironment } from './environment/witness.ts'
+import { createWitnessWorkload } from './generate/witness-workload.ts'
 import { readDocument } from './oracle/document.ts'
-import { createLeaseLedger } from './oracle/uniqueness.ts'
-import type { Tally } from './report/stats.ts'
-import type { Answer } from './wire/answer.ts'
-import type { FuzzRequest } from './wire/request.ts'
+import { createGenerationLedger } from './oracle/uniqueness.ts'
+import type { FuzzStats } from './report/stats.ts'
+import type { FuzzRequest } from './request.ts'
 
-export interface WitnessRun {
-  readonly stage: WitnessStage
+export interface WitnessRunOptions {
+  readonly environment: WitnessEnvironment
   readonly requests: number
   readonly seed: string
-  readonly pattern: RegExp
-  readonly tally: Tally
+  readonly markPattern: RegExp
+  readonly stats: FuzzStats
 }
 
 const CLIENTS = 32
 const DEADLINE_MS = 20_000
 
-/** Of those that are sent, the ones that workerd knows: others it does not pass on. */
-const knownMethods = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS', 'TRACE', 'PROPFIND', 'PURGE']
+/** The generated methods that workerd knows. It rejects others itself. */
+const KNOWN_METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS', 'TRACE', 'PROPFIND', 'PURGE']
 
-/** What never reaches the worker: workerd refuses it itself, in plain text. */
-const isBeyondWorker = ({ raw, method, target, headers }: FuzzRequest): boolean =>
+/** Requests that do not reach the worker: workerd rejects them itself, in plain text. */
+const isRejectedByWorkerd = ({ raw, method, target, headers }: FuzzRequest): boolean =>
   raw !== undefined ||
   !/^\/[!-~]*$/.test(target) ||
   /["<>\\^`{|}]/.test(target) ||
-  !knownMethods.includes(method) ||
+  !KNOWN_METHODS.includes(method) ||
   headers.some(line => /^host:/i.test(line))
 
-const isWorkerds = ({ status, headers }: Answer, request: FuzzRequest): boolean => {
+const isFromWorkerd = ({ status, headers }: HttpResponse, request: FuzzRequest): boolean => {
   if (headers.has('x-request-id') || headers.get('content-type') === 'application/json') return false
-  // A tunnel is 500 there; in front of a deployed worker nobody can ask for one.
+  // workerd answers CONNECT with 500. In front of a deployed worker, clients cannot send it.
   const isTunnel = request.raw?.toString('latin1', 0, 8) === 'CONNECT '
-  return isTunnel || (isBeyondWorker(request) && [400, 408, 413, 414, 431, 501, 505].includes(status))
+  return isTunnel || (isRejectedByWorkerd(request) && [400, 408, 413, 414, 431, 501, 505].includes(status))
 }
 
-/** The slot of a request whose path is as it was made. */
-const slotOf = ({ request: { target, method, row, raw } }: Exchange): string | null => {
+/** The slot of a PUT whose path was not mutated. */
+const findSlot = ({ request: { target, method, row, raw } }: Exchange): string | null => {
   const [, spelling] = /^\/lease\/([^?#]+)/.exec(target) ?? []
   if (raw || row === 'paths' || method !== 'PUT' || spelling === undefined) return null
   try {
@@ -49,30 +48,34 @@ const slotOf = ({ request: { target, method, row, raw } }: Exchange): string | n
   }
 }
 
-export const fuzzWitness = async ({ stage, requests, seed, pattern, tally }: WitnessRun): Promise<void> => {
+export const fuzzWitness = async (options: WitnessRunOptions): Promise<void> => {
+  const { environment, requests, seed, markPattern, stats } = options
   const document = readDocument(leaseWitnessDocument(), { problem: 'LeaseProblem', greedy: ['slot'] })
-  const ledger = createLeaseLedger()
+  const ledger = createGenerationLedger()
   const clients = Array.from({ length: CLIENTS }, (_, number): Client => {
-    const name = `witness client ${number} of seed ${seed}`
-    const token = stage.tokens[number % 2 === 0 ? 0 : 1]
-    return { lane: createWitnessLane({ document, random: randomOf(name), number, token }), port: stage.port, name }
+    const token = environment.tokens[number % 2 === 0 ? 0 : 1]
+    return {
+      workload: createWitnessWorkload({ document, number, token }),
+      port: environment.port,
+      name: `witness client ${number} of seed ${seed}`,
+    }
   })
   await drive({
     service: 'witness',
     clients,
     requests,
-    tally,
+    stats,
     deadlineMs: DEADLINE_MS,
     phase: () => 'up',
-    rules: { document, mark: pattern, isToken: () => false, isPlatforms: isWorkerds },
+    rules: { document, mark: markPattern, isToken: () => false, isFromPlatform: isFromWorkerd },
     isExplained: () => false,
     onExchange(exchange) {
-      const slot = slotOf(exchange)
+      const slot = findSlot(exchange)
       const { outcome } = exchange
-      if (slot === null || outcome.kind !== 'answered' || outcome.answer.status !== 200) return []
-      const { generation, holder } = Object(JSON.parse(outcome.answer.body.toString('utf8') || '{}'))
-      const fault = typeof generation === 'number' ? ledger.granted(slot, generation, String(holder)) : null
-      return fault === null ? [] : ['a generation was granted twice']
+      if (slot === null || outcome.kind !== 'response' || outcome.response.status !== 200) return []
+      const { generation, holder } = Object(JSON.parse(outcome.response.text || '{}'))
+      const duplicate = typeof generation === 'number' ? ledger.record(slot, generation, String(holder)) : null
+      return duplicate === null ? [] : ['a generation was granted twice']
     },
   }).done
 }

@@ -1,53 +1,65 @@
 import { leaseWitnessDocument } from '@pool/openapi/lease-witness'
+import { HttpResponse } from '@pool/test-kit/http1.ts'
 import { openApiDocument } from 'allocation-api/src/http/routes/docs.ts'
+import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { createApiLane } from '../../src/fuzz/generate/api-workload.ts'
-import { sampleOf } from '../../src/fuzz/generate/from-schema.ts'
+import { createApiWorkload } from '../../src/fuzz/generate/api-workload.ts'
+import { type Choices, createChoices, createSequence } from '../../src/fuzz/generate/choices.ts'
+import { schemaArbitrary } from '../../src/fuzz/generate/from-schema.ts'
 import { entityTags, preference } from '../../src/fuzz/generate/headers.ts'
-import { bodyBytes, mutated } from '../../src/fuzz/generate/json-text.ts'
-import { bentPath } from '../../src/fuzz/generate/paths.ts'
-import { bentQuery } from '../../src/fuzz/generate/queries.ts'
-import { randomOf } from '../../src/fuzz/generate/random.ts'
-import { breakCount, brokenBytes } from '../../src/fuzz/generate/raw.ts'
-import { createWitnessLane } from '../../src/fuzz/generate/witness-workload.ts'
+import { encodeBody, mutateValue } from '../../src/fuzz/generate/json-text.ts'
+import { mutatePath } from '../../src/fuzz/generate/paths.ts'
+import { mutateQuery } from '../../src/fuzz/generate/queries.ts'
+import { createMalformed, malformationCount } from '../../src/fuzz/generate/raw.ts'
+import { createWitnessWorkload } from '../../src/fuzz/generate/witness-workload.ts'
 import { readDocument } from '../../src/fuzz/oracle/document.ts'
-import { bytesOf, shown } from '../../src/fuzz/wire/request.ts'
+import { encodeFuzzRequest, type FuzzRequest, requestText } from '../../src/fuzz/request.ts'
 
 const api = readDocument(openApiDocument(), { problem: 'Problem' })
 const witness = readDocument(leaseWitnessDocument(), { problem: 'LeaseProblem', greedy: ['slot'] })
-const apiLane = (seed: string) =>
-  createApiLane({ document: api, random: randomOf(seed), number: 0, mark: 'MARK', token: 'operator' })
-const witnessLane = (seed: string) =>
-  createWitnessLane({ document: witness, random: randomOf(seed), number: 0, token: 'region' })
+const createApi = () => createApiWorkload({ document: api, number: 0, mark: 'MARK', token: 'operator' })
+const createWitness = () => createWitnessWorkload({ document: witness, number: 0, token: 'region' })
 
-test('a seed gives the same sequence, and another seed another', () => {
-  const first = (seed: string) =>
-    randomOf(seed).many(20, () => 0) &&
-    Array.from(
-      { length: 20 },
-      (() => {
-        const r = randomOf(seed)
-        return () => r.below(1_000)
-      })(),
-    )
-  expect(first('a')).toEqual(first('a'))
-  expect(first('a')).not.toEqual(first('b'))
-  expect(new Set(first('a')).size).toBeGreaterThan(10)
+/** One generator per request, for `count` requests. */
+const drawAll = (seed: number, count: number): Choices[] => {
+  const [sequence = []] = fc.sample(fc.array(createSequence(1), { minLength: count, maxLength: count }), {
+    seed,
+    numRuns: 1,
+  })
+  return sequence.flat().map(createChoices)
+}
+const drawOne = (seed: number): Choices => drawAll(seed, 1)[0] as Choices
+
+const requestsOf = (create: typeof createApi, seed: number, count: number): FuzzRequest[] => {
+  const workload = create()
+  return drawAll(seed, count).map(choices => workload.next(choices).request)
+}
+
+test('a seed gives the same choices, and another seed others', () => {
+  const draw = (seed: number) => {
+    const choices = drawOne(seed)
+    return choices.times(20, () => choices.below(1_000))
+  }
+  expect(draw(1)).toEqual(draw(1))
+  expect(draw(1)).not.toEqual(draw(2))
+  expect(new Set(draw(1)).size).toBeGreaterThan(10)
+})
+
+test('each request of a sequence has other choices', () => {
+  const first = drawAll(3, 50).map(choices => choices.times(4, () => choices.below(1_000)).join())
+  expect(new Set(first).size).toBe(50)
 })
 
 test.each([
-  ['api', apiLane],
-  ['witness', witnessLane],
-] as const)('%s: the same seed makes the same bytes, every operation and every grammar', (_, laneOf) => {
-  const [one, other] = [laneOf('s'), laneOf('s')]
-  const rows = new Set<string>()
-  for (let n = 0; n < 6_000; n += 1) {
-    const { request } = one.next()
-    rows.add(request.row)
-    expect(bytesOf(request).equals(bytesOf(other.next().request))).toBe(true)
-  }
-  const document = laneOf === apiLane ? api : witness
-  expect([...rows].sort()).toEqual(
+  ['api', createApi, api],
+  ['witness', createWitness, witness],
+] as const)('%s: the same seed generates the same bytes, every operation and every mutation', (_, create, document) => {
+  const requests = requestsOf(create, 5, 4_000)
+  const again = requestsOf(create, 5, 500)
+  again.forEach((request, index) => {
+    expect(encodeFuzzRequest(request).equals(encodeFuzzRequest(requests[index] as FuzzRequest))).toBe(true)
+  })
+  expect([...new Set(requests.map(({ row }) => row))].sort()).toEqual(
     [
       ...document.operations.map(({ id }) => id),
       'bodies',
@@ -61,12 +73,11 @@ test.each([
   )
 })
 
-test('sound requests have sound heads: one request line, no control characters, framing that is true', () => {
-  for (const lane of [apiLane('heads'), witnessLane('heads')]) {
-    for (let n = 0; n < 4_000; n += 1) {
-      const { request } = lane.next()
+test('valid requests have valid heads: one request line, no control characters, true framing', () => {
+  for (const create of [createApi, createWitness]) {
+    for (const request of requestsOf(create, 7, 4_000)) {
       if (request.raw) continue
-      const bytes = bytesOf(request).toString('latin1')
+      const bytes = encodeFuzzRequest(request).toString('latin1')
       const head = bytes.slice(0, bytes.indexOf('\r\n\r\n'))
       expect(
         head.split('\r\n').filter(line => /[^\t\x20-\x7e\x80-\xff]/.test(line)),
@@ -77,10 +88,10 @@ test('sound requests have sound heads: one request line, no control characters, 
   }
 })
 
-describe('grammars', () => {
-  const random = randomOf('grammars')
-  test('paths are spelled in many ways, none of which ends the request line', () => {
-    const all = new Set(random.many(3_000, () => bentPath('/lease/ns/name', random)))
+describe('mutations', () => {
+  const many = (make: (choices: Choices) => string, count = 3_000) => drawAll(11, count).map(make)
+  test('paths have many spellings, and none ends the request line', () => {
+    const all = new Set(many(choices => mutatePath('/lease/ns/name', choices)))
     expect(all.size).toBeGreaterThan(60)
     expect([...all].filter(path => /[\s\0]/.test(path) || path === '')).toEqual([])
     for (const piece of ['//', '%2F', '%00', '\u00ff', '%ed%a0%80', '/LEASE/'])
@@ -89,49 +100,48 @@ describe('grammars', () => {
         piece,
       ).toBe(true)
   })
-  test('queries repeat, lack, and break what they say', () => {
-    const all = new Set(random.many(1_000, () => bentQuery('limit', 'a b', random)))
+  test('queries are repeated, incomplete and malformed', () => {
+    const all = new Set(many(choices => mutateQuery('limit', 'a b', choices)))
     for (const query of ['limit=a%20b&limit=a%20b', 'limit', 'limit=%ff%fe', 'limit[]=a%20b'])
       expect([...all]).toContain(query)
   })
   test('entity tags are bare, strong, weak, listed and malformed; waits are short', () => {
-    const tags = new Set(random.many(1_000, () => entityTags(7, random)))
+    const tags = new Set(many(choices => entityTags(7, choices)))
     for (const tag of ['7', '"7"', 'W/"7"', '*', '"7', '"7", "8"', '']) expect([...tags]).toContain(tag)
-    const waits = random.many(1_000, () => preference(random)).filter(text => /^wait=\d\d+$/.test(text))
+    const waits = many(preference).filter(text => /^wait=\d\d+$/.test(text))
     expect(waits.filter(text => Number(text.slice(5)) > 1 && text !== 'wait=99999999999')).toEqual([])
   })
-  test('each broken request is made of the whole one', () => {
-    const whole = { method: 'PUT', target: '/lease/a', headers: ['If-Match: 0'], body: '{"holder":"a"}' }
-    const all = Array.from({ length: breakCount }, (_, which) =>
-      brokenBytes(whole, randomOf('raw'), which).toString('latin1'),
+  test('each malformed request is made from the valid one', () => {
+    const valid = { method: 'PUT', target: '/lease/a', headers: ['If-Match: 0'], body: '{"holder":"a"}' }
+    const all = Array.from({ length: malformationCount }, (_, which) =>
+      createMalformed(valid, drawOne(13), which).toString('latin1'),
     )
-    expect(new Set(all).size).toBe(breakCount)
+    expect(new Set(all).size).toBe(malformationCount)
     expect(all.filter(text => text.includes('If-Match: 0')).length).toBeGreaterThan(40)
   })
 })
 
 describe('bodies', () => {
   const body = { subdomain: 'acme', reservationToken: 't' }
-  test('unbent it is the value', () => {
-    expect(JSON.parse(bodyBytes(body, 'none', randomOf('n')).toString())).toEqual(body)
+  const encodeAll = (mutation: 'value' | 'text', count: number) =>
+    drawAll(17, count).map(choices => encodeBody(body, mutation, choices))
+  test('without a mutation have the value', () => {
+    expect(JSON.parse(encodeBody(body, 'none', drawOne(1)).toString())).toEqual(body)
   })
-  test('with one value changed it is JSON still, and other than before', () => {
-    const random = randomOf('v')
-    const all = random.many(2_000, () => bodyBytes(body, 'value', random).toString())
+  test('with a changed value are JSON', () => {
+    const all = encodeAll('value', 2_000).map(String)
     expect(new Set(all).size).toBeGreaterThan(100)
     for (const text of all) expect(() => JSON.parse(text)).not.toThrow()
     expect(all.some(text => text.includes('\\u0000'))).toBe(true)
     expect(all.some(text => text.includes('\\ud800'))).toBe(true)
   })
-  test('the prototype of the value is never touched by changing it', () => {
-    const random = randomOf('p')
-    random.many(2_000, () => mutated(body, random))
+  test('never change the prototype of the value', () => {
+    for (const choices of drawAll(19, 2_000)) mutateValue(body, choices)
     expect(body).toEqual({ subdomain: 'acme', reservationToken: 't' })
     expect(Object.prototype).not.toHaveProperty('polluted')
   })
-  test('bent texts are broken, doubled, nested, too long and not UTF-8', () => {
-    const random = randomOf('t')
-    const all = random.many(400, () => bodyBytes(body, 'text', random))
+  test('with a changed text are truncated, doubled, nested, too long and not UTF-8', () => {
+    const all = encodeAll('text', 400)
     expect(all.some(bytes => bytes.length > 64 * 1_024)).toBe(true)
     expect(all.some(bytes => bytes.toString().includes('"__proto__"'))).toBe(true)
     expect(all.some(bytes => bytes.includes(0xff))).toBe(true)
@@ -146,35 +156,37 @@ test.each([
     { type: 'integer', minimum: 1, maximum: 5 },
     (value: unknown) => typeof value === 'number' && value >= -5 && value <= 6,
   ],
-  [{ type: 'array', items: { const: 1 } }, (value: unknown) => Array.isArray(value) && value.every(one => one === 1)],
+  [{ type: 'array', items: { const: 1 } }, (value: unknown) => Array.isArray(value) && value.every(item => item === 1)],
   [{ anyOf: [{ const: 1 }, { const: 2 }] }, (value: unknown) => value === 1 || value === 2],
   [{ $ref: '#/x' }, (value: unknown) => value === 'named'],
   [
     { type: 'object', required: ['a'], properties: { a: { const: 1 }, b: { const: 2 } } },
     (value: unknown) => Object(value).a === 1,
   ],
-])('a sample of %j is of its schema, or at its bounds', (schema, fits) => {
-  const random = randomOf('schema')
-  for (const value of random.many(100, () => sampleOf(schema, random, () => ({ const: 'named' }))))
-    expect(fits(value), String(value)).toBe(true)
+])('values of %j match the schema, or are at its bounds', (schema, fits) => {
+  const values = fc.sample(
+    schemaArbitrary(schema, () => ({ const: 'named' })),
+    { seed: 1, numRuns: 100 },
+  )
+  for (const value of values) expect(fits(value), String(value)).toBe(true)
 })
 
-test('what a client was told goes into its next requests', () => {
-  const lane = apiLane('deep')
-  const answer = (status: number, body: object) => ({
-    status,
-    headers: new Map(),
-    body: Buffer.from(JSON.stringify(body)),
-    isLast: false,
-  })
+test('a response goes into later requests, and a clone knows it too', () => {
+  const workload = createApi()
+  const respond = (status: number, body: object) =>
+    new HttpResponse(status, '', Buffer.from(JSON.stringify(body)), false)
   const token = 'a3bb189e-8bf9-4c1a-9f3e-000000000001'
   for (let name = 0; name < 8; name += 1)
-    lane.next().learn(answer(201, { subdomain: `t0-${name}`, reservationToken: token }))
-  const bodies = Array.from({ length: 400 }, () => lane.next().request.body?.toString() ?? '')
-  expect(bodies.filter(text => text.includes(token)).length).toBeGreaterThan(10)
+    workload.next(drawOne(name)).learn(respond(201, { subdomain: `t0-${name}`, reservationToken: token }))
+  for (const client of [workload, workload.clone()]) {
+    const bodies = drawAll(23, 400).map(choices => client.next(choices).request.body?.toString() ?? '')
+    expect(bodies.filter(text => text.includes(token)).length).toBeGreaterThan(10)
+  }
 })
 
-test('a request is shown so that a shell sends it', () => {
+test('a request is printed as a shell command', () => {
   const request = { row: 'r', method: 'GET', target: "/%ff'\u00e9", headers: ['If-Match: \t7'] }
-  expect(shown(request)).toBe("printf 'GET /%%ff\\047\\351 HTTP/1.1\\r\\nHost: fuzz\\r\\nIf-Match: \\0117\\r\\n\\r\\n'")
+  expect(requestText(request)).toBe(
+    "printf 'GET /%%ff\\047\\351 HTTP/1.1\\r\\nHost: localhost\\r\\nIf-Match: \\0117\\r\\n\\r\\n'",
+  )
 })

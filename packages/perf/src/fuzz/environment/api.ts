@@ -8,43 +8,41 @@ import { type Postgres, startPostgres } from '@pool/dev-server/postgres'
 import { startNode } from '@pool/dev-server/process'
 import { startCloudflareDouble } from '@pool/test-kit/dns/cloudflare-double.ts'
 import { startTcpProxy } from '@pool/test-kit/tcp-proxy.ts'
-import { type LogFile, openLog } from './logs.ts'
+import { type LogFile, openLogFile } from './log-file.ts'
 
-export interface Running {
+export interface RunningService {
   readonly pid: number
   readonly port: number
   readonly log: LogFile
-  /** Settled once it has ended. */
-  readonly exited: Promise<unknown>
   readonly stop: () => Promise<unknown>
 }
 
-export interface ApiStage extends Running {
+export interface ApiEnvironment extends RunningService {
   readonly operatorPort: number
   readonly operatorToken: string
   readonly stopDatabase: () => Promise<void>
   readonly startDatabase: () => Promise<void>
-  /** A network to the DNS provider that goes silent, and comes back. */
+  /** Freezes the connections to the DNS provider. */
   readonly stopDns: () => void
   readonly startDns: () => void
 }
 
-/** Makes an address and nothing else, and takes no time for it: what Terraform does is not what is looked at here. */
+/** Outputs an address immediately: this does not test Terraform. */
 const terraform = `#!/bin/sh
 case $1 in
 version) echo '{"terraform_version":"1.9.0"}' ;;
 apply) echo '{"@level":"info","@message":"Outputs: 1","type":"outputs","outputs":{"load_balancer_ip":{"sensitive":false,"value":"203.0.113.9"}}}' ;;
 esac
 `
-/** Nothing listens there: what asks these is told so at once. */
-const NOWHERE = '127.0.0.1:1'
+/** Nothing listens there: connections are refused immediately. */
+const REFUSED_ADDRESS = '127.0.0.1:1'
 
-const startDatabaseOf = async (dataDir: string, password: string, cleanup: AsyncDisposableStack) => {
+const startDatabase = async (dataDir: string, password: string, cleanup: AsyncDisposableStack) => {
   let starting: Promise<Postgres> = startPostgres({ dataDir, fsync: false })
   cleanup.defer(async () => (await starting.catch(() => undefined))?.stop('immediate'))
   const { url, port } = await starting
   const admin = createDatabaseClient(url, { maxConnections: 1, applicationName: 'fuzz' })
-  // The password is ours, and has no letter that SQL would read otherwise.
+  // The password has letters and digits only.
   await admin.unsafe(`create role fuzz login password '${password}'`)
   await admin.unsafe('create database fuzz owner fuzz')
   await admin.end({ timeout: 1 })
@@ -58,11 +56,15 @@ const startDatabaseOf = async (dataDir: string, password: string, cleanup: Async
   }
 }
 
-/** The API with both its addresses, over a Postgres and a DNS provider that can be taken away. */
-export const startApi = async (folder: string, mark: string, cleanup: AsyncDisposableStack): Promise<ApiStage> => {
+/** The API with both listeners, on a Postgres and a DNS provider that can be stopped. */
+export const startApi = async (
+  folder: string,
+  mark: string,
+  cleanup: AsyncDisposableStack,
+): Promise<ApiEnvironment> => {
   const dataDir = mkdtempSync(join(tmpdir(), 'pool-fuzz-'))
   cleanup.defer(() => rm(dataDir, { recursive: true, force: true }))
-  const database = await startDatabaseOf(dataDir, `DB${mark}0123456789`, cleanup)
+  const database = await startDatabase(dataDir, `DB${mark}0123456789`, cleanup)
   const double = await startCloudflareDouble({ token: `CF${mark}0123456789abcdef`, delayMs: 20 })
   cleanup.use(double)
   double.addZone('pool.test')
@@ -73,7 +75,7 @@ export const startApi = async (folder: string, mark: string, cleanup: AsyncDispo
   chmodSync(binary, 0o755)
 
   const operatorToken = `OP${mark}0123456789abcdef`
-  const log = openLog(join(folder, 'api.log'))
+  const log = openLogFile(join(folder, 'api.log'))
   const child = startNode({
     entry: fileURLToPath(import.meta.resolve('allocation-api/src/main.ts')),
     onLine: log.write,
@@ -82,11 +84,11 @@ export const startApi = async (folder: string, mark: string, cleanup: AsyncDispo
       PDM_DATABASE_URL: database.url,
       PDM_OPERATOR_PORT: '0',
       PDM_OPERATOR_TOKENS: operatorToken,
-      // No name expires in a run: whatever is free has been freed.
+      // No reservation expires during a run: an available name was released.
       PDM_RESERVATION_TTL: '1h',
       PDM_DNS_COMMIT_WAIT: '200ms',
       PDM_VALIDATION_ATTEMPTS: '10000',
-      PROVIDER_TOKEN_URLS: `hetzner=https://${NOWHERE}/`,
+      PROVIDER_TOKEN_URLS: `hetzner=https://${REFUSED_ADDRESS}/`,
       OBJECT_STORAGE_DOMAIN: 'localhost:1',
       PDM_TERRAFORM_BINARY: binary,
       PDM_DEPLOYMENTS_DIR: join(folder, 'deployments'),
@@ -99,14 +101,13 @@ export const startApi = async (folder: string, mark: string, cleanup: AsyncDispo
   cleanup.defer(async () => void (await child.kill()))
   const { port, operatorPort } = await child.ready
   if (typeof port !== 'number' || typeof operatorPort !== 'number')
-    throw new Error('the API did not say where it listens')
+    throw new Error('the API did not log the ports that it listens on')
   return {
     pid: child.pid,
     port,
     operatorPort,
     operatorToken,
     log,
-    exited: child.exited,
     stop: () => child.stop(),
     stopDatabase: database.stop,
     startDatabase: database.start,

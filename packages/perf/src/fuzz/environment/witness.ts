@@ -1,21 +1,21 @@
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { startNode } from '@pool/dev-server/process'
-import type { Running } from './api.ts'
-import { openLog } from './logs.ts'
+import type { RunningService } from './api.ts'
+import { openLogFile } from './log-file.ts'
 
-export interface WitnessStage extends Running {
+export interface WitnessEnvironment extends RunningService {
   readonly tokens: readonly [string, string]
 }
 
-/** The witness under workerd, with new storage. Stopped in order: what would be left behind is workerd. */
+/** The witness under workerd, with new storage. It is stopped, never killed: a kill would leave workerd running. */
 export const startWitness = async (
   folder: string,
   mark: string,
   cleanup: AsyncDisposableStack,
-): Promise<WitnessStage> => {
+): Promise<WitnessEnvironment> => {
   const tokens = [`WA${mark}0123456789abcdef`, `WB${mark}0123456789abcdef`] as const
-  const log = openLog(join(folder, 'witness.log'))
+  const log = openLogFile(join(folder, 'witness.log'))
   const child = startNode({
     entry: fileURLToPath(import.meta.resolve('lease-witness/local/main.ts')),
     onLine: log.write,
@@ -23,6 +23,6 @@ export const startWitness = async (
   })
   cleanup.defer(async () => void (await child.stop()))
   const { port } = await child.ready
-  if (typeof port !== 'number') throw new Error('the witness did not say where it listens')
-  return { pid: child.pid, port, tokens, log, exited: child.exited, stop: () => child.stop() }
+  if (typeof port !== 'number') throw new Error('the witness did not log the port that it listens on')
+  return { pid: child.pid, port, tokens, log, stop: () => child.stop() }
 }

@@ -1,16 +1,15 @@
+import type { HttpResponse } from '@pool/test-kit/http1.ts'
 import type { ServiceDocument } from '../oracle/document.ts'
-import type { Answer } from '../wire/answer.ts'
+import type { Choices } from './choices.ts'
 import { authorization } from './headers.ts'
-import { type Base, bent, grammarOf } from './mutate.ts'
-import type { Random } from './random.ts'
-import { described, type Lane, operationNamed } from './step.ts'
+import { mutate, pickMutation, type SeedRequest } from './mutate.ts'
+import { createDocumentedRequest, findOperation, type Step, type Workload } from './workload.ts'
 
-export interface ApiLaneOptions {
+export interface ApiWorkloadOptions {
   readonly document: ServiceDocument
-  readonly random: Random
-  /** Its own names have it in them. */
+  /** Part of the names that only this client uses. */
   readonly number: number
-  /** The operator's token, on the operator's address; null: the other address. */
+  /** The operator's token, for the operator's listener; null: the other listener. */
   readonly token: string | null
   /** Part of every secret that is sent. */
   readonly mark: string
@@ -20,7 +19,7 @@ const POOL = 'pool.test'
 const NAMES = 8
 const sshPublicKey = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f fuzz'
 
-/** How often each operation is asked for. What answers much, or makes work that lasts, is asked for less. */
+/** The relative frequency of each operation. Large responses and lasting work are rarer. */
 const weights: Readonly<Record<string, number>> = {
   listReservedLabels: 2,
   checkName: 14,
@@ -48,45 +47,54 @@ const weights: Readonly<Record<string, number>> = {
   referenceAsset: 0.3,
 }
 
-const wheelOf = (document: ServiceDocument): readonly string[] =>
+const toWeighted = (document: ServiceDocument): readonly string[] =>
   document.operations.flatMap(({ id }) => Array<string>(Math.round((weights[id] ?? 1) * 10)).fill(id))
 
-const jsonOf = (answer: Answer): Readonly<Record<string, unknown>> => {
+const parseObject = ({ text }: HttpResponse): Readonly<Record<string, unknown>> => {
   try {
-    return Object(JSON.parse(answer.body.toString('utf8')))
+    return Object(JSON.parse(text))
   } catch {
     return {}
   }
 }
 
-/** A client of the allocation API: reserves, commits, renews and releases names of its own, and some that all want. */
-export const createApiLane = ({ document, random, number, token, mark }: ApiLaneOptions): Lane => {
-  const wheel = wheelOf(document)
-  const tokens = new Map<string, string>()
-  let deployments: string[] = []
-  let cursor = 'YQ'
-  const nameOf = () => (random.chance(0.15) ? `shared-${random.below(6)}` : `t${number}-${random.below(NAMES)}`)
-  const nobodys = '00000000-0000-4000-8000-000000000000'
+const UNKNOWN_ID = '00000000-0000-4000-8000-000000000000'
 
-  const knownOf = (): Readonly<Record<string, unknown>> => {
-    const name = nameOf()
+/** The reservation tokens, deployments and cursor of the last responses. */
+interface ApiState {
+  readonly tokens: Map<string, string>
+  deployments: string[]
+  cursor: string
+}
+
+/** A client of the allocation API. It reserves, commits, renews and releases its own names, and some shared ones. */
+export const createApiWorkload = (
+  options: ApiWorkloadOptions,
+  state: ApiState = { tokens: new Map(), deployments: [], cursor: 'YQ' },
+): Workload => {
+  const { document, number, token, mark } = options
+  const weighted = toWeighted(document)
+
+  const createKnown = (choices: Choices): Readonly<Record<string, unknown>> => {
+    const name = choices.chance(0.15) ? `shared-${choices.below(6)}` : `t${number}-${choices.below(NAMES)}`
+    const { tokens, deployments } = state
     return {
-      domain: random.chance(0.05) ? 'POOL.test ' : POOL,
+      domain: choices.chance(0.05) ? 'POOL.test ' : POOL,
       subdomain: name,
       sub: name,
-      reservationToken: random.chance(0.1) ? nobodys : (tokens.get(name) ?? nobodys),
-      loadBalancerIP: `203.0.113.${1 + random.below(250)}`,
+      reservationToken: choices.chance(0.1) ? UNKNOWN_ID : (tokens.get(name) ?? UNKNOWN_ID),
+      loadBalancerIP: `203.0.113.${1 + choices.below(250)}`,
       sovereignFQDN: `${name}.${POOL}`,
-      createdBy: random.pick(['', 'fuzz', 'é 💥', null]),
-      'Idempotency-Key': `key-${number}-${random.below(12)}`,
-      id: deployments.length > 0 && random.chance(0.8) ? random.pick(deployments) : nobodys,
-      asset: random.pick(['start.js', 'swagger-ui.css', 'swagger-ui-bundle.js', 'package.json']),
-      limit: `${1 + random.below(20)}`,
-      cursor,
-      state: random.pick(['reserved', 'active']),
-      status: random.pick(['ready', 'failed']),
-      dryRun: random.pick(['true', 'false']),
-      'Last-Event-ID': `${random.below(9)}`,
+      createdBy: choices.pick(['', 'fuzz', 'é 💥', null]),
+      'Idempotency-Key': `key-${number}-${choices.below(12)}`,
+      id: deployments.length > 0 && choices.chance(0.8) ? choices.pick(deployments) : UNKNOWN_ID,
+      asset: choices.pick(['start.js', 'swagger-ui.css', 'swagger-ui-bundle.js', 'package.json']),
+      limit: `${1 + choices.below(20)}`,
+      cursor: state.cursor,
+      state: choices.pick(['reserved', 'active']),
+      status: choices.pick(['ready', 'failed']),
+      dryRun: choices.pick(['true', 'false']),
+      'Last-Event-ID': `${choices.below(9)}`,
       provider: 'hetzner',
       region: 'fsn1',
       accessKey: `AK${mark}0123456789abcdef`,
@@ -94,7 +102,7 @@ export const createApiLane = ({ document, random, number, token, mark }: ApiLane
       token: `PT${mark}0123456789abcdef`,
       orgName: 'Fuzz',
       orgEmail: 'ops@fuzz.example',
-      providers: random.chance(0.7) ? ['local'] : ['hetzner'],
+      providers: choices.chance(0.7) ? ['local'] : ['hetzner'],
       sshPublicKey,
       objectStorageRegion: 'nbg1',
       objectStorageAccessKey: `AK${mark}0123456789abcdef`,
@@ -102,20 +110,20 @@ export const createApiLane = ({ document, random, number, token, mark }: ApiLane
     }
   }
 
-  /** What is wholly good: only these go deep. */
-  const goodBody = (id: string, known: Readonly<Record<string, unknown>>): unknown => {
+  /** A valid body: only valid requests reach the deeper layers. */
+  const createValidBody = (id: string, known: Readonly<Record<string, unknown>>, choices: Choices): unknown => {
     const fields = (...names: readonly string[]) => Object.fromEntries(names.map(name => [name, known[name]]))
     switch (id) {
       case 'reserveName':
-        return random.chance(0.5) ? fields('subdomain') : fields('subdomain', 'createdBy')
+        return choices.chance(0.5) ? fields('subdomain') : fields('subdomain', 'createdBy')
       case 'commitName':
         return fields('subdomain', 'reservationToken', 'loadBalancerIP', 'sovereignFQDN')
       case 'renewReservation':
         return fields('subdomain', 'reservationToken')
       case 'releaseName':
-        return random.chance(0.7) ? fields('subdomain') : fields('subdomain', 'reservationToken')
+        return choices.chance(0.7) ? fields('subdomain') : fields('subdomain', 'reservationToken')
       case 'createDeployment': {
-        const label = `d${number}-${random.below(3)}`
+        const label = `d${number}-${choices.below(3)}`
         const common = fields(
           'orgName',
           'orgEmail',
@@ -126,7 +134,7 @@ export const createApiLane = ({ document, random, number, token, mark }: ApiLane
           'objectStorageAccessKey',
           'objectStorageSecretKey',
         )
-        return random.chance(0.7)
+        return choices.chance(0.7)
           ? { ...common, sovereignDomainMode: 'pool', sovereignPoolDomain: POOL, sovereignSubdomain: label }
           : { ...common, sovereignDomainMode: 'byo', sovereignFQDN: `${label}.fuzz.example` }
       }
@@ -137,42 +145,49 @@ export const createApiLane = ({ document, random, number, token, mark }: ApiLane
     }
   }
 
-  const baseOf = (id: string): Base => {
-    const operation = operationNamed(document, id)
-    const known = knownOf()
-    const base = described(document, operation, known, random)
+  const createSeed = (id: string, choices: Choices): SeedRequest => {
+    const operation = findOperation(document, id)
+    const known = createKnown(choices)
+    const documented = createDocumentedRequest(document, operation, known, choices)
     const path = operation.path.replace(/\{([^}]+)\}/g, (_, name: string) => encodeURIComponent(String(known[name])))
-    const whole = random.chance(0.75)
-      ? { ...base, path, ...(base.body === undefined ? {} : { body: goodBody(id, known) }) }
-      : base
-    // Without a limit the whole of a history is answered, which grows with every request.
-    if (id !== 'readHistory' && id !== 'listAllocations') return whole
+    const seed = choices.chance(0.75)
+      ? {
+          ...documented,
+          path,
+          ...(documented.body === undefined ? {} : { body: createValidBody(id, known, choices) }),
+        }
+      : documented
+    // Without a limit the whole list is returned, which grows with every request.
+    if (id !== 'readHistory' && id !== 'listAllocations') return seed
     return {
-      ...whole,
+      ...seed,
       query: [
         ['limit', String(known.limit)],
-        ...(whole.query ?? []).filter(([name]) => name !== 'limit' || random.chance(0.1)),
+        ...(seed.query ?? []).filter(([name]) => name !== 'limit' || choices.chance(0.1)),
       ],
     }
   }
 
-  const learn = (answer: Answer) => {
-    const { subdomain, reservationToken, id, status, nextCursor, freed } = jsonOf(answer)
-    if (typeof subdomain === 'string' && typeof reservationToken === 'string') tokens.set(subdomain, reservationToken)
-    if (answer.status === 201 && typeof id === 'string' && status === 'provisioning')
-      deployments = [id, ...deployments].slice(0, 3)
-    if (typeof nextCursor === 'string') cursor = nextCursor
-    if (freed && typeof Object(freed).subdomain === 'string') tokens.delete(Object(freed).subdomain)
+  const learn = (response: HttpResponse) => {
+    const { subdomain, reservationToken, id, status, nextCursor, freed } = parseObject(response)
+    if (typeof subdomain === 'string' && typeof reservationToken === 'string')
+      state.tokens.set(subdomain, reservationToken)
+    if (response.status === 201 && typeof id === 'string' && status === 'provisioning')
+      state.deployments = [id, ...state.deployments].slice(0, 3)
+    if (typeof nextCursor === 'string') state.cursor = nextCursor
+    if (freed && typeof Object(freed).subdomain === 'string') state.tokens.delete(Object(freed).subdomain)
   }
 
   return {
-    next() {
-      const base = baseOf(random.pick(wheel))
-      const grammar = grammarOf(random)
-      const isOdd = grammar === 'headers' && token !== null && random.chance(0.3)
-      const auth = token === null ? [] : [`Authorization: ${isOdd ? authorization(token, random) : `Bearer ${token}`}`]
-      const request = bent({ ...base, headers: [...auth, ...(base.headers ?? [])] }, grammar, random)
-      return { request, learn }
+    next(choices): Step {
+      const seed = createSeed(choices.pick(weighted), choices)
+      const mutation = pickMutation(choices)
+      const isUnusual = mutation === 'headers' && token !== null && choices.chance(0.3)
+      const authorizationLine =
+        token === null ? [] : [`Authorization: ${isUnusual ? authorization(token, choices) : `Bearer ${token}`}`]
+      const headers = [...authorizationLine, ...(seed.headers ?? [])]
+      return { request: mutate({ ...seed, headers }, mutation, choices), learn }
     },
+    clone: () => createApiWorkload(options, { ...state, tokens: new Map(state.tokens) }),
   }
 }

@@ -1,7 +1,7 @@
-import { nastyText, nastyValue } from './naughty-strings.ts'
-import type { Random } from './random.ts'
+import fc from 'fast-check'
+import { naughtyText, naughtyValue } from './naughty-strings.ts'
 
-/** What is used of JSON Schema 2020-12, in which OpenAPI 3.1 is written. */
+/** The used part of JSON Schema 2020-12, the schema language of OpenAPI 3.1. */
 export interface Schema {
   readonly $ref?: string
   readonly type?: string | readonly string[]
@@ -22,51 +22,66 @@ export interface Schema {
   readonly default?: unknown
 }
 
-/** Nobody's schema nests deeper. */
-const DEEPEST = 8
+/** No schema of the project nests deeper. */
+const MAX_DEPTH = 8
 
-const textOf = ({ minLength = 0, maxLength }: Schema, random: Random): string => {
-  const edges = [minLength, minLength - 1, ...(maxLength === undefined ? [] : [maxLength, maxLength + 1])]
-  return random.chance(0.5) ? 'a'.repeat(Math.max(0, random.pick(edges))) : nastyText(random)
+const toText = ({ minLength = 0, maxLength }: Schema): fc.Arbitrary<string> => {
+  const lengths = [minLength, minLength - 1, ...(maxLength === undefined ? [] : [maxLength, maxLength + 1])]
+  return fc.oneof(fc.constantFrom(...lengths.map(length => 'a'.repeat(Math.max(0, length)))), naughtyText)
 }
 
-const numberOf = ({ minimum = 0, maximum = 2 ** 31 }: Schema, random: Random): number =>
-  random.pick([minimum, minimum - 1, maximum, maximum + 1, minimum + 1, minimum + 0.5, -maximum])
+const toNumber = ({ minimum = 0, maximum = 2 ** 31 }: Schema): fc.Arbitrary<number> =>
+  fc.constantFrom(minimum, minimum - 1, maximum, maximum + 1, minimum + 1, minimum + 0.5, -maximum)
 
 /**
- * A value that a schema describes, or nearly: at, and one beyond, its bounds. `named` finds the schema of a `$ref`.
- * Patterns are not followed: what is good under them the examples show.
+ * Values that a schema describes, at its bounds, or one beyond them. `resolve` finds the schema of a `$ref`. Patterns are
+ * not followed: the examples match them.
  */
-export const sampleOf = (schema: Schema, random: Random, named: (ref: string) => Schema, depth = 0): unknown => {
-  if (depth > DEEPEST) return null
-  const again = (inner: Schema) => sampleOf(inner, random, named, depth + 1)
-  if (schema.$ref !== undefined) return again(named(schema.$ref))
-  const shown = [schema.example, schema.default, ...(schema.examples ?? [])].filter(value => value !== undefined)
-  if (shown.length > 0 && random.chance(0.7)) return random.pick(shown)
-  if (schema.const !== undefined) return schema.const
-  if (schema.enum) return random.chance(0.9) ? random.pick(schema.enum) : nastyText(random)
-  const choices = schema.anyOf ?? schema.oneOf
-  if (choices && choices.length > 0) return again(random.pick(choices))
-  if (schema.allOf) return Object.assign({}, ...schema.allOf.map(again))
-  const type = Array.isArray(schema.type) ? random.pick(schema.type) : schema.type
+export const schemaArbitrary = (schema: Schema, resolve: (ref: string) => Schema, depth = 0): fc.Arbitrary<unknown> => {
+  if (depth > MAX_DEPTH) return fc.constant(null)
+  const nested = (inner: Schema) => schemaArbitrary(inner, resolve, depth + 1)
+  if (schema.$ref !== undefined) return nested(resolve(schema.$ref))
+  const examples = [schema.example, schema.default, ...(schema.examples ?? [])].filter(value => value !== undefined)
+  const described = describedValues(schema, nested)
+  return examples.length === 0
+    ? described
+    : fc.oneof({ weight: 7, arbitrary: fc.constantFrom(...examples) }, { weight: 3, arbitrary: described })
+}
+
+const describedValues = (schema: Schema, nested: (inner: Schema) => fc.Arbitrary<unknown>): fc.Arbitrary<unknown> => {
+  if (schema.const !== undefined) return fc.constant(schema.const)
+  if (schema.enum)
+    return fc.oneof({ weight: 9, arbitrary: fc.constantFrom(...schema.enum) }, { weight: 1, arbitrary: naughtyText })
+  const alternatives = schema.anyOf ?? schema.oneOf ?? []
+  if (alternatives.length > 0) return fc.oneof(...alternatives.map(nested))
+  if (schema.allOf) return fc.tuple(...schema.allOf.map(nested)).map(parts => Object.assign({}, ...parts))
+  const types = typeof schema.type === 'string' ? [schema.type] : (schema.type ?? ['any'])
+  return fc.oneof(...types.map(type => valuesOfType(type, schema, nested)))
+}
+
+const valuesOfType = (
+  type: string,
+  schema: Schema,
+  nested: (inner: Schema) => fc.Arbitrary<unknown>,
+): fc.Arbitrary<unknown> => {
   switch (type) {
     case 'object': {
-      const required = schema.required ?? []
-      const members = Object.entries(schema.properties ?? {}).filter(
-        ([name]) => required.includes(name) || random.chance(0.5),
-      )
-      return Object.fromEntries(members.map(([name, inner]) => [name, again(inner)]))
+      const members = Object.entries(schema.properties ?? {}).map(([name, inner]) => [name, nested(inner)] as const)
+      return fc.record(Object.fromEntries(members), {
+        requiredKeys: [...(schema.required ?? [])],
+        noNullPrototype: true,
+      })
     }
     case 'array':
-      return schema.items ? random.many(random.below(4), () => again(schema.items ?? {})) : []
+      return schema.items ? fc.array(nested(schema.items), { maxLength: 3 }) : fc.constant([])
     case 'string':
-      return textOf(schema, random)
+      return toText(schema)
     case 'integer':
     case 'number':
-      return numberOf(schema, random)
+      return toNumber(schema)
     case 'boolean':
-      return random.chance(0.5)
+      return fc.boolean()
     default:
-      return nastyValue(random)
+      return naughtyValue
   }
 }

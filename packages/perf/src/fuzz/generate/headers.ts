@@ -1,4 +1,4 @@
-import type { Random } from './random.ts'
+import type { Choices } from './choices.ts'
 
 const tags = (known: number): readonly string[] => [
   `${known}`,
@@ -30,15 +30,15 @@ const tags = (known: number): readonly string[] => [
   '\u00ff',
 ]
 
-/** A value of If-Match or If-None-Match (RFC 9110 section 13.1): lists, weak tags, `*`, and what is none of them. */
-export const entityTags = (known: number, random: Random): string => random.pick(tags(known))
+/** A value of If-Match or If-None-Match (RFC 9110 section 13.1): lists, weak tags, `*`, and invalid ones. */
+export const entityTags = (known: number, choices: Choices): string => choices.pick(tags(known))
 
 const waits = ['0', '1', '"1"', '"0"', '00', '-1', '1.5', '', '1 ', 'x', '99999999999', '0x1']
 
-/** `Prefer` (RFC 7240). Nothing here waits longer than a second. */
-export const preference = (random: Random): string => {
-  const wait = random.pick(waits)
-  return random.pick([
+/** A value of `Prefer` (RFC 7240). None waits longer than a second. */
+export const preference = (choices: Choices): string => {
+  const wait = choices.pick(waits)
+  return choices.pick([
     `wait=${wait}`,
     `Wait = ${wait}`,
     `respond-async, wait=${wait}`,
@@ -58,9 +58,9 @@ export const preference = (random: Random): string => {
   ])
 }
 
-/** `Authorization` with a token: some of them let in who has it. */
-export const authorization = (token: string, random: Random): string =>
-  random.pick([
+/** A value of `Authorization` with a token; some are valid. */
+export const authorization = (token: string, choices: Choices): string =>
+  choices.pick([
     `Bearer ${token}`,
     `bearer ${token}`,
     `BEARER    ${token}  `,
@@ -83,23 +83,23 @@ export const authorization = (token: string, random: Random): string =>
     `Bearer , Bearer ${token}`,
   ])
 
-const anyOf: readonly ((random: Random) => string)[] = [
-  random =>
-    `Content-Type: ${random.pick(['text/plain', 'application/json; charset=utf-16', 'application/json;;', '', 'multipart/form-data', '*/*', 'application/x-www-form-urlencoded'])}`,
-  random => `Accept: ${random.pick(['text/html', 'application/xml;q=1', '', '*/*;q=0', 'x', ';;,,'])}`,
-  random => `Accept-Encoding: ${random.pick(['gzip', 'br;q=1', 'identity;q=0', '*;q=0'])}`,
-  random => `Content-Encoding: ${random.pick(['gzip', 'identity', 'x'])}`,
-  random =>
-    `Host: ${random.pick(['', 'other.example', '127.0.0.1:99999', '[::1', 'a b', 'user@host', '\u00ff', 'x/y?z#', '%00', '..'])}`,
-  random => `X-Request-Id: ${random.pick(['', 'a b', 'é', 'x'.repeat(129), 'ok-1', '"', '<script>'])}`,
-  random => `Last-Event-ID: ${random.pick(['', '0', '1', '-1', '01', '2147483648', 'x', '1e3', '99999999999999'])}`,
-  random =>
-    `Idempotency-Key: ${random.pick(['', ' ', 'k', 'a b', 'x'.repeat(255), 'x'.repeat(256), '\u00ff', '"quoted"'])}`,
-  random => `Range: ${random.pick(['bytes=0-1', 'bytes=-1', 'lines=1-'])}`,
-  random => `If-Modified-Since: ${random.pick(['0', 'Sat, 31 Dec 2050 23:59:59 GMT'])}`,
-  random => `Origin: ${random.pick(['null', 'https://evil.example'])}`,
-  random => `Cookie: ${random.pick(['', '=', 'a=b; a=c', '__proto__=1'])}`,
-  random => `Forwarded: for=${random.pick(['_x', '"[::1]"', 'unknown'])};proto=https`,
+const lines: readonly ((choices: Choices) => string)[] = [
+  choices =>
+    `Content-Type: ${choices.pick(['text/plain', 'application/json; charset=utf-16', 'application/json;;', '', 'multipart/form-data', '*/*', 'application/x-www-form-urlencoded'])}`,
+  choices => `Accept: ${choices.pick(['text/html', 'application/xml;q=1', '', '*/*;q=0', 'x', ';;,,'])}`,
+  choices => `Accept-Encoding: ${choices.pick(['gzip', 'br;q=1', 'identity;q=0', '*;q=0'])}`,
+  choices => `Content-Encoding: ${choices.pick(['gzip', 'identity', 'x'])}`,
+  choices =>
+    `Host: ${choices.pick(['', 'other.example', '127.0.0.1:99999', '[::1', 'a b', 'user@host', '\u00ff', 'x/y?z#', '%00', '..'])}`,
+  choices => `X-Request-Id: ${choices.pick(['', 'a b', 'é', 'x'.repeat(129), 'ok-1', '"', '<script>'])}`,
+  choices => `Last-Event-ID: ${choices.pick(['', '0', '1', '-1', '01', '2147483648', 'x', '1e3', '99999999999999'])}`,
+  choices =>
+    `Idempotency-Key: ${choices.pick(['', ' ', 'k', 'a b', 'x'.repeat(255), 'x'.repeat(256), '\u00ff', '"quoted"'])}`,
+  choices => `Range: ${choices.pick(['bytes=0-1', 'bytes=-1', 'lines=1-'])}`,
+  choices => `If-Modified-Since: ${choices.pick(['0', 'Sat, 31 Dec 2050 23:59:59 GMT'])}`,
+  choices => `Origin: ${choices.pick(['null', 'https://evil.example'])}`,
+  choices => `Cookie: ${choices.pick(['', '=', 'a=b; a=c', '__proto__=1'])}`,
+  choices => `Forwarded: for=${choices.pick(['_x', '"[::1]"', 'unknown'])};proto=https`,
   () => 'X-Forwarded-For: 1.2.3.4, ::1',
   () => 'X-HTTP-Method-Override: DELETE',
   () => 'X-Original-URL: /metrics',
@@ -110,15 +110,15 @@ const anyOf: readonly ((random: Random) => string)[] = [
   () => '__proto__: x',
   () => 'constructor: x',
   () => 'Age: \t x \t',
-  random => `X-Lease-Slot: ${random.pick(['', 'a'.repeat(507), '\u00ff', 'ns/name', '{"a":1}'])}`,
-  random => `X-Holder: ${random.pick(['', ' ', 'é', 'a'.repeat(254), 'a b', '\u00ff', '"x"'])}`,
-  random => `X-Long-${random.below(9)}: ${'v'.repeat(random.pick([10, 1_000, 12_000]))}`,
+  choices => `X-Lease-Slot: ${choices.pick(['', 'a'.repeat(507), '\u00ff', 'ns/name', '{"a":1}'])}`,
+  choices => `X-Holder: ${choices.pick(['', ' ', 'é', 'a'.repeat(254), 'a b', '\u00ff', '"x"'])}`,
+  choices => `X-Long-${choices.below(9)}: ${'v'.repeat(choices.pick([10, 1_000, 12_000]))}`,
 ]
 
-/** Lines of other headers: of whatever a request may carry besides, some of them twice, now and then a great many. */
-export const otherHeaders = (random: Random): string[] => {
-  if (random.chance(0.04))
-    return random.many(random.pick([90, 400]), () => `X-Many-${random.below(500)}: ${random.below(9)}`)
-  const lines = random.many(1 + random.below(3), () => random.pick(anyOf)(random))
-  return random.chance(0.2) ? [...lines, ...lines] : lines
+/** Lines of further headers, sometimes repeated, sometimes hundreds of them. */
+export const otherHeaders = (choices: Choices): string[] => {
+  if (choices.chance(0.04))
+    return choices.times(choices.pick([90, 400]), () => `X-Many-${choices.below(500)}: ${choices.below(9)}`)
+  const chosen = choices.times(1 + choices.below(3), () => choices.pick(lines)(choices))
+  return choices.chance(0.2) ? [...chosen, ...chosen] : chosen
 }

@@ -1,27 +1,27 @@
-import type { FuzzRequest } from '../wire/request.ts'
+import type { FuzzRequest } from '../request.ts'
+import type { Choices } from './choices.ts'
 import { otherHeaders } from './headers.ts'
-import { bodyBytes } from './json-text.ts'
-import { bentPath } from './paths.ts'
-import { bentQuery, encoded } from './queries.ts'
-import type { Random } from './random.ts'
-import { brokenBytes } from './raw.ts'
+import { encodeBody } from './json-text.ts'
+import { mutatePath } from './paths.ts'
+import { encodeText, mutateQuery } from './queries.ts'
+import { createMalformed } from './raw.ts'
 
-/** A request before it is bent: one that the service can make sense of. */
-export interface Base {
+/** A request before its mutation: one that the service understands. */
+export interface SeedRequest {
   /** The operation's id. */
   readonly row: string
   readonly method: string
   readonly path: string
   readonly query?: readonly (readonly [name: string, value: string])[]
   readonly headers?: readonly string[]
-  /** A value of JSON; absent: no body. */
+  /** A JSON value; absent: no body. */
   readonly body?: unknown
 }
 
-/** What of a request is bent; `none`: nothing. */
-export type Grammar = 'none' | 'values' | 'bodies' | 'queries' | 'headers' | 'paths' | 'methods' | 'framing' | 'raw'
+/** The part of a request that is mutated. */
+export type Mutation = 'none' | 'values' | 'bodies' | 'queries' | 'headers' | 'paths' | 'methods' | 'framing' | 'raw'
 
-const shares: readonly (readonly [Grammar, number])[] = [
+const shares: readonly (readonly [Mutation, number])[] = [
   ['none', 50],
   ['values', 13],
   ['bodies', 6],
@@ -32,9 +32,9 @@ const shares: readonly (readonly [Grammar, number])[] = [
   ['framing', 3],
   ['raw', 3],
 ]
-const wheel = shares.flatMap(([grammar, share]) => Array<Grammar>(share).fill(grammar))
+const weighted = shares.flatMap(([mutation, share]) => Array<Mutation>(share).fill(mutation))
 
-export const grammarOf = (random: Random): Grammar => random.pick(wheel)
+export const pickMutation = (choices: Choices): Mutation => choices.pick(weighted)
 
 const oddMethods = [
   'HEAD',
@@ -53,48 +53,47 @@ const oddMethods = [
   'get',
 ]
 
-const queryText = (query: Base['query'] = []): string =>
-  query.length === 0 ? '' : `?${query.map(([name, value]) => `${name}=${encoded(value)}`).join('&')}`
+const queryText = (query: SeedRequest['query'] = []): string =>
+  query.length === 0 ? '' : `?${query.map(([name, value]) => `${name}=${encodeText(value)}`).join('&')}`
 
-/** The request that a base becomes when one grammar has been at it. */
-export const bent = (base: Base, grammar: Grammar, random: Random): FuzzRequest => {
-  const { row, method, path, query, headers = [], body } = base
+export const mutate = (seed: SeedRequest, mutation: Mutation, choices: Choices): FuzzRequest => {
+  const { row, method, path, query, headers = [], body } = seed
   const plain =
     body === undefined
       ? undefined
-      : bodyBytes(body, grammar === 'values' ? 'value' : grammar === 'bodies' ? 'text' : 'none', random)
+      : encodeBody(body, mutation === 'values' ? 'value' : mutation === 'bodies' ? 'text' : 'none', choices)
   const target = path + queryText(query)
   const request: FuzzRequest = { row, method, target, headers, ...(plain ? { body: plain } : {}) }
-  switch (grammar) {
+  switch (mutation) {
     case 'none':
       return request
     case 'values':
     case 'bodies': {
-      // Of a call without a body: one that nobody asked for.
+      // An operation without a body receives one that it does not expect.
       const sent =
-        plain ?? bodyBytes({ subdomain: 'acme', holder: 'fuzz' }, grammar === 'values' ? 'value' : 'text', random)
+        plain ?? encodeBody({ subdomain: 'acme', holder: 'fuzz' }, mutation === 'values' ? 'value' : 'text', choices)
       return { ...request, row: body === undefined ? 'bodies' : row, body: sent }
     }
     case 'queries': {
-      const [name, value] = query && query.length > 0 ? random.pick(query) : (['sub', 'acme'] as const)
-      return { ...request, row: 'queries', target: `${path}?${bentQuery(name, value, random)}` }
+      const [name, value] = query && query.length > 0 ? choices.pick(query) : (['sub', 'acme'] as const)
+      return { ...request, row: 'queries', target: `${path}?${mutateQuery(name, value, choices)}` }
     }
     case 'headers':
-      return { ...request, row: 'headers', headers: [...headers, ...otherHeaders(random)] }
+      return { ...request, row: 'headers', headers: [...headers, ...otherHeaders(choices)] }
     case 'paths':
-      return { ...request, row: 'paths', target: bentPath(path, random) + queryText(query) }
+      return { ...request, row: 'paths', target: mutatePath(path, choices) + queryText(query) }
     case 'methods':
-      return { ...request, row: 'methods', method: random.pick(oddMethods) }
+      return { ...request, row: 'methods', method: choices.pick(oddMethods) }
     case 'framing':
       return {
         ...request,
         row: 'framing',
-        framing: 'chunked',
-        body: plain ?? Buffer.from(random.pick(['', '{}', 'x'.repeat(70_000)])),
+        chunked: true,
+        body: plain ?? Buffer.from(choices.pick(['', '{}', 'x'.repeat(70_000)])),
       }
     case 'raw': {
-      const whole = { method, target, headers, body: plain?.toString('latin1') ?? '' }
-      return { ...request, row: 'raw', raw: brokenBytes(whole, random) }
+      const valid = { method, target, headers, body: plain?.toString('latin1') ?? '' }
+      return { ...request, row: 'raw', raw: createMalformed(valid, choices) }
     }
   }
 }

@@ -1,7 +1,7 @@
-import type { Random } from './random.ts'
+import fc from 'fast-check'
 
-/** Texts that have broken something somewhere: U+0000, lone surrogates, turned directions, names of Object's own, … */
-export const nastyTexts: readonly string[] = [
+/** Texts that have broken parsers: U+0000, lone surrogates, bidirectional controls, names of Object.prototype, … */
+export const naughtyTexts: readonly string[] = [
   '',
   ' ',
   '\u0000',
@@ -10,7 +10,7 @@ export const nastyTexts: readonly string[] = [
   '\udfff\ud800',
   '\ufeff',
   '\u202egpj.exe',
-  'K', // U+212A, which Unicode lower-cases to k
+  '\u212a', // KELVIN SIGN, which Unicode lower-cases to k
   'ı',
   'ﬀ',
   '💥'.repeat(64),
@@ -48,15 +48,13 @@ export const nastyTexts: readonly string[] = [
   '-0',
 ]
 
-const longTexts: readonly (() => string)[] = [
-  () => 'a'.repeat(4_096),
-  () => 'é'.repeat(20_000),
-  () => '\\'.repeat(10_000),
-  () => 'a.'.repeat(8_000),
-]
+const longTexts = ['a'.repeat(4_096), 'é'.repeat(20_000), '\\'.repeat(10_000), 'a.'.repeat(8_000)]
 
-export const nastyText = (random: Random): string =>
-  random.chance(0.04) ? random.pick(longTexts)() : random.pick(nastyTexts)
+export const naughtyText: fc.Arbitrary<string> = fc.oneof(
+  { weight: 86, arbitrary: fc.constantFrom(...naughtyTexts) },
+  { weight: 10, arbitrary: fc.string({ unit: 'binary', maxLength: 40 }) },
+  { weight: 4, arbitrary: fc.constantFrom(...longTexts) },
+)
 
 const nestedArrays = (depth: number): unknown => {
   let value: unknown = 0
@@ -64,7 +62,7 @@ const nestedArrays = (depth: number): unknown => {
   return value
 }
 
-const others: readonly unknown[] = [
+const otherValues: readonly unknown[] = [
   null,
   true,
   false,
@@ -85,6 +83,10 @@ const others: readonly unknown[] = [
   { toString: 1 },
 ]
 
-/** Any value of JSON, mostly one that does not belong. */
-export const nastyValue = (random: Random): unknown =>
-  random.chance(0.02) ? nestedArrays(200) : random.chance(0.5) ? nastyText(random) : random.pick(others)
+/** A JSON value, usually one that the schema does not allow. */
+export const naughtyValue: fc.Arbitrary<unknown> = fc.oneof(
+  { weight: 40, arbitrary: fc.constantFrom(...otherValues) },
+  { weight: 48, arbitrary: naughtyText },
+  { weight: 10, arbitrary: fc.jsonValue({ maxDepth: 2 }) },
+  { weight: 2, arbitrary: fc.constant(nestedArrays(200)) },
+)

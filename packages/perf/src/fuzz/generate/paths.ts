@@ -1,16 +1,13 @@
-import type { Random } from './random.ts'
+import type { Choices } from './choices.ts'
 
 const percent = (text: string): string =>
   [...Buffer.from(text)].map(byte => `%${byte.toString(16).padStart(2, '0')}`).join('')
 
-/** A character for which every path has one. */
-const at = (text: string, random: Random): number => random.below(text.length)
-
 /**
- * Ways to spell a path otherwise: the same one, another one, or none at all. Latin-1 text, each letter a byte; no byte
- * that ends a request line (RFC 9112 section 3).
+ * Other spellings of a path: of the same one, of another one, or invalid. Latin-1 text, a byte per character, without the
+ * bytes that end a request line (RFC 9112 section 3).
  */
-const spellings: readonly ((path: string, random: Random) => string)[] = [
+const spellings: readonly ((path: string, choices: Choices) => string)[] = [
   path => path.replaceAll('/', '//'),
   path => path.replace(/\/([^/]*)$/, '/./$1'),
   path => path.replace(/\/([^/]*)$/, '/x/../$1'),
@@ -23,8 +20,8 @@ const spellings: readonly ((path: string, random: Random) => string)[] = [
   path => path.replace(/\/([^/]*)$/, '\\$1'),
   path => path.replace(/\/([^/]*)$/, '%5c$1'),
   path => path.toUpperCase(),
-  (path, random) => {
-    const index = at(path, random)
+  (path, choices) => {
+    const index = choices.below(path.length)
     return path.slice(0, index) + percent(path[index] ?? '') + path.slice(index + 1)
   },
   path => path.split('/').map(percent).join('/'),
@@ -64,10 +61,8 @@ const spellings: readonly ((path: string, random: Random) => string)[] = [
   () => 'about:blank',
 ]
 
-/** One of them, now and then two. */
-export const bentPath = (path: string, random: Random): string => {
-  const once = random.pick(spellings)(path, random)
-  return random.chance(0.15) && once.length < 2_000 ? random.pick(spellings)(once, random) : once
+/** One change, sometimes two. */
+export const mutatePath = (path: string, choices: Choices): string => {
+  const changed = choices.pick(spellings)(path, choices)
+  return choices.chance(0.15) && changed.length < 2_000 ? choices.pick(spellings)(changed, choices) : changed
 }
-
-export const spellingCount = spellings.length

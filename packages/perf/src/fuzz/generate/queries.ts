@@ -1,15 +1,15 @@
-import { nastyText } from './naughty-strings.ts'
-import type { Random } from './random.ts'
+import type { Choices } from './choices.ts'
+import { naughtyText } from './naughty-strings.ts'
 
-/** As encodeURIComponent, and of lone surrogates the bytes that WTF-8 would have. */
-export const encoded = (text: string): string =>
+/** Like encodeURIComponent, with the WTF-8 bytes of lone surrogates. */
+export const encodeText = (text: string): string =>
   text.isWellFormed()
     ? encodeURIComponent(text)
     : [...text].map(letter => (letter.isWellFormed() ? encodeURIComponent(letter) : '%ed%a0%80')).join('')
 
-type Bend = (name: string, value: string, random: Random) => string
+type QueryMutation = (name: string, value: string, choices: Choices) => string
 
-const bends: readonly Bend[] = [
+const mutations: readonly QueryMutation[] = [
   (name, value) => `${name}=${value}&${name}=${value}`,
   (name, value) => `${name}=&${name}=${value}`,
   name => `${name}`,
@@ -33,9 +33,9 @@ const bends: readonly Bend[] = [
   name => `${name}=${'a'.repeat(8_000)}`,
   (name, value) => `${`${name}=${value}&`.repeat(200)}`,
   (name, value) => `__proto__[x]=1&constructor=2&${name}=${value}`,
-  (name, _, random) => `${name}=${encoded(nastyText(random)).slice(0, 8_000)}`,
+  (name, _, choices) => `${name}=${encodeText(choices.draw(naughtyText)).slice(0, 8_000)}`,
 ]
 
-/** A query that says something about `name`, in one of the ways that parsers differ about. */
-export const bentQuery = (name: string, value: string, random: Random): string =>
-  random.pick(bends)(name, encoded(value), random)
+/** A query with `name`, spelled in a way that parsers treat differently. */
+export const mutateQuery = (name: string, value: string, choices: Choices): string =>
+  choices.pick(mutations)(name, encodeText(value), choices)

@@ -1,15 +1,14 @@
+import type { HttpResponse } from '@pool/test-kit/http1.ts'
 import type { ServiceDocument } from '../oracle/document.ts'
-import type { Answer } from '../wire/answer.ts'
+import type { Choices } from './choices.ts'
 import { authorization, entityTags, preference } from './headers.ts'
-import { type Base, bent, grammarOf } from './mutate.ts'
-import { encoded } from './queries.ts'
-import type { Random } from './random.ts'
-import { described, type Lane, operationNamed } from './step.ts'
+import { mutate, pickMutation, type SeedRequest } from './mutate.ts'
+import { encodeText } from './queries.ts'
+import { createDocumentedRequest, findOperation, type Step, type Workload } from './workload.ts'
 
-export interface WitnessLaneOptions {
+export interface WitnessWorkloadOptions {
   readonly document: ServiceDocument
-  readonly random: Random
-  /** Its own slots have it in them. */
+  /** Part of the slots that only this client uses. */
   readonly number: number
   readonly token: string
 }
@@ -27,47 +26,53 @@ const weights: Readonly<Record<string, number>> = {
 
 const SLOTS = 6
 
-/** The same slot, spelled as different clients spell it. */
-const spelled = (slot: string, random: Random): string =>
-  random.pick([
+/** The same slot in the spellings of different clients. */
+const spellSlot = (slot: string, choices: Choices): string =>
+  choices.pick([
     encodeURIComponent(slot),
     slot.split('/').map(encodeURIComponent).join('/'),
     encodeURIComponent(slot).replace(/%[0-9A-F]{2}/g, hex => hex.toLowerCase()),
   ])
 
-/** A client of the lease witness: acquires, renews, releases slots of its own, and some that all want. */
-export const createWitnessLane = ({ document, random, number, token }: WitnessLaneOptions): Lane => {
-  const wheel = document.operations.flatMap(({ id }) => Array<string>(weights[id] ?? 1).fill(id))
-  const generations = new Map<string, number>()
-  let cursor = 'x'
+/** The generations and the cursor of the last responses. */
+interface WitnessState {
+  readonly generations: Map<string, number>
+  cursor: string
+}
 
-  const slotOf = () =>
-    random.chance(0.1)
-      ? `shared/${random.below(4)}`
-      : random.chance(0.05)
-        ? `é 💥/${number}`
-        : `lane ${number}/${random.below(SLOTS)}`
-  const holderOf = (slot: string) =>
-    slot.startsWith('shared') ? `region-${number}` : `region-${random.below(3) === 0 ? 'b' : 'a'}/${number}`
+/** A client of the lease witness. It acquires, renews and releases its own slots, and some shared ones. */
+export const createWitnessWorkload = (
+  options: WitnessWorkloadOptions,
+  state: WitnessState = { generations: new Map(), cursor: 'x' },
+): Workload => {
+  const { document, number, token } = options
+  const weighted = document.operations.flatMap(({ id }) => Array<string>(weights[id] ?? 1).fill(id))
 
-  const headersOf = (id: string, generation: number, holder: string): string[] => {
-    const isOdd = random.chance(0.12)
-    const tag = isOdd
-      ? entityTags(generation, random)
-      : random.pick([`${generation}`, `"${generation}"`, `W/"${generation}"`])
+  const pickSlot = (choices: Choices) => {
+    if (choices.chance(0.1)) return `shared/${choices.below(4)}`
+    return choices.chance(0.05) ? `é 💥/${number}` : `client ${number}/${choices.below(SLOTS)}`
+  }
+  const pickHolder = (slot: string, choices: Choices) =>
+    slot.startsWith('shared') ? `region-${number}` : `region-${choices.below(3) === 2 ? 'b' : 'a'}/${number}`
+
+  const createHeaders = (id: string, generation: number, holder: string, choices: Choices): string[] => {
+    const isUnusual = choices.chance(0.12)
+    const tag = isUnusual
+      ? entityTags(generation, choices)
+      : choices.pick([`${generation}`, `"${generation}"`, `W/"${generation}"`])
     switch (id) {
       case 'writeLease':
         return [
-          generation === 0 && random.chance(0.2) ? 'If-None-Match: *' : `If-Match: ${tag}`,
-          ...(random.chance(0.15) ? [`X-Holder: ${holder}`] : []),
+          generation === 0 && choices.chance(0.2) ? 'If-None-Match: *' : `If-Match: ${tag}`,
+          ...(choices.chance(0.15) ? [`X-Holder: ${holder}`] : []),
         ]
       case 'releaseLease':
         return [`If-Match: ${tag}`, `X-Holder: ${holder}`]
       case 'readLease':
-        return random.chance(0.5)
+        return choices.chance(0.5)
           ? [
-              `If-None-Match: ${isOdd ? tag : entityTags(generation, random)}`,
-              ...(random.chance(0.15) ? [`Prefer: ${preference(random)}`] : []),
+              `If-None-Match: ${isUnusual ? tag : entityTags(generation, choices)}`,
+              ...(choices.chance(0.15) ? [`Prefer: ${preference(choices)}`] : []),
             ]
           : []
       default:
@@ -75,58 +80,65 @@ export const createWitnessLane = ({ document, random, number, token }: WitnessLa
     }
   }
 
-  const goodOf = (id: string, base: Base, slot: string): Base => {
-    const holder = holderOf(slot)
-    // Mostly the generation that is; now and then one that was, or will be.
-    const generation = Math.max(
-      0,
-      (generations.get(slot) ?? 0) + (random.chance(0.12) ? random.pick([-1, 1, -2, 5]) : 0),
-    )
+  const createValid = (id: string, seed: SeedRequest, slot: string, choices: Choices): SeedRequest => {
+    const holder = pickHolder(slot, choices)
+    // Usually the current generation, sometimes an earlier or a later one.
+    const offset = choices.chance(0.12) ? choices.pick([-1, 1, -2, 5]) : 0
+    const generation = Math.max(0, (state.generations.get(slot) ?? 0) + offset)
     const body = {
       holder,
-      ttlSeconds: random.pick([1, 30, 1.5, 86_400]),
-      op: random.chance(0.3) && generation > 0 ? 'renew' : 'acquire',
+      ttlSeconds: choices.pick([1, 30, 1.5, 86_400]),
+      op: choices.chance(0.3) && generation > 0 ? 'renew' : 'acquire',
     }
-    const path = operationNamed(document, id).path.replace('{slot}', spelled(slot, random))
-    return { ...base, path, headers: headersOf(id, generation, holder), ...(base.body === undefined ? {} : { body }) }
+    const path = findOperation(document, id).path.replace('{slot}', spellSlot(slot, choices))
+    const headers = createHeaders(id, generation, holder, choices)
+    return { ...seed, path, headers, ...(seed.body === undefined ? {} : { body }) }
+  }
+
+  const learn = (response: HttpResponse, slot: string | undefined) => {
+    try {
+      const body = Object(JSON.parse(response.text || '{}'))
+      if (typeof body.nextCursor === 'string') state.cursor = body.nextCursor
+      if (slot === undefined) return
+      if (typeof body.generation === 'number') state.generations.set(slot, body.generation)
+      // The response to a release has no body; the release increments the generation.
+      else if (response.status === 204 && !response.headers.has('allow'))
+        state.generations.set(slot, (state.generations.get(slot) ?? 0) + 1)
+    } catch {
+      // The oracle has reported invalid JSON.
+    }
   }
 
   return {
-    next() {
-      const id = random.pick(wheel)
-      const slot = slotOf()
-      const known = { slot, limit: `${1 + random.below(20)}`, prefix: random.pick(['', 'lane', encoded(slot)]), cursor }
-      const documented = described(document, operationNamed(document, id), known, random)
-      const base = random.chance(0.8) ? goodOf(id, documented, slot) : documented
-      // A documented wait is half a minute long; and the whole list is a thousand leases.
-      const calm = (base.headers ?? []).filter(line => !/^prefer:.*\d\d/i.test(line))
+    next(choices): Step {
+      const id = choices.pick(weighted)
+      const slot = pickSlot(choices)
+      const known = {
+        slot,
+        limit: `${1 + choices.below(20)}`,
+        prefix: choices.pick(['', 'client', encodeText(slot)]),
+        cursor: state.cursor,
+      }
+      const documented = createDocumentedRequest(document, findOperation(document, id), known, choices)
+      const isValid = choices.chance(0.8)
+      const seed = isValid ? createValid(id, documented, slot, choices) : documented
+      // The documented wait takes half a minute, and the whole list has a thousand leases.
+      const quick = (seed.headers ?? []).filter(line => !/^prefer:.*\d\d/i.test(line))
       const query =
         id === 'listLeases'
           ? [
               ['limit', known.limit] as const,
-              ...(base.query ?? []).filter(([name]) => name !== 'limit' || random.chance(0.1)),
+              ...(seed.query ?? []).filter(([name]) => name !== 'limit' || choices.chance(0.1)),
             ]
-          : base.query
-      const grammar = grammarOf(random)
-      const isOdd = grammar === 'headers' && random.chance(0.4)
-      const auth = `Authorization: ${isOdd ? authorization(token, random) : `Bearer ${token}`}`
-      const request = bent({ ...base, headers: [auth, ...calm], ...(query ? { query } : {}) }, grammar, random)
-      const isOfSlot = base.path.startsWith('/lease/') && base !== documented && grammar !== 'paths'
-      return { request, learn: answer => learn(answer, isOfSlot ? slot : undefined) }
+          : seed.query
+      const mutation = pickMutation(choices)
+      const isUnusual = mutation === 'headers' && choices.chance(0.4)
+      const authorizationLine = `Authorization: ${isUnusual ? authorization(token, choices) : `Bearer ${token}`}`
+      const headers = [authorizationLine, ...quick]
+      const request = mutate({ ...seed, headers, ...(query ? { query } : {}) }, mutation, choices)
+      const hasSlot = seed.path.startsWith('/lease/') && isValid && mutation !== 'paths'
+      return { request, learn: response => learn(response, hasSlot ? slot : undefined) }
     },
-  }
-
-  function learn(answer: Answer, slot: string | undefined) {
-    try {
-      const body = Object(JSON.parse(answer.body.toString('utf8') || '{}'))
-      if (typeof body.nextCursor === 'string') cursor = body.nextCursor
-      if (slot === undefined) return
-      if (typeof body.generation === 'number') generations.set(slot, body.generation)
-      // The answer to a release has no body, and one generation more.
-      else if (answer.status === 204 && !answer.headers.has('allow'))
-        generations.set(slot, (generations.get(slot) ?? 0) + 1)
-    } catch {
-      // What is no JSON teaches nothing; it has been judged.
-    }
+    clone: () => createWitnessWorkload(options, { ...state, generations: new Map(state.generations) }),
   }
 }

@@ -24,11 +24,11 @@ interface OpenApi {
   readonly components: { readonly schemas: Readonly<Record<string, Schema>> }
 }
 
-export interface DocumentedAnswer {
+export interface DocumentedResponse {
   readonly description: string
   /** Null: no body. */
   readonly mediaType: string | null
-  /** Null: nothing to compare the body with. */
+  /** Null: the body has no JSON schema. */
   readonly validate: ValidateFunction | null
 }
 
@@ -36,58 +36,60 @@ export interface DocumentedOperation {
   readonly id: string
   readonly method: string
   readonly path: string
-  /** A path of it, as it comes. */
+  /** Matches its paths. */
   readonly pattern: RegExp
   readonly parameters: readonly Parameter[]
   readonly body: Schema | null
-  readonly answers: ReadonlyMap<number, DocumentedAnswer>
+  readonly responses: ReadonlyMap<number, DocumentedResponse>
 }
 
 export interface ServiceDocument {
   readonly operations: readonly DocumentedOperation[]
   readonly schema: (ref: string) => Schema
-  /** Whether this is the error body of the service. */
+  /** Whether the body has the service's common error shape. */
   readonly isProblem: (body: unknown) => boolean
 }
 
 export interface DocumentOptions {
   readonly problem: string
-  /** Path parameters that hold slashes. */
+  /** Path parameters that may contain slashes. */
   readonly greedy?: readonly string[]
 }
 
-const patternOf = (path: string, greedy: readonly string[]): RegExp =>
+const toPattern = (path: string, greedy: readonly string[]): RegExp =>
   new RegExp(
     `^${path.replaceAll('.', '\\.').replace(/\{([^}]+)\}/g, (_, name: string) => (greedy.includes(name) ? '.+' : '[^/]+'))}$`,
     's',
   )
 
-/** An OpenAPI 3.1 document, its schemas compiled as what they are: JSON Schema 2020-12. */
+/** Reads an OpenAPI 3.1 document and compiles its schemas, which are JSON Schema 2020-12. */
 export const readDocument = (document: object, { problem, greedy = [] }: DocumentOptions): ServiceDocument => {
-  // A document that is not as it should be is told by its own test, with zod's types.
+  // Another test checks that the document is valid OpenAPI.
   const { paths, components } = JSON.parse(JSON.stringify(document)) as OpenApi
-  // Formats come with a pattern of their own; unknown keywords are OpenAPI's.
+  // Every format has a pattern too. Unknown keywords are OpenAPI's.
   const ajv = new Ajv2020({ strict: false, validateFormats: false })
   ajv.addSchema({ $id: 'document', components })
-  const compiled = (schema: object): ValidateFunction =>
+  const compile = (schema: object): ValidateFunction =>
     ajv.compile(JSON.parse(JSON.stringify(schema).replaceAll('"#/components/', '"document#/components/')))
-  const answerOf = ({ description, content }: DescribedOperation['responses'][string]): DocumentedAnswer => {
+  const readResponse = ({ description, content }: DescribedOperation['responses'][string]): DocumentedResponse => {
     const [mediaType, body] = Object.entries(content ?? {})[0] ?? []
     const isJson = mediaType === 'application/json'
-    return { description, mediaType: mediaType ?? null, validate: isJson && body ? compiled(body.schema) : null }
+    return { description, mediaType: mediaType ?? null, validate: isJson && body ? compile(body.schema) : null }
   }
   const operations = Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, described]) => ({
       id: described.operationId,
       method: method.toUpperCase(),
       path,
-      pattern: patternOf(path, greedy),
+      pattern: toPattern(path, greedy),
       parameters: described.parameters ?? [],
       body: described.requestBody?.content['application/json']?.schema ?? null,
-      answers: new Map(Object.entries(described.responses).map(([status, one]) => [Number(status), answerOf(one)])),
+      responses: new Map(
+        Object.entries(described.responses).map(([status, response]) => [Number(status), readResponse(response)]),
+      ),
     })),
   )
-  const isProblem = compiled({ $ref: `#/components/schemas/${problem}` })
+  const isProblem = compile({ $ref: `#/components/schemas/${problem}` })
   return {
     operations,
     schema: ref => components.schemas[ref.slice(ref.lastIndexOf('/') + 1)] ?? {},

@@ -1,23 +1,23 @@
-import { type Answer, brokenOff } from '../wire/answer.ts'
-import type { Outcome } from '../wire/connection.ts'
-import type { FuzzRequest } from '../wire/request.ts'
-import type { DocumentedAnswer, DocumentedOperation, ServiceDocument } from './document.ts'
-import { leaks } from './secrets.ts'
+import type { HttpResponse } from '@pool/test-kit/http1.ts'
+import { type RequestOutcome, TRUNCATED } from '../connection.ts'
+import type { FuzzRequest } from '../request.ts'
+import type { DocumentedOperation, DocumentedResponse, ServiceDocument } from './document.ts'
+import { findLeaks } from './secrets.ts'
 
-/** What is known of a service besides its document. */
+/** What the oracle knows of a service in addition to its document. */
 export interface Rules {
   readonly document: ServiceDocument
-  /** Codes of a 503 that what is down explains; and statuses of a health body. */
+  /** Whether a current fault explains a 503 with this code, or a health response with this status. */
   readonly isExplained: (code: string) => boolean
-  /** Whether an answer comes from the platform and not from the service: to what is no HTTP, of which it sees nothing. */
-  readonly isPlatforms: (answer: Answer, request: FuzzRequest) => boolean
+  /** Whether the platform sent the response: invalid HTTP does not reach the service. */
+  readonly isFromPlatform: (response: HttpResponse, request: FuzzRequest) => boolean
   readonly mark: RegExp
-  /** Whether this text is a token that was given to somebody. */
+  /** Whether this UUID is a reservation token that the service issued. */
   readonly isToken: (uuid: string) => boolean
 }
 
-/** What any path can be answered, by status; in the one error shape, and so not said of each operation. */
-const general: ReadonlyMap<number, readonly string[]> = new Map([
+/** Responses that every path can have, by status, all in the common error shape. Operations do not document them. */
+const commonErrors: ReadonlyMap<number, readonly string[]> = new Map([
   [400, ['invalid-format', 'invalid-request']],
   [401, ['unauthorized']],
   [404, ['not-found']],
@@ -28,7 +28,7 @@ const general: ReadonlyMap<number, readonly string[]> = new Map([
   [431, ['invalid-format']],
 ])
 
-const jsonOf = (body: Buffer): unknown => {
+const parseJson = (body: Buffer): unknown => {
   try {
     return JSON.parse(body.toString('utf8'))
   } catch {
@@ -36,95 +36,98 @@ const jsonOf = (body: Buffer): unknown => {
   }
 }
 
-const codeOf = (body: unknown): string => {
+const toCode = (body: unknown): string => {
   if (typeof body !== 'object' || body === null) return ''
   if ('error' in body && typeof body.error === 'string') return body.error
   return 'status' in body && typeof body.status === 'string' ? body.status : ''
 }
 
-const pathOf = (target: string): string => target.replace(/[?#].*$/s, '')
-
-/** The operations that a request may have reached: of a path that was bent, any. */
-const reached = (
+/** The operations that a request may have reached: with a mutated path, any of them. */
+const findReached = (
   { operations }: ServiceDocument,
   { method, target, row, raw }: FuzzRequest,
 ): readonly DocumentedOperation[] => {
   if (raw || row === 'paths') return operations
-  const wanted = method === 'HEAD' ? 'GET' : method
-  const path = pathOf(target)
-  return operations.filter(one => one.method === wanted && one.pattern.test(path))
+  const documented = method === 'HEAD' ? 'GET' : method
+  const path = target.replace(/[?#].*$/s, '')
+  return operations.filter(operation => operation.method === documented && operation.pattern.test(path))
 }
 
-/** Why an answer is not the documented one; null: it is. */
-const faultUnder = (
-  { description, mediaType, validate }: DocumentedAnswer,
-  answer: Answer,
+/** How a response differs from a documented one; null: it does not. */
+const compareWith = (
+  { description, mediaType, validate }: DocumentedResponse,
+  response: HttpResponse,
   body: unknown,
 ): string | null => {
-  const type = answer.headers.get('content-type')
-  if (mediaType === null) return answer.body.length === 0 ? null : 'a body where none is documented'
-  // A stand-in for several types, each of them a file's.
+  const type = response.headers.get('content-type')
+  if (mediaType === null) return response.body.length === 0 ? null : 'a body where none is documented'
+  // Stands for the media types of several files.
   if (mediaType !== 'application/octet-stream' && type?.split(';')[0]?.trim() !== mediaType)
     return `Content-Type ${type}, not ${mediaType}`
   if (mediaType !== 'application/json') return null
-  if (body === undefined) return 'a body that is no JSON'
+  if (body === undefined) return 'a body that is not JSON'
   if (validate && !validate(body)) {
     const [first] = validate.errors ?? []
     return `a body outside its schema: ${first?.instancePath ?? ''} ${first?.message ?? ''}`
   }
-  const code = typeof body === 'object' && body !== null && 'error' in body ? codeOf(body) : ''
-  return code === '' || answer.status < 400 || answer.status === 500 || description.includes(`\`${code}\``)
+  const code = typeof body === 'object' && body !== null && 'error' in body ? toCode(body) : ''
+  return code === '' || response.status < 400 || response.status === 500 || description.includes(`\`${code}\``)
     ? null
     : `a code that is not documented here: ${code}`
 }
 
-const schemaFault = ({ document }: Rules, request: FuzzRequest, answer: Answer): string | null => {
-  const body = jsonOf(answer.body)
-  const candidates = reached(document, request).flatMap(one => one.answers.get(answer.status) ?? [])
-  const faults = candidates.map(candidate => faultUnder(candidate, answer, body))
-  if (faults.includes(null)) return null
-  const codes = general.get(answer.status)
-  if (codes?.includes(codeOf(body))) {
-    if (!document.isProblem(body)) return 'an error that is not in the one shape'
-    if (answer.headers.get('content-type')?.split(';')[0] !== 'application/json')
-      return 'an error that is not called JSON'
-    if (answer.status === 405 && !answer.headers.has('allow')) return 'a 405 without Allow'
-    if (answer.status === 401 && !answer.headers.has('www-authenticate')) return 'a 401 without WWW-Authenticate'
+const checkSchema = ({ document }: Rules, request: FuzzRequest, response: HttpResponse): string | null => {
+  const body = parseJson(response.body)
+  const candidates = findReached(document, request).flatMap(operation => operation.responses.get(response.status) ?? [])
+  const differences = candidates.map(candidate => compareWith(candidate, response, body))
+  if (differences.includes(null)) return null
+  const codes = commonErrors.get(response.status)
+  if (codes?.includes(toCode(body))) {
+    if (!document.isProblem(body)) return 'an error outside the common shape'
+    if (response.headers.get('content-type')?.split(';')[0] !== 'application/json')
+      return 'an error whose Content-Type is not JSON'
+    if (response.status === 405 && !response.headers.has('allow')) return 'a 405 without Allow'
+    if (response.status === 401 && !response.headers.has('www-authenticate')) return 'a 401 without WWW-Authenticate'
     return null
   }
-  return faults[0] ?? 'a status that is not documented'
+  return differences[0] ?? 'a status that is not documented'
 }
 
-const headFault = ({ document }: Rules, request: FuzzRequest, { status }: Answer): string | null => {
-  const isKnown = general.has(status) || reached(document, request).some(({ answers }) => answers.has(status))
+const checkHead = ({ document }: Rules, request: FuzzRequest, { status }: HttpResponse): string | null => {
+  const isKnown =
+    commonErrors.has(status) || findReached(document, request).some(({ responses }) => responses.has(status))
   return isKnown ? null : 'a status that is not documented'
 }
 
-const saneId = /^[A-Za-z0-9._:/+=@-]{1,128}$/
+const REQUEST_ID = /^[A-Za-z0-9._:/+=@-]{1,128}$/
 
-const faultsOf = (rules: Rules, request: FuzzRequest, answer: Answer): string[] => {
-  const faults: string[] = []
-  const code = codeOf(jsonOf(answer.body))
+const checkResponse = (rules: Rules, request: FuzzRequest, response: HttpResponse): string[] => {
+  const violations: string[] = []
+  const code = toCode(parseJson(response.body))
   const isHead = request.method === 'HEAD'
-  if (answer.status >= 500 && !(answer.status === 503 && (isHead || rules.isExplained(code)))) {
-    faults.push(`${answer.status} ${code} that nothing explains`)
+  if (response.status >= 500 && !(response.status === 503 && (isHead || rules.isExplained(code)))) {
+    violations.push(`${response.status} ${code} without a cause`)
   }
-  if (!saneId.test(answer.headers.get('x-request-id') ?? '')) faults.push('no X-Request-Id')
-  const fault = isHead ? headFault(rules, request, answer) : schemaFault(rules, request, answer)
-  if (fault !== null) faults.push(`${answer.status}: ${fault}`)
-  return faults
+  if (!REQUEST_ID.test(response.headers.get('x-request-id') ?? '')) violations.push('no X-Request-Id')
+  const difference = isHead ? checkHead(rules, request, response) : checkSchema(rules, request, response)
+  if (difference !== null) violations.push(`${response.status}: ${difference}`)
+  return violations
 }
 
-/** All that is wrong with what became of a request. */
-export const violations = (rules: Rules, request: FuzzRequest, outcome: Outcome): string[] => {
-  if (outcome.kind === 'stuck') return ['stuck: neither an answer nor an end']
-  if (outcome.kind === 'broken' && outcome.detail === brokenOff && rules.isExplained(brokenOff)) return []
-  if (outcome.kind === 'broken') return [`an answer that is no HTTP: ${outcome.detail}`]
-  // Of bytes that are no request an end is an answer.
-  if (outcome.kind === 'closed') return request.raw ? [] : ['closed without an answer']
-  const { answer, leftOver } = outcome
-  const faults = leaks(rules, request, answer)
-  if (leftOver > 0 && !request.raw)
-    faults.push(request.method === 'HEAD' ? 'HEAD with a body' : 'bytes after the answer')
-  return rules.isPlatforms(answer, request) ? faults : [...faults, ...faultsOf(rules, request, answer)]
+/** Everything that is wrong with the outcome of a request. */
+export const findViolations = (rules: Rules, request: FuzzRequest, outcome: RequestOutcome): string[] => {
+  if (outcome.kind === 'timeout') return ['timeout: neither a response nor an end']
+  if (outcome.kind === 'malformed') {
+    const isExplained = outcome.detail === TRUNCATED && rules.isExplained(TRUNCATED)
+    return isExplained ? [] : [`a malformed response: ${outcome.detail}`]
+  }
+  // A closed connection is a valid response to bytes that are not a request.
+  if (outcome.kind === 'closed') return request.raw ? [] : ['closed without a response']
+  const { response, extraBytes } = outcome
+  const violations = findLeaks(rules, request, response)
+  if (extraBytes > 0 && !request.raw)
+    violations.push(request.method === 'HEAD' ? 'HEAD with a body' : 'bytes after the response')
+  return rules.isFromPlatform(response, request)
+    ? violations
+    : [...violations, ...checkResponse(rules, request, response)]
 }

@@ -1,15 +1,15 @@
 import { createReadStream, createWriteStream } from 'node:fs'
 import { createInterface } from 'node:readline'
 
-/** The lines of a process, kept in a file until they are searched: they are too many for memory. */
+/** The output of a process in a file until it is searched: it is too large for memory. */
 export interface LogFile {
   readonly write: (line: string) => void
-  /** All lines, once nothing more is written. */
+  /** Every line. Close the file first. */
   readonly lines: () => AsyncIterable<string>
   readonly close: () => Promise<void>
 }
 
-export const openLog = (path: string): LogFile => {
+export const openLogFile = (path: string): LogFile => {
   const file = createWriteStream(path, { mode: 0o600 })
   let closed: Promise<void> | undefined
   const close = () => {

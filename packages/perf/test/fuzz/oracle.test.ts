@@ -1,0 +1,233 @@
+import { HttpResponse } from '@pool/test-kit/http1.ts'
+import { openApiDocument } from 'allocation-api/src/http/routes/docs.ts'
+import { describe, expect, test } from 'vitest'
+import { type RequestOutcome, TRUNCATED } from '../../src/fuzz/connection.ts'
+import { readDocument } from '../../src/fuzz/oracle/document.ts'
+import { findViolations, type Rules } from '../../src/fuzz/oracle/oracle.ts'
+import { createMarkPattern, findLeak, findUuids } from '../../src/fuzz/oracle/secrets.ts'
+import { createGenerationLedger, findDuplicateNames, type NameEvent } from '../../src/fuzz/oracle/uniqueness.ts'
+import type { FuzzRequest } from '../../src/fuzz/request.ts'
+
+const MARK = 'ZqSecretMark42xK'
+const TOKEN = 'a3bb189e-8bf9-4c1a-9f3e-0123456789ab'
+const rules: Rules = {
+  document: readDocument(openApiDocument(), { problem: 'Problem' }),
+  isExplained: code => code === 'database-unavailable',
+  isFromPlatform: () => false,
+  mark: createMarkPattern(MARK),
+  isToken: uuid => uuid === TOKEN,
+}
+const check: FuzzRequest = {
+  row: 'checkName',
+  method: 'GET',
+  target: '/api/v1/pool/pool.test/check?sub=a',
+  headers: [],
+}
+const reserve: FuzzRequest = {
+  row: 'reserveName',
+  method: 'POST',
+  target: '/api/v1/pool/pool.test/reserve',
+  headers: [],
+}
+const json = { 'content-type': 'application/json', 'x-request-id': 'r1' }
+
+const answered = (
+  status: number,
+  body: unknown,
+  headers: Readonly<Record<string, string>> = json,
+  extraBytes = 0,
+): RequestOutcome => {
+  const lines = Object.entries(headers).map(([name, value]) => `\r\n${name}: ${value}`)
+  const text = typeof body === 'string' ? body : JSON.stringify(body)
+  return { kind: 'response', extraBytes, response: new HttpResponse(status, lines.join(''), Buffer.from(text), false) }
+}
+const reserved = {
+  poolDomain: 'pool.test',
+  subdomain: 'a',
+  state: 'reserved',
+  reservedAt: '2026-01-31T12:00:00.000Z',
+  expiresAt: '2026-01-31T12:10:00.000Z',
+  createdBy: '',
+  reservationToken: TOKEN,
+}
+
+const good: readonly (readonly [string, FuzzRequest, RequestOutcome])[] = [
+  ['a documented response', check, answered(200, { available: true, fqdn: 'a.pool.test' })],
+  ['the token in the response to reserve', reserve, answered(201, reserved)],
+  ['a documented error', reserve, answered(409, { error: 'conflict', detail: 'Taken.' })],
+  ['a 503 that a fault explains', check, answered(503, { error: 'database-unavailable' })],
+  ['an unknown path', { ...check, target: '/nowhere' }, answered(404, { error: 'not-found' })],
+  ['a HEAD', { ...check, method: 'HEAD' }, answered(200, '')],
+  ['a closed connection after malformed bytes', { ...check, raw: Buffer.from('x') }, { kind: 'closed' }],
+  ['a rejection of malformed bytes', { ...check, raw: Buffer.from('x') }, answered(400, { error: 'invalid-format' })],
+]
+test.each(good)('%s is accepted', (_, request, outcome) => {
+  expect(findViolations(rules, request, outcome)).toEqual([])
+})
+
+const planted: readonly (readonly [string, RegExp, FuzzRequest, RequestOutcome])[] = [
+  [
+    'a token in an error',
+    /^secret: a reservation token/,
+    reserve,
+    answered(409, { error: 'conflict', reservationToken: TOKEN }),
+  ],
+  [
+    'an internal error',
+    /^500 internal-error without a cause$/,
+    check,
+    answered(500, { error: 'internal-error', requestId: 'r1' }),
+  ],
+  [
+    'a 503 without a cause',
+    /^503 dns-unavailable without a cause$/,
+    reserve,
+    answered(503, { error: 'dns-unavailable' }),
+  ],
+  ['another 5xx with an explained code', /^502/, check, answered(502, { error: 'database-unavailable' })],
+  ['an undocumented field', /outside its schema/, check, answered(200, { available: true, secret: 1 })],
+  ['a field of another type', /outside its schema/, check, answered(200, { available: 'yes' })],
+  ['a malformed time', /outside its schema/, reserve, answered(201, { ...reserved, expiresAt: 'tomorrow' })],
+  ['invalid JSON', /not JSON/, check, answered(200, '{')],
+  [
+    'another media type',
+    /Content-Type/,
+    check,
+    answered(200, { available: true }, { ...json, 'content-type': 'text/html' }),
+  ],
+  ['a status that is not documented', /not documented/, check, answered(202, { available: true })],
+  [
+    'a code that is documented elsewhere',
+    /not documented here: token-mismatch/,
+    reserve,
+    answered(422, { error: 'token-mismatch' }),
+  ],
+  [
+    'an error in another shape',
+    /common shape/,
+    { ...check, target: '/x' },
+    answered(404, { error: 'not-found', stack: 'at x' }),
+  ],
+  ['a 405 without Allow', /without Allow/, { ...check, method: 'PUT' }, answered(405, { error: 'method-not-allowed' })],
+  ['a 401 without WWW-Authenticate', /WWW-Authenticate/, check, answered(401, { error: 'unauthorized' })],
+  [
+    'no request id',
+    /no X-Request-Id/,
+    check,
+    answered(200, { available: true }, { 'content-type': 'application/json' }),
+  ],
+  ['a HEAD unlike any GET', /not documented/, { ...check, method: 'HEAD' }, answered(202, '')],
+  ['no response and no end', /^timeout/, check, { kind: 'timeout' }],
+  ['a closed connection', /^closed/, check, { kind: 'closed' }],
+  ['a truncated response', /^a malformed response/, check, { kind: 'malformed', detail: TRUNCATED }],
+  ['a body of a HEAD', /^HEAD with a body$/, { ...check, method: 'HEAD' }, answered(200, '', json, 5)],
+  ['bytes after the response', /^bytes after/, check, answered(200, { available: true }, json, 5)],
+  ['a secret in a body', /^secret: a marked/, check, answered(200, { available: true, detail: MARK })],
+  [
+    'a secret in a header',
+    /^secret: a marked/,
+    check,
+    answered(200, { available: true }, { ...json, 'x-debug': `a${MARK}b` }),
+  ],
+  [
+    'the token of another client',
+    /^secret: a reservation token/,
+    check,
+    answered(200, { available: true, detail: TOKEN }),
+  ],
+  ['the token twice', /^secret: a reservation token/, reserve, answered(201, { ...reserved, createdBy: TOKEN })],
+]
+test.each(planted)('%s is found', (_, expected, request, outcome) => {
+  const found = findViolations(rules, request, outcome)
+  expect(
+    found.some(fault => expected.test(fault)),
+    found.join('; ') || 'no violation',
+  ).toBe(true)
+})
+
+describe('a secret', () => {
+  const bytes = [...Buffer.from(`x${MARK}y`)].map(byte => byte.toString(16).padStart(2, '0'))
+  const b64 = (before: string) => Buffer.from(`${before}${MARK}after`).toString('base64')
+  test.each([
+    ['plain', `key=${MARK};`],
+    ['in lower case', MARK.toLowerCase()],
+    ['percent-encoded', bytes.map(byte => `%${byte}`).join('')],
+    ['as JSON escapes', bytes.map(byte => `\\u00${byte.toUpperCase()}`).join('')],
+    ['in hex', bytes.join('')],
+    ['in base64', b64('')],
+    ['in base64, at offset 1', b64('a')],
+    ['in base64, at offset 2', b64('ab')],
+    ['in the URL for a database', `postgres://fuzz:DB${MARK}01@127.0.0.1/fuzz`],
+  ])('%s is found', (_, text) => {
+    expect(findLeak(rules, text)).toBe('a marked secret')
+  })
+  test('a token inside of base64 is found', () => {
+    expect(findUuids(Buffer.from(`Basic ${TOKEN}!`).toString('base64'))).toContain(TOKEN)
+    expect(findLeak(rules, `x ${Buffer.from(TOKEN).toString('base64url')} y`)).toBe('a reservation token')
+  })
+  test('other text is not a secret', () => {
+    expect(
+      findLeak(rules, `{"requestId":"00000000-0000-4000-8000-000000000000","detail":"${MARK.slice(0, -1)}"}`),
+    ).toBeNull()
+  })
+})
+
+describe('names', () => {
+  const event = (
+    kind: NameEvent['kind'],
+    name: string | null,
+    token: string,
+    sentAt: number,
+    answeredAt: number,
+  ): NameEvent => ({ kind, name, token, sentAt, answeredAt })
+  test.each<readonly [string, readonly NameEvent[], readonly string[]]>([
+    [
+      'two grants in a row',
+      [event('granted', 'a', '1', 0, 1), event('granted', 'a', '2', 2, 3)],
+      ['a was granted twice'],
+    ],
+    [
+      'released in between',
+      [event('granted', 'a', '1', 0, 1), event('released', 'a', '', 1, 2), event('granted', 'a', '2', 2, 3)],
+      [],
+    ],
+    [
+      'released, with a late response',
+      [event('granted', 'a', '1', 0, 1), event('granted', 'a', '2', 3, 4), event('released', 'a', '', 2, 9)],
+      [],
+    ],
+    [
+      'released before both',
+      [event('released', 'a', '', 0, 1), event('granted', 'a', '1', 2, 3), event('granted', 'a', '2', 4, 5)],
+      ['a was granted twice'],
+    ],
+    [
+      'released once, granted three times',
+      [
+        event('granted', 'a', '1', 0, 1),
+        event('released', 'a', '', 0, 9),
+        event('granted', 'a', '2', 2, 3),
+        event('granted', 'a', '3', 4, 5),
+      ],
+      ['a was granted twice'],
+    ],
+    ['the same grant replayed', [event('granted', 'a', '1', 0, 1), event('granted', 'a', '1', 2, 3)], []],
+    ['another name', [event('granted', 'a', '1', 0, 1), event('granted', 'b', '2', 2, 3)], []],
+    [
+      'an unknown name was released',
+      [event('granted', 'a', '1', 0, 1), event('released', null, '', 1, 2), event('granted', 'a', '2', 2, 3)],
+      [],
+    ],
+  ])('%s', (_, events, expected) => {
+    expect(findDuplicateNames(events)).toEqual(expected)
+  })
+  test('a generation of a slot is granted once', () => {
+    const ledger = createGenerationLedger()
+    expect([ledger.record('s', 1, 'a'), ledger.record('s', 2, 'b'), ledger.record('t', 1, 'b')]).toEqual([
+      null,
+      null,
+      null,
+    ])
+    expect(ledger.record('s', 2, 'c')).toBe('generation 2 of s was granted to b and to c')
+  })
+})
