@@ -12,6 +12,14 @@ export type RequestOutcome =
   /** Neither a response nor an end within the deadline. */
   | { readonly kind: 'timeout' }
 
+export interface Exchange {
+  readonly request: FuzzRequest
+  readonly outcome: RequestOutcome
+  /** Milliseconds. */
+  readonly sentAt: number
+  readonly answeredAt: number
+}
+
 export interface FuzzConnectionOptions {
   readonly port: number
   readonly deadlineMs: number

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import fc from 'fast-check'
-import { FuzzConnection, type RequestOutcome } from './connection.ts'
+import { type Exchange, FuzzConnection } from './connection.ts'
 import { createChoices, createSequence } from './generate/choices.ts'
 import type { Workload } from './generate/workload.ts'
 import { findViolations, type Rules } from './oracle/oracle.ts'
@@ -12,14 +12,6 @@ export interface Client {
   readonly port: number
   /** Part of the seeds of its sequences. */
   readonly name: string
-}
-
-export interface Exchange {
-  readonly request: FuzzRequest
-  readonly outcome: RequestOutcome
-  /** Milliseconds. */
-  readonly sentAt: number
-  readonly answeredAt: number
 }
 
 export interface DriveOptions {

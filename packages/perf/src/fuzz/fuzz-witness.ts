@@ -1,6 +1,7 @@
 import { leaseWitnessDocument } from '@pool/openapi/lease-witness'
 import type { HttpResponse } from '@pool/test-kit/http1.ts'
-import { type Client, drive, type Exchange } from './drive.ts'
+import type { Exchange } from './connection.ts'
+import { type Client, drive } from './drive.ts'
 import type { WitnessEnvironment } from './environment/witness.ts'
 import { createWitnessWorkload } from './generate/witness-workload.ts'
 import { readDocument } from './oracle/document.ts'

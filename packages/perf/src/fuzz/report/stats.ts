@@ -1,4 +1,4 @@
-import type { Exchange } from '../drive.ts'
+import type { Exchange } from '../connection.ts'
 
 /** The counts of one operation or mutation in one phase. */
 export interface StatsRow {
