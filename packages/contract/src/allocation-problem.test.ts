@@ -24,10 +24,10 @@ describe('a fault travels in the message of a schema', () => {
     ['a message that begins with a code and has no detail', 'conflict'],
     ['an empty message', ''],
     ['a property of every object', 'constructor: x'],
-  ])('%s is invalid-format, and its text is not told', (_, message) => {
-    const told = faultFor(z.string(message), 5)
-    expect(told?.code).toBe('invalid-format')
-    expect(told?.detail).toMatch(/^The request /)
+  ])('%s is invalid-format, and its text is not exposed', (_, message) => {
+    const violation = faultFor(z.string(message), 5)
+    expect(violation?.code).toBe('invalid-format')
+    expect(violation?.detail).toMatch(/^The request /)
   })
 
   test('an error without issues is invalid-format', () => {
@@ -47,7 +47,7 @@ describe('an error body', () => {
     ['a request id for an unexpected failure', true, { error: 'internal-error', requestId: 'x' }],
     ['an unknown code', false, { error: 'oops' }],
     ['no code', false, { detail: 'x' }],
-    ['a detail that is no text', false, { error: 'conflict', detail: {} }],
+    ['a detail that is not text', false, { error: 'conflict', detail: {} }],
   ])('%s', (_, good, value) => {
     expect(problem.safeParse(value).success).toBe(good)
   })

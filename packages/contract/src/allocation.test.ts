@@ -209,11 +209,11 @@ describe('an allocation that is shown', () => {
     ['reserved', true, reserved],
     ['active', true, active],
     ['a reservation has an expiry', false, { ...reserved, expiresAt: undefined }],
-    ['an active name says where its records stand', false, { ...active, dns: undefined }],
+    ['an active name has the status of its records', false, { ...active, dns: undefined }],
     ['the state of records is one of three', false, { ...active, dns: { status: 'unknown' } }],
     ['a time is in UTC', false, { ...reserved, expiresAt: '2026-01-31T12:10:00.000+01:00' }],
     ['a time has milliseconds', false, { ...reserved, expiresAt: '2026-01-31T12:10:00Z' }],
-    ['there is no third state', false, { ...reserved, state: 'expired' }],
+    ['other states are rejected', false, { ...reserved, state: 'expired' }],
   ])('%s', (_, good, value) => {
     expect(allocation.safeParse(value).success).toBe(good)
   })

@@ -71,7 +71,7 @@ describe('keys, bad, in the order in which it is decided', () => {
     ['a redacted secret key', { ...good, secretKey: '<redacted>' }, 'invalid-secret-key', /secret key.*<redacted>/],
     ['another provider', { ...good, provider: 'aws' }, 'unsupported-provider', /hetzner/],
     ['a provider that is a number', { ...good, provider: 1 }, 'unsupported-provider', /hetzner/],
-    ['KELVIN SIGN is no k', { ...good, provider: '\u212a' }, 'unsupported-provider', /hetzner/],
+    ['KELVIN SIGN is not k', { ...good, provider: '\u212a' }, 'unsupported-provider', /hetzner/],
   ])('%s', (_, value, code, detail) => {
     const fault = faultFor(keys, value)
     expect(fault).toEqual({ code, detail: expect.stringMatching(detail) })

@@ -35,7 +35,7 @@ const fieldsIn = (schema: z.ZodType, value: unknown) => faultsIn(schema, value).
 
 type Row = readonly [rule: string, given: Readonly<Record<string, unknown>>, kept: Readonly<Record<string, unknown>>]
 const goodRows = (schema: z.ZodType, base: object, rows: readonly Row[]) =>
-  test.each(rows)('good: %s', (_, given, kept) => {
+  test.each(rows)('accepts %s', (_, given, kept) => {
     expect(schema.parse({ ...base, ...given })).toMatchObject(kept)
   })
 
@@ -45,7 +45,7 @@ const badRows = (
   rows: readonly (readonly [field: string, values: readonly unknown[]])[],
 ) =>
   test.each(rows.flatMap(([field, values]) => values.map(value => [field, value] as const)))(
-    'faulty: %s is %j',
+    'rejects %s: %j',
     (field, value) => {
       const faults = faultsIn(schema, { ...base, [field]: value })
       expect(faults.map(fault => fault.field)).toEqual([field])
@@ -56,7 +56,7 @@ const badRows = (
 
 const nothing = [undefined, null, '', ' ', 5, true, {}, []]
 
-describe('what every deployment has', () => {
+describe('common fields', () => {
   goodRows(deploymentCommon, common, [
     ['the names of 100 characters', { orgName: '\u{1f600}'.repeat(100) }, { orgName: '\u{1f600}'.repeat(100) }],
     ['any script, joiners too', { orgName: ' Žofie 山田 نامه\u200cها ' }, { orgName: 'Žofie 山田 نامه\u200cها' }],
@@ -146,7 +146,7 @@ describe('under which name it is reached', () => {
   ])
   badRows(deploymentDomain, byo, [['sovereignFQDN', [...nothing, 'acme', 'a b.example', '1.2.3.4', 'a..b']]])
 
-  test('all faults are told, and of an FQDN that cannot be compared nothing', () => {
+  test('every fault is reported, except for an FQDN that cannot be compared', () => {
     const broken = { ...pool, sovereignPoolDomain: '', sovereignSubdomain: '-', sovereignFQDN: 'a.b' }
     expect(fieldsIn(deploymentDomain, broken)).toEqual(['sovereignPoolDomain', 'sovereignSubdomain'])
   })

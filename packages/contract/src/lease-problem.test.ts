@@ -20,10 +20,10 @@ describe('a fault travels in the message of a schema', () => {
     ['a code of the other service', 'token-mismatch: No.'],
     ['a property of every object', 'constructor: x'],
     ['an empty message', ''],
-  ])('%s is invalid-request, and its text is not told', (_, message) => {
-    const told = faultFor(z.string(message), 5)
-    expect(told?.code).toBe('invalid-request')
-    expect(told?.detail).toMatch(/^The request /)
+  ])('%s is invalid-request, and its text is not exposed', (_, message) => {
+    const violation = faultFor(z.string(message), 5)
+    expect(violation?.code).toBe('invalid-request')
+    expect(violation?.detail).toMatch(/^The request /)
   })
 
   test('an error without issues is invalid-request', () => {
@@ -43,7 +43,7 @@ describe('an error body', () => {
     ['a request id for an unexpected failure', true, { error: 'internal-error', requestId: 'x' }],
     ['an unknown code', false, { error: 'oops' }],
     ['no code', false, { detail: 'x' }],
-    ['a detail that is no text', false, { error: 'invalid-slot', detail: {} }],
+    ['a detail that is not text', false, { error: 'invalid-slot', detail: {} }],
   ])('%s', (_, good, value) => {
     expect(leaseProblem.safeParse(value).success).toBe(good)
   })

@@ -115,7 +115,7 @@ describe('the body of a PUT', () => {
     ['op in capitals', { op: 'ACQUIRE' }, 'invalid-op'],
     ['op empty', { op: '' }, 'invalid-op'],
     ['op of null', { op: null }, 'invalid-op'],
-    ['several faults: the holder is told first', { op: 1, ttlSeconds: 0, holder: 5 }, 'invalid-holder'],
+    ['several violations: the holder is reported first', { op: 1, ttlSeconds: 0, holder: 5 }, 'invalid-holder'],
     ['several faults: then the ttl', { op: 1, ttlSeconds: 0 }, 'invalid-ttl'],
   ])('%s', (_, value, code) => {
     expect(codeOf(putLeaseRequest, value)).toBe(code)
@@ -171,14 +171,18 @@ describe('the query of a list', () => {
     ['cursor empty', { cursor: '' }, 'invalid-cursor'],
     ['cursor with a space', { cursor: 'a b' }, 'invalid-cursor'],
     ['cursor outside ASCII', { cursor: 'ä' }, 'invalid-cursor'],
-    ['several faults: the prefix is told first', { prefix: 'a'.repeat(507), limit: '0', cursor: '' }, 'invalid-prefix'],
+    [
+      'several violations: the prefix is reported first',
+      { prefix: 'a'.repeat(507), limit: '0', cursor: '' },
+      'invalid-prefix',
+    ],
     ['several faults: then the limit', { limit: '0', cursor: '' }, 'invalid-limit'],
   ])('%s', (_, value, code) => {
     expect(codeOf(leaseListQuery, value)).toBe(code)
   })
 })
 
-test('a list says that it is eventually consistent, and a page but the last where the next begins', () => {
+test('a list is marked as eventually consistent, and every page but the last has a cursor', () => {
   const list = { consistency: 'eventual', detail: 'Late.', leases: [{ ...shown, slot: 'a/b' }] }
   expect(leaseList.parse(list)).toEqual(list)
   expect(leaseList.parse({ ...list, nextCursor: 'x' })).toEqual({ ...list, nextCursor: 'x' })
@@ -191,7 +195,7 @@ describe('a transition', () => {
   test.each<readonly [rule: string, value: unknown, good: boolean]>([
     ['acquired', acquired, true],
     ['released', { ...acquired, event: 'released', from: 'a', to: '' }, true],
-    ['adopted, by nobody', { ...acquired, event: 'adopted', by: '' }, true],
+    ['adopted, without a client', { ...acquired, event: 'adopted', by: '' }, true],
     ['renewed: that is none', { ...acquired, event: 'renewed' }, false],
     ['without a time', { ...acquired, at: '' }, false],
   ])('%s', (_, value, good) => {

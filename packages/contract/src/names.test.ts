@@ -138,7 +138,7 @@ describe('fqdn', () => {
     expect(read(fqdn, given)).toBe('invalid-fqdn')
   })
 
-  test('a host name is told without being changed: capitals are not one', () => {
+  test('a host name is not canonicalized: capital letters are rejected', () => {
     expect(isHostName('acme.example')).toBe(true)
     expect(isHostName('Acme.example')).toBe(false)
   })

@@ -10,7 +10,7 @@ import {
 test.each(objectStorageRegions)('%s is a region', region => {
   expect(isObjectStorageRegion(region)).toBe(true)
 })
-test.each(['', 'FSN1', 'fsn1 ', 'fsn', 'fsn2', 'constructor'])('%j is no region', region => {
+test.each(['', 'FSN1', 'fsn1 ', 'fsn', 'fsn2', 'constructor'])('%j is not a region', region => {
   expect(isObjectStorageRegion(region)).toBe(false)
 })
 
@@ -27,7 +27,7 @@ describe.each([
     expect(checkSecret(key)).toBeNull()
   })
 
-  test.each<readonly [rule: string, key: string, told: RegExp]>([
+  test.each<readonly [rule: string, key: string, expected: RegExp]>([
     ['empty', '', /is required/],
     ['redacted', redacted, /<redacted>: stored records contain no secrets/],
     ['one character too few', 'k'.repeat(least - 1), new RegExp(`at least ${least} `)],
@@ -37,8 +37,8 @@ describe.each([
     ['NUL', `k\0k${'k'.repeat(least)}`, /printable ASCII/],
     ['DEL', `k\x7fk${'k'.repeat(least)}`, /printable ASCII/],
     ['beyond ASCII', `\u212a${'k'.repeat(least)}`, /printable ASCII/],
-  ])('faulty: %s', (_, key, told) => {
-    expect(checkSecret(key)).toMatch(told)
+  ])('rejects: %s', (_, key, expected) => {
+    expect(checkSecret(key)).toMatch(expected)
     expect(checkSecret(key)).toMatch(new RegExp(`^The ${name} .*\\.$`))
     expect(checkSecret(key)).not.toContain('kk')
   })

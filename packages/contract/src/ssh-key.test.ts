@@ -65,8 +65,8 @@ test.each([
   expect(canonicalSshKey(given)).toBe(kept)
 })
 
-describe('what is no key is told why', () => {
-  test.each<readonly [rule: string, key: string, told: RegExp]>([
+describe('rejects invalid keys with a reason', () => {
+  test.each<readonly [rule: string, key: string, expected: RegExp]>([
     ['nothing', '', /is required/],
     ['one word', 'ssh-ed25519', /is required/],
     ['a private key', '-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNz\n', /private key/],
@@ -114,8 +114,8 @@ describe('what is no key is told why', () => {
     ['a carriage return in the comment', `ssh-ed25519 ${ed25519} a\rb`, /control characters/],
     ['a line separator in the comment', `ssh-ed25519 ${ed25519} a\u2028b`, /control characters/],
     ['a lone surrogate in the comment', `ssh-ed25519 ${ed25519} a\ud800b`, /control characters/],
-  ])('%s', (_, key, told) => {
-    expect(sshKeyError(canonicalSshKey(key))).toMatch(told)
+  ])('%s', (_, key, expected) => {
+    expect(sshKeyError(canonicalSshKey(key))).toMatch(expected)
     expect(sshKeyError(canonicalSshKey(key))).toMatch(/^sshPublicKey .*\.$/)
   })
 })

@@ -58,7 +58,7 @@ const expectAlive = async () => {
   expect(alive.status, 'the connection serves the next request').toBe(200)
 }
 
-/** Of bytes that are no request there is no operation that would document the answer. */
+/** Malformed bytes belong to no operation, so no operation documents the response. */
 const expectRefused = async ({ bytes, status, code, fields }: BadRow, isRequest = true) => {
   const sent = bytes(given)
   const answer = await send(sent)
@@ -189,7 +189,7 @@ describe('requests for deployments at the edge that are good', () => {
   })
 })
 
-test('a tunnel is refused with a 405 that says which methods there are: none (RFC 9110 section 15.5.6)', async () => {
+test('CONNECT is 405 with an empty Allow header (RFC 9110 section 15.5.6)', async () => {
   const answer = await send(Buffer.from('CONNECT 127.0.0.1:5432 HTTP/1.1\r\nHost: 127.0.0.1:5432\r\n\r\n'))
   expect([answer.status, answer.headers.get('allow')]).toEqual([405, ''])
   expect(JSON.parse(answer.text)).toMatchObject({ error: 'method-not-allowed' })
@@ -200,7 +200,7 @@ test('a request of HTTP/1.0 needs no Host, one of HTTP/1.1 does (RFC 9112 sectio
   expect((await send(Buffer.from('GET /livez HTTP/1.1\r\n\r\n'))).status).toBe(400)
 })
 
-test('an Expect that nobody can meet is answered in the shape of every error', async () => {
+test('an unsupported Expect has the common error body', async () => {
   const answer = await send(encodeRequest({ path: '/livez', headers: ['Expect: banana'] }))
   expect(answer.status).toBe(417)
   expect(problem.safeParse(JSON.parse(answer.text || 'null')).success).toBe(true)
@@ -218,7 +218,7 @@ test('the answer to a good request is not replaced by the answer to broken bytes
     .send(Buffer.concat([encodeRequest({ path: `${poolPath}/list` }), Buffer.from('broken\r\n\r\n')]))
     .catch(() => null)
   piped.close()
-  // No answer tells the client that it does not know; another request's 400 would tell it a lie.
+  // Without a response the client knows that the outcome is unknown; the 400 of another request would mislead it.
   expect(first?.status ?? 200).toBe(200)
 })
 
@@ -232,7 +232,7 @@ test('afterwards the database holds what it held before', async () => {
   expect(after.keys.map(({ row }) => row.key)).toEqual(['~!"'.repeat(85)])
 })
 
-test('no request came to a 5xx, not even one that was broken off', () => {
+test('no request ended with a 5xx, not even a truncated one', () => {
   const isBad = (line: string) => /"status":5\d\d|request failed|unhandled/.test(line)
   expect(api.lines.filter(line => isBad(line) && !line.includes('"outcome":"provisioning-unavailable"'))).toEqual([])
 })
@@ -253,7 +253,7 @@ test('what was refused is counted by its verb', async () => {
       'validate-token invalid-token',
     ]),
   )
-  expect(text, 'no provider was asked').not.toContain('pdm_credential_validations_total{')
+  expect(text, 'no provider was called').not.toContain('pdm_credential_validations_total{')
 })
 
 test('no line of the log has a key or a token', () => {

@@ -30,20 +30,20 @@ const rows = configuration
 
 /** Every variable that the configuration asks for. */
 const variables = (): string[] => {
-  const asked = new Set<string>()
+  const readNames = new Set<string>()
   const env = (kind: string) =>
     new Proxy<Record<string, string>>(
       {},
       {
         get(_, name) {
-          asked.add(String(name))
+          readNames.add(String(name))
           return name === 'DNSPROVIDER_KIND' ? kind : undefined
         },
       },
     )
   readConfig(env(''))
   for (const kind of providerKinds) readProvider(env(kind))
-  return [...asked].sort()
+  return [...readNames].sort()
 }
 
 describe('the environment is documented', () => {
@@ -65,9 +65,9 @@ describe('the environment is documented', () => {
     const given = names
       .map(name => assignments(example)[name] ?? '')
       .filter(value => value && !/^(?:https?|postgres):/.test(value))
-    const said = quoted(defaults)
-    expect(given.filter(value => !said.includes(value))).toEqual([])
-    expect(said.length > 0 || /none|required/.test(defaults)).toBe(true)
+    const documented = quoted(defaults)
+    expect(given.filter(value => !documented.includes(value))).toEqual([])
+    expect(documented.length > 0 || /none|required/.test(defaults)).toBe(true)
   })
 
   test('the values of .env.example are the defaults', () => {
@@ -86,8 +86,8 @@ test('docs/operations.md has every metric', () => {
   const metrics = read('apps/allocation-api/src/observability/metrics.ts').match(/(?<=name: ')pdm_[a-z_]+/g) ?? []
   expect(metrics).toContain('pdm_deployments_active')
   const table = read('docs/operations.md').match(/^\| `pdm_[^|]*/gm) ?? []
-  const said = table.flatMap(quoted).map(text => text.replace(/\{.*/, ''))
-  expect(metrics.filter(metric => !said.includes(metric))).toEqual([])
+  const documented = table.flatMap(quoted).map(text => text.replace(/\{.*/, ''))
+  expect(metrics.filter(metric => !documented.includes(metric))).toEqual([])
 })
 
 test.each(operations.map(({ method, path }) => [method.toUpperCase(), path]))(

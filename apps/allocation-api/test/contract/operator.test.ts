@@ -58,7 +58,7 @@ describe('401 with WWW-Authenticate', () => {
     expect(answer.headers.get('www-authenticate')).toMatch(/^Bearer\b/)
   })
 
-  test('a token in the query lets nobody in', async () => {
+  test('a token in the query is not accepted', async () => {
     expect((await operator('GET', `${poolPath}/list?access_token=third`)).status).toBe(401)
   })
 
@@ -115,7 +115,7 @@ describe('PDM_OPERATOR_ONLY_LIST', () => {
   })
 })
 
-test('it is the same API on the same names, and the history tells which listener was used', async () => {
+test('both listeners serve the same names, and the history records the listener', async () => {
   const bearer = as('Bearer third')
   const { body } = await operator('POST', `${poolPath}/reserve`, { subdomain: 'shared' }, bearer)
   const more = { reservationToken: body.reservationToken, sovereignFQDN: 'a.example', loadBalancerIP: '10.0.0.1' }
@@ -131,7 +131,7 @@ test('it is the same API on the same names, and the history tells which listener
   ])
 })
 
-test('the log tells which listener was used', async () => {
+test('the log records the listener', async () => {
   await expect.poll(() => api.lines.some(line => line.includes('"listener":"operator"'))).toBe(true)
   await expect.poll(() => api.lines.some(line => line.includes('"listener":"in-cluster"'))).toBe(true)
 })

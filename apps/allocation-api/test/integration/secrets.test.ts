@@ -152,7 +152,7 @@ test('no secret is kept in the history', async () => {
 })
 
 describe('with the database gone', () => {
-  test('every verb says 503, in the shape of every error, and shows nothing', async () => {
+  test('every operation responds 503 with the common error body and exposes nothing', async () => {
     const { reservationToken } = (await send('POST', `${poolPath}/reserve`, { subdomain: 'orphan' })).body
     await database.drop()
     const key = { 'Idempotency-Key': secrets.idempotencyKey }
@@ -174,7 +174,7 @@ describe('with the database gone', () => {
     }
   })
 
-  test('healthz says 503 unhealthy with the managed domains, readyz 503, livez 200', async () => {
+  test('healthz is 503 unhealthy with the managed domains, readyz 503, livez 200', async () => {
     const health = await send('GET', '/healthz')
     expect([health.status, health.body]).toEqual([503, { status: 'unhealthy', managedDomains: ['pool.test'] }])
     expect((await send('GET', '/readyz')).status).toBe(503)

@@ -52,7 +52,7 @@ const accepts = (api: Api): Promise<boolean> =>
     socket.on('error', () => resolve(false))
   })
 
-describe.skipIf(!testDsn)('an orderly stop', () => {
+describe.skipIf(!testDsn)('a graceful stop', () => {
   let database: TestDatabase
   const running = new Set<Api>()
   const start = async (url: string, env: Record<string, string> = {}) => {
@@ -70,20 +70,20 @@ describe.skipIf(!testDsn)('an orderly stop', () => {
   })
   afterAll(() => database?.drop())
 
-  test('under load: readiness goes off first, whoever heeds it loses no request, and the exit code is 0', async () => {
+  test('under load: readiness fails first, clients that respect it lose no request, and the exit code is 0', async () => {
     const api = await start(database.url, { PDM_DRAIN_DELAY: '500ms' })
     const sent: Sent[] = []
     const names: string[] = []
     const readiness: string[] = []
     let off = false
     const callers = Array.from({ length: 16 }, async (_, caller) => {
-      for (let turn = 0; !off; turn += 1) {
-        const name = `heeds-${caller}-${turn}`
+      for (let round = 0; !off; round += 1) {
+        const name = `respects-${caller}-${round}`
         names.push(name)
         sent.push(await reserveAlone(api, name))
       }
     })
-    // As a load balancer does it: it asks, and sends nothing more once the answer is no.
+    // Like a load balancer: it checks readiness and sends nothing after the check fails.
     const balancer = (async () => {
       while (!off) {
         const { status, body } = await api.call('GET', '/readyz')
@@ -99,7 +99,7 @@ describe.skipIf(!testDsn)('an orderly stop', () => {
     expect(new Set(readiness)).toEqual(new Set(['200 ok', '503 draining']))
     expect(new Set(sent.map(one => one.outcome))).toEqual(new Set([201]))
     const rows = await database.sql<{ token: string }[]>`
-      select reservation_token as token from pool_allocations where subdomain like 'heeds-%'`
+      select reservation_token as token from pool_allocations where subdomain like 'respects-%'`
     expect(new Set(rows.map(row => row.token))).toEqual(new Set(sent.map(one => one.token)))
     process.stdout.write(`SIGTERM under load: ${sent.length} requests, all answered, exit after ${Math.round(ms)} ms\n`)
   })
@@ -109,8 +109,8 @@ describe.skipIf(!testDsn)('an orderly stop', () => {
     const sent: Sent[] = []
     let over = false
     const callers = Array.from({ length: 16 }, async (_, caller) => {
-      for (let turn = 0; !over; turn += 1) {
-        const answer = await reserveAlone(api, `regardless-${caller}-${turn}`)
+      for (let round = 0; !over; round += 1) {
+        const answer = await reserveAlone(api, `regardless-${caller}-${round}`)
         sent.push(answer)
         if (answer.outcome === 'ECONNREFUSED') return
       }
@@ -121,7 +121,7 @@ describe.skipIf(!testDsn)('an orderly stop', () => {
     await Promise.all(callers)
     expect(result).toEqual({ code: 0, signal: null })
     expect(ms).toBeLessThan(10_000)
-    // A connection that the system had taken for us when the door closed is reset; none gets a wrong answer.
+    // A connection in the accept queue is reset when the listener closes; none gets a wrong response.
     expect([201, 'ECONNREFUSED', 'ECONNRESET']).toEqual(
       expect.arrayContaining([...new Set(sent.map(one => one.outcome))]),
     )
@@ -134,7 +134,7 @@ describe.skipIf(!testDsn)('an orderly stop', () => {
     expect((await reserveAlone(api, 'late')).outcome).toBe('ECONNREFUSED')
   })
 
-  test('requests that are under way, or wait for a statement to share, are answered before the process ends', async () => {
+  test('requests in progress or waiting for a batch get their responses before the process ends', async () => {
     const api = await start(database.url)
     const held = await holdLock(database.sql, tx => tx`lock table pool_allocations in share mode`)
     const answers = Array.from({ length: 10 }, (_, i) => reserveAlone(api, `patient-${i}`))

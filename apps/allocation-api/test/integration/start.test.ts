@@ -30,7 +30,7 @@ const takePort = async (): Promise<number> => {
 
 const good = { PORT: '0', PDM_DATABASE_URL: database.url }
 
-test.concurrent('exit code 1 when there is no such database: one line that names the variable, without waiting', async () => {
+test.concurrent('exit code 1 immediately if the database does not exist, with one line that names the variable', async () => {
   const url = Object.assign(new URL(database.url), { pathname: '/no_such_database' }).href
   const { code, lines } = await run({ PORT: '0', PDM_DATABASE_URL: url, PDM_LOG_LEVEL: 'fatal' })
   expect(lines).toEqual([expect.stringContaining('PDM_DATABASE_URL')])
@@ -61,7 +61,7 @@ describe.concurrent('exit code 2 with one line that names the variable', () => {
   })
 })
 
-test.concurrent('exit code 2 with one line that names every faulty variable at once', async () => {
+test.concurrent('exit code 2 with one line that names every invalid variable', async () => {
   const faulty = {
     PORT: '-1',
     PDM_RESERVATION_TTL: '10 minutes',
@@ -78,7 +78,7 @@ test.concurrent('exit code 2 with one line that names every faulty variable at o
   for (const variable of [...Object.keys(faulty), 'PDM_DATABASE_URL']) expect(lines[0]).toContain(variable)
 })
 
-describe.concurrent('exit code 1 with one line when a port is taken', () => {
+describe.concurrent('exit code 1 with one line if a port is in use', () => {
   test.each(['PORT', 'PDM_OPERATOR_PORT', 'DNSPROVIDER_LOCAL_PORT'])('%s', async variable => {
     const port = await takePort()
     const { code, lines } = await run({
@@ -94,7 +94,7 @@ describe.concurrent('exit code 1 with one line when a port is taken', () => {
   })
 })
 
-test.concurrent('PORT and PDM_OPERATOR_PORT are where it listens, and the line "ready" says so', async () => {
+test.concurrent('it listens on PORT and PDM_OPERATOR_PORT, and the line "ready" contains both', async () => {
   const api = await startApi(database.url, { PDM_OPERATOR_TOKENS: 'token' })
   expect((await sendRequest(`${api.url}/readyz`, 'GET')).body).toEqual({ status: 'ok' })
   expect(

@@ -6,7 +6,7 @@ import type { HttpEnv } from '../types.ts'
 
 const toDigest = (token: string): Buffer => createHash('sha256').update(token).digest()
 
-/** Every failure has the same response, so it does not tell a malformed header from a wrong token. */
+/** Every failure has the same response, so a client cannot distinguish a malformed header from a wrong token. */
 const failure = {
   wwwAuthenticateHeader: 'Bearer realm="operator"',
   message: (c: Context<HttpEnv>) => sendError(c, { kind: 'unauthorized' }),

@@ -32,7 +32,7 @@ describe('redact', () => {
     'mail to someone@example.test',
     '11111111-2222-3333',
     '',
-  ])('leaves alone what is no secret: %j', text => {
+  ])('does not change text without a secret: %j', text => {
     expect(redact(text)).toBe(text)
   })
 
@@ -46,9 +46,9 @@ describe('redact', () => {
 
 describe('describeError', () => {
   test('an error of ours: its name, its text without secrets, and where it was made', () => {
-    const told = describeError(new TypeError('failed for postgres://u:secret@h/d'))
-    expect(told).toMatchObject({ name: 'TypeError', message: 'failed for postgres://<redacted>@h/d' })
-    expect(told.stack).toMatch(/^ {4}at .*redact\.test\.ts/)
+    const description = describeError(new TypeError('failed for postgres://u:secret@h/d'))
+    expect(description).toMatchObject({ name: 'TypeError', message: 'failed for postgres://<redacted>@h/d' })
+    expect(description.stack).toMatch(/^ {4}at .*redact\.test\.ts/)
   })
 
   test('an error of the system: its code too', () => {
@@ -66,18 +66,18 @@ describe('describeError', () => {
       query: 'insert … secret',
       parameters: ['secret'],
     })
-    const told = describeError(error)
-    expect(told).toMatchObject({ name: 'PostgresError', code: '23505', constraint: 'pool_allocations_pkey' })
-    expect(JSON.stringify(told)).not.toContain('secret')
+    const description = describeError(error)
+    expect(description).toMatchObject({ name: 'PostgresError', code: '23505', constraint: 'pool_allocations_pkey' })
+    expect(JSON.stringify(description)).not.toContain('secret')
   })
 
   test('an error of the driver itself is one that Postgres reports', async () => {
     const sql = postgres(process.env.PDM_TEST_DSN ?? '', { max: 1 })
     const error: unknown = await sql`select ${'secret'}::uuid`.catch((reason: unknown) => reason)
     await sql.end()
-    const told = describeError(error)
-    expect(told).toMatchObject({ code: '22P02' })
-    expect(JSON.stringify(told)).not.toContain('secret')
+    const description = describeError(error)
+    expect(description).toMatchObject({ code: '22P02' })
+    expect(JSON.stringify(description)).not.toContain('secret')
   })
 
   test('no more than twelve frames', () => {
@@ -89,7 +89,7 @@ describe('describeError', () => {
     expect(describeError(new Error('one\nsecret two')).stack).not.toContain('secret')
   })
 
-  test('the cause is not told', () => {
+  test('the cause is omitted', () => {
     expect(JSON.stringify(describeError(new Error('x', { cause: new Error('secret') })))).not.toContain('secret')
   })
 
@@ -98,7 +98,7 @@ describe('describeError', () => {
     ['undefined', undefined, 'undefined'],
     ['null', null, 'null'],
     ['an object', { token: 'secret' }, '[object Object]'],
-  ])('what is thrown and is no error: %s', (_, thrown, message) => {
+  ])('a thrown value that is not an error: %s', (_, thrown, message) => {
     expect(describeError(thrown)).toEqual({ name: 'NotAnError', message })
   })
 })

@@ -1,7 +1,7 @@
 import { redacted } from '@pool/contract'
 
-/** What may stand in an error's text although it must not be told: credentials in a URL, tokens, keys in a query. */
-const secrets: readonly [RegExp, string][] = [
+/** Secrets that the text of an error may contain: credentials in a URL, tokens, keys in a query. */
+const SECRET_PATTERNS: readonly [RegExp, string][] = [
   [/\/\/[^/\s]*@/g, `//${redacted}@`],
   [/\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b/gi, redacted],
   [/\b(bearer) +\S+/gi, `$1 ${redacted}`],
@@ -9,7 +9,7 @@ const secrets: readonly [RegExp, string][] = [
 ]
 
 export const redact = (text: string): string =>
-  secrets.reduce((clean, [pattern, mask]) => clean.replace(pattern, mask), text)
+  SECRET_PATTERNS.reduce((clean, [pattern, mask]) => clean.replace(pattern, mask), text)
 
 export interface ErrorDescription {
   readonly name: string
@@ -19,26 +19,26 @@ export interface ErrorDescription {
   readonly stack?: string
 }
 
-const textOf = (error: Error, field: string): string | undefined => {
+const getText = (error: Error, field: string): string | undefined => {
   const value: unknown = Reflect.get(error, field)
   return typeof value === 'string' ? value : undefined
 }
 
 /**
- * An error as a log line may show it. Of an error that Postgres reports (it has a `severity`) no text is kept: it quotes
- * the values of the statement. Its SQLSTATE and the name of the constraint say what happened.
+ * An error for a log line. The text of an error from Postgres (it has a `severity`) is omitted, because it quotes values
+ * of the statement. Its SQLSTATE and the name of the constraint identify the cause.
  */
 export const describeError = (error: unknown): ErrorDescription => {
   if (!(error instanceof Error)) return { name: 'NotAnError', message: redact(String(error)) }
-  const code = textOf(error, 'code')
-  const constraint = textOf(error, 'constraint_name')
-  const fromDatabase = textOf(error, 'severity') !== undefined
+  const code = getText(error, 'code')
+  const constraint = getText(error, 'constraint_name')
+  const isFromDatabase = getText(error, 'severity') !== undefined
   const frames = (error.stack ?? '').split('\n').filter(line => line.startsWith('    at '))
   return {
     name: error.name,
     ...(code ? { code } : {}),
     ...(constraint ? { constraint } : {}),
-    ...(fromDatabase ? {} : { message: redact(error.message) }),
+    ...(isFromDatabase ? {} : { message: redact(error.message) }),
     stack: frames.slice(0, 12).join('\n'),
   }
 }

@@ -39,7 +39,7 @@ const notJson: readonly (readonly [rule: string, body: string | Uint8Array])[] =
   ['sixty thousand objects that do not close', '{"a":'.repeat(12_000)],
 ]
 
-/** JSON, but not an object with what is asked for. */
+/** JSON, but not an object with the required fields. */
 const notTheShape: readonly string[] = [
   'null',
   'true',
@@ -71,7 +71,7 @@ export const bodyRows: readonly BadRow[] = [
   ...['commit', 'renew'].map(verb => row(`${verb}: a body is required`, json, post(verb, ''))),
   ...['commit', 'renew'].map(verb => row(`${verb}: a body must be JSON`, json, post(verb, '{'))),
   row('reserve: no body at all, not even its length', json, { method: 'POST', path: `${poolPath}/reserve` }),
-  row('release: a body must be JSON when there is no ?sub=', json, remove('{')),
+  row('release: a body must be JSON without ?sub=', json, remove('{')),
   row('release: neither body nor ?sub=', format, remove(undefined)),
   ...notTheShape.flatMap(body => [
     row(`reserve: a body must be an object with subdomain: ${shown(body)}`, format, reserve(body)),

@@ -50,13 +50,13 @@ const notRegions: readonly unknown[] = [
   'fsn1\u3002evil',
 ]
 
-/** JSON, but not an object with what is asked for. */
+/** JSON, but not an object with the required fields. */
 const notTheShape = (good: object): readonly string[] => {
   const text = JSON.stringify(good)
   return ['null', 'true', '1e999', '"x"', '[]', `[${text}]`, '{}', `{"__proto__":${text}}`, text.toUpperCase()]
 }
 
-/** Of none is anybody asked, so none is told whether its credentials are good. */
+/** No provider is called for these, so no response reveals whether the credentials are valid. */
 export const credentialRows: readonly BadRow[] = [
   ...notTheShape(keys).map(body => bad('object-storage/validate', 'missing-region', body, `not the shape: ${body}`)),
   ...ofKeys('missing-region', 'region', [undefined, null, '', ' \u00a0']),

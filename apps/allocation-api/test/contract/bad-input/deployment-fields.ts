@@ -115,7 +115,7 @@ export const deploymentFieldRows: readonly BadRow[] = [
     `{"deployment":${good}}`,
     good.toUpperCase(),
   ].map(body =>
-    faultyRow(`every field that lacks is told, in the documented order: ${shown(body)}`, create(body), ...all),
+    faultyRow(`every missing field is reported, in the documented order: ${shown(body)}`, create(body), ...all),
   ),
   faultyRow(
     'of two equal keys the last counts, as everywhere in JSON',

@@ -78,7 +78,7 @@ const notLabels: readonly unknown[] = [
   ' WWW ',
 ]
 
-/** With a bucket, the FQDN is no longer than what S3 leaves of 63 characters. */
+/** With a bucket, the FQDN must fit into the 63 characters of an S3 bucket name. */
 const tooLongForBucket = `${'a'.repeat(52)}.io`
 
 export const deploymentNameRows: readonly BadRow[] = [

@@ -136,12 +136,12 @@ export const deploymentRequestRows: readonly BadRow[] = [
     ),
   ),
   ...[...ids, id, id.toUpperCase()].flatMap(one => [
-    row(`there is no such deployment: GET ${shown(one)}`, noPath, { path: `${deployments}/${one}` }),
-    row(`there is no such deployment: DELETE ${shown(one)}`, noPath, {
+    row(`no such deployment: GET ${shown(one)}`, noPath, { path: `${deployments}/${one}` }),
+    row(`no such deployment: DELETE ${shown(one)}`, noPath, {
       method: 'DELETE',
       path: `${deployments}/${one}`,
     }),
-    row(`there is no such deployment: logs of ${shown(one)}`, noPath, { path: `${deployments}/${one}/logs` }),
+    row(`no such deployment: logs of ${shown(one)}`, noPath, { path: `${deployments}/${one}/logs` }),
   ]),
   ...lastEventIds.map(value =>
     row(`Last-Event-ID is the id of an event: ${shown(value)}`, badCursor, {

@@ -25,7 +25,7 @@ const strangeTokens: readonly unknown[] = [
 ]
 
 const notAddresses: readonly (readonly [rule: string, loadBalancerIP: unknown])[] = [
-  ['a name is no address', 'lb.pool.test'],
+  ['a name is not an address', 'lb.pool.test'],
   ['three octets', '203.0.113'],
   ['five octets', '203.0.113.10.1'],
   ['an octet above 255', '203.0.113.256'],

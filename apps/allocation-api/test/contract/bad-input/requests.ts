@@ -94,9 +94,9 @@ const states: readonly string[] = ['', 'free', 'RESERVED', 'reserved,active', '%
 export const requestRows: readonly BadRow[] = [
   ...paths.map(path => row(`an unknown path is 404: ${path}`, noPath, { path })),
   row('an unknown path is 404 whatever the method', noPath, { method: 'PATCH', path: '/nope' }),
-  row('get: a name that nobody holds', noPath, { path: `${poolPath}/allocations/nobody` }),
-  row('release: a name that nobody holds', noPath, remove({ subdomain: 'nobody' })),
-  row('commit: a name that nobody holds', noPath, commitWith({}, 'nobody')),
+  row('get: an unknown name', noPath, { path: `${poolPath}/allocations/nobody` }),
+  row('release: an unknown name', noPath, remove({ subdomain: 'nobody' })),
+  row('commit: an unknown name', noPath, commitWith({}, 'nobody')),
   ...wrongMethods.flatMap(([path, methods]) =>
     methods.map(method =>
       row(`a known path with another method is 405: ${method} ${path}`, noMethod, { method, path }),
@@ -172,19 +172,19 @@ export const brokenRows: readonly BadRow[] = [
     broken,
     request('GET ftp://localhost/livez HTTP/1.1\nHost: localhost'),
   ),
-  rawRow('a length that is no number', broken, request(`${target}Content-Length: abc`, '{}')),
+  rawRow('a length that is not a number', broken, request(`${target}Content-Length: abc`, '{}')),
   rawRow('a length beyond all numbers', broken, request(`${target}Content-Length: 99999999999999999999999`, '{}')),
   rawRow('a negative length', broken, request(`${target}Content-Length: -1`, '{}')),
   rawRow('two lengths', broken, request(`${target}Content-Length: 1\nContent-Length: 2`, '{}')),
   rawRow('a length and chunks', broken, request(`${target}Content-Length: 2\nTransfer-Encoding: chunked`, '0\r\n\r\n')),
   rawRow('an unknown transfer coding', broken, request(`${target}Transfer-Encoding: gzip`, '{}')),
   rawRow(
-    'a chunk whose size is no number',
+    'a chunk whose size is not a number',
     broken,
     request(`${target}Transfer-Encoding: chunked`, 'zz\r\n{}\r\n0\r\n\r\n'),
   ),
   rawRow(
-    'a chunk that is longer than it says',
+    'a chunk that is longer than its size',
     broken,
     request(`${target}Transfer-Encoding: chunked`, '1\r\n{}\r\n0\r\n\r\n'),
   ),

@@ -9,7 +9,7 @@ export interface BadRow {
   readonly bytes: (given: Given) => Buffer
   readonly status: number
   readonly code: ErrorCode
-  /** Of a request with many fields: all that are told to be faulty, in this order. */
+  /** For a request with many fields: every invalid field, in this order. */
   readonly fields?: readonly string[]
 }
 
@@ -89,7 +89,7 @@ export const create = (body: unknown, headers?: readonly string[]) => postTo(dep
 /** A good request for a deployment, changed in some points. `undefined` leaves a field out. */
 export const createWith = (change: object) => create({ ...goodDeployment, ...change })
 
-/** Keys of good form, which nobody has. */
+/** Well-formed keys that no account has. */
 export const storageFields = {
   providers: ['hetzner'],
   objectStorageRegion: 'fsn1',
