@@ -78,6 +78,14 @@ export default {
       to: { dependencyTypes: ['core'] },
     },
     { name: 'no-cycle', severity: 'error', from: {}, to: { circular: true } },
+    {
+      name: 'no-folder-cycle',
+      comment: 'Two folders that import each other are one module: merge them, or move the part that both use.',
+      severity: 'error',
+      scope: 'folder',
+      from: { path: '^apps/[^/]+/src/' },
+      to: { circular: true },
+    },
     { name: 'resolvable', severity: 'error', from: {}, to: { couldNotResolve: true, pathNot: '^cloudflare:' } },
     {
       name: 'every-file-has-a-layer',

@@ -66,10 +66,15 @@ addBreach(
 )
 addBreach('worker-is-not-node', `${witness}/object/breach-node.ts`, "import 'node:crypto'")
 addBreach('no-cycle', `${api}/allocation/breach-cycle-1.ts`, "import './breach-cycle-2.ts'")
+files.set(`${api}/lib/first/a.ts`, "import '../second/a.ts'")
+files.set(`${api}/lib/second/b.ts`, "import '../first/b.ts'")
+breaches.push(['no-folder-cycle', `${api}/lib/first`])
 addBreach('resolvable', `${api}/allocation/breach-missing.ts`, "import './does-not-exist.ts'")
 addBreach('every-file-has-a-layer', `${api}/no-layer/breach.ts`, "import '../lib/sample.ts'")
 
 const targets = new Map([
+  [`${api}/lib/first/b.ts`, 'export {}'],
+  [`${api}/lib/second/a.ts`, 'export {}'],
   [`${api}/allocation/repository.ts`, 'export {}'],
   [`${api}/allocation/breach-cycle-2.ts`, "import './breach-cycle-1.ts'"],
   [`${api}/http/errors.ts`, 'export type X = 1'],
