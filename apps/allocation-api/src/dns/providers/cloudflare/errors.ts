@@ -28,7 +28,7 @@ export interface StaleZoneError {
 // Codes are those that users of the API report: Cloudflare documents the shape of an error and no list of codes.
 /** 6003, 6111: no token in form; 9103, 9106, 9109, 10000: one that is unknown, ended or lacks a permission. */
 const TOKEN_CODES: readonly number[] = [6003, 6111, 9103, 9106, 9109, 10_000]
-/** No zone of that id, or none in form: with HTTP status 400 as well as 404. */
+/** No zone has this id, or the id is malformed: with HTTP status 400 or 404. */
 const ZONE_CODES: readonly number[] = [1001, 7000, 7003]
 /** «Please wait and consider throttling your request speed.» */
 const THROTTLED = 971

@@ -14,7 +14,7 @@ export interface ListedRecords {
 
 /** Up to so many names one filtered call each is cheaper than the whole zone, whatever its size. */
 const FEW_NAMES = 4
-/** Calls under way at once: far below the 200 a second that one address may make. */
+/** Calls in flight: far below the limit of 200 per second for one address. */
 const PARALLEL_CALLS = 4
 /** Lists tried until the pages of one fit together. */
 const LIST_ATTEMPTS = 3
@@ -30,7 +30,7 @@ export const toSuffixes = (names: readonly string[]): string[] => {
   return bare.filter(name => !hasAbove(name))
 }
 
-/** The records of all pages of one list; undefined: they do not fit together, for somebody wrote meanwhile. */
+/** The records of all pages of one list; undefined: they are inconsistent, because the zone changed between the calls. */
 export const mergePages = (pages: readonly Success[], total: number): CloudflareRecord[] | undefined => {
   const entries = pages.flatMap(({ result }) => toList(result).map(parseRecord))
   const records = new Map(entries.flatMap(record => (record ? [[record.id, record] as const] : [])))
@@ -69,7 +69,7 @@ const list = async (api: CloudflareApi, place: ZoneRef, suffix: string | undefin
     if (suffix === undefined) place.pages = count
     return { kind: 'listed', records, isFullZone: suffix === undefined } as const
   }
-  return unavailable('The list of records that Cloudflare gave has gaps; somebody may be changing the zone.')
+  return unavailable('The record list from Cloudflare is inconsistent; another client may be changing the zone.')
 }
 
 /** The records at or below `names`, and maybe others. */

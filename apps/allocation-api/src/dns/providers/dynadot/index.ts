@@ -7,7 +7,7 @@ import { toFingerprint } from './response.ts'
 import { writeChanges } from './write.ts'
 
 export interface DynadotProviderOptions {
-  /** The JSON interface of API 3; a double has another. */
+  /** The JSON interface of API 3. */
   readonly url?: string
   /** Of the account. */
   readonly apiKey: string
@@ -15,7 +15,7 @@ export interface DynadotProviderOptions {
 
 const DEFAULT_URL = 'https://api.dynadot.com/api3.json'
 
-/** Seconds that a domain without a TTL is said to have. Said by others: the documentation names no default. */
+/** Seconds assumed for a domain without a TTL. The documentation names no default; other clients report this one. */
 const DEFAULT_TTL = 300
 
 /**
@@ -24,8 +24,8 @@ const DEFAULT_TTL = 300
  * set holds 20 records of the domain itself and 100 of names below it. Its option to add to the set
  * (add_dns_to_current_setting) can neither change nor delete, so it is not used.
  *
- * A domain has one TTL. It stays as it is, for it is that of other people's records too; a domain that has none gets
- * the one first asked for.
+ * A domain has one TTL, which also applies to foreign records, so it is never changed. A domain without a TTL gets the
+ * first desired one.
  *
  * The API has no version or precondition, so an apply reads the set anew and writes nothing unless it is what the last
  * `read` showed: one of the two may be out of date, or somebody has written in between. What remains: a change that
