@@ -3,17 +3,9 @@ import * as a from './allocation.ts'
 import { deploymentProblem, problem } from './allocation-problem.ts'
 import { validateKeysRequest, validateTokenRequest, validationProblem, validationResult } from './credentials.ts'
 import * as d from './deployment.ts'
+import { health, probe } from './health.ts'
 import { poolDomain, subdomain } from './names.ts'
 import type { Operation, ResponseSpec } from './operation.ts'
-
-export const health = z
-  .object({ status: z.enum(['ok', 'unhealthy']), managedDomains: z.array(z.string()) })
-  .meta({ id: 'Health' })
-export type Health = z.infer<typeof health>
-
-/** The response of the liveness and readiness probes. */
-export const probe = z.object({ status: z.enum(['ok', 'starting', 'draining', 'unhealthy']) }).meta({ id: 'Probe' })
-export type Probe = z.infer<typeof probe>
 
 const error = (description: string): ResponseSpec => ({ description, schema: problem })
 const databaseUnavailable = error(
