@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { createDatabaseClient, type Sql } from '@pool/database/client'
 import { type Postgres, startPostgres } from '@pool/dev-server/postgres'
 
-export interface OwnPostgres {
+export interface DedicatedPostgres {
   readonly url: string
   readonly port: number
   stop(mode: 'fast' | 'immediate'): Promise<void>
@@ -22,7 +22,7 @@ export interface OwnPostgres {
 }
 
 /** A Postgres that a test may stop and freeze, with fsync as in production. */
-export const startOwnPostgres = async (): Promise<OwnPostgres> => {
+export const startDedicatedPostgres = async (): Promise<DedicatedPostgres> => {
   const dataDir = await mkdtemp(join(tmpdir(), 'pool-outage-postgres-'))
   let server: Postgres = await startPostgres({ dataDir })
   const { url, port } = server

@@ -1,4 +1,4 @@
-export interface LateQueueOptions<Item> {
+export interface DelayQueueOptions<Item> {
   readonly send: (item: Item) => void
   /** Milliseconds, monotonic. */
   readonly now: () => number
@@ -9,7 +9,7 @@ export interface LateQueueOptions<Item> {
  * Sends each item so many milliseconds later, and never before one that came earlier: not when the delay gets shorter,
  * nor when the machine is so busy that what is due has not gone out yet.
  */
-export const createLateQueue = <Item>({ send, now, after }: LateQueueOptions<Item>) => {
+export const createDelayQueue = <Item>({ send, now, after }: DelayQueueOptions<Item>) => {
   const waiting: { readonly item: Item; readonly due: number }[] = []
   const wait = () => {
     const [first] = waiting

@@ -6,7 +6,7 @@ export interface StreamedEvent {
 }
 
 /** The events of a stream as the HTML standard (section 9.2.6) has a browser read them; one that is not whole is none. */
-export const eventsOf = (text: string): StreamedEvent[] => {
+export const parseEvents = (text: string): StreamedEvent[] => {
   const events: StreamedEvent[] = []
   let [name, lastEventId, data]: [string, string, string[]] = ['message', '', []]
   for (const line of text.split(/\r\n|\n|\r/).slice(0, -1)) {

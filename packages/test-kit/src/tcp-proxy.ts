@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
-import { createLateQueue } from './delay-queue.ts'
+import { createDelayQueue } from './delay-queue.ts'
 
 export interface TcpProxy {
   readonly port: number
@@ -52,7 +52,7 @@ export const startTcpProxy = async (target: number): Promise<TcpProxy> => {
       [near, pair.far],
       [pair.far, near],
     ] as const) {
-      const carry = createLateQueue<Buffer>({
+      const carry = createDelayQueue<Buffer>({
         send: bytes => void (to.writable && to.write(bytes)),
         now: () => performance.now(),
         after: (ms, then) => void setTimeout(then, ms),

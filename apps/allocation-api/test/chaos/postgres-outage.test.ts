@@ -1,5 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs'
-import { type OwnPostgres, startOwnPostgres } from '@pool/test-kit/dedicated-postgres.ts'
+import { type DedicatedPostgres, startDedicatedPostgres } from '@pool/test-kit/dedicated-postgres.ts'
 import { timed, until } from '@pool/test-kit/poll.ts'
 import { proofSize } from '@pool/test-kit/proof-size.ts'
 import { startTcpProxy, type TcpProxy } from '@pool/test-kit/tcp-proxy.ts'
@@ -20,14 +20,14 @@ const env = { PDM_DATABASE_TIMEOUT: `${STATEMENT_TIMEOUT_MS}ms`, PDM_DNS_COMMIT_
 const MAX_LATENCY_MS = 2 * STATEMENT_TIMEOUT_MS + 500 + SLACK_MS
 
 describe('a dedicated Postgres', () => {
-  let postgres: OwnPostgres
+  let postgres: DedicatedPostgres
   let databaseUrl: string
   let proxy: TcpProxy | undefined
   let api: Api
   let load: LoadGenerator | undefined
 
   beforeAll(async () => {
-    postgres = await startOwnPostgres()
+    postgres = await startDedicatedPostgres()
   })
   beforeEach(async () => {
     databaseUrl = await postgres.createDatabase()

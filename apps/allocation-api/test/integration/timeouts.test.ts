@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { type Exit, startNode } from '@pool/dev-server/process'
-import { startOwnPostgres } from '@pool/test-kit/dedicated-postgres.ts'
+import { startDedicatedPostgres } from '@pool/test-kit/dedicated-postgres.ts'
 import { timed, until } from '@pool/test-kit/poll.ts'
 import { describe, expect, test } from 'vitest'
 import { type Api, startApi } from '../support/api.ts'
@@ -92,7 +92,7 @@ describe.skipIf(!testDsn).concurrent('a graceful stop', () => {
   })
 
   test('ends in time with requests in flight to a Postgres that hangs or is stopped', async () => {
-    const postgres = await startOwnPostgres()
+    const postgres = await startDedicatedPostgres()
     try {
       const first = await startApi(postgres.url, { PDM_DATABASE_TIMEOUT: '1s' })
       await reserveToken(first, 'before')

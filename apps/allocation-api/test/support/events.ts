@@ -1,13 +1,13 @@
 import { deployment, deploymentEvent } from '@pool/contract'
-import { eventsOf } from '@pool/test-kit/sse-events.ts'
+import { parseEvents } from '@pool/test-kit/sse-events.ts'
 import { expect } from 'vitest'
 
-export { eventsOf, type StreamedEvent } from '@pool/test-kit/sse-events.ts'
+export { parseEvents as eventsOf, type StreamedEvent } from '@pool/test-kit/sse-events.ts'
 
 /** Fails unless all events match the contract, without additional fields, and `done` is the last one. */
 export const expectEvents = (text: string): void => {
   expect(text.startsWith('retry: ')).toBe(true)
-  const events = eventsOf(text)
+  const events = parseEvents(text)
   for (const [at, { name, data }] of events.entries()) {
     const schema = name === 'done' ? deployment : deploymentEvent
     expect(['message', 'done']).toContain(name)

@@ -22,13 +22,13 @@ export interface Verdict {
   readonly broken: readonly string[]
 }
 
-export interface Verdicts {
+export interface InvariantLog {
   /** Whether it held, for so many things looked at; what broke it is told at once, each once. */
   readonly add: (invariant: Invariant, checks: number, faults: readonly string[]) => void
   readonly all: () => readonly Verdict[]
 }
 
-export const createVerdicts = (tell: (line: string) => void): Verdicts => {
+export const createInvariantLog = (tell: (line: string) => void): InvariantLog => {
   const verdicts = new Map(invariants.map(invariant => [invariant, { checks: 0, broken: new Set<string>() }]))
   return {
     add(invariant, checks, faults) {

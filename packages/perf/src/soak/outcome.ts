@@ -18,7 +18,7 @@ export interface Measured extends Bounded {
 }
 
 /** What a run came to. */
-export interface Outcome {
+export interface SoakOutcome {
   readonly options: Options
   readonly seconds: number
   readonly notes: readonly string[]
@@ -28,10 +28,10 @@ export interface Outcome {
   readonly verdicts: readonly Verdict[]
 }
 
-export const isGood = ({ verdicts }: Outcome): boolean => verdicts.every(({ broken }) => broken.length === 0)
+export const isClean = ({ verdicts }: SoakOutcome): boolean => verdicts.every(({ broken }) => broken.length === 0)
 
 /** Each life is held to the bound and to not growing; the figures are of all lives together. */
-export const measuredOf = ({ title, unit, bound, lives }: Series): Measured => {
+export const toMeasured = ({ title, unit, bound, lives }: Series): Measured => {
   const all = [...lives.values()].flat().sort((a, b) => a.at - b.at)
   const { start, median, end, max } = boundedOf(title, all, bound)
   const faults = [...lives].flatMap(([life, samples]) => boundedOf(`${title} (${life})`, samples, bound).faults)

@@ -2,24 +2,24 @@ import { spawnSync } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createPrng } from '@pool/test-kit/prng.ts'
 import { checkAtRest } from './checks/at-quiescence.ts'
-import { type Inflicted, unexplained } from './checks/errors-attributable.ts'
+import { findUnattributable, type InjectedFault } from './checks/errors-attributable.ts'
 import type { SecretWatch } from './environment/secrets.ts'
-import { REPLICAS, type Stage } from './environment/stage.ts'
+import { REPLICAS, type SoakEnvironment } from './environment/stage.ts'
 import { inflict } from './faults/inject.ts'
 import { type FaultName, faultKinds, faultNames } from './faults/kinds.ts'
 import { createProber, RECOVERS_WITHIN_MS } from './faults/measure-recovery.ts'
 import { type PlannedFault, schedule } from './faults/schedule.ts'
-import type { Verdicts } from './invariants.ts'
+import type { InvariantLog } from './invariants.ts'
 import { startSampler } from './observe/samples.ts'
 import type { Options } from './options.ts'
-import { measuredOf, type Outcome } from './outcome.ts'
+import { type SoakOutcome, toMeasured } from './outcome.ts'
 import { createRecorder } from './traffic/recorder.ts'
 import { startTraffic } from './traffic/traffic.ts'
 
 export interface SoakOptions {
   readonly options: Options
-  readonly stage: Stage
-  readonly verdicts: Verdicts
+  readonly stage: SoakEnvironment
+  readonly verdicts: InvariantLog
   readonly watch: SecretWatch
   /** A line for whoever watches. */
   readonly say: (line: string) => void
@@ -43,7 +43,7 @@ const lacksDeployments = (minutes: number): string | undefined => {
 }
 
 /** The whole run on a stage that stands: traffic, faults one round after the other, and all that is checked. */
-export const soak = async ({ options, stage, verdicts, watch, say }: SoakOptions): Promise<Outcome> => {
+export const soak = async ({ options, stage, verdicts, watch, say }: SoakOptions): Promise<SoakOutcome> => {
   const { minutes, seed } = options
   const started = performance.now()
   const lacks = lacksDeployments(minutes)
@@ -55,7 +55,7 @@ export const soak = async ({ options, stage, verdicts, watch, say }: SoakOptions
   const prober = createProber(stage)
   const odd = (oddity: string) => verdicts.add('answers and processes as expected', 0, [oddity])
   const traffic = startTraffic(stage, { seed, withDeployments: !lacks }, recorder, odd)
-  const inflicted: Inflicted[] = []
+  const inflicted: InjectedFault[] = []
   const recoveries = new Map<FaultName, number[]>()
 
   const bring = async (fault: PlannedFault) => {
@@ -80,7 +80,7 @@ export const soak = async ({ options, stage, verdicts, watch, say }: SoakOptions
   }
   const explain = () => {
     const failures = recorder.failures.splice(0)
-    verdicts.add('every failed call explained by a fault', failures.length, unexplained(failures, inflicted))
+    verdicts.add('every failed call explained by a fault', failures.length, findUnattributable(failures, inflicted))
   }
   const rest = async () => {
     if (!(await traffic.gate.close(STOPS_WITHIN_MS))) odd(`clients did not come to rest within ${STOPS_WITHIN_MS} ms`)
@@ -111,7 +111,7 @@ export const soak = async ({ options, stage, verdicts, watch, say }: SoakOptions
   await checkAtRest(stage, recorder, verdicts)
   await sampler.stop()
 
-  const measured = sampler.series.map(measuredOf)
+  const measured = sampler.series.map(toMeasured)
   const samples = sampler.series.flatMap(({ lives }) => [...lives.values()].flat()).length
   verdicts.add(
     'memory and connections bounded',

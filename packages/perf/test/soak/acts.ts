@@ -1,8 +1,8 @@
 import type {
-  Act,
   Commitment,
   Denial,
   Grant,
+  NameOperation,
   Reading,
   Release,
   Renewal,
@@ -81,4 +81,4 @@ export const activeOf = (token: string, address = '10.0.0.1'): Seen => ({
   address,
 })
 
-export type Acts = readonly Act[]
+export type Acts = readonly NameOperation[]

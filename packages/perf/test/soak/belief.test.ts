@@ -1,6 +1,6 @@
 import type { Asked, Operation, Told } from '@pool/test-kit/linearizability/history.ts'
 import { describe, expect, it } from 'vitest'
-import { beliefFaults, beliefsOf } from '../../src/soak/checks/lease-holders.ts'
+import { findHolderOverlaps, toHolderIntervals } from '../../src/soak/checks/lease-holders.ts'
 
 const iso = (ms: number) => new Date(ms).toISOString()
 const of = (start: number, end: number, asked: Asked, told?: Told): Operation => ({
@@ -27,7 +27,7 @@ const give = (start: number, holder: string, generation: number, told?: Told): O
 const unanswered = (start: number, holder: string, generation: number, ttlMs: number): Operation =>
   of(start, start + 2, { kind: 'renew', holder, generation, ttlMs })
 
-const faultsOf = (operations: readonly Operation[]) => beliefFaults(beliefsOf(operations))
+const faultsOf = (operations: readonly Operation[]) => findHolderOverlaps(toHolderIntervals(operations))
 
 describe('one holder a lease generation', () => {
   it.each<readonly [string, readonly Operation[]]>([

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import { type Failure, type Inflicted, unexplained } from '../../src/soak/checks/errors-attributable.ts'
+import { type Failure, findUnattributable, type InjectedFault } from '../../src/soak/checks/errors-attributable.ts'
 import { type FaultName, RECOVERY_WINDOW_MS } from '../../src/soak/faults/kinds.ts'
 
-const inflicted = (name: FaultName, from: number, to: number): Inflicted => ({
+const inflicted = (name: FaultName, from: number, to: number): InjectedFault => ({
   fault: { name, replica: 1, holdMs: to - from, strength: 0, afterMs: 0 },
   from,
   to,
@@ -34,7 +34,7 @@ describe('every failed call is explained by a fault', () => {
     ['the witness, by a database', false, 'Postgres hung', failed('witness', 1_500, 1_600)],
     ['the API, by the witness', false, 'witness killed', failed(1, 1_500, 1_600)],
   ])('%s: %s', (_, isExplained, name, failure) => {
-    expect(unexplained([failure], [inflicted(name, 1_000, 2_000)])).toHaveLength(isExplained ? 0 : 1)
+    expect(findUnattributable([failure], [inflicted(name, 1_000, 2_000)])).toHaveLength(isExplained ? 0 : 1)
   })
 
   it('is by one of several, which may go on still', () => {
@@ -42,11 +42,11 @@ describe('every failed call is explained by a fault', () => {
       inflicted('DNS provider hung', 0, 9_000),
       inflicted('Postgres hung', 1_000, Number.POSITIVE_INFINITY),
     ]
-    expect(unexplained([failed(2, 60_000, 61_000)], faults)).toEqual([])
+    expect(findUnattributable([failed(2, 60_000, 61_000)], faults)).toEqual([])
   })
 
   it('tells what failed, where and when', () => {
-    expect(unexplained([failed(1, 0, 1_000, null)], [])).toEqual([
+    expect(findUnattributable([failed(1, 0, 1_000, null)], [])).toEqual([
       'replica 1: reserve got no answer, 1970-01-01T00:00:00.000Z to 1970-01-01T00:00:01.000Z',
     ])
   })

@@ -1,4 +1,4 @@
-import { createLateQueue } from '@pool/test-kit/delay-queue.ts'
+import { createDelayQueue } from '@pool/test-kit/delay-queue.ts'
 import { beforeEach, describe, expect, it } from 'vitest'
 
 let clock: number
@@ -10,7 +10,7 @@ beforeEach(() => {
   clock = 0
   sent = []
   timers = []
-  carry = createLateQueue({
+  carry = createDelayQueue({
     send: item => void sent.push(`${item} at ${clock}`),
     now: () => clock,
     after: (ms, then) => void timers.push({ at: clock + ms, then }),

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { createSecretWatch } from '../../src/soak/environment/secrets.ts'
-import { createVerdicts, invariants } from '../../src/soak/invariants.ts'
-import { isGood, measuredOf, type Outcome } from '../../src/soak/outcome.ts'
+import { createInvariantLog, invariants } from '../../src/soak/invariants.ts'
+import { isClean, type SoakOutcome, toMeasured } from '../../src/soak/outcome.ts'
 import { reportText } from '../../src/soak/report/text.ts'
 
 const machine = {
@@ -16,7 +16,7 @@ const machine = {
   loadBefore: 0,
   fsyncMs: 1,
 }
-const outcomeOf = (broken: readonly string[]): Outcome => ({
+const outcomeOf = (broken: readonly string[]): SoakOutcome => ({
   options: { minutes: 1, seed: 7, json: false },
   seconds: 61,
   notes: ['No deployments: lacks terraform'],
@@ -35,18 +35,18 @@ describe('what a run came to', () => {
     expect(text).toMatch(/^memory, MB .*400$/m)
     expect(text).toMatch(/^one owner a name +12 +0$/m)
     expect(text.endsWith('No invariant was broken.')).toBe(true)
-    expect(isGood(outcomeOf([]))).toBe(true)
+    expect(isClean(outcomeOf([]))).toBe(true)
   })
 
   it('ends with the evidence of what was broken', () => {
     const outcome = outcomeOf(['two owners: x', 'two owners: y'])
     expect(reportText(machine, outcome)).toMatch(/BROKEN one owner a name: two owners: x\nBROKEN .* y$/)
-    expect(isGood(outcome)).toBe(false)
+    expect(isClean(outcome)).toBe(false)
   })
 
   it('counts every look, and tells each breach once and at once', () => {
     const told: string[] = []
-    const verdicts = createVerdicts(line => told.push(line))
+    const verdicts = createInvariantLog(line => told.push(line))
     verdicts.add('one owner a name', 3, [])
     verdicts.add('one owner a name', 4, ['x', 'y'])
     verdicts.add('one owner a name', 5, ['x'])
@@ -63,13 +63,13 @@ describe('what a run came to', () => {
       ['1', flat(0, 100)],
       ['2', flat(200_000, 300)],
     ])
-    expect(measuredOf({ title: 'memory', unit: 'MB', bound, lives })).toMatchObject({
+    expect(toMeasured({ title: 'memory', unit: 'MB', bound, lives })).toMatchObject({
       start: 100,
       end: 300,
       faults: [],
     })
     lives.set('3', flat(400_000, 401))
-    expect(measuredOf({ title: 'memory', unit: 'MB', bound, lives }).faults).toEqual([
+    expect(toMeasured({ title: 'memory', unit: 'MB', bound, lives }).faults).toEqual([
       'memory (3) reached 401, above 400',
     ])
   })

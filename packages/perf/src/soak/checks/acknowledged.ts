@@ -1,4 +1,4 @@
-import type { Act } from './operations.ts'
+import type { NameOperation } from './operations.ts'
 import type { EntryWithId } from './replay.ts'
 
 const eventOf = { grant: 'reserved', renewal: 'renewed', commitment: 'committed', release: 'released' } as const
@@ -11,7 +11,7 @@ export const intentionOf = (requestId: string): string => requestId.replace(/\.\
  * decided anew when what it gave has ended, and a renewal has no key, so of these there can be more.
  * A commit or release that was refused is not in it at all.
  */
-export const acknowledgedFaults = (acts: readonly Act[], history: readonly EntryWithId[]): string[] => {
+export const acknowledgedFaults = (acts: readonly NameOperation[], history: readonly EntryWithId[]): string[] => {
   const rows = Map.groupBy(history, ({ requestId }) => intentionOf(requestId ?? ''))
   return acts.flatMap(act => {
     const made = (event: string) =>

@@ -1,13 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { faultsOfHistory } from '@pool/test-kit/history-rules.ts'
 import { check, describeFault } from '@pool/test-kit/linearizability/check.ts'
-import { type Stage, template } from '../environment/stage.ts'
+import { type SoakEnvironment, template } from '../environment/stage.ts'
 import { foreign, ZONE } from '../environment/zone.ts'
-import type { Verdicts } from '../invariants.ts'
+import type { InvariantLog } from '../invariants.ts'
 import { readTable, type Snapshot, takeSnapshot } from '../observe/database.ts'
 import type { Recorder } from '../traffic/recorder.ts'
 import { acknowledgedFaults } from './acknowledged.ts'
-import { beliefFaults, beliefsOf } from './lease-holders.ts'
+import { findHolderOverlaps, toHolderIntervals } from './lease-holders.ts'
 import { streamFaults } from './log-stream.ts'
 import type { Reading } from './operations.ts'
 import { ownershipFaults } from './ownership.ts'
@@ -23,7 +23,7 @@ const FAULTS_SHOWN = 5
 const versionOf = (table: readonly object[]): string => JSON.stringify(table.map(row => JSON.stringify(row)).sort())
 
 /** Waits until the zone is exactly as the table wants it, and the table the same before and after it was read. */
-const settledZone = async ({ sql, zone }: Stage): Promise<readonly string[]> => {
+const settledZone = async ({ sql, zone }: SoakEnvironment): Promise<readonly string[]> => {
   for (const end = performance.now() + SETTLES_WITHIN_MS; ; await sleep(LOOK_EVERY_MS)) {
     const table = await readTable(sql)
     const present = await zone.records()
@@ -34,7 +34,7 @@ const settledZone = async ({ sql, zone }: Stage): Promise<readonly string[]> => 
   }
 }
 
-const settledSnapshot = async ({ sql }: Stage): Promise<Snapshot> => {
+const settledSnapshot = async ({ sql }: SoakEnvironment): Promise<Snapshot> => {
   for (const end = performance.now() + SETTLES_WITHIN_MS; ; await sleep(LOOK_EVERY_MS)) {
     const snapshot = await takeSnapshot(sql)
     if (snapshot.due === 0 || performance.now() > end) return snapshot
@@ -52,7 +52,11 @@ const recordFaults = ({ history, due }: Snapshot): string[] => {
 }
 
 /** Everything that must be true when nothing is under way. The readings are dropped: they have been looked at. */
-export const checkAtRest = async (stage: Stage, recorder: Recorder, verdicts: Verdicts): Promise<void> => {
+export const checkAtRest = async (
+  stage: SoakEnvironment,
+  recorder: Recorder,
+  verdicts: InvariantLog,
+): Promise<void> => {
   const { acts, readings, leases, followed } = recorder
   verdicts.add('zone equal to desired at rest', 1, await settledZone(stage))
   const snapshot = await settledSnapshot(stage)
@@ -68,7 +72,7 @@ export const checkAtRest = async (stage: Stage, recorder: Recorder, verdicts: Ve
   ])
   readings.length = 0
   verdicts.add('a slot is linearizable', leases.length, check(leases).slice(0, FAULTS_SHOWN).map(describeFault))
-  const beliefs = beliefsOf(leases)
-  verdicts.add('one holder a lease generation', beliefs.length, beliefFaults(beliefs))
+  const beliefs = toHolderIntervals(leases)
+  verdicts.add('one holder a lease generation', beliefs.length, findHolderOverlaps(beliefs))
   verdicts.add('every line of a log once, in order', followed.length, streamFaults(followed))
 }

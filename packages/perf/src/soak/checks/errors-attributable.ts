@@ -2,7 +2,7 @@ import { faultKinds, RECOVERY_WINDOW_MS } from '../faults/kinds.ts'
 import type { PlannedFault } from '../faults/schedule.ts'
 
 /** A fault as it went. */
-export interface Inflicted {
+export interface InjectedFault {
   readonly fault: PlannedFault
   readonly from: number
   /** When its cause was taken away; Infinity: not yet. */
@@ -20,7 +20,7 @@ export interface Failure {
   readonly end: number
 }
 
-const explains = ({ fault, from, to }: Inflicted, { target, start, end }: Failure): boolean => {
+const explains = ({ fault, from, to }: InjectedFault, { target, start, end }: Failure): boolean => {
   if (end < from || start > to + RECOVERY_WINDOW_MS) return false
   switch (faultKinds[fault.name].explains) {
     case 'witness':
@@ -35,7 +35,7 @@ const explains = ({ fault, from, to }: Inflicted, { target, start, end }: Failur
 }
 
 /** The calls that failed without a fault that explains it. 500 says that the service itself is at fault: nothing explains it. */
-export const unexplained = (failures: readonly Failure[], inflicted: readonly Inflicted[]): string[] =>
+export const findUnattributable = (failures: readonly Failure[], inflicted: readonly InjectedFault[]): string[] =>
   failures
     .filter(failure => failure.status === 500 || !inflicted.some(fault => explains(fault, failure)))
     .map(

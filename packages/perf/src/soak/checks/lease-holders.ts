@@ -1,7 +1,7 @@
 import type { Operation } from '@pool/test-kit/linearizability/history.ts'
 
 /** A time in which a controller acts as the holder: from a grant's answer to its expiry, unless it gives the lease up before. */
-export interface Belief {
+export interface HolderInterval {
   readonly slot: string
   readonly holder: string
   readonly generation: number
@@ -22,7 +22,7 @@ const endBy = (later: Operation): number => {
 }
 
 /** What each holder went by, on its own knowledge alone. */
-export const beliefsOf = (operations: readonly Operation[]): Belief[] => {
+export const toHolderIntervals = (operations: readonly Operation[]): HolderInterval[] => {
   const own = operations.filter(({ asked }) => asked.kind !== 'read')
   const keyOf = ({ slot, asked }: Operation) => `${slot} ${asked.kind === 'read' ? '' : asked.holder}`
   return [...Map.groupBy(own, keyOf).values()].flatMap(ofHolder => {
@@ -41,11 +41,11 @@ export const beliefsOf = (operations: readonly Operation[]): Belief[] => {
 }
 
 /** One holder a lease generation, and generations rise with time. */
-export const beliefFaults = (beliefs: readonly Belief[]): string[] =>
+export const findHolderOverlaps = (beliefs: readonly HolderInterval[]): string[] =>
   [...Map.groupBy(beliefs, ({ slot }) => slot).values()].flatMap(ofSlot => {
     const faults: string[] = []
     const holders = new Map<number, string>()
-    let longest: Belief | undefined
+    let longest: HolderInterval | undefined
     for (const belief of ofSlot.toSorted((a, b) => a.generation - b.generation)) {
       const { slot, holder, generation, from, to } = belief
       const other = holders.get(generation)

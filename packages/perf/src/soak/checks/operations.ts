@@ -57,7 +57,7 @@ export interface Attempted extends OfName {
   readonly token: string
 }
 
-export type Act = Grant | Renewal | Commitment | Release | Denial | Attempted
+export type NameOperation = Grant | Renewal | Commitment | Release | Denial | Attempted
 
 export interface Seen {
   readonly state: 'reserved' | 'active'

@@ -1,7 +1,7 @@
-import type { Act, Commitment, Grant } from './operations.ts'
+import type { Commitment, Grant, NameOperation } from './operations.ts'
 
 /** The time for which, by what was answered, a token had its name without doubt. */
-export interface Tenure {
+export interface OwnershipInterval {
   readonly grant: Grant
   readonly from: number
   readonly to: number
@@ -13,7 +13,7 @@ export interface Tenure {
 
 const earliest = (times: readonly number[]): number => times.reduce((least, time) => Math.min(least, time), Infinity)
 
-const tenureOf = (grant: Grant, acts: readonly Act[]): Tenure => {
+const tenureOf = (grant: Grant, acts: readonly NameOperation[]): OwnershipInterval => {
   const { token, reservedAt } = grant
   const own = acts.filter(act => 'token' in act && act.token === token)
   const commitment = own.find(act => act.kind === 'commitment')
@@ -36,10 +36,11 @@ const tenureOf = (grant: Grant, acts: readonly Act[]): Tenure => {
 }
 
 /** Of each token that was ever granted for one name, by its beginning. A reserve that was answered twice is one grant. */
-export const tenuresOf = (acts: readonly Act[]): Tenure[] => {
+export const toOwnershipIntervals = (acts: readonly NameOperation[]): OwnershipInterval[] => {
   const grants = new Map<string, Grant>()
   for (const act of acts) if (act.kind === 'grant' && !grants.has(act.token)) grants.set(act.token, act)
   return [...grants.values()].map(grant => tenureOf(grant, acts)).sort((a, b) => a.from - b.from)
 }
 
-export const byName = (acts: readonly Act[]): ReadonlyMap<string, readonly Act[]> => Map.groupBy(acts, act => act.name)
+export const byName = (acts: readonly NameOperation[]): ReadonlyMap<string, readonly NameOperation[]> =>
+  Map.groupBy(acts, act => act.name)

@@ -1,14 +1,14 @@
-import type { Act, Denial } from './operations.ts'
-import { byName, type Tenure, tenuresOf } from './ownership-intervals.ts'
+import type { Denial, NameOperation } from './operations.ts'
+import { byName, type OwnershipInterval, toOwnershipIntervals } from './ownership-intervals.ts'
 
 const at = (time: number): string => (Number.isFinite(time) ? new Date(time).toISOString() : 'now')
 
-export const describeTenure = ({ grant, from, to }: Tenure): string =>
+export const describeTenure = ({ grant, from, to }: OwnershipInterval): string =>
   `${grant.owner} had ${grant.name} from ${at(from)} to ${at(to)} at least`
 
-const overlaps = (tenures: readonly Tenure[]): string[] => {
+const overlaps = (tenures: readonly OwnershipInterval[]): string[] => {
   const faults: string[] = []
-  let longest: Tenure | undefined
+  let longest: OwnershipInterval | undefined
   for (const tenure of tenures) {
     if (longest && tenure.from < longest.to && tenure.to > tenure.from)
       faults.push(`two owners: ${describeTenure(longest)}; ${describeTenure(tenure)}`)
@@ -17,7 +17,7 @@ const overlaps = (tenures: readonly Tenure[]): string[] => {
   return faults
 }
 
-const wrongDenials = (tenures: readonly Tenure[], denials: readonly Denial[]): string[] =>
+const wrongDenials = (tenures: readonly OwnershipInterval[], denials: readonly Denial[]): string[] =>
   denials.flatMap(({ verb, token, status, start, end }) => {
     const tenure = tenures.find(one => one.grant.token === token)
     // Whoever has committed already, or may have, is rightly refused another commit.
@@ -26,7 +26,7 @@ const wrongDenials = (tenures: readonly Tenure[], denials: readonly Denial[]): s
     return [`an owner was refused: ${verb} answered ${status} at ${at(end)}; ${describeTenure(tenure)}`]
   })
 
-const sharedTokens = (acts: readonly Act[]): string[] => {
+const sharedTokens = (acts: readonly NameOperation[]): string[] => {
   const first = new Map<string, string>()
   return acts.flatMap(act => {
     if (act.kind !== 'grant') return []
@@ -39,10 +39,10 @@ const sharedTokens = (acts: readonly Act[]): string[] => {
 }
 
 /** One owner a name: by acknowledged answers alone. */
-export const ownershipFaults = (acts: readonly Act[]): string[] => [
+export const ownershipFaults = (acts: readonly NameOperation[]): string[] => [
   ...sharedTokens(acts),
   ...[...byName(acts).values()].flatMap(ofName => {
-    const tenures = tenuresOf(ofName)
+    const tenures = toOwnershipIntervals(ofName)
     return [
       ...overlaps(tenures),
       ...wrongDenials(

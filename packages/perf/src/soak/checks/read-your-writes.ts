@@ -1,10 +1,10 @@
-import type { Act, Reading, Seen } from './operations.ts'
+import type { NameOperation, Reading, Seen } from './operations.ts'
 import { describeTenure } from './ownership.ts'
-import { byName, type Tenure, tenuresOf } from './ownership-intervals.ts'
+import { byName, type OwnershipInterval, toOwnershipIntervals } from './ownership-intervals.ts'
 
 const shown = (seen: Seen | null | undefined): string => (seen ? `${seen.state}, of ${seen.owner}` : 'free')
 
-const faultOf = (tenure: Tenure, { by, start, end }: Reading, seen: Seen | null): string | undefined => {
+const faultOf = (tenure: OwnershipInterval, { by, start, end }: Reading, seen: Seen | null): string | undefined => {
   const { grant, commitment, from, to, mayBeActiveFrom } = tenure
   const fault = (what: string) => `${by} showed ${what} at ${new Date(end).toISOString()}; ${describeTenure(tenure)}`
   const isDuring = start >= Math.max(from, grant.end) && end < to
@@ -16,14 +16,21 @@ const faultOf = (tenure: Tenure, { by, start, end }: Reading, seen: Seen | null)
 }
 
 /** Who was seen after the end of its ownership had been acknowledged. An attempt that comes late may reserve anew. */
-const isGhost = (tenure: Tenure, acts: readonly Act[], { start }: Reading, seen: Seen | null): boolean =>
+const isGhost = (
+  tenure: OwnershipInterval,
+  acts: readonly NameOperation[],
+  { start }: Reading,
+  seen: Seen | null,
+): boolean =>
   seen?.owner === tenure.grant.owner &&
   tenure.grant.attempts === 1 &&
   acts.some(act => act.kind === 'release' && act.isAnswered && act.token === tenure.grant.token && act.end < start)
 
 /** What was acknowledged is seen by every later read, until it is superseded; and what was undone is not seen any more. */
-export const readingFaults = (acts: readonly Act[], readings: readonly Reading[]): string[] => {
-  const tenures = new Map([...byName(acts)].map(([name, ofName]) => [name, { ofName, tenures: tenuresOf(ofName) }]))
+export const readingFaults = (acts: readonly NameOperation[], readings: readonly Reading[]): string[] => {
+  const tenures = new Map(
+    [...byName(acts)].map(([name, ofName]) => [name, { ofName, tenures: toOwnershipIntervals(ofName) }]),
+  )
   return readings.flatMap(reading =>
     [...(reading.isWhole ? tenures.keys() : reading.seen.keys())].flatMap(name => {
       const known = tenures.get(name)

@@ -4,7 +4,7 @@ import { rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Sql } from '@pool/database/client'
-import { type OwnPostgres, startOwnPostgres } from '@pool/test-kit/dedicated-postgres.ts'
+import { type DedicatedPostgres, startDedicatedPostgres } from '@pool/test-kit/dedicated-postgres.ts'
 import { applySchema } from 'allocation-api/src/database/migrate.ts'
 import type { RecordTemplate } from 'allocation-api/src/dns/domain/rrset.ts'
 import { type Replica, startReplica } from './replica.ts'
@@ -18,9 +18,9 @@ export const template: RecordTemplate = { names: ['@', '*'], ttl: 300 }
 export const POOL_SIZE = 5
 
 /** The whole system, and the doors through which it is looked at and hit. */
-export interface Stage {
+export interface SoakEnvironment {
   readonly folder: string
-  readonly postgres: OwnPostgres
+  readonly postgres: DedicatedPostgres
   /** Of the observer, past every proxy. */
   readonly sql: Sql
   readonly version: string
@@ -48,16 +48,16 @@ const settings = (folder: string, zone: Zone): Record<string, string> => ({
 })
 
 /** Each thing is given to `cleanup` before anything is waited for, so that an interrupt leaves nothing. */
-export const openStage = async (
+export const openEnvironment = async (
   cleanup: AsyncDisposableStack,
   watch: SecretWatch,
   onDefect: (what: string) => void,
-): Promise<Stage> => {
+): Promise<SoakEnvironment> => {
   const folder = mkdtempSync(join(tmpdir(), 'pool-soak-'))
   chmodSync(folder, 0o755)
   cleanup.defer(() => rm(folder, { recursive: true, force: true, maxRetries: 5 }))
   mkdirSync(join(folder, 'deployments'))
-  const starting = startOwnPostgres()
+  const starting = startDedicatedPostgres()
   cleanup.defer(async () => (await starting.catch(() => undefined))?.remove())
   const postgres = await starting
   watch.add('the database password', new URL(postgres.url).password)

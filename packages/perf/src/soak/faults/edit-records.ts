@@ -1,6 +1,6 @@
 import { type RecordSet, recordKey, sameRecordSet } from 'allocation-api/src/dns/domain/rrset.ts'
 import { desiredZone } from '../checks/zone.ts'
-import { type Stage, template } from '../environment/stage.ts'
+import { type SoakEnvironment, template } from '../environment/stage.ts'
 import { ZONE } from '../environment/zone.ts'
 import { readTable } from '../observe/database.ts'
 
@@ -8,7 +8,7 @@ const EDITED = 3
 const WRONG = '198.51.100.99'
 
 /** Removes and changes records of active names past the service; returns whether all of it has been put right since. */
-export const editRecords = async ({ sql, zone }: Stage): Promise<() => Promise<boolean>> => {
+export const editRecords = async ({ sql, zone }: SoakEnvironment): Promise<() => Promise<boolean>> => {
   const records = (await zone.records()).filter(({ type, values }) => type === 'A' && values[0]?.startsWith('10.'))
   const edited: readonly RecordSet[] = records.slice(0, EDITED)
   const [removed, ...changed] = edited

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Replica } from '../environment/replica.ts'
-import type { Stage } from '../environment/stage.ts'
+import type { SoakEnvironment } from '../environment/stage.ts'
 import { editRecords } from './edit-records.ts'
 import type { FaultName } from './kinds.ts'
 import type { PlannedFault } from './schedule.ts'
@@ -12,7 +12,7 @@ export interface Effect {
   readonly isRepaired?: () => Promise<boolean>
 }
 
-type Inflict = (stage: Stage, replica: Replica, fault: PlannedFault) => Promise<Effect> | Effect
+type Inflict = (stage: SoakEnvironment, replica: Replica, fault: PlannedFault) => Promise<Effect> | Effect
 
 const SERVICE_UNAVAILABLE = 'HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n'
 const CUT_EVERY_MS = 300
@@ -34,7 +34,7 @@ const frozen = (pid: number | undefined): Effect => {
   return { end: () => signal(pid, 'SIGCONT') }
 }
 
-const serverOf = ({ zone }: Stage) => {
+const serverOf = ({ zone }: SoakEnvironment) => {
   if (!zone.server) throw new Error('there is no DNS server of its own')
   return zone.server
 }
@@ -125,7 +125,7 @@ const kinds: Readonly<Record<FaultName, Inflict>> = {
 
 /** Begins it, keeps it up, and ends it; what is told of the times brackets its effect. */
 export const inflict = async (
-  stage: Stage,
+  stage: SoakEnvironment,
   fault: PlannedFault,
   told: { readonly began: () => void; readonly ended: () => void },
 ): Promise<Effect> => {

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
 import type { Replica } from '../environment/replica.ts'
-import type { Stage } from '../environment/stage.ts'
+import type { SoakEnvironment } from '../environment/stage.ts'
 import { ZONE } from '../environment/zone.ts'
 import type { Effect } from './inject.ts'
 import { faultKinds } from './kinds.ts'
@@ -30,7 +30,7 @@ export interface Prober {
 }
 
 /** Asks until what was hit serves again. These calls are the observer's own, and in no count. */
-export const createProber = (stage: Stage): Prober => {
+export const createProber = (stage: SoakEnvironment): Prober => {
   const { replicas, witness } = stage
   let names = 0
 

@@ -1,7 +1,7 @@
 import { readdir } from 'node:fs/promises'
 import { readMemory } from '../../shared/processes.ts'
 import type { Bound, Sample } from '../checks/resource-leaks.ts'
-import { POOL_SIZE, REPLICAS, type Stage } from '../environment/stage.ts'
+import { POOL_SIZE, REPLICAS, type SoakEnvironment } from '../environment/stage.ts'
 import { countConnections } from './database.ts'
 
 const EVERY_MS = 1_000
@@ -39,7 +39,7 @@ const countFiles = (pid: number): Promise<number | undefined> =>
   )
 
 /** Looks every second, for as long as it is not stopped. Memory and files are read from /proc, where there is one. */
-export const startSampler = ({ replicas, witness, sql }: Stage): Sampler => {
+export const startSampler = ({ replicas, witness, sql }: SoakEnvironment): Sampler => {
   const series = new Map<string, Series>()
   const add = (title: string, life: string, unit: Series['unit'], bound: Bound, value: number | undefined) => {
     if (value === undefined) return

@@ -1,9 +1,9 @@
 import { type Machine, machineText } from '../../shared/machine.ts'
 import { toSpread } from '../../shared/stats.ts'
 import { left, right, type Table, tableText, toFigure } from '../../shared/table.ts'
-import { isGood, type Outcome } from '../outcome.ts'
+import { isClean, type SoakOutcome } from '../outcome.ts'
 
-const faultsTable = ({ faults }: Outcome): Table => ({
+const faultsTable = ({ faults }: SoakOutcome): Table => ({
   columns: [left('fault'), right('times'), right('recovery median, s'), right('max, s')],
   rows: faults.map(({ name, recoveriesMs }) => {
     const { median, max } = toSpread(recoveriesMs)
@@ -11,7 +11,7 @@ const faultsTable = ({ faults }: Outcome): Table => ({
   }),
 })
 
-const trafficTable = ({ traffic }: Outcome): Table => ({
+const trafficTable = ({ traffic }: SoakOutcome): Table => ({
   columns: [left('operation'), ...['requests', 'ok', 'refused', '503', 'no answer'].map(right)],
   rows: traffic.map(({ operation, requests, ok, refused, unavailable, unanswered }) => [
     operation,
@@ -19,7 +19,7 @@ const trafficTable = ({ traffic }: Outcome): Table => ({
   ]),
 })
 
-const measuredTable = ({ measured }: Outcome): Table => ({
+const measuredTable = ({ measured }: SoakOutcome): Table => ({
   columns: [left('bounded'), ...['start', 'median', 'end', 'max', 'bound'].map(right)],
   rows: measured.map(({ title, unit, start, median, end, max, most }) => [
     unit === '' ? title : `${title}, ${unit}`,
@@ -27,27 +27,27 @@ const measuredTable = ({ measured }: Outcome): Table => ({
   ]),
 })
 
-const verdictsTable = ({ verdicts }: Outcome): Table => ({
+const verdictsTable = ({ verdicts }: SoakOutcome): Table => ({
   columns: [left('invariant'), right('looked at'), right('broken')],
   rows: verdicts.map(({ invariant, checks, broken }) => [invariant, String(checks), String(broken.length)]),
 })
 
-const evidence = ({ verdicts }: Outcome): string[] =>
+const evidence = ({ verdicts }: SoakOutcome): string[] =>
   verdicts.flatMap(({ invariant, broken }) => broken.map(fault => `BROKEN ${invariant}: ${fault}`))
 
-const faultCount = ({ faults }: Outcome): number =>
+const faultCount = ({ faults }: SoakOutcome): number =>
   faults.reduce((sum, { recoveriesMs }) => sum + recoveriesMs.length, 0)
 
 /** The table that a run ends with. */
-export const reportText = (machine: Machine, outcome: Outcome): string => {
+export const reportText = (machine: Machine, outcome: SoakOutcome): string => {
   const { options, seconds, notes } = outcome
   const lasted = `${(seconds / 60).toFixed(1)} minutes with ${faultCount(outcome)} faults, seed ${options.seed}`
   return [
     [machineText(machine), `soak      ${lasted}`, ...notes.map(note => `note      ${note}`)].join('\n'),
     ...[faultsTable, trafficTable, measuredTable, verdictsTable].map(table => tableText(table(outcome))),
-    isGood(outcome) ? 'No invariant was broken.' : evidence(outcome).join('\n'),
+    isClean(outcome) ? 'No invariant was broken.' : evidence(outcome).join('\n'),
   ].join('\n\n')
 }
 
-export const reportJson = (machine: Machine, outcome: Outcome): string =>
-  JSON.stringify({ machine, valid: isGood(outcome), ...outcome }, null, 2)
+export const reportJson = (machine: Machine, outcome: SoakOutcome): string =>
+  JSON.stringify({ machine, valid: isClean(outcome), ...outcome }, null, 2)

@@ -5,7 +5,7 @@ import { z } from 'zod'
 import type { Replica } from '../environment/replica.ts'
 import type { ApiClient } from './api-client.ts'
 import { follow } from './follower.ts'
-import type { Gate } from './pause-gate.ts'
+import type { Quiescer } from './pause-gate.ts'
 import type { Recorder } from './recorder.ts'
 
 const created = z.object({ id: z.string() })
@@ -18,7 +18,7 @@ export interface DeploymentsOptions {
   readonly replicas: readonly Replica[]
   readonly dice: Prng
   readonly recorder: Recorder
-  readonly gate: Pick<Gate, 'isOver'>
+  readonly gate: Pick<Quiescer, 'isOver'>
   readonly onOddity: (oddity: string) => void
 }
 

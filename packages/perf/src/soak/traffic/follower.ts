@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { eventsOf } from '@pool/test-kit/sse-events.ts'
+import { parseEvents } from '@pool/test-kit/sse-events.ts'
 import type { Followed } from '../checks/log-stream.ts'
 import type { Replica } from '../environment/replica.ts'
 import type { Recorder } from './recorder.ts'
@@ -18,7 +18,7 @@ export const follow = async (
   const lines: { id: number; data: string }[] = []
   let isDone = false
   const take = (text: string) => {
-    for (const { name, data, lastEventId } of eventsOf(text)) {
+    for (const { name, data, lastEventId } of parseEvents(text)) {
       if (name === 'done') isDone = true
       else lines.push({ id: Number(lastEventId), data })
     }

@@ -4,7 +4,7 @@ import { Controller } from '@pool/test-kit/linearizability/controller.ts'
 import type { Asked, Operation, Told } from '@pool/test-kit/linearizability/history.ts'
 import type { Prng } from '@pool/test-kit/prng.ts'
 import type { Witness } from '../environment/witness.ts'
-import type { Gate } from './pause-gate.ts'
+import type { Quiescer } from './pause-gate.ts'
 import type { Recorder } from './recorder.ts'
 
 const SLOTS = ['pair-0', 'pair-1', 'pair-2', 'pair-3', 'pair-4']
@@ -52,7 +52,7 @@ export const runController = async (
   call: ReturnType<typeof createLeaseCaller>,
   random: Prng,
   recorder: Recorder,
-  gate: Gate,
+  gate: Quiescer,
 ): Promise<void> => {
   const controller = new Controller(name, random)
   const take = (slot: string, asked: Asked, { told, times }: Sent) => {

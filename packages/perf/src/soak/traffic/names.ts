@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Prng } from '@pool/test-kit/prng.ts'
 import type { Holding, Verbs } from './operations.ts'
-import type { Gate } from './pause-gate.ts'
+import type { Quiescer } from './pause-gate.ts'
 
 const CONTENDED = 6
 const LARGE = 4_000
@@ -12,7 +12,7 @@ const MEAN_REST_MS = 70
 const aName = (dice: Prng): string => (dice.chance(0.5) ? `n${dice.below(CONTENDED)}` : `t${dice.below(LARGE)}`)
 
 /** One that looks and takes, uses and gives back, one request at a time, until it is over. */
-export const runNameClient = async (number: number, verbs: Verbs, dice: Prng, gate: Gate): Promise<void> => {
+export const runNameClient = async (number: number, verbs: Verbs, dice: Prng, gate: Quiescer): Promise<void> => {
   let held: readonly Holding[] = []
   let addresses = 0
   const keep = (before: Holding, after: Holding | undefined) => {

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { Act, Seen } from '../checks/operations.ts'
+import type { NameOperation, Seen } from '../checks/operations.ts'
 import { ZONE } from '../environment/zone.ts'
 import type { ApiClient, Settled } from './api-client.ts'
 import type { Recorder } from './recorder.ts'
@@ -63,7 +63,7 @@ export const createVerbs = (
     start,
     end,
   })
-  const add = (act: Act) => void recorder.acts.push(act)
+  const add = (act: NameOperation) => void recorder.acts.push(act)
   const deny = (verb: 'commit' | 'renew' | 'release', name: string, token: string | null, settled: Settled) => {
     const expected = { commit: [403, 404, 409, 410], renew: [403, 404, 409, 410], release: [403, 404] }[verb]
     if (!expected.includes(settled.status)) odd(`${verb} ${name}`, settled)

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
 /** Where clients stop between two things that they do, for as long as everything is to be at rest. */
-export interface Gate {
+export interface Quiescer {
   readonly isOver: boolean
   /** One thing, from its first request to its last answer; false: it is over, nothing was done. */
   readonly pass: (work: () => Promise<void>) => Promise<boolean>
@@ -13,7 +13,7 @@ export interface Gate {
 
 const LOOK_EVERY_MS = 10
 
-export const createGate = (): Gate => {
+export const createQuiescer = (): Quiescer => {
   let isOver = false
   let underWay = 0
   let opened = Promise.resolve()

@@ -1,7 +1,7 @@
 import type { Operation } from '@pool/test-kit/linearizability/history.ts'
 import type { Failure } from '../checks/errors-attributable.ts'
 import type { Followed } from '../checks/log-stream.ts'
-import type { Act, Reading } from '../checks/operations.ts'
+import type { NameOperation, Reading } from '../checks/operations.ts'
 
 export interface Count {
   requests: number
@@ -13,7 +13,7 @@ export interface Count {
 
 /** Everything that the clients saw. */
 export interface Recorder {
-  readonly acts: Act[]
+  readonly acts: NameOperation[]
   readonly readings: Reading[]
   readonly failures: Failure[]
   readonly leases: Operation[]

@@ -1,30 +1,30 @@
 import { createPrng } from '@pool/test-kit/prng.ts'
-import type { Stage } from '../environment/stage.ts'
+import type { SoakEnvironment } from '../environment/stage.ts'
 import { createApiClient } from './api-client.ts'
 import { runDeployments } from './deployments.ts'
 import { createLeaseCaller, runController } from './leases.ts'
 import { runNameClient } from './names.ts'
 import { createVerbs } from './operations.ts'
-import { createGate, type Gate } from './pause-gate.ts'
+import { createQuiescer, type Quiescer } from './pause-gate.ts'
 import type { Recorder } from './recorder.ts'
 
 const NAME_CLIENTS = 6
 const CONTROLLERS = 5
 
 export interface Traffic {
-  readonly gate: Gate
+  readonly gate: Quiescer
   /** Rejects when a client met what it does not understand. */
   readonly ended: Promise<void>
 }
 
 /** Closed loops: who waits for an answer asks nothing, so that the machine is not drowned. */
 export const startTraffic = (
-  { replicas, operatorToken, witness }: Stage,
+  { replicas, operatorToken, witness }: SoakEnvironment,
   { seed, withDeployments }: { readonly seed: number; readonly withDeployments: boolean },
   recorder: Recorder,
   onOddity: (oddity: string) => void,
 ): Traffic => {
-  const gate = createGate()
+  const gate = createQuiescer()
   const dice = createPrng(seed)
   const clientOf = (name: string, salt: number) => {
     const own = dice.fork(salt)
