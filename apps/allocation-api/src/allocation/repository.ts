@@ -50,7 +50,7 @@ export type AllocationRepository = ReturnType<typeof createAllocationRepository>
  *
  * One statement decides each write, with the condition inside it: `for update` waits for a concurrent writer of the row and
  * then sees that writer's result, so no decision uses an older state. The same statement inserts the history, sets the
- * desired records in dns_names, and stores the result under the Idempotency-Key. There is no transaction that could be left
+ * desired records in dns_names, and stores the result under the Idempotency-Key. No transaction can be left
  * half done. A write with a claim returns `duplicate-request`, or no rows, if the key is not free.
  *
  * After `timeoutMs`, a statement rejects with a `TimeoutError`; its effect is then unknown.

@@ -59,7 +59,7 @@ test('a token is compared as a UUID: capitals are the same token', async () => {
 })
 
 test('404 not-found for a name that is not reserved', async () => {
-  expect(await outcome(commit(commitBody('nobody', unknownToken)))).toEqual([404, 'not-found'])
+  expect(await outcome(commit(commitBody('missing', unknownToken)))).toEqual([404, 'not-found'])
 })
 
 test('404 not-found when the name was released', async () => {
@@ -108,12 +108,17 @@ test('exactly one of many concurrent commits with one token is 200, the others a
 describe('the rejections in their order of precedence', () => {
   const foreign = '/api/v1/pool/x.test'
   // Each row has every fault of the rows below it.
-  const good = { subdomain: 'nobody', reservationToken: unknownToken, loadBalancerIP: '10.0.0.1', sovereignFQDN: 'a.b' }
+  const good = {
+    subdomain: 'missing',
+    reservationToken: unknownToken,
+    loadBalancerIP: '10.0.0.1',
+    sovereignFQDN: 'a.b',
+  }
   const faults = { reservationToken: '', loadBalancerIP: 'x', sovereignFQDN: 'x' }
   test.each([
     ['invalid-format before missing-token', foreign, { ...faults, subdomain: '-' }, 422, 'invalid-format'],
     ['missing-token before invalid-lb-ip', foreign, { ...good, ...faults }, 422, 'missing-token'],
-    ['missing-token before missing-lb-ip', foreign, { subdomain: 'nobody' }, 422, 'missing-token'],
+    ['missing-token before missing-lb-ip', foreign, { subdomain: 'missing' }, 422, 'missing-token'],
     [
       'missing-lb-ip before invalid-fqdn',
       foreign,

@@ -53,8 +53,8 @@ test.each([
   const id = `log-${status}`
   const answer = await call(method, path, undefined, { 'X-Request-Id': id })
   expect([String(answer.status), answer.headers.get('x-request-id')]).toEqual([status, id])
-  const told = () => api.lines.filter(line => line.includes(`"${id}"`)).map(line => JSON.parse(line))
-  await expect.poll(told).toMatchObject([{ requestId: id, method, status: answer.status, level: 'info' }])
+  const logged = () => api.lines.filter(line => line.includes(`"${id}"`)).map(line => JSON.parse(line))
+  await expect.poll(logged).toMatchObject([{ requestId: id, method, status: answer.status, level: 'info' }])
 })
 
 test('the log has the route pattern, not the path', async () => {

@@ -23,7 +23,7 @@ test('case and space around the name are not significant', async () => {
 })
 
 test('404 not-found for a free name', async () => {
-  expect(await get('nobody')).toMatchObject({ status: 404, body: { error: 'not-found' } })
+  expect(await get('missing')).toMatchObject({ status: 404, body: { error: 'not-found' } })
 })
 
 test('404 not-found once the reservation has expired', async () => {

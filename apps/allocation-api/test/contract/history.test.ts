@@ -93,7 +93,7 @@ test('a rejected request leaves no entry', async () => {
   await call('POST', `${poolPath}/commit`, commitBody('quiet', unknownToken))
   await call('POST', `${poolPath}/renew`, { subdomain: 'quiet', reservationToken: unknownToken })
   await call('DELETE', `${poolPath}/release`, { subdomain: 'quiet', reservationToken: unknownToken })
-  await call('DELETE', `${poolPath}/release?sub=nobody`)
+  await call('DELETE', `${poolPath}/release?sub=missing`)
   expect(await history()).toEqual(before)
 })
 

@@ -106,7 +106,7 @@ describe('reserve', () => {
     expect(text).not.toContain(reservationToken)
   })
 
-  test('after its commit the reservation is no longer live: 409', async () => {
+  test('after its commit the reservation is not live any more: 409', async () => {
     const { body } = await reserve({ subdomain: 'r-done' }, 'r-done')
     await call('POST', `${poolPath}/commit`, commitBody('r-done', body.reservationToken))
     expect(await reserve({ subdomain: 'r-done' }, 'r-done')).toMatchObject({ status: 409, body: { error: 'conflict' } })
@@ -178,12 +178,12 @@ describe('commit', () => {
   test('rejections of the state are replayed: 404, 403 and 410', async () => {
     const { reservationToken } = await reserveName('c-refused')
     const wrong = commitBody('c-refused', unknownToken)
-    const missing = commitBody('c-nobody', unknownToken)
+    const missing = commitBody('c-missing', unknownToken)
     expect((await commit(wrong, 'c-403')).status).toBe(403)
     expect((await commit(missing, 'c-404')).status).toBe(404)
     await database.advance(DEFAULT_RESERVATION_TTL_MS)
     expect((await commit(commitBody('c-refused', reservationToken), 'c-410')).status).toBe(410)
-    await reserveName('c-nobody')
+    await reserveName('c-missing')
     await call('DELETE', `${poolPath}/release?sub=c-refused`)
     expect((await commit(wrong, 'c-403')).status).toBe(403)
     expect((await commit(missing, 'c-404')).status).toBe(404)

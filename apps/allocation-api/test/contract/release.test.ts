@@ -84,8 +84,8 @@ describe('an optional reservationToken must match', () => {
 })
 
 test.each([
-  ['of a name that nobody holds', 'nobody', undefined],
-  ['of a name that nobody holds, whatever the token', 'nobody', unknownToken],
+  ['for a free name', 'missing', undefined],
+  ['for a free name, with any token', 'missing', unknownToken],
 ])('404 not-found %s', async (_, subdomain, reservationToken) => {
   const { status, body } = await release({ subdomain, ...(reservationToken && { reservationToken }) })
   expect([status, body.error]).toEqual([404, 'not-found'])

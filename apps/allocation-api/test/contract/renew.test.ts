@@ -64,7 +64,7 @@ test('two concurrent renewals both succeed and agree', async () => {
 })
 
 test('404 not-found for a name that is not reserved', async () => {
-  expect(await renew('nobody', unknownToken)).toMatchObject({ status: 404, body: { error: 'not-found' } })
+  expect(await renew('missing', unknownToken)).toMatchObject({ status: 404, body: { error: 'not-found' } })
 })
 
 test('409 already-active, also with another token', async () => {

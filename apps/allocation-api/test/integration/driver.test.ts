@@ -5,12 +5,13 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createTestDatabase, missingDsn, type TestDatabase, testDsn } from '../support/database.ts'
 
 /**
- * What we rely on in the driver when connections die. Without our patch of version 3.4.9 the pool never works again, and
- * a write to the socket that is gone ends the process. By its code a statement could also get the answer of another,
- * because the order of those that were sent outlives the session; that is asserted here, but was not seen. What it
- * reads after a statement that failed in the middle of its rows was wrong indeed: a name that is taken was free.
+ * The driver's behaviour after lost connections, on which the service relies. Without our patch of version 3.4.9, the pool
+ * never recovers and a write to a closed socket ends the process. According to its code, a statement could also get the
+ * result of another one, because the queue of sent statements outlives the session; the test asserts that it does not.
+ * Without the patch, the rows after a statement that failed in the middle of its result were wrong: a reserved name
+ * appeared free.
  */
-describe.skipIf(!testDsn)(`the driver under faults (${testDsn ? 'real Postgres' : missingDsn})`, () => {
+describe.skipIf(!testDsn)(`the driver after connection failures (${testDsn ? 'real Postgres' : missingDsn})`, () => {
   let database: TestDatabase
   let proxy: TcpProxy
 
@@ -27,7 +28,7 @@ describe.skipIf(!testDsn)(`the driver under faults (${testDsn ? 'real Postgres' 
     return createDatabaseClient(url, { maxConnections: 4, applicationName: 'driver' })
   }
 
-  test('no statement ever gets the answer of another, and the pool works again after each reset', async () => {
+  test('no statement gets the result of another, and the pool recovers after each reset', async () => {
     const sql = throughProxy()
     let sent = 0
     let answered = 0
@@ -44,7 +45,7 @@ describe.skipIf(!testDsn)(`the driver under faults (${testDsn ? 'real Postgres' 
           answered += 1
           if (rows.length !== 1 || rows[0]?.own !== own) wrong.push({ own, rows: rows.map(row => row.own) })
         } catch {
-          // At once, while the connection that was reset is not known to be closed yet.
+          // Immediately, before the driver has noticed that the connection is closed.
         }
       }
     }
@@ -64,8 +65,8 @@ describe.skipIf(!testDsn)(`the driver under faults (${testDsn ? 'real Postgres' 
     await sql.end({ timeout: 1 })
   })
 
-  // Such as a list that an operator cancels (pg_cancel_backend), or that a statement_timeout of the role ends.
-  test('a statement that fails after its first rows leaves none of them to the next (its issue 1181)', async () => {
+  // For example a list that an operator cancels (pg_cancel_backend) or a statement_timeout of the role ends.
+  test('the rows of a statement that fails do not appear in the next result (postgres issue 1181)', async () => {
     const sql = createDatabaseClient(database.url, { maxConnections: 1, applicationName: 'driver' })
     const failing = () => sql`select 1 / (3 - i) from generate_series(1, 5) as i`
     const taken = () => sql`select 'taken' as state`
@@ -79,7 +80,7 @@ describe.skipIf(!testDsn)(`the driver under faults (${testDsn ? 'real Postgres' 
     await sql.end({ timeout: 1 })
   })
 
-  test('a transaction whose connection is reset is rejected, and ends nothing but itself', async () => {
+  test('a transaction whose connection is reset is rejected without affecting others', async () => {
     const sql = throughProxy()
     for (let round = 0; round < 20; round += 1) {
       const transaction = sql.begin(async tx => {

@@ -11,7 +11,7 @@ import { startReplicas } from '../support/replicas.ts'
 
 if (!testDsn) process.stderr.write(`${missingDsn}\n`)
 
-/** From 1.21 on it carries prepared statements in transaction mode. */
+/** Versions from 1.21 support prepared statements in transaction mode. */
 const carriesPrepared = pgbouncerVersion && (pgbouncerVersion.major > 1 || pgbouncerVersion.minor >= 21)
 
 const isSkipped = shouldSkip(pgbouncerVersion ? undefined : lacksPgbouncer) || !testDsn
@@ -37,7 +37,7 @@ describe.skipIf(isSkipped)('behind PgBouncer in transaction mode', () => {
 
       const names = Array.from({ length: 50 }, (_, i) => `many-${i}`)
       const tokens = await Promise.all(names.map(name => reserveToken(fleet.next(), name)))
-      // What the metrics ask has no parameters, and other statements come behind it.
+      // The statement of the metrics has no parameters, and other statements follow it.
       const watched = Promise.all(Array.from({ length: 10 }, () => fleet.next().call('GET', '/metrics')))
       const commits = await Promise.all(names.map((name, i) => commit(fleet.next(), name, tokens[i] ?? '')))
       expect(countStatuses(commits)).toEqual({ 200: names.length })
@@ -63,9 +63,8 @@ describe.skipIf(isSkipped)('behind PgBouncer in transaction mode', () => {
     }
   })
   /**
-   * PgBouncer before 1.22.1 takes the server away from a client at a ReadyForQuery, although a statement that was sent
-   * behind has not been described yet: that answer then goes to nobody, and the statement waits for good. The lock makes
-   * it come late every time.
+   * At a ReadyForQuery, PgBouncer before 1.22.1 takes the server away from a client even if a later statement has not been
+   * described yet. That response is lost, and the statement waits indefinitely. The lock delays it every time.
    */
   test.each(ways)('a statement that comes while another is under way is answered, $how', async ({ query }) => {
     const database = await createTestDatabase({ schema: false, connections: 2 })
