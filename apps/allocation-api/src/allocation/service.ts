@@ -11,8 +11,7 @@ import { createRecords, type RecordTemplate } from '../dns/domain/rrset.ts'
 import type { Idempotency } from '../idempotency/idempotency.ts'
 import { throttledCache } from '../lib/cached-query.ts'
 import { paginate } from '../lib/paginate.ts'
-import { toBucketName } from '../naming/bucket-name.ts'
-import { toFqdn, validateName, validatePool } from '../naming/naming.ts'
+import { toBucketName, toFqdn, validateName, validatePool } from '../naming/naming.ts'
 import type { WaitUntilApplied } from '../reconciler/reconciler.ts'
 import {
   type CommitResult,

@@ -1,5 +1,5 @@
 import { isDnsLabel, isHostName, objectStorageRegions } from '@pool/contract'
-import { toBucketName } from '../naming/bucket-name.ts'
+import { toBucketName } from '../naming/naming.ts'
 import type { EnvReader } from './env.ts'
 
 export interface ObjectStorageSettings {

@@ -2,8 +2,14 @@ import type { ObjectStorageKeys } from '@pool/contract'
 import { AwsV4Signer } from 'aws4fetch'
 import { XMLParser, XMLValidator } from 'fast-xml-parser'
 import * as z from 'zod'
-import { acceptedResult, type CredentialCheckResult, rejectedResult, unavailableResult } from './domain/check-result.ts'
-import { describeNetworkFailure, type HttpsGet } from './https-client.ts'
+import {
+  acceptedResult,
+  type CredentialCheckResult,
+  describeNetworkFailure,
+  type HttpsGet,
+  rejectedResult,
+  unavailableResult,
+} from './https-client.ts'
 
 /** The relevant part of a response to ListBuckets. */
 export type ListBucketsResponse =

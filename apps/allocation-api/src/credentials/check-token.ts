@@ -1,5 +1,11 @@
-import { acceptedResult, type CredentialCheckResult, rejectedResult, unavailableResult } from './domain/check-result.ts'
-import { describeNetworkFailure, type HttpsGet } from './https-client.ts'
+import {
+  acceptedResult,
+  type CredentialCheckResult,
+  describeNetworkFailure,
+  type HttpsGet,
+  rejectedResult,
+  unavailableResult,
+} from './https-client.ts'
 
 export interface ProviderToken {
   readonly provider: string

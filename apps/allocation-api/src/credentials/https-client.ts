@@ -74,6 +74,19 @@ const explanations: Readonly<Record<NetworkFailure, string>> = {
   aborted: 'the client disconnected',
 }
 
+/**
+ * What a provider's response means for the credentials. `unavailable`: it means nothing for them. `message` is for
+ * users and is always our own text, as a provider's response may quote the credentials.
+ */
+export interface CredentialCheckResult {
+  readonly kind: 'accepted' | 'rejected' | 'unavailable'
+  readonly message: string
+}
+
+export const acceptedResult = (message: string): CredentialCheckResult => ({ kind: 'accepted', message })
+export const rejectedResult = (message: string): CredentialCheckResult => ({ kind: 'rejected', message })
+export const unavailableResult = (message: string): CredentialCheckResult => ({ kind: 'unavailable', message })
+
 /** For users. `host` comes from the configuration. */
 export const describeNetworkFailure = (host: string, failure: NetworkFailure): string =>
   `Request to ${host} failed: ${explanations[failure]}. The credentials could not be checked. Try again later.`

@@ -3,8 +3,7 @@ import type { Config } from '../config/config.ts'
 import { createRateLimiter, type RateLimitDecision } from '../lib/rate-limiter.ts'
 import { createKeyCheck } from './check-s3-keys.ts'
 import { createTokenCheck, type ProviderToken } from './check-token.ts'
-import type { CredentialCheckResult } from './domain/check-result.ts'
-import { createHttpsGet } from './https-client.ts'
+import { type CredentialCheckResult, createHttpsGet } from './https-client.ts'
 
 export type CredentialKind = 'object-storage' | 'token'
 

@@ -1,3 +1,4 @@
+import { asciiLowerCase } from '@pool/contract'
 import { reservedLabels } from './reserved-labels.ts'
 
 export type NameRejection =
@@ -37,4 +38,41 @@ export const validateName = (
   return isReservedLabel(subdomain) || coversPool(toFqdn(poolDomain, subdomain), managedDomains)
     ? { kind: 'reserved', detail: `"${subdomain}" is reserved; choose another name.` }
     : null
+}
+
+export type BucketNameResult =
+  | { readonly kind: 'bucket'; readonly name: string }
+  /** `reason`: one or two sentences for the caller. */
+  | { readonly kind: 'invalid'; readonly reason: string }
+
+/** Amazon S3 User Guide, "General purpose bucket naming rules". */
+const MIN_BUCKET_NAME_LENGTH = 3
+const MAX_BUCKET_NAME_LENGTH = 63
+/** S3 also reserves the suffix `.mrap`, which a name without dots cannot have. */
+const RESERVED_BUCKET_PREFIXES = ['xn--', 'sthree-', 'amzn-s3-demo-']
+const RESERVED_BUCKET_SUFFIXES = ['-s3alias', '--ol-s3', '--x-s3', '--table-s3']
+
+const findBucketNameError = (name: string, fqdn: string): string | null => {
+  if (name.length < MIN_BUCKET_NAME_LENGTH || name.length > MAX_BUCKET_NAME_LENGTH) {
+    const excess = name.length - MAX_BUCKET_NAME_LENGTH
+    const advice = excess > 0 ? ` Choose a name that is shorter by ${excess}.` : ''
+    return `The bucket name for ${fqdn} would have ${name.length} characters; ${MIN_BUCKET_NAME_LENGTH} to ${MAX_BUCKET_NAME_LENGTH} are allowed.${advice}`
+  }
+  if (!/^[a-z0-9](?:[a-z0-9-]*[a-z0-9])$/.test(name)) {
+    return `The bucket name for ${fqdn} would be invalid: only a-z, 0-9 and "-" are allowed, with a letter or digit at both ends.`
+  }
+  const affix =
+    RESERVED_BUCKET_PREFIXES.find(prefix => name.startsWith(prefix)) ??
+    RESERVED_BUCKET_SUFFIXES.find(suffix => name.endsWith(suffix))
+  return affix ? `The bucket name for ${fqdn} would be ${name}, but S3 reserves "${affix}".` : null
+}
+
+/**
+ * The bucket name of a deployment: the prefix and the FQDN, with hyphens instead of dots. Two FQDNs can have the same bucket
+ * name (`a-b.c.io` and `a.b.c.io`); the database assigns a bucket to one FQDN only.
+ */
+export const toBucketName = (prefix: string, fqdn: string): BucketNameResult => {
+  const name = `${prefix}-${asciiLowerCase(fqdn).replaceAll('.', '-')}`
+  const reason = findBucketNameError(name, fqdn)
+  return reason === null ? { kind: 'bucket', name } : { kind: 'invalid', reason }
 }

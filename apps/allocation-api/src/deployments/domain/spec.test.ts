@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { BucketNameResult } from '../../naming/bucket-name.ts'
+import type { BucketNameResult } from '../../naming/naming.ts'
 import { fromRecord, parseDeploymentSpec, type SpecRules, toRecord } from './spec.ts'
 
 const sshPublicKey = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAINwTop1nq0vv8Z/QQjBQ7vXrsRwYA/bTkh9KFLQaYWKx ops'

@@ -10,8 +10,7 @@ import {
 } from '@pool/contract'
 import type { PoolName } from '../../allocation/domain/types.ts'
 import { isJsonObject } from '../../lib/json.ts'
-import type { BucketNameResult } from '../../naming/bucket-name.ts'
-import { toFqdn, validateName, validatePool } from '../../naming/naming.ts'
+import { type BucketNameResult, toFqdn, validateName, validatePool } from '../../naming/naming.ts'
 import type { AccessKeyPair, DeploymentSpec, InvalidDeployment } from './types.ts'
 
 export interface SpecRules {
