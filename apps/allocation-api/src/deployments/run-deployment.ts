@@ -1,15 +1,16 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { DeploymentResult } from '@pool/contract'
 import { sanitizeText } from '../lib/sanitize-text.ts'
+import type { LogWriter } from './deployment-log.ts'
 import {
+  CANCELLED,
+  decideResume,
   parseModuleOutputs,
   type StorageProvider,
   toModuleSecrets,
   toModuleVariables,
-} from './domain/module-interface.ts'
-import { CANCELLED, decideResume } from './domain/resume.ts'
+} from './domain/run.ts'
 import type { AccessKeyPair, DeploymentLogLine, RunState } from './domain/types.ts'
-import type { LogWriter } from './log-writer.ts'
 import type { Provisioner } from './provisioner.ts'
 import type { DeploymentRepository } from './repository.ts'
 import type { ReservationClient } from './reservation.ts'
@@ -113,7 +114,7 @@ export class DeploymentRun {
     if (spec.name && state.generation === 1) {
       this.#log({ phase: 'reserve', level: 'info', message: `Reserved the name ${spec.sovereignFQDN}.` })
     }
-    const result = state.result ?? (await this.#applyInfrastructure())
+    const result = resume.kind === 'commit' ? resume.result : await this.#applyInfrastructure()
     // At shutdown, infrastructure that is up is worth finishing. After a cancellation it is not.
     if (!(this.signal.reason instanceof ShutdownError)) this.signal.throwIfAborted()
     await this.#commitName(result.loadBalancerIP)

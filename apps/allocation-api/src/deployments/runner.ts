@@ -1,7 +1,7 @@
 import pLimit from 'p-limit'
-import type { StorageProvider } from './domain/module-interface.ts'
+import { LogWriter } from './deployment-log.ts'
+import type { StorageProvider } from './domain/run.ts'
 import type { AccessKeyPair, RunState } from './domain/types.ts'
-import { LogWriter } from './log-writer.ts'
 import type { Provisioner } from './provisioner.ts'
 import type { DeploymentRepository } from './repository.ts'
 import type { ReservationClient } from './reservation.ts'
@@ -77,12 +77,17 @@ export class Runner {
 
   /** Queues a deployment whose lease this process holds. */
   submit(state: RunState, credentials: AccessKeyPair | null): void {
-    const { repository, observer, now, clock, onLogChanged } = this.#options
+    const { repository, reservations, provisioner, storage, isUnavailable } = this.#options
+    const { observer, now, clock, onLogChanged } = this.#options
     const { id, generation, lineCount } = state
     const run = new DeploymentRun({
-      ...this.#options,
       state,
       credentials,
+      repository,
+      reservations,
+      provisioner,
+      storage,
+      isUnavailable,
       logWriter: new LogWriter({
         repository,
         lease: { id, generation },

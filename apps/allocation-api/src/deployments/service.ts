@@ -4,13 +4,12 @@ import type { Caller, Rejection } from '../allocation/domain/types.ts'
 import type { AllocationService } from '../allocation/service.ts'
 import type { ValidationOutcome } from '../credentials/service.ts'
 import type { DuplicateRequest, Idempotency, IdempotencyClaim } from '../idempotency/idempotency.ts'
+import { Notifier, type TailOutcome, tailLog } from './deployment-log.ts'
 import { type SpecResult, toRecord } from './domain/spec.ts'
 import type { AccessKeyPair, CreateDecision, CreateOutcome, DeploymentSpec, RunState } from './domain/types.ts'
-import { Notifier } from './notifier.ts'
 import { createDeploymentRepository, type DeploymentRepository, type StoredCreateDecision } from './repository.ts'
 import { ReservationClient, type ReservationOperations } from './reservation.ts'
 import { Runner, type RunnerOptions } from './runner.ts'
-import { type TailOutcome, tailLog } from './tail-log.ts'
 
 export interface DeploymentServiceOptions
   extends Omit<RunnerOptions, 'repository' | 'reservations' | 'reservationRenewalMs' | 'onLogChanged'> {

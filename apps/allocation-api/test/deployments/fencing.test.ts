@@ -1,15 +1,19 @@
 import { until } from '@pool/test-kit/poll.ts'
 import { describe, expect, test } from 'vitest'
-import { LogWriter } from '../../src/deployments/log-writer.ts'
+import { LogWriter } from '../../src/deployments/deployment-log.ts'
 import { createDeploymentRepository } from '../../src/deployments/repository.ts'
-import { LEASE_MS, specFor, TTL_MS, useDeployments, withStorage } from '../support/deployments-fixture.ts'
 import {
   createDeployment,
+  LEASE_MS,
   readDeployment,
   readNameState,
+  specFor,
+  TTL_MS,
+  useDeployments,
   waitForApply,
   waitUntilFinished,
-} from '../support/deployments-steps.ts'
+  withStorage,
+} from '../support/deployments-fixture.ts'
 import { applied } from '../support/fake-provisioner.ts'
 import { lockRow } from '../support/locks.ts'
 

@@ -3,20 +3,18 @@ import { describe, expect, test } from 'vitest'
 import type { DeploymentSpec } from '../../src/deployments/domain/types.ts'
 import {
   caller,
+  createDeployment,
   LEASE_MS,
+  readDeployment,
+  readNameState,
   specFor,
   TTL_MS,
   toBody,
   useDeployments,
-  withStorage,
-} from '../support/deployments-fixture.ts'
-import {
-  createDeployment,
-  readDeployment,
-  readNameState,
   waitForApply,
   waitUntilFinished,
-} from '../support/deployments-steps.ts'
+  withStorage,
+} from '../support/deployments-fixture.ts'
 import { applied } from '../support/fake-provisioner.ts'
 
 const fixture = useDeployments()
