@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { constants, setPriority } from 'node:os'
-import { proofScale } from '../packages/test-kit/src/proof-size.ts'
+import { proofScale } from '../src/proof-size.ts'
 import { runVitest } from './vitest.mjs'
 
 // `pnpm test` runs all tests, with the linter and the type checker beside them.

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { globSync, readFileSync } from 'node:fs'
 import { cpus } from 'node:os'
 import { parseArgs, stripVTControlCharacters } from 'node:util'
-import { proofScale } from '../packages/test-kit/src/proof-size.ts'
+import { proofScale } from '../src/proof-size.ts'
 import { runVitest } from './vitest.mjs'
 
 // `pnpm prove [path or name …]` runs the long proofs at their full size, or at PROOF_SCALE, and prints their figures for
