@@ -1,12 +1,12 @@
-import { check, describeFault, type Rule } from '@pool/test-kit/linearizability/check.ts'
+import { checkLinearizability, describeViolation, type Rule } from '@pool/test-kit/linearizability/check.ts'
 import type { Operation } from '@pool/test-kit/linearizability/history.ts'
-import { summary } from '@pool/test-kit/linearizability/summary.ts'
+import { summarizeHistory } from '@pool/test-kit/linearizability/history.ts'
 import {
   doubleGrant,
   generationBack,
   lostRelease,
   staleRead,
-  staleRefusal,
+  staleRejection,
   type Tamper,
 } from '@pool/test-kit/linearizability/tamper.ts'
 import { proofSize, reportProof } from '@pool/test-kit/proof-size.ts'
@@ -31,7 +31,7 @@ describe('a recorded history', () => {
     using directory = temporaryDirectory()
     await using witness = await startWitness(directory.path)
     history = await recordHistory({ port: witness.port, operations: OPERATIONS, seed, timeoutMs: 10 * OPERATIONS })
-    reportProof(`linearizability, seed ${seed}: ${summary(history)}`)
+    reportProof(`linearizability, seed ${seed}: ${summarizeHistory(history)}`)
   }, 11 * OPERATIONS)
 
   afterAll(() => {
@@ -40,43 +40,43 @@ describe('a recorded history', () => {
 
   test('is complete, and has every kind of request with every kind of response', () => {
     expect(history.length).toBeGreaterThanOrEqual(OPERATIONS)
-    const kinds = new Set(history.map(({ asked, told }) => `${asked.kind} ${told?.status}`))
+    const kinds = new Set(history.map(({ invocation, completion }) => `${invocation.kind} ${completion?.status}`))
     for (const kind of ['acquire 200', 'acquire 412', 'renew 200', 'renew 412', 'release 204', 'release 412']) {
       expect(kinds).toContain(kind)
     }
     for (const kind of ['read 200', 'read 304', 'read 404']) expect(kinds).toContain(kind)
     const late = history.filter(
-      ({ asked, told }) =>
-        asked.kind === 'renew' &&
-        told?.status === 412 &&
-        told.lease.holder === asked.holder &&
-        told.lease.generation === asked.generation,
+      ({ invocation, completion }) =>
+        invocation.kind === 'renew' &&
+        completion?.status === 412 &&
+        completion.lease.holder === invocation.holder &&
+        completion.lease.generation === invocation.generation,
     )
     expect(late.length, 'renewals by holders that paused for longer than the TTL').toBeGreaterThan(MIN_LATE_RENEWALS)
   })
 
   test('is linearizable', () => {
-    const violations = check(history)
-    expect(violations.slice(0, MAX_SHOWN_VIOLATIONS).map(describeFault), `seed ${seed}`).toEqual([])
+    const violations = checkLinearizability(history)
+    expect(violations.slice(0, MAX_SHOWN_VIOLATIONS).map(describeViolation), `seed ${seed}`).toEqual([])
   })
 
   const tampers: readonly (readonly [name: string, rule: Rule, tamper: Tamper])[] = [
-    ['a stale read', 'order', staleRead],
-    ['a 412 that shows an older state', 'order', staleRefusal],
-    ['a double grant', 'repeat', doubleGrant],
-    ['a generation that went back', 'repeat', generationBack],
-    ['a lost release', 'order', lostRelease],
+    ['a stale read', 'real-time', staleRead],
+    ['a 412 that shows an older state', 'real-time', staleRejection],
+    ['a double grant', 'duplicate', doubleGrant],
+    ['a generation that went back', 'duplicate', generationBack],
+    ['a lost release', 'real-time', lostRelease],
   ]
   test.each(tampers)('with %s is not', (_, rule, tamper) => {
-    expect(check(tamper(history)).map(violation => violation.rule)).toContain(rule)
+    expect(checkLinearizability(tamper(history)).map(violation => violation.rule)).toContain(rule)
   })
 })
 
 test('the check rejects the history of a worker that reads and then writes', async () => {
   await using worker = await startReadThenWrite()
   const history = await recordHistory({ port: worker.port, operations: UNSAFE_OPERATIONS, seed, timeoutMs: 60_000 })
-  const violations = check(history)
+  const violations = checkLinearizability(history)
   const rules = [...Map.groupBy(violations, ({ rule }) => rule)].map(([rule, { length }]) => `${rule}: ${length}`)
-  process.stdout.write(`read-then-write, ${summary(history)}; violations by rule: ${rules.join(', ')}\n`)
-  expect(violations.map(({ rule }) => rule)).toContain('repeat')
+  process.stdout.write(`read-then-write, ${summarizeHistory(history)}; violations by rule: ${rules.join(', ')}\n`)
+  expect(violations.map(({ rule }) => rule)).toContain('duplicate')
 }, 90_000)

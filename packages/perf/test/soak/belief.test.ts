@@ -1,16 +1,16 @@
-import type { Asked, Operation, Told } from '@pool/test-kit/linearizability/history.ts'
+import type { Completion, Invocation, Operation } from '@pool/test-kit/linearizability/history.ts'
 import { describe, expect, it } from 'vitest'
 import { findHolderOverlaps, toHolderIntervals } from '../../src/soak/checks/lease-holders.ts'
 
 const iso = (ms: number) => new Date(ms).toISOString()
-const of = (start: number, end: number, asked: Asked, told?: Told): Operation => ({
+const of = (start: number, end: number, invocation: Invocation, completion?: Completion): Operation => ({
   slot: 'pair',
-  asked,
+  invocation,
   start,
   end,
   sentAt: start,
-  answeredAt: end,
-  ...(told && { told }),
+  receivedAt: end,
+  ...(completion && { completion }),
 })
 const take = (start: number, holder: string, generation: number, ttlMs = 1_000): Operation =>
   of(
@@ -22,8 +22,8 @@ const take = (start: number, holder: string, generation: number, ttlMs = 1_000):
       lease: { holder, acquiredAt: iso(start), expiresAt: iso(start + ttlMs), generation },
     },
   )
-const give = (start: number, holder: string, generation: number, told?: Told): Operation =>
-  of(start, start + 2, { kind: 'release', holder, generation }, told)
+const give = (start: number, holder: string, generation: number, completion?: Completion): Operation =>
+  of(start, start + 2, { kind: 'release', holder, generation }, completion)
 const unanswered = (start: number, holder: string, generation: number, ttlMs: number): Operation =>
   of(start, start + 2, { kind: 'renew', holder, generation, ttlMs })
 

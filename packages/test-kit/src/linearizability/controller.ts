@@ -1,72 +1,121 @@
 import type { Lease } from '@pool/contract/lease'
+import type { LeaseConnection, LeaseRequest, LeaseResponse } from '../lease-connection.ts'
 import type { Prng } from '../prng.ts'
-import type { Asked, Operation } from './history.ts'
-import { free } from './writes.ts'
+import { type Completion, freeLease, type Invocation, type Operation } from './history.ts'
 
-/** A lease this close to its end is asked for again and again: what happens at the very millisecond is of interest. */
-const SNIPED_MS = 25
+export const toLeaseRequest = (slot: string, invocation: Invocation): LeaseRequest => {
+  const path = `/lease/${slot}`
+  switch (invocation.kind) {
+    case 'read': {
+      const { known } = invocation
+      return { method: 'GET', path, ...(known === undefined ? {} : { headers: { 'If-None-Match': `"${known}"` } }) }
+    }
+    case 'release': {
+      const { holder, generation } = invocation
+      return { method: 'DELETE', path, headers: { 'If-Match': `${generation}`, 'X-Holder': holder } }
+    }
+    default: {
+      const { kind, holder, generation, ttlMs } = invocation
+      const body = JSON.stringify({ holder, ttlSeconds: ttlMs / 1_000, op: kind })
+      return { method: 'PUT', path, headers: { 'If-Match': `${generation}` }, body }
+    }
+  }
+}
 
-const ttls = [1_000, 1_250, 2_000]
+/** Throws if the contract has no such response to a lease request. */
+export const parseCompletion = ({ status, tag, text }: LeaseResponse): Completion => {
+  switch (status) {
+    case 204:
+    case 404:
+      return { status }
+    case 304:
+      if (/^"\d+"$/.test(tag)) return { status, generation: Number(tag.slice(1, -1)) }
+      break
+    case 200:
+    case 412: {
+      const lease: Lease = JSON.parse(text)
+      if (tag === `"${lease.generation}"`) return { status, lease }
+    }
+  }
+  throw new Error(`unexpected response: ${status} ${tag} ${text}`)
+}
 
-/** What a regional controller knows and does; some of it wrong on purpose. */
+/** Makes one call and records it as an operation. */
+export const invoke = async (connection: LeaseConnection, slot: string, invocation: Invocation): Promise<Operation> => {
+  const request = toLeaseRequest(slot, invocation)
+  const sentAt = Date.now()
+  const start = performance.now()
+  const response = await connection.send(request)
+  const end = performance.now()
+  const receivedAt = Date.now()
+  return { slot, invocation, completion: parseCompletion(response), start, end, sentAt, receivedAt }
+}
+
+/** A controller requests a lease repeatedly this close to its expiry, so that writes hit the millisecond of the expiry. */
+const EXPIRY_RACE_MS = 25
+
+const TTLS_MS = [1_000, 1_250, 2_000]
+
+/** Generates the calls of a regional controller from what it has observed. Some of them are wrong on purpose. */
 export class Controller {
   readonly #name: string
   readonly #random: Prng
   readonly #seen = new Map<string, Lease>()
-  #snipes: string | undefined
+  #racedSlot: string | undefined
 
   constructor(name: string, random: Prng) {
     this.#name = name
     this.#random = random
   }
 
-  /** The slots that it held when it last looked. */
-  get own(): string[] {
+  /** The slots that it held at its last observation. */
+  get heldSlots(): string[] {
     return [...this.#seen].filter(([, { holder }]) => holder === this.#name).map(([slot]) => slot)
   }
 
-  /** When the lease that it last saw ends; undefined: it saw none. */
-  endOf(slot: string): number | undefined {
+  /** When the last observed lease expires, in milliseconds since the epoch; undefined: it has observed no lease. */
+  getExpiry(slot: string): number | undefined {
     const end = Date.parse(this.#seen.get(slot)?.expiresAt ?? '')
     return Number.isNaN(end) ? undefined : end
   }
 
-  /** Which slot comes next: more often than not one of its own, else the one that all contend for, or any. */
-  choose(slots: readonly string[], contended: string | undefined): string {
+  /** Prefers slots that it holds, then the contended slot, then any. */
+  chooseSlot(slots: readonly string[], contended: string | undefined): string {
     const random = this.#random
-    const own = this.own
+    const own = this.heldSlots
     const choice = random.chance(0.4) && own.length > 0 ? random.pick(own) : random.chance(0.5) ? contended : undefined
-    return this.#snipes ?? choice ?? random.pick(slots)
+    return this.#racedSlot ?? choice ?? random.pick(slots)
   }
 
-  ask(slot: string): Asked {
+  nextInvocation(slot: string): Invocation {
     const random = this.#random
     const seen = this.#seen.get(slot)
-    if (this.#snipes !== slot && random.chance(0.45)) {
+    if (this.#racedSlot !== slot && random.chance(0.45)) {
       return seen && random.chance(0.4) ? { kind: 'read', known: seen.generation } : { kind: 'read' }
     }
     return this.#write(this.#kind(seen), this.#generation(seen))
   }
 
-  /** What it does on coming back, unaware of the time that has passed. */
-  askAsBefore(slot: string): Asked {
+  /** A write by a client that resumes after a pause and does not notice the elapsed time. */
+  staleInvocation(slot: string): Invocation {
     const kind = this.#random.pick(['renew', 'renew', 'acquire', 'release'] as const)
     return this.#write(kind, this.#seen.get(slot)?.generation ?? 0)
   }
 
-  learn({ slot, asked, told, answeredAt }: Operation): void {
-    if (told?.status === 404) this.#seen.delete(slot)
-    if (told?.status === 204 && asked.kind === 'release') this.#seen.set(slot, free(asked.generation + 1))
-    if (told && 'lease' in told) this.#seen.set(slot, told.lease)
+  observe({ slot, invocation, completion, receivedAt }: Operation): void {
+    if (completion?.status === 404) this.#seen.delete(slot)
+    if (completion?.status === 204 && invocation.kind === 'release')
+      this.#seen.set(slot, freeLease(invocation.generation + 1))
+    if (completion && 'lease' in completion) this.#seen.set(slot, completion.lease)
     const { holder = '', expiresAt = '' } = this.#seen.get(slot) ?? {}
-    const left = Date.parse(expiresAt) - answeredAt
-    this.#snipes = holder !== this.#name && Math.abs(left) < SNIPED_MS ? slot : undefined
+    const remainingMs = Date.parse(expiresAt) - receivedAt
+    this.#racedSlot = holder !== this.#name && Math.abs(remainingMs) < EXPIRY_RACE_MS ? slot : undefined
   }
 
-  #write(kind: 'acquire' | 'renew' | 'release', generation: number): Asked {
+  #write(kind: 'acquire' | 'renew' | 'release', generation: number): Invocation {
     const holder = this.#name
     if (kind === 'release') return { kind, holder, generation }
-    return { kind, holder, generation, ttlMs: this.#random.pick(ttls) }
+    return { kind, holder, generation, ttlMs: this.#random.pick(TTLS_MS) }
   }
 
   #kind(seen: Lease | undefined): 'acquire' | 'renew' | 'release' {
@@ -76,7 +125,7 @@ export class Controller {
     return random.chance(0.5) ? 'renew' : 'release'
   }
 
-  /** Mostly the one it last saw; now and then an older one, now and then a guess. */
+  /** Usually the last observed generation; sometimes an older or a random one. */
   #generation(seen: Lease | undefined): number {
     const random = this.#random
     const generation = seen?.generation ?? 0

@@ -1,68 +1,79 @@
 import type { Lease } from '@pool/contract/lease'
-import type { Operation, Told } from './history.ts'
+import type { Completion, Operation } from './history.ts'
 
-/** Defects that a witness could have, each put into a recorded history in one place. */
+/** Injects the effect of a witness defect into a recorded history. */
 export type Tamper = (history: readonly Operation[]) => Operation[]
 
-/** Another answer to an operation; undefined: it is not one that the defect could show in. */
-type Change = (operation: Operation) => Told | undefined
+/** The completion that the defect produces; undefined: the defect cannot show in this operation. */
+type Change = (operation: Operation) => Completion | undefined
 
-/** Of the places where a change can be made, the middle one. */
-const changed = (history: readonly Operation[], change: Change): Operation[] => {
-  const places = history.flatMap((operation, index) => {
-    const told = change(operation)
-    return told ? [{ index, told }] : []
+/** Applies the change to the middle one of the operations that it applies to. */
+const changeOne = (history: readonly Operation[], change: Change): Operation[] => {
+  const candidates = history.flatMap((operation, index) => {
+    const completion = change(operation)
+    return completion ? [{ index, completion }] : []
   })
-  const place = places[places.length >> 1]
-  if (!place) throw new Error('no operation of the history can be changed so')
-  return history.map((operation, index) => (index === place.index ? { ...operation, told: place.told } : operation))
+  const target = candidates[candidates.length >> 1]
+  if (!target) throw new Error('the history has no operation in which this defect can show')
+  return history.map((operation, index) =>
+    index === target.index ? { ...operation, completion: target.completion } : operation,
+  )
 }
 
-interface Made {
+interface Grant {
   readonly lease: Lease
-  /** When the write that made it was answered. */
+  /** When its write completed. */
   readonly end: number
 }
 
-/** What a generation of a slot was, unless it was a release that made it. */
-const granted = (history: readonly Operation[]) => {
-  const keyOf = (slot: string, generation: number) => `${slot} ${generation}`
-  const made = new Map<string, Made>()
-  for (const { slot, asked, told, end } of history) {
-    if (asked.kind === 'read' || told?.status !== 200) continue
-    made.set(keyOf(slot, told.lease.generation), { lease: told.lease, end })
+/** Finds the grant that created a generation; undefined if a release created it. */
+const indexGrants = (history: readonly Operation[]) => {
+  const toKey = (slot: string, generation: number) => `${slot} ${generation}`
+  const grants = new Map<string, Grant>()
+  for (const { slot, invocation, completion, end } of history) {
+    if (invocation.kind === 'read' || completion?.status !== 200) continue
+    grants.set(toKey(slot, completion.lease.generation), { lease: completion.lease, end })
   }
-  return (slot: string, generation: number) => made.get(keyOf(slot, generation))
+  return (slot: string, generation: number) => grants.get(toKey(slot, generation))
 }
 
-const outdated = (history: readonly Operation[], isMeant: (operation: Operation) => boolean): Operation[] => {
-  const madeOf = granted(history)
-  return changed(history, operation => {
-    const { slot, told, start } = operation
-    if (!isMeant(operation) || !told || !('lease' in told)) return undefined
-    const current = madeOf(slot, told.lease.generation)
-    const before = madeOf(slot, told.lease.generation - 1)
-    return before && current && current.end < start ? { ...told, lease: before.lease } : undefined
+const replaceWithPrevious = (
+  history: readonly Operation[],
+  appliesTo: (operation: Operation) => boolean,
+): Operation[] => {
+  const findGrant = indexGrants(history)
+  return changeOne(history, operation => {
+    const { slot, completion, start } = operation
+    if (!appliesTo(operation) || !completion || !('lease' in completion)) return undefined
+    const current = findGrant(slot, completion.lease.generation)
+    const before = findGrant(slot, completion.lease.generation - 1)
+    return before && current && current.end < start ? { ...completion, lease: before.lease } : undefined
   })
 }
 
-/** A read from a copy that is one write behind. */
-export const staleRead: Tamper = history => outdated(history, ({ asked }) => asked.kind === 'read')
+/** A read from a replica that is one write behind. */
+export const staleRead: Tamper = history => replaceWithPrevious(history, ({ invocation }) => invocation.kind === 'read')
 
-/** A 412 whose body was loaded before the refusal was decided. */
-export const staleRefusal: Tamper = history =>
-  outdated(
+/** A 412 whose body was read before the decision. */
+export const staleRejection: Tamper = history =>
+  replaceWithPrevious(
     history,
-    ({ asked, told }) =>
-      told?.status === 412 && asked.kind === 'renew' && asked.generation < Math.max(0, told.lease.generation - 1),
+    ({ invocation, completion }) =>
+      completion?.status === 412 &&
+      invocation.kind === 'renew' &&
+      invocation.generation < Math.max(0, completion.lease.generation - 1),
   )
 
-/** The loser of a race is told that it won. */
+/** The loser of a race gets a 200. */
 export const doubleGrant: Tamper = history =>
-  changed(history, ({ asked, told, sentAt }) => {
-    if (asked.kind !== 'acquire' || told?.status !== 412 || told.lease.generation !== asked.generation + 1)
+  changeOne(history, ({ invocation, completion, sentAt }) => {
+    if (
+      invocation.kind !== 'acquire' ||
+      completion?.status !== 412 ||
+      completion.lease.generation !== invocation.generation + 1
+    )
       return undefined
-    const { holder, generation, ttlMs } = asked
+    const { holder, generation, ttlMs } = invocation
     const lease = {
       holder,
       acquiredAt: new Date(sentAt).toISOString(),
@@ -72,35 +83,41 @@ export const doubleGrant: Tamper = history =>
     return { status: 200, lease }
   })
 
-/** A slot that lost its last writes, and counts on from there. */
+/** A slot that lost its last writes and continues to count from there. */
 export const generationBack: Tamper = history => {
   const start = history.reduce((least, operation) => Math.min(least, operation.start), Number.POSITIVE_INFINITY)
   const end = history.reduce((most, operation) => Math.max(most, operation.end), 0)
-  const lost = 2
-  const back = (generation: number) => Math.max(0, generation - lost)
+  const lostWrites = 2
+  const toEarlier = (generation: number) => Math.max(0, generation - lostWrites)
   return history.map(operation => {
-    const { slot, asked, told } = operation
-    if (slot !== history[0]?.slot || operation.start < (start + end) / 2 || !told) return operation
+    const { slot, invocation, completion } = operation
+    if (slot !== history[0]?.slot || operation.start < (start + end) / 2 || !completion) return operation
     return {
       ...operation,
-      asked: asked.kind === 'read' ? asked : { ...asked, generation: back(asked.generation) },
-      told: 'lease' in told ? { ...told, lease: { ...told.lease, generation: back(told.lease.generation) } } : told,
+      invocation:
+        invocation.kind === 'read' ? invocation : { ...invocation, generation: toEarlier(invocation.generation) },
+      completion:
+        'lease' in completion
+          ? { ...completion, lease: { ...completion.lease, generation: toEarlier(completion.lease.generation) } }
+          : completion,
     }
   })
 }
 
-/** A release was answered, and the slot is still held. */
+/** A release that was acknowledged but not applied. */
 export const lostRelease: Tamper = history => {
-  const madeOf = granted(history)
+  const findGrant = indexGrants(history)
   const releases = new Map(
-    history.flatMap(({ slot, asked, told, end }) =>
-      asked.kind === 'release' && told?.status === 204 ? [[`${slot} ${asked.generation + 1}`, end] as const] : [],
+    history.flatMap(({ slot, invocation, completion, end }) =>
+      invocation.kind === 'release' && completion?.status === 204
+        ? [[`${slot} ${invocation.generation + 1}`, end] as const]
+        : [],
     ),
   )
-  return changed(history, ({ slot, asked, told, start }) => {
-    if (asked.kind !== 'read' || told?.status !== 200 || told.lease.holder !== '') return undefined
-    const { generation } = told.lease
-    const held = madeOf(slot, generation - 1)
+  return changeOne(history, ({ slot, invocation, completion, start }) => {
+    if (invocation.kind !== 'read' || completion?.status !== 200 || completion.lease.holder !== '') return undefined
+    const { generation } = completion.lease
+    const held = findGrant(slot, generation - 1)
     const releasedAt = releases.get(`${slot} ${generation}`) ?? Number.POSITIVE_INFINITY
     return held && releasedAt < start ? { status: 200, lease: held.lease } : undefined
   })

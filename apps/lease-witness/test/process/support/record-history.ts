@@ -1,8 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type LeaseConnection, openLeaseConnections } from '@pool/test-kit/lease-connection.ts'
-import { call } from '@pool/test-kit/linearizability/call.ts'
-import { Controller } from '@pool/test-kit/linearizability/controller.ts'
-import type { Asked, Operation } from '@pool/test-kit/linearizability/history.ts'
+import { Controller, invoke } from '@pool/test-kit/linearizability/controller.ts'
+import type { Invocation, Operation } from '@pool/test-kit/linearizability/history.ts'
 import { createPrng, type Prng } from '@pool/test-kit/prng.ts'
 
 export interface LoadOptions {
@@ -36,19 +35,19 @@ export const recordHistory = async ({ port, operations, seed, timeoutMs }: LoadO
   const isOver = () => history.length >= operations || performance.now() > deadline
 
   const run = async (connection: LeaseConnection, controller: Controller, prng: Prng) => {
-    const perform = async (slot: string, asked: Asked) => {
-      const operation = await call(connection, slot, asked)
+    const perform = async (slot: string, invocation: Invocation) => {
+      const operation = await invoke(connection, slot, invocation)
       history.push(operation)
-      controller.learn(operation)
+      controller.observe(operation)
     }
     while (!isOver()) {
       const contended = slots[Math.floor(history.length / OPERATIONS_PER_CONTENDED_SLOT) % SLOTS]
-      const slot = controller.choose(slots, contended)
-      await perform(slot, controller.ask(slot))
+      const slot = controller.chooseSlot(slots, contended)
+      await perform(slot, controller.nextInvocation(slot))
       if (!prng.chance(1 / OPERATIONS_BETWEEN_PAUSES)) continue
-      const own = controller.own
-      await sleep(pauseMs(prng, controller.endOf(own[0] ?? '') ?? Date.now()))
-      for (const slot of own) await perform(slot, controller.askAsBefore(slot))
+      const own = controller.heldSlots
+      await sleep(pauseMs(prng, controller.getExpiry(own[0] ?? '') ?? Date.now()))
+      for (const slot of own) await perform(slot, controller.staleInvocation(slot))
     }
   }
 

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { faultsOfHistory } from '@pool/test-kit/history-rules.ts'
-import { check, describeFault } from '@pool/test-kit/linearizability/check.ts'
+import { checkLinearizability, describeViolation } from '@pool/test-kit/linearizability/check.ts'
 import { type SoakEnvironment, template } from '../environment/stage.ts'
 import { foreign, ZONE } from '../environment/zone.ts'
 import type { InvariantLog } from '../invariants.ts'
@@ -71,7 +71,11 @@ export const checkAtRest = async (
     ...readingFaults(acts, [...readings, whole]),
   ])
   readings.length = 0
-  verdicts.add('a slot is linearizable', leases.length, check(leases).slice(0, FAULTS_SHOWN).map(describeFault))
+  verdicts.add(
+    'a slot is linearizable',
+    leases.length,
+    checkLinearizability(leases).slice(0, FAULTS_SHOWN).map(describeViolation),
+  )
   const beliefs = toHolderIntervals(leases)
   verdicts.add('one holder a lease generation', beliefs.length, findHolderOverlaps(beliefs))
   verdicts.add('every line of a log once, in order', followed.length, streamFaults(followed))

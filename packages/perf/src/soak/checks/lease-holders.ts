@@ -14,28 +14,28 @@ export interface HolderInterval {
  * granted begins another; one without an answer may have been made, with a lifetime that ends before.
  */
 const endBy = (later: Operation): number => {
-  const { asked, told, sentAt, answeredAt } = later
-  if (asked.kind === 'release') return sentAt
-  if (asked.kind === 'read') return Number.POSITIVE_INFINITY
-  if (told) return told.status === 200 ? answeredAt : Number.POSITIVE_INFINITY
-  return sentAt + asked.ttlMs
+  const { invocation, completion, sentAt, receivedAt } = later
+  if (invocation.kind === 'release') return sentAt
+  if (invocation.kind === 'read') return Number.POSITIVE_INFINITY
+  if (completion) return completion.status === 200 ? receivedAt : Number.POSITIVE_INFINITY
+  return sentAt + invocation.ttlMs
 }
 
 /** What each holder went by, on its own knowledge alone. */
 export const toHolderIntervals = (operations: readonly Operation[]): HolderInterval[] => {
-  const own = operations.filter(({ asked }) => asked.kind !== 'read')
-  const keyOf = ({ slot, asked }: Operation) => `${slot} ${asked.kind === 'read' ? '' : asked.holder}`
+  const own = operations.filter(({ invocation }) => invocation.kind !== 'read')
+  const keyOf = ({ slot, invocation }: Operation) => `${slot} ${invocation.kind === 'read' ? '' : invocation.holder}`
   return [...Map.groupBy(own, keyOf).values()].flatMap(ofHolder => {
     const inTime = ofHolder.toSorted((a, b) => a.start - b.start)
-    return inTime.flatMap(({ slot, asked, told, answeredAt }, index) => {
-      if (asked.kind === 'read' || asked.kind === 'release' || told?.status !== 200) return []
-      const { generation, expiresAt } = told.lease
+    return inTime.flatMap(({ slot, invocation, completion, receivedAt }, index) => {
+      if (invocation.kind === 'read' || invocation.kind === 'release' || completion?.status !== 200) return []
+      const { generation, expiresAt } = completion.lease
       let to = Date.parse(expiresAt)
       for (const later of inTime.slice(index + 1)) {
         if (later.sentAt >= to) break
         to = Math.min(to, endBy(later))
       }
-      return [{ slot, holder: asked.holder, generation, from: answeredAt, to }]
+      return [{ slot, holder: invocation.holder, generation, from: receivedAt, to }]
     })
   })
 }

@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { requestOf, toldBy } from '@pool/test-kit/linearizability/call.ts'
-import { Controller } from '@pool/test-kit/linearizability/controller.ts'
-import type { Asked, Operation, Told } from '@pool/test-kit/linearizability/history.ts'
+import { Controller, parseCompletion, toLeaseRequest } from '@pool/test-kit/linearizability/controller.ts'
+import type { Completion, Invocation, Operation } from '@pool/test-kit/linearizability/history.ts'
 import type { Prng } from '@pool/test-kit/prng.ts'
 import type { Witness } from '../environment/witness.ts'
 import type { Quiescer } from './pause-gate.ts'
@@ -13,14 +12,14 @@ const MEAN_REST_MS = 90
 const MOST_WAIT_S = 2
 
 interface Sent {
-  readonly told: Told | undefined
-  readonly times: Pick<Operation, 'start' | 'end' | 'sentAt' | 'answeredAt'>
+  readonly completion: Completion | undefined
+  readonly times: Pick<Operation, 'start' | 'end' | 'sentAt' | 'receivedAt'>
 }
 
 /** One call to the witness, taken down in traffic and failures. */
 export const createLeaseCaller = ({ url, token }: Pick<Witness, 'url' | 'token'>, recorder: Recorder) => {
-  const send = async (slot: string, asked: Asked, waitSeconds: number) => {
-    const { method, path, headers, body } = requestOf(slot, asked)
+  const send = async (slot: string, invocation: Invocation, waitSeconds: number) => {
+    const { method, path, headers, body } = toLeaseRequest(slot, invocation)
     const response = await fetch(url + path, {
       method,
       headers: {
@@ -33,16 +32,16 @@ export const createLeaseCaller = ({ url, token }: Pick<Witness, 'url' | 'token'>
     })
     return { status: response.status, tag: response.headers.get('etag') ?? '', text: await response.text() }
   }
-  return async (slot: string, asked: Asked, waitSeconds = 0): Promise<Sent> => {
+  return async (slot: string, invocation: Invocation, waitSeconds = 0): Promise<Sent> => {
     const [start, sentAt] = [performance.now(), Date.now()]
-    const answer = await send(slot, asked, waitSeconds).catch(() => undefined)
-    const times = { start, sentAt, end: performance.now(), answeredAt: Date.now() }
-    const operation = waitSeconds > 0 ? 'lease wait' : `lease ${asked.kind}`
+    const answer = await send(slot, invocation, waitSeconds).catch(() => undefined)
+    const times = { start, sentAt, end: performance.now(), receivedAt: Date.now() }
+    const operation = waitSeconds > 0 ? 'lease wait' : `lease ${invocation.kind}`
     recorder.count(operation, answer?.status ?? null)
-    if (answer && answer.status < 500) return { told: toldBy(answer), times }
+    if (answer && answer.status < 500) return { completion: parseCompletion(answer), times }
     const status = answer?.status ?? null
-    recorder.failures.push({ target: 'witness', what: operation, status, start: sentAt, end: times.answeredAt })
-    return { told: undefined, times }
+    recorder.failures.push({ target: 'witness', what: operation, status, start: sentAt, end: times.receivedAt })
+    return { completion: undefined, times }
   }
 }
 
@@ -55,27 +54,27 @@ export const runController = async (
   gate: Quiescer,
 ): Promise<void> => {
   const controller = new Controller(name, random)
-  const take = (slot: string, asked: Asked, { told, times }: Sent) => {
-    const operation: Operation = { slot, asked, ...times, ...(told && { told }) }
+  const take = (slot: string, invocation: Invocation, { completion, times }: Sent) => {
+    const operation: Operation = { slot, invocation, ...times, ...(completion && { completion }) }
     recorder.leases.push(operation)
-    controller.learn(operation)
+    controller.observe(operation)
   }
   const step = async () => {
-    const slot = controller.choose(SLOTS, SLOTS[0])
-    const asked = controller.ask(slot)
-    if (asked.kind === 'read' && asked.known !== undefined && random.chance(0.5)) {
-      const sent = await call(slot, asked, 1 + random.below(MOST_WAIT_S))
+    const slot = controller.chooseSlot(SLOTS, SLOTS[0])
+    const invocation = controller.nextInvocation(slot)
+    if (invocation.kind === 'read' && invocation.known !== undefined && random.chance(0.5)) {
+      const sent = await call(slot, invocation, 1 + random.below(MOST_WAIT_S))
       // 200 of the generation that is known says that it expired: as a plain read tells it, too.
-      return take(slot, sent.told?.status === 304 ? asked : { kind: 'read' }, sent)
+      return take(slot, sent.completion?.status === 304 ? invocation : { kind: 'read' }, sent)
     }
-    const sent = await call(slot, asked)
-    take(slot, asked, sent)
+    const sent = await call(slot, invocation)
+    take(slot, invocation, sent)
     // Whoever got no answer to a write does not know whether it was made, and reads.
-    for (let isKnown = sent.told !== undefined; !isKnown; ) {
+    for (let isKnown = sent.completion !== undefined; !isKnown; ) {
       await sleep(100 + random.below(300))
       const reading = await call(slot, { kind: 'read' })
       take(slot, { kind: 'read' }, reading)
-      isKnown = reading.told !== undefined
+      isKnown = reading.completion !== undefined
     }
   }
   while (await gate.pass(step)) await sleep(random.below(2 * MEAN_REST_MS))
