@@ -1,6 +1,8 @@
-import { access } from 'node:fs/promises'
-import { resolve } from 'node:path'
+import { execFile } from 'node:child_process'
+import { access, constants, mkdir, readdir, stat } from 'node:fs/promises'
+import { delimiter, isAbsolute, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import type { Env } from '../../config/env.ts'
 import type { TerraformSettings } from '../../config/terraform.ts'
 import { createKeyedMutex } from '../../lib/keyed-mutex.ts'
@@ -9,9 +11,8 @@ import type { Provisioner, ProvisioningRequest, ProvisioningResult } from '../pr
 import { findEnvSecrets, toTerraformEnv } from './domain/env.ts'
 import { OutputCollector } from './domain/output.ts'
 import { createMask, maskValue } from './domain/secret-masker.ts'
-import { createPreflight, findBinary, type Prerequisites } from './preflight.ts'
 import { runInProcessGroup } from './process-group.ts'
-import { createWorkdir, removeEarlierWorkdirs, removeWorkdir, validateId } from './workdir.ts'
+import { createWorkdir, isModuleFile, removeEarlierWorkdirs, removeWorkdir, validateId } from './workdir.ts'
 
 export interface TerraformOptions extends TerraformSettings {
   /** The environment of the service, of which Terraform inherits a part. */
@@ -22,10 +23,65 @@ export interface TerraformOptions extends TerraformSettings {
 
 const LOCAL_DEPLOYMENT_MODULE = fileURLToPath(new URL('../../../../../infra/local-deployment', import.meta.url))
 const DEFAULT_GRACE_MS = 10_000
+const INSTALL =
+  'install Terraform (https://developer.hashicorp.com/terraform/install) or OpenTofu (https://opentofu.org/docs/intro/install/)'
+const VERSION_TIMEOUT_MS = 10_000
+/** Sufficient for the generated configuration, and the first version of OpenTofu. */
+const MIN_VERSION = '1.6.0'
 
 const INIT = ['init', '-input=false', '-no-color']
 /** The lock timeout covers another replica, or a supervisor, that is about to release the state. */
 const APPLY = ['apply', '-input=false', '-auto-approve', '-json', '-lock-timeout=60s']
+
+/** What an apply needs on this machine. */
+interface Prerequisites {
+  readonly binary: string | null
+  readonly dataDir: string
+  readonly moduleDir: string
+  /** Environment of the binary. */
+  readonly env: Readonly<Record<string, string>>
+}
+
+/** Parses the output of `version -json`; null if it is not Terraform's or OpenTofu's. */
+export const parseVersion = (output: string): string | null => {
+  try {
+    const { terraform_version: version } = JSON.parse(output)
+    return typeof version === 'string' && /^\d+\.\d+\.\d+/.test(version) ? version : null
+  } catch {
+    return null
+  }
+}
+
+/** Compares the three numbers: a pre-release counts as its release. */
+export const isTooOld = (version: string): boolean => {
+  const toNumbers = (text: string) => text.split(/[.+-]/, 3).map(Number)
+  const minimum = toNumbers(MIN_VERSION)
+  const difference = toNumbers(version)
+    .map((number, index) => number - (minimum[index] ?? 0))
+    .find(value => value !== 0)
+  return (difference ?? 0) < 0
+}
+
+const executeFile = promisify(execFile)
+
+const isExecutable = async (path: string): Promise<boolean> => {
+  const isAllowed = await access(path, constants.X_OK).then(
+    () => true,
+    () => false,
+  )
+  return isAllowed && (await stat(path)).isFile()
+}
+
+/** Resolves a path, or a name on the PATH; null if there is no such executable. */
+const findBinary = async ({ binary, env }: Prerequisites): Promise<string | null> => {
+  const names = binary === null ? ['terraform', 'tofu'] : [binary]
+  const directories = (env.PATH ?? '').split(delimiter).filter(isAbsolute)
+  for (const name of names) {
+    const paths = name.includes('/') ? [resolve(name)] : directories.map(directory => join(directory, name))
+    for (const path of paths) if (await isExecutable(path)) return path
+  }
+  return null
+}
 
 class StoppedError extends Error {
   override readonly name = 'StoppedError'
@@ -75,7 +131,8 @@ const resolveCliConfig = async ({ TF_CLI_CONFIG_FILE: file, ...env }: Env): Prom
 class TerraformProvisioner implements Provisioner {
   readonly #options: TerraformOptions
   readonly #prerequisites: Prerequisites
-  readonly #preflight: () => Promise<string | null>
+  /** The result of the last version check. */
+  #versionCheck: { readonly file: string; readonly problem: string | null } | undefined
   readonly #mutex = createKeyedMutex()
 
   constructor(options: TerraformOptions) {
@@ -86,11 +143,10 @@ class TerraformProvisioner implements Provisioner {
       moduleDir: resolve(options.moduleDir ?? LOCAL_DEPLOYMENT_MODULE),
       env: toTerraformEnv({ PATH: options.env.PATH, HOME: options.env.HOME }, [], {}),
     }
-    this.#preflight = createPreflight(this.#prerequisites)
   }
 
-  preflight(): Promise<string | null> {
-    return this.#preflight()
+  async preflight(): Promise<string | null> {
+    return (await this.#checkBinary()) ?? (await this.#checkDataDir()) ?? (await this.#checkModule())
   }
 
   async apply(
@@ -114,6 +170,51 @@ class TerraformProvisioner implements Provisioner {
   async cleanUp(id: string, run: number, log: (line: DeploymentLogLine) => void): Promise<void> {
     const states = await removeEarlierWorkdirs(this.#prerequisites.dataDir, id, run)
     for (const state of states) log(toUnsavedStateLine(state))
+  }
+
+  async #checkBinary(): Promise<string | null> {
+    const path = await findBinary(this.#prerequisites)
+    if (path !== null) return this.#checkVersion(path)
+    const { binary } = this.#prerequisites
+    return binary === null
+      ? `Neither terraform nor tofu is on the PATH: ${INSTALL}, or set PDM_TERRAFORM_BINARY.`
+      : `PDM_TERRAFORM_BINARY is ${binary}, which is not an executable file: ${INSTALL}.`
+  }
+
+  /** Runs the binary only if its file has changed since the last check. */
+  async #checkVersion(path: string): Promise<string | null> {
+    const { mtimeMs, size, ino } = await stat(path)
+    const file = `${path} ${mtimeMs} ${size} ${ino}`
+    if (this.#versionCheck?.file === file) return this.#versionCheck.problem
+    const { env } = this.#prerequisites
+    const result = await executeFile(path, ['version', '-json'], { env, timeout: VERSION_TIMEOUT_MS }).catch(() => null)
+    const version = result && parseVersion(result.stdout)
+    // Not cached: the machine may have been too busy for a response in time.
+    if (!version)
+      return `${path} did not report a version: set the path of Terraform or OpenTofu in PDM_TERRAFORM_BINARY.`
+    const problem = isTooOld(version)
+      ? `${path} is version ${version}, but ${MIN_VERSION} or later is required: ${INSTALL}, or set PDM_TERRAFORM_BINARY.`
+      : null
+    this.#versionCheck = { file, problem }
+    return problem
+  }
+
+  #checkDataDir(): Promise<string | null> {
+    const { dataDir } = this.#prerequisites
+    return mkdir(dataDir, { recursive: true, mode: 0o700 })
+      .then(() => access(dataDir, constants.W_OK | constants.X_OK))
+      .then(
+        () => null,
+        () => `PDM_DEPLOYMENTS_DIR is ${dataDir}, which is not writable; check its permissions.`,
+      )
+  }
+
+  async #checkModule(): Promise<string | null> {
+    const { moduleDir } = this.#prerequisites
+    const names = await readdir(moduleDir).catch(() => [])
+    return names.some(isModuleFile)
+      ? null
+      : `PDM_TERRAFORM_MODULE is ${moduleDir}, which is not a directory with a Terraform module.`
   }
 
   async #applyExclusively(request: ProvisioningRequest, log: (line: DeploymentLogLine) => void, ended: AbortSignal) {

@@ -1,5 +1,4 @@
 import { expect, test } from 'vitest'
-import { isTooOld, parseVersion } from './preflight.ts'
 import { toRootModule } from './workdir.ts'
 
 const template = (text: string) => `$\{${text}}`
@@ -52,25 +51,4 @@ test('without variables there is no variable block', () => {
   const names = { variables: [], secrets: [] }
   const text = toRootModule({ source: './m', backend: { type: 'http', settings: {} }, stateKey: 'a.test', ...names })
   expect(Object.keys(JSON.parse(text))).toEqual(['terraform', 'module', 'output'])
-})
-
-test.each([
-  ['1.5.7', true],
-  ['0.15.5', true],
-  ['1.6.0', false],
-  ['1.6.0-alpha20230719', false],
-  ['1.10.2', false],
-  ['2.0.0', false],
-])('whether %s is too old: %s', (version, expected) => {
-  expect(isTooOld(version)).toBe(expected)
-})
-
-test.each([
-  ['{"terraform_version":"1.11.4","platform":"linux_amd64"}', '1.11.4'],
-  ['{"terraform_version":"latest"}', null],
-  ['{}', null],
-  ['null', null],
-  ['Terraform v1.11.4', null],
-])('parses the version in %s', (answer, version) => {
-  expect(parseVersion(answer)).toBe(version)
 })
