@@ -8,7 +8,7 @@ export interface EntryWithId {
 /** The history tells the cause of a failure in words only. */
 const causeOf = (detail: string | null): 'provider' | 'zone' | 'refused' | 'foreign-record' => {
   if (/^A record of type/.test(detail ?? '')) return 'foreign-record'
-  if (/^The DNS provider refused/.test(detail ?? '')) return 'refused'
+  if (/^The DNS provider rejected/.test(detail ?? '')) return 'refused'
   return /^\[zone\]|another writer|last two answers|is incomplete|has no domain|does not serve/.test(detail ?? '')
     ? 'zone'
     : 'provider'

@@ -3,7 +3,7 @@ import { type BatchResult, bisect } from './bisect.ts'
 
 type Said = 'nothing' | 'the culprit' | 'somebody else' | 'all of them'
 
-/** Takes a batch when nothing faulty is in it, and answers a refusal with `said` about who is to blame. */
+/** Takes a batch when nothing faulty is in it, and answers a rejection with `said` about who is to blame. */
 const provider = (faulty: readonly number[], { said = 'nothing' as Said, isCertain = false, failsAt = 0 } = {}) => {
   const taken: number[] = []
   const batches: number[][] = []
@@ -22,7 +22,7 @@ const provider = (faulty: readonly number[], { said = 'nothing' as Said, isCerta
       'somebody else': others.slice(0, 1),
       'all of them': items,
     }
-    return { kind: 'refused', reason: `no ${culprits[0]}`, suspects: named[said], isCertain }
+    return { kind: 'rejected', reason: `no ${culprits[0]}`, suspects: named[said], isCertain }
   }
   return { taken, batches, attempt }
 }
@@ -47,7 +47,7 @@ test.each<{ faulty: number[]; said: Said; isCertain: boolean; attempts: number }
     const result = await bisect([upTo(100)], attempt, { maxRejections: 1_000 })
     expect(result).toEqual({
       kind: 'bisected',
-      refused: new Map(faulty.map(item => [item, `no ${item}`])),
+      rejected: new Map(faulty.map(item => [item, `no ${item}`])),
       skipped: [],
     })
     expect(sorted(taken)).toEqual(upTo(100).filter(item => !faulty.includes(item)))
@@ -61,12 +61,12 @@ test('a faulty item of one batch does not keep the next batches back', async () 
   expect(taken).toEqual([1, 3, 4, 5])
 })
 
-test('the search ends after so many refusals: what is left over is neither refused nor taken, and some was found', async () => {
+test('the search ends after so many rejections: what is left over is neither rejected nor taken, and some was found', async () => {
   const { taken, attempt } = provider(upTo(100))
   const result = await bisect([upTo(100), [200]], attempt, { maxRejections: 20 })
   if (result.kind !== 'bisected') throw new Error(result.kind)
-  expect(result.refused.size).toBeGreaterThan(0)
-  expect(sorted([...result.refused.keys(), ...result.skipped])).toEqual([...upTo(100), 200])
+  expect(result.rejected.size).toBeGreaterThan(0)
+  expect(sorted([...result.rejected.keys(), ...result.skipped])).toEqual([...upTo(100), 200])
   expect(taken).toEqual([])
 })
 
@@ -78,7 +78,7 @@ test('the search ends when its time is up, but not before one was taken or found
     return attempt(items)
   }
   const result = await bisect([upTo(16)], slow, { maxRejections: 50, timeoutMs: 3_000, now: () => clock })
-  expect(result).toEqual({ kind: 'bisected', refused: new Map([[0, 'no 0']]), skipped: upTo(16).slice(1) })
+  expect(result).toEqual({ kind: 'bisected', rejected: new Map([[0, 'no 0']]), skipped: upTo(16).slice(1) })
   expect([clock, taken]).toEqual([5_000, []])
 })
 
@@ -92,7 +92,7 @@ test('nothing to send is nothing to ask', async () => {
   const { batches, attempt } = provider([])
   expect(await bisect([], attempt, { maxRejections: 10 })).toEqual({
     kind: 'bisected',
-    refused: new Map(),
+    rejected: new Map(),
     skipped: [],
   })
   expect(batches).toEqual([])

@@ -1,8 +1,8 @@
-/** The result of a batch, which is accepted or refused as a whole. */
+/** The result of a batch, which is accepted or rejected as a whole. */
 export type BatchResult<Item, Failure> =
   | { readonly kind: 'accepted' }
   | {
-      readonly kind: 'refused'
+      readonly kind: 'rejected'
       readonly reason: string
       /** The items that the response names, if any. */
       readonly suspects?: readonly Item[]
@@ -15,13 +15,13 @@ export type BatchResult<Item, Failure> =
 export type BisectResult<Item, Failure> =
   | {
       readonly kind: 'bisected'
-      readonly refused: ReadonlyMap<Item, string>
+      readonly rejected: ReadonlyMap<Item, string>
       /** Not tried before the search ended. */
       readonly skipped: readonly Item[]
     }
   | { readonly kind: 'failed'; readonly failure: Failure }
 
-/** When the search ends. A later call without the refused items gets further. */
+/** When the search ends. A later call without the rejected items gets further. */
 export interface BisectLimits {
   /** More than the logarithm of a batch's size, so that at least one faulty item is found. */
   readonly maxRejections: number
@@ -31,7 +31,7 @@ export interface BisectLimits {
 }
 
 /**
- * Sends each batch. If a batch is refused, finds the faulty items by the names in the response, or by bisection, so that
+ * Sends each batch. If a batch is rejected, finds the faulty items by the names in the response, or by bisection, so that
  * all others are accepted: a faulty item costs about twice the logarithm of the batch's size. The search is bounded,
  * because a call that times out would have to start again.
  */
@@ -41,11 +41,11 @@ export const bisect = async <Item, Failure>(
   { maxRejections: most, timeoutMs: withinMs = 5_000, now = () => performance.now() }: BisectLimits,
 ): Promise<BisectResult<Item, Failure>> => {
   const started = now()
-  const refused = new Map<Item, string>()
+  const rejected = new Map<Item, string>()
   const waiting = [...batches]
-  let refusals = 0
+  let rejections = 0
   let madeProgress = false
-  while (refusals < most && !(madeProgress && now() - started >= withinMs)) {
+  while (rejections < most && !(madeProgress && now() - started >= withinMs)) {
     const batch = waiting.shift()
     if (!batch) break
     if (batch.length === 0) continue
@@ -55,12 +55,12 @@ export const bisect = async <Item, Failure>(
       madeProgress = true
       continue
     }
-    refusals += 1
+    rejections += 1
     const { suspects: named = [], isCertain = false, reason } = result
     const blamed = batch.length === 1 ? batch : batch.filter(item => named.includes(item))
     const rest = batch.filter(item => !blamed.includes(item))
     if (batch.length === 1 || (isCertain && blamed.length > 0)) {
-      for (const item of blamed) refused.set(item, reason)
+      for (const item of blamed) rejected.set(item, reason)
       madeProgress = true
       waiting.unshift(rest)
       continue
@@ -71,5 +71,5 @@ export const bisect = async <Item, Failure>(
     const middle = Math.ceil(others.length / 2)
     waiting.unshift(suspects, others.slice(0, middle), others.slice(middle))
   }
-  return { kind: 'bisected', refused, skipped: waiting.flat() }
+  return { kind: 'bisected', rejected, skipped: waiting.flat() }
 }

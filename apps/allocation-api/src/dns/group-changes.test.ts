@@ -12,26 +12,26 @@ test('by owner: the last of a record set counts, deletions come first', () => {
   const cname = upsert('a', 'CNAME', 'x.example.')
   const older = upsert('b', 'A', '192.0.2.1')
   const newer = upsert('b', 'A', '192.0.2.2')
-  const { owners, refused } = groupByOwner([cname, older, remove('a'), newer], () => undefined)
+  const { owners, rejected } = groupByOwner([cname, older, remove('a'), newer], () => undefined)
   expect(owners.toSorted((x, y) => (x.name < y.name ? -1 : 1))).toEqual([
     { name: 'a', changes: [remove('a'), cname] },
     { name: 'b', changes: [newer] },
   ])
-  expect(refused).toEqual(new Map())
+  expect(rejected).toEqual(new Map())
 })
 
-test('one refused change takes along what else is to be changed at its name', () => {
+test('one rejected change takes along what else is to be changed at its name', () => {
   const changes = [upsert('a', 'A', 'bad'), upsert('a', 'TXT', 'good'), upsert('b', 'A', 'good')]
   const isBad = (change: RecordChange) => change.kind === 'upsert' && change.set.values.includes('bad')
-  const { owners, refused } = groupByOwner(changes, change => (isBad(change) ? 'it is bad' : undefined))
+  const { owners, rejected } = groupByOwner(changes, change => (isBad(change) ? 'it is bad' : undefined))
   expect(owners.map(({ name }) => name)).toEqual(['b'])
-  expect(refused).toEqual(new Map([['a', 'it is bad']]))
+  expect(rejected).toEqual(new Map([['a', 'it is bad']]))
 })
 
 test.each([
-  [[], { kind: 'applied', refused: [{ name: 'a', reason: 'no' }] }],
-  [['a'], { kind: 'applied', refused: [{ name: 'a', reason: 'no' }] }],
-  [['a', 'b'], { kind: 'applied', refused: [{ name: 'a', reason: 'no' }], skipped: ['b'] }],
-])('with a refused and %j skipped', (skipped, expected) => {
+  [[], { kind: 'applied', rejected: [{ name: 'a', reason: 'no' }] }],
+  [['a'], { kind: 'applied', rejected: [{ name: 'a', reason: 'no' }] }],
+  [['a', 'b'], { kind: 'applied', rejected: [{ name: 'a', reason: 'no' }], skipped: ['b'] }],
+])('with a rejected and %j skipped', (skipped, expected) => {
   expect(toApplyResult(new Map([['a', 'no']]), skipped)).toStrictEqual(expected)
 })

@@ -1,14 +1,14 @@
 import type { ApplyResult } from './domain/result.ts'
 import { changeKey, type RecordChange, toOwnerName } from './domain/rrset.ts'
 
-/** Every change of one owner name. They are applied or refused together. */
+/** Every change of one owner name. They are applied or rejected together. */
 export interface OwnerChanges {
   readonly name: string
   readonly changes: readonly RecordChange[]
 }
 
 /**
- * Groups changes by owner name. A name with a change that `validate` rejects is in `refused`, with the reason. If there
+ * Groups changes by owner name. A name with a change that `validate` rejects is in `rejected`, with the reason. If there
  * are several changes to one record set, the last counts. Deletions first: a provider that applies in order then never
  * has a CNAME beside the records that replace it.
  */
@@ -16,24 +16,24 @@ export const groupByOwner = (
   changes: readonly RecordChange[],
   validate: (change: RecordChange) => string | undefined,
 ) => {
-  const refused = new Map<string, string>()
+  const rejected = new Map<string, string>()
   for (const change of changes) {
     const reason = validate(change)
-    if (reason !== undefined) refused.set(toOwnerName(change), reason)
+    if (reason !== undefined) rejected.set(toOwnerName(change), reason)
   }
   const last = [...new Map(changes.map(change => [changeKey(change), change])).values()]
-  const wanted = last.filter(change => !refused.has(toOwnerName(change)))
+  const wanted = last.filter(change => !rejected.has(toOwnerName(change)))
   const deletionsFirst = wanted.toSorted((a, b) => Number(a.kind === 'upsert') - Number(b.kind === 'upsert'))
   const owners = Array.from(
     Map.groupBy(deletionsFirst, toOwnerName),
     ([name, own]): OwnerChanges => ({ name, changes: own }),
   )
-  return { owners, refused }
+  return { owners, rejected }
 }
 
-/** A name that was refused at any time is not reported as skipped. */
-export const toApplyResult = (refused: ReadonlyMap<string, string>, skipped: readonly string[]): ApplyResult => {
-  const left = skipped.filter(name => !refused.has(name))
-  const refusals = Array.from(refused, ([name, reason]) => ({ name, reason }))
-  return { kind: 'applied', refused: refusals, ...(left.length > 0 ? { skipped: left } : {}) }
+/** A name that was rejected at any time is not reported as skipped. */
+export const toApplyResult = (rejected: ReadonlyMap<string, string>, skipped: readonly string[]): ApplyResult => {
+  const left = skipped.filter(name => !rejected.has(name))
+  const rejections = Array.from(rejected, ([name, reason]) => ({ name, reason }))
+  return { kind: 'applied', rejected: rejections, ...(left.length > 0 ? { skipped: left } : {}) }
 }

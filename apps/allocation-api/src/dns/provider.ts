@@ -6,7 +6,7 @@ import type { RecordChange } from './domain/rrset.ts'
  *
  * The caller holds the zone lock: no two `apply` calls of one zone overlap, in this process or another. The caller has
  * subtracted the records that the zone already has, so changes touch only records that the service owns. Expected
- * failures (unreachable, rate limited, refused) are results. A throw is a bug; the caller treats it as `unavailable`
+ * failures (unreachable, rate limited, rejected) are results. A throw is a bug; the caller treats it as `unavailable`
  * without its text. After `unavailable` the caller assumes nothing about what was applied, and reads again before the
  * next write.
  */

@@ -19,7 +19,7 @@ const createFixture = () => {
         requests.push(answer)
         return answer.promise
       },
-      apply: async () => ({ kind: 'applied', refused: [{ name: 'x', reason: 'no' }] }),
+      apply: async () => ({ kind: 'applied', rejected: [{ name: 'x', reason: 'no' }] }),
     },
     timeoutMs: 50,
     now: () => clock.now,

@@ -62,7 +62,7 @@ export class ProviderClient {
     const startedAt = performance.now()
     const result = await this.#runWithTimeout(run)
     if (isHalfOpen) this.#isHalfOpenCallInFlight = false
-    const isRefused = result.kind === 'applied' && result.refused.length > 0
+    const isRefused = result.kind === 'applied' && result.rejected.length > 0
     const outcome = result.kind === 'unavailable' ? 'unavailable' : isRefused ? 'refused' : 'done'
     this.#options.observer.onProviderCall(operation, outcome, (performance.now() - startedAt) / 1_000)
     return this.#updateBreaker(result)

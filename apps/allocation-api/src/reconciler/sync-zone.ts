@@ -31,7 +31,7 @@ export const NOTHING_SYNCED: SyncResult = { applied: new Map(), hasMore: false }
 /** What one provider call can carry, and a bound on memory. */
 const MAX_BATCH_SIZE = 1_000
 
-const NOTHING_TO_APPLY: ApplyResult = { kind: 'applied', refused: [] }
+const NOTHING_TO_APPLY: ApplyResult = { kind: 'applied', rejected: [] }
 
 interface PlannedName {
   readonly name: DueName

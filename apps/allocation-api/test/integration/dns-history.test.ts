@@ -50,7 +50,7 @@ describe.skipIf(!testDsn)(`what the history tells of records (${testDsn ? 'real 
     await until('it is out', async () => (await events('acme')).at(-1) === 'published')
     expect((await told('acme')).map(({ event, detail }) => [event, detail])).toEqual([
       ['failing', 'The provider is down.'],
-      ['failing', 'The DNS provider refused acme.pool.test: not allowed'],
+      ['failing', 'The DNS provider rejected acme.pool.test: not allowed'],
       ['published', undefined],
     ])
   })

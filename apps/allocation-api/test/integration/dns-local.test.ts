@@ -587,7 +587,7 @@ describe('the provider', () => {
       const applied = await provider.apply(at, changes, never)
       expect(applied).toMatchObject({
         kind: 'applied',
-        refused: [{ name: 'mixed.provider.test' }, { name: 'elsewhere.test' }],
+        rejected: [{ name: 'mixed.provider.test' }, { name: 'elsewhere.test' }],
       })
       expect(await provider.read(at, 'all', never)).toEqual({
         kind: 'read',
@@ -626,7 +626,7 @@ describe('the provider', () => {
     }
     expect(await provider.apply(at, [set('192.0.2.2')], never)).toEqual(overtaken)
     await provider.read(at, 'all', never)
-    expect(await provider.apply(at, [set('192.0.2.2')], never)).toEqual({ kind: 'applied', refused: [] })
+    expect(await provider.apply(at, [set('192.0.2.2')], never)).toEqual({ kind: 'applied', rejected: [] })
   })
 
   test('closes the server that it was given', async () => {

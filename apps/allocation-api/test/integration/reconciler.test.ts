@@ -134,7 +134,7 @@ describe.skipIf(!testDsn)(`convergence (${testDsn ? 'real Postgres' : missingDsn
     const [good, bad, fine] = await Promise.all(stated.map(dns.waitUntilApplied))
     expect(good).toEqual({ status: 'published' })
     expect(fine).toEqual({ status: 'published' })
-    expect(bad).toEqual({ status: 'failing', detail: 'The DNS provider refused *.bad.pool.test: not allowed' })
+    expect(bad).toEqual({ status: 'failing', detail: 'The DNS provider rejected *.bad.pool.test: not allowed' })
   })
 
   test("somebody else's record at a name is left as it is, and the name says so", async () => {

@@ -14,7 +14,7 @@ const addresses = (zone: string, count: number): RecordChange[] =>
   Array.from({ length: count }, (_, i) => upsert(set(`n${i}.${zone}`, 'A', `192.0.2.${i % 250}`)))
 const applied = (...names: string[]) => ({
   kind: 'applied',
-  refused: names.map(name => ({ name, reason: expect.stringMatching(/\w{3}/) })),
+  rejected: names.map(name => ({ name, reason: expect.stringMatching(/\w{3}/) })),
 })
 
 test('small pages are followed to the end', async () => {
@@ -98,7 +98,7 @@ test('of two changes of one record set the later counts', async () => {
   expect(await subject.records()).toEqual([second])
 })
 
-test("an address beside somebody's CNAME is refused without a batch to try it", async () => {
+test("an address beside somebody's CNAME is rejected without a batch to try it", async () => {
   await using subject = await startCloudflareSubject()
   const { provider, double, zone } = subject
   await subject.put(set(`n0.${zone}`, 'CNAME', 'web.example.'))
@@ -186,7 +186,7 @@ test.each([
   expect(double.count('batch')).toBeLessThanOrEqual(hasPointers ? 4 : 17)
 })
 
-test('whoever an answer points to is tried alone before it is refused', async () => {
+test('whoever an answer points to is tried alone before it is rejected', async () => {
   await using subject = await startCloudflareSubject()
   const { provider, double, zone } = subject
   const error = { code: 9000, message: 'DNS name is invalid.', source: { pointer: '/posts/0/name' } }
@@ -195,7 +195,7 @@ test('whoever an answer points to is tried alone before it is refused', async ()
   expect(await subject.records()).toHaveLength(5)
 })
 
-test('a name that Cloudflare takes for none is refused alone', async () => {
+test('a name that Cloudflare takes for none is rejected alone', async () => {
   await using subject = await startCloudflareSubject()
   const { provider, zone } = subject
   const long = `${'x'.repeat(64)}.${zone}`
@@ -203,13 +203,13 @@ test('a name that Cloudflare takes for none is refused alone', async () => {
   expect(await provider.apply(zone, changes, signal())).toEqual(applied(long))
 })
 
-test('when all is refused, the search ends: some are refused, nothing is said against the others', async () => {
+test('when all is rejected, the search ends: some are rejected, nothing is said against the others', async () => {
   await using subject = await startCloudflareSubject()
   const { provider, double, zone } = subject
   const long = Array.from({ length: 190 }, (_, i) => upsert(set(`${'x'.repeat(64)}.n${i}.${zone}`, 'A', '192.0.2.1')))
   const result = await provider.apply(zone, [...long, ...addresses(zone, 10)], signal())
   if (result.kind !== 'applied') throw new Error(result.reason)
-  const names = result.refused.map(({ name }) => name)
+  const names = result.rejected.map(({ name }) => name)
   expect(names.length).toBeGreaterThan(5)
   expect(names.every(name => name.startsWith('xxx'))).toBe(true)
   expect([...names, ...(result.skipped ?? [])].sort()).toEqual(
@@ -219,13 +219,13 @@ test('when all is refused, the search ends: some are refused, nothing is said ag
   expect(await subject.records()).toEqual([])
 })
 
-test('more records of one name than a batch can carry: refused, and the rest done', async () => {
+test('more records of one name than a batch can carry: rejected, and the rest done', async () => {
   await using subject = await startCloudflareSubject()
   const { provider, zone } = subject
   const many = Array.from({ length: 201 }, (_, i) => `192.0.2.${i}`)
   const changes = [upsert(set(`many.${zone}`, 'A', ...many)), ...addresses(zone, 3)]
-  const refused = [{ name: `many.${zone}`, reason: expect.stringContaining('more than 200 records') }]
-  expect(await provider.apply(zone, changes, signal())).toEqual({ kind: 'applied', refused })
+  const rejected = [{ name: `many.${zone}`, reason: expect.stringContaining('more than 200 records') }]
+  expect(await provider.apply(zone, changes, signal())).toEqual({ kind: 'applied', rejected })
   expect(await subject.records()).toHaveLength(3)
 })
 
@@ -297,7 +297,7 @@ test('a record that went after the read is written anew', async () => {
   expect(await subject.records()).toEqual([wanted])
 })
 
-test('of a list made anew too, what cannot be is refused, and the rest done', async () => {
+test('of a list made anew too, what cannot be is rejected, and the rest done', async () => {
   await using subject = await startCloudflareSubject()
   const { provider, double, zone } = subject
   await subject.put(set(`n0.${zone}`, 'A', '192.0.2.9'))
@@ -308,18 +308,18 @@ test('of a list made anew too, what cannot be is refused, and the rest done', as
       double.put(zone, { name: `n0.${zone}`, type: 'CNAME', content: 'web.example' })
     },
   })
-  const refused = [{ name: `n0.${zone}`, reason: expect.stringContaining('CNAME') }]
-  expect(await provider.apply(zone, addresses(zone, 3), signal())).toEqual({ kind: 'applied', refused })
+  const rejected = [{ name: `n0.${zone}`, reason: expect.stringContaining('CNAME') }]
+  expect(await provider.apply(zone, addresses(zone, 3), signal())).toEqual({ kind: 'applied', rejected })
   expect((await subject.records()).map(({ type }) => type)).toEqual(['CNAME', 'A', 'A'])
 })
 
-test('a record that is there and in no list is refused: the list is made anew once', async () => {
+test('a record that is there and in no list is rejected: the list is made anew once', async () => {
   await using subject = await startCloudflareSubject()
   const { provider, double, zone } = subject
   const body = { success: false, errors: [{ code: 81_058, message: 'An identical record already exists.' }] }
   for (let i = 0; i < 2; i += 1) double.schedule('batch', { kind: 'status', status: 400, body })
-  const refused = [{ name: `n0.${zone}`, reason: expect.stringContaining('identical') }]
-  expect(await provider.apply(zone, addresses(zone, 1), signal())).toEqual({ kind: 'applied', refused })
+  const rejected = [{ name: `n0.${zone}`, reason: expect.stringContaining('identical') }]
+  expect(await provider.apply(zone, addresses(zone, 1), signal())).toEqual({ kind: 'applied', rejected })
   expect(double.count('list')).toBe(2)
   expect(double.count('batch')).toBe(2)
 })

@@ -8,7 +8,7 @@ const TTL = 300
 const nameOf = (change: RecordChange): string => (change.kind === 'upsert' ? change.set.name : change.name)
 
 const LARGE_BATCH = 1_000
-/** Calls of apply after which all that is faulty must be found, each without what the ones before refused. */
+/** Calls of apply after which all that is faulty must be found, each without what the ones before rejected. */
 const FEW_CALLS = 10
 
 const signal = (): AbortSignal => AbortSignal.timeout(30_000)
@@ -70,7 +70,7 @@ export const describeConformance = (
     }
     /** As convergence does it: each apply is planned on what has just been read, and what it did not get to comes again. */
     const apply = async (...changes: RecordChange[]) => {
-      const refused: { name: string; reason: string }[] = []
+      const rejected: { name: string; reason: string }[] = []
       let left = changes
       for (let calls = 0; left.length > 0; calls += 1) {
         expect(calls).toBeLessThan(FEW_CALLS)
@@ -79,11 +79,11 @@ export const describeConformance = (
         if (result.kind !== 'applied') throw new Error(result.reason)
         const skipped = new Set(result.skipped)
         expect(skipped.size).toBeLessThan(left.length)
-        expect(result.refused.filter(({ name }) => skipped.has(name))).toEqual([])
-        refused.push(...result.refused)
+        expect(result.rejected.filter(({ name }) => skipped.has(name))).toEqual([])
+        rejected.push(...result.rejected)
         left = left.filter(change => skipped.has(nameOf(change)))
       }
-      return refused
+      return rejected
     }
     const withTtl = (record: RecordSet): RecordSet => ({ ...record, ttl: subject.onlyTtl ?? record.ttl })
     const a = (relative: string, ...values: string[]): RecordSet =>
@@ -173,18 +173,18 @@ export const describeConformance = (
       expect(await ours()).toEqual([])
     })
 
-    test('faulty changes are refused by name and with a reason; the others are done', async () => {
+    test('faulty changes are rejected by name and with a reason; the others are done', async () => {
       await subject.put(withTtl(set(`www.acme.${zone}`, 'CNAME', 'web.example.')))
       await apply(upsert(a('old', '192.0.2.1')))
-      const refused = await apply(
+      const rejected = await apply(
         upsert(a('@', '192.0.2.1')),
         upsert(a('www', '192.0.2.1')),
         upsert(a('bad', 'not-an-address')),
         upsert(a('*', '192.0.2.1')),
         remove(a('old', '')),
       )
-      expect(refused.map(({ name }) => name).sort()).toEqual([`bad.acme.${zone}`, `www.acme.${zone}`])
-      for (const { reason } of refused) expect(reason).toMatch(/\w{3}/)
+      expect(rejected.map(({ name }) => name).sort()).toEqual([`bad.acme.${zone}`, `www.acme.${zone}`])
+      for (const { reason } of rejected) expect(reason).toMatch(/\w{3}/)
       const theirs = withTtl(set(`www.acme.${zone}`, 'CNAME', 'web.example.'))
       expect(await ours()).toEqual(sorted([a('@', '192.0.2.1'), a('*', '192.0.2.1'), theirs]))
     })
@@ -192,7 +192,7 @@ export const describeConformance = (
     test.each([
       ['among many good ones', 140, 60],
       ['and nothing else', 0, 30],
-    ])('many faulty changes %s: in a few calls each is refused, and no other', async (_, most, faults) => {
+    ])('many faulty changes %s: in a few calls each is rejected, and no other', async (_, most, faults) => {
       const count = Math.min(most, (subject.mostRecordSets ?? LARGE_BATCH) - 10)
       const good = Array.from({ length: count }, (_, i) => a(`n${i}`, '192.0.2.1'))
       const faulty = Array.from({ length: faults }, (_, i) =>
@@ -203,9 +203,9 @@ export const describeConformance = (
         const upTo = (part: number): number => Math.floor((good.length * part) / faults)
         return [bad, ...good.slice(upTo(i), upTo(i + 1))]
       })
-      const refused = new Map((await apply(...spread.map(upsert))).map(({ name, reason }) => [name, reason]))
-      expect([...refused.keys()].sort()).toEqual(faulty.map(({ name }) => name).sort())
-      for (const reason of refused.values()) expect(reason).toMatch(/\w{3}/)
+      const rejected = new Map((await apply(...spread.map(upsert))).map(({ name, reason }) => [name, reason]))
+      expect([...rejected.keys()].sort()).toEqual(faulty.map(({ name }) => name).sort())
+      for (const reason of rejected.values()) expect(reason).toMatch(/\w{3}/)
       expect(await ours()).toEqual(sorted(good))
       // At once, and not one by one before the next test.
       await apply(...good.map(remove))

@@ -30,7 +30,7 @@ test.each<[string, (double: DynadotDouble, zone: string) => void]>([
   expect(await provider.apply(zone, [upsert(`acme.${zone}`)], patience())).toEqual(differ)
   expect(double.domain(zone)).toBe(edited)
   await provider.read(zone, 'all', patience())
-  expect(await provider.apply(zone, [upsert(`acme.${zone}`)], patience())).toEqual({ kind: 'applied', refused: [] })
+  expect(await provider.apply(zone, [upsert(`acme.${zone}`)], patience())).toEqual({ kind: 'applied', rejected: [] })
   const acme = { host: 'acme', type: 'A', value: '192.0.2.1', extra: '' }
   expect(double.domain(zone)).toEqual({ ...edited, sub: [...edited.sub, acme] })
 })
@@ -55,14 +55,14 @@ test('a read is good for one apply; without one, the state of the moment stands 
   await provider.read(zone, 'all', patience())
   await provider.apply(zone, [upsert(`acme.${zone}`)], patience())
   await subject.put(theirs)
-  expect(await provider.apply(zone, [upsert(`next.${zone}`)], patience())).toEqual({ kind: 'applied', refused: [] })
+  expect(await provider.apply(zone, [upsert(`next.${zone}`)], patience())).toEqual({ kind: 'applied', rejected: [] })
   expect(await subject.records()).toContainEqual(theirs)
 
   await provider.read(zone, 'all', patience())
   double.fail('get_dns', { status: 500 })
   await provider.read(zone, 'all', patience())
   await subject.remove(theirs.name, theirs.type)
-  expect(await provider.apply(zone, [upsert(`last.${zone}`)], patience())).toEqual({ kind: 'applied', refused: [] })
+  expect(await provider.apply(zone, [upsert(`last.${zone}`)], patience())).toEqual({ kind: 'applied', rejected: [] })
 })
 
 test('the same records in another order are the same', async () => {
@@ -72,7 +72,7 @@ test('the same records in another order are the same', async () => {
   double.change(zone, { sub })
   await provider.read(zone, 'all', patience())
   double.change(zone, { sub: sub.toReversed() })
-  expect(await provider.apply(zone, [upsert(`acme.${zone}`)], patience())).toEqual({ kind: 'applied', refused: [] })
+  expect(await provider.apply(zone, [upsert(`acme.${zone}`)], patience())).toEqual({ kind: 'applied', rejected: [] })
 })
 
 test('of two that ask at once one is told that the account is busy, and to come again soon', async () => {
@@ -154,7 +154,7 @@ test('an error without a text says so', async () => {
   double.fail('set_dns2', { error: '' })
   expect(await provider.apply(zone, [upsert(`acme.${zone}`)], patience())).toEqual({
     kind: 'applied',
-    refused: [{ name: `acme.${zone}`, reason: 'Dynadot gave no reason that can be told' }],
+    rejected: [{ name: `acme.${zone}`, reason: 'Dynadot gave no reason that can be told' }],
   })
 })
 

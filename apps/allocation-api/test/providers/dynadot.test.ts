@@ -21,7 +21,7 @@ test('what is not ours goes back as it came, of whatever type and form; so does 
     { host: '*', type: 'A', value: '198.51.100.1', extra: '' },
   ]
   double.change(zone, { ttl: '86400', main, sub })
-  expect(await provider.apply(zone, [upsert(`acme.${zone}`)], patience())).toEqual({ kind: 'applied', refused: [] })
+  expect(await provider.apply(zone, [upsert(`acme.${zone}`)], patience())).toEqual({ kind: 'applied', rejected: [] })
   expect(double.domain(zone)).toEqual({
     mode: 'Dynadot DNS',
     ttl: '86400',
@@ -74,15 +74,15 @@ test('it declares a concurrency of 1 and the TTL of its zone', async () => {
   expect(double.calls.set_dns2).toBe(1)
 })
 
-test('more than fit: those are refused with the limit and the count, the same whatever the order', async () => {
+test('more than fit: those are rejected with the limit and the count, the same whatever the order', async () => {
   await using subject = await startDynadotSubject()
   const { provider, zone, double } = subject
   double.change(zone, { sub: [{ host: 'www', type: 'A', value: '198.51.100.1', extra: '' }] })
   const changes = Array.from({ length: 1_000 }, (_, i) => upsert(`n${String(i).padStart(3, '0')}.${zone}`))
   const result = await provider.apply(zone, changes.toReversed(), patience())
-  expect(result.kind === 'applied' && result.refused).toHaveLength(901)
+  expect(result.kind === 'applied' && result.rejected).toHaveLength(901)
   expect(result).toMatchObject({
-    refused: expect.arrayContaining([{ name: `n099.${zone}`, reason: expect.stringMatching(/100 records.*101/) }]),
+    rejected: expect.arrayContaining([{ name: `n099.${zone}`, reason: expect.stringMatching(/100 records.*101/) }]),
   })
   const hosts = Array.from({ length: 99 }, (_, i) => `n${String(i).padStart(3, '0')}`)
   expect(double.domain(zone).sub.map(({ host }) => host)).toEqual(['www', ...hosts])
@@ -91,41 +91,41 @@ test('more than fit: those are refused with the limit and the count, the same wh
 
 /** An address that the double does not take. */
 const BAD = '192.0.2.66'
-const refusesBad = {
+const rejectsBad = {
   refusalOf: ({ value }: { readonly value: string }) => (value === BAD ? 'this address is not allowed' : undefined),
 }
 
-test('a value that only Dynadot refuses is told in its words; all others are there', async () => {
-  await using subject = await startDynadotSubject(refusesBad)
+test('a value that only Dynadot rejects is told in its words; all others are there', async () => {
+  await using subject = await startDynadotSubject(rejectsBad)
   const { provider, zone, double } = subject
   const changes = Array.from({ length: 60 }, (_, i) => upsert(`n${i}.${zone}`, 300, i === 23 ? BAD : '192.0.2.1'))
-  const refused = [{ name: `n23.${zone}`, reason: 'this address is not allowed' }]
+  const rejected = [{ name: `n23.${zone}`, reason: 'this address is not allowed' }]
   const result = await provider.apply(zone, changes, patience())
-  expect(result).toEqual({ kind: 'applied', refused, skipped: expect.any(Array) })
+  expect(result).toEqual({ kind: 'applied', rejected, skipped: expect.any(Array) })
   expect(double.calls.set_dns2).toBe(9)
   const skipped = result.kind === 'applied' ? (result.skipped ?? []) : []
   expect(double.domain(zone).sub).toHaveLength(59 - skipped.length)
 
   const again = changes.filter(change => change.kind === 'upsert' && skipped.includes(change.set.name))
-  expect(await provider.apply(zone, again, patience())).toEqual({ kind: 'applied', refused: [] })
+  expect(await provider.apply(zone, again, patience())).toEqual({ kind: 'applied', rejected: [] })
   expect(double.domain(zone).sub).toHaveLength(59)
 })
 
-test('one refused name beside records of others: two writes, and they are as they were', async () => {
-  await using subject = await startDynadotSubject(refusesBad)
+test('one rejected name beside records of others: two writes, and they are as they were', async () => {
+  await using subject = await startDynadotSubject(rejectsBad)
   const { provider, zone, double } = subject
   await subject.put({ name: zone, type: 'MX', ttl: 3_600, values: ['10 mail.example.'] })
   const before = double.domain(zone)
   expect(await provider.apply(zone, [upsert(`acme.${zone}`, 300, BAD)], patience())).toEqual({
     kind: 'applied',
-    refused: [{ name: `acme.${zone}`, reason: 'this address is not allowed' }],
+    rejected: [{ name: `acme.${zone}`, reason: 'this address is not allowed' }],
   })
   expect(double.domain(zone)).toEqual(before)
   expect(double.calls.set_dns2).toBe(2)
 })
 
-test('somebody’s record that is not taken back: the zone is unavailable, and nobody’s name is refused', async () => {
-  await using subject = await startDynadotSubject(refusesBad)
+test('somebody’s record that is not taken back: the zone is unavailable, and nobody’s name is rejected', async () => {
+  await using subject = await startDynadotSubject(rejectsBad)
   const { provider, zone, double } = subject
   double.change(zone, { sub: [{ host: 'theirs', type: 'A', value: BAD, extra: '' }] })
   const before = double.domain(zone)
@@ -138,8 +138,8 @@ test('somebody’s record that is not taken back: the zone is unavailable, and n
   expect(double.domain(zone)).toBe(before)
 })
 
-test('trouble while a refused value is looked for is not blamed on anybody', async () => {
-  await using subject = await startDynadotSubject(refusesBad)
+test('trouble while a rejected value is looked for is not blamed on anybody', async () => {
+  await using subject = await startDynadotSubject(rejectsBad)
   const { provider, zone, double } = subject
   double.fail('set_dns2', { error: 'this address is not allowed' })
   double.fail('set_dns2', { error: 'problem with connection to main server' })
@@ -151,15 +151,15 @@ test('an MX that get_dns shows without a distance goes back with 0, which set_dn
   await using subject = await startDynadotSubject()
   const { provider, zone, double } = subject
   double.change(zone, { main: [{ host: '', type: 'MX', value: 'mail.example', extra: '' }] })
-  expect(await provider.apply(zone, [upsert(`acme.${zone}`)], patience())).toEqual({ kind: 'applied', refused: [] })
+  expect(await provider.apply(zone, [upsert(`acme.${zone}`)], patience())).toEqual({ kind: 'applied', rejected: [] })
   expect(double.domain(zone).main).toEqual([{ host: '', type: 'MX', value: 'mail.example', extra: '0' }])
 })
 
-test('a refused change leaves no TTL behind', async () => {
+test('a rejected change leaves no TTL behind', async () => {
   await using subject = await startDynadotSubject()
   const { provider, zone, double } = subject
   double.change(zone, { ttl: '' })
   const changes = [upsert(`acme.${zone}`, 60, 'nonsense'), upsert(`next.${zone}`, 120)]
-  expect(await provider.apply(zone, changes, patience())).toMatchObject({ refused: [{ name: `acme.${zone}` }] })
+  expect(await provider.apply(zone, changes, patience())).toMatchObject({ rejected: [{ name: `acme.${zone}` }] })
   expect(double.domain(zone).ttl).toBe('120')
 })

@@ -83,16 +83,16 @@ test.each(['', '<html>', '[]', '{"rrsets":[{}]}', '{"name":"pool.test."}'])('no 
   })
 })
 
-test('nothing to apply asks nothing; a refusal without words has a reason all the same', async () => {
+test('nothing to apply asks nothing; a rejection without words has a reason all the same', async () => {
   await using stub = await startStub(422, {}, '')
-  expect(await stub.provider.apply('pool.test', [], signal())).toEqual({ kind: 'applied', refused: [] })
+  expect(await stub.provider.apply('pool.test', [], signal())).toEqual({ kind: 'applied', rejected: [] })
   expect(await stub.provider.apply('pool.test', [remove('a.pool.test')], signal())).toEqual({
     kind: 'applied',
-    refused: [{ name: 'a.pool.test', reason: 'PowerDNS answered 422.' }],
+    rejected: [{ name: 'a.pool.test', reason: 'PowerDNS answered 422.' }],
   })
 })
 
-test.each([400, 409, 413, 422])('a refusal by %i is told on one line and not without end', async status => {
+test.each([400, 409, 413, 422])('a rejection by %i is told on one line and not without end', async status => {
   await using stub = await startStub(
     status,
     {},
@@ -100,13 +100,13 @@ test.each([400, 409, 413, 422])('a refusal by %i is told on one line and not wit
   )
   const result = await stub.provider.apply('pool.test', [remove('a.pool.test')], signal())
   if (result.kind !== 'applied') throw new Error(result.reason)
-  expect(result.refused).toEqual([
+  expect(result.rejected).toEqual([
     { name: 'a.pool.test', reason: expect.stringMatching(/^It says <redacted> no [\x20-\x7e]+$/) },
   ])
-  expect(result.refused[0]?.reason.length).toBeLessThanOrEqual(300)
+  expect(result.rejected[0]?.reason.length).toBeLessThanOrEqual(300)
 })
 
-test('a server that refuses whatever it is sent is not asked without end', async () => {
+test('a server that rejects whatever it is sent is not asked without end', async () => {
   await using stub = await startStub(422, {}, '{"error":"No, for a reason that names nobody"}')
   const fetched = vi.spyOn(globalThis, 'fetch')
   const names = Array.from({ length: 1_000 }, (_, i) => `n${i}.pool.test`)
@@ -114,9 +114,9 @@ test('a server that refuses whatever it is sent is not asked without end', async
   const result = await stub.provider.apply('pool.test', changes, signal())
   expect(fetched.mock.calls.length).toBe(50)
   if (result.kind !== 'applied') throw new Error(result.reason)
-  expect(result.refused.length).toBeGreaterThan(10)
-  for (const { reason } of result.refused) expect(reason).toContain('names nobody')
-  expect([...result.refused.map(({ name }) => name), ...(result.skipped ?? [])].sort()).toEqual(names.toSorted())
+  expect(result.rejected.length).toBeGreaterThan(10)
+  for (const { reason } of result.rejected) expect(reason).toContain('names nobody')
+  expect([...result.rejected.map(({ name }) => name), ...(result.skipped ?? [])].sort()).toEqual(names.toSorted())
 })
 
 test.each(['Slave', 'Consumer'])('a zone of the kind %s is not ours to write, and only that zone', async kind => {
@@ -165,7 +165,7 @@ else {
     const apply = async (...changes: RecordChange[]) => {
       const result = await provider.apply(zone, changes, signal())
       if (result.kind !== 'applied') throw new Error(result.reason)
-      return result.refused.toSorted(byName)
+      return result.rejected.toSorted(byName)
     }
     const patch = (rrset: { name: string } & Readonly<Record<string, unknown>>) =>
       subject.server.call('PATCH', `/zones/${zone}.`, { rrsets: [{ changetype: 'REPLACE', ttl: 60, ...rrset }] })
@@ -281,10 +281,10 @@ else {
         const good = Array.from({ length: 8 }, (_, i) => a(`good-${i}`, '192.0.2.1'))
         const [first, ...others] = good.map(upsert)
         const fetched = vi.spyOn(globalThis, 'fetch')
-        const refused = await apply(...(first ? [first] : []), ...changes, ...others)
+        const rejected = await apply(...(first ? [first] : []), ...changes, ...others)
         const count = fetched.mock.calls.length
         fetched.mockRestore()
-        expect({ what, refused }).toEqual({ what, refused: [{ name, reason: expect.stringMatching(reason) }] })
+        expect({ what, rejected }).toEqual({ what, rejected: [{ name, reason: expect.stringMatching(reason) }] })
         expect({ what, count }).toEqual({ what, count: expect.toSatisfy((n: number) => n <= calls) })
         expect(await subject.records()).toEqual([...good, theirs, a('x', '192.0.2.99')])
         expect(await apply(...good.map(({ name: own }) => remove(own)))).toEqual([])
@@ -313,7 +313,7 @@ else {
       expect(fetched.mock.calls.length).toBe(50)
       fetched.mockRestore()
       if (result.kind !== 'applied') throw new Error(result.reason)
-      expect(result.refused).toHaveLength(50)
+      expect(result.rejected).toHaveLength(50)
       expect(result.skipped).toHaveLength(251)
       expect(result.skipped).toContain(at('good'))
       expect(await subject.records()).toEqual([])

@@ -44,7 +44,7 @@ export const describeRfc2136 = (kind: ServerKind) => {
     const apply = async (...changes: RecordChange[]) => {
       const result = await provider().apply(zone, changes, signal())
       if (result.kind !== 'applied') throw new Error(result.reason)
-      return result.refused
+      return result.rejected
     }
     const under = async (name: string) => (await server.records()).filter(record => record.name.endsWith(name))
 
@@ -99,12 +99,12 @@ export const describeRfc2136 = (kind: ServerKind) => {
       await server.put(theirs)
       expect(await one.apply(zone, order, signal())).toEqual({
         kind: 'applied',
-        refused: [{ name: theirs.name, reason: expect.stringContaining('YXRRSET') }],
+        rejected: [{ name: theirs.name, reason: expect.stringContaining('YXRRSET') }],
       })
       expect(await under(`late.${zone}`)).toEqual([ours, theirs])
       // Seen, it is the caller's to say whose it is.
       await one.read(zone, 'all', signal())
-      expect(await one.apply(zone, order, signal())).toEqual({ kind: 'applied', refused: [] })
+      expect(await one.apply(zone, order, signal())).toEqual({ kind: 'applied', rejected: [] })
       expect(await under(`late.${zone}`)).toEqual([ours, { ...theirs, values: ['192.0.2.1'] }])
       await one.close()
     })
@@ -184,26 +184,26 @@ export const describeRfc2136 = (kind: ServerKind) => {
     })
 
     const limitedTest = kind.hasLimitedKeys ? test : () => {}
-    limitedTest('a key that may change some names: what it may is done, the rest is refused by name', async () => {
+    limitedTest('a key that may change some names: what it may is done, the rest is rejected by name', async () => {
       const names = ['theirs', 'limited', 'a.limited', 'b.limited', 'xlimited', 'c.limited']
       const changes = names.map(name => upsert(set(`${name}.${zone}`, 'A', '192.0.2.1')))
       const result = await provider('limited.key.test').apply(zone, changes, signal())
       if (result.kind !== 'applied') throw new Error(result.reason)
-      expect(result.refused.map(({ name }) => name)).toEqual([`theirs.${zone}`, `xlimited.${zone}`])
-      expect(result.refused[0]?.reason).toMatch(/not let this key.*(REFUSED|BADKEY)/)
+      expect(result.rejected.map(({ name }) => name)).toEqual([`theirs.${zone}`, `xlimited.${zone}`])
+      expect(result.rejected[0]?.reason).toMatch(/not let this key.*(REFUSED|BADKEY)/)
       expect((await under(`limited.${zone}`)).map(({ name }) => name)).toEqual(
         ['a.limited', 'b.limited', 'c.limited', 'limited'].map(name => `${name}.${zone}`),
       )
     })
 
-    test('what a server may ignore silently is refused: an address beside a CNAME, the NS records of the zone', async () => {
+    test('what a server may ignore silently is rejected: an address beside a CNAME, the NS records of the zone', async () => {
       await server.put(set(`alias.${zone}`, 'CNAME', 'there.example.'))
-      const refused = await apply(
+      const rejected = await apply(
         upsert(set(`alias.${zone}`, 'A', '192.0.2.1')),
         remove(zone, 'NS'),
         upsert(set(`fine.${zone}`, 'A', '192.0.2.1')),
       )
-      expect(refused).toEqual([
+      expect(rejected).toEqual([
         { name: zone, reason: expect.stringContaining('keeps the NS') },
         { name: `alias.${zone}`, reason: expect.stringMatching(/CNAME|does not take such a record/) },
       ])
@@ -211,16 +211,16 @@ export const describeRfc2136 = (kind: ServerKind) => {
       expect(await under(`fine.${zone}`)).toHaveLength(1)
     })
 
-    test('a CNAME beside what somebody else has is refused whole: nothing of the order is done', async () => {
+    test('a CNAME beside what somebody else has is rejected whole: nothing of the order is done', async () => {
       await server.put(set(`both.${zone}`, 'TXT', '"theirs"'))
       await server.put(set(`both.${zone}`, 'A', '192.0.2.1'))
       const before = await under(`both.${zone}`)
-      const refused = await apply(
+      const rejected = await apply(
         remove(`both.${zone}`, 'A'),
         upsert(set(`both.${zone}`, 'CNAME', 'there.example.')),
         upsert(set(`good.${zone}`, 'CNAME', 'There.Example.')),
       )
-      expect(refused).toEqual([{ name: `both.${zone}`, reason: expect.stringContaining('YXRRSET') }])
+      expect(rejected).toEqual([{ name: `both.${zone}`, reason: expect.stringContaining('YXRRSET') }])
       expect(await under(`both.${zone}`)).toEqual(before)
       expect(await under(`good.${zone}`)).toHaveLength(1)
     })
@@ -252,8 +252,8 @@ export const describeRfc2136 = (kind: ServerKind) => {
       const tooLarge = upsert(
         set(`large.${zone}`, 'TXT', ...Array.from({ length: 400 }, (_, i) => `"${i}${'x'.repeat(200)}"`)),
       )
-      const refused = await apply(...changes, tooLarge)
-      expect(refused.map(({ name }) => name).sort()).toEqual([...faulty.map(long), `large.${zone}`].sort())
+      const rejected = await apply(...changes, tooLarge)
+      expect(rejected.map(({ name }) => name).sort()).toEqual([...faulty.map(long), `large.${zone}`].sort())
       const there = await under(`.many.${zone}`)
       expect(there.filter(({ type }) => type === 'A')).toHaveLength(3_000 - faulty.length)
 
@@ -263,7 +263,7 @@ export const describeRfc2136 = (kind: ServerKind) => {
 
     test('no change that can be sent: nothing is asked, of whatever zone', async () => {
       const result = await provider().apply(zone, [upsert(set(`x.${zone}`, 'A', 'rubbish'))], signal())
-      expect(result).toMatchObject({ kind: 'applied', refused: [{ name: `x.${zone}` }] })
+      expect(result).toMatchObject({ kind: 'applied', rejected: [{ name: `x.${zone}` }] })
     })
 
     test('an order cut anywhere on the way is done whole or not at all, and never told as done', async () => {
@@ -276,7 +276,7 @@ export const describeRfc2136 = (kind: ServerKind) => {
       const gone = names.map(name => remove(name, 'A'))
       const there = names.map(name => upsert(set(name, 'A', '192.0.2.1')))
       const { result, carried } = await over({}, there)
-      expect(result).toEqual({ kind: 'applied', refused: [] })
+      expect(result).toEqual({ kind: 'applied', rejected: [] })
       expect(await apply(...gone)).toEqual([])
 
       for (const way of ['asked', 'answered'] as const) {
@@ -285,7 +285,7 @@ export const describeRfc2136 = (kind: ServerKind) => {
           expect(await over({ [way]: most }, there)).toMatchObject({ result: { kind: 'unavailable' } })
           expect([0, 2]).toContain((await under(`.cut.${zone}`)).length)
         }
-        expect((await over({ [way]: carried[way] }, there)).result).toEqual({ kind: 'applied', refused: [] })
+        expect((await over({ [way]: carried[way] }, there)).result).toEqual({ kind: 'applied', rejected: [] })
         expect(await under(`.cut.${zone}`)).toHaveLength(2)
         expect(await apply(...gone)).toEqual([])
       }

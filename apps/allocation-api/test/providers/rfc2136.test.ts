@@ -252,7 +252,7 @@ describe('rfc2136: a server that is none', () => {
   })
 
   test.each(['SERVFAIL', 'FORMERR', 'REFUSED'] as const)(
-    'a change that is answered with %s is refused, the others are done',
+    'a change that is answered with %s is rejected, the others are done',
     async name => {
       const { result } = await update(
         request => (request.includes('bad') ? rcode[name] : 0),
@@ -260,12 +260,12 @@ describe('rfc2136: a server that is none', () => {
       )
       expect(result).toEqual({
         kind: 'applied',
-        refused: [{ name: 'bad.a.test', reason: expect.stringContaining(name) }],
+        rejected: [{ name: 'bad.a.test', reason: expect.stringContaining(name) }],
       })
     },
   )
 
-  test('where very many are refused, the search ends: what was not got to is skipped, all else done or refused', async () => {
+  test('where very many are rejected, the search ends: what was not got to is skipped, all else done or rejected', async () => {
     const taken = new Set<string>()
     const { result, asked } = await update(
       request => {
@@ -279,11 +279,11 @@ describe('rfc2136: a server that is none', () => {
       many.map((change, i) => (i % 2 ? change : upsert(set(`n${i}bad.a.test`, 'A', '192.0.2.1')))),
     )
     if (result.kind !== 'applied') throw new Error(result.reason)
-    const { refused, skipped = [] } = result
+    const { rejected, skipped = [] } = result
     expect(asked.length).toBeLessThan(340)
-    expect(refused.length).toBeGreaterThan(5)
-    for (const { name } of refused) expect(name).toContain('bad')
-    const told = [...refused.map(({ name }) => name), ...skipped, ...[...taken].map(label => `${label}.a.test`)]
+    expect(rejected.length).toBeGreaterThan(5)
+    for (const { name } of rejected) expect(name).toContain('bad')
+    const told = [...rejected.map(({ name }) => name), ...skipped, ...[...taken].map(label => `${label}.a.test`)]
     expect(new Set(told).size).toBe(told.length)
     expect(told).toHaveLength(many.length)
   })
@@ -291,7 +291,7 @@ describe('rfc2136: a server that is none', () => {
   test('of more than a slow server does in the time, the rest is skipped', async () => {
     const { result, asked } = await update(() => 0, many, { secondsEach: 2 })
     if (result.kind !== 'applied') throw new Error(result.reason)
-    expect(result.refused).toEqual([])
+    expect(result.rejected).toEqual([])
     // Begun at 0, 2 and 4 s, with 100 names each; then one message that asks what was done.
     expect(asked.map(isEffects)).toEqual([false, false, false, true])
     expect(result.skipped).toEqual(many.slice(300).map(change => change.kind === 'upsert' && change.set.name))
@@ -310,7 +310,7 @@ describe('rfc2136: a server that is none', () => {
     )
     expect(result).toEqual({
       kind: 'applied',
-      refused: [{ name: 'alias.a.test', reason: expect.stringContaining('ignored') }],
+      rejected: [{ name: 'alias.a.test', reason: expect.stringContaining('ignored') }],
     })
   })
 

@@ -59,7 +59,7 @@ export class FakeProvider implements DnsProvider {
       const failed = await this.#fault(signal)
       if (failed) return failed
       const skipped = changes.slice(this.mostChanges).map(nameOf)
-      return { kind: 'applied', refused: this.#change(changes.slice(0, this.mostChanges)), skipped: skipped }
+      return { kind: 'applied', rejected: this.#change(changes.slice(0, this.mostChanges)), skipped: skipped }
     } finally {
       this.underWay -= 1
     }

@@ -21,10 +21,10 @@ export type ReadResult =
 
 export type ApplyResult =
   | {
-      /** The provider has every change except those at the `refused` and the `skipped` owner names. */
+      /** The provider has every change except those at the `rejected` and the `skipped` owner names. */
       readonly kind: 'applied'
-      readonly refused: readonly { readonly name: string; readonly reason: string }[]
-      /** Not applied because the search for the refused ones took too long. Never all owner names of the call. */
+      readonly rejected: readonly { readonly name: string; readonly reason: string }[]
+      /** Not applied because the search for the rejected ones took too long. Never all owner names of the call. */
       readonly skipped?: readonly string[]
     }
   | Unavailable

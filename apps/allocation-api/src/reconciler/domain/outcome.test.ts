@@ -9,9 +9,9 @@ const changes: Plan = { kind: 'changes', changes: [change] }
 const noChanges: Plan = { kind: 'changes', changes: [] }
 const conflict: Plan = { kind: 'conflict', reason: 'in the way' }
 
-const applied: ApplyResult = { kind: 'applied', refused: [] }
-const refusing = (name: string): ApplyResult => ({ kind: 'applied', refused: [{ name, reason: 'no' }] })
-const skipping = (name: string): ApplyResult => ({ kind: 'applied', refused: [], skipped: [name] })
+const applied: ApplyResult = { kind: 'applied', rejected: [] }
+const refusing = (name: string): ApplyResult => ({ kind: 'applied', rejected: [{ name, reason: 'no' }] })
+const skipping = (name: string): ApplyResult => ({ kind: 'applied', rejected: [], skipped: [name] })
 const down: ApplyResult = { kind: 'unavailable', reason: 'down', retryAfterMs: 7 }
 const noZone: ApplyResult = { kind: 'unavailable', reason: 'no zone', scope: 'zone' }
 
@@ -25,12 +25,12 @@ describe('the outcome of a name', () => {
     ['another name refused', changes, refusing('other.pool.test'), done],
     ['a name that ends alike refused', changes, refusing('xacme.pool.test'), done],
     ['the zone refused', changes, refusing('pool.test'), done],
-    ['refused', changes, refusing('acme.pool.test'), failed('refused', 'The DNS provider refused acme.pool.test: no')],
+    ['refused', changes, refusing('acme.pool.test'), failed('refused', 'The DNS provider rejected acme.pool.test: no')],
     [
       'a name below it refused',
       changes,
       refusing('*.acme.pool.test'),
-      failed('refused', 'The DNS provider refused *.acme.pool.test: no'),
+      failed('refused', 'The DNS provider rejected *.acme.pool.test: no'),
     ],
     ['skipped', changes, skipping('acme.pool.test'), { kind: 'skipped' }],
     ['a name below it skipped', changes, skipping('*.acme.pool.test'), { kind: 'skipped' }],
@@ -39,7 +39,7 @@ describe('the outcome of a name', () => {
       'refused and skipped',
       changes,
       { ...skipping('*.acme.pool.test'), ...refusing('acme.pool.test') },
-      failed('refused', 'The DNS provider refused acme.pool.test: no'),
+      failed('refused', 'The DNS provider rejected acme.pool.test: no'),
     ],
     ['provider unavailable', changes, down, { ...failed('provider', 'down'), retryAfterMs: 7 }],
     ['zone unavailable', changes, noZone, failed('zone', 'no zone')],

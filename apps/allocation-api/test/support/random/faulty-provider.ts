@@ -171,7 +171,7 @@ export class Traffic {
     onOrder(changes)
     const result = await this.#perform(inner, zone, changes, signal)
     if (result.kind === 'applied') {
-      const undone = new Set([...result.refused.map(({ name }) => name), ...(result.skipped ?? [])])
+      const undone = new Set([...result.rejected.map(({ name }) => name), ...(result.skipped ?? [])])
       onDone(changes, undone)
     }
     return result
@@ -190,7 +190,7 @@ export class Traffic {
     note(`apply ${changes.map(textOf).join(', ')}: ${fault}`)
     const write = async (some: readonly RecordChange[]): Promise<ApplyResult> => {
       const result = await this.#within(signal, given => this.#write(() => inner.apply(zone, some, given)))
-      if (result.kind === 'unavailable' || result.refused.length > 0) note(`  ${JSON.stringify(result)}`)
+      if (result.kind === 'unavailable' || result.rejected.length > 0) note(`  ${JSON.stringify(result)}`)
       return result
     }
     switch (fault) {
@@ -219,9 +219,9 @@ export class Traffic {
       case 'refused': {
         const name = toOwnerKey(dice.pick(changes))
         const rest = changes.filter(change => toOwnerKey(change) !== name)
-        const result: ApplyResult = rest.length > 0 ? await write(rest) : { kind: 'applied', refused: [] }
+        const result: ApplyResult = rest.length > 0 ? await write(rest) : { kind: 'applied', rejected: [] }
         if (result.kind === 'unavailable') return result
-        return { ...result, refused: [...result.refused, { name, reason: 'not today' }] }
+        return { ...result, rejected: [...result.rejected, { name, reason: 'not today' }] }
       }
       default: {
         const result = await write(changes)

@@ -25,7 +25,7 @@ export const createApi = ({ url = DEFAULT_URL, apiToken }: CloudflareOptions) =>
   }
   const get = async (path: string, query: Query, signal: AbortSignal) => {
     const answer = await ask(`${path}?${new URLSearchParams(query)}`, {}, signal)
-    return answer.kind === 'declined' ? unavailable(`Cloudflare refused to read: ${answer.reason}.`) : answer
+    return answer.kind === 'declined' ? unavailable(`Cloudflare rejected to read: ${answer.reason}.`) : answer
   }
   const recordsOf = (zoneId: string): string => `/zones/${encodeURIComponent(zoneId)}/dns_records`
 

@@ -22,7 +22,7 @@ test.each([
   [upsert({ ...set('a.z.example', 'A', '192.0.2.1'), ttl: 1 }), /TTL/],
   [upsert({ ...set('a.z.example', 'A', '192.0.2.1'), ttl: 86_401 }), /TTL/],
   [remove(set('a.z.example', 'TLSA')), undefined],
-])('%j is refused beforehand: %s', (change, reason) => {
+])('%j is rejected beforehand: %s', (change, reason) => {
   const found = validateCloudflareChange('z.example', change)
   if (reason) expect(found).toMatch(reason)
   else expect(found).toBeUndefined()

@@ -57,7 +57,7 @@ export const validateCloudflareChange = (zone: string, change: RecordChange): st
 
 /**
  * That A and AAAA records do not stand beside a CNAME is in the API's documentation. Seen here, it costs no search for
- * the culprit of a refused batch. About other types Cloudflare judges: its zone apex has a CNAME beside MX and TXT.
+ * the culprit of a rejected batch. About other types Cloudflare judges: its zone apex has a CNAME beside MX and TXT.
  */
 const crowdOf = (present: readonly CloudflareRecord[], changes: readonly RecordChange[]): string | undefined => {
   const types = new Set(present.map(record => record.type))

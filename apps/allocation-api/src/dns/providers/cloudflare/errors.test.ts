@@ -33,7 +33,7 @@ test.each([
 
 test.each([
   ['a doubt', 403, 9109],
-  ['a refusal', 400, 9005],
+  ['a rejection', 400, 9005],
   ['an outage', 500, 1],
 ])('secrets are not told: %s', (_, status, code) => {
   const verdict = classifyResponse({ status, body: failure(code, { message: 'Not t0ken!' }) }, ['t0ken'])

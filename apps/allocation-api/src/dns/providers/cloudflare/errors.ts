@@ -76,7 +76,7 @@ export const classifyResponse = (
   const about = codes.find(isAboutRecord)
   if (about === undefined) {
     if (status === 401 || status === 403 || codes.some(code => TOKEN_CODES.includes(code))) {
-      const reason = `Cloudflare refused the API token: ${message}. It needs Zone Read and DNS Write for the zone.`
+      const reason = `Cloudflare rejected the API token: ${message}. It needs Zone Read and DNS Write for the zone.`
       return { kind: 'doubt', unavailable: unavailable(reason) }
     }
     if (status === 404 || codes.some(code => ZONE_CODES.includes(code)))

@@ -38,13 +38,13 @@ export const createCloudflareProvider = (options: CloudflareOptions): DnsProvide
     },
 
     async apply(zone, changes, signal) {
-      const { owners, refused } = groupByOwner(changes, change => validateCloudflareChange(zone, change))
+      const { owners, rejected } = groupByOwner(changes, change => validateCloudflareChange(zone, change))
       const last = seen.get(zone)
       seen.delete(zone)
       const isShown = (name: string) =>
         last?.listed.isFullZone || (last?.owners !== 'all' && last?.owners.some(owner => isAtOrBelow(name, owner)))
       const known = last && owners.every(({ name }) => isShown(name)) ? last.listed : undefined
-      return atZone<ApplyResult>(zone, signal, place => write(api, place, owners, { known, refused }, signal))
+      return atZone<ApplyResult>(zone, signal, place => write(api, place, owners, { known, rejected }, signal))
     },
 
     async close() {},

@@ -20,7 +20,7 @@ export interface WriteContext {
   /** What is at the names, if that was read just now. */
   readonly known: ListedRecords | undefined
   /** Owner name to reason: what is not to be sent. */
-  readonly refused: ReadonlyMap<string, string>
+  readonly rejected: ReadonlyMap<string, string>
 }
 
 /** Sends what is to be done in batches. The names are listed first, for the ids of their records, unless they are known. */
@@ -28,11 +28,11 @@ export const write = async (
   api: CloudflareApi,
   place: ZoneRef,
   owners: readonly OwnerChanges[],
-  { known, refused: refusedBefore }: WriteContext,
+  { known, rejected: rejectedBefore }: WriteContext,
   signal: AbortSignal,
 ): Promise<ApplyResult | StaleZoneError> => {
   const changes = new Map(owners.map(owner => [owner.name, owner.changes]))
-  const refused = new Map(refusedBefore)
+  const rejected = new Map(rejectedBefore)
   const planned = new Map<string, Operations>()
   /** Names whose records were listed again, for those known were not of this moment: once each. */
   const renewed = new Set<string>()
@@ -47,7 +47,7 @@ export const write = async (
     const present = Map.groupBy(listed.records, record => record.name)
     for (const name of names) {
       const result = planBatch(present.get(name) ?? [], changes.get(name) ?? [], place.batchLimit)
-      if ('fault' in result) refused.set(name, result.fault)
+      if ('fault' in result) rejected.set(name, result.fault)
       planned.set(name, 'fault' in result ? nothing : result)
     }
     return undefined
@@ -68,7 +68,7 @@ export const write = async (
     const culprit = Object.entries(operations).find(([key]) => key === list)?.[1][index]
     const isCulprits = (name: string) => Object.values(operationsAt(name)).some(own => own.includes(culprit))
     // What pointers look like in the answer to a batch is documented nowhere: not certain.
-    return { kind: 'refused', reason: answer.reason, suspects: culprit === undefined ? [] : names.filter(isCulprits) }
+    return { kind: 'rejected', reason: answer.reason, suspects: culprit === undefined ? [] : names.filter(isCulprits) }
   }
 
   const failure = await plan([...changes.keys()], known)
@@ -77,5 +77,5 @@ export const write = async (
   const batches = chunkBySize(wanted, name => countOperations(operationsAt(name)), place.batchLimit)
   const result = await bisect(batches, send, { maxRejections: MAX_REJECTIONS })
   if (result.kind === 'failed') return result.failure
-  return toApplyResult(new Map([...refused, ...result.refused]), result.skipped)
+  return toApplyResult(new Map([...rejected, ...result.rejected]), result.skipped)
 }

@@ -23,7 +23,7 @@ const unavailable = (reason: string, retryAfterMs?: number): Unavailable =>
 const zoneUnavailable = (reason: string): Unavailable => ({ kind: 'unavailable', scope: 'zone', reason })
 
 const wrongKey = unavailable(
-  'Dynadot refused the API key: check the key, and that the account has its API switched on.',
+  'Dynadot rejected the API key: check the key, and that the account has its API switched on.',
 )
 const busy = unavailable('Dynadot is busy with another request: it takes one at a time for an account.', BUSY_PAUSE_MS)
 
@@ -59,7 +59,7 @@ export const createDynadotApi = ({ url, apiKey }: DynadotApiOptions) => {
     zone: string,
     parameters: readonly (readonly [string, string])[],
     signal: AbortSignal,
-  ): Promise<Extract<DynadotResult, { kind: 'success' }> | { kind: 'refused'; reason: string } | Unavailable> => {
+  ): Promise<Extract<DynadotResult, { kind: 'success' }> | { kind: 'rejected'; reason: string } | Unavailable> => {
     const target = new URL(url)
     for (const [name, value] of [['key', apiKey], ['command', command], ['domain', zone], ...parameters] as const)
       target.searchParams.set(name, value)
@@ -83,7 +83,7 @@ export const createDynadotApi = ({ url, apiKey }: DynadotApiOptions) => {
       case 'trouble':
         return unavailable(`Dynadot could not do ${command}: ${sanitize(verdict.text)}`)
       case 'error':
-        return { kind: 'refused', reason: sanitize(verdict.text) }
+        return { kind: 'rejected', reason: sanitize(verdict.text) }
       case 'not-understood':
         return unavailable(`Dynadot's answer to ${command} for ${zone} cannot be understood.`)
     }
@@ -97,7 +97,7 @@ export const createDynadotApi = ({ url, apiKey }: DynadotApiOptions) => {
     ): Promise<{ readonly kind: 'settings'; readonly settings: DomainSettings } | Unavailable> {
       const answer = await ask('get_dns', zone, [], signal)
       if (answer.kind === 'unavailable') return answer
-      if (answer.kind === 'refused') return unavailable(`Dynadot refused get_dns for ${zone}: ${answer.reason}`)
+      if (answer.kind === 'rejected') return unavailable(`Dynadot rejected get_dns for ${zone}: ${answer.reason}`)
       const settings = parseSettings(answer.content)
       if (!settings) return zoneUnavailable(`Dynadot's answer to get_dns for ${zone} is incomplete.`)
       if (settings.mode !== OWN_DNS)

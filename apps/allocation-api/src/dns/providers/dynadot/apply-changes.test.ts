@@ -25,7 +25,7 @@ interface Case {
   readonly changes: readonly RecordChange[]
   /** `host TYPE value` of all that is there afterwards; a number: how many. */
   readonly after: readonly string[] | number
-  readonly refused?: Readonly<Record<string, RegExp>>
+  readonly rejected?: Readonly<Record<string, RegExp>>
   readonly unchanged?: boolean
 }
 
@@ -46,20 +46,20 @@ test.each<[string, Case]>([
       before: [sub('a', 'cname', 'b.example')],
       changes: [up('a'), up('c')],
       after: ['a cname b.example', 'c a 192.0.2.1'],
-      refused: { a: /CNAME/ },
+      rejected: { a: /CNAME/ },
     },
   ],
   [
     'a forwarding in the way',
-    { before: [sub('a', 'forward')], changes: [up('a')], after: 1, refused: { a: /FORWARD/ }, unchanged: true },
+    { before: [sub('a', 'forward')], changes: [up('a')], after: 1, rejected: { a: /FORWARD/ }, unchanged: true },
   ],
   [
-    'a refused name is left alone altogether',
+    'a rejected name is left alone altogether',
     {
       before: [sub('a', 'TXT', 'x')],
       changes: [del('a', 'TXT'), up('a', 'nonsense'), up('b')],
       after: ['a TXT x', 'b a 192.0.2.1'],
-      refused: { a: /not one of/ },
+      rejected: { a: /not one of/ },
     },
   ],
   ['100 below the domain', { before: many(99), changes: [up('a')], after: 100 }],
@@ -69,7 +69,7 @@ test.each<[string, Case]>([
       before: many(99),
       changes: [up('a'), up('b'), up('n0', '192.0.2.7')],
       after: 100,
-      refused: { b: /100 records.*make it 101/ },
+      rejected: { b: /100 records.*make it 101/ },
     },
   ],
   [
@@ -78,7 +78,7 @@ test.each<[string, Case]>([
       before: many(99),
       changes: [up('a', '192.0.2.1', '192.0.2.2')],
       after: 99,
-      refused: { a: /101/ },
+      rejected: { a: /101/ },
       unchanged: true,
     },
   ],
@@ -89,17 +89,17 @@ test.each<[string, Case]>([
       before: [...many(99), sub('t', 'TXT', 'x')],
       changes: [del('t', 'TXT'), up('t', 'nonsense'), up('a')],
       after: 100,
-      refused: { t: /not one of/, a: /101/ },
+      rejected: { t: /not one of/, a: /101/ },
       unchanged: true,
     },
   ],
   [
-    'nor does what is refused only then',
+    'nor does what is rejected only then',
     {
       before: [...many(98), sub('t', 'TXT', 'x'), sub('t', 'FORWARD')],
       changes: [del('t', 'TXT'), up('t'), up('a')],
       after: 100,
-      refused: { t: /FORWARD/, a: /101/ },
+      rejected: { t: /FORWARD/, a: /101/ },
       unchanged: true,
     },
   ],
@@ -109,7 +109,7 @@ test.each<[string, Case]>([
       before: [sub('a', 'TXT', 'x')],
       changes: [{ kind: 'upsert', set: { name: nameOf('a'), type: 'CNAME', ttl: 300, values: ['b.example.'] } }],
       after: ['a TXT x'],
-      refused: { a: /TXT record stands/ },
+      rejected: { a: /TXT record stands/ },
       unchanged: true,
     },
   ],
@@ -119,16 +119,16 @@ test.each<[string, Case]>([
       before: [...Array.from({ length: 19 }, (_, i) => main('TXT', `${i}`)), ...many(100)],
       changes: [up('', '192.0.2.1', '192.0.2.2')],
       after: 119,
-      refused: { '': /20 records.*make it 21/ },
+      rejected: { '': /20 records.*make it 21/ },
       unchanged: true,
     },
   ],
-])('%s', (_, { before, changes, after, refused = {}, unchanged = false }) => {
+])('%s', (_, { before, changes, after, rejected = {}, unchanged = false }) => {
   const outcome = applyChanges(before, changes, ZONE)
   const told = outcome.records.map(({ host, type, value }) => `${host} ${type} ${value}`)
   if (typeof after === 'number') expect(told).toHaveLength(after)
   else expect(told).toEqual(after)
   expect(outcome.isChanged).toBe(!unchanged)
-  expect([...outcome.refused.keys()].sort()).toEqual(Object.keys(refused).map(nameOf).sort())
-  for (const [host, reason] of Object.entries(refused)) expect(outcome.refused.get(nameOf(host))).toMatch(reason)
+  expect([...outcome.rejected.keys()].sort()).toEqual(Object.keys(rejected).map(nameOf).sort())
+  for (const [host, reason] of Object.entries(rejected)) expect(outcome.rejected.get(nameOf(host))).toMatch(reason)
 })

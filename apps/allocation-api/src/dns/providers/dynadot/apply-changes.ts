@@ -15,7 +15,7 @@ export interface ChangedSet {
   readonly records: readonly DynadotRecord[]
   readonly isChanged: boolean
   /** Owner name to reason. Nothing is changed at these. */
-  readonly refused: ReadonlyMap<string, string>
+  readonly rejected: ReadonlyMap<string, string>
 }
 
 const findConflict = (set: RecordSet, records: readonly DynadotRecord[], zone: string): string | undefined =>
@@ -33,8 +33,8 @@ const attempt = (
   before: readonly DynadotRecord[],
   changes: readonly RecordChange[],
   zone: string,
-): Omit<ChangedSet, 'refused'> & { readonly refused: Map<string, string> } => {
-  const refused = new Map<string, string>()
+): Omit<ChangedSet, 'rejected'> & { readonly rejected: Map<string, string> } => {
+  const rejected = new Map<string, string>()
   const gone = new Set(changes.filter(change => change.kind === 'delete').map(recordKey))
   let records = before.filter(record => !gone.has(toKey(record, zone)))
   let isChanged = records.length < before.length
@@ -46,7 +46,7 @@ const attempt = (
     if (isSame(present, set, zone)) continue
     const obstacle = findConflict(set, records, zone)
     if (obstacle) {
-      refused.set(set.name, `a ${obstacle} record stands at this name`)
+      rejected.set(set.name, `a ${obstacle} record stands at this name`)
       continue
     }
     const added = toDynadotRecords({ ...set, values: Array.from(new Set(set.values)).sort() }, zone)
@@ -55,18 +55,18 @@ const attempt = (
     const count = after.filter(record => record.place === place).length
     if (count > MAX_RECORDS[place].count) {
       const limit = `${MAX_RECORDS[place].count} records of ${MAX_RECORDS[place].of}`
-      refused.set(set.name, `Dynadot holds ${limit} at most, and this would make it ${count}`)
+      rejected.set(set.name, `Dynadot holds ${limit} at most, and this would make it ${count}`)
       continue
     }
     records = after
     isChanged = true
   }
-  return { records, isChanged, refused }
+  return { records, isChanged, rejected }
 }
 
 /**
- * `changes` made to the whole set that the domain has. A name of which one change is refused is left as it is: when
- * that keeps records which others counted on being gone, those are refused too. The last change of a record set counts.
+ * `changes` made to the whole set that the domain has. A name of which one change is rejected is left as it is: when
+ * that keeps records which others counted on being gone, those are rejected too. The last change of a record set counts.
  */
 export const applyChanges = (
   before: readonly DynadotRecord[],
@@ -74,16 +74,16 @@ export const applyChanges = (
   zone: string,
 ): ChangedSet => {
   const latest = Array.from(new Map(changes.map(change => [changeKey(change), change])).values())
-  const refused = new Map<string, string>()
+  const rejected = new Map<string, string>()
   for (const change of latest) {
     const reason = change.kind === 'upsert' ? validateRecordSet(change.set, zone) : undefined
-    if (reason !== undefined) refused.set(toOwnerName(change), reason)
+    if (reason !== undefined) rejected.set(toOwnerName(change), reason)
   }
   for (;;) {
-    const accepted = latest.filter(change => !refused.has(toOwnerName(change)))
-    const { refused: more, ...outcome } = attempt(before, accepted, zone)
-    if (more.size === 0) return { ...outcome, refused }
-    for (const [name, reason] of more) refused.set(name, reason)
+    const accepted = latest.filter(change => !rejected.has(toOwnerName(change)))
+    const { rejected: more, ...outcome } = attempt(before, accepted, zone)
+    if (more.size === 0) return { ...outcome, rejected }
+    for (const [name, reason] of more) rejected.set(name, reason)
   }
 }
 
@@ -105,12 +105,12 @@ export const groupByName = (
   Array.from(
     Map.groupBy(changes, change => toOwnerName(change)),
     ([name, itsChanges]) => {
-      const { records, isChanged, refused } = applyChanges(before, itsChanges, zone)
+      const { records, isChanged, rejected } = applyChanges(before, itsChanges, zone)
       return {
         name,
         changes: itsChanges,
-        isNeeded: isChanged || refused.size > 0,
-        isGrowing: refused.size > 0 || records.length > before.length,
+        isNeeded: isChanged || rejected.size > 0,
+        isGrowing: rejected.size > 0 || records.length > before.length,
       }
     },
   )

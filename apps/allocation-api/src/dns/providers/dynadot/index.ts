@@ -30,7 +30,7 @@ const DEFAULT_TTL = 300
  * The API has no version or precondition, so an apply reads the set anew and writes nothing unless it is what the last
  * `read` showed: one of the two may be out of date, or somebody has written in between. What remains: a change that
  * neither of the two shows is taken back, be it that both are out of date or that somebody writes after the second (a
- * second or so; up to nine while a refused record is looked for). And Dynadot may carry writes to its name servers in
+ * second or so; up to nine while a rejected record is looked for). And Dynadot may carry writes to its name servers in
  * another order than they came in, as acme.sh's authors have seen, which no read shows.
  */
 export const createDynadotProvider = ({ url = DEFAULT_URL, apiKey }: DynadotProviderOptions): DnsProvider => {
@@ -58,7 +58,7 @@ export const createDynadotProvider = ({ url = DEFAULT_URL, apiKey }: DynadotProv
     async apply(zone, changes, signal) {
       const before = seen.get(zone)
       seen.delete(zone)
-      if (changes.length === 0) return { kind: 'applied', refused: [] }
+      if (changes.length === 0) return { kind: 'applied', rejected: [] }
       const now = await api.getDns(zone, signal)
       if (now.kind === 'unavailable') return now
       if (before !== undefined && before !== toFingerprint(now.settings)) {

@@ -24,7 +24,7 @@ const account = (faulty: readonly string[], failsAt = 0) => {
     written.push(settings)
     if (written.length === failsAt) return { kind: 'unavailable', reason: 'down' }
     const culprit = settings.records.find(({ host }) => faulty.includes(host))
-    if (culprit) return { kind: 'refused', reason: `no ${culprit.host}` }
+    if (culprit) return { kind: 'rejected', reason: `no ${culprit.host}` }
     standing = settings
     return { kind: 'accepted' }
   }
@@ -49,7 +49,7 @@ test.each<{ count: number; faulty: number[]; writes: number }>([
   )
   expect(result).toEqual({
     kind: 'applied',
-    refused: faulty.map(i => ({ name: nameOf(i), reason: `no ${hosts(i)[0]}` })),
+    rejected: faulty.map(i => ({ name: nameOf(i), reason: `no ${hosts(i)[0]}` })),
   })
   expect(written).toHaveLength(writes)
   const expected = ['www', ...hosts(...upTo(count).filter(i => !faulty.includes(i)))].sort()
@@ -68,25 +68,25 @@ test.each(['an empty domain', 'one with records'])(
       write,
     )
     if (result.kind !== 'applied') throw new Error(result.reason)
-    expect(result.refused.length).toBeGreaterThan(0)
-    expect([...result.refused.map(({ name }) => name), ...(result.skipped ?? [])].sort()).toEqual(upTo(95).map(nameOf))
+    expect(result.rejected.length).toBeGreaterThan(0)
+    expect([...result.rejected.map(({ name }) => name), ...(result.skipped ?? [])].sort()).toEqual(upTo(95).map(nameOf))
     expect(written.length).toBeLessThanOrEqual(9)
   },
 )
 
-test('more names than go out as one, and every change refused: one is found all the same', async () => {
+test('more names than go out as one, and every change rejected: one is found all the same', async () => {
   const before = domain(upTo(90).map(i => `x${i}`))
   const released = upTo(90).map(i => ({ kind: 'delete', name: `x${i}.${ZONE}`, type: 'A' }) as const)
   const write = async (settings: DomainSettings): Promise<WriteResult> =>
-    settings === before ? { kind: 'accepted' } : { kind: 'refused', reason: 'no' }
+    settings === before ? { kind: 'accepted' } : { kind: 'rejected', reason: 'no' }
   const result = await writeChanges(ZONE, before, [...released, ...upTo(90).map(i => upsert(i))], write)
-  expect(result).toMatchObject({ refused: [{ reason: 'no' }], skipped: { length: 179 } })
+  expect(result).toMatchObject({ rejected: [{ reason: 'no' }], skipped: { length: 179 } })
 })
 
 test('a faulty name in a domain that has no records: nobody else can be to blame, so one write is enough', async () => {
   const { written, write } = account(hosts(0))
   const result = await writeChanges(ZONE, domain([]), [upsert(0)], write)
-  expect(result).toEqual({ kind: 'applied', refused: [{ name: nameOf(0), reason: 'no n000' }] })
+  expect(result).toEqual({ kind: 'applied', rejected: [{ name: nameOf(0), reason: 'no n000' }] })
   expect(written).toHaveLength(1)
 })
 
@@ -102,7 +102,7 @@ test('some faulty, again and again without those found: each time it gets furthe
       .map(i => upsert(i))
     const result = await writeChanges(ZONE, before, changes, write)
     if (result.kind !== 'applied') throw new Error(result.reason)
-    for (const { name } of result.refused) found.add(name)
+    for (const { name } of result.rejected) found.add(name)
     before = written.findLast(({ records }) => !records.some(({ host }) => faulty.includes(host))) ?? before
     isLeft = result.skipped !== undefined
     expect(rounds).toBeLessThan(10)
@@ -116,11 +116,11 @@ test('what is said again and stands already does not make the search longer', as
   const before = domain(hosts(...upTo(60)))
   const changes = [...upTo(60).map(i => upsert(i, '198.51.100.1')), upsert(60)]
   const result = await writeChanges(ZONE, before, changes, write)
-  expect(result).toEqual({ kind: 'applied', refused: [{ name: nameOf(60), reason: 'no n060' }] })
+  expect(result).toEqual({ kind: 'applied', rejected: [{ name: nameOf(60), reason: 'no n060' }] })
   expect(written).toHaveLength(2)
 })
 
-test('even the set as it was is refused: the zone is unavailable, and its last write was that set', async () => {
+test('even the set as it was is rejected: the zone is unavailable, and its last write was that set', async () => {
   const { written, write } = account(['theirs'])
   const before = domain(['theirs'])
   const result = await writeChanges(ZONE, before, [upsert(0), upsert(1)], write)
@@ -150,7 +150,7 @@ test('nothing to change, or nothing that can be: no write', async () => {
   const result = await writeChanges(ZONE, before, changes, write)
   expect(result).toEqual({
     kind: 'applied',
-    refused: expect.arrayContaining([
+    rejected: expect.arrayContaining([
       { name: nameOf(0), reason: expect.stringMatching(/101/) },
       { name: nameOf(1), reason: expect.stringMatching(/not one of/) },
     ]),
@@ -158,14 +158,14 @@ test('nothing to change, or nothing that can be: no write', async () => {
   expect(written).toEqual([])
 })
 
-test('room: what is released is there for others at once, and so is what Dynadot refuses', async () => {
+test('room: what is released is there for others at once, and so is what Dynadot rejects', async () => {
   const full = upTo(99).map(i => `x${i}`)
   const released = { kind: 'delete', name: `x7.${ZONE}`, type: 'A' } as const
   const { write, standing } = account(hosts(1))
   const result = await writeChanges(ZONE, domain(full), [upsert(3), upsert(2), upsert(1), upsert(0), released], write)
   expect(result).toEqual({
     kind: 'applied',
-    refused: [
+    rejected: [
       { name: nameOf(1), reason: 'no n001' },
       { name: nameOf(3), reason: expect.stringMatching(/100 records.*101/) },
     ],

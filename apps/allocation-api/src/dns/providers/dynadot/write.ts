@@ -10,10 +10,10 @@ import type { DomainSettings } from './response.ts'
 /** What became of one write of a domain's whole set: it stands, or nothing of it does and the set is to blame. */
 export type WriteResult =
   | { readonly kind: 'accepted' }
-  | { readonly kind: 'refused'; readonly reason: string }
+  | { readonly kind: 'rejected'; readonly reason: string }
   | Unavailable
 
-/** Owner names sent as one. Of so many that are all refused, halving finds a faulty one in eight writes. */
+/** Owner names sent as one. Of so many that are all rejected, halving finds a faulty one in eight writes. */
 const MAX_NAMES = 128
 
 /** Those eight, and one that tells whose fault it is. An apply has 10 s for all; a write takes 0.3 to 1 s. */
@@ -23,7 +23,7 @@ const MAX_WRITES = 9
  * Brings a domain from `before` to what `changes` make of it: in one write if Dynadot takes it, else in as many as are
  * needed to find the names that it does not take, up to a bound. Each write holds everything that was taken so far.
  *
- * Where Dynadot takes nothing at all, the set goes out once as it was: if even that is refused, somebody else's record
+ * Where Dynadot takes nothing at all, the set goes out once as it was: if even that is rejected, somebody else's record
  * is to blame and ours are not, so it is the zone that is unavailable. A set that was empty needs no such test.
  */
 export const writeChanges = async (
@@ -39,7 +39,7 @@ export const writeChanges = async (
       .flatMap(name => name.changes)
       .flatMap(change => (change.kind === 'upsert' ? [change.set] : []))
       .find(set => validateRecordSet(set, zone) === undefined)?.ttl
-  const refused = new Map<string, string>()
+  const rejected = new Map<string, string>()
   const skipped = new Set(names.map(({ name }) => name))
   let records = before.records
   let writes = 0
@@ -57,10 +57,10 @@ export const writeChanges = async (
       writes += 1
       const result = await write({ ...before, ttl, records: after.records })
       if (result.kind === 'unavailable') return { kind: 'failed', failure: result }
-      if (result.kind === 'refused') {
+      if (result.kind === 'rejected') {
         const [only] = batch
         if (only && batch.length === 1) {
-          refused.set(only.name, result.reason)
+          rejected.set(only.name, result.reason)
           skipped.delete(only.name)
         }
         return result
@@ -68,7 +68,7 @@ export const writeChanges = async (
       isSound = true
       records = after.records
     }
-    for (const [name, reason] of after.refused) refused.set(name, reason)
+    for (const [name, reason] of after.rejected) rejected.set(name, reason)
     for (const { name } of batch) skipped.delete(name)
     return { kind: 'accepted' }
   }
@@ -82,10 +82,10 @@ export const writeChanges = async (
   if (writes > 0 && !isSound) {
     const asItWas = await write(before)
     if (asItWas.kind === 'unavailable') return asItWas
-    if (asItWas.kind === 'refused') {
+    if (asItWas.kind === 'rejected') {
       const reason = `Dynadot does not take back the records that ${zone} has already: ${asItWas.reason}`
       return { kind: 'unavailable', scope: 'zone', reason }
     }
   }
-  return toApplyResult(refused, Array.from(skipped))
+  return toApplyResult(rejected, Array.from(skipped))
 }

@@ -52,20 +52,20 @@ export const createLocalProvider = ({ table, server, onError }: LocalProviderOpt
 
     apply: (zone, changes, signal) =>
       attempt(async () => {
-        const { owners, refused } = groupByOwner(changes, change => validateChange(zone, change))
+        const { owners, rejected } = groupByOwner(changes, change => validateChange(zone, change))
         const valid = owners.flatMap(owner => owner.changes)
         const existing = await table.read(zone, valid.filter(({ kind }) => kind === 'upsert').map(toOwnerName))
         for (const name of namesWithCnameBeside(existing.records, valid)) {
-          refused.set(name, 'a CNAME must be the only record at its name')
+          rejected.set(name, 'a CNAME must be the only record at its name')
         }
-        const accepted = valid.filter(change => !refused.has(toOwnerName(change)))
+        const accepted = valid.filter(change => !rejected.has(toOwnerName(change)))
         if (accepted.length > 0) {
           const expected = serials.get(zone) ?? existing.serial
           const serial = await table.apply(zone, accepted, expected)
           if (serial === null) return serialConflict
           if (!signal.aborted) serials.set(zone, serial)
         }
-        return toApplyResult(refused, [])
+        return toApplyResult(rejected, [])
       }, signal),
 
     async close() {

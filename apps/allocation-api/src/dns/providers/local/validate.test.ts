@@ -17,8 +17,8 @@ test.each([
   [upsert('a.pool.test', 'A', 60), /no value/],
   [upsert('a.pool.test', 'A', 60, '192.0.2.1', 'x'), /does not support/],
   [upsert('a.pool.test', 'CNAME', 60, 'a.example', 'b.example'), /only one CNAME/],
-])('%j is refused as %s', (change, reason) => {
-  const refusal = validateChange('pool.test', change)
-  if (reason === undefined) expect(refusal).toBeUndefined()
-  else expect(refusal).toMatch(reason)
+])('%j is rejected as %s', (change, reason) => {
+  const rejection = validateChange('pool.test', change)
+  if (reason === undefined) expect(rejection).toBeUndefined()
+  else expect(rejection).toMatch(reason)
 })

@@ -34,7 +34,7 @@ const errorIn = ({ body }: HttpResponse): string => errorAnswer.safeParse(body).
 const MAX_BODY_BYTES = 1_000_000
 
 /** Statuses caused by the request. A gateway with a lower size limit also returns 400 or 413. */
-const refusals: ReadonlySet<number> = new Set([400, 409, 413, 422])
+const rejections: ReadonlySet<number> = new Set([400, 409, 413, 422])
 
 /** Refused calls of one `apply`: more than the logarithm of the largest part, and few enough for the time of one call. */
 const MAX_REJECTIONS = 50
@@ -60,7 +60,7 @@ export const createPowerdnsProvider = ({ url, apiKey, serverId }: PowerdnsOption
   const unavailable = (zone: string, answer: HttpResponse): Unavailable => {
     const { status, retryAfterMs } = answer
     const reasons: Readonly<Record<number, string>> = {
-      401: 'PowerDNS refused the API key (401).',
+      401: 'PowerDNS rejected the API key (401).',
       // From a gateway: the server itself never returns it.
       403: `The API key may not be used for the zone ${zone} (403).`,
       // The server returns the same for an unknown server id or path.
@@ -87,11 +87,11 @@ export const createPowerdnsProvider = ({ url, apiKey, serverId }: PowerdnsOption
     const answer = await ask(zone, rrsets, signal)
     if (answer.kind === 'unavailable') return { kind: 'failed', failure: answer }
     if (answer.status >= 200 && answer.status <= 299) return { kind: 'accepted' }
-    if (!refusals.has(answer.status)) return { kind: 'failed', failure: unavailable(zone, answer) }
+    if (!rejections.has(answer.status)) return { kind: 'failed', failure: unavailable(zone, answer) }
     const error = errorIn(answer)
     const reason = sanitizeMessage(error, [apiKey]) || `PowerDNS answered ${answer.status}.`
     const culprit = parseOwner(error)
-    return { kind: 'refused', reason, suspects: part.filter(({ name }) => name === culprit), isCertain: true }
+    return { kind: 'rejected', reason, suspects: part.filter(({ name }) => name === culprit), isCertain: true }
   }
 
   return {
@@ -111,7 +111,7 @@ export const createPowerdnsProvider = ({ url, apiKey, serverId }: PowerdnsOption
     },
 
     async apply(zone, changes, signal): Promise<ApplyResult> {
-      const { owners, refused } = groupByOwner(changes, change => validatePowerdnsChange(zone, change))
+      const { owners, rejected } = groupByOwner(changes, change => validatePowerdnsChange(zone, change))
       const unserved = lastUnserved.get(zone)
       const wanted: readonly OwnerRrsets[] = owners.map(({ name, changes: own }) => ({
         name,
@@ -120,7 +120,7 @@ export const createPowerdnsProvider = ({ url, apiKey, serverId }: PowerdnsOption
       const parts = chunkBySize(wanted, ({ rrsets }) => Buffer.byteLength(JSON.stringify(rrsets)), MAX_BODY_BYTES)
       const result = await bisect(parts, part => send(zone, part, signal), { maxRejections: MAX_REJECTIONS })
       if (result.kind === 'failed') return result.failure
-      const all = [...refused, ...Array.from(result.refused, ([{ name }, reason]) => [name, reason] as const)]
+      const all = [...rejected, ...Array.from(result.rejected, ([{ name }, reason]) => [name, reason] as const)]
       return toApplyResult(
         new Map(all),
         result.skipped.map(({ name }) => name),

@@ -14,7 +14,7 @@ export const validatePowerdnsChange = (zone: string, change: RecordChange): stri
   return values.length === 0 ? 'there is no value' : undefined
 }
 
-/** The server refuses these types with a second record, disabled or not. */
+/** The server rejects these types with a second record, disabled or not. */
 const singletons: ReadonlySet<string> = new Set(['CNAME', 'DNAME', 'SOA'])
 
 /**

@@ -85,16 +85,16 @@ export const createRfc2136Provider = ({ server, tsig, now = Date.now }: Rfc2136O
     apply: async (zone, changes, signal) => {
       const shown = seen.get(zone)
       seen.delete(zone)
-      const { updates: orders, refused } = buildUpdates(zone, changes, {
+      const { updates: orders, rejected } = buildUpdates(zone, changes, {
         shown,
         limit: maxUpdateSize(zone, tsigSize(key)),
       })
-      if (orders.length === 0) return toApplyResult(refused, [])
+      if (orders.length === 0) return toApplyResult(rejected, [])
       return connected(zone, signal, async peer => {
         const outcome = await sendUpdates(peer, zone, orders, nextId)
-        const byServer = Array.from(outcome.refused, ([{ name }, reason]) => [name, reason] as const)
+        const byServer = Array.from(outcome.rejected, ([{ name }, reason]) => [name, reason] as const)
         return toApplyResult(
-          new Map([...refused, ...byServer]),
+          new Map([...rejected, ...byServer]),
           outcome.skipped.map(({ name }) => name),
         )
       })

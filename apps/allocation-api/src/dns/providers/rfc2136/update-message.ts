@@ -23,7 +23,7 @@ const record = (name: Buffer, type: number, recordClass: number, ttl: number, da
 
 const nothing = Buffer.alloc(0)
 
-/** All changes at one owner name, as an UPDATE has them: they are applied or refused together. */
+/** All changes at one owner name, as an UPDATE has them: they are applied or rejected together. */
 export interface NameUpdate {
   /** The owner name. */
   readonly name: string
@@ -35,7 +35,7 @@ export interface NameUpdate {
 }
 
 /**
- * `changes` all have the owner name `name` and were found fit by `refusalOf`. `shown` has the keys of all record sets that
+ * `changes` all have the owner name `name` and were found fit by `validateUpdate`. `shown` has the keys of all record sets that
  * the zone was seen to have; undefined: it was not looked at.
  *
  * A record set that was not there is added only where there is none still (RFC 2136 section 2.4.3): what others have
@@ -46,7 +46,7 @@ export interface NameUpdate {
  * would be half done: prerequisites have the server refuse it whole (section 2.4.3, "RRset does not exist").
  *
  * Whether it was done shows in the mere existence of each RRset (sections 2.4.1 and 2.4.3): the message deletes it
- * first, which no server may ignore but for SOA and the NS of the zone itself (`refusalOf` has these), and a message is
+ * first, which no server may ignore but for SOA and the NS of the zone itself (`validateUpdate` rejects these), and a message is
  * done whole, so an RRset that is there afterwards has been added by it. Values and TTLs, which a server may rewrite,
  * need no comparison.
  */

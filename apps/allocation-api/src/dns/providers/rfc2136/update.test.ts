@@ -77,7 +77,7 @@ test('whether an order is done is asked with prerequisites alone: what is to be 
 
 test('a delegation below the zone is changed as any record set', () => {
   expect(
-    buildUpdates(zone, [upsert(set('x.a.test', 'NS', 'ns.'))], { shown: undefined, limit: 65_000 }).refused.size,
+    buildUpdates(zone, [upsert(set('x.a.test', 'NS', 'ns.'))], { shown: undefined, limit: 65_000 }).rejected.size,
   ).toBe(0)
 })
 
@@ -108,12 +108,12 @@ test.each<[string, RecordChange, RegExp]>([
   ['a TTL beyond 31 bits', upsert({ ...set('x.a.test', 'A', '192.0.2.1'), ttl: 2 ** 31 }), /TTL/],
   ['too large', upsert(set('x.a.test', 'TXT', `"${'a'.repeat(200)}"`)), /more of it/],
 ])('a change that no server is asked for: %s', (_, change, reason) => {
-  const { updates: orders, refused } = buildUpdates(zone, [change, remove('good.a.test', 'A')], {
+  const { updates: orders, rejected } = buildUpdates(zone, [change, remove('good.a.test', 'A')], {
     shown: undefined,
     limit: 200,
   })
   expect(orders.map(({ name }) => name)).toEqual(['good.a.test'])
-  expect([...refused.values()]).toEqual([expect.stringMatching(reason)])
+  expect([...rejected.values()]).toEqual([expect.stringMatching(reason)])
 })
 
 test('one faulty change holds back all of its name; of two that say the same record set the last counts', () => {

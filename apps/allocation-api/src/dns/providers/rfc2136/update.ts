@@ -18,7 +18,7 @@ import { validateUpdate } from './validate.ts'
 export interface BuiltUpdates {
   readonly updates: readonly NameUpdate[]
   /** Owner name to reason. */
-  readonly refused: ReadonlyMap<string, string>
+  readonly rejected: ReadonlyMap<string, string>
 }
 
 /** One update for each owner name, without those that no server accepts. */
@@ -27,16 +27,16 @@ export const buildUpdates = (
   changes: readonly RecordChange[],
   { shown, limit }: { shown: ReadonlySet<string> | undefined; limit: number },
 ): BuiltUpdates => {
-  const refused = new Map<string, string>()
+  const rejected = new Map<string, string>()
   const orders: NameUpdate[] = []
   for (const [name, atName] of Map.groupBy(changes, toOwnerName)) {
     const reason = atName.map(change => validateUpdate(zone, change)).find(found => found !== undefined)
     const lastSaid = [...new Map(atName.map(change => [changeKey(change), change])).values()]
     const order = reason === undefined ? buildUpdate(name, lastSaid, shown) : undefined
     if (order && updateSize(order) <= limit) orders.push(order)
-    else refused.set(name, reason ?? 'there is more of it than a DNS message can carry')
+    else rejected.set(name, reason ?? 'there is more of it than a DNS message can carry')
   }
-  return { updates: orders, refused }
+  return { updates: orders, rejected }
 }
 
 const reasons: Readonly<Record<string, string>> = {
@@ -60,7 +60,7 @@ const MAX_UPDATES = 100
 const MAX_REJECTIONS = 16
 
 export interface UpdateOutcome {
-  readonly refused: ReadonlyMap<NameUpdate, string>
+  readonly rejected: ReadonlyMap<NameUpdate, string>
   readonly skipped: readonly NameUpdate[]
 }
 
@@ -83,7 +83,7 @@ export const sendUpdates = async (
     })
 
   /**
-   * `attempt` for each of `batches`, and where it refuses one, for parts of it. When it has taken none although it was
+   * `attempt` for each of `batches`, and where it rejects one, for parts of it. When it has taken none although it was
    * asked so often that not all were got to, that is not the orders' fault: `nothingTaken` says what it is instead.
    */
   const search = async (
@@ -97,7 +97,7 @@ export const sendUpdates = async (
       const { rcode, reason } = await attempt(batch)
       if (reason === undefined) isAnyTaken = true
       else last = rcode
-      return reason === undefined ? { kind: 'accepted' } : { kind: 'refused', reason }
+      return reason === undefined ? { kind: 'accepted' } : { kind: 'rejected', reason }
     }
     const limits = { maxRejections: MAX_REJECTIONS * batches.length, now: () => 1_000 * peer.now() }
     const result = await bisect(batches, run, limits)
@@ -129,7 +129,7 @@ export const sendUpdates = async (
   const left = new Set(updated.skipped)
   const ignored = await search(
     chunkUpdates(
-      orders.filter(order => !updated.refused.has(order) && !left.has(order)),
+      orders.filter(order => !updated.rejected.has(order) && !left.has(order)),
       limit,
     ),
     async batch => {
@@ -143,7 +143,7 @@ export const sendUpdates = async (
     'ignores every update of it',
   )
   return {
-    refused: new Map([...updated.refused, ...ignored.refused]),
+    rejected: new Map([...updated.rejected, ...ignored.rejected]),
     skipped: [...updated.skipped, ...ignored.skipped],
   }
 }
