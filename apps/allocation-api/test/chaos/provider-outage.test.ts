@@ -191,7 +191,7 @@ describe.skipIf(!testDsn).concurrent('the provider is away', () => {
     double.fail('get_dns', { error: `account ${apiKey} is locked` })
     const answer = await commit(api, 'acme', token)
     expectPending(answer)
-    expect(answer.body.detail).toMatch(/Dynadot refused get_dns/)
+    expect(answer.body.detail).toMatch(/Dynadot rejected get_dns/)
     await untilPublished(api, 'acme')
   })
 

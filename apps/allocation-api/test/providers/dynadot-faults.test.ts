@@ -237,7 +237,7 @@ test('an order whose effect comes late: the account is busy until then, and noth
 test('the double answers with the state before the last change of any kind, never twice in a row', async () => {
   const faults: (DynadotFault | undefined)[] = ['stale', 'stale', 'stale', undefined, 'stale']
   await using subject = await startDynadotSubject({
-    faultOf: command => (command === 'get_dns' ? faults.shift() : undefined),
+    nextFault: command => (command === 'get_dns' ? faults.shift() : undefined),
   })
   const { provider, zone, double } = subject
   const sub = ['a', 'b'].map(host => ({ host, type: 'A', value: '192.0.2.1', extra: '' }))

@@ -53,7 +53,7 @@ export const got = ({ mode, ttl, main, sub }: DoubleDomain) => ({
 export const givenOf = (
   query: URLSearchParams,
   place: 'main' | 'sub',
-  refusalOf: (record: DoubleRecord) => string | undefined,
+  validateRecord: (record: DoubleRecord) => string | undefined,
 ): DoubleRecord[] | string => {
   const records: DoubleRecord[] = []
   const indices = Array.from(query.keys()).flatMap(
@@ -70,8 +70,8 @@ export const givenOf = (
     const extra = query.get(`${place}_recordx${index}`) ?? ''
     if (type === 'mx' && !/^\d+$/.test(extra)) return 'invalid mx distance'
     const record = { host, type: type.toUpperCase(), value, extra }
-    const refusal = refusalOf(record)
-    if (refusal !== undefined) return refusal
+    const rejection = validateRecord(record)
+    if (rejection !== undefined) return rejection
     records.push(record)
   }
   return records

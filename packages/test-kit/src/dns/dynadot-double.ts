@@ -31,9 +31,9 @@ export interface DynadotDoubleOptions {
   /** Milliseconds that a call takes. */
   readonly delayMs?: number
   /** Asked for each call that no fault was scheduled for by `fail`. */
-  readonly faultOf?: (command: DynadotCommand) => DynadotFault | undefined
+  readonly nextFault?: (command: DynadotCommand) => DynadotFault | undefined
   /** Why set_dns2 does not take this record, beside the reasons that the double knows. */
-  readonly refusalOf?: (record: DoubleRecord) => string | undefined
+  readonly validateRecord?: (record: DoubleRecord) => string | undefined
 }
 
 /** What came, and what became of it. */
@@ -80,8 +80,8 @@ export const startDynadotDouble = async ({
   domains,
   apiKey,
   delayMs = 0,
-  faultOf = () => undefined,
-  refusalOf = () => undefined,
+  nextFault = () => undefined,
+  validateRecord = () => undefined,
 }: DynadotDoubleOptions): Promise<DynadotDouble> => {
   const states = new Map(domains.map(name => [name, fresh]))
   const earlier = new Map(states)
@@ -93,7 +93,7 @@ export const startDynadotDouble = async ({
 
   const takeFault = (command: DynadotCommand): DynadotFault | undefined => {
     const index = faults.findIndex(fault => fault.command === command)
-    return index < 0 ? faultOf(command) : faults.splice(index, 1)[0]?.fault
+    return index < 0 ? nextFault(command) : faults.splice(index, 1)[0]?.fault
   }
 
   const become = (name: string, next: DoubleDomain): void => {
@@ -116,8 +116,8 @@ export const startDynadotDouble = async ({
     const envelope = command === 'get_dns' ? 'GetDnsResponse' : 'SetDnsResponse'
     if (!state) return error(envelope, 'could not find domain in your account')
     if (command === 'get_dns') return got(shown(name, state, fault === 'stale'))
-    const main = givenOf(query, 'main', refusalOf)
-    const sub = givenOf(query, 'sub', refusalOf)
+    const main = givenOf(query, 'main', validateRecord)
+    const sub = givenOf(query, 'sub', validateRecord)
     if (typeof main === 'string') return error(envelope, main)
     if (typeof sub === 'string') return error(envelope, sub)
     become(name, { mode: 'Dynadot DNS', ttl: query.get('ttl') ?? '300', main, sub })

@@ -109,6 +109,6 @@ export const startDynadotHost: StartZoneHost = async () => {
     },
     [Symbol.asyncDispose]: () => double[Symbol.asyncDispose](),
   }
-  const double = await startDynadotDouble({ domains: [], apiKey, faultOf: command => host.httpFaultOf(command) })
+  const double = await startDynadotDouble({ domains: [], apiKey, nextFault: command => host.httpFaultOf(command) })
   return host
 }

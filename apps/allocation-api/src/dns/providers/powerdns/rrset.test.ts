@@ -18,7 +18,7 @@ test.each([
   { change: upsert({ ...set('a.pool.test', 'A', '192.0.2.1'), ttl: 2 ** 31 }), expected: /TTL/ },
   { change: upsert({ ...set('a.pool.test', 'A', '192.0.2.1'), ttl: -1 }), expected: /TTL/ },
   { change: upsert({ ...set('a.pool.test', 'A', '192.0.2.1'), ttl: 1.5 }), expected: /TTL/ },
-])('refusalOf: $change gives $expected', ({ change, expected }) => {
+])('validatePowerdnsChange: $change gives $expected', ({ change, expected }) => {
   const reason = validatePowerdnsChange('pool.test', change)
   if (expected) expect(reason).toMatch(expected)
   else expect(reason).toBeUndefined()
