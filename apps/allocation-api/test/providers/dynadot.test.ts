@@ -92,7 +92,8 @@ test('more than fit: those are rejected with the limit and the count, the same w
 /** An address that the double does not take. */
 const BAD = '192.0.2.66'
 const rejectsBad = {
-  validateRecord: ({ value }: { readonly value: string }) => (value === BAD ? 'this address is not allowed' : undefined),
+  validateRecord: ({ value }: { readonly value: string }) =>
+    value === BAD ? 'this address is not allowed' : undefined,
 }
 
 test('a value that only Dynadot rejects is told in its words; all others are there', async () => {
