@@ -58,7 +58,7 @@ export type AllocationRepository = ReturnType<typeof createAllocationRepository>
 export const createAllocationRepository = (sql: Sql, { timeoutMs }: { readonly timeoutMs: number }) => {
   const { now, milliseconds } = timeSql(sql)
   const { columns, columnsWithDns, notExpired, whereName, setDesiredRecords, insertHistory } = allocationSql(sql)
-  const { claimKey, storeAndReturn } = idempotencySql(sql)
+  const { claimKey, noClaim, storeAndReturn } = idempotencySql(sql)
 
   // The parts of reserveMany, in the order of its statement.
 
@@ -141,7 +141,7 @@ export const createAllocationRepository = (sql: Sql, { timeoutMs }: { readonly t
   ): Promise<ReserveDecision[]> => {
     const rows = await withTimeout(
       sql<{ result: ReserveResult & { readonly position: number } }[]>`
-        with claim as (${claimKey(claim)}),
+        with claim as (${claim ? claimKey(claim) : noClaim}),
           input as (${inputRows(requests)}),
           upserted as (${upsertReservations(ttlMs)}),
           reserved as (${reservedRows}),
@@ -197,7 +197,7 @@ export const createAllocationRepository = (sql: Sql, { timeoutMs }: { readonly t
     ): Promise<CommitDecision | DuplicateRequest> {
       const [row] = await withTimeout(
         sql<{ result: CommitResult }[]>`
-          with claim as (${claimKey(claim)}),
+          with claim as (${claim ? claimKey(claim) : noClaim}),
             locked as (${lockByToken(command, 'committed')}),
             updated as (
               update pool_allocations a set
@@ -222,7 +222,7 @@ export const createAllocationRepository = (sql: Sql, { timeoutMs }: { readonly t
     async renew(command: RenewCommand, limits: ReservationLimits, caller: Caller): Promise<RenewDecision> {
       const [row] = await withTimeout(
         sql<RenewResult[]>`
-          with claim as (${claimKey(null)}),
+          with claim as (${noClaim}),
             locked as (${lockByToken(command, 'renewed')}),
             updated as (
               update pool_allocations a set
@@ -247,7 +247,7 @@ export const createAllocationRepository = (sql: Sql, { timeoutMs }: { readonly t
       const token = command.reservationToken
       const [row] = await withTimeout(
         sql<{ result: ReleaseResult }[]>`
-          with claim as (${claimKey(claim)}),
+          with claim as (${claim ? claimKey(claim) : noClaim}),
             locked as (
               select case
                 when ${token === undefined}::boolean or reservation_token = ${toUuid(token)}::uuid then 'released'

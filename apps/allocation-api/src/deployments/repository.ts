@@ -79,7 +79,7 @@ export const createDeploymentRepository = (
   { timeoutMs, leaseMs }: { readonly timeoutMs: number; readonly leaseMs: number },
 ) => {
   const { now, milliseconds } = timeSql(sql)
-  const { claimKey, storeAndReturn } = idempotencySql(sql)
+  const { claimKey, noClaim, storeAndReturn } = idempotencySql(sql)
   const leaseEnd = sql`${now} + ${milliseconds(leaseMs)}`
   const ownedBy = ({ id, generation }: RunLease) =>
     sql`d.id = ${id} and d.run_generation = ${generation} and d.finished_at is null`
@@ -98,7 +98,7 @@ export const createDeploymentRepository = (
       const bucket = record.storage?.bucket ?? null
       const [row] = await withTimeout(
         sql<{ result: StoredCreateDecision }[]>`
-          with claim as (${claimKey(claim)}), bucket as (
+          with claim as (${claim ? claimKey(claim) : noClaim}), bucket as (
             insert into deployment_buckets as b (bucket, sovereign_fqdn)
             select ${bucket}, ${record.sovereignFQDN} from claim where ${bucket}::text is not null
             on conflict (bucket) do update set sovereign_fqdn = excluded.sovereign_fqdn

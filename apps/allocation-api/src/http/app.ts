@@ -7,9 +7,8 @@ import type { CredentialService } from '../credentials/service.ts'
 import type { Observer } from '../observability/domain/observer.ts'
 import type { Reconciler } from '../reconciler/reconciler.ts'
 import { sendError } from './errors.ts'
-import { accessLog } from './middleware/access-log.ts'
 import { requireOperatorToken } from './middleware/bearer-auth.ts'
-import { requestId } from './middleware/request-id.ts'
+import { requestContext } from './middleware/request-context.ts'
 import { allocationListRoutes } from './routes/allocation-lists.ts'
 import { allocationRoutes } from './routes/allocations.ts'
 import { convergeRoutes } from './routes/converge.ts'
@@ -61,8 +60,7 @@ const sendTooLarge = (c: Context<HttpEnv>) => {
 export const createApp = (deps: AppDependencies, { listener, tokens, exposeLists }: AppOptions): Hono<HttpEnv> => {
   const { observer } = deps
   const app = new Hono<HttpEnv>()
-  app.use(accessLog(listener, observer))
-  app.use(requestId)
+  app.use(requestContext(listener, observer))
   if (tokens) app.use(requireOperatorToken(tokens))
   const limitStream = bodyLimit({ maxSize: MAX_BODY_BYTES, onError: sendTooLarge })
   app.use((c, next) => {

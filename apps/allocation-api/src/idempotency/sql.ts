@@ -5,7 +5,7 @@ import type { IdempotencyClaim } from './idempotency.ts'
 /**
  * The first and the last part of a statement that executes at most once per Idempotency-Key:
  *
- *     with claim as (${claimKey(claim)}),
+ *     with claim as (${claim ? claimKey(claim) : noClaim}),
  *       …,                            -- writes that select from `claim`
  *       result as (select … from claim …),
  *       ${storeAndReturn}
@@ -14,19 +14,19 @@ export const idempotencySql = (sql: Sql) => {
   const { now, milliseconds } = timeSql(sql)
   return {
     /**
-     * One row if the statement may execute: without a key, always; with a key that is new or expired, or whose revision is
-     * the expected one. Otherwise no row. A concurrent request with the same key waits here for the first one to commit.
+     * One row if the statement may execute: the key is new or expired, or its revision is the expected one. Otherwise no
+     * row. A concurrent request with the same key waits here for the first one to commit.
      */
-    claimKey: (claim: IdempotencyClaim | null) =>
-      claim
-        ? sql`
-          insert into idempotency_keys as k (key, fingerprint, expires_at)
-          values (${claim.key}, ${claim.fingerprint}, ${now} + ${milliseconds(claim.keyTtlMs)})
-          on conflict (key) do update set
-            fingerprint = excluded.fingerprint, revision = k.revision + 1, expires_at = excluded.expires_at
-          where k.revision = ${claim.expectedRevision} or k.expires_at <= ${now}
-          returning k.key`
-        : sql`select null::text as key`,
+    claimKey: ({ key, fingerprint, keyTtlMs, expectedRevision }: IdempotencyClaim) => sql`
+      insert into idempotency_keys as k (key, fingerprint, expires_at)
+      values (${key}, ${fingerprint}, ${now} + ${milliseconds(keyTtlMs)})
+      on conflict (key) do update set
+        fingerprint = excluded.fingerprint, revision = k.revision + 1, expires_at = excluded.expires_at
+      where k.revision = ${expectedRevision} or k.expires_at <= ${now}
+      returning k.key`,
+
+    /** Without an Idempotency-Key, the statement always executes and stores nothing. */
+    noClaim: sql`select null::text as key`,
 
     /** Stores the row of `result` as JSON under the claimed key, if any, and returns it as the column `result`. */
     storeAndReturn: sql`

@@ -42,13 +42,12 @@ const listOperations = () =>
     Object.entries(methods).map(([method, one]) => ({ method: method.toUpperCase(), path, ...one })),
   )
 
-/** Hono lists a route once per handler, and a validator is a handler. */
-const listRoutes = (listener: Listener, exposeLists: boolean) => {
-  const routes = createApp(unusedDependencies, { listener, tokens: null, exposeLists })
-    .routes.filter(({ method }) => method !== 'ALL')
+/** Hono lists a route once per handler. Validators take `next`, so a route that is mounted once has one other handler. */
+const listRoutes = (listener: Listener, exposeLists: boolean) =>
+  createApp(unusedDependencies, { listener, tokens: null, exposeLists })
+    .routes.filter(({ method, handler }) => method !== 'ALL' && handler.length < 2)
     .map(({ method, path }) => `${method} ${path.replace(/:([a-z]+)/g, '{$1}')}`)
-  return [...new Set(routes)].sort()
-}
+    .sort()
 
 test('it is OpenAPI 3.1 and carries version 1.0.0', () => {
   expect(document.openapi).toMatch(/^3\.1\.\d+$/)
