@@ -58,11 +58,11 @@ const createTail = (lines = 0, status: Deployment['status'] | null = 'provisioni
     idleMs: 2_500,
   }
   const start = (id: string, after: number, signal: AbortSignal) => tailLog(options, id, after, signal)
-  const gone = new AbortController()
+  const reader = new AbortController()
   const events: string[] = []
   /** Reads all events until the generator waits. */
   const run = async (after = 0) => {
-    const outcome = await start('id', after, gone.signal)
+    const outcome = await start('id', after, reader.signal)
     if (outcome.kind !== 'following') return { kind: outcome.kind, over: Promise.resolve() }
     const over = (async () => {
       for await (const event of outcome.events) events.push(toText(event))
@@ -76,7 +76,7 @@ const createTail = (lines = 0, status: Deployment['status'] | null = 'provisioni
     await quiet()
   }
   const waited = () => state.calls.filter(call => call.startsWith('wait')).map(call => Number(call.slice(5)))
-  return { state, hooks, gone, events, run, next, start, waited }
+  return { state, hooks, reader, events, run, next, start, waited }
 }
 
 test('a deployment that does not exist is not found', async () => {
@@ -168,9 +168,9 @@ test('idle after idleMs of silence; a line restarts that time, and a notificatio
 
 describe('an abort ends the stream', () => {
   test('during a wait', async () => {
-    const { state, gone, events, run, next } = createTail()
+    const { state, reader, events, run, next } = createTail()
     const { over } = await run()
-    gone.abort()
+    reader.abort()
     await next(false)
     await over
     expect(events).toEqual([])
@@ -178,9 +178,9 @@ describe('an abort ends the stream', () => {
   })
 
   test('between two pages, without another read', async () => {
-    const { state, hooks, gone, events, run } = createTail(500)
+    const { state, hooks, reader, events, run } = createTail(500)
     hooks.onLines = () => {
-      if (state.calls.includes('lines 200')) gone.abort()
+      if (state.calls.includes('lines 200')) reader.abort()
     }
     await (await run()).over
     expect(events).toEqual(['1-200'])
@@ -188,8 +188,8 @@ describe('an abort ends the stream', () => {
   })
 
   test('before the first event is consumed', async () => {
-    const { state, gone, events, run } = createTail(500)
-    gone.abort()
+    const { state, reader, events, run } = createTail(500)
+    reader.abort()
     await (await run()).over
     expect(events).toEqual([])
     expect(state.calls).toEqual(['read'])
@@ -197,8 +197,8 @@ describe('an abort ends the stream', () => {
 })
 
 test('nothing is read until the last page is consumed', async () => {
-  const { state, start, gone } = createTail(500)
-  const outcome = await start('id', 0, gone.signal)
+  const { state, start, reader } = createTail(500)
+  const outcome = await start('id', 0, reader.signal)
   expect(state.calls).toEqual(['read'])
   if (outcome.kind !== 'following') throw new Error(outcome.kind)
   await outcome.events[Symbol.asyncIterator]().next()
@@ -250,11 +250,11 @@ describe('the notifier', () => {
 
   test('a wait ends when the signal aborts, and leaves nothing behind', async () => {
     const notifier = new Notifier()
-    const gone = new AbortController()
-    const waiting = notifier.wait('a', 1_000, gone.signal)
-    gone.abort()
+    const reader = new AbortController()
+    const waiting = notifier.wait('a', 1_000, reader.signal)
+    reader.abort()
     expect(await waiting).toBe(false)
-    expect(await notifier.wait('a', 1_000, gone.signal)).toBe(false)
+    expect(await notifier.wait('a', 1_000, reader.signal)).toBe(false)
     expect(vi.getTimerCount()).toBe(0)
     notifier.notify('a')
   })

@@ -190,18 +190,18 @@ test('keys sign one ListBuckets request for their region, and the secret key is 
 })
 
 test('when the client disconnects, the provider request ends', async () => {
-  const gone = Promise.withResolvers<void>()
+  const closed = Promise.withResolvers<void>()
   const caller = new AbortController()
   server.respondWith(
     overTls(identities.good, socket => {
-      socket.once('close', () => gone.resolve())
+      socket.once('close', () => closed.resolve())
       caller.abort()
     }),
   )
   const url = `${api.url}/api/v1/credentials/validate`
   const body = JSON.stringify({ provider: 'hetzner', token })
   await expect(fetch(url, { method: 'POST', body, signal: caller.signal })).rejects.toThrow()
-  const { ms } = await timed(() => gone.promise)
+  const { ms } = await timed(() => closed.promise)
   expect(ms).toBeLessThan(4_000)
 })
 

@@ -14,13 +14,13 @@ import { createDnsClient } from '../support/dns.ts'
 import { startFakeObjectStorage } from '../support/fake-object-storage.ts'
 import { followStream, messagesOf } from '../support/follow.ts'
 import { createContractCall } from '../support/service.ts'
-import { lacksTerraform } from '../terraform/support/terraform.ts'
+import { isTerraformMissing } from '../terraform/support/terraform.ts'
 
 const LEASE_MS = 30_000
 const credentials = { accessKey: 'accesskey-0123456789', secretKey: 'secret-key-of-at-least-thirty-two-characters' }
 
 /** The API as a process, with Terraform, Postgres and the local DNS server. */
-describe.skipIf(lacksTerraform)('a deployment from request to end', () => {
+describe.skipIf(isTerraformMissing)('a deployment from request to end', () => {
   let database: TestDatabase
   let identities: Identities
   let storage: Awaited<ReturnType<typeof startFakeObjectStorage>>

@@ -68,7 +68,7 @@ describe('create', () => {
     expect(outcomes).toEqual(['invalid-deployment'])
   })
 
-  const refused: readonly (readonly [outcome: CreateOutcome, status: number, retryAfter: string | null])[] = [
+  const rejections: readonly (readonly [outcome: CreateOutcome, status: number, retryAfter: string | null])[] = [
     [{ kind: 'subdomain-conflict' }, 409, null],
     [{ kind: 'bucket-conflict' }, 409, null],
     [{ kind: 'fqdn-conflict' }, 409, null],
@@ -76,7 +76,7 @@ describe('create', () => {
     [{ kind: 'provisioning-unavailable', detail: 'Terraform is not there.' }, 503, '5'],
     [{ kind: 'object-storage-unavailable', detail: 'It is away.', retryAfterSeconds: 30 }, 503, '30'],
   ]
-  test.each(refused.map(row => [row[0].kind, row] as const))('%s', async (kind, [outcome, status, retryAfter]) => {
+  test.each(rejections.map(row => [row[0].kind, row] as const))('%s', async (kind, [outcome, status, retryAfter]) => {
     const answer = await createTestApp({ create: outcome }).call('POST', path, '{}')
     expect([answer.status, answer.body.error, answer.headers.get('retry-after')]).toEqual([status, kind, retryAfter])
     expect(answer.body.detail).toBe('detail' in outcome ? outcome.detail : answer.body.detail)
@@ -156,8 +156,18 @@ describe('a deployment that does not exist', () => {
     if (method !== 'HEAD') expect(answer.body).toEqual({ error: 'not-found', detail: 'No such deployment.' })
   })
 
-  const strange = ['x', '1', '%00', '..%2f', id.slice(1), `${id}0`, id.replaceAll('-', ''), '%7B%7D', "'%20or%201=1"]
-  test.each(requests.flatMap(([method, tail]) => strange.map(text => [method, text, tail] as const)))(
+  const malformedIds = [
+    'x',
+    '1',
+    '%00',
+    '..%2f',
+    id.slice(1),
+    `${id}0`,
+    id.replaceAll('-', ''),
+    '%7B%7D',
+    "'%20or%201=1",
+  ]
+  test.each(requests.flatMap(([method, tail]) => malformedIds.map(text => [method, text, tail] as const)))(
     '%s %s%s: the service is not called for an id that is not a UUID',
     async (method, text, tail) => {
       const { calls, call } = createTestApp({ get: none, remove: none, tailLog: none })

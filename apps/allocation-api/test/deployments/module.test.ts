@@ -15,15 +15,15 @@ const missing =
 
 const mark = 'SECRET-MARK'
 const secretKey = `${mark}-secret`.padEnd(32, 'x')
-const interfaceOf = (file: string): string[] =>
+const readInterface = (file: string): string[] =>
   [...readFileSync(new URL(file, import.meta.url), 'utf8').matchAll(/^variable "(\w+)" \{\n {2}type += (.+)$/gm)].map(
     ([, name, type]) => `${name}: ${type}`,
   )
-const declared = interfaceOf('../fixtures/deployment-module/variables.tf')
+const declared = readInterface('../fixtures/deployment-module/variables.tf')
 
 test('it has the interface of a deployment module', () => {
   expect(declared).toHaveLength(13)
-  expect(declared).toEqual(interfaceOf('../../../../infra/local-deployment/variables.tf'))
+  expect(declared).toEqual(readInterface('../../../../infra/local-deployment/variables.tf'))
 })
 
 interface Apply {

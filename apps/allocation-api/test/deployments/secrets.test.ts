@@ -15,7 +15,7 @@ import { startScriptedServer } from '../support/credentials/scripted-server.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { copyDeploymentModule, type DeploymentModule } from '../support/deployment-module.ts'
 import { followStream } from '../support/follow.ts'
-import { lacksTerraform, readFiles } from '../terraform/support/terraform.ts'
+import { isTerraformMissing, readFiles } from '../terraform/support/terraform.ts'
 
 /** Characters that other programs quote, escape and encode; no two secrets have the same beginning. */
 const marked = (what: string) => `${what}${randomBytes(9).toString('hex')}/+"'\\$<&>%{x}=end`
@@ -60,7 +60,7 @@ test('the search finds a secret in any encoding', () => {
   }
 })
 
-describe.skipIf(shouldSkip(lacksGateway) || lacksTerraform)('a complete run with marked secrets', () => {
+describe.skipIf(shouldSkip(lacksGateway) || isTerraformMissing)('a complete run with marked secrets', () => {
   let database: TestDatabase
   let module: DeploymentModule
   let api: Api
@@ -81,11 +81,13 @@ describe.skipIf(shouldSkip(lacksGateway) || lacksTerraform)('a complete run with
     answers.push(`${method} ${path} ${answer.status} ${JSON.stringify([...answer.headers])} ${answer.text}`)
     return answer
   }
-  const keysOf = (accessKey: string, secretKey: string) => ({ region: 'fsn1', accessKey, secretKey })
-  const deploymentOf = (subdomain: string, change: object = {}) =>
+  const toKeys = (accessKey: string, secretKey: string) => ({ region: 'fsn1', accessKey, secretKey })
+  const toDeploymentRequest = (subdomain: string, change: object = {}) =>
     deploymentRequest(subdomain, { ...storageSection(secrets), ...change })
   const created = async (subdomain: string): Promise<string> => {
-    const answer = await call('POST', '/api/v1/deployments', deploymentOf(subdomain), { 'Idempotency-Key': subdomain })
+    const answer = await call('POST', '/api/v1/deployments', toDeploymentRequest(subdomain), {
+      'Idempotency-Key': subdomain,
+    })
     if (answer.status !== 201) throw new Error(`${answer.status} ${answer.text}`)
     return answer.body.id
   }
@@ -104,8 +106,8 @@ describe.skipIf(shouldSkip(lacksGateway) || lacksTerraform)('a complete run with
 
   beforeAll(async () => {
     const gateway = await startGateway({ names: ['*.storage.test'] })
-    await gateway.addUser(keysOf(secrets.accessKey, secrets.secretKey))
-    await (await gateway.addUser(keysOf(secrets.suspendedKey, secrets.suspendedSecret))).suspend()
+    await gateway.addUser(toKeys(secrets.accessKey, secrets.secretKey))
+    await (await gateway.addUser(toKeys(secrets.suspendedKey, secrets.suspendedSecret))).suspend()
     const identities = await makeIdentities()
     const cloud = await startScriptedServer()
     cloud.respondWith(
@@ -139,14 +141,14 @@ describe.skipIf(shouldSkip(lacksGateway) || lacksTerraform)('a complete run with
 
     const validate = '/api/v1/credentials/object-storage/validate'
     const bodies = [
-      keysOf(secrets.accessKey, secrets.secretKey),
-      keysOf(secrets.accessKey, secrets.wrongSecret),
-      keysOf(secrets.unknownKey, secrets.secretKey),
-      keysOf(secrets.suspendedKey, secrets.suspendedSecret),
-      keysOf(secrets.shortKey, secrets.secretKey),
-      keysOf(secrets.accessKey, secrets.shortKey),
-      { ...keysOf(secrets.accessKey, secrets.secretKey), region: secrets.token },
-      { ...keysOf(secrets.accessKey, secrets.secretKey), provider: secrets.token },
+      toKeys(secrets.accessKey, secrets.secretKey),
+      toKeys(secrets.accessKey, secrets.wrongSecret),
+      toKeys(secrets.unknownKey, secrets.secretKey),
+      toKeys(secrets.suspendedKey, secrets.suspendedSecret),
+      toKeys(secrets.shortKey, secrets.secretKey),
+      toKeys(secrets.accessKey, secrets.shortKey),
+      { ...toKeys(secrets.accessKey, secrets.secretKey), region: secrets.token },
+      { ...toKeys(secrets.accessKey, secrets.secretKey), provider: secrets.token },
       `{"accessKey": "${secrets.accessKey}", "secretKey": ${JSON.stringify(secrets.secretKey)}, oops}`,
     ]
     const statuses = []
@@ -163,16 +165,16 @@ describe.skipIf(shouldSkip(lacksGateway) || lacksTerraform)('a complete run with
       { objectStorageRegion: secrets.token },
       { orgName: '' },
     ]) {
-      expect((await call('POST', '/api/v1/deployments', deploymentOf('refused', change))).status).toBe(400)
+      expect((await call('POST', '/api/v1/deployments', toDeploymentRequest('refused', change))).status).toBe(400)
     }
     for (const what of ['good', 'fails', 'stopped', 'killed']) module.set('leak', `${what}.pool.test`)
     module.set('fail', 'fails.pool.test')
     for (const what of ['stopped', 'killed']) module.set('hold', `${what}.pool.test`)
     const good = await created('good')
     await follow(good)
-    expect((await call('POST', '/api/v1/deployments', deploymentOf('good'))).status).toBe(409)
+    expect((await call('POST', '/api/v1/deployments', toDeploymentRequest('good'))).status).toBe(409)
     expect(
-      (await call('POST', '/api/v1/deployments', deploymentOf('good'), { 'Idempotency-Key': 'good' })).status,
+      (await call('POST', '/api/v1/deployments', toDeploymentRequest('good'), { 'Idempotency-Key': 'good' })).status,
     ).toBe(201)
     const fails = await created('fails')
     await follow(fails)

@@ -31,7 +31,7 @@ const line = (seq: number, message = `line ${seq}`): StoredLogLine => ({
   level: 'info',
   message,
 })
-const dataOf = (seq: number, message = `line ${seq}`) =>
+const toData = (seq: number, message = `line ${seq}`) =>
   `{"time":"2026-01-31T12:00:0${seq}.000Z","phase":"apply","level":"info","message":${JSON.stringify(message)}}`
 
 type Parts = (signal: AbortSignal, after: number) => AsyncIterable<TailEvent>
@@ -80,8 +80,8 @@ describe('the stream', () => {
     expect(text).toBe(
       [
         'retry: 1000\n\n',
-        `id: 1\ndata: ${dataOf(1)}\n\n`,
-        `id: 2\ndata: ${dataOf(2)}\n\n`,
+        `id: 1\ndata: ${toData(1)}\n\n`,
+        `id: 2\ndata: ${toData(2)}\n\n`,
         ': idle\n\n',
         `event: done\ndata: ${JSON.stringify(deployment)}\n\n`,
       ].join(''),
@@ -102,7 +102,7 @@ describe('the stream', () => {
         yield [line(1, message)]
       })
       const events = eventsOf(await (await app.request(path)).text())
-      expect(events).toEqual([{ name: 'message', lastEventId: '1', data: dataOf(1, message) }])
+      expect(events).toEqual([{ name: 'message', lastEventId: '1', data: toData(1, message) }])
       expect(JSON.parse(events[0]?.data ?? '').message).toBe(message)
     },
   )
@@ -188,7 +188,7 @@ describe('when the service stops', () => {
     const text = (await app.request(path)).text()
     await quiet()
     stopping.abort()
-    expect(await text).toBe(`retry: 1000\n\nid: 1\ndata: ${dataOf(1)}\n\n`)
+    expect(await text).toBe(`retry: 1000\n\nid: 1\ndata: ${toData(1)}\n\n`)
     expect((await app.request(path)).status).toBe(503)
   })
 
@@ -234,17 +234,17 @@ describe('over a socket', () => {
         await quiet()
       }
     }
-    const stands = async () => {
+    const waitUntilStalled = async () => {
       let last = -1
       await until('no more events are read', async () => {
         const before = last
         last = made.parts
-        for (let turns = 0; turns < 50; turns += 1) await quiet()
+        for (let tick = 0; tick < 50; tick += 1) await quiet()
         return last > 0 && before === last && made.parts === last
       })
       return made.parts
     }
-    return { parts, stands, made }
+    return { parts, waitUntilStalled, made }
   }
 
   test.each([
@@ -277,19 +277,19 @@ describe('over a socket', () => {
 
   test('a disconnected client ends its stream', async () => {
     const { server, counts } = await serve(oneLineThenSilence)
-    const gone = new AbortController()
-    const response = await fetch(`http://127.0.0.1:${server.port}${path}`, { signal: gone.signal })
+    const client = new AbortController()
+    const response = await fetch(`http://127.0.0.1:${server.port}${path}`, { signal: client.signal })
     await response.body?.getReader().read()
     expect(counts.open).toBe(1)
-    gone.abort()
+    client.abort()
     await until('its stream has ended', () => counts.open === 0)
   })
 
   test('nothing is buffered for a client that does not read; its disconnect is detected', async () => {
-    const { parts, stands, made } = endless()
+    const { parts, waitUntilStalled, made } = endless()
     const { server, counts } = await serve(parts)
     const socket = await stuckReader(server.port)
-    expect(await stands()).toBeLessThan(400)
+    expect(await waitUntilStalled()).toBeLessThan(400)
     const before = made.parts
     socket.resume()
     await until('reading continues', () => made.parts > before + 10)
@@ -309,10 +309,10 @@ describe('over a socket', () => {
   })
 
   test('a stop does not wait for streams, whether their clients read or not', async () => {
-    const { parts, stands } = endless()
+    const { parts, waitUntilStalled } = endless()
     const { server, stopping } = await serve(parts)
     await stuckReader(server.port)
-    await stands()
+    await waitUntilStalled()
     const started = performance.now()
     stopping.abort()
     await server.close(5_000)

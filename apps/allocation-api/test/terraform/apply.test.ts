@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { createTerraform } from '../../src/deployments/terraform/terraform.ts'
 import {
   findProcesses,
-  lacksTerraform,
+  isTerraformMissing,
   readFiles,
   type Site,
   secrets,
@@ -18,7 +18,7 @@ const marks = [...Object.values(secrets), 'MARKACCESS', 'mark-secret', 'passed-m
 const mentions = (text: string) => marks.filter(mark => text.includes(mark))
 
 const createTestSite = useSites()
-const workOf = ({ options }: Site) => readdirSync(join(options.dataDir, 'work'))
+const listWorkdirs = ({ options }: Site) => readdirSync(join(options.dataDir, 'work'))
 
 /** Prints its secrets in several encodings, then waits for a file in the module's directory. */
 const talkative = `
@@ -49,7 +49,7 @@ output "key" {
 }
 `
 
-describe.skipIf(lacksTerraform)('an apply', () => {
+describe.skipIf(isTerraformMissing)('an apply', () => {
   test('returns the outputs and shows no secret anywhere', async () => {
     const passed = {
       PASSED_TOKEN: 'passed-mark-token',
@@ -103,7 +103,7 @@ describe.skipIf(lacksTerraform)('an apply', () => {
       ...['TF_VAR_deployment_id', 'TF_VAR_object_storage_access_key', 'TF_VAR_object_storage_secret_key'],
       'TF_VAR_provider_names',
     ])
-    expect(workOf(site)).toEqual([])
+    expect(listWorkdirs(site)).toEqual([])
 
     // Another apply of the same state key resumes from the state: nothing is created again.
     const state = join(options.dataDir, 'state', 'acme.pool.test.tfstate')
@@ -139,7 +139,7 @@ describe.skipIf(lacksTerraform)('an apply', () => {
     const next = startApply(site.options, { id: 'm2' })
     expect(await next.result).toEqual({ kind: 'applied', outputs: {} })
     expect(next.logged('Resources: 0 added, 0 changed, 1 destroyed.')).toBe(true)
-    expect(workOf(site)).toEqual([])
+    expect(listWorkdirs(site)).toEqual([])
   })
 
   test.each([
@@ -158,7 +158,7 @@ describe.skipIf(lacksTerraform)('an apply', () => {
   ])('fails with the reason: %s', async (_, text, reason) => {
     const site = createTestSite(text)
     expect(await startApply(site.options).result).toEqual({ kind: 'failed', reason: expect.stringMatching(reason) })
-    expect(workOf(site)).toEqual([])
+    expect(listWorkdirs(site)).toEqual([])
   })
 
   test('concurrent applies are independent; those of one state key queue, and one that is stopped in the queue never starts', async () => {

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { until } from '@pool/test-kit/poll.ts'
 import { describe, expect, test } from 'vitest'
 import { createTerraform } from '../../src/deployments/terraform/terraform.ts'
-import { lacksTerraform, startApply, useSites, variables } from './support/terraform.ts'
+import { isTerraformMissing, startApply, useSites, variables } from './support/terraform.ts'
 
 const createTestSite = useSites()
 
@@ -47,7 +47,7 @@ describe('a run that ends late', () => {
   })
 })
 
-describe.skipIf(lacksTerraform)('a state', () => {
+describe.skipIf(isTerraformMissing)('a state', () => {
   test('that its backend rejects is kept, and the log shows where', async () => {
     const site = createTestSite('resource "terraform_data" "machine" { input = 1 }')
     const server = createServer((request, response) => {

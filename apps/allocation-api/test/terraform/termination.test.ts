@@ -7,7 +7,7 @@ import { describe, expect, test } from 'vitest'
 import { createTerraform } from '../../src/deployments/terraform/terraform.ts'
 import {
   findProcesses,
-  lacksTerraform,
+  isTerraformMissing,
   type Site,
   secrets,
   startApply,
@@ -47,7 +47,7 @@ const fakeBinary = (site: Site, script: string): string => {
   return path
 }
 
-describe.skipIf(lacksTerraform)('an apply ends', () => {
+describe.skipIf(isTerraformMissing)('an apply ends', () => {
   test('by its signal: the state has what was created', async () => {
     const site = createTestSite(endless(patient))
     const run = startApply(marked(site))
@@ -229,8 +229,8 @@ describe('the preflight check', () => {
       },
       /^PDM_TERRAFORM_MODULE is /,
     ],
-  ])('%s', async (_, optionsOf, problem) => {
+  ])('%s', async (_, toOptions, problem) => {
     const site = createTestSite('')
-    expect(await runPreflight({ ...site.options, ...optionsOf(site) })).toMatch(problem)
+    expect(await runPreflight({ ...site.options, ...toOptions(site) })).toMatch(problem)
   })
 })

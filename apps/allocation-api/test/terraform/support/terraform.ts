@@ -10,7 +10,7 @@ import { createTerraform, type TerraformOptions } from '../../../src/deployments
 
 const isInstalled = ['terraform', 'tofu'].some(name => spawnSync(name, ['version']).status === 0)
 
-export const lacksTerraform = shouldSkip(
+export const isTerraformMissing = shouldSkip(
   isInstalled
     ? undefined
     : 'Infrastructure is not tested: terraform 1.6 or later (or tofu) is missing: https://developer.hashicorp.com/terraform/install',
