@@ -2,20 +2,20 @@ import { describe, expect, test } from 'vitest'
 import * as z from 'zod'
 import { errorCodes, firstViolation, problem, rule } from './allocation-problem.ts'
 
-const faultFor = (schema: z.ZodType, value: unknown) => {
+const validate = (schema: z.ZodType, value: unknown) => {
   const { error } = schema.safeParse(value)
   return error && firstViolation(error)
 }
 
-describe('a fault travels in the message of a schema', () => {
-  test.each(errorCodes)('%s comes back with its detail', code => {
-    expect(faultFor(z.string(rule(code, 'Say what: and why.')), 5)).toEqual({ code, detail: 'Say what: and why.' })
+describe('a rule attaches its code and detail to a schema', () => {
+  test.each(errorCodes)('%s is reported with its detail', code => {
+    expect(validate(z.string(rule(code, 'The rule: the reason.')), 5)).toEqual({ code, detail: 'The rule: the reason.' })
   })
 
-  test('the first fault in the order of the fields counts', () => {
+  test('the first violation in the order of the fields is reported', () => {
     const schema = z.object({ a: z.string(rule('missing-token', 'A.')), b: z.string(rule('invalid-fqdn', 'B.')) })
-    expect(faultFor(schema, {})).toEqual({ code: 'missing-token', detail: 'A.' })
-    expect(faultFor(schema, { b: 5, a: 'x' })).toEqual({ code: 'invalid-fqdn', detail: 'B.' })
+    expect(validate(schema, {})).toEqual({ code: 'missing-token', detail: 'A.' })
+    expect(validate(schema, { b: 5, a: 'x' })).toEqual({ code: 'invalid-fqdn', detail: 'B.' })
   })
 
   test.each([
@@ -25,7 +25,7 @@ describe('a fault travels in the message of a schema', () => {
     ['an empty message', ''],
     ['a property of every object', 'constructor: x'],
   ])('%s is invalid-format, and its text is not exposed', (_, message) => {
-    const violation = faultFor(z.string(message), 5)
+    const violation = validate(z.string(message), 5)
     expect(violation?.code).toBe('invalid-format')
     expect(violation?.detail).toMatch(/^The request /)
   })
@@ -35,7 +35,7 @@ describe('a fault travels in the message of a schema', () => {
   })
 })
 
-test('every code is written in small letters and hyphens, and is there once', () => {
+test('every code is unique and consists of lower-case words with hyphens', () => {
   for (const code of errorCodes) expect(code).toMatch(/^[a-z]+(-[a-z]+)*$/)
   expect(new Set(errorCodes).size).toBe(errorCodes.length)
 })

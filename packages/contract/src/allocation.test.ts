@@ -13,27 +13,27 @@ import {
 } from './allocation.ts'
 import { firstViolation } from './allocation-problem.ts'
 
-const codeOf = (schema: z.ZodType, value: unknown): string => {
+const validate = (schema: z.ZodType, value: unknown): string => {
   const result = schema.safeParse(value)
   return result.success ? 'good' : firstViolation(result.error).code
 }
-const createdByOf = (createdBy: unknown): unknown => {
+const parseCreatedBy = (createdBy: unknown): unknown => {
   const result = reserveRequest.safeParse({ subdomain: 'acme', createdBy })
   return result.success ? result.data.createdBy : firstViolation(result.error).code
 }
 
 describe('createdBy', () => {
-  test.each<readonly [rule: string, given: unknown, kept: string]>([
+  test.each<readonly [rule: string, given: unknown, expected: string]>([
     ['missing is empty', undefined, ''],
     ['null is empty', null, ''],
     ['empty', '', ''],
-    ['text is kept as it is, space and case too', ' Team A ', ' Team A '],
+    ['text is unchanged, including white space and case', ' Team A ', ' Team A '],
     ['253 characters', 'a'.repeat(253), 'a'.repeat(253)],
     ['253 characters of two code units each', '\u{1f600}'.repeat(253), '\u{1f600}'.repeat(253)],
     ['NBSP', 'a\u00a0b', 'a\u00a0b'],
     ['any script', 'Žofie 山田', 'Žofie 山田'],
-  ])('good: %s', (_, given, kept) => {
-    expect(createdByOf(given)).toBe(kept)
+  ])('good: %s', (_, given, expected) => {
+    expect(parseCreatedBy(given)).toBe(expected)
   })
 
   test.each<readonly [rule: string, given: unknown]>([
@@ -52,7 +52,7 @@ describe('createdBy', () => {
     ['a list', []],
     ['an object', {}],
   ])('invalid-format: %s', (_, given) => {
-    expect(createdByOf(given)).toBe('invalid-format')
+    expect(parseCreatedBy(given)).toBe('invalid-format')
   })
 })
 
@@ -85,13 +85,13 @@ describe('limit', () => {
     ['2147483648'],
     ['99999999999'],
   ])('invalid-limit: %j', given => {
-    expect(codeOf(limit, given)).toBe('invalid-limit')
+    expect(validate(limit, given)).toBe('invalid-limit')
   })
 })
 
 describe('cursor', () => {
   test.each(['a', 'ab', 'abc', 'abcd', 'a-9', 'z'.repeat(63), 'a--b---c', 'q0-'.repeat(20)])(
-    'of a list leads back to its subdomain, in letters and digits: %s',
+    'of a list encodes its subdomain with letters and digits: %s',
     position => {
       const cursor = encodeCursor(position)
       expect(cursor).toMatch(/^[A-Za-z0-9]+$/)
@@ -99,21 +99,21 @@ describe('cursor', () => {
     },
   )
 
-  test.each(['1', '12', '123', '9007199254740991'])('of a history leads back to its entry: %s', position => {
+  test.each(['1', '12', '123', '9007199254740991'])('of a history encodes its entry: %s', position => {
     expect(historyQuery.parse({ cursor: encodeCursor(position) })).toEqual({ cursor: position })
   })
 
   test.each([
     ['empty', ''],
     ['one character', 'a'],
-    ['no base64', '!!!!'],
+    ['not base64', '!!!!'],
     ['with padding', 'YQ=='],
     ['white space', 'YW Jj'],
     ['five characters', 'YWJjZ'],
     ['beyond ASCII', 'YWJ\u212a'],
   ])('invalid-cursor: %s', (_, cursor) => {
-    expect(codeOf(listQuery, { cursor })).toBe('invalid-cursor')
-    expect(codeOf(historyQuery, { cursor })).toBe('invalid-cursor')
+    expect(validate(listQuery, { cursor })).toBe('invalid-cursor')
+    expect(validate(historyQuery, { cursor })).toBe('invalid-cursor')
   })
 
   test.each([
@@ -124,7 +124,7 @@ describe('cursor', () => {
     ['of NUL', 'a\u0000'],
     ['of a line break', 'a\n'],
   ])('invalid-cursor for a list: one %s', (_, position) => {
-    expect(codeOf(listQuery, { cursor: encodeCursor(position) })).toBe('invalid-cursor')
+    expect(validate(listQuery, { cursor: encodeCursor(position) })).toBe('invalid-cursor')
   })
 
   test.each([
@@ -134,7 +134,7 @@ describe('cursor', () => {
     ['of more than the database counts', '1'.repeat(17)],
     ['of a fraction', '1.5'],
   ])('invalid-cursor for a history: one %s', (_, position) => {
-    expect(codeOf(historyQuery, { cursor: encodeCursor(position) })).toBe('invalid-cursor')
+    expect(validate(historyQuery, { cursor: encodeCursor(position) })).toBe('invalid-cursor')
   })
 })
 
@@ -143,7 +143,7 @@ describe('state', () => {
     expect(listQuery.parse({ state })).toEqual({ state })
   })
   test.each(['', 'none', 'Reserved', 'active '])('invalid-state: %j', state => {
-    expect(codeOf(listQuery, { state })).toBe('invalid-state')
+    expect(validate(listQuery, { state })).toBe('invalid-state')
   })
 })
 
@@ -164,11 +164,11 @@ describe('Idempotency-Key', () => {
     ['beyond ASCII', '\u212a'],
     ['a lone surrogate', '\ud800'],
   ])('invalid-idempotency-key: %s', (_, key) => {
-    expect(codeOf(idempotencyKey, key)).toBe('invalid-idempotency-key')
+    expect(validate(idempotencyKey, key)).toBe('invalid-idempotency-key')
   })
 })
 
-describe('the faults of a commit are decided in the order of the contract', () => {
+describe('the violations of a commit are reported in the order of the contract', () => {
   const good = { subdomain: 'acme', reservationToken: 'x', loadBalancerIP: '10.0.0.1', sovereignFQDN: 'a.example' }
   test.each<readonly [code: string, body: unknown]>([
     ['invalid-format', undefined],
@@ -183,18 +183,18 @@ describe('the faults of a commit are decided in the order of the contract', () =
     ['invalid-fqdn', { ...good, sovereignFQDN: '' }],
     ['good', { ...good, unknown: {} }],
   ])('%s for %j', (code, body) => {
-    expect(codeOf(commitRequest, body)).toBe(code)
+    expect(validate(commitRequest, body)).toBe(code)
   })
 })
 
-test('a release takes any text as a token, null as none, and nothing else', () => {
+test('a release accepts any text as a token and treats null as absent', () => {
   const read = (reservationToken: unknown) => releaseRequest.safeParse({ subdomain: 'acme', reservationToken })
   expect(read('no uuid').data).toEqual({ subdomain: 'acme', reservationToken: 'no uuid' })
   expect(read(null).data?.reservationToken).toBeUndefined()
-  expect(codeOf(releaseRequest, { subdomain: 'acme', reservationToken: 5 })).toBe('token-mismatch')
+  expect(validate(releaseRequest, { subdomain: 'acme', reservationToken: 5 })).toBe('token-mismatch')
 })
 
-describe('an allocation that is shown', () => {
+describe('an allocation in a response', () => {
   const common = { poolDomain: 'pool.test', subdomain: 'acme', reservedAt: '2026-01-31T12:00:00.000Z', createdBy: '' }
   const reserved = { ...common, state: 'reserved', expiresAt: '2026-01-31T12:10:00.000Z' }
   const active = {
@@ -218,7 +218,7 @@ describe('an allocation that is shown', () => {
     expect(allocation.safeParse(value).success).toBe(good)
   })
 
-  test('never holds a token', () => {
+  test('it never contains a token', () => {
     expect(allocation.parse({ ...reserved, reservationToken: 'x' })).toEqual(reserved)
   })
 })

@@ -9,14 +9,14 @@ const good = { region: 'fsn1', accessKey: access, secretKey: secret }
 const keys = validateKeysRequest('hetzner')
 const tokens = validateTokenRequest(['hetzner', 'other'])
 
-const faultFor = (schema: z.ZodType, value: unknown) => {
+const validate = (schema: z.ZodType, value: unknown) => {
   const { error } = schema.safeParse(value)
   return error ? firstViolation(error) : null
 }
 
 type Row = readonly [rule: string, value: unknown, code: string, detail: RegExp]
 
-describe('keys, good', () => {
+describe('valid keys', () => {
   test.each<readonly [rule: string, value: object, expected: object]>([
     ['as they are', good, good],
     [
@@ -36,9 +36,9 @@ describe('keys, good', () => {
   ])('%s', (_, value, expected) => expect(keys.parse(value)).toEqual(expected))
 })
 
-describe('keys, bad, in the order in which it is decided', () => {
+describe('invalid keys: the violation that is reported first', () => {
   test.each<Row>([
-    ['no object', null, 'missing-region', /region/],
+    ['not an object', null, 'missing-region', /region/],
     ['a list', [good], 'missing-region', /region/],
     ['nothing', {}, 'missing-region', /region/],
     ['no region', { ...good, region: undefined }, 'missing-region', /region.*fsn1, nbg1, hel1/],
@@ -73,13 +73,13 @@ describe('keys, bad, in the order in which it is decided', () => {
     ['a provider that is a number', { ...good, provider: 1 }, 'unsupported-provider', /hetzner/],
     ['KELVIN SIGN is not k', { ...good, provider: '\u212a' }, 'unsupported-provider', /hetzner/],
   ])('%s', (_, value, code, detail) => {
-    const fault = faultFor(keys, value)
-    expect(fault).toEqual({ code, detail: expect.stringMatching(detail) })
-    expect(fault?.detail).toMatch(/^[A-Za-z].*\.$/)
+    const violation = validate(keys, value)
+    expect(violation).toEqual({ code, detail: expect.stringMatching(detail) })
+    expect(violation?.detail).toMatch(/^[A-Za-z].*\.$/)
   })
 })
 
-test('no fault quotes what was sent', () => {
+test('no violation quotes the request', () => {
   const sent = { region: 'mark1', accessKey: 'mark2 x'.repeat(5), secretKey: 'mark3 x'.repeat(9), provider: 'mark4' }
   const values = [
     sent,
@@ -87,23 +87,23 @@ test('no fault quotes what was sent', () => {
     { ...sent, ...good, secretKey: sent.secretKey },
     { ...good, provider: 'mark4' },
   ]
-  const faults = values.map(value => faultFor(keys, value))
-  expect(faults.map(fault => fault?.code)).toEqual([
+  const violations = values.map(value => validate(keys, value))
+  expect(violations.map(violation => violation?.code)).toEqual([
     'invalid-region',
     'invalid-access-key',
     'invalid-secret-key',
     'unsupported-provider',
   ])
-  expect(JSON.stringify([...faults, faultFor(tokens, { provider: 'other', token: 'mark x' })])).not.toContain('mark')
+  expect(JSON.stringify([...violations, validate(tokens, { provider: 'other', token: 'mark x' })])).not.toContain('mark')
 })
 
 describe('a token', () => {
-  test('is trimmed, its provider in small letters', () => {
+  test('is trimmed, and its provider is lower-cased', () => {
     expect(tokens.parse({ provider: ' OTHER ', token: ' t0ken~\n' })).toEqual({ provider: 'other', token: 't0ken~' })
   })
 
   test.each<Row>([
-    ['no object', 'x', 'unsupported-provider', /provider and token/],
+    ['not an object', 'x', 'unsupported-provider', /provider and token/],
     ['no provider', { token: 't' }, 'unsupported-provider', /hetzner, other/],
     ['an unknown provider', { provider: 'aws', token: 't' }, 'unsupported-provider', /hetzner, other/],
     ['provider comes before token', { provider: 'aws' }, 'unsupported-provider', /hetzner, other/],
@@ -114,15 +114,15 @@ describe('a token', () => {
     ['a redacted token', { provider: 'other', token: '<redacted>' }, 'invalid-token', /<redacted>/],
     ['4097 characters', { provider: 'other', token: 'a'.repeat(4_097) }, 'invalid-token', /4096/],
   ])('%s', (_, value, code, detail) => {
-    expect(faultFor(tokens, value)).toEqual({ code, detail: expect.stringMatching(detail) })
+    expect(validate(tokens, value)).toEqual({ code, detail: expect.stringMatching(detail) })
   })
 })
 
 test.each([
   ['both shapes', true, { error: 'invalid-region', detail: 'D.', valid: false, message: 'D.' }],
   ['valid', false, { error: 'invalid-region', detail: 'D.', valid: true, message: 'D.' }],
-  ['the one shape alone', false, { error: 'invalid-region', detail: 'D.' }],
-  ['the other shape alone', false, { valid: false, message: 'D.' }],
+  ['without valid and message', false, { error: 'invalid-region', detail: 'D.' }],
+  ['without error and detail', false, { valid: false, message: 'D.' }],
 ])('an error body of a check: %s', (_, isGood, body) => {
   expect(validationProblem.safeParse(body).success).toBe(isGood)
 })

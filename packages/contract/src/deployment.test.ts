@@ -27,16 +27,16 @@ const storage = {
   objectStorageSecretKey: 's'.repeat(32),
 }
 
-const faultsIn = (schema: z.ZodType, value: unknown) => {
+const findFaults = (schema: z.ZodType, value: unknown) => {
   const { error } = schema.safeParse(value)
   return error ? firstFaultPerField(toFieldFaults(error)) : []
 }
-const fieldsIn = (schema: z.ZodType, value: unknown) => faultsIn(schema, value).map(({ field }) => field)
+const findFaultyFields = (schema: z.ZodType, value: unknown) => findFaults(schema, value).map(({ field }) => field)
 
-type Row = readonly [rule: string, given: Readonly<Record<string, unknown>>, kept: Readonly<Record<string, unknown>>]
+type Row = readonly [rule: string, given: Readonly<Record<string, unknown>>, expected: Readonly<Record<string, unknown>>]
 const goodRows = (schema: z.ZodType, base: object, rows: readonly Row[]) =>
-  test.each(rows)('accepts %s', (_, given, kept) => {
-    expect(schema.parse({ ...base, ...given })).toMatchObject(kept)
+  test.each(rows)('accepts %s', (_, given, expected) => {
+    expect(schema.parse({ ...base, ...given })).toMatchObject(expected)
   })
 
 const badRows = (
@@ -47,7 +47,7 @@ const badRows = (
   test.each(rows.flatMap(([field, values]) => values.map(value => [field, value] as const)))(
     'rejects %s: %j',
     (field, value) => {
-      const faults = faultsIn(schema, { ...base, [field]: value })
+      const faults = findFaults(schema, { ...base, [field]: value })
       expect(faults.map(fault => fault.field)).toEqual([field])
       expect(faults[0]?.detail).toMatch(/^[A-Za-z].*\.$/)
       expect(faults[0]?.detail).not.toMatch(/documented shape|invalid-/)
@@ -61,7 +61,7 @@ describe('common fields', () => {
     ['the names of 100 characters', { orgName: '\u{1f600}'.repeat(100) }, { orgName: '\u{1f600}'.repeat(100) }],
     ['any script, joiners too', { orgName: ' Žofie 山田 نامه\u200cها ' }, { orgName: 'Žofie 山田 نامه\u200cها' }],
     [
-      'the domain of an address lower-cased, no more',
+      'the domain of an address lower-cased, nothing else',
       { orgEmail: ' Ops+A@ACME.example ' },
       { orgEmail: 'Ops+A@acme.example' },
     ],
@@ -127,7 +127,7 @@ describe('common fields', () => {
   ])
 })
 
-describe('under which name it is reached', () => {
+describe('domain fields', () => {
   goodRows(deploymentDomain, {}, [
     ['pool, and no FQDN', pool, { sovereignPoolDomain: 'pool.test', sovereignSubdomain: 'acme' }],
     ['pool in capitals and space', { ...pool, sovereignPoolDomain: ' Pool.TEST ', sovereignSubdomain: ' ACME ' }, pool],
@@ -148,7 +148,7 @@ describe('under which name it is reached', () => {
 
   test('every fault is reported, except for an FQDN that cannot be compared', () => {
     const broken = { ...pool, sovereignPoolDomain: '', sovereignSubdomain: '-', sovereignFQDN: 'a.b' }
-    expect(fieldsIn(deploymentDomain, broken)).toEqual(['sovereignPoolDomain', 'sovereignSubdomain'])
+    expect(findFaultyFields(deploymentDomain, broken)).toEqual(['sovereignPoolDomain', 'sovereignSubdomain'])
   })
 })
 
@@ -167,7 +167,7 @@ describe('object storage', () => {
   ])
 })
 
-test('faults stand in the order of the request, the first of each field', () => {
+test('faults are in the order of the request, one per field', () => {
   const faults = ['sshPublicKey', 'region', 'providers', 'orgName', 'region'].map((field, at) => ({
     field,
     detail: `${at}`,
@@ -180,7 +180,7 @@ test('faults stand in the order of the request, the first of each field', () => 
   ])
 })
 
-test('the described request is the three sections together, in the order of the contract', () => {
+test('the described request combines the three sections in the order of the contract', () => {
   expect(deploymentRequest.parse({ ...common, ...pool, ...storage, more: 1 })).toEqual({
     ...common,
     ...pool,

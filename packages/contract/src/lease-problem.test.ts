@@ -2,16 +2,16 @@ import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { firstLeaseViolation, leaseErrorCodes, leaseProblem, leaseRule } from './lease-problem.ts'
 
-const faultFor = (schema: z.ZodType, value: unknown) => {
+const validate = (schema: z.ZodType, value: unknown) => {
   const { error } = schema.safeParse(value)
   return error && firstLeaseViolation(error)
 }
 
-describe('a fault travels in the message of a schema', () => {
-  test.each(leaseErrorCodes)('%s comes back with its detail', code => {
-    expect(faultFor(z.string(leaseRule(code, 'Say what: and why.')), 5)).toEqual({
+describe('a rule attaches its code and detail to a schema', () => {
+  test.each(leaseErrorCodes)('%s is reported with its detail', code => {
+    expect(validate(z.string(leaseRule(code, 'The rule: the reason.')), 5)).toEqual({
       code,
-      detail: 'Say what: and why.',
+      detail: 'The rule: the reason.',
     })
   })
 
@@ -21,7 +21,7 @@ describe('a fault travels in the message of a schema', () => {
     ['a property of every object', 'constructor: x'],
     ['an empty message', ''],
   ])('%s is invalid-request, and its text is not exposed', (_, message) => {
-    const violation = faultFor(z.string(message), 5)
+    const violation = validate(z.string(message), 5)
     expect(violation?.code).toBe('invalid-request')
     expect(violation?.detail).toMatch(/^The request /)
   })
@@ -31,7 +31,7 @@ describe('a fault travels in the message of a schema', () => {
   })
 })
 
-test('every code is written in small letters and hyphens, and is there once', () => {
+test('every code is unique and consists of lower-case words with hyphens', () => {
   for (const code of leaseErrorCodes) expect(code).toMatch(/^[a-z]+(-[a-z]+)*$/)
   expect(new Set(leaseErrorCodes).size).toBe(leaseErrorCodes.length)
 })

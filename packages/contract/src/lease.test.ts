@@ -13,7 +13,7 @@ import {
 } from './lease.ts'
 import { firstLeaseViolation } from './lease-problem.ts'
 
-const codeOf = (schema: z.ZodType, value: unknown) => {
+const validate = (schema: z.ZodType, value: unknown) => {
   const { error } = schema.safeParse(value)
   return error && firstLeaseViolation(error).code
 }
@@ -29,7 +29,7 @@ describe('slot: 1 to 506 bytes of UTF-8', () => {
     ['white space', ' ', true],
     ['any character', '/\0\n?#%\\..', true],
     ['half of a surrogate pair', 'a\uD800', false],
-    ['no text', 5, false],
+    ['not a string', 5, false],
     ['absent', undefined, false],
   ])('%s', (_, value, good) => {
     expect(slot.safeParse(value).success).toBe(good)
@@ -60,7 +60,7 @@ describe('holder: 1 to 253 printable ASCII characters without a space at either 
     ['null', null, false],
     ['absent', undefined, false],
   ])('%s', (_, value, good) => {
-    expect(codeOf(holder, value)).toBe(good ? undefined : 'invalid-holder')
+    expect(validate(holder, value)).toBe(good ? undefined : 'invalid-holder')
   })
 })
 
@@ -92,11 +92,11 @@ describe('the body of a PUT', () => {
   })
 
   test.each<readonly [rule: string, value: unknown, code: string | undefined]>([
-    ['no object: null', null, 'invalid-json'],
-    ['no object: an array', [], 'invalid-json'],
-    ['no object: a number', 5, 'invalid-json'],
-    ['no object: a text', 'a', 'invalid-json'],
-    ['no object: a truth', true, 'invalid-json'],
+    ['not an object: null', null, 'invalid-json'],
+    ['not an object: an array', [], 'invalid-json'],
+    ['not an object: a number', 5, 'invalid-json'],
+    ['not an object: a text', 'a', 'invalid-json'],
+    ['not an object: a boolean', true, 'invalid-json'],
     ['an empty holder', { holder: '' }, 'invalid-holder'],
     ['a holder of null', { holder: null }, 'invalid-holder'],
     ['ttlSeconds 1', { ttlSeconds: 1 }, undefined],
@@ -116,27 +116,27 @@ describe('the body of a PUT', () => {
     ['op empty', { op: '' }, 'invalid-op'],
     ['op of null', { op: null }, 'invalid-op'],
     ['several violations: the holder is reported first', { op: 1, ttlSeconds: 0, holder: 5 }, 'invalid-holder'],
-    ['several faults: then the ttl', { op: 1, ttlSeconds: 0 }, 'invalid-ttl'],
+    ['several violations: then the ttl', { op: 1, ttlSeconds: 0 }, 'invalid-ttl'],
   ])('%s', (_, value, code) => {
-    expect(codeOf(putLeaseRequest, value)).toBe(code)
+    expect(validate(putLeaseRequest, value)).toBe(code)
   })
 })
 
-const shown = {
+const response = {
   holder: 'a',
   acquiredAt: '2026-01-31T12:00:00.000Z',
   expiresAt: '2026-01-31T12:00:30.000Z',
   generation: 1,
 }
 
-describe('a lease as it is shown', () => {
+describe('a lease in a response', () => {
   test.each<readonly [rule: string, value: unknown, good: boolean]>([
-    ['held', shown, true],
+    ['held', response, true],
     ['released', { holder: '', acquiredAt: '', expiresAt: '', generation: 2 }, true],
-    ['times without milliseconds', { ...shown, acquiredAt: '2026-01-31T12:00:00Z' }, false],
-    ['times with an offset', { ...shown, expiresAt: '2026-01-31T13:00:30.000+01:00' }, false],
-    ['without a holder', { ...shown, holder: undefined }, false],
-    ['without a generation', { ...shown, generation: undefined }, false],
+    ['times without milliseconds', { ...response, acquiredAt: '2026-01-31T12:00:00Z' }, false],
+    ['times with an offset', { ...response, expiresAt: '2026-01-31T13:00:30.000+01:00' }, false],
+    ['without a holder', { ...response, holder: undefined }, false],
+    ['without a generation', { ...response, generation: undefined }, false],
   ])('%s', (_, value, good) => {
     expect(lease.safeParse(value).success).toBe(good)
   })
@@ -176,27 +176,27 @@ describe('the query of a list', () => {
       { prefix: 'a'.repeat(507), limit: '0', cursor: '' },
       'invalid-prefix',
     ],
-    ['several faults: then the limit', { limit: '0', cursor: '' }, 'invalid-limit'],
+    ['several violations: then the limit', { limit: '0', cursor: '' }, 'invalid-limit'],
   ])('%s', (_, value, code) => {
-    expect(codeOf(leaseListQuery, value)).toBe(code)
+    expect(validate(leaseListQuery, value)).toBe(code)
   })
 })
 
 test('a list is marked as eventually consistent, and every page but the last has a cursor', () => {
-  const list = { consistency: 'eventual', detail: 'Late.', leases: [{ ...shown, slot: 'a/b' }] }
+  const list = { consistency: 'eventual', detail: 'Late.', leases: [{ ...response, slot: 'a/b' }] }
   expect(leaseList.parse(list)).toEqual(list)
   expect(leaseList.parse({ ...list, nextCursor: 'x' })).toEqual({ ...list, nextCursor: 'x' })
   expect(leaseList.safeParse({ ...list, consistency: 'strong' }).success).toBe(false)
-  expect(leaseList.safeParse({ ...list, leases: [shown] }).success).toBe(false)
+  expect(leaseList.safeParse({ ...list, leases: [response] }).success).toBe(false)
 })
 
 describe('a transition', () => {
-  const acquired = { generation: 1, at: shown.acquiredAt, event: 'acquired', by: 'a', from: '', to: 'a' }
+  const acquired = { generation: 1, at: response.acquiredAt, event: 'acquired', by: 'a', from: '', to: 'a' }
   test.each<readonly [rule: string, value: unknown, good: boolean]>([
     ['acquired', acquired, true],
     ['released', { ...acquired, event: 'released', from: 'a', to: '' }, true],
     ['adopted, without a client', { ...acquired, event: 'adopted', by: '' }, true],
-    ['renewed: that is none', { ...acquired, event: 'renewed' }, false],
+    ['renewed is not a transition', { ...acquired, event: 'renewed' }, false],
     ['without a time', { ...acquired, at: '' }, false],
   ])('%s', (_, value, good) => {
     expect(leaseTransition.safeParse(value).success).toBe(good)

@@ -3,7 +3,7 @@ import type * as z from 'zod'
 import { firstViolation } from './allocation-problem.ts'
 import { fqdn, isHostName, loadBalancerIP, poolDomain, subdomain } from './names.ts'
 
-/** The value in its canonical form, or the code of the fault. */
+/** The value in its canonical form, or the error code. */
 const read = (schema: z.ZodType, value: unknown): unknown => {
   const result = schema.safeParse(value)
   return result.success ? result.data : firstViolation(result.error).code
@@ -16,7 +16,7 @@ describe('subdomain', () => {
     ['letters, digits and hyphens', 'a1-b2', 'a1-b2'],
     ['capitals are lower-cased', 'AcMe', 'acme'],
     ['white space around it is trimmed', ' \t\r\n acme \n', 'acme'],
-    ['white space is trimmed as Unicode has it, NBSP too', '\u00a0acme\u2003', 'acme'],
+    ['Unicode white space such as NBSP is trimmed', '\u00a0acme\u2003', 'acme'],
     ['63 characters and white space', ` ${'a'.repeat(63)} `, 'a'.repeat(63)],
     ['"--" in positions 2 and 3', 'a--b', 'a--b'],
     ['"--" in positions 4 and 5', 'abc--d', 'abc--d'],
@@ -75,8 +75,8 @@ describe('pool domain', () => {
   test.each([
     ['capitals are lower-cased', 'Pool.TEST', 'pool.test'],
     ['white space around it is trimmed', ' pool.test\t', 'pool.test'],
-    ['KELVIN SIGN stays what it is', '\u212aool.test', '\u212aool.test'],
-    ['a trailing dot stays: whether it is managed is for others to say', 'pool.test.', 'pool.test.'],
+    ['KELVIN SIGN is unchanged', '\u212aool.test', '\u212aool.test'],
+    ['a trailing dot is preserved: the service decides whether the pool is managed', 'pool.test.', 'pool.test.'],
   ])('%s', (_, given, canonical) => {
     expect(read(poolDomain, given)).toBe(canonical)
   })
@@ -143,7 +143,7 @@ describe('fqdn', () => {
     expect(isHostName('Acme.example')).toBe(false)
   })
 
-  test('a very long text is judged at once', () => {
+  test('a very long text is validated in linear time', () => {
     const started = performance.now()
     expect(read(fqdn, 'a-'.repeat(30_000))).toBe('invalid-fqdn')
     expect(read(subdomain, 'a-'.repeat(30_000))).toBe('invalid-format')

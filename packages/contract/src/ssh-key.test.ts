@@ -19,7 +19,7 @@ const point = (length: number, form = 4): Octets => [form, ...many(length - 1)]
 const exponent = [1, 0, 1]
 const modulus = (bytes: number, first = 0xc1): Octets => [0, first, ...many(bytes - 1)]
 
-describe('a key that ssh-keygen has made is good', () => {
+describe('accepts keys that ssh-keygen created', () => {
   test.each([
     ['Ed25519', `ssh-ed25519 ${ed25519} ops@acme.example`],
     [
@@ -44,12 +44,12 @@ describe('a key that ssh-keygen has made is good', () => {
   })
 })
 
-describe('a key of good form', () => {
+describe('accepts other valid keys', () => {
   test.each<readonly [rule: string, key: string]>([
     ['security key, Ed25519', line('sk-ssh-ed25519@openssh.com', many(32), 'ssh:')],
     ['security key, ECDSA', line('sk-ecdsa-sha2-nistp256@openssh.com', 'nistp256', point(65), 'ssh:')],
-    ['RSA of 2048 bits, the least', line('ssh-rsa', exponent, modulus(256, 0x80))],
-    ['RSA of 16384 bits, the most', line('ssh-rsa', exponent, modulus(2_048))],
+    ['RSA of 2048 bits, the minimum', line('ssh-rsa', exponent, modulus(256, 0x80))],
+    ['RSA of 16384 bits, the maximum', line('ssh-rsa', exponent, modulus(2_048))],
     ['a modulus whose first octet needs no zero before it', line('ssh-rsa', exponent, [0x7f, ...many(256)])],
     ['a comment with spaces and any script', `ssh-ed25519 ${ed25519} Žofie  at 山田`],
   ])('%s', (_, key) => {
@@ -60,9 +60,9 @@ describe('a key of good form', () => {
 test.each([
   ['space and line break around it', ` ssh-ed25519 ${ed25519}\n`, `ssh-ed25519 ${ed25519}`],
   ['several spaces and tabs between', `ssh-ed25519\t  ${ed25519} \t a  b `, `ssh-ed25519 ${ed25519} a  b`],
-  ['no key at all', ' hello ', 'hello'],
-])('one line is made of it: %s', (_, given, kept) => {
-  expect(canonicalSshKey(given)).toBe(kept)
+  ['not a key', ' hello ', 'hello'],
+])('canonical form on one line: %s', (_, given, expected) => {
+  expect(canonicalSshKey(given)).toBe(expected)
 })
 
 describe('rejects invalid keys with a reason', () => {
@@ -79,7 +79,7 @@ describe('rejects invalid keys with a reason', () => {
     ['two keys with comments', `ssh-ed25519 ${ed25519} a\nssh-ed25519 ${ed25519} b`, /one line/],
     ['a base64 over two lines', `ssh-ed25519 ${ed25519.slice(0, 20)}\n${ed25519.slice(20)}`, /is required/],
     ['another type inside', `ssh-rsa ${ed25519}`, /damaged.*ssh-rsa/],
-    ['no base64', 'ssh-ed25519 !!!!', /damaged/],
+    ['not base64', 'ssh-ed25519 !!!!', /damaged/],
     ['base64 of another alphabet', `ssh-ed25519 ${ed25519.replaceAll('/', '_')}`, /damaged/],
     ['base64 that is cut off', `ssh-ed25519 ${ed25519.slice(0, -4)}`, /damaged/],
     ['base64 without its padding', `ssh-rsa ${rsa1024.slice(0, -2)}`, /damaged/],
@@ -99,7 +99,7 @@ describe('rejects invalid keys with a reason', () => {
     ['a point of another length', line('ecdsa-sha2-nistp256', 'nistp256', point(97)), /damaged/],
     ['a compressed point', line('ecdsa-sha2-nistp256', 'nistp256', point(65, 2)), /damaged/],
     ['a security key without application', line('sk-ssh-ed25519@openssh.com', many(32)), /damaged/],
-    ['a security key of an empty one', line('sk-ssh-ed25519@openssh.com', many(32), ''), /damaged/],
+    ['a security key with an empty application', line('sk-ssh-ed25519@openssh.com', many(32), ''), /damaged/],
     ['RSA of 1024 bits', `ssh-rsa ${rsa1024}`, /RSA key of 1024 bits/],
     ['RSA of 2047 bits', line('ssh-rsa', exponent, [0x7f, ...many(255)]), /RSA key of 2047 bits/],
     ['RSA of more than 16384 bits', line('ssh-rsa', exponent, modulus(2_049, 1)), /damaged/],
