@@ -1,6 +1,6 @@
-import { type LogLevel, type LogSettings, log } from '../src/log.ts'
+import { type LogSettings, log, type WitnessLogLevel } from '../src/log.ts'
 
-const WORKERD_LEVELS: Readonly<Partial<Record<string, LogLevel>>> = { error: 'error', warn: 'info' }
+const WORKERD_LEVELS: Readonly<Partial<Record<string, WitnessLogLevel>>> = { error: 'error', warn: 'info' }
 
 const isJsonObject = (text: string): boolean => {
   try {

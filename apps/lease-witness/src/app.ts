@@ -5,7 +5,7 @@ import { historyRoutes } from './http/history.ts'
 import { leaseRoutes } from './http/lease.ts'
 import { listLeasesRoutes } from './http/list-leases.ts'
 import { accessLog, rawPath, readBody, requireBody, requireHost } from './http/middleware.ts'
-import type { HttpEnv, Services } from './http/types.ts'
+import type { Services, WitnessHttpEnv } from './http/types.ts'
 import { log } from './log.ts'
 
 const RESOURCES = [
@@ -17,8 +17,8 @@ const RESOURCES = [
 const allowedMethods = (path: string): string | undefined =>
   RESOURCES.find(({ pattern }) => pattern.test(path))?.methods
 
-export const createApp = (services: Services): Hono<HttpEnv> => {
-  const app = new Hono<HttpEnv>({ getPath: rawPath })
+export const createApp = (services: Services): Hono<WitnessHttpEnv> => {
+  const app = new Hono<WitnessHttpEnv>({ getPath: rawPath })
   app.use(accessLog)
   app.use(readBody)
   app.use(requireHost)

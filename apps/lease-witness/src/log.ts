@@ -2,7 +2,7 @@ import { redacted } from '@pool/contract'
 import { parseTokenList } from './http/domain/token-list.ts'
 
 export const LOG_LEVELS = ['error', 'info', 'debug'] as const
-export type LogLevel = (typeof LOG_LEVELS)[number]
+export type WitnessLogLevel = (typeof LOG_LEVELS)[number]
 
 export interface LogSettings {
   /** `error`, `info` or `debug`; any other value means `info`. */
@@ -11,10 +11,10 @@ export interface LogSettings {
   readonly BEARER_TOKENS_CSV?: string
 }
 
-const parseLevel = ({ LOG_LEVEL }: LogSettings): LogLevel =>
+const parseLevel = ({ LOG_LEVEL }: LogSettings): WitnessLogLevel =>
   LOG_LEVELS.find(level => level === LOG_LEVEL?.trim().toLowerCase()) ?? 'info'
 
-export const isLogged = (settings: LogSettings, level: LogLevel): boolean =>
+export const isLogged = (settings: LogSettings, level: WitnessLogLevel): boolean =>
   LOG_LEVELS.indexOf(level) <= LOG_LEVELS.indexOf(parseLevel(settings))
 
 /** A shorter token is a word that occurs in log lines by accident, and is too short to be a secret. */
@@ -39,7 +39,7 @@ const redact = (line: string, { BEARER_TOKENS_CSV: csv }: LogSettings): string =
 }
 
 /** Writes one line of JSON. The caller chooses each field; request headers are never logged as a whole. */
-export const log = (settings: LogSettings, level: LogLevel, fields: Readonly<Record<string, unknown>>): void => {
+export const log = (settings: LogSettings, level: WitnessLogLevel, fields: Readonly<Record<string, unknown>>): void => {
   if (!isLogged(settings, level)) return
   const line = { level, time: new Date().toISOString(), service: 'lease-witness', ...fields }
   // biome-ignore lint/suspicious/noConsole: the Workers runtime collects logs from the console only

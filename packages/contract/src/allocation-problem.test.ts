@@ -9,7 +9,10 @@ const validate = (schema: z.ZodType, value: unknown) => {
 
 describe('a rule attaches its code and detail to a schema', () => {
   test.each(errorCodes)('%s is reported with its detail', code => {
-    expect(validate(z.string(rule(code, 'The rule: the reason.')), 5)).toEqual({ code, detail: 'The rule: the reason.' })
+    expect(validate(z.string(rule(code, 'The rule: the reason.')), 5)).toEqual({
+      code,
+      detail: 'The rule: the reason.',
+    })
   })
 
   test('the first violation in the order of the fields is reported', () => {

@@ -94,7 +94,9 @@ test('no violation quotes the request', () => {
     'invalid-secret-key',
     'unsupported-provider',
   ])
-  expect(JSON.stringify([...violations, validate(tokens, { provider: 'other', token: 'mark x' })])).not.toContain('mark')
+  expect(JSON.stringify([...violations, validate(tokens, { provider: 'other', token: 'mark x' })])).not.toContain(
+    'mark',
+  )
 })
 
 describe('a token', () => {

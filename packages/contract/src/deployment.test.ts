@@ -33,7 +33,11 @@ const findFaults = (schema: z.ZodType, value: unknown) => {
 }
 const findFaultyFields = (schema: z.ZodType, value: unknown) => findFaults(schema, value).map(({ field }) => field)
 
-type Row = readonly [rule: string, given: Readonly<Record<string, unknown>>, expected: Readonly<Record<string, unknown>>]
+type Row = readonly [
+  rule: string,
+  given: Readonly<Record<string, unknown>>,
+  expected: Readonly<Record<string, unknown>>,
+]
 const goodRows = (schema: z.ZodType, base: object, rows: readonly Row[]) =>
   test.each(rows)('accepts %s', (_, given, expected) => {
     expect(schema.parse({ ...base, ...given })).toMatchObject(expected)

@@ -1,6 +1,6 @@
 import type { Unavailable } from './domain/result.ts'
 
-export interface HttpRequest {
+export interface ProviderRequest {
   readonly url: URL
   readonly method?: 'GET' | 'POST' | 'PATCH' | 'PUT' | 'DELETE'
   readonly headers?: Readonly<Record<string, string>>
@@ -8,7 +8,7 @@ export interface HttpRequest {
   readonly body?: unknown
 }
 
-export interface HttpResponse {
+export interface ProviderResponse {
   readonly kind: 'answered'
   readonly status: number
   /** The body as JSON; undefined: it is not JSON. */
@@ -59,9 +59,9 @@ const toErrorCode = (error: unknown): string => {
  * query or a header, because they hold keys. Redirects are not followed: the keys would go to another host.
  */
 export const requestJson = async (
-  { url, method = 'GET', headers = {}, body }: HttpRequest,
+  { url, method = 'GET', headers = {}, body }: ProviderRequest,
   signal: AbortSignal,
-): Promise<HttpResponse | Unavailable> => {
+): Promise<ProviderResponse | Unavailable> => {
   try {
     const response = await fetch(url, {
       method,

@@ -66,7 +66,7 @@ const DEFAULT_DETAILS: Readonly<Partial<Record<ErrorCode, string>>> = {
 }
 
 /** An error outcome of an operation. Its kind is the error code. */
-export interface ApiError {
+export interface ErrorOutcome {
   readonly kind: ErrorCode
   readonly detail?: string
   /** Every invalid field of a request. The first one provides the detail. */
@@ -81,7 +81,7 @@ export const RETRY_AFTER_S = 5
 /** Sends the error response. `toExtraFields` adds fields for operations whose clients read another error shape too. */
 export const sendError = (
   c: Context<HttpEnv>,
-  { kind, detail, faults, retryAfterSeconds }: ApiError,
+  { kind, detail, faults, retryAfterSeconds }: ErrorOutcome,
   toExtraFields: (detail: string) => object = () => ({}),
 ) => {
   c.set('outcome', kind)

@@ -3,23 +3,23 @@ import { firstViolation, idempotencyKey, poolDomain } from '@pool/contract'
 import type { Context, MiddlewareHandler, ValidationTargets } from 'hono'
 import type { z } from 'zod'
 import type { Caller } from '../allocation/domain/types.ts'
-import { type ApiError, sendError } from './errors.ts'
+import { type ErrorOutcome, sendError } from './errors.ts'
 import type { HttpEnv } from './types.ts'
 
-type SendError = (c: Context<HttpEnv>, error: ApiError) => Response
+type SendError = (c: Context<HttpEnv>, error: ErrorOutcome) => Response
 
 export type Parsed<Value> =
   | { readonly ok: true; readonly value: Value }
-  | { readonly ok: false; readonly error: ApiError }
+  | { readonly ok: false; readonly error: ErrorOutcome }
 
-const toApiError = (error: z.core.$ZodError): ApiError => {
+const toErrorOutcome = (error: z.core.$ZodError): ErrorOutcome => {
   const { code, detail } = firstViolation(error)
   return { kind: code, detail }
 }
 
 const parse = <Schema extends z.ZodType>(schema: Schema, value: unknown): Parsed<z.output<Schema>> => {
   const result = schema.safeParse(value)
-  return result.success ? { ok: true, value: result.data } : { ok: false, error: toApiError(result.error) }
+  return result.success ? { ok: true, value: result.data } : { ok: false, error: toErrorOutcome(result.error) }
 }
 
 /** The first value of a repeated query parameter, as `c.req.query()` returns it. */
@@ -41,7 +41,7 @@ export const validate = <Target extends keyof ValidationTargets, Schema extends 
   zValidator(
     target,
     schema as z.ZodType,
-    (result, c: Context): Response | undefined => (result.success ? undefined : send(c, toApiError(result.error))),
+    (result, c: Context): Response | undefined => (result.success ? undefined : send(c, toErrorOutcome(result.error))),
     { validationFunction: (known, value) => known.safeParse(target === 'query' ? toFirstValues(value) : value) },
   ) as unknown as Validator<Target, Schema>
 

@@ -4,7 +4,7 @@ import { type RecordChange, type RecordSet, recordKey } from '../../src/dns/doma
 import type { DnsProvider } from '../../src/dns/provider.ts'
 
 /** What the next call comes to, in place of what it would do; `after` lets it take effect first. */
-export interface Fault {
+export interface ProviderFault {
   readonly answer: Extract<ApplyResult, { kind: 'unavailable' }> | 'throw' | 'hang'
   readonly after?: boolean
 }
@@ -16,7 +16,7 @@ export class FakeProvider implements DnsProvider {
   readonly records = new Map<string, RecordSet>()
   readonly calls: ('read' | 'apply')[] = []
   /** Taken from the front, one a call; empty: all goes well. */
-  readonly faults: (Fault | null)[] = []
+  readonly faults: (ProviderFault | null)[] = []
   /** Owner names that the provider does not take. */
   readonly refuses = new Set<string>()
   /** How many changes one apply gets to; the others are skipped. */

@@ -1,6 +1,6 @@
 import { createMiddleware } from 'hono/factory'
 import { parseTokenList } from './domain/token-list.ts'
-import type { HttpEnv } from './types.ts'
+import type { WitnessHttpEnv } from './types.ts'
 
 /** The token of an `Authorization` header (RFC 6750 section 2.1). The scheme is case-insensitive. */
 export const parseBearerToken = (authorization: string | undefined): string | undefined =>
@@ -40,7 +40,7 @@ const isAllowed = (csv: string | undefined, token: string): boolean => {
 }
 
 /** Rejects a request without a token of the allow-list. */
-export const bearerAuth = createMiddleware<HttpEnv>(async (c, next) => {
+export const bearerAuth = createMiddleware<WitnessHttpEnv>(async (c, next) => {
   const token = parseBearerToken(c.req.header('Authorization'))
   if (token !== undefined && isAllowed(c.env.BEARER_TOKENS_CSV, token)) return next()
   c.set('outcome', 'unauthorized')

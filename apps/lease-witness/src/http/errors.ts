@@ -4,7 +4,7 @@ import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import type { RequestError } from '../lease/request.ts'
 import type { SlotUnavailable } from '../lease-service.ts'
 import { log } from '../log.ts'
-import type { HttpEnv } from './types.ts'
+import type { WitnessHttpEnv } from './types.ts'
 
 /** The only place that maps an error code to a status. */
 const STATUS: Readonly<Record<LeaseErrorCode, ContentfulStatusCode>> = {
@@ -54,7 +54,7 @@ const DETAIL: Readonly<Partial<Record<LeaseErrorCode, string>>> = {
 /** Restarts of an object and bursts take less. */
 const RETRY_AFTER_SECONDS = '1'
 
-export const errorResponse = (c: Context<HttpEnv>, { code, detail = DETAIL[code] }: RequestError) => {
+export const errorResponse = (c: Context<WitnessHttpEnv>, { code, detail = DETAIL[code] }: RequestError) => {
   c.set('outcome', code)
   const status = STATUS[code]
   if (status === 503) c.header('Retry-After', RETRY_AFTER_SECONDS)
@@ -64,10 +64,10 @@ export const errorResponse = (c: Context<HttpEnv>, { code, detail = DETAIL[code]
   return c.json(body, status)
 }
 
-export const neverWrittenResponse = (c: Context<HttpEnv>) =>
+export const neverWrittenResponse = (c: Context<WitnessHttpEnv>) =>
   errorResponse(c, { code: 'not-found', detail: 'This slot was never written.' })
 
-export const unavailableResponse = (c: Context<HttpEnv>, outcome: SlotUnavailable) =>
+export const unavailableResponse = (c: Context<WitnessHttpEnv>, outcome: SlotUnavailable) =>
   outcome.kind === 'invalid-lease-record'
     ? errorResponse(c, {
         code: outcome.kind,
@@ -77,7 +77,7 @@ export const unavailableResponse = (c: Context<HttpEnv>, outcome: SlotUnavailabl
 
 /** Logs why a dependency failed. The client gets a 503 without that text. */
 export const logUnavailable = (
-  c: Context<HttpEnv>,
+  c: Context<WitnessHttpEnv>,
   msg: 'object-unavailable' | 'copy-unavailable',
   error: unknown,
 ): void => log(c.env, 'error', { msg, requestId: c.get('requestId'), slot: c.get('slot'), reason: String(error) })

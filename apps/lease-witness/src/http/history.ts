@@ -2,10 +2,10 @@ import type { LeaseHistory } from '@pool/contract/lease'
 import { Hono } from 'hono'
 import { errorResponse, neverWrittenResponse, unavailableResponse } from './errors.ts'
 import { leaseService, slotAddress } from './lease.ts'
-import type { HttpEnv, Services } from './types.ts'
+import type { Services, WitnessHttpEnv } from './types.ts'
 
-export const historyRoutes = (services: Services): Hono<HttpEnv> => {
-  const app = new Hono<HttpEnv>()
+export const historyRoutes = (services: Services): Hono<WitnessHttpEnv> => {
+  const app = new Hono<WitnessHttpEnv>()
   app.get('/:slot{.+}', async c => {
     const address = slotAddress(c)
     if (!address) return errorResponse(c, { code: 'invalid-slot' })

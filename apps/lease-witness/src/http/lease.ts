@@ -13,31 +13,31 @@ import {
 } from '../lease/request.ts'
 import type { LeaseService, ReadOutcome, WriteOutcome } from '../lease-service.ts'
 import { errorResponse, logUnavailable, neverWrittenResponse, unavailableResponse } from './errors.ts'
-import type { HttpEnv, Services } from './types.ts'
+import type { Services, WitnessHttpEnv } from './types.ts'
 
 /** The slot of `/<resource>/<slot>`, also noted for the access log. */
-export const slotAddress = (c: Context<HttpEnv>): SlotAddress | undefined => {
+export const slotAddress = (c: Context<WitnessHttpEnv>): SlotAddress | undefined => {
   const { path } = c.req
   const address = parseSlot(path.slice(path.indexOf('/', 1) + 1))
   if (address) c.set('slot', address.slot)
   return address
 }
 
-export const leaseService = (c: Context<HttpEnv>, services: Services): LeaseService =>
+export const leaseService = (c: Context<WitnessHttpEnv>, services: Services): LeaseService =>
   services.leases(c.env, error => logUnavailable(c, 'object-unavailable', error))
 
-const setETag = (c: Context<HttpEnv>, outcome: string, { generation }: Lease): void => {
+const setETag = (c: Context<WitnessHttpEnv>, outcome: string, { generation }: Lease): void => {
   c.set('outcome', outcome)
   c.set('generation', generation)
   c.header('ETag', `"${generation}"`)
 }
 
-const leaseResponse = (c: Context<HttpEnv>, outcome: string, lease: Lease, status: 200 | 412) => {
+const leaseResponse = (c: Context<WitnessHttpEnv>, outcome: string, lease: Lease, status: 200 | 412) => {
   setETag(c, outcome, lease)
   return c.json(lease, status)
 }
 
-const readResponse = (c: Context<HttpEnv>, outcome: ReadOutcome) => {
+const readResponse = (c: Context<WitnessHttpEnv>, outcome: ReadOutcome) => {
   switch (outcome.kind) {
     case 'lease':
       return leaseResponse(c, 'read', outcome.lease, 200)
@@ -51,7 +51,7 @@ const readResponse = (c: Context<HttpEnv>, outcome: ReadOutcome) => {
   }
 }
 
-const writeResponse = (c: Context<HttpEnv>, outcome: WriteOutcome) => {
+const writeResponse = (c: Context<WitnessHttpEnv>, outcome: WriteOutcome) => {
   switch (outcome.kind) {
     case 'granted':
       return leaseResponse(c, outcome.kind, outcome.lease, 200)
@@ -72,8 +72,8 @@ const writeResponse = (c: Context<HttpEnv>, outcome: WriteOutcome) => {
 /** Whether the slot's object has responded: only then did the wait take place. */
 const wasApplied = ({ kind }: ReadOutcome): boolean => kind === 'lease' || kind === 'not-modified' || kind === 'absent'
 
-export const leaseRoutes = (services: Services): Hono<HttpEnv> => {
-  const app = new Hono<HttpEnv>()
+export const leaseRoutes = (services: Services): Hono<WitnessHttpEnv> => {
+  const app = new Hono<WitnessHttpEnv>()
 
   app.get('/:slot{.+}', async c => {
     const address = slotAddress(c)
@@ -93,7 +93,7 @@ export const leaseRoutes = (services: Services): Hono<HttpEnv> => {
   })
 
   const write = async (
-    c: Context<HttpEnv>,
+    c: Context<WitnessHttpEnv>,
     parse: (headers: WriteHeaders, body: Uint8Array) => ParsedRequest<LeaseWrite>,
   ) => {
     const address = slotAddress(c)

@@ -2,15 +2,15 @@ import { type LeaseList, leaseListQuery } from '@pool/contract/lease'
 import { Hono } from 'hono'
 import { parseWith } from '../lease/request.ts'
 import { errorResponse, logUnavailable } from './errors.ts'
-import type { HttpEnv, Services } from './types.ts'
+import type { Services, WitnessHttpEnv } from './types.ts'
 
 /** Part of every response, because operators may read the list during an incident without the documentation. */
 const DETAIL =
   'Eventually consistent: a change of holder appears after seconds to minutes, a renewed expiresAt up to a minute ' +
   'later. Do not use it for decisions; GET /lease/<slot> is authoritative.'
 
-export const listLeasesRoutes = (services: Services): Hono<HttpEnv> => {
-  const app = new Hono<HttpEnv>()
+export const listLeasesRoutes = (services: Services): Hono<WitnessHttpEnv> => {
+  const app = new Hono<WitnessHttpEnv>()
   app.get('/', async c => {
     const query = parseWith(leaseListQuery, c.req.query())
     if (!query.ok) return errorResponse(c, query.error)

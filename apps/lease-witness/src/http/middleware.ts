@@ -1,7 +1,7 @@
 import { createMiddleware } from 'hono/factory'
 import { isLogged, log } from '../log.ts'
 import { errorResponse } from './errors.ts'
-import type { BodyError, HttpEnv } from './types.ts'
+import type { BodyError, WitnessHttpEnv } from './types.ts'
 
 /** Not the path of any valid request: every path starts with a slash. */
 const INVALID_PATH = ''
@@ -21,7 +21,7 @@ const toLoggedHeader = (header: string | undefined): string | undefined =>
   header === undefined || header.length <= MAX_LOGGED_HEADER_LENGTH ? header : `<${header.length} characters>`
 
 /** Assigns the request id and writes the access line. */
-export const accessLog = createMiddleware<HttpEnv>(async (c, next) => {
+export const accessLog = createMiddleware<WitnessHttpEnv>(async (c, next) => {
   const startedAt = Date.now()
   const clientId = c.req.header('X-Request-Id') ?? ''
   const requestId = SAFE_REQUEST_ID.test(clientId) ? clientId : crypto.randomUUID()
@@ -90,7 +90,7 @@ const readStream = async (stream: ReadableStream<Uint8Array>): Promise<Uint8Arra
 }
 
 /** Reads the whole body of every request first: a response that leaves a body unread breaks the next request. */
-export const readBody = createMiddleware<HttpEnv>(async (c, next) => {
+export const readBody = createMiddleware<WitnessHttpEnv>(async (c, next) => {
   const request = c.req.raw
   const isSmall = Number(request.headers.get('Content-Length') ?? Number.POSITIVE_INFINITY) <= MAX_BODY_BYTES
   const body = isSmall ? await readWhole(request) : request.body ? await readStream(request.body) : new Uint8Array()
@@ -103,14 +103,14 @@ export const readBody = createMiddleware<HttpEnv>(async (c, next) => {
 })
 
 /** RFC 9112 section 3.2: an invalid Host is a 400, before any authentication. */
-export const requireHost = createMiddleware<HttpEnv>((c, next) =>
+export const requireHost = createMiddleware<WitnessHttpEnv>((c, next) =>
   c.req.path === INVALID_PATH
     ? Promise.resolve(errorResponse(c, { code: 'invalid-request', detail: 'The Host header must be a host name.' }))
     : next(),
 )
 
 /** Rejects a body that could not be read. Runs after authentication, so that an anonymous client learns nothing. */
-export const requireBody = createMiddleware<HttpEnv>(async (c, next) => {
+export const requireBody = createMiddleware<WitnessHttpEnv>(async (c, next) => {
   const error = c.get('bodyError')
   if (error === undefined) return next()
   return error === 'aborted'

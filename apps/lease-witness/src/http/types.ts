@@ -5,7 +5,7 @@ import type { LeaseDirectory, LeaseService } from '../lease-service.ts'
 export type BodyError = 'too-large' | 'over-drain-limit' | 'aborted'
 
 /** What middleware and handlers store for each other and for the access log. */
-export interface HttpEnv {
+export interface WitnessHttpEnv {
   Bindings: WorkerEnv
   Variables: {
     requestId: string

@@ -7,7 +7,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 export type CallKind = 'zones' | 'list' | 'batch'
 
 /** What goes wrong with one call. Every error quotes the Authorization header, as the worst of servers would. */
-export type Fault =
+export type CloudflareFault =
   /** Answered so, and nothing done. `body` is a text as it is or an object as JSON; default: an error envelope. */
   | { readonly kind: 'status'; readonly status: number; readonly body?: unknown; readonly retryAfter?: string }
   /** Never answered, nothing done. */
@@ -76,7 +76,7 @@ export interface CloudflareDouble extends AsyncDisposable {
   /** Past the API and its rules. */
   readonly put: (zone: string, record: Partial<WireRecord> & Pick<WireRecord, 'name' | 'type'>) => void
   readonly remove: (zone: string, matches: (record: WireRecord) => boolean) => void
-  readonly schedule: (kind: CallKind, fault: Fault) => void
+  readonly schedule: (kind: CallKind, fault: CloudflareFault) => void
   readonly limitRate: (retryAfterSeconds: number | undefined) => void
   readonly delay: (ms: number) => void
   /** Connections are refused, open ones break. */
@@ -256,7 +256,7 @@ export const startCloudflareDouble = async (options: CloudflareDoubleOptions = {
   const { token = `cf-${randomBytes(20).toString('hex')}`, largestPage = 5_000, hasPointers = false } = options
   const zones = new Map<string, Zone>()
   const calls: Call[] = []
-  const faults: Record<CallKind, Fault[]> = { zones: [], list: [], batch: [] }
+  const faults: Record<CallKind, CloudflareFault[]> = { zones: [], list: [], batch: [] }
   let delayMs = options.delayMs ?? 0
   let retryAfter: number | undefined
 

@@ -6,7 +6,7 @@ import {
 } from '@pool/contract'
 import { type Context, Hono } from 'hono'
 import type { CredentialService, ValidationOutcome } from '../../credentials/service.ts'
-import { type ApiError, sendError } from '../errors.ts'
+import { type ErrorOutcome, sendError } from '../errors.ts'
 import type { HttpEnv } from '../types.ts'
 import { getCaller, validateJson } from '../validate.ts'
 
@@ -18,7 +18,7 @@ export interface KnownProviders {
 }
 
 /** Sends an error in both shapes that clients of these two operations read. */
-const sendValidationError = (c: Context<HttpEnv>, error: ApiError) =>
+const sendValidationError = (c: Context<HttpEnv>, error: ErrorOutcome) =>
   sendError(c, error, (detail): Pick<ValidationProblem, 'valid' | 'message'> => ({ valid: false, message: detail }))
 
 const sendOutcome = (

@@ -15,7 +15,7 @@ export type DriftCheckResult =
   | { readonly kind: 'compared'; readonly driftedCount: number }
   | { readonly kind: 'unavailable'; readonly reason: string }
 
-export type CredentialCheckResult =
+export type CredentialCheckOutcome =
   | { readonly kind: 'accepted' | 'rejected' | 'too-many-attempts' }
   | { readonly kind: 'unavailable'; readonly message: string }
 
@@ -30,7 +30,7 @@ export interface Observer {
   onDatabaseWait(error: unknown): void
   onProviderCall(operation: 'read' | 'apply', outcome: 'done' | 'refused' | 'unavailable', seconds: number): void
   onDriftCheck(zone: string, result: DriftCheckResult): void
-  onCredentialCheck(kind: 'object-storage' | 'token', result: CredentialCheckResult): void
+  onCredentialCheck(kind: 'object-storage' | 'token', result: CredentialCheckOutcome): void
   /** The sweeper deleted `count` expired reservations. */
   onSweep(count: number): void
   /** This process ended its run of a deployment. */

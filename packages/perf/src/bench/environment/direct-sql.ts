@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { Sql } from '@pool/database/client'
 import { createAllocationRepository } from 'allocation-api/src/allocation/repository.ts'
 import { createRecords } from 'allocation-api/src/dns/domain/rrset.ts'
-import type { Problem } from '../load/target.ts'
+import type { ResponseError } from '../load/target.ts'
 import { POOL, type Reservation } from './seed.ts'
 
 /** The API's defaults. */
@@ -17,16 +17,16 @@ const createCaller = () => ({ actor: 'in-cluster' as const, address: '127.0.0.1'
 export const createDirectSql = (sql: Sql) => {
   const repository = createAllocationRepository(sql, { timeoutMs: TIMEOUT_MS })
   return {
-    async reserve(subdomain: string): Promise<Problem> {
+    async reserve(subdomain: string): Promise<ResponseError> {
       const command = { poolDomain: POOL, subdomain, createdBy: 'bench' }
       const decision = await repository.reserve(command, RESERVATION_TTL_MS, createCaller())
       return typeof decision === 'object' && decision.kind === 'granted' ? null : 'not reserved'
     },
-    async check(subdomain: string, isReserved: boolean): Promise<Problem> {
+    async check(subdomain: string, isReserved: boolean): Promise<ResponseError> {
       const [state] = await repository.findStates([{ poolDomain: POOL, subdomain }])
       return (state === 'reserved') === isReserved ? null : `unexpected state: ${state}`
     },
-    async commit({ subdomain, reservationToken }: Reservation): Promise<Problem> {
+    async commit({ subdomain, reservationToken }: Reservation): Promise<ResponseError> {
       const sovereignFQDN = `${subdomain}.${POOL}`
       const command = { poolDomain: POOL, subdomain, reservationToken, sovereignFQDN, loadBalancerIP: ADDRESS }
       const decision = await repository.commit(command, createRecords(sovereignFQDN, ADDRESS, RECORDS), createCaller())

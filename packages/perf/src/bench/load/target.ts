@@ -1,10 +1,10 @@
 import { HttpConnection, type HttpResponse, openConnections } from '@pool/test-kit/http1.ts'
 
 /** What is wrong with one response; null: nothing. */
-export type Problem = string | null
+export type ResponseError = string | null
 
 /** Performs one operation; undefined: no work is left. */
-export type VirtualUser = () => Promise<Problem> | undefined
+export type VirtualUser = () => Promise<ResponseError> | undefined
 
 export interface VirtualUsers extends Disposable {
   readonly users: readonly VirtualUser[]
@@ -30,7 +30,7 @@ export interface BenchRequest {
 
 export interface Task {
   readonly request: BenchRequest
-  readonly check: (response: HttpResponse) => Problem
+  readonly check: (response: HttpResponse) => ResponseError
 }
 
 const encode = ({ method, path, headers = '', body }: BenchRequest): string =>
@@ -44,7 +44,7 @@ const encode = ({ method, path, headers = '', body }: BenchRequest): string =>
  * differs from the last: autocannon keeps latencies in whole milliseconds, which is more than a check takes, and
  * `node:http` costs about as much for a request as the service itself.
  */
-export const sendTask = async (connection: HttpConnection, { request, check }: Task): Promise<Problem> => {
+export const sendTask = async (connection: HttpConnection, { request, check }: Task): Promise<ResponseError> => {
   const response = await connection.send(encode(request))
   if (response.isLast) return `a ${response.status} that closes the connection`
   return check(response)
@@ -52,7 +52,7 @@ export const sendTask = async (connection: HttpConnection, { request, check }: T
 
 const toMessage = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
-export const catchProblem = (operation: Promise<Problem>): Promise<Problem> => operation.catch(toMessage)
+export const catchProblem = (operation: Promise<ResponseError>): Promise<ResponseError> => operation.catch(toMessage)
 
 /** Virtual users with a connection each. `next` makes the next request of a user; undefined: no work is left. */
 export const openHttpUsers = async (
@@ -73,7 +73,7 @@ export const openHttpUsers = async (
 }
 
 /** Virtual users inside this process. */
-export const createLocalUsers = (count: number, call: () => Promise<Problem> | undefined): VirtualUsers => ({
+export const createLocalUsers = (count: number, call: () => Promise<ResponseError> | undefined): VirtualUsers => ({
   users: Array.from({ length: count }, () => () => {
     const operation = call()
     return operation && catchProblem(operation)
@@ -106,5 +106,5 @@ export const sendOne = async (port: number, request: BenchRequest): Promise<Http
 /** Accepts the statuses of a successful operation. */
 export const expectStatus =
   (...statuses: readonly number[]) =>
-  (response: HttpResponse): Problem =>
+  (response: HttpResponse): ResponseError =>
     statuses.includes(response.status) ? null : `status ${response.status}: ${response.text.slice(0, 120)}`

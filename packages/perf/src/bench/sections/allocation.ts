@@ -12,7 +12,7 @@ import {
   targetCells,
   targetColumns,
 } from '../load/compare.ts'
-import { createLocalUsers, expectStatus, type Problem, type Target } from '../load/target.ts'
+import { createLocalUsers, expectStatus, type ResponseError, type Target } from '../load/target.ts'
 import { type Goal, goalTable, type Section, type SectionContext, type SectionResult, toGoal } from '../report.ts'
 import {
   createCheckWorkload,
@@ -86,7 +86,7 @@ const createTargets = async <Item>(
   { environment }: SectionContext,
   stack: AsyncDisposableStack,
   createWorkload: (reserve: ReturnType<typeof reserveInSql>) => Promise<Workload<Item>> | Workload<Item>,
-  toOperation: (direct: ReturnType<typeof createDirectSql>) => (item: Item) => Promise<Problem>,
+  toOperation: (direct: ReturnType<typeof createDirectSql>) => (item: Item) => Promise<ResponseError>,
 ) => {
   const viaApi = stack.use(await environment.createSchema())
   const viaSql = stack.use(await environment.createSchema())

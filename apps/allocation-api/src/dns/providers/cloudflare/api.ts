@@ -1,4 +1,4 @@
-import { type HttpRequest, requestJson } from '../../http-client.ts'
+import { type ProviderRequest, requestJson } from '../../http-client.ts'
 import type { Operations } from './batch.ts'
 import { classifyResponse, unavailable } from './errors.ts'
 
@@ -18,7 +18,7 @@ type Query = Readonly<Record<string, string>>
 
 /** The three calls of the API v4 that are needed; each is one exchange. */
 export const createApi = ({ url = DEFAULT_URL, apiToken }: CloudflareOptions) => {
-  const ask = async (path: string, question: Omit<HttpRequest, 'url' | 'headers'>, signal: AbortSignal) => {
+  const ask = async (path: string, question: Omit<ProviderRequest, 'url' | 'headers'>, signal: AbortSignal) => {
     const to = new URL(`${url.replace(/\/+$/, '')}${path}`)
     const answer = await requestJson({ ...question, url: to, headers: { Authorization: `Bearer ${apiToken}` } }, signal)
     return answer.kind === 'unavailable' ? answer : classifyResponse(answer, [apiToken])

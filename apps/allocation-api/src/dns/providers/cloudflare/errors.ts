@@ -1,6 +1,6 @@
 import { isJsonObject, type JsonObject } from '../../../lib/json.ts'
 import type { Unavailable } from '../../domain/result.ts'
-import type { HttpResponse } from '../../http-client.ts'
+import type { ProviderResponse } from '../../http-client.ts'
 import { sanitizeMessage } from '../../sanitize-error.ts'
 import { toList, toNumber, toText } from './json.ts'
 
@@ -11,7 +11,7 @@ export interface Success {
 }
 
 /** Cloudflare understood and declined. */
-export interface ApiError {
+export interface CloudflareApiError {
   readonly kind: 'declined'
   readonly code: number
   readonly reason: string
@@ -36,7 +36,7 @@ const THROTTLED = 971
 const OUTDATED_CODES: readonly number[] = [81_044, 81_057, 81_058]
 const isAboutRecord = (code: number): boolean => code >= 81_000 && code < 82_000
 
-export const isOutdated = (answer: ApiError): boolean => OUTDATED_CODES.includes(answer.code)
+export const isOutdated = (answer: CloudflareApiError): boolean => OUTDATED_CODES.includes(answer.code)
 
 export const unavailable = (reason: string, retryAfterMs?: number): Unavailable =>
   retryAfterMs === undefined ? { kind: 'unavailable', reason } : { kind: 'unavailable', reason, retryAfterMs }
@@ -50,9 +50,9 @@ const parseCulprit = (error: JsonObject): readonly [string, number] | undefined 
 
 /** What an answer of the API means, told without `secrets`. */
 export const classifyResponse = (
-  { status, body, retryAfterMs }: Omit<HttpResponse, 'kind'>,
+  { status, body, retryAfterMs }: Omit<ProviderResponse, 'kind'>,
   secrets: readonly string[],
-): Success | ApiError | StaleZoneError | Unavailable => {
+): Success | CloudflareApiError | StaleZoneError | Unavailable => {
   const envelope = isJsonObject(body) ? body : {}
   if (status >= 200 && status < 300 && envelope.success === true)
     return {

@@ -5,7 +5,7 @@ import { type BatchResult, bisect } from '../../bisect.ts'
 import type { ApplyResult, Unavailable } from '../../domain/result.ts'
 import { changeKey } from '../../domain/rrset.ts'
 import { groupByOwner, toApplyResult } from '../../group-changes.ts'
-import { type HttpResponse, requestJson } from '../../http-client.ts'
+import { type ProviderResponse, requestJson } from '../../http-client.ts'
 import type { DnsProvider } from '../../provider.ts'
 import type { ReadProvider } from '../../provider-factory.ts'
 import { sanitizeMessage } from '../../sanitize-error.ts'
@@ -28,7 +28,7 @@ interface OwnerRrsets {
 }
 
 const errorAnswer = z.object({ error: z.string() })
-const errorIn = ({ body }: HttpResponse): string => errorAnswer.safeParse(body).data?.error ?? ''
+const errorIn = ({ body }: ProviderResponse): string => errorAnswer.safeParse(body).data?.error ?? ''
 
 /** The server takes 2 MB (`webserver-max-bodysize`). */
 const MAX_BODY_BYTES = 1_000_000
@@ -57,7 +57,7 @@ export const createPowerdnsProvider = ({ url, apiKey, serverId }: PowerdnsOption
     return requestJson(rrsets ? { ...question, method: 'PATCH', body: { rrsets } } : question, signal)
   }
 
-  const unavailable = (zone: string, answer: HttpResponse): Unavailable => {
+  const unavailable = (zone: string, answer: ProviderResponse): Unavailable => {
     const { status, retryAfterMs } = answer
     const reasons: Readonly<Record<number, string>> = {
       401: 'PowerDNS rejected the API key (401).',
