@@ -73,7 +73,7 @@ const expectRefused = async ({ bytes, status, code, fields }: BadRow, isRequest 
   else expect(problem.parse(body)).toEqual(body)
   if (fields) expect(body.faults.map(({ field }: { field: string }) => field)).toEqual(fields)
   if (status === 405) expect(answer.headers.get('allow')).toMatch(/^[A-Z]+(, [A-Z]+)*$/)
-  if (!closes) expect(connection.isOpen, 'the connection is kept').toBe(true)
+  if (!closes) expect(connection.isOpen, 'the connection stays open').toBe(true)
   await expectAlive()
 }
 
@@ -237,7 +237,7 @@ test('no request ended with a 5xx, not even a truncated one', () => {
   expect(api.lines.filter(line => isBad(line) && !line.includes('"outcome":"provisioning-unavailable"'))).toEqual([])
 })
 
-test('what was refused is counted by its verb', async () => {
+test('a rejected request is counted by its operation', async () => {
   const { text } = await call('GET', '/metrics')
   const counted = [...text.matchAll(/^pdm_operations_total\{operation="([^"]+)",outcome="([^"]+)"\} [1-9]\d*$/gm)]
   const pairs = counted.map(([, verb, outcome]) => `${verb} ${outcome}`)

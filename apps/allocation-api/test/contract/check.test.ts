@@ -73,7 +73,7 @@ describe('the reasons in their order of precedence; the status is always 200', (
     ['an empty sub is invalid-format', `${poolPath}/check?sub=`, { reason: 'invalid-format' }],
     ['a bad label is invalid-format', `${poolPath}/check?sub=a_b`, { reason: 'invalid-format' }],
     ['an A-label is invalid-format', `${poolPath}/check?sub=xn--a`, { reason: 'invalid-format' }],
-    ['a sub that is no UTF-8 is invalid-format', `${poolPath}/check?sub=%ff`, { reason: 'invalid-format' }],
+    ['a sub that is not UTF-8 is invalid-format', `${poolPath}/check?sub=%ff`, { reason: 'invalid-format' }],
     ['a sub with NUL is invalid-format', `${poolPath}/check?sub=a%00`, { reason: 'invalid-format' }],
     ['KELVIN SIGN is invalid-format', `${poolPath}/check?sub=%E2%84%AAel`, { reason: 'invalid-format' }],
     ['invalid-format comes before unsupported-pool', '/api/v1/pool/x.test/check?sub=-', { reason: 'invalid-format' }],

@@ -16,7 +16,7 @@ test.each(['/livez', '/readyz'])('%s is 200 with status ok', async path => {
 })
 
 test.each(['a', 'order-17/3', 'A1._:/+=@-', '7f3c'.repeat(32)])(
-  'an X-Request-Id that is sane is kept: %s',
+  'a safe X-Request-Id is preserved: %s',
   async id => {
     const { headers } = await call('GET', '/livez', undefined, { 'X-Request-Id': id })
     expect(headers.get('x-request-id')).toBe(id)

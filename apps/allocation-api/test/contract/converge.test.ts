@@ -30,7 +30,7 @@ test('a zone that is as desired: 200 and nothing to tell, with dryRun or without
   }
 })
 
-test('dryRun=true says what would be done, by name, and does not do it', async () => {
+test('dryRun=true reports the planned changes by name and applies none', async () => {
   await reserveAndCommit('first')
   await reserveAndCommit('second')
   await removeRecords('first')

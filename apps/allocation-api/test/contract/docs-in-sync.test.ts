@@ -28,7 +28,7 @@ const rows = configuration
     return { names: quoted(names), defaults }
   })
 
-/** Every variable that the configuration asks for. */
+/** Every variable that the configuration reads. */
 const variables = (): string[] => {
   const readNames = new Set<string>()
   const env = (kind: string) =>
@@ -47,7 +47,7 @@ const variables = (): string[] => {
 }
 
 describe('the environment is documented', () => {
-  test('every name of a variable in the code is one that the configuration asks for', () => {
+  test('every variable that the code names is one that the configuration reads', () => {
     const sources = globSync('**/*.ts', { cwd: fileURLToPath(new URL('../../src', import.meta.url)) })
     const named = sources
       .filter(path => !path.endsWith('.test.ts'))

@@ -81,7 +81,7 @@ describe('401 with WWW-Authenticate', () => {
   })
 })
 
-test('the in-cluster port asks for no token', async () => {
+test('the in-cluster port requires no token', async () => {
   expect((await call('GET', `${poolPath}/check?sub=a`)).status).toBe(200)
   expect((await call('GET', `${poolPath}/check?sub=a`, undefined, as('Bearer wrong'))).status).toBe(200)
 })

@@ -40,9 +40,9 @@ describe('the name is in the body, or in ?sub= without a usable body', () => {
   test.each<readonly [rule: string, subdomain: string, body: unknown, query: string]>([
     ['no body and ?sub=', 'by-query', undefined, '?sub=by-query'],
     ['an empty body and ?sub=', 'by-empty', '', '?sub=by-empty'],
-    ['a body that is no JSON and ?sub=', 'by-broken', 'sub=x', '?sub=by-broken'],
+    ['a body that is not JSON and ?sub=', 'by-broken', 'sub=x', '?sub=by-broken'],
     ['a body without subdomain and ?sub=', 'by-object', {}, '?sub=by-object'],
-    ['a body that is no object and ?sub=', 'by-array', [], '?sub=by-array'],
+    ['a body that is not an object and ?sub=', 'by-array', [], '?sub=by-array'],
     ['a body that is null and ?sub=', 'by-null', 'null', '?sub=by-null'],
     ['a body whose subdomain is null and ?sub=', 'by-null-field', { subdomain: null }, '?sub=by-null-field'],
     ['a body whose subdomain is empty and ?sub=', 'by-empty-field', { subdomain: '' }, '?sub=by-empty-field'],

@@ -39,7 +39,7 @@ test.each([
   expect(await reserveName(`by-${how.replace(' ', '-')}`, more)).toMatchObject({ createdBy: '' })
 })
 
-test('createdBy is kept as it is given, up to 253 characters', async () => {
+test('createdBy is stored unchanged, up to 253 characters', async () => {
   const createdBy = ` Zoë <z@x.test> ${'\u{1f600}'.repeat(237)}`
   expect([...createdBy]).toHaveLength(253)
   expect(await reserveName('by-text', { createdBy })).toMatchObject({ createdBy })

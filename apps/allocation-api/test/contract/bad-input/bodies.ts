@@ -93,8 +93,8 @@ export const bodyRows: readonly BadRow[] = [
       ]
     }),
   ),
-  row('a body above 64 KiB is refused before it is read as JSON', tooLarge, reserve('['.repeat(LIMIT_BYTES + 1))),
-  row('release: a body above 64 KiB is refused although ?sub= is there', tooLarge, {
+  row('a body above 64 KiB is rejected before it is read as JSON', tooLarge, reserve('['.repeat(LIMIT_BYTES + 1))),
+  row('release: a body above 64 KiB is rejected although ?sub= is present', tooLarge, {
     method: 'DELETE',
     path: `${poolPath}/release?sub=held`,
     body: padded(LIMIT_BYTES + 1),

@@ -9,7 +9,7 @@ const bad = (call: string, code: ErrorCode, body: unknown, rule: string): BadRow
   row(`${call}: ${rule}`, [400, code], postTo(`${path}/${call}`, body))
 
 const each = (call: string, code: ErrorCode, good: object, field: string, values: readonly unknown[]) =>
-  values.map(value => bad(call, code, { ...good, [field]: value }, `${field} is refused: ${shown(value)}`))
+  values.map(value => bad(call, code, { ...good, [field]: value }, `${field} is rejected: ${shown(value)}`))
 
 const ofKeys = (code: ErrorCode, field: string, values: readonly unknown[]) =>
   each('object-storage/validate', code, keys, field, values)

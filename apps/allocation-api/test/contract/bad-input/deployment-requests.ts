@@ -154,7 +154,7 @@ export const deploymentRequestRows: readonly BadRow[] = [
     headers: ['Last-Event-ID: 1', 'Last-Event-ID: 2'],
   }),
   ...queries.map(([query, code]) =>
-    row(`deployments: ${code.replace('invalid-', '')} is refused: ${shown(query)}`, [422, code], {
+    row(`deployments: ${code.replace('invalid-', '')} is rejected: ${shown(query)}`, [422, code], {
       path: `${deployments}?${query}`,
     }),
   ),

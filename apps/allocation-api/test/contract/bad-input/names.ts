@@ -27,9 +27,9 @@ const notLabels: readonly (readonly [rule: string, subdomain: unknown])[] = [
   ['a wildcard is not a label', '*'],
   ['the apex is not a label', '@'],
   ['a label has no quote or semicolon', "a'; drop table pool_allocations --"],
-  ['an A-label is refused', 'xn--bcher-kva'],
-  ['"--" in positions 3 and 4 is refused', 'ab--c'],
-  ['"--" in positions 3 and 4 is refused in capitals', 'AB--C'],
+  ['an A-label is rejected', 'xn--bcher-kva'],
+  ['"--" in positions 3 and 4 is rejected', 'ab--c'],
+  ['"--" in positions 3 and 4 is rejected in capitals', 'AB--C'],
   ['a label is ASCII: no umlaut', 'b\u00fccher'],
   ['a label is ASCII: KELVIN SIGN is not lower-cased into k', '\u212ael'],
   ['a label is ASCII: LATIN SMALL LETTER LONG S is not s', 'a\u017f'],
@@ -97,7 +97,7 @@ export const nameRows: readonly BadRow[] = [
   row('get: a pool that is not managed', unsupported, { path: '/api/v1/pool/other.test/allocations/acme' }),
   ...reservedLabels.map(subdomain =>
     row(
-      `reserve: a reserved label is refused, case and space aside: ${shown(subdomain)}`,
+      `reserve: a reserved label is rejected, case and space aside: ${shown(subdomain)}`,
       [422, 'reserved'],
       reserve({ subdomain }),
     ),

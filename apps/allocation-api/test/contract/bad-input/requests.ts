@@ -125,7 +125,7 @@ export const requestRows: readonly BadRow[] = [
   ),
   ...queries.flatMap(([query, code]) =>
     ['list', 'history'].map(verb =>
-      row(`${verb}: ${code.replace('invalid-', '')} is refused: ${shown(query)}`, [422, code], {
+      row(`${verb}: ${code.replace('invalid-', '')} is rejected: ${shown(query)}`, [422, code], {
         path: `${poolPath}/${verb}?${query}`,
       }),
     ),

@@ -97,7 +97,7 @@ export const storageFields = {
   objectStorageSecretKey: 'secret-key-of-thirty-two-characters-and-more',
 }
 
-/** A request for a deployment that is refused for what these fields hold, and for nothing else. */
+/** A request for a deployment that is rejected for what these fields hold, and for nothing else. */
 export const faultyRow = (rule: string, request: HttpRequest, ...fields: readonly string[]): BadRow => ({
   ...row(`deployment: ${rule}`, [400, 'invalid-deployment'], request),
   fields,
