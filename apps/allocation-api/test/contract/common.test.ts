@@ -15,13 +15,10 @@ test.each(['/livez', '/readyz'])('%s is 200 with status ok', async path => {
   expect([status, body]).toEqual([200, { status: 'ok' }])
 })
 
-test.each(['a', 'order-17/3', 'A1._:/+=@-', '7f3c'.repeat(32)])(
-  'a safe X-Request-Id is preserved: %s',
-  async id => {
-    const { headers } = await call('GET', '/livez', undefined, { 'X-Request-Id': id })
-    expect(headers.get('x-request-id')).toBe(id)
-  },
-)
+test.each(['a', 'order-17/3', 'A1._:/+=@-', '7f3c'.repeat(32)])('a safe X-Request-Id is preserved: %s', async id => {
+  const { headers } = await call('GET', '/livez', undefined, { 'X-Request-Id': id })
+  expect(headers.get('x-request-id')).toBe(id)
+})
 
 test.each([
   ['empty', ''],
