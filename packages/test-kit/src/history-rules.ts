@@ -9,7 +9,7 @@ export interface EntryWithId {
 const causeOf = (detail: string | null): 'provider' | 'zone' | 'refused' | 'foreign-record' => {
   if (/^A record of type/.test(detail ?? '')) return 'foreign-record'
   if (/^The DNS provider rejected/.test(detail ?? '')) return 'refused'
-  return /^\[zone\]|another writer|last two answers|is incomplete|has no domain|does not serve/.test(detail ?? '')
+  return /^\[zone\]|serial conflict|last two responses|is incomplete|has no domain|does not serve/.test(detail ?? '')
     ? 'zone'
     : 'provider'
 }

@@ -29,7 +29,7 @@ const untilPublished = (api: Api, subdomain: string) =>
 
 const expectPending = ({ status, body }: ApiResponse) => {
   expect(status).toBe(202)
-  expect(body).toMatchObject({ warning: 'dns-pending', detail: expect.stringMatching(/retried until it succeeds/) })
+  expect(body).toMatchObject({ warning: 'dns-pending', detail: expect.stringMatching(/Retrying automatically/) })
 }
 
 const active = async (api: Api, subdomain: string, address = BEFORE) => {
