@@ -38,15 +38,15 @@ export interface BisectLimits {
 export const bisect = async <Item, Failure>(
   batches: readonly (readonly Item[])[],
   attempt: (items: readonly Item[]) => Promise<BatchResult<Item, Failure>>,
-  { maxRejections: most, timeoutMs: withinMs = 5_000, now = () => performance.now() }: BisectLimits,
+  { maxRejections, timeoutMs = 5_000, now = () => performance.now() }: BisectLimits,
 ): Promise<BisectResult<Item, Failure>> => {
   const started = now()
   const rejected = new Map<Item, string>()
-  const waiting = [...batches]
+  const pending = [...batches]
   let rejections = 0
   let madeProgress = false
-  while (rejections < most && !(madeProgress && now() - started >= withinMs)) {
-    const batch = waiting.shift()
+  while (rejections < maxRejections && !(madeProgress && now() - started >= timeoutMs)) {
+    const batch = pending.shift()
     if (!batch) break
     if (batch.length === 0) continue
     const result = await attempt(batch)
@@ -62,14 +62,14 @@ export const bisect = async <Item, Failure>(
     if (batch.length === 1 || (isCertain && blamed.length > 0)) {
       for (const item of blamed) rejected.set(item, reason)
       madeProgress = true
-      waiting.unshift(rest)
+      pending.unshift(rest)
       continue
     }
     // A wrong name must not cost more than no name, so the other items are bisected as well.
     const suspects = rest.length > 0 ? blamed : []
     const others = rest.length > 0 ? rest : batch
     const middle = Math.ceil(others.length / 2)
-    waiting.unshift(suspects, others.slice(0, middle), others.slice(middle))
+    pending.unshift(suspects, others.slice(0, middle), others.slice(middle))
   }
-  return { kind: 'bisected', rejected, skipped: waiting.flat() }
+  return { kind: 'bisected', rejected, skipped: pending.flat() }
 }

@@ -8,7 +8,7 @@ const upsert = (name: string, type: string, ...values: string[]): RecordChange =
 })
 const remove = (name: string, type = 'A'): RecordChange => ({ kind: 'delete', name, type })
 
-test('by owner: the last of a record set counts, deletions come first', () => {
+test('groups by owner: the last change of a record set wins, and deletions come first', () => {
   const cname = upsert('a', 'CNAME', 'x.example.')
   const older = upsert('b', 'A', '192.0.2.1')
   const newer = upsert('b', 'A', '192.0.2.2')
@@ -20,7 +20,7 @@ test('by owner: the last of a record set counts, deletions come first', () => {
   expect(rejected).toEqual(new Map())
 })
 
-test('one rejected change takes along what else is to be changed at its name', () => {
+test('one rejected change rejects all changes at its name', () => {
   const changes = [upsert('a', 'A', 'bad'), upsert('a', 'TXT', 'good'), upsert('b', 'A', 'good')]
   const isBad = (change: RecordChange) => change.kind === 'upsert' && change.set.values.includes('bad')
   const { owners, rejected } = groupByOwner(changes, change => (isBad(change) ? 'it is bad' : undefined))
@@ -32,6 +32,6 @@ test.each([
   [[], { kind: 'applied', rejected: [{ name: 'a', reason: 'no' }] }],
   [['a'], { kind: 'applied', rejected: [{ name: 'a', reason: 'no' }] }],
   [['a', 'b'], { kind: 'applied', rejected: [{ name: 'a', reason: 'no' }], skipped: ['b'] }],
-])('with a rejected and %j skipped', (skipped, expected) => {
+])('with a rejected name and %j skipped', (skipped, expected) => {
   expect(toApplyResult(new Map([['a', 'no']]), skipped)).toStrictEqual(expected)
 })

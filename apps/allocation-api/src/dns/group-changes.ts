@@ -1,7 +1,7 @@
 import type { ApplyResult } from './domain/result.ts'
 import { changeKey, type RecordChange, toOwnerName } from './domain/rrset.ts'
 
-/** Every change of one owner name. They are applied or rejected together. */
+/** Every change of one owner name. They are applied or rejected as a unit. */
 export interface OwnerChanges {
   readonly name: string
   readonly changes: readonly RecordChange[]
@@ -31,7 +31,7 @@ export const groupByOwner = (
   return { owners, rejected }
 }
 
-/** A name that was rejected at any time is not reported as skipped. */
+/** A rejected name is never also reported as skipped. */
 export const toApplyResult = (rejected: ReadonlyMap<string, string>, skipped: readonly string[]): ApplyResult => {
   const left = skipped.filter(name => !rejected.has(name))
   const rejections = Array.from(rejected, ([name, reason]) => ({ name, reason }))

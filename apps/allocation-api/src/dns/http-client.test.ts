@@ -43,8 +43,8 @@ const serve = async (listener: RequestListener) => {
 
 const never = () => AbortSignal.timeout(10_000)
 
-describe('an exchange', () => {
-  test('sends method, headers and JSON, and gives status and JSON', async () => {
+describe('a request', () => {
+  test('sends the method, headers and JSON, and returns the status and JSON', async () => {
     using server = await serve(async (request, response) => {
       const chunks: Buffer[] = []
       for await (const chunk of request) chunks.push(chunk)
@@ -53,8 +53,13 @@ describe('an exchange', () => {
       const body = JSON.parse(Buffer.concat(chunks).toString())
       response.end(JSON.stringify({ method, key: headers['x-api-key'], type: headers['content-type'], body }))
     })
-    const question = { url: server.url, method: 'PATCH', headers: { 'X-API-Key': SECRET }, body: { a: ['ü'] } } as const
-    expect(await requestJson(question, never())).toEqual({
+    const httpRequest = {
+      url: server.url,
+      method: 'PATCH',
+      headers: { 'X-API-Key': SECRET },
+      body: { a: ['ü'] },
+    } as const
+    expect(await requestJson(httpRequest, never())).toEqual({
       kind: 'answered',
       status: 422,
       retryAfterMs: 7_000,
@@ -62,25 +67,25 @@ describe('an exchange', () => {
     })
   })
 
-  test.each(['', '<html>', '{"a":'])('a body that is no JSON: %j', async text => {
+  test.each(['', '<html>', '{"a":'])('a body that is not JSON: %j', async text => {
     using server = await serve((_, response) => response.end(text))
     expect(await requestJson({ url: server.url }, never())).toEqual({ kind: 'answered', status: 200, body: undefined })
   })
 
-  test('a redirect is an answer, and is not followed', async () => {
-    let asked = 0
+  test('a redirect is returned and not followed', async () => {
+    let requests = 0
     using server = await serve((_, response) => {
-      asked += 1
+      requests += 1
       response.writeHead(302, { Location: '/elsewhere' }).end()
     })
     expect(await requestJson({ url: server.url }, never())).toMatchObject({ kind: 'answered', status: 302 })
-    expect(asked).toBe(1)
+    expect(requests).toBe(1)
   })
 
   test.each<readonly [what: string, listener: RequestListener, reason: RegExp]>([
     ['a connection that is reset', request => void request.socket.resetAndDestroy(), /could not be reached/],
     [
-      'a body that breaks off',
+      'a truncated body',
       (_, response) => {
         response.writeHead(200, { 'Content-Length': '100' }).write('{')
         setImmediate(() => response.destroy())
@@ -94,7 +99,7 @@ describe('an exchange', () => {
     expect(JSON.stringify(result)).not.toContain(SECRET)
   })
 
-  test('nobody listens: unavailable, with the code and without the URL', async () => {
+  test('no listener: unavailable, with the error code and without the URL', async () => {
     const free = createTcpServer().listen(0, '127.0.0.1')
     await once(free, 'listening')
     const address = free.address()
@@ -105,13 +110,13 @@ describe('an exchange', () => {
     expect(result).toEqual({ kind: 'unavailable', reason: 'The DNS provider could not be reached (ECONNREFUSED).' })
   })
 
-  test('an answer that does not come in time: unavailable', async () => {
+  test('no response before the timeout: unavailable', async () => {
     using server = await serve(() => {})
     const result = await requestJson({ url: server.url }, AbortSignal.timeout(50))
     expect(result).toEqual({ kind: 'unavailable', reason: 'The DNS provider did not answer in time.' })
   })
 
-  test('an answer that is too large is not taken in', async () => {
+  test('a response that is too large is not read to its end', async () => {
     const piece = Buffer.alloc(1_024 * 1_024, ' ')
     using server = await serve((_, response) => {
       const more = () => {
@@ -121,6 +126,6 @@ describe('an exchange', () => {
       more()
     })
     const result = await requestJson({ url: server.url }, never())
-    expect(result).toEqual({ kind: 'unavailable', reason: 'DNS provider response too large.' })
+    expect(result).toEqual({ kind: 'unavailable', reason: 'The response of the DNS provider is too large.' })
   })
 })

@@ -71,7 +71,7 @@ export const requestJson = async (
       signal,
     })
     const text = await readText(response)
-    if (text === undefined) return { kind: 'unavailable', reason: 'DNS provider response too large.' }
+    if (text === undefined) return { kind: 'unavailable', reason: 'The response of the DNS provider is too large.' }
     const pause = parseRetryAfter(response.headers.get('Retry-After'), Date.now())
     const known = { kind: 'answered', status: response.status, body: parseJson(text) } as const
     return pause === undefined ? known : { ...known, retryAfterMs: pause }

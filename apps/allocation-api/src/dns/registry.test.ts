@@ -42,7 +42,7 @@ test.each<readonly [env: Record<string, string>, variables: string[]]>([
   [{ ...rfc2136, DNSPROVIDER_RFC2136_TSIG_SECRET: 'mark secret' }, ['DNSPROVIDER_RFC2136_TSIG_SECRET']],
   [{ ...rfc2136, DNSPROVIDER_RFC2136_TSIG_ALGORITHM: 'hmac-md5' }, ['DNSPROVIDER_RFC2136_TSIG_ALGORITHM']],
   [{ ...rfc2136, DNSPROVIDER_RFC2136_PORT: '0' }, ['DNSPROVIDER_RFC2136_PORT']],
-])('%j is rejected, by variable and in words', (env, variables) => {
+])('%j is invalid: each issue names its variable and the reason', (env, variables) => {
   const read = readProvider(env)
   const issues = 'issues' in read ? read.issues : []
   expect(issues.map(({ variable }) => variable)).toEqual(variables)

@@ -1,5 +1,5 @@
 import { type ConfigIssue, type Env, EnvReader } from '../config/env.ts'
-import type { ReadProvider, StartProvider } from './provider-factory.ts'
+import type { ReadProvider, StartProvider } from './provider.ts'
 import { readCloudflareProvider } from './providers/cloudflare/index.ts'
 import { readDynadotProvider } from './providers/dynadot/index.ts'
 import { readLocalProvider } from './providers/local/index.ts'

@@ -17,7 +17,7 @@ const applied = (...names: string[]) => ({
   rejected: names.map(name => ({ name, reason: expect.stringMatching(/\w{3}/) })),
 })
 
-test('small pages are followed to the end', async () => {
+test('all small pages are read', async () => {
   await using subject = await startCloudflareSubject({ largestPage: 7 })
   const { provider, double, zone } = subject
   for (let i = 0; i < 40; i += 1) await subject.put(set(`n${i}.${zone}`, 'A', '192.0.2.1'))
@@ -27,10 +27,10 @@ test('small pages are followed to the end', async () => {
 })
 
 test.each([
-  ['one of the first page goes', [], ['n0'], 9],
-  ['one more comes at the end', ['z'], [], 11],
-  ['one comes at the start and one at the end goes', ['a'], ['n9'], 10],
-])('a list whose pages do not fit together is read again: %s', async (_, come, go, count) => {
+  ['a record of the first page is deleted', [], ['n0'], 9],
+  ['a record is added at the end', ['z'], [], 11],
+  ['one is added at the start and one deleted at the end', ['a'], ['n9'], 10],
+])('a list with inconsistent pages is read again: %s', async (_, added, deleted, count) => {
   await using subject = await startCloudflareSubject({ largestPage: 5 })
   const { provider, double, zone } = subject
   for (let i = 0; i < 10; i += 1) await subject.put(set(`n${i}.${zone}`, 'A', '192.0.2.1'))
@@ -38,8 +38,8 @@ test.each([
   double.schedule('list', {
     kind: 'meanwhile',
     before: () => {
-      for (const name of come) double.put(zone, { name: `${name}.${zone}`, type: 'A', content: '192.0.2.1' })
-      double.remove(zone, ({ name }) => go.some(gone => name === `${gone}.${zone}`))
+      for (const name of added) double.put(zone, { name: `${name}.${zone}`, type: 'A', content: '192.0.2.1' })
+      double.remove(zone, ({ name }) => deleted.some(gone => name === `${gone}.${zone}`))
     },
   })
   const result = await provider.read(zone, 'all', signal())
@@ -48,7 +48,7 @@ test.each([
   expect(names).toHaveLength(count)
 })
 
-test('a record that is not understood is no record left out', async () => {
+test('a record that cannot be parsed is not left out: the zone is unavailable', async () => {
   await using subject = await startCloudflareSubject()
   const { provider, double, zone } = subject
   await subject.put(set(`a.${zone}`, 'A', '192.0.2.1'))
@@ -56,7 +56,7 @@ test('a record that is not understood is no record left out', async () => {
   expect(await provider.read(zone, 'all', signal())).toMatchObject({ kind: 'unavailable' })
 })
 
-test('owners are asked for alone while that is fewer calls than the zone took', async () => {
+test('owners are listed separately while that needs fewer calls than the zone did', async () => {
   await using subject = await startCloudflareSubject({ largestPage: 5 })
   const { provider, double, zone } = subject
   for (let i = 0; i < 50; i += 1) await subject.put(set(`n${i}.${zone}`, 'A', '192.0.2.1'))
@@ -71,7 +71,7 @@ test('owners are asked for alone while that is fewer calls than the zone took', 
   expect(double.count('list')).toBe(8)
 })
 
-test('of zones of that name the active one is meant, and no other name', async () => {
+test('the active zone of the exact name is selected', async () => {
   await using subject = await startCloudflareSubject()
   const { provider, double, zone } = subject
   const id = double.addZone(zone)
@@ -89,16 +89,16 @@ test('of zones of that name the active one is meant, and no other name', async (
   })
 })
 
-test('of two changes of one record set the later counts', async () => {
+test('the later of two changes to a record set wins', async () => {
   await using subject = await startCloudflareSubject()
   const { provider, zone } = subject
   const [first, second] = ['192.0.2.1', '192.0.2.2'].map(address => set(`acme.${zone}`, 'A', address))
-  if (!first || !second) throw new Error('there are two')
+  if (!first || !second) throw new Error('expected two record sets')
   expect(await provider.apply(zone, [upsert(first), remove(first), upsert(second)], signal())).toEqual(applied())
   expect(await subject.records()).toEqual([second])
 })
 
-test("an address beside somebody's CNAME is rejected without a batch to try it", async () => {
+test('an address beside a foreign CNAME is rejected without a batch', async () => {
   await using subject = await startCloudflareSubject()
   const { provider, double, zone } = subject
   await subject.put(set(`n0.${zone}`, 'CNAME', 'web.example.'))
@@ -107,7 +107,7 @@ test("an address beside somebody's CNAME is rejected without a batch to try it",
 })
 
 test.each([
-  ['few owners are asked for alone', 2, [{ 'name.endswith': 'n0.' }, { 'name.endswith': 'n1.' }]],
+  ['few owners are listed separately', 2, [{ 'name.endswith': 'n0.' }, { 'name.endswith': 'n1.' }]],
   ['many owners are one list of the zone', 30, [{}]],
 ])('%s', async (_, count, queries) => {
   await using subject = await startCloudflareSubject()
@@ -137,7 +137,7 @@ test.each([
   expect(double.count('zones')).toBe(0)
 })
 
-test('a comment and tags outlive a change, and the id stays', async () => {
+test('a change keeps the comment, the tags and the id', async () => {
   await using subject = await startCloudflareSubject()
   const { provider, double, zone } = subject
   await subject.put(set(`acme.${zone}`, 'A', '192.0.2.9'))
@@ -150,7 +150,7 @@ test('a comment and tags outlive a change, and the id stays', async () => {
   )
 })
 
-test('what was proxied is put right', async () => {
+test('a proxied record is repaired', async () => {
   await using subject = await startCloudflareSubject()
   const { provider, double, zone } = subject
   const wanted = set(`acme.${zone}`, 'A', '192.0.2.1')
@@ -160,7 +160,7 @@ test('what was proxied is put right', async () => {
   expect(double.records(zone)).toMatchObject([{ ttl: 300, proxied: false }])
 })
 
-test('a CNAME gives way to an address in one batch', async () => {
+test('an address replaces a CNAME in one batch', async () => {
   await using subject = await startCloudflareSubject()
   const { provider, double, zone } = subject
   const old = set(`acme.${zone}`, 'CNAME', 'web.example.')
@@ -171,12 +171,12 @@ test('a CNAME gives way to an address in one batch', async () => {
 })
 
 test.each([
-  ['by halves', false],
+  ['by bisection', false],
   ['by the pointer of the error', true],
-])('a change that only Cloudflare sees to be faulty is found %s', async (_, hasPointers) => {
+])('a change that only Cloudflare rejects is found %s', async (_, hasPointers) => {
   await using subject = await startCloudflareSubject({ hasPointers })
   const { provider, double, zone } = subject
-  // The provider lists the zone before somebody puts the CNAME.
+  // The provider lists the zone before another client adds the CNAME.
   double.schedule('batch', {
     kind: 'meanwhile',
     before: () => double.put(zone, { name: `n77.${zone}`, type: 'CNAME', content: 'web.example' }),
@@ -186,7 +186,7 @@ test.each([
   expect(double.count('batch')).toBeLessThanOrEqual(hasPointers ? 4 : 17)
 })
 
-test('whoever an answer points to is tried alone before it is rejected', async () => {
+test('a change that the response names is tried alone before it is rejected', async () => {
   await using subject = await startCloudflareSubject()
   const { provider, double, zone } = subject
   const error = { code: 9000, message: 'DNS name is invalid.', source: { pointer: '/posts/0/name' } }
@@ -195,7 +195,7 @@ test('whoever an answer points to is tried alone before it is rejected', async (
   expect(await subject.records()).toHaveLength(5)
 })
 
-test('a name that Cloudflare takes for none is rejected alone', async () => {
+test('only a name that Cloudflare considers invalid is rejected', async () => {
   await using subject = await startCloudflareSubject()
   const { provider, zone } = subject
   const long = `${'x'.repeat(64)}.${zone}`
@@ -203,7 +203,7 @@ test('a name that Cloudflare takes for none is rejected alone', async () => {
   expect(await provider.apply(zone, changes, signal())).toEqual(applied(long))
 })
 
-test('when all is rejected, the search ends: some are rejected, nothing is said against the others', async () => {
+test('if all are rejected, the search stops: some are rejected, the others are skipped', async () => {
   await using subject = await startCloudflareSubject()
   const { provider, double, zone } = subject
   const long = Array.from({ length: 190 }, (_, i) => upsert(set(`${'x'.repeat(64)}.n${i}.${zone}`, 'A', '192.0.2.1')))
@@ -219,7 +219,7 @@ test('when all is rejected, the search ends: some are rejected, nothing is said 
   expect(await subject.records()).toEqual([])
 })
 
-test('more records of one name than a batch can carry: rejected, and the rest done', async () => {
+test('more records of one name than a batch allows: rejected, and the rest applied', async () => {
   await using subject = await startCloudflareSubject()
   const { provider, zone } = subject
   const many = Array.from({ length: 201 }, (_, i) => `192.0.2.${i}`)
@@ -230,9 +230,9 @@ test('more records of one name than a batch can carry: rejected, and the rest do
 })
 
 test.each([
-  ['a record that is gone', [set('acme', 'A', '192.0.2.9')], []],
-  ['a record that is there', [], [set('acme', 'A', '192.0.2.1')]],
-])('a list that is not of this moment (%s) is made anew', async (_, before, meanwhile) => {
+  ['a deleted record', [set('acme', 'A', '192.0.2.9')], []],
+  ['an added record', [], [set('acme', 'A', '192.0.2.1')]],
+])('an outdated list (%s) is read again', async (_, before, meanwhile) => {
   await using subject = await startCloudflareSubject()
   const { provider, double, zone } = subject
   const here = (record: RecordSet): RecordSet => ({ ...record, name: `${record.name}.${zone}` })
@@ -253,30 +253,27 @@ test.each([
 test.each<[what: string, reads: (readonly string[] | 'all')[], name: string, lists: number]>([
   ['the name was read', [['n0']], 'n0', 1],
   ['the zone was read', ['all'], 'n0', 1],
-  ['more names than are worth a list each were read', [Array.from({ length: 20 }, (_, i) => `n${i}`)], 'n0', 1],
+  ['more names than are listed separately were read', [Array.from({ length: 20 }, (_, i) => `n${i}`)], 'n0', 1],
   ['another name was read', [['n1']], 'n0', 2],
   ['the last read was of another name', [['n0'], ['n1']], 'n0', 3],
   ['nothing was read', [], 'n0', 1],
-])(
-  'an apply needs no list of its own when the read before it has shown the names: %s',
-  async (_, reads, name, lists) => {
-    await using subject = await startCloudflareSubject()
-    const { provider, double, zone } = subject
-    await subject.put(set(`n0.${zone}`, 'A', '192.0.2.9'))
-    const full = (one: string) => `${one}.${zone}`
-    for (const owners of reads) await provider.read(zone, owners === 'all' ? owners : owners.map(full), signal())
-    const wanted = set(full(name), 'A', '192.0.2.1')
-    expect(await provider.apply(zone, [upsert(wanted)], signal())).toEqual(applied())
-    expect(double.count('list')).toBe(lists)
-    expect(double.count('batch')).toBe(1)
-    expect(await subject.records()).toEqual([wanted])
-    // What was read is good for one apply.
-    await provider.apply(zone, [upsert(set(full(name), 'A', '192.0.2.2'))], signal())
-    expect(double.count('list')).toBe(lists + 1)
-  },
-)
+])('an apply lists the names only if the previous read did not return them: %s', async (_, reads, name, lists) => {
+  await using subject = await startCloudflareSubject()
+  const { provider, double, zone } = subject
+  await subject.put(set(`n0.${zone}`, 'A', '192.0.2.9'))
+  const full = (one: string) => `${one}.${zone}`
+  for (const owners of reads) await provider.read(zone, owners === 'all' ? owners : owners.map(full), signal())
+  const wanted = set(full(name), 'A', '192.0.2.1')
+  expect(await provider.apply(zone, [upsert(wanted)], signal())).toEqual(applied())
+  expect(double.count('list')).toBe(lists)
+  expect(double.count('batch')).toBe(1)
+  expect(await subject.records()).toEqual([wanted])
+  // A read is valid for one apply.
+  await provider.apply(zone, [upsert(set(full(name), 'A', '192.0.2.2'))], signal())
+  expect(double.count('list')).toBe(lists + 1)
+})
 
-test('what a read showed before one that failed is not used', async () => {
+test('a failed read invalidates the read before it', async () => {
   await using subject = await startCloudflareSubject()
   const { provider, double, zone } = subject
   await provider.read(zone, 'all', signal())
@@ -286,7 +283,7 @@ test('what a read showed before one that failed is not used', async () => {
   expect(double.count('list')).toBe(3)
 })
 
-test('a record that went after the read is written anew', async () => {
+test('a record deleted after the read is created again', async () => {
   await using subject = await startCloudflareSubject()
   const { provider, double, zone } = subject
   await subject.put(set(`n0.${zone}`, 'A', '192.0.2.9'))
@@ -297,7 +294,7 @@ test('a record that went after the read is written anew', async () => {
   expect(await subject.records()).toEqual([wanted])
 })
 
-test('of a list made anew too, what cannot be is rejected, and the rest done', async () => {
+test('after a repeated list, impossible changes are rejected, and the rest applied', async () => {
   await using subject = await startCloudflareSubject()
   const { provider, double, zone } = subject
   await subject.put(set(`n0.${zone}`, 'A', '192.0.2.9'))
@@ -313,7 +310,7 @@ test('of a list made anew too, what cannot be is rejected, and the rest done', a
   expect((await subject.records()).map(({ type }) => type)).toEqual(['CNAME', 'A', 'A'])
 })
 
-test('a record that is there and in no list is rejected: the list is made anew once', async () => {
+test('a record that exists but is in no list is rejected: the list is repeated once', async () => {
   await using subject = await startCloudflareSubject()
   const { provider, double, zone } = subject
   const body = { success: false, errors: [{ code: 81_058, message: 'An identical record already exists.' }] }
@@ -324,7 +321,7 @@ test('a record that is there and in no list is rejected: the list is made anew o
   expect(double.count('batch')).toBe(2)
 })
 
-test('a stale list is seen by what Cloudflare says of the batch', async () => {
+test('the response to the batch reveals a stale list', async () => {
   await using subject = await startCloudflareSubject()
   const { provider, double, zone } = subject
   const changes = addresses(zone, 3)
@@ -334,7 +331,7 @@ test('a stale list is seen by what Cloudflare says of the batch', async () => {
   expect(await subject.records()).toHaveLength(3)
 })
 
-test('a zone made anew under its name is looked up again', async () => {
+test('a zone that was created again under its name is looked up again', async () => {
   await using subject = await startCloudflareSubject()
   const { provider, double, zone } = subject
   await provider.read(zone, 'all', signal())
@@ -349,7 +346,7 @@ test('a zone made anew under its name is looked up again', async () => {
   expect(double.calls.map(({ kind }) => kind)).toEqual(['zones'])
 })
 
-test('a rate limit says how long', async () => {
+test('a rate limit has its Retry-After', async () => {
   await using subject = await startCloudflareSubject()
   const { provider, double, zone } = subject
   double.limitRate(30)
@@ -360,21 +357,24 @@ test('a rate limit says how long', async () => {
   expect(await provider.apply(zone, addresses(zone, 1), signal())).toEqual(applied())
 })
 
-test.each(['zones', 'list', 'batch'] as const)('a 503 to %s says how long, and then all goes on', async kind => {
-  await using subject = await startCloudflareSubject()
-  const { provider, double, zone } = subject
-  double.schedule(kind, { kind: 'status', status: 503, retryAfter: '5' })
-  const result = await provider.apply(zone, addresses(zone, 1), signal())
-  expect(result).toEqual({ kind: 'unavailable', reason: expect.stringContaining('503'), retryAfterMs: 5_000 })
-  expect(await subject.records()).toEqual([])
-  expect(await provider.apply(zone, addresses(zone, 1), signal())).toEqual(applied())
-})
+test.each(['zones', 'list', 'batch'] as const)(
+  'a 503 to %s has its Retry-After, and then calls succeed',
+  async kind => {
+    await using subject = await startCloudflareSubject()
+    const { provider, double, zone } = subject
+    double.schedule(kind, { kind: 'status', status: 503, retryAfter: '5' })
+    const result = await provider.apply(zone, addresses(zone, 1), signal())
+    expect(result).toEqual({ kind: 'unavailable', reason: expect.stringContaining('503'), retryAfterMs: 5_000 })
+    expect(await subject.records()).toEqual([])
+    expect(await provider.apply(zone, addresses(zone, 1), signal())).toEqual(applied())
+  },
+)
 
 test.each([
   ['hang-before', 0],
   ['hang-after', 3],
   ['break-after', 3],
-] as const)('a batch with the fault %s: unavailable, and said again it is right', async (kind, stand) => {
+] as const)('a batch with the fault %s: unavailable, and a retry completes it', async (kind, stand) => {
   await using subject = await startCloudflareSubject()
   const { provider, double, zone } = subject
   double.schedule('batch', { kind })
@@ -395,43 +395,46 @@ test.each([
   ['list', 404, 7003],
   ['batch', 400, 9000],
   ['batch', 500, 1000],
-] as const)('a token that the answer to %s quotes (%i, %i) is told nowhere', async (kind, status, code) => {
+] as const)('a token that the response to %s quotes (%i, %i) is redacted', async (kind, status, code) => {
   await using subject = await startCloudflareSubject()
   const { provider, double, zone } = subject
   const body = { success: false, errors: [{ code, message: 'No,' }] }
   for (let i = 0; i < 2; i += 1) double.schedule(kind, { kind: 'status', status, body })
-  const told = JSON.stringify(await provider.apply(zone, addresses(zone, 1), signal()))
-  expect(told).toContain('No, [Bearer <redacted>]')
-  expect(told).not.toContain(double.token)
+  const text = JSON.stringify(await provider.apply(zone, addresses(zone, 1), signal()))
+  expect(text).toContain('No, [Bearer <redacted>]')
+  expect(text).not.toContain(double.token)
 })
 
-test('what is lacking for one zone is told as such; what would be the same for any is not', async () => {
+test('a failure of one zone has the scope zone; a failure of the provider has none', async () => {
   await using subject = await startCloudflareSubject()
   const { provider, withWrongKey, double, zone } = subject
   double.addZone(`copy-of-${zone}`, 'free', 'secondary')
   const read = async (name = zone, by = provider) => by.read(name, 'all', signal())
-  const ofZone = { kind: 'unavailable', scope: 'zone' }
-  expect(await read(`no-${zone}`)).toMatchObject(ofZone)
-  expect(await read(`copy-of-${zone}`)).toMatchObject({ ...ofZone, reason: expect.stringContaining('secondary') })
+  const zoneUnavailable = { kind: 'unavailable', scope: 'zone' }
+  expect(await read(`no-${zone}`)).toMatchObject(zoneUnavailable)
+  expect(await read(`copy-of-${zone}`)).toMatchObject({
+    ...zoneUnavailable,
+    reason: expect.stringContaining('secondary'),
+  })
   const forbidden = { kind: 'status', status: 403, body: { errors: [{ code: 10_000, message: 'No' }] } } as const
   double.schedule('list', forbidden)
-  expect(await read()).toMatchObject({ ...ofZone, reason: expect.stringContaining(zone) })
+  expect(await read()).toMatchObject({ ...zoneUnavailable, reason: expect.stringContaining(zone) })
 
-  const ofAll: unknown[] = []
-  ofAll.push(await read(zone, withWrongKey))
+  const providerUnavailable: unknown[] = []
+  providerUnavailable.push(await read(zone, withWrongKey))
   double.schedule('zones', { kind: 'status', status: 503 })
-  ofAll.push(await read())
+  providerUnavailable.push(await read())
   double.limitRate(3)
-  ofAll.push(await read())
+  providerUnavailable.push(await read())
   await double.goAway()
-  ofAll.push(await read())
-  for (const result of ofAll) {
+  providerUnavailable.push(await read())
+  for (const result of providerUnavailable) {
     expect(result).toMatchObject({ kind: 'unavailable' })
     expect(result).not.toHaveProperty('scope')
   }
 })
 
-test('neither the token nor the address of the API is in a reason', async () => {
+test('a reason contains neither the token nor the address of the API', async () => {
   await using subject = await startCloudflareSubject()
   const nowhere = createCloudflareProvider({ url: 'http://127.0.0.1:1/client/v4/', apiToken: 'not a header\n' })
   const result = await nowhere.read(subject.zone, 'all', signal())

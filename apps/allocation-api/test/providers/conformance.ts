@@ -1,15 +1,14 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { ApplyResult, ReadResult } from '../../src/dns/domain/result.ts'
-import { isAtOrBelow, type RecordChange, type RecordSet, recordKey } from '../../src/dns/domain/rrset.ts'
+import { isAtOrBelow, type RecordChange, type RecordSet, recordKey, toOwnerName } from '../../src/dns/domain/rrset.ts'
 import { indexRecords, planName } from '../../src/reconciler/domain/plan.ts'
 import type { ProviderSubject, StartSubject, Traits } from './harness.ts'
 
 const TTL = 300
-const nameOf = (change: RecordChange): string => (change.kind === 'upsert' ? change.set.name : change.name)
 
 const LARGE_BATCH = 1_000
-/** Calls of apply after which all that is faulty must be found, each without what the ones before rejected. */
-const FEW_CALLS = 10
+/** Applies, each without the changes rejected before, after which all faulty changes must be found. */
+const MAX_APPLY_CALLS = 10
 
 const signal = (): AbortSignal => AbortSignal.timeout(30_000)
 const sorted = (sets: readonly RecordSet[]): RecordSet[] =>
@@ -18,7 +17,7 @@ const upsert = (set: RecordSet): RecordChange => ({ kind: 'upsert', set })
 const remove = ({ name, type }: RecordSet): RecordChange => ({ kind: 'delete', name, type })
 const set = (name: string, type: string, ...values: string[]): RecordSet => ({ name, type, ttl: TTL, values })
 
-/** What somebody else may have in a zone: nothing of it is ours to touch. */
+/** Records of other clients in a zone: the provider must not change them. */
 const foreign = (zone: string): RecordSet[] => [
   set(zone, 'A', '198.51.100.1', '198.51.100.2'),
   set(zone, 'MX', '10 mail1.example.', '20 mail2.example.'),
@@ -33,8 +32,7 @@ const foreign = (zone: string): RecordSet[] => [
 ]
 
 /**
- * What convergence relies on, of any provider. One more provider is one more `startSubject`, and what fails here fails
- * in production.
+ * The behaviour of a provider that the reconciler relies on. Each new provider adds a `startSubject` and runs this suite.
  */
 export const describeConformance = (
   kind: string,
@@ -56,32 +54,32 @@ export const describeConformance = (
       for (const { name, type } of await subject.records()) await subject.remove(name, type)
     })
 
-    const said: string[] = []
-    const noted = <Result extends ReadResult | ApplyResult>(result: Result): Result => {
-      said.push(JSON.stringify(result))
-      // It stands in answers to clients: one sentence or more.
+    const results: string[] = []
+    const collect = <Result extends ReadResult | ApplyResult>(result: Result): Result => {
+      results.push(JSON.stringify(result))
+      // Clients see it: one sentence or more.
       if (result.kind === 'unavailable') expect(result.reason).toMatch(/^[A-Z].*\.$/s)
       return result
     }
     const read = async (owners: readonly string[] | 'all'): Promise<RecordSet[]> => {
-      const result = noted(await subject.provider.read(zone, owners, signal()))
+      const result = collect(await subject.provider.read(zone, owners, signal()))
       if (result.kind !== 'read') throw new Error(result.reason)
       return sorted(result.records)
     }
-    /** As convergence does it: each apply is planned on what has just been read, and what it did not get to comes again. */
+    /** Like the reconciler: reads before each apply, and applies skipped changes again. */
     const apply = async (...changes: RecordChange[]) => {
       const rejected: { name: string; reason: string }[] = []
       let left = changes
       for (let calls = 0; left.length > 0; calls += 1) {
-        expect(calls).toBeLessThan(FEW_CALLS)
-        await read(left.map(nameOf))
-        const result = noted(await subject.provider.apply(zone, left, signal()))
+        expect(calls).toBeLessThan(MAX_APPLY_CALLS)
+        await read(left.map(toOwnerName))
+        const result = collect(await subject.provider.apply(zone, left, signal()))
         if (result.kind !== 'applied') throw new Error(result.reason)
         const skipped = new Set(result.skipped)
         expect(skipped.size).toBeLessThan(left.length)
         expect(result.rejected.filter(({ name }) => skipped.has(name))).toEqual([])
         rejected.push(...result.rejected)
-        left = left.filter(change => skipped.has(nameOf(change)))
+        left = left.filter(change => skipped.has(toOwnerName(change)))
       }
       return rejected
     }
@@ -96,7 +94,7 @@ export const describeConformance = (
       expect((await read('all')).filter(({ type }) => type !== 'SOA' && type !== 'NS')).toEqual([])
     })
 
-    test('upsert creates, replaces and is idempotent; what is read is what stands there', async () => {
+    test('upsert creates, replaces and is idempotent; a read returns the stored records', async () => {
       const first = [a('@', '192.0.2.1'), a('*', '192.0.2.1'), a('console', '192.0.2.1')]
       expect(await apply(...first.map(upsert))).toEqual([])
       expect(await ours()).toEqual(sorted(first))
@@ -115,14 +113,14 @@ export const describeConformance = (
       expect(await ours()).toEqual(sorted(second))
     })
 
-    test('delete removes one record set; of one that is not there it is done already', async () => {
+    test('delete removes one record set; deleting an absent one succeeds', async () => {
       await apply(upsert(a('@', '192.0.2.1')), upsert(a('api', '192.0.2.1')), upsert(a('*', '192.0.2.1')))
       expect(await apply(remove(a('api', '192.0.2.1')), remove(a('nothing', '192.0.2.1')))).toEqual([])
       expect(await ours()).toEqual(sorted([a('@', '192.0.2.1'), a('*', '192.0.2.1')]))
       expect(await apply(remove(a('api', '192.0.2.1')))).toEqual([])
     })
 
-    test('a read gives everything at and below the owners, of every type', async () => {
+    test('a read returns every type at and below the owners', async () => {
       const below = [a('@', '192.0.2.1'), a('deep.down', '192.0.2.1'), withTtl(set(`acme.${zone}`, 'TXT', '"theirs"'))]
       for (const record of [...below, ...foreign(zone).map(withTtl)]) await subject.put(record)
       const all = await read([`acme.${zone}`])
@@ -131,7 +129,7 @@ export const describeConformance = (
       expect(everything).toEqual(sorted([...below, ...foreign(zone).map(withTtl)]))
     })
 
-    test('what others have is as it was, whatever is applied', async () => {
+    test('applies leave foreign records unchanged', async () => {
       const theirs = foreign(zone).map(withTtl)
       for (const record of theirs) await subject.put(record)
       const before = await subject.records()
@@ -142,7 +140,7 @@ export const describeConformance = (
       expect(await subject.records()).toEqual(before)
     })
 
-    test('what it has taken, the plan finds nothing more to do about', async () => {
+    test('after an apply, the plan is empty', async () => {
       const desired = ['@', '*', 'console'].map(name =>
         set(`${name === '@' ? '' : `${name}.`}acme.${zone}`, 'A', '192.0.2.1'),
       )
@@ -165,7 +163,7 @@ export const describeConformance = (
     })
 
     test('many changes at once', async () => {
-      const count = Math.min(LARGE_BATCH, (subject.mostRecordSets ?? LARGE_BATCH) - 10)
+      const count = Math.min(LARGE_BATCH, (subject.maxRecordSets ?? LARGE_BATCH) - 10)
       const many = Array.from({ length: count }, (_, i) => a(`n${i}`, `192.0.2.${i % 250}`))
       expect(await apply(...many.map(upsert))).toEqual([])
       expect(await ours()).toEqual(sorted(many))
@@ -173,7 +171,7 @@ export const describeConformance = (
       expect(await ours()).toEqual([])
     })
 
-    test('faulty changes are rejected by name and with a reason; the others are done', async () => {
+    test('faulty changes are rejected by name with a reason; the others are applied', async () => {
       await subject.put(withTtl(set(`www.acme.${zone}`, 'CNAME', 'web.example.')))
       await apply(upsert(a('old', '192.0.2.1')))
       const rejected = await apply(
@@ -192,8 +190,8 @@ export const describeConformance = (
     test.each([
       ['among many good ones', 140, 60],
       ['and nothing else', 0, 30],
-    ])('many faulty changes %s: in a few calls each is rejected, and no other', async (_, most, faults) => {
-      const count = Math.min(most, (subject.mostRecordSets ?? LARGE_BATCH) - 10)
+    ])('many faulty changes %s: a few calls reject each of them and no other', async (_, most, faults) => {
+      const count = Math.min(most, (subject.maxRecordSets ?? LARGE_BATCH) - 10)
       const good = Array.from({ length: count }, (_, i) => a(`n${i}`, '192.0.2.1'))
       const faulty = Array.from({ length: faults }, (_, i) =>
         // RFC 1035 section 2.3.4: a label has 63 octets at most.
@@ -207,41 +205,41 @@ export const describeConformance = (
       expect([...rejected.keys()].sort()).toEqual(faulty.map(({ name }) => name).sort())
       for (const reason of rejected.values()) expect(reason).toMatch(/\w{3}/)
       expect(await ours()).toEqual(sorted(good))
-      // At once, and not one by one before the next test.
+      // In one call, which is faster than one by one before the next test.
       await apply(...good.map(remove))
     })
 
     const zoneTest = hasEveryZone ? () => {} : test
-    zoneTest('a zone that is not there: unavailable, and says which', async () => {
+    zoneTest('a missing zone: unavailable, and the reason names it', async () => {
       const other = `not-${zone}`
       const results = [
         await subject.provider.read(other, [`acme.${other}`], signal()),
         await subject.provider.apply(other, [upsert(set(`acme.${other}`, 'A', '192.0.2.1'))], signal()),
       ]
-      for (const result of results.map(noted)) {
+      for (const result of results.map(collect)) {
         const reason = expect.stringContaining(other)
         expect(result).toMatchObject({ kind: 'unavailable', reason, scope: 'zone' })
       }
     })
 
-    test('a signal that is aborted ends a call', async () => {
+    test('an aborted signal ends a call', async () => {
       const over = AbortSignal.abort()
       const results = [
         await subject.provider.read(zone, [`acme.${zone}`], over),
         await subject.provider.apply(zone, [upsert(a('@', '192.0.2.1'))], over),
       ]
-      for (const result of results.map(noted)) expect(result.kind).toBe('unavailable')
+      for (const result of results.map(collect)) expect(result.kind).toBe('unavailable')
       expect(await ours()).toEqual([])
     })
 
-    test('nothing answers: unavailable; back again: it goes on', async () => {
+    test('no server: unavailable; after its return, calls succeed', async () => {
       await subject.goAway()
       const results = [
         await subject.provider.read(zone, [`acme.${zone}`], signal()),
         await subject.provider.apply(zone, [upsert(a('@', '192.0.2.1'))], signal()),
       ]
       await subject.comeBack()
-      for (const result of results.map(noted)) {
+      for (const result of results.map(collect)) {
         expect(result).toMatchObject({ kind: 'unavailable', reason: expect.stringMatching(/\w{3}/) })
       }
       await expect.poll(async () => (await subject.provider.read(zone, 'all', signal())).kind).toBe('read')
@@ -250,7 +248,7 @@ export const describeConformance = (
     })
 
     const keyTest = hasKey ? test : () => {}
-    keyTest('a wrong key: unavailable with a reason to act on; nothing is changed', async () => {
+    keyTest('a wrong key: unavailable with a reason that names it; nothing is changed', async () => {
       const { withWrongKey } = subject
       if (!withWrongKey) throw new Error('the subject has no provider with a wrong key')
       const results = [
@@ -258,15 +256,15 @@ export const describeConformance = (
         await withWrongKey.apply(zone, [upsert(a('@', '192.0.2.1'))], signal()),
       ]
       await withWrongKey.close()
-      for (const result of results.map(noted)) {
+      for (const result of results.map(collect)) {
         expect(result).toMatchObject({ kind: 'unavailable', reason: expect.stringMatching(/key|token/i) })
       }
       expect(await ours()).toEqual([])
     })
 
-    test('no secret in anything that was said', () => {
-      expect(said.length).toBeGreaterThan(0)
-      for (const secret of subject.secrets) expect(said.filter(text => text.includes(secret))).toEqual([])
+    test('no result contains a secret', () => {
+      expect(results.length).toBeGreaterThan(0)
+      for (const secret of subject.secrets) expect(results.filter(text => text.includes(secret))).toEqual([])
     })
   })
 }

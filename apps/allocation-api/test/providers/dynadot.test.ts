@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
 import { describeConformance } from './conformance.ts'
-import { patience, startDynadotSubject, upsert } from './support/dynadot.ts'
+import { signal, startDynadotSubject, upsert } from './support/dynadot.ts'
 
 describeConformance('dynadot', startDynadotSubject)
 
-test('what is not ours goes back as it came, of whatever type and form; so does the TTL', async () => {
+test('foreign records of any type are written back unmodified, and so is the TTL', async () => {
   await using subject = await startDynadotSubject()
   const { provider, zone, double } = subject
   const main = [
@@ -21,23 +21,23 @@ test('what is not ours goes back as it came, of whatever type and form; so does 
     { host: '*', type: 'A', value: '198.51.100.1', extra: '' },
   ]
   double.change(zone, { ttl: '86400', main, sub })
-  expect(await provider.apply(zone, [upsert(`acme.${zone}`)], patience())).toEqual({ kind: 'applied', rejected: [] })
+  expect(await provider.apply(zone, [upsert(`acme.${zone}`)], signal())).toEqual({ kind: 'applied', rejected: [] })
   expect(double.domain(zone)).toEqual({
     mode: 'Dynadot DNS',
     ttl: '86400',
     main,
     sub: [...sub, { host: 'acme', type: 'A', value: '192.0.2.1', extra: '' }],
   })
-  await provider.apply(zone, [{ kind: 'delete', name: `acme.${zone}`, type: 'A' }], patience())
+  await provider.apply(zone, [{ kind: 'delete', name: `acme.${zone}`, type: 'A' }], signal())
   expect(double.domain(zone)).toEqual({ mode: 'Dynadot DNS', ttl: '86400', main, sub })
 })
 
-test('a domain without a TTL gets the one asked for', async () => {
+test('a domain without a TTL gets the desired one', async () => {
   await using subject = await startDynadotSubject()
   const { provider, zone, double } = subject
   double.change(zone, { ttl: '' })
-  await provider.apply(zone, [upsert(`acme.${zone}`, 120)], patience())
-  await provider.apply(zone, [upsert(`other.${zone}`, 240)], patience())
+  await provider.apply(zone, [upsert(`acme.${zone}`, 120)], signal())
+  await provider.apply(zone, [upsert(`other.${zone}`, 240)], signal())
   expect(double.domain(zone).ttl).toBe('120')
 })
 
@@ -50,8 +50,8 @@ test.each(['Dynadot Parking', 'Name Servers', 'Forwarding'])('a domain in mode %
     scope: 'zone',
     reason: expect.stringContaining(`does not serve ${zone}`),
   }
-  expect(await provider.read(zone, 'all', patience())).toEqual(unavailable)
-  expect(await provider.apply(zone, [upsert(`acme.${zone}`)], patience())).toEqual(unavailable)
+  expect(await provider.read(zone, 'all', signal())).toEqual(unavailable)
+  expect(await provider.apply(zone, [upsert(`acme.${zone}`)], signal())).toEqual(unavailable)
   expect(double.domain(zone).mode).toBe(mode)
   expect(double.calls.set_dns2).toBe(0)
 })
@@ -59,27 +59,27 @@ test.each(['Dynadot Parking', 'Name Servers', 'Forwarding'])('a domain in mode %
 test('a domain of another account: only that zone is unavailable', async () => {
   await using subject = await startDynadotSubject()
   const unavailable = { kind: 'unavailable', scope: 'zone', reason: expect.stringContaining('other.example') }
-  expect(await subject.provider.read('other.example', 'all', patience())).toEqual(unavailable)
-  expect(await subject.provider.apply('other.example', [upsert('a.other.example')], patience())).toEqual(unavailable)
+  expect(await subject.provider.read('other.example', 'all', signal())).toEqual(unavailable)
+  expect(await subject.provider.apply('other.example', [upsert('a.other.example')], signal())).toEqual(unavailable)
 })
 
-test('it declares a concurrency of 1 and the TTL of its zone', async () => {
+test('the provider declares a concurrency of 1 and one TTL for each zone', async () => {
   await using subject = await startDynadotSubject()
   const { provider, zone, double } = subject
   expect(provider).toMatchObject({ concurrency: 1, hasZoneTtl: true })
   double.change(zone, { ttl: '86400' })
-  await provider.apply(zone, [upsert(`acme.${zone}`, 60)], patience())
-  expect(await provider.read(zone, 'all', patience())).toMatchObject({ records: [{ ttl: 86_400 }] })
-  await provider.apply(zone, [upsert(`acme.${zone}`, 120)], patience())
+  await provider.apply(zone, [upsert(`acme.${zone}`, 60)], signal())
+  expect(await provider.read(zone, 'all', signal())).toMatchObject({ records: [{ ttl: 86_400 }] })
+  await provider.apply(zone, [upsert(`acme.${zone}`, 120)], signal())
   expect(double.calls.set_dns2).toBe(1)
 })
 
-test('more than fit: those are rejected with the limit and the count, the same whatever the order', async () => {
+test('records beyond the limit are rejected with the limit and the count, regardless of the order', async () => {
   await using subject = await startDynadotSubject()
   const { provider, zone, double } = subject
   double.change(zone, { sub: [{ host: 'www', type: 'A', value: '198.51.100.1', extra: '' }] })
   const changes = Array.from({ length: 1_000 }, (_, i) => upsert(`n${String(i).padStart(3, '0')}.${zone}`))
-  const result = await provider.apply(zone, changes.toReversed(), patience())
+  const result = await provider.apply(zone, changes.toReversed(), signal())
   expect(result.kind === 'applied' && result.rejected).toHaveLength(901)
   expect(result).toMatchObject({
     rejected: expect.arrayContaining([{ name: `n099.${zone}`, reason: expect.stringMatching(/100 records.*101/) }]),
@@ -89,35 +89,35 @@ test('more than fit: those are rejected with the limit and the count, the same w
   expect(double.calls.set_dns2).toBe(1)
 })
 
-/** An address that the double does not take. */
+/** An address that the double rejects. */
 const BAD = '192.0.2.66'
 const rejectsBad = {
   validateRecord: ({ value }: { readonly value: string }) =>
     value === BAD ? 'this address is not allowed' : undefined,
 }
 
-test('a value that only Dynadot rejects is told in its words; all others are there', async () => {
+test('a value that only Dynadot rejects is reported with its reason; all others are stored', async () => {
   await using subject = await startDynadotSubject(rejectsBad)
   const { provider, zone, double } = subject
   const changes = Array.from({ length: 60 }, (_, i) => upsert(`n${i}.${zone}`, 300, i === 23 ? BAD : '192.0.2.1'))
   const rejected = [{ name: `n23.${zone}`, reason: 'this address is not allowed' }]
-  const result = await provider.apply(zone, changes, patience())
+  const result = await provider.apply(zone, changes, signal())
   expect(result).toEqual({ kind: 'applied', rejected, skipped: expect.any(Array) })
   expect(double.calls.set_dns2).toBe(9)
   const skipped = result.kind === 'applied' ? (result.skipped ?? []) : []
   expect(double.domain(zone).sub).toHaveLength(59 - skipped.length)
 
   const again = changes.filter(change => change.kind === 'upsert' && skipped.includes(change.set.name))
-  expect(await provider.apply(zone, again, patience())).toEqual({ kind: 'applied', rejected: [] })
+  expect(await provider.apply(zone, again, signal())).toEqual({ kind: 'applied', rejected: [] })
   expect(double.domain(zone).sub).toHaveLength(59)
 })
 
-test('one rejected name beside records of others: two writes, and they are as they were', async () => {
+test('one rejected name beside foreign records: two writes, and the records are unchanged', async () => {
   await using subject = await startDynadotSubject(rejectsBad)
   const { provider, zone, double } = subject
   await subject.put({ name: zone, type: 'MX', ttl: 3_600, values: ['10 mail.example.'] })
   const before = double.domain(zone)
-  expect(await provider.apply(zone, [upsert(`acme.${zone}`, 300, BAD)], patience())).toEqual({
+  expect(await provider.apply(zone, [upsert(`acme.${zone}`, 300, BAD)], signal())).toEqual({
     kind: 'applied',
     rejected: [{ name: `acme.${zone}`, reason: 'this address is not allowed' }],
   })
@@ -125,42 +125,42 @@ test('one rejected name beside records of others: two writes, and they are as th
   expect(double.calls.set_dns2).toBe(2)
 })
 
-test('somebody’s record that is not taken back: the zone is unavailable, and nobody’s name is rejected', async () => {
+test('Dynadot rejects an existing foreign record: the zone is unavailable, and no name is rejected', async () => {
   await using subject = await startDynadotSubject(rejectsBad)
   const { provider, zone, double } = subject
-  double.change(zone, { sub: [{ host: 'theirs', type: 'A', value: BAD, extra: '' }] })
+  double.change(zone, { sub: [{ host: 'foreign', type: 'A', value: BAD, extra: '' }] })
   const before = double.domain(zone)
   const changes = [upsert(`acme.${zone}`), upsert(`next.${zone}`)]
-  expect(await provider.apply(zone, changes, patience())).toEqual({
+  expect(await provider.apply(zone, changes, signal())).toEqual({
     kind: 'unavailable',
     scope: 'zone',
-    reason: expect.stringMatching(/does not take back .* this address is not allowed/),
+    reason: expect.stringMatching(/rejects the existing records .* this address is not allowed/),
   })
   expect(double.domain(zone)).toBe(before)
 })
 
-test('trouble while a rejected value is looked for is not blamed on anybody', async () => {
+test('a failure during the bisection rejects no name', async () => {
   await using subject = await startDynadotSubject(rejectsBad)
   const { provider, zone, double } = subject
   double.fail('set_dns2', { error: 'this address is not allowed' })
   double.fail('set_dns2', { error: 'problem with connection to main server' })
-  const result = await provider.apply(zone, [upsert(`acme.${zone}`), upsert(`next.${zone}`)], patience())
+  const result = await provider.apply(zone, [upsert(`acme.${zone}`), upsert(`next.${zone}`)], signal())
   expect(result).toEqual({ kind: 'unavailable', reason: expect.stringMatching(/connection to main server/) })
 })
 
-test('an MX that get_dns shows without a distance goes back with 0, which set_dns2 wants', async () => {
+test('an MX record without a distance is written back with 0, which set_dns2 requires', async () => {
   await using subject = await startDynadotSubject()
   const { provider, zone, double } = subject
   double.change(zone, { main: [{ host: '', type: 'MX', value: 'mail.example', extra: '' }] })
-  expect(await provider.apply(zone, [upsert(`acme.${zone}`)], patience())).toEqual({ kind: 'applied', rejected: [] })
+  expect(await provider.apply(zone, [upsert(`acme.${zone}`)], signal())).toEqual({ kind: 'applied', rejected: [] })
   expect(double.domain(zone).main).toEqual([{ host: '', type: 'MX', value: 'mail.example', extra: '0' }])
 })
 
-test('a rejected change leaves no TTL behind', async () => {
+test('a rejected change does not set the TTL', async () => {
   await using subject = await startDynadotSubject()
   const { provider, zone, double } = subject
   double.change(zone, { ttl: '' })
   const changes = [upsert(`acme.${zone}`, 60, 'nonsense'), upsert(`next.${zone}`, 120)]
-  expect(await provider.apply(zone, changes, patience())).toMatchObject({ rejected: [{ name: `acme.${zone}` }] })
+  expect(await provider.apply(zone, changes, signal())).toMatchObject({ rejected: [{ name: `acme.${zone}` }] })
   expect(double.domain(zone).ttl).toBe('120')
 })

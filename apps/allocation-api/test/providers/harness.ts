@@ -1,37 +1,36 @@
 import type { RecordSet } from '../../src/dns/domain/rrset.ts'
 import type { DnsProvider } from '../../src/dns/provider.ts'
 
-/** A provider with a zone behind it that a test may do anything to. */
+/** A provider and a zone that a test may change freely. */
 export interface ProviderSubject extends AsyncDisposable {
   readonly provider: DnsProvider
-  /** It is there, and holds what a new zone holds (SOA, NS), and nothing else. Another name for each subject. */
+  /** An existing zone that contains only SOA and NS records. Its name is unique to the subject. */
   readonly zone: string
-  /** What stands there, asked past the provider: without SOA and NS of the apex; sorted by name and type. */
+  /** The zone's records, not read through the provider: without SOA and NS of the apex, sorted by name and type. */
   readonly records: () => Promise<RecordSet[]>
-  /** Writes a record set past the provider, as somebody else would. */
+  /** Writes a record set as another client, not through the provider. */
   readonly put: (set: RecordSet) => Promise<void>
-  /** Removes one, likewise. */
+  /** Removes a record set as another client. */
   readonly remove: (name: string, type: string) => Promise<void>
-  /** From now on nothing answers (connections are refused or break), until `comeBack`. */
+  /** The server does not respond (connections are refused or reset) until `comeBack`. */
   readonly goAway: () => Promise<void>
   readonly comeBack: () => Promise<void>
-  /** Another provider of the same zone whose key is wrong. Undefined: it has no key. */
+  /** A provider for the same zone with a wrong key. Undefined: the provider has no key. */
   readonly withWrongKey?: DnsProvider
-  /** Record sets that a zone can hold, or write within a test's patience; undefined: more than any test has. */
-  readonly mostRecordSets?: number
-  /** The one TTL that all records of the zone have, where the provider knows no other. */
+  /** Record sets that a zone can hold, or write within a test's timeout; undefined: enough for every test. */
+  readonly maxRecordSets?: number
+  /** The TTL of all records, if the provider has one TTL for each zone. */
   readonly onlyTtl?: number
-  /** Everything that must be in no result, log or error: the keys. */
+  /** The keys, which no result, log or error may contain. */
   readonly secrets: readonly string[]
 }
 
-/** Starts one. */
 export type StartSubject = () => Promise<ProviderSubject>
 
-/** What not every provider has. */
+/** Capabilities that differ between providers. */
 export interface Traits {
-  /** Keys, which can be wrong. */
+  /** The provider authenticates with a key. */
   readonly hasKey: boolean
-  /** It serves whatever zone it is asked about, so none is missing. */
+  /** The provider serves every zone, so no zone is missing. */
   readonly hasEveryZone: boolean
 }

@@ -4,7 +4,7 @@ import type { RecordSet } from './rrset.ts'
 export interface Unavailable {
   readonly kind: 'unavailable'
   readonly reason: string
-  /** Milliseconds after which the provider accepts calls again, if it said so. */
+  /** Milliseconds after which the provider accepts calls again, if it stated that. */
   readonly retryAfterMs?: number
   /** `zone`: only this zone is affected, for example because it does not exist. Default: the whole provider. */
   readonly scope?: 'zone' | 'provider'
@@ -24,7 +24,7 @@ export type ApplyResult =
       /** The provider has every change except those at the `rejected` and the `skipped` owner names. */
       readonly kind: 'applied'
       readonly rejected: readonly { readonly name: string; readonly reason: string }[]
-      /** Not applied because the search for the rejected ones took too long. Never all owner names of the call. */
+      /** Not applied because the search for rejected names reached its limit. Never all owner names of the call. */
       readonly skipped?: readonly string[]
     }
   | Unavailable

@@ -10,8 +10,8 @@ import type { ProviderSubject, StartSubject } from '../harness.ts'
 
 const withoutDot = (name: string): string => name.replace(/\.$/, '')
 
-/** Written here once more, and not taken from the provider: the same mistake in both would show nothing. */
-const wireOf = (type: string, value: string): Partial<WireRecord> => {
+/** Independent of the provider's conversion, so that an error there is not cancelled out here. */
+const toWireFields = (type: string, value: string): Partial<WireRecord> => {
   const words = value.split(' ')
   if (type === 'CNAME' || type === 'NS') return { content: withoutDot(value) }
   if (type === 'MX') return { priority: Number(words[0]), content: withoutDot(words[1] ?? '') }
@@ -27,27 +27,27 @@ const wireOf = (type: string, value: string): Partial<WireRecord> => {
   return { content: value }
 }
 
-const presentationOf = ({ type, content, priority }: WireRecord): string => {
+const toPresentation = ({ type, content, priority }: WireRecord): string => {
   if (type === 'CNAME' || type === 'NS') return `${content}.`
   if (type === 'MX' || type === 'SRV') return `${priority} ${content}.`
   return content
 }
 
-/** What stands in a zone of the double, as record sets. */
-export const recordSetsAt = (double: CloudflareDouble, zone: string): RecordSet[] =>
+/** The record sets in a zone of the double. */
+export const listRecordSets = (double: CloudflareDouble, zone: string): RecordSet[] =>
   Array.from(
     Map.groupBy(double.records(zone), ({ name, type }) => `${name} ${type}`),
     ([key, records]) => {
       const [name = '', type = ''] = key.split(' ')
-      return { name, type, ttl: records[0]?.ttl ?? 0, values: records.map(presentationOf).sort() }
+      return { name, type, ttl: records[0]?.ttl ?? 0, values: records.map(toPresentation).sort() }
     },
   ).sort((a, b) => (`${a.name} ${a.type}` < `${b.name} ${b.type}` ? -1 : 1))
 
-/** Writes a record set into a zone of the double, as somebody else would, with a comment to know it by. */
+/** Writes a record set into a zone of the double as another client, with a comment and a tag. */
 export const putRecordSet = (double: CloudflareDouble, zone: string, { name, type, ttl, values }: RecordSet): void => {
   double.remove(zone, record => record.name === name && record.type === type)
   for (const value of values)
-    double.put(zone, { name, type, ttl, ...wireOf(type, value), comment: 'not ours', tags: ['team:other'] })
+    double.put(zone, { name, type, ttl, ...toWireFields(type, value), comment: 'not ours', tags: ['team:other'] })
 }
 
 export interface CloudflareSubject extends ProviderSubject {
@@ -72,7 +72,7 @@ export const startCloudflareSubject = async (
     zone,
     withWrongKey,
     secrets: [double.token, wrongKey],
-    records: async () => recordSetsAt(double, zone),
+    records: async () => listRecordSets(double, zone),
     put: async set => putRecordSet(double, zone, set),
     remove: async (name, type) => double.remove(zone, record => record.name === name && record.type === type),
     goAway: double.goAway,

@@ -7,8 +7,8 @@ import type { ProviderSubject } from '../harness.ts'
 const ONLY_TTL = 3_600
 const named = new Set(['CNAME', 'MX', 'SRV'])
 
-// Told apart from the provider's own rules, so that a fault of theirs is not undone here.
-const storedOf = (host: string, type: string, value: string): DoubleRecord => {
+// Independent of the provider's conversion, so that an error there is not cancelled out here.
+const toStored = (host: string, type: string, value: string): DoubleRecord => {
   const [distance = '', exchange = ''] = value.split(' ')
   if (type === 'MX') return { host, type, value: exchange.slice(0, -1), extra: distance }
   if (named.has(type)) return { host, type, value: value.slice(0, -1), extra: '' }
@@ -16,13 +16,13 @@ const storedOf = (host: string, type: string, value: string): DoubleRecord => {
   return { host, type, value: bare ?? value, extra: '' }
 }
 
-const shownOf = ({ type, value, extra }: DoubleRecord): string => {
+const toPresentation = ({ type, value, extra }: DoubleRecord): string => {
   const text = [extra, value].filter(part => part !== '').join(' ')
   if (named.has(type)) return `${text}.`
   return type === 'TXT' && !value.startsWith('"') ? `"${value}"` : text
 }
 
-export const patience = () => AbortSignal.timeout(20_000)
+export const signal = () => AbortSignal.timeout(20_000)
 
 export const upsert = (name: string, ttl = 300, ...values: string[]): RecordChange => ({
   kind: 'upsert',
@@ -31,22 +31,22 @@ export const upsert = (name: string, ttl = 300, ...values: string[]): RecordChan
 
 let count = 0
 
-/** A domain of a Dynadot account of its own, on a double. */
+/** One domain in a separate Dynadot account, on a double. */
 export const startDynadotSubject = async (options: Omit<DynadotDoubleOptions, 'domains' | 'apiKey'> = {}) => {
   count += 1
   const zone = `conformance${count}.example`
   const apiKey = `s3cret-of-account-${count}`
   const wrongKey = `an0ther-secret-${count}`
   const double = await startDynadotDouble({ domains: [zone], apiKey, ...options })
-  const hostOf = (name: string) => (name === zone ? '' : name.slice(0, -zone.length - 1))
+  const toHost = (name: string) => (name === zone ? '' : name.slice(0, -zone.length - 1))
   const without = (list: readonly DoubleRecord[], name: string, type: string) =>
-    list.filter(record => record.host !== hostOf(name) || record.type !== type)
+    list.filter(record => record.host !== toHost(name) || record.type !== type)
 
   const subject = {
     provider: createDynadotProvider({ url: double.url, apiKey }),
     withWrongKey: createDynadotProvider({ url: double.url, apiKey: wrongKey }),
     zone,
-    mostRecordSets: 100,
+    maxRecordSets: 100,
     onlyTtl: ONLY_TTL,
     secrets: [apiKey, wrongKey],
     double,
@@ -57,13 +57,13 @@ export const startDynadotSubject = async (options: Omit<DynadotDoubleOptions, 'd
       )
       return Array.from(groups, ([key, group]): RecordSet => {
         const [name = '', type = ''] = key.split(' ')
-        return { name, type, ttl: Number(ttl), values: group.map(shownOf).sort() }
+        return { name, type, ttl: Number(ttl), values: group.map(toPresentation).sort() }
       }).sort((a, b) => (recordKey(a) < recordKey(b) ? -1 : 1))
     },
     async put({ name, type, values }: RecordSet) {
       const place = name === zone ? 'main' : 'sub'
       const others = without(double.domain(zone)[place], name, type)
-      double.change(zone, { [place]: [...others, ...values.map(value => storedOf(hostOf(name), type, value))] })
+      double.change(zone, { [place]: [...others, ...values.map(value => toStored(toHost(name), type, value))] })
     },
     async remove(name: string, type: string) {
       const { main, sub } = double.domain(zone)

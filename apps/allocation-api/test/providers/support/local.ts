@@ -8,18 +8,18 @@ import type { ProviderSubject } from '../harness.ts'
 
 const ZONE = 'conformance.test'
 
-/** The zone is a table: it is written past the provider by writing the table, and it goes away with its database. */
+/** The zone is a table: tests write the table directly, and dropping the database removes it. */
 export const startLocalSubject = async (): Promise<ProviderSubject> => {
   const database = await createTestDatabase({ schema: false })
   const admin = postgres(testDsn ?? '', { max: 1, onnotice: () => {} })
   const sql = createDatabaseClient(database.url, { maxConnections: 2, applicationName: 'provider' })
   const provider = createLocalProvider({ table: createZoneTable(sql), onError: () => {} })
-  const past = createZoneTable(database.sql)
-  await past.install()
+  const table = createZoneTable(database.sql)
+  await table.install()
   const name = new URL(database.url).pathname.slice(1)
   const write = async (change: RecordChange) => {
-    const { serial } = await past.read(ZONE, [])
-    if ((await past.apply(ZONE, [change], serial)) === null) throw new Error('somebody else wrote the table')
+    const { serial } = await table.read(ZONE, [])
+    if ((await table.apply(ZONE, [change], serial)) === null) throw new Error('the table was written concurrently')
   }
   return {
     provider: {
@@ -30,7 +30,7 @@ export const startLocalSubject = async (): Promise<ProviderSubject> => {
       },
     },
     zone: ZONE,
-    records: async () => (await past.read(ZONE, 'all')).records.toSorted((a, b) => order(a, b)),
+    records: async () => (await table.read(ZONE, 'all')).records.toSorted((a, b) => compareKeys(a, b)),
     put: set => write({ kind: 'upsert', set }),
     remove: (owner, type) => write({ kind: 'delete', name: owner, type }),
     async goAway() {
@@ -48,5 +48,5 @@ export const startLocalSubject = async (): Promise<ProviderSubject> => {
   }
 }
 
-const order = (a: { name: string; type: string }, b: { name: string; type: string }): number =>
+const compareKeys = (a: { name: string; type: string }, b: { name: string; type: string }): number =>
   `${a.name} ${a.type}` < `${b.name} ${b.type}` ? -1 : 1

@@ -13,7 +13,7 @@ export const startRfc2136Subject = async (kind: ServerKind): Promise<ProviderSub
     records: server.records,
     put: server.put,
     remove: server.remove,
-    ...(kind.mostRecordSets === undefined ? {} : { mostRecordSets: kind.mostRecordSets }),
+    ...(kind.maxRecordSets === undefined ? {} : { maxRecordSets: kind.maxRecordSets }),
     goAway: server.stop,
     comeBack: server.start,
     withWrongKey: createRfc2136Provider({ ...options, tsig: { ...options.tsig, secret: wrongSecret } }),

@@ -3,7 +3,7 @@ import type { Operations } from './batch.ts'
 import { classifyResponse, unavailable } from './errors.ts'
 
 export interface CloudflareOptions {
-  /** Of the API v4. Default: https://api.cloudflare.com/client/v4 */
+  /** Base URL of the API v4. Default: https://api.cloudflare.com/client/v4 */
   readonly url?: string
   /** Needs the permissions Zone Read and DNS Write for the zone. */
   readonly apiToken: string
@@ -11,33 +11,36 @@ export interface CloudflareOptions {
 
 export const DEFAULT_URL = 'https://api.cloudflare.com/client/v4'
 
-/** Records asked for at once: some megabytes. A page may be smaller than asked for. */
+/** Records requested per page, which is some megabytes. Cloudflare may return smaller pages. */
 const PAGE_SIZE = 5_000
 
 type Query = Readonly<Record<string, string>>
 
-/** The three calls of the API v4 that are needed; each is one exchange. */
+/** Client for the three calls of the API v4 that the provider needs; each is one HTTP request. */
 export const createApi = ({ url = DEFAULT_URL, apiToken }: CloudflareOptions) => {
-  const ask = async (path: string, question: Omit<ProviderRequest, 'url' | 'headers'>, signal: AbortSignal) => {
-    const to = new URL(`${url.replace(/\/+$/, '')}${path}`)
-    const answer = await requestJson({ ...question, url: to, headers: { Authorization: `Bearer ${apiToken}` } }, signal)
-    return answer.kind === 'unavailable' ? answer : classifyResponse(answer, [apiToken])
+  const call = async (path: string, request: Omit<ProviderRequest, 'url' | 'headers'>, signal: AbortSignal) => {
+    const target = new URL(`${url.replace(/\/+$/, '')}${path}`)
+    const response = await requestJson(
+      { ...request, url: target, headers: { Authorization: `Bearer ${apiToken}` } },
+      signal,
+    )
+    return response.kind === 'unavailable' ? response : classifyResponse(response, [apiToken])
   }
   const get = async (path: string, query: Query, signal: AbortSignal) => {
-    const answer = await ask(`${path}?${new URLSearchParams(query)}`, {}, signal)
-    return answer.kind === 'declined' ? unavailable(`Cloudflare rejected to read: ${answer.reason}.`) : answer
+    const result = await call(`${path}?${new URLSearchParams(query)}`, {}, signal)
+    return result.kind === 'declined' ? unavailable(`Cloudflare rejected the read: ${result.reason}.`) : result
   }
-  const recordsOf = (zoneId: string): string => `/zones/${encodeURIComponent(zoneId)}/dns_records`
+  const recordsPath = (zoneId: string): string => `/zones/${encodeURIComponent(zoneId)}/dns_records`
 
   return {
-    zonesNamed: (name: string, signal: AbortSignal) => get('/zones', { name, per_page: '50' }, signal),
-    page: (zoneId: string, query: Query, number: number, signal: AbortSignal) => {
+    findZones: (name: string, signal: AbortSignal) => get('/zones', { name, per_page: '50' }, signal),
+    listPage: (zoneId: string, query: Query, number: number, signal: AbortSignal) => {
       const all = { ...query, page: String(number), per_page: String(PAGE_SIZE), order: 'name' }
-      return get(recordsOf(zoneId), all, signal)
+      return get(recordsPath(zoneId), all, signal)
     },
-    /** All operations in one transaction; deletions first. */
+    /** Applies all operations in one transaction, deletions first. */
     batch: (zoneId: string, operations: Operations, signal: AbortSignal) =>
-      ask(`${recordsOf(zoneId)}/batch`, { method: 'POST', body: operations }, signal),
+      call(`${recordsPath(zoneId)}/batch`, { method: 'POST', body: operations }, signal),
   }
 }
 

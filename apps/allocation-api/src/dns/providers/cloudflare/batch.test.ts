@@ -16,13 +16,13 @@ test.each([
   [upsert(set('a.other.example', 'A', '192.0.2.1')), /zone/],
   [upsert(set('az.example', 'A', '192.0.2.1')), /zone/],
   [remove(set('a.other.example', 'A')), /zone/],
-  [upsert(set('a.z.example', 'A', 'x')), /no A record/],
+  [upsert(set('a.z.example', 'A', 'x')), /not a valid A record/],
   [upsert(set('a.z.example', 'A')), /no value/],
-  [upsert(set('a.z.example', 'CNAME', 'a.', 'b.')), /one CNAME/],
+  [upsert(set('a.z.example', 'CNAME', 'a.', 'b.')), /only one CNAME/],
   [upsert({ ...set('a.z.example', 'A', '192.0.2.1'), ttl: 1 }), /TTL/],
   [upsert({ ...set('a.z.example', 'A', '192.0.2.1'), ttl: 86_401 }), /TTL/],
   [remove(set('a.z.example', 'TLSA')), undefined],
-])('%j is rejected beforehand: %s', (change, reason) => {
+])('%j is rejected before it is sent: %s', (change, reason) => {
   const found = validateCloudflareChange('z.example', change)
   if (reason) expect(found).toMatch(reason)
   else expect(found).toBeUndefined()
@@ -32,7 +32,7 @@ const fields = (content: string) => ({ name: 'a.z', type: 'A', ttl: 300, proxied
 
 test.each([
   ['nothing there', [], ['192.0.2.1'], { posts: [fields('192.0.2.1')] }],
-  ['it is there', [record('1', '192.0.2.1')], ['192.0.2.1'], {}],
+  ['the same record', [record('1', '192.0.2.1')], ['192.0.2.1'], {}],
   ['another address', [record('1', '192.0.2.9')], ['192.0.2.1'], { patches: [{ id: '1', ...fields('192.0.2.1') }] }],
   [
     'another TTL',
@@ -46,7 +46,7 @@ test.each([
     ['192.0.2.1'],
     { patches: [{ id: '1', ...fields('192.0.2.1') }] },
   ],
-  ['one more', [record('1', '192.0.2.1')], ['192.0.2.1', '192.0.2.2'], { posts: [fields('192.0.2.2')] }],
+  ['one more value', [record('1', '192.0.2.1')], ['192.0.2.1', '192.0.2.2'], { posts: [fields('192.0.2.2')] }],
   [
     'one of two stays, and one changes',
     [record('1', '192.0.2.9'), record('2', '192.0.2.2')],
@@ -54,13 +54,13 @@ test.each([
     { patches: [{ id: '1', ...fields('192.0.2.1') }] },
   ],
   [
-    'too many',
+    'surplus records',
     [record('1', '192.0.2.9'), record('2', '192.0.2.1'), record('3', '192.0.2.1')],
     ['192.0.2.1'],
     { deletes: [{ id: '1' }, { id: '3' }] },
   ],
   [
-    'of other names and types nothing',
+    'other names and types are untouched',
     [record('1', '192.0.2.9', { name: 'b.z' }), record('2', '"t"', { type: 'TXT' })],
     ['192.0.2.1'],
     { posts: [fields('192.0.2.1')] },
@@ -78,12 +78,17 @@ test('operations of a delete: every record of the set', () => {
 test.each([
   ['an address beside a CNAME', ['CNAME'], [upsert(set('a.z', 'A', '192.0.2.1'))], /CNAME/],
   ['a CNAME beside an address', ['AAAA'], [upsert(set('a.z', 'CNAME', 'x.'))], /CNAME/],
-  ['two that come together', [], [upsert(set('a.z', 'CNAME', 'x.')), upsert(set('a.z', 'A', '192.0.2.1'))], /CNAME/],
-  ['a CNAME that goes', ['CNAME'], [remove(set('a.z', 'CNAME')), upsert(set('a.z', 'A', '192.0.2.1'))], undefined],
-  ['a text beside a CNAME, which Cloudflare judges', ['CNAME', 'MX'], [upsert(set('a.z', 'TXT', '"t"'))], undefined],
+  ['both in one change list', [], [upsert(set('a.z', 'CNAME', 'x.')), upsert(set('a.z', 'A', '192.0.2.1'))], /CNAME/],
+  ['a deleted CNAME', ['CNAME'], [remove(set('a.z', 'CNAME')), upsert(set('a.z', 'A', '192.0.2.1'))], undefined],
+  [
+    'a TXT record beside a CNAME, which Cloudflare checks',
+    ['CNAME', 'MX'],
+    [upsert(set('a.z', 'TXT', '"t"'))],
+    undefined,
+  ],
   ['more than a batch', [], [upsert(set('a.z', 'A', '192.0.2.1', '192.0.2.2', '192.0.2.3'))], /more than 2 records/],
-  ['as much as a batch', [], [upsert(set('a.z', 'A', '192.0.2.1', '192.0.2.2'))], undefined],
-])('what a name comes to: %s', (_, types, changes, fault) => {
+  ['exactly a batch', [], [upsert(set('a.z', 'A', '192.0.2.1', '192.0.2.2'))], undefined],
+])('the plan for a name: %s', (_, types, changes, fault) => {
   const present = types.map((type, i) => record(String(i), 'x', { type }))
   const plan = planBatch(present, changes, 2)
   expect('fault' in plan ? plan.fault : undefined).toEqual(fault && expect.stringMatching(fault))

@@ -3,7 +3,7 @@ import { classifyResponse } from './errors.ts'
 
 const failure = (code: number, more: object = {}) => ({
   success: false,
-  errors: [{ code, message: 'Said so', ...more }],
+  errors: [{ code, message: 'Invalid', ...more }],
 })
 
 test.each([
@@ -11,7 +11,7 @@ test.each([
   [200, undefined, { kind: 'unavailable' }],
   [302, undefined, { kind: 'unavailable' }],
   [500, '<html>', { kind: 'unavailable', reason: expect.stringContaining('500') }],
-  [503, failure(10_001), { kind: 'unavailable', reason: expect.stringContaining('Said so') }],
+  [503, failure(10_001), { kind: 'unavailable', reason: expect.stringContaining('Invalid') }],
   [429, undefined, { kind: 'unavailable', reason: expect.stringContaining('rate') }],
   [400, failure(971), { kind: 'unavailable', reason: expect.stringContaining('rate') }],
   [403, failure(9109), { kind: 'doubt', unavailable: { reason: expect.stringContaining('API token') } }],
@@ -24,7 +24,7 @@ test.each([
   [403, failure(1), { kind: 'doubt' }],
   [403, failure(81_053), { kind: 'declined', code: 81_053 }],
   [404, failure(81_044), { kind: 'declined', code: 81_044 }],
-  [400, failure(81_053), { kind: 'declined', code: 81_053, reason: 'Said so (81053)' }],
+  [400, failure(81_053), { kind: 'declined', code: 81_053, reason: 'Invalid (81053)' }],
   [400, failure(1004, { error_chain: [{ code: 9005, message: 'Bad' }] }), { kind: 'declined', code: 9005 }],
   [400, failure(9005, { source: { pointer: '/posts/3/content' } }), { kind: 'declined', culprit: ['posts', 3] }],
 ])('HTTP status %i with %j', (status, body, expected) => {
@@ -32,10 +32,10 @@ test.each([
 })
 
 test.each([
-  ['a doubt', 403, 9109],
+  ['a stale zone', 403, 9109],
   ['a rejection', 400, 9005],
   ['an outage', 500, 1],
-])('secrets are not told: %s', (_, status, code) => {
+])('secrets are redacted: %s', (_, status, code) => {
   const verdict = classifyResponse({ status, body: failure(code, { message: 'Not t0ken!' }) }, ['t0ken'])
   expect(JSON.stringify(verdict)).toContain('Not <redacted>!')
   expect(JSON.stringify(verdict)).not.toContain('t0ken')

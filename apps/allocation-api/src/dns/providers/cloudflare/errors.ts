@@ -2,7 +2,7 @@ import { isJsonObject, type JsonObject } from '../../../lib/json.ts'
 import type { Unavailable } from '../../domain/result.ts'
 import type { ProviderResponse } from '../../http-client.ts'
 import { sanitizeMessage } from '../../sanitize-error.ts'
-import { toList, toNumber, toText } from './json.ts'
+import { toList, toNumber, toText } from './record.ts'
 
 export interface Success {
   readonly kind: 'done'
@@ -10,29 +10,29 @@ export interface Success {
   readonly info: JsonObject
 }
 
-/** Cloudflare understood and declined. */
+/** Cloudflare understood the request and rejected it. */
 export interface CloudflareApiError {
   readonly kind: 'declined'
   readonly code: number
   readonly reason: string
-  /** The operation it was about, where the answer says so: `['posts', 3]`. */
+  /** The operation that caused the error, if the response names it: `['posts', 3]`. */
   readonly culprit?: readonly [string, number]
 }
 
-/** Either the token is at fault, or the zone's id is of a zone that is no more or not for this token. */
+/** Either the token is invalid, or the zone id is stale or not accessible to this token. Look up the zone to decide. */
 export interface StaleZoneError {
   readonly kind: 'doubt'
   readonly unavailable: Unavailable
 }
 
-// Codes are those that users of the API report: Cloudflare documents the shape of an error and no list of codes.
-/** 6003, 6111: no token in form; 9103, 9106, 9109, 10000: one that is unknown, ended or lacks a permission. */
+// Users of the API report these codes. Cloudflare documents the shape of an error but no list of codes.
+/** 6003, 6111: malformed token; 9103, 9106, 9109, 10000: unknown, expired or without a required permission. */
 const TOKEN_CODES: readonly number[] = [6003, 6111, 9103, 9106, 9109, 10_000]
 /** No zone has this id, or the id is malformed: with HTTP status 400 or 404. */
 const ZONE_CODES: readonly number[] = [1001, 7000, 7003]
-/** «Please wait and consider throttling your request speed.» */
+/** "Please wait and consider throttling your request speed." */
 const THROTTLED = 971
-/** Record does not exist; record exists already; identical record exists: the list was not of this moment. */
+/** Record does not exist; record already exists; identical record exists: the list was out of date. */
 const OUTDATED_CODES: readonly number[] = [81_044, 81_057, 81_058]
 const isAboutRecord = (code: number): boolean => code >= 81_000 && code < 82_000
 
@@ -41,14 +41,14 @@ export const isOutdated = (answer: CloudflareApiError): boolean => OUTDATED_CODE
 export const unavailable = (reason: string, retryAfterMs?: number): Unavailable =>
   retryAfterMs === undefined ? { kind: 'unavailable', reason } : { kind: 'unavailable', reason, retryAfterMs }
 
-/** `source.pointer` is documented as a text; what is in it after a batch is not. */
+/** `source.pointer` is documented as a string; its content after a batch is not documented. */
 const parseCulprit = (error: JsonObject): readonly [string, number] | undefined => {
   const pointer = isJsonObject(error.source) ? toText(error.source.pointer) : ''
   const [, list, index] = /(deletes|patches|posts)(?:\/|\[|\.)(\d+)/.exec(pointer) ?? []
   return list === undefined ? undefined : [list, Number(index)]
 }
 
-/** What an answer of the API means, told without `secrets`. */
+/** Classifies a response of the API. Its texts do not contain `secrets`. */
 export const classifyResponse = (
   { status, body, retryAfterMs }: Omit<ProviderResponse, 'kind'>,
   secrets: readonly string[],
@@ -62,7 +62,7 @@ export const classifyResponse = (
     }
 
   const errors = toList(envelope.errors)
-  // 1004 is only «DNS Validation Error»: what it was is in its chain.
+  // 1004 is only "DNS Validation Error": its chain has the cause.
   const all = errors.flatMap(error => [error, ...toList(error.error_chain)])
   const codes = all.map(error => toNumber(error.code) ?? 0)
   const texts = all.map(error => `${toText(error.message)} (${toNumber(error.code) ?? 'no code'})`)
@@ -70,11 +70,11 @@ export const classifyResponse = (
   if (status === 429 || codes.includes(THROTTLED))
     return unavailable('Cloudflare limits the rate of requests (HTTP status 429).', retryAfterMs)
   if (status >= 500 || errors.length === 0) {
-    const what = message || (status < 500 ? 'not an answer of its API' : '')
-    return unavailable(`Cloudflare answered with HTTP status ${status}${what && `: ${what}`}.`, retryAfterMs)
+    const detail = message || (status < 500 ? 'not an answer of its API' : '')
+    return unavailable(`Cloudflare returned HTTP status ${status}${detail && `: ${detail}`}.`, retryAfterMs)
   }
-  const about = codes.find(isAboutRecord)
-  if (about === undefined) {
+  const recordCode = codes.find(isAboutRecord)
+  if (recordCode === undefined) {
     if (status === 401 || status === 403 || codes.some(code => TOKEN_CODES.includes(code))) {
       const reason = `Cloudflare rejected the API token: ${message}. It needs Zone Read and DNS Write for the zone.`
       return { kind: 'doubt', unavailable: unavailable(reason) }
@@ -83,5 +83,5 @@ export const classifyResponse = (
       return { kind: 'doubt', unavailable: unavailable(`Cloudflare does not find the zone: ${message}.`) }
   }
   const culprit = all.map(parseCulprit).find(found => found !== undefined)
-  return { kind: 'declined', code: about ?? codes.at(-1) ?? 0, reason: message, ...(culprit ? { culprit } : {}) }
+  return { kind: 'declined', code: recordCode ?? codes.at(-1) ?? 0, reason: message, ...(culprit ? { culprit } : {}) }
 }

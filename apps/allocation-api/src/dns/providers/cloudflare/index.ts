@@ -2,8 +2,7 @@ import type { EnvReader } from '../../../config/env.ts'
 import type { ApplyResult, ReadResult } from '../../domain/result.ts'
 import { isAtOrBelow } from '../../domain/rrset.ts'
 import { groupByOwner } from '../../group-changes.ts'
-import type { DnsProvider } from '../../provider.ts'
-import type { ReadProvider } from '../../provider-factory.ts'
+import type { DnsProvider, ReadProvider } from '../../provider.ts'
 import { type CloudflareOptions, createApi, DEFAULT_URL } from './api.ts'
 import { validateCloudflareChange } from './batch.ts'
 import type { StaleZoneError } from './errors.ts'
@@ -13,22 +12,22 @@ import { write } from './write.ts'
 import { createWithZone } from './zone-lookup.ts'
 
 /**
- * Cloudflare DNS by its API v4. An apply needs the ids of the records that it changes: it has them from the read before
- * it, or lists the names again when Cloudflare says that they are out of date. It sends batches, each of which is one
- * transaction. Records of other names and types are in no call that writes.
+ * Cloudflare DNS over its API v4. An apply needs the ids of the records that it changes. It has them from the previous
+ * read, or lists the names again if Cloudflare reports that they are out of date. It sends batches; each batch is one
+ * transaction. No write includes records of other names or types.
  */
 export const createCloudflareProvider = (options: CloudflareOptions): DnsProvider => {
   const api = createApi(options)
-  const atZone = createWithZone(api)
-  /** By zone: what the last read showed, for the owners that it was asked about. Good for one apply. */
-  const seen = new Map<string, { readonly listed: ListedRecords; readonly owners: readonly string[] | 'all' }>()
+  const withZone = createWithZone(api)
+  /** By zone: the records and owners of the last read. Valid for one apply. */
+  const lastReads = new Map<string, { readonly listed: ListedRecords; readonly owners: readonly string[] | 'all' }>()
   return {
     read: (zone, owners, signal) => {
-      seen.delete(zone)
-      return atZone(zone, signal, async (place): Promise<ReadResult | StaleZoneError> => {
-        const listed = await listRecords(api, place, owners, signal)
+      lastReads.delete(zone)
+      return withZone(zone, signal, async (zoneRef): Promise<ReadResult | StaleZoneError> => {
+        const listed = await listRecords(api, zoneRef, owners, signal)
         if (listed.kind !== 'listed') return listed
-        seen.set(zone, { listed, owners })
+        lastReads.set(zone, { listed, owners })
         return {
           kind: 'read',
           records: toRecordSets(listed.records),
@@ -39,12 +38,12 @@ export const createCloudflareProvider = (options: CloudflareOptions): DnsProvide
 
     async apply(zone, changes, signal) {
       const { owners, rejected } = groupByOwner(changes, change => validateCloudflareChange(zone, change))
-      const last = seen.get(zone)
-      seen.delete(zone)
-      const isShown = (name: string) =>
+      const last = lastReads.get(zone)
+      lastReads.delete(zone)
+      const wasRead = (name: string) =>
         last?.listed.isFullZone || (last?.owners !== 'all' && last?.owners.some(owner => isAtOrBelow(name, owner)))
-      const known = last && owners.every(({ name }) => isShown(name)) ? last.listed : undefined
-      return atZone<ApplyResult>(zone, signal, place => write(api, place, owners, { known, rejected }, signal))
+      const known = last && owners.every(({ name }) => wasRead(name)) ? last.listed : undefined
+      return withZone<ApplyResult>(zone, signal, zoneRef => write(api, zoneRef, owners, { known, rejected }, signal))
     },
 
     async close() {},

@@ -23,10 +23,10 @@ const page = (total_count: number, ...ids: string[]): Success => ({
 test.each([
   ['one page', [page(2, 'a', 'b')], 2, ['a', 'b']],
   ['two', [page(3, 'a', 'b'), page(3, 'c')], 3, ['a', 'b', 'c']],
-  ['none', [page(0)], 0, []],
+  ['no records', [page(0)], 0, []],
   ['one record twice, so that another is missing', [page(3, 'a', 'b'), page(3, 'b')], 3, undefined],
   ['a total that changed', [page(2, 'a'), page(3, 'b')], 2, undefined],
-  ['what is no record', [{ ...page(1), result: [{ id: 'a' }] }], 1, undefined],
-])('records of pages: %s', (_, pages, total, ids) => {
+  ['an invalid record', [{ ...page(1), result: [{ id: 'a' }] }], 1, undefined],
+])('merging pages: %s', (_, pages, total, ids) => {
   expect(mergePages(pages, total)?.map(({ id }) => id)).toEqual(ids)
 })

@@ -1,8 +1,7 @@
 import type { Unavailable } from '../../domain/result.ts'
 import type { CloudflareApi } from './api.ts'
 import { type StaleZoneError, type Success, unavailable } from './errors.ts'
-import { toList, toNumber } from './json.ts'
-import { type CloudflareRecord, parseRecord } from './record.ts'
+import { type CloudflareRecord, parseRecord, toList, toNumber } from './record.ts'
 import type { ZoneRef } from './zone-lookup.ts'
 
 export interface ListedRecords {
@@ -12,14 +11,14 @@ export interface ListedRecords {
   readonly isFullZone: boolean
 }
 
-/** Up to so many names one filtered call each is cheaper than the whole zone, whatever its size. */
-const FEW_NAMES = 4
+/** For this many names, one filtered call for each is cheaper than listing the whole zone, whatever its size. */
+const MAX_FILTERED_NAMES = 4
 /** Calls in flight: far below the limit of 200 per second for one address. */
-const PARALLEL_CALLS = 4
-/** Lists tried until the pages of one fit together. */
-const LIST_ATTEMPTS = 3
+const MAX_PARALLEL_CALLS = 4
+/** Attempts to list a zone with consistent pages. */
+const MAX_LIST_ATTEMPTS = 3
 
-/** Suffixes that together cover all names: of `acme.example` and `*.acme.example` the first. */
+/** The fewest suffixes that cover all names: `acme.example` covers `*.acme.example`. */
 export const toSuffixes = (names: readonly string[]): string[] => {
   const bare = Array.from(new Set(names.map(name => name.replace(/^\*\./, ''))))
   const known = new Set(bare)
@@ -43,22 +42,22 @@ const mapInGroups = async <Item, Result>(
   work: (item: Item) => Promise<Result>,
 ): Promise<Result[]> => {
   const results: Result[] = []
-  for (let i = 0; i < items.length; i += PARALLEL_CALLS)
-    results.push(...(await Promise.all(items.slice(i, i + PARALLEL_CALLS).map(work))))
+  for (let i = 0; i < items.length; i += MAX_PARALLEL_CALLS)
+    results.push(...(await Promise.all(items.slice(i, i + MAX_PARALLEL_CALLS).map(work))))
   return results
 }
 
-/** Every record whose name ends in `suffix`, or of the zone. */
+/** Every record whose name ends in `suffix`; without a suffix, every record of the zone. */
 const list = async (api: CloudflareApi, place: ZoneRef, suffix: string | undefined, signal: AbortSignal) => {
   const query: Record<string, string> = suffix === undefined ? {} : { 'name.endswith': suffix }
-  const page = (number: number) => api.page(place.id, query, number, signal)
-  for (let attempt = 0; attempt < LIST_ATTEMPTS; attempt += 1) {
+  const page = (number: number) => api.listPage(place.id, query, number, signal)
+  for (let attempt = 0; attempt < MAX_LIST_ATTEMPTS; attempt += 1) {
     const first = await page(1)
     if (first.kind !== 'done') return first
     const total = toNumber(first.info.total_count)
     const size = toList(first.result).length
     if (total === undefined || (size === 0 && total > 0)) continue
-    // A page may be smaller than asked for.
+    // A page may be smaller than requested.
     const count = size === 0 ? 1 : Math.ceil(total / size)
     const numbers = Array.from({ length: count - 1 }, (_, i) => i + 2)
     const others = await mapInGroups(numbers, page)
@@ -72,7 +71,7 @@ const list = async (api: CloudflareApi, place: ZoneRef, suffix: string | undefin
   return unavailable('The record list from Cloudflare is inconsistent; another client may be changing the zone.')
 }
 
-/** The records at or below `names`, and maybe others. */
+/** The records at or below `names`. The result may contain other records. */
 export const listRecords = async (
   api: CloudflareApi,
   place: ZoneRef,
@@ -80,7 +79,8 @@ export const listRecords = async (
   signal: AbortSignal,
 ): Promise<ListedRecords | StaleZoneError | Unavailable> => {
   const suffixes = names === 'all' ? [] : toSuffixes(names)
-  if (names === 'all' || suffixes.length > Math.max(FEW_NAMES, place.pages)) return list(api, place, undefined, signal)
+  if (names === 'all' || suffixes.length > Math.max(MAX_FILTERED_NAMES, place.pages))
+    return list(api, place, undefined, signal)
   const lists = await mapInGroups(suffixes, suffix => list(api, place, suffix, signal))
   const failed = lists.find(result => result.kind !== 'listed')
   if (failed) return failed

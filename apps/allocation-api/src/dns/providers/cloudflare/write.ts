@@ -9,24 +9,24 @@ import { type ListedRecords, listRecords } from './list.ts'
 import type { ZoneRef } from './zone-lookup.ts'
 
 /**
- * Refused batches of one apply: more than the logarithm of the largest batch, and few enough for the time of one call.
- * 1200 calls in five minutes are all that the user of the token has.
+ * Rejected batches of one apply: more than the logarithm of the largest batch, and few enough for the timeout of one
+ * call. Cloudflare allows the user of a token 1200 calls in five minutes.
  */
 const MAX_REJECTIONS = 24
 
 const nothing: Operations = { deletes: [], patches: [], posts: [] }
 
 export interface WriteContext {
-  /** What is at the names, if that was read just now. */
+  /** The records at the names, if the previous read returned them. */
   readonly known: ListedRecords | undefined
-  /** Owner name to reason: what is not to be sent. */
+  /** Owner name to reason: changes that are not sent. */
   readonly rejected: ReadonlyMap<string, string>
 }
 
-/** Sends what is to be done in batches. The names are listed first, for the ids of their records, unless they are known. */
+/** Sends changes in batches. Lists the names first, for the ids of their records, unless `known` has them. */
 export const write = async (
   api: CloudflareApi,
-  place: ZoneRef,
+  zoneRef: ZoneRef,
   owners: readonly OwnerChanges[],
   { known, rejected: rejectedBefore }: WriteContext,
   signal: AbortSignal,
@@ -34,7 +34,7 @@ export const write = async (
   const changes = new Map(owners.map(owner => [owner.name, owner.changes]))
   const rejected = new Map(rejectedBefore)
   const planned = new Map<string, Operations>()
-  /** Names whose records were listed again, for those known were not of this moment: once each. */
+  /** Names whose records were listed again because the known ones were out of date: once for each name. */
   const renewed = new Set<string>()
   const operationsAt = (name: string): Operations => planned.get(name) ?? nothing
 
@@ -42,11 +42,11 @@ export const write = async (
     names: readonly string[],
     latest?: ListedRecords,
   ): Promise<StaleZoneError | Unavailable | undefined> => {
-    const listed = latest ?? (await listRecords(api, place, names, signal))
+    const listed = latest ?? (await listRecords(api, zoneRef, names, signal))
     if (listed.kind !== 'listed') return listed
     const present = Map.groupBy(listed.records, record => record.name)
     for (const name of names) {
-      const result = planBatch(present.get(name) ?? [], changes.get(name) ?? [], place.batchLimit)
+      const result = planBatch(present.get(name) ?? [], changes.get(name) ?? [], zoneRef.batchLimit)
       if ('fault' in result) rejected.set(name, result.fault)
       planned.set(name, 'fault' in result ? nothing : result)
     }
@@ -56,7 +56,7 @@ export const write = async (
   const send = async (names: readonly string[]): Promise<BatchResult<string, StaleZoneError | Unavailable>> => {
     const operations = mergeOperations(names.map(operationsAt))
     if (countOperations(operations) === 0) return { kind: 'accepted' }
-    const answer = await api.batch(place.id, operations, signal)
+    const answer = await api.batch(zoneRef.id, operations, signal)
     if (answer.kind === 'done') return { kind: 'accepted' }
     if (answer.kind !== 'declined') return { kind: 'failed', failure: answer }
     if (isOutdated(answer) && names.some(name => !renewed.has(name))) {
@@ -66,15 +66,15 @@ export const write = async (
     }
     const [list = '', index = -1] = answer.culprit ?? []
     const culprit = Object.entries(operations).find(([key]) => key === list)?.[1][index]
-    const isCulprits = (name: string) => Object.values(operationsAt(name)).some(own => own.includes(culprit))
-    // What pointers look like in the answer to a batch is documented nowhere: not certain.
-    return { kind: 'rejected', reason: answer.reason, suspects: culprit === undefined ? [] : names.filter(isCulprits) }
+    const ownsCulprit = (name: string) => Object.values(operationsAt(name)).some(own => own.includes(culprit))
+    // The pointer format for batches is undocumented, so a named culprit is not certain.
+    return { kind: 'rejected', reason: answer.reason, suspects: culprit === undefined ? [] : names.filter(ownsCulprit) }
   }
 
   const failure = await plan([...changes.keys()], known)
   if (failure) return failure
   const wanted = [...changes.keys()].filter(name => countOperations(operationsAt(name)) > 0)
-  const batches = chunkBySize(wanted, name => countOperations(operationsAt(name)), place.batchLimit)
+  const batches = chunkBySize(wanted, name => countOperations(operationsAt(name)), zoneRef.batchLimit)
   const result = await bisect(batches, send, { maxRejections: MAX_REJECTIONS })
   if (result.kind === 'failed') return result.failure
   return toApplyResult(new Map([...rejected, ...result.rejected]), result.skipped)

@@ -2,14 +2,14 @@ import { isJsonObject, type JsonObject } from '../../../lib/json.ts'
 import type { Unavailable } from '../../domain/result.ts'
 import type { CloudflareApi } from './api.ts'
 import { type StaleZoneError, unavailable } from './errors.ts'
-import { toList, toText } from './json.ts'
+import { toList, toText } from './record.ts'
 
-/** Where the API has a zone. */
+/** A zone in the API. */
 export interface ZoneRef {
   readonly id: string
-  /** Operations that a batch may have on the zone's plan. */
+  /** Maximum operations in a batch on the zone's plan. */
   readonly batchLimit: number
-  /** Calls that a list of the whole zone took when last done. */
+  /** Calls that the last list of the whole zone needed. */
   pages: number
 }
 
@@ -19,7 +19,7 @@ const toBatchLimit = (zone: JsonObject): number => {
   return ['pro', 'business', 'enterprise'].includes(plan) ? 3_500 : 200
 }
 
-/** Of the zones the API gave, where `name` is; or why none is to be written. */
+/** Selects the zone `name` from the API's `zones`, or explains why it cannot be written. */
 export const selectZone = (name: string, zones: unknown): ZoneRef | Unavailable => {
   const found = toList(zones).filter(entry => toText(entry.name).toLowerCase() === name)
   // A domain can be in several accounts; it is active in one.
@@ -33,32 +33,32 @@ export const selectZone = (name: string, zones: unknown): ZoneRef | Unavailable 
   return { id, batchLimit: toBatchLimit(zone), pages: 1 }
 }
 
-/** Runs work at a zone's place, remembered or, when that is in doubt, looked up again. */
+/** Runs work on a zone with its cached id. If Cloudflare rejects the id, looks the zone up again. */
 export const createWithZone = (api: CloudflareApi) => {
-  const places = new Map<string, ZoneRef>()
+  const zoneRefs = new Map<string, ZoneRef>()
 
   return async <Result extends { readonly kind: string }>(
     zone: string,
     signal: AbortSignal,
-    work: (place: ZoneRef) => Promise<Result | StaleZoneError>,
+    work: (zoneRef: ZoneRef) => Promise<Result | StaleZoneError>,
   ): Promise<Result | Unavailable> => {
-    const isDoubt = (result: Result | StaleZoneError): result is StaleZoneError => result.kind === 'doubt'
-    const remembered = places.get(zone)
-    if (remembered) {
-      const result = await work(remembered)
-      if (!isDoubt(result)) return result
-      places.delete(zone)
+    const isStale = (result: Result | StaleZoneError): result is StaleZoneError => result.kind === 'doubt'
+    const cached = zoneRefs.get(zone)
+    if (cached) {
+      const result = await work(cached)
+      if (!isStale(result)) return result
+      zoneRefs.delete(zone)
     }
-    const answer = await api.zonesNamed(zone, signal)
+    const answer = await api.findZones(zone, signal)
     if (answer.kind !== 'done') return answer.kind === 'doubt' ? answer.unavailable : answer
-    const place = selectZone(zone, answer.result)
-    if ('kind' in place) return place
-    const result = await work(place)
-    if (!isDoubt(result)) {
-      places.set(zone, place)
+    const zoneRef = selectZone(zone, answer.result)
+    if ('kind' in zoneRef) return zoneRef
+    const result = await work(zoneRef)
+    if (!isStale(result)) {
+      zoneRefs.set(zone, zoneRef)
       return result
     }
-    // The token was good enough to find the zone: what is lacking is lacking here.
+    // The token found the zone, so a missing permission concerns only this zone.
     return { ...result.unavailable, reason: `Zone ${zone}: ${result.unavailable.reason}`, scope: 'zone' }
   }
 }

@@ -7,14 +7,14 @@ import type { WriteResult } from './write.ts'
 export interface DynadotApiOptions {
   /** The JSON interface of API 3. */
   readonly url: string
-  /** Of the account. It goes into the query of every request: there is no other place for it. */
+  /** The account's key. API 3 requires it in the query of every request. */
   readonly apiKey: string
 }
 
-/** Milliseconds after which an account that was busy is asked again: a request of its own takes about one second. */
-const BUSY_PAUSE_MS = 1_000
+/** A request takes about one second; a busy account accepts the next one after it. */
+const BUSY_RETRY_AFTER_MS = 1_000
 
-/** A whole set is a URL of some kilobytes: it was too long (RFC 9110 section 15.5.15, RFC 6585 section 5). */
+/** The URL holds the whole record set and was too long (RFC 9110 section 15.5.15, RFC 6585 section 5). */
 const tooLong = new Set([414, 431])
 
 const unavailable = (reason: string, retryAfterMs?: number): Unavailable =>
@@ -22,14 +22,15 @@ const unavailable = (reason: string, retryAfterMs?: number): Unavailable =>
 
 const zoneUnavailable = (reason: string): Unavailable => ({ kind: 'unavailable', scope: 'zone', reason })
 
-const wrongKey = unavailable(
-  'Dynadot rejected the API key: check the key, and that the account has its API switched on.',
+const wrongKey = unavailable('Dynadot rejected the API key: check the key, and enable the API in the account.')
+const busy = unavailable(
+  'Dynadot is busy with another request: it accepts one at a time for each account.',
+  BUSY_RETRY_AFTER_MS,
 )
-const busy = unavailable('Dynadot is busy with another request: it takes one at a time for an account.', BUSY_PAUSE_MS)
 
 /**
- * Types go back in lower case: get_dns says them in upper case, which set_dns2 does not take. It wants a distance for
- * each MX; one that get_dns shows without has 0.
+ * Types are in lower case: get_dns returns upper case, which set_dns2 does not accept. set_dns2 requires a distance for
+ * each MX record; where get_dns returns none, it is 0.
  */
 const toParameters = ({ records, ttl }: DomainSettings): [string, string][] => [
   ...(['main', 'sub'] as const).flatMap(place =>
@@ -49,12 +50,11 @@ const toParameters = ({ records, ttl }: DomainSettings): [string, string][] => [
   ...(ttl === undefined ? [] : [['ttl', String(ttl)] satisfies [string, string]]),
 ]
 
-/** The two commands of Dynadot's API 3 that are used, each for one domain. */
+/** Client for the two commands of Dynadot's API 3 that the provider needs, each for one domain. */
 export const createDynadotApi = ({ url, apiKey }: DynadotApiOptions) => {
-  const sanitize = (text: string): string =>
-    sanitizeMessage(text, [apiKey]) || 'Dynadot gave no reason that can be told'
+  const sanitize = (text: string): string => sanitizeMessage(text, [apiKey]) || 'Dynadot gave no readable reason'
 
-  const ask = async (
+  const call = async (
     command: 'get_dns' | 'set_dns2',
     zone: string,
     parameters: readonly (readonly [string, string])[],
@@ -68,12 +68,12 @@ export const createDynadotApi = ({ url, apiKey }: DynadotApiOptions) => {
     const { status, body, retryAfterMs } = answer
     if (status === 401 || status === 403) return wrongKey
     if (tooLong.has(status))
-      return zoneUnavailable(`Dynadot says that the ${command} for ${zone} is too long (HTTP ${status}).`)
-    if (status !== 200) return unavailable(`Dynadot answered ${command} with HTTP ${status}.`, retryAfterMs)
-    const verdict = parseResponse(body)
-    switch (verdict.kind) {
+      return zoneUnavailable(`Dynadot rejected ${command} for ${zone} because the URL is too long (HTTP ${status}).`)
+    if (status !== 200) return unavailable(`Dynadot responded to ${command} with HTTP ${status}.`, retryAfterMs)
+    const result = parseResponse(body)
+    switch (result.kind) {
       case 'success':
-        return verdict
+        return result
       case 'busy':
         return busy
       case 'wrong-key':
@@ -81,33 +81,33 @@ export const createDynadotApi = ({ url, apiKey }: DynadotApiOptions) => {
       case 'no-domain':
         return zoneUnavailable(`The Dynadot account has no domain ${zone}.`)
       case 'trouble':
-        return unavailable(`Dynadot could not do ${command}: ${sanitize(verdict.text)}`)
+        return unavailable(`Dynadot could not process ${command}: ${sanitize(result.text)}`)
       case 'error':
-        return { kind: 'rejected', reason: sanitize(verdict.text) }
+        return { kind: 'rejected', reason: sanitize(result.text) }
       case 'not-understood':
-        return unavailable(`Dynadot's answer to ${command} for ${zone} cannot be understood.`)
+        return unavailable(`The response of Dynadot to ${command} for ${zone} is not understood.`)
     }
   }
 
   return {
-    /** Everything that the domain has; `unavailable` where its records are not Dynadot's to serve, too. */
+    /** All settings of the domain. `unavailable` also if Dynadot does not serve its records. */
     async getDns(
       zone: string,
       signal: AbortSignal,
     ): Promise<{ readonly kind: 'settings'; readonly settings: DomainSettings } | Unavailable> {
-      const answer = await ask('get_dns', zone, [], signal)
+      const answer = await call('get_dns', zone, [], signal)
       if (answer.kind === 'unavailable') return answer
       if (answer.kind === 'rejected') return unavailable(`Dynadot rejected get_dns for ${zone}: ${answer.reason}`)
       const settings = parseSettings(answer.content)
-      if (!settings) return zoneUnavailable(`Dynadot's answer to get_dns for ${zone} is incomplete.`)
+      if (!settings) return zoneUnavailable(`The response of Dynadot to get_dns for ${zone} is incomplete.`)
       if (settings.mode !== OWN_DNS)
-        return zoneUnavailable(`Dynadot does not serve ${zone} itself: switch its DNS setting to '${OWN_DNS}' first.`)
+        return zoneUnavailable(`Dynadot does not serve ${zone} itself: change its DNS setting to '${OWN_DNS}' first.`)
       return { kind: 'settings', settings }
     },
 
-    /** Replaces everything that the domain has by `settings`. That an empty set is taken is not documented. */
+    /** Replaces all settings of the domain. Whether Dynadot accepts an empty set is not documented. */
     async setDns(zone: string, settings: DomainSettings, signal: AbortSignal): Promise<WriteResult> {
-      const answer = await ask('set_dns2', zone, toParameters(settings), signal)
+      const answer = await call('set_dns2', zone, toParameters(settings), signal)
       return answer.kind === 'success' ? { kind: 'accepted' } : answer
     },
   }

@@ -1,7 +1,7 @@
 import { changeKey, type RecordChange, type RecordSet, recordKey, toOwnerName } from '../../domain/rrset.ts'
 import { type DynadotRecord, toDynadotRecords, toKey, toName, toRecordSets, validateRecordSet } from './record.ts'
 
-/** The most records that set_dns2 takes: main_record0 to 19, sub_record0 to 99. */
+/** The limits of set_dns2: main_record0 to 19, sub_record0 to 99. */
 const MAX_RECORDS = {
   main: { count: 20, of: 'the domain itself' },
   sub: { count: 100, of: 'names below the domain' },
@@ -11,10 +11,10 @@ const MAX_RECORDS = {
 const standsAlone = new Set(['CNAME', 'FORWARD', 'STEALTH'])
 
 export interface ChangedSet {
-  /** Everything that the domain is to have: what was not named by a change is as it was. */
+  /** The domain's desired record set. Records that no change names are unmodified. */
   readonly records: readonly DynadotRecord[]
   readonly isChanged: boolean
-  /** Owner name to reason. Nothing is changed at these. */
+  /** Owner name to reason. Records at these names are unchanged. */
   readonly rejected: ReadonlyMap<string, string>
 }
 
@@ -44,9 +44,9 @@ const attempt = (
     const key = recordKey(set)
     const present = records.filter(record => toKey(record, zone) === key)
     if (isSame(present, set, zone)) continue
-    const obstacle = findConflict(set, records, zone)
-    if (obstacle) {
-      rejected.set(set.name, `a ${obstacle} record stands at this name`)
+    const conflict = findConflict(set, records, zone)
+    if (conflict) {
+      rejected.set(set.name, `the name has a conflicting ${conflict} record`)
       continue
     }
     const added = toDynadotRecords({ ...set, values: Array.from(new Set(set.values)).sort() }, zone)
@@ -55,7 +55,7 @@ const attempt = (
     const count = after.filter(record => record.place === place).length
     if (count > MAX_RECORDS[place].count) {
       const limit = `${MAX_RECORDS[place].count} records of ${MAX_RECORDS[place].of}`
-      rejected.set(set.name, `Dynadot holds ${limit} at most, and this would make it ${count}`)
+      rejected.set(set.name, `Dynadot allows at most ${limit}, and this change would make ${count}`)
       continue
     }
     records = after
@@ -65,8 +65,8 @@ const attempt = (
 }
 
 /**
- * `changes` made to the whole set that the domain has. A name of which one change is rejected is left as it is: when
- * that keeps records which others counted on being gone, those are rejected too. The last change of a record set counts.
+ * Applies `changes` to the whole record set of the domain. If one change of a name is rejected, the name is unchanged.
+ * If other changes needed the room of its records, those are rejected too. The last change of a record set wins.
  */
 export const applyChanges = (
   before: readonly DynadotRecord[],
@@ -87,15 +87,15 @@ export const applyChanges = (
   }
 }
 
-/** All changes at one owner name: they are made together or not at all. */
+/** All changes at one owner name: Dynadot applies all or none. */
 export interface NameChanges {
   readonly name: string
   readonly changes: readonly RecordChange[]
 }
 
 /**
- * The names at which something is to be done. Those that need no more room than they have come first, for they may make
- * some; then in the order of names, so that of those that do not all fit it is the same that are left out each time.
+ * The names that need a change. Names that do not grow come first, because they may free room. Then the order is by
+ * name, so that if not all fit, the same ones are left out each time.
  */
 export const groupByName = (
   before: readonly DynadotRecord[],
@@ -104,11 +104,11 @@ export const groupByName = (
 ): NameChanges[] =>
   Array.from(
     Map.groupBy(changes, change => toOwnerName(change)),
-    ([name, itsChanges]) => {
-      const { records, isChanged, rejected } = applyChanges(before, itsChanges, zone)
+    ([name, ownChanges]) => {
+      const { records, isChanged, rejected } = applyChanges(before, ownChanges, zone)
       return {
         name,
-        changes: itsChanges,
+        changes: ownChanges,
         isNeeded: isChanged || rejected.size > 0,
         isGrowing: rejected.size > 0 || records.length > before.length,
       }

@@ -1,6 +1,5 @@
 import type { EnvReader } from '../../../config/env.ts'
-import type { DnsProvider } from '../../provider.ts'
-import type { ReadProvider } from '../../provider-factory.ts'
+import type { DnsProvider, ReadProvider } from '../../provider.ts'
 import { createDynadotApi } from './api.ts'
 import { toRecordSets } from './record.ts'
 import { toFingerprint } from './response.ts'
@@ -9,7 +8,7 @@ import { writeChanges } from './write.ts'
 export interface DynadotProviderOptions {
   /** The JSON interface of API 3. */
   readonly url?: string
-  /** Of the account. */
+  /** The account's key. */
   readonly apiKey: string
 }
 
@@ -20,34 +19,34 @@ const DEFAULT_TTL = 300
 
 /**
  * Dynadot, the registrar: a zone is a domain registered in the account, never a name below one. Its API (version 3)
- * knows a domain's whole record set and no part of it, so each write reads the set, changes it and sends all of it; the
- * set holds 20 records of the domain itself and 100 of names below it. Its option to add to the set
- * (add_dns_to_current_setting) can neither change nor delete, so it is not used.
+ * only replaces a domain's whole record set, so each write reads the set, changes it and sends all of it. The set holds
+ * 20 records of the domain itself and 100 of names below it. The option to add to the set (add_dns_to_current_setting)
+ * can neither change nor delete, so it is not used.
  *
  * A domain has one TTL, which also applies to foreign records, so it is never changed. A domain without a TTL gets the
  * first desired one.
  *
- * The API has no version or precondition, so an apply reads the set anew and writes nothing unless it is what the last
- * `read` showed: one of the two may be out of date, or somebody has written in between. What remains: a change that
- * neither of the two shows is taken back, be it that both are out of date or that somebody writes after the second (a
- * second or so; up to nine while a rejected record is looked for). And Dynadot may carry writes to its name servers in
- * another order than they came in, as acme.sh's authors have seen, which no read shows.
+ * The API has no version or precondition, so an apply reads the set again and writes only if it equals the last `read`:
+ * one of the two may be out of date, or another client may have written in between. This does not prevent all lost
+ * updates: an apply reverts a change that neither read shows, because both were out of date or because another client
+ * wrote after the second (within about a second; up to nine during a bisection). Dynadot may also publish writes to its
+ * name servers out of order, as the authors of acme.sh have seen, which no read shows.
  */
 export const createDynadotProvider = ({ url = DEFAULT_URL, apiKey }: DynadotProviderOptions): DnsProvider => {
   const api = createDynadotApi({ url, apiKey })
-  /** By zone: what the last read showed. Good for one apply. */
-  const seen = new Map<string, string>()
+  /** By zone: the fingerprint of the last read. Valid for one apply. */
+  const lastReads = new Map<string, string>()
 
   return {
     concurrency: 1,
     hasZoneTtl: true,
 
     async read(zone, _owners, signal) {
-      seen.delete(zone)
+      lastReads.delete(zone)
       const now = await api.getDns(zone, signal)
       if (now.kind === 'unavailable') return now
       const { settings } = now
-      seen.set(zone, toFingerprint(settings))
+      lastReads.set(zone, toFingerprint(settings))
       return {
         kind: 'read',
         records: toRecordSets(settings.records, zone, settings.ttl ?? DEFAULT_TTL),
@@ -56,13 +55,13 @@ export const createDynadotProvider = ({ url = DEFAULT_URL, apiKey }: DynadotProv
     },
 
     async apply(zone, changes, signal) {
-      const before = seen.get(zone)
-      seen.delete(zone)
+      const before = lastReads.get(zone)
+      lastReads.delete(zone)
       if (changes.length === 0) return { kind: 'applied', rejected: [] }
       const now = await api.getDns(zone, signal)
       if (now.kind === 'unavailable') return now
       if (before !== undefined && before !== toFingerprint(now.settings)) {
-        const reason = `Dynadot's last two answers about the records of ${zone} differ: somebody is changing them, or one answer is out of date. Nothing was written.`
+        const reason = `The last two responses of Dynadot for the records of ${zone} differ: another client is changing them, or one response is out of date. Nothing was written.`
         return { kind: 'unavailable', scope: 'zone', reason }
       }
       return writeChanges(zone, now.settings, changes, settings => api.setDns(zone, settings, signal))

@@ -30,7 +30,7 @@ test.each<[string, DynadotRecord, RecordSet]>([
     set(`_s._tcp.${ZONE}`, 'SRV', '10 60 5060 sip.example.'),
   ],
   [
-    'a service, parted',
+    'a split service',
     sub('_s', 'SRV', '60 5060 sip.example', '10'),
     set(`_s.${ZONE}`, 'SRV', '10 60 5060 sip.example.'),
   ],
@@ -39,9 +39,9 @@ test.each<[string, DynadotRecord, RecordSet]>([
   ['quoted strings', main('TXT', '"one" "two"'), set(ZONE, 'TXT', '"one" "two"')],
   ['a text beyond ASCII', main('TXT', 'é'), set(ZONE, 'TXT', '"\\195\\169"')],
   ['a long text', main('TXT', 'x'.repeat(300)), set(ZONE, 'TXT', `"${'x'.repeat(255)}" "${'x'.repeat(45)}"`)],
-  ['a type of Dynadot', sub('go', 'forward', 'to.example', '1'), set(`go.${ZONE}`, 'FORWARD', 'to.example 1')],
-  ['a type unknown', sub('c', 'CAA', '0 issue "ca.example"'), set(`c.${ZONE}`, 'CAA', '0 issue "ca.example"')],
-])('%s is read', (_, record, expected) => {
+  ['a type specific to Dynadot', sub('go', 'forward', 'to.example', '1'), set(`go.${ZONE}`, 'FORWARD', 'to.example 1')],
+  ['an unknown type', sub('c', 'CAA', '0 issue "ca.example"'), set(`c.${ZONE}`, 'CAA', '0 issue "ca.example"')],
+])('reads %s', (_, record, expected) => {
   expect(toRecordSets([record], ZONE, 300)).toEqual([expected])
 })
 
@@ -67,7 +67,7 @@ test.each<[RecordSet, DynadotRecord[]]>([
   [set(ZONE, 'TXT', '"say \\"yes\\""'), [main('txt', 'say "yes"')]],
   [set(ZONE, 'TXT', '"\\"quoted\\""'), [main('txt', '"\\"quoted\\""')]],
   [set(ZONE, 'TXT', '"one" "two"'), [main('txt', '"one" "two"')]],
-])('%j is written, and read back as it was', (wanted, expected) => {
+])('%j survives a round trip', (wanted, expected) => {
   const records = toDynadotRecords(wanted, ZONE)
   expect(records).toEqual(expected)
   expect(toRecordSets(records, ZONE, 300)).toEqual([wanted])
@@ -77,17 +77,17 @@ test.each<[RecordSet, RegExp | undefined]>([
   [set(`acme.${ZONE}`, 'A', '192.0.2.1'), undefined],
   [set(`*.acme.${ZONE}`, 'A', '192.0.2.1'), undefined],
   [set(`_s.${ZONE}`, 'SRV', '1 2 3 sip.example.'), undefined],
-  [set(`_s.${ZONE}`, 'SRV', '1 2 sip.example.'), /not one of a SRV/],
-  [set(ZONE, 'SRV', '1 2 3 sip.example.'), /takes no SRV/],
-  [set(`acme.${ZONE}`, 'CAA', '0 issue "ca.example"'), /takes no CAA/],
+  [set(`_s.${ZONE}`, 'SRV', '1 2 sip.example.'), /not a valid SRV/],
+  [set(ZONE, 'SRV', '1 2 3 sip.example.'), /does not support a SRV/],
+  [set(`acme.${ZONE}`, 'CAA', '0 issue "ca.example"'), /does not support a CAA/],
   [set('acme.other.example', 'A', '192.0.2.1'), /name of this zone/],
   [set(`xpool.example`, 'A', '192.0.2.1'), /name of this zone/],
   [set(`a b.${ZONE}`, 'A', '192.0.2.1'), /name of this zone/],
-  [set(`acme.${ZONE}`, 'A', '192.0.2.256'), /not one of a A/],
+  [set(`acme.${ZONE}`, 'A', '192.0.2.256'), /not a valid A/],
   [set(`acme.${ZONE}`, 'A'), /no value/],
   [{ ...set(`acme.${ZONE}`, 'A', '192.0.2.1'), ttl: 0 }, /TTL/],
-  [set(`acme.${ZONE}`, 'CNAME', 'a.example.', 'b.example.'), /one CNAME/],
-])('what Dynadot can hold: %j', (wanted, reason) => {
+  [set(`acme.${ZONE}`, 'CNAME', 'a.example.', 'b.example.'), /only one CNAME/],
+])('what Dynadot can store: %j', (wanted, reason) => {
   if (reason) expect(validateRecordSet(wanted, ZONE)).toMatch(reason)
   else expect(validateRecordSet(wanted, ZONE)).toBeUndefined()
 })

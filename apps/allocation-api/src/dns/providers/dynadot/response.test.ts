@@ -5,7 +5,7 @@ test.each<[string, unknown, string]>([
   ['done', { SetDnsResponse: { ResponseCode: 0, Status: 'success' } }, 'success'],
   ['numbers as strings', { SetDnsResponse: { ResponseCode: '0', Status: 'success' } }, 'success'],
   ['a header', { SetDnsResponse: { SetDnsHeader: { SuccessCode: '0', Status: 'success' } } }, 'success'],
-  ['a code and a status at odds', { SetDnsResponse: { ResponseCode: 0, Status: 'error' } }, 'error'],
+  ['a code that contradicts the status', { SetDnsResponse: { ResponseCode: 0, Status: 'error' } }, 'error'],
   ['an error', { SetDnsResponse: { ResponseCode: '-1', Status: 'error', Error: 'no such luck' } }, 'error'],
   ['busy', { SetDnsResponse: { ResponseCode: 5, Status: 'system_busy' } }, 'busy'],
   ['a key', { Response: { ResponseCode: '-1', Error: 'invalid key' } }, 'wrong-key'],
@@ -15,20 +15,20 @@ test.each<[string, unknown, string]>([
     'no-domain',
   ],
   ['trouble', { Response: { ResponseCode: '-1', Error: 'problem with connection to main server' } }, 'trouble'],
-  ['a code that is not described', { SetDnsResponse: { ResponseCode: '7', Status: 'error', Error: 'hm' } }, 'trouble'],
+  ['an undocumented code', { SetDnsResponse: { ResponseCode: '7', Status: 'error', Error: 'hm' } }, 'trouble'],
   ['a server in a value', { SetDnsResponse: { ResponseCode: '-1', Error: 'invalid mail server' } }, 'error'],
   ['a domain in a value', { SetDnsResponse: { ResponseCode: '-1', Error: 'invalid domain in record' } }, 'error'],
   ['no code', { GetDnsResponse: { Status: 'success' } }, 'not-understood'],
   ['no envelope', {}, 'not-understood'],
   ['a list', [], 'not-understood'],
-  ['no JSON', undefined, 'not-understood'],
-])('the verdict on %s', (_, body, kind) => {
+  ['not JSON', undefined, 'not-understood'],
+])('the result of %s', (_, body, kind) => {
   expect(parseResponse(body).kind).toBe(kind)
 })
 
 const withSettings = (settings: unknown) => ({ GetDns: { NameServerSettings: settings } })
 
-test('settings: lists that are left out are empty, numbers may be strings', () => {
+test('settings: absent lists are empty, and numbers may be strings', () => {
   expect(parseSettings(withSettings({ Type: 'Dynadot DNS' }))).toEqual({
     mode: 'Dynadot DNS',
     ttl: undefined,
@@ -52,25 +52,25 @@ test('settings: lists that are left out are empty, numbers may be strings', () =
 
 test.each<[string, unknown]>([
   ['no settings', {}],
-  ['settings that are none', withSettings(null)],
+  ['settings that are null', withSettings(null)],
   ['no mode', withSettings({ TTL: '300' })],
-  ['a list that is none', withSettings({ Type: 'Dynadot DNS', SubDomains: { Subhost: 'a' } })],
-  ['a TTL that is no number', withSettings({ Type: 'Dynadot DNS', TTL: '5 min' })],
+  ['a list that is not an array', withSettings({ Type: 'Dynadot DNS', SubDomains: { Subhost: 'a' } })],
+  ['a TTL that is not a number', withSettings({ Type: 'Dynadot DNS', TTL: '5 min' })],
   ['a list of another name', withSettings({ Type: 'Dynadot DNS', Subdomains: [{ Subhost: 'a' }] })],
-  ['a record that is none', withSettings({ Type: 'Dynadot DNS', MainDomains: ['A'] })],
+  ['a record that is not an object', withSettings({ Type: 'Dynadot DNS', MainDomains: ['A'] })],
   ['a record without a type', withSettings({ Type: 'Dynadot DNS', MainDomains: [{ Value: 'x' }] })],
   ['a record without a value', withSettings({ Type: 'Dynadot DNS', MainDomains: [{ RecordType: 'A' }] })],
   ['a record without a host', withSettings({ Type: 'Dynadot DNS', SubDomains: [{ RecordType: 'A', Value: 'x' }] })],
-])('nothing is made of %s', (_, content) => {
+])('%s: not parsed', (_, content) => {
   expect(parseSettings(content as Record<string, unknown>)).toBeUndefined()
 })
 
-test('of another mode only that is said', () => {
+test('another mode: only the mode is returned', () => {
   const content = withSettings({ Type: 'Name Servers', NameServers: [{ ServerName: 'ns1.example' }], TTL: '300' })
   expect(parseSettings(content)).toEqual({ mode: 'Name Servers', ttl: undefined, records: [] })
 })
 
-test('a fingerprint is of what is said, in whatever order', () => {
+test('a fingerprint covers all settings and ignores the order of records', () => {
   const [a, b] = ['a', 'b'].map(host => ({ place: 'sub', host, type: 'A', value: '192.0.2.1', extra: '' }) as const)
   if (!a || !b) throw new Error('two records')
   const settings = { mode: 'Dynadot DNS', ttl: 300, records: [a, b] }

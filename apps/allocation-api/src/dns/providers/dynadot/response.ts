@@ -1,22 +1,22 @@
 import { isJsonObject, type JsonObject } from '../../../lib/json.ts'
 import type { DynadotRecord } from './record.ts'
 
-/** What one command came to, told by the body: Dynadot answers HTTP 200 to nearly everything. */
+/** The result of a command, from the body: Dynadot returns HTTP 200 for nearly everything. */
 export type DynadotResult =
   | { readonly kind: 'success'; readonly content: JsonObject }
   | { readonly kind: 'busy' | 'wrong-key' | 'no-domain' | 'not-understood' }
-  /** `error`: the request is to blame; `trouble`: Dynadot is. */
+  /** `error`: the request is at fault; `trouble`: Dynadot is at fault. */
   | { readonly kind: 'error' | 'trouble'; readonly text: string }
 
 const toText = (value: unknown): string | undefined =>
   typeof value === 'string' ? value : typeof value === 'number' ? String(value) : undefined
 
 /**
- * The documentation describes ResponseCode (0: done, -1: not), Status and Error, in an object named for the command or,
- * before the command is looked at, `Response`. Some answers have them one level down, in a ...Header, and numbers as
- * strings. It lists no texts of errors: the patterns are made from those that others have met ("invalid key", "could not
- * find domain in your account", system_busy, "problem with connection to main server"). What matches none of them is
- * an error.
+ * The documentation describes ResponseCode (0: success, -1: failure), Status and Error. They are in an object named
+ * after the command or, if the command was not processed, in `Response`. Some responses have them one level lower, in a
+ * `...Header`, and numbers as strings. Error texts are not documented: the patterns follow texts that other clients
+ * report ("invalid key", "could not find domain in your account", system_busy, "problem with connection to main
+ * server"). A text that matches no pattern is an error.
  */
 export const parseResponse = (body: unknown): DynadotResult => {
   const content = isJsonObject(body) ? Object.values(body).find(isJsonObject) : undefined
@@ -37,11 +37,11 @@ export const parseResponse = (body: unknown): DynadotResult => {
   return { kind: 'error', text }
 }
 
-/** The only mode whose records set_dns2 replaces; in any other it would switch the domain over to this one. */
+/** The only mode in which the provider writes: in any other mode, set_dns2 would change the domain to this one. */
 export const OWN_DNS = 'Dynadot DNS'
 
 export interface DomainSettings {
-  /** OWN_DNS when its records are the domain's; else parking, forwarding or the name servers of somebody else. */
+  /** OWN_DNS if Dynadot serves the domain's records; otherwise parking, forwarding or external name servers. */
   readonly mode: string
   /** Seconds, for every record of the domain. Undefined: it has none. */
   readonly ttl: number | undefined
@@ -49,7 +49,7 @@ export interface DomainSettings {
 }
 
 const parseRecords = (place: DynadotRecord['place'], list: unknown): DynadotRecord[] | undefined => {
-  // Left out where there is none.
+  // Absent if there are no records.
   if (list === undefined || list === null) return []
   if (!Array.isArray(list)) return undefined
   const records: DynadotRecord[] = []
@@ -65,9 +65,9 @@ const parseRecords = (place: DynadotRecord['place'], list: unknown): DynadotReco
 }
 
 /**
- * Of the content of a get_dns answer; undefined when a part of it is missing or of a shape that we do not know, such as a
- * list of another name: to write the rest back would delete what was not understood. Of a domain in another mode only
- * that is said.
+ * The settings in the content of a get_dns response. Undefined if a part is missing or has an unknown shape, such as a
+ * list with another name: to write the rest back would delete what was not understood. For a domain in another mode,
+ * only the mode is returned.
  */
 export const parseSettings = (content: JsonObject): DomainSettings | undefined => {
   const dns = content.GetDns ?? content.GetDnsContent
@@ -84,6 +84,6 @@ export const parseSettings = (content: JsonObject): DomainSettings | undefined =
   return { mode, ttl: ttl === '' ? undefined : Number(ttl), records: [...main, ...sub] }
 }
 
-/** Equal for two answers that say the same. Nothing says that the records come in the same order each time. */
+/** Equal for equal settings in any order of records: the order is not documented. */
 export const toFingerprint = ({ mode, ttl, records }: DomainSettings): string =>
   JSON.stringify([mode, ttl, ...records.map(record => JSON.stringify(record)).sort()])

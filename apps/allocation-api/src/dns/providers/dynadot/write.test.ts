@@ -4,10 +4,10 @@ import type { DomainSettings } from './response.ts'
 import { type WriteResult, writeChanges } from './write.ts'
 
 const ZONE = 'pool.example'
-const nameOf = (i: number) => `n${String(i).padStart(3, '0')}.${ZONE}`
+const toFqdn = (i: number) => `n${String(i).padStart(3, '0')}.${ZONE}`
 const upsert = (i: number, value = '192.0.2.1', ttl = 300): RecordChange => ({
   kind: 'upsert',
-  set: { name: nameOf(i), type: 'A', ttl, values: [value] },
+  set: { name: toFqdn(i), type: 'A', ttl, values: [value] },
 })
 const upTo = (count: number) => Array.from({ length: count }, (_, i) => i)
 const domain = (hosts: readonly string[], ttl: number | undefined = 3_600): DomainSettings => ({
@@ -16,22 +16,22 @@ const domain = (hosts: readonly string[], ttl: number | undefined = 3_600): Doma
   records: hosts.map(host => ({ place: 'sub', host, type: 'A', value: '198.51.100.1', extra: '' })),
 })
 
-/** Takes a set with none of the `faulty` hosts in it. */
+/** Accepts a set without any of the `faulty` hosts. */
 const account = (faulty: readonly string[], failsAt = 0) => {
   const written: DomainSettings[] = []
-  let standing: DomainSettings | undefined
+  let stored: DomainSettings | undefined
   const write = async (settings: DomainSettings): Promise<WriteResult> => {
     written.push(settings)
     if (written.length === failsAt) return { kind: 'unavailable', reason: 'down' }
     const culprit = settings.records.find(({ host }) => faulty.includes(host))
     if (culprit) return { kind: 'rejected', reason: `no ${culprit.host}` }
-    standing = settings
+    stored = settings
     return { kind: 'accepted' }
   }
-  return { written, write, standing: () => standing?.records.map(({ host }) => host).sort() }
+  return { written, write, storedHosts: () => stored?.records.map(({ host }) => host).sort() }
 }
 
-const hosts = (...numbers: number[]) => numbers.map(i => nameOf(i).slice(0, 4))
+const hosts = (...numbers: number[]) => numbers.map(i => toFqdn(i).slice(0, 4))
 
 test.each<{ count: number; faulty: number[]; writes: number }>([
   { count: 1, faulty: [], writes: 1 },
@@ -39,8 +39,8 @@ test.each<{ count: number; faulty: number[]; writes: number }>([
   { count: 1, faulty: [0], writes: 2 },
   { count: 2, faulty: [0], writes: 3 },
   { count: 8, faulty: [7], writes: 7 },
-])('$count names, $faulty of them faulty: $writes writes, all others stand', async ({ count, faulty, writes }) => {
-  const { written, write, standing } = account(hosts(...faulty))
+])('$count names, $faulty of them faulty: $writes writes, all others are stored', async ({ count, faulty, writes }) => {
+  const { written, write, storedHosts } = account(hosts(...faulty))
   const result = await writeChanges(
     ZONE,
     domain(['www']),
@@ -49,15 +49,15 @@ test.each<{ count: number; faulty: number[]; writes: number }>([
   )
   expect(result).toEqual({
     kind: 'applied',
-    rejected: faulty.map(i => ({ name: nameOf(i), reason: `no ${hosts(i)[0]}` })),
+    rejected: faulty.map(i => ({ name: toFqdn(i), reason: `no ${hosts(i)[0]}` })),
   })
   expect(written).toHaveLength(writes)
   const expected = ['www', ...hosts(...upTo(count).filter(i => !faulty.includes(i)))].sort()
-  expect(standing()).toEqual(expected)
+  expect(storedHosts()).toEqual(expected)
 })
 
 test.each(['an empty domain', 'one with records'])(
-  'all of many names faulty, in %s: some are found and none is lost sight of, in nine writes',
+  'many names, all faulty, in %s: nine writes find some, and the rest are reported as skipped',
   async of => {
     const { written, write } = account(hosts(...upTo(95)))
     const before = domain(of === 'an empty domain' ? [] : ['www'])
@@ -69,12 +69,12 @@ test.each(['an empty domain', 'one with records'])(
     )
     if (result.kind !== 'applied') throw new Error(result.reason)
     expect(result.rejected.length).toBeGreaterThan(0)
-    expect([...result.rejected.map(({ name }) => name), ...(result.skipped ?? [])].sort()).toEqual(upTo(95).map(nameOf))
+    expect([...result.rejected.map(({ name }) => name), ...(result.skipped ?? [])].sort()).toEqual(upTo(95).map(toFqdn))
     expect(written.length).toBeLessThanOrEqual(9)
   },
 )
 
-test('more names than go out as one, and every change rejected: one is found all the same', async () => {
+test('more names than one write may have, and every change rejected: one is found', async () => {
   const before = domain(upTo(90).map(i => `x${i}`))
   const released = upTo(90).map(i => ({ kind: 'delete', name: `x${i}.${ZONE}`, type: 'A' }) as const)
   const write = async (settings: DomainSettings): Promise<WriteResult> =>
@@ -83,14 +83,14 @@ test('more names than go out as one, and every change rejected: one is found all
   expect(result).toMatchObject({ rejected: [{ reason: 'no' }], skipped: { length: 179 } })
 })
 
-test('a faulty name in a domain that has no records: nobody else can be to blame, so one write is enough', async () => {
+test('a faulty name in a domain without records: no foreign record can be at fault, so one write is enough', async () => {
   const { written, write } = account(hosts(0))
   const result = await writeChanges(ZONE, domain([]), [upsert(0)], write)
-  expect(result).toEqual({ kind: 'applied', rejected: [{ name: nameOf(0), reason: 'no n000' }] })
+  expect(result).toEqual({ kind: 'applied', rejected: [{ name: toFqdn(0), reason: 'no n000' }] })
   expect(written).toHaveLength(1)
 })
 
-test('some faulty, again and again without those found: each time it gets further', async () => {
+test('some faulty names, repeated without those found: each round gets further', async () => {
   const faulty = hosts(3, 4, 50, 51, 94)
   const found = new Set<string>()
   let before = domain(['www'])
@@ -98,7 +98,7 @@ test('some faulty, again and again without those found: each time it gets furthe
   for (let isLeft = true; isLeft; rounds += 1) {
     const { written, write } = account(faulty)
     const changes = upTo(95)
-      .filter(i => !found.has(nameOf(i)))
+      .filter(i => !found.has(toFqdn(i)))
       .map(i => upsert(i))
     const result = await writeChanges(ZONE, before, changes, write)
     if (result.kind !== 'applied') throw new Error(result.reason)
@@ -107,27 +107,27 @@ test('some faulty, again and again without those found: each time it gets furthe
     isLeft = result.skipped !== undefined
     expect(rounds).toBeLessThan(10)
   }
-  expect([...found].sort()).toEqual([3, 4, 50, 51, 94].map(nameOf))
+  expect([...found].sort()).toEqual([3, 4, 50, 51, 94].map(toFqdn))
   expect(before.records).toHaveLength(1 + 90)
 })
 
-test('what is said again and stands already does not make the search longer', async () => {
+test('records that are already stored do not make the search longer', async () => {
   const { written, write } = account(hosts(60))
   const before = domain(hosts(...upTo(60)))
   const changes = [...upTo(60).map(i => upsert(i, '198.51.100.1')), upsert(60)]
   const result = await writeChanges(ZONE, before, changes, write)
-  expect(result).toEqual({ kind: 'applied', rejected: [{ name: nameOf(60), reason: 'no n060' }] })
+  expect(result).toEqual({ kind: 'applied', rejected: [{ name: toFqdn(60), reason: 'no n060' }] })
   expect(written).toHaveLength(2)
 })
 
-test('even the set as it was is rejected: the zone is unavailable, and its last write was that set', async () => {
-  const { written, write } = account(['theirs'])
-  const before = domain(['theirs'])
+test('the original set is rejected too: the zone is unavailable, and the last write was that set', async () => {
+  const { written, write } = account(['foreign'])
+  const before = domain(['foreign'])
   const result = await writeChanges(ZONE, before, [upsert(0), upsert(1)], write)
   expect(result).toEqual({
     kind: 'unavailable',
     scope: 'zone',
-    reason: expect.stringMatching(/pool\.example.*no theirs/),
+    reason: expect.stringMatching(/pool\.example.*no foreign/),
   })
   expect(written.at(-1)).toEqual(before)
 })
@@ -138,42 +138,42 @@ test.each([1, 2, 3])('write %i fails: unavailable', async failsAt => {
   expect(result).toEqual({ kind: 'unavailable', reason: 'down' })
 })
 
-test('the proof that the set itself is sound fails: unavailable', async () => {
+test('the check of the original set fails: unavailable', async () => {
   const { write } = account(hosts(0), 2)
   expect(await writeChanges(ZONE, domain(['www']), [upsert(0)], write)).toEqual({ kind: 'unavailable', reason: 'down' })
 })
 
-test('nothing to change, or nothing that can be: no write', async () => {
+test('no applicable change: no write', async () => {
   const { written, write } = account([])
   const before = domain(upTo(100).map(i => `x${i}`))
-  const changes = [upsert(0), upsert(1, 'nonsense'), { kind: 'delete', name: nameOf(2), type: 'A' } as const]
+  const changes = [upsert(0), upsert(1, 'nonsense'), { kind: 'delete', name: toFqdn(2), type: 'A' } as const]
   const result = await writeChanges(ZONE, before, changes, write)
   expect(result).toEqual({
     kind: 'applied',
     rejected: expect.arrayContaining([
-      { name: nameOf(0), reason: expect.stringMatching(/101/) },
-      { name: nameOf(1), reason: expect.stringMatching(/not one of/) },
+      { name: toFqdn(0), reason: expect.stringMatching(/101/) },
+      { name: toFqdn(1), reason: expect.stringMatching(/not a valid/) },
     ]),
   })
   expect(written).toEqual([])
 })
 
-test('room: what is released is there for others at once, and so is what Dynadot rejects', async () => {
+test('released and rejected names make room for others in the same apply', async () => {
   const full = upTo(99).map(i => `x${i}`)
   const released = { kind: 'delete', name: `x7.${ZONE}`, type: 'A' } as const
-  const { write, standing } = account(hosts(1))
+  const { write, storedHosts } = account(hosts(1))
   const result = await writeChanges(ZONE, domain(full), [upsert(3), upsert(2), upsert(1), upsert(0), released], write)
   expect(result).toEqual({
     kind: 'applied',
     rejected: [
-      { name: nameOf(1), reason: 'no n001' },
-      { name: nameOf(3), reason: expect.stringMatching(/100 records.*101/) },
+      { name: toFqdn(1), reason: 'no n001' },
+      { name: toFqdn(3), reason: expect.stringMatching(/100 records.*101/) },
     ],
   })
-  expect(standing()).toEqual([...full.filter(host => host !== 'x7'), ...hosts(0, 2)].sort())
+  expect(storedHosts()).toEqual([...full.filter(host => host !== 'x7'), ...hosts(0, 2)].sort())
 })
 
-test('the TTL is the one there is; where there is none, the first that was asked for and can be had', async () => {
+test('the existing TTL is used; without one, the first valid desired TTL', async () => {
   const { written, write } = account([])
   await writeChanges(ZONE, domain([], 60), [upsert(0)], write)
   await writeChanges(

@@ -7,24 +7,24 @@ import { applyChanges, groupByName, type NameChanges } from './apply-changes.ts'
 import { validateRecordSet } from './record.ts'
 import type { DomainSettings } from './response.ts'
 
-/** What became of one write of a domain's whole set: it stands, or nothing of it does and the set is to blame. */
+/** The result of writing a domain's whole record set: all of it is stored, or the set was rejected and none is. */
 export type WriteResult =
   | { readonly kind: 'accepted' }
   | { readonly kind: 'rejected'; readonly reason: string }
   | Unavailable
 
-/** Owner names sent as one. Of so many that are all rejected, halving finds a faulty one in eight writes. */
+/** Owner names in one write. If all are faulty, bisection of this many finds one in eight writes. */
 const MAX_NAMES = 128
 
-/** Those eight, and one that tells whose fault it is. An apply has 10 s for all; a write takes 0.3 to 1 s. */
+/** These eight, and one to check the original set. An apply has 10 s in total; a write takes 0.3 to 1 s. */
 const MAX_WRITES = 9
 
 /**
- * Brings a domain from `before` to what `changes` make of it: in one write if Dynadot takes it, else in as many as are
- * needed to find the names that it does not take, up to a bound. Each write holds everything that was taken so far.
+ * Applies `changes` to the settings `before`: in one write if Dynadot accepts it, otherwise in as many as bisection
+ * needs to find the rejected names, up to MAX_WRITES. Each write contains everything accepted so far.
  *
- * Where Dynadot takes nothing at all, the set goes out once as it was: if even that is rejected, somebody else's record
- * is to blame and ours are not, so it is the zone that is unavailable. A set that was empty needs no such test.
+ * If Dynadot accepts no write, the original set is written once more. If even that is rejected, a foreign record is at
+ * fault, so the zone is unavailable and no name is rejected. An empty original set needs no such check.
  */
 export const writeChanges = async (
   zone: string,
@@ -43,7 +43,7 @@ export const writeChanges = async (
   const skipped = new Set(names.map(({ name }) => name))
   let records = before.records
   let writes = 0
-  /** It is known that Dynadot takes the set with what is in `records` now. */
+  /** Whether Dynadot is known to accept the set in `records`. */
   let isSound = before.records.length === 0
 
   const attempt = async (batch: readonly NameChanges[]): Promise<BatchResult<NameChanges, Unavailable | undefined>> => {
@@ -80,10 +80,10 @@ export const writeChanges = async (
   )
   if (result.kind === 'failed' && result.failure) return result.failure
   if (writes > 0 && !isSound) {
-    const asItWas = await write(before)
-    if (asItWas.kind === 'unavailable') return asItWas
-    if (asItWas.kind === 'rejected') {
-      const reason = `Dynadot does not take back the records that ${zone} has already: ${asItWas.reason}`
+    const original = await write(before)
+    if (original.kind === 'unavailable') return original
+    if (original.kind === 'rejected') {
+      const reason = `Dynadot rejects the existing records of ${zone}: ${original.reason}`
       return { kind: 'unavailable', scope: 'zone', reason }
     }
   }

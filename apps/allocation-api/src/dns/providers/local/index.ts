@@ -1,5 +1,5 @@
 import type { EnvReader } from '../../../config/env.ts'
-import type { ProviderContext, StartedProvider, StartProvider } from '../../provider-factory.ts'
+import type { ProviderContext, StartedProvider, StartProvider } from '../../provider.ts'
 import { createLocalProvider } from './provider.ts'
 import { startDnsServer } from './server.ts'
 import { createZoneTable } from './zone-table.ts'

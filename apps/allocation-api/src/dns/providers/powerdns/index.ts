@@ -6,19 +6,24 @@ import type { ApplyResult, Unavailable } from '../../domain/result.ts'
 import { changeKey } from '../../domain/rrset.ts'
 import { groupByOwner, toApplyResult } from '../../group-changes.ts'
 import { type ProviderResponse, requestJson } from '../../http-client.ts'
-import type { DnsProvider } from '../../provider.ts'
-import type { ReadProvider } from '../../provider-factory.ts'
+import type { DnsProvider, ReadProvider } from '../../provider.ts'
 import { sanitizeMessage } from '../../sanitize-error.ts'
-import { parseOwner } from './parse-error.ts'
-import { toRrset, validatePowerdnsChange } from './rrset.ts'
-import { isSecondary, splitRecords, type UnservedRecords, zoneResponse } from './zone.ts'
+import {
+  isSecondary,
+  parseOwner,
+  splitRecords,
+  toRrset,
+  type UnservedRecords,
+  validatePowerdnsChange,
+  zoneResponse,
+} from './rrset.ts'
 
 export interface PowerdnsOptions {
-  /** Where the API's web server is, without `/api/v1`. */
+  /** Base URL of the API's web server, without `/api/v1`. */
   readonly url: string
   /** The server's `api-key`. */
   readonly apiKey: string
-  /** `localhost`, unless something before the API serves several servers. */
+  /** `localhost`, unless a proxy in front of the API serves several servers. */
   readonly serverId: string
 }
 
@@ -30,21 +35,21 @@ interface OwnerRrsets {
 const errorAnswer = z.object({ error: z.string() })
 const errorIn = ({ body }: ProviderResponse): string => errorAnswer.safeParse(body).data?.error ?? ''
 
-/** The server takes 2 MB (`webserver-max-bodysize`). */
+/** The server accepts 2 MB (`webserver-max-bodysize`). */
 const MAX_BODY_BYTES = 1_000_000
 
 /** Statuses caused by the request. A gateway with a lower size limit also returns 400 or 413. */
 const rejections: ReadonlySet<number> = new Set([400, 409, 413, 422])
 
-/** Refused calls of one `apply`: more than the logarithm of the largest part, and few enough for the time of one call. */
+/** Rejected calls of one `apply`: more than the logarithm of the largest part, and few enough for the timeout of one call. */
 const MAX_REJECTIONS = 50
 
 /**
  * PowerDNS Authoritative Server over its REST API, as of version 4.7.
  *
- * `read` always fetches the whole zone: `rrset_name` gives one name and not what is below it, and `search-data` is cut
- * off silently and finds nothing with backends that do not search. Disabled records count as absent, since they are not
- * served. Serial and NOTIFY are the server's (SOA-EDIT-API of the zone).
+ * `read` always fetches the whole zone: `rrset_name` returns one name and nothing below it, and `search-data` truncates
+ * silently and finds nothing with backends that cannot search. Disabled records count as absent, because they are not
+ * served. The server handles the serial and NOTIFY (SOA-EDIT-API of the zone).
  */
 export const createPowerdnsProvider = ({ url, apiKey, serverId }: PowerdnsOptions): DnsProvider => {
   const zones = new URL(`${url.replace(/\/+$/, '')}/api/v1/servers/${encodeURIComponent(serverId)}/zones/`)
@@ -52,9 +57,9 @@ export const createPowerdnsProvider = ({ url, apiKey, serverId }: PowerdnsOption
   /** The disabled records of each zone in its last read, on which the next apply is planned. */
   const lastUnserved = new Map<string, ReadonlyMap<string, UnservedRecords>>()
 
-  const ask = (zone: string, rrsets: readonly unknown[] | undefined, signal: AbortSignal) => {
-    const question = { url: new URL(encodeURIComponent(`${zone}.`), zones), headers }
-    return requestJson(rrsets ? { ...question, method: 'PATCH', body: { rrsets } } : question, signal)
+  const call = (zone: string, rrsets: readonly unknown[] | undefined, signal: AbortSignal) => {
+    const request = { url: new URL(encodeURIComponent(`${zone}.`), zones), headers }
+    return requestJson(rrsets ? { ...request, method: 'PATCH', body: { rrsets } } : request, signal)
   }
 
   const unavailable = (zone: string, answer: ProviderResponse): Unavailable => {
@@ -65,7 +70,7 @@ export const createPowerdnsProvider = ({ url, apiKey, serverId }: PowerdnsOption
       403: `The API key may not be used for the zone ${zone} (403).`,
       // The server returns the same for an unknown server id or path.
       404: `PowerDNS has no zone ${zone} on the server ${serverId} (404).`,
-      429: 'PowerDNS asks for fewer calls (429).',
+      429: 'PowerDNS limits the rate of requests (429).',
     }
     const message = sanitizeMessage(errorIn(answer), [apiKey])
     const reason = reasons[status] ?? `PowerDNS answered ${status}${message && `: ${message}`}.`
@@ -84,7 +89,7 @@ export const createPowerdnsProvider = ({ url, apiKey, serverId }: PowerdnsOption
     signal: AbortSignal,
   ): Promise<BatchResult<OwnerRrsets, Unavailable>> => {
     const rrsets = part.flatMap(owner => owner.rrsets)
-    const answer = await ask(zone, rrsets, signal)
+    const answer = await call(zone, rrsets, signal)
     if (answer.kind === 'unavailable') return { kind: 'failed', failure: answer }
     if (answer.status >= 200 && answer.status <= 299) return { kind: 'accepted' }
     if (!rejections.has(answer.status)) return { kind: 'failed', failure: unavailable(zone, answer) }
@@ -96,11 +101,11 @@ export const createPowerdnsProvider = ({ url, apiKey, serverId }: PowerdnsOption
 
   return {
     async read(zone, _owners, signal) {
-      const answer = await ask(zone, undefined, signal)
+      const answer = await call(zone, undefined, signal)
       if (answer.kind === 'unavailable') return answer
       if (answer.status !== 200) return unavailable(zone, answer)
       const parsed = zoneResponse.safeParse(answer.body)
-      if (!parsed.success) return { kind: 'unavailable', reason: 'The answer is not one of the PowerDNS API.' }
+      if (!parsed.success) return { kind: 'unavailable', reason: 'The response is not from the PowerDNS API.' }
       if (isSecondary(parsed.data)) {
         const reason = `The zone ${zone} is a secondary zone in PowerDNS (${parsed.data.kind}): changes to it would be lost.`
         return { kind: 'unavailable', reason, scope: 'zone' }

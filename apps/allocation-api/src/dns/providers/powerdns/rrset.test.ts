@@ -1,13 +1,48 @@
 import { describe, expect, test } from 'vitest'
 import type { RecordChange, RecordSet } from '../../domain/rrset.ts'
-import { toRrset, validatePowerdnsChange } from './rrset.ts'
+import { isSecondary, parseOwner, splitRecords, toRrset, validatePowerdnsChange } from './rrset.ts'
+
+test('splitRecords separates served records, normalized, from disabled ones', () => {
+  const record = (content: string, disabled = false) => ({ content, disabled })
+  const rrsets = [
+    { name: 'WWW.pool.test.', type: 'A', ttl: 60, records: [record('192.0.2.2'), record('192.0.2.1')] },
+    { name: 'twice.pool.test.', type: 'A', ttl: 60, records: [record('192.0.2.1'), record('192.0.2.1')] },
+    { name: 'half.pool.test.', type: 'A', ttl: 60, records: [record('192.0.2.1', true), record('192.0.2.2')] },
+    { name: 'off.pool.test.', type: 'A', ttl: 61, records: [record('192.0.2.2', true), record('192.0.2.1', true)] },
+    { name: 'comment-only.pool.test.', type: 'A', ttl: 0, records: [] },
+    { name: 'mail.pool.test.', type: 'MX', ttl: 60, records: [record('10 MX.example.')] },
+  ]
+  const { served, unserved } = splitRecords({ rrsets })
+  expect(served).toEqual([
+    { name: 'www.pool.test', type: 'A', ttl: 60, values: ['192.0.2.1', '192.0.2.2'] },
+    { name: 'twice.pool.test', type: 'A', ttl: 60, values: ['192.0.2.1'] },
+    { name: 'half.pool.test', type: 'A', ttl: 60, values: ['192.0.2.2'] },
+    { name: 'mail.pool.test', type: 'MX', ttl: 60, values: ['10 MX.example.'] },
+  ])
+  expect([...unserved]).toEqual([
+    ['half.pool.test A', { ttl: 60, values: ['192.0.2.1'] }],
+    ['off.pool.test A', { ttl: 61, values: ['192.0.2.1', '192.0.2.2'] }],
+  ])
+})
+
+test.each([
+  ['Native', false],
+  ['Master', false],
+  ['Primary', false],
+  ['Slave', true],
+  ['Secondary', true],
+  ['Consumer', true],
+  ['Producer', true],
+])('a zone of the kind %s is secondary: %s', (kind, expected) => {
+  expect(isSecondary({ kind, rrsets: [] })).toBe(expected)
+})
 
 const set = (name: string, type: string, ...values: string[]): RecordSet => ({ name, type, ttl: 300, values })
 const upsert = (record: RecordSet): RecordChange => ({ kind: 'upsert', set: record })
 const remove = (name: string, type = 'A'): RecordChange => ({ kind: 'delete', name, type })
 
 test.each([
-  { change: upsert(set('a.pool.test', 'A', 'the server judges')), expected: undefined },
+  { change: upsert(set('a.pool.test', 'A', 'the server decides')), expected: undefined },
   { change: upsert(set('pool.test', 'A', '192.0.2.1')), expected: undefined },
   { change: remove('a.pool.test'), expected: undefined },
   { change: remove('a.spool.test'), expected: /not in the zone pool\.test/ },
@@ -24,11 +59,11 @@ test.each([
   else expect(reason).toBeUndefined()
 })
 
-describe('rrsetOf', () => {
+describe('toRrset', () => {
   const on = (content: string) => ({ content, disabled: false })
   const off = (content: string) => ({ content, disabled: true })
   const rrset = { name: 'a.pool.test.', type: 'A' }
-  const laidAside = { ttl: 60, values: ['192.0.2.8', '192.0.2.9'] }
+  const disabled = { ttl: 60, values: ['192.0.2.8', '192.0.2.9'] }
   test.each([
     {
       what: 'an upsert',
@@ -37,9 +72,9 @@ describe('rrsetOf', () => {
       expected: { ...rrset, changetype: 'REPLACE', ttl: 300, records: [on('192.0.2.1')] },
     },
     {
-      what: 'an upsert hands back what is disabled, but not what it enables',
+      what: 'an upsert keeps disabled records, except those it enables',
       change: upsert(set('a.pool.test', 'A', '192.0.2.9')),
-      unserved: laidAside,
+      unserved: disabled,
       expected: { ...rrset, changetype: 'REPLACE', ttl: 300, records: [on('192.0.2.9'), off('192.0.2.8')] },
     },
     {
@@ -49,13 +84,13 @@ describe('rrsetOf', () => {
       expected: { ...rrset, changetype: 'DELETE' },
     },
     {
-      what: 'a deletion leaves what is disabled',
+      what: 'a deletion keeps disabled records',
       change: remove('a.pool.test'),
-      unserved: laidAside,
+      unserved: disabled,
       expected: { ...rrset, changetype: 'REPLACE', ttl: 60, records: [off('192.0.2.8'), off('192.0.2.9')] },
     },
     {
-      what: 'a CNAME takes the place of a disabled one',
+      what: 'a CNAME replaces a disabled one',
       change: upsert(set('a.pool.test', 'CNAME', 'x.example.')),
       unserved: { ttl: 60, values: ['y.example.'] },
       expected: { ...rrset, type: 'CNAME', changetype: 'REPLACE', ttl: 300, records: [on('x.example.')] },
@@ -63,4 +98,22 @@ describe('rrsetOf', () => {
   ])('$what', ({ change, unserved, expected }) => {
     expect(toRrset(change, unserved)).toEqual(expected)
   })
+})
+
+// Error texts of 4.7.3.
+test.each([
+  ["Record b.pool.test./A 'bad': Parsing record content (try 'pdnsutil check-zone'): while parsing", 'b.pool.test'],
+  ["Record *.b.pool.test./TXT 'RRset c.pool.test. IN A': Not in expected format", '*.b.pool.test'],
+  ['RRset c.pool.test. IN A: Conflicts with pre-existing RRset', 'c.pool.test'],
+  ['RRset C.pool.test. IN A: Name is out of zone', 'c.pool.test'],
+  ['RRset c.pool.test. IN CNAME has more than one record', 'c.pool.test'],
+  ['Duplicate RRset d.pool.test. IN A with changetype: REPLACE', 'd.pool.test'],
+  ['Duplicate record in RRset e.pool.test. IN A with content "192.0.2.1"', 'e.pool.test'],
+  ["Unable to parse DNS Name 'e..pool.test.'", 'e..pool.test'],
+  ["Name 'e\\032e.pool.test.' contains unsupported characters", 'e\\032e.pool.test'],
+  ['No rrsets given in update request', undefined],
+  ['Something about RRset c.pool.test. IN A', undefined],
+  ['', undefined],
+])('parseOwner: %s', (error, expected) => {
+  expect(parseOwner(error)).toBe(expected)
 })

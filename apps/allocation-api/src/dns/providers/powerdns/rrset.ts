@@ -1,9 +1,56 @@
-import { isAtOrBelow, type RecordChange, toOwnerName } from '../../domain/rrset.ts'
-import type { UnservedRecords } from './zone.ts'
+import { z } from 'zod'
+import { isAtOrBelow, type RecordChange, type RecordSet, recordKey, toOwnerName } from '../../domain/rrset.ts'
+
+export const zoneResponse = z.object({
+  kind: z.string().default('Native'),
+  rrsets: z.array(
+    z.object({
+      name: z.string(),
+      type: z.string(),
+      ttl: z.number().default(0),
+      records: z.array(z.object({ content: z.string(), disabled: z.boolean().default(false) })),
+    }),
+  ),
+})
+export type ZoneResponse = z.infer<typeof zoneResponse>
+
+/** Records that are in the zone but not served (`disabled`). */
+export interface UnservedRecords {
+  /** Seconds. */
+  readonly ttl: number
+  readonly values: readonly string[]
+}
 
 /**
- * What the server would take amiss without a word: it stores a TTL of any number, takes a REPLACE without records for
- * a deletion, and says that it deleted what is in another zone. Undefined: the server shall judge.
+ * Kinds whose records come from another source: another server, or a catalog's member list (RFC 9432). PowerDNS
+ * accepts changes to them but loses them (observed with 4.7.3).
+ */
+const copiedKinds: ReadonlySet<string> = new Set(['Slave', 'Secondary', 'Consumer', 'Producer'])
+
+export const isSecondary = ({ kind }: ZoneResponse): boolean => copiedKinds.has(kind)
+
+const ownerName = (absolute: string): string => absolute.replace(/\.$/, '').toLowerCase()
+
+/** Splits a zone into its served record sets and its disabled records, by record key. */
+export const splitRecords = ({ rrsets }: Pick<ZoneResponse, 'rrsets'>) => {
+  const served: RecordSet[] = []
+  const unserved = new Map<string, UnservedRecords>()
+  for (const { name: absolute, type, ttl, records } of rrsets) {
+    const name = ownerName(absolute)
+    const valuesWhere = (isDisabled: boolean): string[] =>
+      [...new Set(records.filter(record => record.disabled === isDisabled).map(record => record.content))].sort()
+    const values = valuesWhere(false)
+    const disabled = valuesWhere(true)
+    // An RRset with neither has only a comment left.
+    if (values.length > 0) served.push({ name, type, ttl, values })
+    if (disabled.length > 0) unserved.set(recordKey({ name, type }), { ttl, values: disabled })
+  }
+  return { served, unserved }
+}
+
+/**
+ * Why a change is invalid in a way that the server does not report: it stores any number as TTL, treats a REPLACE
+ * without records as a deletion, and confirms deletions in another zone. Undefined: the server decides.
  */
 export const validatePowerdnsChange = (zone: string, change: RecordChange): string | undefined => {
   if (!isAtOrBelow(toOwnerName(change), zone)) return `the name is not in the zone ${zone}`
@@ -14,12 +61,12 @@ export const validatePowerdnsChange = (zone: string, change: RecordChange): stri
   return values.length === 0 ? 'there is no value' : undefined
 }
 
-/** The server rejects these types with a second record, disabled or not. */
+/** The server rejects a second record of these types, even a disabled one. */
 const singletons: ReadonlySet<string> = new Set(['CNAME', 'DNAME', 'SOA'])
 
 /**
- * A change as the API wants it. REPLACE and DELETE take every record of the RRset, so that disabled ones, which somebody
- * laid aside, are handed back. Comments stay where the change does not mention them; a deletion takes them along.
+ * A change in the format of the API. REPLACE and DELETE affect every record of the RRset, so an operator's disabled
+ * records are sent again. A REPLACE without comments keeps them; a DELETE removes them.
  */
 export const toRrset = (change: RecordChange, unserved: UnservedRecords | undefined) => {
   const { name, type } = change.kind === 'upsert' ? change.set : change
@@ -33,4 +80,18 @@ export const toRrset = (change: RecordChange, unserved: UnservedRecords | undefi
   if (records.length === 0) return { ...rrset, changetype: 'DELETE' }
   const ttl = change.kind === 'upsert' ? change.set.ttl : unserved?.ttl
   return { ...rrset, changetype: 'REPLACE', ttl, records }
+}
+
+/** Errors that name the owner. Anchored: record content comes later in them and may contain any name. */
+const namingErrors = [
+  /^Record (\S+)\/\S+ '/,
+  /^(?:Duplicate )?RRset (\S+) IN /,
+  /^Duplicate record in RRset (\S+) IN /,
+  /^(?:Unable to parse DNS Name|Name) '([^']+)'/,
+]
+
+/** The owner name that caused an error; undefined: the error does not name it. */
+export const parseOwner = (error: string): string | undefined => {
+  const owner = namingErrors.map(pattern => pattern.exec(error)?.[1]).find(name => name !== undefined)
+  return owner === undefined ? undefined : ownerName(owner)
 }

@@ -12,7 +12,7 @@ export const powerdns: ServerKind = {
   hasLimitedKeys: false,
   hasTsigErrors: false,
   takesUnknownTypes: false,
-  mostRecordSets: 200,
+  maxRecordSets: 200,
   async prepare({ folder, port, zone, zoneFile, secret }) {
     await writeFile(zoneFile, zoneText(zone))
     await writePdnsFiles(folder, [

@@ -41,7 +41,7 @@ export interface ServerKind {
   /** Whether it can hold records of a type that it does not know (RFC 3597). */
   readonly takesUnknownTypes: boolean
   /** It writes so slowly that a test has no more record sets; undefined: it does not. */
-  readonly mostRecordSets?: number
+  readonly maxRecordSets?: number
   /** Writes its settings, and returns the command that runs it in the foreground. */
   readonly prepare: (setup: Setup) => Promise<readonly [program: string, ...words: string[]]>
 }
