@@ -1,5 +1,5 @@
 import { isIPv4, isIPv6 } from 'node:net'
-import { encodeData } from './wire/rdata.ts'
+import { encodeRdata } from './wire/rdata.ts'
 
 /*
  * The record values that the local server and Dynadot accept: a subset of the presentation format (RFC 1035 section
@@ -22,20 +22,20 @@ const PRINTABLE_ASCII = /^[\x20-\x7e]*$/
 export const encodeRecordValue = (type: string, value: string): Buffer | undefined => {
   switch (type) {
     case 'A':
-      return isIPv4(value) ? encodeData(type, value) : undefined
+      return isIPv4(value) ? encodeRdata(type, value) : undefined
     case 'AAAA':
-      return isIPv6(value) ? encodeData(type, value) : undefined
+      return isIPv6(value) ? encodeRdata(type, value) : undefined
     case 'CNAME':
     case 'NS':
-      return isName(value) ? encodeData(type, toAbsolute(value)) : undefined
+      return isName(value) ? encodeRdata(type, toAbsolute(value)) : undefined
     case 'MX': {
       const [, preference = '', exchange = ''] = /^(\d{1,5}) +(\S+)$/.exec(value) ?? []
-      return isName(exchange) ? encodeData(type, `${preference} ${toAbsolute(exchange)}`) : undefined
+      return isName(exchange) ? encodeRdata(type, `${preference} ${toAbsolute(exchange)}`) : undefined
     }
     case 'TXT':
-      return QUOTED_STRINGS.test(value) && PRINTABLE_ASCII.test(value) ? encodeData(type, value) : undefined
+      return QUOTED_STRINGS.test(value) && PRINTABLE_ASCII.test(value) ? encodeRdata(type, value) : undefined
     case 'SOA':
-      return encodeData(type, value)
+      return encodeRdata(type, value)
     default:
       return undefined
   }

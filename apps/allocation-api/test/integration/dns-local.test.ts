@@ -43,7 +43,7 @@ beforeAll(async () => {
   await atAdmin(`create database ${database}`)
   sql = openSql()
   table = createZoneTable(sql)
-  // Ten at once, each over a connection of its own, on an empty database.
+  // Ten concurrent installs, each on a separate connection, in an empty database.
   const clients = Array.from({ length: 10 }, () => postgres(dsn, { max: 1, types, onnotice: () => {} }))
   await Promise.all(clients.map(client => createZoneTable(client).install()))
   await Promise.all(clients.map(client => client.end()))
@@ -53,7 +53,7 @@ beforeAll(async () => {
     upsert(a('a.b.pool.test', '192.0.2.3')),
     upsert({ name: 'alias.pool.test', type: 'CNAME', ttl: 60, values: ['acme.pool.test.'] }),
     upsert({ name: 'chain.pool.test', type: 'CNAME', ttl: 60, values: ['alias.pool.test'] }),
-    upsert({ name: 'dangling.pool.test', type: 'CNAME', ttl: 60, values: ['nobody.pool.test.'] }),
+    upsert({ name: 'dangling.pool.test', type: 'CNAME', ttl: 60, values: ['missing.pool.test.'] }),
     upsert({ name: 'loop1.pool.test', type: 'CNAME', ttl: 60, values: ['loop2.pool.test.'] }),
     upsert({ name: 'loop2.pool.test', type: 'CNAME', ttl: 60, values: ['loop1.pool.test.'] }),
     upsert({ name: 'types.pool.test', type: 'AAAA', ttl: 60, values: ['2001:db8::1'] }),
@@ -71,7 +71,7 @@ afterAll(async () => {
   await atAdmin(`drop database ${database} with (force)`)
 })
 
-/** Planned on the zone as it is now. */
+/** Applies with the current serial of the zone. */
 const apply = async (at: string, changes: RecordChange[]) => table.apply(at, changes, (await table.read(at, [])).serial)
 
 const ask = (name: string, more: Partial<Packet> & { type?: never } = {}): Packet => ({
@@ -94,15 +94,15 @@ const edns = (udpPayloadSize: number, ednsVersion = 0): Answer => ({
 
 type Reply = DecodedPacket & { rcode: string; opcode: string; size: number; octets: Buffer }
 const decoded = (octets: Buffer): Reply => ({ ...(decode(octets) as Reply), size: octets.length, octets })
-const dataOf = (reply: Packet) => reply.answers?.map(answer => ('data' in answer ? answer.data : undefined))
+const toAnswerData = (reply: Packet) => reply.answers?.map(answer => ('data' in answer ? answer.data : undefined))
 
-/** `undefined`: no reply within `patience` ms. */
-const overUdp = async (message: Packet | Buffer, { port = server.port, patience = 5000 } = {}) => {
+/** `undefined`: no reply within `timeoutMs`. */
+const overUdp = async (message: Packet | Buffer, { port = server.port, timeoutMs = 5000 } = {}) => {
   const socket = createSocket('udp4')
   try {
-    const heard = once(socket, 'message', { signal: AbortSignal.timeout(patience) })
+    const received = once(socket, 'message', { signal: AbortSignal.timeout(timeoutMs) })
     socket.send(Buffer.isBuffer(message) ? message : encode(message), port, '127.0.0.1')
-    const [octets] = (await heard) as [Buffer]
+    const [octets] = (await received) as [Buffer]
     return decoded(octets)
   } catch (error) {
     if (error instanceof Error && error.name === 'AbortError') return undefined
@@ -112,7 +112,7 @@ const overUdp = async (message: Packet | Buffer, { port = server.port, patience 
   }
 }
 
-/** Writes `pieces` one by one, then FIN; all replies, in the order in which they came. */
+/** Writes `pieces` separately, then FIN. Returns all replies in the order of arrival. */
 const overTcp = async (pieces: Iterable<Buffer>, { pause = 0, port = server.port } = {}): Promise<Reply[]> => {
   const socket = connect({ port, host: '127.0.0.1', noDelay: true })
   const chunks: Buffer[] = []
@@ -135,7 +135,7 @@ describe('the table', () => {
   const reads = async (at: string, owners: string[] | 'all') =>
     (await table.read(at, owners)).records.map(set => set.name).toSorted()
 
-  test('reads what lies at or below an owner, by whole labels, each set once', async () => {
+  test('reads each record set at or below an owner, by whole labels, once', async () => {
     const names = ['x.test', 'a.x.test', 'b.a.x.test', 'ab.x.test', 'a-b.x.test', 'z.x.test', '*.a.x.test']
     await apply(
       'x.test',
@@ -155,7 +155,7 @@ describe('the table', () => {
     expect(await reads('none.test', 'all')).toEqual([])
   })
 
-  test('gives back exactly what was applied', async () => {
+  test('reads exactly what was applied', async () => {
     const set: RecordSet = {
       name: 'q.exact.test',
       type: 'TXT',
@@ -166,7 +166,7 @@ describe('the table', () => {
     expect((await table.read('exact.test', 'all')).records).toEqual([set])
   })
 
-  test('raises the serial by one with each apply, and goes round at the end of a uint32', async () => {
+  test('increments the serial with each apply, and wraps at the end of a uint32', async () => {
     const one = upsert(a('one.s.test', '192.0.2.1'))
     expect((await table.lookup('s.test', 's.test')).serial).toBe(0)
     expect(await apply('s.test', [one, upsert(a('two.s.test', '192.0.2.1'))])).toBe(1)
@@ -177,7 +177,7 @@ describe('the table', () => {
     expect((await table.lookup('s.test', 's.test')).serial).toBe(1)
   })
 
-  test('does nothing that was planned on an older serial: a late write overtakes no newer one', async () => {
+  test('ignores a write with an older serial: a late write does not overwrite a newer one', async () => {
     const older = upsert(a('n.late.test', '192.0.2.1'))
     const newer = upsert(a('n.late.test', '192.0.2.2'))
     expect(await table.apply('late.test', [newer], 0)).toBe(1)
@@ -185,7 +185,7 @@ describe('the table', () => {
     expect((await table.read('late.test', 'all')).records).toEqual([a('n.late.test', '192.0.2.2')])
   })
 
-  test('of several changes to one record set the last counts', async () => {
+  test('of several changes to one record set the last applies', async () => {
     const first = upsert(a('n.last.test', '192.0.2.1'))
     const second = upsert(a('n.last.test', '192.0.2.2'))
     const gone: RecordChange = { kind: 'delete', name: 'n.last.test', type: 'A' }
@@ -204,7 +204,7 @@ describe('the table', () => {
     expect((await table.lookup('atom.test', 'atom.test')).serial).toBe(0)
   })
 
-  test('its view of a name resolves as the whole zone does', async () => {
+  test('the view of a name resolves like the whole zone', async () => {
     const name = fc.array(fc.constantFrom('a', 'b', '*'), { minLength: 0, maxLength: 4 })
     let runs = 0
     const property = fc.asyncProperty(
@@ -228,7 +228,7 @@ describe('the table', () => {
     await fc.assert(property, { numRuns: 60 })
   })
 
-  test('in a zone of 100,000 names all but the read of the whole zone is by index', async () => {
+  test('in a zone of 100,000 names every query except the read of the whole zone uses an index', async () => {
     const changes = Array.from({ length: 100_000 }, (_, i) => upsert(a(`n${i}.large.test`, '192.0.2.1')))
     await apply('large.test', changes)
     await sql`analyze local_dns_record_sets`
@@ -257,14 +257,14 @@ describe('the table', () => {
   })
 })
 
-describe('the server, to a stub resolver', () => {
+describe('the server, queried by a stub resolver', () => {
   const resolver = () => {
     const made = new Resolver({ timeout: 5000, tries: 1 })
     made.setServers([`127.0.0.1:${server.port}`])
     return made
   }
 
-  test('answers every type that it holds', async () => {
+  test('answers every stored type', async () => {
     const client = resolver()
     expect(await client.resolve4('acme.pool.test', { ttl: true })).toEqual([{ address: '192.0.2.1', ttl: 60 }])
     expect(await client.resolve6('types.pool.test')).toEqual(['2001:db8::1'])
@@ -275,22 +275,22 @@ describe('the server, to a stub resolver', () => {
     expect(await client.resolveSoa('pool.test')).toMatchObject({ nsname: 'localhost', serial: 1, minttl: 5 })
   })
 
-  test('answers for a wildcard, follows aliases, and tells no name from no data', async () => {
+  test('expands wildcards, follows aliases, and distinguishes NXDOMAIN from NODATA', async () => {
     const client = resolver()
     expect(await client.resolve4('anything.acme.pool.test')).toEqual(['192.0.2.2'])
     expect(await client.resolve4('chain.pool.test')).toEqual(['192.0.2.1'])
-    await expect(client.resolve4('nobody.pool.test')).rejects.toMatchObject({ code: 'ENOTFOUND' })
+    await expect(client.resolve4('missing.pool.test')).rejects.toMatchObject({ code: 'ENOTFOUND' })
     await expect(client.resolve4('dangling.pool.test')).rejects.toMatchObject({ code: 'ENOTFOUND' })
     await expect(client.resolve4('b.pool.test')).rejects.toMatchObject({ code: 'ENODATA' })
     await expect(client.resolve6('acme.pool.test')).rejects.toMatchObject({ code: 'ENODATA' })
     await expect(client.resolve4('example.org')).rejects.toMatchObject({ code: 'EREFUSED' })
   })
 
-  test('gives an answer too large for UDP over TCP', async () => {
+  test('sends an answer too large for UDP over TCP', async () => {
     expect(await resolver().resolve4('huge.pool.test')).toHaveLength(200)
   })
 
-  test('shows a change at once', async () => {
+  test('serves a change immediately', async () => {
     const client = resolver()
     await expect(client.resolve4('soon.pool.test')).rejects.toMatchObject({ code: 'ENOTFOUND' })
     await apply(zone, [upsert(a('soon.pool.test', '192.0.2.7'))])
@@ -301,7 +301,7 @@ describe('the server, to a stub resolver', () => {
 })
 
 describe('the server, on the wire', () => {
-  test('is authoritative, copies RD, offers no recursion, and echoes the question as sent', async () => {
+  test('sets AA, copies RD, clears RA, and echoes the question as sent', async () => {
     const reply = await overUdp(ask('aCmE.PooL.tEsT', { flags: 0x0100 }))
     expect(reply).toMatchObject({
       id: 4711,
@@ -316,9 +316,9 @@ describe('the server, on the wire', () => {
     expect(reply?.additionals).toEqual([])
   })
 
-  test('puts the SOA beside a negative answer', async () => {
+  test('adds the SOA to a negative answer', async () => {
     for (const [name, rcode] of [
-      ['nobody.pool.test', 'NXDOMAIN'],
+      ['missing.pool.test', 'NXDOMAIN'],
       ['b.pool.test', 'NOERROR'],
     ] as const) {
       const reply = await overUdp(ask(name))
@@ -329,13 +329,13 @@ describe('the server, on the wire', () => {
     }
   })
 
-  test('ends a loop of aliases', async () => {
+  test('stops at a loop of aliases', async () => {
     const reply = await overUdp(ask('loop1.pool.test'))
     expect(reply?.rcode).toBe('NOERROR')
-    expect(dataOf(reply ?? {})).toEqual(['loop2.pool.test', 'loop1.pool.test'])
+    expect(toAnswerData(reply ?? {})).toEqual(['loop2.pool.test', 'loop1.pool.test'])
   })
 
-  test('answers EDNS with EDNS, copies DO, and refuses a version that it does not know', async () => {
+  test('responds to EDNS with EDNS, copies DO, and rejects an unknown version', async () => {
     const reply = await overUdp(ask('acme.pool.test', { additionals: [edns(4096)] }))
     expect(reply?.additionals).toMatchObject([
       { type: 'OPT', udpPayloadSize: 1232, ednsVersion: 0, flag_do: true, extendedRcode: 0 },
@@ -348,7 +348,7 @@ describe('the server, on the wire', () => {
   })
 
   test.each([
-    // 50 addresses take 831 octets without EDNS and 842 with; 200 take more than UDP is ever used for.
+    // 50 addresses need 831 octets without EDNS and 842 with it; 200 exceed the largest UDP response.
     ['big.pool.test', undefined, true],
     ['big.pool.test', 100, true],
     ['big.pool.test', 841, true],
@@ -395,7 +395,7 @@ describe('the server, on the wire', () => {
     expect(await overUdp(message)).toMatchObject({ id, type: 'response', rcode, answers: [], flag_aa: false })
   })
 
-  test('a dot or an octet beyond ASCII inside a label is not mistaken, and comes back as sent', async () => {
+  test('a dot or a non-ASCII octet within a label is preserved and echoed', async () => {
     const labels = (...parts: (string | number[])[]) =>
       Buffer.concat([
         ...parts.map(part => Buffer.concat([Buffer.from([part.length]), Buffer.from(part as string)])),
@@ -407,7 +407,7 @@ describe('the server, on the wire', () => {
     expect(await overUdp(query(labels('a.b', 'pool', 'test')))).toMatchObject({ rcode: 'NXDOMAIN' })
     const strange = query(labels([0xff, 0x00, 0x41], 'acme', 'pool', 'test'))
     const reply = await overUdp(strange)
-    expect(dataOf(reply ?? {})).toEqual(['192.0.2.2'])
+    expect(toAnswerData(reply ?? {})).toEqual(['192.0.2.2'])
     expect(reply?.octets.subarray(12, strange.length)).toEqual(strange.subarray(12))
   })
 
@@ -416,20 +416,20 @@ describe('the server, on the wire', () => {
     ['empty', Buffer.alloc(0)],
     ['a response', encode({ ...ask('acme.pool.test'), type: 'response' })],
   ])('%s is dropped', async (_, message) => {
-    expect(await overUdp(message, { patience: 150 })).toBeUndefined()
+    expect(await overUdp(message, { timeoutMs: 150 })).toBeUndefined()
   })
 
   test('10,000 datagrams of garbage do not stop it', async () => {
     const socket = createSocket('udp4')
     for (let i = 1; i <= 10_000; i += 1) {
       const octets = randomBytes(1 + (i % 90))
-      // Every second one gets past the header: a query with one question and some additional records.
+      // Every second one has a valid header: a query with one question and some additional records.
       if (i % 2 && octets.length >= 12) Buffer.from([0, 0, 0, 1, 0, 0, 0, 0, 0, i % 3]).copy(octets, 2)
       await new Promise(sent => {
         socket.send(octets, server.port, '127.0.0.1', sent)
       })
-      // Few enough at a time for the receive buffer: they are to be read and not dropped by the kernel.
-      if (i % 50 === 0) expect(dataOf((await overUdp(ask('acme.pool.test'))) ?? {})).toEqual(['192.0.2.1'])
+      // Batches fit into the receive buffer, so that the kernel does not drop them.
+      if (i % 50 === 0) expect(toAnswerData((await overUdp(ask('acme.pool.test'))) ?? {})).toEqual(['192.0.2.1'])
     }
     socket.close()
   }, 30_000)
@@ -445,8 +445,8 @@ describe('the server, over TCP', () => {
     expect(replies.every(reply => reply.rcode === 'NOERROR' && reply.answers?.length === 1)).toBe(true)
   })
 
-  test('puts together what comes octet by octet, and does not truncate', async () => {
-    const octets = Buffer.concat([framed('huge.pool.test', 1), framed('nobody.pool.test', 2)])
+  test('reassembles queries that arrive octet by octet, and does not truncate', async () => {
+    const octets = Buffer.concat([framed('huge.pool.test', 1), framed('missing.pool.test', 2)])
     const replies = await overTcp(
       Array.from(octets, octet => Buffer.from([octet])),
       { pause: 1 },
@@ -458,14 +458,14 @@ describe('the server, over TCP', () => {
     expect(replies[0]?.flag_tc).toBe(false)
   })
 
-  test('goes on after a message that deserves no answer or FORMERR', async () => {
+  test('continues after a message without a response and after FORMERR', async () => {
     const short = Buffer.from([0, 1, 7])
     const broken = Buffer.concat([Buffer.from([0, 20]), Buffer.from('12670000', 'hex'), Buffer.alloc(16, 0x7f)])
     const replies = await overTcp([Buffer.concat([short, broken, framed('acme.pool.test', 5)])])
     expect(replies.map(reply => reply.rcode)).toEqual(['FORMERR', 'NOERROR'])
   })
 
-  test('survives clients that break off', async () => {
+  test('survives clients that disconnect', async () => {
     for (let i = 0; i < 50; i += 1) {
       const socket = connect(server.port, '127.0.0.1')
       socket.on('error', ignore)
@@ -477,7 +477,7 @@ describe('the server, over TCP', () => {
     expect(await overTcp([framed('acme.pool.test', 1)])).toHaveLength(1)
   })
 
-  test('cuts an idle or dribbling connection, and bounds how many there are', async () => {
+  test('closes idle and slow connections, and limits the number of connections', async () => {
     const small = await startDnsServer({
       zones: [zone],
       lookup: table.lookup,
@@ -488,7 +488,7 @@ describe('the server, over TCP', () => {
     const open = () => {
       const socket = connect(small.port, '127.0.0.1')
       socket.on('error', ignore)
-      // Whether it ends or is reset: both are a cut.
+      // The server may end or reset the connection.
       return { socket, closed: new Promise(resolve => socket.on('close', resolve)) }
     }
     const [silent, zeros, ones] = [open(), open(), open()]
@@ -498,8 +498,8 @@ describe('the server, over TCP', () => {
       ones.socket.write(Buffer.from([1]))
     }, 20)
     const oneTooMany = open()
-    expect(await Promise.race([oneTooMany.closed.then(() => 'refused'), silent.closed.then(() => 'idle')])).toBe(
-      'refused',
+    expect(await Promise.race([oneTooMany.closed.then(() => 'rejected'), silent.closed.then(() => 'idle')])).toBe(
+      'rejected',
     )
     await Promise.all([silent.closed, zeros.closed, ones.closed])
     clearInterval(dribble)
@@ -511,7 +511,7 @@ describe('the server, over TCP', () => {
 describe('the server, starting and stopping', () => {
   const options = { zones: [zone], onError: ignore, lookup: async () => ({ serial: 1, records: [] }) }
 
-  test('says EADDRINUSE when either half of the port is taken, and leaves the other half free', async () => {
+  test('rejects with EADDRINUSE if the port is in use for UDP or TCP, and releases the other', async () => {
     await expect(startDnsServer({ ...options, port: server.port })).rejects.toMatchObject({ code: 'EADDRINUSE' })
     const udp = createSocket('udp4')
     udp.bind(0, '127.0.0.1')
@@ -532,14 +532,14 @@ describe('the server, starting and stopping', () => {
     await six.close()
   })
 
-  test('closes with connections open and a lookup under way, twice, and gives the port back', async () => {
+  test('closes twice, with open connections and a lookup in flight, and releases the port', async () => {
     const lookup = Promise.withResolvers<never>()
     lookup.promise.catch(ignore)
     const one = await startDnsServer({ ...options, lookup: () => lookup.promise })
     const client = connect(one.port, '127.0.0.1')
     client.on('error', ignore)
     client.write(streamEncode(ask('acme.pool.test')))
-    const unanswered = overUdp(ask('acme.pool.test'), { port: one.port, patience: 300 })
+    const unanswered = overUdp(ask('acme.pool.test'), { port: one.port, timeoutMs: 300 })
     await sleep(50)
     await Promise.all([one.close(), one.close()])
     lookup.reject(new Error('too late'))
@@ -547,7 +547,7 @@ describe('the server, starting and stopping', () => {
     await (await startDnsServer({ ...options, port: one.port })).close()
   })
 
-  test('says SERVFAIL for a lookup that fails or hangs, and reports an outage once', async () => {
+  test('responds SERVFAIL if a lookup fails or hangs, and reports an outage once', async () => {
     const onError = vi.fn()
     let lookup: () => Promise<never> = () => Promise.reject(new Error('down'))
     const failing = await startDnsServer({
@@ -573,9 +573,9 @@ describe('the server, starting and stopping', () => {
 
 describe('the provider', () => {
   const at = 'provider.test'
-  const silence = { kind: 'unavailable', reason: 'The database of the local DNS server did not answer.' }
+  const silence = { kind: 'unavailable', reason: 'The database of the local DNS server did not respond.' }
 
-  test('applies, reads back, and refuses by owner what this server cannot serve', async () => {
+  test('applies and reads records, and refuses by owner what the server cannot serve', async () => {
     const provider = createLocalProvider({ table, onError: ignore })
     const changes = [
       upsert(a('good.provider.test', '192.0.2.1')),
@@ -596,7 +596,7 @@ describe('the provider', () => {
     }
   })
 
-  test('says unavailable, without the words of the driver, when there is no database', async () => {
+  test('is unavailable without a database, without the text of the driver', async () => {
     const nowhere = postgres('postgres://nobody:secret@127.0.0.1:1/none', { connect_timeout: 1, types })
     const onError = vi.fn()
     const provider = createLocalProvider({ table: createZoneTable(nowhere), onError })
@@ -606,7 +606,7 @@ describe('the provider', () => {
     await nowhere.end()
   })
 
-  test('gives up when it is told to, and what comes late cannot overtake what is planned without it', async () => {
+  test('stops at an abort, and the late write does not overwrite a newer one', async () => {
     const provider = createLocalProvider({ table, onError: ignore })
     const set = (address: string) => upsert(a('late.provider.test', address))
     expect(await provider.apply(at, [set('192.0.2.1')], AbortSignal.abort())).toEqual(silence)
@@ -629,7 +629,7 @@ describe('the provider', () => {
     expect(await provider.apply(at, [set('192.0.2.2')], never)).toEqual({ kind: 'applied', rejected: [] })
   })
 
-  test('closes the server that it was given', async () => {
+  test('closes its server', async () => {
     const own = await startDnsServer({ zones: [zone], lookup: table.lookup, onError: ignore })
     await createLocalProvider({ table, server: own, onError: ignore }).close()
     await (await startDnsServer({ zones: [zone], lookup: table.lookup, onError: ignore, port: own.port })).close()

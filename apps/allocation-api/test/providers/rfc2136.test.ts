@@ -20,7 +20,7 @@ describe('rfc2136: a server that is none', () => {
   })
 
   /** A signer of its own, so that a mistake in the code under test is not made twice (RFC 8945 section 5.3). */
-  const signerOf = (request: Buffer) => {
+  const createSigner = (request: Buffer) => {
     let prior = request.subarray(request.length - 38, request.length - 6)
     let covered: Buffer[] = []
     let isFirst = true
@@ -68,25 +68,25 @@ describe('rfc2136: a server that is none', () => {
   const ok = 0x8000
 
   const good = set('x.a.test', 'A', '192.0.2.1')
-  type Answer = (request: Buffer, socket: Socket) => void
+  type Handler = (request: Buffer, socket: Socket) => void
   const send = (socket: Socket, ...messages: Buffer[]) => socket.write(Buffer.concat(messages.map(framed)))
 
-  const readFrom = async (answer: Answer) => {
+  const readFrom = async (answer: Handler) => {
     await using double = await startDnsDouble(answer)
     const result = await createRfc2136Provider(options(double.server)).read(zone, ['x.a.test'], signal())
     if (result.kind === 'unavailable') expect(result.reason).toContain(zone)
     return result.kind === 'read' ? result.records.filter(({ name }) => name === 'x.a.test') : result.reason
   }
 
-  test.each<[string, Answer]>([
+  test.each<[string, Handler]>([
     [
       'one message',
-      (request, socket) => send(socket, signerOf(request).signed(message(request, ok, soa(1), address('x'), soa(1)))),
+      (request, socket) => send(socket, createSigner(request).signed(message(request, ok, soa(1), address('x'), soa(1)))),
     ],
     [
       'several, each signed, in pieces of one octet',
       (request, socket) => {
-        const { signed } = signerOf(request)
+        const { signed } = createSigner(request)
         const parts = [[soa(1)], [address('x')], [soa(1)]].map(records => signed(message(request, ok, ...records)))
         for (const octet of Buffer.concat(parts.map(framed))) socket.write(Buffer.of(octet))
       },
@@ -94,7 +94,7 @@ describe('rfc2136: a server that is none', () => {
     [
       'several, the ones between unsigned',
       (request, socket) => {
-        const { signed, unsigned } = signerOf(request)
+        const { signed, unsigned } = createSigner(request)
         const first = signed(message(request, ok, soa(1)))
         const between = [address('x'), address('y')].map(record => unsigned(message(request, ok, record)))
         send(socket, first, ...between, signed(message(request, ok, soa(1))))
@@ -104,12 +104,12 @@ describe('rfc2136: a server that is none', () => {
     expect(await readFrom(answer)).toEqual([{ ...good, ttl: 60 }])
   })
 
-  test('records of one set with several TTLs have the lowest; one beyond 31 bits is 0; names are in lower case', async () => {
+  test('an RRset with several TTLs gets the lowest; a TTL beyond 31 bits is 0; names are in lower case', async () => {
     const ttls = (...hex: string[]) =>
       hex.map((ttl, i) => address('X').replace('0000003c0004c0000201', `${ttl}0004c000020${i}`))
     const records = async (...hex: string[]) =>
       readFrom((request, socket) =>
-        send(socket, signerOf(request).signed(message(request, ok, soa(1), ...ttls(...hex), soa(1)))),
+        send(socket, createSigner(request).signed(message(request, ok, soa(1), ...ttls(...hex), soa(1)))),
       )
     const values = ['192.0.2.0', '192.0.2.1', '192.0.2.2']
     expect(await records('00000009', '00000005', '00000007')).toEqual([{ name: 'x.a.test', type: 'A', ttl: 5, values }])
@@ -117,97 +117,97 @@ describe('rfc2136: a server that is none', () => {
   })
 
   const whole = [soa(1), address('x'), soa(1)]
-  const faults: [string, Answer, RegExp][] = [
+  const faults: [string, Handler, RegExp][] = [
     [
-      'rubbish',
+      'a response that is not DNS',
       (_, socket) => send(socket, Buffer.from('HTTP/1.1 400 Bad Request')),
       /response to another request|malformed DNS message/,
     ],
     ['half a header', (_, socket) => send(socket, Buffer.of(1, 2, 3)), /malformed DNS message/],
-    ['nothing but the end', (_, socket) => socket.end(), /closed the connection/],
-    ['half a message and the end', (_, socket) => socket.end(Buffer.of(1, 0, 1)), /closed the connection/],
+    ['a closed connection', (_, socket) => socket.end(), /closed the connection/],
+    ['half a message and a closed connection', (_, socket) => socket.end(Buffer.of(1, 0, 1)), /closed the connection/],
     ['a reset', (_, socket) => socket.resetAndDestroy(), /could not be reached/],
     ['an unsigned zone', (request, socket) => send(socket, message(request, ok, ...whole)), /not signed/],
     [
       'an unsigned REFUSED',
       (request, socket) => send(socket, message(request, ok | 5)),
-      /not signed; it answered REFUSED/,
+      /not signed; its RCODE is REFUSED/,
     ],
-    ['REFUSED', (request, socket) => send(socket, signerOf(request).signed(message(request, ok | 5))), /\(REFUSED\)/],
-    ['NOTAUTH', (request, socket) => send(socket, signerOf(request).signed(message(request, ok | 9))), /\(NOTAUTH\)/],
+    ['REFUSED', (request, socket) => send(socket, createSigner(request).signed(message(request, ok | 5))), /\(REFUSED\)/],
+    ['NOTAUTH', (request, socket) => send(socket, createSigner(request).signed(message(request, ok | 9))), /\(NOTAUTH\)/],
     [
-      'a truncated answer',
-      (request, socket) => send(socket, signerOf(request).signed(message(request, ok | 0x200, ...whole))),
+      'a truncated response',
+      (request, socket) => send(socket, createSigner(request).signed(message(request, ok | 0x200, ...whole))),
       /truncated/,
     ],
     [
-      'the answer to another request',
+      'the response to another request',
       (request, socket) => {
         const other = Buffer.from(request)
         other.writeUInt16BE(request.readUInt16BE(0) ^ 1, 0)
-        send(socket, signerOf(request).signed(message(other, ok, ...whole)))
+        send(socket, createSigner(request).signed(message(other, ok, ...whole)))
       },
       /response to another request/,
     ],
-    ['the question back', (request, socket) => send(socket, request), /response to another request/],
+    ['the request echoed', (request, socket) => send(socket, request), /response to another request/],
     [
       'a zone whose end is not signed',
       (request, socket) => {
-        const { signed } = signerOf(request)
+        const { signed } = createSigner(request)
         send(socket, signed(message(request, ok, soa(1), address('x'))), message(request, ok, soa(1)))
       },
       /did not sign the end/,
     ],
     [
-      'a zone whose end does not come',
+      'a zone without its end',
       (request, socket) => {
-        send(socket, signerOf(request).signed(message(request, ok, soa(1), address('x'))))
+        send(socket, createSigner(request).signed(message(request, ok, soa(1), address('x'))))
         socket.end()
       },
       /closed the connection/,
     ],
     [
       'a zone with another serial at the end',
-      (request, socket) => send(socket, signerOf(request).signed(message(request, ok, soa(1), address('x'), soa(2)))),
+      (request, socket) => send(socket, createSigner(request).signed(message(request, ok, soa(1), address('x'), soa(2)))),
       /changed it/,
     ],
     [
-      'records behind the end',
-      (request, socket) => send(socket, signerOf(request).signed(message(request, ok, ...whole, address('y')))),
+      'records after the end',
+      (request, socket) => send(socket, createSigner(request).signed(message(request, ok, ...whole, address('y')))),
       /after its end/,
     ],
     [
       'a zone without a beginning',
-      (request, socket) => send(socket, signerOf(request).signed(message(request, ok, address('x'), soa(1)))),
-      /no transfer/,
+      (request, socket) => send(socket, createSigner(request).signed(message(request, ok, address('x'), soa(1)))),
+      /not a transfer/,
     ],
     [
-      'nothing, signed',
-      (request, socket) => send(socket, signerOf(request).signed(message(request, ok))),
-      /no transfer/,
+      'a signed empty message',
+      (request, socket) => send(socket, createSigner(request).signed(message(request, ok))),
+      /not a transfer/,
     ],
     [
-      'an unsigned message slipped in',
+      'an inserted unsigned message',
       (request, socket) => {
-        const { signed } = signerOf(request)
+        const { signed } = createSigner(request)
         const [first, last] = [signed(message(request, ok, soa(1))), signed(message(request, ok, soa(1)))]
         send(socket, first, message(request, ok, address('x')), last)
       },
-      /signed wrongly/,
+      /signature of its response is not valid/,
     ],
   ]
-  test.each(faults)('%s: unavailable, with its reason', async (_, answer, reason) => {
+  test.each(faults)('%s: unavailable, with the cause', async (_, answer, reason) => {
     expect(await readFrom(answer)).toMatch(reason)
   })
 
-  test('a server that says nothing is given up with the signal, and with close()', async () => {
-    const asked = Promise.withResolvers<void>()
-    await using double = await startDnsDouble(() => asked.resolve())
-    const giveUp = new AbortController()
+  test('the signal and close() abort a call to a server that does not respond', async () => {
+    const requested = Promise.withResolvers<void>()
+    await using double = await startDnsDouble(() => requested.resolve())
+    const controller = new AbortController()
     const provider = createRfc2136Provider(options(double.server))
-    const reading = provider.read(zone, 'all', giveUp.signal)
-    await asked.promise
-    giveUp.abort()
+    const reading = provider.read(zone, 'all', controller.signal)
+    await requested.promise
+    controller.abort()
     expect(await reading).toMatchObject({ kind: 'unavailable', reason: expect.stringContaining('in time') })
     const applying = provider.apply(zone, [upsert(good)], signal())
     await provider.close()
@@ -215,25 +215,25 @@ describe('rfc2136: a server that is none', () => {
   })
 
   const rcode = { FORMERR: 1, SERVFAIL: 2, REFUSED: 5, NXRRSET: 8, NOTAUTH: 9 } as const
-  /** Whether a request only asks what has been done: prerequisites, and no update. */
-  const isEffects = (request: Buffer): boolean => request.readUInt16BE(6) > 0 && request.readUInt16BE(8) === 0
+  /** Whether a request is an effect check: it has prerequisites and no updates. */
+  const isEffectCheck = (request: Buffer): boolean => request.readUInt16BE(6) > 0 && request.readUInt16BE(8) === 0
 
-  /** `secondsEach`: how long each answer seems to take. */
+  /** `secondsEach`: the simulated duration of each response. */
   const update = async (
     rcodes: (request: Buffer) => number,
     changes: readonly RecordChange[],
     { secondsEach = 0 } = {},
   ) => {
-    const asked: Buffer[] = []
+    const requests: Buffer[] = []
     const began = Date.now()
-    const now = () => began + asked.length * secondsEach * 1_000
+    const now = () => began + requests.length * secondsEach * 1_000
     await using double = await startDnsDouble((request, socket) => {
-      asked.push(request)
-      // The opcode UPDATE comes back.
-      send(socket, signerOf(request).signed(message(request, 0xa800 | rcodes(request))))
+      requests.push(request)
+      // With the opcode UPDATE.
+      send(socket, createSigner(request).signed(message(request, 0xa800 | rcodes(request))))
     })
     const provider = createRfc2136Provider({ ...options(double.server), now })
-    return { result: await provider.apply(zone, changes, signal()), asked }
+    return { result: await provider.apply(zone, changes, signal()), requests }
   }
   const many = Array.from({ length: 1_000 }, (_, i) => upsert(set(`n${i}.a.test`, 'A', '192.0.2.1')))
 
@@ -241,18 +241,18 @@ describe('rfc2136: a server that is none', () => {
     ['SERVFAIL', false],
     ['FORMERR', false],
     ['REFUSED', true],
-  ] as const)('a server that says %s to every update is at fault, not the changes', async (name, isOfZone) => {
-    const { result, asked } = await update(request => (request.readUInt16BE(8) > 0 ? rcode[name] : 0), many)
+  ] as const)('a server that responds %s to every update is unavailable; no change is rejected', async (name, isOfZone) => {
+    const { result, requests } = await update(request => (request.readUInt16BE(8) > 0 ? rcode[name] : 0), many)
     expect(result).toEqual({
       kind: 'unavailable',
-      reason: expect.stringContaining(`takes no update of it (${name})`),
+      reason: expect.stringContaining(`rejects every update of it (${name})`),
       ...(isOfZone ? { scope: 'zone' } : {}),
     })
-    expect(asked.length).toBeLessThan(170)
+    expect(requests.length).toBeLessThan(170)
   })
 
   test.each(['SERVFAIL', 'FORMERR', 'REFUSED'] as const)(
-    'a change that is answered with %s is rejected, the others are done',
+    'a change with the response %s is rejected, the others are applied',
     async name => {
       const { result } = await update(
         request => (request.includes('bad') ? rcode[name] : 0),
@@ -265,47 +265,47 @@ describe('rfc2136: a server that is none', () => {
     },
   )
 
-  test('where very many are rejected, the search ends: what was not got to is skipped, all else done or rejected', async () => {
-    const taken = new Set<string>()
-    const { result, asked } = await update(
+  test('with many rejections the bisection stops: untried changes are skipped, all others are applied or rejected', async () => {
+    const applied = new Set<string>()
+    const { result, requests } = await update(
       request => {
         if (request.includes('bad')) return rcode.SERVFAIL
-        // With the octet of the length before it: a signature can hold any text.
+        // Compare the length octet before the label, because a signature can contain any text.
         const labels = Array.from(request.toString('latin1').matchAll(/(.)(n\d+)/gs))
         const whole = labels.filter(([, length = '', label = '']) => length.charCodeAt(0) === label.length)
-        if (!isEffects(request)) for (const [, , label = ''] of whole) taken.add(label)
+        if (!isEffectCheck(request)) for (const [, , label = ''] of whole) applied.add(label)
         return 0
       },
       many.map((change, i) => (i % 2 ? change : upsert(set(`n${i}bad.a.test`, 'A', '192.0.2.1')))),
     )
     if (result.kind !== 'applied') throw new Error(result.reason)
     const { rejected, skipped = [] } = result
-    expect(asked.length).toBeLessThan(340)
+    expect(requests.length).toBeLessThan(340)
     expect(rejected.length).toBeGreaterThan(5)
     for (const { name } of rejected) expect(name).toContain('bad')
-    const told = [...rejected.map(({ name }) => name), ...skipped, ...[...taken].map(label => `${label}.a.test`)]
-    expect(new Set(told).size).toBe(told.length)
-    expect(told).toHaveLength(many.length)
+    const reported = [...rejected.map(({ name }) => name), ...skipped, ...[...applied].map(label => `${label}.a.test`)]
+    expect(new Set(reported).size).toBe(reported.length)
+    expect(reported).toHaveLength(many.length)
   })
 
-  test('of more than a slow server does in the time, the rest is skipped', async () => {
-    const { result, asked } = await update(() => 0, many, { secondsEach: 2 })
+  test('changes that a slow server does not reach in time are skipped', async () => {
+    const { result, requests } = await update(() => 0, many, { secondsEach: 2 })
     if (result.kind !== 'applied') throw new Error(result.reason)
     expect(result.rejected).toEqual([])
-    // Begun at 0, 2 and 4 s, with 100 names each; then one message that asks what was done.
-    expect(asked.map(isEffects)).toEqual([false, false, false, true])
+    // Updates of 100 names each at 0, 2 and 4 s, then one effect check.
+    expect(requests.map(isEffectCheck)).toEqual([false, false, false, true])
     expect(result.skipped).toEqual(many.slice(300).map(change => change.kind === 'upsert' && change.set.name))
   })
 
-  test('a server that does not serve the zone as its primary is asked once', async () => {
-    const { result, asked } = await update(() => rcode.NOTAUTH, many)
+  test('a server that is not the primary of the zone gets one request', async () => {
+    const { result, requests } = await update(() => rcode.NOTAUTH, many)
     expect(result).toMatchObject({ kind: 'unavailable', scope: 'zone', reason: expect.stringContaining('NOTAUTH') })
-    expect(asked).toHaveLength(1)
+    expect(requests).toHaveLength(1)
   })
 
-  test('success that is none is told, of what it is none of', async () => {
+  test('a change that the server reports as applied but ignores is rejected', async () => {
     const { result } = await update(
-      request => (isEffects(request) && request.includes('alias') ? rcode.NXRRSET : 0),
+      request => (isEffectCheck(request) && request.includes('alias') ? rcode.NXRRSET : 0),
       [upsert(set('alias.a.test', 'A', '192.0.2.1')), upsert(good), remove('gone.a.test', 'A')],
     )
     expect(result).toEqual({
@@ -315,30 +315,30 @@ describe('rfc2136: a server that is none', () => {
   })
 
   test.each([
-    ['says that all is done and does nothing', rcode.NXRRSET, 'ignores every update'],
-    ['does not tell what it did', rcode.SERVFAIL, 'does not tell'],
+    ['reports success and applies nothing', rcode.NXRRSET, 'ignores every update'],
+    ['does not show what it applied', rcode.SERVFAIL, 'does not show'],
   ])('a server that %s: unavailable', async (_, code, reason) => {
-    const { result } = await update(request => (isEffects(request) ? code : 0), many)
+    const { result } = await update(request => (isEffectCheck(request) ? code : 0), many)
     expect(result).toEqual({ kind: 'unavailable', reason: expect.stringContaining(reason) })
   })
 
-  test.each<[string, Answer, boolean]>([
-    ['a signed REFUSED', (request, socket) => send(socket, signerOf(request).signed(message(request, ok | 5))), true],
-    ['a signed NOTAUTH', (request, socket) => send(socket, signerOf(request).signed(message(request, ok | 9))), true],
+  test.each<[string, Handler, boolean]>([
+    ['a signed REFUSED', (request, socket) => send(socket, createSigner(request).signed(message(request, ok | 5))), true],
+    ['a signed NOTAUTH', (request, socket) => send(socket, createSigner(request).signed(message(request, ok | 9))), true],
     ['an unsigned NOTAUTH', (request, socket) => send(socket, message(request, ok | 9)), true],
-    ['a signed SERVFAIL', (request, socket) => send(socket, signerOf(request).signed(message(request, ok | 2))), false],
+    ['a signed SERVFAIL', (request, socket) => send(socket, createSigner(request).signed(message(request, ok | 2))), false],
     ['an unsigned SERVFAIL', (request, socket) => send(socket, message(request, ok | 2)), false],
     ['no answer', (_, socket) => socket.end(), false],
-  ])('%s: whether it is of the zone alone', async (_, answer, isOfZone) => {
+  ])('%s: whether only the zone is affected', async (_, answer, isOfZone) => {
     await using double = await startDnsDouble(answer)
     const result = await createRfc2136Provider(options(double.server)).read(zone, 'all', signal())
     expect(result).toEqual({ kind: 'unavailable', reason: expect.any(String), ...(isOfZone ? { scope: 'zone' } : {}) })
   })
 
   test.each([
-    ['no name', { name: 'a..b' }],
-    ['no secret', { secret: '' }],
-  ])('a key with %s is a mistake of the configuration', (_, fault) => {
+    ['an invalid name', { name: 'a..b' }],
+    ['an empty secret', { secret: '' }],
+  ])('a key with %s is a configuration error', (_, fault) => {
     const { server, tsig } = options({ host: '127.0.0.1', port: 53 })
     expect(() => createRfc2136Provider({ server, tsig: { ...tsig, ...fault } })).toThrow(TypeError)
   })

@@ -1,5 +1,4 @@
-import { FormatError } from './format-error.ts'
-import { encodeName, readName } from './name.ts'
+import { encodeName, FormatError, readName } from './name.ts'
 
 export const HEADER_SIZE = 12
 export const MAX_MESSAGE_SIZE = 65_535
@@ -25,7 +24,7 @@ export const RCODES = {
 
 const rcodeNames = new Map<number, string>(Object.entries(RCODES).map(([name, code]) => [code, name]))
 
-/** `RCODE` and the number, for a code that has no name here. */
+/** `RCODE` and the number, for a code without a name in this list. */
 export const toRcodeName = (code: number): string => rcodeNames.get(code) ?? `RCODE${code}`
 
 /** Codes of the types that have a name (IANA, "Resource Record (RR) TYPEs"). */
@@ -83,10 +82,10 @@ export const TYPES = {
 const codes = new Map<string, number>(Object.entries(TYPES))
 const mnemonics = new Map(Object.entries(TYPES).map(([name, code]) => [code as number, name]))
 
-/** RFC 3597 section 5: `TYPE` and the number, for a type that has no name here. */
+/** RFC 3597 section 5: `TYPE` and the number, for a type without a name in this list. */
 export const toTypeName = (code: number): string => mnemonics.get(code) ?? `TYPE${code}`
 
-/** Undefined: not a type that a zone can hold (RFC 6895 section 3.1: 128 to 255 are for questions, 41 is OPT). */
+/** Undefined: not a type of zone data (RFC 6895 section 3.1: 128 to 255 are meta-types and QTYPEs, 41 is OPT). */
 export const toTypeCode = (name: string): number | undefined => {
   const code = codes.get(name) ?? Number(/^TYPE(\d{1,5})$/.exec(name)?.[1] ?? 0)
   return code === 0 || code === TYPES.OPT || (code >= 128 && code <= 255) || code > 65_535 ? undefined : code
@@ -150,7 +149,7 @@ export const parseMessage = (message: Buffer, { allowTrailing = false } = {}): M
       name,
       type: message.readUInt16BE(next),
       class: message.readUInt16BE(next + 2),
-      // RFC 2181 section 8: with the highest bit set it is 0.
+      // RFC 2181 section 8: a TTL with the most significant bit set is treated as 0.
       ttl: ttl > 0x7fffffff ? 0 : ttl,
       at: start,
       dataAt,
@@ -169,7 +168,7 @@ export const parseMessage = (message: Buffer, { allowTrailing = false } = {}): M
     authority: list(8, record),
     additional: list(10, record),
   }
-  if (at !== message.length && !allowTrailing) throw new FormatError('something follows its last record')
+  if (at !== message.length && !allowTrailing) throw new FormatError('it continues after its last record')
   return parsed
 }
 
@@ -182,7 +181,7 @@ export const encodeHeader = (id: number, flags: number, counts: readonly number[
   return header
 }
 
-/** A name that was validated before: an invalid one is a bug of the caller. */
+/** For a validated name: an invalid one is a bug in the caller. */
 export const encodeValidName = (text: string): Buffer => {
   const name = encodeName(text)
   if (!name) throw new TypeError('not a domain name')
@@ -198,7 +197,7 @@ export const encodeQuestion = (name: string, type: number): Buffer => {
 }
 
 export interface RecordFields {
-  /** On the wire. */
+  /** Encoded. */
   readonly name: Buffer
   readonly type: number
   readonly class: number
@@ -216,15 +215,15 @@ export const encodeRecord = ({ name, type, class: recordClass, ttl, data }: Reco
   return Buffer.concat([name, fixed, data])
 }
 
-/** RFC 1035 section 4.2.2: over TCP, each message follows its length in two octets. */
+/** RFC 1035 section 4.2.2: over TCP, a message is prefixed with its length in two octets. */
 export const frameMessage = (message: Buffer): Buffer => {
-  if (message.length > MAX_MESSAGE_SIZE) throw new RangeError('a DNS message has 65535 octets at most')
+  if (message.length > MAX_MESSAGE_SIZE) throw new RangeError('a DNS message has at most 65535 octets')
   const length = Buffer.alloc(2)
   length.writeUInt16BE(message.length)
   return Buffer.concat([length, message])
 }
 
-/** The first message of `octets` and the octets after it; undefined: it is not complete yet. */
+/** The first message of `octets` and the octets after it; undefined: the message is not complete yet. */
 export const unframeMessage = (octets: Buffer): { readonly message: Buffer; readonly rest: Buffer } | undefined => {
   if (octets.length < 2) return undefined
   const end = 2 + octets.readUInt16BE(0)

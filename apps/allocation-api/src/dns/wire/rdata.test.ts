@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
 import { toTypeCode } from './message.ts'
-import { encodeData, printData } from './rdata.ts'
+import { encodeRdata, printRdata } from './rdata.ts'
 
-const reprinted = (type: string, value: string): string | undefined => {
-  const data = encodeData(type, value)
-  return data && printData(toTypeCode(type) ?? 0, data, 0, data.length)
+const normalize = (type: string, value: string): string | undefined => {
+  const data = encodeRdata(type, value)
+  return data && printRdata(toTypeCode(type) ?? 0, data, 0, data.length)
 }
 
 test.each([
@@ -22,9 +22,9 @@ test.each([
   ['TYPE65280', '\\# 2 ABCD', 'abcd'],
   ['LOC', '\\# 0', ''],
   ['CNAME', 'a\\.b\\032\\@c.d.', '06612e62204063016400'],
-])('%s %s on the wire and back', (type, value, wire) => {
-  expect(encodeData(type, value)?.toString('hex')).toBe(wire)
-  expect(reprinted(type, value)).toBe(value)
+])('%s %s round-trips through the wire format', (type, value, wire) => {
+  expect(encodeRdata(type, value)?.toString('hex')).toBe(wire)
+  expect(normalize(type, value)).toBe(value)
 })
 
 test.each([
@@ -36,8 +36,8 @@ test.each([
   ['MX', '010   m.', '10 m.'],
   ['A', '\\# 4 c0 000201', '192.0.2.1'],
   ['DS', '1 8 2 ab cd', '1 8 2 ABCD'],
-])('%s %s may be written otherwise', (type, value, expected) => {
-  expect(reprinted(type, value)).toBe(expected)
+])('%s %s is normalized', (type, value, expected) => {
+  expect(normalize(type, value)).toBe(expected)
 })
 
 test.each([
@@ -65,22 +65,22 @@ test.each([
   ['TYPE65536', '\\# 0'],
   ['TSIG', '\\# 0'],
   ['NOSUCH', '1'],
-])('%s %s is no value', (type, value) => {
-  expect(encodeData(type, value)).toBeUndefined()
+])('%s %s is not a valid value', (type, value) => {
+  expect(encodeRdata(type, value)).toBeUndefined()
 })
 
-test('names in compressed data are told whole', () => {
+test('compressed names in RDATA are expanded', () => {
   const message = Buffer.from('0161047465737400000a016dc002', 'hex')
-  expect(printData(15, message, 8, 6)).toBe('10 m.test.')
+  expect(printRdata(15, message, 8, 6)).toBe('10 m.test.')
 })
 
 test.each([
-  ['its octets end early', 1, 'c00002'],
-  ['it goes on', 1, 'c000020101'],
-  ['a string runs past the end', 16, '0561'],
-  ['a name points to itself', 5, 'c000'],
-  ['a name runs past the end', 5, '0361'],
-])('data is a fault where %s', (_, type, data) => {
+  ['is too short', 1, 'c00002'],
+  ['is too long', 1, 'c000020101'],
+  ['has a string that runs past the end', 16, '0561'],
+  ['has a name that points to itself', 5, 'c000'],
+  ['has a name that runs past the end', 5, '0361'],
+])('RDATA is a format error if it %s', (_, type, data) => {
   const octets = Buffer.from(data, 'hex')
-  expect(() => printData(type, octets, 0, octets.length)).toThrow()
+  expect(() => printRdata(type, octets, 0, octets.length)).toThrow()
 })

@@ -1,12 +1,29 @@
 import { isIPv4, isIPv6, SocketAddress } from 'node:net'
-import { quoteString } from './character-string.ts'
-import { FormatError } from './format-error.ts'
 import { toTypeCode, toTypeName } from './message.ts'
-import { encodeName, readName, unescaped } from './name.ts'
+import { encodeName, FormatError, readName, unescapeText } from './name.ts'
+
+/** RFC 1035 section 3.3: a character-string has 255 octets at most. */
+const MAX_STRING_LENGTH = 255
+
+/** A character-string in presentation format (RFC 1035 section 5.1): octets that are not printable ASCII become `\DDD`. */
+export const quoteString = (octets: Buffer): string => {
+  const text = Array.from(octets, octet => {
+    if (octet < 0x20 || octet >= 0x7f) return `\\${String(octet).padStart(3, '0')}`
+    const character = String.fromCharCode(octet)
+    return character === '"' || character === '\\' ? `\\${character}` : character
+  })
+  return `"${text.join('')}"`
+}
+
+/** Splits octets into as many character-strings as necessary. No octets give one empty string. */
+export const quoteStrings = (octets: Buffer): string =>
+  Array.from({ length: Math.max(1, Math.ceil(octets.length / MAX_STRING_LENGTH)) }, (_, i) =>
+    quoteString(octets.subarray(i * MAX_STRING_LENGTH, (i + 1) * MAX_STRING_LENGTH)),
+  ).join(' ')
 
 /**
- * The data of a record on the wire and in presentation format. The types that RFC 3597 section 4 lets a server compress
- * must all be here, for their names mean nothing outside their message; any other may be told as `\# length hex`.
+ * RDATA on the wire and in presentation format. All types that RFC 3597 section 4 allows a server to compress must be
+ * listed, because a compressed name is only valid within its message. Any other type is written as `\# length hex`.
  */
 type Field = 'ipv4' | 'ipv6' | 'name' | 'u8' | 'u16' | 'u32' | 'string' | 'strings' | 'tag' | 'text' | 'hex'
 
@@ -58,7 +75,7 @@ const ipv6Octets = (text: string): Buffer => {
 
 const printField = (field: Field, message: Buffer, at: number, end: number): { text: string; next: number } => {
   const take = (octets: number): Buffer => {
-    if (at + octets > end) throw new FormatError('the data of a record is cut')
+    if (at + octets > end) throw new FormatError('the RDATA of a record is truncated')
     return message.subarray(at, at + octets)
   }
   const counted = (): Buffer => message.subarray(at + 1, at + take(1 + (take(1)[0] ?? 0)).length)
@@ -69,7 +86,7 @@ const printField = (field: Field, message: Buffer, at: number, end: number): { t
       return { text: ipv6Text(take(16)), next: at + 16 }
     case 'name': {
       const { name, next } = readName(message, at)
-      if (next > end) throw new FormatError('the data of a record is cut')
+      if (next > end) throw new FormatError('the RDATA of a record is truncated')
       return { text: `${name}.`, next }
     }
     case 'u8':
@@ -99,21 +116,21 @@ const printField = (field: Field, message: Buffer, at: number, end: number): { t
   }
 }
 
-const unknownForm = (octets: Buffer): string =>
+const toGenericText = (octets: Buffer): string =>
   octets.length === 0 ? '\\# 0' : `\\# ${octets.length} ${octets.toString('hex').toUpperCase()}`
 
-/** The data at `at`, of type code `type`, in presentation format. */
-export const printData = (type: number, message: Buffer, at: number, length: number): string => {
+/** The RDATA at offset `at`, of type code `type`, in presentation format. */
+export const printRdata = (type: number, message: Buffer, at: number, length: number): string => {
   const layout = layouts[toTypeName(type)]
   const end = at + length
-  if (!layout) return unknownForm(message.subarray(at, end))
+  if (!layout) return toGenericText(message.subarray(at, end))
   let here = at
   const texts = layout.map(field => {
     const { text, next } = printField(field, message, here, end)
     here = next
     return text
   })
-  if (here !== end) throw new FormatError('the data of a record is too long')
+  if (here !== end) throw new FormatError('the RDATA of a record is too long')
   return texts.join(' ')
 }
 
@@ -140,7 +157,7 @@ const encodeField = (field: Field, token: string): Buffer | undefined => {
     case 'ipv6':
       return isIPv6(token) && !token.includes('%') ? ipv6Octets(token) : undefined
     case 'name':
-      // Relative names belong to a zone file and its $ORIGIN, of which there is none here.
+      // A relative name needs the $ORIGIN of a zone file, which does not exist here.
       return token.endsWith('.') ? encodeName(token) : undefined
     case 'u8':
       return uint(token, 1)
@@ -150,11 +167,11 @@ const encodeField = (field: Field, token: string): Buffer | undefined => {
       return uint(token, 4)
     case 'string':
     case 'strings':
-      return counted(unescaped(bare(token)))
+      return counted(unescapeText(bare(token)))
     case 'tag':
       return /^[a-z0-9]+$/i.test(token) ? counted(Buffer.from(token, 'latin1')) : undefined
     case 'text':
-      return unescaped(bare(token))
+      return unescapeText(bare(token))
     case 'hex':
       return hex(token)
   }
@@ -162,12 +179,12 @@ const encodeField = (field: Field, token: string): Buffer | undefined => {
 
 const tokenPattern = /"(?:[^"\\]|\\.)*"|(?:[^\s"\\]|\\.)+/g
 
-/** The tokens of a value; undefined: something in it is none, such as a quote that is not closed. */
+/** The tokens of a value; undefined: it is not valid, for example because of an unterminated quote. */
 const parseTokens = (value: string): string[] | undefined =>
   value.replace(tokenPattern, '').trim() === '' ? (value.match(tokenPattern) ?? []) : undefined
 
-/** `value` on the wire, its names uncompressed. Undefined: not a value of that type, or no such type. */
-export const encodeData = (type: string, value: string): Buffer | undefined => {
+/** `value` on the wire, with uncompressed names. Undefined: not a value of that type, or an unknown type. */
+export const encodeRdata = (type: string, value: string): Buffer | undefined => {
   const tokens = parseTokens(value)
   const code = toTypeCode(type)
   if (!tokens || code === undefined) return undefined

@@ -1,7 +1,7 @@
 import { isIPv4, isIPv6 } from 'node:net'
 import { isJsonObject, type JsonObject } from '../../../lib/json.ts'
 import { type RecordSet, recordKey } from '../../domain/rrset.ts'
-import { quoteString, quoteStrings } from '../../wire/character-string.ts'
+import { quoteString, quoteStrings } from '../../wire/rdata.ts'
 
 export const toList = (value: unknown): readonly JsonObject[] =>
   Array.isArray(value) ? value.filter(isJsonObject) : []

@@ -1,6 +1,5 @@
 import type { RecordSet } from '../../domain/rrset.ts'
 import { encodeRecordValue } from '../../rdata.ts'
-import { FormatError } from '../../wire/format-error.ts'
 import {
   CLASSES,
   encodeHeader,
@@ -16,7 +15,7 @@ import {
   toTypeName,
   type WireRecord,
 } from '../../wire/message.ts'
-import { readName } from '../../wire/name.ts'
+import { FormatError, readName } from '../../wire/name.ts'
 
 export interface Response {
   readonly rcode: 'NOERROR' | 'FORMERR' | 'SERVFAIL' | 'NXDOMAIN' | 'NOTIMP' | 'REFUSED' | 'BADVERS'
@@ -27,7 +26,7 @@ export interface Response {
 interface QuestionSection {
   /** Lower case, without the trailing dot; special octets are escaped (RFC 1035 section 5.1). */
   readonly name: string
-  /** As received: the response repeats it octet for octet, so a resolver's mixed case (0x20) is kept. */
+  /** As received: the response repeats it octet for octet, so a resolver's mixed case (0x20) is preserved. */
   readonly octets: Buffer
 }
 
@@ -68,7 +67,7 @@ const readQuestion = (message: Buffer): QuestionSection | undefined => {
   }
 }
 
-/** RFC 6891 section 6.1.2: each option has a code, a length and so many octets. */
+/** RFC 6891 section 6.1.2: each option has a code, a length and that number of octets. */
 const hasValidOptions = (message: Buffer, { dataAt, dataLength }: WireRecord): boolean => {
   const end = dataAt + dataLength
   let at = dataAt
@@ -77,7 +76,7 @@ const hasValidOptions = (message: Buffer, { dataAt, dataLength }: WireRecord): b
 }
 
 const toEdns = (message: Buffer, opt: WireRecord): Edns => {
-  // The TTL of an OPT record holds flags (RFC 6891 section 6.1.3), so the parsed TTL does not serve.
+  // The TTL of an OPT record holds flags (RFC 6891 section 6.1.3), so the parsed TTL is not usable.
   const flags = message.readUInt32BE(opt.dataAt - 6)
   return { udpSize: opt.class, version: (flags >> 16) & 0xff, isDnssecOk: (flags & DNSSEC_OK) !== 0 }
 }
@@ -101,21 +100,21 @@ export const parseQuery = (message: Buffer): Query | undefined => {
   const question = message.readUInt16BE(4) === 1 ? readQuestion(message) : undefined
   const reject = (rcode: 'FORMERR' | 'NOTIMP'): Query => ({ ...base, question, content: { kind: 'error', rcode } })
   if (word & OPCODE_BITS) return reject('NOTIMP')
-  // A query has no answers, and besides OPT at most a signature. The parser never gets 64 kB of records to read.
+  // A query has no answers, and at most OPT and a signature. This check spares the parser 64 kB of records.
   const answersAndAuthority = message.readUInt16BE(6) + message.readUInt16BE(8)
   if (!question || answersAndAuthority > 0 || message.readUInt16BE(10) > 2) return reject('FORMERR')
   const parsed = tryParse(message)
-  const [asked] = parsed?.questions ?? []
+  const [firstQuestion] = parsed?.questions ?? []
   const [opt, secondOpt] = parsed?.additional.filter(({ type }) => type === TYPES.OPT) ?? []
-  if (!asked || secondOpt || (opt && !hasValidOptions(message, opt))) return reject('FORMERR')
+  if (!firstQuestion || secondOpt || (opt && !hasValidOptions(message, opt))) return reject('FORMERR')
   return {
     ...base,
     question,
     content: {
       kind: 'question',
       name: question.name,
-      type: toTypeName(asked.type),
-      isClassIn: asked.class === CLASSES.IN,
+      type: toTypeName(firstQuestion.type),
+      isClassIn: firstQuestion.class === CLASSES.IN,
     },
     edns: opt && toEdns(message, opt),
   }

@@ -3,8 +3,7 @@ import type { Unavailable } from '../../domain/result.ts'
 import { toOwnerName } from '../../domain/rrset.ts'
 import { groupByOwner, toApplyResult } from '../../group-changes.ts'
 import type { DnsProvider } from '../../provider.ts'
-import { namesWithCnameBeside } from './domain/cname-conflict.ts'
-import { validateChange } from './validate.ts'
+import { findCnameConflicts, validateChange } from './validate.ts'
 import type { ZoneTable } from './zone-table.ts'
 
 export interface LocalProviderOptions {
@@ -17,7 +16,7 @@ export interface LocalProviderOptions {
 
 const unavailable: Unavailable = {
   kind: 'unavailable',
-  reason: 'The database of the local DNS server did not answer.',
+  reason: 'The database of the local DNS server did not respond.',
 }
 
 const serialConflict: Unavailable = {
@@ -26,7 +25,7 @@ const serialConflict: Unavailable = {
   scope: 'zone',
 }
 
-/** For development: the zone is a table, so that every replica serves the same records, also after a restart. */
+/** For development: the zone is a table, so every replica serves the same records, also after a restart. */
 export const createLocalProvider = ({ table, server, onError }: LocalProviderOptions): DnsProvider => {
   /** The serial of the last read, on which the next apply is planned. */
   const serials = new Map<string, number>()
@@ -55,7 +54,7 @@ export const createLocalProvider = ({ table, server, onError }: LocalProviderOpt
         const { owners, rejected } = groupByOwner(changes, change => validateChange(zone, change))
         const valid = owners.flatMap(owner => owner.changes)
         const existing = await table.read(zone, valid.filter(({ kind }) => kind === 'upsert').map(toOwnerName))
-        for (const name of namesWithCnameBeside(existing.records, valid)) {
+        for (const name of findCnameConflicts(existing.records, valid)) {
           rejected.set(name, 'a CNAME must be the only record at its name')
         }
         const accepted = valid.filter(change => !rejected.has(toOwnerName(change)))

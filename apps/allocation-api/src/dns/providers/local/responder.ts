@@ -11,7 +11,7 @@ export interface ResponderOptions {
   readonly lookup: (zone: string, name: string) => Promise<ZoneView>
   /** Called for the first of consecutive failures only: an outage is one message, not one per query. */
   readonly onError: (error: unknown) => void
-  /** Milliseconds. Less than the five seconds or so after which a resolver times out: SERVFAIL is better than no response. */
+  /** Less than the timeout of a resolver, about five seconds: SERVFAIL is better than no response. */
   readonly lookupTimeoutMs?: number
   /** Lookups in flight, including those that timed out. Further queries get SERVFAIL immediately. */
   readonly maxLookups?: number
@@ -20,10 +20,10 @@ export interface ResponderOptions {
 /** Never rejects. `undefined`: no response. */
 export type Respond = (message: Buffer, transport: 'udp' | 'tcp') => Promise<Buffer | undefined>
 
-/** CNAMEs followed for one question; a loop ends here too, and the client has what was found. */
+/** CNAMEs followed for one question. A longer chain or a loop gives the records found so far. */
 const MAX_CHAIN_LENGTH = 8
 
-const empty = (rcode: Response['rcode']): Response => ({ rcode, answers: [], authority: [] })
+const emptyResponse = (rcode: Response['rcode']): Response => ({ rcode, answers: [], authority: [] })
 
 export const createResponder = (options: ResponderOptions): Respond => {
   const { lookup, onError, lookupTimeoutMs = 2000, maxLookups = 1000 } = options
@@ -42,11 +42,11 @@ export const createResponder = (options: ResponderOptions): Respond => {
 
   const answer = async (query: Query): Promise<Response> => {
     const { content, edns } = query
-    if (content.kind === 'error') return empty(content.rcode)
-    if (edns && edns.version > 0) return empty('BADVERS')
+    if (content.kind === 'error') return emptyResponse(content.rcode)
+    if (edns && edns.version > 0) return emptyResponse('BADVERS')
     const zone = longestFirst.find(candidate => isAtOrBelow(content.name, candidate))
     // Other classes, zones of other servers, and transfers.
-    if (zone === undefined || !content.isClassIn || /^[AI]XFR$/.test(content.type)) return empty('REFUSED')
+    if (zone === undefined || !content.isClassIn || /^[AI]XFR$/.test(content.type)) return emptyResponse('REFUSED')
 
     const answers: RecordSet[] = []
     let name = content.name
@@ -71,7 +71,7 @@ export const createResponder = (options: ResponderOptions): Respond => {
     } catch (error) {
       if (!isFailing) onError(error)
       isFailing = true
-      return encodeResponse(query, empty('SERVFAIL'), limit)
+      return encodeResponse(query, emptyResponse('SERVFAIL'), limit)
     }
   }
 }

@@ -3,18 +3,19 @@ import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
 import type { Socket, Server as TcpServer } from 'node:net'
 import { createServer } from 'node:net'
+import { pipeline } from 'node:stream/promises'
+import { frameMessage, unframeMessage } from '../../wire/message.ts'
 import type { ResponderOptions } from './responder.ts'
-import { createResponder } from './responder.ts'
-import { serveTcpConnection } from './tcp-connection.ts'
+import { createResponder, type Respond } from './responder.ts'
 
 export interface DnsServerOptions extends ResponderOptions {
   /** Default 127.0.0.1: this server is for development and has no rate limit. */
   readonly host?: string
-  /** The same number for UDP and TCP; 0, the default, takes any that is free on both. */
+  /** For UDP and TCP; 0, the default: a port that is free for both. */
   readonly port?: number
-  /** Milliseconds from one answered query to the next until a TCP connection is cut (RFC 7766 section 6.2.3). */
+  /** A TCP connection is closed after this time without an answered query (RFC 7766 section 6.2.3). */
   readonly tcpIdleMs?: number
-  /** Connections beyond this are closed as they come. */
+  /** Further connections are closed immediately. */
   readonly maxTcpConnections?: number
 }
 
@@ -22,6 +23,46 @@ export interface DnsServer {
   readonly host: string
   readonly port: number
   close(): Promise<void>
+}
+
+async function* readMessages(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  let received: Buffer = Buffer.alloc(0)
+  for await (const chunk of chunks) {
+    received = Buffer.concat([received, chunk])
+    for (let next = unframeMessage(received); next; next = unframeMessage(received)) {
+      received = next.rest
+      yield next.message
+    }
+  }
+}
+
+/**
+ * Answers one query at a time, in order: a client that does not read its responses is not read from any further. `idleMs`
+ * is the maximum time from one answered query to the next. Octets that do not form a query do not keep the connection open.
+ * Resolves when the connection is closed; never rejects.
+ */
+const serveTcpConnection = async (socket: Socket, respond: Respond, idleMs: number): Promise<void> => {
+  const idle = setTimeout(() => socket.destroy(), idleMs)
+  socket.on('error', () => {})
+  try {
+    await pipeline(
+      socket,
+      async function* (chunks: AsyncIterable<Buffer>) {
+        for await (const message of readMessages(chunks)) {
+          const response = await respond(message, 'tcp')
+          if (!response) continue
+          yield frameMessage(response)
+          idle.refresh()
+        }
+      },
+      socket,
+    )
+  } catch {
+    // The client closed the connection, or was disconnected.
+  } finally {
+    clearTimeout(idle)
+    socket.destroy()
+  }
 }
 
 interface Handlers {
@@ -70,13 +111,13 @@ const bind = async (host: string, port: number, handlers: Handlers): Promise<Bou
     try {
       return await bindOnce(host, port, handlers)
     } catch (error) {
-      // The number that the system chose for TCP may be in use for UDP.
+      // The port that the system chose for TCP may be in use for UDP.
       if (port !== 0 || !isAddressInUse(error) || attempt === MAX_BIND_ATTEMPTS) throw error
     }
   }
 }
 
-/** Rejects with the system's error (`EADDRINUSE`, `EACCES`) when the port cannot be had. */
+/** Rejects with the system's error (`EADDRINUSE`, `EACCES`) if it cannot bind the port. */
 export const startDnsServer = async (options: DnsServerOptions): Promise<DnsServer> => {
   const respond = createResponder(options)
   const connections = new Set<Socket>()

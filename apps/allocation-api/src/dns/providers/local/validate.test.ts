@@ -17,8 +17,8 @@ test.each([
   [upsert('a.pool.test', 'A', 60), /no value/],
   [upsert('a.pool.test', 'A', 60, '192.0.2.1', 'x'), /does not support/],
   [upsert('a.pool.test', 'CNAME', 60, 'a.example', 'b.example'), /only one CNAME/],
-])('%j is rejected as %s', (change, reason) => {
-  const rejection = validateChange('pool.test', change)
-  if (reason === undefined) expect(rejection).toBeUndefined()
-  else expect(rejection).toMatch(reason)
+])('%j: %s', (change, reason) => {
+  const result = validateChange('pool.test', change)
+  if (reason === undefined) expect(result).toBeUndefined()
+  else expect(result).toMatch(reason)
 })

@@ -4,17 +4,16 @@ import { recordKey } from '../../domain/rrset.ts'
 import type { ZoneView } from './domain/resolve.ts'
 
 export interface ZoneTable {
-  /** Creates what is missing; any number of processes may do so at once. */
+  /** Creates missing tables. Several processes may do so concurrently. */
   install(): Promise<void>
   /** Every record set at or below each of `owners` (`'all'`: of the zone), each once, and the zone's serial. */
   read(zone: string, owners: readonly string[] | 'all'): Promise<ZoneView>
   /**
-   * All of `changes` or none; of several changes to one name and type the last counts. Nothing when the serial is not
-   * `expected` any more, so that a write that was given up, and comes late, cannot overtake a newer one. Returns the
-   * serial after it, or null when it was overtaken.
+   * Applies all of `changes` or none; of several changes to one name and type the last applies. Returns the new serial,
+   * or null, without a change, if the serial is not `expected`: a late write that timed out cannot overwrite a newer one.
    */
   apply(zone: string, changes: readonly RecordChange[], expected: number): Promise<number | null>
-  /** What `resolve` needs to answer for `name`: a handful of rows, however large the zone. */
+  /** The view that `resolve` needs for `name`. The number of rows does not depend on the size of the zone. */
   lookup(zone: string, name: string): Promise<ZoneView>
 }
 
@@ -27,33 +26,33 @@ type Row = {
 }
 
 /**
- * `test.pool.acme` for `acme.pool.test`. In "C" order all that is below a name lies between `key + '.'` and
- * `key + '/'` ('/' is the octet after '.'), so that a subtree is one range of the primary key.
+ * `test.pool.acme` for `acme.pool.test`. In collation "C" all names below a name are between `key + '.'` and
+ * `key + '/'` ('/' is the octet after '.'), so a subtree is one range of the primary key.
  */
-const reversed = (name: string): string => name.split('.').reverse().join('.')
+const toReversedName = (name: string): string => name.split('.').reverse().join('.')
 
-const recordSet = (row: Row): RecordSet => ({
-  name: reversed(row.reversed_name),
+const toRecordSet = (row: Row): RecordSet => ({
+  name: toReversedName(row.reversed_name),
   type: row.type,
   ttl: row.ttl,
   values: row.record_values,
 })
 
-/** A record set, or nothing but the serial where there is none. */
+/** A record set, or only the serial if there is none. */
 type ViewRow = { serial: string; reversed_name: string | null } & Omit<Row, 'reversed_name'>
 
-/** The zone's serial as text: it is a uint32, and how the driver reads a bigint is its user's choice. 0: no change yet. */
-const serialOf = (sql: Sql, zone: string) =>
+/** The serial as text, because the driver's type for a bigint is configurable. 0: the zone has not changed yet. */
+const selectSerial = (sql: Sql, zone: string) =>
   sql`coalesce((select serial from local_dns_zones where zone = ${zone}), 0)::text as serial`
 
-const viewOf = (rows: readonly ViewRow[]): ZoneView => ({
+const toZoneView = (rows: readonly ViewRow[]): ZoneView => ({
   serial: Number(rows[0]?.serial ?? 0),
   records: rows.flatMap(({ reversed_name, ...row }) =>
-    reversed_name === null ? [] : [recordSet({ ...row, reversed_name })],
+    reversed_name === null ? [] : [toRecordSet({ ...row, reversed_name })],
   ),
 })
 
-/** `name` and its ancestors down to the zone, each with the wildcard below it: the only places an answer comes from. */
+/** `name` and its ancestors up to the apex, each with the wildcard below it: the only sources of an answer. */
 const candidates = (zone: string, name: string): string[] => {
   const below = name === zone ? [] : name.slice(0, -zone.length - 1).split('.')
   const nodes = [...below.map((_, i) => `${below.slice(i).join('.')}.${zone}`), zone]
@@ -61,8 +60,8 @@ const candidates = (zone: string, name: string): string[] => {
 }
 
 /**
- * Several statements in one message are one transaction, in which the lock is held: `if not exists` looks before it
- * leaps, and two creators at once can still meet in pg_type (23505).
+ * Several statements in one message are one transaction, which holds the lock. Without it, two concurrent
+ * `create table if not exists` can both fail in pg_type (23505).
  */
 const schema = `
   select pg_advisory_xact_lock(hashtextextended('local_dns', 0));
@@ -91,21 +90,21 @@ export const createZoneTable = (sql: Sql): ZoneTable => ({
   },
 
   async read(zone, owners) {
-    // Two ranges for each owner, each by index whatever the planner believes; `distinct` drops what owners share.
+    // Two ranges for each owner; `offset 0` makes the planner use the index for each. `distinct` drops duplicates of nested owners.
     const wanted =
       owners === 'all'
         ? sql`select reversed_name, type, ttl, record_values from local_dns_record_sets where zone = ${zone}`
         : sql`
-          select distinct r.* from jsonb_array_elements_text(${sql.json(owners.map(reversed))}) as wanted (key), lateral (
+          select distinct r.* from jsonb_array_elements_text(${sql.json(owners.map(toReversedName))}) as wanted (key), lateral (
             (select reversed_name, type, ttl, record_values from local_dns_record_sets
              where zone = ${zone} and reversed_name = wanted.key offset 0)
             union all
             (select reversed_name, type, ttl, record_values from local_dns_record_sets
              where zone = ${zone} and reversed_name >= wanted.key || '.' and reversed_name < wanted.key || '/' offset 0)
           ) as r`
-    return viewOf(
+    return toZoneView(
       await sql<ViewRow[]>`
-        select ${serialOf(sql, zone)}, f.reversed_name, f.type, f.ttl, to_jsonb(f.record_values) as record_values
+        select ${selectSerial(sql, zone)}, f.reversed_name, f.type, f.ttl, to_jsonb(f.record_values) as record_values
         from (select) as always left join (${wanted}) as f on true order by f.reversed_name, f.type`,
     )
   },
@@ -115,41 +114,41 @@ export const createZoneTable = (sql: Sql): ZoneTable => ({
     const upserts: Row[] = []
     const deletes: Pick<Row, 'reversed_name' | 'type'>[] = []
     for (const change of last.values()) {
-      if (change.kind === 'delete') deletes.push({ reversed_name: reversed(change.name), type: change.type })
+      if (change.kind === 'delete') deletes.push({ reversed_name: toReversedName(change.name), type: change.type })
       else {
         const { name, type, ttl, values } = change.set
-        upserts.push({ reversed_name: reversed(name), type, ttl, record_values: [...values] })
+        upserts.push({ reversed_name: toReversedName(name), type, ttl, record_values: [...values] })
       }
     }
-    const [turn] = await sql<{ serial: string }[]>`
-      with turn as (
-        insert into local_dns_zones as kept (zone, serial) values (${zone}, 1)
-        on conflict on constraint local_dns_zones_pkey do update set serial = kept.serial % 4294967295 + 1
-          where kept.serial = ${expected}
+    const [version] = await sql<{ serial: string }[]>`
+      with new_version as (
+        insert into local_dns_zones as stored (zone, serial) values (${zone}, 1)
+        on conflict on constraint local_dns_zones_pkey do update set serial = stored.serial % 4294967295 + 1
+          where stored.serial = ${expected}
         returning serial
       ), upserted as (
-        insert into local_dns_record_sets as kept (zone, reversed_name, type, ttl, record_values)
+        insert into local_dns_record_sets as stored (zone, reversed_name, type, ttl, record_values)
         select ${zone}, reversed_name, type, ttl, record_values
-        from turn, jsonb_to_recordset(${sql.json(upserts)})
+        from new_version, jsonb_to_recordset(${sql.json(upserts)})
           as wanted (reversed_name text, type text, ttl integer, record_values text[])
         on conflict on constraint local_dns_record_sets_pkey do update
           set ttl = excluded.ttl, record_values = excluded.record_values
-          where (kept.ttl, kept.record_values) is distinct from (excluded.ttl, excluded.record_values)
+          where (stored.ttl, stored.record_values) is distinct from (excluded.ttl, excluded.record_values)
       ), deleted as (
-        delete from local_dns_record_sets as kept
-        using turn, jsonb_to_recordset(${sql.json(deletes)}) as unwanted (reversed_name text, type text)
-        where kept.zone = ${zone} and kept.reversed_name = unwanted.reversed_name and kept.type = unwanted.type
+        delete from local_dns_record_sets as stored
+        using new_version, jsonb_to_recordset(${sql.json(deletes)}) as unwanted (reversed_name text, type text)
+        where stored.zone = ${zone} and stored.reversed_name = unwanted.reversed_name and stored.type = unwanted.type
       )
-      select serial::text from turn`
-    return turn ? Number(turn.serial) : null
+      select serial::text from new_version`
+    return version ? Number(version.serial) : null
   },
 
   async lookup(zone, name) {
-    // Of what lies below a candidate one row is enough: it proves that the name exists (RFC 4592 section 2.2.2).
-    return viewOf(
+    // One row below a candidate is enough: it proves that the name exists (RFC 4592 section 2.2.2).
+    return toZoneView(
       await sql<ViewRow[]>`
         with found as (
-          select below.* from jsonb_array_elements_text(${sql.json(candidates(zone, name).map(reversed))}) as wanted (key), lateral (
+          select below.* from jsonb_array_elements_text(${sql.json(candidates(zone, name).map(toReversedName))}) as wanted (key), lateral (
             (select reversed_name, type, ttl, record_values from local_dns_record_sets
              where zone = ${zone} and reversed_name = wanted.key)
             union all
@@ -158,7 +157,7 @@ export const createZoneTable = (sql: Sql): ZoneTable => ({
              order by reversed_name limit 1)
           ) as below
         )
-        select ${serialOf(sql, zone)}, f.reversed_name, f.type, f.ttl, to_jsonb(f.record_values) as record_values
+        select ${selectSerial(sql, zone)}, f.reversed_name, f.type, f.ttl, to_jsonb(f.record_values) as record_values
         from (select) as always left join (select distinct * from found) as f on true
         order by f.reversed_name, f.type`,
     )

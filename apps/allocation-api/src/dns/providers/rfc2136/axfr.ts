@@ -1,14 +1,13 @@
 import type { RecordSet } from '../../domain/rrset.ts'
 import { CLASSES, TYPES, toRcodeName, toTypeName } from '../../wire/message.ts'
-import { printData } from '../../wire/rdata.ts'
-import { ServerError, toServerError } from './errors.ts'
-import { exchangeSigned, type SignedPeer } from './query.ts'
+import { printRdata } from '../../wire/rdata.ts'
+import { exchangeSigned, ServerError, type SignedPeer, toServerError } from './connection.ts'
 import { encodeTransferRequest } from './update-message.ts'
 
-/** Larger than any zone that is one whole answer here; a server that sends without end is stopped. */
+/** Limits memory if a server sends without end. Far larger than any zone of the service. */
 const MAX_TRANSFER_BYTES = 256 * 1_024 * 1_024
 
-interface Growing {
+interface PartialRecordSet {
   readonly name: string
   readonly type: string
   ttl: number
@@ -16,31 +15,31 @@ interface Growing {
 }
 
 /**
- * The whole zone by AXFR (RFC 5936): it begins and ends with the same SOA record, and the last message is signed
- * (RFC 8945 section 5.3.1), so what is returned is complete and authentic.
+ * Reads the complete zone by AXFR (RFC 5936). A transfer begins and ends with the same SOA record, and its last message
+ * is signed (RFC 8945 section 5.3.1), so the result is complete and authentic.
  */
 export const transferZone = async (peer: SignedPeer, zone: string, id: number): Promise<RecordSet[]> => {
-  const sets = new Map<string, Growing>()
+  const sets = new Map<string, PartialRecordSet>()
   let soa: string | undefined
   let isComplete = false
-  let octetsSeen = 0
+  let octetCount = 0
 
   for await (const { octets, message, isVerified } of exchangeSigned(peer, encodeTransferRequest(id, zone))) {
     if (message.rcode !== 0) throw toServerError('does not transfer it', toRcodeName(message.rcode))
     const [question] = message.questions
     if (question && (question.name.toLowerCase() !== zone || question.type !== TYPES.AXFR))
-      throw new ServerError('sent the answer to another question')
-    octetsSeen += octets.length
-    if (octetsSeen > MAX_TRANSFER_BYTES) throw new ServerError('sent more for it than can be taken', true)
+      throw new ServerError('sent a response to another question')
+    octetCount += octets.length
+    if (octetCount > MAX_TRANSFER_BYTES) throw new ServerError('sent more than 256 MiB for it', true)
     for (const record of message.answers) {
       if (isComplete) throw new ServerError('sent records after its end')
       if (record.class !== CLASSES.IN) throw new ServerError('sent a record of another class')
       const name = record.name.toLowerCase()
       const type = toTypeName(record.type)
-      const value = printData(record.type, octets, record.dataAt, record.dataLength)
+      const value = printRdata(record.type, octets, record.dataAt, record.dataLength)
       if (soa === undefined) {
         if (record.type !== TYPES.SOA || name !== zone)
-          throw new ServerError('sent something that is no transfer of it')
+          throw new ServerError('sent a response that is not a transfer of it')
         soa = value
       } else if (record.type === TYPES.SOA) {
         // RFC 5936 section 2.2: the last record is the first one again.
@@ -53,12 +52,12 @@ export const transferZone = async (peer: SignedPeer, zone: string, id: number): 
       if (!set) sets.set(key, { name, type, ttl: record.ttl, values: new Set([value]) })
       else {
         set.values.add(value)
-        // RFC 2181 section 5.2: they are equal; where they are not, the lowest counts.
+        // RFC 2181 section 5.2: the TTLs of an RRset are equal. If a server violates this, the lowest applies.
         set.ttl = Math.min(set.ttl, record.ttl)
       }
     }
-    // An empty message would keep a server talking for ever.
-    if (message.answers.length === 0) throw new ServerError('sent something that is no transfer of it')
+    // Otherwise a server could send empty messages indefinitely.
+    if (message.answers.length === 0) throw new ServerError('sent a response that is not a transfer of it')
     if (isComplete && isVerified) break
     if (isComplete) throw new ServerError('did not sign the end of it')
   }

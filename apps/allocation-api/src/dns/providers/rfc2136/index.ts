@@ -5,33 +5,31 @@ import type { Unavailable } from '../../domain/result.ts'
 import { recordKey } from '../../domain/rrset.ts'
 import { toApplyResult } from '../../group-changes.ts'
 import type { DnsProvider, ReadProvider } from '../../provider.ts'
-import { FormatError } from '../../wire/format-error.ts'
-import { encodeName } from '../../wire/name.ts'
+import { encodeName, FormatError } from '../../wire/name.ts'
 import { transferZone } from './axfr.ts'
-import { ServerError } from './errors.ts'
-import type { SignedPeer } from './query.ts'
-import { openConnection } from './tcp.ts'
-import { type TsigKey, tsigSize } from './tsig.ts'
-import { buildUpdates, sendUpdates } from './update.ts'
-import { maxUpdateSize } from './update-message.ts'
+import { openConnection, ServerError, type SignedPeer } from './connection.ts'
+import { type TsigKey, toTsigSize } from './tsig.ts'
+import { sendUpdates } from './update.ts'
+import { buildUpdates, maxUpdateSize } from './update-message.ts'
 
 export interface Rfc2136Options {
   /** The primary server of the zones. */
   readonly server: { readonly host: string; readonly port: number }
   /** RFC 8945. `secret` is in base64. */
   readonly tsig: { readonly name: string; readonly secret: string; readonly algorithm: 'hmac-sha256' }
-  /** Milliseconds since 1970, for the signatures; by default the clock's. */
+  /** Milliseconds since the epoch, for the signatures; default: `Date.now`. */
   readonly now?: () => number
 }
 
 /**
- * A zone on a name server of one's own: read whole by AXFR (RFC 5936), changed by UPDATE (RFC 2136), both over TCP and
- * signed with one TSIG key (RFC 8945), which the server must let transfer and update the zone.
+ * A zone on a self-hosted name server: read completely by AXFR (RFC 5936), changed by UPDATE (RFC 2136), both over TCP
+ * and signed with one TSIG key (RFC 8945), which must be allowed to transfer and update the zone.
  *
- * An update that was given up on may still be done. A server does what it has received of a zone in turn, so what the
- * next pass says again is behind it; and it receives nothing that was signed more than 300 s ago (RFC 8945 section
- * 5.2.3). Prerequisites on the values read would fence it altogether, but a server that compares some value in its own
- * way would then refuse that name for ever. That there was nothing can be a prerequisite, and is one.
+ * A server may still apply an update that timed out here. It applies the updates of a zone in the order in which it
+ * receives them, so the next sync comes after it, and it rejects a message that was signed more than 300 s ago (RFC 8945
+ * section 5.2.3). Prerequisites on the values of the last read would fence such an update completely, but a server that
+ * compares some value differently would then reject that name indefinitely. Only the prerequisite that a record set does
+ * not exist is used.
  */
 export const createRfc2136Provider = ({ server, tsig, now = Date.now }: Rfc2136Options): DnsProvider => {
   const key: TsigKey = {
@@ -42,10 +40,10 @@ export const createRfc2136Provider = ({ server, tsig, now = Date.now }: Rfc2136O
   if (key.secret.length === 0) throw new TypeError('the secret of the TSIG key is not base64')
   const nextId = () => randomInt(65_536)
   const closing = new AbortController()
-  /** By zone: the keys of what the last read showed. Good for one apply. */
-  const seen = new Map<string, ReadonlySet<string>>()
+  /** By zone: the keys of the record sets that the last read returned. Each is used for one apply. */
+  const presentAtLastRead = new Map<string, ReadonlySet<string>>()
 
-  const connected = async <T>(
+  const withConnection = async <T>(
     zone: string,
     signal: AbortSignal,
     work: (peer: SignedPeer) => Promise<T>,
@@ -58,7 +56,7 @@ export const createRfc2136Provider = ({ server, tsig, now = Date.now }: Rfc2136O
         return {
           kind: 'unavailable',
           reason: `The DNS server of the zone ${zone}: ${error.message}.`,
-          ...(error.isOfZone ? { scope: 'zone' } : {}),
+          ...(error.affectsZoneOnly ? { scope: 'zone' } : {}),
         }
       if (error instanceof FormatError)
         return {
@@ -73,24 +71,24 @@ export const createRfc2136Provider = ({ server, tsig, now = Date.now }: Rfc2136O
 
   return {
     read: (zone, _owners, signal) => {
-      seen.delete(zone)
-      return connected(zone, signal, async peer => {
+      presentAtLastRead.delete(zone)
+      return withConnection(zone, signal, async peer => {
         const records = await transferZone(peer, zone, nextId())
-        seen.set(zone, new Set(records.map(recordKey)))
+        presentAtLastRead.set(zone, new Set(records.map(recordKey)))
         return { kind: 'read' as const, records, isWhole: true as const }
       })
     },
 
     apply: async (zone, changes, signal) => {
-      const shown = seen.get(zone)
-      seen.delete(zone)
-      const { updates: orders, rejected } = buildUpdates(zone, changes, {
-        shown,
-        limit: maxUpdateSize(zone, tsigSize(key)),
+      const present = presentAtLastRead.get(zone)
+      presentAtLastRead.delete(zone)
+      const { updates, rejected } = buildUpdates(zone, changes, {
+        present,
+        limit: maxUpdateSize(zone, toTsigSize(key)),
       })
-      if (orders.length === 0) return toApplyResult(rejected, [])
-      return connected(zone, signal, async peer => {
-        const outcome = await sendUpdates(peer, zone, orders, nextId)
+      if (updates.length === 0) return toApplyResult(rejected, [])
+      return withConnection(zone, signal, async peer => {
+        const outcome = await sendUpdates(peer, zone, updates, nextId)
         const byServer = Array.from(outcome.rejected, ([{ name }, reason]) => [name, reason] as const)
         return toApplyResult(
           new Map([...rejected, ...byServer]),

@@ -1,7 +1,6 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
-import { FormatError } from '../../wire/format-error.ts'
 import { CLASSES, parseMessage, TYPES } from '../../wire/message.ts'
-import { encodeName, readName } from '../../wire/name.ts'
+import { encodeName, FormatError, readName } from '../../wire/name.ts'
 
 export interface TsigKey {
   /** Lower case, without the trailing dot. */
@@ -11,9 +10,9 @@ export interface TsigKey {
 
 /** Seconds that the clocks may differ (RFC 8945 section 10 recommends 300). */
 export const FUDGE_SECONDS = 300
-/** RFC 8945 section 5.3.1: a client must take up to 99 unsigned messages between two signed ones. */
+/** RFC 8945 section 5.3.1: a client must accept up to 99 unsigned messages between two signed ones. */
 const MAX_UNSIGNED = 99
-const errors = { BADSIG: 16, BADKEY: 17, BADTIME: 18, BADTRUNC: 22 } as const
+const TSIG_ERRORS = { BADSIG: 16, BADKEY: 17, BADTIME: 18, BADTRUNC: 22 } as const
 
 const wireName = (name: string): Buffer => {
   const wire = encodeName(name.toLowerCase())
@@ -32,11 +31,11 @@ const uint48 = (value: number): Buffer => {
   octets.writeUIntBE(value, 0, 6)
   return octets
 }
-const sized = (octets: Buffer): Buffer[] => [uint16(octets.length), octets]
+const withLength = (octets: Buffer): Buffer[] => [uint16(octets.length), octets]
 const classAndTtl = Buffer.concat([uint16(CLASSES.ANY), Buffer.alloc(4)])
 
 interface Timers {
-  /** Seconds since 1970. */
+  /** Seconds since the epoch. */
   readonly signedAt: number
   readonly fudge: number
 }
@@ -50,7 +49,7 @@ const encodeVariables = (key: TsigKey, timers: Timers, error: number, other: Buf
   algorithm,
   ...encodeTimers(timers),
   uint16(error),
-  ...sized(other),
+  ...withLength(other),
 ]
 
 const computeMac = (key: TsigKey, parts: readonly Buffer[]): Buffer => {
@@ -60,7 +59,7 @@ const computeMac = (key: TsigKey, parts: readonly Buffer[]): Buffer => {
 }
 
 /** Octets that signing adds to a message. */
-export const tsigSize = (key: TsigKey): number => wireName(key.name).length + 10 + algorithm.length + 16 + 32
+export const toTsigSize = (key: TsigKey): number => wireName(key.name).length + 10 + algorithm.length + 16 + 32
 
 const withAdditionalCount = (message: Buffer, step: 1 | -1): Buffer => {
   const copy = Buffer.from(message)
@@ -70,25 +69,32 @@ const withAdditionalCount = (message: Buffer, step: 1 | -1): Buffer => {
 
 export interface Signed {
   readonly message: Buffer
-  /** The answer's signature covers it. */
+  /** The MAC of the response covers it. */
   readonly mac: Buffer
 }
 
-/** `message` with a TSIG record for `signedAt`, in seconds since 1970 (RFC 8945 sections 4.2 and 5.1). */
+/** Appends a TSIG record with the time `signedAt`, in seconds since the epoch (RFC 8945 sections 4.2 and 5.1). */
 export const sign = (message: Buffer, key: TsigKey, signedAt: number): Signed => {
   const timers = { signedAt, fudge: FUDGE_SECONDS }
-  const none = Buffer.alloc(0)
-  const mac = computeMac(key, [message, ...encodeVariables(key, timers, 0, none)])
-  const data = [algorithm, ...encodeTimers(timers), ...sized(mac), message.subarray(0, 2), uint16(0), ...sized(none)]
-  const record = [wireName(key.name), uint16(TYPES.TSIG), classAndTtl, ...sized(Buffer.concat(data))]
+  const noOtherData = Buffer.alloc(0)
+  const mac = computeMac(key, [message, ...encodeVariables(key, timers, 0, noOtherData)])
+  const data = [
+    algorithm,
+    ...encodeTimers(timers),
+    ...withLength(mac),
+    message.subarray(0, 2),
+    uint16(0),
+    ...withLength(noOtherData),
+  ]
+  const record = [wireName(key.name), uint16(TYPES.TSIG), classAndTtl, ...withLength(Buffer.concat(data))]
   return { message: Buffer.concat([withAdditionalCount(message, 1), ...record]), mac }
 }
 
-/** How far the answers to one request are verified (RFC 8945 section 5.3.1). */
+/** The verification state of a response with several messages (RFC 8945 section 5.3.1). */
 export interface Chain {
   readonly priorMac: Buffer
   readonly isFirst: boolean
-  /** Messages since the last signed one, which the next signature covers. */
+  /** Messages since the last signed one. The next MAC covers them. */
   readonly unsigned: readonly Buffer[]
 }
 
@@ -96,7 +102,7 @@ export const startChain = (requestMac: Buffer): Chain => ({ priorMac: requestMac
 
 export type Verification =
   | { readonly kind: 'verified'; readonly chain: Chain }
-  /** Nothing in it may be believed until a later message is verified. */
+  /** Do not use its content until a later message is verified. */
   | { readonly kind: 'pending'; readonly chain: Chain }
   | {
       readonly kind: 'rejected'
@@ -106,10 +112,10 @@ export type Verification =
     }
 
 const rejected = (reason: string): Verification => ({ kind: 'rejected', reason })
-const unsigned: Verification = { kind: 'rejected', reason: 'its answer is not signed', isUnsigned: true }
+const unsigned: Verification = { kind: 'rejected', reason: 'its response is not signed', isUnsigned: true }
 
-const ahead = (seconds: number): string =>
-  `the clocks differ: the server's is ${Math.abs(seconds)} s ${seconds < 0 ? 'behind' : 'ahead'} (BADTIME)`
+const describeClockDifference = (seconds: number): string =>
+  `the clocks differ: the server's clock is ${Math.abs(seconds)} s ${seconds < 0 ? 'behind' : 'ahead'} (BADTIME)`
 
 interface TsigRecord extends Timers {
   readonly name: string
@@ -118,11 +124,11 @@ interface TsigRecord extends Timers {
   readonly originalId: Buffer
   readonly error: number
   readonly other: Buffer
-  /** Where it begins in the message. */
+  /** Offset of the record in the message. */
   readonly at: number
 }
 
-/** RFC 8945 section 5.1: one at most, and the last record of the message. */
+/** RFC 8945 section 5.1: a message has at most one TSIG record, as its last record. */
 const readTsig = (message: Buffer): TsigRecord | undefined => {
   const { answers, authority, additional } = parseMessage(message)
   const found = [...answers, ...authority, ...additional].filter(record => record.type === TYPES.TSIG)
@@ -136,7 +142,7 @@ const readTsig = (message: Buffer): TsigRecord | undefined => {
   const macLength = data.length >= next + 10 ? data.readUInt16BE(next + 8) : data.length
   const afterMac = next + 10 + macLength
   const otherLength = data.length >= afterMac + 6 ? data.readUInt16BE(afterMac + 4) : data.length
-  if (afterMac + 6 + otherLength !== data.length) throw new FormatError('its TSIG record is cut')
+  if (afterMac + 6 + otherLength !== data.length) throw new FormatError('its TSIG record is truncated')
   return {
     name: name.toLowerCase(),
     algorithm: algorithmName.toLowerCase(),
@@ -151,37 +157,39 @@ const readTsig = (message: Buffer): TsigRecord | undefined => {
 }
 
 /**
- * One message of an answer, received at `now` (seconds since 1970), after those of `chain`. Key, signature and time are
- * looked at in this order (RFC 8945 section 5.2); a shortened signature is not taken.
+ * Verifies the next message of a response, received at `now` (seconds since the epoch). Checks the key, the MAC and the
+ * time in this order (RFC 8945 section 5.2). A truncated MAC is rejected.
  */
 export const verify = (chain: Chain, message: Buffer, key: TsigKey, now: number): Verification => {
   const tsig = readTsig(message)
   if (!tsig) {
     if (chain.isFirst) return unsigned
-    if (chain.unsigned.length >= MAX_UNSIGNED) return rejected('too many messages of its answer are not signed')
+    if (chain.unsigned.length >= MAX_UNSIGNED) return rejected('too many messages of its response are not signed')
     return { kind: 'pending', chain: { ...chain, unsigned: [...chain.unsigned, message] } }
   }
   if (tsig.mac.length === 0) {
-    // RFC 8945 section 5.3.2: these two come without a signature, as there is no key to sign with.
-    if (tsig.error === errors.BADKEY) {
-      const reason = `it does not know the TSIG key ${key.name}, or does not let it do this (BADKEY)`
+    // RFC 8945 section 5.3.2: these two errors are unsigned, because there is no common key.
+    if (tsig.error === TSIG_ERRORS.BADKEY) {
+      const reason = `it does not know the TSIG key ${key.name}, or does not allow it to do this (BADKEY)`
       return { kind: 'rejected', reason, isKeyDenied: true }
     }
-    if (tsig.error === errors.BADSIG) return rejected(`its secret of the TSIG key ${key.name} is another one (BADSIG)`)
+    if (tsig.error === TSIG_ERRORS.BADSIG)
+      return rejected(`it has another secret for the TSIG key ${key.name} (BADSIG)`)
     return unsigned
   }
   if (tsig.name !== key.name || tsig.algorithm !== 'hmac-sha256')
-    return rejected('its answer is signed with another key or algorithm')
+    return rejected('its response is signed with another key or algorithm')
 
   const bare = withAdditionalCount(message.subarray(0, tsig.at), -1)
   tsig.originalId.copy(bare, 0)
   const closing = chain.isFirst ? encodeVariables(key, tsig, tsig.error, tsig.other) : encodeTimers(tsig)
-  const mac = computeMac(key, [...sized(chain.priorMac), ...chain.unsigned, bare, ...closing])
-  if (mac.length !== tsig.mac.length || !timingSafeEqual(mac, tsig.mac)) return rejected('its answer is signed wrongly')
+  const mac = computeMac(key, [...withLength(chain.priorMac), ...chain.unsigned, bare, ...closing])
+  if (mac.length !== tsig.mac.length || !timingSafeEqual(mac, tsig.mac))
+    return rejected('the signature of its response is not valid')
 
-  if (tsig.error === errors.BADTIME && tsig.other.length === 6)
-    return rejected(ahead(tsig.other.readUIntBE(0, 6) - now))
-  if (tsig.error !== 0) return rejected(`it does not take our signature (TSIG error ${tsig.error})`)
-  if (Math.abs(tsig.signedAt - now) > tsig.fudge) return rejected(ahead(tsig.signedAt - now))
+  if (tsig.error === TSIG_ERRORS.BADTIME && tsig.other.length === 6)
+    return rejected(describeClockDifference(tsig.other.readUIntBE(0, 6) - now))
+  if (tsig.error !== 0) return rejected(`it rejects our signature (TSIG error ${tsig.error})`)
+  if (Math.abs(tsig.signedAt - now) > tsig.fudge) return rejected(describeClockDifference(tsig.signedAt - now))
   return { kind: 'verified', chain: { priorMac: mac, isFirst: false, unsigned: [] } }
 }

@@ -1,14 +1,14 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { findProgram } from '@pool/dev-server/server-process'
-import { addresses, keyNames, lacking, type ServerKind, zoneText } from './server.ts'
+import { addresses, keyNames, findMissingPrograms, type ServerKind, zoneText } from './server.ts'
 
 export const bind: ServerKind = {
   name: 'BIND',
-  lacks: lacking('BIND', ['named'], 'bind9'),
+  missingPrograms: findMissingPrograms('BIND', ['named'], 'bind9'),
   hasLimitedKeys: true,
   hasTsigErrors: true,
-  takesUnknownTypes: true,
+  acceptsUnknownTypes: true,
   async prepare({ folder, port, zone, zoneFile, secret }) {
     const settings = join(folder, 'named.conf')
     await writeFile(zoneFile, zoneText(zone))

@@ -1,14 +1,14 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { findProgram } from '@pool/dev-server/server-process'
-import { addresses, keyNames, lacking, type ServerKind, zoneText } from './server.ts'
+import { addresses, keyNames, findMissingPrograms, type ServerKind, zoneText } from './server.ts'
 
 export const knot: ServerKind = {
   name: 'Knot',
-  lacks: lacking('Knot DNS', ['knotd'], 'knot'),
+  missingPrograms: findMissingPrograms('Knot DNS', ['knotd'], 'knot'),
   hasLimitedKeys: true,
   hasTsigErrors: true,
-  takesUnknownTypes: true,
+  acceptsUnknownTypes: true,
   async prepare({ folder, port, zone, zoneFile, secret }) {
     const settings = join(folder, 'knot.conf')
     await writeFile(zoneFile, zoneText(zone))

@@ -1,17 +1,17 @@
 import { writeFile } from 'node:fs/promises'
 import { findProgram } from '@pool/dev-server/server-process'
 import { pdnsSchema, writePdnsFiles } from '@pool/test-kit/dns/pdns-files.ts'
-import { addresses, keyNames, lacking, run, type ServerKind, zoneText } from './server.ts'
+import { addresses, keyNames, findMissingPrograms, run, type ServerKind, zoneText } from './server.ts'
 
 const programs = ['pdns_server', 'pdnsutil', ...(pdnsSchema ? [] : ['schema.sqlite3.sql'])]
 
 export const powerdns: ServerKind = {
   name: 'PowerDNS',
-  lacks: lacking('PowerDNS', programs, 'pdns-server pdns-backend-sqlite3'),
-  // Only by a script of one's own (its setting `lua-dnsupdate-policy-script`).
+  missingPrograms: findMissingPrograms('PowerDNS', programs, 'pdns-server pdns-backend-sqlite3'),
+  // Only with a custom script (setting `lua-dnsupdate-policy-script`).
   hasLimitedKeys: false,
   hasTsigErrors: false,
-  takesUnknownTypes: false,
+  acceptsUnknownTypes: false,
   maxRecordSets: 200,
   async prepare({ folder, port, zone, zoneFile, secret }) {
     await writeFile(zoneFile, zoneText(zone))

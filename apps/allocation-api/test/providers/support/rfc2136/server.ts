@@ -8,39 +8,39 @@ import { findProgram, startServerAndWait } from '@pool/dev-server/server-process
 import { type RecordSet, recordKey } from '../../../../src/dns/domain/rrset.ts'
 import type { Rfc2136Options } from '../../../../src/dns/providers/rfc2136/index.ts'
 
-/** What a key may do: everything, read only, or update the names at and below `limited.<zone>` only. */
+/** Keys with full access, with read access, and with update access only at and below `limited.<zone>`. */
 export const keyNames = ['full.key.test', 'reader.key.test', 'limited.key.test'] as const
 export type KeyName = (typeof keyNames)[number]
 
 const hasIpv6 = Object.values(networkInterfaces()).some(all => all?.some(({ address }) => address === '::1'))
 
-/** Where every server listens. */
+/** The addresses on which every server listens. */
 export const addresses = hasIpv6 ? ['127.0.0.1', '::1'] : ['127.0.0.1']
 
-/** Where a server is to run and what it is to serve. */
+/** The directory, port and zone of a server. */
 export interface Setup {
-  /** Its own and empty. */
+  /** Empty, for this server only. */
   readonly folder: string
   readonly port: number
   readonly zone: string
   /** The zone's SOA and NS records, in a file of the folder. */
   readonly zoneFile: string
-  /** Of every key, in base64. */
+  /** Of all keys, in base64. */
   readonly secret: string
 }
 
 /** One kind of server. */
 export interface ServerKind {
   readonly name: string
-  /** What is not installed, and how to install it; undefined: all is there. */
-  readonly lacks: string | undefined
-  /** Whether a key can be held to some names of a zone. */
+  /** What is not installed, and how to install it; undefined: all programs are installed. */
+  readonly missingPrograms: string | undefined
+  /** Whether a key can be limited to some names of a zone. */
   readonly hasLimitedKeys: boolean
-  /** Whether it says what is wrong with a signature (RFC 8945 section 5.2). */
+  /** Whether it sends TSIG errors (RFC 8945 section 5.2). */
   readonly hasTsigErrors: boolean
-  /** Whether it can hold records of a type that it does not know (RFC 3597). */
-  readonly takesUnknownTypes: boolean
-  /** It writes so slowly that a test has no more record sets; undefined: it does not. */
+  /** Whether it accepts records of unknown types (RFC 3597). */
+  readonly acceptsUnknownTypes: boolean
+  /** The limit of record sets in a test, for a server with slow writes; undefined: no limit. */
   readonly maxRecordSets?: number
   /** Writes its settings, and returns the command that runs it in the foreground. */
   readonly prepare: (setup: Setup) => Promise<readonly [program: string, ...words: string[]]>
@@ -59,8 +59,8 @@ export interface Server extends AsyncDisposable {
   readonly start: () => Promise<void>
 }
 
-/** `programs` are what the kind itself consists of; dig and nsupdate are how the tests look and write past us. */
-export const lacking = (name: string, programs: readonly string[], packages: string): string | undefined =>
+/** `programs` belong to the server. The tests read and write with dig and nsupdate, independently of the provider. */
+export const findMissingPrograms = (name: string, programs: readonly string[], packages: string): string | undefined =>
   [...programs, 'dig', 'nsupdate'].every(findProgram)
     ? undefined
     : `${name}, dig or nsupdate is not installed, tests of rfc2136 are skipped: apt-get install ${packages} bind9-dnsutils`
@@ -75,13 +75,13 @@ export const run = (program: string, words: readonly string[], input = ''): Prom
     child.stdin?.end(input)
   })
 
-let zonesMade = 0
+let zoneCount = 0
 
 const startOnce = async (kind: ServerKind): Promise<Server> => {
   const folder = await mkdtemp(join(tmpdir(), `pool-${kind.name.toLowerCase()}-`))
   const port = await freePort()
-  zonesMade += 1
-  const zone = `zone${zonesMade}.test`
+  zoneCount += 1
+  const zone = `zone${zoneCount}.test`
   const secret = randomBytes(32).toString('base64')
   const command = await kind.prepare({ folder, port, zone, zoneFile: join(folder, 'zone'), secret })
   const [dig, nsupdate] = [findProgram('dig') ?? '', findProgram('nsupdate') ?? '']
@@ -152,13 +152,13 @@ const startOnce = async (kind: ServerKind): Promise<Server> => {
   return server
 }
 
-/** A server of its own as the current user, with one zone that only its keys may read and change. */
+/** Starts a server as the current user, with one zone that only its keys may read and change. */
 export const startServer = async (kind: ServerKind): Promise<Server> => {
-  if (kind.lacks) throw new Error(kind.lacks)
-  // A port that was free a moment ago may be taken: once more with another.
+  if (kind.missingPrograms) throw new Error(kind.missingPrograms)
+  // A port that was free a moment ago may be in use now: retry with another.
   return startOnce(kind).catch(() => startOnce(kind))
 }
 
-/** What a new zone holds. */
+/** The zone file of a new zone. */
 export const zoneText = (zone: string): string =>
   `${zone}. 3600 IN SOA ns.elsewhere.test. hostmaster.elsewhere.test. 1 3600 600 86400 300\n${zone}. 3600 IN NS ns.elsewhere.test.\n`

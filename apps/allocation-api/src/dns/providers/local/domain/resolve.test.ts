@@ -23,8 +23,8 @@ const records = [
 const apexWildcard = set('*.pool.test', 'A', '192.0.2.99')
 const apexText = set(zone, 'TXT', '"apex"')
 
-/** `TYPE value…` for an answer, the code and `SOA` for a negative one. */
-const shown = (resolution: Resolution): string =>
+/** The RCODE, then the answers, the authority section and the alias. */
+const describeResolution = (resolution: Resolution): string =>
   [
     resolution.rcode,
     ...resolution.answers.map(({ name, type, values }) => `${name} ${type} ${values.join(' ')}`),
@@ -38,13 +38,13 @@ const apexSoa = 'NOERROR | pool.test SOA localhost. nobody.invalid. 7 3600 1200 
 
 describe('without a wildcard at the apex', () => {
   test.each([
-    // The node is there.
+    // The name exists.
     ['acme.pool.test', 'A', 'NOERROR | acme.pool.test A 192.0.2.1 192.0.2.2'],
     ['acme.pool.test', 'TXT', 'NOERROR | acme.pool.test TXT "acme"'],
     ['ACME.Pool.TEST', 'A', 'NOERROR | acme.pool.test A 192.0.2.1 192.0.2.2'],
     ['acme.pool.test', 'AAAA', nodata],
     ['acme.pool.test', 'UNKNOWN_65', nodata],
-    // Not there, and no wildcard.
+    // The name does not exist, and no wildcard covers it.
     ['nobody.pool.test', 'A', nxdomain],
     ['x.nobody.pool.test', 'A', nxdomain],
     ['xacme.pool.test', 'A', nxdomain],
@@ -54,10 +54,10 @@ describe('without a wildcard at the apex', () => {
     ['X.acme.pool.test', 'A', 'NOERROR | x.acme.pool.test A 192.0.2.3'],
     ['x.acme.pool.test', 'TXT', nodata],
     ['a\\046b.acme.pool.test', 'A', 'NOERROR | a\\046b.acme.pool.test A 192.0.2.3'],
-    // A name that exists is not covered, whatever its types; nor is what lies below it.
+    // A wildcard does not cover a name that exists, with any type, nor the names below it.
     ['www.acme.pool.test', 'A', nodata],
     ['x.www.acme.pool.test', 'A', nxdomain],
-    // Asked for by its own name, a wildcard is a name like any other; below it nothing is synthesized from it.
+    // Queried by its own name, a wildcard is an ordinary name; it does not cover the names below itself.
     ['*.acme.pool.test', 'A', 'NOERROR | *.acme.pool.test A 192.0.2.3'],
     ['x.*.acme.pool.test', 'A', nxdomain],
     // Empty non-terminals exist: NODATA, and no wildcard.
@@ -90,13 +90,15 @@ describe('without a wildcard at the apex', () => {
     ['pool.test', 'TXT', 'NOERROR | pool.test TXT "apex"'],
     ['acme.pool.test', 'SOA', nodata],
     ['acme.pool.test', 'NS', nodata],
-    // Somebody else's.
+    // Outside the zone.
     ['test', 'A', 'REFUSED'],
     ['example.org', 'A', 'REFUSED'],
     ['xpool.test', 'A', 'REFUSED'],
     ['', 'NS', 'REFUSED'],
   ])('%s %s', (name, type, expected) => {
-    expect(shown(resolve(zone, { serial: 7, records: [...records, apexText] }, { name, type }))).toBe(expected)
+    expect(describeResolution(resolve(zone, { serial: 7, records: [...records, apexText] }, { name, type }))).toBe(
+      expected,
+    )
   })
 })
 
@@ -110,23 +112,27 @@ describe('with a wildcard at the apex', () => {
     ['x.www.acme.pool.test', 'A', nxdomain],
     ['pool.test', 'A', nodata],
   ])('%s %s', (name, type, expected) => {
-    expect(shown(resolve(zone, { serial: 7, records: [...records, apexWildcard] }, { name, type }))).toBe(expected)
+    expect(describeResolution(resolve(zone, { serial: 7, records: [...records, apexWildcard] }, { name, type }))).toBe(
+      expected,
+    )
   })
 })
 
-test('an empty zone answers for its apex and for nothing else', () => {
+test('an empty zone has only its apex', () => {
   const empty = { serial: 0, records: [] }
-  expect(shown(resolve(zone, empty, { name: zone, type: 'NS' }))).toBe('NOERROR | pool.test NS localhost.')
-  expect(shown(resolve(zone, empty, { name: 'a.pool.test', type: 'A' }))).toBe(nxdomain)
+  expect(describeResolution(resolve(zone, empty, { name: zone, type: 'NS' }))).toBe('NOERROR | pool.test NS localhost.')
+  expect(describeResolution(resolve(zone, empty, { name: 'a.pool.test', type: 'A' }))).toBe(nxdomain)
 })
 
-test('stored NS and SOA at the apex do not displace the ones made here', () => {
+test('stored NS and SOA records at the apex do not replace the generated ones', () => {
   const stored = { serial: 7, records: [set(zone, 'NS', 'ns.example.'), set(zone, 'SOA', 'a. b. 1 2 3 4 5')] }
-  expect(shown(resolve(zone, stored, { name: zone, type: 'SOA' }))).toBe(apexSoa)
-  expect(shown(resolve(zone, stored, { name: zone, type: 'NS' }))).toBe('NOERROR | pool.test NS localhost.')
+  expect(describeResolution(resolve(zone, stored, { name: zone, type: 'SOA' }))).toBe(apexSoa)
+  expect(describeResolution(resolve(zone, stored, { name: zone, type: 'NS' }))).toBe(
+    'NOERROR | pool.test NS localhost.',
+  )
 })
 
-test('a negative answer is remembered for no longer than the minimum of its SOA', () => {
+test('the TTL of the SOA in a negative answer is its minimum', () => {
   const [soa] = resolve(zone, { serial: 7, records }, { name: 'nobody.pool.test', type: 'A' }).authority
   expect(soa?.ttl).toBe(5)
 })
