@@ -130,7 +130,11 @@ export const describeRfc2136 = (kind: ServerKind) => {
       const change = upsert(set(`wrong.${zone}`, 'A', '192.0.2.1'))
       const expected = kind.hasTsigErrors
         ? { kind: 'unavailable', reason: expect.stringMatching(reason) }
-        : { kind: 'unavailable', reason: expect.stringMatching(/the TSIG key, its secret and the clocks/), scope: 'zone' }
+        : {
+            kind: 'unavailable',
+            reason: expect.stringMatching(/the TSIG key, its secret and the clocks/),
+            scope: 'zone',
+          }
       for (const result of [await wrong.read(zone, 'all', signal()), await wrong.apply(zone, [change], signal())]) {
         expect(result).toEqual(expected)
       }
@@ -225,22 +229,19 @@ export const describeRfc2136 = (kind: ServerKind) => {
       expect(await under(`good.${zone}`)).toHaveLength(1)
     })
 
-    test.each([true, false])(
-      'a CNAME replaces an address and vice versa, deletion first: %s',
-      async first => {
-        const name = `swap.${zone}`
-        const there = set(name, 'CNAME', 'there.example.')
-        const swap = async (gone: string, wanted: RecordSet) => {
-          const changes = [remove(name, gone), upsert(wanted)]
-          expect(await apply(...(first ? changes : changes.reverse()))).toEqual([])
-          expect(await under(name)).toEqual([wanted])
-        }
-        await swap('CNAME', set(name, 'A', '192.0.2.1'))
-        await swap('A', there)
-        expect(await apply(upsert({ ...there, values: ['elsewhere.example.'] }))).toEqual([])
-        await swap('CNAME', set(name, 'A', '192.0.2.2'))
-      },
-    )
+    test.each([true, false])('a CNAME replaces an address and vice versa, deletion first: %s', async first => {
+      const name = `swap.${zone}`
+      const there = set(name, 'CNAME', 'there.example.')
+      const swap = async (gone: string, wanted: RecordSet) => {
+        const changes = [remove(name, gone), upsert(wanted)]
+        expect(await apply(...(first ? changes : changes.reverse()))).toEqual([])
+        expect(await under(name)).toEqual([wanted])
+      }
+      await swap('CNAME', set(name, 'A', '192.0.2.1'))
+      await swap('A', there)
+      expect(await apply(upsert({ ...there, values: ['elsewhere.example.'] }))).toEqual([])
+      await swap('CNAME', set(name, 'A', '192.0.2.2'))
+    })
 
     test('updates that need several messages, with some that only the server rejects', async () => {
       const long = (i: number) => `n${i}.${'long'.repeat(12)}.many.${zone}`
@@ -285,7 +286,10 @@ export const describeRfc2136 = (kind: ServerKind) => {
           expect(await applyThrough({ [direction]: octets }, there)).toMatchObject({ result: { kind: 'unavailable' } })
           expect([0, 2]).toContain((await under(`.cut.${zone}`)).length)
         }
-        expect((await applyThrough({ [direction]: carried[direction] }, there)).result).toEqual({ kind: 'applied', rejected: [] })
+        expect((await applyThrough({ [direction]: carried[direction] }, there)).result).toEqual({
+          kind: 'applied',
+          rejected: [],
+        })
         expect(await under(`.cut.${zone}`)).toHaveLength(2)
         expect(await apply(...gone)).toEqual([])
       }

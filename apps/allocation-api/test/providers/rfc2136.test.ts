@@ -81,7 +81,8 @@ describe('rfc2136: a server that is none', () => {
   test.each<[string, Handler]>([
     [
       'one message',
-      (request, socket) => send(socket, createSigner(request).signed(message(request, ok, soa(1), address('x'), soa(1)))),
+      (request, socket) =>
+        send(socket, createSigner(request).signed(message(request, ok, soa(1), address('x'), soa(1)))),
     ],
     [
       'several, each signed, in pieces of one octet',
@@ -133,8 +134,16 @@ describe('rfc2136: a server that is none', () => {
       (request, socket) => send(socket, message(request, ok | 5)),
       /not signed; its RCODE is REFUSED/,
     ],
-    ['REFUSED', (request, socket) => send(socket, createSigner(request).signed(message(request, ok | 5))), /\(REFUSED\)/],
-    ['NOTAUTH', (request, socket) => send(socket, createSigner(request).signed(message(request, ok | 9))), /\(NOTAUTH\)/],
+    [
+      'REFUSED',
+      (request, socket) => send(socket, createSigner(request).signed(message(request, ok | 5))),
+      /\(REFUSED\)/,
+    ],
+    [
+      'NOTAUTH',
+      (request, socket) => send(socket, createSigner(request).signed(message(request, ok | 9))),
+      /\(NOTAUTH\)/,
+    ],
     [
       'a truncated response',
       (request, socket) => send(socket, createSigner(request).signed(message(request, ok | 0x200, ...whole))),
@@ -168,7 +177,8 @@ describe('rfc2136: a server that is none', () => {
     ],
     [
       'a zone with another serial at the end',
-      (request, socket) => send(socket, createSigner(request).signed(message(request, ok, soa(1), address('x'), soa(2)))),
+      (request, socket) =>
+        send(socket, createSigner(request).signed(message(request, ok, soa(1), address('x'), soa(2)))),
       /changed it/,
     ],
     [
@@ -241,15 +251,18 @@ describe('rfc2136: a server that is none', () => {
     ['SERVFAIL', false],
     ['FORMERR', false],
     ['REFUSED', true],
-  ] as const)('a server that responds %s to every update is unavailable; no change is rejected', async (name, isOfZone) => {
-    const { result, requests } = await update(request => (request.readUInt16BE(8) > 0 ? rcode[name] : 0), many)
-    expect(result).toEqual({
-      kind: 'unavailable',
-      reason: expect.stringContaining(`rejects every update of it (${name})`),
-      ...(isOfZone ? { scope: 'zone' } : {}),
-    })
-    expect(requests.length).toBeLessThan(170)
-  })
+  ] as const)(
+    'a server that responds %s to every update is unavailable; no change is rejected',
+    async (name, isOfZone) => {
+      const { result, requests } = await update(request => (request.readUInt16BE(8) > 0 ? rcode[name] : 0), many)
+      expect(result).toEqual({
+        kind: 'unavailable',
+        reason: expect.stringContaining(`rejects every update of it (${name})`),
+        ...(isOfZone ? { scope: 'zone' } : {}),
+      })
+      expect(requests.length).toBeLessThan(170)
+    },
+  )
 
   test.each(['SERVFAIL', 'FORMERR', 'REFUSED'] as const)(
     'a change with the response %s is rejected, the others are applied',
@@ -323,10 +336,22 @@ describe('rfc2136: a server that is none', () => {
   })
 
   test.each<[string, Handler, boolean]>([
-    ['a signed REFUSED', (request, socket) => send(socket, createSigner(request).signed(message(request, ok | 5))), true],
-    ['a signed NOTAUTH', (request, socket) => send(socket, createSigner(request).signed(message(request, ok | 9))), true],
+    [
+      'a signed REFUSED',
+      (request, socket) => send(socket, createSigner(request).signed(message(request, ok | 5))),
+      true,
+    ],
+    [
+      'a signed NOTAUTH',
+      (request, socket) => send(socket, createSigner(request).signed(message(request, ok | 9))),
+      true,
+    ],
     ['an unsigned NOTAUTH', (request, socket) => send(socket, message(request, ok | 9)), true],
-    ['a signed SERVFAIL', (request, socket) => send(socket, createSigner(request).signed(message(request, ok | 2))), false],
+    [
+      'a signed SERVFAIL',
+      (request, socket) => send(socket, createSigner(request).signed(message(request, ok | 2))),
+      false,
+    ],
     ['an unsigned SERVFAIL', (request, socket) => send(socket, message(request, ok | 2)), false],
     ['no answer', (_, socket) => socket.end(), false],
   ])('%s: whether only the zone is affected', async (_, answer, isOfZone) => {

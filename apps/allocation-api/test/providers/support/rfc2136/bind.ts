@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { findProgram } from '@pool/dev-server/server-process'
-import { addresses, keyNames, findMissingPrograms, type ServerKind, zoneText } from './server.ts'
+import { addresses, findMissingPrograms, keyNames, type ServerKind, zoneText } from './server.ts'
 
 export const bind: ServerKind = {
   name: 'BIND',

@@ -8,7 +8,10 @@ export interface BreakingProxy extends AsyncDisposable {
 }
 
 /** Forwards to 127.0.0.1:`port` octet by octet, and resets both connections when a direction reaches its limit in octets. */
-export const startBreakingProxy = async (port: number, limits: { sent?: number; received?: number }): Promise<BreakingProxy> => {
+export const startBreakingProxy = async (
+  port: number,
+  limits: { sent?: number; received?: number },
+): Promise<BreakingProxy> => {
   const carried = { sent: 0, received: 0 }
   const sockets = new Set<Socket>()
   const listener = createServer(client => {

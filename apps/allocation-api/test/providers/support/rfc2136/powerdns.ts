@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises'
 import { findProgram } from '@pool/dev-server/server-process'
 import { pdnsSchema, writePdnsFiles } from '@pool/test-kit/dns/pdns-files.ts'
-import { addresses, keyNames, findMissingPrograms, run, type ServerKind, zoneText } from './server.ts'
+import { addresses, findMissingPrograms, keyNames, run, type ServerKind, zoneText } from './server.ts'
 
 const programs = ['pdns_server', 'pdnsutil', ...(pdnsSchema ? [] : ['schema.sqlite3.sql'])]
 
