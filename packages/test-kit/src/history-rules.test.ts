@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { type EntryWithId, faultsOfHistory } from './history-rules.ts'
+import { findHistoryErrors, type RecordHistoryEntry } from './history-rules.ts'
 
-const row = (text: string): EntryWithId => {
+const row = (text: string): RecordHistoryEntry => {
   const [event = '', from = 'none', detail = null] = text.split('|')
   return { subdomain: 'acme', event, from, detail }
 }
@@ -28,5 +28,5 @@ test.each<[rows: string[], isObstructed: boolean, faults: string[]]>([
   [['committed', 'repaired', 'published'], false, ['repaired what was never written']],
   [['committed', 'failing|active|a', 'failing|active|b', 'published'], false, ['failing twice: a / b']],
 ])('%j, blocked: %s', (rows, isObstructed, faults) => {
-  expect(faultsOfHistory(rows.map(row), isObstructed)).toEqual(faults)
+  expect(findHistoryErrors(rows.map(row), isObstructed)).toEqual(faults)
 })

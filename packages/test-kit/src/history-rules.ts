@@ -1,4 +1,4 @@
-export interface EntryWithId {
+export interface RecordHistoryEntry {
   readonly subdomain: string
   readonly event: string
   readonly from: string
@@ -6,7 +6,7 @@ export interface EntryWithId {
 }
 
 /** The history tells the cause of a failure in words only. */
-const causeOf = (detail: string | null): 'provider' | 'zone' | 'refused' | 'foreign-record' => {
+const toCause = (detail: string | null): 'provider' | 'zone' | 'refused' | 'foreign-record' => {
   if (/^A record of type/.test(detail ?? '')) return 'foreign-record'
   if (/^The DNS provider rejected/.test(detail ?? '')) return 'refused'
   return /^\[zone\]|serial conflict|last two responses|is incomplete|has no domain|does not serve/.test(detail ?? '')
@@ -18,7 +18,7 @@ const causeOf = (detail: string | null): 'provider' | 'zone' | 'refused' | 'fore
  * What is wrong with the history of one name, oldest first, at rest. An event of a pass may stand behind that of a
  * verb that came while the pass was under way, so what is compared is how many there were up to each row.
  */
-export const faultsOfHistory = (rows: readonly EntryWithId[], isObstructed: boolean): string[] => {
+export const findHistoryErrors = (rows: readonly RecordHistoryEntry[], isObstructed: boolean): string[] => {
   const faults: string[] = []
   const count = { committed: 0, published: 0, left: 0, withdrawn: 0 }
   let isSettled = true
@@ -31,7 +31,7 @@ export const faultsOfHistory = (rows: readonly EntryWithId[], isObstructed: bool
     if (event === 'published' && count.published > count.committed) faults.push('published without a commit')
     if (event === 'withdrawn' && count.withdrawn > count.left) faults.push('withdrawn without a release')
     if (event === 'repaired' && count.published + count.withdrawn === 0) faults.push('repaired what was never written')
-    if (event === 'failing' && before?.event === 'failing' && causeOf(detail) === causeOf(before.detail))
+    if (event === 'failing' && before?.event === 'failing' && toCause(detail) === toCause(before.detail))
       faults.push(`failing twice: ${before.detail} / ${detail}`)
     if (event === 'committed' || (event === 'released' && from === 'active')) isSettled = false
     if (event === 'published' && count.committed > count.left) isSettled = true

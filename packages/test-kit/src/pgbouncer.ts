@@ -16,7 +16,7 @@ export const pgbouncerVersion = ((): { major: number; minor: number } | null => 
   return { major: Number(major), minor: Number(minor) }
 })()
 
-export const lacksPgbouncer = 'PgBouncer is not installed, its tests are skipped: apt-get install pgbouncer'
+export const MISSING_PGBOUNCER = 'PgBouncer is not installed, its tests are skipped: apt-get install pgbouncer'
 
 export interface Pgbouncer {
   /** The database behind it. */
@@ -26,7 +26,7 @@ export interface Pgbouncer {
 
 /** PgBouncer in transaction mode before the database of `target`, with fewer server connections than its clients open. */
 export const startPgbouncer = async (target: string, serverConnections = 8): Promise<Pgbouncer> => {
-  if (!program) throw new Error(lacksPgbouncer)
+  if (!program) throw new Error(MISSING_PGBOUNCER)
   const { hostname, port, username, password, pathname } = new URL(target)
   const name = pathname.slice(1)
   const folder = await mkdtemp(join(tmpdir(), 'pool-pgbouncer-'))
@@ -62,19 +62,19 @@ ${pgbouncerVersion && pgbouncerVersion.major === 1 && pgbouncerVersion.minor < 2
     stdio: ['ignore', 'ignore', 'pipe'],
     ...(isRoot ? { uid: nobody, gid: nobody } : {}),
   })
-  let said = ''
+  let stderr = ''
   child.stderr.setEncoding('utf8').on('data', text => {
-    said += text
+    stderr += text
   })
-  let isOver = false
+  let hasExited = false
   const exited = new Promise<void>(resolve => {
     child.on('close', () => {
-      isOver = true
+      hasExited = true
       resolve()
     })
   })
   await until('PgBouncer listens', async () => {
-    if (isOver) throw new Error(`PgBouncer ended:\n${said}`)
+    if (hasExited) throw new Error(`PgBouncer ended:\n${stderr}`)
     return isListening(listenPort)
   })
   return {

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
-const EVERY_MS = 10
+const POLL_MS = 10
 
 /** The first answer of `fact` that is neither false nor undefined; an error that names it when `withinMs` is over. */
 export const until = async <Answer>(
@@ -13,7 +13,7 @@ export const until = async <Answer>(
     const answer = await fact()
     if (answer !== false && answer !== undefined) return answer
     if (performance.now() > end) throw new Error(`not within ${withinMs} ms: ${what}`)
-    await sleep(EVERY_MS)
+    await sleep(POLL_MS)
   }
 }
 

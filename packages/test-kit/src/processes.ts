@@ -13,27 +13,27 @@ const read = (path: string): string => {
   }
 }
 
-const statOf = (pid: number): readonly string[] => {
+const readStat = (pid: number): readonly string[] => {
   const stat = read(`/proc/${pid}/stat`)
   // The name in brackets can hold anything; after it come the state and the parent.
   return stat.slice(stat.lastIndexOf(')') + 2).split(' ')
 }
 
 /** A dead one that nobody has reaped yet does not count. */
-export const isRunning = (pid: number): boolean => !['', 'Z', 'X'].includes(statOf(pid)[0] ?? '')
+export const isRunning = (pid: number): boolean => !['', 'Z', 'X'].includes(readStat(pid)[0] ?? '')
 
 /** Its living children whose command line holds `name`. */
-export const childrenOf = (pid: number, name: string): number[] =>
+export const listChildren = (pid: number, name: string): number[] =>
   readdirSync('/proc')
     .filter(entry => /^\d+$/.test(entry))
     .map(Number)
-    .filter(child => statOf(child)[1] === String(pid) && isRunning(child))
+    .filter(child => readStat(child)[1] === String(pid) && isRunning(child))
     .filter(child => read(`/proc/${child}/cmdline`).split('\0')[0]?.endsWith(name))
 
 /** The workerd that a witness runs at this moment; undefined between a crash and the restart. */
-export const workerdOf = (pid: number): number | undefined => childrenOf(pid, '/workerd')[0]
+export const findWorkerd = (pid: number): number | undefined => listChildren(pid, '/workerd')[0]
 
-export const untilGone = async (pid: number, withinMs: number): Promise<number> => {
+export const waitForExit = async (pid: number, withinMs: number): Promise<number> => {
   const started = performance.now()
   while (isRunning(pid)) {
     if (performance.now() - started > withinMs) throw new Error(`process ${pid} still runs after ${withinMs} ms`)
@@ -43,5 +43,5 @@ export const untilGone = async (pid: number, withinMs: number): Promise<number> 
 }
 
 /** Resident memory in MiB. */
-export const rssOf = (pid: number): number =>
+export const readRssMib = (pid: number): number =>
   Number(/^VmRSS:\s+(\d+) kB$/m.exec(read(`/proc/${pid}/status`))?.[1] ?? 0) / 1_024

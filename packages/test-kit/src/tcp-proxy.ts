@@ -12,15 +12,15 @@ export interface TcpProxy {
   /** What comes in from now on goes out so many milliseconds later; 0: at once. */
   delay(ms: number): void
   /** Whoever sends something from now on is answered this, and cut off; undefined: it is carried again. */
-  answer(bytes: string | undefined): void
+  respondWith(bytes: string | undefined): void
   /** New connections are reset, and those that there are; until it is called with false. */
   refuse(isRefusing: boolean): void
   /** The connections of now go silent for good; new ones are served: a failover whose old side just vanished. */
   abandon(): void
   /** Resets one connection. */
-  cutOne(): void
+  resetOne(): void
   /** Resets every connection. */
-  cutAll(): void
+  resetAll(): void
   close(): Promise<void>
 }
 
@@ -36,7 +36,7 @@ export const startTcpProxy = async (target: number): Promise<TcpProxy> => {
   let frozen = false
   let refusing = false
   let delayMs = 0
-  let canned: string | undefined
+  let response: string | undefined
   const cutAll = () => {
     for (const { near } of pairs) near.resetAndDestroy()
   }
@@ -58,7 +58,7 @@ export const startTcpProxy = async (target: number): Promise<TcpProxy> => {
         after: (ms, then) => void setTimeout(then, ms),
       })
       from.on('data', bytes => {
-        if (canned !== undefined && from === near) near.end(canned)
+        if (response !== undefined && from === near) near.end(response)
         else carry(bytes, delayMs)
       })
       from.on('error', () => {})
@@ -89,8 +89,8 @@ export const startTcpProxy = async (target: number): Promise<TcpProxy> => {
     delay(ms) {
       delayMs = ms
     },
-    answer(bytes) {
-      canned = bytes
+    respondWith(bytes) {
+      response = bytes
     },
     refuse(isRefusing) {
       refusing = isRefusing
@@ -105,11 +105,11 @@ export const startTcpProxy = async (target: number): Promise<TcpProxy> => {
         pair.far.destroy()
       }
     },
-    cutOne() {
+    resetOne() {
       const [...open] = pairs
       open[Math.floor(Math.random() * open.length)]?.near.resetAndDestroy()
     },
-    cutAll,
+    resetAll: cutAll,
     async close() {
       for (const { near, far } of [...pairs, ...abandoned]) {
         near.destroy()

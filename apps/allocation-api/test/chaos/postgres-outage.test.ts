@@ -215,7 +215,7 @@ describe('a dedicated Postgres', () => {
     for (let cut = 0; cut < CUTS; cut += 1) {
       const before = running.successCount()
       // Half of the connections, in the middle of their statements.
-      for (let i = between.count(); i > 0; i -= 2) between.cutOne()
+      for (let i = between.count(); i > 0; i -= 2) between.resetOne()
       await until('requests succeed', () => running.successCount() > before + 3)
     }
     await running.stop()
@@ -232,7 +232,7 @@ describe('a dedicated Postgres', () => {
       const headers = { 'Idempotency-Key': `reserve-${name}` }
       const lost = reserve(api, name, headers)
       for (let i = 0; i <= round; i += 1) await new Promise(setImmediate)
-      for (let i = between.count(); i > 0; i -= 1) between.cutOne()
+      for (let i = between.count(); i > 0; i -= 1) between.resetOne()
       await lost
       const answer = await until('the request succeeds', async () => {
         const again = await reserve(api, name, headers)

@@ -56,7 +56,7 @@ describe.skipIf(!testDsn)(`the driver after connection failures (${testDsn ? 're
     }
     for (let round = 0; round < 60; round += 1) {
       await answers(50)
-      proxy.cutAll()
+      proxy.resetAll()
     }
     await answers(200)
     isOver = true
@@ -90,7 +90,7 @@ describe.skipIf(!testDsn)(`the driver after connection failures (${testDsn ? 're
           () => 'rejected',
         )
         await sleep(5)
-        proxy.cutAll()
+        proxy.resetAll()
         expect(await slow).toBe('rejected')
         await tx`select 2`
       })

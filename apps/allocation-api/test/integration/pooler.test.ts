@@ -1,7 +1,7 @@
 import { createDatabaseClient } from '@pool/database/client'
 import { withTimeout } from '@pool/database/with-timeout'
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
-import { lacksPgbouncer, pgbouncerVersion, startPgbouncer } from '@pool/test-kit/pgbouncer.ts'
+import { MISSING_PGBOUNCER, pgbouncerVersion, startPgbouncer } from '@pool/test-kit/pgbouncer.ts'
 import { describe, expect, test } from 'vitest'
 import { activeNames, expectConsistentTables, expectDnsToMatch } from '../support/consistency.ts'
 import { createTestDatabase, missingDsn, testDsn } from '../support/database.ts'
@@ -14,7 +14,7 @@ if (!testDsn) process.stderr.write(`${missingDsn}\n`)
 /** Versions from 1.21 support prepared statements in transaction mode. */
 const carriesPrepared = pgbouncerVersion && (pgbouncerVersion.major > 1 || pgbouncerVersion.minor >= 21)
 
-const isSkipped = shouldSkip(pgbouncerVersion ? undefined : lacksPgbouncer) || !testDsn
+const isSkipped = shouldSkip(pgbouncerVersion ? undefined : MISSING_PGBOUNCER) || !testDsn
 
 const ways = [
   { how: 'without prepared statements', query: '?prepare=false' },

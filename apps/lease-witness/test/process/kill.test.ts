@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Lease, LeaseList } from '@pool/contract/lease'
-import { hasProc, untilGone, WITHOUT_PROC, workerdOf } from '@pool/test-kit/processes.ts'
+import { hasProc, waitForExit, WITHOUT_PROC, findWorkerd } from '@pool/test-kit/processes.ts'
 import { proofScale, proofSize, reportProof } from '@pool/test-kit/proof-size.ts'
 import { expect, test } from 'vitest'
 import { type Client, createClient, parseLease, writeLease } from './support/client.ts'
@@ -95,7 +95,7 @@ const killDuringTakeover = async (client: Client, ledger: Ledger, holder: string
 
 const waitForWorkerd = async (witness: RunningWitness): Promise<number> => {
   for (let attempt = 0; attempt < 500; attempt += 1) {
-    const pid = workerdOf(witness.process.pid)
+    const pid = findWorkerd(witness.process.pid)
     if (pid !== undefined) return pid
     await sleep(10)
   }
@@ -154,7 +154,7 @@ test.runIf(hasProc)(
         const pid = await waitForWorkerd(witness)
         const killedAt = performance.now()
         process.kill(pid, 'SIGKILL')
-        await untilGone(pid, 5_000)
+        await waitForExit(pid, 5_000)
         await waitUntilResponding(port)
         workerdRestartsMs.push(performance.now() - killedAt)
       }
@@ -170,7 +170,7 @@ test.runIf(hasProc)(
         const pid = await waitForWorkerd(witness)
         const killedAt = performance.now()
         await witness.process.kill()
-        await untilGone(pid, 5_000)
+        await waitForExit(pid, 5_000)
         witness = await startWitness(directory.path, { PORT: String(port) })
         await waitUntilResponding(port)
         witnessRestartsMs.push(performance.now() - killedAt)

@@ -5,7 +5,7 @@ import { createServer } from 'node:net'
 import { join, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
 import { TOKEN } from '@pool/test-kit/lease-connection.ts'
-import { childrenOf, hasProc, rssOf, untilGone, WITHOUT_PROC, workerdOf } from '@pool/test-kit/processes.ts'
+import { listChildren, hasProc, readRssMib, waitForExit, WITHOUT_PROC, findWorkerd } from '@pool/test-kit/processes.ts'
 import { describe, expect, test } from 'vitest'
 import { createClient, parseLease } from './support/client.ts'
 import { printTable, toFixed1 } from './support/print-table.ts'
@@ -33,11 +33,11 @@ test.concurrent('a lease survives a restart', async () => {
   const { pid } = witness.process
   printTable('the local run', [
     ['from the start of the process to ready, ms', toFixed1(readyAfterMs)],
-    ['resident memory of node, MiB', toFixed1(rssOf(pid))],
-    ['resident memory of workerd, MiB', toFixed1(rssOf(workerdOf(pid) ?? 0))],
+    ['resident memory of node, MiB', toFixed1(readRssMib(pid))],
+    ['resident memory of workerd, MiB', toFixed1(readRssMib(findWorkerd(pid) ?? 0))],
   ])
   // The bundler's process has ended: only workerd and the watchdog remain.
-  expect(childrenOf(pid, '/esbuild')).toEqual([])
+  expect(listChildren(pid, '/esbuild')).toEqual([])
 })
 
 describe.runIf(hasProc).concurrent('shutdown', () => {
@@ -54,13 +54,13 @@ describe.runIf(hasProc).concurrent('shutdown', () => {
     const waiters = await openWaiters(witness.port, 'awaited', 100)
     for (const waiter of waiters) waiter.wait(0, 60).catch(() => {})
     await allowToBegin(waiters.length)
-    const pid = workerdOf(witness.process.pid) ?? 0
+    const pid = findWorkerd(witness.process.pid) ?? 0
     const signaledAt = performance.now()
     if (target === 'with workerd') process.kill(pid, signal)
     const exit = await witness.process.stop(signal)
     const tookMs = performance.now() - signaledAt
     expect(exit).toEqual({ code: 0, signal: null })
-    await untilGone(pid, EXIT_TIMEOUT_MS)
+    await waitForExit(pid, EXIT_TIMEOUT_MS)
     expect(readdirSync(join(directory.path, 'lease-witness')).sort()).toEqual(['cache', 'do', 'kv'])
     closeWaiters(waiters)
     printTable(`${signal}, ${target}, with 100 waiters`, [['ms until it has stopped', toFixed1(tookMs)]])
@@ -81,11 +81,11 @@ describe.runIf(hasProc).concurrent('shutdown', () => {
     })
     const [line] = await once(createInterface(parent.stdout), 'line')
     const node = Number(line)
-    const workerd = workerdOf(node) ?? 0
+    const workerd = findWorkerd(node) ?? 0
     expect(workerd).toBeGreaterThan(0)
     parent.kill('SIGKILL')
-    await untilGone(node, EXIT_TIMEOUT_MS)
-    await untilGone(workerd, EXIT_TIMEOUT_MS)
+    await waitForExit(node, EXIT_TIMEOUT_MS)
+    await waitForExit(workerd, EXIT_TIMEOUT_MS)
     expect(readdirSync(join(directory.path, 'lease-witness'))).not.toContain('start.lock')
   })
 
@@ -93,17 +93,17 @@ describe.runIf(hasProc).concurrent('shutdown', () => {
     using directory = temporaryDirectory()
     const witness = await startWitness(directory.path)
     const { pid } = witness.process
-    const first = workerdOf(pid) ?? 0
+    const first = findWorkerd(pid) ?? 0
     process.kill(first, 'SIGKILL')
-    await untilGone(first, EXIT_TIMEOUT_MS)
+    await waitForExit(first, EXIT_TIMEOUT_MS)
     using client = createClient(witness.port)
     await expect
       .poll(async () => (await client.send('GET', '/leases').catch(() => undefined))?.status, { timeout: 10_000 })
       .toBe(200)
     await expect.poll(() => witness.lines.filter(line => line.includes('workerd-restarted'))).toHaveLength(1)
-    const second = workerdOf(pid) ?? 0
+    const second = findWorkerd(pid) ?? 0
     await witness.process.kill()
-    await untilGone(second, EXIT_TIMEOUT_MS)
+    await waitForExit(second, EXIT_TIMEOUT_MS)
     expect(readdirSync(join(directory.path, 'lease-witness'))).toContain('start.lock')
     await using next = await startWitness(directory.path)
     expect(next.port).toBeGreaterThan(0)
@@ -126,7 +126,7 @@ test.runIf(hasProc).concurrent('if workerd cannot be restarted, it exits with th
   using directory = temporaryDirectory()
   const witness = await startWitness(directory.path)
   const taken = takePort(witness.port)
-  process.kill(workerdOf(witness.process.pid) ?? 0, 'SIGKILL')
+  process.kill(findWorkerd(witness.process.pid) ?? 0, 'SIGKILL')
   const server = await taken
   expect(await witness.process.exited).toEqual({ code: 1, signal: null })
   server.close()

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { hasProc, rssOf, WITHOUT_PROC, workerdOf } from '@pool/test-kit/processes.ts'
+import { hasProc, readRssMib, WITHOUT_PROC, findWorkerd } from '@pool/test-kit/processes.ts'
 import { proofSize } from '@pool/test-kit/proof-size.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Client, createClient, parseLease, writeLease } from './support/client.ts'
@@ -88,8 +88,8 @@ const startWaiting = (waiters: readonly Waiter[], generation: number, seconds: n
 test('the waits of disconnected clients end', async () => {
   const slot = 'disconnected'
   const { generation } = await acquire(slot)
-  const pid = hasProc ? (workerdOf(witness.process.pid) ?? 0) : 0
-  const memory: [number, number][] = [[0, rssOf(pid)]]
+  const pid = hasProc ? (findWorkerd(witness.process.pid) ?? 0) : 0
+  const memory: [number, number][] = [[0, readRssMib(pid)]]
   const remaining: Waiter[] = []
   const closing: Waiter[] = []
   try {
@@ -98,7 +98,7 @@ test('the waits of disconnected clients end', async () => {
       remaining.push(...more)
       startWaiting(more, generation, 60)
       await allowToBegin(more.length)
-      memory.push([count, rssOf(pid)])
+      memory.push([count, readRssMib(pid)])
     }
     closing.push(...(await openWaiters(witness.port, slot, 50)))
     startWaiting(closing, generation, 2)

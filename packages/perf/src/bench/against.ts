@@ -6,7 +6,7 @@ import { left, right, spreadText } from '../shared/table.ts'
 import type { Checkout, Environment } from './environment/environment.ts'
 import { compare, listErrors, pickField, type Run } from './load/compare.ts'
 import type { Target } from './load/target.ts'
-import type { Options } from './options.ts'
+import type { BenchOptions } from './options.ts'
 import type { Section, SectionResult } from './report.ts'
 import { acquireAll, createGetTarget, createRenewTarget, LeaseClient } from './sections/lease-client.ts'
 import {
@@ -27,7 +27,7 @@ interface Side {
   readonly name: string
   readonly checkout: Checkout
   readonly environment: Environment
-  readonly options: Options
+  readonly options: BenchOptions
   /** Stops the services at the end of the section. */
   readonly stack: AsyncDisposableStack
 }

@@ -1,6 +1,6 @@
 import { type NumberRule, parseCommandLine, readNumber, UsageError } from '../shared/cli.ts'
 
-export interface Options {
+export interface BenchOptions {
   readonly sections: readonly string[]
   readonly json: boolean
   /** How long each target is under load in one round. */
@@ -30,11 +30,11 @@ const findSections = (word: string, known: readonly string[]): readonly string[]
 }
 
 /** Null: help was requested. Throws UsageError. `comparable`: the sections that `--against` can run. */
-export const parseOptions = (
+export const parseBenchOptions = (
   args: readonly string[],
   known: readonly string[],
   comparable: readonly string[],
-): Options | null => {
+): BenchOptions | null => {
   const line = parseCommandLine(args, {
     values: [...Object.keys(numbers), 'against'],
     flags: ['json'],
@@ -56,7 +56,7 @@ export const parseOptions = (
   }
 }
 
-export const usage = (
+export const benchUsage = (
   known: readonly string[],
   comparable: readonly string[],
 ): string => `pnpm bench [section …] [options]

@@ -2,11 +2,11 @@ import { type Machine, machineText } from '../shared/machine.ts'
 import type { Spread } from '../shared/stats.ts'
 import { left, spreadText, type Table, tableText, toFigure } from '../shared/table.ts'
 import type { Environment } from './environment/environment.ts'
-import type { Options } from './options.ts'
+import type { BenchOptions } from './options.ts'
 
 export interface SectionContext {
   readonly environment: Environment
-  readonly options: Options
+  readonly options: BenchOptions
 }
 
 export interface SectionResult {
@@ -62,13 +62,14 @@ export const goalTable = (title: string, goals: readonly Goal[]): Table => ({
   ]),
 })
 
-export interface Report {
+export interface BenchReport {
   readonly machine: Machine
-  readonly options: Options
+  readonly options: BenchOptions
   readonly sections: readonly { readonly name: string; readonly title: string; readonly result: SectionResult }[]
 }
 
-export const isValid = ({ sections }: Report): boolean => sections.every(({ result }) => result.errors.length === 0)
+export const isValid = ({ sections }: BenchReport): boolean =>
+  sections.every(({ result }) => result.errors.length === 0)
 
 const fenced = (text: string): string => `\`\`\`\n${text}\n\`\`\``
 
@@ -84,12 +85,12 @@ export const sectionText = (
   return [`## ${name}: ${title}`, ...unprinted, ...tables.map(tableText), ...invalid].join('\n\n')
 }
 
-export const headText = (machine: Machine, { seconds, rounds }: Pick<Options, 'seconds' | 'rounds'>): string =>
+export const headText = (machine: Machine, { seconds, rounds }: Pick<BenchOptions, 'seconds' | 'rounds'>): string =>
   fenced(
     `${machineText(machine)}\nmethod    ${rounds} interleaved rounds of ${seconds} s for each target, after a warm-up`,
   )
 
-export const reportJson = (report: Report): string =>
+export const toBenchJson = (report: BenchReport): string =>
   JSON.stringify(
     {
       machine: report.machine,

@@ -2,13 +2,13 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import fc from 'fast-check'
 import { type Exchange, FuzzConnection } from './connection.ts'
 import { createChoices, createSequence } from './generate/choices.ts'
-import type { Workload } from './generate/workload.ts'
+import type { FuzzWorkload } from './generate/workload.ts'
 import { findViolations, type Rules } from './oracle/oracle.ts'
 import { type Counterexample, type FuzzStats, toKind } from './report/stats.ts'
 import { type FuzzRequest, requestText } from './request.ts'
 
 export interface Client {
-  readonly workload: Workload
+  readonly workload: FuzzWorkload
   readonly port: number
   /** Part of the seeds of its sequences. */
   readonly name: string
@@ -115,7 +115,7 @@ class ClientRun {
 
   /** With `shrunkKind`, the requests are not counted, and end at the first violation of that kind. */
   async #send(
-    workload: Workload,
+    workload: FuzzWorkload,
     sequence: readonly fc.GeneratorValue[],
     shrunkKind?: string,
   ): Promise<{ found: Found[]; requests: FuzzRequest[] }> {

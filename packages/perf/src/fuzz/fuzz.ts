@@ -4,12 +4,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { listProcessTree, readMemory } from '../shared/processes.ts'
 import { type RunningService, startApi } from './environment/api.ts'
-import { startWitness } from './environment/witness.ts'
+import { startFuzzWitness } from './environment/witness.ts'
 import { fuzzApi } from './fuzz-api.ts'
 import { fuzzWitness } from './fuzz-witness.ts'
-import type { Options } from './options.ts'
+import type { FuzzOptions } from './options.ts'
 import { createMarkPattern, findLeak } from './oracle/secrets.ts'
-import type { Report, ServiceFigures } from './report/report.ts'
+import type { FuzzReport, ServiceFigures } from './report/report.ts'
 import { FuzzStats } from './report/stats.ts'
 
 const toMegabytes = (bytes: number): number => Math.round(bytes / 1e6)
@@ -60,10 +60,10 @@ const inspect = async (
 
 /** Starts the services, sends their shares of the requests concurrently, and inspects the services. */
 export const fuzz = async (
-  options: Options,
+  options: FuzzOptions,
   cleanup: AsyncDisposableStack,
   say: (line: string) => void,
-): Promise<Report> => {
+): Promise<FuzzReport> => {
   const { seed, services } = options
   const folder = mkdtempSync(join(tmpdir(), 'pool-fuzz-'))
   cleanup.defer(() => rm(folder, { recursive: true, force: true }))
@@ -74,7 +74,7 @@ export const fuzz = async (
   const requests = Math.ceil(options.requests / services.length)
   say(`seed ${seed}: starting ${services.join(' and ')}`)
   const [witness, api] = await Promise.all([
-    services.includes('witness') ? startWitness(folder, mark, cleanup) : null,
+    services.includes('witness') ? startFuzzWitness(folder, mark, cleanup) : null,
     services.includes('api') ? startApi(folder, mark, cleanup) : null,
   ])
   const watched = await Promise.all([

@@ -3,7 +3,7 @@ import { parseCommandLine, readNumber, UsageError } from '../shared/cli.ts'
 export const services = ['api', 'witness'] as const
 export type ServiceName = (typeof services)[number]
 
-export interface Options {
+export interface FuzzOptions {
   /** Sum over all services. */
   readonly requests: number
   readonly seed: string
@@ -14,7 +14,7 @@ export interface Options {
 const requestsRule = { fallback: 240_000, pattern: /^\d{3,8}$/, min: 200, rule: 'a whole number from 200' }
 
 /** Null: help was requested. Throws UsageError. `randomSeed` is used without `--seed`. */
-export const parseOptions = (args: readonly string[], randomSeed: string): Options | null => {
+export const parseFuzzOptions = (args: readonly string[], randomSeed: string): FuzzOptions | null => {
   const line = parseCommandLine(args, { values: ['requests', 'seed', 'service'], flags: ['json'] })
   if (line.flags.has('help')) return null
   const { seed = randomSeed, service } = line.values
@@ -29,7 +29,7 @@ export const parseOptions = (args: readonly string[], randomSeed: string): Optio
   }
 }
 
-export const usage = `pnpm fuzz [options]
+export const fuzzUsage = `pnpm fuzz [options]
 
 Sends valid and invalid requests to both services and checks every response.
 Exit code 0: no violation; 1: violations; 2: invalid options.

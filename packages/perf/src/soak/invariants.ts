@@ -1,45 +1,55 @@
 export const invariants = [
-  'one owner a name',
-  'the history replays to the table',
-  'no acknowledged write lost, reads see it',
-  'records reported as they went',
-  'zone equal to desired at rest',
-  'a slot is linearizable',
-  'one holder a lease generation',
-  'every line of a log once, in order',
-  'every failed call explained by a fault',
-  'every fault recovered from',
-  'memory and connections bounded',
-  'no secret in a log',
-  'answers and processes as expected',
-  'three faults a minute',
+  'one owner per name',
+  'history replays to the table',
+  'acknowledged writes are durable and visible',
+  'record history is consistent',
+  'zone equals the desired records',
+  'lease slots are linearizable',
+  'one holder per lease generation',
+  'log lines arrive once, in order',
+  'every failed call is attributable to a fault',
+  'recovery after every fault',
+  'no resource leak',
+  'no secret in logs',
+  'no anomaly in responses or processes',
+  'at least three faults per minute',
 ] as const
 export type Invariant = (typeof invariants)[number]
 
-export interface Verdict {
+export interface InvariantResult {
   readonly invariant: Invariant
   readonly checks: number
-  readonly broken: readonly string[]
+  readonly violations: readonly string[]
 }
 
-export interface InvariantLog {
-  /** Whether it held, for so many things looked at; what broke it is told at once, each once. */
-  readonly add: (invariant: Invariant, checks: number, faults: readonly string[]) => void
-  readonly all: () => readonly Verdict[]
-}
+/** Collects the results of all checks. Reports each violation once, immediately. */
+export class InvariantChecker {
+  readonly #report: (line: string) => void
+  readonly #results = new Map(invariants.map(name => [name, { checks: 0, violations: new Set<string>() }]))
 
-export const createInvariantLog = (tell: (line: string) => void): InvariantLog => {
-  const verdicts = new Map(invariants.map(invariant => [invariant, { checks: 0, broken: new Set<string>() }]))
-  return {
-    add(invariant, checks, faults) {
-      const verdict = verdicts.get(invariant)
-      if (!verdict) return
-      verdict.checks += checks
-      for (const fault of faults) {
-        if (!verdict.broken.has(fault)) tell(`BROKEN ${invariant}: ${fault}`)
-        verdict.broken.add(fault)
-      }
-    },
-    all: () => [...verdicts].map(([invariant, { checks, broken }]) => ({ invariant, checks, broken: [...broken] })),
+  constructor(report: (line: string) => void) {
+    this.#report = report
+  }
+
+  record(invariant: Invariant, checks: number, violations: readonly string[]): void {
+    const result = this.#results.get(invariant)
+    if (!result) return
+    result.checks += checks
+    for (const violation of violations) {
+      if (!result.violations.has(violation)) this.#report(`VIOLATION ${invariant}: ${violation}`)
+      result.violations.add(violation)
+    }
+  }
+
+  reportAnomaly(description: string): void {
+    this.record('no anomaly in responses or processes', 0, [description])
+  }
+
+  get results(): InvariantResult[] {
+    return [...this.#results].map(([invariant, { checks, violations }]) => ({
+      invariant,
+      checks,
+      violations: [...violations],
+    }))
   }
 }

@@ -1,23 +1,21 @@
 import { print, progress, runCommand } from '../shared/cli.ts'
 import { describeMachine } from '../shared/machine.ts'
-import { createSecretWatch } from './environment/secrets.ts'
-import { openEnvironment } from './environment/stage.ts'
-import { createInvariantLog } from './invariants.ts'
-import { type Options, parseOptions, usage } from './options.ts'
-import { isClean } from './outcome.ts'
-import { reportJson, reportText } from './report/text.ts'
+import { startSoakEnvironment } from './environment/environment.ts'
+import { LogSecretScanner } from './environment/log-secrets.ts'
+import { InvariantChecker } from './invariants.ts'
+import { parseSoakOptions, type SoakOptions, soakUsage } from './options.ts'
+import { hasNoViolations, toSoakJson, toSoakText } from './report.ts'
 import { soak } from './soak.ts'
 
-const run = async (options: Options, cleanup: AsyncDisposableStack): Promise<number> => {
-  const verdicts = createInvariantLog(line => process.stderr.write(`${line}\n`))
-  const watch = createSecretWatch(fault => verdicts.add('no secret in a log', 0, [fault]))
-  const reportAnomaly = (what: string) => verdicts.add('answers and processes as expected', 0, [what])
+const run = async (options: SoakOptions, cleanup: AsyncDisposableStack): Promise<number> => {
+  const invariants = new InvariantChecker(line => process.stderr.write(`${line}\n`))
+  const scanner = new LogSecretScanner(finding => invariants.record('no secret in logs', 0, [finding]))
   progress(`starting all services; seed ${options.seed}`)
-  const stage = await openEnvironment(cleanup, watch, reportAnomaly)
-  const machine = await describeMachine(stage.version, stage.folder)
-  const outcome = await soak({ options, stage, verdicts, watch, say: progress })
-  print(options.json ? reportJson(machine, outcome) : reportText(machine, outcome))
-  return isClean(outcome) ? 0 : 1
+  const environment = await startSoakEnvironment(cleanup, scanner, invariants)
+  const machine = await describeMachine(environment.version, environment.folder)
+  const report = await soak({ options, environment, invariants, scanner })
+  print(options.json ? toSoakJson(machine, report) : toSoakText(machine, report))
+  return hasNoViolations(report) ? 0 : 1
 }
 
-await runCommand({ name: 'soak', usage, parse: parseOptions, run })
+await runCommand({ name: 'soak', usage: soakUsage, parse: parseSoakOptions, run })

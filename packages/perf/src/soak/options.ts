@@ -1,6 +1,6 @@
 import { type NumberRule, parseCommandLine, readNumber } from '../shared/cli.ts'
 
-export interface Options {
+export interface SoakOptions {
   readonly minutes: number
   /** Determines the schedule and the operations of each client, but not when they are answered. */
   readonly seed: number
@@ -13,7 +13,7 @@ const numbers = {
 } satisfies Record<string, NumberRule>
 
 /** Null: help was requested. Throws UsageError. */
-export const parseOptions = (args: readonly string[]): Options | null => {
+export const parseSoakOptions = (args: readonly string[]): SoakOptions | null => {
   const line = parseCommandLine(args, { values: Object.keys(numbers), flags: ['json'] })
   if (line.flags.has('help')) return null
   return {
@@ -23,7 +23,7 @@ export const parseOptions = (args: readonly string[]): Options | null => {
   }
 }
 
-export const usage = `pnpm soak [options]
+export const soakUsage = `pnpm soak [options]
 
 Runs the whole system under mixed traffic with fault injection, checks the invariants continuously, and prints a report.
 Exit code 0: no violation; 1: violations; 2: invalid options.

@@ -1,129 +1,121 @@
 import { spawnSync } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createPrng } from '@pool/test-kit/prng.ts'
-import { checkAtRest } from './checks/at-quiescence.ts'
-import { findUnattributable, type InjectedFault } from './checks/errors-attributable.ts'
-import type { SecretWatch } from './environment/secrets.ts'
-import { REPLICAS, type SoakEnvironment } from './environment/stage.ts'
-import { inflict } from './faults/inject.ts'
+import { progress } from '../shared/cli.ts'
+import { checkAtQuiescence } from './checks/at-quiescence.ts'
+import { findUnattributableErrors, type InjectedFault } from './checks/errors-attributable.ts'
+import { REPLICAS, type SoakEnvironment } from './environment/environment.ts'
+import type { LogSecretScanner } from './environment/log-secrets.ts'
+import { injectFault } from './faults/inject.ts'
 import { type FaultName, faultKinds, faultNames } from './faults/kinds.ts'
-import { createProber, RECOVERS_WITHIN_MS } from './faults/measure-recovery.ts'
-import { type PlannedFault, schedule } from './faults/schedule.ts'
-import type { InvariantLog } from './invariants.ts'
-import { startSampler } from './observe/samples.ts'
-import type { Options } from './options.ts'
-import { type SoakOutcome, toMeasured } from './outcome.ts'
+import { MAX_RECOVERY_MS, RecoveryProbe } from './faults/measure-recovery.ts'
+import { createSchedule, type PlannedFault } from './faults/schedule.ts'
+import type { InvariantChecker } from './invariants.ts'
+import type { SoakOptions } from './options.ts'
+import type { SoakReport } from './report.ts'
+import { ResourceSampler, toResourceUsage } from './resources.ts'
 import { createRecorder } from './traffic/recorder.ts'
 import { startTraffic } from './traffic/traffic.ts'
 
-export interface SoakOptions {
-  readonly options: Options
-  readonly stage: SoakEnvironment
-  readonly verdicts: InvariantLog
-  readonly watch: SecretWatch
-  /** A line for whoever watches. */
-  readonly say: (line: string) => void
+export interface SoakInput {
+  readonly options: SoakOptions
+  readonly environment: SoakEnvironment
+  readonly invariants: InvariantChecker
+  readonly scanner: LogSecretScanner
 }
 
-/** However short it is. */
-const LEAST_ROUNDS = 2
-const CALM_MS = 1_500
-/** The last rest takes some of the time. */
-const LAST_REST_MS = 4_000
-const STOPS_WITHIN_MS = 100_000
-const FAULTS_A_MINUTE = 3
-/** One whose process was killed is taken up after half a minute: a shorter run would only wait for it. */
-const DEPLOYMENTS_FROM_MINUTES = 0.5
+/** Even in the shortest run. */
+const MIN_ROUNDS = 2
+const PAUSE_BEFORE_ROUND_MS = 1_500
+/** Reserved for the checks at the end. */
+const FINAL_CHECKS_MS = 4_000
+const MAX_QUIESCE_MS = 100_000
+const MIN_FAULTS_PER_MINUTE = 3
+/** A deployment of a killed process resumes after half a minute, so a shorter run would only wait for it. */
+const MIN_MINUTES_FOR_DEPLOYMENTS = 0.5
 
-const lacksDeployments = (minutes: number): string | undefined => {
-  if (minutes < DEPLOYMENTS_FROM_MINUTES) return `No deployments in less than ${DEPLOYMENTS_FROM_MINUTES} minutes.`
+const findMissingForDeployments = (minutes: number): string | undefined => {
+  if (minutes < MIN_MINUTES_FOR_DEPLOYMENTS)
+    return `No deployments: they need a run of at least ${MIN_MINUTES_FOR_DEPLOYMENTS} minutes.`
   return ['terraform', 'tofu'].some(name => spawnSync(name, ['version']).status === 0)
     ? undefined
-    : 'No deployments: lacks terraform 1.6 or later (or tofu): https://developer.hashicorp.com/terraform/install'
+    : 'No deployments: install terraform 1.6 or later (or tofu): https://developer.hashicorp.com/terraform/install'
 }
 
-/** The whole run on a stage that stands: traffic, faults one round after the other, and all that is checked. */
-export const soak = async ({ options, stage, verdicts, watch, say }: SoakOptions): Promise<SoakOutcome> => {
+/** Runs traffic and rounds of faults against a started environment, checks the invariants, and returns the report. */
+export const soak = async ({ options, environment, invariants, scanner }: SoakInput): Promise<SoakReport> => {
   const { minutes, seed } = options
   const started = performance.now()
-  const lacks = lacksDeployments(minutes)
-  const notes = [stage.zone.lacks && `DNS: ${stage.zone.lacks}`, lacks].flatMap(note => note || [])
-  for (const note of notes) say(note)
+  const missing = findMissingForDeployments(minutes)
+  const notes = [environment.zone.missing && `DNS: ${environment.zone.missing}`, missing].flatMap(note => note || [])
+  for (const note of notes) progress(note)
 
   const recorder = createRecorder()
-  const sampler = startSampler(stage)
-  const prober = createProber(stage)
-  const odd = (oddity: string) => verdicts.add('answers and processes as expected', 0, [oddity])
-  const traffic = startTraffic(stage, { seed, withDeployments: !lacks }, recorder, odd)
-  const inflicted: InjectedFault[] = []
+  const sampler = new ResourceSampler(environment)
+  const probe = new RecoveryProbe(environment)
+  const traffic = startTraffic(environment, { seed, withDeployments: !missing }, recorder, invariants)
+  const injected: InjectedFault[] = []
   const recoveries = new Map<FaultName, number[]>()
 
-  const bring = async (fault: PlannedFault) => {
+  const runFault = async (fault: PlannedFault) => {
     await sleep(fault.afterMs)
-    say(
-      `${((performance.now() - started) / 1_000).toFixed(0)} s: ${fault.name} (replica ${fault.replica}), ${fault.holdMs} ms`,
-    )
-    let at = -1
-    const effect = await inflict(stage, fault, {
-      began: () => {
-        at = inflicted.push({ fault, from: Date.now(), to: Number.POSITIVE_INFINITY }) - 1
-      },
-      ended: () => {
-        const open = inflicted[at]
-        if (open) inflicted[at] = { ...open, to: Date.now() }
-      },
-    })
-    const ms = await prober.recovered(fault, effect)
-    const faults = ms === null ? [`${fault.name} (replica ${fault.replica}): not within ${RECOVERS_WITHIN_MS} ms`] : []
-    verdicts.add('every fault recovered from', 1, faults)
-    recoveries.set(fault.name, [...(recoveries.get(fault.name) ?? []), ...(ms === null ? [] : [ms])])
+    const { name, replica, durationMs } = fault
+    const seconds = ((performance.now() - started) / 1_000).toFixed(0)
+    progress(`${seconds} s: ${name} (replica ${replica}), ${durationMs} ms`)
+    const active = await injectFault(environment, fault, injected)
+    const ms = await probe.measure(fault, active)
+    const violations = ms === null ? [`${name} (replica ${replica}): no recovery within ${MAX_RECOVERY_MS} ms`] : []
+    invariants.record('recovery after every fault', 1, violations)
+    recoveries.set(name, [...(recoveries.get(name) ?? []), ...(ms === null ? [] : [ms])])
   }
-  const explain = () => {
-    const failures = recorder.failures.splice(0)
-    verdicts.add('every failed call explained by a fault', failures.length, findUnattributable(failures, inflicted))
+  const checkErrors = () => {
+    const failedCalls = recorder.failedCalls.splice(0)
+    const violations = findUnattributableErrors(failedCalls, injected)
+    invariants.record('every failed call is attributable to a fault', failedCalls.length, violations)
   }
-  const rest = async () => {
-    if (!(await traffic.gate.close(STOPS_WITHIN_MS))) odd(`clients did not come to rest within ${STOPS_WITHIN_MS} ms`)
-    await checkAtRest(stage, recorder, verdicts)
-    traffic.gate.open()
+  const quiesce = async () => {
+    if (!(await traffic.quiescer.pause(MAX_QUIESCE_MS)))
+      invariants.reportAnomaly(`clients still had requests in flight after ${MAX_QUIESCE_MS} ms`)
+    await checkAtQuiescence(environment, recorder, invariants)
+    traffic.quiescer.resume()
   }
 
-  const names = faultNames.filter(name => stage.zone.server !== null || faultKinds[name].part !== 'dns')
-  const end = started + minutes * 60_000 - LAST_REST_MS
-  const rounds = schedule({ dice: createPrng(seed).fork(1), replicas: REPLICAS, names, minutes })
-  const play = async () => {
+  const names = faultNames.filter(name => environment.zone.server !== null || faultKinds[name].part !== 'dns')
+  const end = started + minutes * 60_000 - FINAL_CHECKS_MS
+  const schedule = createSchedule({ prng: createPrng(seed).fork(1), replicas: REPLICAS, names, minutes })
+  const runRounds = async () => {
     let round = 0
-    for (const { faults, restsAfter } of rounds) {
-      if (performance.now() >= end && round >= LEAST_ROUNDS) break
+    for (const { faults, quiesceAfter } of schedule) {
+      if (performance.now() >= end && round >= MIN_ROUNDS) break
       round += 1
-      await sleep(CALM_MS)
-      // What cannot be inflicted is a finding as well, and no reason to lose the others.
-      await Promise.all(faults.map(fault => bring(fault).catch(error => odd(`${fault.name}: ${String(error)}`))))
-      explain()
-      if (restsAfter) await rest()
+      await sleep(PAUSE_BEFORE_ROUND_MS)
+      // A fault that cannot be injected is an anomaly. The others go on.
+      const runs = faults.map(fault =>
+        runFault(fault).catch(error => invariants.reportAnomaly(`${fault.name}: ${String(error)}`)),
+      )
+      await Promise.all(runs)
+      checkErrors()
+      if (quiesceAfter) await quiesce()
     }
   }
-  // A client that fails ends the run: what it did not understand is the finding.
-  await Promise.race([play(), traffic.ended.then(() => {})])
-  traffic.gate.end()
+  // A client that throws ends the run: it received a response that it cannot parse.
+  await Promise.race([runRounds(), traffic.ended])
+  traffic.quiescer.end()
   await traffic.ended
-  explain()
-  await checkAtRest(stage, recorder, verdicts)
+  checkErrors()
+  await checkAtQuiescence(environment, recorder, invariants)
   await sampler.stop()
 
-  const measured = sampler.series.map(toMeasured)
-  const samples = sampler.series.flatMap(({ lives }) => [...lives.values()].flat()).length
-  verdicts.add(
-    'memory and connections bounded',
-    samples,
-    measured.flatMap(({ faults }) => faults),
-  )
-  verdicts.add('no secret in a log', watch.lines, watch.faults)
-  const requests = [...recorder.counts.values()].reduce((sum, { requests }) => sum + requests, 0)
-  verdicts.add('answers and processes as expected', requests, [])
-  const wanted = Math.floor(minutes * FAULTS_A_MINUTE)
-  const tooFew = inflicted.length < wanted ? [`${inflicted.length} faults in ${minutes} minutes`] : []
-  verdicts.add('three faults a minute', inflicted.length, tooFew)
+  const resources = sampler.series.map(toResourceUsage)
+  const sampleCount = sampler.series.flatMap(({ processes }) => [...processes.values()].flat()).length
+  const leaks = resources.flatMap(({ violations }) => violations)
+  invariants.record('no resource leak', sampleCount, leaks)
+  invariants.record('no secret in logs', scanner.lineCount, scanner.findings)
+  const requests = [...recorder.counts.values()].reduce((sum, counts) => sum + counts.requests, 0)
+  invariants.record('no anomaly in responses or processes', requests, [])
+  const minFaults = Math.floor(minutes * MIN_FAULTS_PER_MINUTE)
+  const tooFew = injected.length < minFaults ? [`${injected.length} faults in ${minutes} minutes`] : []
+  invariants.record('at least three faults per minute', injected.length, tooFew)
   return {
     options,
     seconds: (performance.now() - started) / 1_000,
@@ -131,8 +123,8 @@ export const soak = async ({ options, stage, verdicts, watch, say }: SoakOptions
     faults: [...recoveries]
       .map(([name, recoveriesMs]) => ({ name, recoveriesMs }))
       .sort((a, b) => (a.name < b.name ? -1 : 1)),
-    traffic: [...recorder.counts].map(([operation, count]) => ({ operation, ...count })),
-    measured,
-    verdicts: verdicts.all(),
+    traffic: [...recorder.counts].map(([operation, counts]) => ({ operation, ...counts })),
+    resources,
+    invariants: invariants.results,
   }
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { granted, type Lease } from '../../src/bench/environment/lease-baselines/wire.ts'
+import { type BaselineLease, grantLease } from '../../src/bench/environment/lease-baselines/wire.ts'
 import { GrantCounter, summarizeGrants } from '../../src/bench/sections/grants.ts'
 import { createSlotPicker, LeaseClient } from '../../src/bench/sections/lease-client.ts'
 
@@ -58,20 +58,20 @@ describe('grants', () => {
 describe('the baselines grant', () => {
   const now = Date.parse('2026-01-01T00:00:00.000Z')
   const at = (ms: number) => new Date(now + ms).toISOString()
-  const lease: Lease = { holder: 'a', acquiredAt: at(-500), expiresAt: at(500), generation: 7 }
+  const lease: BaselineLease = { holder: 'a', acquiredAt: at(-500), expiresAt: at(500), generation: 7 }
   const next = (holder: string, acquiredAt: string, generation: number) => ({
     holder,
     acquiredAt,
     expiresAt: at(1_000),
     generation,
   })
-  it.each<[string, Lease | undefined, string, number, Lease | undefined]>([
+  it.each<[string, BaselineLease | undefined, string, number, BaselineLease | undefined]>([
     ['a slot that was never written', undefined, 'a', 0, next('a', at(0), 1)],
     ['nothing to who knows another generation', lease, 'a', 6, undefined],
     ['nothing of what somebody else holds', lease, 'b', 7, undefined],
     ['a renewal', lease, 'a', 7, next('a', at(-500), 8)],
     ['what has expired', { ...lease, expiresAt: at(0) }, 'b', 7, next('b', at(0), 8)],
   ])('%s', (_, current, holder, generation, expected) => {
-    expect(granted(current, { holder, ttlMs: 1_000, generation }, now)).toEqual(expected)
+    expect(grantLease(current, { holder, ttlMs: 1_000, generation }, now)).toEqual(expected)
   })
 })

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest'
-import { type Options, parseOptions, usage } from '../../src/bench/options.ts'
+import { type BenchOptions, benchUsage, parseBenchOptions } from '../../src/bench/options.ts'
 
 const known = ['reserve', 'check', 'list', 'lease-get', 'lease-put']
 const comparable = ['reserve', 'lease-get']
-const parse = (line: string) => parseOptions(line.split(' ').filter(Boolean), known, comparable)
-const defaults: Options = {
+const parse = (line: string) => parseBenchOptions(line.split(' ').filter(Boolean), known, comparable)
+const defaults: BenchOptions = {
   sections: known,
   json: false,
   seconds: 0.8,
@@ -15,7 +15,7 @@ const defaults: Options = {
 }
 
 describe('options', () => {
-  it.each<[string, Partial<Options>]>([
+  it.each<[string, Partial<BenchOptions>]>([
     ['', {}],
     ['list', { sections: ['list'] }],
     ['list reserve list', { sections: ['reserve', 'list'] }],
@@ -59,6 +59,6 @@ describe('options', () => {
   })
 
   it('are explained, with every section', () => {
-    expect(usage(known, comparable)).toContain('reserve, check, list, lease-get, lease-put')
+    expect(benchUsage(known, comparable)).toContain('reserve, check, list, lease-get, lease-put')
   })
 })

@@ -4,8 +4,8 @@ import { fileURLToPath } from 'node:url'
 import { openApiDocument } from 'allocation-api/src/http/routes/docs.ts'
 import { expect, test } from 'vitest'
 import { drive } from '../../src/fuzz/drive.ts'
-import type { Workload } from '../../src/fuzz/generate/workload.ts'
-import { parseOptions } from '../../src/fuzz/options.ts'
+import type { FuzzWorkload } from '../../src/fuzz/generate/workload.ts'
+import { parseFuzzOptions } from '../../src/fuzz/options.ts'
 import { readDocument } from '../../src/fuzz/oracle/document.ts'
 import { createMarkPattern } from '../../src/fuzz/oracle/secrets.ts'
 import { FuzzStats } from '../../src/fuzz/report/stats.ts'
@@ -40,7 +40,11 @@ test('stops everything that it started on Ctrl-C', async () => {
 })
 
 /** Sends requests to a server that answers each target as `respond` says, and returns what was found. */
-const driveAgainst = async (workload: Workload, requests: number, respond: (target: string) => [number, object]) => {
+const driveAgainst = async (
+  workload: FuzzWorkload,
+  requests: number,
+  respond: (target: string) => [number, object],
+) => {
   const server = createServer((request, response) => {
     const [status, body] = respond(request.url ?? '')
     response.writeHead(status, { 'Content-Type': 'application/json', 'X-Request-Id': 'r' }).end(JSON.stringify(body))
@@ -71,7 +75,7 @@ const driveAgainst = async (workload: Workload, requests: number, respond: (targ
 const check = { row: 'checkName', method: 'GET', headers: [] }
 
 test('invalid responses are reported with the requests that showed them', async () => {
-  const workload: Workload = {
+  const workload: FuzzWorkload = {
     next: choices => ({
       request: { ...check, target: `/api/v1/pool/pool.test/check?sub=${choices.pick(['a', 'b', 'c'])}` },
       learn: () => {},
@@ -94,7 +98,7 @@ test('invalid responses are reported with the requests that showed them', async 
 test('a violation is shrunk to the smallest sequence of requests, with its seed and path', async () => {
   // The server fails the check after a write if the name is n20 or a later one.
   let isWritten = false
-  const workload: Workload = {
+  const workload: FuzzWorkload = {
     next: choices => {
       const target = choices.chance(0.3) ? '/write' : `/api/v1/pool/pool.test/check?sub=n${choices.below(40)}`
       return { request: { ...check, target }, learn: () => {} }
@@ -123,12 +127,12 @@ test.each([
   [['--service=dns'], '--service must be api or witness'],
   [['--wrong'], "Unknown option '--wrong'"],
 ])('%j is rejected', (args, message) => {
-  expect(() => parseOptions(args, 'x')).toThrow(message)
+  expect(() => parseFuzzOptions(args, 'x')).toThrow(message)
 })
 
 test('by default both services receive 240,000 requests with a random seed', () => {
-  expect(parseOptions([], 'x')).toEqual({ requests: 240_000, seed: 'x', services: ['api', 'witness'], json: false })
-  expect(parseOptions(['--service=api', '--requests', '500', '--seed=s', '--json'], 'x')).toEqual({
+  expect(parseFuzzOptions([], 'x')).toEqual({ requests: 240_000, seed: 'x', services: ['api', 'witness'], json: false })
+  expect(parseFuzzOptions(['--service=api', '--requests', '500', '--seed=s', '--json'], 'x')).toEqual({
     requests: 500,
     seed: 's',
     services: ['api'],

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest'
-import { type Options, parseOptions, usage } from '../../src/soak/options.ts'
+import { parseSoakOptions, type SoakOptions, soakUsage } from '../../src/soak/options.ts'
 
-const parse = (line: string) => parseOptions(line.split(' ').filter(Boolean))
+const parse = (line: string) => parseSoakOptions(line.split(' ').filter(Boolean))
 
 describe('options', () => {
-  it.each<[string, Partial<Options>]>([
+  it.each<[string, Partial<SoakOptions>]>([
     ['', {}],
     ['--minutes 0.3 --seed 7', { minutes: 0.3, seed: 7 }],
     ['--minutes=90 --json', { minutes: 90, json: true }],
@@ -30,6 +30,6 @@ describe('options', () => {
   })
 
   it('are all in the usage', () => {
-    for (const option of ['--minutes', '--seed', '--json']) expect(usage).toContain(option)
+    for (const option of ['--minutes', '--seed', '--json']) expect(soakUsage).toContain(option)
   })
 })

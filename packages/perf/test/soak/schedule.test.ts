@@ -1,12 +1,15 @@
 import { createPrng } from '@pool/test-kit/prng.ts'
 import { describe, expect, it } from 'vitest'
 import { faultKinds, faultNames } from '../../src/soak/faults/kinds.ts'
-import { type Round, STEADY, schedule } from '../../src/soak/faults/schedule.ts'
+import { createSchedule, type Round, STEADY_REPLICA } from '../../src/soak/faults/schedule.ts'
 
 const deal = (rounds: Generator<Round>) => (): Round => rounds.next().value
 
 const roundsOf = (seed: number, minutes: number, count: number): Round[] =>
-  Array.from({ length: count }, deal(schedule({ dice: createPrng(seed), replicas: 3, names: faultNames, minutes })))
+  Array.from(
+    { length: count },
+    deal(createSchedule({ prng: createPrng(seed), replicas: 3, names: faultNames, minutes })),
+  )
 const many = roundsOf(1, 20, 200)
 const faults = many.flatMap(round => round.faults)
 
@@ -35,8 +38,8 @@ describe('the schedule', () => {
   })
 
   it('keeps to the times of each kind', () => {
-    for (const { name, holdMs, afterMs, strength } of faults) {
-      const [least, most] = faultKinds[name].holdMs
+    for (const { name, durationMs: holdMs, afterMs, strength } of faults) {
+      const [least, most] = faultKinds[name].durationMs
       expect(holdMs).toBeGreaterThanOrEqual(least)
       expect(holdMs).toBeLessThanOrEqual(most)
       expect(afterMs).toBeLessThan(1_000)
@@ -50,7 +53,7 @@ describe('the schedule', () => {
         .flatMap(round => round.faults)
         .filter(({ name }) => name === 'replica killed' || name === 'replica terminated')
         .map(({ replica }) => replica)
-    expect(ended(many.slice(8))).not.toContain(STEADY)
+    expect(ended(many.slice(8))).not.toContain(STEADY_REPLICA)
     expect(new Set(ended(many.slice(8)))).toEqual(new Set([1, 2]))
     const early = Array.from({ length: 20 }, (_, seed) => ended(roundsOf(seed, 20, 8))).flat()
     expect(new Set(early)).toEqual(new Set([0, 1, 2]))
@@ -63,6 +66,6 @@ describe('the schedule', () => {
   })
 
   it('rests after every second round', () => {
-    expect(many.slice(0, 4).map(({ restsAfter }) => restsAfter)).toEqual([false, true, false, true])
+    expect(many.slice(0, 4).map(({ quiesceAfter: restsAfter }) => restsAfter)).toEqual([false, true, false, true])
   })
 })

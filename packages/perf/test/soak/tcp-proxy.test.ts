@@ -49,12 +49,12 @@ describe('what a link can be made to do', () => {
 
   it('answers in place of the server, and ends the connection', async () => {
     const [idle, socket] = [await open(), await open()]
-    proxy.answer('no')
+    proxy.respondWith('no')
     socket.write('hello')
     const ended = once(socket, 'end')
     expect(await said(socket)).toBe('no')
     await ended
-    proxy.answer(undefined)
+    proxy.respondWith(undefined)
     idle.write('hello')
     expect(await said(idle)).toBe('hello')
   })

@@ -1,24 +1,20 @@
 import { lacksPowerdns } from '@pool/test-kit/dns/powerdns.ts'
 import { describe, expect, it } from 'vitest'
-import { createSecretWatch } from '../../src/soak/environment/secrets.ts'
-import { foreign, startZone, ZONE } from '../../src/soak/environment/zone.ts'
+import { LogSecretScanner } from '../../src/soak/environment/log-secrets.ts'
+import { FOREIGN_RECORDS, startZone, ZONE } from '../../src/soak/environment/zone.ts'
 
 describe.skipIf(lacksPowerdns)(`the zone past the service (${lacksPowerdns ?? 'real PowerDNS'})`, () => {
   it('is read and edited as soon as a killed server is there again', async () => {
     await using cleanup = new AsyncDisposableStack()
     // The database is that of the provider which stands in where there is no PowerDNS.
-    const { server, edit, records } = await startZone(
-      undefined as never,
-      createSecretWatch(() => {}),
-      cleanup,
-    )
+    const { server, edit, records } = await startZone(undefined as never, new LogSecretScanner(() => {}), cleanup)
     await server?.stop()
     const put = { name: `a.${ZONE}`, type: 'A' as const, ttl: 60, values: ['192.0.2.1'] }
     const edited = edit({ remove: [], put: [put] })
     const read = records()
     await server?.start()
     await edited
-    expect((await read).length).toBeGreaterThanOrEqual(foreign.length)
+    expect((await read).length).toBeGreaterThanOrEqual(FOREIGN_RECORDS.length)
     expect(await records()).toContainEqual(put)
   })
 })

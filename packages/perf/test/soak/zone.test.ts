@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import type { TableRow } from '../../src/soak/checks/replay.ts'
-import { desiredZone, zoneFaults } from '../../src/soak/checks/zone.ts'
+import type { TableRow } from '../../src/soak/checks/history.ts'
+import { findZoneDifferences, toDesiredZone } from '../../src/soak/checks/zone.ts'
 
 const template = { names: ['@', '*'], ttl: 300 }
 const foreign = [{ name: 'pool.test', type: 'TXT', ttl: 60, values: ['"theirs"'] }]
@@ -11,30 +11,36 @@ const whole = [...foreign, record('acme.pool.test'), record('*.acme.pool.test')]
 
 describe('zone equal to desired', () => {
   it('wants the records of active names, and what was planted', () => {
-    expect(desiredZone('pool.test', [active, reserved], template, foreign)).toEqual(whole)
+    expect(toDesiredZone('pool.test', [active, reserved], template, foreign)).toEqual(whole)
   })
 
   it('is content with exactly that, in whatever order', () => {
-    expect(zoneFaults(whole.toReversed(), whole)).toEqual([])
+    expect(findZoneDifferences(whole.toReversed(), whole)).toEqual([])
     const two = [record('a', ['10.0.0.2', '10.0.0.1'])]
-    expect(zoneFaults(two, [record('a', ['10.0.0.1', '10.0.0.2'])])).toEqual([])
+    expect(findZoneDifferences(two, [record('a', ['10.0.0.1', '10.0.0.2'])])).toEqual([])
   })
 
   it.each([
-    ['a record that is missing', whole.slice(0, 2), ['the zone lacks *.acme.pool.test 300 A 10.0.0.1']],
-    ['one too many', [...whole, record('old.pool.test')], ['the zone has old.pool.test 300 A 10.0.0.1']],
-    ['a foreign record that is gone', whole.slice(1), ['the zone lacks pool.test 60 TXT "theirs"']],
+    ['a record that is missing', whole.slice(0, 2), ['missing in the zone: *.acme.pool.test 300 A 10.0.0.1']],
+    ['one too many', [...whole, record('old.pool.test')], ['unexpected in the zone: old.pool.test 300 A 10.0.0.1']],
+    ['a foreign record that is gone', whole.slice(1), ['missing in the zone: pool.test 60 TXT "theirs"']],
     [
       'another address',
       [...whole.slice(0, 2), record('*.acme.pool.test', ['10.9.9.9'])],
-      ['the zone lacks *.acme.pool.test 300 A 10.0.0.1', 'the zone has *.acme.pool.test 300 A 10.9.9.9'],
+      [
+        'missing in the zone: *.acme.pool.test 300 A 10.0.0.1',
+        'unexpected in the zone: *.acme.pool.test 300 A 10.9.9.9',
+      ],
     ],
     [
       'another TTL',
       [...whole.slice(0, 2), record('*.acme.pool.test', ['10.0.0.1'], 60)],
-      ['the zone lacks *.acme.pool.test 300 A 10.0.0.1', 'the zone has *.acme.pool.test 60 A 10.0.0.1'],
+      [
+        'missing in the zone: *.acme.pool.test 300 A 10.0.0.1',
+        'unexpected in the zone: *.acme.pool.test 60 A 10.0.0.1',
+      ],
     ],
   ])('caught: %s', (_, present, faults) => {
-    expect(zoneFaults(present, whole)).toEqual(faults)
+    expect(findZoneDifferences(present, whole)).toEqual(faults)
   })
 })

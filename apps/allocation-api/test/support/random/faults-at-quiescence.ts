@@ -1,4 +1,4 @@
-import { type EntryWithId, faultsOfHistory } from '@pool/test-kit/history-rules.ts'
+import { type RecordHistoryEntry, findHistoryErrors } from '@pool/test-kit/history-rules.ts'
 import { type RecordSet, recordKey } from '../../../src/dns/domain/rrset.ts'
 import type { ZoneModel } from './zone-model.ts'
 
@@ -22,7 +22,7 @@ export interface Rest {
   readonly active: readonly ActiveName[]
   readonly rows: readonly QuiescentName[]
   /** Of the zone, oldest first. */
-  readonly history: readonly EntryWithId[]
+  readonly history: readonly RecordHistoryEntry[]
 }
 
 export const toText = ({ name, type, ttl, values }: RecordSet): string => `${name} ${ttl} ${type} ${values}`
@@ -53,7 +53,7 @@ export const findFaults = (model: ZoneModel, { present, active, rows, history }:
     if (addressOf.has(subdomain) && !rows.some(row => row.subdomain === subdomain))
       faults.push(`${subdomain} is active and nothing is desired of it`)
     const itsHistory = history.filter(row => row.subdomain === subdomain)
-    for (const text of faultsOfHistory(itsHistory, blocked.has(subdomain)))
+    for (const text of findHistoryErrors(itsHistory, blocked.has(subdomain)))
       faults.push(`history of ${subdomain}: ${text}`)
   }
   for (const row of rows) {

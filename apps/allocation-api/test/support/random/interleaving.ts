@@ -1,4 +1,4 @@
-import type { EntryWithId } from '@pool/test-kit/history-rules.ts'
+import type { RecordHistoryEntry } from '@pool/test-kit/history-rules.ts'
 import { createPrng, type Prng } from '@pool/test-kit/prng.ts'
 import type { Caller } from '../../../src/allocation/domain/types.ts'
 import { createRecords, recordKey } from '../../../src/dns/domain/rrset.ts'
@@ -309,7 +309,7 @@ class Interleaving {
         select subdomain, host(load_balancer_ip) as address from pool_allocations where state = 'active'`,
       sql<QuiescentName[]>`
         select subdomain, previous_records as previous, applied_version = version as "isApplied", failure from dns_names`,
-      sql<EntryWithId[]>`
+      sql<RecordHistoryEntry[]>`
         select subdomain, event, from_state as from, detail from allocation_history
         where pool_domain = ${this.#zone} order by id`,
     ])

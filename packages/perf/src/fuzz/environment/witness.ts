@@ -9,7 +9,7 @@ export interface WitnessEnvironment extends RunningService {
 }
 
 /** The witness under workerd, with new storage. It is stopped, never killed: a kill would leave workerd running. */
-export const startWitness = async (
+export const startFuzzWitness = async (
   folder: string,
   mark: string,
   cleanup: AsyncDisposableStack,

@@ -3,7 +3,7 @@ import type { ServiceDocument } from '../oracle/document.ts'
 import type { Choices } from './choices.ts'
 import { authorization } from './headers.ts'
 import { mutate, pickMutation, type SeedRequest } from './mutate.ts'
-import { createDocumentedRequest, findOperation, type Step, type Workload } from './workload.ts'
+import { createDocumentedRequest, type FuzzWorkload, findOperation, type Step } from './workload.ts'
 
 export interface ApiWorkloadOptions {
   readonly document: ServiceDocument
@@ -71,7 +71,7 @@ interface ApiState {
 export const createApiWorkload = (
   options: ApiWorkloadOptions,
   state: ApiState = { tokens: new Map(), deployments: [], cursor: 'YQ' },
-): Workload => {
+): FuzzWorkload => {
   const { document, number, token, mark } = options
   const weighted = toWeighted(document)
 

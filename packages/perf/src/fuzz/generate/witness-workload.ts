@@ -4,7 +4,7 @@ import type { Choices } from './choices.ts'
 import { authorization, entityTags, preference } from './headers.ts'
 import { mutate, pickMutation, type SeedRequest } from './mutate.ts'
 import { encodeText } from './queries.ts'
-import { createDocumentedRequest, findOperation, type Step, type Workload } from './workload.ts'
+import { createDocumentedRequest, type FuzzWorkload, findOperation, type Step } from './workload.ts'
 
 export interface WitnessWorkloadOptions {
   readonly document: ServiceDocument
@@ -44,7 +44,7 @@ interface WitnessState {
 export const createWitnessWorkload = (
   options: WitnessWorkloadOptions,
   state: WitnessState = { generations: new Map(), cursor: 'x' },
-): Workload => {
+): FuzzWorkload => {
   const { document, number, token } = options
   const weighted = document.operations.flatMap(({ id }) => Array<string>(weights[id] ?? 1).fill(id))
 

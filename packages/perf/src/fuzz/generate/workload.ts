@@ -14,10 +14,10 @@ export interface Step {
 }
 
 /** One client: its requests depend on the choices and on earlier responses. */
-export interface Workload {
+export interface FuzzWorkload {
   readonly next: (choices: Choices) => Step
   /** A client that knows the same: it repeats a sequence from the same state. */
-  readonly clone: () => Workload
+  readonly clone: () => FuzzWorkload
 }
 
 /** Throws unless the operation is documented. */

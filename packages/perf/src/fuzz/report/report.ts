@@ -1,5 +1,5 @@
 import { left, right, tableText } from '../../shared/table.ts'
-import type { Options } from '../options.ts'
+import type { FuzzOptions } from '../options.ts'
 import type { StatsRow, Violation } from './stats.ts'
 
 export interface ServiceFigures {
@@ -8,15 +8,15 @@ export interface ServiceFigures {
   readonly logLines: number
 }
 
-export interface Report {
-  readonly options: Options
+export interface FuzzReport {
+  readonly options: FuzzOptions
   readonly seconds: number
   readonly rows: readonly StatsRow[]
   readonly violations: readonly Violation[]
   readonly figures: readonly ServiceFigures[]
 }
 
-export const isClean = ({ violations }: Report): boolean => violations.length === 0
+export const isClean = ({ violations }: FuzzReport): boolean => violations.length === 0
 
 const columns = [
   left('service'),
@@ -58,7 +58,7 @@ const violationText = ({ service, row, what, count, counterexample }: Violation)
     ...(counterexample ? [counterexample.where, ...counterexample.requests].map(line => `  ${line}`) : []),
   ].join('\n')
 
-export const reportText = ({ options, seconds, rows, violations, figures }: Report): string =>
+export const toFuzzText = ({ options, seconds, rows, violations, figures }: FuzzReport): string =>
   [
     `seed ${options.seed}, ${seconds.toFixed(1)} s`,
     tableText({ columns, rows: toReportRows(rows).map(toCells) }),
@@ -71,4 +71,4 @@ export const reportText = ({ options, seconds, rows, violations, figures }: Repo
       : `${violations.length} kinds of violation, each with its smallest failing sequence:\n\n${violations.map(violationText).join('\n\n')}`,
   ].join('\n\n')
 
-export const reportJson = (report: Report): string => JSON.stringify({ ...report, clean: isClean(report) }, null, 2)
+export const toFuzzJson = (report: FuzzReport): string => JSON.stringify({ ...report, clean: isClean(report) }, null, 2)

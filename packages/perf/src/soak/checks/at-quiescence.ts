@@ -1,82 +1,81 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { faultsOfHistory } from '@pool/test-kit/history-rules.ts'
+import { findHistoryErrors } from '@pool/test-kit/history-rules.ts'
 import { checkLinearizability, describeViolation } from '@pool/test-kit/linearizability/check.ts'
-import { type SoakEnvironment, template } from '../environment/stage.ts'
-import { foreign, ZONE } from '../environment/zone.ts'
-import type { InvariantLog } from '../invariants.ts'
-import { readTable, type Snapshot, takeSnapshot } from '../observe/database.ts'
+import { readTable, type Snapshot, takeSnapshot } from '../environment/database.ts'
+import { RECORD_TEMPLATE, type SoakEnvironment } from '../environment/environment.ts'
+import { FOREIGN_RECORDS, ZONE } from '../environment/zone.ts'
+import type { InvariantChecker } from '../invariants.ts'
 import type { Recorder } from '../traffic/recorder.ts'
-import { acknowledgedFaults } from './acknowledged.ts'
+import { findLostWrites, findReplayMismatches } from './history.ts'
 import { findHolderOverlaps, toHolderIntervals } from './lease-holders.ts'
-import { streamFaults } from './log-stream.ts'
-import type { Reading } from './operations.ts'
-import { ownershipFaults } from './ownership.ts'
-import { readingFaults } from './read-your-writes.ts'
-import { replayFaults } from './replay.ts'
-import { desiredZone, zoneFaults } from './zone.ts'
+import { findLogStreamErrors } from './log-stream.ts'
+import type { NameObservation } from './operations.ts'
+import { findOwnershipViolations } from './ownership.ts'
+import { findStaleReads } from './read-your-writes.ts'
+import { findZoneDifferences, toDesiredZone } from './zone.ts'
 
-/** Backoffs and intervals of the service are seconds: whatever was held up is through by then. */
-const SETTLES_WITHIN_MS = 45_000
-const LOOK_EVERY_MS = 100
-const FAULTS_SHOWN = 5
+/** Backoffs and intervals of the service are seconds, so it converges well within this time. */
+const MAX_CONVERGENCE_MS = 45_000
+const POLL_MS = 100
+const MAX_REPORTED = 5
 
-const versionOf = (table: readonly object[]): string => JSON.stringify(table.map(row => JSON.stringify(row)).sort())
+const serialize = (table: readonly object[]): string => JSON.stringify(table.map(row => JSON.stringify(row)).sort())
 
-/** Waits until the zone is exactly as the table wants it, and the table the same before and after it was read. */
-const settledZone = async ({ sql, zone }: SoakEnvironment): Promise<readonly string[]> => {
-  for (const end = performance.now() + SETTLES_WITHIN_MS; ; await sleep(LOOK_EVERY_MS)) {
+/** Waits until the zone equals the desired records and the table did not change while it was read. Returns the differences. */
+const waitForZone = async ({ sql, zone }: SoakEnvironment): Promise<readonly string[]> => {
+  for (const end = performance.now() + MAX_CONVERGENCE_MS; ; await sleep(POLL_MS)) {
     const table = await readTable(sql)
-    const present = await zone.records()
-    const faults = zoneFaults(present, desiredZone(ZONE, table, template, foreign))
-    const isSame = versionOf(await readTable(sql)) === versionOf(table)
-    if (isSame && faults.length === 0) return []
-    if (performance.now() > end) return faults
+    const records = await zone.records()
+    const differences = findZoneDifferences(records, toDesiredZone(ZONE, table, RECORD_TEMPLATE, FOREIGN_RECORDS))
+    const isUnchanged = serialize(await readTable(sql)) === serialize(table)
+    if (isUnchanged && differences.length === 0) return []
+    if (performance.now() > end) return differences
   }
 }
 
-const settledSnapshot = async ({ sql }: SoakEnvironment): Promise<Snapshot> => {
-  for (const end = performance.now() + SETTLES_WITHIN_MS; ; await sleep(LOOK_EVERY_MS)) {
+const waitForSnapshot = async ({ sql }: SoakEnvironment): Promise<Snapshot> => {
+  for (const end = performance.now() + MAX_CONVERGENCE_MS; ; await sleep(POLL_MS)) {
     const snapshot = await takeSnapshot(sql)
     if (snapshot.due === 0 || performance.now() > end) return snapshot
   }
 }
 
-const recordFaults = ({ history, due }: Snapshot): string[] => {
-  // The trail of a pass stands behind it: of names whose deployment is under way it may be missing still.
+const findRecordHistoryErrors = ({ history, due }: Snapshot): string[] => {
+  // The zone sync writes its events after the records. Deployments do not pause, so the last events of their names may be missing.
   const byName = Map.groupBy(
     history.filter(({ subdomain }) => !/^d\d/.test(subdomain)),
     ({ subdomain }) => subdomain,
   )
-  const faults = [...byName].flatMap(([name, rows]) => faultsOfHistory(rows, false).map(fault => `${name}: ${fault}`))
-  return due > 0 ? [...faults, `${due} names are still due`] : faults
+  const errors = [...byName].flatMap(([name, rows]) => findHistoryErrors(rows, false).map(error => `${name}: ${error}`))
+  return due > 0 ? [...errors, `${due} names are still due`] : errors
 }
 
-/** Everything that must be true when nothing is under way. The readings are dropped: they have been looked at. */
-export const checkAtRest = async (
-  stage: SoakEnvironment,
+/** Checks everything that holds once no request is in flight. Drops the observations that it checked. */
+export const checkAtQuiescence = async (
+  environment: SoakEnvironment,
   recorder: Recorder,
-  verdicts: InvariantLog,
+  invariants: InvariantChecker,
 ): Promise<void> => {
-  const { acts, readings, leases, followed } = recorder
-  verdicts.add('zone equal to desired at rest', 1, await settledZone(stage))
-  const snapshot = await settledSnapshot(stage)
+  const { operations, observations, leases, followedLogs } = recorder
+  invariants.record('zone equals the desired records', 1, await waitForZone(environment))
+  const snapshot = await waitForSnapshot(environment)
   const { start, end, table, history } = snapshot
-  verdicts.add('records reported as they went', history.length, recordFaults(snapshot))
-  verdicts.add('the history replays to the table', history.length, replayFaults(history, table))
-  verdicts.add('one owner a name', acts.length, ownershipFaults(acts))
-  const seen = new Map(table.map(({ subdomain, ...rest }) => [subdomain, rest]))
-  const whole: Reading = { by: 'the table', start, end, seen, isWhole: true }
-  verdicts.add('no acknowledged write lost, reads see it', acts.length + readings.length, [
-    ...acknowledgedFaults(acts, history),
-    ...readingFaults(acts, [...readings, whole]),
+  invariants.record('record history is consistent', history.length, findRecordHistoryErrors(snapshot))
+  invariants.record('history replays to the table', history.length, findReplayMismatches(history, table))
+  invariants.record('one owner per name', operations.length, findOwnershipViolations(operations))
+  const states = new Map(table.map(({ subdomain, ...state }) => [subdomain, state]))
+  const tableObservation: NameObservation = { source: 'the table', start, end, states, isCompleteList: true }
+  invariants.record('acknowledged writes are durable and visible', operations.length + observations.length, [
+    ...findLostWrites(operations, history),
+    ...findStaleReads(operations, [...observations, tableObservation]),
   ])
-  readings.length = 0
-  verdicts.add(
-    'a slot is linearizable',
+  observations.length = 0
+  invariants.record(
+    'lease slots are linearizable',
     leases.length,
-    checkLinearizability(leases).slice(0, FAULTS_SHOWN).map(describeViolation),
+    checkLinearizability(leases).slice(0, MAX_REPORTED).map(describeViolation),
   )
-  const beliefs = toHolderIntervals(leases)
-  verdicts.add('one holder a lease generation', beliefs.length, findHolderOverlaps(beliefs))
-  verdicts.add('every line of a log once, in order', followed.length, streamFaults(followed))
+  const intervals = toHolderIntervals(leases)
+  invariants.record('one holder per lease generation', intervals.length, findHolderOverlaps(intervals))
+  invariants.record('log lines arrive once, in order', followedLogs.length, findLogStreamErrors(followedLogs))
 }

@@ -1,28 +1,30 @@
 import { faultKinds, RECOVERY_WINDOW_MS } from '../faults/kinds.ts'
 import type { PlannedFault } from '../faults/schedule.ts'
 
-/** A fault as it went. */
 export interface InjectedFault {
   readonly fault: PlannedFault
-  readonly from: number
-  /** When its cause was taken away; Infinity: not yet. */
-  readonly to: number
+  readonly startedAt: number
+  /** Infinity while the fault lasts. */
+  readonly endedAt: number
 }
 
-/** A call that got no answer, or 5xx. */
-export interface Failure {
-  /** A replica's number, or the witness. */
+/** A call with a 5xx response or none. */
+export interface FailedCall {
+  /** The number of a replica, or the witness. */
   readonly target: number | 'witness'
-  readonly what: string
-  /** Null: no answer. */
+  readonly operation: string
+  /** Null: no response. */
   readonly status: number | null
   readonly start: number
   readonly end: number
 }
 
-const explains = ({ fault, from, to }: InjectedFault, { target, start, end }: Failure): boolean => {
+const isAttributable = (
+  { fault, startedAt: from, endedAt: to }: InjectedFault,
+  { target, start, end }: FailedCall,
+): boolean => {
   if (end < from || start > to + RECOVERY_WINDOW_MS) return false
-  switch (faultKinds[fault.name].explains) {
+  switch (faultKinds[fault.name].errorScope) {
     case 'witness':
       return target === 'witness'
     case 'replicas':
@@ -34,11 +36,14 @@ const explains = ({ fault, from, to }: InjectedFault, { target, start, end }: Fa
   }
 }
 
-/** The calls that failed without a fault that explains it. 500 says that the service itself is at fault: nothing explains it. */
-export const findUnattributable = (failures: readonly Failure[], inflicted: readonly InjectedFault[]): string[] =>
+/** Describes the failed calls that no fault accounts for. A 500 is a defect of the service and is never attributable. */
+export const findUnattributableErrors = (
+  failures: readonly FailedCall[],
+  inflicted: readonly InjectedFault[],
+): string[] =>
   failures
-    .filter(failure => failure.status === 500 || !inflicted.some(fault => explains(fault, failure)))
+    .filter(failure => failure.status === 500 || !inflicted.some(fault => isAttributable(fault, failure)))
     .map(
-      ({ target, what, status, start, end }) =>
-        `${target === 'witness' ? target : `replica ${target}`}: ${what} ${status === null ? 'got no answer' : `answered ${status}`}, ${new Date(start).toISOString()} to ${new Date(end).toISOString()}`,
+      ({ target, operation: what, status, start, end }) =>
+        `${target === 'witness' ? target : `replica ${target}`}: ${what} ${status === null ? 'got no response' : `got ${status}`}, ${new Date(start).toISOString()} to ${new Date(end).toISOString()}`,
     )

@@ -1,6 +1,6 @@
 import type { Operation } from '@pool/test-kit/linearizability/history.ts'
 
-/** A time in which a controller acts as the holder: from a grant's answer to its expiry, unless it gives the lease up before. */
+/** The time during which a controller acts as the holder: from the response that granted the lease to its expiry or release. */
 export interface HolderInterval {
   readonly slot: string
   readonly holder: string
@@ -10,10 +10,10 @@ export interface HolderInterval {
 }
 
 /**
- * The end of a belief by what its holder did later. A release that was sent ends it, answered or not; a renewal that was
- * granted begins another; one without an answer may have been made, with a lifetime that ends before.
+ * The end of a holder interval because of a later operation of the holder. Sending a release ends it, with or without a
+ * response. A granted renewal starts the next interval. A renewal without a response may have set an earlier expiry.
  */
-const endBy = (later: Operation): number => {
+const endAfter = (later: Operation): number => {
   const { invocation, completion, sentAt, receivedAt } = later
   if (invocation.kind === 'release') return sentAt
   if (invocation.kind === 'read') return Number.POSITIVE_INFINITY
@@ -21,41 +21,41 @@ const endBy = (later: Operation): number => {
   return sentAt + invocation.ttlMs
 }
 
-/** What each holder went by, on its own knowledge alone. */
+/** Derived from the responses that each holder received, as the holder itself would. */
 export const toHolderIntervals = (operations: readonly Operation[]): HolderInterval[] => {
-  const own = operations.filter(({ invocation }) => invocation.kind !== 'read')
-  const keyOf = ({ slot, invocation }: Operation) => `${slot} ${invocation.kind === 'read' ? '' : invocation.holder}`
-  return [...Map.groupBy(own, keyOf).values()].flatMap(ofHolder => {
-    const inTime = ofHolder.toSorted((a, b) => a.start - b.start)
-    return inTime.flatMap(({ slot, invocation, completion, receivedAt }, index) => {
+  const writes = operations.filter(({ invocation }) => invocation.kind !== 'read')
+  const toKey = ({ slot, invocation }: Operation) => `${slot} ${invocation.kind === 'read' ? '' : invocation.holder}`
+  return [...Map.groupBy(writes, toKey).values()].flatMap(holderOperations => {
+    const ordered = holderOperations.toSorted((a, b) => a.start - b.start)
+    return ordered.flatMap(({ slot, invocation, completion, receivedAt }, index) => {
       if (invocation.kind === 'read' || invocation.kind === 'release' || completion?.status !== 200) return []
       const { generation, expiresAt } = completion.lease
       let to = Date.parse(expiresAt)
-      for (const later of inTime.slice(index + 1)) {
+      for (const later of ordered.slice(index + 1)) {
         if (later.sentAt >= to) break
-        to = Math.min(to, endBy(later))
+        to = Math.min(to, endAfter(later))
       }
       return [{ slot, holder: invocation.holder, generation, from: receivedAt, to }]
     })
   })
 }
 
-/** One holder a lease generation, and generations rise with time. */
-export const findHolderOverlaps = (beliefs: readonly HolderInterval[]): string[] =>
-  [...Map.groupBy(beliefs, ({ slot }) => slot).values()].flatMap(ofSlot => {
-    const faults: string[] = []
+/** One holder per lease generation, and generations increase with time. */
+export const findHolderOverlaps = (intervals: readonly HolderInterval[]): string[] =>
+  [...Map.groupBy(intervals, ({ slot }) => slot).values()].flatMap(slotIntervals => {
+    const violations: string[] = []
     const holders = new Map<number, string>()
     let longest: HolderInterval | undefined
-    for (const belief of ofSlot.toSorted((a, b) => a.generation - b.generation)) {
-      const { slot, holder, generation, from, to } = belief
+    for (const interval of slotIntervals.toSorted((a, b) => a.generation - b.generation)) {
+      const { slot, holder, generation, from, to } = interval
       const other = holders.get(generation)
-      if (other !== undefined) faults.push(`${slot}: generation ${generation} of ${other} and of ${holder}`)
+      if (other !== undefined) violations.push(`${slot}: generation ${generation} granted to ${other} and to ${holder}`)
       holders.set(generation, holder)
       if (longest && longest.holder !== holder && from < longest.to && from < to)
-        faults.push(
-          `${slot}: ${holder} (${generation}) acts while ${longest.holder} (${longest.generation}) does, by ${longest.to - from} ms`,
+        violations.push(
+          `${slot}: ${holder} (${generation}) and ${longest.holder} (${longest.generation}) overlap by ${longest.to - from} ms`,
         )
-      if (from < to && (!longest || to > longest.to)) longest = belief
+      if (from < to && (!longest || to > longest.to)) longest = interval
     }
-    return faults
+    return violations
   })

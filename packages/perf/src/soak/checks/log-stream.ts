@@ -1,23 +1,23 @@
-/** What one reader of a deployment's log got, over all its connections. */
-export interface Followed {
+/** What one reader of a deployment's log received over all its connections. */
+export interface FollowedLog {
   readonly deployment: string
   readonly reader: string
   readonly lines: readonly { readonly id: number; readonly data: string }[]
   readonly isDone: boolean
 }
 
-/** Every line once and in order for each reader, and the same for all of them. */
-export const streamFaults = (readers: readonly Followed[]): string[] =>
-  [...Map.groupBy(readers, ({ deployment }) => deployment)].flatMap(([deployment, followed]) => {
+/** Each reader receives every line once, in order, and all readers receive the same lines. */
+export const findLogStreamErrors = (readers: readonly FollowedLog[]): string[] =>
+  [...Map.groupBy(readers, ({ deployment }) => deployment)].flatMap(([deployment, logs]) => {
     const texts = new Map<number, string>()
-    return followed.flatMap(({ reader, lines }) =>
+    return logs.flatMap(({ reader, lines }) =>
       lines.flatMap(({ id, data }, index) => {
-        const faults = id === index + 1 ? [] : [`${deployment}: ${reader} got line ${id} as its ${index + 1}th`]
+        const errors = id === index + 1 ? [] : [`${deployment}: ${reader} received line ${id} at position ${index + 1}`]
         const other = texts.get(id)
         texts.set(id, data)
         return other === undefined || other === data
-          ? faults
-          : [...faults, `${deployment}: line ${id} reads ${data} for ${reader}, ${other} before`]
+          ? errors
+          : [...errors, `${deployment}: line ${id} is ${data} for ${reader} and ${other} for another reader`]
       }),
     )
   })

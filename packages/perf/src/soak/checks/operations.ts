@@ -1,74 +1,74 @@
-/** Milliseconds since the epoch, on the clock of this machine, which is the database's too. */
+/** Milliseconds since the epoch on the clock of this machine, which is also the database's. */
 export interface Span {
   /** Before the first byte of the first attempt was sent. */
   readonly start: number
-  /** After the answer; Infinity: none came. */
+  /** After the response; Infinity: none came. */
   readonly end: number
 }
 
-interface OfName extends Span {
+interface NameCall extends Span {
   readonly name: string
-  /** One intention, however often it was asked for; begins the request ids of all its attempts. */
-  readonly intention: string
+  /** The same for all attempts; prefix of their request ids. */
+  readonly idempotencyKey: string
   readonly attempts: number
 }
 
-/** A reserve that was answered 201. */
-export interface Grant extends OfName {
+/** A reserve with status 201. */
+export interface Grant extends NameCall {
   readonly kind: 'grant'
   readonly token: string
-  /** The `createdBy` that it was asked with, of this intention alone. */
+  /** The `createdBy` of the request. No other reserve has the same. */
   readonly owner: string
   readonly reservedAt: number
   readonly expiresAt: number
 }
 
-export interface Renewal extends OfName {
+export interface Renewal extends NameCall {
   readonly kind: 'renewal'
   readonly token: string
   readonly expiresAt: number
 }
 
-export interface Commitment extends OfName {
+export interface Commitment extends NameCall {
   readonly kind: 'commitment'
   readonly token: string
   readonly address: string
 }
 
-/** A release that may have been made: answered so, or not answered. */
-export interface Release extends OfName {
+/** A release that succeeded, or one without a response, which may have succeeded. */
+export interface Release extends NameCall {
   readonly kind: 'release'
-  /** Null: whoever has the name loses it. */
+  /** Null: releases the name of any owner. */
   readonly token: string | null
   readonly isAnswered: boolean
 }
 
-/** A commit, renew or release by token that was refused: its sender is told that it does not have the reservation. */
-export interface Denial extends OfName {
-  readonly kind: 'denial'
-  readonly verb: 'commit' | 'renew' | 'release'
+/** A commit, renew or release with a 4xx status: the token does not have the reservation. */
+export interface Rejection extends NameCall {
+  readonly kind: 'rejection'
+  readonly action: 'commit' | 'renew' | 'release'
   readonly token: string | null
   readonly status: number
 }
 
-/** A commit that was not answered, or is under way: it may have been made. */
-export interface Attempted extends OfName {
-  readonly kind: 'attempted-commit'
+/** A commit without a response, which may have succeeded. */
+export interface UnansweredCommit extends NameCall {
+  readonly kind: 'unanswered-commit'
   readonly token: string
 }
 
-export type NameOperation = Grant | Renewal | Commitment | Release | Denial | Attempted
+export type NameOperation = Grant | Renewal | Commitment | Release | Rejection | UnansweredCommit
 
-export interface Seen {
+export interface ObservedState {
   readonly state: 'reserved' | 'active'
   readonly owner: string
   readonly address: string | null
 }
 
-/** What was seen of names, by one answer. */
-export interface Reading extends Span {
-  readonly by: string
-  /** Null: free. Of a whole list every name that it does not have is free. */
-  readonly seen: ReadonlyMap<string, Seen | null>
-  readonly isWhole: boolean
+/** The state of names according to one response. */
+export interface NameObservation extends Span {
+  readonly source: string
+  /** Null: free. In a complete list, a missing name is free. */
+  readonly states: ReadonlyMap<string, ObservedState | null>
+  readonly isCompleteList: boolean
 }

@@ -1,54 +1,99 @@
-import type { Denial, NameOperation } from './operations.ts'
-import { byName, type OwnershipInterval, toOwnershipIntervals } from './ownership-intervals.ts'
+import type { Commitment, Grant, NameOperation, Rejection } from './operations.ts'
 
-const at = (time: number): string => (Number.isFinite(time) ? new Date(time).toISOString() : 'now')
+/** The time during which a token certainly had its name, according to the responses. */
+export interface OwnershipInterval {
+  readonly grant: Grant
+  readonly from: number
+  readonly to: number
+  /** Absent: no commit was acknowledged. */
+  readonly commitment?: Commitment
+  /** The earliest time at which the name can be active. */
+  readonly mayBeActiveFrom: number
+}
 
-export const describeTenure = ({ grant, from, to }: OwnershipInterval): string =>
-  `${grant.owner} had ${grant.name} from ${at(from)} to ${at(to)} at least`
+const toEarliest = (times: readonly number[]): number => times.reduce((first, time) => Math.min(first, time), Infinity)
 
-const overlaps = (tenures: readonly OwnershipInterval[]): string[] => {
-  const faults: string[] = []
-  let longest: OwnershipInterval | undefined
-  for (const tenure of tenures) {
-    if (longest && tenure.from < longest.to && tenure.to > tenure.from)
-      faults.push(`two owners: ${describeTenure(longest)}; ${describeTenure(tenure)}`)
-    if (!longest || tenure.to > longest.to) longest = tenure
+const toOwnershipInterval = (grant: Grant, operations: readonly NameOperation[]): OwnershipInterval => {
+  const { token, reservedAt } = grant
+  const own = operations.filter(operation => 'token' in operation && operation.token === token)
+  const commitment = own.find(operation => operation.kind === 'commitment')
+  const expiries = own.flatMap(operation =>
+    operation.kind === 'grant' || operation.kind === 'renewal' ? [operation.expiresAt] : [],
+  )
+  const expiresAt = commitment ? Number.POSITIVE_INFINITY : Math.max(...expiries)
+  // A release by another token changes nothing. One without a token that ended before the grant released another reservation.
+  const releases = operations.flatMap(operation =>
+    operation.kind === 'release' &&
+    (operation.token === token || (operation.token === null && operation.end >= reservedAt))
+      ? [Math.max(operation.start, reservedAt)]
+      : [],
+  )
+  const commits = own.flatMap(operation =>
+    operation.kind === 'commitment' || operation.kind === 'unanswered-commit' ? [operation.start] : [],
+  )
+  return {
+    grant,
+    from: reservedAt,
+    to: Math.min(expiresAt, toEarliest(releases)),
+    ...(commitment && { commitment }),
+    mayBeActiveFrom: toEarliest(commits),
   }
-  return faults
 }
 
-const wrongDenials = (tenures: readonly OwnershipInterval[], denials: readonly Denial[]): string[] =>
-  denials.flatMap(({ verb, token, status, start, end }) => {
-    const tenure = tenures.find(one => one.grant.token === token)
-    // Whoever has committed already, or may have, is rightly refused another commit.
-    const until = verb === 'release' ? tenure?.to : Math.min(tenure?.to ?? 0, tenure?.mayBeActiveFrom ?? 0)
-    if (!tenure || start < tenure.from || end >= (until ?? 0)) return []
-    return [`an owner was refused: ${verb} answered ${status} at ${at(end)}; ${describeTenure(tenure)}`]
+/** One interval per token of one name, in order of start. A reserve with two responses is one grant. */
+export const toOwnershipIntervals = (operations: readonly NameOperation[]): OwnershipInterval[] => {
+  const grants = new Map<string, Grant>()
+  for (const operation of operations)
+    if (operation.kind === 'grant' && !grants.has(operation.token)) grants.set(operation.token, operation)
+  return [...grants.values()].map(grant => toOwnershipInterval(grant, operations)).sort((a, b) => a.from - b.from)
+}
+
+export const groupByName = (operations: readonly NameOperation[]): ReadonlyMap<string, readonly NameOperation[]> =>
+  Map.groupBy(operations, operation => operation.name)
+
+const formatTime = (time: number): string => (Number.isFinite(time) ? new Date(time).toISOString() : 'now')
+
+export const describeInterval = ({ grant, from, to }: OwnershipInterval): string =>
+  `${grant.owner} owned ${grant.name} from ${formatTime(from)} to at least ${formatTime(to)}`
+
+const findOverlaps = (intervals: readonly OwnershipInterval[]): string[] => {
+  const violations: string[] = []
+  let longest: OwnershipInterval | undefined
+  for (const interval of intervals) {
+    if (longest && interval.from < longest.to && interval.to > interval.from)
+      violations.push(`two owners: ${describeInterval(longest)}; ${describeInterval(interval)}`)
+    if (!longest || interval.to > longest.to) longest = interval
+  }
+  return violations
+}
+
+const findWrongRejections = (intervals: readonly OwnershipInterval[], rejections: readonly Rejection[]): string[] =>
+  rejections.flatMap(({ action, token, status, start, end }) => {
+    const interval = intervals.find(({ grant }) => grant.token === token)
+    if (!interval || start < interval.from) return []
+    // A name that may be active rightly rejects a commit or a renewal.
+    const until = action === 'release' ? interval.to : Math.min(interval.to, interval.mayBeActiveFrom)
+    if (end >= until) return []
+    return [`owner rejected: ${action} got ${status} at ${formatTime(end)}; ${describeInterval(interval)}`]
   })
 
-const sharedTokens = (acts: readonly NameOperation[]): string[] => {
-  const first = new Map<string, string>()
-  return acts.flatMap(act => {
-    if (act.kind !== 'grant') return []
-    const other = first.get(act.token)
-    if (other === undefined) first.set(act.token, act.intention)
-    return other === undefined || other === act.intention
-      ? []
-      : [`one token twice: ${other} and ${act.intention} were given the same for ${act.name}`]
+const findSharedTokens = (operations: readonly NameOperation[]): string[] => {
+  const keys = new Map<string, string>()
+  return operations.flatMap(operation => {
+    if (operation.kind !== 'grant') return []
+    const { token, idempotencyKey, name } = operation
+    const other = keys.get(token) ?? idempotencyKey
+    keys.set(token, other)
+    return other === idempotencyKey ? [] : [`duplicate token: ${other} and ${idempotencyKey} got the same for ${name}`]
   })
 }
 
-/** One owner a name: by acknowledged answers alone. */
-export const ownershipFaults = (acts: readonly NameOperation[]): string[] => [
-  ...sharedTokens(acts),
-  ...[...byName(acts).values()].flatMap(ofName => {
-    const tenures = toOwnershipIntervals(ofName)
-    return [
-      ...overlaps(tenures),
-      ...wrongDenials(
-        tenures,
-        ofName.filter(act => act.kind === 'denial'),
-      ),
-    ]
+/** At most one owner per name at any time, according to the acknowledged responses. */
+export const findOwnershipViolations = (operations: readonly NameOperation[]): string[] => [
+  ...findSharedTokens(operations),
+  ...[...groupByName(operations).values()].flatMap(nameOperations => {
+    const intervals = toOwnershipIntervals(nameOperations)
+    const rejections = nameOperations.filter(operation => operation.kind === 'rejection')
+    return [...findOverlaps(intervals), ...findWrongRejections(intervals, rejections)]
   }),
 ]

@@ -1,45 +1,61 @@
-import type { NameOperation, Reading, Seen } from './operations.ts'
-import { describeTenure } from './ownership.ts'
-import { byName, type OwnershipInterval, toOwnershipIntervals } from './ownership-intervals.ts'
+import type { NameObservation, NameOperation, ObservedState } from './operations.ts'
+import { describeInterval, groupByName, type OwnershipInterval, toOwnershipIntervals } from './ownership.ts'
 
-const shown = (seen: Seen | null | undefined): string => (seen ? `${seen.state}, of ${seen.owner}` : 'free')
+const formatState = (state: ObservedState | null | undefined): string =>
+  state ? `${state.state} by ${state.owner}` : 'free'
 
-const faultOf = (tenure: OwnershipInterval, { by, start, end }: Reading, seen: Seen | null): string | undefined => {
-  const { grant, commitment, from, to, mayBeActiveFrom } = tenure
-  const fault = (what: string) => `${by} showed ${what} at ${new Date(end).toISOString()}; ${describeTenure(tenure)}`
+const findStaleRead = (
+  interval: OwnershipInterval,
+  { source, start, end }: NameObservation,
+  state: ObservedState | null,
+): string | undefined => {
+  const { grant, commitment, from, to, mayBeActiveFrom } = interval
+  const describe = (what: string) =>
+    `${source} returned ${what} at ${new Date(end).toISOString()}; ${describeInterval(interval)}`
   const isDuring = start >= Math.max(from, grant.end) && end < to
-  if (isDuring && seen?.owner !== grant.owner) return fault(shown(seen))
-  if (seen?.owner !== grant.owner) return undefined
-  if (isDuring && commitment && start >= commitment.end && seen.address !== commitment.address)
-    return fault(`${shown(seen)} at ${seen.address}, committed to ${commitment.address},`)
-  return end < mayBeActiveFrom && seen.state === 'active' ? fault('it active before any commit') : undefined
+  if (isDuring && state?.owner !== grant.owner) return describe(formatState(state))
+  if (state?.owner !== grant.owner) return undefined
+  if (isDuring && commitment && start >= commitment.end && state.address !== commitment.address)
+    return describe(`${formatState(state)} with address ${state.address} instead of ${commitment.address}`)
+  return end < mayBeActiveFrom && state.state === 'active' ? describe('an active name before any commit') : undefined
 }
 
-/** Who was seen after the end of its ownership had been acknowledged. An attempt that comes late may reserve anew. */
-const isGhost = (
-  tenure: OwnershipInterval,
-  acts: readonly NameOperation[],
-  { start }: Reading,
-  seen: Seen | null,
+/** After an acknowledged release, the owner must be gone. A retried reserve is exempt: a late attempt can reserve again. */
+const isReadAfterRelease = (
+  { grant }: OwnershipInterval,
+  operations: readonly NameOperation[],
+  { start }: NameObservation,
+  state: ObservedState | null,
 ): boolean =>
-  seen?.owner === tenure.grant.owner &&
-  tenure.grant.attempts === 1 &&
-  acts.some(act => act.kind === 'release' && act.isAnswered && act.token === tenure.grant.token && act.end < start)
-
-/** What was acknowledged is seen by every later read, until it is superseded; and what was undone is not seen any more. */
-export const readingFaults = (acts: readonly NameOperation[], readings: readonly Reading[]): string[] => {
-  const tenures = new Map(
-    [...byName(acts)].map(([name, ofName]) => [name, { ofName, tenures: toOwnershipIntervals(ofName) }]),
+  state?.owner === grant.owner &&
+  grant.attempts === 1 &&
+  operations.some(
+    operation =>
+      operation.kind === 'release' && operation.isAnswered && operation.token === grant.token && operation.end < start,
   )
-  return readings.flatMap(reading =>
-    [...(reading.isWhole ? tenures.keys() : reading.seen.keys())].flatMap(name => {
-      const known = tenures.get(name)
-      const seen = reading.seen.get(name) ?? null
-      return (known?.tenures ?? []).flatMap(tenure => {
-        const fault = faultOf(tenure, reading, seen)
-        if (fault) return [fault]
-        return known && isGhost(tenure, known.ofName, reading, seen)
-          ? [`${reading.by} showed ${shown(seen)} after the release was acknowledged; ${describeTenure(tenure)}`]
+
+/** Every read that starts after an acknowledged write shows it until another write replaces it. */
+export const findStaleReads = (
+  operations: readonly NameOperation[],
+  observations: readonly NameObservation[],
+): string[] => {
+  const histories = new Map(
+    [...groupByName(operations)].map(([name, nameOperations]) => [
+      name,
+      { operations: nameOperations, intervals: toOwnershipIntervals(nameOperations) },
+    ]),
+  )
+  return observations.flatMap(observation =>
+    [...(observation.isCompleteList ? histories.keys() : observation.states.keys())].flatMap(name => {
+      const { operations: own, intervals } = histories.get(name) ?? { operations: [], intervals: [] }
+      const state = observation.states.get(name) ?? null
+      return intervals.flatMap(interval => {
+        const violation = findStaleRead(interval, observation, state)
+        if (violation) return [violation]
+        return isReadAfterRelease(interval, own, observation, state)
+          ? [
+              `${observation.source} returned ${formatState(state)} after an acknowledged release; ${describeInterval(interval)}`,
+            ]
           : []
       })
     }),

@@ -1,10 +1,11 @@
 import { createRecords, type RecordSet, type RecordTemplate } from 'allocation-api/src/dns/domain/rrset.ts'
-import type { TableRow } from './replay.ts'
+import type { TableRow } from './history.ts'
 
-const textOf = ({ name, type, ttl, values }: RecordSet): string => `${name} ${ttl} ${type} ${values.toSorted()}`
+const formatRecordSet = ({ name, type, ttl, values }: RecordSet): string =>
+  `${name} ${ttl} ${type} ${values.toSorted()}`
 
-/** Every record that the zone must have: those of the active names, and those that others planted. */
-export const desiredZone = (
+/** The records that the zone must have: those of the active names and the foreign ones. */
+export const toDesiredZone = (
   zone: string,
   table: readonly TableRow[],
   template: RecordTemplate,
@@ -16,12 +17,12 @@ export const desiredZone = (
   ),
 ]
 
-/** Where a zone differs from what it must be; nothing: it is exactly that. */
-export const zoneFaults = (present: readonly RecordSet[], desired: readonly RecordSet[]): string[] => {
-  const has = new Set(present.map(textOf))
-  const wants = new Set(desired.map(textOf))
+/** Empty: the zone is exactly as desired. */
+export const findZoneDifferences = (present: readonly RecordSet[], desired: readonly RecordSet[]): string[] => {
+  const actual = new Set(present.map(formatRecordSet))
+  const expected = new Set(desired.map(formatRecordSet))
   return [
-    ...[...wants].filter(text => !has.has(text)).map(text => `the zone lacks ${text}`),
-    ...[...has].filter(text => !wants.has(text)).map(text => `the zone has ${text}`),
+    ...[...expected].filter(text => !actual.has(text)).map(text => `missing in the zone: ${text}`),
+    ...[...actual].filter(text => !expected.has(text)).map(text => `unexpected in the zone: ${text}`),
   ]
 }

@@ -3,17 +3,18 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { freePort } from '@pool/dev-server/ports'
 import { startTcpProxy, type TcpProxy } from '@pool/test-kit/tcp-proxy.ts'
-import { createProgram, type Program } from './program.ts'
-import type { SecretWatch } from './secrets.ts'
+import type { InvariantChecker } from '../invariants.ts'
+import type { LogSecretScanner } from './log-secrets.ts'
+import { SupervisedProcess } from './supervised-process.ts'
 
 export interface Replica {
   readonly number: number
   readonly url: string
   readonly operatorUrl: string
-  readonly program: Program
-  /** Between it and the database. */
+  readonly process: SupervisedProcess
+  /** The proxy between the replica and the database. */
   readonly link: TcpProxy
-  /** Its wall clock, in milliseconds ahead of this machine's. */
+  /** Sets its wall clock, in milliseconds ahead of this machine's. */
   readonly setClock: (aheadMs: number) => void
 }
 
@@ -23,17 +24,18 @@ export interface ReplicaOptions {
   readonly database: { readonly url: string; readonly port: number }
   readonly operatorToken: string
   readonly env: Readonly<Record<string, string>>
-  readonly watch: SecretWatch
-  /** What no process of ours should come to: an error that nobody caught, or an end that nobody asked for. */
-  readonly onDefect: (what: string) => void
+  readonly scanner: LogSecretScanner
+  readonly invariants: InvariantChecker
 }
 
 const entry = fileURLToPath(import.meta.resolve('allocation-api/src/main.ts'))
 const clock = import.meta.resolve('./shifted-clock.ts')
+/** The log line of a failed request has the cause of its 500. */
+const ANOMALY = /unhandled rejection|"level":"fatal"|"request failed"/
 
-/** The API as it is deployed, with its own way to the database. */
+/** The API as it is deployed, with its own proxy to the database. */
 export const startReplica = async (options: ReplicaOptions, cleanup: AsyncDisposableStack): Promise<Replica> => {
-  const { number, folder, database, operatorToken, env, watch, onDefect } = options
+  const { number, folder, database, operatorToken, env, scanner, invariants } = options
   const clockFile = join(folder, `clock-${number}`)
   const setClock = (aheadMs: number) => writeFileSync(clockFile, String(aheadMs))
   setClock(0)
@@ -43,10 +45,10 @@ export const startReplica = async (options: ReplicaOptions, cleanup: AsyncDispos
   const url = Object.assign(new URL(database.url), { port: String(link.port) }).href
   const home = join(folder, `home-${number}`)
   mkdirSync(home)
-  const program = createProgram({
+  const replica = new SupervisedProcess({
     entry,
-    endsInOrder: false,
-    env: () => ({
+    stopGracefully: false,
+    env: {
       HOME: home,
       TMPDIR: folder,
       NODE_OPTIONS: `--import=${clock}`,
@@ -56,21 +58,20 @@ export const startReplica = async (options: ReplicaOptions, cleanup: AsyncDispos
       PDM_OPERATOR_TOKENS: operatorToken,
       PDM_DATABASE_URL: url,
       ...env,
-    }),
-    onLine: line => {
-      watch.look(`replica ${number}`, line)
-      // The line with the cause of a 500 is the evidence.
-      if (/unhandled rejection|"level":"fatal"|"request failed"/.test(line)) onDefect(`replica ${number}: ${line}`)
     },
-    onEnded: last => onDefect(`replica ${number} ended by itself: ${last}`),
+    onLine: line => {
+      scanner.scan(`replica ${number}`, line)
+      if (ANOMALY.test(line)) invariants.reportAnomaly(`replica ${number}: ${line}`)
+    },
+    onUnexpectedExit: lastLines => invariants.reportAnomaly(`replica ${number} exited unexpectedly: ${lastLines}`),
   })
-  cleanup.use(program)
-  await program.start()
+  cleanup.use(replica)
+  await replica.start()
   return {
     number,
     url: `http://127.0.0.1:${port}`,
     operatorUrl: `http://127.0.0.1:${operatorPort}`,
-    program,
+    process: replica,
     link,
     setClock,
   }

@@ -1,23 +1,23 @@
 import { readFileSync } from 'node:fs'
 
 /**
- * Loaded before a process's own code (`--import`): its wall clock is ahead of the machine's by as many milliseconds as the file
- * says that SOAK_CLOCK_FILE names. Covers `Date`, and whatever asks it. Not timers and `performance.now()`, which are monotonic
- * on a machine whose clock is set, either; and not what native code asks the kernel.
+ * Shifts the wall clock of a process. Load it before the process's own code (`--import`). The file in SOAK_CLOCK_FILE has the
+ * offset in milliseconds. Only `Date` changes: timers and `performance.now()` are monotonic and do not follow the wall clock,
+ * and native code asks the kernel.
  */
-const LOOK_EVERY_MS = 100
+const POLL_MS = 100
 
 const file = process.env.SOAK_CLOCK_FILE ?? ''
 let aheadMs = 0
-const look = () => {
+const readOffset = () => {
   try {
     aheadMs = Number(readFileSync(file, 'utf8')) || 0
   } catch {
     aheadMs = 0
   }
 }
-look()
-setInterval(look, LOOK_EVERY_MS).unref()
+readOffset()
+setInterval(readOffset, POLL_MS).unref()
 
 const RealDate = Date
 const now = () => RealDate.now() + aheadMs

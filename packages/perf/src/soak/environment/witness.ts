@@ -3,37 +3,38 @@ import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { freePort } from '@pool/dev-server/ports'
-import { workerdOf } from '@pool/test-kit/processes.ts'
-import { createProgram, type Program } from './program.ts'
-import type { SecretWatch } from './secrets.ts'
+import { findWorkerd } from '@pool/test-kit/processes.ts'
+import type { InvariantChecker } from '../invariants.ts'
+import type { LogSecretScanner } from './log-secrets.ts'
+import { SupervisedProcess } from './supervised-process.ts'
 
 export interface Witness {
   readonly url: string
   readonly token: string
-  readonly program: Program
-  /** The workerd that it runs at this moment. */
+  readonly process: SupervisedProcess
+  /** The process id of the current workerd. */
   readonly workerd: () => number | undefined
 }
 
 const entry = fileURLToPath(import.meta.resolve('lease-witness/local/main.ts'))
 
-/** The witness under workerd; its storage outlives it. */
-export const startWitness = async (
+/** The witness under workerd. Its storage survives restarts. */
+export const startSoakWitness = async (
   folder: string,
-  watch: SecretWatch,
+  scanner: LogSecretScanner,
+  invariants: InvariantChecker,
   cleanup: AsyncDisposableStack,
-  onDefect: (what: string) => void,
 ): Promise<Witness> => {
   const token = randomBytes(24).toString('hex')
-  watch.add('the witness token', token)
+  scanner.add('the witness token', token)
   const data = join(folder, 'witness')
   mkdirSync(data)
   const port = await freePort()
-  const program = createProgram({
+  const witness = new SupervisedProcess({
     entry,
-    // Killed, it would leave workerd behind for a moment, which writes where we clean up.
-    endsInOrder: true,
-    env: () => ({
+    // A killed witness would leave workerd running for a moment, which writes to the folder during the cleanup.
+    stopGracefully: true,
+    env: {
       PORT: String(port),
       DATA_DIR: data,
       BEARER_TOKENS_CSV: token,
@@ -41,12 +42,12 @@ export const startWitness = async (
       TMPDIR: folder,
       CLOUDFLARE_CF_FETCH_ENABLED: 'false',
       WRANGLER_SEND_METRICS: 'false',
-    }),
-    onLine: line => watch.look('the witness', line),
-    onEnded: last => onDefect(`the witness ended by itself: ${last}`),
+    },
+    onLine: line => scanner.scan('the witness', line),
+    onUnexpectedExit: lastLines => invariants.reportAnomaly(`the witness exited unexpectedly: ${lastLines}`),
   })
-  cleanup.use(program)
-  await program.start()
-  const workerd = () => (program.running ? workerdOf(program.running.pid) : undefined)
-  return { url: `http://127.0.0.1:${port}`, token, program, workerd }
+  cleanup.use(witness)
+  await witness.start()
+  const workerd = () => (witness.running ? findWorkerd(witness.running.pid) : undefined)
+  return { url: `http://127.0.0.1:${port}`, token, process: witness, workerd }
 }

@@ -3,20 +3,20 @@ import { lacksPowerdns, startPowerdns, type ZoneEdit, type ZoneRecordSet } from 
 import { until } from '@pool/test-kit/poll.ts'
 import { startTcpProxy, type TcpProxy } from '@pool/test-kit/tcp-proxy.ts'
 import { createZoneTable } from 'allocation-api/src/dns/providers/local/zone-table.ts'
-import type { SecretWatch } from './secrets.ts'
+import type { LogSecretScanner } from './log-secrets.ts'
 
 export const ZONE = 'pool.test'
 
-/** The zone at its provider. Both functions bypass the API. */
+/** The zone at its provider. `records` and `edit` bypass the API and the proxy. */
 export interface Zone {
   readonly kind: 'powerdns' | 'local'
   /** Why PowerDNS is not used. */
-  readonly lacks: string | undefined
+  readonly missing: string | undefined
   readonly env: Readonly<Record<string, string>>
-  /** Bypasses the proxy too. Waits for a server that was killed. */
+  /** Waits for a killed server to restart. */
   readonly records: () => Promise<readonly ZoneRecordSet[]>
   readonly edit: (edit: ZoneEdit) => Promise<void>
-  /** Null: the provider is part of the API's process, and has its faults. */
+  /** Null: the provider is part of the API's process and has no faults of its own. */
   readonly server: {
     readonly link: TcpProxy
     readonly stop: () => Promise<void>
@@ -24,18 +24,18 @@ export interface Zone {
   } | null
 }
 
-/** Records of other owners, beside the names and at some of them. They must stay as they are. */
-export const foreign: readonly ZoneRecordSet[] = [
+/** Records of other owners, next to pool names and at some of them. They must not change. */
+export const FOREIGN_RECORDS: readonly ZoneRecordSet[] = [
   { name: ZONE, type: 'MX', ttl: 300, values: ['10 mail.example.'] },
   { name: ZONE, type: 'TXT', ttl: 300, values: ['"not ours"'] },
-  { name: `n0.${ZONE}`, type: 'TXT', ttl: 300, values: ['"beside a name of ours"'] },
+  { name: `n0.${ZONE}`, type: 'TXT', ttl: 300, values: ['"next to a pool name"'] },
   { name: `*.n1.${ZONE}`, type: 'AAAA', ttl: 300, values: ['2001:db8::1'] },
   { name: `deep.n2.${ZONE}`, type: 'CNAME', ttl: 300, values: ['host.example.'] },
   { name: `www.${ZONE}`, type: 'A', ttl: 300, values: ['198.51.100.1', '198.51.100.2'] },
 ]
 
 /** Retries while the server does not accept connections. */
-const whenUp = async <Result>(call: () => Promise<Result>): Promise<Result> => {
+const retryUntilUp = async <Result>(call: () => Promise<Result>): Promise<Result> => {
   const { result } = await until('the DNS server accepts connections', () =>
     call().then(
       result => ({ result }),
@@ -46,13 +46,13 @@ const whenUp = async <Result>(call: () => Promise<Result>): Promise<Result> => {
   return result
 }
 
-/** The provider of the API itself, whose zone is a table in its database. */
+/** The API's local provider, whose zone is a table in its database. */
 const openLocalZone = async (sql: Sql): Promise<Zone> => {
   const table = createZoneTable(sql)
   await table.install()
   return {
     kind: 'local',
-    lacks: lacksPowerdns,
+    missing: lacksPowerdns,
     env: { DNSPROVIDER_KIND: 'local' },
     records: async () => (await table.read(ZONE, 'all')).records,
     async edit({ remove, put }) {
@@ -69,31 +69,31 @@ const openLocalZone = async (sql: Sql): Promise<Zone> => {
   }
 }
 
-const startPowerdnsZone = async (watch: SecretWatch, cleanup: AsyncDisposableStack): Promise<Zone> => {
+const startPowerdnsZone = async (scanner: LogSecretScanner, cleanup: AsyncDisposableStack): Promise<Zone> => {
   const starting = startPowerdns()
   cleanup.defer(async () => (await starting.catch(() => undefined))?.[Symbol.asyncDispose]())
   const server = await starting
-  watch.add('the DNS API key', server.options.apiKey)
+  scanner.add('the DNS API key', server.options.apiKey)
   const link = await startTcpProxy(Number(new URL(server.options.url).port))
   cleanup.defer(() => link.close())
   await server.createZone(ZONE)
   return {
     kind: 'powerdns',
-    lacks: undefined,
+    missing: undefined,
     env: {
       DNSPROVIDER_KIND: 'powerdns',
       DNSPROVIDER_POWERDNS_URL: `http://127.0.0.1:${link.port}`,
       DNSPROVIDER_POWERDNS_API_KEY: server.options.apiKey,
     },
-    edit: edit => whenUp(() => server.edit(ZONE, edit)),
-    records: () => whenUp(() => server.records(ZONE)),
+    edit: edit => retryUntilUp(() => server.edit(ZONE, edit)),
+    records: () => retryUntilUp(() => server.records(ZONE)),
     server: { link, stop: server.stop, start: server.start },
   }
 }
 
-/** The zone at a PowerDNS behind a proxy if it is installed, or else at the API's own provider. */
-export const startZone = async (sql: Sql, watch: SecretWatch, cleanup: AsyncDisposableStack): Promise<Zone> => {
-  const zone = lacksPowerdns ? await openLocalZone(sql) : await startPowerdnsZone(watch, cleanup)
-  await zone.edit({ remove: [], put: foreign })
+/** PowerDNS behind a proxy if it is installed, otherwise the API's local provider. */
+export const startZone = async (sql: Sql, scanner: LogSecretScanner, cleanup: AsyncDisposableStack): Promise<Zone> => {
+  const zone = lacksPowerdns ? await openLocalZone(sql) : await startPowerdnsZone(scanner, cleanup)
+  await zone.edit({ remove: [], put: FOREIGN_RECORDS })
   return zone
 }

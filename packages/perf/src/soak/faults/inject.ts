@@ -1,57 +1,87 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { type RecordSet, recordKey, sameRecordSet } from 'allocation-api/src/dns/domain/rrset.ts'
+import type { InjectedFault } from '../checks/errors-attributable.ts'
+import { toDesiredZone } from '../checks/zone.ts'
+import { readTable } from '../environment/database.ts'
+import { RECORD_TEMPLATE, type SoakEnvironment } from '../environment/environment.ts'
 import type { Replica } from '../environment/replica.ts'
-import type { SoakEnvironment } from '../environment/stage.ts'
-import { editRecords } from './edit-records.ts'
+import { ZONE } from '../environment/zone.ts'
 import type { FaultName } from './kinds.ts'
 import type { PlannedFault } from './schedule.ts'
 
-/** What it takes to end a fault. */
-export interface Effect {
+export interface ActiveFault {
   readonly end: () => Promise<void> | void
-  /** Of edited records: whether they are right again. */
+  /** Only for edited records: whether the service has restored them. */
   readonly isRepaired?: () => Promise<boolean>
 }
 
-type Inflict = (stage: SoakEnvironment, replica: Replica, fault: PlannedFault) => Promise<Effect> | Effect
+type FaultInjector = (
+  environment: SoakEnvironment,
+  replica: Replica,
+  fault: PlannedFault,
+) => Promise<ActiveFault> | ActiveFault
 
 const SERVICE_UNAVAILABLE = 'HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n'
-const CUT_EVERY_MS = 300
-const MOST_MINUTES_OFF = 10
-const MOST_DELAY_MS = 120
+const RESET_INTERVAL_MS = 300
+const MAX_CLOCK_SHIFT_MINUTES = 10
+const MAX_DELAY_MS = 120
+const EDIT_COUNT = 3
+const WRONG_ADDRESS = '198.51.100.99'
 
 const signal = (pid: number | undefined, name: NodeJS.Signals) => {
-  // 0 would be our own group.
+  // 0 would signal our own process group.
   if (pid === undefined || pid <= 0) return
   try {
     process.kill(pid, name)
   } catch {
-    // It has ended by itself in between.
+    // The process has exited in the meantime.
   }
 }
 
-const frozen = (pid: number | undefined): Effect => {
+const freeze = (pid: number | undefined): ActiveFault => {
   signal(pid, 'SIGSTOP')
   return { end: () => signal(pid, 'SIGCONT') }
 }
 
-const serverOf = ({ zone }: SoakEnvironment) => {
-  if (!zone.server) throw new Error('there is no DNS server of its own')
+const getDnsServer = ({ zone }: SoakEnvironment) => {
+  if (!zone.server) throw new Error('this fault needs a DNS server; install PowerDNS')
   return zone.server
 }
 
-const kinds: Readonly<Record<FaultName, Inflict>> = {
-  'replica killed': async (_, { program }) => {
-    await program.kill()
-    return { end: program.start }
+/** Edits records of active names at the provider. Returns whether the service has restored them. */
+const editRecords = async ({ sql, zone }: SoakEnvironment): Promise<() => Promise<boolean>> => {
+  const records = (await zone.records()).filter(({ type, values }) => type === 'A' && values[0]?.startsWith('10.'))
+  const edited: readonly RecordSet[] = records.slice(0, EDIT_COUNT)
+  const [removed, ...changed] = edited
+  await zone.edit({
+    remove: removed ? [removed] : [],
+    put: changed.map(set => ({ ...set, values: [WRONG_ADDRESS] })),
+  })
+  return async () => {
+    // The desired records may have changed in the meantime.
+    const desiredZone = toDesiredZone(ZONE, await readTable(sql), RECORD_TEMPLATE, [])
+    const desired = new Map(desiredZone.map(set => [recordKey(set), set]))
+    const present = new Map((await zone.records()).map(set => [recordKey(set), set]))
+    return edited.every(set => {
+      const [expected, actual] = [desired.get(recordKey(set)), present.get(recordKey(set))]
+      return expected && actual ? sameRecordSet(expected, actual) : expected === actual
+    })
+  }
+}
+
+const injectors: Readonly<Record<FaultName, FaultInjector>> = {
+  'replica killed': async (_, { process }) => {
+    await process.kill()
+    return { end: () => process.start() }
   },
-  'replica terminated': async (_, { program }) => {
-    await program.terminate()
-    return { end: program.start }
+  'replica terminated': async (_, { process }) => {
+    await process.terminate()
+    return { end: () => process.start() }
   },
-  'replica frozen': (_, { program }) => frozen(program.running?.pid),
-  'replica frozen for long': (_, { program }) => frozen(program.running?.pid),
+  'replica frozen': (_, { process }) => freeze(process.running?.pid),
+  'replica frozen for long': (_, { process }) => freeze(process.running?.pid),
   'replica with a wrong clock': (_, { setClock }, { strength }) => {
-    setClock(Math.round((2 * strength - 1) * MOST_MINUTES_OFF * 60_000))
+    setClock(Math.round((2 * strength - 1) * MAX_CLOCK_SHIFT_MINUTES * 60_000))
     return { end: () => setClock(0) }
   },
   'Postgres crashed': async ({ postgres }) => {
@@ -63,7 +93,7 @@ const kinds: Readonly<Record<FaultName, Inflict>> = {
     return { end: postgres.thaw }
   },
   'Postgres slow': ({ replicas }, _, { strength }) => {
-    for (const { link } of replicas) link.delay(20 + Math.round(strength * MOST_DELAY_MS))
+    for (const { link } of replicas) link.delay(20 + Math.round(strength * MAX_DELAY_MS))
     return {
       end: () => {
         for (const { link } of replicas) link.delay(0)
@@ -71,11 +101,11 @@ const kinds: Readonly<Record<FaultName, Inflict>> = {
     }
   },
   'Postgres connections cut': ({ replicas }) => {
-    const cut = () => {
-      for (const { link } of replicas) link.cutAll()
+    const resetAll = () => {
+      for (const { link } of replicas) link.resetAll()
     }
-    cut()
-    const timer = setInterval(cut, CUT_EVERY_MS)
+    resetAll()
+    const timer = setInterval(resetAll, RESET_INTERVAL_MS)
     return { end: () => clearInterval(timer) }
   },
   'Postgres silent for one replica': (_, { link }) => {
@@ -86,58 +116,59 @@ const kinds: Readonly<Record<FaultName, Inflict>> = {
     link.abandon()
     return { end: () => {} }
   },
-  'DNS provider killed': async stage => {
-    const server = serverOf(stage)
+  'DNS provider killed': async environment => {
+    const server = getDnsServer(environment)
     await server.stop()
     return { end: server.start }
   },
-  'DNS provider hung': stage => {
-    const { link } = serverOf(stage)
+  'DNS provider hung': environment => {
+    const { link } = getDnsServer(environment)
     link.freeze()
     return { end: link.thaw }
   },
-  'DNS provider slow': (stage, _, { strength }) => {
-    const { link } = serverOf(stage)
-    link.delay(100 + Math.round(strength * 4 * MOST_DELAY_MS))
+  'DNS provider slow': (environment, _, { strength }) => {
+    const { link } = getDnsServer(environment)
+    link.delay(100 + Math.round(strength * 4 * MAX_DELAY_MS))
     return { end: () => link.delay(0) }
   },
-  'DNS provider answers 503': stage => {
-    const { link } = serverOf(stage)
-    link.answer(SERVICE_UNAVAILABLE)
-    return { end: () => link.answer(undefined) }
+  'DNS provider answers 503': environment => {
+    const { link } = getDnsServer(environment)
+    link.respondWith(SERVICE_UNAVAILABLE)
+    return { end: () => link.respondWith(undefined) }
   },
-  'DNS provider cut off': stage => {
-    const { link } = serverOf(stage)
+  'DNS provider cut off': environment => {
+    const { link } = getDnsServer(environment)
     link.refuse(true)
     return { end: () => link.refuse(false) }
   },
-  'records edited by hand': async stage => ({ end: () => {}, isRepaired: await editRecords(stage) }),
+  'records edited by hand': async environment => ({ end: () => {}, isRepaired: await editRecords(environment) }),
   'witness killed': async ({ witness }) => {
-    await witness.program.kill()
-    return { end: witness.program.start }
+    await witness.process.kill()
+    return { end: () => witness.process.start() }
   },
   'workerd killed': ({ witness }) => {
     signal(witness.workerd(), 'SIGKILL')
     return { end: () => {} }
   },
-  'workerd frozen': ({ witness }) => frozen(witness.workerd()),
+  'workerd frozen': ({ witness }) => freeze(witness.workerd()),
 }
 
-/** Begins it, keeps it up, and ends it; what is told of the times brackets its effect. */
-export const inflict = async (
-  stage: SoakEnvironment,
+/** Injects a fault and ends it after its duration. Appends its time span to `injected`: from before its start to after its end. */
+export const injectFault = async (
+  environment: SoakEnvironment,
   fault: PlannedFault,
-  told: { readonly began: () => void; readonly ended: () => void },
-): Promise<Effect> => {
-  const replica = stage.replicas[fault.replica]
-  if (!replica) throw new Error(`there is no replica ${fault.replica}`)
-  told.began()
-  const effect = await kinds[fault.name](stage, replica, fault)
+  injected: InjectedFault[],
+): Promise<ActiveFault> => {
+  const replica = environment.replicas[fault.replica]
+  if (!replica) throw new Error(`replica ${fault.replica} does not exist`)
+  const startedAt = Date.now()
+  const index = injected.push({ fault, startedAt, endedAt: Number.POSITIVE_INFINITY }) - 1
+  const active = await injectors[fault.name](environment, replica, fault)
   try {
-    await sleep(fault.holdMs)
+    await sleep(fault.durationMs)
   } finally {
-    await effect.end()
-    told.ended()
+    await active.end()
+    injected[index] = { fault, startedAt, endedAt: Date.now() }
   }
-  return effect
+  return active
 }

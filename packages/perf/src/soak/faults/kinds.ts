@@ -1,36 +1,36 @@
-/** What is hit. Two faults at once never hit one part. */
+/** The component that a fault affects. Concurrent faults affect different components. */
 export type Part = 'api' | 'database' | 'dns' | 'witness' | 'zone'
 
-/** Whose failed calls a fault explains: those to its own replica, to every replica, to the witness, or nobody's. */
-export type Explains = 'replica' | 'replicas' | 'witness' | 'nothing'
+/** The calls whose errors are attributable to a fault: to its replica, to every replica, to the witness, or none. */
+export type ErrorScope = 'replica' | 'replicas' | 'witness' | 'nothing'
 
-/** What has to answer well again before a fault counts as over. */
+/** What must work again before the system counts as recovered. */
 export type Recovery = 'replica' | 'replicas' | 'witness' | 'records' | 'zone'
 
 export interface FaultKind {
   readonly part: Part
-  readonly explains: Explains
+  readonly errorScope: ErrorScope
   readonly recovery: Recovery
-  /** How long it lasts, in milliseconds, from and to. */
-  readonly holdMs: readonly [least: number, most: number]
+  /** Range of its duration, in milliseconds. */
+  readonly durationMs: readonly [min: number, max: number]
 }
 
-const kind = (part: Part, explains: Explains, recovery: Recovery, least: number, most: number): FaultKind => ({
+const kind = (part: Part, explains: ErrorScope, recovery: Recovery, min: number, max: number): FaultKind => ({
   part,
-  explains,
+  errorScope: explains,
   recovery,
-  holdMs: [least, most],
+  durationMs: [min, max],
 })
 
 /**
- * A frozen replica, and one whose connections are silent, may hold locks of rows that the others want: what these answer
- * is explained by it too. The provider's faults, drift and a clock that is wrong explain no failed call at all.
+ * A frozen replica and one with silent connections can hold row locks, so errors of the other replicas are attributable to
+ * them too. No error is attributable to a provider fault, to drift or to a wrong clock.
  */
 export const faultKinds = {
   'replica killed': kind('api', 'replica', 'replica', 200, 1_500),
   'replica terminated': kind('api', 'replica', 'replica', 200, 1_000),
   'replica frozen': kind('api', 'replicas', 'replica', 2_000, 6_000),
-  // Longer than a claim of a zone is held, and than the lease of a deployment.
+  // Longer than the zone lock and the lease of a deployment last.
   'replica frozen for long': kind('api', 'replicas', 'replica', 33_000, 35_000),
   'replica with a wrong clock': kind('api', 'nothing', 'replica', 4_000, 8_000),
   'Postgres crashed': kind('database', 'replicas', 'replicas', 200, 2_500),
@@ -53,5 +53,5 @@ export const faultKinds = {
 export type FaultName = keyof typeof faultKinds
 export const faultNames = Object.keys(faultKinds) as FaultName[]
 
-/** A call fails this long after the end of a fault at the latest, in milliseconds: timeouts run out, pools reconnect. */
+/** How long after a fault a call may still fail because of it: timeouts expire and pools reconnect. */
 export const RECOVERY_WINDOW_MS = 5_000

@@ -1,48 +1,77 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
+import type { SoakEnvironment } from '../environment/environment.ts'
 import type { Replica } from '../environment/replica.ts'
-import type { SoakEnvironment } from '../environment/stage.ts'
 import { ZONE } from '../environment/zone.ts'
-import type { Effect } from './inject.ts'
+import type { ActiveFault } from './inject.ts'
 import { faultKinds } from './kinds.ts'
 import type { PlannedFault } from './schedule.ts'
 
-const EVERY_MS = 20
-const PROBE_MS = 1_000
-/** Then it counts as not recovered. */
-export const RECOVERS_WITHIN_MS = 45_000
+const PROBE_INTERVAL_MS = 20
+const PROBE_TIMEOUT_MS = 1_000
+/** After this time the fault counts as not recovered. */
+export const MAX_RECOVERY_MS = 45_000
 
-const fetched = (url: string, init: RequestInit = {}) =>
-  fetch(url, { ...init, signal: AbortSignal.timeout(PROBE_MS) }).then(
+const fetchText = (url: string, init: RequestInit = {}) =>
+  fetch(url, { ...init, signal: AbortSignal.timeout(PROBE_TIMEOUT_MS) }).then(
     async response => ({ status: response.status, text: await response.text() }),
     () => undefined,
   )
 
-/** Reads the database: an answer is good when that is there again. */
-const answers = async ({ url }: Replica) =>
-  (await fetched(`${url}/api/v1/pool/${ZONE}/check?sub=probe`).catch(() => undefined))?.status === 200
+/** The check reads the database, so 200 means that the database is available again. */
+const isReady = async ({ url }: Replica) =>
+  (await fetchText(`${url}/api/v1/pool/${ZONE}/check?sub=probe`))?.status === 200
 
-const commitAnswer = z.object({ dns: z.object({ status: z.string() }) })
+const allocationResponse = z.object({ dns: z.object({ status: z.string() }) })
 
-export interface Prober {
-  /** Milliseconds; null: it did not recover. */
-  readonly recovered: (fault: PlannedFault, effect: Effect) => Promise<number | null>
-}
+/** Polls an affected component until it works again. The recorder does not count these calls. */
+export class RecoveryProbe {
+  readonly #environment: SoakEnvironment
+  #nameCount = 0
 
-/** Asks until what was hit serves again. These calls are the observer's own, and in no count. */
-export const createProber = (stage: SoakEnvironment): Prober => {
-  const { replicas, witness } = stage
-  let names = 0
+  constructor(environment: SoakEnvironment) {
+    this.#environment = environment
+  }
 
-  /** A name is committed and its records are confirmed; whatever fails is asked again. */
-  const recordsGoOut = async (): Promise<boolean> => {
-    const [replica] = replicas
+  /** Milliseconds until the recovery; null: none within MAX_RECOVERY_MS. */
+  async measure(fault: PlannedFault, active: ActiveFault): Promise<number | null> {
+    const started = performance.now()
+    while (!(await this.#isRecovered(fault, active))) {
+      if (performance.now() - started > MAX_RECOVERY_MS) return null
+      await sleep(PROBE_INTERVAL_MS)
+    }
+    return performance.now() - started
+  }
+
+  async #isRecovered({ name, replica }: PlannedFault, { isRepaired }: ActiveFault): Promise<boolean> {
+    const { replicas, witness } = this.#environment
+    const affected = replicas[replica]
+    switch (faultKinds[name].recovery) {
+      case 'replica':
+        return affected !== undefined && (await isReady(affected))
+      case 'replicas':
+        return (await Promise.all(replicas.map(isReady))).every(Boolean)
+      case 'records':
+        return this.#canPublishRecords()
+      case 'zone':
+        return (await isRepaired?.().catch(() => false)) ?? true
+      case 'witness': {
+        const headers = { Authorization: `Bearer ${witness.token}` }
+        const response = await fetchText(`${witness.url}/lease/pair-0`, { headers })
+        return response?.status === 200 || response?.status === 404
+      }
+    }
+  }
+
+  /** Reserves and commits a new name and waits until its records are published. False: try again. */
+  async #canPublishRecords(): Promise<boolean> {
+    const [replica] = this.#environment.replicas
     if (!replica) return false
-    names += 1
-    const subdomain = `probe-${names}`
+    this.#nameCount += 1
+    const subdomain = `probe-${this.#nameCount}`
     const pool = `${replica.url}/api/v1/pool/${ZONE}`
-    const post = (verb: string, body: object) =>
-      fetched(`${pool}/${verb}`, { method: 'POST', body: JSON.stringify(body) }).catch(() => undefined)
+    const post = (path: string, body: object) =>
+      fetchText(`${pool}/${path}`, { method: 'POST', body: JSON.stringify(body) })
     const reserved = await post('reserve', { subdomain })
     if (reserved?.status !== 201) return false
     const { reservationToken } = JSON.parse(reserved.text)
@@ -52,42 +81,16 @@ export const createProber = (stage: SoakEnvironment): Prober => {
       sovereignFQDN: `${subdomain}.${ZONE}`,
       loadBalancerIP: '192.0.2.1',
     })
-    let isOut = false
-    for (const end = performance.now() + RECOVERS_WITHIN_MS; !isOut && performance.now() < end; ) {
-      const shown = await fetched(`${pool}/allocations/${subdomain}`).catch(() => undefined)
-      if (shown?.status === 404) return false
-      isOut = shown?.status === 200 && commitAnswer.safeParse(JSON.parse(shown.text)).data?.dns.status === 'published'
-      if (!isOut) await sleep(EVERY_MS)
+    let isPublished = false
+    for (const end = performance.now() + MAX_RECOVERY_MS; !isPublished && performance.now() < end; ) {
+      const response = await fetchText(`${pool}/allocations/${subdomain}`)
+      if (response?.status === 404) return false
+      isPublished =
+        response?.status === 200 &&
+        allocationResponse.safeParse(JSON.parse(response.text)).data?.dns.status === 'published'
+      if (!isPublished) await sleep(PROBE_INTERVAL_MS)
     }
-    await fetched(`${pool}/release?sub=${subdomain}`, { method: 'DELETE' }).catch(() => undefined)
-    return isOut
-  }
-  const isWell = async ({ name, replica }: PlannedFault, { isRepaired }: Effect): Promise<boolean> => {
-    const hit = replicas[replica]
-    switch (faultKinds[name].recovery) {
-      case 'replica':
-        return hit !== undefined && (await answers(hit))
-      case 'replicas':
-        return (await Promise.all(replicas.map(answers))).every(Boolean)
-      case 'records':
-        return recordsGoOut()
-      case 'zone':
-        return (await isRepaired?.().catch(() => false)) ?? true
-      case 'witness': {
-        const headers = { Authorization: `Bearer ${witness.token}` }
-        const answer = await fetched(`${witness.url}/lease/pair-0`, { headers }).catch(() => undefined)
-        return answer?.status === 200 || answer?.status === 404
-      }
-    }
-  }
-  return {
-    async recovered(fault, effect) {
-      const started = performance.now()
-      while (!(await isWell(fault, effect))) {
-        if (performance.now() - started > RECOVERS_WITHIN_MS) return null
-        await sleep(EVERY_MS)
-      }
-      return performance.now() - started
-    },
+    await fetchText(`${pool}/release?sub=${subdomain}`, { method: 'DELETE' })
+    return isPublished
   }
 }

@@ -3,79 +3,81 @@ import { type FaultName, faultKinds } from './kinds.ts'
 
 export interface PlannedFault {
   readonly name: FaultName
-  /** Of the replicas, of which the first is 0; without meaning where none is hit. */
+  /** Index of the replica. Ignored by faults that affect none. */
   readonly replica: number
-  readonly holdMs: number
-  /** From 0 to 1: how far a clock goes, how slow a link gets. */
+  readonly durationMs: number
+  /** From 0 to 1: scales the clock offset or the delay. */
   readonly strength: number
-  /** Milliseconds after the beginning of its round. */
+  /** Milliseconds after the start of its round. */
   readonly afterMs: number
 }
 
 export interface Round {
   readonly faults: readonly PlannedFault[]
-  /** Traffic pauses after it, and everything that is true at rest is checked. */
-  readonly restsAfter: boolean
+  /** Traffic pauses after the round, and the invariants of quiescence are checked. */
+  readonly quiesceAfter: boolean
 }
 
 export interface ScheduleOptions {
-  readonly dice: Prng
+  readonly prng: Prng
   readonly replicas: number
-  /** What can be done here. */
+  /** The faults that this environment supports. */
   readonly names: readonly FaultName[]
-  /** In a run of few minutes those that last long are left out: they would be all of it. */
+  /** Short runs skip long faults, which would fill the whole run. */
   readonly minutes: number
 }
 
-/** The replica that is not ended after the beginning, so that its memory has time to grow. */
-export const STEADY = 0
-const PAIRED = 0.4
-const LONG_MS = 10_000
-const LONG_FROM_MINUTES = 4
-/** Rounds in which every replica is ended. */
-const FIRST_ROUNDS = 8
+/** The replica that does not restart after the warm-up, so that a memory leak becomes visible. */
+export const STEADY_REPLICA = 0
+const PAIR_PROBABILITY = 0.4
+const LONG_FAULT_MS = 10_000
+const MIN_MINUTES_FOR_LONG_FAULTS = 4
+/** Rounds in which every replica may restart. */
+const WARM_UP_ROUNDS = 8
 
-const ends = new Set<FaultName>(['replica killed', 'replica terminated'])
+const restarts = new Set<FaultName>(['replica killed', 'replica terminated'])
 
 /**
- * Without end: each deal goes through all kinds in another order, one or two at a time, never two of one part.
- * What is dealt depends on the seed alone.
+ * An endless schedule that depends on the seed only. It repeats all kinds in random order, one or two in a round, and never
+ * combines two faults of the same part.
  */
-export function* schedule({ dice, replicas, names, minutes }: ScheduleOptions): Generator<Round> {
-  const dealt = names.filter(name => minutes >= LONG_FROM_MINUTES || faultKinds[name].holdMs[0] < LONG_MS)
-  const deck: FaultName[] = []
+export function* createSchedule({ prng, replicas, names, minutes }: ScheduleOptions): Generator<Round> {
+  const enabled = names.filter(
+    name => minutes >= MIN_MINUTES_FOR_LONG_FAULTS || faultKinds[name].durationMs[0] < LONG_FAULT_MS,
+  )
+  const queue: FaultName[] = []
   const refill = () => {
-    // One of each, and never the same twice in a row across two deals.
-    const last = deck.at(-1)
-    const rest = [...dealt]
+    // A shuffle of all kinds that does not start with the kind that ended the last one.
+    const last = queue.at(-1)
+    const remaining = [...enabled]
     const next: FaultName[] = []
-    while (rest.length > 0) next.push(...rest.splice(dice.below(rest.length), 1))
-    deck.push(...(next[0] === last ? next.toReversed() : next))
+    while (remaining.length > 0) next.push(...remaining.splice(prng.below(remaining.length), 1))
+    queue.push(...(next[0] === last ? next.toReversed() : next))
   }
-  const planned = (name: FaultName, round: number): PlannedFault => {
-    const [least, most] = faultKinds[name].holdMs
-    const isSpared = ends.has(name) && round >= FIRST_ROUNDS && replicas > 1
+  const plan = (name: FaultName, round: number): PlannedFault => {
+    const [min, max] = faultKinds[name].durationMs
+    const skipsSteady = restarts.has(name) && round >= WARM_UP_ROUNDS && replicas > 1
     return {
       name,
-      replica: isSpared ? 1 + dice.below(replicas - 1) : dice.below(replicas),
-      holdMs: least + dice.below(most - least + 1),
-      strength: dice.next(),
-      afterMs: dice.below(1_000),
+      replica: skipsSteady ? 1 + prng.below(replicas - 1) : prng.below(replicas),
+      durationMs: min + prng.below(max - min + 1),
+      strength: prng.next(),
+      afterMs: prng.below(1_000),
     }
   }
   for (let round = 0; ; round += 1) {
-    if (deck.length < 2) refill()
-    const first = deck.shift()
+    if (queue.length < 2) refill()
+    const first = queue.shift()
     if (first === undefined) return
-    const faults = [planned(first, round)]
-    if (dice.chance(PAIRED)) {
-      const at = deck.findIndex(name => faultKinds[name].part !== faultKinds[first].part)
-      const [second] = at < 0 ? [] : deck.splice(at, 1)
-      // Each recovery is told by itself: two of one replica would hide each other's.
-      const elsewhere = (fault: PlannedFault) =>
+    const faults = [plan(first, round)]
+    if (prng.chance(PAIR_PROBABILITY)) {
+      const at = queue.findIndex(name => faultKinds[name].part !== faultKinds[first].part)
+      const [second] = at < 0 ? [] : queue.splice(at, 1)
+      // On one replica, two faults would hide each other's recovery.
+      const onOtherReplica = (fault: PlannedFault) =>
         fault.replica === faults[0]?.replica ? { ...fault, replica: 1 + (fault.replica % (replicas - 1)) } : fault
-      if (second) faults.push(elsewhere(planned(second, round)))
+      if (second) faults.push(onOtherReplica(plan(second, round)))
     }
-    yield { faults, restsAfter: round % 2 === 1 }
+    yield { faults, quiesceAfter: round % 2 === 1 }
   }
 }

@@ -3,61 +3,61 @@ import type { Prng } from '@pool/test-kit/prng.ts'
 import type { Replica } from '../environment/replica.ts'
 import type { Recorder } from './recorder.ts'
 
-export interface Asked {
+export interface ApiRequest {
   readonly operation: string
   readonly method: string
   readonly path: string
   readonly body?: unknown
   readonly headers?: Readonly<Record<string, string>>
-  /** On the operator's address. */
+  /** Sent to the operator listener. */
   readonly isOperator?: boolean
 }
 
-export interface Answer {
+export interface ApiResponse {
   readonly status: number
   readonly body: unknown
   readonly start: number
   readonly end: number
 }
 
-/** An answer to an intention, and how often it was asked for. */
-export interface Settled extends Answer {
-  readonly intention: string
+/** The response to a request that was retried with one idempotency key. */
+export interface RetriedResponse extends ApiResponse {
+  readonly idempotencyKey: string
   readonly attempts: number
 }
 
-/** Longer than the service takes to give up on the database and the provider. */
-export const PATIENCE_MS = 8_000
-/** A replica that failed is left alone so long, as a load balancer would. */
-const AVOIDED_MS = 1_000
-const GIVEN_UP_MS = 60_000
+/** Longer than the timeouts of the service for the database and the provider. */
+export const REQUEST_TIMEOUT_MS = 8_000
+/** A client avoids a replica for this time after an error, as a load balancer does. */
+const EJECTION_MS = 1_000
+const MAX_RETRY_MS = 60_000
 
 export interface ApiClient {
-  /** One request to one replica; undefined: no answer. */
-  readonly ask: (replica: Replica, asked: Asked, requestId?: string) => Promise<Answer | undefined>
-  /** One request to any. */
-  readonly askAny: (asked: Asked) => Promise<Answer | undefined>
+  /** Sends one request to one replica. Undefined: no response. */
+  readonly send: (replica: Replica, request: ApiRequest, requestId?: string) => Promise<ApiResponse | undefined>
+  /** Sends one request to a random replica. */
+  readonly sendToAny: (request: ApiRequest) => Promise<ApiResponse | undefined>
   /**
-   * Asks until it is answered, as a correct client does: with one Idempotency-Key, since it cannot know what became of an attempt
-   * that was not answered. Undefined: nobody answered within a minute.
+   * Retries with one Idempotency-Key until a response arrives: a client cannot know whether an attempt without a response
+   * succeeded. Undefined: no response within MAX_RETRY_MS.
    */
-  readonly settle: (asked: Asked) => Promise<Settled | undefined>
+  readonly sendUntilAnswered: (request: ApiRequest) => Promise<RetriedResponse | undefined>
 }
 
-export interface ClientOptions {
+export interface ApiClientOptions {
   readonly name: string
   readonly replicas: readonly Replica[]
   readonly operatorToken: string
-  readonly dice: Prng
+  readonly prng: Prng
   readonly recorder: Recorder
 }
 
-export const createApiClient = ({ name, replicas, operatorToken, dice, recorder }: ClientOptions): ApiClient => {
-  const avoided = new Map<Replica, number>()
-  let made = 0
+export const createApiClient = ({ name, replicas, operatorToken, prng, recorder }: ApiClientOptions): ApiClient => {
+  const ejectedUntil = new Map<Replica, number>()
+  let requestCount = 0
 
-  const send = async (replica: Replica, asked: Asked, requestId?: string) => {
-    const { method, path, body, headers, isOperator } = asked
+  const fetchJson = async (replica: Replica, request: ApiRequest, requestId?: string) => {
+    const { method, path, body, headers, isOperator } = request
     const response = await fetch((isOperator ? replica.operatorUrl : replica.url) + path, {
       method,
       headers: {
@@ -66,46 +66,46 @@ export const createApiClient = ({ name, replicas, operatorToken, dice, recorder 
         ...headers,
       },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-      signal: AbortSignal.timeout(PATIENCE_MS),
+      signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS),
     })
     const text = await response.text()
     return { status: response.status, body: text === '' ? undefined : (JSON.parse(text) as unknown) }
   }
-  const ask: ApiClient['ask'] = async (replica, asked, requestId) => {
+  const send: ApiClient['send'] = async (replica, request, requestId) => {
     const start = Date.now()
-    const answer = await send(replica, asked, requestId).catch(() => undefined)
+    const response = await fetchJson(replica, request, requestId).catch(() => undefined)
     const end = Date.now()
-    const status = answer?.status ?? null
-    recorder.count(asked.operation, status)
+    const status = response?.status ?? null
+    recorder.count(request.operation, status)
     if (status === null || status >= 500) {
-      recorder.failures.push({
+      recorder.failedCalls.push({
         target: replica.number,
-        what: `${asked.operation} (${requestId ?? name})`,
+        operation: `${request.operation} (${requestId ?? name})`,
         status,
         start,
         end,
       })
-      avoided.set(replica, performance.now() + AVOIDED_MS)
+      ejectedUntil.set(replica, performance.now() + EJECTION_MS)
     }
-    return answer && { ...answer, start, end }
+    return response && { ...response, start, end }
   }
-  const aReplica = () => {
+  const pickReplica = () => {
     const now = performance.now()
-    const good = replicas.filter(replica => (avoided.get(replica) ?? 0) < now)
-    return dice.pick(good.length > 0 ? good : replicas)
+    const available = replicas.filter(replica => (ejectedUntil.get(replica) ?? 0) < now)
+    return prng.pick(available.length > 0 ? available : replicas)
   }
   return {
-    ask,
-    askAny: asked => ask(aReplica(), asked),
-    async settle(asked) {
-      made += 1
-      const intention = `${name}-${made}`
-      const keyed = { ...asked, headers: { 'Idempotency-Key': intention, ...asked.headers } }
+    send,
+    sendToAny: request => send(pickReplica(), request),
+    async sendUntilAnswered(request) {
+      requestCount += 1
+      const idempotencyKey = `${name}-${requestCount}`
+      const keyed = { ...request, headers: { 'Idempotency-Key': idempotencyKey, ...request.headers } }
       const start = Date.now()
-      for (let attempts = 1; Date.now() < start + GIVEN_UP_MS; attempts += 1) {
-        const answer = await ask(aReplica(), keyed, `${intention}.${attempts}`)
-        if (answer && answer.status < 500) return { ...answer, start, intention, attempts }
-        await sleep(100 + dice.below(300))
+      for (let attempts = 1; Date.now() < start + MAX_RETRY_MS; attempts += 1) {
+        const response = await send(pickReplica(), keyed, `${idempotencyKey}.${attempts}`)
+        if (response && response.status < 500) return { ...response, start, idempotencyKey, attempts }
+        await sleep(100 + prng.below(300))
       }
       return undefined
     },

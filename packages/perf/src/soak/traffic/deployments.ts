@@ -3,69 +3,73 @@ import { deploymentRequest } from '@pool/test-kit/deployment-request.ts'
 import type { Prng } from '@pool/test-kit/prng.ts'
 import { z } from 'zod'
 import type { Replica } from '../environment/replica.ts'
+import type { InvariantChecker } from '../invariants.ts'
 import type { ApiClient } from './api-client.ts'
-import { follow } from './follower.ts'
-import type { Quiescer } from './pause-gate.ts'
+import { followLog } from './log-follower.ts'
+import type { Quiescer } from './quiescer.ts'
 import type { Recorder } from './recorder.ts'
 
 const created = z.object({ id: z.string() })
 
-const ENDS_WITHIN_MS = 90_000
-const MOST_REST_MS = 8_000
+const MAX_DEPLOYMENT_MS = 90_000
+const MAX_PAUSE_MS = 8_000
 
 export interface DeploymentsOptions {
   readonly client: ApiClient
   readonly replicas: readonly Replica[]
-  readonly dice: Prng
+  readonly prng: Prng
   readonly recorder: Recorder
-  readonly gate: Pick<Quiescer, 'isOver'>
-  readonly onOddity: (oddity: string) => void
+  readonly quiescer: Quiescer
+  readonly invariants: InvariantChecker
 }
 
-/** A trickle: each is made, followed by two on different replicas, now and then cancelled, and forgotten. */
+/** Creates deployments one after the other. Two readers follow each log on different replicas; some are cancelled. */
 export const runDeployments = async (options: DeploymentsOptions): Promise<void> => {
-  const { client, replicas, dice, recorder, gate, onOddity } = options
-  let made = 0
+  const { client, replicas, prng, recorder, quiescer, invariants } = options
+  let count = 0
   const remove = (id: string) =>
-    client.settle({ operation: 'remove deployment', method: 'DELETE', path: `/api/v1/deployments/${id}` })
+    client.sendUntilAnswered({ operation: 'remove deployment', method: 'DELETE', path: `/api/v1/deployments/${id}` })
 
   const one = async () => {
-    made += 1
-    const isCancelled = dice.chance(0.25)
-    const settled = await client.settle({
+    count += 1
+    const isCancelled = prng.chance(0.25)
+    const response = await client.sendUntilAnswered({
       operation: 'create deployment',
       method: 'POST',
       path: '/api/v1/deployments',
-      body: deploymentRequest(`d${made}`),
+      body: deploymentRequest(`d${count}`),
     })
-    if (!settled) return
-    if (settled.status !== 201) {
-      onOddity(`create deployment d${made} answered ${settled.status} ${JSON.stringify(settled.body)}`)
+    if (!response) return
+    if (response.status !== 201) {
+      invariants.reportAnomaly(
+        `create deployment d${count} answered ${response.status} ${JSON.stringify(response.body)}`,
+      )
       return
     }
-    const { id } = created.parse(settled.body)
-    const turned = [...replicas.slice(1), ...replicas.slice(0, 1)]
-    const following = Promise.all([
-      follow('first reader', id, replicas, recorder, ENDS_WITHIN_MS),
-      follow('second reader', id, turned, recorder, ENDS_WITHIN_MS),
+    const { id } = created.parse(response.body)
+    const rotated = [...replicas.slice(1), ...replicas.slice(0, 1)]
+    const reading = Promise.all([
+      followLog('first reader', id, replicas, recorder, MAX_DEPLOYMENT_MS),
+      followLog('second reader', id, rotated, recorder, MAX_DEPLOYMENT_MS),
     ])
     if (isCancelled) {
-      await sleep(dice.below(600))
+      await sleep(prng.below(600))
       const { status } = (await remove(id)) ?? {}
-      if (status !== undefined && ![202, 204, 404].includes(status)) onOddity(`cancel ${id} answered ${status}`)
+      if (status !== undefined && ![202, 204, 404].includes(status))
+        invariants.reportAnomaly(`cancel ${id} answered ${status}`)
     }
-    const followed = await following
-    recorder.followed.push(...followed)
+    const followed = await reading
+    recorder.followedLogs.push(...followed)
     if (!isCancelled && followed.some(({ isDone }) => !isDone))
-      onOddity(`deployment ${id} (d${made}) had no end within ${ENDS_WITHIN_MS} ms`)
-    // 404: a removal that got no answer was made.
-    const removal = await remove(id)
-    if (removal && ![204, 404].includes(removal.status))
-      onOddity(`remove ${id} answered ${removal.status} ${JSON.stringify(removal.body)}`)
+      invariants.reportAnomaly(`deployment ${id} (d${count}) had did not end within ${MAX_DEPLOYMENT_MS} ms`)
+    // 404: an earlier attempt without a response succeeded.
+    const deletion = await remove(id)
+    if (deletion && ![204, 404].includes(deletion.status))
+      invariants.reportAnomaly(`remove ${id} answered ${deletion.status} ${JSON.stringify(deletion.body)}`)
   }
-  // Not through the gate: one whose process was killed takes its time, and is not waited for at every rest.
-  while (!gate.isOver) {
+  // Deployments do not pause: after a kill they take too long to wait for at each quiescence.
+  while (!quiescer.isEnded) {
     await one()
-    await sleep(dice.below(MOST_REST_MS))
+    await sleep(prng.below(MAX_PAUSE_MS))
   }
 }

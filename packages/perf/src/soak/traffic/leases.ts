@@ -3,21 +3,21 @@ import { Controller, parseCompletion, toLeaseRequest } from '@pool/test-kit/line
 import type { Completion, Invocation, Operation } from '@pool/test-kit/linearizability/history.ts'
 import type { Prng } from '@pool/test-kit/prng.ts'
 import type { Witness } from '../environment/witness.ts'
-import type { Quiescer } from './pause-gate.ts'
+import type { Quiescer } from './quiescer.ts'
 import type { Recorder } from './recorder.ts'
 
 const SLOTS = ['pair-0', 'pair-1', 'pair-2', 'pair-3', 'pair-4']
-const PATIENCE_MS = 4_000
-const MEAN_REST_MS = 90
-const MOST_WAIT_S = 2
+const REQUEST_TIMEOUT_MS = 4_000
+const MEAN_PAUSE_MS = 90
+const MAX_WAIT_SECONDS = 2
 
-interface Sent {
+interface LeaseResult {
   readonly completion: Completion | undefined
   readonly times: Pick<Operation, 'start' | 'end' | 'sentAt' | 'receivedAt'>
 }
 
-/** One call to the witness, taken down in traffic and failures. */
-export const createLeaseCaller = ({ url, token }: Pick<Witness, 'url' | 'token'>, recorder: Recorder) => {
+/** Sends one request to the witness and records it. */
+export const createLeaseSender = ({ url, token }: Pick<Witness, 'url' | 'token'>, recorder: Recorder) => {
   const send = async (slot: string, invocation: Invocation, waitSeconds: number) => {
     const { method, path, headers, body } = toLeaseRequest(slot, invocation)
     const response = await fetch(url + path, {
@@ -28,33 +28,33 @@ export const createLeaseCaller = ({ url, token }: Pick<Witness, 'url' | 'token'>
         ...(waitSeconds > 0 && { Prefer: `wait=${waitSeconds}` }),
       },
       ...(body === undefined ? {} : { body }),
-      signal: AbortSignal.timeout(PATIENCE_MS + waitSeconds * 1_000),
+      signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS + waitSeconds * 1_000),
     })
     return { status: response.status, tag: response.headers.get('etag') ?? '', text: await response.text() }
   }
-  return async (slot: string, invocation: Invocation, waitSeconds = 0): Promise<Sent> => {
+  return async (slot: string, invocation: Invocation, waitSeconds = 0): Promise<LeaseResult> => {
     const [start, sentAt] = [performance.now(), Date.now()]
-    const answer = await send(slot, invocation, waitSeconds).catch(() => undefined)
+    const response = await send(slot, invocation, waitSeconds).catch(() => undefined)
     const times = { start, sentAt, end: performance.now(), receivedAt: Date.now() }
     const operation = waitSeconds > 0 ? 'lease wait' : `lease ${invocation.kind}`
-    recorder.count(operation, answer?.status ?? null)
-    if (answer && answer.status < 500) return { completion: parseCompletion(answer), times }
-    const status = answer?.status ?? null
-    recorder.failures.push({ target: 'witness', what: operation, status, start: sentAt, end: times.receivedAt })
+    recorder.count(operation, response?.status ?? null)
+    if (response && response.status < 500) return { completion: parseCompletion(response), times }
+    const status = response?.status ?? null
+    recorder.failedCalls.push({ target: 'witness', operation, status, start: sentAt, end: times.receivedAt })
     return { completion: undefined, times }
   }
 }
 
-/** A regional controller: contends for slots, keeps them, gives them up, waits for news; some of it wrong on purpose. */
+/** A regional controller: contends for slots, renews and releases them, and waits for changes. Some requests are invalid on purpose. */
 export const runController = async (
   name: string,
-  call: ReturnType<typeof createLeaseCaller>,
+  sendLease: ReturnType<typeof createLeaseSender>,
   random: Prng,
   recorder: Recorder,
-  gate: Quiescer,
+  quiescer: Quiescer,
 ): Promise<void> => {
   const controller = new Controller(name, random)
-  const take = (slot: string, invocation: Invocation, { completion, times }: Sent) => {
+  const record = (slot: string, invocation: Invocation, { completion, times }: LeaseResult) => {
     const operation: Operation = { slot, invocation, ...times, ...(completion && { completion }) }
     recorder.leases.push(operation)
     controller.observe(operation)
@@ -63,19 +63,19 @@ export const runController = async (
     const slot = controller.chooseSlot(SLOTS, SLOTS[0])
     const invocation = controller.nextInvocation(slot)
     if (invocation.kind === 'read' && invocation.known !== undefined && random.chance(0.5)) {
-      const sent = await call(slot, invocation, 1 + random.below(MOST_WAIT_S))
-      // 200 of the generation that is known says that it expired: as a plain read tells it, too.
-      return take(slot, sent.completion?.status === 304 ? invocation : { kind: 'read' }, sent)
+      const result = await sendLease(slot, invocation, 1 + random.below(MAX_WAIT_SECONDS))
+      // 200 with the known generation means that the lease expired, as in a read without a wait.
+      return record(slot, result.completion?.status === 304 ? invocation : { kind: 'read' }, result)
     }
-    const sent = await call(slot, invocation)
-    take(slot, invocation, sent)
-    // Whoever got no answer to a write does not know whether it was made, and reads.
-    for (let isKnown = sent.completion !== undefined; !isKnown; ) {
+    const result = await sendLease(slot, invocation)
+    record(slot, invocation, result)
+    // A write without a response may have succeeded: read the slot.
+    for (let isKnown = result.completion !== undefined; !isKnown; ) {
       await sleep(100 + random.below(300))
-      const reading = await call(slot, { kind: 'read' })
-      take(slot, { kind: 'read' }, reading)
-      isKnown = reading.completion !== undefined
+      const read = await sendLease(slot, { kind: 'read' })
+      record(slot, { kind: 'read' }, read)
+      isKnown = read.completion !== undefined
     }
   }
-  while (await gate.pass(step)) await sleep(random.below(2 * MEAN_REST_MS))
+  while (await quiescer.run(step)) await sleep(random.below(2 * MEAN_PAUSE_MS))
 }

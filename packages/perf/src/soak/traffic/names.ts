@@ -1,60 +1,66 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Prng } from '@pool/test-kit/prng.ts'
-import type { Holding, Verbs } from './operations.ts'
-import type { Quiescer } from './pause-gate.ts'
+import type { Holding, PoolOperations } from './operations.ts'
+import type { Quiescer } from './quiescer.ts'
 
-const CONTENDED = 6
-const LARGE = 4_000
-/** Names that one client has at a time. */
-const HELD = 6
-const MEAN_REST_MS = 70
+const CONTENDED_NAMES = 6
+const OTHER_NAMES = 4_000
+/** Reservations that one client has at a time. */
+const MAX_HELD = 6
+const MEAN_PAUSE_MS = 70
 
-const aName = (dice: Prng): string => (dice.chance(0.5) ? `n${dice.below(CONTENDED)}` : `t${dice.below(LARGE)}`)
+const pickName = (prng: Prng): string =>
+  prng.chance(0.5) ? `n${prng.below(CONTENDED_NAMES)}` : `t${prng.below(OTHER_NAMES)}`
 
-/** One that looks and takes, uses and gives back, one request at a time, until it is over. */
-export const runNameClient = async (number: number, verbs: Verbs, dice: Prng, gate: Quiescer): Promise<void> => {
+/** Reserves, reads, commits, renews and releases names, one request at a time, until the run ends. */
+export const runNameClient = async (
+  number: number,
+  operations: PoolOperations,
+  prng: Prng,
+  quiescer: Quiescer,
+): Promise<void> => {
   let held: readonly Holding[] = []
   let addresses = 0
-  const keep = (before: Holding, after: Holding | undefined) => {
+  const replaceHolding = (before: Holding, after: Holding | undefined) => {
     held = held.flatMap(holding => (holding !== before ? [holding] : after ? [after] : []))
   }
-  const anAddress = () => {
+  const createAddress = () => {
     addresses += 1
     return `10.${number}.${(addresses >> 8) & 255}.${addresses & 255}`
   }
-  const look = () =>
-    dice.pickWeighted<() => Promise<void>>([
-      [6, () => verbs.get(aName(dice))],
-      [4, () => verbs.check(aName(dice))],
-      [1, () => verbs.list()],
-      [1, () => verbs.history(aName(dice))],
+  const readSome = () =>
+    prng.pickWeighted<() => Promise<void>>([
+      [6, () => operations.get(pickName(prng))],
+      [4, () => operations.check(pickName(prng))],
+      [1, () => operations.list()],
+      [1, () => operations.history(pickName(prng))],
     ])()
-  const take = async () => {
-    const got = await verbs.reserve(aName(dice))
-    if (got) held = [...held, got]
+  const reserveOne = async () => {
+    const reserved = await operations.reserve(pickName(prng))
+    if (reserved) held = [...held, reserved]
   }
-  const use = async (holding: Holding) => {
+  const useHolding = async (holding: Holding) => {
     const { name, token, address } = holding
-    const giveBack = async () => {
-      await verbs.release(name, token)
-      keep(holding, undefined)
+    const release = async () => {
+      await operations.release(name, token)
+      replaceHolding(holding, undefined)
     }
-    if (address !== null) return dice.chance(0.4) ? giveBack() : verbs.get(name)
-    await dice.pickWeighted<() => Promise<void>>([
-      [10, async () => keep(holding, await verbs.commit(holding, anAddress()))],
-      [4, async () => keep(holding, await verbs.renew(holding))],
-      [2, giveBack],
-      // Forgotten: left to expire.
-      [3, async () => keep(holding, undefined)],
-      [3, () => verbs.get(name)],
+    if (address !== null) return prng.chance(0.4) ? release() : operations.get(name)
+    await prng.pickWeighted<() => Promise<void>>([
+      [10, async () => replaceHolding(holding, await operations.commit(holding, createAddress()))],
+      [4, async () => replaceHolding(holding, await operations.renew(holding))],
+      [2, release],
+      // Lets the reservation expire.
+      [3, async () => replaceHolding(holding, undefined)],
+      [3, () => operations.get(name)],
     ])()
   }
   const step = async () => {
-    const mine = held.length > 0 ? dice.pick(held) : undefined
-    if (dice.chance(0.3)) return look()
-    // An operator frees names without a token, whoever has them.
-    if (dice.chance(0.02)) return verbs.release(aName(dice), null)
-    return mine && (held.length >= HELD || dice.chance(0.55)) ? use(mine) : take()
+    const holding = held.length > 0 ? prng.pick(held) : undefined
+    if (prng.chance(0.3)) return readSome()
+    // As an operator, who needs no token.
+    if (prng.chance(0.02)) return operations.release(pickName(prng), null)
+    return holding && (held.length >= MAX_HELD || prng.chance(0.55)) ? useHolding(holding) : reserveOne()
   }
-  while (await gate.pass(step)) await sleep(dice.below(2 * MEAN_REST_MS))
+  while (await quiescer.run(step)) await sleep(prng.below(2 * MEAN_PAUSE_MS))
 }

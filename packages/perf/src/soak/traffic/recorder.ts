@@ -1,47 +1,47 @@
 import type { Operation } from '@pool/test-kit/linearizability/history.ts'
-import type { Failure } from '../checks/errors-attributable.ts'
-import type { Followed } from '../checks/log-stream.ts'
-import type { NameOperation, Reading } from '../checks/operations.ts'
+import type { FailedCall } from '../checks/errors-attributable.ts'
+import type { FollowedLog } from '../checks/log-stream.ts'
+import type { NameObservation, NameOperation } from '../checks/operations.ts'
 
-export interface Count {
+export interface OperationCounts {
   requests: number
-  ok: number
-  refused: number
+  successful: number
+  rejected: number
   unavailable: number
   unanswered: number
 }
 
-/** Everything that the clients saw. */
+/** The requests of all clients and their results. */
 export interface Recorder {
-  readonly acts: NameOperation[]
-  readonly readings: Reading[]
-  readonly failures: Failure[]
+  readonly operations: NameOperation[]
+  readonly observations: NameObservation[]
+  readonly failedCalls: FailedCall[]
   readonly leases: Operation[]
-  readonly followed: Followed[]
-  readonly counts: Map<string, Count>
-  /** One request of an operation, by its status; null: no answer. */
+  readonly followedLogs: FollowedLog[]
+  readonly counts: Map<string, OperationCounts>
+  /** Counts one request by its status; null: no response. */
   readonly count: (operation: string, status: number | null) => void
 }
 
-const kindOf = (status: number | null): 'unanswered' | 'unavailable' | 'refused' | 'ok' => {
+const toOutcome = (status: number | null): 'unanswered' | 'unavailable' | 'rejected' | 'successful' => {
   if (status === null) return 'unanswered'
   if (status >= 500) return 'unavailable'
-  return status >= 400 ? 'refused' : 'ok'
+  return status >= 400 ? 'rejected' : 'successful'
 }
 
 export const createRecorder = (): Recorder => {
-  const counts = new Map<string, Count>()
+  const counts = new Map<string, OperationCounts>()
   return {
-    acts: [],
-    readings: [],
-    failures: [],
+    operations: [],
+    observations: [],
+    failedCalls: [],
     leases: [],
-    followed: [],
+    followedLogs: [],
     counts,
     count(operation, status) {
-      const count = counts.get(operation) ?? { requests: 0, ok: 0, refused: 0, unavailable: 0, unanswered: 0 }
+      const count = counts.get(operation) ?? { requests: 0, successful: 0, rejected: 0, unavailable: 0, unanswered: 0 }
       count.requests += 1
-      count[kindOf(status)] += 1
+      count[toOutcome(status)] += 1
       counts.set(operation, count)
     },
   }

@@ -1,49 +1,53 @@
 import { createPrng } from '@pool/test-kit/prng.ts'
-import type { SoakEnvironment } from '../environment/stage.ts'
+import type { SoakEnvironment } from '../environment/environment.ts'
+import type { InvariantChecker } from '../invariants.ts'
 import { createApiClient } from './api-client.ts'
 import { runDeployments } from './deployments.ts'
-import { createLeaseCaller, runController } from './leases.ts'
+import { createLeaseSender, runController } from './leases.ts'
 import { runNameClient } from './names.ts'
-import { createVerbs } from './operations.ts'
-import { createQuiescer, type Quiescer } from './pause-gate.ts'
+import { createPoolOperations } from './operations.ts'
+import { Quiescer } from './quiescer.ts'
 import type { Recorder } from './recorder.ts'
 
-const NAME_CLIENTS = 6
-const CONTROLLERS = 5
+const NAME_CLIENT_COUNT = 6
+const CONTROLLER_COUNT = 5
 
 export interface Traffic {
-  readonly gate: Quiescer
-  /** Rejects when a client met what it does not understand. */
+  readonly quiescer: Quiescer
+  /** Rejects when a client throws, for example because it cannot parse a response. */
   readonly ended: Promise<void>
 }
 
-/** Closed loops: who waits for an answer asks nothing, so that the machine is not drowned. */
+/** Closed loops: a client sends its next request after the response to the last one, which limits the load. */
 export const startTraffic = (
   { replicas, operatorToken, witness }: SoakEnvironment,
   { seed, withDeployments }: { readonly seed: number; readonly withDeployments: boolean },
   recorder: Recorder,
-  onOddity: (oddity: string) => void,
+  invariants: InvariantChecker,
 ): Traffic => {
-  const gate = createQuiescer()
-  const dice = createPrng(seed)
-  const clientOf = (name: string, salt: number) => {
-    const own = dice.fork(salt)
-    return { own, client: createApiClient({ name, replicas, operatorToken, dice: dice.fork(salt + 1), recorder }) }
+  const quiescer = new Quiescer()
+  const prng = createPrng(seed)
+  const createClient = (name: string, salt: number) => {
+    const clientPrng = prng.fork(salt)
+    return {
+      clientPrng,
+      client: createApiClient({ name, replicas, operatorToken, prng: prng.fork(salt + 1), recorder }),
+    }
   }
-  const names = Array.from({ length: NAME_CLIENTS }, (_, number) => {
-    const { own, client } = clientOf(`c${number}`, 10 * number + 10)
-    return runNameClient(number, createVerbs(`c${number}`, client, recorder, onOddity), own, gate)
+  const names = Array.from({ length: NAME_CLIENT_COUNT }, (_, number) => {
+    const { clientPrng, client } = createClient(`c${number}`, 10 * number + 10)
+    return runNameClient(number, createPoolOperations(`c${number}`, client, recorder, invariants), clientPrng, quiescer)
   })
-  const call = createLeaseCaller(witness, recorder)
-  const controllers = Array.from({ length: CONTROLLERS }, (_, number) =>
-    runController(`region-${number}`, call, createPrng(seed * CONTROLLERS + number), recorder, gate),
+  const sendLease = createLeaseSender(witness, recorder)
+  const controllers = Array.from({ length: CONTROLLER_COUNT }, (_, number) =>
+    runController(`region-${number}`, sendLease, createPrng(seed * CONTROLLER_COUNT + number), recorder, quiescer),
   )
   const deployments = async () => {
     if (!withDeployments) return
-    const { own, client } = clientOf('deployer', 1_000)
-    await runDeployments({ client, replicas, dice: own, recorder, gate, onOddity })
+    const { clientPrng, client } = createClient('deployer', 1_000)
+    await runDeployments({ client, replicas, prng: clientPrng, recorder, quiescer, invariants })
   }
   const ended = Promise.all([...names, ...controllers, deployments()]).then(() => {})
   ended.catch(() => {})
-  return { gate, ended }
+  return { quiescer, ended }
 }

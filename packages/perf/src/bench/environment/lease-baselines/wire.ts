@@ -1,6 +1,6 @@
 /** What both baselines have in common: the wire of the lease witness, as far as GET and PUT of a slot go. */
 
-export interface Lease {
+export interface BaselineLease {
   readonly holder: string
   readonly acquiredAt: string
   readonly expiresAt: string
@@ -8,13 +8,13 @@ export interface Lease {
 }
 
 /** A PUT, fenced by the generation that its sender last saw. */
-export interface Ask {
+export interface LeasePut {
   readonly holder: string
   readonly ttlMs: number
   readonly generation: number
 }
 
-export interface Settings {
+export interface BaselineEnv {
   readonly BEARER_TOKENS_CSV: string
 }
 
@@ -24,7 +24,7 @@ const utf8 = new TextEncoder()
 let allowed: Uint8Array[] | undefined
 
 /** Compared in constant time with every allowed one, as the witness does; lengths are not hidden. */
-export const isAllowed = (request: Request, { BEARER_TOKENS_CSV }: Settings): boolean => {
+export const isAllowed = (request: Request, { BEARER_TOKENS_CSV }: BaselineEnv): boolean => {
   allowed ??= BEARER_TOKENS_CSV.split(',').map(token => utf8.encode(token))
   const given = utf8.encode(request.headers.get('Authorization')?.replace(/^bearer +/i, '') ?? '')
   const isEqual = (one: Uint8Array) => one.byteLength === given.byteLength && subtle.timingSafeEqual(one, given)
@@ -33,11 +33,11 @@ export const isAllowed = (request: Request, { BEARER_TOKENS_CSV }: Settings): bo
 
 const prefix = '/lease/'
 
-export const slotOf = (request: Request): string =>
+export const parseSlot = (request: Request): string =>
   decodeURIComponent(new URL(request.url).pathname.slice(prefix.length))
 
 /** What a PUT asks for; undefined: it cannot be read. */
-export const askOf = (request: Request, body: string): Ask | undefined => {
+export const parsePut = (request: Request, body: string): LeasePut | undefined => {
   const match = /^(?:W\/)?"?(\d{1,15})"?$/.exec(request.headers.get('If-Match') ?? '')
   const { holder = request.headers.get('X-Holder'), ttlSeconds = 30 } = body === '' ? {} : JSON.parse(body)
   if (!match || typeof holder !== 'string' || typeof ttlSeconds !== 'number') return undefined
@@ -45,7 +45,11 @@ export const askOf = (request: Request, body: string): Ask | undefined => {
 }
 
 /** The lease that the asker gets; undefined: it gets none. */
-export const granted = (current: Lease | undefined, ask: Ask, now: number): Lease | undefined => {
+export const grantLease = (
+  current: BaselineLease | undefined,
+  ask: LeasePut,
+  now: number,
+): BaselineLease | undefined => {
   if (ask.generation !== (current?.generation ?? 0)) return undefined
   const isLive = current !== undefined && now < Date.parse(current.expiresAt)
   if (isLive && current.holder !== ask.holder) return undefined
@@ -57,10 +61,10 @@ export const granted = (current: Lease | undefined, ask: Ask, now: number): Leas
   }
 }
 
-const free: Lease = { holder: '', acquiredAt: '', expiresAt: '', generation: 0 }
+const NO_LEASE: BaselineLease = { holder: '', acquiredAt: '', expiresAt: '', generation: 0 }
 
 /** An answer with the headers that the witness's have. */
-export const show = (request: Request, status: 200 | 412, lease: Lease = free): Response =>
+export const createLeaseResponse = (request: Request, status: 200 | 412, lease: BaselineLease = NO_LEASE): Response =>
   new Response(JSON.stringify(lease), {
     status,
     headers: {
@@ -72,14 +76,14 @@ export const show = (request: Request, status: 200 | 412, lease: Lease = free): 
   })
 
 /** The interface asks for a line a request; of whoever stores nothing it is not asked. */
-export const logged = (request: Request, answer: Response): Response => {
+export const logRequest = (request: Request, answer: Response): Response => {
   const line = {
     level: 'info',
     time: new Date().toISOString(),
     msg: 'answered',
     requestId: answer.headers.get('X-Request-Id'),
     method: request.method,
-    slot: slotOf(request),
+    slot: parseSlot(request),
     leaseSlot: request.headers.get('X-Lease-Slot') ?? undefined,
     generation: answer.headers.get('ETag'),
     status: answer.status,
@@ -89,4 +93,5 @@ export const logged = (request: Request, answer: Response): Response => {
   return answer
 }
 
-export const refuse = (status: 400 | 401 | 404 | 405, error: string): Response => Response.json({ error }, { status })
+export const createErrorResponse = (status: 400 | 401 | 404 | 405, error: string): Response =>
+  Response.json({ error }, { status })

@@ -1,12 +1,12 @@
 import type {
   Commitment,
-  Denial,
   Grant,
+  NameObservation,
   NameOperation,
-  Reading,
+  ObservedState,
+  Rejection,
   Release,
   Renewal,
-  Seen,
 } from '../../src/soak/checks/operations.ts'
 
 /** Seconds of a day, as the checks have times. */
@@ -14,9 +14,9 @@ export const at = (seconds: number): number => Date.UTC(2026, 0, 1) + seconds * 
 
 type Times = readonly [start: number, end: number]
 
-const common = ([start, end]: Times, name: string, intention: string) => ({
+const common = ([start, end]: Times, name: string, idempotencyKey: string) => ({
   name,
-  intention,
+  idempotencyKey,
   attempts: 1,
   start: at(start),
   end: at(end),
@@ -54,9 +54,9 @@ export const release = (times: Times, token: string | null, isAnswered = true): 
   ...common(times, 'acme', `release-${token}`),
 })
 
-export const denial = (times: Times, verb: Denial['verb'], token: string, status = 404): Denial => ({
-  kind: 'denial',
-  verb,
+export const rejections = (times: Times, verb: Rejection['action'], token: string, status = 404): Rejection => ({
+  kind: 'rejection',
+  action: verb,
   token,
   status,
   ...common(times, 'acme', `${verb}-${token}`),
@@ -64,21 +64,25 @@ export const denial = (times: Times, verb: Denial['verb'], token: string, status
 
 export const reading = (
   [start, end]: Times,
-  seen: Seen | null,
+  seen: ObservedState | null,
   { isWhole = false, name = 'acme' }: { readonly isWhole?: boolean; readonly name?: string } = {},
-): Reading => ({
-  by: 'get',
+): NameObservation => ({
+  source: 'get',
   start: at(start),
   end: at(end),
-  seen: new Map(isWhole && seen === null ? [] : [[name, seen]]),
-  isWhole,
+  states: new Map(isWhole && seen === null ? [] : [[name, seen]]),
+  isCompleteList: isWhole,
 })
 
-export const reservedOf = (token: string): Seen => ({ state: 'reserved', owner: `owner of ${token}`, address: null })
-export const activeOf = (token: string, address = '10.0.0.1'): Seen => ({
+export const reservedOf = (token: string): ObservedState => ({
+  state: 'reserved',
+  owner: `owner of ${token}`,
+  address: null,
+})
+export const activeOf = (token: string, address = '10.0.0.1'): ObservedState => ({
   state: 'active',
   owner: `owner of ${token}`,
   address,
 })
 
-export type Acts = readonly NameOperation[]
+export type Operations = readonly NameOperation[]

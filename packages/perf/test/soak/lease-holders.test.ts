@@ -29,7 +29,7 @@ const unanswered = (start: number, holder: string, generation: number, ttlMs: nu
 
 const faultsOf = (operations: readonly Operation[]) => findHolderOverlaps(toHolderIntervals(operations))
 
-describe('one holder a lease generation', () => {
+describe('one holder per lease generation', () => {
   it.each<readonly [string, readonly Operation[]]>([
     ['after the expiry', [take(0, 'a', 1), take(1_000, 'b', 2)]],
     ['after a release', [take(0, 'a', 1), give(100, 'a', 1, { status: 204 }), take(103, 'b', 3)]],
@@ -46,11 +46,11 @@ describe('one holder a lease generation', () => {
   })
 
   it.each<readonly [string, RegExp, readonly Operation[]]>([
-    ['two at once', /b \(2\) acts while a \(1\) does, by 498 ms/, [take(0, 'a', 1), take(500, 'b', 2)]],
-    ['two of one generation', /generation 1 of a and of b/, [take(0, 'a', 1), take(2_000, 'b', 1)]],
-    ['a generation that came late', /acts while/, [take(500, 'b', 2), take(0, 'a', 1)]],
-    ['a renewal that was not seen', /acts while/, [take(0, 'a', 1), take(900, 'a', 2), take(1_500, 'b', 3)]],
-    ['a refused release', /acts while/, [take(0, 'a', 1), give(100, 'c', 1, { status: 204 }), take(200, 'b', 3)]],
+    ['two at once', /b \(2\) and a \(1\) overlap by 498 ms/, [take(0, 'a', 1), take(500, 'b', 2)]],
+    ['two of one generation', /generation 1 granted to a and to b/, [take(0, 'a', 1), take(2_000, 'b', 1)]],
+    ['a generation that came late', /overlap by/, [take(500, 'b', 2), take(0, 'a', 1)]],
+    ['a renewal that was not seen', /overlap by/, [take(0, 'a', 1), take(900, 'a', 2), take(1_500, 'b', 3)]],
+    ['a refused release', /overlap by/, [take(0, 'a', 1), give(100, 'c', 1, { status: 204 }), take(200, 'b', 3)]],
   ])('caught: %s', (_, fault, operations) => {
     expect(faultsOf(operations).join('\n')).toMatch(fault)
   })

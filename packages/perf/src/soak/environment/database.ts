@@ -1,26 +1,26 @@
 import type { Sql } from '@pool/database/client'
-import type { EntryWithId, TableRow } from '../checks/replay.ts'
+import type { HistoryRow, TableRow } from '../checks/history.ts'
 
 export interface Snapshot {
   /** Milliseconds since the epoch before and after it was taken. */
   readonly start: number
   readonly end: number
   readonly table: readonly TableRow[]
-  readonly history: readonly EntryWithId[]
-  /** Names whose records are not yet at the provider as they are desired. */
+  readonly history: readonly HistoryRow[]
+  /** Names whose desired records the provider does not have yet. */
   readonly due: number
 }
 
 export const readTable = (sql: Sql): Promise<TableRow[]> => sql<TableRow[]>`
   select subdomain, state, created_by as owner, host(load_balancer_ip) as address from pool_allocations`
 
-/** All of it as of one moment. */
+/** Reads the table, the history and the due names in one transaction. */
 export const takeSnapshot = async (sql: Sql): Promise<Snapshot> => {
   const start = Date.now()
   const read = await sql.begin('isolation level repeatable read read only', async transaction => {
     const table = await transaction<TableRow[]>`
       select subdomain, state, created_by as owner, host(load_balancer_ip) as address from pool_allocations`
-    const history = await transaction<EntryWithId[]>`
+    const history = await transaction<HistoryRow[]>`
       select id, subdomain, event, from_state as "from", to_state as "to", created_by as owner,
         request_id as "requestId", detail
       from allocation_history order by id`
@@ -31,7 +31,7 @@ export const takeSnapshot = async (sql: Sql): Promise<Snapshot> => {
   return { start, end: Date.now(), ...read }
 }
 
-/** Connections of each application, of ours too. */
+/** The number of connections per `application_name`, including the observer's. */
 export const countConnections = async (sql: Sql): Promise<ReadonlyMap<string, number>> => {
   const rows = await sql<{ name: string; count: number }[]>`
     select application_name as name, count(*) as count from pg_stat_activity

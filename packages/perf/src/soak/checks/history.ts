@@ -1,0 +1,81 @@
+import type { NameOperation } from './operations.ts'
+
+export interface HistoryRow {
+  readonly id: number
+  readonly subdomain: string
+  readonly event: string
+  readonly from: string
+  readonly to: string
+  readonly owner: string
+  readonly requestId: string | null
+  readonly detail: string | null
+}
+
+export interface TableRow {
+  readonly subdomain: string
+  readonly state: 'reserved' | 'active'
+  readonly owner: string
+  readonly address: string | null
+}
+
+/** The reconciler's events change no state. Each may follow the event of a call that was made during the zone sync. */
+const recordEvents = new Set(['published', 'withdrawn', 'failing', 'repaired'])
+
+/** Replays the history, oldest first. Each transition must start in the state where the last one ended; the end is the table. */
+export const findReplayMismatches = (history: readonly HistoryRow[], table: readonly TableRow[]): string[] => {
+  const violations: string[] = []
+  const states = new Map<string, { readonly state: string; readonly owner: string }>()
+  for (const { id, subdomain, event, from, to, owner } of history) {
+    if (recordEvents.has(event)) continue
+    const before = states.get(subdomain)
+    const state = before?.state ?? 'none'
+    if (state !== from) violations.push(`history ${id}: ${subdomain} ${event} from ${from}, but its state was ${state}`)
+    if (before && from !== 'none' && before.owner !== owner)
+      violations.push(`history ${id}: ${subdomain} ${event} for ${owner}, but its owner was ${before.owner}`)
+    if (to === 'none') states.delete(subdomain)
+    else states.set(subdomain, { state: to, owner })
+  }
+  for (const { subdomain, state, owner } of table) {
+    const replayed = states.get(subdomain)
+    states.delete(subdomain)
+    if (replayed?.state !== state || replayed.owner !== owner)
+      violations.push(
+        `${subdomain}: table ${state} by ${owner}, history ${replayed ? `${replayed.state} by ${replayed.owner}` : 'free'}`,
+      )
+  }
+  for (const [subdomain, { state, owner }] of states)
+    violations.push(`${subdomain}: table free, history ${state} by ${owner}`)
+  return violations
+}
+
+const events = { grant: 'reserved', renewal: 'renewed', commitment: 'committed', release: 'released' } as const
+const rejectedEvents = { commit: 'committed', renew: 'renewed', release: 'released' } as const
+
+/** Request ids are `<idempotency key>.<attempt>`. */
+export const parseIdempotencyKey = (requestId: string): string => requestId.replace(/\.\d+$/, '')
+
+/**
+ * Every acknowledged write is in the history exactly once under its idempotency key; a rejected commit or release is absent.
+ * A reserve can appear more than once, because a retry after the end of the reservation creates a new one. So can a renewal,
+ * which has no idempotency key.
+ */
+export const findLostWrites = (operations: readonly NameOperation[], history: readonly HistoryRow[]): string[] => {
+  const rows = Map.groupBy(history, ({ requestId }) => parseIdempotencyKey(requestId ?? ''))
+  return operations.flatMap(operation => {
+    const { kind, name, idempotencyKey } = operation
+    const countRows = (event: string) =>
+      (rows.get(idempotencyKey) ?? []).filter(row => row.event === event && row.subdomain === name).length
+    if (kind === 'rejection') {
+      const { action, status } = operation
+      // An earlier attempt of a renewal, without a response, may have succeeded.
+      return action !== 'renew' && countRows(rejectedEvents[action]) > 0
+        ? [`rejected but applied: ${action} of ${name} (${idempotencyKey}) got ${status}`]
+        : []
+    }
+    if (kind === 'unanswered-commit' || (kind === 'release' && !operation.isAnswered)) return []
+    const count = countRows(events[kind])
+    if (count === 0) return [`lost: ${name} ${events[kind]} for ${idempotencyKey}, but the history has no such event`]
+    const isIdempotent = kind === 'commitment' || kind === 'release'
+    return isIdempotent && count > 1 ? [`applied ${count} times: ${name} ${events[kind]} for ${idempotencyKey}`] : []
+  })
+}
