@@ -105,7 +105,7 @@ export const comparableNames = sections.map(({ name }) => name)
 const NOTE = [
   'The same load on the services of this checkout and of another one, interleaved round by round; every other round runs',
   'in reverse order. Each has a database or a storage of its own. Ratios are this / other, round by round: the geometric',
-  'mean with its 95 % confidence interval. Below 1 for ops/s and above 1 for latencies, this checkout is slower.',
+  'mean with its 95 % confidence interval, over the rounds in which both completed operations. Below 1 for ops/s and above 1 for latencies, this checkout is slower.',
 ].join('\n')
 
 const ENTRIES = ['apps/allocation-api/src/main.ts', 'apps/lease-witness/local/main.ts']
@@ -119,20 +119,32 @@ export const checkCheckout = async (folder: string): Promise<void> => {
   }
 }
 
-const intervalText = ({ mean, low, high }: Interval): string =>
-  `${mean.toFixed(3)} (${low.toFixed(3)}–${high.toFixed(3)})`
+const MIN_ROUNDS_FOR_INTERVAL = 2
+
+const intervalText = ({ mean, low, high }: Interval, rounds: number): string =>
+  rounds < MIN_ROUNDS_FOR_INTERVAL ? 'n/a' : `${mean.toFixed(3)} (${low.toFixed(3)}–${high.toFixed(3)})`
 
 interface ComparedLoad {
   readonly users: number
+  /** The rounds in which both checkouts completed operations. The others have no ratio. */
+  readonly rounds: number
   readonly perSecond: Interval
   readonly p50: Interval
   readonly p99: Interval
 }
 
 const toComparedLoad = (users: number, [own = [], other = []]: readonly (readonly Run[])[]): ComparedLoad => {
+  const isMeasured = (_: Run, round: number) => Boolean(own[round]?.operations && other[round]?.operations)
+  const [ownRounds, otherRounds] = [own.filter(isMeasured), other.filter(isMeasured)]
   const interval = (field: Parameters<typeof pickField>[1]) =>
-    toInterval(toRatios(pickField(own, field), pickField(other, field)))
-  return { users, perSecond: interval('perSecond'), p50: interval('p50Ms'), p99: interval('p99Ms') }
+    toInterval(toRatios(pickField(ownRounds, field), pickField(otherRounds, field)))
+  return {
+    users,
+    rounds: ownRounds.length,
+    perSecond: interval('perSecond'),
+    p50: interval('p50Ms'),
+    p99: interval('p99Ms'),
+  }
 }
 
 const toSection = ({ name, title, needs, users, createTarget }: ComparableSection): Section => ({
@@ -155,12 +167,16 @@ const toSection = ({ name, title, needs, users, createTarget }: ComparableSectio
         {
           columns: [
             left(name),
-            ...['this ops/s', 'other ops/s', 'this / other: ops/s (95 %)', 'p50 (95 %)', 'p99 (95 %)'].map(right),
+            ...['rounds', 'this ops/s', 'other ops/s', 'this / other: ops/s (95 %)', 'p50 (95 %)', 'p99 (95 %)'].map(
+              right,
+            ),
           ],
           rows: comparisons.map(({ runs: [own, other] }, index) => {
             const load = loads[index]
-            const ratios = load ? [load.perSecond, load.p50, load.p99].map(intervalText) : []
-            return [`${load?.users} virtual users`, perSecond(own), perSecond(other), ...ratios]
+            const ratios = [load?.perSecond, load?.p50, load?.p99].map(interval =>
+              load && interval ? intervalText(interval, load.rounds) : 'n/a',
+            )
+            return [`${load?.users} virtual users`, String(load?.rounds), perSecond(own), perSecond(other), ...ratios]
           }),
         },
       ],

@@ -2,21 +2,21 @@ import { describe, expect, it } from 'vitest'
 import {
   findLostWrites,
   findReplayMismatches,
-  type HistoryRow,
-  parseIdempotencyKey,
+  parseOperationKey,
+  type ReplayRow,
   type TableRow,
 } from '../../src/soak/checks/history.ts'
 import { commitment, grant, type Operations, rejections, release, renewal } from './operations.ts'
 
 let id = 0
-const row = (event: string, from: string, to: string, change: Partial<HistoryRow> = {}): HistoryRow => {
+const row = (event: string, from: string, to: string, change: Partial<ReplayRow> = {}): ReplayRow => {
   id += 1
   return { id, subdomain: 'acme', event, from, to, owner: 'a', requestId: null, detail: null, ...change }
 }
-const reserved = (change?: Partial<HistoryRow>) => row('reserved', 'none', 'reserved', change)
-const committed = (change?: Partial<HistoryRow>) => row('committed', 'reserved', 'active', change)
-const expired = (change?: Partial<HistoryRow>) => row('expired', 'reserved', 'none', change)
-const published = (change?: Partial<HistoryRow>) => row('published', 'active', 'active', change)
+const reserved = (change?: Partial<ReplayRow>) => row('reserved', 'none', 'reserved', change)
+const committed = (change?: Partial<ReplayRow>) => row('committed', 'reserved', 'active', change)
+const expired = (change?: Partial<ReplayRow>) => row('expired', 'reserved', 'none', change)
+const published = (change?: Partial<ReplayRow>) => row('published', 'active', 'active', change)
 
 const stands = (state: TableRow['state'], owner = 'a', subdomain = 'acme'): TableRow => ({
   subdomain,
@@ -26,7 +26,7 @@ const stands = (state: TableRow['state'], owner = 'a', subdomain = 'acme'): Tabl
 })
 
 describe('history replays to the table', () => {
-  it.each<readonly [string, readonly HistoryRow[], readonly TableRow[]]>([
+  it.each<readonly [string, readonly ReplayRow[], readonly TableRow[]]>([
     ['nothing', [], []],
     ['a reservation', [reserved()], [stands('reserved')]],
     ['an active name', [reserved(), committed(), published()], [stands('active')]],
@@ -38,7 +38,7 @@ describe('history replays to the table', () => {
     expect(findReplayMismatches(history, table)).toEqual([])
   })
 
-  it.each<readonly [string, RegExp, readonly HistoryRow[], readonly TableRow[]]>([
+  it.each<readonly [string, RegExp, readonly ReplayRow[], readonly TableRow[]]>([
     ['a row without a history', /acme: table reserved by a, history free/, [], [stands('reserved')]],
     ['a lost row', /acme: table free, history active by a/, [reserved(), committed()], []],
     ['a row in another state', /table reserved by a, history active/, [reserved(), committed()], [stands('reserved')]],
@@ -66,10 +66,10 @@ const releasedBy = (idempotencyKey: string) => row('released', 'active', 'none',
 
 describe('no acknowledged write is lost', () => {
   it('finds the idempotencyKey of a request id', () => {
-    expect(['c0-17.1', 'c0-17.12', 'x', ''].map(parseIdempotencyKey)).toEqual(['c0-17', 'c0-17', 'x', ''])
+    expect(['c0-17.1', 'c0-17.12', 'x', ''].map(parseOperationKey)).toEqual(['c0-17', 'c0-17', 'x', ''])
   })
 
-  it.each<readonly [string, Operations, readonly HistoryRow[]]>([
+  it.each<readonly [string, Operations, readonly ReplayRow[]]>([
     ['a reservation', [grant([0, 1], 'a')], [reserved(by('reserve-a'))]],
     ['made by a later attempt', [grant([0, 1], 'a')], [reserved(by('reserve-a', 7))]],
     ['decided again by a retry', [grant([0, 1], 'a')], [reserved(by('reserve-a')), reserved(by('reserve-a', 2))]],
@@ -82,7 +82,7 @@ describe('no acknowledged write is lost', () => {
     expect(findLostWrites(operations, history)).toEqual([])
   })
 
-  it.each<readonly [string, RegExp, Operations, readonly HistoryRow[]]>([
+  it.each<readonly [string, RegExp, Operations, readonly ReplayRow[]]>([
     ['a lost reservation', /lost: acme reserved for reserve-a/, [grant([0, 1], 'a')], [reserved(by('reserve-ab'))]],
     ['a lost renewal', /lost: acme renewed/, [renewal([0, 1], 'a', 9)], [reserved(by('renew-a'))]],
     ['a lost commit', /lost: acme committed/, [commitment([0, 1], 'a')], []],

@@ -4,7 +4,7 @@ import type {
   NameObservation,
   NameOperation,
   ObservedState,
-  Rejection,
+  RejectedCall,
   Release,
   Renewal,
 } from '../../src/soak/checks/operations.ts'
@@ -54,7 +54,7 @@ export const release = (times: Times, token: string | null, isAnswered = true): 
   ...common(times, 'acme', `release-${token}`),
 })
 
-export const rejections = (times: Times, verb: Rejection['action'], token: string, status = 404): Rejection => ({
+export const rejections = (times: Times, verb: RejectedCall['action'], token: string, status = 404): RejectedCall => ({
   kind: 'rejection',
   action: verb,
   token,

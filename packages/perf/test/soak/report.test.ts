@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { LogSecretScanner } from '../../src/soak/environment/log-secrets.ts'
+import { InvariantChecker, invariants } from '../../src/soak/invariants.ts'
 import { hasNoViolations, type SoakReport, toSoakText } from '../../src/soak/report.ts'
 import { toResourceUsage } from '../../src/soak/resources.ts'
-import { InvariantChecker, invariants } from '../../src/soak/invariants.ts'
 
 const machine = {
   date: '2026-01-01T00:00:00.000Z',
@@ -52,7 +52,7 @@ describe('the report', () => {
     invariantChecker.record('one owner per name', 5, ['x'])
     expect(reported).toEqual(['VIOLATION one owner per name: x', 'VIOLATION one owner per name: y'])
     expect(invariantChecker.results.map(({ invariant }) => invariant)).toEqual(invariants)
-    expect(invariantChecker.results[0]).toEqual({ invariant: 'one owner per name', checks: 12, broken: ['x', 'y'] })
+    expect(invariantChecker.results[0]).toEqual({ invariant: 'one owner per name', checks: 12, violations: ['x', 'y'] })
   })
 
   it('checks the bound for each process separately', () => {

@@ -1,6 +1,6 @@
 import type { NameOperation } from './operations.ts'
 
-export interface HistoryRow {
+export interface ReplayRow {
   readonly id: number
   readonly subdomain: string
   readonly event: string
@@ -22,7 +22,7 @@ export interface TableRow {
 const recordEvents = new Set(['published', 'withdrawn', 'failing', 'repaired'])
 
 /** Replays the history, oldest first. Each transition must start in the state where the last one ended; the end is the table. */
-export const findReplayMismatches = (history: readonly HistoryRow[], table: readonly TableRow[]): string[] => {
+export const findReplayMismatches = (history: readonly ReplayRow[], table: readonly TableRow[]): string[] => {
   const violations: string[] = []
   const states = new Map<string, { readonly state: string; readonly owner: string }>()
   for (const { id, subdomain, event, from, to, owner } of history) {
@@ -52,15 +52,15 @@ const events = { grant: 'reserved', renewal: 'renewed', commitment: 'committed',
 const rejectedEvents = { commit: 'committed', renew: 'renewed', release: 'released' } as const
 
 /** Request ids are `<idempotency key>.<attempt>`. */
-export const parseIdempotencyKey = (requestId: string): string => requestId.replace(/\.\d+$/, '')
+export const parseOperationKey = (requestId: string): string => requestId.replace(/\.\d+$/, '')
 
 /**
  * Every acknowledged write is in the history exactly once under its idempotency key; a rejected commit or release is absent.
  * A reserve can appear more than once, because a retry after the end of the reservation creates a new one. So can a renewal,
  * which has no idempotency key.
  */
-export const findLostWrites = (operations: readonly NameOperation[], history: readonly HistoryRow[]): string[] => {
-  const rows = Map.groupBy(history, ({ requestId }) => parseIdempotencyKey(requestId ?? ''))
+export const findLostWrites = (operations: readonly NameOperation[], history: readonly ReplayRow[]): string[] => {
+  const rows = Map.groupBy(history, ({ requestId }) => parseOperationKey(requestId ?? ''))
   return operations.flatMap(operation => {
     const { kind, name, idempotencyKey } = operation
     const countRows = (event: string) =>

@@ -44,7 +44,7 @@ export interface Release extends NameCall {
 }
 
 /** A commit, renew or release with a 4xx status: the token does not have the reservation. */
-export interface Rejection extends NameCall {
+export interface RejectedCall extends NameCall {
   readonly kind: 'rejection'
   readonly action: 'commit' | 'renew' | 'release'
   readonly token: string | null
@@ -57,7 +57,7 @@ export interface UnansweredCommit extends NameCall {
   readonly token: string
 }
 
-export type NameOperation = Grant | Renewal | Commitment | Release | Rejection | UnansweredCommit
+export type NameOperation = Grant | Renewal | Commitment | Release | RejectedCall | UnansweredCommit
 
 export interface ObservedState {
   readonly state: 'reserved' | 'active'

@@ -1,4 +1,4 @@
-import type { Commitment, Grant, NameOperation, Rejection } from './operations.ts'
+import type { Commitment, Grant, NameOperation, RejectedCall } from './operations.ts'
 
 /** The time during which a token certainly had its name, according to the responses. */
 export interface OwnershipInterval {
@@ -48,7 +48,7 @@ export const toOwnershipIntervals = (operations: readonly NameOperation[]): Owne
   return [...grants.values()].map(grant => toOwnershipInterval(grant, operations)).sort((a, b) => a.from - b.from)
 }
 
-export const groupByName = (operations: readonly NameOperation[]): ReadonlyMap<string, readonly NameOperation[]> =>
+export const groupOperations = (operations: readonly NameOperation[]): ReadonlyMap<string, readonly NameOperation[]> =>
   Map.groupBy(operations, operation => operation.name)
 
 const formatTime = (time: number): string => (Number.isFinite(time) ? new Date(time).toISOString() : 'now')
@@ -67,7 +67,7 @@ const findOverlaps = (intervals: readonly OwnershipInterval[]): string[] => {
   return violations
 }
 
-const findWrongRejections = (intervals: readonly OwnershipInterval[], rejections: readonly Rejection[]): string[] =>
+const findWrongRejections = (intervals: readonly OwnershipInterval[], rejections: readonly RejectedCall[]): string[] =>
   rejections.flatMap(({ action, token, status, start, end }) => {
     const interval = intervals.find(({ grant }) => grant.token === token)
     if (!interval || start < interval.from) return []
@@ -91,7 +91,7 @@ const findSharedTokens = (operations: readonly NameOperation[]): string[] => {
 /** At most one owner per name at any time, according to the acknowledged responses. */
 export const findOwnershipViolations = (operations: readonly NameOperation[]): string[] => [
   ...findSharedTokens(operations),
-  ...[...groupByName(operations).values()].flatMap(nameOperations => {
+  ...[...groupOperations(operations).values()].flatMap(nameOperations => {
     const intervals = toOwnershipIntervals(nameOperations)
     const rejections = nameOperations.filter(operation => operation.kind === 'rejection')
     return [...findOverlaps(intervals), ...findWrongRejections(intervals, rejections)]

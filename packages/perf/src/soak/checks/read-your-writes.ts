@@ -1,5 +1,5 @@
 import type { NameObservation, NameOperation, ObservedState } from './operations.ts'
-import { describeInterval, groupByName, type OwnershipInterval, toOwnershipIntervals } from './ownership.ts'
+import { describeInterval, groupOperations, type OwnershipInterval, toOwnershipIntervals } from './ownership.ts'
 
 const formatState = (state: ObservedState | null | undefined): string =>
   state ? `${state.state} by ${state.owner}` : 'free'
@@ -40,7 +40,7 @@ export const findStaleReads = (
   observations: readonly NameObservation[],
 ): string[] => {
   const histories = new Map(
-    [...groupByName(operations)].map(([name, nameOperations]) => [
+    [...groupOperations(operations)].map(([name, nameOperations]) => [
       name,
       { operations: nameOperations, intervals: toOwnershipIntervals(nameOperations) },
     ]),

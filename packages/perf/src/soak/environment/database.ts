@@ -1,12 +1,12 @@
 import type { Sql } from '@pool/database/client'
-import type { HistoryRow, TableRow } from '../checks/history.ts'
+import type { ReplayRow, TableRow } from '../checks/history.ts'
 
 export interface Snapshot {
   /** Milliseconds since the epoch before and after it was taken. */
   readonly start: number
   readonly end: number
   readonly table: readonly TableRow[]
-  readonly history: readonly HistoryRow[]
+  readonly history: readonly ReplayRow[]
   /** Names whose desired records the provider does not have yet. */
   readonly due: number
 }
@@ -20,7 +20,7 @@ export const takeSnapshot = async (sql: Sql): Promise<Snapshot> => {
   const read = await sql.begin('isolation level repeatable read read only', async transaction => {
     const table = await transaction<TableRow[]>`
       select subdomain, state, created_by as owner, host(load_balancer_ip) as address from pool_allocations`
-    const history = await transaction<HistoryRow[]>`
+    const history = await transaction<ReplayRow[]>`
       select id, subdomain, event, from_state as "from", to_state as "to", created_by as owner,
         request_id as "requestId", detail
       from allocation_history order by id`

@@ -6,8 +6,8 @@ import {
   grantLease,
   isAllowed,
   logRequest,
-  parsePut,
-  parseSlot,
+  parseBaselinePut,
+  parseBaselineSlot,
 } from './wire.ts'
 
 /** So much of Workers KV as this worker uses. */
@@ -27,13 +27,13 @@ interface Env extends BaselineEnv {
 const handle = async (request: Request, env: Env): Promise<Response> => {
   const body = request.method === 'PUT' ? await request.text() : ''
   if (!isAllowed(request, env)) return createErrorResponse(401, 'unauthorized')
-  const key = `lease:${parseSlot(request)}`
+  const key = `lease:${parseBaselineSlot(request)}`
   const record = await env.OPENOVA_LEASES.get(key)
   const current: BaselineLease | undefined = record === null ? undefined : JSON.parse(record)
   if (request.method === 'GET')
     return current ? createLeaseResponse(request, 200, current) : createErrorResponse(404, 'not-found')
   if (request.method !== 'PUT') return createErrorResponse(405, 'method-not-allowed')
-  const ask = parsePut(request, body)
+  const ask = parseBaselinePut(request, body)
   if (!ask) return createErrorResponse(400, 'invalid-request')
   const lease = grantLease(current, ask, Date.now())
   if (!lease) return createLeaseResponse(request, 412, current)

@@ -33,11 +33,11 @@ export const isAllowed = (request: Request, { BEARER_TOKENS_CSV }: BaselineEnv):
 
 const prefix = '/lease/'
 
-export const parseSlot = (request: Request): string =>
+export const parseBaselineSlot = (request: Request): string =>
   decodeURIComponent(new URL(request.url).pathname.slice(prefix.length))
 
 /** What a PUT asks for; undefined: it cannot be read. */
-export const parsePut = (request: Request, body: string): LeasePut | undefined => {
+export const parseBaselinePut = (request: Request, body: string): LeasePut | undefined => {
   const match = /^(?:W\/)?"?(\d{1,15})"?$/.exec(request.headers.get('If-Match') ?? '')
   const { holder = request.headers.get('X-Holder'), ttlSeconds = 30 } = body === '' ? {} : JSON.parse(body)
   if (!match || typeof holder !== 'string' || typeof ttlSeconds !== 'number') return undefined
@@ -83,7 +83,7 @@ export const logRequest = (request: Request, answer: Response): Response => {
     msg: 'answered',
     requestId: answer.headers.get('X-Request-Id'),
     method: request.method,
-    slot: parseSlot(request),
+    slot: parseBaselineSlot(request),
     leaseSlot: request.headers.get('X-Lease-Slot') ?? undefined,
     generation: answer.headers.get('ETag'),
     status: answer.status,
