@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Lease, LeaseList } from '@pool/contract/lease'
-import { hasProc, waitForExit, WITHOUT_PROC, findWorkerd } from '@pool/test-kit/processes.ts'
+import { findWorkerd, hasProc, WITHOUT_PROC, waitForExit } from '@pool/test-kit/processes.ts'
 import { proofScale, proofSize, reportProof } from '@pool/test-kit/proof-size.ts'
 import { expect, test } from 'vitest'
 import { type Client, createClient, parseLease, writeLease } from './support/client.ts'

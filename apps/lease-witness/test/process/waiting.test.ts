@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { hasProc, readRssMib, WITHOUT_PROC, findWorkerd } from '@pool/test-kit/processes.ts'
+import { findWorkerd, hasProc, readRssMib, WITHOUT_PROC } from '@pool/test-kit/processes.ts'
 import { proofSize } from '@pool/test-kit/proof-size.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Client, createClient, parseLease, writeLease } from './support/client.ts'
