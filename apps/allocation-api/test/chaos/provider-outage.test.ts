@@ -199,6 +199,6 @@ describe.skipIf(!testDsn).concurrent('the provider is away', () => {
   testOnStage('nor is one that the provider refuses', refused, async ({ api }) => {
     const answer = await commit(api, 'acme', await reserveToken(api, 'acme'))
     expectPending(answer)
-    expect(answer.body.detail).toMatch(/refused the API key/)
+    expect(answer.body.detail).toMatch(/rejected the API key/)
   })
 })
