@@ -9,19 +9,19 @@ export interface DedicatedPostgres {
   readonly url: string
   readonly port: number
   stop(mode: 'fast' | 'immediate'): Promise<void>
-  /** Again on the same data and port. */
+  /** Starts the server again with the same data and port. */
   start(): Promise<void>
-  /** SIGSTOP for the server and every process of its own: connections stay open, and nothing answers. */
+  /** Sends SIGSTOP to the server and its child processes: connections stay open without responses. */
   freeze(): void
   thaw(): void
-  /** A new one, empty. */
+  /** Creates an empty database and returns its URL. */
   createDatabase(): Promise<string>
-  /** A connection of the test's own to the server as it runs now; closed with it. */
+  /** A client for the test itself. `remove` closes it. */
   connect(databaseUrl?: string): Sql
   remove(): Promise<void>
 }
 
-/** A Postgres that a test may stop and freeze, with fsync as in production. */
+/** A Postgres server that a test can stop and freeze, with fsync as in production. */
 export const startDedicatedPostgres = async (): Promise<DedicatedPostgres> => {
   const dataDir = await mkdtemp(join(tmpdir(), 'pool-outage-postgres-'))
   let server: Postgres = await startPostgres({ dataDir })
@@ -47,7 +47,7 @@ export const startDedicatedPostgres = async (): Promise<DedicatedPostgres> => {
       try {
         process.kill(pid, name)
       } catch {
-        // Ended by itself in between.
+        // The process has exited in the meantime.
       }
     }
   }
@@ -64,7 +64,7 @@ export const startDedicatedPostgres = async (): Promise<DedicatedPostgres> => {
       server = await startPostgres({ dataDir, port })
     },
     freeze() {
-      // The postmaster first, so that no child is born after the count.
+      // The postmaster first, so that no child starts after the list is read.
       signal([server.pid], 'SIGSTOP')
       frozen = family()
       signal(frozen, 'SIGSTOP')

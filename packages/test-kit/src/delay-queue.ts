@@ -6,8 +6,8 @@ export interface DelayQueueOptions<Item> {
 }
 
 /**
- * Sends each item so many milliseconds later, and never before one that came earlier: not when the delay gets shorter,
- * nor when the machine is so busy that what is due has not gone out yet.
+ * Sends each item after its delay and keeps the order of the items, even if the delay becomes shorter or a busy machine sends
+ * a due item late.
  */
 export const createDelayQueue = <Item>({ send, now, after }: DelayQueueOptions<Item>) => {
   const waiting: { readonly item: Item; readonly due: number }[] = []

@@ -1,4 +1,4 @@
-/** A good request for a deployment in pool mode; without object storage unless `change` brings it. */
+/** A valid request for a deployment in pool mode. `change` can add object storage. */
 export const deploymentRequest = (subdomain: string, change: object = {}) => ({
   orgName: 'Acme',
   orgEmail: 'ops@acme.example',

@@ -15,9 +15,9 @@ test.each<[rows: string[], isObstructed: boolean, faults: string[]]>([
   [['committed', 'failing|active|a', 'released|active', 'failing|none|a', 'withdrawn'], false, []],
   [['committed', 'failing|active|a', 'failing|active|[zone] b', 'published'], false, []],
   [['committed', foreign], true, []],
-  [['committed', foreign], false, ['the last change, or the last failure, has no good end']],
-  [['committed'], false, ['the last change, or the last failure, has no good end']],
-  [['committed', 'published', 'released|active'], false, ['the last change, or the last failure, has no good end']],
+  [['committed', foreign], false, ['the last change or failure was not resolved']],
+  [['committed'], false, ['the last change or failure was not resolved']],
+  [['committed', 'published', 'released|active'], false, ['the last change or failure was not resolved']],
   [['published', 'committed', 'published'], false, ['published without a commit', 'published without a commit']],
   [
     ['committed', 'published', 'withdrawn', 'released|active', 'withdrawn'],
@@ -25,7 +25,7 @@ test.each<[rows: string[], isObstructed: boolean, faults: string[]]>([
     ['withdrawn without a release', 'withdrawn without a release'],
   ],
   [['released|reserved', 'withdrawn'], false, ['withdrawn without a release']],
-  [['committed', 'repaired', 'published'], false, ['repaired what was never written']],
+  [['committed', 'repaired', 'published'], false, ['repaired without a published record']],
   [['committed', 'failing|active|a', 'failing|active|b', 'published'], false, ['failing twice: a / b']],
 ])('%j, blocked: %s', (rows, isObstructed, faults) => {
   expect(findHistoryErrors(rows.map(row), isObstructed)).toEqual(faults)

@@ -5,7 +5,7 @@ export interface RecordHistoryEntry {
   readonly detail: string | null
 }
 
-/** The history tells the cause of a failure in words only. */
+/** The history has the cause of a failure as text only. */
 const toCause = (detail: string | null): 'provider' | 'zone' | 'refused' | 'foreign-record' => {
   if (/^A record of type/.test(detail ?? '')) return 'foreign-record'
   if (/^The DNS provider rejected/.test(detail ?? '')) return 'refused'
@@ -15,8 +15,8 @@ const toCause = (detail: string | null): 'provider' | 'zone' | 'refused' | 'fore
 }
 
 /**
- * What is wrong with the history of one name, oldest first, at rest. An event of a pass may stand behind that of a
- * verb that came while the pass was under way, so what is compared is how many there were up to each row.
+ * Errors in the history of one name, oldest first, after convergence. The event of a zone sync may follow the event of a call
+ * that was made during the sync, so the rules compare counts up to each row.
  */
 export const findHistoryErrors = (rows: readonly RecordHistoryEntry[], isObstructed: boolean): string[] => {
   const faults: string[] = []
@@ -30,7 +30,8 @@ export const findHistoryErrors = (rows: readonly RecordHistoryEntry[], isObstruc
     if (event === 'withdrawn') count.withdrawn += 1
     if (event === 'published' && count.published > count.committed) faults.push('published without a commit')
     if (event === 'withdrawn' && count.withdrawn > count.left) faults.push('withdrawn without a release')
-    if (event === 'repaired' && count.published + count.withdrawn === 0) faults.push('repaired what was never written')
+    if (event === 'repaired' && count.published + count.withdrawn === 0)
+      faults.push('repaired without a published record')
     if (event === 'failing' && before?.event === 'failing' && toCause(detail) === toCause(before.detail))
       faults.push(`failing twice: ${before.detail} / ${detail}`)
     if (event === 'committed' || (event === 'released' && from === 'active')) isSettled = false
@@ -39,6 +40,6 @@ export const findHistoryErrors = (rows: readonly RecordHistoryEntry[], isObstruc
     if (event === 'failing') isSettled = false
     if (event === 'repaired') isSettled = true
   })
-  if (!isSettled && !isObstructed) faults.push('the last change, or the last failure, has no good end')
+  if (!isSettled && !isObstructed) faults.push('the last change or failure was not resolved')
   return faults
 }

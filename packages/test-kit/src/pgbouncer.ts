@@ -9,7 +9,7 @@ import { until } from './poll.ts'
 
 const program = findProgram('pgbouncer')
 
-/** Null where there is none: then its tests are skipped. */
+/** Null: PgBouncer is not installed, and its tests are skipped. */
 export const pgbouncerVersion = ((): { major: number; minor: number } | null => {
   if (!program) return null
   const [, major, minor] = /PgBouncer (\d+)\.(\d+)/.exec(spawnSync(program, ['--version']).stdout.toString()) ?? []
@@ -19,12 +19,12 @@ export const pgbouncerVersion = ((): { major: number; minor: number } | null => 
 export const MISSING_PGBOUNCER = 'PgBouncer is not installed, its tests are skipped: apt-get install pgbouncer'
 
 export interface Pgbouncer {
-  /** The database behind it. */
+  /** Connects to the database through PgBouncer. */
   readonly url: string
   stop(): Promise<void>
 }
 
-/** PgBouncer in transaction mode before the database of `target`, with fewer server connections than its clients open. */
+/** PgBouncer in transaction mode in front of the database of `target`, with fewer server connections than its clients open. */
 export const startPgbouncer = async (target: string, serverConnections = 8): Promise<Pgbouncer> => {
   if (!program) throw new Error(MISSING_PGBOUNCER)
   const { hostname, port, username, password, pathname } = new URL(target)
@@ -50,7 +50,7 @@ max_client_conn = 500
 ${pgbouncerVersion && pgbouncerVersion.major === 1 && pgbouncerVersion.minor < 21 ? '' : 'max_prepared_statements = 200'}
 `,
   )
-  // It refuses to run as root.
+  // PgBouncer refuses to run as root.
   const isRoot = process.getuid?.() === 0
   const nobody = 65_534
   if (isRoot) {
@@ -74,7 +74,7 @@ ${pgbouncerVersion && pgbouncerVersion.major === 1 && pgbouncerVersion.minor < 2
     })
   })
   await until('PgBouncer listens', async () => {
-    if (hasExited) throw new Error(`PgBouncer ended:\n${stderr}`)
+    if (hasExited) throw new Error(`PgBouncer exited:\n${stderr}`)
     return isListening(listenPort)
   })
   return {

@@ -2,22 +2,22 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 const POLL_MS = 10
 
-/** The first answer of `fact` that is neither false nor undefined; an error that names it when `withinMs` is over. */
-export const until = async <Answer>(
+/** Polls `fact` until its result is neither false nor undefined. Throws an error with `what` after `withinMs`. */
+export const until = async <Result>(
   what: string,
-  fact: () => Promise<Answer | false | undefined> | Answer | false | undefined,
+  fact: () => Promise<Result | false | undefined> | Result | false | undefined,
   withinMs = 20_000,
-): Promise<Answer> => {
+): Promise<Result> => {
   const end = performance.now() + withinMs
   for (;;) {
-    const answer = await fact()
-    if (answer !== false && answer !== undefined) return answer
+    const result = await fact()
+    if (result !== false && result !== undefined) return result
     if (performance.now() > end) throw new Error(`not within ${withinMs} ms: ${what}`)
     await sleep(POLL_MS)
   }
 }
 
-/** How long `work` took, in milliseconds, beside its result. */
+/** Returns the result of `work` and its duration in milliseconds. */
 export const timed = async <Result>(work: () => Promise<Result>): Promise<{ result: Result; ms: number }> => {
   const started = performance.now()
   const result = await work()

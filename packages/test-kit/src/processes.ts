@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** What is told of processes here is read from /proc. */
+/** This module reads /proc, which only Linux has. */
 export const hasProc = process.platform === 'linux'
 export const WITHOUT_PROC = 'needs /proc: skipped on this system'
 
@@ -15,14 +15,14 @@ const read = (path: string): string => {
 
 const readStat = (pid: number): readonly string[] => {
   const stat = read(`/proc/${pid}/stat`)
-  // The name in brackets can hold anything; after it come the state and the parent.
+  // The name in parentheses may contain parentheses too. The state and the parent follow it.
   return stat.slice(stat.lastIndexOf(')') + 2).split(' ')
 }
 
-/** A dead one that nobody has reaped yet does not count. */
+/** False for a zombie. */
 export const isRunning = (pid: number): boolean => !['', 'Z', 'X'].includes(readStat(pid)[0] ?? '')
 
-/** Its living children whose command line holds `name`. */
+/** The running children whose program path ends with `name`. */
 export const listChildren = (pid: number, name: string): number[] =>
   readdirSync('/proc')
     .filter(entry => /^\d+$/.test(entry))
@@ -30,7 +30,7 @@ export const listChildren = (pid: number, name: string): number[] =>
     .filter(child => readStat(child)[1] === String(pid) && isRunning(child))
     .filter(child => read(`/proc/${child}/cmdline`).split('\0')[0]?.endsWith(name))
 
-/** The workerd that a witness runs at this moment; undefined between a crash and the restart. */
+/** The current workerd of a witness. Undefined between a crash and the restart. */
 export const findWorkerd = (pid: number): number | undefined => listChildren(pid, '/workerd')[0]
 
 export const waitForExit = async (pid: number, withinMs: number): Promise<number> => {

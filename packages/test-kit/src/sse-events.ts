@@ -1,11 +1,11 @@
 export interface StreamedEvent {
   readonly name: string
   readonly data: string
-  /** Of this event or the last one before it that had any. */
+  /** The id of this event or of the last event before it that had one. */
   readonly lastEventId: string
 }
 
-/** The events of a stream as the HTML standard (section 9.2.6) has a browser read them; one that is not whole is none. */
+/** Parses a stream as the HTML standard (section 9.2.6) specifies. Ignores an incomplete last event. */
 export const parseEvents = (text: string): StreamedEvent[] => {
   const events: StreamedEvent[] = []
   let [name, lastEventId, data]: [string, string, string[]] = ['message', '', []]

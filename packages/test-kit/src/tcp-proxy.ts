@@ -4,18 +4,18 @@ import { createDelayQueue } from './delay-queue.ts'
 
 export interface TcpProxy {
   readonly port: number
-  /** Connections open at the moment. */
+  /** The number of open connections. */
   count(): number
-  /** Nothing is carried any more, and no connection ends: a network that has gone silent. */
+  /** Stops forwarding and keeps all connections open, as a silent network does. */
   freeze(): void
   thaw(): void
-  /** What comes in from now on goes out so many milliseconds later; 0: at once. */
+  /** Delays everything received from now on; 0: no delay. */
   delay(ms: number): void
-  /** Whoever sends something from now on is answered this, and cut off; undefined: it is carried again. */
+  /** Responds with these bytes to the next data of each client and ends its connection; undefined: forwards again. */
   respondWith(bytes: string | undefined): void
-  /** New connections are reset, and those that there are; until it is called with false. */
+  /** True: resets all connections, new ones too. False: accepts connections again. */
   refuse(isRefusing: boolean): void
-  /** The connections of now go silent for good; new ones are served: a failover whose old side just vanished. */
+  /** Silences the current connections permanently and serves new ones, as a failover from a vanished server does. */
   abandon(): void
   /** Resets one connection. */
   resetOne(): void
@@ -29,7 +29,7 @@ interface Pair {
   readonly far: Socket
 }
 
-/** Between a client and 127.0.0.1:`target`. */
+/** Forwards connections to port `target` of 127.0.0.1. */
 export const startTcpProxy = async (target: number): Promise<TcpProxy> => {
   const pairs = new Set<Pair>()
   const abandoned = new Set<Pair>()
@@ -52,14 +52,14 @@ export const startTcpProxy = async (target: number): Promise<TcpProxy> => {
       [near, pair.far],
       [pair.far, near],
     ] as const) {
-      const carry = createDelayQueue<Buffer>({
+      const forward = createDelayQueue<Buffer>({
         send: bytes => void (to.writable && to.write(bytes)),
         now: () => performance.now(),
         after: (ms, then) => void setTimeout(then, ms),
       })
       from.on('data', bytes => {
         if (response !== undefined && from === near) near.end(response)
-        else carry(bytes, delayMs)
+        else forward(bytes, delayMs)
       })
       from.on('error', () => {})
       from.on('close', () => {
@@ -101,7 +101,7 @@ export const startTcpProxy = async (target: number): Promise<TcpProxy> => {
         pairs.delete(pair)
         abandoned.add(pair)
         pair.near.pause()
-        // The server's side ends, as that of a machine which is gone: nothing that was in flight arrives later.
+        // The server's side closes, so that data in flight never arrives.
         pair.far.destroy()
       }
     },

@@ -105,7 +105,8 @@ export const comparableNames = sections.map(({ name }) => name)
 const NOTE = [
   'The same load on the services of this checkout and of another one, interleaved round by round; every other round runs',
   'in reverse order. Each has a database or a storage of its own. Ratios are this / other, round by round: the geometric',
-  'mean with its 95 % confidence interval, over the rounds in which both completed operations. Below 1 for ops/s and above 1 for latencies, this checkout is slower.',
+  'mean with its 95 % confidence interval, over the rounds in which both completed operations. Below 1 for ops/s and',
+  'above 1 for latencies, this checkout is slower.',
 ].join('\n')
 
 const ENTRIES = ['apps/allocation-api/src/main.ts', 'apps/lease-witness/local/main.ts']

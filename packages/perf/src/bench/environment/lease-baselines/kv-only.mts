@@ -10,7 +10,7 @@ import {
   parseBaselineSlot,
 } from './wire.ts'
 
-/** So much of Workers KV as this worker uses. */
+/** The part of the Workers KV interface that this worker uses. */
 interface Namespace {
   get(key: string): Promise<string | null>
   put(key: string, value: string): Promise<void>
@@ -21,8 +21,8 @@ interface Env extends BaselineEnv {
 }
 
 /**
- * Reads the record, looks at it, writes it back. Two requests that have both read before either has written are both
- * granted: this is what the witness exists to replace.
+ * Reads the record, decides, and writes it back. Two concurrent requests can both be granted: the witness exists to prevent
+ * this.
  */
 const handle = async (request: Request, env: Env): Promise<Response> => {
   const body = request.method === 'PUT' ? await request.text() : ''
@@ -33,9 +33,9 @@ const handle = async (request: Request, env: Env): Promise<Response> => {
   if (request.method === 'GET')
     return current ? createLeaseResponse(request, 200, current) : createErrorResponse(404, 'not-found')
   if (request.method !== 'PUT') return createErrorResponse(405, 'method-not-allowed')
-  const ask = parseBaselinePut(request, body)
-  if (!ask) return createErrorResponse(400, 'invalid-request')
-  const lease = grantLease(current, ask, Date.now())
+  const put = parseBaselinePut(request, body)
+  if (!put) return createErrorResponse(400, 'invalid-request')
+  const lease = grantLease(current, put, Date.now())
   if (!lease) return createLeaseResponse(request, 412, current)
   await env.OPENOVA_LEASES.put(key, JSON.stringify(lease))
   return createLeaseResponse(request, 200, lease)

@@ -2,12 +2,13 @@ import { readLocalConfig } from 'lease-witness/local/config.ts'
 import { startWorkerd } from 'lease-witness/local/workerd.ts'
 
 /**
- * A process of its own that runs a baseline as the witness's own process runs the witness: the same runtime with the same
- * options, storage in a folder. WORKER names the wrangler.toml.
+ * Runs a baseline in a separate process, as the local witness does: the same runtime with the same options and storage in a
+ * folder. WORKER is the name of the wrangler.toml.
  */
 const read = readLocalConfig(process.env, import.meta.dirname)
 const worker = process.env.WORKER
-if ('errors' in read || worker === undefined) throw new Error('the environment of a baseline is not as it has to be')
+if ('errors' in read || worker === undefined)
+  throw new Error('invalid environment; set WORKER and the variables of the local witness')
 const stopped = new Promise<void>(resolve => {
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP', 'disconnect'] as const) process.on(signal, () => resolve())
 })
@@ -17,5 +18,5 @@ const print = (line: string) => process.stdout.write(`${line}\n`)
   print(JSON.stringify({ msg: 'ready', port: running.port }))
   await stopped
 }
-// The channel to whoever started us would keep us.
+// The IPC channel to the parent would keep this process alive.
 if (process.connected) process.disconnect()

@@ -9,13 +9,13 @@ import {
   parseBaselineSlot,
 } from './wire.ts'
 
-/** The leases of this isolate: nothing is stored, and nothing is left after a restart. */
+/** The leases of this isolate. A restart loses them. */
 const leases = new Map<string, BaselineLease>()
 
-/** The least that the wire can cost on this runtime: the same answers, from memory. */
+/** The minimum cost of the HTTP interface on this runtime: the same responses from memory. */
 export default {
   async fetch(request: Request, env: BaselineEnv): Promise<Response> {
-    // Read before anything is answered: a body that is left over breaks the connection for the next request.
+    // An unread body would break the connection for the next request.
     const body = request.method === 'PUT' ? await request.text() : ''
     if (!isAllowed(request, env)) return createErrorResponse(401, 'unauthorized')
     const slot = parseBaselineSlot(request)
@@ -23,10 +23,10 @@ export default {
     if (request.method === 'GET')
       return current ? createLeaseResponse(request, 200, current) : createErrorResponse(404, 'not-found')
     if (request.method !== 'PUT') return createErrorResponse(405, 'method-not-allowed')
-    const ask = parseBaselinePut(request, body)
-    if (!ask) return createErrorResponse(400, 'invalid-request')
-    // Nothing is awaited between the look and the write: one isolate in one process decides rightly.
-    const lease = grantLease(current, ask, Date.now())
+    const put = parseBaselinePut(request, body)
+    if (!put) return createErrorResponse(400, 'invalid-request')
+    // Without an await between the read and the write, one isolate in one process decides correctly.
+    const lease = grantLease(current, put, Date.now())
     if (!lease) return createLeaseResponse(request, 412, current)
     leases.set(slot, lease)
     return createLeaseResponse(request, 200, lease)

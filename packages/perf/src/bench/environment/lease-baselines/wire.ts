@@ -1,4 +1,4 @@
-/** What both baselines have in common: the wire of the lease witness, as far as GET and PUT of a slot go. */
+/** Shared by both baselines: the HTTP interface of the lease witness for GET and PUT of a slot. */
 
 export interface BaselineLease {
   readonly holder: string
@@ -18,12 +18,12 @@ export interface BaselineEnv {
   readonly BEARER_TOKENS_CSV: string
 }
 
-// workerd has it beside what the standard names; the types of Node do not know it.
+// workerd has this function in addition to the standard ones. The types of Node do not.
 const subtle = crypto.subtle as typeof crypto.subtle & { timingSafeEqual(a: Uint8Array, b: Uint8Array): boolean }
 const utf8 = new TextEncoder()
 let allowed: Uint8Array[] | undefined
 
-/** Compared in constant time with every allowed one, as the witness does; lengths are not hidden. */
+/** Compares the token with every allowed one in constant time, as the witness does. Lengths are not hidden. */
 export const isAllowed = (request: Request, { BEARER_TOKENS_CSV }: BaselineEnv): boolean => {
   allowed ??= BEARER_TOKENS_CSV.split(',').map(token => utf8.encode(token))
   const given = utf8.encode(request.headers.get('Authorization')?.replace(/^bearer +/i, '') ?? '')
@@ -36,7 +36,7 @@ const prefix = '/lease/'
 export const parseBaselineSlot = (request: Request): string =>
   decodeURIComponent(new URL(request.url).pathname.slice(prefix.length))
 
-/** What a PUT asks for; undefined: it cannot be read. */
+/** Undefined: the request is invalid. */
 export const parseBaselinePut = (request: Request, body: string): LeasePut | undefined => {
   const match = /^(?:W\/)?"?(\d{1,15})"?$/.exec(request.headers.get('If-Match') ?? '')
   const { holder = request.headers.get('X-Holder'), ttlSeconds = 30 } = body === '' ? {} : JSON.parse(body)
@@ -44,26 +44,26 @@ export const parseBaselinePut = (request: Request, body: string): LeasePut | und
   return { holder, ttlMs: ttlSeconds * 1_000, generation: Number(match[1]) }
 }
 
-/** The lease that the asker gets; undefined: it gets none. */
+/** The new lease; undefined: the precondition failed. */
 export const grantLease = (
   current: BaselineLease | undefined,
-  ask: LeasePut,
+  put: LeasePut,
   now: number,
 ): BaselineLease | undefined => {
-  if (ask.generation !== (current?.generation ?? 0)) return undefined
+  if (put.generation !== (current?.generation ?? 0)) return undefined
   const isLive = current !== undefined && now < Date.parse(current.expiresAt)
-  if (isLive && current.holder !== ask.holder) return undefined
+  if (isLive && current.holder !== put.holder) return undefined
   return {
-    holder: ask.holder,
+    holder: put.holder,
     acquiredAt: isLive ? current.acquiredAt : new Date(now).toISOString(),
-    expiresAt: new Date(now + ask.ttlMs).toISOString(),
-    generation: ask.generation + 1,
+    expiresAt: new Date(now + put.ttlMs).toISOString(),
+    generation: put.generation + 1,
   }
 }
 
 const NO_LEASE: BaselineLease = { holder: '', acquiredAt: '', expiresAt: '', generation: 0 }
 
-/** An answer with the headers that the witness's have. */
+/** A response with the same headers as the witness's. */
 export const createLeaseResponse = (request: Request, status: 200 | 412, lease: BaselineLease = NO_LEASE): Response =>
   new Response(JSON.stringify(lease), {
     status,
@@ -75,22 +75,22 @@ export const createLeaseResponse = (request: Request, status: 200 | 412, lease: 
     },
   })
 
-/** The interface asks for a line a request; of whoever stores nothing it is not asked. */
-export const logRequest = (request: Request, answer: Response): Response => {
+/** The interface requires a log line per request. The memory baseline stores nothing and does not log. */
+export const logRequest = (request: Request, response: Response): Response => {
   const line = {
     level: 'info',
     time: new Date().toISOString(),
     msg: 'answered',
-    requestId: answer.headers.get('X-Request-Id'),
+    requestId: response.headers.get('X-Request-Id'),
     method: request.method,
     slot: parseBaselineSlot(request),
     leaseSlot: request.headers.get('X-Lease-Slot') ?? undefined,
-    generation: answer.headers.get('ETag'),
-    status: answer.status,
+    generation: response.headers.get('ETag'),
+    status: response.status,
   }
   // biome-ignore lint/suspicious/noConsole: the only way out of a worker that its runtime collects
   console.log(JSON.stringify(line))
-  return answer
+  return response
 }
 
 export const createErrorResponse = (status: 400 | 401 | 404 | 405, error: string): Response =>
