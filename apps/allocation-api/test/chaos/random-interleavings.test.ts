@@ -4,7 +4,12 @@ import { timed } from '@pool/test-kit/poll.ts'
 import { proofSize, reportProof } from '@pool/test-kit/proof-size.ts'
 import { describe, expect, test } from 'vitest'
 import { missingDsn, testDsn } from '../support/database.ts'
-import { powerdnsHostOn, type StartZoneHost, startDynadotHost, startLocalHost } from '../support/random/hosts.ts'
+import {
+  createPowerdnsHostStarter,
+  type StartZoneHost,
+  startDynadotHost,
+  startLocalHost,
+} from '../support/random/hosts.ts'
 import { runInterleaving } from '../support/random/interleaving.ts'
 import { createWorker } from '../support/random/worker.ts'
 
@@ -57,7 +62,7 @@ describe.skipIf(!testDsn)(
 
     test.skipIf(shouldSkip(lacksPowerdns))('powerdns', { timeout: 300_000 }, async () => {
       await using server = await startPowerdns()
-      await runAll('powerdns', toSeeds(POWERDNS_INTERLEAVINGS), powerdnsHostOn(server))
+      await runAll('powerdns', toSeeds(POWERDNS_INTERLEAVINGS), createPowerdnsHostStarter(server))
     })
   },
 )

@@ -41,7 +41,7 @@ const httpFaults: readonly (readonly [number, DynadotFault | undefined])[] = [
   [1, { error: 'too many cooks' }],
 ]
 
-/** Records of others at our names, beside them and below them. Some of these names never exist. */
+/** Foreign records at the managed names, beside them and below them. Some of these names are never reserved. */
 const createForeignRecords = (ttl: number): RecordSet[] => [
   { name: pool, type: 'MX', ttl, values: ['10 mail.example.'] },
   { name: `n0-0.${pool}`, type: 'TXT', ttl, values: ['"beside"'] },
@@ -54,25 +54,25 @@ const format = ({ name, type, ttl, values }: RecordSet) => `${name} ${ttl} ${typ
 
 /** Kills replicas at random moments under traffic, checks the result, and returns the figures. */
 const killAtRandom = async (kind: string, startHost: StartZoneHost, seed: number): Promise<string> => {
-  await using made = new AsyncDisposableStack()
+  await using cleanup = new AsyncDisposableStack()
   const database = await createTestDatabase({ connections: 3 })
-  made.defer(() => database.drop())
-  const host = made.use(await startHost(database.sql))
+  cleanup.defer(() => database.drop())
+  const host = cleanup.use(await startHost(database.sql))
   await host.addZone(pool)
-  const ttl = host.onlyTtl ?? template.ttl
+  const ttl = host.fixedTtl ?? template.ttl
   const foreign = createForeignRecords(ttl)
   await host.edit(pool, { remove: [], put: foreign })
   const prng = createPrng(seed)
   const faultPrng = prng.fork(1)
-  host.httpFaultOf = () => faultPrng.pickWeighted(httpFaults)
+  host.nextHttpFault = () => faultPrng.pickWeighted(httpFaults)
 
   const start = () => startApi(database.url, { ...env, ...host.env })
   const alive = new Set<Api>(await Promise.all(Array.from({ length: REPLICAS }, start)))
-  made.defer(async () => void (await Promise.all([...alive].map(api => api.process.kill()))))
+  cleanup.defer(async () => void (await Promise.all([...alive].map(api => api.process.kill()))))
   let isOver = false
   const callers = Array.from({ length: CALLERS }, (_, number) => {
     const callerPrng = prng.fork(2 + number)
-    return startCaller({ number, dice: callerPrng, anApi: () => callerPrng.pick([...alive]), isOver: () => isOver })
+    return startCaller({ number, prng: callerPrng, pickApi: () => callerPrng.pick([...alive]), isOver: () => isOver })
   })
 
   const { ms } = await timed(async () => {
@@ -87,7 +87,7 @@ const killAtRandom = async (kind: string, startHost: StartZoneHost, seed: number
   })
   isOver = true
   await Promise.all(callers.map(caller => caller.ended))
-  host.httpFaultOf = () => undefined
+  host.nextHttpFault = () => undefined
 
   const expectedRecords = async () =>
     [
@@ -119,7 +119,7 @@ const killAtRandom = async (kind: string, startHost: StartZoneHost, seed: number
   }
   expect(await actualRecords()).toEqual(await expectedRecords())
 
-  const confirmed = new Map(callers.flatMap(caller => [...caller.told]))
+  const confirmed = new Map(callers.flatMap(caller => [...caller.confirmed]))
   const rows = await database.sql<{ subdomain: string; state: string; token: string; address: string | null }[]>`
     select subdomain, state, reservation_token as token, host(load_balancer_ip) as address from pool_allocations`
   const unanswered = new Map(callers.flatMap(caller => [...caller.unanswered]))
@@ -130,10 +130,10 @@ const killAtRandom = async (kind: string, startHost: StartZoneHost, seed: number
       .sort(byName),
   ).toEqual(
     [...confirmed]
-      .flatMap(([subdomain, { state, ...rest }]) => (state === 'free' ? [] : [{ subdomain, state, ...rest }]))
+      .flatMap(([subdomain, { state, ...fields }]) => (state === 'free' ? [] : [{ subdomain, state, ...fields }]))
       .sort(byName),
   )
-  expect(callers.flatMap(caller => caller.oddities)).toEqual([])
+  expect(callers.flatMap(caller => caller.unexpectedResponses)).toEqual([])
   const requests = callers.reduce((sum, caller) => sum + caller.requests, 0)
   return `${kind} ${KILLS_PER_PROVIDER} in ${(ms / 1_000).toFixed(1)} s, ${requests} requests, ${unanswered.size} without a response, quiescent after ${(quiescentMs / 1_000).toFixed(1)} s`
 }

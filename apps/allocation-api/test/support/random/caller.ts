@@ -3,112 +3,113 @@ import type { Prng } from '@pool/test-kit/prng.ts'
 import type { Api, ApiResponse } from '../api.ts'
 import { commit, pool, release, reserve } from '../operations.ts'
 
-/** What a caller has been told of a name. */
-export type Told =
+/** The state of a name according to its last response. */
+export type ConfirmedState =
   | { readonly state: 'free' }
   | { readonly state: 'reserved'; readonly token: string }
   | { readonly state: 'active'; readonly token: string; readonly address: string }
 
 export interface CallerOptions {
-  /** In the names and addresses of this caller and no other; below 100. */
+  /** Unique per caller, below 100. Its names and addresses contain it. */
   readonly number: number
-  readonly dice: Prng
-  /** One that is not known to be dead. */
-  readonly anApi: () => Api
+  readonly prng: Prng
+  /** Picks a replica that has not been killed yet. */
+  readonly pickApi: () => Api
   readonly isOver: () => boolean
 }
 
 export interface Caller {
-  /** Of every name whose last request was answered. */
-  readonly told: ReadonlyMap<string, Told>
-  /** Of the names whose last request was not answered, which nobody has touched since: what was asked. */
+  /** By name, for every name whose last request got a response. */
+  readonly confirmed: ReadonlyMap<string, ConfirmedState>
+  /** The operation by name, for names whose last request got no response. The caller no longer uses these names. */
   readonly unanswered: ReadonlyMap<string, string>
   readonly requests: number
-  readonly oddities: readonly string[]
+  readonly unexpectedResponses: readonly string[]
   readonly ended: Promise<void>
 }
 
 const NAMES = 3
-const MOST_REST_MS = 80
-/** A provider may have room for a few hundred records only. */
-const MOST_LEFT = 2
+const MAX_PAUSE_MS = 80
+/** A provider may hold only a few hundred records. */
+const MAX_UNANSWERED = 2
 
-/** Takes, uses and frees names of its own, one request at a time, until it is over. */
-export const startCaller = ({ number, dice, anApi, isOver }: CallerOptions): Caller => {
-  const told = new Map<string, Told>()
+/** Reserves, commits and releases its own names, one request at a time, until `isOver`. */
+export const startCaller = ({ number, prng, pickApi, isOver }: CallerOptions): Caller => {
+  const confirmed = new Map<string, ConfirmedState>()
   const unanswered = new Map<string, string>()
-  const oddities: string[] = []
+  const unexpectedResponses: string[] = []
   let requests = 0
-  let made = 0
-  let addresses = 0
+  let nameCount = 0
+  let addressCount = 0
 
-  const ask = async (what: string, call: (api: Api) => Promise<ApiResponse>, expected: readonly number[]) => {
+  const send = async (operation: string, call: (api: Api) => Promise<ApiResponse>, expected: readonly number[]) => {
     requests += 1
-    const answer = await call(anApi()).catch(() => undefined)
-    if (answer && !expected.includes(answer.status)) oddities.push(`${what}: ${answer.status} ${answer.text}`)
-    return answer
+    const response = await call(pickApi()).catch(() => undefined)
+    if (response && !expected.includes(response.status))
+      unexpectedResponses.push(`${operation}: ${response.status} ${response.text}`)
+    return response
   }
 
-  /** Of a name of which it is not known how it stands: frees it, whoever answers. */
-  const makeFree = async (name: string): Promise<void> => {
+  /** Releases a name in an unknown state. Repeats the request until it gets a response other than a 5xx. */
+  const releaseUnknown = async (name: string): Promise<void> => {
     for (;;) {
-      const answer = await ask(`release ${name}`, api => release(api, name), [200, 202, 404])
-      if (answer && answer.status < 500) break
+      const response = await send(`release ${name}`, api => release(api, name), [200, 202, 404])
+      if (response && response.status < 500) break
     }
-    told.set(name, { state: 'free' })
+    confirmed.set(name, { state: 'free' })
   }
 
-  const lose = async (name: string, what: string): Promise<void> => {
-    told.delete(name)
-    if (unanswered.size < MOST_LEFT && dice.chance(0.5)) unanswered.set(name, what)
-    else await makeFree(name)
+  const handleMissingResponse = async (name: string, operation: string): Promise<void> => {
+    confirmed.delete(name)
+    if (unanswered.size < MAX_UNANSWERED && prng.chance(0.5)) unanswered.set(name, operation)
+    else await releaseUnknown(name)
   }
 
-  const next = async (name: string, now: Told): Promise<void> => {
-    if (now.state === 'free') {
-      const answer = await ask(`reserve ${name}`, api => reserve(api, name), [201, 409])
-      if (!answer) return lose(name, 'reserve')
-      // A reservation of ours that was not answered came after it had been made free.
-      if (answer.status === 409) return makeFree(name)
-      told.set(name, { state: 'reserved', token: answer.body.reservationToken })
+  const sendNext = async (name: string, current: ConfirmedState): Promise<void> => {
+    if (current.state === 'free') {
+      const response = await send(`reserve ${name}`, api => reserve(api, name), [201, 409])
+      if (!response) return handleMissingResponse(name, 'reserve')
+      // An earlier reserve without a response took effect after the name had been released.
+      if (response.status === 409) return releaseUnknown(name)
+      confirmed.set(name, { state: 'reserved', token: response.body.reservationToken })
       return
     }
-    const { token } = now
-    if (now.state === 'reserved' && dice.chance(0.9)) {
-      addresses += 1
-      const address = `10.${number}.${addresses >> 8}.${addresses & 255}`
-      const answer = await ask(`commit ${name}`, api => commit(api, name, token, address), [200, 202])
-      if (!answer) return lose(name, 'commit')
-      told.set(name, { state: 'active', token, address })
+    const { token } = current
+    if (current.state === 'reserved' && prng.chance(0.9)) {
+      addressCount += 1
+      const address = `10.${number}.${addressCount >> 8}.${addressCount & 255}`
+      const response = await send(`commit ${name}`, api => commit(api, name, token, address), [200, 202])
+      if (!response) return handleMissingResponse(name, 'commit')
+      confirmed.set(name, { state: 'active', token, address })
       return
     }
     const body = { subdomain: name, reservationToken: token }
     const path = `/api/v1/pool/${pool}/release`
-    const answer = await ask(`release ${name}`, api => api.call('DELETE', path, body), [200, 202])
-    if (!answer) return lose(name, 'release')
-    told.set(name, { state: 'free' })
+    const response = await send(`release ${name}`, api => api.call('DELETE', path, body), [200, 202])
+    if (!response) return handleMissingResponse(name, 'release')
+    confirmed.set(name, { state: 'free' })
   }
 
   const run = async (): Promise<void> => {
     while (!isOver()) {
-      while (told.size < NAMES) {
-        told.set(`n${number}-${made}`, { state: 'free' })
-        made += 1
+      while (confirmed.size < NAMES) {
+        confirmed.set(`n${number}-${nameCount}`, { state: 'free' })
+        nameCount += 1
       }
-      const [name, now] = dice.pick([...told])
-      await next(name, now)
-      // The machine is for the killed ones too, that start again.
-      await sleep(dice.below(MOST_REST_MS))
+      const [name, current] = prng.pick([...confirmed])
+      await sendNext(name, current)
+      // Leaves CPU time for the replicas that are restarting.
+      await sleep(prng.below(MAX_PAUSE_MS))
     }
   }
   const ended = run()
   return {
-    told,
+    confirmed,
     unanswered,
     get requests() {
       return requests
     },
-    oddities,
+    unexpectedResponses,
     ended,
   }
 }

@@ -1,10 +1,10 @@
 import type { DynadotCommand, DynadotFault } from '@pool/test-kit/dns/dynadot-double.ts'
 
-/** What befalls a call of the port: the same for every provider. */
+/** Weighted faults of a call of the provider port, the same for every provider. */
 export const readFaults = [
   [70, 'none'],
   [4, 'no effect'],
-  [4, 'answer lost'],
+  [4, 'response lost'],
   [2, 'too many requests'],
   [2, 'zone'],
   [15, 'stale'],
@@ -13,15 +13,15 @@ export const readFaults = [
 export const applyFaults = [
   [45, 'none'],
   [6, 'no effect'],
-  [10, 'answer lost'],
+  [10, 'response lost'],
   [12, 'late'],
   [3, 'too many requests'],
   [2, 'zone'],
-  [8, 'half'],
-  [6, 'refused'],
+  [8, 'partial'],
+  [6, 'rejected'],
 ] as const
 
-/** What befalls a call below the port, where the provider speaks HTTP. */
+/** Weighted faults of an HTTP request, for a provider with an HTTP API. */
 export const httpFaults = {
   get_dns: [
     [80, undefined],

@@ -4,31 +4,31 @@ import type { ApplyResult, ReadResult, Unavailable } from '../../../src/dns/doma
 import { type RecordChange, type RecordSet, recordKey } from '../../../src/dns/domain/rrset.ts'
 import type { DnsProvider } from '../../../src/dns/provider.ts'
 import { applyFaults, httpFaults, readFaults } from './faults.ts'
-import type { UnderWay as InFlight } from './in-flight.ts'
+import type { InFlight } from './in-flight.ts'
 import type { ZoneHost } from './zone-host.ts'
 
-export interface TrafficOptions {
+export interface FaultInjectorOptions {
   readonly zone: string
   readonly host: ZoneHost
-  readonly dice: Prng
-  readonly underWay: InFlight
-  /** Sees each order before anything comes of it. */
-  readonly onOrder: (changes: readonly RecordChange[]) => void
-  /** Sees what is known to have been done, but for the changes at the owner names `undone`. */
-  readonly onDone: (changes: readonly RecordChange[], undone: ReadonlySet<string>) => void
+  readonly prng: Prng
+  readonly inFlight: InFlight
+  /** Called before each write. */
+  readonly onWrite: (changes: readonly RecordChange[]) => void
+  /** Called after each confirmed write. The provider made no changes at the owner names `unapplied`. */
+  readonly onApplied: (changes: readonly RecordChange[], unapplied: ReadonlySet<string>) => void
   readonly note: (line: string) => void
 }
 
-/** An order that was given up and has not taken effect yet. */
-export interface LateOrder {
-  /** Undefined: of the whole zone. */
+/** A write whose call timed out and that has not taken effect yet. */
+export interface LateWrite {
+  /** Undefined: the write replaces the whole zone. */
   readonly changes?: readonly RecordChange[]
-  readonly land: () => Promise<void>
+  readonly complete: () => Promise<void>
 }
 
 export const toOwnerKey = (change: RecordChange): string => (change.kind === 'upsert' ? change.set.name : change.name)
 export const toChangeKey = (change: RecordChange): string => recordKey(change.kind === 'upsert' ? change.set : change)
-const textOf = (change: RecordChange): string =>
+const formatChange = (change: RecordChange): string =>
   change.kind === 'upsert' ? `${toChangeKey(change)}=${change.set.values}` : `-${toChangeKey(change)}`
 
 const unavailable = (reason: string, more: Partial<Unavailable> = {}): Unavailable => ({
@@ -37,79 +37,81 @@ const unavailable = (reason: string, more: Partial<Unavailable> = {}): Unavailab
   ...more,
 })
 
-export interface TrafficCounts {
-  /** Sets of changes that were asked for. */
-  orders: number
-  /** Calls, of the port or below it, that something befell. */
+const ZONE_UNAVAILABLE: Unavailable = { kind: 'unavailable', reason: '[zone] no such zone', scope: 'zone' }
+
+export interface InterleavingCounts {
+  /** Calls of `apply`. */
+  writes: number
+  /** Calls of the port, or HTTP requests, with an injected fault. */
   faults: number
-  /** Orders that took effect after they were given up. */
-  late: number
-  stale: number
-  /** Of other people. */
+  /** Writes that took effect after their call had timed out. */
+  lateWrites: number
+  staleReads: number
+  /** Edits of the zone that bypass the API. */
   edits: number
 }
 
-/** All that goes to one zone, of both replicas, and what befalls it. */
-export class Traffic {
-  /** No more faults, and nobody is kept waiting. */
+/** Injects faults into the calls of both replicas to one zone. */
+export class FaultInjector {
+  /** Neither injects faults nor pauses calls. */
   isCalm = false
-  /** Writes that the host has begun and not ended. */
-  writes = 0
-  late: LateOrder[] = []
-  readonly counts: TrafficCounts = { orders: 0, faults: 0, late: 0, stale: 0, edits: 0 }
-  readonly #options: TrafficOptions
-  readonly #held = new Set<{ steps: number; go: () => void }>()
-  /** The zone before its last change; null: not known, or shown just now. */
-  #before: readonly RecordSet[] | null = null
-  /** Somebody has changed the zone since the last read of it began. */
-  #isEdited = false
-  #giveUp: () => void = () => {}
+  /** Writes in flight at the host. */
+  writesInFlight = 0
+  lateWrites: LateWrite[] = []
+  readonly counts: InterleavingCounts = { writes: 0, faults: 0, lateWrites: 0, staleReads: 0, edits: 0 }
+  readonly #options: FaultInjectorOptions
+  readonly #pausedCalls = new Set<{ steps: number; resume: () => void }>()
+  /** The zone before its last change. Null: unknown, or already returned by a stale read. */
+  #previousRecords: readonly RecordSet[] | null = null
+  /** Whether an external edit has changed the zone since the last read began. */
+  #wasEdited = false
+  #abortCall: () => void = () => {}
 
-  constructor(options: TrafficOptions) {
+  constructor(options: FaultInjectorOptions) {
     this.#options = options
-    if (options.host.httpFaultOf) options.host.httpFaultOf = command => this.#httpFault(command)
+    if (options.host.nextHttpFault) options.host.nextHttpFault = command => this.#httpFault(command)
   }
 
-  /** A step of the world: who has waited long enough goes on. */
+  /** Counts a step of the interleaving. Resumes the calls whose pause is over. */
   step(): void {
-    for (const held of this.#held) {
-      held.steps -= 1
-      if (held.steps <= 0) held.go()
+    for (const call of this.#pausedCalls) {
+      call.steps -= 1
+      if (call.steps <= 0) call.resume()
     }
   }
 
-  releaseAll(): void {
-    for (const held of this.#held) held.go()
+  resumeAll(): void {
+    for (const call of this.#pausedCalls) call.resume()
   }
 
-  /** Somebody is about to change the zone. `isShown`: the state before it may still be read. */
-  async beforeEdit({ isShown }: { isShown: boolean }): Promise<void> {
+  /** To be called before an external edit. `canBeReadLater`: a stale read may return the state before it. */
+  async beforeEdit({ canBeReadLater }: { canBeReadLater: boolean }): Promise<void> {
     await this.#beforeChange()
-    if (!isShown) this.forget()
-    this.#isEdited = true
+    if (!canBeReadLater) this.forgetPreviousRecords()
+    this.#wasEdited = true
   }
 
   async #beforeChange(): Promise<void> {
-    const { host, zone, dice } = this.#options
-    // Not always, for it costs a query.
-    this.#before = !this.isCalm && !host.isWholeSet && dice.chance(0.6) ? await host.records(zone) : null
+    const { host, zone, prng } = this.#options
+    // Not always: it costs a query.
+    this.#previousRecords = !this.isCalm && !host.replacesZone && prng.chance(0.6) ? await host.records(zone) : null
   }
 
-  /** What was shown long ago is not shown again. */
-  forget(): void {
-    this.#before = null
+  /** No later read returns the state before the last change. */
+  forgetPreviousRecords(): void {
+    this.#previousRecords = null
   }
 
-  async landAll(): Promise<void> {
-    while (this.late.length > 0) await this.landOne()
+  async completeLateWrites(): Promise<void> {
+    while (this.lateWrites.length > 0) await this.completeLateWrite()
   }
 
-  async landOne(): Promise<void> {
-    const order = this.late.shift()
-    if (!order) return
-    this.counts.late += 1
-    this.#options.note(`a late order lands: ${order.changes?.map(textOf).join(', ') ?? 'the whole set'}`)
-    await order.land()
+  async completeLateWrite(): Promise<void> {
+    const write = this.lateWrites.shift()
+    if (!write) return
+    this.counts.lateWrites += 1
+    this.#options.note(`late write: ${write.changes?.map(formatChange).join(', ') ?? 'the whole zone'}`)
+    await write.complete()
   }
 
   provider(inner: DnsProvider): DnsProvider {
@@ -122,14 +124,14 @@ export class Traffic {
   }
 
   async #pause(): Promise<void> {
-    const { dice, underWay } = this.#options
-    if (this.isCalm || !dice.chance(0.35)) return
-    const steps = 1 + dice.below(3)
+    const { prng, inFlight } = this.#options
+    if (this.isCalm || !prng.chance(0.35)) return
+    const steps = 1 + prng.below(3)
     const { promise, resolve } = Promise.withResolvers<void>()
-    const held = { steps, go: resolve }
-    this.#held.add(held)
-    await underWay.during('held', () => promise)
-    this.#held.delete(held)
+    const call = { steps, resume: resolve }
+    this.#pausedCalls.add(call)
+    await inFlight.during('paused', () => promise)
+    this.#pausedCalls.delete(call)
   }
 
   async #read(
@@ -138,26 +140,26 @@ export class Traffic {
     owners: readonly string[] | 'all',
     signal: AbortSignal,
   ): Promise<ReadResult> {
-    const { note, dice } = this.#options
+    const { note, prng } = this.#options
     await this.#pause()
-    const fault = this.isCalm ? 'none' : dice.pickWeighted(readFaults)
+    const fault = this.isCalm ? 'none' : prng.pickWeighted(readFaults)
     if (fault !== 'none' && fault !== 'stale') this.counts.faults += 1
     note(`read ${owners === 'all' ? 'all' : owners.map(owner => owner.split('.')[0])}: ${fault}`)
     if (fault === 'no effect') return unavailable('HTTP 500')
-    if (fault === 'zone') return unavailable('not this zone', { reason: '[zone] not this zone', scope: 'zone' })
-    if (fault === 'too many requests') return unavailable('HTTP 429', { retryAfterMs: 1_000 * (1 + dice.below(20)) })
-    const before = this.#before
+    if (fault === 'zone') return ZONE_UNAVAILABLE
+    if (fault === 'too many requests') return unavailable('HTTP 429', { retryAfterMs: 1_000 * (1 + prng.below(20)) })
+    const before = this.#previousRecords
     if (fault === 'stale' && before) {
-      // Never two in a row.
-      this.#before = null
-      this.counts.stale += 1
+      // Never two stale reads in a row.
+      this.#previousRecords = null
+      this.counts.staleReads += 1
       await this.#pause()
       return { kind: 'read', records: before }
     }
-    this.#isEdited = false
-    const result = await this.#within(signal, given => inner.read(zone, owners, given))
+    this.#wasEdited = false
+    const result = await this.#callWithAbort(signal, callSignal => inner.read(zone, owners, callSignal))
     await this.#pause()
-    return fault === 'answer lost' ? unavailable('no answer in time') : result
+    return fault === 'response lost' ? unavailable('no response in time') : result
   }
 
   async #apply(
@@ -166,13 +168,13 @@ export class Traffic {
     changes: readonly RecordChange[],
     signal: AbortSignal,
   ): Promise<ApplyResult> {
-    const { onOrder, onDone } = this.#options
+    const { onWrite, onApplied } = this.#options
     await this.#pause()
-    onOrder(changes)
+    onWrite(changes)
     const result = await this.#perform(inner, zone, changes, signal)
     if (result.kind === 'applied') {
-      const undone = new Set([...result.rejected.map(({ name }) => name), ...(result.skipped ?? [])])
-      onDone(changes, undone)
+      const unapplied = new Set([...result.rejected.map(({ name }) => name), ...(result.skipped ?? [])])
+      onApplied(changes, unapplied)
     }
     return result
   }
@@ -183,13 +185,15 @@ export class Traffic {
     changes: readonly RecordChange[],
     signal: AbortSignal,
   ): Promise<ApplyResult> {
-    const { note, dice, host } = this.#options
-    const fault = this.isCalm ? 'none' : dice.pickWeighted(applyFaults)
-    this.counts.orders += 1
+    const { note, prng, host } = this.#options
+    const fault = this.isCalm ? 'none' : prng.pickWeighted(applyFaults)
+    this.counts.writes += 1
     if (fault !== 'none') this.counts.faults += 1
-    note(`apply ${changes.map(textOf).join(', ')}: ${fault}`)
-    const write = async (some: readonly RecordChange[]): Promise<ApplyResult> => {
-      const result = await this.#within(signal, given => this.#write(() => inner.apply(zone, some, given)))
+    note(`apply ${changes.map(formatChange).join(', ')}: ${fault}`)
+    const write = async (subset: readonly RecordChange[]): Promise<ApplyResult> => {
+      const result = await this.#callWithAbort(signal, callSignal =>
+        this.#write(() => inner.apply(zone, subset, callSignal)),
+      )
       if (result.kind === 'unavailable' || result.rejected.length > 0) note(`  ${JSON.stringify(result)}`)
       return result
     }
@@ -197,72 +201,72 @@ export class Traffic {
       case 'no effect':
         return unavailable('HTTP 500')
       case 'zone':
-        return { kind: 'unavailable', reason: '[zone] not this zone', scope: 'zone' }
+        return ZONE_UNAVAILABLE
       case 'too many requests':
-        return unavailable('HTTP 429', { retryAfterMs: 1_000 * (1 + dice.below(20)) })
+        return unavailable('HTTP 429', { retryAfterMs: 1_000 * (1 + prng.below(20)) })
       case 'late': {
-        const heedless = host.createHeedlessProvider?.()
-        if (!heedless) return unavailable('no answer in time')
-        const order = AbortSignal.timeout(10_000)
-        const land = async () => {
-          await this.#write(() => heedless.apply(zone, changes, order))
-          await heedless.close()
+        const provider = host.createUnconditionalProvider?.()
+        if (!provider) return unavailable('no response in time')
+        const lateSignal = AbortSignal.timeout(10_000)
+        const complete = async () => {
+          await this.#write(() => provider.apply(zone, changes, lateSignal))
+          await provider.close()
         }
-        this.late.push({ changes, land })
-        return unavailable('no answer in time')
+        this.lateWrites.push({ changes, complete })
+        return unavailable('no response in time')
       }
-      case 'half': {
-        const half = changes.filter(() => dice.chance(0.5))
-        if (half.length > 0) await write(half)
+      case 'partial': {
+        const subset = changes.filter(() => prng.chance(0.5))
+        if (subset.length > 0) await write(subset)
         return unavailable('HTTP 502')
       }
-      case 'refused': {
-        const name = toOwnerKey(dice.pick(changes))
-        const rest = changes.filter(change => toOwnerKey(change) !== name)
-        const result: ApplyResult = rest.length > 0 ? await write(rest) : { kind: 'applied', rejected: [] }
+      case 'rejected': {
+        const name = toOwnerKey(prng.pick(changes))
+        const others = changes.filter(change => toOwnerKey(change) !== name)
+        const result: ApplyResult = others.length > 0 ? await write(others) : { kind: 'applied', rejected: [] }
         if (result.kind === 'unavailable') return result
-        return { ...result, rejected: [...result.rejected, { name, reason: 'not today' }] }
+        return { ...result, rejected: [...result.rejected, { name, reason: 'not allowed' }] }
       }
       default: {
         const result = await write(changes)
         await this.#pause()
-        return fault === 'answer lost' ? unavailable('no answer in time') : result
+        return fault === 'response lost' ? unavailable('no response in time') : result
       }
     }
   }
 
   async #write<Result>(work: () => Promise<Result>): Promise<Result> {
     await this.#beforeChange()
-    this.writes += 1
+    this.writesInFlight += 1
     return work().finally(() => {
-      this.writes -= 1
+      this.writesInFlight -= 1
     })
   }
 
-  /** The call is given up when the caller's time is over, or when it befalls the call. */
-  #within<Result>(signal: AbortSignal, call: (signal: AbortSignal) => Promise<Result>): Promise<Result> {
-    const given = new AbortController()
-    this.#giveUp = () => given.abort()
-    return call(AbortSignal.any([signal, given.signal]))
+  /** Runs the call. It is aborted by the caller's signal or by an injected fault. */
+  #callWithAbort<Result>(signal: AbortSignal, call: (signal: AbortSignal) => Promise<Result>): Promise<Result> {
+    const fault = new AbortController()
+    this.#abortCall = () => fault.abort()
+    return call(AbortSignal.any([signal, fault.signal]))
   }
 
   #httpFault(command: DynadotCommand): DynadotFault | undefined {
     if (this.isCalm) return undefined
-    const { dice, note, host } = this.#options
-    const fault = dice.pickWeighted<DynadotFault | 'late' | undefined>(httpFaults[command])
-    if (fault === undefined || (fault === 'stale' && this.writes > 0 && this.#isEdited)) return undefined
-    this.counts[fault === 'stale' ? 'stale' : 'faults'] += 1
+    const { prng, note, host } = this.#options
+    const fault = prng.pickWeighted<DynadotFault | 'late' | undefined>(httpFaults[command])
+    if (fault === undefined || (fault === 'stale' && this.writesInFlight > 0 && this.#wasEdited)) return undefined
+    this.counts[fault === 'stale' ? 'staleReads' : 'faults'] += 1
     note(`  ${command}: ${JSON.stringify(fault)}`)
-    const giveUp = this.#giveUp
-    const isUnanswered = fault === 'late' || fault === 'no answer, no effect' || fault === 'no answer, with effect'
-    if (isUnanswered) setImmediate(giveUp)
+    const abortCall = this.#abortCall
+    const hasNoResponse = fault === 'late' || fault === 'no answer, no effect' || fault === 'no answer, with effect'
+    if (hasNoResponse) setImmediate(abortCall)
     if (fault !== 'late') return fault
     const { promise, resolve } = Promise.withResolvers<void>()
-    const effects = host.effects?.() ?? 0
-    this.late.push({
-      async land() {
+    const effects = host.countEffects?.() ?? 0
+    this.lateWrites.push({
+      async complete() {
         resolve()
-        while (host.effects?.() === effects) await new Promise(setImmediate)
+        while (host.countEffects?.() === effects) await new Promise(setImmediate)
       },
     })
     return { effectAfter: promise }

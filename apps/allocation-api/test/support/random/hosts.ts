@@ -11,13 +11,13 @@ import type { ZoneHost } from './zone-host.ts'
 
 export type StartZoneHost = (sql: Sql) => Promise<ZoneHost>
 
-/** The zone is a table in the lane's own database. */
+/** The zone is a table in the worker's database. */
 export const startLocalHost: StartZoneHost = async sql => {
   const table = createZoneTable(sql)
   await table.install()
   const createProvider = () => createLocalProvider({ table: createZoneTable(sql), onError: () => {} })
   return {
-    isWholeSet: false,
+    replacesZone: false,
     addZone: async () => {},
     records: async zone => (await table.read(zone, 'all')).records.slice(),
     async edit(zone, { remove, put }) {
@@ -31,51 +31,51 @@ export const startLocalHost: StartZoneHost = async sql => {
       }
     },
     createProvider,
-    createHeedlessProvider: createProvider,
+    createUnconditionalProvider: createProvider,
     env: { DNSPROVIDER_KIND: 'local' },
     [Symbol.asyncDispose]: async () => {},
   }
 }
 
-/** A zone of its own for each interleaving on a server that is shared. */
-export const powerdnsHostOn =
+/** All interleavings share the server. Each has its own zone. */
+export const createPowerdnsHostStarter =
   (server: PowerdnsServer): StartZoneHost =>
   async () => {
     const createProvider = () => createPowerdnsProvider(server.options)
     return {
-      isWholeSet: false,
+      replacesZone: false,
       addZone: server.createZone,
       records: server.records,
       edit: server.edit,
       createProvider,
-      createHeedlessProvider: createProvider,
+      createUnconditionalProvider: createProvider,
       env: {},
       [Symbol.asyncDispose]: async () => {},
     }
   }
 
-/** Told apart from the provider's own rules, so that a fault of theirs is not undone here. */
-const storedOf = (host: string, type: string, value: string): DoubleRecord => {
+/** Does not reuse the provider's conversion, so that a bug in it does not cancel out. */
+const toStoredRecord = (host: string, type: string, value: string): DoubleRecord => {
   const [distance = '', exchange = ''] = value.split(' ')
   if (type === 'MX') return { host, type, value: exchange.slice(0, -1), extra: distance }
   if (type === 'CNAME' || type === 'SRV') return { host, type, value: value.slice(0, -1), extra: '' }
   return { host, type, value: type === 'TXT' ? value.slice(1, -1) : value, extra: '' }
 }
 
-const shownOf = ({ type, value, extra }: DoubleRecord): string => {
+const toRecordValue = ({ type, value, extra }: DoubleRecord): string => {
   if (type === 'MX') return `${extra} ${value}.`
   if (type === 'CNAME' || type === 'SRV') return `${value}.`
   return type === 'TXT' ? `"${value}"` : value
 }
 
-/** An account of its own for each lane: it takes one call at a time. */
+/** Each worker has its own account, because an account handles one call at a time. */
 export const startDynadotHost: StartZoneHost = async () => {
-  const apiKey = 'key-of-the-lane'
-  const host: ZoneHost & { httpFaultOf: NonNullable<ZoneHost['httpFaultOf']> } = {
-    isWholeSet: true,
-    onlyTtl: 3_600,
-    httpFaultOf: () => undefined,
-    effects: () => double.calls.effects,
+  const apiKey = 'key-of-the-worker'
+  const host: ZoneHost & { nextHttpFault: NonNullable<ZoneHost['nextHttpFault']> } = {
+    replacesZone: true,
+    fixedTtl: 3_600,
+    nextHttpFault: () => undefined,
+    countEffects: () => double.calls.effects,
     addZone: async zone => double.change(zone, {}),
     async records(zone) {
       const { main, sub, ttl } = double.domain(zone)
@@ -84,19 +84,21 @@ export const startDynadotHost: StartZoneHost = async () => {
       )
       return Array.from(groups, ([key, group]): RecordSet => {
         const [name = '', type = ''] = key.split(' ')
-        return { name, type, ttl: Number(ttl), values: group.map(shownOf).sort() }
+        return { name, type, ttl: Number(ttl), values: group.map(toRecordValue).sort() }
       })
     },
     async edit(zone, { remove, put }) {
-      const gone = new Set([...remove, ...put].map(recordKey))
-      const hostOf = (name: string) => (name === zone ? '' : name.slice(0, -zone.length - 1))
+      const removed = new Set([...remove, ...put].map(recordKey))
+      const toHost = (name: string) => (name === zone ? '' : name.slice(0, -zone.length - 1))
       const { main, sub } = double.domain(zone)
-      const kept = (records: readonly DoubleRecord[]) =>
-        records.filter(({ host: label, type }) => !gone.has(`${label === '' ? zone : `${label}.${zone}`} ${type}`))
-      const added = put.flatMap(({ name, type, values }) => values.map(value => storedOf(hostOf(name), type, value)))
+      const withoutRemoved = (records: readonly DoubleRecord[]) =>
+        records.filter(({ host: label, type }) => !removed.has(`${label === '' ? zone : `${label}.${zone}`} ${type}`))
+      const added = put.flatMap(({ name, type, values }) =>
+        values.map(value => toStoredRecord(toHost(name), type, value)),
+      )
       double.change(zone, {
-        main: [...kept(main), ...added.filter(record => record.host === '')],
-        sub: [...kept(sub), ...added.filter(record => record.host !== '')],
+        main: [...withoutRemoved(main), ...added.filter(record => record.host === '')],
+        sub: [...withoutRemoved(sub), ...added.filter(record => record.host !== '')],
       })
     },
     createProvider: () => createDynadotProvider({ url: double.url, apiKey }),
@@ -109,6 +111,6 @@ export const startDynadotHost: StartZoneHost = async () => {
     },
     [Symbol.asyncDispose]: () => double[Symbol.asyncDispose](),
   }
-  const double = await startDynadotDouble({ domains: [], apiKey, nextFault: command => host.httpFaultOf(command) })
+  const double = await startDynadotDouble({ domains: [], apiKey, nextFault: command => host.nextHttpFault(command) })
   return host
 }

@@ -1,41 +1,41 @@
-/** How many things are under way or kept waiting, and a promise for when that is as wished. */
+/** Counts running and paused operations, and waits until no operation can continue. */
 export const createInFlight = () => {
-  const waiting = new Set<() => void>()
-  const counts = { working: 0, held: 0 }
-  const changed = () => {
-    for (const look of waiting) look()
+  const waiters = new Set<() => void>()
+  const counts = { running: 0, paused: 0 }
+  const notify = () => {
+    for (const check of waiters) check()
   }
-  const during = async <Result>(what: keyof typeof counts, work: () => Promise<Result>): Promise<Result> => {
-    counts[what] += 1
-    changed()
+  const during = async <Result>(state: keyof typeof counts, work: () => Promise<Result>): Promise<Result> => {
+    counts[state] += 1
+    notify()
     return work().finally(() => {
-      counts[what] -= 1
-      changed()
+      counts[state] -= 1
+      notify()
     })
   }
-  const until = async (isSo: () => boolean): Promise<void> => {
-    // One pass may end to make place for the next, a few promises later: what is so must be so twice.
+  const until = async (condition: () => boolean): Promise<void> => {
+    // The next sync can start a few promises after the previous one ends, so the condition must hold twice.
     for (let times = 0; times < 2; times += 1) {
       await new Promise(setImmediate)
-      if (isSo()) continue
+      if (condition()) continue
       times = -1
       await new Promise<void>(resolve => {
-        const look = () => {
-          if (!isSo()) return
-          waiting.delete(look)
+        const check = () => {
+          if (!condition()) return
+          waiters.delete(check)
           resolve()
         }
-        waiting.add(look)
+        waiters.add(check)
       })
     }
   }
   return {
     during,
-    /** Nothing is under way. */
-    idle: () => until(() => counts.working === 0),
-    /** Nothing moves: what is under way, if anything, is kept waiting. */
-    still: () => until(() => counts.working === 0 || counts.held > 0),
+    /** Resolves when no operation is in flight. */
+    untilIdle: () => until(() => counts.running === 0),
+    /** Resolves when no operation is in flight, or one is paused and blocks the others. */
+    untilIdleOrPaused: () => until(() => counts.running === 0 || counts.paused > 0),
   }
 }
 
-export type UnderWay = ReturnType<typeof createInFlight>
+export type InFlight = ReturnType<typeof createInFlight>

@@ -3,69 +3,70 @@ import { createPrng, type Prng } from '@pool/test-kit/prng.ts'
 import type { Caller } from '../../../src/allocation/domain/types.ts'
 import { createRecords, recordKey } from '../../../src/dns/domain/rrset.ts'
 import { createReconciler, type Reconciler } from '../../../src/reconciler/reconciler.ts'
-import { type ActiveName, findFaults, type QuiescentName, toText } from './faults-at-quiescence.ts'
-import { Traffic, type TrafficCounts } from './faulty-provider.ts'
+import { FaultInjector, type InterleavingCounts } from './faulty-provider.ts'
 import { createInFlight } from './in-flight.ts'
+import { type ActiveName, findViolations, formatRecordSet, type QuiescentName } from './quiescence.ts'
 import type { Worker } from './worker.ts'
 import type { Edit } from './zone-host.ts'
-import { type NameLife, template, ZoneModel } from './zone-model.ts'
+import { type ModelName, template, ZoneModel } from './zone-model.ts'
 
 const caller: Caller = { actor: 'in-cluster', address: null, requestId: 'random' }
 const RESERVATION_MS = 600_000
 const DRIFT_MS = 600_000
-/** Beyond every pause, every comparison's turn and every reservation. */
+/** Longer than every pause, the drift interval and every reservation. */
 const LONG_MS = 700_000
-const STEPS = { least: 10, more: 9 }
-/** Comparisons until nothing changes: two where all goes well. */
-const MOST_ROUNDS = 8
+const MIN_STEPS = 10
+const EXTRA_STEPS = 9
+/** Drift checks until nothing changes. Two suffice unless something fails. */
+const MAX_ROUNDS = 8
 
-/** What went wrong, and all that led there. */
-export class InterleavingFailed extends Error {
-  constructor(seed: number, faults: readonly string[], trace: readonly string[]) {
-    super([`seed ${seed}`, ...faults, ...trace.map(line => `    ${line}`)].join('\n'))
+/** The violations of one interleaving, with its trace. */
+class InterleavingError extends Error {
+  constructor(seed: number, violations: readonly string[], trace: readonly string[]) {
+    super([`seed ${seed}`, ...violations, ...trace.map(line => `    ${line}`)].join('\n'))
   }
 }
 
-/** One zone of a worker, from its first reservation to its rest. */
+/** One zone of a worker, from its first reservation to quiescence. */
 class Interleaving {
   readonly #worker: Worker
-  readonly #dice: Prng
+  readonly #prng: Prng
   readonly #model: ZoneModel
-  readonly #traffic: Traffic
+  readonly #faultInjector: FaultInjector
   readonly #replicas: Reconciler[]
-  readonly #faults: string[] = []
-  readonly #settling: Promise<unknown>[] = []
+  readonly #violations: string[] = []
+  readonly #waits: Promise<unknown>[] = []
   readonly #seed: number
   readonly #inFlight = createInFlight()
   readonly trace: string[] = []
   #clockMs = 0
-  /** The last comparison found something; null: there was none in this round. */
-  #isDrifting: boolean | null = null
+  /** Whether the last drift check found drift or failed. Null: this round has had none. */
+  #foundDrift: boolean | null = null
 
   constructor(worker: Worker, seed: number) {
     this.#worker = worker
     this.#seed = seed
-    this.#dice = createPrng(seed)
+    this.#prng = createPrng(seed)
     const zone = `z${seed}.test`
-    this.#model = new ZoneModel(zone, worker.host.onlyTtl)
+    this.#model = new ZoneModel(zone, worker.host.fixedTtl)
     const note = (line: string) => void this.trace.push(line)
-    this.#traffic = new Traffic({
+    this.#faultInjector = new FaultInjector({
       zone,
       host: worker.host,
-      dice: this.#dice.fork(1),
+      prng: this.#prng.fork(1),
       note,
-      underWay: this.#inFlight,
-      onDone: (changes, undone) => this.#model.done(changes, undone),
-      onOrder: changes => this.#faults.push(...this.#model.order(changes, worker.host.isWholeSet)),
+      inFlight: this.#inFlight,
+      onApplied: (changes, unapplied) => this.#model.recordApplied(changes, unapplied),
+      onWrite: changes => this.#violations.push(...this.#model.findInvalidChanges(changes, worker.host.replacesZone)),
     })
-    const { next: random } = this.#dice.fork(2)
-    this.#replicas = worker.bases.map(({ sql, zoneLocks: claims, provider }) =>
+    const { next: random } = this.#prng.fork(2)
+    this.#replicas = worker.replicas.map(({ sql, zoneLocks, provider }) =>
       createReconciler({
-        provider: this.#traffic.provider(provider),
+        provider: this.#faultInjector.provider(provider),
         sql,
         // Every provider call is made under a zone lock.
         zoneLocks: {
-          withLock: (name, work) => this.#inFlight.during('working', () => claims.withLock(name, work)),
+          withLock: (name, work) => this.#inFlight.during('running', () => zoneLocks.withLock(name, work)),
         },
         managedDomains: [zone],
         statementTimeoutMs: 20_000,
@@ -77,21 +78,21 @@ class Interleaving {
         observer: {
           onProviderCall() {},
           onDriftCheck: (_, result) => {
-            this.#isDrifting = result.kind !== 'compared' || result.driftedCount > 0
+            this.#foundDrift = result.kind !== 'compared' || result.driftedCount > 0
             note(
               result.kind === 'compared'
                 ? `drift check: ${result.driftedCount} drifted`
                 : `drift check failed: ${result.reason}`,
             )
           },
-          onError: (event, error) => this.#faults.push(`${event}: ${error}`),
+          onError: (event, error) => this.#violations.push(`${event}: ${error}`),
         },
       }),
     )
   }
 
-  get counts(): TrafficCounts {
-    return this.#traffic.counts
+  get counts(): InterleavingCounts {
+    return this.#faultInjector.counts
   }
 
   get #zone() {
@@ -103,128 +104,131 @@ class Interleaving {
     await this.#worker.host.addZone(this.#zone)
     for (const name of [this.#zone, '(account)'])
       await sql`insert into dns_zone_locks (name) values (${name}) on conflict do nothing`
-    const steps = STEPS.least + this.#dice.below(STEPS.more)
+    const steps = MIN_STEPS + this.#prng.below(EXTRA_STEPS)
     for (let step = 0; step < steps; step += 1) {
       await this.#step()
-      this.#traffic.step()
-      if (this.#dice.chance(0.8)) await this.#inFlight.still()
+      this.#faultInjector.step()
+      if (this.#prng.chance(0.8)) await this.#inFlight.untilIdleOrPaused()
     }
     await this.#endFaults()
     await this.#waitForQuiescence()
     await this.#expectQuiescence()
-    if (this.#model.names.some(name => this.#model.isObstructed(name))) {
-      await this.#edit(this.#model.clearEdit(), true)
+    if (this.#model.names.some(name => this.#model.isBlocked(name))) {
+      await this.#edit(this.#model.createClearEdit(), true)
       await this.#waitForQuiescence()
       await this.#expectQuiescence()
     }
     await Promise.all(this.#replicas.map(replica => replica.stop()))
-    if (this.#faults.length > 0) throw new InterleavingFailed(this.#seed, this.#faults, this.trace)
+    if (this.#violations.length > 0) throw new InterleavingError(this.#seed, this.#violations, this.trace)
   }
 
-  /** Leaves nothing in the worker that would be looked at again. */
+  /** Deletes the rows, so that no later interleaving of the worker syncs this zone. */
   async end(): Promise<void> {
-    this.#traffic.isCalm = true
-    this.#traffic.releaseAll()
-    await Promise.all([this.#traffic.landAll(), ...this.#replicas.map(replica => replica.stop())])
+    this.#faultInjector.isCalm = true
+    this.#faultInjector.resumeAll()
+    await Promise.all([this.#faultInjector.completeLateWrites(), ...this.#replicas.map(replica => replica.stop())])
     await this.#worker.database.sql`
       with a as (delete from pool_allocations), b as (delete from dns_names) delete from dns_zones`
   }
 
   get #replica() {
-    return this.#dice.pick(this.#replicas)
+    return this.#prng.pick(this.#replicas)
   }
 
   get #store() {
-    return this.#dice.pick(this.#worker.bases).store
+    return this.#prng.pick(this.#worker.replicas).store
   }
 
   async #step(): Promise<void> {
-    const dice = this.#dice
-    const name = dice.pick(this.#model.names)
-    const act = dice.pickWeighted<() => Promise<void>>([
-      [40, () => this.#nextOf(name)],
-      [6, () => this.#edit(this.#model.bystanderEdit(dice), true)],
-      [4, () => this.#edit(this.#model.cnameEdit(dice), true)],
-      [5, () => this.#edit(this.#model.clearEdit(dice), true)],
+    const prng = this.#prng
+    const name = prng.pick(this.#model.names)
+    const run = prng.pickWeighted<() => Promise<void>>([
+      [40, () => this.#requestNext(name)],
+      [6, () => this.#edit(this.#model.createUnrelatedEdit(prng), true)],
+      [4, () => this.#edit(this.#model.createCnameEdit(prng), true)],
+      [5, () => this.#edit(this.#model.createClearEdit(prng), true)],
       [12, () => this.#editAddress(name)],
-      [6, () => this.#advance(200 + dice.below(2_300))],
-      [5, () => this.#catchUp()],
-      [5, () => this.#compare()],
-      [3, () => this.#repair()],
-      [6, () => this.#traffic.landOne()],
-      [3, () => this.#leap()],
+      [6, () => this.#advance(200 + prng.below(2_300))],
+      [5, () => this.#syncDueZones()],
+      [5, () => this.#checkDrift()],
+      [3, async () => this.#repair()],
+      [6, () => this.#faultInjector.completeLateWrite()],
+      [3, () => this.#skipAhead()],
       [2, () => this.#sweep()],
     ])
-    await act()
+    await run()
   }
 
-  /** What a caller does next with the name. */
-  async #nextOf(name: NameLife): Promise<void> {
+  /** Sends a caller's next request for the name. */
+  async #requestNext(name: ModelName): Promise<void> {
     const { subdomain } = name
-    const about = { poolDomain: this.#zone, subdomain }
+    const allocationName = { poolDomain: this.#zone, subdomain }
     const expected = name.state
     if (name.state === 'free') {
-      const granted = await this.#store.reserve({ ...about, createdBy: '' }, RESERVATION_MS, caller)
+      const granted = await this.#store.reserve({ ...allocationName, createdBy: '' }, RESERVATION_MS, caller)
       this.trace.push(`reserve ${subdomain}: ${granted.kind}`)
-      if (granted.kind !== 'granted') return void this.#faults.push(`${subdomain} was free and is not granted`)
+      if (granted.kind !== 'granted')
+        return void this.#violations.push(`${subdomain} was free, but reserve returned ${granted.kind}`)
       Object.assign(name, { state: 'reserved', token: granted.reservationToken, reservedAtMs: this.#clockMs })
-      if (this.#dice.chance(0.3)) return
+      if (this.#prng.chance(0.3)) return
     }
-    if (name.state === 'reserved' && this.#dice.chance(0.85)) {
+    if (name.state === 'reserved' && this.#prng.chance(0.85)) {
       const address = this.#model.nextAddress()
-      // Before the statement: its records can be there before its answer is here.
+      // Before the statement: another replica can publish the records before the commit returns.
       Object.assign(name, { address, confirmed: new Set() })
       const fqdn = this.#model.fqdn(name)
-      const command = { ...about, reservationToken: name.token, sovereignFQDN: fqdn, loadBalancerIP: address }
-      const done = await this.#store.commit(command, createRecords(fqdn, address, template), caller)
-      this.trace.push(`commit ${subdomain} ${address}: ${done.kind}`)
-      if (done.kind !== 'committed') return void this.#faults.push(`${subdomain} was reserved: ${done.kind}`)
+      const command = { ...allocationName, reservationToken: name.token, sovereignFQDN: fqdn, loadBalancerIP: address }
+      const decision = await this.#store.commit(command, createRecords(fqdn, address, template), caller)
+      this.trace.push(`commit ${subdomain} ${address}: ${decision.kind}`)
+      if (decision.kind !== 'committed')
+        return void this.#violations.push(`${subdomain} was reserved, but commit returned ${decision.kind}`)
       name.state = 'active'
-      this.#settle(subdomain, done.version)
+      this.#startWait(subdomain, decision.version)
       return
     }
-    const done = await this.#store.release(about, caller)
-    this.trace.push(`release ${subdomain}: ${done.kind}`)
-    if (done.kind !== 'released') return void this.#faults.push(`${subdomain} was ${expected}: ${done.kind}`)
+    const decision = await this.#store.release(allocationName, caller)
+    this.trace.push(`release ${subdomain}: ${decision.kind}`)
+    if (decision.kind !== 'released')
+      return void this.#violations.push(`${subdomain} was ${expected}, but release returned ${decision.kind}`)
     name.state = 'free'
-    if (done.version !== null) this.#settle(subdomain, done.version)
+    if (decision.version !== null) this.#startWait(subdomain, decision.version)
   }
 
-  /** As the verb does that has stated the version; sometimes its process does not live to do it. */
-  #settle(subdomain: string, version: number): void {
-    if (this.#dice.chance(0.2)) return
-    this.#settling.push(this.#replica.waitUntilApplied({ zone: this.#zone, subdomain, version }))
+  /** Waits for the version, as the API does after a commit or a release. Sometimes the process dies before it waits. */
+  #startWait(subdomain: string, version: number): void {
+    if (this.#prng.chance(0.2)) return
+    this.#waits.push(this.#replica.waitUntilApplied({ zone: this.#zone, subdomain, version }))
   }
 
-  async #edit(edit: Edit, isTheirs: boolean): Promise<void> {
+  async #edit(edit: Edit, isForeign: boolean): Promise<void> {
     const { host } = this.#worker
-    const traffic = this.#traffic
+    const faultInjector = this.#faultInjector
     if (edit.put.length + edit.remove.length === 0) return
-    if (host.isWholeSet && (traffic.writes > 0 || traffic.late.length > 0)) return
-    traffic.counts.edits += 1
-    this.trace.push(`somebody's edit: ${edit.put.map(toText)} ${edit.remove.map(key => `-${recordKey(key)}`)}`)
-    const isAtWanted = [...edit.remove, ...edit.put].some(({ name }) => this.#model.nameOf(`${name} A`))
-    await traffic.beforeEdit({ isShown: !isAtWanted })
-    this.#model.edited(edit, isTheirs)
+    if (host.replacesZone && (faultInjector.writesInFlight > 0 || faultInjector.lateWrites.length > 0)) return
+    faultInjector.counts.edits += 1
+    this.trace.push(`external edit: ${edit.put.map(formatRecordSet)} ${edit.remove.map(key => `-${recordKey(key)}`)}`)
+    const isAtRecordOfName = [...edit.remove, ...edit.put].some(({ name }) => this.#model.findName(`${name} A`))
+    await faultInjector.beforeEdit({ canBeReadLater: !isAtRecordOfName })
+    this.#model.recordEdit(edit, isForeign)
     await host.edit(this.#zone, edit)
   }
 
-  async #editAddress(name: NameLife): Promise<void> {
+  async #editAddress(name: ModelName): Promise<void> {
     const { sql } = this.#worker.database
-    const claim = this.#worker.bases[0]?.provider.concurrency ? '(account)' : this.#zone
+    const lockName = this.#worker.replicas[0]?.provider.concurrency ? '(account)' : this.#zone
     await sql.begin(async tx => {
-      const [held] = await tx`select name from dns_zone_locks where name = ${claim} for update skip locked`
+      const [held] = await tx`select name from dns_zone_locks where name = ${lockName} for update skip locked`
       if (!held) return
       const [row] = await tx<{ isClean: boolean }[]>`
         select desired = '[]' and (applied_version = version or is_drift_repair) as "isClean" from dns_names
         where zone = ${this.#zone} and subdomain = ${name.subdomain}`
-      const found = this.#model.addressEdit(this.#dice, name, row ?? { isClean: true })
-      if (!found) return
-      const keys = [...found.edit.put, ...found.edit.remove].map(recordKey)
-      const isAwaited = this.#traffic.late.some(({ changes = [] }) =>
+      const planned = this.#model.createAddressEdit(this.#prng, name, row ?? { isClean: true })
+      if (!planned) return
+      const keys = [...planned.edit.put, ...planned.edit.remove].map(recordKey)
+      const isPending = this.#faultInjector.lateWrites.some(({ changes = [] }) =>
         changes.some(change => keys.includes(recordKey(change.kind === 'upsert' ? change.set : change))),
       )
-      if (!isAwaited) await this.#edit(found.edit, found.isTheirs)
+      if (!isPending) await this.#edit(planned.edit, planned.isForeign)
     })
   }
 
@@ -236,68 +240,65 @@ class Interleaving {
       if (name.state === 'reserved' && this.#clockMs - name.reservedAtMs >= RESERVATION_MS) name.state = 'free'
   }
 
-  async #catchUp(): Promise<void> {
-    this.trace.push('catch up')
+  async #syncDueZones(): Promise<void> {
+    this.trace.push('sync due zones')
     await this.#replica.syncDueZones()
   }
 
-  async #compare(): Promise<void> {
-    this.trace.push('a comparison is due')
+  async #checkDrift(): Promise<void> {
+    this.trace.push('drift check due')
     await this.#worker.database.sql`update dns_zones set next_drift_check_at = statement_timestamp()`
     await this.#replica.syncDueZones()
   }
 
-  async #repair(): Promise<void> {
+  #repair(): void {
     this.trace.push('repair')
-    this.#settling.push(this.#replica.repair(this.#zone))
+    this.#waits.push(this.#replica.repair(this.#zone))
   }
 
   async #sweep(): Promise<void> {
     await this.#store.deleteExpired(100)
   }
 
-  /**
-   * So much time that nothing is left of what was before: no call lasts so long, no order comes so late, and no state
-   * so old is shown.
-   */
-  async #leap(): Promise<void> {
-    const wasCalm = this.#traffic.isCalm
+  /** Advances beyond the end of every call and every late write. No later read is stale by that much. */
+  async #skipAhead(): Promise<void> {
+    const wasCalm = this.#faultInjector.isCalm
     await this.#endFaults()
-    const ms = this.#dice.pick([65_000, 130_000, LONG_MS])
+    const ms = this.#prng.pick([65_000, 130_000, LONG_MS])
     await this.#advance(ms)
-    this.#traffic.isCalm = wasCalm
+    this.#faultInjector.isCalm = wasCalm
   }
 
-  /** Ends all that is under way, without faults. */
+  /** Completes everything in flight, without faults. */
   async #endFaults(): Promise<void> {
-    const traffic = this.#traffic
-    traffic.isCalm = true
-    traffic.releaseAll()
-    await traffic.landAll()
-    await Promise.all(this.#settling.splice(0))
-    await this.#inFlight.idle()
-    // Those that have become late meanwhile.
-    await traffic.landAll()
-    traffic.forget()
+    const faultInjector = this.#faultInjector
+    faultInjector.isCalm = true
+    faultInjector.resumeAll()
+    await faultInjector.completeLateWrites()
+    await Promise.all(this.#waits.splice(0))
+    await this.#inFlight.untilIdle()
+    // Writes can have become late in the meantime.
+    await faultInjector.completeLateWrites()
+    faultInjector.forgetPreviousRecords()
   }
 
-  /** Lets time pass, and zones be compared, until nothing changes. */
+  /** Advances time and runs drift checks until nothing changes. */
   async #waitForQuiescence(): Promise<void> {
     const { sql } = this.#worker.database
-    for (let round = 0; round < MOST_ROUNDS; round += 1) {
+    for (let round = 0; round < MAX_ROUNDS; round += 1) {
       await this.#advance(LONG_MS)
-      this.#isDrifting = null
+      this.#foundDrift = null
       const replica = this.#replica
-      // What the comparison finds is due for the second.
-      for (let look = 0; look < 2; look += 1) {
+      // The first sync checks for drift, the second repairs it.
+      for (let sync = 0; sync < 2; sync += 1) {
         await replica.syncDueZones()
-        await this.#inFlight.idle()
+        await this.#inFlight.untilIdle()
       }
-      const [left] = await sql<{ names: number; zones: number }[]>`
+      const [pending] = await sql<{ names: number; zones: number }[]>`
         select count(*) filter (where desired = '[]' or previous_records <> '[]' or applied_version < version) as names,
           (select count(*) from dns_zones) as zones
         from dns_names`
-      if (left?.zones === 0 || (left?.names === 0 && this.#isDrifting === false)) return
+      if (pending?.zones === 0 || (pending?.names === 0 && this.#foundDrift === false)) return
     }
   }
 
@@ -313,19 +314,19 @@ class Interleaving {
         select subdomain, event, from_state as from, detail from allocation_history
         where pool_domain = ${this.#zone} order by id`,
     ])
-    this.#faults.push(...findFaults(this.#model, { present, active, rows, history }))
+    this.#violations.push(...findViolations(this.#model, { present, active, rows, history }))
   }
 }
 
-/** What happened, in figures. */
-export const runInterleaving = async (worker: Worker, seed: number): Promise<TrafficCounts> => {
+/** Runs one interleaving to quiescence. Throws an InterleavingError with seed, violations and trace if a check fails. */
+export const runInterleaving = async (worker: Worker, seed: number): Promise<InterleavingCounts> => {
   const interleaving = new Interleaving(worker, seed)
   try {
     await interleaving.run()
     return interleaving.counts
   } catch (error) {
-    if (error instanceof InterleavingFailed) throw error
-    throw new InterleavingFailed(seed, [String(error)], interleaving.trace)
+    if (error instanceof InterleavingError) throw error
+    throw new InterleavingError(seed, [String(error)], interleaving.trace)
   } finally {
     await interleaving.end()
   }

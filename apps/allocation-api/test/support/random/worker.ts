@@ -6,20 +6,20 @@ import { createTestDatabase, type TestDatabase } from '../database.ts'
 import type { StartZoneHost } from './hosts.ts'
 import type { ZoneHost } from './zone-host.ts'
 
-/** What a replica keeps from one interleaving to the next: its connections. */
-export interface ReplicaBase {
+/** The connections of a replica. All interleavings of the worker reuse them. */
+export interface ReplicaResources {
   readonly sql: Sql
   readonly zoneLocks: ZoneLocks
   readonly store: AllocationRepository
   readonly provider: DnsProvider
 }
 
-/** A database and an account of its own, in which one interleaving comes after the other. */
+/** Has its own database and provider account, and runs one interleaving after the other. */
 export interface Worker extends AsyncDisposable {
   readonly database: TestDatabase
   readonly host: ZoneHost
-  readonly bases: readonly ReplicaBase[]
-  /** As the database's own `advance`, but row by row: a statement over many could wait for a pass that waits for it. */
+  readonly replicas: readonly ReplicaResources[]
+  /** Like `advance` of the database, but row by row: one statement for all rows could deadlock with a sync. */
   advance(ms: number): Promise<void>
 }
 
@@ -27,23 +27,23 @@ const TIMEOUT_MS = 20_000
 const REPLICAS = 2
 
 export const createWorker = async (startHost: StartZoneHost): Promise<Worker> => {
-  await using made = new AsyncDisposableStack()
+  await using cleanup = new AsyncDisposableStack()
   const database = await createTestDatabase({ connections: 2 })
-  made.defer(() => database.drop())
-  const host = made.use(await startHost(database.sql))
-  const bases = Array.from({ length: REPLICAS }, (): ReplicaBase => {
+  cleanup.defer(() => database.drop())
+  const host = cleanup.use(await startHost(database.sql))
+  const replicas = Array.from({ length: REPLICAS }, (): ReplicaResources => {
     const sql = createDatabaseClient(database.url, {
       maxConnections: 2,
       applicationName: 'replica',
       maxStatementMs: TIMEOUT_MS,
     })
-    const claims = createZoneLocks(database.url, { waitMs: 10_000, idleTimeoutMs: 30_000, timeoutMs: TIMEOUT_MS })
+    const zoneLocks = createZoneLocks(database.url, { waitMs: 10_000, idleTimeoutMs: 30_000, timeoutMs: TIMEOUT_MS })
     const provider = host.createProvider()
-    made.defer(async () => {
+    cleanup.defer(async () => {
       await provider.close()
-      await Promise.all([claims.close(), sql.end({ timeout: 1 })])
+      await Promise.all([zoneLocks.close(), sql.end({ timeout: 1 })])
     })
-    return { sql, zoneLocks: claims, provider, store: createAllocationRepository(sql, { timeoutMs: TIMEOUT_MS }) }
+    return { sql, zoneLocks, provider, store: createAllocationRepository(sql, { timeoutMs: TIMEOUT_MS }) }
   })
   const { sql } = database
   const advance = async (ms: number) => {
@@ -59,6 +59,6 @@ export const createWorker = async (startHost: StartZoneHost): Promise<Worker> =>
           applied_at = applied_at - ${shift}
         where subdomain = ${subdomain}`
   }
-  const kept = made.move()
-  return { database, host, bases, advance, [Symbol.asyncDispose]: () => kept.disposeAsync() }
+  const ownedCleanup = cleanup.move()
+  return { database, host, replicas, advance, [Symbol.asyncDispose]: () => ownedCleanup.disposeAsync() }
 }

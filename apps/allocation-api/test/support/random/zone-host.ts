@@ -2,29 +2,29 @@ import type { DynadotCommand, DynadotFault } from '@pool/test-kit/dns/dynadot-do
 import type { RecordSet } from '../../../src/dns/domain/rrset.ts'
 import type { DnsProvider } from '../../../src/dns/provider.ts'
 
-/** What somebody does to a zone past the API, in one go. */
+/** An atomic edit of a zone that bypasses the API. */
 export interface Edit {
   readonly remove: readonly { readonly name: string; readonly type: string }[]
   readonly put: readonly RecordSet[]
 }
 
-/** Where the zones of one lane stand, with a door for other people. */
+/** The provider that hosts the zones of one worker. Its `edit` bypasses the API. */
 export interface ZoneHost extends AsyncDisposable {
   addZone(zone: string): Promise<void>
-  /** What stands there, without SOA and NS of the apex. */
+  /** The records of the zone, without SOA and NS of the apex. */
   records(zone: string): Promise<RecordSet[]>
   edit(zone: string, edit: Edit): Promise<void>
   createProvider(): DnsProvider
-  /** What an API process needs to use it. */
+  /** Environment with which an API process uses this host. */
   readonly env: Readonly<Record<string, string>>
-  /** One that writes whatever has been written since, as an order does that comes late. Absent: none comes late there. */
-  createHeedlessProvider?(): DnsProvider
-  /** Seconds; the only one there is. */
-  readonly onlyTtl?: number
-  /** A write replaces all that the zone holds, so that what others write meanwhile is lost. */
-  readonly isWholeSet: boolean
-  /** Of a host that is spoken to over HTTP: what befalls the next call. */
-  httpFaultOf?: (command: DynadotCommand) => DynadotFault | undefined
-  /** Orders that have taken effect. */
-  effects?(): number
+  /** Creates a provider that ignores later changes, as a late write does. Absent: this host has no late writes. */
+  createUnconditionalProvider?(): DnsProvider
+  /** The TTL of all records, in seconds. Absent: each record set has its own. */
+  readonly fixedTtl?: number
+  /** A write replaces the whole zone, so concurrent external edits are lost. */
+  readonly replacesZone: boolean
+  /** Only for a host with an HTTP API: the fault of the next request. */
+  nextHttpFault?: (command: DynadotCommand) => DynadotFault | undefined
+  /** The number of writes that have taken effect. */
+  countEffects?(): number
 }

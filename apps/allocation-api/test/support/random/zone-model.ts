@@ -5,30 +5,30 @@ import type { Edit } from './zone-host.ts'
 
 export const template = { names: ['@', '*'], ttl: 300 }
 
-/** What a name's row in `dns_names` says of it, looked at while no pass is under way. */
-export interface RowFacts {
-  /** The records were withdrawn and that was confirmed, though some may have turned up again; or there never were any. */
+/** The state of a row of `dns_names`, read while no sync is in flight. */
+export interface RowState {
+  /** No records were ever written, or their withdrawal was confirmed. A late write may have restored some since. */
   readonly isClean: boolean
 }
 
-/** A name, and the life that it leads at the moment. */
-export interface NameLife {
+/** A name, with the state that the model expects. */
+export interface ModelName {
   readonly subdomain: string
   state: 'free' | 'reserved' | 'active'
   token: string
-  /** By the interleaving's own clock. */
+  /** On the clock of the interleaving. */
   reservedAtMs: number
-  /** Of the last commit: no two have the same. */
+  /** The address of the last commit. No two commits have the same. */
   address: string
-  /** Keys that are known to have had this address. */
+  /** Keys for which a write of this address was confirmed. */
   confirmed: Set<string>
 }
 
-/** Record sets of the same kind as `ours`, none of which we would ever write. */
-const foreignAddress = (dice: Prng) => `198.51.100.${1 + dice.below(250)}`
+/** An address that no commit has. */
+const createForeignAddress = (prng: Prng) => `198.51.100.${1 + prng.below(250)}`
 
-const someValue = (type: string, dice: Prng): string => {
-  const n = 1 + dice.below(250)
+const createForeignValue = (type: string, prng: Prng): string => {
+  const n = 1 + prng.below(250)
   switch (type) {
     case 'TXT':
       return `"text ${n}"`
@@ -41,45 +41,45 @@ const someValue = (type: string, dice: Prng): string => {
     case 'CNAME':
       return `host${n}.example.`
     default:
-      return foreignAddress(dice)
+      return createForeignAddress(prng)
   }
 }
 
 /**
- * A zone, who owns what in it, and what other people do there.
+ * A zone, the owner of each of its record sets, and the external edits of it.
  *
- * A key is an owner name and a type. The keys that a commit may ever want (type A at the names of the template) are
- * `wanted`; all others are other people's for good, and no order of ours names one.
+ * A key is an owner name and a type. The keys that a commit can write (type A at the names of the template) are managed.
+ * All other keys are foreign, and the API writes none of them.
  *
- * A wanted key is OURS from the moment in which a write of it is confirmed until the withdrawal of its name is:
- * whatever somebody makes of it in between is repaired, or removed with the name. Before and after that a record set at
- * the key is ours when it has a value that we have ordered, and no other. It is THEIRS when somebody puts one there
- * while the key is not ours, and stays so until they remove it, though we may want it meanwhile: the name is then
- * `failing`. A CNAME at a wanted owner name is theirs at any time; whoever puts it there takes away what it cannot
- * stand beside, ours too.
+ * A managed key is OWNED from the confirmation of its first write until the confirmation of the withdrawal of its name.
+ * The API repairs every external change in between, or deletes it with the name. Before and after, a record set at the
+ * key is owned only if it has a value that the API has written. It is FOREIGN if an external edit created it while the
+ * key was not owned, and remains so until an external edit removes it. If a commit needs the key in the meantime, the
+ * name is `failing`. A CNAME at a managed owner name is always foreign. The edit that creates it removes the record sets
+ * that cannot exist beside a CNAME, owned ones too.
  *
- * In these cases nobody can tell whose a key is, or nothing could keep a record set from harm. They do not come up here:
- * - Somebody puts a record set at a wanted key between the first order for it and the confirmation.
- * - Somebody puts one there while a pass is between its read and its last word: a provider cannot be asked to write only
- *   if nothing has changed. So they do it under the zone's claim.
- * - Somebody puts one there while an order for it is still to take effect, late: it can fall victim to it.
- * - Somebody gives a key that is not ours an address that its name has had: that is what an order looks like which takes
- *   effect late. Other people's addresses are their own here.
- * - A read at the port shows the state before somebody's put at a wanted key. (Dynadot's own stale reads are seen
- *   through below the port, unless both reads of a write are equally old; that does not come up either.)
- * - Somebody changes a zone whose provider replaces all of it while such a replacement is under way or still to come.
+ * In the following cases the owner of a key is undecidable, or nothing could protect a record set. They do not occur:
+ * - An external edit writes a managed key between the first write of it and the confirmation.
+ * - An external edit writes one between the read and the end of a sync: providers have no conditional write. So such an
+ *   edit holds the zone lock.
+ * - An external edit writes one while a late write of it has yet to take effect, and could overwrite it.
+ * - An external edit gives a key that is not owned an earlier address of its name, which looks like a late write.
+ *   Foreign addresses are from another network here.
+ * - A read of the port returns the state before an external edit of a managed key. (The Dynadot provider detects stale
+ *   reads of the API itself, unless both reads of a write are equally old. That does not occur either.)
+ * - An external edit changes a zone while a write that replaces the whole zone is in flight or late.
  */
 export class ZoneModel {
   readonly zone: string
-  readonly names: readonly NameLife[]
-  /** Theirs, by key. */
+  readonly names: readonly ModelName[]
+  /** Foreign record sets by key. */
   readonly foreign = new Map<string, RecordSet>()
-  readonly #ttl: (wanted: number) => number
+  readonly #toTtl: (ttl: number) => number
   #commits = 0
 
-  constructor(zone: string, onlyTtl: number | undefined) {
+  constructor(zone: string, fixedTtl: number | undefined) {
     this.zone = zone
-    this.#ttl = wanted => onlyTtl ?? wanted
+    this.#toTtl = ttl => fixedTtl ?? ttl
     this.names = ['acme', 'beta', 'gamma'].map(subdomain => ({
       subdomain,
       state: 'free',
@@ -97,118 +97,125 @@ export class ZoneModel {
     return `192.0.2.${this.#commits}`
   }
 
-  wantedOf(name: { subdomain: string }): RecordSet[] {
-    return this.recordsOf(name.subdomain, '192.0.2.0')
+  getManagedRecords(name: { subdomain: string }): RecordSet[] {
+    return this.getRecords(name.subdomain, '192.0.2.0')
   }
 
-  /** As they stand at the provider. */
-  recordsOf(subdomain: string, address: string): RecordSet[] {
-    return createRecords(this.fqdn({ subdomain }), address, { ...template, ttl: this.#ttl(template.ttl) })
+  /** The record sets of the name, as the provider returns them. */
+  getRecords(subdomain: string, address: string): RecordSet[] {
+    return createRecords(this.fqdn({ subdomain }), address, { ...template, ttl: this.#toTtl(template.ttl) })
   }
 
-  /** The name that wants this key. */
-  nameOf(key: string): NameLife | undefined {
-    return this.names.find(name => this.wantedOf(name).some(set => recordKey(set) === key))
+  /** The name that this key belongs to. */
+  findName(key: string): ModelName | undefined {
+    return this.names.find(name => this.getManagedRecords(name).some(set => recordKey(set) === key))
   }
 
-  /** Somebody's records that stand in the way of a name. */
-  obstaclesOf(name: { subdomain: string }): RecordSet[] {
-    return this.wantedOf(name).flatMap(set =>
+  /** The foreign record sets that block a name. */
+  findBlockers(name: { subdomain: string }): RecordSet[] {
+    return this.getManagedRecords(name).flatMap(set =>
       [...this.foreign.values()].filter(
         ({ name: owner, type }) => owner === set.name && (type === 'CNAME' || type === 'A'),
       ),
     )
   }
 
-  /** It is wanted, and somebody stands in its way. */
-  isObstructed(name: NameLife): boolean {
-    return name.state === 'active' && this.obstaclesOf(name).length > 0
+  /** Whether the name is active and a foreign record set blocks it. */
+  isBlocked(name: ModelName): boolean {
+    return name.state === 'active' && this.findBlockers(name).length > 0
   }
 
-  /** What is wrong with an order that goes out. */
-  order(changes: readonly RecordChange[], mayBeSeenThrough: boolean): string[] {
+  /** Returns the changes of a write that the API must never make. */
+  findInvalidChanges(changes: readonly RecordChange[], providerKeepsForeignRecords: boolean): string[] {
     return changes.flatMap(change => {
       const key = toChangeKey(change)
-      const name = this.nameOf(key)
-      if (!name) return [`${change.kind} of ${key}, which no name wants`]
-      return this.foreign.has(key) && !mayBeSeenThrough ? [`${change.kind} of ${key}, which is somebody else's`] : []
+      const name = this.findName(key)
+      if (!name) return [`${change.kind} of ${key}, which belongs to no name`]
+      return this.foreign.has(key) && !providerKeepsForeignRecords ? [`${change.kind} of ${key}, which is foreign`] : []
     })
   }
 
-  /** Takes note of what our provider is known to have done. */
-  done(changes: readonly RecordChange[], undone: ReadonlySet<string>): void {
+  /** Records a confirmed write, except for the changes at the owner names `unapplied`. */
+  recordApplied(changes: readonly RecordChange[], unapplied: ReadonlySet<string>): void {
     for (const change of changes) {
-      const name = this.nameOf(toChangeKey(change))
-      // All records of a name are confirmed together.
-      if (!name || this.wantedOf(name).some(set => undone.has(set.name))) continue
+      const name = this.findName(toChangeKey(change))
+      // The records of a name are confirmed only all at once.
+      if (!name || this.getManagedRecords(name).some(set => unapplied.has(set.name))) continue
       if (change.kind === 'upsert' && change.set.values[0] === name.address) name.confirmed.add(toChangeKey(change))
     }
   }
 
-  /** Somebody puts a record set beside ours, or in other places, or changes or removes such a one. */
-  bystanderEdit(dice: Prng): Edit {
-    const bystanders = [...this.foreign.values()].filter(set => !this.nameOf(recordKey(set)) && set.type !== 'CNAME')
-    if (bystanders.length > 0 && dice.chance(0.4)) {
-      const set = dice.pick(bystanders)
-      return dice.chance(0.5)
+  /** Creates, changes or removes a foreign record set at a key that is not managed. */
+  createUnrelatedEdit(prng: Prng): Edit {
+    const unrelated = [...this.foreign.values()].filter(set => !this.findName(recordKey(set)) && set.type !== 'CNAME')
+    if (unrelated.length > 0 && prng.chance(0.4)) {
+      const set = prng.pick(unrelated)
+      return prng.chance(0.5)
         ? { remove: [set], put: [] }
-        : { remove: [], put: [{ ...set, ttl: this.#ttl(1 + dice.below(999)), values: [someValue(set.type, dice)] }] }
+        : {
+            remove: [],
+            put: [{ ...set, ttl: this.#toTtl(1 + prng.below(999)), values: [createForeignValue(set.type, prng)] }],
+          }
     }
-    const { subdomain } = dice.pick(this.names)
-    const ours = `${subdomain}.${this.zone}`
-    const beside = dice.chance(0.6)
-    const name = beside
-      ? dice.pick([ours, `*.${ours}`])
-      : dice.pick([this.zone, `www.${this.zone}`, `x${ours}`, `deep.${ours}`, `_sip._tcp.${ours}`])
+    const { subdomain } = prng.pick(this.names)
+    const fqdn = `${subdomain}.${this.zone}`
+    const isAtManagedName = prng.chance(0.6)
+    const name = isAtManagedName
+      ? prng.pick([fqdn, `*.${fqdn}`])
+      : prng.pick([this.zone, `www.${this.zone}`, `x${fqdn}`, `deep.${fqdn}`, `_sip._tcp.${fqdn}`])
     const types = name === this.zone ? ['TXT', 'MX', 'AAAA', 'A'] : ['TXT', 'MX', 'AAAA', 'SRV', 'A', 'CNAME']
-    const type = dice.pick(beside ? types.slice(0, 4) : types)
-    const there = [...this.foreign.values()].filter(set => set.name === name)
-    if (there.some(set => set.type === 'CNAME') || (type === 'CNAME' && there.length > 0))
+    const type = prng.pick(isAtManagedName ? types.slice(0, 4) : types)
+    const atSameName = [...this.foreign.values()].filter(set => set.name === name)
+    if (atSameName.some(set => set.type === 'CNAME') || (type === 'CNAME' && atSameName.length > 0))
       return { remove: [], put: [] }
-    const values = Array.from(new Set([someValue(type, dice), someValue(type, dice)])).sort()
+    const values = Array.from(new Set([createForeignValue(type, prng), createForeignValue(type, prng)])).sort()
     const put = {
       name,
       type,
-      ttl: this.#ttl(60 + dice.below(999)),
+      ttl: this.#toTtl(60 + prng.below(999)),
       values: type === 'CNAME' ? values.slice(0, 1) : values,
     }
     return { remove: [], put: [put] }
   }
 
-  /** Somebody needs a name for a CNAME, and clears it. */
-  cnameEdit(dice: Prng): Edit {
-    const { name } = dice.pick(this.wantedOf(dice.pick(this.names)))
+  /** Creates a CNAME at a managed owner name and removes the other record sets there. */
+  createCnameEdit(prng: Prng): Edit {
+    const { name } = prng.pick(this.getManagedRecords(prng.pick(this.names)))
     const others = [...this.foreign.values()].filter(set => set.name === name && set.type !== 'CNAME')
     return {
       remove: [...others.filter(set => set.type !== 'A'), { name, type: 'A' }],
-      put: [{ name, type: 'CNAME', ttl: this.#ttl(60), values: [someValue('CNAME', dice)] }],
+      put: [{ name, type: 'CNAME', ttl: this.#toTtl(60), values: [createForeignValue('CNAME', prng)] }],
     }
   }
 
-  /** Somebody removes what stands in a name's way; of all names where `dice` is left out. */
-  clearEdit(dice?: Prng): Edit {
-    const obstacles = this.names.flatMap(name => this.obstaclesOf(name))
-    if (obstacles.length === 0) return { remove: [], put: [] }
-    return { remove: dice ? [dice.pick(obstacles)] : obstacles, put: [] }
+  /** Removes a random record set that blocks a name, or without `prng` all of them. */
+  createClearEdit(prng?: Prng): Edit {
+    const blockers = this.names.flatMap(name => this.findBlockers(name))
+    if (blockers.length === 0) return { remove: [], put: [] }
+    return { remove: prng ? [prng.pick(blockers)] : blockers, put: [] }
   }
 
-  /** Somebody puts, changes or removes an address at a wanted key; whose it is then, unless nobody can tell. */
-  addressEdit(dice: Prng, name: NameLife, { isClean }: RowFacts): { edit: Edit; isTheirs: boolean } | undefined {
-    const set = dice.pick(this.wantedOf(name))
+  /** Creates, changes or removes an address at a managed key. Undefined if its owner would be undecidable. */
+  createAddressEdit(
+    prng: Prng,
+    name: ModelName,
+    { isClean }: RowState,
+  ): { edit: Edit; isForeign: boolean } | undefined {
+    const set = prng.pick(this.getManagedRecords(name))
     const key = recordKey(set)
-    const isTheirs = isClean || this.foreign.has(key)
-    if (!isTheirs && !name.confirmed.has(key)) return undefined
+    const isForeign = isClean || this.foreign.has(key)
+    if (!isForeign && !name.confirmed.has(key)) return undefined
     if ([...this.foreign.values()].some(({ name: owner, type }) => owner === set.name && type === 'CNAME'))
       return undefined
-    const values = dice.chance(0.3) && !isTheirs ? [name.address] : [foreignAddress(dice)]
-    if (dice.chance(0.3) && !isTheirs) values.push(foreignAddress(dice))
-    const put = { ...set, ttl: this.#ttl(60 + dice.below(999)), values: Array.from(new Set(values)).sort() }
-    return { isTheirs, edit: dice.chance(0.3) ? { remove: [set], put: [] } : { remove: [], put: [put] } }
+    const values = prng.chance(0.3) && !isForeign ? [name.address] : [createForeignAddress(prng)]
+    if (prng.chance(0.3) && !isForeign) values.push(createForeignAddress(prng))
+    const put = { ...set, ttl: this.#toTtl(60 + prng.below(999)), values: Array.from(new Set(values)).sort() }
+    return { isForeign, edit: prng.chance(0.3) ? { remove: [set], put: [] } : { remove: [], put: [put] } }
   }
 
-  /** Takes note of what somebody has done. `isTheirs`: at wanted keys too. */
-  edited({ remove, put }: Edit, isTheirs: boolean): void {
+  /** Records an external edit. `isForeign`: its record sets at managed keys are foreign too. */
+  recordEdit({ remove, put }: Edit, isForeign: boolean): void {
     for (const key of remove) this.foreign.delete(recordKey(key))
-    for (const set of put) if (isTheirs || !this.nameOf(recordKey(set))) this.foreign.set(recordKey(set), set)
+    for (const set of put) if (isForeign || !this.findName(recordKey(set))) this.foreign.set(recordKey(set), set)
   }
 }
