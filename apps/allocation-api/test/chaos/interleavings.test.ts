@@ -14,23 +14,23 @@ const poolDomain = 'pool.test'
 const caller: Caller = { actor: 'in-cluster', address: null, requestId: 'interleavings' }
 const limits = { timeoutMs: 20_000 }
 const ttlMs = 600_000
-/** None of these calls has an Idempotency-Key, so none can be refused its turn. */
-const decided = <Decision>(decision: Decision | 'key-taken'): Decision => {
-  if (decision === 'key-taken') throw new Error('refused its turn without a key')
+/** Excludes a result that only requests with an Idempotency-Key can have. */
+const expectDecision = <Decision>(decision: Decision | 'key-taken'): Decision => {
+  if (decision === 'key-taken') throw new Error('key-taken without an Idempotency-Key')
   return decision
 }
 const desired = createRecords('acme.pool.test', '192.0.2.1', { names: ['@', '*'], ttl: 60 })
 
 /**
- * Not by luck: a transaction of the test holds the row, the first statement queues for it, then the second, and only
- * then it lets go. Postgres grants a row in the order of the queue. Both statements have taken their snapshot by then,
- * so the second decides about a row that is newer than what it sees: where a decision rests on the snapshot, it shows.
+ * These interleavings are deterministic. A transaction of the test locks the row until both statements wait for it, and
+ * Postgres grants a row lock in the order of the queue. Both statements then have their snapshot, so the second one
+ * decides about a row that is newer than its snapshot. A decision that uses the snapshot fails here.
  */
-describe.skipIf(!testDsn)('statements that meet at one row', () => {
+describe.skipIf(!testDsn)('two statements that wait for the same row', () => {
   let database: TestDatabase
   const connections: Sql[] = []
   let stores: [AllocationRepository, AllocationRepository, AllocationRepository, AllocationRepository]
-  const storeOfItsOwn = (): AllocationRepository => {
+  const createStore = (): AllocationRepository => {
     const sql = createDatabaseClient(database.url, { maxConnections: 1, applicationName: 'interleavings' })
     connections.push(sql)
     return createAllocationRepository(sql, limits)
@@ -38,9 +38,9 @@ describe.skipIf(!testDsn)('statements that meet at one row', () => {
 
   const name = { poolDomain, subdomain: 'acme' }
   const reserve = async (store: AllocationRepository) =>
-    decided(await store.reserve({ ...name, createdBy: '' }, ttlMs, caller))
+    expectDecision(await store.reserve({ ...name, createdBy: '' }, ttlMs, caller))
   const commit = async (store: AllocationRepository, reservationToken: string) =>
-    decided(
+    expectDecision(
       await store.commit(
         { ...name, reservationToken, sovereignFQDN: 'acme.pool.test', loadBalancerIP: '192.0.2.1' },
         desired,
@@ -48,42 +48,42 @@ describe.skipIf(!testDsn)('statements that meet at one row', () => {
       ),
     )
   const release = async (store: AllocationRepository, reservationToken?: string) =>
-    decided(await store.release({ ...name, reservationToken }, caller))
+    expectDecision(await store.release({ ...name, reservationToken }, caller))
   const renew = (store: AllocationRepository, reservationToken: string) =>
     store.renew({ ...name, reservationToken }, { ttlMs, maxAgeMs: 10 * ttlMs }, caller)
 
-  const granted = async (): Promise<Granted> => {
+  const reserveName = async (): Promise<Granted> => {
     const decision = await reserve(stores[0])
     if (decision.kind !== 'granted') throw new Error(`not granted: ${decision.kind}`)
     return decision
   }
 
-  /** What both come to when the first is first in the queue for the row and the second is behind it. */
-  const inThisOrder = async <First, Second>(
+  /** The results of both statements when the first one is ahead of the second in the queue for the row. */
+  const runInOrder = async <First, Second>(
     first: () => Promise<First>,
     second: () => Promise<Second>,
   ): Promise<[First, Second]> => {
     const held = await lockRow(database.sql, name)
-    const one = first()
+    const firstResult = first()
     await untilSessionsWait(database.sql, 1, '%', 5_000).catch(() => {})
-    const two = second()
-    // A statement that does not queue where it should is shown by what both come to.
+    const secondResult = second()
+    // If a statement does not wait for the row, the assertions on the results fail.
     await untilSessionsWait(database.sql, 2, '%', 5_000).catch(() => {})
     await held.release()
-    return Promise.all([one, two])
+    return Promise.all([firstResult, secondResult])
   }
 
   const rows = () => database.sql<{ state: string; token: string }[]>`
     select state, reservation_token as token from pool_allocations`
-  const demanded = () => database.sql<{ subdomain: string; desired: unknown[]; version: number }[]>`
+  const desiredRows = () => database.sql<{ subdomain: string; desired: unknown[]; version: number }[]>`
     select subdomain, desired, version from dns_names`
   const events = async () =>
     (await database.sql<{ event: string }[]>`select event from allocation_history order by id`).map(row => row.event)
 
   beforeAll(async () => {
     database = await createTestDatabase()
-    stores = [storeOfItsOwn(), storeOfItsOwn(), storeOfItsOwn(), storeOfItsOwn()]
-    // Each connection opened and each statement known beforehand: only the row's queue decides who comes first.
+    stores = [createStore(), createStore(), createStore(), createStore()]
+    // Opens each connection and prepares its statements, so that only the queue decides the order.
     for (const store of stores) await store.deleteExpired(1)
   })
   afterAll(async () => {
@@ -97,16 +97,16 @@ describe.skipIf(!testDsn)('statements that meet at one row', () => {
     await database.sql`alter table allocation_history enable trigger allocation_history_append_only`
   })
 
-  test('a release behind a commit withdraws the records that the commit has just stated', async () => {
-    const { reservationToken } = await granted()
-    const [committed, released] = await inThisOrder(
+  test('a release queued behind a commit withdraws the records of the commit', async () => {
+    const { reservationToken } = await reserveName()
+    const [committed, released] = await runInOrder(
       () => commit(stores[1], reservationToken),
       () => release(stores[2]),
     )
     expect(committed.kind).toBe('committed')
     expect(released).toMatchObject({ kind: 'released', allocation: { state: 'active' } })
     expect(await rows()).toEqual([])
-    const [statement, ...others] = await demanded()
+    const [statement, ...others] = await desiredRows()
     expect(others).toEqual([])
     expect(statement?.desired).toEqual([])
     expect(released).toMatchObject({ version: statement?.version })
@@ -114,22 +114,22 @@ describe.skipIf(!testDsn)('statements that meet at one row', () => {
     expect(await events()).toEqual(['reserved', 'committed', 'released'])
   })
 
-  test('a commit behind a release finds nothing, and no records are demanded', async () => {
-    const { reservationToken } = await granted()
-    const [released, committed] = await inThisOrder(
+  test('a commit queued behind a release returns not-found, and no records are desired', async () => {
+    const { reservationToken } = await reserveName()
+    const [released, committed] = await runInOrder(
       () => release(stores[2]),
       () => commit(stores[1], reservationToken),
     )
     expect(released).toMatchObject({ kind: 'released', version: null, allocation: { state: 'reserved' } })
     expect(committed.kind).toBe('not-found')
     expect(await rows()).toEqual([])
-    expect(await demanded()).toEqual([])
+    expect(await desiredRows()).toEqual([])
     expect(await events()).toEqual(['reserved', 'released'])
   })
 
-  test('a commit behind a commit of the same token is told that the name is active', async () => {
-    const { reservationToken } = await granted()
-    const [first, second] = await inThisOrder(
+  test('a commit queued behind a commit with the same token returns already-active', async () => {
+    const { reservationToken } = await reserveName()
+    const [first, second] = await runInOrder(
       () => commit(stores[1], reservationToken),
       () => commit(stores[2], reservationToken),
     )
@@ -138,22 +138,22 @@ describe.skipIf(!testDsn)('statements that meet at one row', () => {
     expect(await events()).toEqual(['reserved', 'committed'])
   })
 
-  test('a release behind a release finds nothing and states nothing', async () => {
-    const { reservationToken } = await granted()
+  test('a release queued behind a release returns not-found and changes no records', async () => {
+    const { reservationToken } = await reserveName()
     await commit(stores[1], reservationToken)
-    const [first, second] = await inThisOrder(
+    const [first, second] = await runInOrder(
       () => release(stores[1]),
       () => release(stores[2]),
     )
     expect(first.kind).toBe('released')
     expect(second.kind).toBe('not-found')
-    expect(await demanded()).toHaveLength(1)
+    expect(await desiredRows()).toHaveLength(1)
     expect(await events()).toEqual(['reserved', 'committed', 'released'])
   })
 
-  test('a reserve behind a release of the same name takes it or is refused; either way one row at the most', async () => {
-    await granted()
-    const [released, again] = await inThisOrder(
+  test('a reserve queued behind a release of the same name is granted, and there is one row', async () => {
+    await reserveName()
+    const [released, again] = await runInOrder(
       () => release(stores[1]),
       () => reserve(stores[2]),
     )
@@ -162,10 +162,10 @@ describe.skipIf(!testDsn)('statements that meet at one row', () => {
     expect(await rows()).toMatchObject([{ state: 'reserved', token: (again as Granted).reservationToken }])
   })
 
-  test('of two that wait for one expired row, the first takes it over and the second sees that it is live', async () => {
-    const { reservationToken: old } = await granted()
+  test('of two reserves that wait for an expired row, the first is granted and the second returns conflict', async () => {
+    const { reservationToken: old } = await reserveName()
     await database.advance(ttlMs)
-    const [first, second] = await inThisOrder(
+    const [first, second] = await runInOrder(
       () => reserve(stores[1]),
       () => reserve(stores[2]),
     )
@@ -176,7 +176,7 @@ describe.skipIf(!testDsn)('statements that meet at one row', () => {
     expect(await events()).toEqual(['reserved', 'expired', 'reserved'])
   })
 
-  test('of two that wait for one free name, whose taker gives up, one gets it', async () => {
+  test('of two reserves that wait for an insert that is rolled back, exactly one is granted', async () => {
     const held = await holdLock(
       database.sql,
       tx => tx`
@@ -194,32 +194,32 @@ describe.skipIf(!testDsn)('statements that meet at one row', () => {
     expect(await events()).toEqual(['reserved'])
   })
 
-  test('a commit or a renewal behind a take-over of the expired row is refused for its token', async () => {
-    const { reservationToken: old } = await granted()
+  test('a commit or a renewal queued behind a reserve of the expired name returns token-mismatch', async () => {
+    const { reservationToken: old } = await reserveName()
     await database.advance(ttlMs)
-    const [taken, committed] = await inThisOrder(
+    const [reserved, committed] = await runInOrder(
       () => reserve(stores[1]),
       () => commit(stores[2], old),
     )
-    expect(taken.kind).toBe('granted')
+    expect(reserved.kind).toBe('granted')
     expect(committed.kind).toBe('token-mismatch')
 
     await database.advance(ttlMs)
-    const [takenAgain, renewed] = await inThisOrder(
+    const [reservedAgain, renewed] = await runInOrder(
       () => reserve(stores[1]),
-      () => renew(stores[2], (taken as Granted).reservationToken),
+      () => renew(stores[2], (reserved as Granted).reservationToken),
     )
-    expect(takenAgain.kind).toBe('granted')
+    expect(reservedAgain.kind).toBe('granted')
     expect(renewed.kind).toBe('token-mismatch')
-    expect(await rows()).toMatchObject([{ state: 'reserved', token: (takenAgain as Granted).reservationToken }])
-    expect(await demanded()).toEqual([])
+    expect(await rows()).toMatchObject([{ state: 'reserved', token: (reservedAgain as Granted).reservationToken }])
+    expect(await desiredRows()).toEqual([])
   })
 
-  test('a release with a foreign token behind another write changes nothing', async () => {
-    const { reservationToken: old } = await granted()
+  test('a release with the token of another reservation, queued behind another write, changes nothing', async () => {
+    const { reservationToken: old } = await reserveName()
     const held = await holdLock(
       database.sql,
-      tx => tx`update pool_allocations set created_by = 'somebody' where subdomain = 'acme'`,
+      tx => tx`update pool_allocations set created_by = 'other' where subdomain = 'acme'`,
     )
     const released = release(stores[1], randomUUID())
     await untilSessionsWait(database.sql, 1)
@@ -228,8 +228,8 @@ describe.skipIf(!testDsn)('statements that meet at one row', () => {
     expect(await rows()).toMatchObject([{ token: old }])
   })
 
-  test('a renewal keeps the row from the sweeper, which passes by the one that somebody holds', async () => {
-    const { reservationToken } = await granted()
+  test('the sweeper skips a locked row, and a renewal that waits for it succeeds', async () => {
+    const { reservationToken } = await reserveName()
     const held = await lockRow(database.sql, name)
     const renewed = renew(stores[1], reservationToken)
     await untilSessionsWait(database.sql, 1)
@@ -240,8 +240,8 @@ describe.skipIf(!testDsn)('statements that meet at one row', () => {
     expect(await rows()).toHaveLength(1)
   })
 
-  test('the sweeper does not wait for an expired row that somebody holds, and takes it afterwards', async () => {
-    await granted()
+  test('the sweeper skips an expired row that is locked, and deletes it after the unlock', async () => {
+    await reserveName()
     await database.advance(ttlMs)
     const held = await lockRow(database.sql, name)
     expect(await stores[1].deleteExpired(10)).toBe(0)
@@ -250,26 +250,26 @@ describe.skipIf(!testDsn)('statements that meet at one row', () => {
     expect(await events()).toEqual(['reserved', 'expired'])
   })
 
-  test('a take-over that finds the expired row being swept reserves the name, with one expiry in the history', async () => {
-    await granted()
+  test('a reserve that waits for the sweeper to delete the expired row is granted, with one expiry in the history', async () => {
+    await reserveName()
     await database.advance(ttlMs)
-    for (const end of ['release', 'commit'] as const) {
-      // The sweeper's own statement, not yet committed.
+    for (const endSweep of ['release', 'commit'] as const) {
+      // The statement of the sweeper, not yet committed.
       const held = await holdLock(database.sql, tx =>
         createAllocationRepository(tx as unknown as Sql, limits).deleteExpired(10),
       )
-      const taken = reserve(stores[1])
+      const reserved = reserve(stores[1])
       await untilSessionsWait(database.sql, 1)
-      await held[end]()
-      expect((await taken).kind).toBe('granted')
+      await held[endSweep]()
+      expect((await reserved).kind).toBe('granted')
       await database.advance(ttlMs)
     }
     expect(await events()).toEqual(['reserved', 'expired', 'reserved', 'expired', 'reserved'])
   })
 })
 
-/** A statement that was given up, or whose process died, may still be carried out, late: behind what came after it. */
-describe.skipIf(!testDsn)('progress that is told late', () => {
+/** A statement that timed out, or whose process died, can still take effect late, after newer statements. */
+describe.skipIf(!testDsn)('progress that is recorded late', () => {
   let database: TestDatabase
   beforeAll(async () => {
     database = await createTestDatabase()
@@ -278,24 +278,24 @@ describe.skipIf(!testDsn)('progress that is told late', () => {
   const events = async () =>
     (await database.sql<{ event: string }[]>`select event from allocation_history order by id`).map(row => row.event)
 
-  test('an old "applied" does not undo what a newer pass has told', async () => {
+  test('a late "applied" of an older version does not overwrite the progress of a newer sync', async () => {
     const store = createAllocationRepository(database.sql, limits)
     const repository = createReconcilerRepository(database.sql, limits)
     const name = { poolDomain, subdomain: 'late' }
     const records = createRecords('late.pool.test', '192.0.2.1', { names: ['@', '*'], ttl: 60 })
     const due = async (): Promise<DueName[]> => repository.listDue(poolDomain, 10)
-    const tell = (names: readonly DueName[]) =>
+    const markApplied = (names: readonly DueName[]) =>
       repository.markApplied(
         poolDomain,
         names.map(name => ({ ...name, event: 'published', detail: null })),
       )
-    const pass = async () => {
+    const sync = async () => {
       const names = await due()
       await repository.markAttempted(poolDomain, names)
-      await tell(names)
+      await markApplied(names)
     }
     const activate = async () => {
-      const decision = decided(await store.reserve({ ...name, createdBy: '' }, ttlMs, caller))
+      const decision = expectDecision(await store.reserve({ ...name, createdBy: '' }, ttlMs, caller))
       if (decision.kind !== 'granted') throw new Error(decision.kind)
       const { reservationToken } = decision
       await store.commit(
@@ -305,45 +305,45 @@ describe.skipIf(!testDsn)('progress that is told late', () => {
       )
     }
     await activate()
-    await pass()
+    await sync()
     await store.release(name, caller)
     const withdrawal = await due()
     await activate()
-    await pass()
+    await sync()
     const published = await database.sql`select version, applied_version, owned from dns_names`
     expect(published).toMatchObject([{ owned: [{ name: 'late.pool.test' }, { name: '*.late.pool.test' }] }])
 
-    // Of the withdrawal, which has been replaced and is at the provider no more.
+    // A newer version has replaced the withdrawal at the provider.
     const before = await events()
-    await tell(withdrawal)
+    await markApplied(withdrawal)
     expect(await events()).toEqual(before)
     expect(await database.sql`select version, applied_version, owned from dns_names`).toEqual(published)
   })
 
-  test('an order of a version that was replaced meanwhile is remembered all the same', async () => {
+  test('an attempted write is recorded even if a newer version has replaced its version', async () => {
     const store = createAllocationRepository(database.sql, limits)
     const repository = createReconcilerRepository(database.sql, limits)
     const name = { poolDomain, subdomain: 'replaced' }
-    const decision = decided(await store.reserve({ ...name, createdBy: '' }, ttlMs, caller))
+    const decision = expectDecision(await store.reserve({ ...name, createdBy: '' }, ttlMs, caller))
     if (decision.kind !== 'granted') throw new Error(decision.kind)
     const { reservationToken } = decision
     const address = { sovereignFQDN: 'replaced.pool.test', loadBalancerIP: '192.0.2.1' }
     await store.commit({ ...name, reservationToken, ...address }, desired, caller)
-    const due = (await repository.listDue(poolDomain, 10)).filter(one => one.subdomain === 'replaced')
+    const due = (await repository.listDue(poolDomain, 10)).filter(due => due.subdomain === 'replaced')
     await store.release(name, caller)
     await repository.markAttempted(poolDomain, due)
-    expect((await repository.listDue(poolDomain, 10)).filter(one => one.subdomain === 'replaced')).toMatchObject([
+    expect((await repository.listDue(poolDomain, 10)).filter(due => due.subdomain === 'replaced')).toMatchObject([
       { desired: [], hasInFlightWrite: true },
     ])
   })
 
-  test('an old "applied" does not hide that a newer version may be at the provider already', async () => {
+  test('a late "applied" of an older version does not hide a write in flight of a newer version', async () => {
     const store = createAllocationRepository(database.sql, limits)
     const repository = createReconcilerRepository(database.sql, limits)
     const name = { poolDomain, subdomain: 'hidden' }
     const fqdn = 'hidden.pool.test'
     const activate = async (address: string) => {
-      const decision = decided(await store.reserve({ ...name, createdBy: '' }, ttlMs, caller))
+      const decision = expectDecision(await store.reserve({ ...name, createdBy: '' }, ttlMs, caller))
       if (decision.kind !== 'granted') throw new Error(decision.kind)
       const { reservationToken } = decision
       const records = createRecords(fqdn, address, { names: ['@'], ttl: 60 })
@@ -359,7 +359,7 @@ describe.skipIf(!testDsn)('progress that is told late', () => {
     expect(before.map(row => row.attempted_version === row.version && row.applied_version === 0)).toEqual([true])
     await repository.markApplied(
       poolDomain,
-      withdrawal.map(one => ({ ...one, event: 'withdrawn', detail: null })),
+      withdrawal.map(due => ({ ...due, event: 'withdrawn', detail: null })),
     )
     expect(await database.sql`select * from dns_names where subdomain = 'hidden'`).toEqual(before)
   })

@@ -8,7 +8,7 @@ const down = { kind: 'unavailable', reason: 'The provider is down.' } as const
 
 describe.skipIf(!testDsn)(`the history entries of DNS records (${testDsn ? 'real Postgres' : missingDsn})`, () => {
   const scene = useDnsFixture()
-  const { replica, activate, free, row, advance, events } = scene
+  const { replica, activate, release, row, advance, events } = scene
   /** The name's entries with the actor `convergence`, oldest first. */
   const convergenceEntries = async (subdomain: string) => {
     const repository = createAllocationRepository(scene.sql, { timeoutMs: 5_000 })
@@ -19,7 +19,7 @@ describe.skipIf(!testDsn)(`the history entries of DNS records (${testDsn ? 'real
   test('published after the commit and withdrawn after the release, by the reconciler, without a change of state', async () => {
     const { dns } = replica()
     await dns.waitUntilApplied(await activate('acme'))
-    await dns.waitUntilApplied(await free('acme'))
+    await dns.waitUntilApplied(await release('acme'))
     expect(await events('acme')).toEqual(['reserved', 'committed', 'published', 'released', 'withdrawn'])
     const common = { poolDomain, subdomain: 'acme', at: expect.any(String), actor: 'convergence', createdBy: '' }
     expect(await convergenceEntries('acme')).toEqual([
@@ -30,21 +30,21 @@ describe.skipIf(!testDsn)(`the history entries of DNS records (${testDsn ? 'real
 
   test('failing, with the cause: one entry for each cause, regardless of the number of attempts', async () => {
     const { dns } = replica()
-    scene.provider.faults.push({ answer: down })
+    scene.provider.faults.push({ result: down })
     await dns.waitUntilApplied(await activate('acme'))
     const again = async (attempts: number) => {
       await advance(60_000)
       await dns.syncDueZones()
       await until('the attempt count is reached', async () => (await row('acme'))?.attempts === attempts)
     }
-    scene.provider.faults.push({ answer: down })
+    scene.provider.faults.push({ result: down })
     await again(2)
-    scene.provider.faults.push({ answer: { ...down, reason: 'It is still down.' } })
+    scene.provider.faults.push({ result: { ...down, reason: 'It is still down.' } })
     await again(3)
-    scene.provider.refuses.add('acme.pool.test')
+    scene.provider.rejectedNames.add('acme.pool.test')
     await again(1)
     await again(2)
-    scene.provider.refuses.clear()
+    scene.provider.rejectedNames.clear()
     await advance(60_000)
     await dns.syncDueZones()
     await until('the name is published', async () => (await events('acme')).at(-1) === 'published')
@@ -58,8 +58,8 @@ describe.skipIf(!testDsn)(`the history entries of DNS records (${testDsn ? 'real
   test('a failed withdrawal is recorded, and not attributed to the next holder', async () => {
     const { dns } = replica()
     await dns.waitUntilApplied(await activate('acme'))
-    scene.provider.faults.push({ answer: down })
-    await dns.waitUntilApplied(await free('acme'))
+    scene.provider.faults.push({ result: down })
+    await dns.waitUntilApplied(await release('acme'))
     await dns.waitUntilApplied(await activate('acme', '192.0.2.2'))
     expect((await convergenceEntries('acme')).map(({ event, to }) => [event, to])).toEqual([
       ['published', 'active'],
@@ -71,11 +71,11 @@ describe.skipIf(!testDsn)(`the history entries of DNS records (${testDsn ? 'real
   test('a release before the publication: withdrawn without published', async () => {
     const { dns } = replica()
     const gate = Promise.withResolvers<void>()
-    scene.provider.gate = gate.promise
+    scene.provider.applyGate = gate.promise
     const first = dns.waitUntilApplied(await activate('first'))
-    await until('a write is in flight', () => scene.provider.underWay === 1)
+    await until('a write is in flight', () => scene.provider.appliesInFlight === 1)
     await activate('acme')
-    const withdrawn = dns.waitUntilApplied(await free('acme'))
+    const withdrawn = dns.waitUntilApplied(await release('acme'))
     gate.resolve()
     await Promise.all([first, withdrawn])
     expect(await events('acme')).toEqual(['reserved', 'committed', 'released', 'withdrawn'])

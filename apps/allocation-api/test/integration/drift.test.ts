@@ -10,63 +10,63 @@ const down = { kind: 'unavailable', reason: 'The provider is down.' } as const
 const MINUTE_MS = 60_000
 
 describe.skipIf(!testDsn)(`drift (${testDsn ? 'real Postgres' : missingDsn})`, () => {
-  const scene = useDnsFixture()
-  const { replica, activate, free, row, advance, events } = scene
-  const put = (set: RecordSet) => scene.provider.records.set(recordKey(set), set)
+  const fixture = useDnsFixture()
+  const { replica, activate, release, row, advance, events } = fixture
+  const put = (set: RecordSet) => fixture.provider.records.set(recordKey(set), set)
   const a = (name: string, address: string, ttl = 60): RecordSet => ({ name, type: 'A', ttl, values: [address] })
-  const addressOf = (name: string) => scene.provider.records.get(`${name} A`)?.values[0]
-  const calls = async (work: () => Promise<unknown>) => {
-    const before = scene.provider.calls.length
+  const getAddress = (name: string) => fixture.provider.records.get(`${name} A`)?.values[0]
+  const recordCalls = async (work: () => Promise<unknown>) => {
+    const before = fixture.provider.calls.length
     await work()
-    return scene.provider.calls.slice(before)
+    return fixture.provider.calls.slice(before)
   }
-  const everything = async () => [
-    await scene.sql`select * from dns_names order by zone, subdomain`,
-    await scene.sql`select * from allocation_history order by id`,
-    await scene.sql`select * from dns_zones`,
-    new Map(scene.provider.records),
+  const readState = async () => [
+    await fixture.sql`select * from dns_names order by zone, subdomain`,
+    await fixture.sql`select * from allocation_history order by id`,
+    await fixture.sql`select * from dns_zones`,
+    new Map(fixture.provider.records),
   ]
 
-  describe('what somebody has made of our records is repaired', () => {
-    test.each<[what: string, edit: () => void]>([
-      ['removed', () => scene.provider.records.delete('acme.pool.test A')],
+  describe('external changes of owned records are repaired', () => {
+    test.each<[change: string, edit: () => void]>([
+      ['removed', () => fixture.provider.records.delete('acme.pool.test A')],
       ['another address', () => put(a('acme.pool.test', '198.51.100.9'))],
       ['another TTL', () => put(a('acme.pool.test', '192.0.2.1', 5))],
-      ['the wildcard removed', () => scene.provider.records.delete('*.acme.pool.test A')],
-      ['all removed', () => scene.provider.records.clear()],
+      ['the wildcard removed', () => fixture.provider.records.delete('*.acme.pool.test A')],
+      ['all removed', () => fixture.provider.records.clear()],
     ])('%s', async (_, edit) => {
       const { dns } = replica()
       await dns.waitUntilApplied(await activate('acme'))
       await dns.waitUntilApplied(await activate('other', '192.0.2.2'))
-      const before = new Map(scene.provider.records)
+      const before = new Map(fixture.provider.records)
       put({ name: 'www.acme.pool.test', type: 'TXT', ttl: 60, values: ['"theirs"'] })
       edit()
-      const foreign = scene.provider.records.get('www.acme.pool.test TXT')
+      const foreign = fixture.provider.records.get('www.acme.pool.test TXT')
       expect(await dns.repair(poolDomain)).toMatchObject({ kind: 'repaired', pending: 0, failing: 0, conflictCount: 0 })
       if (foreign) before.set(recordKey(foreign), foreign)
-      expect(scene.provider.records).toEqual(before)
+      expect(fixture.provider.records).toEqual(before)
       expect((await events('acme')).slice(2)).toEqual(['published', 'repaired'])
       expect(await dns.repair(poolDomain)).toMatchObject({ changeCount: 0, driftedCount: 0 })
     })
   })
 
-  test('the history says how much was repaired', async () => {
+  test('the history has the number of repaired record sets', async () => {
     const { dns } = replica()
     await dns.waitUntilApplied(await activate('acme'))
-    scene.provider.records.clear()
+    fixture.provider.records.clear()
     await dns.repair(poolDomain)
-    const [entry] = await scene.sql`select detail, actor from allocation_history where event = 'repaired'`
+    const [entry] = await fixture.sql`select detail, actor from allocation_history where event = 'repaired'`
     expect(entry).toEqual({
       detail: '2 record sets differed from the records that this service had written.',
       actor: 'convergence',
     })
   })
 
-  test("somebody else's CNAME in place of our record: failing, with what to do about it, until it is gone", async () => {
+  test('a foreign CNAME in place of an owned record: the name is failing, with instructions, until the CNAME is deleted', async () => {
     const { dns } = replica()
     await dns.waitUntilApplied(await activate('acme'))
     const foreign = { name: 'acme.pool.test', type: 'CNAME', ttl: 60, values: ['elsewhere.example.'] }
-    scene.provider.records.delete('acme.pool.test A')
+    fixture.provider.records.delete('acme.pool.test A')
     put(foreign)
     expect(await dns.repair(poolDomain)).toMatchObject({ pending: 1, failing: 1, conflictCount: 1 })
     expect(await row('acme')).toMatchObject({
@@ -74,19 +74,19 @@ describe.skipIf(!testDsn)(`drift (${testDsn ? 'real Postgres' : missingDsn})`, (
       last_error:
         'A record of type CNAME that is not managed by this service exists at acme.pool.test. Delete it, or release this name.',
     })
-    expect(scene.provider.records.get('acme.pool.test CNAME')).toEqual(foreign)
+    expect(fixture.provider.records.get('acme.pool.test CNAME')).toEqual(foreign)
     expect(await dns.listZoneLag()).toMatchObject([{ zone: poolDomain, failing: { 'foreign-record': 1 } }])
-    scene.provider.records.delete('acme.pool.test CNAME')
+    fixture.provider.records.delete('acme.pool.test CNAME')
     expect(await dns.repair(poolDomain)).toMatchObject({ pending: 0 })
-    expect(addressOf('acme.pool.test')).toBe('192.0.2.1')
+    expect(getAddress('acme.pool.test')).toBe('192.0.2.1')
     expect((await events('acme')).slice(2)).toEqual(['published', 'failing', 'repaired'])
   })
 
-  describe('a name that was withdrawn', () => {
-    test('is remembered for a minute, and forgotten by the comparison after that', async () => {
+  describe('a withdrawn name', () => {
+    test('has a row for a minute, which the next drift check deletes', async () => {
       const { dns } = replica()
       await dns.waitUntilApplied(await activate('acme'))
-      await dns.waitUntilApplied(await free('acme'))
+      await dns.waitUntilApplied(await release('acme'))
       await dns.repair(poolDomain)
       expect(await row('acme')).toMatchObject({ desired: [], owned: [] })
       await advance(MINUTE_MS + 1_000)
@@ -94,111 +94,111 @@ describe.skipIf(!testDsn)(`drift (${testDsn ? 'real Postgres' : missingDsn})`, (
       expect(await row('acme')).toBeUndefined()
     })
 
-    test('records that turn up again as they were, of an order that was given up, are removed', async () => {
+    test('records that a late write restored are deleted', async () => {
       const { dns } = replica()
       await dns.waitUntilApplied(await activate('acme'))
-      const late = new Map(scene.provider.records)
-      await dns.waitUntilApplied(await free('acme'))
+      const late = new Map(fixture.provider.records)
+      await dns.waitUntilApplied(await release('acme'))
       for (const set of late.values()) put(set)
       expect(await dns.repair(poolDomain)).toMatchObject({ kind: 'repaired', driftedCount: 1, pending: 0 })
-      expect(scene.provider.names()).toEqual([])
+      expect(fixture.provider.names()).toEqual([])
       expect((await events('acme')).slice(3)).toEqual(['released', 'withdrawn', 'repaired'])
     })
 
-    test('whose withdrawal was judged by a stale read that did not show its records, loses them all the same', async () => {
+    test('the records are deleted even if a stale read hid them during the withdrawal', async () => {
       const { dns } = replica()
       await dns.waitUntilApplied(await activate('acme'))
-      scene.provider.staleRead = []
-      expect(await dns.waitUntilApplied(await free('acme'))).toEqual({ status: 'published' })
-      expect(scene.provider.names()).toHaveLength(2)
+      fixture.provider.staleRead = []
+      expect(await dns.waitUntilApplied(await release('acme'))).toEqual({ status: 'published' })
+      expect(fixture.provider.names()).toHaveLength(2)
       await dns.repair(poolDomain)
-      expect(scene.provider.names()).toEqual([])
+      expect(fixture.provider.names()).toEqual([])
     })
 
-    test('somebody puts another address there: that is theirs, and stops the next holder', async () => {
+    test('another address at the name is foreign and blocks the next owner of the name', async () => {
       const { dns } = replica()
       await dns.waitUntilApplied(await activate('acme'))
-      await dns.waitUntilApplied(await free('acme'))
+      await dns.waitUntilApplied(await release('acme'))
       put(a('acme.pool.test', '198.51.100.9'))
       expect(await dns.repair(poolDomain)).toMatchObject({ driftedCount: 0, changeCount: 0 })
-      expect(addressOf('acme.pool.test')).toBe('198.51.100.9')
+      expect(getAddress('acme.pool.test')).toBe('198.51.100.9')
       expect((await dns.waitUntilApplied(await activate('acme', '192.0.2.3'))).status).toBe('failing')
-      expect(addressOf('acme.pool.test')).toBe('198.51.100.9')
+      expect(getAddress('acme.pool.test')).toBe('198.51.100.9')
     })
 
-    test('and is active again: what a comparison forgets is only what was before', async () => {
+    test('after the name is active again, a drift check deletes only the previous records', async () => {
       const { dns } = replica()
       await dns.waitUntilApplied(await activate('acme'))
-      await dns.waitUntilApplied(await free('acme'))
+      await dns.waitUntilApplied(await release('acme'))
       await dns.waitUntilApplied(await activate('acme', '192.0.2.3'))
       expect((await row('acme'))?.previous_records).toHaveLength(2)
       await advance(MINUTE_MS + 1_000)
       await dns.repair(poolDomain)
       expect(await row('acme')).toMatchObject({ previous_records: [], desired: [{}, {}], owned: [{}, {}] })
-      expect(addressOf('acme.pool.test')).toBe('192.0.2.3')
+      expect(getAddress('acme.pool.test')).toBe('192.0.2.3')
     })
   })
 
-  describe('the periodic comparison', () => {
-    test('comes at its time, from one of the replicas, without anybody asking', async () => {
+  describe('the periodic drift check', () => {
+    test('runs when it is due, on one of the replicas, without a request', async () => {
       const [one, two] = [replica(), replica()]
       await one.dns.waitUntilApplied(await activate('acme'))
-      scene.provider.records.clear()
+      fixture.provider.records.clear()
       await Promise.all([one.dns.syncDueZones(), two.dns.syncDueZones()])
       await Promise.all([one.dns.stop(), two.dns.stop()])
-      expect(scene.provider.names()).toEqual([])
+      expect(fixture.provider.names()).toEqual([])
 
       await advance(DRIFT_MS)
       const [three, four] = [replica(), replica()]
       await Promise.all([three.dns.syncDueZones(), four.dns.syncDueZones()])
-      await until('it was compared', () => three.driftChecks.length + four.driftChecks.length > 0)
+      await until('the drift check has ended', () => three.driftChecks.length + four.driftChecks.length > 0)
       await Promise.all([three.dns.syncDueZones(), four.dns.syncDueZones()])
-      await until('it is repaired', () => scene.provider.names().length === 2)
+      await until('it is repaired', () => fixture.provider.names().length === 2)
       expect([...three.driftChecks, ...four.driftChecks]).toMatchObject([{ kind: 'compared', driftedCount: 1 }])
-      const [zone] = await scene.sql<{ seconds: number }[]>`
+      const [zone] = await fixture.sql<{ seconds: number }[]>`
         select extract(epoch from next_drift_check_at - now())::float8 as seconds from dns_zones`
       expect(zone?.seconds).toBeGreaterThan(0.85 * (DRIFT_MS / 1_000))
       expect(zone?.seconds).toBeLessThan(1.15 * (DRIFT_MS / 1_000))
     })
 
-    test('of a zone in which nobody has a name asks nothing', async () => {
+    test('does not call the provider for a zone without names', async () => {
       const one = replica()
       await one.dns.waitUntilApplied(await activate('acme'))
-      await scene.sql`truncate dns_names, pool_allocations`
+      await fixture.sql`truncate dns_names, pool_allocations`
       await advance(DRIFT_MS)
       expect(
-        await calls(async () => {
+        await recordCalls(async () => {
           await one.dns.syncDueZones()
-          await until('it was compared', () => one.driftChecks.length === 1)
+          await until('the drift check has ended', () => one.driftChecks.length === 1)
         }),
       ).toEqual([])
       expect(await one.dns.preview(poolDomain)).toMatchObject({ kind: 'compared', changeCount: 0 })
     })
 
-    test('that finds the provider down comes again within a minute', async () => {
+    test('is repeated within a minute if the provider is unavailable', async () => {
       const one = replica()
       await one.dns.waitUntilApplied(await activate('acme'))
-      scene.provider.records.clear()
-      scene.provider.faults.push({ answer: down })
+      fixture.provider.records.clear()
+      fixture.provider.faults.push({ result: down })
       await advance(DRIFT_MS)
       await one.dns.syncDueZones()
-      await until('it was tried', () => one.driftChecks.length === 1)
+      await until('the drift check has failed', () => one.driftChecks.length === 1)
       expect(one.driftChecks).toMatchObject([{ kind: 'unavailable' }])
       await advance(MINUTE_MS)
       await one.dns.syncDueZones()
-      await until('it was compared', () => one.driftChecks.length === 2)
+      await until('the drift check has ended', () => one.driftChecks.length === 2)
       await one.dns.syncDueZones()
-      await until('it is repaired', () => scene.provider.names().length === 2)
+      await until('it is repaired', () => fixture.provider.names().length === 2)
     })
 
-    test('that takes longer than its time is not begun a second time beside itself', async () => {
+    test('does not overlap with itself if it takes longer than its interval', async () => {
       const one = replica()
       await one.dns.waitUntilApplied(await activate('acme'))
       const gate = Promise.withResolvers<void>()
-      scene.provider.readGate = gate.promise
+      fixture.provider.readGate = gate.promise
       await advance(DRIFT_MS)
       await one.dns.syncDueZones()
-      await until('it reads', () => scene.provider.reading === 1)
+      await until('the read is in flight', () => fixture.provider.readsInFlight === 1)
       await advance(MINUTE_MS)
       await one.dns.syncDueZones()
       gate.resolve()
@@ -206,40 +206,40 @@ describe.skipIf(!testDsn)(`drift (${testDsn ? 'real Postgres' : missingDsn})`, (
       expect(one.driftChecks).toHaveLength(1)
     })
 
-    test('one read for a zone of any size, and only what differs is written', async () => {
-      await scene.sql`
+    test('reads a zone of any size once and writes only the differences', async () => {
+      await fixture.sql`
         insert into dns_names (zone, subdomain, version, applied_version, applied_at, desired, owned, changed_at,
           next_attempt_at)
         select ${poolDomain}, 'n' || n, n, n, now(), record, record, now(), now()
         from generate_series(1, 2500) n, lateral (select jsonb_build_array(jsonb_build_object(
           'name', 'n' || n || '.pool.test', 'type', 'A', 'ttl', 60, 'values', jsonb_build_array('192.0.2.1')))) as r(record)`
-      await scene.sql`select setval('dns_version', 10000)`
+      await fixture.sql`select setval('dns_version', 10000)`
       for (let n = 1; n <= 2_500; n += 1) put(a(`n${n}.pool.test`, '192.0.2.1'))
-      for (const gone of [1, 1_500, 2_500]) scene.provider.records.delete(`n${gone}.pool.test A`)
+      for (const missing of [1, 1_500, 2_500]) fixture.provider.records.delete(`n${missing}.pool.test A`)
       const { dns } = replica()
-      expect(await calls(() => dns.repair(poolDomain))).toEqual(['read', 'read', 'apply'])
-      expect(scene.provider.records.size).toBe(2_500)
-      expect(await scene.sql`select from allocation_history`).toHaveLength(3)
-      // More than a pass takes: the repair is answered when all are there.
-      scene.provider.records.clear()
+      expect(await recordCalls(() => dns.repair(poolDomain))).toEqual(['read', 'read', 'apply'])
+      expect(fixture.provider.records.size).toBe(2_500)
+      expect(await fixture.sql`select from allocation_history`).toHaveLength(3)
+      // More than one batch: the repair returns when all records are written.
+      fixture.provider.records.clear()
       expect(await dns.repair(poolDomain)).toMatchObject({ driftedCount: 2_500, pending: 0 })
-      expect(scene.provider.records.size).toBe(2_500)
+      expect(fixture.provider.records.size).toBe(2_500)
     })
   })
 
-  describe('a preview', () => {
-    test('says what would be done, and does none of it', async () => {
+  describe('the preview', () => {
+    test('lists the changes and makes none of them', async () => {
       const { dns } = replica()
       await dns.waitUntilApplied(await activate('acme'))
       await dns.waitUntilApplied(await activate('gone'))
       await dns.waitUntilApplied(await activate('stuck'))
-      await dns.waitUntilApplied(await free('gone'))
+      await dns.waitUntilApplied(await release('gone'))
       put(a('gone.pool.test', '192.0.2.1'))
       put(a('acme.pool.test', '198.51.100.9'))
-      scene.provider.records.delete('stuck.pool.test A')
+      fixture.provider.records.delete('stuck.pool.test A')
       put({ name: 'stuck.pool.test', type: 'CNAME', ttl: 60, values: ['elsewhere.example.'] })
       await activate('waiting', '192.0.2.7')
-      const before = await everything()
+      const before = await readState()
       expect(await dns.preview(poolDomain)).toEqual({
         kind: 'compared',
         changes: [
@@ -253,11 +253,11 @@ describe.skipIf(!testDsn)(`drift (${testDsn ? 'real Postgres' : missingDsn})`, (
         conflictCount: 1,
         driftedCount: 0,
       })
-      expect(await everything()).toEqual(before)
+      expect(await readState()).toEqual(before)
     })
 
-    test('shows the first thousand changes and counts them all', async () => {
-      await scene.sql`
+    test('lists the first 1,000 changes and counts all of them', async () => {
+      await fixture.sql`
         insert into dns_names (zone, subdomain, version, desired, changed_at, next_attempt_at)
         select ${poolDomain}, 'n' || n, n, jsonb_build_array(jsonb_build_object(
           'name', 'n' || n || '.pool.test', 'type', 'A', 'ttl', 60, 'values', jsonb_build_array('192.0.2.1'))), now(), now()
@@ -268,76 +268,76 @@ describe.skipIf(!testDsn)(`drift (${testDsn ? 'real Postgres' : missingDsn})`, (
     })
   })
 
-  test('repair tries at once what waits after a failure', async () => {
+  test('a repair retries names immediately that wait after a failure', async () => {
     const { dns } = replica()
-    scene.provider.refuses.add('acme.pool.test')
+    fixture.provider.rejectedNames.add('acme.pool.test')
     await dns.waitUntilApplied(await activate('acme'))
-    scene.provider.refuses.clear()
-    await scene.sql`update dns_names set next_attempt_at = now() + interval '1 hour'`
+    fixture.provider.rejectedNames.clear()
+    await fixture.sql`update dns_names set next_attempt_at = now() + interval '1 hour'`
     expect(await dns.repair(poolDomain)).toMatchObject({
       kind: 'repaired',
       pending: 0,
       changeCount: 2,
       driftedCount: 0,
     })
-    expect(scene.provider.names()).toHaveLength(2)
+    expect(fixture.provider.names()).toHaveLength(2)
   })
 
-  test('repair does not wait for ever: what is left is told', async () => {
+  test('a repair has a timeout and returns the number of pending names', async () => {
     const { dns } = replica({ waitMs: 100 })
     await dns.waitUntilApplied(await activate('acme'))
-    scene.provider.records.clear()
+    fixture.provider.records.clear()
     const gate = Promise.withResolvers<void>()
-    scene.provider.gate = gate.promise
+    fixture.provider.applyGate = gate.promise
     expect(await dns.repair(poolDomain)).toMatchObject({ kind: 'repaired', pending: 1, failing: 0 })
     gate.resolve()
-    await until('it goes on', () => scene.provider.names().length === 2)
+    await until('the repair continues', () => fixture.provider.names().length === 2)
   })
 
-  test('a provider that is down is said to be, with its reason, and nothing is changed', async () => {
+  test('with an unavailable provider, preview and repair return the reason and change nothing', async () => {
     const { dns } = replica()
     await dns.waitUntilApplied(await activate('acme'))
-    const before = await everything()
-    scene.provider.faults.push({ answer: down }, { answer: down })
+    const before = await readState()
+    fixture.provider.faults.push({ result: down }, { result: down })
     expect(await dns.preview(poolDomain)).toMatchObject(down)
     expect(await dns.repair(poolDomain)).toMatchObject(down)
-    expect(await everything()).toEqual(before)
+    expect(await readState()).toEqual(before)
   })
 
-  test('while others write the zone for long it is said to be busy', async () => {
+  test('while another process holds the zone lock, preview and repair return busy', async () => {
     const { dns } = replica({ lockWaitMs: 50 })
     await dns.waitUntilApplied(await activate('acme'))
-    const held = await holdLock(scene.sql, tx => tx`select from dns_zone_locks for update`)
+    const held = await holdLock(fixture.sql, tx => tx`select from dns_zone_locks for update`)
     expect(await dns.preview(poolDomain)).toEqual({ kind: 'busy' })
     expect(await dns.repair(poolDomain)).toEqual({ kind: 'busy' })
     await held.release()
     expect(await dns.preview(poolDomain)).toMatchObject({ kind: 'compared' })
   })
 
-  test('a name that is released before its repair is withdrawn, and that is what the history says', async () => {
+  test('a name that is released before its repair is withdrawn, and the history has the withdrawal', async () => {
     const { dns } = replica({ waitMs: 200 })
     await dns.waitUntilApplied(await activate('acme'))
-    scene.provider.records.delete('acme.pool.test A')
-    scene.provider.faults.push(null, { answer: down })
+    fixture.provider.records.delete('acme.pool.test A')
+    fixture.provider.faults.push(null, { result: down })
     await dns.repair(poolDomain)
     expect(await row('acme')).toMatchObject({ is_drift_repair: true, failure: 'provider' })
-    expect(await dns.waitUntilApplied(await free('acme'))).toEqual({ status: 'published' })
+    expect(await dns.waitUntilApplied(await release('acme'))).toEqual({ status: 'published' })
     expect((await events('acme')).slice(3)).toEqual(['failing', 'released', 'withdrawn'])
   })
 
-  test('whoever loses the claim while it compares changes nothing', async () => {
+  test('a drift check that loses its zone lock changes nothing', async () => {
     const { dns } = replica()
     await dns.waitUntilApplied(await activate('acme'))
-    scene.provider.records.clear()
+    fixture.provider.records.clear()
     const gate = Promise.withResolvers<void>()
-    scene.provider.readGate = gate.promise
+    fixture.provider.readGate = gate.promise
     const lost = expect(dns.repair(poolDomain)).rejects.toThrow(
-      // Whichever is noticed first: that the connection is gone, or that a new one has no claim.
+      // Depends on which is detected first: the closed connection, or the missing lock of the new connection.
       /zone lock lost: pool\.test|CONNECTION_CLOSED/,
     )
-    await until('it reads', () => scene.provider.reading === 1)
+    await until('the read is in flight', () => fixture.provider.readsInFlight === 1)
     const before = await row('acme')
-    await scene.sql`
+    await fixture.sql`
       select pg_terminate_backend(pid) from pg_stat_activity
       where datname = current_database() and application_name = 'allocation-api zone' and state = 'idle in transaction'`
     gate.resolve()
@@ -345,18 +345,18 @@ describe.skipIf(!testDsn)(`drift (${testDsn ? 'real Postgres' : missingDsn})`, (
     expect(await row('acme')).toEqual(before)
   })
 
-  test('a comparison and a release that meet: the release wins', async () => {
+  test('a release during a drift check wins', async () => {
     const { dns } = replica()
     await dns.waitUntilApplied(await activate('acme'))
-    scene.provider.records.clear()
+    fixture.provider.records.clear()
     const gate = Promise.withResolvers<void>()
-    scene.provider.readGate = gate.promise
+    fixture.provider.readGate = gate.promise
     const repaired = dns.repair(poolDomain)
-    await until('it reads', () => scene.provider.reading === 1)
-    const withdrawn = dns.waitUntilApplied(await free('acme'))
+    await until('the read is in flight', () => fixture.provider.readsInFlight === 1)
+    const withdrawn = dns.waitUntilApplied(await release('acme'))
     gate.resolve()
     await Promise.all([repaired, withdrawn])
-    expect(scene.provider.names()).toEqual([])
+    expect(fixture.provider.names()).toEqual([])
     expect(await row('acme')).toMatchObject({ desired: [] })
     expect(await events('acme')).not.toContain('repaired')
   })

@@ -9,17 +9,17 @@ import { commit, pool, reserveToken } from '../support/operations.ts'
 
 if (!testDsn) process.stderr.write(`${missingDsn}\n`)
 
-const mark = () => `mark${randomBytes(12).toString('hex')}`
+const createMarker = () => `mark${randomBytes(12).toString('hex')}`
 const operatorToken = 'operator-token'
 
-/** Answers everything with an error that quotes the whole request, in the shape of each provider's API. */
+/** Responds to every request with an error that quotes it, in the format of each provider's API. */
 const startEcho = async () => {
-  let asked = 0
+  let requestCount = 0
   const server = createServer((request, response) => {
     const text = `cannot do ${request.method} ${request.url} ${JSON.stringify(request.headers)}`
-    asked += 1
-    // Dynadot says 200 to everything.
-    const status = request.url?.includes('command=') ? 200 : [500, 400, 422, 403][asked % 4]
+    requestCount += 1
+    // Dynadot returns 200 for errors too.
+    const status = request.url?.includes('command=') ? 200 : [500, 400, 422, 403][requestCount % 4]
     response.writeHead(status ?? 500, { 'Content-Type': 'application/json', 'X-Echo': text })
     const error = { ResponseCode: '-1', Status: 'error', Error: text }
     response.end(
@@ -28,14 +28,14 @@ const startEcho = async () => {
   })
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
   const { port } = server.address() as AddressInfo
-  return { port, asked: () => asked, close: () => server.close() }
+  return { port, requestCount: () => requestCount, close: () => server.close() }
 }
 
 const echo = await startEcho()
 afterAll(() => echo.close())
 
-/** What makes a provider of that kind ask the echo, with a key that would be known anywhere. */
-const envOf = (kind: string, key: string): Record<string, string> => {
+/** The environment with which a provider of this kind sends `key` to the echo server. */
+const createEnv = (kind: string, key: string): Record<string, string> => {
   const url = `http://127.0.0.1:${echo.port}/api`
   switch (kind) {
     case 'cloudflare':
@@ -52,26 +52,26 @@ const envOf = (kind: string, key: string): Record<string, string> => {
         DNSPROVIDER_RFC2136_TSIG_SECRET: Buffer.from(key).toString('base64'),
       }
     default:
-      throw new Error(`${kind}: say where its key stands`)
+      throw new Error(`${kind}: add the variable of its key here`)
   }
 }
 
 describe.skipIf(!testDsn)(
-  "a provider's key is in no answer, log, metric or row, even where the provider quotes it",
+  "no response, log line, metric or row contains a provider's key, even if the provider quotes it",
   () => {
     test.each(providerKinds.filter(kind => kind !== 'local'))('%s', async kind => {
-      const key = mark()
+      const key = createMarker()
       const database = await createTestDatabase({ connections: 2 })
       const api = await startApi(database.url, {
-        ...envOf(kind, key),
+        ...createEnv(kind, key),
         DNSPROVIDER_KIND: kind,
         PDM_LOG_LEVEL: 'trace',
         PDM_OPERATOR_TOKENS: operatorToken,
       })
-      const said: string[] = []
-      const note = (answer: ApiResponse): ApiResponse => {
-        said.push(JSON.stringify([...answer.headers]), answer.text)
-        return answer
+      const texts: string[] = []
+      const recordResponse = (response: ApiResponse): ApiResponse => {
+        texts.push(JSON.stringify([...response.headers]), response.text)
+        return response
       }
       const asOperator = (method: string, path: string) =>
         fetch(`${api.operatorUrl}/api/v1/pool/${pool}/${path}`, {
@@ -79,28 +79,28 @@ describe.skipIf(!testDsn)(
           headers: { Authorization: `Bearer ${operatorToken}` },
         })
       for (const name of ['one', 'two', 'three', 'four']) {
-        const answer = note(await commit(api, name, await reserveToken(api, name)))
-        expect(answer.status).toBe(202)
-        note(await api.call('GET', `/api/v1/pool/${pool}/allocations/${name}`))
+        const response = recordResponse(await commit(api, name, await reserveToken(api, name)))
+        expect(response.status).toBe(202)
+        recordResponse(await api.call('GET', `/api/v1/pool/${pool}/allocations/${name}`))
       }
       for (const query of ['?dryRun=true', '']) {
-        const answer = await asOperator('POST', `converge${query}`)
-        expect(answer.status).toBe(503)
-        said.push(JSON.stringify([...answer.headers]), await answer.text())
+        const response = await asOperator('POST', `converge${query}`)
+        expect(response.status).toBe(503)
+        texts.push(JSON.stringify([...response.headers]), await response.text())
       }
       for (const path of ['/metrics', `/api/v1/pool/${pool}/list`, `/api/v1/pool/${pool}/history`])
-        note(await api.call('GET', path))
+        recordResponse(await api.call('GET', path))
       for (const table of ['dns_names', 'allocation_history', 'dns_zones'])
-        said.push(JSON.stringify(await database.sql`select * from ${database.sql(table)}`))
+        texts.push(JSON.stringify(await database.sql`select * from ${database.sql(table)}`))
       await api.process.stop()
-      said.push(...api.lines)
+      texts.push(...api.lines)
       await database.drop()
 
-      expect(said.join('\n')).toContain('failing')
-      for (const spelling of [key, Buffer.from(key).toString('base64'), Buffer.from(key).toString('hex')])
-        expect(said.filter(text => text.toLowerCase().includes(spelling.toLowerCase()))).toEqual([])
+      expect(texts.join('\n')).toContain('failing')
+      for (const encoding of [key, Buffer.from(key).toString('base64'), Buffer.from(key).toString('hex')])
+        expect(texts.filter(text => text.toLowerCase().includes(encoding.toLowerCase()))).toEqual([])
     })
 
-    test('they were asked, and had a key to quote', () => expect(echo.asked()).toBeGreaterThan(3))
+    test('the echo server received requests with a key', () => expect(echo.requestCount()).toBeGreaterThan(3))
   },
 )

@@ -11,8 +11,8 @@ export const template = { names: ['@', '*'], ttl: 60 }
 const caller: Caller = { actor: 'in-cluster', address: null, requestId: 'test' }
 
 /**
- * A database for the calling block of tests, and for each test a provider in memory, empty tables and as many replicas
- * as it asks for. Time is the test's to move.
+ * A database for the calling block of tests. Each test gets an in-memory provider and empty tables, starts replicas and
+ * controls the time.
  */
 export const useDnsFixture = () => {
   let database: TestDatabase
@@ -34,7 +34,7 @@ export const useDnsFixture = () => {
     await sql`alter table allocation_history enable trigger allocation_history_append_only`
   })
   afterEach(async () => {
-    for (const one of replicas.splice(0)) await one.close()
+    for (const replica of replicas.splice(0)) await replica.close()
   })
 
   return {
@@ -45,50 +45,50 @@ export const useDnsFixture = () => {
       return provider
     },
     replica(options: Partial<ReplicaOptions> = {}): Replica {
-      const made = startReplica({ url: database.url, provider, aheadMs: () => aheadMs, ...options })
-      replicas.push(made)
-      return made
+      const replica = startReplica({ url: database.url, provider, aheadMs: () => aheadMs, ...options })
+      replicas.push(replica)
+      return replica
     },
-    /** Lets time pass for the database's rows and for the replicas. */
+    /** Advances the time of the database's rows and of the replicas. */
     async advance(ms: number): Promise<void> {
       aheadMs += ms
       await database.advance(ms)
     },
-    /** Commits a fresh reservation; what to wait for. */
+    /** Reserves and commits the name. Returns the version to wait for. */
     async activate(subdomain: string, address = '192.0.2.1', zone = poolDomain) {
       const fqdn = `${subdomain}.${zone}`
       const granted = await store.reserve({ poolDomain: zone, subdomain, createdBy: '' }, 600_000, caller)
-      if (granted.kind !== 'granted') throw new Error(`${subdomain} is taken`)
+      if (granted.kind !== 'granted') throw new Error(`${subdomain} is not free`)
       const { reservationToken } = granted
       const command = { poolDomain: zone, subdomain, reservationToken, sovereignFQDN: fqdn, loadBalancerIP: address }
       const committed = await store.commit(command, createRecords(fqdn, address, template), caller)
       if (committed.kind !== 'committed') throw new Error(committed.kind)
       return { zone, subdomain, version: committed.version }
     },
-    async free(subdomain: string, zone = poolDomain) {
+    async release(subdomain: string, zone = poolDomain) {
       const released = await store.release({ poolDomain: zone, subdomain }, caller)
       if (released.kind !== 'released' || released.version === null) throw new Error(released.kind)
       return { zone, subdomain, version: released.version }
     },
     /**
-     * Between which seconds the pause after an attempt lies: it began while `attempt` ran, on the database's clock. There
-     * is one name.
+     * Bounds, in seconds, of the pause that starts during `attempt`, on the clock of the database. The table must have
+     * exactly one name.
      */
-    async pauseAfter(attempt: () => Promise<unknown>): Promise<{ readonly least: number; readonly most: number }> {
-      const [begun] = await database.sql`select clock_timestamp()::text as at`
+    async measurePause(attempt: () => Promise<unknown>): Promise<{ readonly min: number; readonly max: number }> {
+      const [start] = await database.sql`select clock_timestamp()::text as at`
       await attempt()
-      const [found] = await database.sql<[{ least: number; most: number }]>`
-        select extract(epoch from next_attempt_at - clock_timestamp())::float8 as least,
-          extract(epoch from next_attempt_at - ${begun?.at}::timestamptz)::float8 as most
+      const [pause] = await database.sql<[{ min: number; max: number }]>`
+        select extract(epoch from next_attempt_at - clock_timestamp())::float8 as min,
+          extract(epoch from next_attempt_at - ${start?.at}::timestamptz)::float8 as max
         from dns_names`
-      return found
+      return pause
     },
     async row(subdomain: string) {
       const [found] = await database.sql`
         select * from dns_names where zone = ${poolDomain} and subdomain = ${subdomain}`
       return found
     },
-    /** Of one name, oldest first. */
+    /** The history of a name, oldest first. */
     async events(subdomain: string): Promise<string[]> {
       const rows = await database.sql<{ event: string }[]>`
         select event from allocation_history where subdomain = ${subdomain} order by id`

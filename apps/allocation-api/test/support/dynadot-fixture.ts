@@ -7,11 +7,11 @@ import { createTestDatabase, type TestDatabase } from './database.ts'
 import { pool } from './operations.ts'
 import { startReplicas } from './replicas.ts'
 
-// The same as they are and as they stand in a URL, so that one search finds both.
+// URL encoding does not change these keys, so one search finds both forms.
 export const apiKey = 'k3y-of-the-account-7f1d0c2b9a'
 export const wrongKey = 'k3y-of-another-account-51ab60'
 
-/** What somebody else has in the domain. */
+/** The foreign records of the domain. */
 export const foreign = {
   main: [
     { host: '', type: 'A', value: '198.51.100.1', extra: '' },
@@ -30,49 +30,49 @@ export const foreign = {
   ],
 } as const satisfies Record<string, readonly DoubleRecord[]>
 
-export interface DynadotStageOptions {
+export interface DynadotFixtureOptions {
   readonly processes?: number
-  /** Without one, a double that is stopped refuses connections; with one, it can hang. */
+  /** Without a proxy, a stopped double refuses connections. With one, the test can make it hang. */
   readonly hasProxy?: boolean
-  /** Milliseconds that a call of the double takes. */
+  /** Duration of a call of the double in milliseconds. */
   readonly callMs?: number
   readonly env?: Record<string, string>
-  /** Others' records of names below the domain, which count against the 100 that it holds. */
+  /** Foreign records below the domain. They count against its limit of 100. */
   readonly foreignSub?: readonly DoubleRecord[]
 }
 
 /** API processes on one database, whose provider is a Dynadot double. */
-export interface DynadotStage extends AsyncDisposable {
+export interface DynadotFixture extends AsyncDisposable {
   readonly database: TestDatabase
   readonly double: DynadotDouble
-  /** Between the processes and the double; an error where none was asked for. */
+  /** The proxy between the processes and the double. Throws without `hasProxy`. */
   readonly proxy: TcpProxy
-  /** The first of them, for tests that need no more. */
+  /** The first process, for tests that need only one. */
   readonly api: Api
   readonly apis: readonly Api[]
-  /** Calls of the double since they were last reset, whatever came of them. */
+  /** Calls of the double since the last reset, including failed ones. */
   callCount(): number
-  /** The domain has the address of each of these hosts, everything foreign as it was, and nothing else. */
-  expectRecords(addressOf: Readonly<Record<string, string>>, foreignSub?: readonly DoubleRecord[]): void
-  /** Ends the processes; no key is in their logs to the last line, in any answer or in their metrics. */
-  endWithoutKeys(): Promise<void>
+  /** Fails unless the domain has the address of each of these hosts, the unchanged foreign records and nothing else. */
+  expectRecords(addresses: Readonly<Record<string, string>>, foreignSub?: readonly DoubleRecord[]): void
+  /** Stops the processes. Fails if a key is in their logs, in a response or in their metrics. */
+  stopAndExpectNoKeys(): Promise<void>
 }
 
-const textOf = ({ host, type, value, extra }: DoubleRecord) => `${host} ${type} ${extra} ${value}`
-const sorted = (records: readonly DoubleRecord[]) => records.map(textOf).sort()
+const format = ({ host, type, value, extra }: DoubleRecord) => `${host} ${type} ${extra} ${value}`
+const sorted = (records: readonly DoubleRecord[]) => records.map(format).sort()
 
-const start = async (options: DynadotStageOptions): Promise<DynadotStage> => {
+const start = async (options: DynadotFixtureOptions): Promise<DynadotFixture> => {
   const { processes = 1, hasProxy = false, callMs = 0, env = {}, foreignSub: initialSub = foreign.sub } = options
-  await using made = new AsyncDisposableStack()
+  await using cleanup = new AsyncDisposableStack()
   const database = await createTestDatabase({ connections: 2 })
-  made.defer(() => database.drop())
-  const double = made.use(await startDynadotDouble({ domains: [pool], apiKey, delayMs: callMs }))
+  cleanup.defer(() => database.drop())
+  const double = cleanup.use(await startDynadotDouble({ domains: [pool], apiKey, delayMs: callMs }))
   double.change(pool, { main: foreign.main, sub: initialSub })
   const { mode, ttl } = double.domain(pool)
   const url = new URL(double.url)
   const proxy = hasProxy ? await startTcpProxy(Number(url.port)) : undefined
   if (proxy) {
-    made.defer(() => proxy.close())
+    cleanup.defer(() => proxy.close())
     url.port = String(proxy.port)
   }
   const fleet = await startReplicas(database.url, processes, {
@@ -84,60 +84,60 @@ const start = async (options: DynadotStageOptions): Promise<DynadotStage> => {
     DNSPROVIDER_RECORD_NAMES: '@',
     ...env,
   })
-  made.defer(() => fleet.stop())
+  cleanup.defer(() => fleet.stop())
 
-  const answers: string[] = []
+  const responses: string[] = []
   const apis = fleet.apis.map(
     (api): Api => ({
       ...api,
       async call(...request) {
-        const answer = await api.call(...request)
-        answers.push([...answer.headers].flat().join('\n'), answer.text)
-        return answer
+        const response = await api.call(...request)
+        responses.push([...response.headers].flat().join('\n'), response.text)
+        return response
       },
     }),
   )
   const [api] = apis
-  if (!api) throw new Error('a stage needs a process')
+  if (!api) throw new Error('the fixture needs at least one process')
 
-  const kept = made.move()
+  const ownedCleanup = cleanup.move()
   return {
     database,
     double,
     get proxy() {
-      if (!proxy) throw new Error('the stage has no proxy')
+      if (!proxy) throw new Error('the fixture has no proxy: set hasProxy')
       return proxy
     },
     api,
     apis,
     callCount: () => double.calls.get_dns + double.calls.set_dns2 + double.calls.busy + double.calls.other,
-    expectRecords(addressOf, foreignSub = initialSub) {
-      const now = double.domain(pool)
-      const ours = Object.entries(addressOf).map(([host, value]) => ({ host, type: 'A', value, extra: '' }))
-      expect(sorted(now.sub)).toEqual(sorted([...foreignSub, ...ours]))
-      expect(sorted(now.main)).toEqual(sorted(foreign.main))
-      expect(now).toMatchObject({ mode, ttl })
+    expectRecords(addresses, foreignSub = initialSub) {
+      const domain = double.domain(pool)
+      const ours = Object.entries(addresses).map(([host, value]) => ({ host, type: 'A', value, extra: '' }))
+      expect(sorted(domain.sub)).toEqual(sorted([...foreignSub, ...ours]))
+      expect(sorted(domain.main)).toEqual(sorted(foreign.main))
+      expect(domain).toMatchObject({ mode, ttl })
     },
-    async endWithoutKeys() {
+    async stopAndExpectNoKeys() {
       for (const { call } of apis) expect((await call('GET', '/metrics')).text).toContain('pdm_dns_operation')
       await Promise.all(apis.map(({ process }) => process.stop()))
       const lines = apis.flatMap(api => api.lines)
       expect(lines.filter(line => line.includes('"stopped"'))).toHaveLength(apis.length)
-      const said = [...lines, ...answers]
-      expect(said.filter(text => text.includes(apiKey) || text.includes(wrongKey))).toEqual([])
+      const texts = [...lines, ...responses]
+      expect(texts.filter(text => text.includes(apiKey) || text.includes(wrongKey))).toEqual([])
     },
-    [Symbol.asyncDispose]: () => kept.disposeAsync(),
+    [Symbol.asyncDispose]: () => ownedCleanup.disposeAsync(),
   }
 }
 
-/** A test on a stage of its own; that no key was told is part of each. */
-export const testOnStage = (
+/** A test with its own fixture. It also fails if a process reveals a key. */
+export const testWithDynadot = (
   title: string,
-  options: DynadotStageOptions,
-  work: (stage: DynadotStage) => Promise<void>,
+  options: DynadotFixtureOptions,
+  run: (fixture: DynadotFixture) => Promise<void>,
 ): void =>
   test(title, async () => {
-    await using stage = await start(options)
-    await work(stage)
-    await stage.endWithoutKeys()
+    await using fixture = await start(options)
+    await run(fixture)
+    await fixture.stopAndExpectNoKeys()
   })

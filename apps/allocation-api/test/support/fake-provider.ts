@@ -3,65 +3,65 @@ import type { ApplyResult, ReadResult } from '../../src/dns/domain/result.ts'
 import { type RecordChange, type RecordSet, recordKey } from '../../src/dns/domain/rrset.ts'
 import type { DnsProvider } from '../../src/dns/provider.ts'
 
-/** What the next call comes to, in place of what it would do; `after` lets it take effect first. */
+/** The result of the next call. With `takesEffect`, an apply makes its changes first. */
 export interface ProviderFault {
-  readonly answer: Extract<ApplyResult, { kind: 'unavailable' }> | 'throw' | 'hang'
-  readonly after?: boolean
+  readonly result: Extract<ApplyResult, { kind: 'unavailable' }> | 'throw' | 'hang'
+  readonly takesEffect?: boolean
 }
 
-const nameOf = (change: RecordChange): string => (change.kind === 'upsert' ? change.set.name : change.name)
+const toOwnerName = (change: RecordChange): string => (change.kind === 'upsert' ? change.set.name : change.name)
 
-/** A provider in memory that keeps to the port's contract and fails when told to. */
+/** An in-memory provider that fulfils the contract of the port and fails as the test configures it. */
 export class FakeProvider implements DnsProvider {
   readonly records = new Map<string, RecordSet>()
   readonly calls: ('read' | 'apply')[] = []
-  /** Taken from the front, one a call; empty: all goes well. */
+  /** Each call uses the first one. Null, or an empty queue: the call succeeds. */
   readonly faults: (ProviderFault | null)[] = []
-  /** Owner names that the provider does not take. */
-  readonly refuses = new Set<string>()
-  /** How many changes one apply gets to; the others are skipped. */
-  mostChanges = Number.POSITIVE_INFINITY
-  /** What the next read shows in place of what is there. */
+  /** Owner names that the provider rejects. */
+  readonly rejectedNames = new Set<string>()
+  /** The number of changes that one apply makes. It skips the others. */
+  maxChanges = Number.POSITIVE_INFINITY
+  /** The next read returns these records instead of the current ones. */
   staleRead: readonly RecordSet[] | null = null
   concurrency?: 1
-  /** Whether its reads say that they show the whole zone, as they do. */
+  /** Whether the result of a read states that it has the whole zone. It always has. */
   isFullZone?: true
-  /** Awaited by each apply, and by each read, that begins while it stands. */
-  gate: Promise<void> = Promise.resolve()
+  /** Each apply waits for the promise that is current when it starts; each read waits for `readGate`. */
+  applyGate: Promise<void> = Promise.resolve()
   readGate: Promise<void> = Promise.resolve()
-  /** Milliseconds that an apply takes. */
+  /** Duration of an apply in milliseconds. */
   applyMs = 0
-  reading = 0
-  underWay = 0
-  mostAtOnce = 0
+  readsInFlight = 0
+  appliesInFlight = 0
+  maxAppliesInFlight = 0
 
   async read(_zone: string, _owners: readonly string[] | 'all', signal: AbortSignal): Promise<ReadResult> {
     this.calls.push('read')
-    this.reading += 1
+    this.readsInFlight += 1
     await this.readGate.finally(() => {
-      this.reading -= 1
+      this.readsInFlight -= 1
     })
-    const failed = await this.#fault(signal)
+    const failure = await this.#nextFault(signal)
     const records = this.staleRead ?? [...this.records.values()]
     this.staleRead = null
-    return failed ?? { kind: 'read', records, ...(this.isFullZone ? { isFullZone: true } : {}) }
+    return failure ?? { kind: 'read', records, ...(this.isFullZone ? { isFullZone: true } : {}) }
   }
 
   async apply(_zone: string, changes: readonly RecordChange[], signal: AbortSignal): Promise<ApplyResult> {
     this.calls.push('apply')
-    this.underWay += 1
-    this.mostAtOnce = Math.max(this.mostAtOnce, this.underWay)
+    this.appliesInFlight += 1
+    this.maxAppliesInFlight = Math.max(this.maxAppliesInFlight, this.appliesInFlight)
     try {
-      await this.gate
+      await this.applyGate
       await sleep(this.applyMs)
       const [next] = this.faults
-      if (next?.after) this.#change(changes)
-      const failed = await this.#fault(signal)
-      if (failed) return failed
-      const skipped = changes.slice(this.mostChanges).map(nameOf)
-      return { kind: 'applied', rejected: this.#change(changes.slice(0, this.mostChanges)), skipped: skipped }
+      if (next?.takesEffect) this.#change(changes)
+      const failure = await this.#nextFault(signal)
+      if (failure) return failure
+      const skipped = changes.slice(this.maxChanges).map(toOwnerName)
+      return { kind: 'applied', rejected: this.#change(changes.slice(0, this.maxChanges)), skipped }
     } finally {
-      this.underWay -= 1
+      this.appliesInFlight -= 1
     }
   }
 
@@ -72,21 +72,21 @@ export class FakeProvider implements DnsProvider {
   }
 
   #change(changes: readonly RecordChange[]): { name: string; reason: string }[] {
-    const refused: { name: string; reason: string }[] = []
+    const rejected: { name: string; reason: string }[] = []
     for (const change of changes) {
-      const name = nameOf(change)
-      if (this.refuses.has(name)) refused.push({ name, reason: 'not allowed' })
+      const name = toOwnerName(change)
+      if (this.rejectedNames.has(name)) rejected.push({ name, reason: 'not allowed' })
       else if (change.kind === 'upsert') this.records.set(recordKey(change.set), change.set)
       else this.records.delete(recordKey(change))
     }
-    return refused
+    return rejected
   }
 
-  async #fault(signal: AbortSignal) {
+  async #nextFault(signal: AbortSignal) {
     const fault = this.faults.shift()
     if (!fault) return null
-    if (fault.answer === 'throw') throw new Error('key=secret-of-the-provider')
-    if (fault.answer !== 'hang') return fault.answer
+    if (fault.result === 'throw') throw new Error('key=secret-of-the-provider')
+    if (fault.result !== 'hang') return fault.result
     await new Promise(resolve => signal.addEventListener('abort', resolve))
     return null
   }

@@ -4,45 +4,47 @@ export interface NaiveClientOptions {
   readonly url: string
   readonly apiKey: string
   readonly domain: string
-  /** Milliseconds, on the average, before a busy account is asked again. */
+  /** Mean pause before a retry of a busy account, in milliseconds. */
   readonly pauseMs: number
 }
 
-interface Listed {
+interface DynadotRecord {
   readonly Subhost?: string
   readonly RecordType: string
   readonly Value: string
   readonly Value2?: string
 }
 
-interface Answer {
+interface DynadotResponse {
   readonly Status: string
   readonly GetDns?: {
     readonly NameServerSettings: {
-      readonly MainDomains?: readonly Listed[]
-      readonly SubDomains?: readonly Listed[]
+      readonly MainDomains?: readonly DynadotRecord[]
+      readonly SubDomains?: readonly DynadotRecord[]
       readonly TTL?: string
     }
   }
 }
 
 /**
- * What the API suggests, plainly written: read the set, add one's record, send the whole set back; a call that finds
- * the account busy is made again. To begin again with the read instead would help here, and only for as long as nobody
- * needs more time between read and write than a call takes: the account's taking turns is then as good as a lock.
+ * The baseline client: reads the record set, adds a record and writes the whole set back. It retries the call when the
+ * account is busy. A retry that starts with the read again would lose fewer records, but only while no client needs more
+ * time between read and write than one call takes.
  */
 export const createNaiveClient = ({ url, apiKey, domain, pauseMs }: NaiveClientOptions) => {
   const call = async (command: string, parameters: Record<string, string> = {}) => {
     const query = new URLSearchParams({ key: apiKey, command, domain, ...parameters })
     for (;;) {
-      const [answer] = Object.values((await (await fetch(`${url}?${query}`)).json()) as Record<string, Answer>)
-      if (answer?.Status === 'success') return answer
-      if (answer?.Status !== 'system_busy') throw new Error(`${command}: ${JSON.stringify(answer)}`)
+      const [response] = Object.values(
+        (await (await fetch(`${url}?${query}`)).json()) as Record<string, DynadotResponse>,
+      )
+      if (response?.Status === 'success') return response
+      if (response?.Status !== 'system_busy') throw new Error(`${command}: ${JSON.stringify(response)}`)
       await sleep(2 * pauseMs * Math.random())
     }
   }
 
-  const parametersOf = (place: 'main' | 'sub', records: readonly Listed[]): Record<string, string> =>
+  const toParameters = (place: 'main' | 'sub', records: readonly DynadotRecord[]): Record<string, string> =>
     Object.fromEntries(
       records.flatMap(({ Subhost, RecordType, Value, Value2 }, i) => [
         ...(Subhost === undefined ? [] : [[`subdomain${i}`, Subhost]]),
@@ -55,8 +57,8 @@ export const createNaiveClient = ({ url, apiKey, domain, pauseMs }: NaiveClientO
   return async (host: string, address: string): Promise<void> => {
     const { MainDomains = [], SubDomains = [], TTL = '' } = (await call('get_dns')).GetDns?.NameServerSettings ?? {}
     await call('set_dns2', {
-      ...parametersOf('main', MainDomains),
-      ...parametersOf('sub', [...SubDomains, { Subhost: host, RecordType: 'A', Value: address }]),
+      ...toParameters('main', MainDomains),
+      ...toParameters('sub', [...SubDomains, { Subhost: host, RecordType: 'A', Value: address }]),
       ttl: TTL,
     })
   }

@@ -14,14 +14,14 @@ export interface ReplicaOptions {
   readonly lockWaitMs?: number
   readonly callTimeoutMs?: number
   readonly random?: () => number
-  /** Milliseconds by which its own clock is ahead of this machine's. */
+  /** Milliseconds by which the clock of the replica is ahead. */
   readonly aheadMs?: () => number
 }
 
-/** What one replica does about DNS: its own connections, convergence and comparisons, and nothing else of the API. */
+/** The DNS reconciler of one replica, with its own connections and without the rest of the API. */
 export interface Replica {
   readonly dns: Reconciler
-  /** What went wrong in convergence, and what the provider threw. */
+  /** Errors of the reconciler and errors that the provider threw. */
   readonly errors: readonly unknown[]
   readonly driftChecks: readonly (ZoneDiff | Unavailable)[]
   close(): Promise<void>
