@@ -9,11 +9,7 @@ export interface RecordHistoryEntry {
 const toCause = (detail: string | null): 'provider' | 'zone' | 'refused' | 'foreign-record' => {
   if (/^A record of type/.test(detail ?? '')) return 'foreign-record'
   if (/^The DNS provider rejected/.test(detail ?? '')) return 'refused'
-<<<<<<< HEAD
   return /^\[zone\]|serial conflict|last two responses|is incomplete|has no domain|does not serve/.test(detail ?? '')
-=======
-  return /^\[zone\]|serial conflict|last two answers|is incomplete|has no domain|does not serve/.test(detail ?? '')
->>>>>>> 2d02b0d (Classify a serial conflict of the local provider as a failure of its zone)
     ? 'zone'
     : 'provider'
 }
