@@ -4,7 +4,7 @@ import { ProviderClient } from './provider-client.ts'
 
 const none: ReadResult = { kind: 'read', records: [] }
 const down: ReadResult = { kind: 'unavailable', reason: 'It is down.' }
-const ofZone: ReadResult = { kind: 'unavailable', reason: 'There is no such zone.', scope: 'zone' }
+const zoneDown: ReadResult = { kind: 'unavailable', reason: 'There is no such zone.', scope: 'zone' }
 
 /** A client of a fake provider whose responses and clock the test controls. */
 const createFixture = () => {
@@ -15,9 +15,9 @@ const createFixture = () => {
   const client = new ProviderClient({
     provider: {
       read: () => {
-        const answer = Promise.withResolvers<ReadResult>()
-        requests.push(answer)
-        return answer.promise
+        const response = Promise.withResolvers<ReadResult>()
+        requests.push(response)
+        return response.promise
       },
       apply: async () => ({ kind: 'applied', rejected: [{ name: 'x', reason: 'no' }] }),
     },
@@ -30,21 +30,21 @@ const createFixture = () => {
     },
   })
   const read = () => client.read('pool.test', 'all')
-  /** The result of a read to which the provider responds with `answer`; `not called` if the circuit is open. */
-  const answered = async (answer: ReadResult) => {
+  /** The result of a read to which the provider responds with `response`; `not called` if the circuit is open. */
+  const readWith = async (response: ReadResult) => {
     const before = requests.length
     const result = read()
     if (requests.length === before) return 'not called'
-    requests.at(-1)?.resolve(answer)
+    requests.at(-1)?.resolve(response)
     return result
   }
-  return { client, requests, outcomes, errors, clock, read, answered }
+  return { client, requests, outcomes, errors, clock, read, readWith }
 }
 
 describe('the provider client', () => {
   test('returns a response and reports the call', async () => {
-    const { client, answered, outcomes } = createFixture()
-    expect(await answered(none)).toEqual(none)
+    const { client, readWith, outcomes } = createFixture()
+    expect(await readWith(none)).toEqual(none)
     await client.apply('pool.test', [])
     expect(outcomes).toEqual(['read done', 'apply refused'])
   })
@@ -69,7 +69,7 @@ describe('the provider client', () => {
     expect(client.isCircuitOpen()).toBe(false)
   })
 
-  test('a synchronous throw is treated alike', async () => {
+  test('a synchronous throw is treated the same', async () => {
     const errors: unknown[] = []
     const throws = (): never => {
       throw new Error('key=secret')
@@ -88,10 +88,10 @@ describe('the provider client', () => {
   })
 
   test('three failures open the circuit; half-open it lets one call through, whose success closes it', async () => {
-    const { answered, clock, client, requests, read } = createFixture()
+    const { readWith, clock, client, requests, read } = createFixture()
     for (const at of [0, 500, 1_500]) {
       clock.now = at
-      expect(await answered(down)).toMatchObject({ kind: 'unavailable', reason: 'It is down.' })
+      expect(await readWith(down)).toMatchObject({ kind: 'unavailable', reason: 'It is down.' })
     }
     clock.now = 2_000
     expect(client.isCircuitOpen()).toBe(true)
@@ -110,52 +110,52 @@ describe('the provider client', () => {
     expect(await halfOpen).toEqual(none)
     const both = [read(), read()]
     expect(requests).toHaveLength(6)
-    for (const one of requests.slice(4)) one.resolve(none)
+    for (const request of requests.slice(4)) request.resolve(none)
     await Promise.all(both)
   })
 
   test('a failure of the half-open call opens the circuit for longer', async () => {
-    const { answered, clock } = createFixture()
+    const { readWith, clock } = createFixture()
     for (const at of [0, 500, 1_500, 3_500]) {
       clock.now = at
-      await answered(down)
+      await readWith(down)
     }
     clock.now = 7_499
-    expect(await answered(none)).toBe('not called')
+    expect(await readWith(none)).toBe('not called')
     clock.now = 7_500
-    expect(await answered(none)).toEqual(none)
+    expect(await readWith(none)).toEqual(none)
   })
 
   test('failures of one zone do not open the circuit', async () => {
-    const { answered } = createFixture()
-    for (let i = 0; i < 10; i += 1) expect(await answered(ofZone)).toEqual(ofZone)
-    expect(await answered(none)).toEqual(none)
+    const { readWith } = createFixture()
+    for (let i = 0; i < 10; i += 1) expect(await readWith(zoneDown)).toEqual(zoneDown)
+    expect(await readWith(none)).toEqual(none)
   })
 
   test('a success resets the count of consecutive failures', async () => {
-    const { answered, clock, client } = createFixture()
-    for (const answer of [down, down, none, down, down]) {
+    const { readWith, clock, client } = createFixture()
+    for (const response of [down, down, none, down, down]) {
       clock.now += 10_000
-      await answered(answer)
+      await readWith(response)
     }
     expect(client.isCircuitOpen()).toBe(false)
   })
 
   test('Retry-After opens the circuit at the first failure', async () => {
-    const { answered, clock } = createFixture()
-    expect(await answered({ ...down, retryAfterMs: 90_000 })).toMatchObject({ retryAfterMs: 90_000 })
+    const { readWith, clock } = createFixture()
+    expect(await readWith({ ...down, retryAfterMs: 90_000 })).toMatchObject({ retryAfterMs: 90_000 })
     clock.now = 89_999
-    expect(await answered(none)).toBe('not called')
+    expect(await readWith(none)).toBe('not called')
     clock.now = 90_000
-    expect(await answered(none)).toEqual(none)
+    expect(await readWith(none)).toEqual(none)
   })
 
   test('the success of a call that was in flight when others failed closes the circuit', async () => {
-    const { answered, clock, read, requests, client } = createFixture()
+    const { readWith, clock, read, requests, client } = createFixture()
     const slow = read()
     for (const at of [0, 500, 1_500]) {
       clock.now = at
-      await answered(down)
+      await readWith(down)
     }
     expect(client.isCircuitOpen()).toBe(true)
     requests[0]?.resolve(none)

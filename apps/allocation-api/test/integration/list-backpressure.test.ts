@@ -41,23 +41,23 @@ const endless = () => {
   return { pages, open: (method = 'GET') => app.request('/api/v1/pool/pool.test/list', { method }) }
 }
 
-/** Long enough for pending work to continue. */
-const turns = async () => {
-  for (let turn = 0; turn < 50; turn += 1) await new Promise(resolve => setImmediate(resolve))
+/** Runs the event loop until pending work is done. */
+const drainEventLoop = async () => {
+  for (let iteration = 0; iteration < 50; iteration += 1) await new Promise(resolve => setImmediate(resolve))
 }
 
 describe('a list applies backpressure', () => {
   test('only the first page is read until the client reads', async () => {
     const { pages, open } = endless()
     await open()
-    await turns()
+    await drainEventLoop()
     expect(pages).toHaveLength(1)
   })
 
   test('HEAD reads only the first page and has no body', async () => {
     const { pages, open } = endless()
     const { status, body } = await open('HEAD')
-    await turns()
+    await drainEventLoop()
     expect({ status, body, pages: pages.length }).toEqual({ status: 200, body: null, pages: 1 })
   })
 
@@ -67,7 +67,7 @@ describe('a list applies backpressure', () => {
     for (let part = 1; part <= 20; part += 1) {
       const read = await reader?.read()
       expect(read?.value?.length).toBeLessThan(64 * 1_024)
-      await turns()
+      await drainEventLoop()
       // The first chunk precedes the first page. No page is read ahead.
       expect(pages.length).toBeLessThanOrEqual(Math.max(1, part - 1))
     }
@@ -80,9 +80,9 @@ describe('a list applies backpressure', () => {
     await reader?.read()
     await reader?.read()
     await reader?.cancel()
-    const asked = pages.length
-    await turns()
-    expect(pages.length).toBe(asked)
+    const pageCount = pages.length
+    await drainEventLoop()
+    expect(pages.length).toBe(pageCount)
   })
 })
 
@@ -93,7 +93,7 @@ describe('a page empties the result array of the driver', () => {
   test.each<[string, (sql: Sql) => Promise<readonly unknown[]>]>([
     ['list', sql => createAllocationRepository(sql, { timeoutMs: 1_000 }).list('pool.test', { after: '', limit: 1 })],
     ['history', sql => createAllocationRepository(sql, { timeoutMs: 1_000 }).listHistory('pool.test', { limit: 1 })],
-    ['comparison', sql => createReconcilerRepository(sql, { timeoutMs: 1_000 }).listNames('pool.test', '', 1)],
+    ['drift check', sql => createReconcilerRepository(sql, { timeoutMs: 1_000 }).listNames('pool.test', '', 1)],
   ])('%s', async (_, page) => {
     const results: object[][] = []
     const sql = () => {
@@ -101,7 +101,7 @@ describe('a page empties the result array of the driver', () => {
       return Promise.resolve(results.at(-1))
     }
     expect(await page(sql as unknown as Sql)).toHaveLength(1)
-    // The outermost statement is the last to be made; its parts are never run.
+    // The outermost statement is created last. Its fragments are never executed.
     expect(results.at(-1)).toEqual([])
   })
 })

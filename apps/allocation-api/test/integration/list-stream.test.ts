@@ -100,7 +100,7 @@ describe.skipIf(!testDsn)(`a list of ${ROWS} names (${testDsn ? 'real Postgres' 
     socket.pause()
     socket.write(`GET ${list} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n`)
     // Once the socket buffers are full, the service reads no further page. pg_stat_activity shows only the last statement
-    // of a connection, so the latest page seen so far is kept.
+    // of a connection, so this keeps the highest page number.
     let latest = before
     await until('no page is read for half a second', async () => {
       const [row] = await database.sql<{ latest: Date | null; now: Date }[]>`
@@ -123,12 +123,12 @@ describe.skipIf(!testDsn)(`a list of ${ROWS} names (${testDsn ? 'real Postgres' 
     await database.sql`truncate pool_allocations`
     let names = 0
     socket.setEncoding('utf8')
-    let rest = ''
+    let remaining = ''
     for await (const part of socket) {
-      rest += part
-      const parts = rest.split('"subdomain":')
+      remaining += part
+      const parts = remaining.split('"subdomain":')
       names += parts.length - 1
-      rest = parts.at(-1)?.slice(-20) ?? ''
+      remaining = parts.at(-1)?.slice(-20) ?? ''
     }
     expect(names).toBeGreaterThan(0)
     expect(names).toBeLessThan(ROWS * 0.9)

@@ -66,24 +66,27 @@ describe.skipIf(isSkipped)('behind PgBouncer in transaction mode', () => {
    * At a ReadyForQuery, PgBouncer before 1.22.1 takes the server away from a client even if a later statement has not been
    * described yet. That response is lost, and the statement waits indefinitely. The lock delays it every time.
    */
-  test.each(ways)('a statement that comes while another is under way is answered, $how', async ({ query }) => {
-    const database = await createTestDatabase({ schema: false, connections: 2 })
-    const pgbouncer = await startPgbouncer(database.url)
-    const sql = createDatabaseClient(pgbouncer.url + query, { maxConnections: 1, applicationName: 'pooler' })
-    try {
-      await database.sql`create table late ()`
-      const held = await holdLock(database.sql, tx => tx`lock table late`)
-      await sql`select 0 as own`
-      const first = sql`select 1 as own`.execute()
-      const second = withTimeout(sql`select ${2}::int as own where not exists (select from late)`, 5_000)
-      expect(await first).toEqual([{ own: 1 }])
-      await untilSessionsWait(database.sql, 1)
-      await held.release()
-      expect(await second).toEqual([{ own: 2 }])
-    } finally {
-      await sql.end({ timeout: 0 })
-      await pgbouncer.stop()
-      await database.drop()
-    }
-  })
+  test.each(ways)(
+    'a statement that is sent while another one is in flight gets its result, $how',
+    async ({ query }) => {
+      const database = await createTestDatabase({ schema: false, connections: 2 })
+      const pgbouncer = await startPgbouncer(database.url)
+      const sql = createDatabaseClient(pgbouncer.url + query, { maxConnections: 1, applicationName: 'pooler' })
+      try {
+        await database.sql`create table late ()`
+        const held = await holdLock(database.sql, tx => tx`lock table late`)
+        await sql`select 0 as own`
+        const first = sql`select 1 as own`.execute()
+        const second = withTimeout(sql`select ${2}::int as own where not exists (select from late)`, 5_000)
+        expect(await first).toEqual([{ own: 1 }])
+        await untilSessionsWait(database.sql, 1)
+        await held.release()
+        expect(await second).toEqual([{ own: 2 }])
+      } finally {
+        await sql.end({ timeout: 0 })
+        await pgbouncer.stop()
+        await database.drop()
+      }
+    },
+  )
 })

@@ -27,7 +27,7 @@ describe.skipIf(!testDsn)(`the repository (${testDsn ? 'real Postgres' : missing
     await database.sql`delete from dns_names`
   })
 
-  const stateOf = async (wanted: PoolName) => (await store.findStates([wanted]))[0]
+  const findState = async (wanted: PoolName) => (await store.findStates([wanted]))[0]
   const reserve = () => store.reserve({ ...name, createdBy: 'wizard' }, TTL, caller)
   const reserved = async () => {
     const decision = await reserve()
@@ -48,7 +48,7 @@ describe.skipIf(!testDsn)(`the repository (${testDsn ? 'real Postgres' : missing
     expect(allocation).toMatchObject({ ...name, state: 'reserved', createdBy: 'wizard' })
     expect(Date.parse(allocation.expiresAt) - Date.parse(allocation.reservedAt)).toBe(TTL)
     expect(reservationToken).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
-    expect(await stateOf(name)).toBe('reserved')
+    expect(await findState(name)).toBe('reserved')
   })
 
   test('concurrent reserves: one reservation, and a conflict for every other request', async () => {
@@ -65,7 +65,7 @@ describe.skipIf(!testDsn)(`the repository (${testDsn ? 'real Postgres' : missing
     await database.advance(TTL - 5_000)
     expect(await reserve()).toEqual({ kind: 'conflict' })
     await database.advance(5_001)
-    expect(await stateOf(name)).toBeNull()
+    expect(await findState(name)).toBeNull()
     const second = await reserved()
     expect(second.reservationToken).not.toBe(first.reservationToken)
     expect(await history()).toEqual(['reserved', 'expired', 'reserved'])
@@ -81,7 +81,7 @@ describe.skipIf(!testDsn)(`the repository (${testDsn ? 'real Postgres' : missing
     expect(row?.desired).toEqual(records)
     expect(decision).toHaveProperty('version', row?.version)
     await database.advance(100 * TTL)
-    expect(await stateOf(name)).toBe('active')
+    expect(await findState(name)).toBe('active')
   })
 
   test.each([
@@ -92,7 +92,7 @@ describe.skipIf(!testDsn)(`the repository (${testDsn ? 'real Postgres' : missing
   ])('commit with %s as token: a mismatch, and nothing changes', async (_, token) => {
     const { reservationToken } = await reserved()
     expect(await commit(token)).toEqual({ kind: 'token-mismatch' })
-    expect(await stateOf(name)).toBe('reserved')
+    expect(await findState(name)).toBe('reserved')
     expect(await database.sql`select from dns_names`).toHaveLength(0)
     expect((await commit(reservationToken)).kind).toBe('committed')
   })
@@ -108,7 +108,7 @@ describe.skipIf(!testDsn)(`the repository (${testDsn ? 'real Postgres' : missing
     expect(await store.release(name, caller)).toEqual({ kind: 'not-found' })
   })
 
-  test('the latest 120 previous record sets of a name are kept', async () => {
+  test('a name has at most its latest 120 previous record sets', async () => {
     const addresses: string[] = []
     for (let round = 1; round <= 130; round += 1) {
       const { reservationToken } = await reserved()
@@ -227,7 +227,7 @@ describe.skipIf(!testDsn)(`the repository (${testDsn ? 'real Postgres' : missing
   })
 
   describe('batches', () => {
-    const asking = (
+    const createRequest = (
       subdomain: string,
       more: Partial<PoolName & { createdBy: string }> = {},
       who = 1,
@@ -248,21 +248,21 @@ describe.skipIf(!testDsn)(`the repository (${testDsn ? 'real Postgres' : missing
     }
 
     test('results are in the order of the requests: free, duplicate, reserved, active, expired, in several pools', async () => {
-      await store.reserveMany([asking('expired', {}, 8), asking('gone', {}, 9)], TTL, null)
+      await store.reserveMany([createRequest('expired', {}, 8), createRequest('gone', {}, 9)], TTL, null)
       await database.advance(TTL)
-      await store.reserveMany([asking('taken', {}, 8)], TTL)
+      await store.reserveMany([createRequest('taken', {}, 8)], TTL)
       const { reservationToken } = await reserved()
       await commit(reservationToken)
       const written = await historySince()
       const requests = [
-        asking('zulu', {}, 1),
-        asking('taken', {}, 2),
-        asking('expired', {}, 3),
-        asking('zulu', {}, 4),
-        asking('acme', {}, 5),
-        asking('alpha', {}, 6),
-        asking('alpha', { poolDomain: 'other.test' }, 7),
-        asking('expired', {}, 8),
+        createRequest('zulu', {}, 1),
+        createRequest('taken', {}, 2),
+        createRequest('expired', {}, 3),
+        createRequest('zulu', {}, 4),
+        createRequest('acme', {}, 5),
+        createRequest('alpha', {}, 6),
+        createRequest('alpha', { poolDomain: 'other.test' }, 7),
+        createRequest('expired', {}, 8),
       ]
       const decisions = await store.reserveMany(requests, TTL)
       expect(
@@ -303,7 +303,7 @@ describe.skipIf(!testDsn)(`the repository (${testDsn ? 'real Postgres' : missing
     })
 
     test('a batch of 100, and an empty batch', async () => {
-      const requests = Array.from({ length: 100 }, (_, i) => asking(`n${(i * 37) % 100}`, {}, i))
+      const requests = Array.from({ length: 100 }, (_, i) => createRequest(`n${(i * 37) % 100}`, {}, i))
       const decisions = await store.reserveMany(requests, TTL)
       expect(decisions.map(decision => decision.kind === 'granted' && decision.allocation.createdBy)).toEqual(
         requests.map(({ command }) => command.createdBy),
@@ -316,7 +316,7 @@ describe.skipIf(!testDsn)(`the repository (${testDsn ? 'real Postgres' : missing
     })
 
     test('createdBy is stored and returned unchanged', async () => {
-      const said = [
+      const texts = [
         '',
         'null',
         `"quoted" 'too'`,
@@ -331,21 +331,21 @@ describe.skipIf(!testDsn)(`the repository (${testDsn ? 'real Postgres' : missing
       ]
       const written = await historySince()
       const decisions = await store.reserveMany(
-        said.map((createdBy, i) => asking(`said-${i}`, { createdBy }, 3)),
+        texts.map((createdBy, i) => createRequest(`text-${i}`, { createdBy }, 3)),
         TTL,
       )
-      expect(decisions.map(one => one.kind === 'granted' && one.allocation.createdBy)).toEqual(said)
+      expect(decisions.map(one => one.kind === 'granted' && one.allocation.createdBy)).toEqual(texts)
       expect(await written()).toEqual(
-        said.map((text, i) => `pool.test said-${i} reserved none reserved ${text} in-cluster 192.0.2.3 req-3`),
+        texts.map((text, i) => `pool.test text-${i} reserved none reserved ${text} in-cluster 192.0.2.3 req-3`),
       )
       const stored = await database.sql`
-        select created_by as said from pool_allocations order by substr(subdomain, 6)::int`
-      expect(stored.map(row => row.said)).toEqual(said)
+        select created_by as text from pool_allocations order by substr(subdomain, 6)::int`
+      expect(stored.map(row => row.text)).toEqual(texts)
     })
 
     test('an invalid request leaves no effect of its batch', async () => {
       const written = await historySince()
-      const faulty = store.reserveMany([asking('good'), asking('bad', { createdBy: 'a\0b' })], TTL)
+      const faulty = store.reserveMany([createRequest('good'), createRequest('bad', { createdBy: 'a\0b' })], TTL)
       await expect(faulty).rejects.toMatchObject({ code: '22P05' })
       expect(await database.sql`select from pool_allocations`).toHaveLength(0)
       expect(await written()).toEqual([])
@@ -353,14 +353,14 @@ describe.skipIf(!testDsn)(`the repository (${testDsn ? 'real Postgres' : missing
 
     test('a duplicate key reserves nothing, and the first result stays stored', async () => {
       const claim = { key: 'store-turn', fingerprint: Buffer.alloc(32), keyTtlMs: TTL, expectedRevision: 0 }
-      const [first] = await store.reserveMany([asking('first')], TTL, claim)
+      const [first] = await store.reserveMany([createRequest('first')], TTL, claim)
       expect(first?.kind).toBe('granted')
       const written = await historySince()
-      expect(await store.reserveMany([asking('second')], TTL, claim)).toEqual([])
-      expect(await stateOf({ ...name, subdomain: 'second' })).toBeNull()
+      expect(await store.reserveMany([createRequest('second')], TTL, claim)).toEqual([])
+      expect(await findState({ ...name, subdomain: 'second' })).toBeNull()
       expect(await written()).toEqual([])
-      const [kept] = await database.sql`select result from idempotency_results where key = 'store-turn'`
-      expect(kept?.result).toMatchObject({ outcome: 'granted', subdomain: 'first', position: 0 })
+      const [stored] = await database.sql`select result from idempotency_results where key = 'store-turn'`
+      expect(stored?.result).toMatchObject({ outcome: 'granted', subdomain: 'first', position: 0 })
     })
 
     test('a reservation that was inserted and expired while the statement waited is replaced; its owner is unknown', async () => {
@@ -371,10 +371,10 @@ describe.skipIf(!testDsn)(`the repository (${testDsn ? 'real Postgres' : missing
           insert into pool_allocations (pool_domain, subdomain, state, reserved_at, expires_at, reservation_token, created_by)
           values ('pool.test', 'acme', 'reserved', now() - interval '2 s', now() - interval '1 s', gen_random_uuid(), 'x')`,
       )
-      const patient = store.reserveMany([asking('acme', {}, 2)], TTL)
+      const waiting = store.reserveMany([createRequest('acme', {}, 2)], TTL)
       await untilSessionsWait(database.sql, 1, '%insert into pool_allocations%')
       await held.commit()
-      expect((await patient).map(({ kind }) => kind)).toEqual(['granted'])
+      expect((await waiting).map(({ kind }) => kind)).toEqual(['granted'])
       expect(await written()).toEqual([
         'pool.test acme expired reserved none  operator 192.0.2.2 req-2',
         'pool.test acme reserved none reserved by-2 operator 192.0.2.2 req-2',
@@ -399,7 +399,7 @@ describe.skipIf(!testDsn)(`the repository (${testDsn ? 'real Postgres' : missing
         const names = Array.from({ length: 100 }, (_, i) => ({ poolDomain: 'big.test', subdomain: `n${100 * i + 1}` }))
         const both = async () => {
           await grown.reserveMany(
-            names.map(wanted => ({ command: { ...wanted, createdBy: '' }, caller })),
+            names.map(name => ({ command: { ...name, createdBy: '' }, caller })),
             TTL,
           )
           return grown.findStates(names)

@@ -14,16 +14,16 @@ const secrets = {
   databasePassword: mark('database'),
   idempotencyKey: mark('key'),
 }
-/** Every reservation token that was given, and those that were made up. */
+/** Every issued or invented reservation token. */
 const tokens: string[] = []
 
-const atServer = async (statement: string) => {
+const runOnServer = async (statement: string) => {
   const sql = postgres(testDsn ?? '', { max: 1, onnotice: () => {} })
   await sql.unsafe(statement)
   await sql.end()
 }
 const role = `marked_${randomBytes(6).toString('hex')}`
-await atServer(`create role ${role} login superuser password '${secrets.databasePassword}'`)
+await runOnServer(`create role ${role} login superuser password '${secrets.databasePassword}'`)
 
 const database = await createTestDatabase({ connections: 2 })
 const url = Object.assign(new URL(database.url), { username: role, password: secrets.databasePassword }).href
@@ -35,15 +35,15 @@ const api = await startApi(url, {
 
 afterAll(async () => {
   await api.process.stop()
-  await atServer(`drop role if exists ${role}`)
+  await runOnServer(`drop role if exists ${role}`)
 })
 
 const leaksIn = (text: string): string[] =>
   [...Object.values(secrets), ...tokens].filter(secret => text.toLowerCase().includes(secret.toLowerCase()))
 
-const headersOf = ({ headers }: ApiResponse) => [...headers].map(([name, value]) => `${name}: ${value}`).join('\n')
+const formatHeaders = ({ headers }: ApiResponse) => [...headers].map(([name, value]) => `${name}: ${value}`).join('\n')
 
-/** Sends, and fails when the answer shows a secret. Only the answer to a reserve may show one: its own token. */
+/** Sends a request. Fails if the response contains a secret, except for the token in the response to a reserve. */
 const send = async (
   method: string,
   path: string,
@@ -51,14 +51,14 @@ const send = async (
   headers: Record<string, string> = {},
   base = api.url,
 ) => {
-  const answer = await sendRequest(base + path, method, body, headers)
-  const shown = path.endsWith('/reserve') && answer.status === 201 ? answer.body.reservationToken : undefined
+  const response = await sendRequest(base + path, method, body, headers)
+  const shown = path.endsWith('/reserve') && response.status === 201 ? response.body.reservationToken : undefined
   if (shown) tokens.push(shown)
-  expect(leaksIn(`${headersOf(answer)}\n${answer.text}`)).toEqual(shown ? [shown] : [])
-  return answer
+  expect(leaksIn(`${formatHeaders(response)}\n${response.text}`)).toEqual(shown ? [shown] : [])
+  return response
 }
 const operator = (token: string) => ({ Authorization: `Bearer ${token}` })
-const madeUp = () => {
+const inventToken = () => {
   const token = randomUUID()
   tokens.push(token)
   return token
@@ -71,8 +71,8 @@ const commitBody = (subdomain: string, reservationToken: unknown) => ({
   loadBalancerIP: '203.0.113.10',
 })
 
-/** The whole life of a name and what can go wrong in it, with a token in every place that takes one. */
-const live = async (subdomain: string) => {
+/** All operations on a name, valid and invalid, with a token in every possible place. */
+const runAllOperations = async (subdomain: string) => {
   const key = { 'Idempotency-Key': secrets.idempotencyKey }
   const { reservationToken } = (await send('POST', `${poolPath}/reserve`, { subdomain }, key)).body
   const attempts = [
@@ -81,9 +81,9 @@ const live = async (subdomain: string) => {
     ['POST', 'reserve', { subdomain, reservationToken, createdBy: 5 }],
     ['POST', 'reserve', `{"subdomain":"x","reservationToken":"${reservationToken}"`],
     ['POST', 'renew', { subdomain, reservationToken }],
-    ['POST', 'renew', { subdomain, reservationToken: madeUp() }],
+    ['POST', 'renew', { subdomain, reservationToken: inventToken() }],
     ['POST', 'renew', { subdomain: `-${reservationToken}`, reservationToken }],
-    ['POST', 'commit', commitBody(subdomain, madeUp())],
+    ['POST', 'commit', commitBody(subdomain, inventToken())],
     ['POST', 'commit', commitBody(subdomain, [reservationToken])],
     ['POST', 'commit', { ...commitBody(subdomain, reservationToken), loadBalancerIP: reservationToken }],
     ['POST', 'commit', { ...commitBody(subdomain, reservationToken), sovereignFQDN: reservationToken }],
@@ -91,7 +91,7 @@ const live = async (subdomain: string) => {
     ['POST', 'commit', commitBody(subdomain, reservationToken)],
     ['POST', 'commit', commitBody(subdomain, reservationToken), key],
     ['POST', 'commit', commitBody(subdomain, reservationToken), { 'Idempotency-Key': `${reservationToken} ` }],
-    ['DELETE', 'release', { subdomain, reservationToken: madeUp() }],
+    ['DELETE', 'release', { subdomain, reservationToken: inventToken() }],
     ['DELETE', 'release', { subdomain, reservationToken: { token: reservationToken } }],
     ['GET', 'list', undefined],
     ['GET', `list?cursor=${reservationToken}`, undefined],
@@ -110,15 +110,15 @@ const live = async (subdomain: string) => {
   return statuses
 }
 
-test('the life of a name shows its token in the answer to reserve and nowhere else', async () => {
-  const statuses = await live('marked')
+test('the token of a name is in the response to reserve and in no other response', async () => {
+  const statuses = await runAllOperations('marked')
   expect(statuses).toEqual([
     409, 422, 422, 400, 200, 403, 422, 403, 422, 422, 422, 200, 409, 422, 409, 403, 403, 200, 422, 422, 200, 200, 200,
     200, 404, 404,
   ])
 })
 
-test('an operator token is shown by no answer, good or wrong', async () => {
+test('no response contains an operator token, valid or invalid', async () => {
   const base = api.operatorUrl ?? ''
   for (const token of [secrets.operatorToken, secrets.secondOperatorToken]) {
     expect((await send('GET', `${poolPath}/list`, undefined, operator(token), base)).status).toBe(200)
@@ -146,12 +146,12 @@ test.each([
   expect((await send('GET', path)).status).toBe(200)
 })
 
-test('no secret is kept in the history', async () => {
+test('the history contains no secret', async () => {
   const rows = await database.sql`select * from allocation_history`
   expect(leaksIn(JSON.stringify(rows))).toEqual([])
 })
 
-describe('with the database gone', () => {
+describe('without a database', () => {
   test('every operation responds 503 with the common error body and exposes nothing', async () => {
     const { reservationToken } = (await send('POST', `${poolPath}/reserve`, { subdomain: 'orphan' })).body
     await database.drop()
@@ -181,16 +181,16 @@ describe('with the database gone', () => {
     expect((await send('GET', '/livez')).status).toBe(200)
   })
 
-  test('the metrics are still there', async () => {
+  test('the metrics are available', async () => {
     expect((await send('GET', '/metrics')).status).toBe(200)
   })
 })
 
-test('a field that must not be logged is not, even when it is passed by mistake', () => {
+test('a secret field is not logged even if it is passed by mistake', () => {
   expect(api.lines.join('\n')).not.toMatch(/authorization"|reservationToken"/i)
 })
 
-test('no line of the log, from the first to the last at the most talkative level, shows a secret', async () => {
+test('no line of the log contains a secret, at the most verbose level', async () => {
   await api.process.stop()
   expect(api.lines.length).toBeGreaterThan(30)
   expect(api.lines.filter(line => leaksIn(line).length > 0)).toEqual([])

@@ -13,16 +13,16 @@ import { smallPoolEnv } from '../support/replicas.ts'
 
 if (!testDsn) process.stderr.write(`${missingDsn}\n`)
 
-const PROMISED_MS = 20_000
+const MAX_STOP_MS = 20_000
 
-interface Sent {
-  /** The status, or why there is none: the system's code. */
+interface ReserveResult {
+  /** The status, or the error code of the system. */
   readonly outcome: number | string
   readonly token?: string
 }
 
-/** One reservation over a connection of its own, so that an error is about this request and no earlier one. */
-const reserveAlone = (api: Api, subdomain: string): Promise<Sent> =>
+/** Reserves a name on a new connection, so that an error belongs to this request and not to an earlier one. */
+const reserveAlone = (api: Api, subdomain: string): Promise<ReserveResult> =>
   new Promise(resolve => {
     const sent = request(`${api.url}/api/v1/pool/${pool}/reserve`, { method: 'POST', agent: false }, response => {
       let text = ''
@@ -72,7 +72,7 @@ describe.skipIf(!testDsn)('a graceful stop', () => {
 
   test('under load: readiness fails first, clients that respect it lose no request, and the exit code is 0', async () => {
     const api = await start(database.url, { PDM_DRAIN_DELAY: '500ms' })
-    const sent: Sent[] = []
+    const sent: ReserveResult[] = []
     const names: string[] = []
     const readiness: string[] = []
     let off = false
@@ -104,9 +104,9 @@ describe.skipIf(!testDsn)('a graceful stop', () => {
     process.stdout.write(`SIGTERM under load: ${sent.length} requests, all answered, exit after ${Math.round(ms)} ms\n`)
   })
 
-  test('under load that goes on regardless: what was acknowledged is kept, and later callers are refused', async () => {
+  test('under continuing load: no acknowledged write is lost, and later connections are refused', async () => {
     const api = await start(database.url)
-    const sent: Sent[] = []
+    const sent: ReserveResult[] = []
     let over = false
     const callers = Array.from({ length: 16 }, async (_, caller) => {
       for (let round = 0; !over; round += 1) {
@@ -146,7 +146,7 @@ describe.skipIf(!testDsn)('a graceful stop', () => {
     expect(await ended).toEqual({ code: 0, signal: null })
   })
 
-  test('when the process that started it is gone, it stops', async () => {
+  test('the process stops when its parent process ends', async () => {
     const entry = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
     const child = spawn(process.execPath, [entry], {
       env: { PATH: process.env.PATH, PORT: '0', PDM_DATABASE_URL: database.url, DNSPROVIDER_KIND: 'local' },
@@ -161,7 +161,7 @@ describe.skipIf(!testDsn)('a graceful stop', () => {
     child.disconnect()
     const { result, ms } = await timed(() => exited)
     expect(result).toEqual([0, null])
-    expect(ms).toBeLessThan(PROMISED_MS)
+    expect(ms).toBeLessThan(MAX_STOP_MS)
     expect(output).toContain('parent gone')
   })
 })

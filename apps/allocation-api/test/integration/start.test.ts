@@ -10,7 +10,7 @@ const entry = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
 const database = await createTestDatabase({ schema: false, connections: 2 })
 afterAll(() => database.drop())
 
-/** Runs until it ends by itself. */
+/** Runs the process until it exits. */
 const run = async (env: Record<string, string>) => {
   const lines: string[] = []
   const started = performance.now()
@@ -18,8 +18,8 @@ const run = async (env: Record<string, string>) => {
   return { code, lines, seconds: (performance.now() - started) / 1_000 }
 }
 
-/** Takes a port, until the end of the tests. */
-const takePort = async (): Promise<number> => {
+/** Listens on a port until the end of the tests. */
+const occupyPort = async (): Promise<number> => {
   const server = createServer()
   server.listen(0)
   await once(server, 'listening')
@@ -80,7 +80,7 @@ test.concurrent('exit code 2 with one line that names every invalid variable', a
 
 describe.concurrent('exit code 1 with one line if a port is in use', () => {
   test.each(['PORT', 'PDM_OPERATOR_PORT', 'DNSPROVIDER_LOCAL_PORT'])('%s', async variable => {
-    const port = await takePort()
+    const port = await occupyPort()
     const { code, lines } = await run({
       ...good,
       PDM_OPERATOR_TOKENS: 'token',
@@ -104,27 +104,27 @@ test.concurrent('it listens on PORT and PDM_OPERATOR_PORT, and the line "ready" 
 })
 
 test.concurrent('managed domains: the list, then the legacy variable, then the built-in default', async () => {
-  const domainsOf = async (env: Record<string, string>) => {
+  const getDomains = async (env: Record<string, string>) => {
     const api = await startApi(database.url, env)
     const { body } = await sendRequest(`${api.url}/healthz`, 'GET')
     await api.process.stop()
     return body.managedDomains
   }
   const list = 'B.test\n a.test.,b.test'
-  expect(await domainsOf({ DNSPROVIDER_MANAGED_DOMAINS: list, DNSPROVIDER_DOMAIN: 'c.test' })).toEqual([
+  expect(await getDomains({ DNSPROVIDER_MANAGED_DOMAINS: list, DNSPROVIDER_DOMAIN: 'c.test' })).toEqual([
     'b.test',
     'a.test',
   ])
-  expect(await domainsOf({ DNSPROVIDER_MANAGED_DOMAINS: ' ,, ', DNSPROVIDER_DOMAIN: 'C.test.' })).toEqual(['c.test'])
-  expect(await domainsOf({})).toEqual(['pool.test'])
+  expect(await getDomains({ DNSPROVIDER_MANAGED_DOMAINS: ' ,, ', DNSPROVIDER_DOMAIN: 'C.test.' })).toEqual(['c.test'])
+  expect(await getDomains({})).toEqual(['pool.test'])
 })
 
-test.concurrent('PDM_LOG_LEVEL keeps quieter lines out', async () => {
+test.concurrent('PDM_LOG_LEVEL suppresses lines of lower levels', async () => {
   const { lines, code } = await run({
     ...good,
     PDM_LOG_LEVEL: 'silent',
     PDM_OPERATOR_TOKENS: 'a',
-    PDM_OPERATOR_PORT: String(await takePort()),
+    PDM_OPERATOR_PORT: String(await occupyPort()),
   })
   expect([lines.length, code]).toEqual([1, 1])
 })

@@ -4,7 +4,7 @@ import { afterFailure, type CircuitBreaker, CLOSED, msUntilRetry, openMs } from 
 const fail = (breaker: CircuitBreaker, now: number, retryAfterMs?: number) =>
   afterFailure(breaker, { now, retryAfterMs, random: 0.5 })
 
-/** Each failure follows at the end of the pause before it. */
+/** Each failure happens when the pause of the previous one ends. */
 const failuresInARow = (count: number): CircuitBreaker => {
   let breaker = CLOSED
   for (let i = 0; i < count; i += 1) breaker = fail(breaker, breaker.retryAt)
@@ -35,8 +35,8 @@ test('calls that fail at the same time count once', () => {
 
 test.each([
   { what: 'longer than the backoff', retryAfterMs: 90_000, openForMs: 90_000 },
-  { what: 'shorter', retryAfterMs: 100, openForMs: 500 },
-  { what: 'a mistake', retryAfterMs: 10 ** 9, openForMs: 3_600_000 },
+  { what: 'shorter than the backoff', retryAfterMs: 100, openForMs: 500 },
+  { what: 'limited to one hour', retryAfterMs: 10 ** 9, openForMs: 3_600_000 },
 ])('Retry-After opens the circuit: $what', ({ retryAfterMs, openForMs }) => {
   expect(openMs(fail(CLOSED, 0, retryAfterMs), 0)).toBe(openForMs)
 })

@@ -10,7 +10,7 @@ const noChanges: Plan = { kind: 'changes', changes: [] }
 const conflict: Plan = { kind: 'conflict', reason: 'in the way' }
 
 const applied: ApplyResult = { kind: 'applied', rejected: [] }
-const refusing = (name: string): ApplyResult => ({ kind: 'applied', rejected: [{ name, reason: 'no' }] })
+const rejecting = (name: string): ApplyResult => ({ kind: 'applied', rejected: [{ name, reason: 'no' }] })
 const skipping = (name: string): ApplyResult => ({ kind: 'applied', rejected: [], skipped: [name] })
 const down: ApplyResult = { kind: 'unavailable', reason: 'down', retryAfterMs: 7 }
 const noZone: ApplyResult = { kind: 'unavailable', reason: 'no zone', scope: 'zone' }
@@ -22,23 +22,28 @@ describe('the outcome of a name', () => {
   test.each<[what: string, plan: Plan, result: ApplyResult, outcome: object]>([
     ['applied', changes, applied, done],
     ['nothing to change', noChanges, applied, { kind: 'applied', changes: [] }],
-    ['another name refused', changes, refusing('other.pool.test'), done],
-    ['a name that ends alike refused', changes, refusing('xacme.pool.test'), done],
-    ['the zone refused', changes, refusing('pool.test'), done],
-    ['refused', changes, refusing('acme.pool.test'), failed('refused', 'The DNS provider rejected acme.pool.test: no')],
+    ['another name rejected', changes, rejecting('other.pool.test'), done],
+    ['a name with the same suffix rejected', changes, rejecting('xacme.pool.test'), done],
+    ['the zone rejected', changes, rejecting('pool.test'), done],
     [
-      'a name below it refused',
+      'rejected',
       changes,
-      refusing('*.acme.pool.test'),
+      rejecting('acme.pool.test'),
+      failed('refused', 'The DNS provider rejected acme.pool.test: no'),
+    ],
+    [
+      'a name below it rejected',
+      changes,
+      rejecting('*.acme.pool.test'),
       failed('refused', 'The DNS provider rejected *.acme.pool.test: no'),
     ],
     ['skipped', changes, skipping('acme.pool.test'), { kind: 'skipped' }],
     ['a name below it skipped', changes, skipping('*.acme.pool.test'), { kind: 'skipped' }],
     ['another name skipped', changes, skipping('other.pool.test'), done],
     [
-      'refused and skipped',
+      'rejected and skipped',
       changes,
-      { ...skipping('*.acme.pool.test'), ...refusing('acme.pool.test') },
+      { ...skipping('*.acme.pool.test'), ...rejecting('acme.pool.test') },
       failed('refused', 'The DNS provider rejected acme.pool.test: no'),
     ],
     ['provider unavailable', changes, down, { ...failed('provider', 'down'), retryAfterMs: 7 }],
@@ -56,12 +61,18 @@ describe('the delay until the next attempt', () => {
   const refusal = { kind: 'failed', cause: 'refused', reason: 'no' } as const
   test.each([
     ['the first failure', never, refusal, 0.5, 500],
-    ['the third of one cause', { attempts: 2, failure: 'refused' } as const, refusal, 0.5, 2_000],
-    ['another cause than before', { attempts: 9, failure: 'provider' } as const, refusal, 0.5, 500],
+    ['the third failure with the same cause', { attempts: 2, failure: 'refused' } as const, refusal, 0.5, 2_000],
+    ['the first failure with a new cause', { attempts: 9, failure: 'provider' } as const, refusal, 0.5, 500],
     ['a longer Retry-After', never, { ...refusal, retryAfterMs: 900 }, 0.5, 900],
     ['a shorter Retry-After', never, { ...refusal, retryAfterMs: 100 }, 0.5, 500],
-    ['the provider: when the circuit closes', never, { ...refusal, cause: 'provider', retryAfterMs: 900 }, 0, 900],
-    ['the provider: spread', never, { ...refusal, cause: 'provider', retryAfterMs: 900 }, 1, 1_150],
+    [
+      'the provider: the time until the circuit closes',
+      never,
+      { ...refusal, cause: 'provider', retryAfterMs: 900 },
+      0,
+      900,
+    ],
+    ['the provider: with jitter', never, { ...refusal, cause: 'provider', retryAfterMs: 900 }, 1, 1_150],
   ] as const)('%s', (_, previous, failure, random, ms) => {
     expect(toRetryDelayMs(previous, failure, random)).toBe(ms)
   })

@@ -27,75 +27,80 @@ const rows: readonly {
   readonly conflict?: string
 }[] = [
   {
-    what: 'nothing there: all is written',
+    what: 'no records exist: all are written',
     current: [],
     name: named([a(acme), a(star)]),
     changes: [upsert(a(acme)), upsert(a(star))],
   },
   {
-    what: 'all there: nothing to do',
+    what: 'all records exist: no changes',
     current: [a(acme), a(star)],
     name: named([a(acme), a(star)], [a(acme), a(star)]),
     changes: [],
   },
   {
-    what: 'one is missing: that one',
+    what: 'one record is missing: it is written',
     current: [a(acme)],
     name: named([a(acme), a(star)], [a(acme), a(star)]),
     changes: [upsert(a(star))],
   },
   {
-    what: 'ours has another address: changed',
+    what: 'an owned record has another address: updated',
     current: [a(acme, '192.0.2.9')],
     name: named([a(acme)], [a(acme)]),
     changes: [upsert(a(acme))],
   },
   {
-    what: 'ours has another TTL: changed',
+    what: 'an owned record has another TTL: updated',
     current: [a(acme, '192.0.2.1', 60)],
     name: named([a(acme)], [a(acme)]),
     changes: [upsert(a(acme))],
   },
   {
-    what: 'withdrawn: ours go',
+    what: 'withdrawn: the owned records are deleted',
     current: [a(acme), a(star)],
     name: named([], [a(acme), a(star)]),
     changes: [remove(a(acme)), remove(a(star))],
   },
   {
-    what: 'withdrawn, some gone already: the rest goes',
+    what: 'withdrawn, some records already deleted: the others are deleted',
     current: [a(star)],
     name: named([], [a(acme), a(star)]),
     changes: [remove(a(star))],
   },
   {
-    what: 'withdrawn: a foreign record below the name stays',
+    what: 'withdrawn: a foreign record below the name is not deleted',
     current: [a(acme), txt(`_acme-challenge.${acme}`)],
     name: named([], [a(acme)]),
     changes: [remove(a(acme))],
   },
   { what: 'withdrawn before anything was written', current: [], name: named([]), changes: [] },
   {
-    what: 'a name of the set was dropped: it goes',
+    what: 'a record that is no longer desired is deleted',
     current: [a(acme), a(star)],
     name: named([a(acme)], [a(acme), a(star)]),
     changes: [remove(a(star))],
   },
   {
-    what: 'a foreign TXT at the name does not matter',
+    what: 'a foreign TXT record at the name is ignored',
     current: [txt(acme)],
     name: named([a(acme)]),
     changes: [upsert(a(acme))],
   },
   {
-    what: 'records of other names do not matter',
+    what: 'records of other names are ignored',
     current: [a('other.pool.test', '192.0.2.9'), cname('xacme.pool.test')],
     name: named([a(acme)]),
     changes: [upsert(a(acme))],
   },
-  { what: 'a foreign A equal to ours is taken as ours', current: [a(acme)], name: named([a(acme)]), changes: [] },
   {
-    what: 'a foreign A with another address: conflict',
+    what: 'an A record equal to the desired one is not a conflict',
+    current: [a(acme)],
+    name: named([a(acme)]),
+    changes: [],
+  },
+  {
+    what: 'a foreign A record with another address: conflict',
     current: [a(acme, '192.0.2.9')],
     name: named([a(acme), a(star)]),
     changes: [],
@@ -109,109 +114,114 @@ const rows: readonly {
     conflict: 'type CNAME',
   },
   {
-    what: 'our own CNAME of before is replaced',
+    what: 'an owned CNAME record is replaced',
     current: [cname(acme)],
     name: named([a(acme)], [cname(acme)]),
     changes: [remove(cname(acme)), upsert(a(acme))],
   },
   {
-    what: 'withdrawn after a write that was not confirmed: deleted, although it is not there',
+    what: 'withdrawn after an unconfirmed write: deleted even if the records do not exist',
     current: [],
     name: named([], [a(acme), a(star)], { hasInFlightWrite: true }),
     changes: [remove(a(acme)), remove(a(star))],
   },
   {
-    what: 'after a write that was not confirmed: all is said again, although it is there',
+    what: 'after an unconfirmed write: every change is repeated even if the records exist',
     current: [a(acme)],
     name: named([a(acme)], [a(acme), a(star)], { hasInFlightWrite: true }),
     changes: [remove(a(star)), upsert(a(acme))],
   },
   {
-    what: 'an order that was not confirmed, and something else stands there: it was not carried out',
+    what: 'an unconfirmed write, and another value exists: the write did not take effect',
     current: [a(acme, '192.0.2.9')],
     name: named([a(acme)], [], { hasInFlightWrite: true }),
     changes: [],
     conflict: 'type A',
   },
   {
-    what: 'an order that was not confirmed, and it stands there with another TTL: ours',
+    what: 'an unconfirmed write, and its value exists with another TTL: owned',
     current: [a(acme, '192.0.2.1', 60)],
     name: named([a(acme)], [], { hasInFlightWrite: true }),
     changes: [upsert(a(acme))],
   },
   {
-    what: 'withdrawn while its publication is not confirmed: deleted, although it is not there',
+    what: 'withdrawn while its publication is unconfirmed: deleted even if the record does not exist',
     current: [],
     name: named([], [], { hasInFlightWrite: true, previous: [a(acme)] }),
     changes: [remove(a(acme))],
   },
   {
-    what: 'so, but somebody has something else there: it stays',
+    what: 'withdrawn while its publication is unconfirmed, but a foreign value exists: not deleted',
     current: [a(acme, '192.0.2.9')],
     name: named([], [], { hasInFlightWrite: true, previous: [a(acme)] }),
     changes: [],
   },
   {
-    what: 'withdrawn although a foreign record stands in the way: nothing to do',
+    what: 'withdrawn, with a foreign record at the name: no changes',
     current: [a(acme, '192.0.2.9')],
     name: named([]),
     changes: [],
   },
   {
-    what: 'a foreign A equal to ours but for its TTL: conflict',
+    what: 'a foreign A record that differs from the desired one only in its TTL: conflict',
     current: [a(acme, '192.0.2.1', 60)],
     name: named([a(acme)]),
     changes: [],
     conflict: 'type A',
   },
   {
-    what: 'a foreign zone cut at the name: conflict, for what is below it is answered elsewhere',
+    what: 'a foreign zone cut at the name: conflict, because names below it are delegated',
     current: [ns(acme)],
     name: named([a(star)]),
     changes: [],
     conflict: `type NS that is not managed by this service exists at ${acme}`,
   },
   {
-    what: 'a foreign zone cut below the name, above what is wanted: conflict',
+    what: 'a foreign zone cut below the name and above a desired record: conflict',
     current: [ns(`b.${acme}`)],
     name: named([a(`a.b.${acme}`)]),
     changes: [],
     conflict: 'type NS',
   },
-  { what: 'the zone has its own NS', current: [ns('pool.test')], name: named([a(acme)]), changes: [upsert(a(acme))] },
   {
-    what: 'a foreign DNAME above what is wanted: conflict',
+    what: 'the NS records of the zone itself are not a conflict',
+    current: [ns('pool.test')],
+    name: named([a(acme)]),
+    changes: [upsert(a(acme))],
+  },
+  {
+    what: 'a foreign DNAME record above a desired record: conflict',
     current: [dname(acme)],
     name: named([a(star)]),
     changes: [],
     conflict: 'type DNAME',
   },
   {
-    what: 'a foreign DNAME at the name itself leaves an A beside it',
+    what: 'a foreign DNAME record at the name itself is not a conflict',
     current: [dname(acme)],
     name: named([a(acme)]),
     changes: [upsert(a(acme))],
   },
   {
-    what: 'withdrawn, and there again as it was: an order that was given up has taken effect late',
+    what: 'withdrawn, and a previous record exists again: deleted, because a write took effect late',
     current: [a(acme)],
     name: named([], [], { previous: [a(acme), a(star)] }),
     changes: [remove(a(acme))],
   },
   {
-    what: 'withdrawn, and somebody has put another address there: not ours',
+    what: 'withdrawn, and a record with another address exists: foreign, not deleted',
     current: [a(acme, '192.0.2.9')],
     name: named([], [], { previous: [a(acme)] }),
     changes: [],
   },
   {
-    what: 'desired again while the previous ones are back: replaced, no conflict',
+    what: 'desired again while previous records exist: replaced without a conflict',
     current: [a(acme, '192.0.2.7'), a(star, '192.0.2.7')],
     name: named([a(acme)], [], { previous: [a(acme, '192.0.2.7'), a(star, '192.0.2.7')] }),
     changes: [remove(a(star)), upsert(a(acme))],
   },
   {
-    what: 'previous, owned and desired at once: said once',
+    what: 'a record that is both previous and owned is deleted only once',
     current: [a(acme)],
     name: named([], [a(acme)], { previous: [a(acme), a(acme, '192.0.2.8')] }),
     changes: [remove(a(acme))],
@@ -224,12 +234,12 @@ const plan = (current: readonly RecordSet[], name: DesiredName, more: Partial<ty
 
 describe('the plan: desired minus current', () => {
   test.each(rows)('$what', ({ current, name, changes, conflict }) => {
-    const said = plan(current, name)
-    if (conflict) expect(said).toEqual({ kind: 'conflict', reason: expect.stringContaining(conflict) })
-    else expect(said).toEqual({ kind: 'changes', changes })
+    const result = plan(current, name)
+    if (conflict) expect(result).toEqual({ kind: 'conflict', reason: expect.stringContaining(conflict) })
+    else expect(result).toEqual({ kind: 'changes', changes })
   })
 
-  test('a conflict says where it is and what can be done about it', () => {
+  test('the reason of a conflict contains the name and instructions', () => {
     expect(plan([cname(acme)], named([a(acme)]))).toEqual({
       kind: 'conflict',
       reason:
@@ -237,14 +247,14 @@ describe('the plan: desired minus current', () => {
     })
   })
 
-  test('where a zone has one TTL for all, another TTL than asked for is no difference', () => {
+  test('in a zone with one TTL for all records, a different TTL is not a difference', () => {
     const current = [a(acme, '192.0.2.1', 60), a(star, '192.0.2.9', 60)]
     const name = named([a(acme), a(star)], [a(acme), a(star)])
     expect(plan(current, name, { hasZoneTtl: true })).toEqual({ kind: 'changes', changes: [upsert(a(star))] })
     expect(plan(current, named([a(acme)]), { hasZoneTtl: true })).toEqual({ kind: 'changes', changes: [] })
   })
 
-  test('applied, leaves nothing to plan', () => {
+  test('the plan for the result of a plan is empty', () => {
     const desired = [a(acme), a(star)]
     const current = [a(acme, '192.0.2.9'), txt(acme)]
     const after = [...current.filter(set => set.type !== 'A'), ...desired]
