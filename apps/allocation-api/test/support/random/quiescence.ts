@@ -1,4 +1,4 @@
-import { type RecordHistoryEntry, findHistoryErrors } from '@pool/test-kit/history-rules.ts'
+import { findHistoryErrors, type RecordHistoryEntry } from '@pool/test-kit/history-rules.ts'
 import { type RecordSet, recordKey } from '../../../src/dns/domain/rrset.ts'
 import type { ZoneModel } from './zone-model.ts'
 
