@@ -39,7 +39,7 @@ export interface IdempotencyOptions {
 
 export type Idempotency = ReturnType<typeof createIdempotency>
 
-const isDuplicate = (result: { readonly kind: string }): result is DuplicateRequest =>
+export const isDuplicate = (result: { readonly kind: string }): result is DuplicateRequest =>
   result.kind === 'duplicate-request'
 
 const executeWithoutKey = async <Result extends { readonly kind: string }>({

@@ -4,6 +4,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import type { Caller, Granted } from '../../src/allocation/domain/types.ts'
 import { type AllocationRepository, createAllocationRepository } from '../../src/allocation/repository.ts'
 import { createRecords } from '../../src/dns/domain/rrset.ts'
+import { type DuplicateRequest, isDuplicate } from '../../src/idempotency/idempotency.ts'
 import { createReconcilerRepository, type DueName } from '../../src/reconciler/repository.ts'
 import { createTestDatabase, missingDsn, type TestDatabase, testDsn } from '../support/database.ts'
 import { holdLock, lockRow, untilSessionsWait } from '../support/locks.ts'
@@ -15,8 +16,8 @@ const caller: Caller = { actor: 'in-cluster', address: null, requestId: 'interle
 const limits = { timeoutMs: 20_000 }
 const ttlMs = 600_000
 /** Excludes a result that only requests with an Idempotency-Key can have. */
-const expectDecision = <Decision>(decision: Decision | 'key-taken'): Decision => {
-  if (decision === 'key-taken') throw new Error('key-taken without an Idempotency-Key')
+const expectDecision = <Decision>(decision: Decision | DuplicateRequest): Decision => {
+  if (isDuplicate(decision)) throw new Error('duplicate-request without an Idempotency-Key')
   return decision
 }
 const desired = createRecords('acme.pool.test', '192.0.2.1', { names: ['@', '*'], ttl: 60 })

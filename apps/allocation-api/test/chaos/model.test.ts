@@ -265,7 +265,7 @@ describe.skipIf(!testDsn)(`the repository behaves like its model (${testDsn ? 'r
   })
   afterAll(() => database.drop())
 
-  const runs = proofSize(300, 60)
+  const runs = proofSize(300, 30)
   test(`in ${runs} runs of 40 commands on average`, { timeout: 180_000 }, async () => {
     const outcome = await fc.check(property(realRepository), { numRuns: runs, endOnFailure: false })
     expect(outcome.failed, fc.defaultReportMessage(outcome)).toBe(false)
