@@ -25,7 +25,7 @@ export function packageManagerPids(): readonly number[] {
 export const isPackageManager = (command: string): boolean =>
   /^(?:\S*\b(?:node|sh) (?:-\S+ )*)?(?:\S*\/)?(?:p?np[mx]|corepack)(?:-cli)?(?:\.[cm]?js)?(?: |$)/.test(command)
 
-export function isOrphanOf(chain: readonly number[]): boolean {
+export function isOrphaned(chain: readonly number[]): boolean {
   if (process.ppid !== chain[0]) return true
   // A zombie has no children.
   return hasProc

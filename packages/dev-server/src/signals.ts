@@ -1,4 +1,4 @@
-import { isOrphanOf, packageManagerPids } from './parent-process.ts'
+import { isOrphaned, packageManagerPids } from './parent-process.ts'
 
 /** The first signal requests a graceful shutdown, the second an immediate one. */
 export interface ShutdownSignals {
@@ -25,7 +25,7 @@ export function watchShutdownSignals(): ShutdownSignals {
   // When the package manager is killed, a Ctrl-C no longer reaches this process.
   const parents = packageManagerPids()
   const watch = setInterval(() => {
-    if (!isOrphanOf(parents)) return
+    if (!isOrphaned(parents)) return
     clearInterval(watch)
     stop.abort()
   }, PARENT_CHECK_INTERVAL_MS)

@@ -6,7 +6,7 @@ import type { Schema } from './schema.ts'
  * assets, containers and gradual deployments.
  */
 
-export const provider: Schema = {
+export const cloudflareProvider: Schema = {
   api_token: { type: 'string', optional: true, sensitive: true },
   api_key: { type: 'string', optional: true, sensitive: true },
   api_user_service_key: { type: 'string', optional: true, sensitive: true },

@@ -1,5 +1,5 @@
 import type { Account } from './account.ts'
-import { customDomain, namespace, provider, script, scriptSubdomain } from './cloudflare-schema.ts'
+import { cloudflareProvider, customDomain, namespace, script, scriptSubdomain } from './cloudflare-schema.ts'
 import type { Provider } from './resource.ts'
 import { scriptResource } from './script-resource.ts'
 import { domainResource, namespaceResource, subdomainResource } from './small-resources.ts'
@@ -8,7 +8,7 @@ import { domainResource, namespaceResource, subdomainResource } from './small-re
 export const cloudflare = (account: Account, directory: string): Provider => ({
   name: 'Cloudflare',
   source: 'cloudflare/cloudflare',
-  schema: provider,
+  schema: cloudflareProvider,
   resources: {
     cloudflare_workers_kv_namespace: { schema: namespace, behind: namespaceResource(account) },
     cloudflare_workers_script: { schema: script, behind: scriptResource(account, directory) },

@@ -7,7 +7,7 @@ import type { Schema } from './schema.ts'
  * of these arguments.
  */
 
-export const provider: Schema = {
+export const minioProvider: Schema = {
   minio_server: { type: 'string', required: true },
   minio_region: { type: 'string', optional: true },
   minio_user: { type: 'string', optional: true },

@@ -1,5 +1,5 @@
 import { type BucketApi, bucketResource, type S3Connection } from './bucket-resource.ts'
-import { bucket, provider } from './minio-schema.ts'
+import { bucket, minioProvider } from './minio-schema.ts'
 import type { Provider } from './resource.ts'
 
 /** `connect` reaches the server that the provider is configured with. */
@@ -12,7 +12,7 @@ export function minio(connect: (connection: S3Connection) => BucketApi): Provide
   return {
     name: 'Minio',
     source: 'aminueza/minio',
-    schema: provider,
+    schema: minioProvider,
     resources: { minio_s3_bucket: { schema: bucket, behind: bucketResource(connected) } },
     configure({ minio_server, minio_region, minio_user, minio_password, minio_ssl }) {
       const connection = {

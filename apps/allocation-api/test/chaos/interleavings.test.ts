@@ -16,7 +16,9 @@ const caller: Caller = { actor: 'in-cluster', address: null, requestId: 'interle
 const limits = { timeoutMs: 20_000 }
 const ttlMs = 600_000
 /** Excludes a result that only requests with an Idempotency-Key can have. */
-const expectDecision = <Decision>(decision: Decision | DuplicateRequest): Decision => {
+const expectDecision = <Decision extends { readonly kind: string }>(
+  decision: Decision | DuplicateRequest,
+): Decision => {
   if (isDuplicate(decision)) throw new Error('duplicate-request without an Idempotency-Key')
   return decision
 }

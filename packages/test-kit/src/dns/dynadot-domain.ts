@@ -50,7 +50,7 @@ export const got = ({ mode, ttl, main, sub }: DoubleDomain) => ({
 })
 
 /** The records that a request gives; a text: why Dynadot does not take them. */
-export const givenOf = (
+export const toGivenSettings = (
   query: URLSearchParams,
   place: 'main' | 'sub',
   validateRecord: (record: DoubleRecord) => string | undefined,

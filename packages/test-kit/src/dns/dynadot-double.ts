@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
-import { type DoubleDomain, type DoubleRecord, error, fresh, givenOf, got } from './dynadot-domain.ts'
+import { type DoubleDomain, type DoubleRecord, error, fresh, got, toGivenSettings } from './dynadot-domain.ts'
 
 export type DynadotCommand = 'get_dns' | 'set_dns2'
 
@@ -116,8 +116,8 @@ export const startDynadotDouble = async ({
     const envelope = command === 'get_dns' ? 'GetDnsResponse' : 'SetDnsResponse'
     if (!state) return error(envelope, 'could not find domain in your account')
     if (command === 'get_dns') return got(shown(name, state, fault === 'stale'))
-    const main = givenOf(query, 'main', validateRecord)
-    const sub = givenOf(query, 'sub', validateRecord)
+    const main = toGivenSettings(query, 'main', validateRecord)
+    const sub = toGivenSettings(query, 'sub', validateRecord)
     if (typeof main === 'string') return error(envelope, main)
     if (typeof sub === 'string') return error(envelope, sub)
     become(name, { mode: 'Dynadot DNS', ttl: query.get('ttl') ?? '300', main, sub })

@@ -7,7 +7,7 @@ import { type CloudflareOptions, createApi, DEFAULT_URL } from './api.ts'
 import { validateCloudflareChange } from './batch.ts'
 import type { StaleZoneError } from './errors.ts'
 import { type ListedRecords, listRecords } from './list.ts'
-import { toRecordSets } from './record.ts'
+import { groupRecords } from './record.ts'
 import { write } from './write.ts'
 import { createWithZone } from './zone-lookup.ts'
 
@@ -30,7 +30,7 @@ export const createCloudflareProvider = (options: CloudflareOptions): DnsProvide
         lastReads.set(zone, { listed, owners })
         return {
           kind: 'read',
-          records: toRecordSets(listed.records),
+          records: groupRecords(listed.records),
           ...(listed.isFullZone ? { isFullZone: true } : {}),
         }
       })

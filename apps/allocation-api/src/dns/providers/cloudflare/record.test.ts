@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { type CloudflareRecord, parseRecord, toContent, toPresentation, toRecordSets } from './record.ts'
+import { type CloudflareRecord, groupRecords, parseRecord, toContent, toPresentation } from './record.ts'
 
 const record = (id: string, value: string, more: Partial<CloudflareRecord> = {}): CloudflareRecord => ({
   ...{ id, name: 'a.z', type: 'A', ttl: 300, isProxied: false, value },
@@ -8,7 +8,7 @@ const record = (id: string, value: string, more: Partial<CloudflareRecord> = {})
 
 test('records of one name and type are one set; an automatic TTL is 1', () => {
   const records = [record('1', 'b'), record('2', 'a', { ttl: 1 }), record('3', 'a'), record('4', 'x', { type: 'TXT' })]
-  expect(toRecordSets(records)).toEqual([
+  expect(groupRecords(records)).toEqual([
     { name: 'a.z', type: 'A', ttl: 1, values: ['a', 'b'] },
     { name: 'a.z', type: 'TXT', ttl: 300, values: ['x'] },
   ])

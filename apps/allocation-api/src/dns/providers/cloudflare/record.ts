@@ -107,7 +107,7 @@ export const parseRecord = (record: JsonObject): CloudflareRecord | undefined =>
  * it, so one that another client made automatic or proxied counts as drift and is repaired. If TTLs differ, which
  * RFC 2181 section 5.2 forbids, the smallest is used.
  */
-export const toRecordSets = (records: readonly CloudflareRecord[]): RecordSet[] =>
+export const groupRecords = (records: readonly CloudflareRecord[]): RecordSet[] =>
   Array.from(Map.groupBy(records, recordKey).values(), all => ({
     name: all[0]?.name ?? '',
     type: all[0]?.type ?? '',

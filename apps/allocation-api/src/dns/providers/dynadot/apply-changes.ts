@@ -1,5 +1,5 @@
 import { changeKey, type RecordChange, type RecordSet, recordKey, toOwnerName } from '../../domain/rrset.ts'
-import { type DynadotRecord, toDynadotRecords, toKey, toName, toRecordSets, validateRecordSet } from './record.ts'
+import { type DynadotRecord, parseRecordSets, toDynadotRecords, toKey, toName, validateRecordSet } from './record.ts'
 
 /** The limits of set_dns2: main_record0 to 19, sub_record0 to 99. */
 const MAX_RECORDS = {
@@ -26,7 +26,7 @@ const findConflict = (set: RecordSet, records: readonly DynadotRecord[], zone: s
 
 const isSame = (present: readonly DynadotRecord[], { ttl, values }: RecordSet, zone: string): boolean => {
   const wanted = Array.from(new Set(values)).sort()
-  return JSON.stringify(toRecordSets(present, zone, ttl)[0]?.values ?? []) === JSON.stringify(wanted)
+  return JSON.stringify(parseRecordSets(present, zone, ttl)[0]?.values ?? []) === JSON.stringify(wanted)
 }
 
 const attempt = (

@@ -1,7 +1,7 @@
 import type { EnvReader } from '../../../config/env.ts'
 import type { DnsProvider, ReadProvider } from '../../provider.ts'
 import { createDynadotApi } from './api.ts'
-import { toRecordSets } from './record.ts'
+import { parseRecordSets } from './record.ts'
 import { toFingerprint } from './response.ts'
 import { writeChanges } from './write.ts'
 
@@ -49,7 +49,7 @@ export const createDynadotProvider = ({ url = DEFAULT_URL, apiKey }: DynadotProv
       lastReads.set(zone, toFingerprint(settings))
       return {
         kind: 'read',
-        records: toRecordSets(settings.records, zone, settings.ttl ?? DEFAULT_TTL),
+        records: parseRecordSets(settings.records, zone, settings.ttl ?? DEFAULT_TTL),
         isFullZone: true,
       }
     },

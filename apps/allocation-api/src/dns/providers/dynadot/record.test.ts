@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { RecordSet } from '../../domain/rrset.ts'
-import { type DynadotRecord, toDynadotRecords, toRecordSets, validateRecordSet } from './record.ts'
+import { type DynadotRecord, parseRecordSets, toDynadotRecords, validateRecordSet } from './record.ts'
 
 const ZONE = 'pool.example'
 const sub = (host: string, type: string, value: string, extra = ''): DynadotRecord => ({
@@ -42,7 +42,7 @@ test.each<[string, DynadotRecord, RecordSet]>([
   ['a type specific to Dynadot', sub('go', 'forward', 'to.example', '1'), set(`go.${ZONE}`, 'FORWARD', 'to.example 1')],
   ['an unknown type', sub('c', 'CAA', '0 issue "ca.example"'), set(`c.${ZONE}`, 'CAA', '0 issue "ca.example"')],
 ])('reads %s', (_, record, expected) => {
-  expect(toRecordSets([record], ZONE, 300)).toEqual([expected])
+  expect(parseRecordSets([record], ZONE, 300)).toEqual([expected])
 })
 
 test('records of one name and type are one set, sorted, without duplicates', () => {
@@ -52,7 +52,7 @@ test('records of one name and type are one set, sorted, without duplicates', () 
     sub('A', 'a', '192.0.2.1'),
     sub('a', 'A', '192.0.2.2'),
   ]
-  expect(toRecordSets(records, ZONE, 60)).toEqual([
+  expect(parseRecordSets(records, ZONE, 60)).toEqual([
     { ...set(`a.${ZONE}`, 'A', '192.0.2.1', '192.0.2.2'), ttl: 60 },
     { ...set(`b.${ZONE}`, 'A', '192.0.2.9'), ttl: 60 },
   ])
@@ -70,7 +70,7 @@ test.each<[RecordSet, DynadotRecord[]]>([
 ])('%j survives a round trip', (wanted, expected) => {
   const records = toDynadotRecords(wanted, ZONE)
   expect(records).toEqual(expected)
-  expect(toRecordSets(records, ZONE, 300)).toEqual([wanted])
+  expect(parseRecordSets(records, ZONE, 300)).toEqual([wanted])
 })
 
 test.each<[RecordSet, RegExp | undefined]>([

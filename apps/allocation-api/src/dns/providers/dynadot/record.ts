@@ -74,7 +74,7 @@ export const toKey = (record: DynadotRecord, zone: string): string =>
   recordKey({ name: toName(record, zone), type: record.type.toUpperCase() })
 
 /** Groups `records` into record sets; all have the domain's TTL, in seconds. */
-export const toRecordSets = (records: readonly DynadotRecord[], zone: string, ttl: number): RecordSet[] =>
+export const parseRecordSets = (records: readonly DynadotRecord[], zone: string, ttl: number): RecordSet[] =>
   Array.from(Map.groupBy(records, record => toKey(record, zone)).values()).flatMap(group => {
     const [first] = group
     if (!first) return []
