@@ -25,7 +25,7 @@ withTerraform('addresses', () => {
       const { account, set, apply, outputs } = await workspace()
       set(variables)
       await apply()
-      // Terraform leaves an output that is null out of its answer.
+      // Terraform omits outputs that are null.
       const told = { url: null, custom_domain_url: null, workers_dev_url: null, ...(await outputs()) }
       expect(told).toMatchObject({ url, custom_domain_url, workers_dev_url, script_name: 'lease-witness' })
       expect([...account.namespaces.keys()]).toEqual([(await outputs()).namespace_id])
@@ -63,9 +63,9 @@ withTerraform('addresses', () => {
   ])('%s: refused, with the reason, and nothing made', async (_, variables, why) => {
     const { account, set, terraform } = await workspace()
     set(variables)
-    const { code, output: said } = await terraform('apply', '-auto-approve', '-no-color')
-    expect(code, said).toBe(1)
-    expect(flat(said)).toContain(why)
+    const { code, output } = await terraform('apply', '-auto-approve', '-no-color')
+    expect(code, output).toBe(1)
+    expect(flat(output)).toContain(why)
     expect(account.namespaces.size + account.scripts.size).toBe(0)
   })
 })

@@ -26,9 +26,9 @@ withTerraform('a bucket that survived a reinstall', () => {
   test('stops an apply that does not know it, and nothing is touched', async () => {
     const { storage, terraform } = await bucketStage({ root: using() })
     storage.put(bucketName, { objects: ['archive'] })
-    const { code, output: said } = await terraform('apply', '-auto-approve', '-no-color')
-    expect(code, said).toBe(1)
-    expect(flat(said)).toContain('bucket already exists!')
+    const { code, output } = await terraform('apply', '-auto-approve', '-no-color')
+    expect(code, output).toBe(1)
+    expect(flat(output)).toContain('bucket already exists!')
     expect(storage.buckets.get(bucketName)?.objects).toEqual(new Set(['archive']))
   })
 
@@ -52,9 +52,9 @@ withTerraform('a bucket that survived a reinstall', () => {
 
   test('cannot be adopted where there is none: a block for the first apply is refused', async () => {
     const { storage, terraform, set, apply } = await bucketStage({ root: always })
-    const { code, output: said } = await terraform('apply', '-auto-approve', '-no-color')
-    expect(code, said).toBe(1)
-    expect(flat(said)).toContain(`could not read bucket ${bucketName}`)
+    const { code, output } = await terraform('apply', '-auto-approve', '-no-color')
+    expect(code, output).toBe(1)
+    expect(flat(output)).toContain(`could not read bucket ${bucketName}`)
     expect(storage.buckets.size).toBe(0)
     const other = await bucketStage({ root: switched })
     await other.apply()

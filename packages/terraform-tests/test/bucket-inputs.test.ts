@@ -18,7 +18,7 @@ withTerraform('inputs of the bucket', () => {
     expect(Object.keys(inputs).filter(name => variables[name]?.sensitive)).toEqual([region, access, secret, bucket])
   })
 
-  // Each of these puts the mark where it must not be said. What is refused is refused before it is shown to the provider.
+  // Each case puts the mark where it must not appear. Terraform rejects the input before the provider sees it.
   test('that break a rule are refused, each with its reason, and no line that they stand in is quoted', async () => {
     const { directory, storage, terraform } = await bucketStage()
     for (const [variable, value, why] of [
@@ -37,9 +37,9 @@ withTerraform('inputs of the bucket', () => {
     ] as const) {
       // One line with every value in it, which an error about one of them would quote whole.
       writeFileSync(join(directory, 'terraform.tfvars.json'), JSON.stringify({ ...inputs, [variable]: value }))
-      const { code, output: said } = await terraform('plan', '-no-color')
-      expect(code, said).toBe(1)
-      expect(flat(said)).toContain(why)
+      const { code, output } = await terraform('plan', '-no-color')
+      expect(code, output).toBe(1)
+      expect(flat(output)).toContain(why)
     }
     // A bad name of a bucket does not keep the provider from being configured, with what is good.
     for (const { server, user, password } of storage.connections) {
@@ -54,17 +54,17 @@ withTerraform('inputs of the bucket', () => {
     expect((await terraform('plan', '-no-color')).code).toBe(1)
     set({ ...inputs, [secret]: undefined })
     environment[`TF_VAR_${secret}`] = mark
-    const { code, output: said } = await terraform('plan', '-no-color')
-    expect(code, said).toBe(1)
-    expect(flat(said)).toContain('secret_key must have at least 32 characters')
+    const { code, output } = await terraform('plan', '-no-color')
+    expect(code, output).toBe(1)
+    expect(flat(output)).toContain('secret_key must have at least 32 characters')
   })
 
   test('that the server refuses fail the apply, and it does not say them', async () => {
     const { storage, terraform } = await bucketStage()
     storage.users.set(accessKey, 'another')
-    const { code, output: said } = await terraform('apply', '-auto-approve', '-no-color')
-    expect(code, said).toBe(1)
-    expect(flat(said)).toContain('SignatureDoesNotMatch')
+    const { code, output } = await terraform('apply', '-auto-approve', '-no-color')
+    expect(code, output).toBe(1)
+    expect(flat(output)).toContain('SignatureDoesNotMatch')
     expect(storage.buckets.has(bucketName)).toBe(false)
   })
 })

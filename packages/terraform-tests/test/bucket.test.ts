@@ -12,10 +12,10 @@ withTerraform('the bucket', () => {
     const valid = await terraform('validate', '-no-color')
     expect(valid.code, valid.output).toBe(0)
     expect(valid.output).not.toContain('Warning')
-    const { code, output: said } = await terraform('test', '-no-color')
-    expect(code, said).toBe(0)
-    expect(said).toContain('tests/bucket.tftest.hcl... pass')
-    expect(said).toContain(' 0 failed')
+    const { code, output } = await terraform('test', '-no-color')
+    expect(code, output).toBe(0)
+    expect(output).toContain('tests/bucket.tftest.hcl... pass')
+    expect(output).toContain(' 0 failed')
   })
 
   test('is made over TLS, private, without locks, and then there is nothing left to do', async () => {
@@ -71,9 +71,9 @@ withTerraform('the bucket', () => {
       [['apply', '-auto-approve'], { ...inputs, object_storage_bucket: 'catalyst-other-pool-test' }],
     ] as const) {
       set(variables)
-      const { code, output: said } = await terraform(...command, '-no-color')
-      expect(code, said).toBe(1)
-      expect(flat(said)).toContain(held)
+      const { code, output } = await terraform(...command, '-no-color')
+      expect(code, output).toBe(1)
+      expect(flat(output)).toContain(held)
     }
     writeFileSync(join(top, 'main.tf'), 'resource "terraform_data" "other" {}\n')
     set({})

@@ -152,7 +152,7 @@ withTerraform('the secret for the first boot', () => {
       object_storage_access_key: `${mark}-ACCES`,
       object_storage_secret_key: mark.repeat(4),
     }
-    // The stage searches what is said for the mark.
+    // The fixture searches the output for the mark.
     const { set, apply, terraform } = await stage({ folders, variables })
     expect(await apply()).toContain('cloud_config = <sensitive>')
     for (const [name, value, why] of [
@@ -162,9 +162,9 @@ withTerraform('the secret for the first boot', () => {
       ['region', mark, 'fsn1, nbg1 or hel1'],
     ]) {
       set({ ...variables, [`object_storage_${name}`]: value })
-      const { code, output: said } = await terraform('plan', '-no-color')
-      expect(code, said).toBe(1)
-      expect(said).toContain(why)
+      const { code, output } = await terraform('plan', '-no-color')
+      expect(code, output).toBe(1)
+      expect(output).toContain(why)
     }
   })
 })

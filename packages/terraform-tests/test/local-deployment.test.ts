@@ -81,9 +81,9 @@ const dependenciesOf = (state: string, step: string): readonly string[] | undefi
 }
 
 const refused = async ({ terraform }: Stage, why: string): Promise<void> => {
-  const { code, output: said } = await terraform('apply', '-auto-approve', '-no-color')
-  expect(code, said).toBe(1)
-  expect(flat(said)).toContain(why)
+  const { code, output } = await terraform('apply', '-auto-approve', '-no-color')
+  expect(code, output).toBe(1)
+  expect(flat(output)).toContain(why)
 }
 
 // The stage searches whatever any command says for the mark that both keys have.
@@ -92,8 +92,8 @@ withTerraform('the local deployment', () => {
     const { directory, apply, outputs, terraform } = await stage({ folders, root, variables: withStorage })
     const { output: needed } = await terraform('providers', '-no-color')
     expect(new Set(needed.match(/provider\[[^\]]+\]/g))).toEqual(new Set(['provider[terraform.io/builtin/terraform]']))
-    const said = await apply()
-    expect([...said.matchAll(/terraform_data\.\w+: Creation complete/g)]).toHaveLength(steps.length)
+    const output = await apply()
+    expect([...output.matchAll(/terraform_data\.\w+: Creation complete/g)]).toHaveLength(steps.length)
     for (const [number, step] of steps.entries()) {
       expect(dependenciesOf(stateOf(directory), step)).toEqual(expect.arrayContaining(steps.slice(0, number).map(full)))
     }

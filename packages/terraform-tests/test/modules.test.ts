@@ -9,8 +9,8 @@ const folders = ['infra/object-storage-inputs', 'infra/first-boot-secret', 'infr
 
 withTerraform('the modules', () => {
   test.each(['infra', 'apps/allocation-api/test/fixtures'])('of %s are formatted', async folder => {
-    const { code, output: said } = await run(join(repository, folder), ['fmt', '-check', '-recursive'], {})
-    expect(said).toBe('')
+    const { code, output } = await run(join(repository, folder), ['fmt', '-check', '-recursive'], {})
+    expect(output).toBe('')
     expect(code).toBe(0)
   })
 })
@@ -21,11 +21,11 @@ withTerraform('the modules without a provider', () => {
     const valid = await terraform('validate', '-no-color')
     expect(valid.code, valid.output).toBe(0)
     expect(valid.output).not.toContain('Warning')
-    const { code, output: said } = await terraform('test', '-no-color')
-    expect(code, said).toBe(0)
+    const { code, output } = await terraform('test', '-no-color')
+    expect(code, output).toBe(0)
     const files = readdirSync(join(repository, folder, 'tests'))
     expect(files).not.toEqual([])
-    for (const file of files) expect(said).toContain(`tests/${file}... pass`)
-    expect(said).toContain(' 0 failed')
+    for (const file of files) expect(output).toContain(`tests/${file}... pass`)
+    expect(output).toContain(' 0 failed')
   })
 })

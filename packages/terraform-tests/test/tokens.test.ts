@@ -81,9 +81,9 @@ withTerraform('tokens', () => {
     // One line, which an error about it would quote whole.
     writeFileSync(join(directory, 'z.auto.tfvars'), `bearer_tokens = ${JSON.stringify(tokens)}\n`)
     const fromLine = await terraform('apply', '-auto-approve', '-no-color')
-    for (const { code, output: said } of [fromFile, fromLine]) {
-      expect(code, said).toBe(1)
-      expect(flat(said)).toContain(why)
+    for (const { code, output } of [fromFile, fromLine]) {
+      expect(code, output).toBe(1)
+      expect(flat(output)).toContain(why)
     }
     expect(account.namespaces.size + account.scripts.size).toBe(0)
   })
@@ -96,8 +96,8 @@ withTerraform('tokens', () => {
     const { environment, set, terraform } = await workspace()
     set({ bearer_tokens: undefined })
     environment.TF_VAR_bearer_tokens = text
-    const { code, output: said } = await terraform('plan', '-no-color')
-    expect(code, said).toBe(1)
-    expect(flat(said)).toContain(why)
+    const { code, output } = await terraform('plan', '-no-color')
+    expect(code, output).toBe(1)
+    expect(flat(output)).toContain(why)
   })
 })

@@ -58,21 +58,21 @@ describe('the outcome of a name', () => {
 
 describe('the delay until the next attempt', () => {
   const never = { attempts: 0, failure: null }
-  const refusal = { kind: 'failed', cause: 'refused', reason: 'no' } as const
+  const rejection = { kind: 'failed', cause: 'refused', reason: 'no' } as const
   test.each([
-    ['the first failure', never, refusal, 0.5, 500],
-    ['the third failure with the same cause', { attempts: 2, failure: 'refused' } as const, refusal, 0.5, 2_000],
-    ['the first failure with a new cause', { attempts: 9, failure: 'provider' } as const, refusal, 0.5, 500],
-    ['a longer Retry-After', never, { ...refusal, retryAfterMs: 900 }, 0.5, 900],
-    ['a shorter Retry-After', never, { ...refusal, retryAfterMs: 100 }, 0.5, 500],
+    ['the first failure', never, rejection, 0.5, 500],
+    ['the third failure with the same cause', { attempts: 2, failure: 'refused' } as const, rejection, 0.5, 2_000],
+    ['the first failure with a new cause', { attempts: 9, failure: 'provider' } as const, rejection, 0.5, 500],
+    ['a longer Retry-After', never, { ...rejection, retryAfterMs: 900 }, 0.5, 900],
+    ['a shorter Retry-After', never, { ...rejection, retryAfterMs: 100 }, 0.5, 500],
     [
       'the provider: the time until the circuit closes',
       never,
-      { ...refusal, cause: 'provider', retryAfterMs: 900 },
+      { ...rejection, cause: 'provider', retryAfterMs: 900 },
       0,
       900,
     ],
-    ['the provider: with jitter', never, { ...refusal, cause: 'provider', retryAfterMs: 900 }, 1, 1_150],
+    ['the provider: with jitter', never, { ...rejection, cause: 'provider', retryAfterMs: 900 }, 1, 1_150],
   ] as const)('%s', (_, previous, failure, random, ms) => {
     expect(toRetryDelayMs(previous, failure, random)).toBe(ms)
   })

@@ -33,9 +33,9 @@ export const toFailure = ({ reason, retryAfterMs, scope }: Unavailable): Failure
 export const toOutcome = (fqdn: string, plan: Plan, result: ApplyResult): Outcome => {
   if (plan.kind === 'conflict') return { kind: 'failed', cause: 'foreign-record', reason: plan.reason }
   if (result.kind === 'unavailable') return toFailure(result)
-  const refusal = result.rejected.find(({ name }) => isAtOrBelow(name, fqdn))
-  if (refusal) {
-    const reason = `The DNS provider rejected ${refusal.name}: ${refusal.reason}`
+  const rejection = result.rejected.find(({ name }) => isAtOrBelow(name, fqdn))
+  if (rejection) {
+    const reason = `The DNS provider rejected ${rejection.name}: ${rejection.reason}`
     return { kind: 'failed', cause: 'refused', reason }
   }
   if (result.skipped?.some(name => isAtOrBelow(name, fqdn))) return { kind: 'skipped' }
