@@ -83,7 +83,7 @@ withTerraform('the bucket', () => {
     expect([...storage.buckets.keys()]).toEqual([bucketName])
   })
 
-  test('that somebody deleted by hand is made again', async () => {
+  test('is created again after it was deleted by hand', async () => {
     const { storage, apply } = await bucketStage()
     await apply()
     storage.buckets.clear()

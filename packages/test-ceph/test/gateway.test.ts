@@ -31,7 +31,7 @@ describe.skipIf(isSkipped)('a gateway', () => {
     await rm(temporary, { recursive: true, force: true })
   })
 
-  test.each(['fsn1', 'nbg1', 'hel1'])('lists the buckets of whoever signs, in %s', async region => {
+  test.each(['fsn1', 'nbg1', 'hel1'])('lists the buckets of the signing user, in %s', async region => {
     const { status, text } = await callSigned(gateway, keys, { region })
     expect(status).toBe(200)
     expect(text).toContain(`<Owner><ID>${user.id}</ID>`)
@@ -90,7 +90,7 @@ describe.skipIf(isSkipped)('a gateway', () => {
     await expect(again).rejects.not.toThrow(/marked-secret/)
   })
 
-  test('is trusted for its names by whoever trusts its authority', async () => {
+  test('is trusted for its names by a client that trusts its authority', async () => {
     expect(await readFile(gateway.caFile, 'utf8')).toBe(gateway.ca)
     const { cert } = await createCa('test CA of the object gateway')
     await expect(call(gateway, { ca: null })).rejects.toThrow(/self-signed|unable to (get|verify)/)

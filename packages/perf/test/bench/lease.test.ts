@@ -68,7 +68,7 @@ describe('the baselines grant', () => {
   it.each<[string, BaselineLease | undefined, string, number, BaselineLease | undefined]>([
     ['a slot that was never written', undefined, 'a', 0, next('a', at(0), 1)],
     ['nothing to who knows another generation', lease, 'a', 6, undefined],
-    ['nothing of what somebody else holds', lease, 'b', 7, undefined],
+    ['nothing that another holder has leased', lease, 'b', 7, undefined],
     ['a renewal', lease, 'a', 7, next('a', at(-500), 8)],
     ['what has expired', { ...lease, expiresAt: at(0) }, 'b', 7, next('b', at(0), 8)],
   ])('%s', (_, current, holder, generation, expected) => {

@@ -18,7 +18,7 @@ export type CloudflareFault =
   | { readonly kind: 'break-after' }
   /** A list as it was before the last change of the zone. */
   | { readonly kind: 'stale' }
-  /** Runs `before` and then answers as ever: somebody who comes between. */
+  /** Runs `before` before it responds, as a concurrent writer would. */
   | { readonly kind: 'meanwhile'; readonly before: () => void }
 
 /** A record as the API shows it. */

@@ -41,7 +41,7 @@ export interface DynadotCounts {
   /** Let in, answered or not. */
   get_dns: number
   set_dns2: number
-  /** Not let in, because another was under way. */
+  /** Rejected because another request was in flight. */
   busy: number
   /** Not let in, because the command is neither. */
   other: number
