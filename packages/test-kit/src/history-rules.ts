@@ -6,9 +6,9 @@ export interface RecordHistoryEntry {
 }
 
 /** The history has the cause of a failure as text only. */
-const toCause = (detail: string | null): 'provider' | 'zone' | 'refused' | 'foreign-record' => {
+const toCause = (detail: string | null): 'provider' | 'zone' | 'rejected' | 'foreign-record' => {
   if (/^A record of type/.test(detail ?? '')) return 'foreign-record'
-  if (/^The DNS provider rejected/.test(detail ?? '')) return 'refused'
+  if (/^The DNS provider rejected/.test(detail ?? '')) return 'rejected'
   return /^\[zone\]|serial conflict|last two responses|is incomplete|has no domain|does not serve/.test(detail ?? '')
     ? 'zone'
     : 'provider'

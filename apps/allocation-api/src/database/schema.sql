@@ -154,7 +154,7 @@ create table if not exists dns_names (
   constraint dns_names_owned_check check (jsonb_typeof(owned) = 'array'),
   constraint dns_names_previous_records_check check (jsonb_typeof(previous_records) = 'array'),
   constraint dns_names_applied_version_check check (applied_version <= version),
-  constraint dns_names_failure_check check (failure in ('provider', 'zone', 'refused', 'foreign-record')),
+  constraint dns_names_failure_check check (failure in ('provider', 'zone', 'rejected', 'foreign-record')),
   constraint dns_names_error_present_check check (
     (attempts = 0) = (last_error is null) and (attempts = 0) = (failure is null)
   ),

@@ -46,7 +46,7 @@ describe('the provider client', () => {
     const { client, readWith, outcomes } = createFixture()
     expect(await readWith(none)).toEqual(none)
     await client.apply('pool.test', [])
-    expect(outcomes).toEqual(['read done', 'apply refused'])
+    expect(outcomes).toEqual(['read done', 'apply rejected'])
   })
 
   test('a call that hangs is unavailable after the timeout', async () => {

@@ -6,7 +6,7 @@ import { afterFailure, type CircuitBreaker, CLOSED, msUntilRetry, openMs } from 
 type Operation = 'read' | 'apply'
 
 export interface ProviderCallObserver {
-  onProviderCall(operation: Operation, outcome: 'done' | 'refused' | 'unavailable', seconds: number): void
+  onProviderCall(operation: Operation, outcome: 'done' | 'rejected' | 'unavailable', seconds: number): void
   onError(event: 'dns provider threw an unexpected error', error: unknown): void
 }
 
@@ -62,8 +62,8 @@ export class ProviderClient {
     const startedAt = performance.now()
     const result = await this.#runWithTimeout(run)
     if (isHalfOpen) this.#isHalfOpenCallInFlight = false
-    const isRefused = result.kind === 'applied' && result.rejected.length > 0
-    const outcome = result.kind === 'unavailable' ? 'unavailable' : isRefused ? 'refused' : 'done'
+    const hasRejections = result.kind === 'applied' && result.rejected.length > 0
+    const outcome = result.kind === 'unavailable' ? 'unavailable' : hasRejections ? 'rejected' : 'done'
     this.#options.observer.onProviderCall(operation, outcome, (performance.now() - startedAt) / 1_000)
     return this.#updateBreaker(result)
   }

@@ -112,7 +112,7 @@ export const createReconcilerRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
   /**
    * Records that the provider may have these versions from now on, whether or not the write is confirmed. It is committed
    * before the write: after a crash in between, the service must not take its own records for foreign ones. It does not
-   * make the records `owned`, because a refused write leaves the existing records in place.
+   * make the records `owned`, because a rejected write leaves the existing records in place.
    */
   async markAttempted(zone: string, names: readonly NameVersion[]): Promise<void> {
     await withTimeout(

@@ -28,7 +28,7 @@ export interface Observer {
   /** A response was aborted after its headers were sent, because the database became unavailable. */
   onResponseAborted(error: unknown, requestId: string): void
   onDatabaseWait(error: unknown): void
-  onProviderCall(operation: 'read' | 'apply', outcome: 'done' | 'refused' | 'unavailable', seconds: number): void
+  onProviderCall(operation: 'read' | 'apply', outcome: 'done' | 'rejected' | 'unavailable', seconds: number): void
   onDriftCheck(zone: string, result: DriftCheckResult): void
   onCredentialCheck(kind: 'object-storage' | 'token', result: CredentialCheckOutcome): void
   /** The sweeper deleted `count` expired reservations. */

@@ -29,13 +29,13 @@ describe('the outcome of a name', () => {
       'rejected',
       changes,
       rejecting('acme.pool.test'),
-      failed('refused', 'The DNS provider rejected acme.pool.test: no'),
+      failed('rejected', 'The DNS provider rejected acme.pool.test: no'),
     ],
     [
       'a name below it rejected',
       changes,
       rejecting('*.acme.pool.test'),
-      failed('refused', 'The DNS provider rejected *.acme.pool.test: no'),
+      failed('rejected', 'The DNS provider rejected *.acme.pool.test: no'),
     ],
     ['skipped', changes, skipping('acme.pool.test'), { kind: 'skipped' }],
     ['a name below it skipped', changes, skipping('*.acme.pool.test'), { kind: 'skipped' }],
@@ -44,7 +44,7 @@ describe('the outcome of a name', () => {
       'rejected and skipped',
       changes,
       { ...skipping('*.acme.pool.test'), ...rejecting('acme.pool.test') },
-      failed('refused', 'The DNS provider rejected acme.pool.test: no'),
+      failed('rejected', 'The DNS provider rejected acme.pool.test: no'),
     ],
     ['provider unavailable', changes, down, { ...failed('provider', 'down'), retryAfterMs: 7 }],
     ['zone unavailable', changes, noZone, failed('zone', 'no zone')],
@@ -58,10 +58,10 @@ describe('the outcome of a name', () => {
 
 describe('the delay until the next attempt', () => {
   const never = { attempts: 0, failure: null }
-  const rejection = { kind: 'failed', cause: 'refused', reason: 'no' } as const
+  const rejection = { kind: 'failed', cause: 'rejected', reason: 'no' } as const
   test.each([
     ['the first failure', never, rejection, 0.5, 500],
-    ['the third failure with the same cause', { attempts: 2, failure: 'refused' } as const, rejection, 0.5, 2_000],
+    ['the third failure with the same cause', { attempts: 2, failure: 'rejected' } as const, rejection, 0.5, 2_000],
     ['the first failure with a new cause', { attempts: 9, failure: 'provider' } as const, rejection, 0.5, 500],
     ['a longer Retry-After', never, { ...rejection, retryAfterMs: 900 }, 0.5, 900],
     ['a shorter Retry-After', never, { ...rejection, retryAfterMs: 100 }, 0.5, 500],

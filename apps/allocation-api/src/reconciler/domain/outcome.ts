@@ -36,7 +36,7 @@ export const toOutcome = (fqdn: string, plan: Plan, result: ApplyResult): Outcom
   const rejection = result.rejected.find(({ name }) => isAtOrBelow(name, fqdn))
   if (rejection) {
     const reason = `The DNS provider rejected ${rejection.name}: ${rejection.reason}`
-    return { kind: 'failed', cause: 'refused', reason }
+    return { kind: 'failed', cause: 'rejected', reason }
   }
   if (result.skipped?.some(name => isAtOrBelow(name, fqdn))) return { kind: 'skipped' }
   return { kind: 'applied', changes: plan.changes }

@@ -2,10 +2,10 @@ import type { DnsState } from '@pool/contract'
 
 /**
  * Why a name's records could not be applied; it decides when the next attempt is. `provider`: the provider is
- * unavailable; `zone`: only for this zone; `refused`: the provider does not accept the records of this name;
+ * unavailable; `zone`: only for this zone; `rejected`: the provider does not accept the records of this name;
  * `foreign-record`: a record that the service does not own is in the way.
  */
-export const FAILURE_CAUSES = ['provider', 'zone', 'refused', 'foreign-record'] as const
+export const FAILURE_CAUSES = ['provider', 'zone', 'rejected', 'foreign-record'] as const
 export type FailureCause = (typeof FAILURE_CAUSES)[number]
 
 /** The desired and the applied version of a name's records; null if it has no row, so nothing is desired or left. */
