@@ -206,7 +206,7 @@ export const createAllocationRepository = (sql: Sql, { timeoutMs }: { readonly t
               from locked where locked.outcome = 'committed' and ${whereName(command)}
               returning a.*
             ),
-            desired as (${setDesiredRecords(sql`updated`, records)}),
+            desired as (${setDesiredRecords(sql`updated`, records, 'new')}),
             history as (${insertHistory(sql`updated`, sql`'committed', 'reserved', 'active'`, caller)}),
             result as (
               select coalesce(locked.outcome, 'not-found') as outcome, ${columns}, desired.version
@@ -260,7 +260,7 @@ export const createAllocationRepository = (sql: Sql, { timeoutMs }: { readonly t
               where locked.outcome = 'released' and ${whereName(command)}
               returning a.*
             ),
-            desired as (${setDesiredRecords(sql`deleted where state = 'active'`, [])}),
+            desired as (${setDesiredRecords(sql`deleted where state = 'active'`, [], 'same')}),
             history as (${insertHistory(sql`deleted`, sql`'released', state, 'none'`, caller)}),
             result as (
               select coalesce(locked.outcome, 'not-found') as outcome, ${columnsWithDns},

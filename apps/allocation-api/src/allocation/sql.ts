@@ -20,6 +20,11 @@ export const allocationSql = (sql: Sql) => {
     a.pool_domain as "poolDomain", a.subdomain, a.state, a.reserved_at as "reservedAt", a.expires_at as "expiresAt",
     a.created_by as "createdBy", a.sovereign_fqdn as "sovereignFQDN", host(a.load_balancer_ip) as "loadBalancerIP",
     a.committed_at as "committedAt"`
+  /** Whether the name of the row `held` was active before. Its row in dns_names may have been deleted since. */
+  const wasHeldBefore = sql`exists (
+    select from allocation_history h
+    where h.pool_domain = held.pool_domain and h.subdomain = held.subdomain
+      and h.event = 'released' and h.from_state = 'active')`
   return {
     columns,
     /** The columns of `a` left joined with dns_names as `d`. */
@@ -32,12 +37,20 @@ export const allocationSql = (sql: Sql) => {
     /**
      * Sets the desired records of the names in `rows`. It is an upsert because the row in dns_names can be newer than the
      * statement's snapshot: a release that waited for the row lock of a commit sees its allocation, but not its records.
+     * For the same reason it draws the version of an existing row after it has locked the row.
+     *
+     * `holder`: `new` for a commit. If the name had an earlier holder, every record set at or below it that is not in
+     * `records` is deleted, whoever wrote it. `same` for a change of an active name and for a release; a release has no
+     * `records`, and deletes all of them in any case.
      */
-    setDesiredRecords: (rows: Fragment, records: readonly RecordSet[]) => sql`
-      insert into dns_names as d (zone, subdomain, version, desired, changed_at, next_attempt_at)
-      select pool_domain, subdomain, nextval('dns_version'), ${sql.json(records as never)}, now(), now() from ${rows}
+    setDesiredRecords: (rows: Fragment, records: readonly RecordSet[], holder: 'new' | 'same') => sql`
+      insert into dns_names as d (zone, subdomain, version, desired, changed_at, next_attempt_at, purge_version)
+      select pool_domain, subdomain, nextval('dns_version'), ${sql.json(records as never)}, now(), now(),
+        ${holder === 'new' ? sql`case when ${wasHeldBefore} then 1 else 0 end` : sql`0`}
+      from (select * from ${rows}) held
       on conflict (zone, subdomain) do update set
-        version = excluded.version, desired = excluded.desired, changed_at = excluded.changed_at,
+        version = nextval('dns_version'), desired = excluded.desired, changed_at = excluded.changed_at,
+        purge_version = ${holder === 'new' ? sql`d.version + 1` : sql`d.purge_version`},
         previous_records = (
           select coalesce(jsonb_agg(record_set), '[]') from (
             select record_set from jsonb_array_elements(d.previous_records || d.desired)

@@ -50,6 +50,8 @@ create table if not exists allocation_history (
   created_by text not null,
   request_id text,
   detail text,
+  -- Record sets of other writers that were deleted because the name had been released.
+  deleted_records jsonb,
   constraint allocation_history_pkey primary key (id),
   constraint allocation_history_actor_check check (actor in ('in-cluster', 'operator', 'sweeper', 'convergence', 'deployment')),
   constraint allocation_history_transition_check check (
@@ -136,8 +138,8 @@ create table if not exists dns_names (
   applied_version bigint not null default 0,
   applied_at timestamptz,
   -- Name and type of every record set that the provider accepted from this service. The service owns them even if
-  -- another writer has edited them. It changes and deletes only these, the `previous_records` and, while a write is not
-  -- confirmed, the `desired` ones.
+  -- another writer has edited them. Unless the name is purged, it changes and deletes only these, the `previous_records`
+  -- and, while a write is not confirmed, the `desired` ones.
   owned jsonb not null default '[]',
   -- Record sets that were desired before, written or not. A timed-out write can still take effect, so the service owns
   -- them, with exactly these values, until a drift check has found none of them.
@@ -147,12 +149,19 @@ create table if not exists dns_names (
   next_attempt_at timestamptz not null,
   failure text,
   last_error text,
+  -- Until this version or a newer one is applied, every record set at or below the name is deleted unless it is desired,
+  -- whoever wrote it: the name had an earlier holder. A name without desired records is always treated so.
+  purge_version bigint not null default 0,
+  -- Record sets that are deleted for that reason and that this service did not write, from before the write until the
+  -- history lists them.
+  deleted_records jsonb not null default '[]',
   -- This version was created because a drift check found that the provider no longer had the previous one.
   is_drift_repair boolean not null default false,
   constraint dns_names_pkey primary key (zone, subdomain),
   constraint dns_names_desired_check check (jsonb_typeof(desired) = 'array'),
   constraint dns_names_owned_check check (jsonb_typeof(owned) = 'array'),
   constraint dns_names_previous_records_check check (jsonb_typeof(previous_records) = 'array'),
+  constraint dns_names_deleted_records_check check (jsonb_typeof(deleted_records) = 'array'),
   constraint dns_names_applied_version_check check (applied_version <= version),
   constraint dns_names_failure_check check (failure in ('provider', 'zone', 'rejected', 'foreign-record')),
   constraint dns_names_error_present_check check (

@@ -75,7 +75,7 @@ export const createRfc2136Provider = ({ server, tsig, now = Date.now }: Rfc2136O
       return withConnection(zone, signal, async peer => {
         const records = await transferZone(peer, zone, nextId())
         presentAtLastRead.set(zone, new Set(records.map(recordKey)))
-        return { kind: 'read' as const, records, isWhole: true as const }
+        return { kind: 'read' as const, records, isFullZone: true as const }
       })
     },
 
