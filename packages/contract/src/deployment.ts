@@ -204,7 +204,7 @@ export type DeploymentCreated = z.infer<typeof deploymentCreated>
 export const deploymentEvent = z
   .object({
     time: timestamp,
-    phase: z.enum(['reserve', 'init', 'apply', 'commit', 'release', 'end']),
+    phase: z.enum(['reserve', 'init', 'apply', 'destroy', 'commit', 'release', 'end']),
     level: z.enum(['info', 'warn', 'error']),
     message: z.string(),
   })

@@ -1,38 +1,105 @@
 import type { DeploymentLogLine } from './domain/types.ts'
 
-export interface ProvisioningRequest {
+/** Identifies one state and the process that works on it. */
+export interface StateRequest {
+  /** Of the deployment. */
   readonly id: string
   /** The generation of the run: an earlier run of the same deployment may still be ending. */
   readonly run: number
   /** Identifies the state: applying the same key again resumes from where the last apply ended. */
   readonly stateKey: string
+}
+
+export interface ProvisioningRequest extends StateRequest {
   /** Input variables of the module, by name; lists as JSON. */
   readonly variables: Readonly<Record<string, string>>
   /** Further input variables, whose values appear in no file, argument or log line. */
   readonly secrets: Readonly<Record<string, string>>
+  /**
+   * Called with the state lock that this run took, and with null when it is known to be released. A rejected promise
+   * does not stop the run.
+   */
+  readonly onLock?: (lock: StateLock | null) => Promise<void>
+}
+
+/** A lock of a state, and the process group that took it. */
+export interface StateLock {
+  /** As the backend shows it. */
+  readonly id: string
+  /** Identifies the machine and its boot, so that process numbers can be compared. */
+  readonly host: string
+  /** Leader of the process group. */
+  readonly processGroup: number
+  /** Start of the leader: process numbers are used again. In a unit of the operating system; compared only. */
+  readonly startedAt: string
+}
+
+/** `reason` is a sentence for users, without secrets. */
+export interface ProvisioningFailed {
+  readonly kind: 'failed'
+  readonly reason: string
+}
+
+/** Stopped by the signal. The state shows what exists. */
+export interface ProvisioningStopped {
+  readonly kind: 'stopped'
 }
 
 export type ProvisioningResult =
   /** The outputs of the module: `load_balancer_ip`, `control_plane_ip`, `details`. */
   | { readonly kind: 'applied'; readonly outputs: Readonly<Record<string, unknown>> }
-  /** `reason` is a sentence for users, without secrets. */
-  | { readonly kind: 'failed'; readonly reason: string }
-  /** Stopped by the signal. The state keeps what had been created. */
-  | { readonly kind: 'stopped' }
+  | ProvisioningFailed
+  | ProvisioningStopped
 
-/** Creates the infrastructure of a deployment. */
+export type DestroyResult = { readonly kind: 'destroyed' } | ProvisioningFailed | ProvisioningStopped
+
+export type PlanResult =
+  /** `json` is Terraform's plan representation. Secrets are masked in both. */
+  | { readonly kind: 'planned'; readonly text: string; readonly json: unknown }
+  | ProvisioningFailed
+  | ProvisioningStopped
+
+/** What a state holds. */
+export type StateInspection =
+  | {
+      readonly kind: 'inspected'
+      /** Whether it holds nothing, or only the kept bucket. */
+      readonly isEmpty: boolean
+      readonly hasKeptBucket: boolean
+      /** Addresses of all other resources. */
+      readonly resources: readonly string[]
+    }
+  | ProvisioningFailed
+
+export type UnlockResult =
+  | { readonly kind: 'unlocked' | 'not-locked' }
+  /** Another process holds the state. */
+  | { readonly kind: 'other-lock'; readonly id: string }
+  | ProvisioningFailed
+
+type Log = (line: DeploymentLogLine) => void
+
+/** Creates and destroys the infrastructure of a deployment. Calls with the same state key never overlap within a process. */
 export interface Provisioner {
-  /** What is missing for an apply to work, as a sentence, or null. Called before each deployment, so it must be fast. */
+  /** What is missing for a call to work, as a sentence, or null. Called before each operation, so it must be fast. */
   preflight(): Promise<string | null>
   /**
-   * Creates the infrastructure, or resumes creating it. Applies with the same state key never overlap within a process.
-   * Output goes to `log` line by line, with secrets masked. A timeout of the provisioner ends as `failed`.
+   * Creates the infrastructure, resumes creating it, or changes it to the current module. Imports a bucket that an
+   * earlier destroy kept. Output goes to `log` line by line, with secrets masked. A timeout ends as `failed`.
    */
-  apply(
-    request: ProvisioningRequest,
-    log: (line: DeploymentLogLine) => void,
-    signal: AbortSignal,
-  ): Promise<ProvisioningResult>
+  apply(request: ProvisioningRequest, log: Log, signal: AbortSignal): Promise<ProvisioningResult>
+  /** Destroys everything but the bucket, which stays in the state. Can be repeated, also after a kill. */
+  destroy(request: ProvisioningRequest, log: Log, signal: AbortSignal): Promise<DestroyResult>
+  /** What an apply or a destroy would do. Changes nothing and leaves no lock behind. */
+  plan(request: ProvisioningRequest & { readonly destroy: boolean }, signal: AbortSignal): Promise<PlanResult>
+  /** Reads the state. An absent one is empty. It needs no secrets. */
+  inspect(request: StateRequest, signal: AbortSignal): Promise<StateInspection>
+  /** Moves the state to where no later call finds it, and keeps it. Can be repeated, also after a kill. */
+  archive(request: StateRequest): Promise<void>
+  /** Whether the process group that took the lock has ended; `unknown` if that cannot be checked from this machine. */
+  findLockHolder(lock: StateLock): Promise<'running' | 'ended' | 'unknown'>
+  /** Lifts exactly this lock. */
+  unlock(request: StateRequest, lockId: string): Promise<UnlockResult>
   /** Removes what crashed runs before this one left on this machine. States are kept. */
-  cleanUp(id: string, run: number, log: (line: DeploymentLogLine) => void): Promise<void>
+  cleanUp(id: string, run: number, log: Log): Promise<void>
 }

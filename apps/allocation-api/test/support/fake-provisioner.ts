@@ -1,12 +1,25 @@
 import type { DeploymentLogLine } from '../../src/deployments/domain/types.ts'
-import type { Provisioner, ProvisioningRequest, ProvisioningResult } from '../../src/deployments/provisioner.ts'
+import type {
+  DestroyResult,
+  PlanResult,
+  Provisioner,
+  ProvisioningRequest,
+  ProvisioningResult,
+  StateInspection,
+  StateLock,
+  StateRequest,
+  UnlockResult,
+} from '../../src/deployments/provisioner.ts'
 
-export interface FakeApply {
+interface FakeCall<Result> {
   readonly request: ProvisioningRequest
   readonly signal: AbortSignal
   log(line: DeploymentLogLine): void
-  end(result: ProvisioningResult): void
+  end(result: Result): void
 }
+
+export type FakeApply = FakeCall<ProvisioningResult>
+export type FakeDestroy = FakeCall<DestroyResult>
 
 const waitForAbort = (signal: AbortSignal): Promise<void> =>
   new Promise(resolve => {
@@ -19,17 +32,61 @@ export const applied = (address = '192.0.2.1', outputs: object = {}): Provisioni
   outputs: { load_balancer_ip: address, ...outputs },
 })
 
-/** A provisioner whose applies the test ends. A signal stops an apply. */
+/** A state: addresses of resources, the bucket among them. */
+export interface FakeState {
+  readonly resources: Set<string>
+  bucket: string | null
+}
+
+/** The states of a backend, which all replicas share. An apply creates `machine` and the bucket. */
+export class FakeStates {
+  readonly #states = new Map<string, FakeState>()
+  /** Keys of archived states. */
+  readonly archived: string[] = []
+
+  get keys(): readonly string[] {
+    return [...this.#states.keys()]
+  }
+
+  get(stateKey: string): FakeState {
+    const state = this.#states.get(stateKey) ?? { resources: new Set(), bucket: null }
+    this.#states.set(stateKey, state)
+    return state
+  }
+
+  archive(stateKey: string): void {
+    if (this.#states.delete(stateKey)) this.archived.push(stateKey)
+  }
+}
+
+/** A provisioner whose applies and destroys the test ends. A signal stops them. */
 export class FakeProvisioner implements Provisioner {
   readonly applies: FakeApply[] = []
+  readonly destroys: FakeDestroy[] = []
+  readonly plans: (ProvisioningRequest & { readonly destroy: boolean })[] = []
   readonly cleanedUp: string[] = []
+  readonly unlocked: string[] = []
   missing: string | null = null
   /** The result of every apply; null if the test ends each one. */
   result: ProvisioningResult | null = null
+  /** The result of every destroy; null if the test ends each one. */
+  destroyResult: DestroyResult | null = { kind: 'destroyed' }
   /** Whether an apply continues after it was stopped. */
   ignoresStop = false
+  /** Whether an apply that does not succeed has created a machine. */
+  createsBeforeFailure = false
+  /** Why a state cannot be read; null if it can. */
+  inspectionFailure: string | null = null
+  /** The locks that processes hold on states. */
+  readonly locks = new Map<string, string>()
+  lockHolder: 'running' | 'ended' | 'unknown' = 'ended'
   maxConcurrent = 0
+  readonly states: FakeStates
   #concurrent = 0
+
+  constructor(states = new FakeStates()) {
+    this.states = states
+  }
 
   async preflight(): Promise<string | null> {
     return this.missing
@@ -40,21 +97,80 @@ export class FakeProvisioner implements Provisioner {
     log: (line: DeploymentLogLine) => void,
     signal: AbortSignal,
   ): Promise<ProvisioningResult> {
-    this.#concurrent += 1
-    this.maxConcurrent = Math.max(this.maxConcurrent, this.#concurrent)
-    const { promise, resolve } = Promise.withResolvers<ProvisioningResult>()
-    this.applies.push({ request, signal, log, end: resolve })
-    log({ phase: 'apply', level: 'info', message: `applying ${request.stateKey}` })
-    if (this.result) resolve(this.result)
-    const result = await Promise.race([
-      promise,
-      ...(this.ignoresStop ? [] : [waitForAbort(signal).then((): ProvisioningResult => ({ kind: 'stopped' }))]),
-    ])
-    this.#concurrent -= 1
+    log({ phase: 'apply', level: 'info', message: `applying ${request.variables.sovereign_fqdn}` })
+    if (this.createsBeforeFailure) this.states.get(request.stateKey).resources.add('machine')
+    const result = await this.#run(this.applies, this.result, { request, log, signal })
+    const state = this.states.get(request.stateKey)
+    if (result.kind === 'applied') {
+      state.resources.add('machine')
+      state.bucket = request.variables.object_storage_bucket || state.bucket
+    }
     return result
+  }
+
+  async destroy(
+    request: ProvisioningRequest,
+    log: (line: DeploymentLogLine) => void,
+    signal: AbortSignal,
+  ): Promise<DestroyResult> {
+    log({ phase: 'destroy', level: 'info', message: `destroying ${request.variables.sovereign_fqdn}` })
+    const result = await this.#run(this.destroys, this.destroyResult, { request, log, signal })
+    if (result.kind === 'destroyed') this.states.get(request.stateKey).resources.clear()
+    return result
+  }
+
+  async plan(request: ProvisioningRequest & { readonly destroy: boolean }): Promise<PlanResult> {
+    this.plans.push(request)
+    const resources = [...this.states.get(request.stateKey).resources]
+    const text = `${request.destroy ? 'destroy' : 'apply'} with ${resources.length} existing`
+    return { kind: 'planned', text, json: { resources } }
+  }
+
+  async inspect({ stateKey }: StateRequest): Promise<StateInspection> {
+    if (this.inspectionFailure !== null) return { kind: 'failed', reason: this.inspectionFailure }
+    const { resources, bucket } = this.states.get(stateKey)
+    return {
+      kind: 'inspected',
+      isEmpty: resources.size === 0,
+      hasKeptBucket: bucket !== null,
+      resources: [...resources],
+    }
+  }
+
+  async archive({ stateKey }: StateRequest): Promise<void> {
+    this.states.archive(stateKey)
+  }
+
+  async findLockHolder(_: StateLock): Promise<'running' | 'ended' | 'unknown'> {
+    return this.lockHolder
+  }
+
+  async unlock({ stateKey }: StateRequest, lockId: string): Promise<UnlockResult> {
+    const id = this.locks.get(stateKey)
+    if (id === undefined) return { kind: 'not-locked' }
+    if (id !== lockId) return { kind: 'other-lock', id }
+    this.locks.delete(stateKey)
+    this.unlocked.push(lockId)
+    return { kind: 'unlocked' }
   }
 
   async cleanUp(id: string): Promise<void> {
     this.cleanedUp.push(id)
+  }
+
+  async #run<Result>(
+    calls: FakeCall<Result>[],
+    result: Result | null,
+    call: Omit<FakeCall<Result>, 'end'>,
+  ): Promise<Result | { readonly kind: 'stopped' }> {
+    this.#concurrent += 1
+    this.maxConcurrent = Math.max(this.maxConcurrent, this.#concurrent)
+    const { promise, resolve } = Promise.withResolvers<Result>()
+    calls.push({ ...call, end: resolve })
+    if (result) resolve(result)
+    const stopped = waitForAbort(call.signal).then(() => ({ kind: 'stopped' }) as const)
+    const ended = await Promise.race([promise, ...(this.ignoresStop ? [] : [stopped])])
+    this.#concurrent -= 1
+    return ended
   }
 }

@@ -7,7 +7,15 @@ import type { Env } from '../../config/env.ts'
 import type { TerraformSettings } from '../../config/terraform.ts'
 import { createKeyedMutex } from '../../lib/keyed-mutex.ts'
 import type { DeploymentLogLine } from '../domain/types.ts'
-import type { Provisioner, ProvisioningRequest, ProvisioningResult } from '../provisioner.ts'
+import type {
+  DestroyResult,
+  PlanResult,
+  Provisioner,
+  ProvisioningRequest,
+  ProvisioningResult,
+  StateInspection,
+  UnlockResult,
+} from '../provisioner.ts'
 import { findEnvSecrets, toTerraformEnv } from './domain/env.ts'
 import { OutputCollector } from './domain/output.ts'
 import { createMask, maskValue } from './domain/secret-masker.ts'
@@ -165,6 +173,30 @@ class TerraformProvisioner implements Provisioner {
       if (signal.aborted) return { kind: 'stopped' }
       return { kind: 'failed', reason: `Timed out after ${timeoutMs / 1_000} s (PDM_DEPLOYMENT_TIMEOUT).` }
     }
+  }
+
+  async destroy(): Promise<DestroyResult> {
+    throw new Error('destroy is not implemented')
+  }
+
+  async plan(): Promise<PlanResult> {
+    throw new Error('plan is not implemented')
+  }
+
+  async inspect(): Promise<StateInspection> {
+    throw new Error('inspect is not implemented')
+  }
+
+  async archive(): Promise<void> {
+    throw new Error('archive is not implemented')
+  }
+
+  async findLockHolder(): Promise<'running' | 'ended' | 'unknown'> {
+    return 'unknown'
+  }
+
+  async unlock(): Promise<UnlockResult> {
+    throw new Error('unlock is not implemented')
   }
 
   async cleanUp(id: string, run: number, log: (line: DeploymentLogLine) => void): Promise<void> {
