@@ -55,9 +55,7 @@ export type DestroyResult = { readonly kind: 'destroyed' } | ProvisioningFailed 
 
 export type PlanResult =
   /** `json` is Terraform's plan representation. Secrets are masked in both. */
-  | { readonly kind: 'planned'; readonly text: string; readonly json: unknown }
-  | ProvisioningFailed
-  | ProvisioningStopped
+  { readonly kind: 'planned'; readonly text: string; readonly json: unknown } | ProvisioningFailed | ProvisioningStopped
 
 /** What a state holds. */
 export type StateInspection =
