@@ -202,6 +202,7 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
       managedDomains,
     },
     metrics,
+    browsers: config.browsers,
     reservedLabels,
     openApi: openApiDocument(),
     observer,

@@ -19,10 +19,17 @@ test.each([
     { BEARER_TOKENS_CSV: '' },
   ],
 ])('%s', (_what, env, port, dataDir, bindings) => {
-  expect(readLocalConfig(env, root)).toEqual({ config: { port, dataDir, bindings } })
+  expect(readLocalConfig(env, root)).toEqual({ config: { port, dataDir, loopbackHostsOnly: false, bindings } })
+})
+
+test('LOOPBACK_HOSTS_ONLY', () => {
+  expect(readLocalConfig({ LOOPBACK_HOSTS_ONLY: ' True ' }, root)).toMatchObject({
+    config: { loopbackHostsOnly: true },
+  })
 })
 
 test.each([
+  [{ LOOPBACK_HOSTS_ONLY: 'yes' }, ['LOOPBACK_HOSTS_ONLY']],
   [{ PORT: 'http' }, ['PORT']],
   [{ PORT: '-1' }, ['PORT']],
   [{ PORT: '65536' }, ['PORT']],

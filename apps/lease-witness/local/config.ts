@@ -6,6 +6,8 @@ export interface LocalConfig {
   readonly port: number
   /** Contains `lease-witness/` with the files of the Durable Objects and the KV namespace. */
   readonly dataDir: string
+  /** Whether a request whose `Host` is not a loopback name is rejected. */
+  readonly loopbackHostsOnly: boolean
   /** The worker's bindings in addition to the variables of wrangler.toml. */
   readonly bindings: Readonly<Record<string, string>>
 }
@@ -29,9 +31,19 @@ export const readLocalConfig = (
   if (parseTokenList(csv).some(token => !/^[!-~]+$/.test(token))) {
     errors.push('BEARER_TOKENS_CSV must be tokens of printable ASCII without spaces, separated by commas')
   }
+  const loopbackText = env.LOOPBACK_HOSTS_ONLY?.trim().toLowerCase() || 'false'
+  if (!['true', 'false'].includes(loopbackText)) errors.push('LOOPBACK_HOSTS_ONLY must be true or false')
+  const loopbackHostsOnly = loopbackText === 'true'
   if (errors.length > 0) return { errors }
   // Package managers change the working directory. INIT_CWD is the directory in which the user ran the command.
   const dataDirText = env.DATA_DIR?.trim()
   const dataDir = dataDirText ? resolve(env.INIT_CWD ?? '.', dataDirText) : resolve(projectRoot, '.data')
-  return { config: { port, dataDir, bindings: { BEARER_TOKENS_CSV: csv, ...(level ? { LOG_LEVEL: level } : {}) } } }
+  return {
+    config: {
+      port,
+      dataDir,
+      loopbackHostsOnly,
+      bindings: { BEARER_TOKENS_CSV: csv, ...(level ? { LOG_LEVEL: level } : {}) },
+    },
+  }
 }

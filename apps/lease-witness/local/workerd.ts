@@ -45,11 +45,11 @@ class FailureLog extends NoOpLog {
 /** Runs the worker of a wrangler.toml in workerd, on the loopback interface. `onLine` receives its log lines. */
 export const startWorkerd = async (
   wranglerToml: string,
-  { port, dataDir, bindings }: LocalConfig,
+  { port, dataDir, loopbackHostsOnly, bindings }: LocalConfig,
   onLine: (line: string) => void,
 ): Promise<RunningWitness> => {
   const { main, options } = readWranglerConfig(wranglerToml)
-  const contents = await bundle(main)
+  const contents = await bundle(main, { loopbackHostsOnly })
 
   await using stack = new AsyncDisposableStack()
   const directory = stack.use(await lockDataDir(dataDir))

@@ -15,6 +15,7 @@ export const errorCodes = [
   'unsupported-pool',
   'reserved',
   'idempotency-key-reused',
+  'forbidden',
   'token-mismatch',
   'conflict',
   'subdomain-conflict',

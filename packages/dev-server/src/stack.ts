@@ -120,6 +120,7 @@ function apiService(
       PDM_DATABASE_URL: databaseUrl,
       PDM_OPERATOR_PORT: String(operatorPort),
       ...(operatorToken ? { PDM_OPERATOR_TOKENS: operatorToken } : {}),
+      PDM_LOOPBACK_HOSTS_ONLY: env.PDM_LOOPBACK_HOSTS_ONLY?.trim() || 'true',
       DNSPROVIDER_KIND: 'local',
       DNSPROVIDER_LOCAL_PORT: String(dnsPort),
       PDM_DEPLOYMENTS_DIR: env.PDM_DEPLOYMENTS_DIR?.trim() || data.deployments,
@@ -142,6 +143,7 @@ function witnessService(
     env: {
       PORT: String(witnessPort),
       DATA_DIR: data.path,
+      LOOPBACK_HOSTS_ONLY: env.PDM_LOOPBACK_HOSTS_ONLY?.trim() || 'true',
       BEARER_TOKENS_CSV: witnessToken ?? env.BEARER_TOKENS_CSV,
       LOG_LEVEL: env.LOG_LEVEL,
       HOME: env.HOME,

@@ -30,6 +30,7 @@ test('starts, prints its addresses, shuts down gracefully, and restarts with the
   expect(env).toMatchObject({
     PORT: ports.PORT,
     PDM_OPERATOR_PORT: ports.PDM_OPERATOR_PORT,
+    PDM_LOOPBACK_HOSTS_ONLY: 'true',
     DNSPROVIDER_KIND: 'local',
     DNSPROVIDER_LOCAL_PORT: ports.DNS_PORT,
     PDM_RESERVATION_TTL: '3m',
@@ -40,7 +41,7 @@ test('starts, prints its addresses, shuts down gracefully, and restarts with the
   expect(statSync(join(dataDir, 'operator-token')).mode & 0o777).toBe(0o600)
   expect(first.output()).not.toContain(token)
   const witnessEnv = loggedEnvironment(dataDir, witnessLog)
-  expect(witnessEnv).toMatchObject({ PORT: ports.WITNESS_PORT, DATA_DIR: dataDir })
+  expect(witnessEnv).toMatchObject({ PORT: ports.WITNESS_PORT, DATA_DIR: dataDir, LOOPBACK_HOSTS_ONLY: 'true' })
   // The witness token is printed, because the walkthrough needs it, and only the witness gets it.
   const witnessToken = readFileSync(join(dataDir, 'witness-token'), 'utf8').trim()
   expect(statSync(join(dataDir, 'witness-token')).mode & 0o777).toBe(0o600)
@@ -61,6 +62,7 @@ test('starts, prints its addresses, shuts down gracefully, and restarts with the
     PDM_OPERATOR_TOKENS: 'mine,yours',
     BEARER_TOKENS_CSV: 'ours,theirs',
     PDM_DEPLOYMENTS_DIR: '/elsewhere',
+    PDM_LOOPBACK_HOSTS_ONLY: 'false',
   }
   const second = startFake(dataDir, { ...ports, ...explicit })
   expect(await second.waitForOutput(RUNNING), second.output()).toBe(true)
@@ -72,7 +74,10 @@ test('starts, prints its addresses, shuts down gracefully, and restarts with the
   const secondEnvironment = (log: typeof apiLog) =>
     loggedEnvironment(dataDir, () => log(dataDir).split('"drained"')[1] ?? '')
   expect(secondEnvironment(witnessLog).BEARER_TOKENS_CSV).toBe('ours,theirs')
-  expect(secondEnvironment(apiLog).PDM_DEPLOYMENTS_DIR).toBe('/elsewhere')
+  expect(secondEnvironment(apiLog)).toMatchObject({
+    PDM_DEPLOYMENTS_DIR: '/elsewhere',
+    PDM_LOOPBACK_HOSTS_ONLY: 'false',
+  })
 }, 60_000)
 
 test('lists every port in use with its variable, and starts nothing', async () => {

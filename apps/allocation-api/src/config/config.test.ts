@@ -19,6 +19,7 @@ test('only the database URL has no default', () => {
     port: 8_080,
     operator: null,
     operatorOnlyList: false,
+    browsers: { allowedOrigins: [], loopbackHostsOnly: false },
     logLevel: 'info',
     drainMs: 0,
     managedDomains: ['pool.test'],
@@ -58,6 +59,13 @@ describe('valid values', () => {
   test.each<readonly [variable: string, value: string, read: (config: Config) => unknown, expected: unknown]>([
     ['PORT', '9000', c => c.port, 9_000],
     ['PORT', '0', c => c.port, 0],
+    [
+      'PDM_ALLOWED_ORIGINS',
+      ' HTTPS://Console.Example:443, http://[::1]:3000 ',
+      c => c.browsers.allowedOrigins,
+      ['https://console.example', 'http://[::1]:3000'],
+    ],
+    ['PDM_LOOPBACK_HOSTS_ONLY', 'TRUE', c => c.browsers.loopbackHostsOnly, true],
     ['PORT', '65535', c => c.port, 65_535],
     ['PORT', ' 80 ', c => c.port, 80],
     ['PORT', '', c => c.port, 8_080],
@@ -301,3 +309,12 @@ test('one result lists every issue, without a secret', () => {
 test('unknown variables are ignored', () => {
   expect(getIssues({ PDM_TEST_DSN: 'x', PATH: '/bin', PDM_NEW: 'x' })).toEqual([])
 })
+
+test.each(['*', 'null', 'console.example', 'https://console.example/', 'https://console.example/x', 'file:///x'])(
+  'PDM_ALLOWED_ORIGINS: %s is not an origin',
+  origin => {
+    expect(getIssues({ PDM_ALLOWED_ORIGINS: `https://good.example ${origin}` })).toEqual([
+      { variable: 'PDM_ALLOWED_ORIGINS', detail: expect.stringContaining(`"${origin}" is not an origin`) },
+    ])
+  },
+)

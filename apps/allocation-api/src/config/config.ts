@@ -1,4 +1,5 @@
 import { isHostName } from '@pool/contract'
+import { normalizeOrigin } from '../http/domain/cross-origin.ts'
 import { type CredentialSettings, readCredentials } from './credentials.ts'
 import { type ConfigIssue, type Env, EnvReader } from './env.ts'
 import { type ObjectStorageSettings, readObjectStorage } from './object-storage.ts'
@@ -14,6 +15,12 @@ export interface Config {
   readonly operator: { readonly port: number; readonly tokens: readonly string[] } | null
   /** If true, only the operator listener has the lists. */
   readonly operatorOnlyList: boolean
+  readonly browsers: {
+    /** Normalized origins whose pages may send requests. */
+    readonly allowedOrigins: readonly string[]
+    /** Whether a `Host` that is not a loopback name is rejected. */
+    readonly loopbackHostsOnly: boolean
+  }
   readonly logLevel: LogLevel
   readonly drainMs: number
   readonly managedDomains: readonly string[]
@@ -60,6 +67,20 @@ const readRecordNames = (env: EnvReader): readonly string[] => {
     }
   }
   return names
+}
+
+const readAllowedOrigins = (env: EnvReader): readonly string[] => {
+  const items = env.list('PDM_ALLOWED_ORIGINS') ?? []
+  return items.flatMap(item => {
+    const origin = normalizeOrigin(item)
+    if (origin === null) {
+      env.addIssue(
+        'PDM_ALLOWED_ORIGINS',
+        `"${item}" is not an origin: write scheme, host and port only, as in https://console.example:8443`,
+      )
+    }
+    return origin ?? []
+  })
 }
 
 /** The driver decodes the parts of the URL, so they must be valid percent-encoding. */
@@ -113,6 +134,10 @@ export const readConfig = (variables: Env): { config: Config } | { issues: reado
     port,
     operator: readOperator(env, port),
     operatorOnlyList: env.oneOf('PDM_OPERATOR_ONLY_LIST', ['true', 'false'], 'false') === 'true',
+    browsers: {
+      allowedOrigins: readAllowedOrigins(env),
+      loopbackHostsOnly: env.oneOf('PDM_LOOPBACK_HOSTS_ONLY', ['true', 'false'], 'false') === 'true',
+    },
     logLevel: env.oneOf('PDM_LOG_LEVEL', logLevels, 'info'),
     drainMs: env.durationMs('PDM_DRAIN_DELAY', '0s', { min: '0s', max: '10s' }),
     managedDomains: readManagedDomains(env, recordNames),

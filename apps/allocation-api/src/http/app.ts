@@ -8,6 +8,7 @@ import type { Observer } from '../observability/domain/observer.ts'
 import type { Reconciler } from '../reconciler/reconciler.ts'
 import { sendError } from './errors.ts'
 import { requireOperatorToken } from './middleware/bearer-auth.ts'
+import { type BrowserPolicy, rejectForeignPages } from './middleware/browser-requests.ts'
 import { requestContext } from './middleware/request-context.ts'
 import { allocationListRoutes } from './routes/allocation-lists.ts'
 import { allocationRoutes } from './routes/allocations.ts'
@@ -33,6 +34,7 @@ export interface AppDependencies {
   readonly providers: KnownProviders
   readonly health: HealthDependencies
   readonly metrics: MetricsSource
+  readonly browsers: BrowserPolicy
   readonly reservedLabels: readonly string[]
   readonly openApi: object
   readonly observer: Pick<Observer, 'onRequest' | 'onRequestFailed' | 'onResponseAborted'>
@@ -61,6 +63,7 @@ export const createApp = (deps: AppDependencies, { listener, tokens, exposeLists
   const { observer } = deps
   const app = new Hono<HttpEnv>()
   app.use(requestContext(listener, observer))
+  app.use(rejectForeignPages(deps.browsers))
   if (tokens) app.use(requireOperatorToken(tokens))
   const limitStream = bodyLimit({ maxSize: MAX_BODY_BYTES, onError: sendTooLarge })
   app.use((c, next) => {

@@ -15,6 +15,7 @@ const STATUS_BY_CODE: Readonly<Record<ErrorCode, ContentfulStatusCode>> = {
   'invalid-token': 400,
   'unsupported-provider': 400,
   unauthorized: 401,
+  forbidden: 403,
   'token-mismatch': 403,
   'not-found': 404,
   'method-not-allowed': 405,

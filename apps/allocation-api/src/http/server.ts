@@ -61,6 +61,15 @@ const handleProtocolErrors = (server: Server): void => {
   })
 }
 
+/** RFC 9112 section 3.2 requires a 400. Node and the routes would each use one of them. */
+const hasSeveralHosts = ({ rawHeaders }: IncomingMessage): boolean => {
+  let count = 0
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    if (rawHeaders[i]?.length === 4 && rawHeaders[i]?.toLowerCase() === 'host') count += 1
+  }
+  return count > 1
+}
+
 /** Listens on all addresses. Rejects with the system's error if it cannot. */
 export const listen = async (app: Hono<HttpEnv>, port: number): Promise<HttpServer> => {
   const listener = getRequestListener(app.fetch, {
@@ -73,6 +82,11 @@ export const listen = async (app: Hono<HttpEnv>, port: number): Promise<HttpServ
   const server = createServer({ requireHostHeader: false }, (request, response) => {
     // Host is required only since HTTP/1.1 (RFC 9112 section 3.2), and no route depends on it.
     if (request.httpVersion === '1.0') request.headers.host ??= 'localhost'
+    if (hasSeveralHosts(request)) {
+      const body = JSON.stringify({ ...MALFORMED_REQUEST, detail: 'A request must have one Host header.' })
+      response.writeHead(400, { ...toHeaders(body), Connection: 'close' }).end(body)
+      return
+    }
     return listener(request, response)
   })
   handleProtocolErrors(server)

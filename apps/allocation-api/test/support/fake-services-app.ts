@@ -25,6 +25,7 @@ export const unusedDependencies: AppDependencies = {
   providers: { objectStorage: 'hetzner', token: ['hetzner'] },
   health: { isDatabaseUp: failOnCall, phase: failOnCall, managedDomains: [] },
   metrics: { contentType: 'text/plain', text: failOnCall },
+  browsers: { allowedOrigins: [], loopbackHostsOnly: false },
   reservedLabels: [],
   openApi: {},
   observer: { onRequest: failOnCall, onRequestFailed: failOnCall, onResponseAborted: failOnCall },

@@ -29,6 +29,7 @@ export const statusByErrorCode: Readonly<Record<ErrorCode, number>> = {
   'invalid-token': 400,
   'unsupported-provider': 400,
   unauthorized: 401,
+  forbidden: 403,
   'token-mismatch': 403,
   'not-found': 404,
   'method-not-allowed': 405,
@@ -107,15 +108,19 @@ export const expectContract = (method: string, path: string, response: ObservedR
   const operation = findOperation(method, path)
   const documented = operation?.responses[status]
   if (!documented) {
-    // Documented once for all operations: unknown path or method, missing token, internal error.
+    // Documented once for all operations: unknown path or method, missing token, page of another origin, internal error.
     const code = expectProblem(response)
     expect(
-      operation ? ['not-found', 'unauthorized', 'internal-error'] : ['not-found', 'method-not-allowed', 'unauthorized'],
+      operation
+        ? ['not-found', 'unauthorized', 'forbidden', 'internal-error']
+        : ['not-found', 'method-not-allowed', 'unauthorized', 'forbidden'],
     ).toContain(code)
     return
   }
   if (isProblem(documented.schema)) {
     const code = expectProblem(response, documented.schema)
+    // Documented once for all operations.
+    if (code === 'forbidden') return
     expect(documented.description, `${operation?.id} does not document ${code} at ${status}`).toContain(code)
     return
   }

@@ -2,7 +2,8 @@ import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { startNode } from '@pool/dev-server/process'
 import { expect, test } from 'vitest'
-import { temporaryDirectory } from './support/witness.ts'
+import { createClient } from './support/client.ts'
+import { startWitness, temporaryDirectory } from './support/witness.ts'
 
 const WORKER = `export default { fetch: (_, env) => Response.json(env) }`
 
@@ -32,4 +33,19 @@ test('the worker gets only the variables of wrangler.toml and ours, and nothing 
   }
   expect(lines.map(line => JSON.parse(line).msg)).toEqual(['ready', 'ready'])
   expect(readdirSync(pathOf('home'))).toEqual([])
+})
+
+test('LOOPBACK_HOSTS_ONLY, which start sets: only loopback names reach the witness', async () => {
+  using directory = temporaryDirectory()
+  await using witness = await startWitness(directory.path, { LOOPBACK_HOSTS_ONLY: 'true' })
+  using client = createClient(witness.port)
+  const acquire = (Host: string) => client.send('PUT', '/lease/a', { Host, 'If-Match': '0', 'X-Holder': 'a' }, '{}')
+  const rejected = await acquire('evil.example')
+  expect([rejected.status, JSON.parse(rejected.text).error]).toEqual([403, 'forbidden'])
+  for (const host of ['127.0.0.1.evil.example', '10.0.0.1', 'localhost.evil.example']) {
+    expect((await acquire(host)).status, host).toBe(403)
+  }
+  // On the same connection, and the first write: nothing was written before.
+  const accepted = await acquire(`localhost:${witness.port}`)
+  expect([accepted.status, JSON.parse(accepted.text).generation]).toEqual([200, 1])
 })

@@ -7,9 +7,13 @@ const stopped = new Promise<void>(resolve => {
 })
 {
   const bindings = { BEARER_TOKENS_CSV: 'ours' }
-  await using running = await startWorkerd(WORKER, { port: 0, dataDir: DATA_DIR, bindings }, line => {
-    process.stdout.write(`${line}\n`)
-  })
+  await using running = await startWorkerd(
+    WORKER,
+    { port: 0, dataDir: DATA_DIR, loopbackHostsOnly: false, bindings },
+    line => {
+      process.stdout.write(`${line}\n`)
+    },
+  )
   process.stdout.write(`${JSON.stringify({ msg: 'ready', port: running.port })}\n`)
   await stopped
 }

@@ -20,6 +20,7 @@ export interface Rules {
 const commonErrors: ReadonlyMap<number, readonly string[]> = new Map([
   [400, ['invalid-format', 'invalid-request']],
   [401, ['unauthorized']],
+  [403, ['forbidden']],
   [404, ['not-found']],
   [405, ['method-not-allowed']],
   [408, ['invalid-format']],

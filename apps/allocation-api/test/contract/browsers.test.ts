@@ -1,0 +1,142 @@
+import { encodeRequest, HttpConnection, type HttpRequest, type HttpResponse } from '@pool/test-kit/http1.ts'
+import { describe, expect, test } from 'vitest'
+import { startApi } from '../support/api.ts'
+import { poolPath, startTestService } from '../support/service.ts'
+import { expectContract } from '../support/validate.ts'
+
+const token = 'operator-token'
+const gate = 'https://console.example'
+const { api, database } = await startTestService({
+  PDM_OPERATOR_TOKENS: token,
+  PDM_ALLOWED_ORIGINS: ` ${gate.toUpperCase()} , http://[::1]:3000`,
+})
+
+const portOf = (url: string | null): number => Number(new URL(url ?? '').port)
+const ports = { 'in-cluster': portOf(api.url), operator: portOf(api.operatorUrl) }
+const bearer = `Authorization: Bearer ${token}`
+
+/** Sends exactly these header lines to a listener of the API. */
+const send = async (request: HttpRequest, port = ports['in-cluster']): Promise<HttpResponse> => {
+  using connection = await HttpConnection.open(port)
+  const response = await connection.send(encodeRequest(request))
+  expect([...response.headers.keys()].filter(name => name.startsWith('access-control-'))).toEqual([])
+  if (response.status !== 400) expectContract(request.method ?? 'GET', request.path, response)
+  return response
+}
+const sendReserve = (subdomain: string, headers: readonly string[], port?: number) =>
+  send({ method: 'POST', path: `${poolPath}/reserve`, headers, body: JSON.stringify({ subdomain }) }, port)
+const codeOf = (response: HttpResponse) => (JSON.parse(response.text) as { error?: string }).error
+const isAvailable = async (subdomain: string): Promise<boolean> =>
+  (await api.call('GET', `${poolPath}/check?sub=${subdomain}`)).body.available
+
+test.each(['in-cluster', 'operator'] as const)(
+  'a page of another site cannot write, as a form or a script without preflight would: %s',
+  async listener => {
+    const subdomain = `forged-${listener}`
+    const headers = ['Host: evil.example', 'Origin: https://other.example', 'Content-Type: text/plain', bearer]
+    const response = await sendReserve(subdomain, headers, ports[listener])
+    expect([response.status, codeOf(response)]).toEqual([403, 'forbidden'])
+    expect(await isAvailable(subdomain)).toBe(true)
+  },
+)
+
+describe('403 forbidden', () => {
+  test.each<readonly [rule: string, headers: readonly string[]]>([
+    ['Sec-Fetch-Site: cross-site', ['Sec-Fetch-Site: cross-site']],
+    ['Sec-Fetch-Site: same-site', ['Sec-Fetch-Site: same-site']],
+    ['cross-site with the Origin of the host', ['Sec-Fetch-Site: cross-site', 'Host: a.test', 'Origin: http://a.test']],
+    ['two Sec-Fetch-Site headers', ['Sec-Fetch-Site: same-origin', 'Sec-Fetch-Site: cross-site']],
+    ['the Origin of another host', ['Host: a.test', 'Origin: http://b.test']],
+    ['the Origin of another port', ['Host: a.test:8080', 'Origin: http://a.test:8081']],
+    ['the Origin of another IPv6 address', ['Host: [::1]:8080', 'Origin: http://[::2]:8080']],
+    ['Origin: null', ['Origin: null']],
+    ['an empty Origin', ['Origin:']],
+    ['two equal Origin headers', ['Host: a.test', 'Origin: http://a.test', 'Origin: http://a.test']],
+    ['two Origin headers, one of them listed', [`Origin: ${gate}`, 'Origin: https://evil.example']],
+    ['a listed host with another port', [`Origin: ${gate}:444`]],
+  ])('%s', async (_, headers) => {
+    const response = await sendReserve('rejected', headers)
+    expect([response.status, codeOf(response)]).toEqual([403, 'forbidden'])
+    expect(await isAvailable('rejected')).toBe(true)
+  })
+})
+
+describe('passes', () => {
+  test.each<readonly [rule: string, headers: readonly string[]]>([
+    ['a program without these headers', []],
+    ['a program with another Host', ['Host: allocation-api.pool.svc:8080']],
+    ['Sec-Fetch-Site: none', ['Sec-Fetch-Site: none']],
+    ['same-origin, whatever Host is', ['Sec-Fetch-Site: same-origin', 'Host: b.test', 'Origin: https://a.test']],
+    ['the Origin of the host', ['Host: a.test:8080', 'Origin: http://a.test:8080']],
+    ['the Origin of the host, behind a gate that ends TLS', ['Host: a.test', 'Origin: https://a.test']],
+    ['a default port in Host only', ['Host: a.test:443', 'Origin: https://a.test']],
+    ['another case', ['Host: A.Test', 'Origin: http://a.tEST']],
+    ['IPv6', ['Host: [::1]:8080', 'Origin: http://[::1]:8080']],
+    ['a listed origin', [`Origin: ${gate}`]],
+    ['a listed origin of another site', ['Sec-Fetch-Site: cross-site', `Origin: ${gate}`]],
+    ['a listed origin, IPv6', ['Sec-Fetch-Site: same-site', 'Origin: http://[::1]:3000']],
+  ])('%s', async (rule, headers) => {
+    const subdomain = `p${Buffer.from(rule).toString('hex').slice(0, 60)}`
+    expect((await sendReserve(subdomain, headers)).status).toBe(201)
+  })
+})
+
+test.each([
+  ['GET', '/healthz'],
+  ['GET', '/metrics'],
+  ['GET', '/openapi.json'],
+  ['GET', '/docs'],
+  ['GET', `${poolPath}/list`],
+  ['GET', '/nope'],
+  ['DELETE', `${poolPath}/release?sub=acme`],
+  ['PUT', `${poolPath}/reserve`],
+])('every path is protected, before the token is checked: %s %s', async (method, path) => {
+  for (const port of Object.values(ports)) {
+    const response = await send({ method, path, headers: ['Sec-Fetch-Site: cross-site'] }, port)
+    expect([response.status, codeOf(response)]).toEqual([403, 'forbidden'])
+  }
+})
+
+test('no response to a preflight permits anything', async () => {
+  const preflight = ['Access-Control-Request-Method: POST', 'Access-Control-Request-Headers: content-type']
+  const request = { method: 'OPTIONS', path: `${poolPath}/reserve` }
+  const foreign = [...preflight, 'Sec-Fetch-Site: cross-site', 'Origin: https://evil.example']
+  expect((await send({ ...request, headers: foreign })).status).toBe(403)
+  expect((await send({ ...request, headers: [...preflight, `Origin: ${gate}`] })).status).toBe(405)
+})
+
+test('the log has the outcome of a rejected request', async () => {
+  await send({ path: '/livez', headers: ['X-Request-Id: from-a-page', 'Sec-Fetch-Site: cross-site'] })
+  const logged = () => api.lines.filter(line => line.includes('"from-a-page"')).map(line => JSON.parse(line))
+  await expect.poll(logged).toMatchObject([{ status: 403, outcome: 'forbidden' }])
+})
+
+test('two Host headers are 400: RFC 9112 section 3.2', async () => {
+  const response = await send({ path: '/livez', headers: ['Host: a.test', 'Host: b.test'] })
+  expect([response.status, codeOf(response)]).toEqual([400, 'invalid-format'])
+})
+
+describe('PDM_LOOPBACK_HOSTS_ONLY, which start sets', () => {
+  test('only loopback names reach the API', async () => {
+    const local = await startApi(database.url, { PDM_LOOPBACK_HOSTS_ONLY: 'true', PDM_SWEEPER_INTERVAL: '1h' })
+    const port = portOf(local.url)
+    const statusOf = async (...headers: string[]) => (await send({ path: '/livez', headers }, port)).status
+    try {
+      for (const host of ['localhost', `LOCALHOST:${port}`, '127.0.0.1:1', '127.9.9.9', '[::1]:8080', 'a.localhost.']) {
+        expect([host, await statusOf(`Host: ${host}`)]).toEqual([host, 200])
+      }
+      const foreign = [
+        'evil.example',
+        `evil.example:${port}`,
+        '127.0.0.1.evil.example',
+        'localhost.evil.example',
+        '10.0.0.1',
+      ]
+      for (const host of [...foreign, '0.0.0.0', '[::2]', 'notlocalhost']) {
+        expect([host, await statusOf(`Host: ${host}`, 'Sec-Fetch-Site: same-origin')]).toEqual([host, 403])
+      }
+    } finally {
+      await local.process.stop()
+    }
+  })
+})
