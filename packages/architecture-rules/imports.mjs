@@ -45,6 +45,7 @@ export default {
           '^apps/lease-witness/local/',
           '^apps/lease-witness/src/(log|http/domain/[^/]+)\\.ts$',
           '^packages/dev-server/',
+          '^packages/contract/src/loopback-host\\.ts$',
           ...['esbuild', 'miniflare', 'smol-toml', 'zod', NODE].map(toPackagePattern),
         ],
       },

@@ -1,4 +1,4 @@
-import { isLoopbackHost } from '@pool/contract'
+import { isLoopbackHost } from '@pool/contract/loopback-host'
 
 /** The part of a worker that receives requests. */
 interface Handler {
