@@ -37,11 +37,10 @@ import type {
   RenewCommand,
   RenewDecision,
   ReservationLimits,
-  ReserveCommand,
   ReserveDecision,
   ReserveRequest,
 } from './domain/types.ts'
-import { allocationSql, toUuid } from './sql.ts'
+import { allocationSql } from './sql.ts'
 
 export type AllocationRepository = ReturnType<typeof createAllocationRepository>
 
@@ -63,11 +62,12 @@ export const createAllocationRepository = (sql: Sql, { timeoutMs }: { readonly t
   // The parts of reserveMany, in the order of its statement.
 
   const inputRows = (requests: readonly ReserveRequest[]) => {
-    const rows = requests.map(({ command, caller }, position) => ({
+    const rows = requests.map(({ command, tokenHash, caller }, position) => ({
       position,
       pool_domain: command.poolDomain,
       subdomain: command.subdomain,
       created_by: command.createdBy,
+      token_hash: `\\x${tokenHash.toString('hex')}`,
       actor: caller.actor,
       address: caller.address,
       request_id: caller.requestId,
@@ -75,17 +75,17 @@ export const createAllocationRepository = (sql: Sql, { timeoutMs }: { readonly t
     return sql`
       select request.*, row_number() over (partition by pool_domain, subdomain order by position) = 1 as is_first
       from claim, jsonb_to_recordset(${sql.json(rows)}) as request (
-        position int, pool_domain text, subdomain text, created_by text, actor text, address text, request_id text)`
+        position int, pool_domain text, subdomain text, created_by text, token_hash bytea, actor text, address text, request_id text)`
   }
 
   const upsertReservations = (ttlMs: number) => sql`
     insert into pool_allocations as a
-      (pool_domain, subdomain, state, reserved_at, expires_at, reservation_token, created_by)
-    select pool_domain, subdomain, 'reserved', ${now}, ${now} + ${milliseconds(ttlMs)}, gen_random_uuid(), created_by
+      (pool_domain, subdomain, state, reserved_at, expires_at, token_hash, created_by)
+    select pool_domain, subdomain, 'reserved', ${now}, ${now} + ${milliseconds(ttlMs)}, token_hash, created_by
     from input where is_first order by pool_domain collate "C", subdomain collate "C"
     on conflict (pool_domain, subdomain) do update set
       reserved_at = excluded.reserved_at, expires_at = excluded.expires_at,
-      reservation_token = excluded.reservation_token, created_by = excluded.created_by
+      token_hash = excluded.token_hash, created_by = excluded.created_by
     where a.state = 'reserved' and a.expires_at <= ${now}
     returning a.*, a.xmax <> 0 as replaced_expired`
 
@@ -115,9 +115,9 @@ export const createAllocationRepository = (sql: Sql, { timeoutMs }: { readonly t
     select pool_domain, subdomain, event, from_state, to_state, created_by, actor, address, request_id
     from transitions order by position, step`
 
-  const reserveResults = sql`
+  const reserveResults = (storedToken: string | null) => sql`
     select input.position, case when a.state is null then 'conflict' else 'granted' end as outcome, ${columns},
-      a.reservation_token as "reservationToken"
+      ${storedToken}::text as "reservationToken"
     from input left join reserved a using (position)`
 
   /**
@@ -138,6 +138,7 @@ export const createAllocationRepository = (sql: Sql, { timeoutMs }: { readonly t
     requests: readonly ReserveRequest[],
     ttlMs: number,
     claim: IdempotencyClaim | null = null,
+    storedToken: string | null = null,
   ): Promise<ReserveDecision[]> => {
     const rows = await withTimeout(
       sql<{ result: ReserveResult & { readonly position: number } }[]>`
@@ -147,7 +148,7 @@ export const createAllocationRepository = (sql: Sql, { timeoutMs }: { readonly t
           reserved as (${reservedRows}),
           transitions as (${transitionRows}),
           history as (${insertTransitions}),
-          result as (${reserveResults}),
+          result as (${reserveResults(storedToken)}),
           ${storeAndReturn}`,
       timeoutMs,
     )
@@ -160,7 +161,7 @@ export const createAllocationRepository = (sql: Sql, { timeoutMs }: { readonly t
     select case
       when state = 'active' then 'already-active'
       when expires_at <= ${now} then 'reservation-expired'
-      when reservation_token is distinct from ${toUuid(command.reservationToken)}::uuid then 'token-mismatch'
+      when token_hash <> ${command.tokenHash} then 'token-mismatch'
       else ${success}
     end as outcome
     from claim, pool_allocations a where ${whereName(command)} for update of a`
@@ -179,12 +180,13 @@ export const createAllocationRepository = (sql: Sql, { timeoutMs }: { readonly t
     reserveMany,
 
     async reserve(
-      command: ReserveCommand,
+      request: ReserveRequest,
       ttlMs: number,
-      caller: Caller,
       claim: IdempotencyClaim | null = null,
+      /** The token, for a replay. */
+      storedToken: string | null = null,
     ): Promise<ReserveDecision | DuplicateRequest> {
-      const [decision] = await reserveMany([{ command, caller }], ttlMs, claim)
+      const [decision] = await reserveMany([request], ttlMs, claim, storedToken)
       return decision ?? duplicateRequest
     },
 
@@ -244,13 +246,13 @@ export const createAllocationRepository = (sql: Sql, { timeoutMs }: { readonly t
       caller: Caller,
       claim: IdempotencyClaim | null = null,
     ): Promise<ReleaseDecision | DuplicateRequest> {
-      const token = command.reservationToken
+      const { tokenHash } = command
       const [row] = await withTimeout(
         sql<{ result: ReleaseResult }[]>`
           with claim as (${claim ? claimKey(claim) : noClaim}),
             locked as (
               select case
-                when ${token === undefined}::boolean or reservation_token = ${toUuid(token)}::uuid then 'released'
+                when coalesce(token_hash = ${tokenHash ?? null}::bytea, true) then 'released'
                 else 'token-mismatch'
               end as outcome
               from claim, pool_allocations a where ${whereName(command)} and ${notExpired} for update of a
@@ -312,22 +314,22 @@ export const createAllocationRepository = (sql: Sql, { timeoutMs }: { readonly t
     },
 
     /** The reservation of this token as it is now; null if it was committed or released, or has expired. */
-    async findReservation(name: PoolName, token: string): Promise<Granted | null> {
+    async findReservation(name: PoolName, tokenHash: Buffer): Promise<Granted | null> {
       const [row] = await withTimeout(
         sql<AllocationRow[]>`
           select ${columns} from pool_allocations a
-          where ${whereName(name)} and reservation_token = ${toUuid(token)}::uuid and state = 'reserved' and ${notExpired}`,
+          where ${whereName(name)} and token_hash = ${tokenHash} and state = 'reserved' and ${notExpired}`,
         timeoutMs,
       )
-      return row ? toGranted(row, token) : null
+      return row ? toGranted(row) : null
     },
 
     /** Whether the name is active and was committed with this token. */
-    async isActiveWithToken(name: PoolName, token: string): Promise<boolean> {
+    async isActiveWithToken(name: PoolName, tokenHash: Buffer): Promise<boolean> {
       const rows = await withTimeout(
         sql`
           select from pool_allocations a
-          where ${whereName(name)} and reservation_token = ${toUuid(token)}::uuid and state = 'active'`,
+          where ${whereName(name)} and token_hash = ${tokenHash} and state = 'active'`,
         timeoutMs,
       )
       return rows.length > 0

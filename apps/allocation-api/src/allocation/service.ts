@@ -8,9 +8,10 @@ import {
 } from '@pool/contract'
 import { createBatcher } from '@pool/database/batcher'
 import { createRecords, type RecordTemplate } from '../dns/domain/rrset.ts'
-import type { Idempotency } from '../idempotency/idempotency.ts'
+import { type Idempotency, isDuplicate } from '../idempotency/idempotency.ts'
 import { throttledCache } from '../lib/cached-query.ts'
 import { paginate } from '../lib/paginate.ts'
+import { createToken, hashToken } from '../lib/token.ts'
 import { toBucketName, toFqdn, validateName, validatePool } from '../naming/naming.ts'
 import type { WaitUntilApplied } from '../reconciler/reconciler.ts'
 import {
@@ -19,7 +20,6 @@ import {
   type ReserveResult,
   toCommitDecision,
   toReleaseDecision,
-  toReserveDecision,
 } from './domain/mapping.ts'
 import type {
   AllocationCount,
@@ -29,6 +29,7 @@ import type {
   CommitOutcome,
   EntryWithId,
   GetOutcome,
+  GrantedWithToken,
   HistoryQuery,
   ListOutcome,
   ListQuery,
@@ -128,24 +129,35 @@ export const createAllocationService = (options: AllocationOptions) => {
       const { poolDomain, subdomain, createdBy } = command
       const rejection = validateName(poolDomain, subdomain, managedDomains)
       if (rejection) return rejection
+      const { token: reservationToken, tokenHash } = createToken()
+      const request = { command, tokenHash, caller }
+      const withToken = (decision: ReserveDecision, token: string) =>
+        decision.kind === 'granted' ? { ...decision, reservationToken: token } : decision
       // The statement of a keyed request stores its result under the key, so it cannot be shared.
-      if (key === undefined) return reserveInBatch({ command, caller })
-      return idempotency.executeThenReplay<ReserveDecision>(key, ['reserve', poolDomain, subdomain, createdBy], {
-        execute: claim => repository.reserve(command, reservation.ttlMs, caller, claim),
-        replay: stored => {
-          const decision = toReserveDecision(stored as ReserveResult)
-          return decision.kind === 'granted' ? repository.findReservation(command, decision.reservationToken) : decision
+      if (key === undefined) return withToken(await reserveInBatch(request), reservationToken)
+      type Result = GrantedWithToken | Exclude<ReserveDecision, { kind: 'granted' }>
+      return idempotency.executeThenReplay<Result>(key, ['reserve', poolDomain, subdomain, createdBy], {
+        execute: async claim => {
+          const decision = await repository.reserve(request, reservation.ttlMs, claim, reservationToken)
+          return isDuplicate(decision) ? decision : withToken(decision, reservationToken)
+        },
+        replay: async stored => {
+          const result = stored as ReserveResult
+          if (result.outcome !== 'granted') return { kind: result.outcome }
+          const token = result.reservationToken ?? ''
+          const decision = await repository.findReservation(command, hashToken(token))
+          return decision && { ...decision, reservationToken: token }
         },
       })
     },
 
     /** Makes a reservation active, then waits a bounded time for its records. */
     async commit(command: CommitCommand, caller: Caller, key: string | undefined): Promise<CommitOutcome> {
-      const { poolDomain, subdomain, reservationToken, sovereignFQDN, loadBalancerIP } = command
+      const { poolDomain, subdomain, tokenHash, sovereignFQDN, loadBalancerIP } = command
       const rejection = validatePool(poolDomain, managedDomains)
       if (rejection) return rejection
       const records = createRecords(toFqdn(poolDomain, subdomain), loadBalancerIP, options.recordTemplate)
-      const content = ['commit', poolDomain, subdomain, reservationToken, sovereignFQDN, loadBalancerIP]
+      const content = ['commit', poolDomain, subdomain, tokenHash.toString('hex'), sovereignFQDN, loadBalancerIP]
       const decision = await idempotency.executeThenReplay<CommitDecision>(key, content, {
         execute: claim => repository.commit(command, records, caller, claim),
         replay: stored => toCommitDecision(stored as CommitResult),
@@ -162,10 +174,10 @@ export const createAllocationService = (options: AllocationOptions) => {
 
     /** Frees a name immediately, then waits a bounded time until the provider has removed its records. */
     async release(command: ReleaseCommand, caller: Caller, key: string | undefined): Promise<ReleaseOutcome> {
-      const { poolDomain, subdomain, reservationToken } = command
+      const { poolDomain, subdomain, tokenHash } = command
       const rejection = validatePool(poolDomain, managedDomains)
       if (rejection) return rejection
-      const content = ['release', poolDomain, subdomain, reservationToken ?? null]
+      const content = ['release', poolDomain, subdomain, tokenHash?.toString('hex') ?? null]
       const decision = await idempotency.executeThenReplay<ReleaseDecision>(key, content, {
         execute: claim => repository.release(command, caller, claim),
         replay: stored => toReleaseDecision(stored as ReleaseResult),
@@ -214,8 +226,8 @@ export const createAllocationService = (options: AllocationOptions) => {
     },
 
     /** Whether the name is active and was committed with this token. */
-    async isActiveWithToken(name: PoolName, token: string): Promise<boolean> {
-      return repository.isActiveWithToken(name, token)
+    async isActiveWithToken(name: PoolName, tokenHash: Buffer): Promise<boolean> {
+      return repository.isActiveWithToken(name, tokenHash)
     },
 
     /** For the metrics: recent, not current. */

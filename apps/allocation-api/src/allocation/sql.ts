@@ -9,10 +9,6 @@ type Fragment = PendingQuery<Row[]>
 /** How many of the latest previous record sets are kept for a name whose records change often. */
 const MAX_PREVIOUS_RECORD_SETS = 120
 
-/** A token can be any text. One that is not a UUID matches no row and is not sent to the database. */
-export const toUuid = (token: string | undefined): string | null =>
-  token !== undefined && /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(token) ? token : null
-
 /** The parts that the statements over pool_allocations (alias `a`) share. */
 export const allocationSql = (sql: Sql) => {
   const { now } = timeSql(sql)

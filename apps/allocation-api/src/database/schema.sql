@@ -7,7 +7,8 @@ create table if not exists pool_allocations (
   state text collate "C" not null,
   reserved_at timestamptz not null,
   expires_at timestamptz,
-  reservation_token uuid not null,
+  -- SHA-256 of the reservation token.
+  token_hash bytea not null,
   created_by text not null,
   sovereign_fqdn text,
   load_balancer_ip inet,
@@ -19,6 +20,7 @@ create table if not exists pool_allocations (
   constraint pool_allocations_subdomain_check check (
     subdomain ~ '^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$' and substr(subdomain, 3, 2) <> '--'
   ),
+  constraint pool_allocations_token_hash_check check (length(token_hash) = 32),
   constraint pool_allocations_created_by_check check (length(created_by) <= 253),
   constraint pool_allocations_state_check check (state in ('reserved', 'active')),
   constraint pool_allocations_reserved_columns_check check (

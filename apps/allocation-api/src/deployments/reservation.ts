@@ -1,5 +1,6 @@
 import type { Caller, RenewCommand } from '../allocation/domain/types.ts'
 import type { AllocationService } from '../allocation/service.ts'
+import { hashToken } from '../lib/token.ts'
 import type { RunState } from './domain/types.ts'
 
 export type ReservationOperations = Pick<AllocationService, 'commit' | 'release' | 'renew' | 'isActiveWithToken'>
@@ -14,7 +15,7 @@ type Holder = Pick<RunState, 'id' | 'spec' | 'reservationToken'>
 const toCaller = (id: string): Caller => ({ actor: 'deployment', address: null, requestId: id })
 
 const toReservation = ({ spec, reservationToken }: Holder): RenewCommand | null =>
-  spec.name && reservationToken !== null ? { ...spec.name, reservationToken } : null
+  spec.name && reservationToken !== null ? { ...spec.name, tokenHash: hashToken(reservationToken) } : null
 
 /**
  * The reservation of a deployment's name. Each call can be repeated after a crash. Without a name, each does nothing.
@@ -38,7 +39,7 @@ export class ReservationClient {
     }
     const isOwnCommit =
       outcome.kind === 'already-active' &&
-      (await this.#allocations.isActiveWithToken(reservation, reservation.reservationToken))
+      (await this.#allocations.isActiveWithToken(reservation, reservation.tokenHash))
     // An earlier run of this deployment committed the name and crashed.
     if (isOwnCommit) return { kind: 'committed', isPublished: false }
     return {

@@ -1,13 +1,18 @@
 import { randomUUID } from 'node:crypto'
 import { createDatabaseClient, type Sql } from '@pool/database/client'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import type { Caller, Granted } from '../../src/allocation/domain/types.ts'
-import { type AllocationRepository, createAllocationRepository } from '../../src/allocation/repository.ts'
+import type { Caller } from '../../src/allocation/domain/types.ts'
 import { createRecords } from '../../src/dns/domain/rrset.ts'
 import { type DuplicateRequest, isDuplicate } from '../../src/idempotency/idempotency.ts'
 import { createReconcilerRepository, type DueName } from '../../src/reconciler/repository.ts'
 import { createTestDatabase, missingDsn, type TestDatabase, testDsn } from '../support/database.ts'
 import { holdLock, lockRow, untilSessionsWait } from '../support/locks.ts'
+import {
+  createTokenRepository,
+  type GrantedToken,
+  type TokenRepository,
+  tokenDigest,
+} from '../support/token-repository.ts'
 
 if (!testDsn) process.stderr.write(`${missingDsn}\n`)
 
@@ -32,17 +37,17 @@ const desired = createRecords('acme.pool.test', '192.0.2.1', { names: ['@', '*']
 describe.skipIf(!testDsn)('two statements that wait for the same row', () => {
   let database: TestDatabase
   const connections: Sql[] = []
-  let stores: [AllocationRepository, AllocationRepository, AllocationRepository, AllocationRepository]
-  const createStore = (): AllocationRepository => {
+  let stores: [TokenRepository, TokenRepository, TokenRepository, TokenRepository]
+  const createStore = (): TokenRepository => {
     const sql = createDatabaseClient(database.url, { maxConnections: 1, applicationName: 'interleavings' })
     connections.push(sql)
-    return createAllocationRepository(sql, limits)
+    return createTokenRepository(sql, limits)
   }
 
   const name = { poolDomain, subdomain: 'acme' }
-  const reserve = async (store: AllocationRepository) =>
+  const reserve = async (store: TokenRepository) =>
     expectDecision(await store.reserve({ ...name, createdBy: '' }, ttlMs, caller))
-  const commit = async (store: AllocationRepository, reservationToken: string) =>
+  const commit = async (store: TokenRepository, reservationToken: string) =>
     expectDecision(
       await store.commit(
         { ...name, reservationToken, sovereignFQDN: 'acme.pool.test', loadBalancerIP: '192.0.2.1' },
@@ -50,12 +55,12 @@ describe.skipIf(!testDsn)('two statements that wait for the same row', () => {
         caller,
       ),
     )
-  const release = async (store: AllocationRepository, reservationToken?: string) =>
+  const release = async (store: TokenRepository, reservationToken?: string) =>
     expectDecision(await store.release({ ...name, reservationToken }, caller))
-  const renew = (store: AllocationRepository, reservationToken: string) =>
+  const renew = (store: TokenRepository, reservationToken: string) =>
     store.renew({ ...name, reservationToken }, { ttlMs, maxAgeMs: 10 * ttlMs }, caller)
 
-  const reserveName = async (): Promise<Granted> => {
+  const reserveName = async (): Promise<GrantedToken> => {
     const decision = await reserve(stores[0])
     if (decision.kind !== 'granted') throw new Error(`not granted: ${decision.kind}`)
     return decision
@@ -76,8 +81,8 @@ describe.skipIf(!testDsn)('two statements that wait for the same row', () => {
     return Promise.all([firstResult, secondResult])
   }
 
-  const rows = () => database.sql<{ state: string; token: string }[]>`
-    select state, reservation_token as token from pool_allocations`
+  const rows = () => database.sql<{ state: string; digest: string }[]>`
+    select state, encode(token_hash, 'hex') as digest from pool_allocations`
   const desiredRows = () => database.sql<{ subdomain: string; desired: unknown[]; version: number }[]>`
     select subdomain, desired, version from dns_names`
   const events = async () =>
@@ -162,7 +167,9 @@ describe.skipIf(!testDsn)('two statements that wait for the same row', () => {
     )
     expect(released.kind).toBe('released')
     expect(again.kind).toBe('granted')
-    expect(await rows()).toMatchObject([{ state: 'reserved', token: (again as Granted).reservationToken }])
+    expect(await rows()).toMatchObject([
+      { state: 'reserved', digest: tokenDigest((again as GrantedToken).reservationToken) },
+    ])
   })
 
   test('of two reserves that wait for an expired row, the first is granted and the second returns conflict', async () => {
@@ -174,8 +181,8 @@ describe.skipIf(!testDsn)('two statements that wait for the same row', () => {
     )
     expect(first.kind).toBe('granted')
     expect(second.kind).toBe('conflict')
-    expect(await rows()).toEqual([{ state: 'reserved', token: (first as Granted).reservationToken }])
-    expect((first as Granted).reservationToken).not.toBe(old)
+    expect(await rows()).toEqual([{ state: 'reserved', digest: tokenDigest((first as GrantedToken).reservationToken) }])
+    expect((first as GrantedToken).reservationToken).not.toBe(old)
     expect(await events()).toEqual(['reserved', 'expired', 'reserved'])
   })
 
@@ -184,7 +191,7 @@ describe.skipIf(!testDsn)('two statements that wait for the same row', () => {
       database.sql,
       tx => tx`
         insert into pool_allocations
-          (pool_domain, subdomain, state, reserved_at, expires_at, reservation_token, created_by)
+          (pool_domain, subdomain, state, reserved_at, expires_at, token_hash, created_by)
         values (${poolDomain}, 'acme', 'reserved', now(), now() + interval '1 hour', ${randomUUID()}, '')`,
     )
     const both = [reserve(stores[1]), reserve(stores[2])]
@@ -193,7 +200,7 @@ describe.skipIf(!testDsn)('two statements that wait for the same row', () => {
     const decisions = await Promise.all(both)
     expect(decisions.map(decision => decision.kind).sort()).toEqual(['conflict', 'granted'])
     const winner = decisions.find(decision => decision.kind === 'granted')
-    expect(await rows()).toMatchObject([{ token: winner?.reservationToken }])
+    expect(await rows()).toMatchObject([{ digest: tokenDigest(winner?.reservationToken ?? '') }])
     expect(await events()).toEqual(['reserved'])
   })
 
@@ -210,11 +217,13 @@ describe.skipIf(!testDsn)('two statements that wait for the same row', () => {
     await database.advance(ttlMs)
     const [reservedAgain, renewed] = await runInOrder(
       () => reserve(stores[1]),
-      () => renew(stores[2], (reserved as Granted).reservationToken),
+      () => renew(stores[2], (reserved as GrantedToken).reservationToken),
     )
     expect(reservedAgain.kind).toBe('granted')
     expect(renewed.kind).toBe('token-mismatch')
-    expect(await rows()).toMatchObject([{ state: 'reserved', token: (reservedAgain as Granted).reservationToken }])
+    expect(await rows()).toMatchObject([
+      { state: 'reserved', digest: tokenDigest((reservedAgain as GrantedToken).reservationToken) },
+    ])
     expect(await desiredRows()).toEqual([])
   })
 
@@ -228,7 +237,7 @@ describe.skipIf(!testDsn)('two statements that wait for the same row', () => {
     await untilSessionsWait(database.sql, 1)
     await held.release()
     expect((await released).kind).toBe('token-mismatch')
-    expect(await rows()).toMatchObject([{ token: old }])
+    expect(await rows()).toMatchObject([{ digest: tokenDigest(old) }])
   })
 
   test('the sweeper skips a locked row, and a renewal that waits for it succeeds', async () => {
@@ -259,7 +268,7 @@ describe.skipIf(!testDsn)('two statements that wait for the same row', () => {
     for (const endSweep of ['release', 'commit'] as const) {
       // The statement of the sweeper, not yet committed.
       const held = await holdLock(database.sql, tx =>
-        createAllocationRepository(tx as unknown as Sql, limits).deleteExpired(10),
+        createTokenRepository(tx as unknown as Sql, limits).deleteExpired(10),
       )
       const reserved = reserve(stores[1])
       await untilSessionsWait(database.sql, 1)
@@ -282,7 +291,7 @@ describe.skipIf(!testDsn)('progress that is recorded late', () => {
     (await database.sql<{ event: string }[]>`select event from allocation_history order by id`).map(row => row.event)
 
   test('a late "applied" of an older version does not overwrite the progress of a newer sync', async () => {
-    const store = createAllocationRepository(database.sql, limits)
+    const store = createTokenRepository(database.sql, limits)
     const repository = createReconcilerRepository(database.sql, limits)
     const name = { poolDomain, subdomain: 'late' }
     const records = createRecords('late.pool.test', '192.0.2.1', { names: ['@', '*'], ttl: 60 })
@@ -324,7 +333,7 @@ describe.skipIf(!testDsn)('progress that is recorded late', () => {
   })
 
   test('an attempted write is recorded even if a newer version has replaced its version', async () => {
-    const store = createAllocationRepository(database.sql, limits)
+    const store = createTokenRepository(database.sql, limits)
     const repository = createReconcilerRepository(database.sql, limits)
     const name = { poolDomain, subdomain: 'replaced' }
     const decision = expectDecision(await store.reserve({ ...name, createdBy: '' }, ttlMs, caller))
@@ -341,7 +350,7 @@ describe.skipIf(!testDsn)('progress that is recorded late', () => {
   })
 
   test('a late "applied" of an older version does not hide a write in flight of a newer version', async () => {
-    const store = createAllocationRepository(database.sql, limits)
+    const store = createTokenRepository(database.sql, limits)
     const repository = createReconcilerRepository(database.sql, limits)
     const name = { poolDomain, subdomain: 'hidden' }
     const fqdn = 'hidden.pool.test'

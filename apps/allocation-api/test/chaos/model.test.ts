@@ -3,8 +3,9 @@ import { proofSize } from '@pool/test-kit/proof-size.ts'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Caller } from '../../src/allocation/domain/types.ts'
-import { type AllocationRepository, createAllocationRepository } from '../../src/allocation/repository.ts'
+import { hashToken } from '../../src/lib/token.ts'
 import { createTestDatabase, missingDsn, type TestDatabase, testDsn } from '../support/database.ts'
+import { createTokenRepository, type TokenRepository } from '../support/token-repository.ts'
 
 const caller: Caller = { actor: 'in-cluster', address: null, requestId: 'model' }
 const TTL = 60_000
@@ -59,7 +60,7 @@ class Model {
 }
 
 interface Real {
-  readonly store: AllocationRepository
+  readonly store: TokenRepository
   readonly pool: string
   readonly advance: (ms: number) => Promise<void>
   /** All tokens of each name, the latest last. */
@@ -171,7 +172,7 @@ const anyStep: fc.Arbitrary<Step>[] = [
 ]
 
 /** Runs random commands against the repository and the model. Each run uses its own pool. */
-const property = (createRepository: (pool: string) => AllocationRepository) =>
+const property = (createRepository: (pool: string) => TokenRepository) =>
   fc.asyncProperty(fc.commands(anyStep, { maxCommands: 100, size: 'max' }), commands => {
     pools += 1
     const pool = `run${pools}.test`
@@ -190,8 +191,8 @@ const property = (createRepository: (pool: string) => AllocationRepository) =>
     return fc.asyncModelRun(() => ({ model: new Model(), real }), commands)
   })
 
-const realRepository = (pool: string): AllocationRepository => {
-  const store = createAllocationRepository(database.sql, { timeoutMs: 5_000 })
+const realRepository = (pool: string): TokenRepository => {
+  const store = createTokenRepository(database.sql, { timeoutMs: 5_000 })
   // All runs share the table, but time advances in one pool only, so a sweep counts the rows of its own pool.
   return {
     ...store,
@@ -205,7 +206,7 @@ const realRepository = (pool: string): AllocationRepository => {
 }
 
 /** Bugs that the comparison with the model must find. */
-const seeded: Readonly<Record<string, (pool: string) => Partial<AllocationRepository>>> = {
+const seeded: Readonly<Record<string, (pool: string) => Partial<TokenRepository>>> = {
   'an expired reservation is not free': pool => ({
     reserve: async (command, ttlMs, by) => {
       const rows = await database.sql`
@@ -215,11 +216,10 @@ const seeded: Readonly<Record<string, (pool: string) => Partial<AllocationReposi
   }),
   'commit accepts any token': pool => ({
     commit: async (command, desired, by) => {
-      const [row] = await database.sql`
-        select reservation_token from pool_allocations
+      await database.sql`
+        update pool_allocations set token_hash = ${hashToken(command.reservationToken)}
         where pool_domain = ${pool} and subdomain = ${command.subdomain}`
-      const reservationToken: string = row?.reservation_token ?? command.reservationToken
-      return realRepository(pool).commit({ ...command, reservationToken }, desired, by)
+      return realRepository(pool).commit(command, desired, by)
     },
   }),
   'commit revives an expired reservation': pool => ({

@@ -8,6 +8,7 @@ import { type Api, startApi } from '../support/api.ts'
 import { expectConsistentTables, untilApplied } from '../support/consistency.ts'
 import { type LoadGenerator, lostWrites, startLoad, unexpectedOutcomes } from '../support/load.ts'
 import { commit, release, reserve, reserveToken } from '../support/operations.ts'
+import { tokenDigest } from '../support/token-repository.ts'
 
 const CALLERS = 16
 /** PDM_DATABASE_TIMEOUT. */
@@ -68,8 +69,8 @@ describe('a dedicated Postgres', () => {
   }
   const expectNothingLost = async (stopped: LoadGenerator) => {
     const sql = postgres.connect(databaseUrl)
-    const rows = sql<{ subdomain: string; state: string; token: string }[]>`
-      select subdomain, state, reservation_token as token from pool_allocations`
+    const rows = sql<{ subdomain: string; state: string; digest: string }[]>`
+      select subdomain, state, encode(token_hash, 'hex') as digest from pool_allocations`
     expect(await lostWrites(stopped, rows)).toEqual([])
     await untilApplied(sql, 40_000)
     await expectConsistentTables(sql)
@@ -239,8 +240,8 @@ describe('a dedicated Postgres', () => {
         return again.status !== 503 && again
       })
       expect(answer.status).toBe(201)
-      const rows = await sql`select reservation_token as token from pool_allocations where subdomain = ${name}`
-      expect(rows).toEqual([{ token: answer.body.reservationToken }])
+      const rows = await sql`select encode(token_hash, 'hex') as digest from pool_allocations where subdomain = ${name}`
+      expect(rows).toEqual([{ digest: tokenDigest(answer.body.reservationToken) }])
       expect(await sql`select event from allocation_history where subdomain = ${name}`).toEqual([{ event: 'reserved' }])
     }
     const token = await reserveToken(api, 'after')

@@ -7,6 +7,7 @@ import { createTestDatabase, missingDsn, type TestDatabase, testDsn } from '../s
 import { holdLock, lockRow, untilSessionsWait } from '../support/locks.ts'
 import { commit, countStatuses, pool, release, renew, reserve, reserveToken } from '../support/operations.ts'
 import { type Replicas, startReplicas } from '../support/replicas.ts'
+import { tokenDigest } from '../support/token-repository.ts'
 
 if (!testDsn) process.stderr.write(`${missingDsn}\n`)
 
@@ -44,8 +45,8 @@ describe.skipIf(!testDsn)('eight processes on one database', () => {
     return rows.map(row => row.event)
   }
   const findRow = async (subdomain: string) => {
-    const [row] = await database.sql<{ state: string; token: string; live: boolean }[]>`
-      select state, reservation_token as token, state = 'active' or expires_at > now() as live
+    const [row] = await database.sql<{ state: string; digest: string; live: boolean }[]>`
+      select state, encode(token_hash, 'hex') as digest, state = 'active' or expires_at > now() as live
       from pool_allocations where subdomain = ${subdomain}`
     return row
   }
@@ -76,7 +77,10 @@ describe.skipIf(!testDsn)('eight processes on one database', () => {
       )
       expect(countStatuses(responses)).toEqual({ 201: 1, 409: CALLERS - 1 })
       const winner = responses.find(response => response.status === 201)
-      expect(await findRow(name)).toMatchObject({ state: 'reserved', token: winner?.body.reservationToken })
+      expect(await findRow(name)).toMatchObject({
+        state: 'reserved',
+        digest: tokenDigest(winner?.body.reservationToken),
+      })
       expect(await listEvents(name)).toEqual(['reserved'])
     },
   )
@@ -93,7 +97,7 @@ describe.skipIf(!testDsn)('eight processes on one database', () => {
       expect(countStatuses(responses)).toEqual({ 201: 1, 409: CALLERS - 1 })
       const winner = responses.find(response => response.status === 201)
       expect(winner?.body.reservationToken).not.toBe(old)
-      expect(await findRow(name)).toMatchObject({ token: winner?.body.reservationToken, live: true })
+      expect(await findRow(name)).toMatchObject({ digest: tokenDigest(winner?.body.reservationToken), live: true })
       expect(await listEvents(name)).toEqual(['reserved', 'expired', 'reserved'])
     },
   )
@@ -283,9 +287,9 @@ describe.skipIf(!testDsn)(`${SWEEPERS} sweepers on one database`, () => {
 
   const insertReservations = (count: number, prefix: string, expiresIn: string) => database.sql`
     insert into pool_allocations
-      (pool_domain, subdomain, state, reserved_at, expires_at, reservation_token, created_by)
+      (pool_domain, subdomain, state, reserved_at, expires_at, token_hash, created_by)
     select ${pool}, ${prefix} || n, 'reserved', now() - interval '1 hour', now() + ${expiresIn}::interval,
-      gen_random_uuid(), ''
+      sha256(gen_random_uuid()::text::bytea), ''
     from generate_series(1, ${count}::int) n`
   const expiries = async (pattern: string) => {
     const [row] = await database.sql<{ events: number; names: number }[]>`

@@ -12,6 +12,7 @@ import { pool } from '../support/operations.ts'
 import { startCaller } from '../support/random/caller.ts'
 import { type StartZoneHost, startDynadotHost, startLocalHost } from '../support/random/hosts.ts'
 import { smallPoolEnv } from '../support/replicas.ts'
+import { tokenDigest } from '../support/token-repository.ts'
 
 if (!testDsn) process.stderr.write(`${missingDsn}\n`)
 
@@ -120,17 +121,21 @@ const killAtRandom = async (kind: string, startHost: StartZoneHost, seed: number
   expect(await actualRecords()).toEqual(await expectedRecords())
 
   const confirmed = new Map(callers.flatMap(caller => [...caller.confirmed]))
-  const rows = await database.sql<{ subdomain: string; state: string; token: string; address: string | null }[]>`
-    select subdomain, state, reservation_token as token, host(load_balancer_ip) as address from pool_allocations`
+  const rows = await database.sql<{ subdomain: string; state: string; digest: string; address: string | null }[]>`
+    select subdomain, state, encode(token_hash, 'hex') as digest, host(load_balancer_ip) as address from pool_allocations`
   const unanswered = new Map(callers.flatMap(caller => [...caller.unanswered]))
   const known = rows.filter(row => !unanswered.has(row.subdomain))
   expect(
     known
-      .map(({ subdomain, state, token, address }) => ({ subdomain, state, token, ...(address && { address }) }))
+      .map(({ subdomain, state, digest, address }) => ({ subdomain, state, digest, ...(address && { address }) }))
       .sort(byName),
   ).toEqual(
     [...confirmed]
-      .flatMap(([subdomain, { state, ...fields }]) => (state === 'free' ? [] : [{ subdomain, state, ...fields }]))
+      .flatMap(([subdomain, current]) => {
+        if (current.state === 'free') return []
+        const { token, ...fields } = current
+        return [{ subdomain, ...fields, digest: tokenDigest(token) }]
+      })
       .sort(byName),
   )
   expect(callers.flatMap(caller => caller.unexpectedResponses)).toEqual([])

@@ -23,8 +23,7 @@ let given: Given
 let connection: HttpConnection
 /** Everything that the database holds apart from what was there before, as text. */
 const contents = async () => ({
-  allocations:
-    await database.sql`select to_jsonb(a) - 'reservation_token' as row from pool_allocations a order by subdomain`,
+  allocations: await database.sql`select to_jsonb(a) as row from pool_allocations a order by subdomain`,
   history: await database.sql`select to_jsonb(h) as row from allocation_history h order by id`,
   keys: await database.sql`select to_jsonb(k) as row from idempotency_keys k`,
   dns: await database.sql`select zone, subdomain, version, desired from dns_names`,

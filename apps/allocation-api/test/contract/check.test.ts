@@ -99,8 +99,8 @@ describe('the reasons in their order of precedence; the status is always 200', (
 
   test('reserved comes before reserved-state', async () => {
     await database.sql`
-      insert into pool_allocations (pool_domain, subdomain, state, reserved_at, expires_at, reservation_token, created_by)
-      values ('pool.test', 'vault', 'reserved', now(), now() + interval '1 hour', gen_random_uuid(), '')`
+      insert into pool_allocations (pool_domain, subdomain, state, reserved_at, expires_at, token_hash, created_by)
+      values ('pool.test', 'vault', 'reserved', now(), now() + interval '1 hour', sha256(gen_random_uuid()::text::bytea), '')`
     expect(await check('vault')).toMatchObject({ reason: 'reserved' })
   })
 })

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { ReservationClient, type ReservationOperations } from '../../src/deployments/reservation.ts'
+import { hashToken } from '../../src/lib/token.ts'
 import { specFor } from '../support/deployments-fixture.ts'
 
 const unexpected = () => Promise.reject(new Error('unexpected call'))
@@ -28,7 +29,7 @@ test.each([
   expect(await client.renew(holder)).toBe(isHeld)
   expect(calls).toEqual([
     [
-      { poolDomain: 'pool.test', subdomain: 'acme', reservationToken: 'a-token' },
+      { poolDomain: 'pool.test', subdomain: 'acme', tokenHash: hashToken('a-token') },
       { actor: 'deployment', address: null, requestId: 'an-id' },
     ],
   ])

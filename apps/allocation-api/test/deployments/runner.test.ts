@@ -346,7 +346,7 @@ describe('the name of a run', () => {
     const replica = fixture.replica()
     const id = await createDeployment(replica, specFor('acme'))
     const { end } = await waitForApply(replica)
-    await fixture.sql`update pool_allocations set reservation_token = gen_random_uuid()`
+    await fixture.sql`update pool_allocations set token_hash = sha256(gen_random_uuid()::text::bytea)`
     if (state === 'active') {
       await fixture.sql`
         update pool_allocations set state = 'active', expires_at = null, committed_at = now(),

@@ -18,8 +18,8 @@ describe.skipIf(!testDsn)(`a list of ${ROWS} names (${testDsn ? 'real Postgres' 
   beforeAll(async () => {
     database = await createTestDatabase()
     await database.sql`
-      insert into pool_allocations (pool_domain, subdomain, state, reserved_at, expires_at, reservation_token, created_by)
-      select 'pool.test', 'n' || lpad(n::text, 6, '0'), 'reserved', now(), now() + interval '1 h', gen_random_uuid(),
+      insert into pool_allocations (pool_domain, subdomain, state, reserved_at, expires_at, token_hash, created_by)
+      select 'pool.test', 'n' || lpad(n::text, 6, '0'), 'reserved', now(), now() + interval '1 h', sha256(gen_random_uuid()::text::bytea),
         repeat(chr(128640), 253)
       from generate_series(1, ${ROWS}) n`
     const url = new URL(database.url)

@@ -2,10 +2,10 @@ import { createDatabaseClient } from '@pool/database/client'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { Caller, PoolName, ReserveRequest } from '../../src/allocation/domain/types.ts'
 import { sweepExpired } from '../../src/allocation/expired-sweeper.ts'
-import { type AllocationRepository, createAllocationRepository } from '../../src/allocation/repository.ts'
 import type { RecordSet } from '../../src/dns/domain/rrset.ts'
 import { createTestDatabase, missingDsn, type TestDatabase, testDsn } from '../support/database.ts'
 import { holdLock, lockRow, untilSessionsWait } from '../support/locks.ts'
+import { createTokenRepository, type TokenRepository, tokenDigest } from '../support/token-repository.ts'
 
 const TTL = 600_000
 const caller: Caller = { actor: 'in-cluster', address: '192.0.2.7', requestId: 'req-1' }
@@ -15,11 +15,11 @@ const records = [{ name: 'acme.pool.test', type: 'A', ttl: 300, values: ['192.0.
 
 describe.skipIf(!testDsn)(`the repository (${testDsn ? 'real Postgres' : missingDsn})`, () => {
   let database: TestDatabase
-  let store: AllocationRepository
+  let store: TokenRepository
 
   beforeAll(async () => {
     database = await createTestDatabase()
-    store = createAllocationRepository(database.sql, { timeoutMs: 5_000 })
+    store = createTokenRepository(database.sql, { timeoutMs: 5_000 })
   })
   afterAll(() => database.drop())
   beforeEach(async () => {
@@ -56,8 +56,8 @@ describe.skipIf(!testDsn)(`the repository (${testDsn ? 'real Postgres' : missing
     const winners = decisions.filter(decision => decision.kind === 'granted')
     expect(winners).toHaveLength(1)
     expect(decisions.filter(decision => decision.kind === 'conflict')).toHaveLength(49)
-    const [row] = await database.sql`select reservation_token from pool_allocations`
-    expect(row?.reservation_token).toBe(winners[0]?.kind === 'granted' && winners[0].reservationToken)
+    const [row] = await database.sql`select encode(token_hash, 'hex') as digest from pool_allocations`
+    expect(row?.digest).toBe(winners[0]?.kind === 'granted' && tokenDigest(winners[0].reservationToken))
   })
 
   test('an expired name is free without a sweep, and its next reservation has a new token', async () => {
@@ -131,8 +131,8 @@ describe.skipIf(!testDsn)(`the repository (${testDsn ? 'real Postgres' : missing
 
   test('the sweeper deletes expired reservations, and no other, in batches', async () => {
     await database.sql`
-      insert into pool_allocations (pool_domain, subdomain, state, reserved_at, expires_at, reservation_token, created_by)
-      select 'pool.test', 'old' || n, 'reserved', now() - interval '2 h', now() - interval '1 h', gen_random_uuid(), ''
+      insert into pool_allocations (pool_domain, subdomain, state, reserved_at, expires_at, token_hash, created_by)
+      select 'pool.test', 'old' || n, 'reserved', now() - interval '2 h', now() - interval '1 h', sha256(gen_random_uuid()::text::bytea), ''
       from generate_series(1, 2500) n`
     await reserved()
     let deleted = 0
@@ -179,9 +179,9 @@ describe.skipIf(!testDsn)(`the repository (${testDsn ? 'real Postgres' : missing
 
   test('a page of a list reads only its own rows, at any position in the pool', async () => {
     await database.sql`
-      insert into pool_allocations (pool_domain, subdomain, state, reserved_at, reservation_token, created_by,
+      insert into pool_allocations (pool_domain, subdomain, state, reserved_at, token_hash, created_by,
         sovereign_fqdn, load_balancer_ip, committed_at)
-      select 'pool.test', 'n' || n, 'active', now(), gen_random_uuid(), '', 'x.test', '192.0.2.1', now()
+      select 'pool.test', 'n' || n, 'active', now(), sha256(gen_random_uuid()::text::bytea), '', 'x.test', '192.0.2.1', now()
       from generate_series(1, 30000) n`
     await database.sql`
       insert into dns_names (zone, subdomain, version, applied_version, desired, changed_at, next_attempt_at)
@@ -196,7 +196,7 @@ describe.skipIf(!testDsn)(`the repository (${testDsn ? 'real Postgres' : missing
       return row?.read ?? 0
     }
     const before = await readSoFar()
-    const page = await createAllocationRepository(one, { timeoutMs: 5_000 }).list('pool.test', {
+    const page = await createTokenRepository(one, { timeoutMs: 5_000 }).list('pool.test', {
       after: 'n8',
       limit: 500,
     })
@@ -209,8 +209,8 @@ describe.skipIf(!testDsn)(`the repository (${testDsn ? 'real Postgres' : missing
 
   test('every lookup uses an index', async () => {
     await database.sql`
-      insert into pool_allocations (pool_domain, subdomain, state, reserved_at, expires_at, reservation_token, created_by)
-      select 'big.test', 'n' || n, 'reserved', now(), now() + interval '1 h', gen_random_uuid(), ''
+      insert into pool_allocations (pool_domain, subdomain, state, reserved_at, expires_at, token_hash, created_by)
+      select 'big.test', 'n' || n, 'reserved', now(), now() + interval '1 h', sha256(gen_random_uuid()::text::bytea), ''
       from generate_series(1, 50000) n`
     await database.sql`analyze pool_allocations`
     for (const statement of [
@@ -231,7 +231,7 @@ describe.skipIf(!testDsn)(`the repository (${testDsn ? 'real Postgres' : missing
       subdomain: string,
       more: Partial<PoolName & { createdBy: string }> = {},
       who = 1,
-    ): ReserveRequest => ({
+    ): Omit<ReserveRequest, 'tokenHash'> => ({
       command: { ...name, subdomain, createdBy: `by-${who}`, ...more },
       caller: { actor: who % 2 === 0 ? 'operator' : 'in-cluster', address: `192.0.2.${who}`, requestId: `req-${who}` },
     })
@@ -290,10 +290,10 @@ describe.skipIf(!testDsn)(`the repository (${testDsn ? 'real Postgres' : missing
         'other.test alpha reserved none reserved by-7 in-cluster 192.0.2.7 req-7',
       ])
       const tokens = await database.sql`
-        select reservation_token as token from pool_allocations where created_by in ('by-1', 'by-3', 'by-6', 'by-7')`
-      expect(new Set(decisions.flatMap(one => (one.kind === 'granted' ? [one.reservationToken] : [])))).toEqual(
-        new Set(tokens.map(({ token }) => token)),
-      )
+        select encode(token_hash, 'hex') as digest from pool_allocations where created_by in ('by-1', 'by-3', 'by-6', 'by-7')`
+      expect(
+        new Set(decisions.flatMap(one => (one.kind === 'granted' ? [tokenDigest(one.reservationToken)] : []))),
+      ).toEqual(new Set(tokens.map(({ digest }) => digest)))
       const free = [
         { ...name, subdomain: 'gone' },
         { poolDomain: 'other.test', subdomain: 'zulu' },
@@ -368,8 +368,8 @@ describe.skipIf(!testDsn)(`the repository (${testDsn ? 'real Postgres' : missing
       const held = await holdLock(
         database.sql,
         tx => tx`
-          insert into pool_allocations (pool_domain, subdomain, state, reserved_at, expires_at, reservation_token, created_by)
-          values ('pool.test', 'acme', 'reserved', now() - interval '2 s', now() - interval '1 s', gen_random_uuid(), 'x')`,
+          insert into pool_allocations (pool_domain, subdomain, state, reserved_at, expires_at, token_hash, created_by)
+          values ('pool.test', 'acme', 'reserved', now() - interval '2 s', now() - interval '1 s', sha256(gen_random_uuid()::text::bytea), 'x')`,
       )
       const waiting = store.reserveMany([createRequest('acme', {}, 2)], TTL)
       await untilSessionsWait(database.sql, 1, '%insert into pool_allocations%')
@@ -395,7 +395,7 @@ describe.skipIf(!testDsn)(`the repository (${testDsn ? 'real Postgres' : missing
         await database.sql`alter table pool_allocations set (autovacuum_enabled = false)`
         const one = createDatabaseClient(database.url, { maxConnections: 1, applicationName: 'grown' })
         await one.unsafe(`set plan_cache_mode = ${mode}`)
-        const grown = createAllocationRepository(one, { timeoutMs: 20_000 })
+        const grown = createTokenRepository(one, { timeoutMs: 20_000 })
         const names = Array.from({ length: 100 }, (_, i) => ({ poolDomain: 'big.test', subdomain: `n${100 * i + 1}` }))
         const both = async () => {
           await grown.reserveMany(
@@ -407,8 +407,8 @@ describe.skipIf(!testDsn)(`the repository (${testDsn ? 'real Postgres' : missing
         // From the sixth execution on, Postgres may use a generic plan (Postgres manual, PREPARE).
         for (let time = 0; time < 6; time += 1) await both()
         await database.sql`
-          insert into pool_allocations (pool_domain, subdomain, state, reserved_at, expires_at, reservation_token, created_by)
-          select 'big.test', 'n' || n, 'reserved', now() - interval '2 h', now() - interval '1 h', gen_random_uuid(), ''
+          insert into pool_allocations (pool_domain, subdomain, state, reserved_at, expires_at, token_hash, created_by)
+          select 'big.test', 'n' || n, 'reserved', now() - interval '2 h', now() - interval '1 h', sha256(gen_random_uuid()::text::bytea), ''
           from generate_series(1, 10000) n on conflict do nothing`
         await database.advance(TTL)
         const rowsScanned = async () => {

@@ -11,7 +11,7 @@ const good = {
   state: 'reserved',
   reserved_at: '2026-01-01T00:00:00Z',
   expires_at: '2026-01-01T00:10:00Z',
-  reservation_token: '5d0c2f3e-0f5c-4c43-9c0c-0d3b8f3d5a11',
+  token_hash: Buffer.alloc(32),
   created_by: '',
   sovereign_fqdn: null,
   load_balancer_ip: null,
@@ -27,7 +27,11 @@ const active = {
 }
 
 /** Rows that must be rejected, with the constraint that rejects them. */
-const invalidRows: readonly (readonly [what: string, constraint: string, row: Record<string, string | null>])[] = [
+const invalidRows: readonly (readonly [
+  what: string,
+  constraint: string,
+  row: Record<string, string | Buffer | null>,
+])[] = [
   ['a pool domain in upper case', 'pool_domain_check', { ...good, pool_domain: 'Pool.test' }],
   ['a label that ends in a hyphen', 'subdomain_check', { ...good, subdomain: 'acme-' }],
   ['a label that begins with a digit', 'subdomain_check', { ...good, subdomain: '1acme' }],
@@ -35,6 +39,7 @@ const invalidRows: readonly (readonly [what: string, constraint: string, row: Re
   ['a reserved LDH label', 'subdomain_check', { ...good, subdomain: 'xn--acme' }],
   ['an unknown state', 'state_check', { ...good, state: 'parked' }],
   ['a creator of 254 characters', 'created_by_check', { ...good, created_by: 'x'.repeat(254) }],
+  ['a token instead of its hash', 'token_hash_check', { ...good, token_hash: Buffer.alloc(16) }],
   ['a reservation without an expiry', 'reserved_columns_check', { ...good, expires_at: null }],
   [
     'a reservation that expires before it starts',

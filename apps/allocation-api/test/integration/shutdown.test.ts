@@ -10,6 +10,7 @@ import { createTestDatabase, missingDsn, type TestDatabase, testDsn } from '../s
 import { holdLock, untilSessionsWait } from '../support/locks.ts'
 import { pool } from '../support/operations.ts'
 import { smallPoolEnv } from '../support/replicas.ts'
+import { tokenDigest } from '../support/token-repository.ts'
 
 if (!testDsn) process.stderr.write(`${missingDsn}\n`)
 
@@ -98,9 +99,9 @@ describe.skipIf(!testDsn)('a graceful stop', () => {
     expect(ms).toBeLessThan(10_000)
     expect(new Set(readiness)).toEqual(new Set(['200 ok', '503 draining']))
     expect(new Set(sent.map(one => one.outcome))).toEqual(new Set([201]))
-    const rows = await database.sql<{ token: string }[]>`
-      select reservation_token as token from pool_allocations where subdomain like 'respects-%'`
-    expect(new Set(rows.map(row => row.token))).toEqual(new Set(sent.map(one => one.token)))
+    const rows = await database.sql<{ digest: string }[]>`
+      select encode(token_hash, 'hex') as digest from pool_allocations where subdomain like 'respects-%'`
+    expect(new Set(rows.map(row => row.digest))).toEqual(new Set(sent.map(one => tokenDigest(one.token ?? ''))))
     process.stdout.write(`SIGTERM under load: ${sent.length} requests, all answered, exit after ${Math.round(ms)} ms\n`)
   })
 
@@ -127,10 +128,10 @@ describe.skipIf(!testDsn)('a graceful stop', () => {
     )
     expect(sent.filter(one => one.outcome === 'ECONNREFUSED')).toHaveLength(16)
     const acknowledged = sent.flatMap(one => one.token ?? [])
-    const rows = await database.sql<{ token: string }[]>`
-      select reservation_token as token from pool_allocations where subdomain like 'regardless-%'`
-    const stored = new Set(rows.map(row => row.token))
-    expect(acknowledged.filter(token => !stored.has(token))).toEqual([])
+    const rows = await database.sql<{ digest: string }[]>`
+      select encode(token_hash, 'hex') as digest from pool_allocations where subdomain like 'regardless-%'`
+    const stored = new Set(rows.map(row => row.digest))
+    expect(acknowledged.filter(token => !stored.has(tokenDigest(token)))).toEqual([])
     expect((await reserveAlone(api, 'late')).outcome).toBe('ECONNREFUSED')
   })
 

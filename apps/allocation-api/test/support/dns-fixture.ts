@@ -1,10 +1,10 @@
 import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest'
 import type { Caller } from '../../src/allocation/domain/types.ts'
-import { type AllocationRepository, createAllocationRepository } from '../../src/allocation/repository.ts'
 import { createRecords } from '../../src/dns/domain/rrset.ts'
 import { createTestDatabase, type TestDatabase } from './database.ts'
 import { FakeProvider } from './fake-provider.ts'
 import { type Replica, type ReplicaOptions, startReplica } from './replica.ts'
+import { createTokenRepository, type TokenRepository } from './token-repository.ts'
 
 export const poolDomain = 'pool.test'
 export const template = { names: ['@', '*'], ttl: 60 }
@@ -16,14 +16,14 @@ const caller: Caller = { actor: 'in-cluster', address: null, requestId: 'test' }
  */
 export const useDnsFixture = () => {
   let database: TestDatabase
-  let store: AllocationRepository
+  let store: TokenRepository
   let provider: FakeProvider
   let aheadMs = 0
   const replicas: Replica[] = []
 
   beforeAll(async () => {
     database = await createTestDatabase()
-    store = createAllocationRepository(database.sql, { timeoutMs: 5_000 })
+    store = createTokenRepository(database.sql, { timeoutMs: 5_000 })
   })
   afterAll(() => database.drop())
   beforeEach(async () => {

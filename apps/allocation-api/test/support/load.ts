@@ -1,5 +1,6 @@
 import type { Api, ApiResponse } from './api.ts'
 import { check, commit, pool, reserve } from './operations.ts'
+import { tokenDigest } from './token-repository.ts'
 
 export interface LoadGenerator {
   /** Names with an acknowledged reservation (201), and their tokens. */
@@ -92,12 +93,12 @@ export const unexpectedOutcomes = (load: LoadGenerator): string[] =>
 /** The FQDNs of acknowledged writes that the database lost. */
 export const lostWrites = async (
   load: LoadGenerator,
-  rows: Promise<readonly { subdomain: string; state: string; token: string }[]>,
+  rows: Promise<readonly { subdomain: string; state: string; digest: string }[]>,
 ): Promise<string[]> => {
   const found = new Map((await rows).map(row => [row.subdomain, row]))
   return [...load.reserved].flatMap(([name, token]) => {
     const row = found.get(name)
-    const isStored = row?.token === token && (row.state === 'active' || !load.committed.has(name))
+    const isStored = row?.digest === tokenDigest(token) && (row.state === 'active' || !load.committed.has(name))
     return isStored ? [] : [`${name}.${pool}`]
   })
 }

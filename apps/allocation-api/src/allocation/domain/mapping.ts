@@ -59,7 +59,7 @@ type StatementResult<Success extends string, Columns, Rejected extends string> =
 
 export type ReserveResult = StatementResult<
   'granted',
-  AllocationRow & { readonly reservationToken: string },
+  AllocationRow & { readonly reservationToken: string | null },
   'conflict'
 >
 export type CommitResult = StatementResult<
@@ -115,14 +115,10 @@ const currentDns = (row: AllocationRowWithDns): DnsState => {
 export const toAllocation = (row: AllocationRowWithDns): Allocation =>
   row.state === 'reserved' ? toReservedAllocation(row) : { ...toActiveAllocation(row), dns: currentDns(row) }
 
-export const toGranted = (row: AllocationRow, reservationToken: string): Granted => ({
-  kind: 'granted',
-  allocation: toReservedAllocation(row),
-  reservationToken,
-})
+export const toGranted = (row: AllocationRow): Granted => ({ kind: 'granted', allocation: toReservedAllocation(row) })
 
 export const toReserveDecision = (result: ReserveResult): ReserveDecision =>
-  result.outcome === 'granted' ? toGranted(result, result.reservationToken) : { kind: result.outcome }
+  result.outcome === 'granted' ? toGranted(result) : { kind: result.outcome }
 
 export const toCommitDecision = (result: CommitResult): CommitDecision =>
   result.outcome === 'committed'

@@ -23,11 +23,14 @@ export interface ReserveCommand extends PoolName {
 /** One reservation of a batch. */
 export interface ReserveRequest {
   readonly command: ReserveCommand
+  /** SHA-256 of the token of the new reservation. */
+  readonly tokenHash: Buffer
   readonly caller: Caller
 }
 
 export interface RenewCommand extends PoolName {
-  readonly reservationToken: string
+  /** SHA-256 of the reservation token. */
+  readonly tokenHash: Buffer
 }
 
 export interface CommitCommand extends RenewCommand {
@@ -36,8 +39,8 @@ export interface CommitCommand extends RenewCommand {
 }
 
 export interface ReleaseCommand extends PoolName {
-  /** If present, it must be the token of the allocation. */
-  readonly reservationToken?: string | undefined
+  /** If present, it must be the hash of the allocation's token. */
+  readonly tokenHash?: Buffer | undefined
 }
 
 export interface ReservationLimits {
@@ -94,7 +97,6 @@ export interface AllocationCount {
 export interface Granted {
   readonly kind: 'granted'
   readonly allocation: ReservedAllocation
-  readonly reservationToken: string
 }
 export type ReserveDecision = Granted | Rejection<'conflict'>
 
@@ -124,7 +126,14 @@ export type GetOutcome =
   | NameRejection
   | Rejection<'not-found'>
 
-export type ReserveOutcome = ReserveDecision | NameRejection | Rejection<'idempotency-key-reused'>
+export interface GrantedWithToken extends Granted {
+  readonly reservationToken: string
+}
+export type ReserveOutcome =
+  | GrantedWithToken
+  | Rejection<'conflict'>
+  | NameRejection
+  | Rejection<'idempotency-key-reused'>
 
 export type CommitOutcome =
   | { readonly kind: 'committed'; readonly allocation: ActiveAllocation }

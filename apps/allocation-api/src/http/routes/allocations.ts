@@ -12,11 +12,18 @@ import {
 import { type Context, Hono } from 'hono'
 import { z } from 'zod'
 import type { AllocationService } from '../../allocation/service.ts'
+import { hashToken } from '../../lib/token.ts'
 import { sendError } from '../errors.ts'
 import type { HttpEnv } from '../types.ts'
 import { getPoolDomain, parseWrite, readJson, validate } from '../validate.ts'
 
 type Allocations = Pick<AllocationService, 'check' | 'get' | 'reserve' | 'commit' | 'renew' | 'release'>
+
+/** Only the hash of a token goes beyond this layer. */
+const hashCommandToken = <Command extends { reservationToken: string }>({ reservationToken, ...rest }: Command) => ({
+  ...rest,
+  tokenHash: hashToken(reservationToken),
+})
 
 /** The additional fields of a 202: the database has the change, and the DNS provider does not have it yet. */
 const toPendingWarning = (dns: DnsState, change: string) => ({
@@ -67,7 +74,7 @@ export const allocationRoutes = (allocations: Allocations) =>
       const request = await parseWrite(c, commitRequest)
       if (!request.ok) return sendError(c, request.error)
       const { command, caller, key } = request.value
-      const outcome = await allocations.commit(command, caller, key)
+      const outcome = await allocations.commit(hashCommandToken(command), caller, key)
       if (outcome.kind !== 'committed') return sendError(c, outcome)
       c.set('outcome', outcome.kind)
       const { allocation } = outcome
@@ -83,7 +90,7 @@ export const allocationRoutes = (allocations: Allocations) =>
       const request = await parseWrite(c, renewRequest)
       if (!request.ok) return sendError(c, request.error)
       const { command, caller } = request.value
-      const outcome = await allocations.renew(command, caller)
+      const outcome = await allocations.renew(hashCommandToken(command), caller)
       if (outcome.kind !== 'renewed') return sendError(c, outcome)
       c.set('outcome', outcome.kind)
       return c.json(outcome.allocation, 200)
@@ -95,7 +102,9 @@ export const allocationRoutes = (allocations: Allocations) =>
       const request = await parseWrite(c, releaseRequest, body.value)
       if (!request.ok) return sendError(c, request.error)
       const { command, caller, key } = request.value
-      const outcome = await allocations.release(command, caller, key)
+      const { reservationToken, ...rest } = command
+      const tokenHash = reservationToken === undefined ? undefined : hashToken(reservationToken)
+      const outcome = await allocations.release({ ...rest, tokenHash }, caller, key)
       if (outcome.kind !== 'released') return sendError(c, outcome)
       c.set('outcome', outcome.kind)
       const { freed, withdrawal } = outcome

@@ -1,8 +1,8 @@
 import { createDatabaseClient, type Sql } from '@pool/database/client'
-import { type AllocationRepository, createAllocationRepository } from '../../../src/allocation/repository.ts'
 import type { DnsProvider } from '../../../src/dns/provider.ts'
 import { createZoneLocks, type ZoneLocks } from '../../../src/reconciler/zone-lock.ts'
 import { createTestDatabase, type TestDatabase } from '../database.ts'
+import { createTokenRepository, type TokenRepository } from '../token-repository.ts'
 import type { StartZoneHost } from './hosts.ts'
 import type { ZoneHost } from './zone-host.ts'
 
@@ -10,7 +10,7 @@ import type { ZoneHost } from './zone-host.ts'
 export interface ReplicaResources {
   readonly sql: Sql
   readonly zoneLocks: ZoneLocks
-  readonly store: AllocationRepository
+  readonly store: TokenRepository
   readonly provider: DnsProvider
 }
 
@@ -43,7 +43,7 @@ export const createWorker = async (startHost: StartZoneHost): Promise<Worker> =>
       await provider.close()
       await Promise.all([zoneLocks.close(), sql.end({ timeout: 1 })])
     })
-    return { sql, zoneLocks, provider, store: createAllocationRepository(sql, { timeoutMs: TIMEOUT_MS }) }
+    return { sql, zoneLocks, provider, store: createTokenRepository(sql, { timeoutMs: TIMEOUT_MS }) }
   })
   const { sql } = database
   const advance = async (ms: number) => {

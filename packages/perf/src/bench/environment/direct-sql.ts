@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { Sql } from '@pool/database/client'
 import { createAllocationRepository } from 'allocation-api/src/allocation/repository.ts'
 import { createRecords } from 'allocation-api/src/dns/domain/rrset.ts'
+import { createToken, hashToken } from 'allocation-api/src/lib/token.ts'
 import type { ResponseError } from '../load/target.ts'
 import { POOL, type Reservation } from './seed.ts'
 
@@ -19,7 +20,10 @@ export const createDirectSql = (sql: Sql) => {
   return {
     async reserve(subdomain: string): Promise<ResponseError> {
       const command = { poolDomain: POOL, subdomain, createdBy: 'bench' }
-      const decision = await repository.reserve(command, RESERVATION_TTL_MS, createCaller())
+      const decision = await repository.reserve(
+        { command, tokenHash: createToken().tokenHash, caller: createCaller() },
+        RESERVATION_TTL_MS,
+      )
       return typeof decision === 'object' && decision.kind === 'granted' ? null : 'not reserved'
     },
     async check(subdomain: string, isReserved: boolean): Promise<ResponseError> {
@@ -28,7 +32,8 @@ export const createDirectSql = (sql: Sql) => {
     },
     async commit({ subdomain, reservationToken }: Reservation): Promise<ResponseError> {
       const sovereignFQDN = `${subdomain}.${POOL}`
-      const command = { poolDomain: POOL, subdomain, reservationToken, sovereignFQDN, loadBalancerIP: ADDRESS }
+      const tokenHash = hashToken(reservationToken)
+      const command = { poolDomain: POOL, subdomain, tokenHash, sovereignFQDN, loadBalancerIP: ADDRESS }
       const decision = await repository.commit(command, createRecords(sovereignFQDN, ADDRESS, RECORDS), createCaller())
       return typeof decision === 'object' && decision.kind === 'committed' ? null : 'not committed'
     },

@@ -26,26 +26,31 @@ export type Reserve = (from: number, count: number) => Promise<readonly Reservat
 export const reserveInSql =
   (sql: Sql): Reserve =>
   async (from, count) => {
-    const rows = await sql.unsafe<{ subdomain: string; reservation_token: string }[]>(
-      `insert into pool_allocations
-         (pool_domain, subdomain, state, reserved_at, expires_at, reservation_token, created_by)
-       select $1, ${toLabelSql('n')}, 'reserved', now(), now() + interval '1 day', gen_random_uuid(), 'bench'
-       from generate_series($2::bigint, $2::bigint + $3::bigint - 1) n
-       returning subdomain, reservation_token`,
+    const rows = await sql.unsafe<Reservation[]>(
+      `with reservations as materialized (
+         select ${toLabelSql('n')} as subdomain, gen_random_uuid()::text as token
+         from generate_series($2::bigint, $2::bigint + $3::bigint - 1) n
+       ), inserted as (
+         insert into pool_allocations
+           (pool_domain, subdomain, state, reserved_at, expires_at, token_hash, created_by)
+         select $1, subdomain, 'reserved', now(), now() + interval '1 day', sha256(token::bytea), 'bench'
+         from reservations
+       )
+       select subdomain, token as "reservationToken" from reservations`,
       [POOL, from, count],
     )
     await sql`analyze pool_allocations`
-    return rows.map(row => ({ subdomain: row.subdomain, reservationToken: row.reservation_token }))
+    return rows
   }
 
 /** Half of the rows are reserved, half are active with their records applied. */
 export const insertPool = async (sql: Sql, rows: number): Promise<void> => {
   await sql.unsafe(
     `insert into pool_allocations
-       (pool_domain, subdomain, state, reserved_at, expires_at, reservation_token, created_by, sovereign_fqdn,
+       (pool_domain, subdomain, state, reserved_at, expires_at, token_hash, created_by, sovereign_fqdn,
         load_balancer_ip, committed_at)
      select $1, label, case when active then 'active' else 'reserved' end, now(),
-       case when not active then now() + interval '1 day' end, gen_random_uuid(), 'bench',
+       case when not active then now() + interval '1 day' end, sha256(gen_random_uuid()::text::bytea), 'bench',
        case when active then label || '.' || $1 end, case when active then '203.0.113.10'::inet end,
        case when active then now() end
      from (select ${toLabelSql('n')} as label, n % 2 = 0 as active

@@ -1,0 +1,77 @@
+import type { Sql } from '@pool/database/client'
+import type {
+  Caller,
+  CommitCommand,
+  Granted,
+  ReleaseCommand,
+  RenewCommand,
+  ReservationLimits,
+  ReserveCommand,
+  ReserveDecision,
+  ReserveRequest,
+} from '../../src/allocation/domain/types.ts'
+import { createAllocationRepository } from '../../src/allocation/repository.ts'
+import type { RecordSet } from '../../src/dns/domain/rrset.ts'
+import type { IdempotencyClaim } from '../../src/idempotency/idempotency.ts'
+import { createToken, hashToken } from '../../src/lib/token.ts'
+
+export type TokenRepository = ReturnType<typeof createTokenRepository>
+export type GrantedToken = Granted & { readonly reservationToken: string }
+export type TokenDecision = GrantedToken | Exclude<ReserveDecision, Granted>
+
+type WithToken<Command> = Omit<Command, 'tokenHash'> & { readonly reservationToken: string }
+
+const toHashed = <Command extends { readonly reservationToken: string }>({ reservationToken, ...rest }: Command) => ({
+  ...rest,
+  tokenHash: hashToken(reservationToken),
+})
+
+/** The repository for tests that act as clients: they hold tokens, and it holds their hashes. */
+export const createTokenRepository = (sql: Sql, options: { readonly timeoutMs: number }) => {
+  const repository = createAllocationRepository(sql, options)
+
+  const reserveMany = async (
+    requests: readonly Omit<ReserveRequest, 'tokenHash'>[],
+    ttlMs: number,
+    claim: IdempotencyClaim | null = null,
+  ): Promise<TokenDecision[]> => {
+    const tokens = requests.map(createToken)
+    const hashed = requests.map((request, i) => ({ ...request, tokenHash: tokens[i]?.tokenHash ?? Buffer.alloc(32) }))
+    const decisions = await repository.reserveMany(hashed, ttlMs, claim)
+    return decisions.map((decision, i) =>
+      decision.kind === 'granted' ? { ...decision, reservationToken: tokens[i]?.token ?? '' } : decision,
+    )
+  }
+
+  return {
+    ...repository,
+    reserveMany,
+    async reserve(command: ReserveCommand, ttlMs: number, caller: Caller): Promise<TokenDecision> {
+      const [decision] = await reserveMany([{ command, caller }], ttlMs)
+      if (!decision) throw new Error('a reservation without a key returned no decision')
+      return decision
+    },
+    commit: (
+      command: WithToken<CommitCommand>,
+      records: readonly RecordSet[],
+      caller: Caller,
+      claim: IdempotencyClaim | null = null,
+    ) => repository.commit(toHashed(command), records, caller, claim),
+    renew: (command: WithToken<RenewCommand>, limits: ReservationLimits, caller: Caller) =>
+      repository.renew(toHashed(command), limits, caller),
+    release: (
+      {
+        reservationToken,
+        ...command
+      }: Omit<ReleaseCommand, 'tokenHash'> & { readonly reservationToken?: string | undefined },
+      caller: Caller,
+      claim: IdempotencyClaim | null = null,
+    ) => {
+      const tokenHash = reservationToken === undefined ? undefined : hashToken(reservationToken)
+      return repository.release({ ...command, tokenHash }, caller, claim)
+    },
+  }
+}
+
+/** The value of `encode(token_hash, 'hex')` in the row of this token. */
+export const tokenDigest = (token: string): string => hashToken(token).toString('hex')
