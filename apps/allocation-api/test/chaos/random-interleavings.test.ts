@@ -1,4 +1,4 @@
-import { lacksPowerdns, startPowerdns } from '@pool/test-kit/dns/powerdns.ts'
+import { missingPowerdns, startPowerdns } from '@pool/test-kit/dns/powerdns.ts'
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import { timed } from '@pool/test-kit/poll.ts'
 import { proofSize, reportProof } from '@pool/test-kit/proof-size.ts'
@@ -60,7 +60,7 @@ describe.skipIf(!testDsn)(
 
     test('dynadot', { timeout: 300_000 }, () => runAll('dynadot', toSeeds(INTERLEAVINGS), startDynadotHost))
 
-    test.skipIf(shouldSkip(lacksPowerdns))('powerdns', { timeout: 300_000 }, async () => {
+    test.skipIf(shouldSkip(missingPowerdns))('powerdns', { timeout: 300_000 }, async () => {
       await using server = await startPowerdns()
       await runAll('powerdns', toSeeds(POWERDNS_INTERLEAVINGS), createPowerdnsHostStarter(server))
     })

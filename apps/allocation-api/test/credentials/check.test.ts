@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { lacksGateway, startGateway } from '@pool/test-ceph'
+import { missingGateway, startGateway } from '@pool/test-ceph'
 import { afterAll, describe, expect, test } from 'vitest'
 import { createKeyCheck } from '../../src/credentials/check-s3-keys.ts'
 import { createHttpsGet } from '../../src/credentials/https-client.ts'
@@ -24,7 +24,7 @@ const secrets = [keys, suspendedKeys, wrongSecret, unknownKey]
   .flatMap(({ accessKey, secretKey }) => [accessKey, secretKey])
   .concat(token)
 
-const gateway = lacksGateway === undefined ? await startGateway({ names: ['*.storage.test'] }) : null
+const gateway = missingGateway === undefined ? await startGateway({ names: ['*.storage.test'] }) : null
 const identities = await makeIdentities()
 const server = await startScriptedServer()
 /** The target of redirects. */
@@ -67,7 +67,7 @@ server.respondWith(hang)
 const late = Promise.all([postKeys(), postToken()])
 await until('both hang', () => server.count() === 2)
 
-describe.skipIf(shouldSkip(lacksGateway))('a real gateway', () => {
+describe.skipIf(shouldSkip(missingGateway))('a real gateway', () => {
   const ask = (body: object) => {
     server.respondWith(forwardTo(gateway?.port ?? 0))
     return postKeys(body)

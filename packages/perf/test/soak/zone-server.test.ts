@@ -1,9 +1,9 @@
-import { lacksPowerdns } from '@pool/test-kit/dns/powerdns.ts'
+import { missingPowerdns } from '@pool/test-kit/dns/powerdns.ts'
 import { describe, expect, it } from 'vitest'
 import { LogSecretScanner } from '../../src/soak/environment/log-secrets.ts'
 import { FOREIGN_RECORDS, startZone, ZONE } from '../../src/soak/environment/zone.ts'
 
-describe.skipIf(lacksPowerdns)(`the zone past the service (${lacksPowerdns ?? 'real PowerDNS'})`, () => {
+describe.skipIf(missingPowerdns)(`the zone past the service (${missingPowerdns ?? 'real PowerDNS'})`, () => {
   it('is read and edited as soon as a killed server is there again', async () => {
     await using cleanup = new AsyncDisposableStack()
     // The database is that of the provider which stands in where there is no PowerDNS.
