@@ -13,14 +13,6 @@ import { throttledCache } from '../lib/cached-query.ts'
 import { paginate } from '../lib/paginate.ts'
 import { toBucketName, toFqdn, validateName, validatePool } from '../naming/naming.ts'
 import type { WaitUntilApplied } from '../reconciler/reconciler.ts'
-import {
-  type CommitResult,
-  type ReleaseResult,
-  type ReserveResult,
-  toCommitDecision,
-  toReleaseDecision,
-  toReserveDecision,
-} from './domain/mapping.ts'
 import type {
   AllocationCount,
   Caller,
@@ -38,19 +30,27 @@ import type {
   ReleaseOutcome,
   RenewCommand,
   RenewOutcome,
-  ReservationLimits,
   ReserveCommand,
   ReserveDecision,
   ReserveOutcome,
-  ReserveRequest,
 } from './domain/types.ts'
 import { sweepExpired } from './expired-sweeper.ts'
-import type { AllocationRepository } from './repository.ts'
+import type { AllocationReader } from './reader.ts'
+import {
+  type AllocationRepository,
+  type CommitResult,
+  type ReleaseResult,
+  type ReserveResult,
+  toCommitDecision,
+  toReleaseDecision,
+  toReserveDecision,
+} from './repository.ts'
 
 export interface AllocationOptions {
   readonly repository: AllocationRepository
+  readonly reader: AllocationReader
   /** Counts every row, so it needs its own connection: a statement queued behind it on the same one would wait. */
-  readonly countByState: AllocationRepository['countByState']
+  readonly countByState: AllocationReader['countByState']
   readonly idempotency: Idempotency
   /** Waits, for a bounded time, until the provider has the records of a version. */
   readonly waitUntilApplied: WaitUntilApplied
@@ -58,7 +58,6 @@ export interface AllocationOptions {
   readonly recordTemplate: RecordTemplate
   /** Start of every bucket name. */
   readonly bucketPrefix: string
-  readonly reservation: ReservationLimits
   readonly statementTimeoutMs: number
   /** Milliseconds of a monotonic clock. */
   readonly now: () => number
@@ -81,18 +80,15 @@ export type AllocationService = ReturnType<typeof createAllocationService>
 
 /** The life of a name: check, reserve, renew, commit, release, and the queries. */
 export const createAllocationService = (options: AllocationOptions) => {
-  const { repository, idempotency, waitUntilApplied, managedDomains, reservation } = options
+  const { repository, reader, idempotency, waitUntilApplied, managedDomains } = options
   const batching = {
     maxInFlight: MAX_IN_FLIGHT,
     maxBatchSize: MAX_BATCH_SIZE,
     slowMs: SLOW_MS,
     timeoutMs: options.statementTimeoutMs,
   }
-  const findStateInBatch = createBatcher({ ...batching, execute: repository.findStates })
-  const reserveInBatch = createBatcher({
-    ...batching,
-    execute: (requests: readonly ReserveRequest[]) => repository.reserveMany(requests, reservation.ttlMs),
-  })
+  const findStateInBatch = createBatcher({ ...batching, execute: reader.findStates })
+  const reserveInBatch = createBatcher({ ...batching, execute: repository.reserveMany })
   const count = throttledCache(options.countByState, {
     now: options.now,
     wait: () => sleep(COUNT_WAIT_MS, undefined, { ref: false }),
@@ -131,7 +127,7 @@ export const createAllocationService = (options: AllocationOptions) => {
       // The statement of a keyed request stores its result under the key, so it cannot be shared.
       if (key === undefined) return reserveInBatch({ command, caller })
       return idempotency.executeThenReplay<ReserveDecision>(key, ['reserve', poolDomain, subdomain, createdBy], {
-        execute: claim => repository.reserve(command, reservation.ttlMs, caller, claim),
+        execute: claim => repository.reserve(command, caller, claim),
         replay: stored => {
           const decision = toReserveDecision(stored as ReserveResult)
           return decision.kind === 'granted' ? repository.findReservation(command, decision.reservationToken) : decision
@@ -157,7 +153,7 @@ export const createAllocationService = (options: AllocationOptions) => {
 
     /** Extends a reservation. It takes no Idempotency-Key, because repeating it is harmless. */
     async renew(command: RenewCommand, caller: Caller): Promise<RenewOutcome> {
-      return validatePool(command.poolDomain, managedDomains) ?? repository.renew(command, reservation, caller)
+      return validatePool(command.poolDomain, managedDomains) ?? repository.renew(command, caller)
     },
 
     /** Frees a name immediately, then waits a bounded time until the provider has removed its records. */
@@ -180,7 +176,7 @@ export const createAllocationService = (options: AllocationOptions) => {
     async get(name: PoolName): Promise<GetOutcome> {
       const rejection = validatePool(name.poolDomain, managedDomains)
       if (rejection) return rejection
-      const allocation = await repository.find(name)
+      const allocation = await reader.find(name)
       return allocation ? { kind: 'found', allocation } : { kind: 'not-found' }
     },
 
@@ -189,7 +185,7 @@ export const createAllocationService = (options: AllocationOptions) => {
       const rejection = validatePool(poolDomain, managedDomains)
       if (rejection) return rejection
       const pages = paginate({
-        fetch: (after = '', size) => repository.list(poolDomain, { after, limit: size, state }),
+        fetch: (after = '', size) => reader.list(poolDomain, { after, limit: size, state }),
         toCursor: allocation => allocation.subdomain,
         cursor,
         limit,
@@ -204,7 +200,7 @@ export const createAllocationService = (options: AllocationOptions) => {
       const pages = paginate({
         fetch: (position, size) => {
           const before = position === undefined ? undefined : Number(position)
-          return repository.listHistory(poolDomain, { subdomain: sub, before, limit: size })
+          return reader.listHistory(poolDomain, { subdomain: sub, before, limit: size })
         },
         toCursor: ({ id }) => String(id),
         cursor,
@@ -215,7 +211,7 @@ export const createAllocationService = (options: AllocationOptions) => {
 
     /** Whether the name is active and was committed with this token. */
     async isActiveWithToken(name: PoolName, token: string): Promise<boolean> {
-      return repository.isActiveWithToken(name, token)
+      return reader.isActiveWithToken(name, token)
     },
 
     /** For the metrics: recent, not current. */

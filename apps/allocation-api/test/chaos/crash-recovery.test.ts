@@ -11,7 +11,7 @@ import {
   recordNames,
   untilApplied,
 } from '../support/consistency.ts'
-import { createTestDatabase, missingDsn, type TestDatabase, testDsn } from '../support/database.ts'
+import { createTestDatabase, missingDsn, repositoryOptions, type TestDatabase, testDsn } from '../support/database.ts'
 import { type HeldLock, holdLock, untilSessionsWait } from '../support/locks.ts'
 import { commit, pool, release, reserveToken } from '../support/operations.ts'
 import { smallPoolEnv } from '../support/replicas.ts'
@@ -90,7 +90,7 @@ describe.skipIf(!testDsn)('crash recovery', () => {
   }
   /** Stands for a replica without a DNS reconciler. */
   const releaseInDatabase = (database: TestDatabase, subdomain: string) =>
-    createAllocationRepository(database.sql, { timeoutMs: 5_000 }).release(
+    createAllocationRepository(database.sql, repositoryOptions).release(
       { poolDomain: pool, subdomain },
       { actor: 'in-cluster', address: null, requestId: 'kill' },
     )

@@ -13,8 +13,8 @@ if (!testDsn) process.stderr.write(`${missingDsn}\n`)
 
 const poolDomain = 'pool.test'
 const caller: Caller = { actor: 'in-cluster', address: null, requestId: 'interleavings' }
-const limits = { timeoutMs: 20_000 }
 const ttlMs = 600_000
+const limits = { reservation: { ttlMs, maxAgeMs: 10 * ttlMs }, timeoutMs: 20_000 }
 /** Excludes a result that only requests with an Idempotency-Key can have. */
 const expectDecision = <Decision extends { readonly kind: string }>(
   decision: Decision | DuplicateRequest,
@@ -41,7 +41,7 @@ describe.skipIf(!testDsn)('two statements that wait for the same row', () => {
 
   const name = { poolDomain, subdomain: 'acme' }
   const reserve = async (store: AllocationRepository) =>
-    expectDecision(await store.reserve({ ...name, createdBy: '' }, ttlMs, caller))
+    expectDecision(await store.reserve({ ...name, createdBy: '' }, caller))
   const commit = async (store: AllocationRepository, reservationToken: string) =>
     expectDecision(
       await store.commit(
@@ -53,7 +53,7 @@ describe.skipIf(!testDsn)('two statements that wait for the same row', () => {
   const release = async (store: AllocationRepository, reservationToken?: string) =>
     expectDecision(await store.release({ ...name, reservationToken }, caller))
   const renew = (store: AllocationRepository, reservationToken: string) =>
-    store.renew({ ...name, reservationToken }, { ttlMs, maxAgeMs: 10 * ttlMs }, caller)
+    store.renew({ ...name, reservationToken }, caller)
 
   const reserveName = async (): Promise<Granted> => {
     const decision = await reserve(stores[0])
@@ -298,7 +298,7 @@ describe.skipIf(!testDsn)('progress that is recorded late', () => {
       await markApplied(names)
     }
     const activate = async () => {
-      const decision = expectDecision(await store.reserve({ ...name, createdBy: '' }, ttlMs, caller))
+      const decision = expectDecision(await store.reserve({ ...name, createdBy: '' }, caller))
       if (decision.kind !== 'granted') throw new Error(decision.kind)
       const { reservationToken } = decision
       await store.commit(
@@ -327,7 +327,7 @@ describe.skipIf(!testDsn)('progress that is recorded late', () => {
     const store = createAllocationRepository(database.sql, limits)
     const repository = createReconcilerRepository(database.sql, limits)
     const name = { poolDomain, subdomain: 'replaced' }
-    const decision = expectDecision(await store.reserve({ ...name, createdBy: '' }, ttlMs, caller))
+    const decision = expectDecision(await store.reserve({ ...name, createdBy: '' }, caller))
     if (decision.kind !== 'granted') throw new Error(decision.kind)
     const { reservationToken } = decision
     const address = { sovereignFQDN: 'replaced.pool.test', loadBalancerIP: '192.0.2.1' }
@@ -346,7 +346,7 @@ describe.skipIf(!testDsn)('progress that is recorded late', () => {
     const name = { poolDomain, subdomain: 'hidden' }
     const fqdn = 'hidden.pool.test'
     const activate = async (address: string) => {
-      const decision = expectDecision(await store.reserve({ ...name, createdBy: '' }, ttlMs, caller))
+      const decision = expectDecision(await store.reserve({ ...name, createdBy: '' }, caller))
       if (decision.kind !== 'granted') throw new Error(decision.kind)
       const { reservationToken } = decision
       const records = createRecords(fqdn, address, { names: ['@'], ttl: 60 })

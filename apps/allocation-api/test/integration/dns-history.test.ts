@@ -1,6 +1,6 @@
 import { until } from '@pool/test-kit/poll.ts'
 import { describe, expect, test } from 'vitest'
-import { createAllocationRepository } from '../../src/allocation/repository.ts'
+import { createAllocationReader } from '../../src/allocation/reader.ts'
 import { missingDsn, testDsn } from '../support/database.ts'
 import { poolDomain, useDnsFixture } from '../support/dns-fixture.ts'
 
@@ -11,8 +11,8 @@ describe.skipIf(!testDsn)(`the history entries of DNS records (${testDsn ? 'real
   const { replica, activate, release, row, advance, events } = scene
   /** The name's entries with the actor `convergence`, oldest first. */
   const convergenceEntries = async (subdomain: string) => {
-    const repository = createAllocationRepository(scene.sql, { timeoutMs: 5_000 })
-    const entries = (await repository.listHistory(poolDomain, { subdomain, limit: 100 })).map(({ entry }) => entry)
+    const reader = createAllocationReader(scene.sql, { timeoutMs: 5_000 })
+    const entries = (await reader.listHistory(poolDomain, { subdomain, limit: 100 })).map(({ entry }) => entry)
     return entries.filter(({ actor }) => actor === 'convergence').reverse()
   }
 

@@ -8,6 +8,9 @@ export const testDsn = process.env.PDM_TEST_DSN
 
 export const missingDsn = 'PDM_TEST_DSN is not set. Run the tests with `npx -y pnpm@12 test`, which starts a Postgres.'
 
+/** Options of an allocation repository whose limits do not matter to the test. */
+export const repositoryOptions = { reservation: { ttlMs: 600_000, maxAgeMs: 86_400_000 }, timeoutMs: 5_000 }
+
 export interface TestDatabase {
   readonly url: string
   readonly sql: Sql
