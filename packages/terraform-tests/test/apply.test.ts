@@ -116,14 +116,14 @@ withTerraform('the first apply and later ones', () => {
     ],
     ['another name', ['apply', '-auto-approve'], { script_name: 'other' }, 'script.witness'],
     ['another account', ['apply', '-auto-approve'], { account_id: '0ace'.repeat(8) }, 'kv_namespace.leases'],
-  ])('%s is rejected, because it would delete the leases', async (_, command, variables, kept) => {
+  ])('%s is rejected, because it would delete the leases', async (_, command, variables, resource) => {
     const { account, terraform, set, apply } = await createWitnessFixture()
     await apply()
     set({ ...migrationRecorded, ...variables })
     const { code, output } = await terraform(...command, '-no-color')
     expect(code, output).toBe(1)
     expect(collapseWhitespace(output)).toContain(
-      `Resource cloudflare_workers_${kept} has lifecycle.prevent_destroy set`,
+      `Resource cloudflare_workers_${resource} has lifecycle.prevent_destroy set`,
     )
     expect([...account.scripts.keys()]).toEqual(['lease-witness'])
     expect(account.namespaces.size).toBe(1)

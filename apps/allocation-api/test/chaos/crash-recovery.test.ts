@@ -122,7 +122,7 @@ describe.skipIf(!testDsn)('crash recovery', () => {
     const database = getDatabase(worker)
     let api = await start(database)
     expect((await commit(api, 'first', await reserveToken(api, 'first'), '192.0.2.250')).status).toBe(200)
-    const addressOf = new Map([['first', '192.0.2.250']])
+    const addresses = new Map([['first', '192.0.2.250']])
     const absent = new Set<string>()
     for (let round = 0; round < KILLS_PER_WORKER; round += 1) {
       const crashPoint = crashPointNames[(round + worker) % crashPointNames.length] ?? 'during the write'
@@ -130,7 +130,7 @@ describe.skipIf(!testDsn)('crash recovery', () => {
       const names = Array.from({ length: COMMITS_PER_KILL }, (_, i) => `n${worker}-${round}-${i}`)
       if (releasedName && round % 2 === 0) names[0] = releasedName
       const address = `192.0.${worker}.${round + 1}`
-      const nameToRelease = round % 5 === 1 ? [...addressOf.keys()].at(-2) : undefined
+      const nameToRelease = round % 5 === 1 ? [...addresses.keys()].at(-2) : undefined
 
       const tokens = new Map<string, string>()
       for (const name of names) tokens.set(name, await reserveToken(api, name))
@@ -154,18 +154,18 @@ describe.skipIf(!testDsn)('crash recovery', () => {
       await Promise.all(responses)
 
       for (const name of names) {
-        addressOf.set(name, address)
+        addresses.set(name, address)
         absent.delete(name)
       }
       if (nameToRelease) {
-        addressOf.delete(nameToRelease)
+        addresses.delete(nameToRelease)
         absent.add(nameToRelease)
       }
       api = await start(database)
       await untilApplied(database.sql)
       await expectConsistentTables(database.sql)
       const active = await activeNames(database.sql)
-      expect(new Map(active.map(row => [row.subdomain, row.address]))).toEqual(addressOf)
+      expect(new Map(active.map(row => [row.subdomain, row.address]))).toEqual(addresses)
       const ofThisRound = active.filter(row => names.includes(row.subdomain))
       await expectDnsToMatch(api.dnsPort, ofThisRound, nameToRelease ? [`${nameToRelease}.${pool}`] : [])
     }

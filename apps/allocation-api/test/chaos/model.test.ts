@@ -75,7 +75,7 @@ let reader: AllocationReader
 let steps = 0
 let pools = 0
 
-const tokenOf = (real: Real, name: string, choice: TokenChoice): string => {
+const pickToken = (real: Real, name: string, choice: TokenChoice): string => {
   const own = real.tokens.get(name) ?? []
   const none = '00000000-0000-4000-8000-000000000000'
   if (choice === 'garbage') return 'not-a-uuid'
@@ -128,7 +128,7 @@ const anyStep: fc.Arbitrary<Step>[] = [
   ),
   fc.tuple(name, choice).map(([n, which]) =>
     step(`commit ${n} with ${which}`, async (model, real) => {
-      const reservationToken = tokenOf(real, n, which)
+      const reservationToken = pickToken(real, n, which)
       const sovereignFQDN = `${n}.${real.pool}`
       const outcome = await real.store.commit(
         { poolDomain: real.pool, subdomain: n, reservationToken, sovereignFQDN, loadBalancerIP: '192.0.2.1' },
@@ -140,7 +140,7 @@ const anyStep: fc.Arbitrary<Step>[] = [
   ),
   fc.tuple(name, choice).map(([n, which]) =>
     step(`renew ${n} with ${which}`, async (model, real) => {
-      const reservationToken = tokenOf(real, n, which)
+      const reservationToken = pickToken(real, n, which)
       const command = { poolDomain: real.pool, subdomain: n, reservationToken }
       const outcome = await real.store.renew(command, caller)
       const expected = model.renew(n, reservationToken)
@@ -150,7 +150,7 @@ const anyStep: fc.Arbitrary<Step>[] = [
   ),
   fc.tuple(name, fc.option(choice, { nil: undefined })).map(([n, which]) =>
     step(`release ${n} with ${which ?? 'no token'}`, async (model, real) => {
-      const reservationToken = which && tokenOf(real, n, which)
+      const reservationToken = which && pickToken(real, n, which)
       const outcome = await real.store.release({ poolDomain: real.pool, subdomain: n, reservationToken }, caller)
       return [outcome.kind, model.release(n, reservationToken)]
     }),

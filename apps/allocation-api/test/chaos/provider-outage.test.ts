@@ -228,7 +228,7 @@ describe.skipIf(!testDsn).concurrent('a provider outage', () => {
   })
 
   const withWrongKey = { env: { DNSPROVIDER_DYNADOT_API_KEY: wrongKey } }
-  testWithDynadot('a refused API key is not revealed', withWrongKey, async ({ api }) => {
+  testWithDynadot('a rejected API key is not revealed', withWrongKey, async ({ api }) => {
     const response = await commit(api, 'acme', await reserveToken(api, 'acme'))
     expectPending(response)
     expect(response.body.detail).toMatch(/rejected the API key/)

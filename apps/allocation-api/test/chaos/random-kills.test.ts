@@ -35,7 +35,7 @@ const httpFaults: readonly (readonly [number, DynadotFault | undefined])[] = [
   [80, undefined],
   [8, 'stale'],
   [2, 'busy'],
-  [2, 'half text'],
+  [2, 'truncated body'],
   [2, { status: 500 }],
   [1, { status: 429, retryAfter: '1' }],
   [1, { error: 'too many cooks' }],

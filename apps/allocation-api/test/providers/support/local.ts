@@ -33,11 +33,11 @@ export const startLocalSubject = async (): Promise<ProviderSubject> => {
     records: async () => (await table.read(ZONE, 'all')).records.toSorted((a, b) => compareKeys(a, b)),
     put: set => write({ kind: 'upsert', set }),
     remove: (owner, type) => write({ kind: 'delete', name: owner, type }),
-    async goAway() {
+    async stop() {
       await admin.unsafe(`alter database ${name} with allow_connections false`)
       await admin`select pg_terminate_backend(pid) from pg_stat_activity where datname = ${name}`
     },
-    async comeBack() {
+    async start() {
       await admin.unsafe(`alter database ${name} with allow_connections true`)
     },
     secrets: [],
