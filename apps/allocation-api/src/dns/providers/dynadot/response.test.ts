@@ -14,7 +14,11 @@ test.each<[string, unknown, string]>([
     { GetDnsResponse: { ResponseCode: -1, Status: 'error', Error: 'could not find domain in your account' } },
     'no-domain',
   ],
-  ['a failed connection to the main server', { Response: { ResponseCode: '-1', Error: 'problem with connection to main server' } }, 'server-error'],
+  [
+    'a failed connection to the main server',
+    { Response: { ResponseCode: '-1', Error: 'problem with connection to main server' } },
+    'server-error',
+  ],
   ['an undocumented code', { SetDnsResponse: { ResponseCode: '7', Status: 'error', Error: 'hm' } }, 'server-error'],
   ['a server in a value', { SetDnsResponse: { ResponseCode: '-1', Error: 'invalid mail server' } }, 'error'],
   ['a domain in a value', { SetDnsResponse: { ResponseCode: '-1', Error: 'invalid domain in record' } }, 'error'],
