@@ -11,12 +11,10 @@ import {
   recordNames,
   untilApplied,
 } from '../support/consistency.ts'
-import { createTestDatabase, missingDsn, repositoryOptions, type TestDatabase, testDsn } from '../support/database.ts'
+import { createTestDatabase, repositoryOptions, type TestDatabase } from '../support/database.ts'
 import { type HeldLock, holdLock, untilSessionsWait } from '../support/locks.ts'
 import { commit, pool, release, reserveToken } from '../support/operations.ts'
 import { smallPoolEnv } from '../support/replicas.ts'
-
-if (!testDsn) process.stderr.write(`${missingDsn}\n`)
 
 /** The workers run concurrently, each on its own database. */
 const WORKERS = 2
@@ -69,7 +67,7 @@ const crashPoints = {
 }
 const crashPointNames = Object.keys(crashPoints) as (keyof typeof crashPoints)[]
 
-describe.skipIf(!testDsn)('crash recovery', () => {
+describe('crash recovery', () => {
   const databases: TestDatabase[] = []
   const running = new Set<Api>()
 

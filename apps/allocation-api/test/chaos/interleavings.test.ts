@@ -6,10 +6,8 @@ import { type AllocationRepository, createAllocationRepository } from '../../src
 import { createRecords } from '../../src/dns/domain/rrset.ts'
 import { type DuplicateRequest, isDuplicate } from '../../src/idempotency/idempotency.ts'
 import { createReconcilerRepository, type DueName } from '../../src/reconciler/repository.ts'
-import { createTestDatabase, missingDsn, type TestDatabase, testDsn } from '../support/database.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { holdLock, lockRow, untilSessionsWait } from '../support/locks.ts'
-
-if (!testDsn) process.stderr.write(`${missingDsn}\n`)
 
 const poolDomain = 'pool.test'
 const caller: Caller = { actor: 'in-cluster', address: null, requestId: 'interleavings' }
@@ -29,7 +27,7 @@ const desired = createRecords('acme.pool.test', '192.0.2.1', { names: ['@', '*']
  * Postgres grants a row lock in the order of the queue. Both statements then have their snapshot, so the second one
  * decides about a row that is newer than its snapshot. A decision that uses the snapshot fails here.
  */
-describe.skipIf(!testDsn)('two statements that wait for the same row', () => {
+describe('two statements that wait for the same row', () => {
   let database: TestDatabase
   const connections: Sql[] = []
   let stores: [AllocationRepository, AllocationRepository, AllocationRepository, AllocationRepository]
@@ -272,7 +270,7 @@ describe.skipIf(!testDsn)('two statements that wait for the same row', () => {
 })
 
 /** A statement that timed out, or whose process died, can still take effect late, after newer statements. */
-describe.skipIf(!testDsn)('progress that is recorded late', () => {
+describe('progress that is recorded late', () => {
   let database: TestDatabase
   beforeAll(async () => {
     database = await createTestDatabase()

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Caller } from '../../src/allocation/domain/types.ts'
 import { type AllocationReader, createAllocationReader } from '../../src/allocation/reader.ts'
 import { type AllocationRepository, createAllocationRepository } from '../../src/allocation/repository.ts'
-import { createTestDatabase, missingDsn, type TestDatabase, testDsn } from '../support/database.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 
 const caller: Caller = { actor: 'in-cluster', address: null, requestId: 'model' }
 const TTL = 60_000
@@ -261,7 +261,7 @@ const seeded: Readonly<Record<string, (pool: string) => Partial<AllocationReposi
   }),
 }
 
-describe.skipIf(!testDsn)(`the repository behaves like its model (${testDsn ? 'real Postgres' : missingDsn})`, () => {
+describe('the repository behaves like its model', () => {
   beforeAll(async () => {
     database = await createTestDatabase({ connections: 4 })
     reader = createAllocationReader(database.sql, { timeoutMs: 5_000 })

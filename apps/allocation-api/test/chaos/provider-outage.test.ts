@@ -2,11 +2,8 @@ import { timed, until } from '@pool/test-kit/poll.ts'
 import { describe, expect } from 'vitest'
 import type { Api, ApiResponse } from '../support/api.ts'
 import { untilApplied } from '../support/consistency.ts'
-import { missingDsn, testDsn } from '../support/database.ts'
 import { apiKey, type DynadotFixture, testWithDynadot, wrongKey } from '../support/dynadot-fixture.ts'
 import { check, commit, pool, release, reserveToken } from '../support/operations.ts'
-
-if (!testDsn) process.stderr.write(`${missingDsn}\n`)
 
 const BEFORE = '192.0.2.1'
 const AFTER = '203.0.113.9'
@@ -49,7 +46,7 @@ const expectStableRecords = async (fixture: DynadotFixture, addresses: Readonly<
 }
 
 // Each test has its own fixture and mostly waits.
-describe.skipIf(!testDsn).concurrent('a provider outage', () => {
+describe.concurrent('a provider outage', () => {
   testWithDynadot(
     'a commit returns 202 with the reason, and is published when the provider has recovered',
     {},

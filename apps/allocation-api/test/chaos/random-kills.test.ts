@@ -7,13 +7,11 @@ import { describe, expect, test } from 'vitest'
 import { createRecords, type RecordSet } from '../../src/dns/domain/rrset.ts'
 import { type Api, startApi } from '../support/api.ts'
 import { activeNames } from '../support/consistency.ts'
-import { createTestDatabase, missingDsn, testDsn } from '../support/database.ts'
+import { createTestDatabase } from '../support/database.ts'
 import { pool } from '../support/operations.ts'
 import { startCaller } from '../support/random/caller.ts'
 import { type StartZoneHost, startDynadotHost, startLocalHost } from '../support/random/hosts.ts'
 import { smallPoolEnv } from '../support/replicas.ts'
-
-if (!testDsn) process.stderr.write(`${missingDsn}\n`)
 
 const REPLICAS = 3
 const CALLERS = 4
@@ -140,7 +138,7 @@ const killAtRandom = async (kind: string, startHost: StartZoneHost, seed: number
 
 const byName = (a: { subdomain: string }, b: { subdomain: string }) => (a.subdomain < b.subdomain ? -1 : 1)
 
-describe.skipIf(!testDsn)('random kills', () => {
+describe('random kills', () => {
   test(`${2 * KILLS_PER_PROVIDER} kills under traffic: every confirmed change is in effect, and the zone has exactly these and the foreign records`, {
     timeout: 60_000 + 10_000 * KILLS_PER_PROVIDER,
   }, async () => {

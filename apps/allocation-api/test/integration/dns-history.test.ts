@@ -1,12 +1,11 @@
 import { until } from '@pool/test-kit/poll.ts'
 import { describe, expect, test } from 'vitest'
 import { createAllocationReader } from '../../src/allocation/reader.ts'
-import { missingDsn, testDsn } from '../support/database.ts'
 import { poolDomain, useDnsFixture } from '../support/dns-fixture.ts'
 
 const down = { kind: 'unavailable', reason: 'The provider is down.' } as const
 
-describe.skipIf(!testDsn)(`the history entries of DNS records (${testDsn ? 'real Postgres' : missingDsn})`, () => {
+describe('the history entries of DNS records', () => {
   const scene = useDnsFixture()
   const { replica, activate, release, row, advance, events } = scene
   /** The name's entries with the actor `convergence`, oldest first. */

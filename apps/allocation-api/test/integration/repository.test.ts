@@ -5,7 +5,7 @@ import { sweepExpired } from '../../src/allocation/expired-sweeper.ts'
 import { type AllocationReader, createAllocationReader } from '../../src/allocation/reader.ts'
 import { type AllocationRepository, createAllocationRepository } from '../../src/allocation/repository.ts'
 import type { RecordSet } from '../../src/dns/domain/rrset.ts'
-import { createTestDatabase, missingDsn, repositoryOptions, type TestDatabase, testDsn } from '../support/database.ts'
+import { createTestDatabase, repositoryOptions, type TestDatabase } from '../support/database.ts'
 import { holdLock, lockRow, untilSessionsWait } from '../support/locks.ts'
 
 const TTL = repositoryOptions.reservation.ttlMs
@@ -14,7 +14,8 @@ const name = { poolDomain: 'pool.test', subdomain: 'acme' }
 const foreign = '00000000-0000-4000-8000-000000000000'
 const records = [{ name: 'acme.pool.test', type: 'A', ttl: 300, values: ['192.0.2.1'] }]
 
-describe.skipIf(!testDsn)(`the repository (${testDsn ? 'real Postgres' : missingDsn})`, () => {
+// The contract: the tests of the store are skipped without PDM_TEST_DSN.
+describe.skipIf(!process.env.PDM_TEST_DSN)('the repository', () => {
   let database: TestDatabase
   let store: AllocationRepository
   let reader: AllocationReader
