@@ -3,15 +3,15 @@ import { layers, NODE, toPackagePattern, toPathPatterns } from './layers.mjs'
 /** The import rules of layers.mjs and a few of the whole repository, for dependency-cruiser. */
 
 const tests = '(\\.test\\.ts$|/test/)'
-const patternsOf = name => toPathPatterns(layers.find(layer => layer.name === name))
+const toPatternsOfLayer = name => toPathPatterns(layers.find(layer => layer.name === name))
 const entries = layers.filter(layer => layer.imports === null).flatMap(toPathPatterns)
 
 const layerRules = layers
   .filter(layer => layer.imports !== null)
   .flatMap(layer => {
     const { name, imports, types = [], packages } = layer
-    const allowed = [...toPathPatterns(layer), ...imports.flatMap(patternsOf), ...packages.map(toPackagePattern)]
-    const typesOnly = types.flatMap(patternsOf)
+    const allowed = [...toPathPatterns(layer), ...imports.flatMap(toPatternsOfLayer), ...packages.map(toPackagePattern)]
+    const typesOnly = types.flatMap(toPatternsOfLayer)
     const earlier = layers.slice(0, layers.indexOf(layer)).flatMap(toPathPatterns)
     const from = { path: toPathPatterns(layer), pathNot: [tests, ...earlier] }
     const rule = {
@@ -98,7 +98,7 @@ export default {
   ],
   options: {
     doNotFollow: { path: 'node_modules' },
-    tsPreCompilationDeps: 'specify',
+    tsPreCompilationDeps: true,
     tsConfig: { fileName: 'tsconfig.json' },
     enhancedResolveOptions: { exportsFields: ['exports'], conditionNames: ['import', 'node', 'default', 'types'] },
   },

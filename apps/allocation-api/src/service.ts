@@ -4,6 +4,7 @@ import { createDatabaseClient } from '@pool/database/client'
 import { isDatabaseUnavailable } from '@pool/database/errors'
 import { createHealthCheck } from '@pool/database/health-check'
 import { waitForDatabase } from '@pool/database/wait-for-database'
+import { createAllocationReader } from './allocation/reader.ts'
 import { createAllocationRepository } from './allocation/repository.ts'
 import { createAllocationService } from './allocation/service.ts'
 import { type Config, readConfig } from './config/config.ts'
@@ -136,16 +137,15 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
   })
 
   const idempotency = createIdempotency(sql, { timeoutMs, keyTtlMs: config.idempotencyTtlMs })
-  const counting = createAllocationRepository(countSql, { timeoutMs: COUNT_TIMEOUT_MS })
   const allocations = createAllocationService({
-    repository: createAllocationRepository(sql, { timeoutMs }),
-    countByState: counting.countByState,
+    repository: createAllocationRepository(sql, { reservation, timeoutMs }),
+    reader: createAllocationReader(sql, { timeoutMs }),
+    countByState: createAllocationReader(countSql, { timeoutMs: COUNT_TIMEOUT_MS }).countByState,
     idempotency,
     waitUntilApplied: reconciler.waitUntilApplied,
     managedDomains,
     recordTemplate: { names: config.dns.recordNames, ttl: config.dns.recordTtlSeconds },
     bucketPrefix: objectStorage.platformPrefix,
-    reservation,
     statementTimeoutMs: timeoutMs,
     now: () => performance.now(),
     onSwept: observer.onSweep,

@@ -54,7 +54,7 @@ run "another_file" {
   }
 }
 
-run "provider_that_is_no_label" {
+run "provider_that_is_not_a_label" {
   command = plan
 
   variables {
@@ -64,7 +64,7 @@ run "provider_that_is_no_label" {
   expect_failures = [var.object_storage_provider]
 }
 
-run "path_that_is_relative" {
+run "relative_path" {
   command = plan
 
   variables {

@@ -7,7 +7,7 @@ variables {
   applied_migration_tag = "v1"
 }
 
-run "workers_dev_without_its_subdomain_is_unknown" {
+run "unknown_workers_dev_subdomain" {
   command = plan
 
   assert {
@@ -34,7 +34,7 @@ run "workers_dev" {
   }
 }
 
-run "custom_domain_alone_closes_workers_dev" {
+run "custom_domain_without_workers_dev" {
   command = plan
 
   variables {

@@ -8,7 +8,7 @@ variables {
   applied_migration_tag = "v1"
 }
 
-run "first_apply_sends_the_migration_and_says_what_follows" {
+run "first_apply_sends_the_migration_and_names_the_next_step" {
   command = plan
 
   variables {
@@ -28,7 +28,7 @@ run "first_apply_sends_the_migration_and_says_what_follows" {
   expect_failures = [check.migration_is_recorded]
 }
 
-run "later_applies_send_none" {
+run "later_applies_send_no_migration" {
   command = plan
 
   assert {
@@ -61,7 +61,7 @@ run "bindings" {
   }
 }
 
-run "logs_are_the_witness_s_own" {
+run "only_the_witness_writes_request_logs" {
   command = plan
 
   assert {
@@ -70,7 +70,7 @@ run "logs_are_the_witness_s_own" {
   }
 }
 
-run "content_is_that_of_the_file" {
+run "changed_file_causes_a_change" {
   command = plan
 
   assert {

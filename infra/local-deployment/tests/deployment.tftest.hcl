@@ -26,7 +26,7 @@ run "with_object_storage" {
   }
 }
 
-run "the_same_name_again" {
+run "address_of_a_name_is_stable" {
   assert {
     condition     = output.load_balancer_ip == run.with_object_storage.load_balancer_ip
     error_message = "The address of a name changed."
@@ -54,7 +54,7 @@ run "another_name_without_object_storage" {
   }
 }
 
-run "no_name" {
+run "empty_name" {
   command = plan
 
   variables {

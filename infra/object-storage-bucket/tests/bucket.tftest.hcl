@@ -33,7 +33,7 @@ run "bucket" {
   }
 }
 
-run "domain_of_the_provider_is_the_default" {
+run "default_domain" {
   command = plan
 
   variables {

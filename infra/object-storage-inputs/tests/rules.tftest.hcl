@@ -28,7 +28,7 @@ run "region_in_upper_case" {
   expect_failures = [var.object_storage_region]
 }
 
-run "region_that_leaves_the_domain" {
+run "region_that_changes_the_host" {
   command = plan
 
   variables {
@@ -68,7 +68,7 @@ run "secret_key_too_short" {
   expect_failures = [var.object_storage_secret_key]
 }
 
-run "secret_key_with_a_line_end" {
+run "secret_key_with_a_newline" {
   command = plan
 
   variables {
@@ -148,7 +148,7 @@ run "bucket_that_ends_with_a_hyphen" {
   expect_failures = [var.object_storage_bucket]
 }
 
-run "bucket_with_a_line_end" {
+run "bucket_with_a_newline" {
   command = plan
 
   variables {

@@ -13,7 +13,7 @@ const witness = 'apps/lease-witness/src'
 const sampleFile = ({ root, folders: [folder = ''] }: Layer, name: string): string =>
   root + (folder.endsWith('.ts') ? folder : `${folder.replace('**/', 'any/')}${name}.ts`)
 
-const importOf = (from: string, to: string): string => {
+const toImport = (from: string, to: string): string => {
   const path = relative(dirname(from), to)
   return `import { x } from '${path.startsWith('.') ? path : `./${path}`}'; export const y = x\n`
 }
@@ -31,9 +31,9 @@ for (const layer of layers.filter(({ imports }) => imports !== null)) {
   const [entry] = layers.filter(
     ({ root, imports }) => imports === null && (root === layer.root || !root.startsWith('packages/')),
   )
-  if (entry) addBreach(layer.name, file, importOf(file, sampleFile(entry, '')))
-  const typesOf = layers.find(({ name }) => name === layer.types?.[0])
-  if (typesOf) addBreach(`${layer.name}-types`, file, importOf(file, sampleFile(typesOf, 'sample')))
+  if (entry) addBreach(layer.name, file, toImport(file, sampleFile(entry, '')))
+  const typesLayer = layers.find(({ name }) => name === layer.types?.[0])
+  if (typesLayer) addBreach(`${layer.name}-types`, file, toImport(file, sampleFile(typesLayer, 'sample')))
 }
 for (const layer of layers) {
   const file = sampleFile(layer, 'sample')
@@ -53,7 +53,7 @@ addBreach('api-http', `${api}/http/breach-package.ts`, "import '../../../../pack
 addBreach('lease-domain', `${witness}/lease/breach-object.ts`, "import '../object/client.ts'")
 addBreach('lease-local', 'apps/lease-witness/local/breach.ts', "import '../src/lease/lease.ts'")
 const outside = 'packages/openapi/src/breach.ts'
-addBreach('no-import-of-an-entry', outside, importOf(outside, `${api}/main.ts`))
+addBreach('no-import-of-an-entry', outside, toImport(outside, `${api}/main.ts`))
 addBreach(
   'no-app-imports-another',
   `${witness}/http/breach-app.ts`,

@@ -14,7 +14,7 @@ const PURE = ['contract', 'api-domain', 'lease-domain']
 const sources = globSync(['apps/*/src/**/*.ts', 'packages/contract/src/**/*.ts'], { cwd: root }).filter(
   file => !file.endsWith('.test.ts'),
 )
-const layerOf = (file: string): Layer | undefined =>
+const findLayer = (file: string): Layer | undefined =>
   layers.find(layer => toPathPatterns(layer).some(pattern => new RegExp(pattern).test(file)))
 
 interface Override {
@@ -26,7 +26,7 @@ const { overrides }: { overrides: readonly Override[] } = JSON.parse(readFileSyn
 const purity = overrides.filter(({ plugins }) => plugins?.includes(PLUGIN))
 
 test('every layer has files', () => {
-  const used = new Set(sources.map(file => layerOf(file)?.name))
+  const used = new Set(sources.map(file => findLayer(file)?.name))
   expect(layers.map(({ name }) => name).filter(name => !used.has(name))).toEqual([])
 })
 
@@ -68,7 +68,7 @@ describe('biome.json', () => {
     expect(sources.length).toBeGreaterThan(100)
     for (const file of [...sources, ...samples]) {
       const isChecked = checked.some(pattern => matchesGlob(file, pattern))
-      expect({ file, isChecked }).toEqual({ file, isChecked: PURE.includes(layerOf(file)?.name ?? '') })
+      expect({ file, isChecked }).toEqual({ file, isChecked: PURE.includes(findLayer(file)?.name ?? '') })
     }
     const denied = Object.keys(purity[0]?.linter?.rules.style.noRestrictedGlobals?.options.deniedGlobals ?? {})
     expect(denied.toSorted()).toEqual(['crypto', 'fetch', 'performance', 'process', 'setInterval', 'setTimeout'])

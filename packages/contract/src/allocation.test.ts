@@ -5,7 +5,6 @@ import {
   commitRequest,
   encodeCursor,
   historyQuery,
-  idempotencyKey,
   limit,
   listQuery,
   releaseRequest,
@@ -144,27 +143,6 @@ describe('state', () => {
   })
   test.each(['', 'none', 'Reserved', 'active '])('invalid-state: %j', state => {
     expect(validate(listQuery, { state })).toBe('invalid-state')
-  })
-})
-
-describe('Idempotency-Key', () => {
-  test.each(['k', '!', '~', 'a'.repeat(255), '"7f3c"', 'a,b;c=d'])('good: %s', key => {
-    expect(idempotencyKey.parse(key)).toBe(key)
-  })
-  test.each([
-    ['empty', ''],
-    ['256 characters', 'a'.repeat(256)],
-    ['a space', 'a b'],
-    ['a space around it', ' a'],
-    ['a tab', 'a\tb'],
-    ['a line break behind it', 'a\n'],
-    ['NUL', 'a\u0000'],
-    ['DEL', 'a\u007f'],
-    ['NBSP', 'a\u00a0b'],
-    ['beyond ASCII', '\u212a'],
-    ['a lone surrogate', '\ud800'],
-  ])('invalid-idempotency-key: %s', (_, key) => {
-    expect(validate(idempotencyKey, key)).toBe('invalid-idempotency-key')
   })
 })
 

@@ -1,11 +1,7 @@
 import * as z from 'zod'
 import { rule } from './allocation-problem.ts'
 import { timestamp } from './common.ts'
-import { fqdn, loadBalancerIP, subdomain } from './names.ts'
-
-/** JSON `null` for an optional field means the same as its absence. */
-const absentIfNull = <Schema extends z.ZodType>(schema: Schema) =>
-  z.preprocess(value => (value === null ? undefined : value), schema)
+import { absentIfNull, createdBy, fqdn, loadBalancerIP, reservationToken, subdomain } from './fields.ts'
 
 /**
  * The publication of the records of an active name. `pending`: not published yet, no attempt has failed. `published`: the
@@ -42,15 +38,6 @@ export type ReservedAllocation = z.infer<typeof reservedAllocation>
 export type ActiveAllocation = z.infer<typeof activeAllocation>
 export type Allocation = z.infer<typeof allocation>
 
-/** Free text that Postgres can store and a log line can contain: no control characters, no lone surrogates. */
-const createdByRule = rule(
-  'invalid-format',
-  'createdBy must be text of at most 253 characters without control characters.',
-)
-const createdBy = z
-  .string(createdByRule)
-  .refine(text => [...text].length <= 253 && text.isWellFormed() && !/\p{Cc}/u.test(text), createdByRule)
-
 const bodyRule = rule('invalid-format', 'The body must be a JSON object with "subdomain".')
 
 export const reserveRequest = z
@@ -65,11 +52,6 @@ export const reserveResponse = reservedAllocation
   })
   .meta({ id: 'ReserveResponse' })
 export type ReserveResponse = z.infer<typeof reserveResponse>
-
-const tokenRule = rule('missing-token', 'reservationToken is required: the response to reserve contains it.')
-
-/** Any text is allowed, so that a token that is not a UUID is a mismatch (403) rather than malformed. */
-const reservationToken = z.string(tokenRule).min(1, tokenRule)
 
 /** The order of the fields is the order of validation. */
 export const commitRequest = z
@@ -243,14 +225,6 @@ export type ConvergeResponse = z.infer<typeof convergeResponse>
 
 export const convergePendingResponse = convergeResponse.extend(warned).meta({ id: 'ConvergePendingResponse' })
 export type ConvergePendingResponse = z.infer<typeof convergePendingResponse>
-
-/** Visible ASCII characters (VCHAR, RFC 5234). The operations document reuse with a different request. */
-export const idempotencyKey = z
-  .string()
-  .regex(
-    /^[\x21-\x7e]{1,255}$/,
-    rule('invalid-idempotency-key', 'Idempotency-Key must be 1 to 255 visible ASCII characters.'),
-  )
 
 export type CommitPendingResponse = z.infer<typeof commitPendingResponse>
 export type ReleasePendingResponse = z.infer<typeof releasePendingResponse>

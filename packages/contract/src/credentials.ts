@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import { type ErrorCode, problem, rule, violation } from './allocation-problem.ts'
 import { trim } from './common.ts'
-import { canonicalName } from './names.ts'
+import { canonicalName } from './fields.ts'
 import { accessKeyError, objectStorageRegions, secretKeyError, tokenError } from './object-storage-credentials.ts'
 
 const regionMissing = rule('missing-region', `region is required: one of ${objectStorageRegions.join(', ')}.`)

@@ -2,7 +2,7 @@ import * as z from 'zod'
 import { cursor, limit } from './allocation.ts'
 import { type FieldFault, firstViolation, rule, violation } from './allocation-problem.ts'
 import { isOneLine, timestamp, trim } from './common.ts'
-import { asciiLowerCase, canonicalName, isDnsLabel, isHostName, subdomain } from './names.ts'
+import { asciiLowerCase, canonicalName, isDnsLabel, isHostName, subdomain } from './fields.ts'
 import {
   accessKeyError,
   isObjectStorageRegion,

@@ -3,8 +3,8 @@ import * as a from './allocation.ts'
 import { deploymentProblem, problem } from './allocation-problem.ts'
 import { validateKeysRequest, validateTokenRequest, validationProblem, validationResult } from './credentials.ts'
 import * as d from './deployment.ts'
+import { idempotencyKey, poolDomain, subdomain } from './fields.ts'
 import { health, probe } from './health.ts'
-import { poolDomain, subdomain } from './names.ts'
 import type { Operation, ResponseSpec } from './operation.ts'
 
 const error = (description: string): ResponseSpec => ({ description, schema: problem })
@@ -15,7 +15,7 @@ const invalidJson = error('`invalid-json`: the body is not JSON; or `invalid-ide
 const tooLarge = error('`body-too-large`: the body is larger than 64 KiB.')
 const pool = z.object({ domain: poolDomain })
 const idempotencyHeader = z.object({
-  'Idempotency-Key': a.idempotencyKey
+  'Idempotency-Key': idempotencyKey
     .optional()
     .meta({ description: 'Makes retries safe: the same key with the same request returns the first result.' }),
 })

@@ -11,8 +11,8 @@ const hasProc = existsSync('/proc/self/stat')
  */
 export function packageManagerPids(): readonly number[] {
   const chain: { pid: number; isManager: boolean }[] = []
-  for (let pid = process.ppid; pid > 1; pid = parentOf(pid)) {
-    const command = commandOf(pid)
+  for (let pid = process.ppid; pid > 1; pid = readParentPid(pid)) {
+    const command = readCommandLine(pid)
     const isManager = isPackageManager(command)
     if (!isManager && !/^\S*sh -c /.test(command)) break
     chain.push({ pid, isManager })
@@ -29,11 +29,11 @@ export function isOrphaned(chain: readonly number[]): boolean {
   if (process.ppid !== chain[0]) return true
   // A zombie has no children.
   return hasProc
-    ? chain.some((pid, index) => chain[index + 1] !== undefined && parentOf(pid) !== chain[index + 1])
+    ? chain.some((pid, index) => chain[index + 1] !== undefined && readParentPid(pid) !== chain[index + 1])
     : !chain.every(isAlive)
 }
 
-function parentOf(pid: number): number {
+function readParentPid(pid: number): number {
   if (!hasProc) return Number(ps('ppid=', pid))
   try {
     // proc(5): the name in parentheses can contain any character; the state and the parent follow it.
@@ -44,7 +44,7 @@ function parentOf(pid: number): number {
   }
 }
 
-function commandOf(pid: number): string {
+function readCommandLine(pid: number): string {
   if (!hasProc) return ps('command=', pid)
   try {
     return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ').trim()

@@ -55,10 +55,10 @@ export function startNode({ entry, env, onLine, isReady = line => line.msg === '
     detached: true,
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
   })
-  const kept: string[] = []
+  const lastLines: string[] = []
   const keep = (line: string) => {
-    kept.push(line)
-    if (kept.length > MAX_KEPT_LINES) kept.shift()
+    lastLines.push(line)
+    if (lastLines.length > MAX_KEPT_LINES) lastLines.shift()
     onLine?.(line)
   }
 
@@ -77,7 +77,9 @@ export function startNode({ entry, env, onLine, isReady = line => line.msg === '
     }
     if (child.stderr) createInterface(child.stderr).on('line', keep)
     void exited.then(({ code, signal }) => {
-      reject(new Error(`${entry} exited (${signal ?? `exit code ${code}`}) before it was ready:\n${kept.join('\n')}`))
+      reject(
+        new Error(`${entry} exited (${signal ?? `exit code ${code}`}) before it was ready:\n${lastLines.join('\n')}`),
+      )
     })
   })
   // A caller that does not await `ready` must not cause an unhandled rejection.
@@ -92,7 +94,7 @@ export function startNode({ entry, env, onLine, isReady = line => line.msg === '
     const timer = setTimeout(kill, timeoutMs)
     return exited.finally(() => clearTimeout(timer))
   }
-  return { pid: child.pid ?? 0, ready, exited, lastLines: () => [...kept], stop, kill }
+  return { pid: child.pid ?? 0, ready, exited, lastLines: () => [...lastLines], stop, kill }
 }
 
 function parseLogLine(line: string): LogLine | undefined {

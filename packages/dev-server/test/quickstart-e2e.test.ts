@@ -17,7 +17,7 @@ const missingTerraform =
   'walkthrough: no deployment (missing terraform or tofu: https://developer.hashicorp.com/terraform/install)'
 
 /** The commands that a user pastes: from the first to the last. */
-const commandsOf = (text: string): string => text.slice(text.indexOf('# 1.'), text.indexOf('\nCtrl-C'))
+const extractCommands = (text: string): string => text.slice(text.indexOf('# 1.'), text.indexOf('\nCtrl-C'))
 
 test('README.md has the commands that start prints', () => {
   const printed = renderQuickstart({
@@ -36,7 +36,7 @@ test('README.md has the commands that start prints', () => {
     witnessToken: 'printed',
   })
   const readme = readFileSync(join(root, 'README.md'), 'utf8')
-  expect(readme).toContain(commandsOf(printed))
+  expect(readme).toContain(extractCommands(printed))
 })
 
 const paste = async (commands: string): Promise<readonly string[]> => {
@@ -72,7 +72,7 @@ describe.skipIf(missing.length > 0 && !mustRun)(`start${missing.length > 0 ? ` (
     const ports = await freePorts()
     const first = startReal(dataDir, ports)
     expect(await first.waitForOutput('Ctrl-C shuts everything down'), first.output()).toBe(true)
-    const commands = commandsOf(first.output())
+    const commands = extractCommands(first.output())
     const [reserved, committed, address, released, acquired, rejected, changed, ...deployed] = await paste(commands)
     expect(JSON.parse(reserved ?? '')).toMatchObject({ subdomain: 'acme', state: 'reserved' })
     expect(JSON.parse(committed ?? '')).toMatchObject({ state: 'active', dns: { status: 'published' } })

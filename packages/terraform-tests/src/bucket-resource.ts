@@ -13,20 +13,20 @@ export interface S3Connection {
 
 /** The S3 calls that the provider makes for a bucket. They reject with `ApiError`. */
 export interface BucketApi {
-  has(bucket: string): Promise<boolean>
+  exists(bucket: string): Promise<boolean>
   create(bucket: string, locking: boolean): Promise<void>
-  isLocking(bucket: string): Promise<boolean>
+  hasObjectLock(bucket: string): Promise<boolean>
   /** The bucket policy as JSON; empty: no policy, so the bucket is private. */
-  policyOf(bucket: string): Promise<string>
-  dropPolicy(bucket: string): Promise<void>
+  getPolicy(bucket: string): Promise<string>
+  deletePolicy(bucket: string): Promise<void>
   isEmpty(bucket: string): Promise<boolean>
-  remove(bucket: string): Promise<void>
+  delete(bucket: string): Promise<void>
 }
 
 /** The bucket resource, after the source of the real provider (3.5). */
-export function bucketResource(connected: () => { store: BucketApi; connection: S3Connection }): ResourceBehavior {
+export function bucketResource(getConnected: () => { store: BucketApi; connection: S3Connection }): ResourceBehavior {
   const computedAttributes = (name: string): Attributes => {
-    const { server, tls } = connected().connection
+    const { server, tls } = getConnected().connection
     return {
       id: name,
       bucket: name,
@@ -37,39 +37,39 @@ export function bucketResource(connected: () => { store: BucketApi; connection: 
 
   return {
     async write(planned, prior) {
-      const { store } = connected()
+      const { store } = getConnected()
       const name = String(planned.bucket)
       if (planned.acl !== 'private') throw new Error('no test needs a bucket that is not private')
       if (prior === null) {
         // The provider checks first, because S3 returns 200 when a user creates its own bucket again.
-        if (await store.has(name)) throw new ApiError('bucket already exists!', name)
+        if (await store.exists(name)) throw new ApiError('bucket already exists!', name)
         await store.create(name, planned.object_locking === true)
       }
-      if (prior?.acl !== planned.acl) await store.dropPolicy(name)
+      if (prior?.acl !== planned.acl) await store.deletePolicy(name)
       return { ...planned, ...computedAttributes(name) }
     },
 
     // The provider does not read policy, lock or quota: manual changes are not detected.
     async read(state) {
       const name = String(state.id)
-      return (await connected().store.has(name)) ? { ...state, ...computedAttributes(name) } : null
+      return (await getConnected().store.exists(name)) ? { ...state, ...computedAttributes(name) } : null
     },
 
     async remove(state) {
-      const { store } = connected()
+      const { store } = getConnected()
       const name = String(state.id)
       if (state.force_destroy !== true && !(await store.isEmpty(name))) {
         throw new ApiError('bucket is not empty', `${name}: set force_destroy`)
       }
-      await store.remove(name)
+      await store.delete(name)
     },
 
     // An import does not set force_destroy, so the next plan shows an update in place.
     async import(name) {
-      const { store } = connected()
-      if (!(await store.has(name))) throw new ApiError('404 Not Found', `could not read bucket ${name}`)
-      const acl = (await store.policyOf(name)) === '' ? 'private' : 'custom'
-      return { id: name, acl, object_locking: await store.isLocking(name) }
+      const { store } = getConnected()
+      if (!(await store.exists(name))) throw new ApiError('404 Not Found', `could not read bucket ${name}`)
+      const acl = (await store.getPolicy(name)) === '' ? 'private' : 'custom'
+      return { id: name, acl, object_locking: await store.hasObjectLock(name) }
     },
   }
 }

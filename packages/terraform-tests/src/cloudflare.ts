@@ -10,9 +10,9 @@ export const cloudflare = (account: Account, directory: string): Provider => ({
   source: 'cloudflare/cloudflare',
   schema: cloudflareProvider,
   resources: {
-    cloudflare_workers_kv_namespace: { schema: namespace, behind: namespaceResource(account) },
-    cloudflare_workers_script: { schema: script, behind: scriptResource(account, directory) },
-    cloudflare_workers_script_subdomain: { schema: scriptSubdomain, behind: subdomainResource(account) },
-    cloudflare_workers_custom_domain: { schema: customDomain, behind: domainResource(account) },
+    cloudflare_workers_kv_namespace: { schema: namespace, behavior: namespaceResource(account) },
+    cloudflare_workers_script: { schema: script, behavior: scriptResource(account, directory) },
+    cloudflare_workers_script_subdomain: { schema: scriptSubdomain, behavior: subdomainResource(account) },
+    cloudflare_workers_custom_domain: { schema: customDomain, behavior: domainResource(account) },
   },
 })

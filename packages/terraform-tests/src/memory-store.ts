@@ -20,30 +20,30 @@ export class ObjectStorage {
 
   connect(connection: S3Connection): BucketApi {
     this.connections.push(connection)
-    const checked = () => {
+    const authenticate = () => {
       const secret = this.users.get(connection.user)
       if (secret === undefined) throw new ApiError('403 Forbidden', 'InvalidAccessKeyId')
       if (secret !== connection.password) throw new ApiError('403 Forbidden', 'SignatureDoesNotMatch')
       return this.buckets
     }
-    const found = (name: string): Bucket => {
-      const bucket = checked().get(name)
+    const getBucket = (name: string): Bucket => {
+      const bucket = authenticate().get(name)
       if (!bucket) throw new ApiError('404 Not Found', 'NoSuchBucket')
       return bucket
     }
     return {
-      has: async name => checked().has(name),
+      exists: async name => authenticate().has(name),
       create: async (name, locking) => {
-        checked()
+        authenticate()
         this.put(name, { region: connection.region, locking })
       },
-      isLocking: async name => found(name).locking,
-      policyOf: async name => found(name).policy,
-      dropPolicy: async name => {
-        found(name).policy = ''
+      hasObjectLock: async name => getBucket(name).locking,
+      getPolicy: async name => getBucket(name).policy,
+      deletePolicy: async name => {
+        getBucket(name).policy = ''
       },
-      isEmpty: async name => found(name).objects.size === 0,
-      remove: async name => void checked().delete(name),
+      isEmpty: async name => getBucket(name).objects.size === 0,
+      delete: async name => void authenticate().delete(name),
     }
   }
 }

@@ -4,16 +4,16 @@ import type { Provider } from './resource.ts'
 
 /** `connect` reaches the server that the provider is configured with. */
 export function minio(connect: (connection: S3Connection) => BucketApi): Provider {
-  let now: { store: BucketApi; connection: S3Connection } | undefined
-  const connected = () => {
-    if (!now) throw new Error('the provider is not configured')
-    return now
+  let connected: { store: BucketApi; connection: S3Connection } | undefined
+  const getConnected = () => {
+    if (!connected) throw new Error('the provider is not configured')
+    return connected
   }
   return {
     name: 'Minio',
     source: 'aminueza/minio',
     schema: minioProvider,
-    resources: { minio_s3_bucket: { schema: bucket, behind: bucketResource(connected) } },
+    resources: { minio_s3_bucket: { schema: bucket, behavior: bucketResource(getConnected) } },
     configure({ minio_server, minio_region, minio_user, minio_password, minio_ssl }) {
       const connection = {
         server: String(minio_server),
@@ -23,7 +23,7 @@ export function minio(connect: (connection: S3Connection) => BucketApi): Provide
         user: String(minio_user),
         password: String(minio_password),
       }
-      now = { store: connect(connection), connection }
+      connected = { store: connect(connection), connection }
     },
   }
 }

@@ -81,7 +81,7 @@ function createService({ name, schema, resources, configure }: Provider) {
 
     ValidateResourceConfig: handler(request => {
       const config = fromWire(request.config)
-      const fault = isObject(config) ? findResource(request).behind.validate?.(config) : null
+      const fault = isObject(config) ? findResource(request).behavior.validate?.(config) : null
       return { diagnostics: fault ? [error('Invalid attribute', fault.detail, fault.attribute)] : [] }
     }),
 
@@ -91,9 +91,9 @@ function createService({ name, schema, resources, configure }: Provider) {
     }),
 
     ReadResource: handler(async request => {
-      const { schema, behind } = findResource(request)
+      const { schema, behavior } = findResource(request)
       const state = fromWire(request.current_state)
-      const now = isObject(state) ? await behind.read(state) : null
+      const now = isObject(state) ? await behavior.read(state) : null
       return { new_state: toWire(now && fillMissingAttributes(schema, now)) }
     }),
 
@@ -109,16 +109,16 @@ function createService({ name, schema, resources, configure }: Provider) {
     }),
 
     ApplyResourceChange: handler(async request => {
-      const { behind } = findResource(request)
+      const { behavior } = findResource(request)
       const [prior, planned] = [fromWire(request.prior_state), fromWire(request.planned_state)]
-      if (isObject(planned)) return { new_state: toWire(await behind.write(planned, isObject(prior) ? prior : null)) }
-      if (isObject(prior)) await behind.remove(prior)
+      if (isObject(planned)) return { new_state: toWire(await behavior.write(planned, isObject(prior) ? prior : null)) }
+      if (isObject(prior)) await behavior.remove(prior)
       return { new_state: toWire(null) }
     }),
 
     ImportResourceState: handler(async request => {
-      const { schema, behind } = findResource(request)
-      const state = fillMissingAttributes(schema, await behind.import(request.id))
+      const { schema, behavior } = findResource(request)
+      const state = fillMissingAttributes(schema, await behavior.import(request.id))
       return { imported_resources: [{ type_name: request.type_name, state: toWire(state) }] }
     }),
   }

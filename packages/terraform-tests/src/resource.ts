@@ -29,7 +29,7 @@ export interface Provider {
   /** Address in a registry, such as cloudflare/cloudflare. */
   readonly source: string
   readonly schema: Schema
-  readonly resources: { readonly [type: string]: { readonly schema: Schema; readonly behind: ResourceBehavior } }
+  readonly resources: { readonly [type: string]: { readonly schema: Schema; readonly behavior: ResourceBehavior } }
   /** Called before any operation of a resource. */
   configure?(config: Attributes): void
 }

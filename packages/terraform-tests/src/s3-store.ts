@@ -3,28 +3,28 @@ import { AwsClient } from 'aws4fetch'
 import type { BucketApi, S3Connection } from './bucket-resource.ts'
 import { ApiError } from './resource.ts'
 
-export interface Place {
-  /** Address to connect to, whatever the name of the server resolves to; the certificate must be for the name. */
+export interface ServerAddress {
+  /** Address to connect to. The certificate must be valid for the host name of the connection, not for this address. */
   readonly host: string
-  /** PEM of the authority that is trusted, and no other. */
+  /** PEM of the only trusted CA. */
   readonly ca: string
 }
 
-export interface Call {
+export interface RequestOptions {
   readonly method?: string
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string
 }
 
-/** Requests of S3 as one user, over TLS, on a connection each, signed (SigV4) unless they are `anonymous`. */
-export const s3Calls = ({ server, region, user, password, tls }: S3Connection, { host, ca }: Place) => {
-  if (!tls) throw new Error('nothing is sent without TLS')
+/** Sends S3 requests as one user over TLS, each on a new connection, signed with SigV4 unless `anonymous`. */
+export const createS3Client = ({ server, region, user, password, tls }: S3Connection, { host, ca }: ServerAddress) => {
+  if (!tls) throw new Error('the client requires TLS')
   const { hostname, port } = new URL(`https://${server}`)
   const client = new AwsClient({ accessKeyId: user, secretAccessKey: password, service: 's3', region, retries: 0 })
   const send = (path: string, method: string, headers: Record<string, string>, body?: string): Promise<HttpsResponse> =>
     httpsCall({ host, port, servername: hostname, path, method, ca, headers: { ...headers, host: server } }, body)
   return {
-    async signed(path: string, { method = 'GET', headers = {}, body }: Call = {}): Promise<HttpsResponse> {
+    async signed(path: string, { method = 'GET', headers = {}, body }: RequestOptions = {}): Promise<HttpsResponse> {
       const sent = { method, headers, ...(body === undefined ? {} : { body }) }
       const request = await client.sign(`https://${server}${path}`, sent)
       return send(path, method, Object.fromEntries(request.headers), body)
@@ -33,42 +33,46 @@ export const s3Calls = ({ server, region, user, password, tls }: S3Connection, {
   }
 }
 
-const codeOf = (text: string): string => /<Code>(\w+)<\/Code>/.exec(text)?.[1] ?? 'no code'
+const parseErrorCode = (text: string): string => /<Code>(\w+)<\/Code>/.exec(text)?.[1] ?? 'no code'
 
-/** The calls on a real server: https://docs.aws.amazon.com/AmazonS3/latest/API/API_Operations_Amazon_Simple_Storage_Service.html */
-export function s3Store(connection: S3Connection, place: Place): BucketApi {
-  const { signed } = s3Calls(connection, place)
+/** The S3 calls of the provider on a real server: https://docs.aws.amazon.com/AmazonS3/latest/API/API_Operations_Amazon_Simple_Storage_Service.html */
+export function createS3Store(connection: S3Connection, server: ServerAddress): BucketApi {
+  const { signed } = createS3Client(connection, server)
 
-  /** Undefined where there is none: 404 with one of these codes, or to HEAD, which has no body. */
-  const asked = async (path: string, none: string, wish: Call = {}): Promise<HttpsResponse | undefined> => {
-    const answer = await signed(path, wish)
+  /** Returns undefined for a 404 with the code `notFoundCode`, or for a 404 to HEAD, which has no body. */
+  const request = async (
+    path: string,
+    notFoundCode: string,
+    options: RequestOptions = {},
+  ): Promise<HttpsResponse | undefined> => {
+    const answer = await signed(path, options)
     if (answer.status < 300) return answer
-    const code = codeOf(answer.text)
-    if (answer.status === 404 && (wish.method === 'HEAD' || code === none)) return undefined
+    const code = parseErrorCode(answer.text)
+    if (answer.status === 404 && (options.method === 'HEAD' || code === notFoundCode)) return undefined
     throw new ApiError(String(answer.status), code)
   }
 
   return {
-    has: async bucket => (await asked(`/${bucket}`, 'NoSuchBucket', { method: 'HEAD' })) !== undefined,
+    exists: async bucket => (await request(`/${bucket}`, 'NoSuchBucket', { method: 'HEAD' })) !== undefined,
     async create(bucket, locking) {
       const body = `<CreateBucketConfiguration xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><LocationConstraint>${connection.region}</LocationConstraint></CreateBucketConfiguration>`
       const headers: Record<string, string> = locking ? { 'x-amz-bucket-object-lock-enabled': 'true' } : {}
-      await asked(`/${bucket}`, '', { method: 'PUT', headers, body })
+      await request(`/${bucket}`, '', { method: 'PUT', headers, body })
     },
-    async isLocking(bucket) {
-      const answer = await asked(`/${bucket}?object-lock`, 'ObjectLockConfigurationNotFoundError')
+    async hasObjectLock(bucket) {
+      const answer = await request(`/${bucket}?object-lock`, 'ObjectLockConfigurationNotFoundError')
       return answer?.text.includes('<ObjectLockEnabled>Enabled</ObjectLockEnabled>') ?? false
     },
-    policyOf: async bucket => (await asked(`/${bucket}?policy`, 'NoSuchBucketPolicy'))?.text ?? '',
-    async dropPolicy(bucket) {
-      await asked(`/${bucket}?policy`, 'NoSuchBucketPolicy', { method: 'DELETE' })
+    getPolicy: async bucket => (await request(`/${bucket}?policy`, 'NoSuchBucketPolicy'))?.text ?? '',
+    async deletePolicy(bucket) {
+      await request(`/${bucket}?policy`, 'NoSuchBucketPolicy', { method: 'DELETE' })
     },
     async isEmpty(bucket) {
-      const answer = await asked(`/${bucket}?list-type=2&max-keys=1`, '')
+      const answer = await request(`/${bucket}?list-type=2&max-keys=1`, '')
       return answer !== undefined && !answer.text.includes('<Contents>')
     },
-    async remove(bucket) {
-      await asked(`/${bucket}`, 'NoSuchBucket', { method: 'DELETE' })
+    async delete(bucket) {
+      await request(`/${bucket}`, 'NoSuchBucket', { method: 'DELETE' })
     },
   }
 }

@@ -26,15 +26,15 @@ export const toWire = (value: Value): { msgpack: Uint8Array } => ({ msgpack: enc
 export const fromWire = (wire: { msgpack: Uint8Array } | null): Value =>
   wire === null || wire.msgpack.length === 0 ? null : (decode(wire.msgpack, { extensionCodec: codec }) as Value)
 
-export function isEqual(one: Value | undefined, other: Value | undefined): boolean {
-  if (one instanceof Unknown || other instanceof Unknown) return false
-  if (Array.isArray(one) && Array.isArray(other)) {
-    return one.length === other.length && one.every((element, index) => isEqual(element, other[index]))
+export function isEqual(left: Value | undefined, right: Value | undefined): boolean {
+  if (left instanceof Unknown || right instanceof Unknown) return false
+  if (Array.isArray(left) && Array.isArray(right)) {
+    return left.length === right.length && left.every((element, index) => isEqual(element, right[index]))
   }
-  if (isObject(one) && isObject(other)) {
-    return [...new Set([...Object.keys(one), ...Object.keys(other)])].every(name => isEqual(one[name], other[name]))
+  if (isObject(left) && isObject(right)) {
+    return [...new Set([...Object.keys(left), ...Object.keys(right)])].every(name => isEqual(left[name], right[name]))
   }
-  return one === other
+  return left === right
 }
 
 /**

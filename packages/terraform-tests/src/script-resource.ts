@@ -41,7 +41,9 @@ export function scriptResource(account: Account, directory: string): ResourceBeh
       const bindings = getBindings(planned).map(binding => ({
         ...binding,
         namespace_id:
-          binding.namespace_id instanceof Unknown ? objectsOf(name, binding.class_name) : binding.namespace_id,
+          binding.namespace_id instanceof Unknown
+            ? toObjectNamespaceId(name, binding.class_name)
+            : binding.namespace_id,
       })) as Attributes[]
       account.upload(name, { content: readContent(planned), bindings, migration: parseMigration(planned.migrations) })
       return { ...planned, ...computedAttributes(name), bindings }
@@ -55,8 +57,8 @@ export function scriptResource(account: Account, directory: string): ResourceBeh
       // The API never returns a secret: the provider keeps the one in the state and omits unknown ones.
       const bindings = script.bindings.flatMap(binding => {
         if (binding.type !== 'secret_text') return [binding]
-        const kept = previous.find(({ name }) => name === binding.name)
-        return kept ? [{ ...binding, text: kept.text ?? null }] : []
+        const previousBinding = previous.find(({ name }) => name === binding.name)
+        return previousBinding ? [{ ...binding, text: previousBinding.text ?? null }] : []
       })
       return {
         ...state,
@@ -83,6 +85,6 @@ export function scriptResource(account: Account, directory: string): ResourceBeh
   }
 }
 
-/** Cloudflare's id of a class's objects: the same for as long as the script lives. */
-const objectsOf = (script: string, className: Value | undefined): string =>
+/** The id of a Durable Object namespace. It is stable as long as the script exists. */
+const toObjectNamespaceId = (script: string, className: Value | undefined): string =>
   sha256(`${script} ${className}`).slice(0, 32)

@@ -26,7 +26,7 @@ export const subdomainResource = (account: Account): ResourceBehavior => ({
     const setting = account.subdomains.get(String(state.script_name))
     return setting ? { ...state, enabled: setting.enabled, previews_enabled: setting.previews } : null
   },
-  // The provider has no call for it: the setting stays as it was.
+  // The provider has no API call to delete this setting, so it stays unchanged.
   remove: () => undefined,
   import: id => parseImportId(id, 'account_id', 'script_name'),
 })

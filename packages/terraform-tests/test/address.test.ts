@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { flat } from './fixtures/stage.ts'
-import { withTerraform } from './fixtures/terraform-test.ts'
-import { workspace, zoneId } from './fixtures/workspace.ts'
+import { collapseWhitespace } from './fixtures/module-fixture.ts'
+import { withTerraform } from './fixtures/with-terraform.ts'
+import { createWitnessFixture, zoneId } from './fixtures/witness-fixture.ts'
 
 const workersDev = 'https://lease-witness.acme.workers.dev'
 const custom = 'https://witness.example.com'
@@ -10,7 +10,7 @@ const custom_domain = { hostname: 'witness.example.com', zone_id: zoneId }
 withTerraform('addresses', () => {
   test.each([
     ['workers.dev', { workers_dev_subdomain: 'acme' }, [workersDev, null, workersDev], true],
-    ['workers.dev of an unnamed subdomain', {}, [null, null, null], true],
+    ['workers.dev with an unknown subdomain', {}, [null, null, null], true],
     [
       'a custom domain',
       { workers_dev: false, workers_dev_subdomain: 'acme', custom_domain },
@@ -18,16 +18,16 @@ withTerraform('addresses', () => {
       false,
     ],
     ['both', { workers_dev_subdomain: 'acme', custom_domain }, [custom, custom, workersDev], true],
-    ['both, the subdomain unnamed', { custom_domain }, [custom, custom, null], true],
+    ['both, with an unknown subdomain', { custom_domain }, [custom, custom, null], true],
   ] as const)(
-    '%s: the outputs say what is so',
+    '%s: the outputs have the actual addresses',
     async (_, variables, [url, custom_domain_url, workers_dev_url], open) => {
-      const { account, set, apply, outputs } = await workspace()
+      const { account, set, apply, outputs } = await createWitnessFixture()
       set(variables)
       await apply()
       // Terraform omits outputs that are null.
-      const told = { url: null, custom_domain_url: null, workers_dev_url: null, ...(await outputs()) }
-      expect(told).toMatchObject({ url, custom_domain_url, workers_dev_url, script_name: 'lease-witness' })
+      const withNulls = { url: null, custom_domain_url: null, workers_dev_url: null, ...(await outputs()) }
+      expect(withNulls).toMatchObject({ url, custom_domain_url, workers_dev_url, script_name: 'lease-witness' })
       expect([...account.namespaces.keys()]).toEqual([(await outputs()).namespace_id])
       expect(account.subdomains.get('lease-witness')).toEqual({ enabled: open, previews: false })
       const expected = custom_domain_url ? [{ hostname: 'witness.example.com', zoneId, service: 'lease-witness' }] : []
@@ -35,8 +35,8 @@ withTerraform('addresses', () => {
     },
   )
 
-  test('workers.dev is closed when the custom domain takes over, and opened again', async () => {
-    const { account, set, apply, terraform } = await workspace()
+  test('a custom domain replaces workers.dev; workers.dev can be enabled again', async () => {
+    const { account, set, apply, terraform } = await createWitnessFixture()
     await apply()
     set({ workers_dev: false, custom_domain })
     await apply()
@@ -56,16 +56,16 @@ withTerraform('addresses', () => {
       'attribute "zone_id" is required',
     ],
     ['a zone without a host name', { custom_domain: { zone_id: zoneId } }, 'attribute "hostname" is required'],
-    ['a zone that is null', { custom_domain: { ...custom_domain, zone_id: null } }, 'needs both hostname and zone_id'],
-    ['a URL for a host name', { custom_domain: { ...custom_domain, hostname: custom } }, 'no scheme, no path'],
-    ['the account id for its subdomain', { workers_dev_subdomain: 'acc0'.repeat(8) }, 'looks like an account id'],
-    ['a whole name for the subdomain', { workers_dev_subdomain: 'acme.workers.dev' }, 'no dot, no scheme'],
-  ])('%s: refused, with the reason, and nothing made', async (_, variables, why) => {
-    const { account, set, terraform } = await workspace()
+    ['a null zone', { custom_domain: { ...custom_domain, zone_id: null } }, 'needs both hostname and zone_id'],
+    ['a URL as the host name', { custom_domain: { ...custom_domain, hostname: custom } }, 'no scheme, no path'],
+    ['the account id as the subdomain', { workers_dev_subdomain: 'acc0'.repeat(8) }, 'looks like an account id'],
+    ['a full name as the subdomain', { workers_dev_subdomain: 'acme.workers.dev' }, 'no dot, no scheme'],
+  ])('%s: rejected with the reason, and nothing is created', async (_, variables, expectedError) => {
+    const { account, set, terraform } = await createWitnessFixture()
     set(variables)
     const { code, output } = await terraform('apply', '-auto-approve', '-no-color')
     expect(code, output).toBe(1)
-    expect(flat(output)).toContain(why)
+    expect(collapseWhitespace(output)).toContain(expectedError)
     expect(account.namespaces.size + account.scripts.size).toBe(0)
   })
 })

@@ -1,19 +1,28 @@
 import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type Gateway, lacksGateway, startGateway } from '@pool/test-ceph'
+import { type Gateway, missingGateway, startGateway } from '@pool/test-ceph'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { s3Calls, s3Store } from '../src/s3-store.ts'
+import { createS3Client, createS3Store } from '../src/s3-store.ts'
 import { mustRun } from '../src/terraform.ts'
-import { accessKey, bucketName, bucketStage, inputs, secretKey, using } from './fixtures/bucket-stage.ts'
-import { alter, flat } from './fixtures/stage.ts'
-import { withTerraform } from './fixtures/terraform-test.ts'
+import {
+  accessKey,
+  bucketName,
+  createBucketFixture,
+  inputs,
+  renderRootModule,
+  secretKey,
+} from './fixtures/bucket-fixture.ts'
+import { collapseWhitespace, replaceInFile } from './fixtures/module-fixture.ts'
+import { withTerraform } from './fixtures/with-terraform.ts'
 
-const isSkipped = lacksGateway !== undefined && !mustRun
-if (isSkipped) process.stderr.write(`The bucket's module is not applied to a real gateway: ${lacksGateway}\n`)
+const isSkipped = missingGateway !== undefined && !mustRun
+if (isSkipped) process.stderr.write(`The tests of the bucket module on a real gateway are skipped: ${missingGateway}\n`)
 
-const adopting = using(`import {\n  to = module.bucket.minio_s3_bucket.backups\n  id = "${bucketName}"\n}\n`)
+const withImport = renderRootModule(
+  `import {\n  to = module.bucket.minio_s3_bucket.backups\n  id = "${bucketName}"\n}\n`,
+)
 
-// The module by the real terraform, the provider by us, the server real.
+// Real Terraform and a real server; the provider is a double.
 withTerraform('the bucket', () => {
   describe.skipIf(isSkipped)('on a real object gateway', () => {
     let gateway: Gateway
@@ -23,17 +32,17 @@ withTerraform('the bucket', () => {
     }, 60_000)
     afterAll(() => gateway?.stop())
 
-    test('is made private, without locks, once; is not destroyed; survives its state, and is adopted with its archive', async () => {
+    test('is private, has no object lock, cannot be destroyed, and can be imported with its objects after the state is lost', async () => {
       const server = `fsn1.storage.test:${gateway.port}`
       const variables = { ...inputs, object_storage_domain: `storage.test:${gateway.port}` }
-      const { signed, anonymous } = s3Calls(
+      const { signed, anonymous } = createS3Client(
         { server, region: 'fsn1', user: accessKey, password: secretKey, tls: true },
         gateway,
       )
-      const { top, apply, outputs, set, terraform } = await bucketStage({
-        root: `${using()}output "storage" {\n  value = module.bucket\n}\n`,
+      const { root, apply, outputs, set, terraform } = await createBucketFixture({
+        rootModule: `${renderRootModule()}output "storage" {\n  value = module.bucket\n}\n`,
         variables,
-        connect: connection => s3Store(connection, gateway),
+        connect: connection => createS3Store(connection, gateway),
       })
 
       await apply()
@@ -50,40 +59,40 @@ withTerraform('the bucket', () => {
         status: 404,
         text: expect.stringContaining('ObjectLockConfigurationNotFoundError'),
       })
-      expect(await signed(`/${bucketName}/archive`, { method: 'PUT', body: 'of the registry' })).toMatchObject({
+      expect(await signed(`/${bucketName}/archive`, { method: 'PUT', body: 'archive content' })).toMatchObject({
         status: 200,
       })
       expect((await anonymous(`/${bucketName}`)).status).toBe(403)
       expect((await anonymous(`/${bucketName}/archive`)).status).toBe(403)
 
-      expect(flat(await apply())).toContain('0 added, 0 changed, 0 destroyed')
+      expect(collapseWhitespace(await apply())).toContain('0 added, 0 changed, 0 destroyed')
       const destroyed = await terraform('destroy', '-auto-approve', '-no-color')
       expect(destroyed.code, destroyed.output).toBe(1)
-      expect(flat(destroyed.output)).toContain('lifecycle.prevent_destroy set')
+      expect(collapseWhitespace(destroyed.output)).toContain('lifecycle.prevent_destroy set')
 
-      rmSync(join(top, 'terraform.tfstate'))
+      rmSync(join(root, 'terraform.tfstate'))
       const unknown = await terraform('apply', '-auto-approve', '-no-color')
       expect(unknown.code, unknown.output).toBe(1)
-      expect(flat(unknown.output)).toContain('bucket already exists!')
-      writeFileSync(join(top, 'main.tf'), adopting)
-      expect(flat(await apply())).toContain('1 imported, 0 added, 1 changed, 0 destroyed')
+      expect(collapseWhitespace(unknown.output)).toContain('bucket already exists!')
+      writeFileSync(join(root, 'main.tf'), withImport)
+      expect(collapseWhitespace(await apply())).toContain('1 imported, 0 added, 1 changed, 0 destroyed')
       expect((await terraform('plan', '-detailed-exitcode')).code).toBe(0)
-      expect(await signed(`/${bucketName}/archive`)).toEqual({ status: 200, text: 'of the registry' })
+      expect(await signed(`/${bucketName}/archive`)).toEqual({ status: 200, text: 'archive content' })
 
       set({ ...variables, object_storage_secret_key: `${secretKey}x` })
       const wrong = await terraform('plan', '-no-color')
       expect(wrong.code, wrong.output).toBe(1)
-      // HEAD, which the provider reads with, has no body that could say why.
-      expect(flat(wrong.output)).toContain('403')
+      // The provider reads with HEAD, whose response has no body and so no error code.
+      expect(collapseWhitespace(wrong.output)).toContain('403')
     })
 
-    test('of which the module could let go, were it not for prevent_destroy, still stays while it has objects', async () => {
+    test('is not destroyed while it has objects, even without prevent_destroy', async () => {
       const variables = {
         ...inputs,
         object_storage_bucket: 'catalyst-other',
         object_storage_domain: `storage.test:${gateway.port}`,
       }
-      const { signed } = s3Calls(
+      const { signed } = createS3Client(
         {
           server: `fsn1.storage.test:${gateway.port}`,
           region: 'fsn1',
@@ -93,19 +102,19 @@ withTerraform('the bucket', () => {
         },
         gateway,
       )
-      const { apply, terraform } = await bucketStage({
+      const { apply, terraform } = await createBucketFixture({
         variables,
-        connect: connection => s3Store(connection, gateway),
+        connect: connection => createS3Store(connection, gateway),
         change: directory => {
           const file = join(directory, 'bucket.tf')
-          alter(file, 'prevent_destroy = true', 'prevent_destroy = false')
+          replaceInFile(file, 'prevent_destroy = true', 'prevent_destroy = false')
         },
       })
       await apply()
       await signed('/catalyst-other/archive', { method: 'PUT', body: 'x' })
       const full = await terraform('destroy', '-auto-approve', '-no-color')
       expect(full.code, full.output).toBe(1)
-      expect(flat(full.output)).toContain('bucket is not empty')
+      expect(collapseWhitespace(full.output)).toContain('bucket is not empty')
       await signed('/catalyst-other/archive', { method: 'DELETE' })
       const empty = await terraform('destroy', '-auto-approve', '-no-color')
       expect(empty.code, empty.output).toBe(0)

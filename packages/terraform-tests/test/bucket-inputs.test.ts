@@ -1,31 +1,31 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { accessKey, bucketName, bucketStage, inputs, secretKey } from './fixtures/bucket-stage.ts'
-import { flat, mark } from './fixtures/stage.ts'
-import { withTerraform } from './fixtures/terraform-test.ts'
+import { accessKey, bucketName, createBucketFixture, inputs, secretKey } from './fixtures/bucket-fixture.ts'
+import { collapseWhitespace, SECRET_MARK } from './fixtures/module-fixture.ts'
+import { withTerraform } from './fixtures/with-terraform.ts'
 
 const region = 'object_storage_region'
 const access = 'object_storage_access_key'
 const secret = 'object_storage_secret_key'
 const bucket = 'object_storage_bucket'
 
-// The stage searches whatever any command says for the mark.
+// The fixture searches the output of every command for the mark.
 withTerraform('inputs of the bucket', () => {
-  test('are sensitive, but for the domain', async () => {
-    const { plan } = await bucketStage()
+  test('are sensitive, except for the domain', async () => {
+    const { plan } = await createBucketFixture()
     const { variables } = (await plan()).configuration.root_module
     expect(Object.keys(inputs).filter(name => variables[name]?.sensitive)).toEqual([region, access, secret, bucket])
   })
 
   // Each case puts the mark where it must not appear. Terraform rejects the input before the provider sees it.
-  test('that break a rule are refused, each with its reason, and no line that they stand in is quoted', async () => {
-    const { directory, storage, terraform } = await bucketStage()
-    for (const [variable, value, why] of [
+  test('that are invalid are rejected with a reason that does not quote their line', async () => {
+    const { directory, storage, terraform } = await createBucketFixture()
+    for (const [variable, value, expectedError] of [
       [region, 'fsn2', 'must be fsn1, nbg1 or hel1'],
       [region, secretKey, 'must be fsn1, nbg1 or hel1'],
-      [region, `fsn1.${mark}.test/`, 'must be fsn1, nbg1 or hel1'],
-      [access, mark, 'access_key must have at least 16 characters'],
+      [region, `fsn1.${SECRET_MARK}.test/`, 'must be fsn1, nbg1 or hel1'],
+      [access, SECRET_MARK, 'access_key must have at least 16 characters'],
       [access, '<redacted>', 'access_key must have at least 16 characters'],
       [access, `${accessKey}\n`, 'access_key must consist of visible ASCII'],
       [secret, accessKey, 'secret_key must have at least 32 characters'],
@@ -35,36 +35,36 @@ withTerraform('inputs of the bucket', () => {
       [bucket, 'catalyst.mrap', 'which S3 reserves'],
       [bucket, 'a'.repeat(64), 'must have 3 to 63 characters'],
     ] as const) {
-      // One line with every value in it, which an error about one of them would quote whole.
+      // All values are in one line, so an error that quotes a line would contain all of them.
       writeFileSync(join(directory, 'terraform.tfvars.json'), JSON.stringify({ ...inputs, [variable]: value }))
       const { code, output } = await terraform('plan', '-no-color')
       expect(code, output).toBe(1)
-      expect(flat(output)).toContain(why)
+      expect(collapseWhitespace(output)).toContain(expectedError)
     }
-    // A bad name of a bucket does not keep the provider from being configured, with what is good.
+    // Terraform configures the provider with the valid values even if the bucket name is invalid.
     for (const { server, user, password } of storage.connections) {
       expect([server, user, password]).toEqual(['fsn1.storage.test', accessKey, secretKey])
     }
     expect(storage.buckets.size).toBe(0)
   })
 
-  test('are refused from the environment, too, and when they are null', async () => {
-    const { environment, set, terraform } = await bucketStage()
+  test('that are invalid in the environment, or null, are rejected', async () => {
+    const { environment, set, terraform } = await createBucketFixture()
     set({ ...inputs, [secret]: null })
     expect((await terraform('plan', '-no-color')).code).toBe(1)
     set({ ...inputs, [secret]: undefined })
-    environment[`TF_VAR_${secret}`] = mark
+    environment[`TF_VAR_${secret}`] = SECRET_MARK
     const { code, output } = await terraform('plan', '-no-color')
     expect(code, output).toBe(1)
-    expect(flat(output)).toContain('secret_key must have at least 32 characters')
+    expect(collapseWhitespace(output)).toContain('secret_key must have at least 32 characters')
   })
 
-  test('that the server refuses fail the apply, and it does not say them', async () => {
-    const { storage, terraform } = await bucketStage()
+  test('that the server rejects make the apply fail without showing them', async () => {
+    const { storage, terraform } = await createBucketFixture()
     storage.users.set(accessKey, 'another')
     const { code, output } = await terraform('apply', '-auto-approve', '-no-color')
     expect(code, output).toBe(1)
-    expect(flat(output)).toContain('SignatureDoesNotMatch')
+    expect(collapseWhitespace(output)).toContain('SignatureDoesNotMatch')
     expect(storage.buckets.has(bucketName)).toBe(false)
   })
 })

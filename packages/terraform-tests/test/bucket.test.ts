@@ -1,14 +1,21 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { accessKey, bucketName, bucketStage, inputs, secretKey, using } from './fixtures/bucket-stage.ts'
-import { flat, mark, stateOf } from './fixtures/stage.ts'
-import { withTerraform } from './fixtures/terraform-test.ts'
+import {
+  accessKey,
+  bucketName,
+  createBucketFixture,
+  inputs,
+  renderRootModule,
+  secretKey,
+} from './fixtures/bucket-fixture.ts'
+import { collapseWhitespace, readState, SECRET_MARK } from './fixtures/module-fixture.ts'
+import { withTerraform } from './fixtures/with-terraform.ts'
 
-// The stage searches whatever any command says for the mark that both keys have.
+// The fixture searches the output of every command for the mark, which both keys contain.
 withTerraform('the bucket', () => {
-  test('is valid HCL, and the module passes its own tests', async () => {
-    const { terraform } = await bucketStage()
+  test('has a valid module that passes its own tests', async () => {
+    const { terraform } = await createBucketFixture()
     const valid = await terraform('validate', '-no-color')
     expect(valid.code, valid.output).toBe(0)
     expect(valid.output).not.toContain('Warning')
@@ -18,9 +25,9 @@ withTerraform('the bucket', () => {
     expect(output).toContain(' 0 failed')
   })
 
-  test('is made over TLS, private, without locks, and then there is nothing left to do', async () => {
-    const { storage, directory, environment, apply, outputs, terraform } = await bucketStage()
-    // What the real provider would take for a default.
+  test('is created over TLS, private and without object lock; the next plan is empty', async () => {
+    const { storage, directory, environment, apply, outputs, terraform } = await createBucketFixture()
+    // The real provider uses these variables as defaults.
     Object.assign(environment, { MINIO_ENABLE_HTTPS: 'false', MINIO_INSECURE: 'true', MINIO_ENDPOINT: 'other.test' })
     await apply()
     expect(new Set(storage.connections.map(connection => JSON.stringify(connection)))).toEqual(
@@ -38,15 +45,15 @@ withTerraform('the bucket', () => {
       [bucketName]: { region: 'fsn1', locking: false, policy: '', objects: new Set() },
     })
     expect(await outputs()).toEqual({ endpoint: 'https://fsn1.storage.test', region: 'fsn1', bucket: bucketName })
-    // Keys are the provider's configuration, which no state holds.
-    expect(stateOf(directory)).not.toContain(mark)
+    // The state does not contain the configuration of the provider, so it has no key.
+    expect(readState(directory)).not.toContain(SECRET_MARK)
     await terraform('show')
     const second = await terraform('plan', '-no-color', '-detailed-exitcode')
     expect(second.code, second.output).toBe(0)
   })
 
-  test('states every argument that the environment could decide', async () => {
-    const { plan } = await bucketStage()
+  test('sets every argument that an environment variable could override', async () => {
+    const { plan } = await createBucketFixture()
     const { minio } = (await plan()).configuration.provider_config
     expect(minio?.expressions.minio_ssl).toEqual({ constant_value: true })
     expect(minio?.expressions.minio_insecure).toEqual({ constant_value: false })
@@ -61,10 +68,10 @@ withTerraform('the bucket', () => {
     expect(minio?.version_constraint).toBe('~> 3.5')
   })
 
-  test('is not destroyed, not replaced, and not let go by taking its module away', async () => {
-    const { storage, top, set, apply, terraform } = await bucketStage({ root: using() })
+  test('is neither destroyed nor replaced, nor forgotten when its module is removed', async () => {
+    const { storage, root, set, apply, terraform } = await createBucketFixture({ rootModule: renderRootModule() })
     await apply()
-    const held = 'module.bucket.minio_s3_bucket.backups has lifecycle.prevent_destroy set'
+    const protection = 'module.bucket.minio_s3_bucket.backups has lifecycle.prevent_destroy set'
     for (const [command, variables] of [
       [['destroy', '-auto-approve'], inputs],
       [['apply', '-auto-approve', '-replace=module.bucket.minio_s3_bucket.backups'], inputs],
@@ -73,18 +80,18 @@ withTerraform('the bucket', () => {
       set(variables)
       const { code, output } = await terraform(...command, '-no-color')
       expect(code, output).toBe(1)
-      expect(flat(output)).toContain(held)
+      expect(collapseWhitespace(output)).toContain(protection)
     }
-    writeFileSync(join(top, 'main.tf'), 'resource "terraform_data" "other" {}\n')
+    writeFileSync(join(root, 'main.tf'), 'resource "terraform_data" "other" {}\n')
     set({})
     const without = await terraform('apply', '-auto-approve', '-no-color')
     expect(without.code, without.output).toBe(1)
-    expect(flat(without.output)).toContain('its original provider configuration')
+    expect(collapseWhitespace(without.output)).toContain('its original provider configuration')
     expect([...storage.buckets.keys()]).toEqual([bucketName])
   })
 
-  test('is created again after it was deleted by hand', async () => {
-    const { storage, apply } = await bucketStage()
+  test('is created again after a manual deletion', async () => {
+    const { storage, apply } = await createBucketFixture()
     await apply()
     storage.buckets.clear()
     await apply()

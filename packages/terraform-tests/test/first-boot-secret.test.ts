@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
-import { mark, stage } from './fixtures/stage.ts'
-import { withTerraform } from './fixtures/terraform-test.ts'
+import { createModuleFixture, SECRET_MARK } from './fixtures/module-fixture.ts'
+import { withTerraform } from './fixtures/with-terraform.ts'
 
 const folders = ['infra/first-boot-secret', 'infra/object-storage-inputs'] as const
 
@@ -13,7 +13,7 @@ interface Inputs {
   readonly secret_key: string
 }
 
-/** What YAML, Terraform, a shell, Jinja or cloud-init could take for something else. */
+/** Texts with a special meaning in YAML, Terraform, a shell, Jinja or cloud-init. */
 const traps = [
   ...[
     '"',
@@ -70,17 +70,17 @@ const lower = fc.constantFrom(...'abcdefghijklmnopqrstuvwxyz0123456789')
 
 const inputs: fc.Arbitrary<Inputs> = fc.record({
   region: fc.constantFrom('fsn1', 'nbg1', 'hel1'),
-  // Digits alone, and what looks like a number with an exponent, are names of buckets.
+  // A bucket name may consist of digits or look like a number with an exponent.
   bucket: fc.array(lower, { minLength: 3, maxLength: 60 }).map(parts => parts.join('')),
   access_key: text(16),
-  // Alike from end to end: the digits and letters of a number, or one sign over and over.
+  // Also one trap repeated, so that the whole value looks like a number or a sequence of markers.
   secret_key: fc.oneof(
     text(32),
     fc.constantFrom(...traps).map(trap => trap.repeat(32)),
   ),
 })
 
-/** One run for all: a module for each of them. */
+/** One apply with one module for each set of inputs. */
 const root = `
 variable "all" {
   type = map(object({ region = string, bucket = string, access_key = string, secret_key = string }))
@@ -116,12 +116,12 @@ const expected = ({ region, bucket, access_key, secret_key }: Inputs) => ({
   },
 })
 
-withTerraform('the secret for the first boot', () => {
-  test('of 1,000 random legal values is what two versions of YAML read back, from the file that cloud-init writes', async () => {
+withTerraform('the first-boot secret', () => {
+  test('of 1,000 random valid values survives cloud-init and parsing as YAML 1.1 and 1.2', async () => {
     // Three values each; the region is one of three.
     const sets = 334
-    const all = Object.fromEntries(fc.sample(inputs, sets).map((one, number) => [String(number), one]))
-    const { apply, outputs } = await stage({ folders, root, variables: { all } })
+    const all = Object.fromEntries(fc.sample(inputs, sets).map((set, number) => [String(number), set]))
+    const { apply, outputs } = await createModuleFixture({ folders, rootModule: root, variables: { all } })
     await apply()
     const rendered = Object.entries((await outputs()).all as Record<string, [string, string]>)
     expect(rendered).toHaveLength(sets)
@@ -144,27 +144,27 @@ withTerraform('the secret for the first boot', () => {
     }
   })
 
-  test('is sensitive as a whole, and refuses what is no key', async () => {
+  test('is completely sensitive and rejects invalid keys', async () => {
     const variables = {
       object_storage_provider: 'hetzner',
       object_storage_region: 'fsn1',
       object_storage_bucket: 'catalyst-acme',
-      object_storage_access_key: `${mark}-ACCES`,
-      object_storage_secret_key: mark.repeat(4),
+      object_storage_access_key: `${SECRET_MARK}-ACCES`,
+      object_storage_secret_key: SECRET_MARK.repeat(4),
     }
     // The fixture searches the output for the mark.
-    const { set, apply, terraform } = await stage({ folders, variables })
+    const { set, apply, terraform } = await createModuleFixture({ folders, variables })
     expect(await apply()).toContain('cloud_config = <sensitive>')
-    for (const [name, value, why] of [
+    for (const [name, value, expectedError] of [
       ['access_key', '', 'at least 16'],
       ['secret_key', '<redacted>', 'at least 32'],
-      ['secret_key', `${mark.repeat(4)}\n  key: value`, 'visible ASCII'],
-      ['region', mark, 'fsn1, nbg1 or hel1'],
+      ['secret_key', `${SECRET_MARK.repeat(4)}\n  key: value`, 'visible ASCII'],
+      ['region', SECRET_MARK, 'fsn1, nbg1 or hel1'],
     ]) {
       set({ ...variables, [`object_storage_${name}`]: value })
       const { code, output } = await terraform('plan', '-no-color')
       expect(code, output).toBe(1)
-      expect(output).toContain(why)
+      expect(output).toContain(expectedError)
     }
   })
 })

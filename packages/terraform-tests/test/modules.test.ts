@@ -2,13 +2,13 @@ import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { run } from '../src/terraform.ts'
-import { repository, stage } from './fixtures/stage.ts'
-import { withTerraform } from './fixtures/terraform-test.ts'
+import { createModuleFixture, repository } from './fixtures/module-fixture.ts'
+import { withTerraform } from './fixtures/with-terraform.ts'
 
 const folders = ['infra/object-storage-inputs', 'infra/first-boot-secret', 'infra/local-deployment'] as const
 
 withTerraform('the modules', () => {
-  test.each(['infra', 'apps/allocation-api/test/fixtures'])('of %s are formatted', async folder => {
+  test.each(['infra', 'apps/allocation-api/test/fixtures'])('in %s are formatted', async folder => {
     const { code, output } = await run(join(repository, folder), ['fmt', '-check', '-recursive'], {})
     expect(output).toBe('')
     expect(code).toBe(0)
@@ -16,8 +16,8 @@ withTerraform('the modules', () => {
 })
 
 withTerraform('the modules without a provider', () => {
-  test.each(folders)('%s is valid, and passes its own tests, whose files it finds', async folder => {
-    const { terraform } = await stage({ folders: [folder, ...folders] })
+  test.each(folders)('%s is valid and passes all of its own test files', async folder => {
+    const { terraform } = await createModuleFixture({ folders: [folder, ...folders] })
     const valid = await terraform('validate', '-no-color')
     expect(valid.code, valid.output).toBe(0)
     expect(valid.output).not.toContain('Warning')

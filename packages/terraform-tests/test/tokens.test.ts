@@ -1,17 +1,17 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { collapseWhitespace, readState, SECRET_MARK } from './fixtures/module-fixture.ts'
 import { changedPaths } from './fixtures/plan.ts'
-import { flat, mark, stateOf } from './fixtures/stage.ts'
-import { withTerraform } from './fixtures/terraform-test.ts'
-import { token, workspace } from './fixtures/workspace.ts'
+import { withTerraform } from './fixtures/with-terraform.ts'
+import { createWitnessFixture, token } from './fixtures/witness-fixture.ts'
 
-const applied = { applied_migration_tag: 'v1' }
+const migrationRecorded = { applied_migration_tag: 'v1' }
 
-// The workspace searches whatever any command says for the mark that every token has.
+// The fixture searches the output of every command for the mark, which every token contains.
 withTerraform('tokens', () => {
-  test('are told to Cloudflare and to the state, and to nobody else', async () => {
-    const { account, directory, apply, outputs, terraform } = await workspace()
+  test('are in the uploaded binding and in the state, and in no output', async () => {
+    const { account, directory, apply, outputs, terraform } = await createWitnessFixture()
     await apply()
     const { bindings } = account.script('lease-witness')
     expect(bindings).toContainEqual(
@@ -19,85 +19,86 @@ withTerraform('tokens', () => {
     )
     await terraform('show')
     await terraform('output')
-    expect(JSON.stringify(await outputs())).not.toContain(mark)
-    // In clear: why the README asks for a backend that is encrypted and guarded.
-    expect(stateOf(directory)).toContain(token('one'))
+    expect(JSON.stringify(await outputs())).not.toContain(SECRET_MARK)
+    // In plain text. For this reason the README requires an encrypted backend with access control.
+    expect(readState(directory)).toContain(token('one'))
   })
 
-  test('rotate in two applies that change one binding each', async () => {
-    const { account, set, plan, apply } = await workspace()
+  test('are rotated by two applies that change one binding each', async () => {
+    const { account, set, plan, apply } = await createWitnessFixture()
     await apply()
-    set(applied)
+    set(migrationRecorded)
     await apply()
-    const held = () => account.script('lease-witness').bindings.find(({ name }) => name === 'BEARER_TOKENS_CSV')?.text
+    const readTokens = () =>
+      account.script('lease-witness').bindings.find(({ name }) => name === 'BEARER_TOKENS_CSV')?.text
     for (const [tokens, csv] of [
       [[token('two'), token('one')], `${token('one')},${token('two')}`],
       [[token('two')], token('two')],
     ] as const) {
-      set({ ...applied, bearer_tokens: tokens })
+      set({ ...migrationRecorded, bearer_tokens: tokens })
       expect(changedPaths(await plan())).toEqual(['cloudflare_workers_script.witness.bindings.2.text'])
       await apply()
-      expect(held()).toBe(csv)
+      expect(readTokens()).toBe(csv)
     }
   })
 
-  test('in another order are no change', async () => {
-    const { set, plan, apply } = await workspace()
+  test('in another order cause no change', async () => {
+    const { set, plan, apply } = await createWitnessFixture()
     set({ bearer_tokens: [token('one'), token('two')] })
     await apply()
     set({ bearer_tokens: [token('two'), token('one')] })
     expect(changedPaths(await plan())).toEqual([])
   })
 
-  test('may have 32 characters, and any visible one of ASCII but the comma', async () => {
-    const { account, set, apply } = await workspace()
-    const every = Array.from({ length: 94 }, (_, n) => String.fromCharCode(33 + n))
+  test('may have 32 characters, and any visible ASCII character except the comma', async () => {
+    const { account, set, apply } = await createWitnessFixture()
+    const allCharacters = Array.from({ length: 94 }, (_, n) => String.fromCharCode(33 + n))
       .join('')
       .replace(',', '')
-    set({ bearer_tokens: [token('one').slice(0, 32), every] })
+    set({ bearer_tokens: [token('one').slice(0, 32), allCharacters] })
     await apply()
-    const held = account.script('lease-witness').bindings.find(({ name }) => name === 'BEARER_TOKENS_CSV')?.text
-    expect(String(held).split(',').toSorted()).toEqual([token('one').slice(0, 32), every].toSorted())
+    const uploaded = account.script('lease-witness').bindings.find(({ name }) => name === 'BEARER_TOKENS_CSV')?.text
+    expect(String(uploaded).split(',').toSorted()).toEqual([token('one').slice(0, 32), allCharacters].toSorted())
   })
 
   test('are a sensitive variable', async () => {
-    const { plan } = await workspace()
+    const { plan } = await createWitnessFixture()
     expect((await plan()).configuration.root_module.variables.bearer_tokens?.sensitive).toBe(true)
   })
 
   test.each([
     ['none', [], 'bearer_tokens is empty: the witness would reject all requests. Add a token.'],
-    ['one that is short', [token('one'), token('one').slice(0, 31)], 'at least 32 characters'],
+    ['a short one', [token('one'), token('one').slice(0, 31)], 'at least 32 characters'],
     ['one with a comma', [`${token('one')},${token('two')}`], 'without commas'],
     ['one with a space', [`${token('one')} `], 'no white space'],
-    ['one with a line end', [`${token('one')}\n`], 'no white space'],
+    ['one with a newline', [`${token('one')}\n`], 'no white space'],
     ['one with a control character', [`${token('one')}\u0007`], 'no control character'],
-    ['one that is not ASCII', [`${token('one')}é`], 'visible ASCII'],
+    ['one with a character outside ASCII', [`${token('one')}é`], 'visible ASCII'],
     ['too many', Array.from({ length: 200 }, (_, n) => token(String(n))), 'at most 5120 characters'],
-  ])('%s: refused, and the file that it stands in is not quoted', async (_, tokens, why) => {
-    const { account, directory, set, terraform } = await workspace()
+  ])('%s: rejected without quoting the file', async (_, tokens, expectedError) => {
+    const { account, directory, set, terraform } = await createWitnessFixture()
     set({ bearer_tokens: tokens })
     const fromFile = await terraform('apply', '-auto-approve', '-no-color')
-    // One line, which an error about it would quote whole.
+    // All tokens are in one line, so an error that quotes a line would contain all of them.
     writeFileSync(join(directory, 'z.auto.tfvars'), `bearer_tokens = ${JSON.stringify(tokens)}\n`)
     const fromLine = await terraform('apply', '-auto-approve', '-no-color')
     for (const { code, output } of [fromFile, fromLine]) {
       expect(code, output).toBe(1)
-      expect(flat(output)).toContain(why)
+      expect(collapseWhitespace(output)).toContain(expectedError)
     }
     expect(account.namespaces.size + account.scripts.size).toBe(0)
   })
 
   test.each([
-    ['one that is short', JSON.stringify([mark]), 'at least 32 characters'],
-    ['a text that is no list', JSON.stringify(mark), 'set of string required'],
-    ['a text that is nothing', `[${mark}`, 'Error'],
-  ])('%s: refused from the environment, and not quoted', async (_, text, why) => {
-    const { environment, set, terraform } = await workspace()
+    ['a short one', JSON.stringify([SECRET_MARK]), 'at least 32 characters'],
+    ['not a list', JSON.stringify(SECRET_MARK), 'set of string required'],
+    ['a syntax error', `[${SECRET_MARK}`, 'Error'],
+  ])('%s in the environment: rejected without quoting it', async (_, text, expectedError) => {
+    const { environment, set, terraform } = await createWitnessFixture()
     set({ bearer_tokens: undefined })
     environment.TF_VAR_bearer_tokens = text
     const { code, output } = await terraform('plan', '-no-color')
     expect(code, output).toBe(1)
-    expect(flat(output)).toContain(why)
+    expect(collapseWhitespace(output)).toContain(expectedError)
   })
 })

@@ -1,16 +1,16 @@
 import { expect, test } from 'vitest'
-import { examples } from './fixtures/readme.ts'
-import { mark } from './fixtures/stage.ts'
-import { withTerraform } from './fixtures/terraform-test.ts'
-import { token, workspace } from './fixtures/workspace.ts'
+import { SECRET_MARK } from './fixtures/module-fixture.ts'
+import { readHclBlocks } from './fixtures/readme.ts'
+import { withTerraform } from './fixtures/with-terraform.ts'
+import { createWitnessFixture, token } from './fixtures/witness-fixture.ts'
 
-const [usage = '', imports = ''] = examples('lease-witness')
-/** The one of the example. */
+const [usage = '', importBlocks = ''] = readHclBlocks('lease-witness')
+/** The id in the example. */
 const namespaceId = 'fedcba9876543210'.repeat(2)
 
-withTerraform('the README of the module', () => {
-  test('its example applies, with the tokens from the environment and the script where the build leaves it', async () => {
-    const { account, environment, build, apply, outputs, terraform } = await workspace({ root: usage })
+withTerraform('the README of the lease-witness module', () => {
+  test('has an example that can be applied with tokens from the environment and the built script', async () => {
+    const { account, environment, build, apply, outputs, terraform } = await createWitnessFixture({ rootModule: usage })
     build('// built\n')
     environment.TF_VAR_lease_witness_tokens = JSON.stringify([token('one')])
     await apply()
@@ -19,16 +19,16 @@ withTerraform('the README of the module', () => {
     expect((await terraform('plan', '-detailed-exitcode')).code).toBe(0)
   })
 
-  test('its imports adopt what wrangler made, in place', async () => {
-    const root = `${usage}${imports}`.replace('applied_migration_tag = null', 'applied_migration_tag = "v1"')
-    const { account, environment, build, plan, apply, terraform } = await workspace({ root })
+  test('has import blocks that import the resources of a Wrangler deployment in place', async () => {
+    const root = `${usage}${importBlocks}`.replace('applied_migration_tag = null', 'applied_migration_tag = "v1"')
+    const { account, environment, build, plan, apply, terraform } = await createWitnessFixture({ rootModule: root })
     account.namespaces.set(namespaceId, 'lease-witness')
     account.upload('lease-witness', {
       content: '// by wrangler\n',
       bindings: [
         { name: 'LEASES', type: 'durable_object_namespace', class_name: 'LeaseObject', namespace_id: 'objects' },
         { name: 'OPENOVA_LEASES', type: 'kv_namespace', namespace_id: namespaceId },
-        { name: 'BEARER_TOKENS_CSV', type: 'secret_text', text: `${mark}-of-wrangler` },
+        { name: 'BEARER_TOKENS_CSV', type: 'secret_text', text: `${SECRET_MARK}-of-wrangler` },
       ],
       migration: { oldTag: '', newTag: 'v1', newClasses: ['LeaseObject'] },
     })

@@ -2,13 +2,13 @@ import { readFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { expect, test } from 'vitest'
 import { parseToml } from '../src/wrangler-toml.ts'
-import { repository } from './fixtures/stage.ts'
-import { withTerraform } from './fixtures/terraform-test.ts'
-import { workspace } from './fixtures/workspace.ts'
+import { repository } from './fixtures/module-fixture.ts'
+import { withTerraform } from './fixtures/with-terraform.ts'
+import { createWitnessFixture } from './fixtures/witness-fixture.ts'
 
 const wrangler = parseToml(readFileSync(join(repository, 'wrangler.toml'), 'utf8'))
 
-test('reads tables, arrays of tables and values, and nothing that it does not know', () => {
+test('parseToml reads tables, arrays of tables and values, and rejects other syntax', () => {
   const text = '# a\nname = "x # y" # z\n[[m]]\ntag = "v1"\n[[m]]\nflags = ["a", "b"]\n[o.l]\non = false\n'
   expect(parseToml(text)).toEqual({
     name: 'x # y',
@@ -20,8 +20,8 @@ test('reads tables, arrays of tables and values, and nothing that it does not kn
 })
 
 withTerraform('the module and wrangler.toml', () => {
-  test('describe one script', async () => {
-    const { plan } = await workspace()
+  test('describe the same script', async () => {
+    const { plan } = await createWitnessFixture()
     const { resource_changes } = await plan()
     const after = (type: string) => resource_changes.find(({ address }) => address.startsWith(`${type}.`))?.change.after
     const script = after('cloudflare_workers_script')
@@ -54,7 +54,7 @@ withTerraform('the module and wrangler.toml', () => {
     expect([subdomain?.enabled, subdomain?.previews_enabled]).toEqual([wrangler.workers_dev, wrangler.preview_urls])
   })
 
-  test('have no setting that the other does not know', () => {
+  test('wrangler.toml has only settings that the test above compares', () => {
     expect(Object.keys(wrangler).toSorted()).toEqual([
       'compatibility_date',
       'compatibility_flags',
@@ -65,7 +65,7 @@ withTerraform('the module and wrangler.toml', () => {
       'name',
       'observability',
       'preview_urls',
-      'send_metrics', // of the tool, not of the script
+      'send_metrics', // a setting of Wrangler, not of the script
       'vars',
       'workers_dev',
     ])

@@ -8,7 +8,7 @@ import { type Cluster, startCluster } from './cluster.ts'
 import { runProgram } from './programs.ts'
 import { createCa } from './test-ca.ts'
 
-export { missingGateway as lacksGateway } from './programs.ts'
+export { missingGateway } from './programs.ts'
 
 const HOST = '127.0.0.1'
 const MAX_ATTEMPTS = 5

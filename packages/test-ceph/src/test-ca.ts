@@ -37,7 +37,7 @@ export interface KeyAndCertificate {
 export interface TestCa {
   /** The root certificate, PEM. */
   readonly cert: string
-  readonly issue: (wish: CertificateRequest) => Promise<KeyAndCertificate>
+  readonly issue: (request: CertificateRequest) => Promise<KeyAndCertificate>
 }
 
 const newKeys = () => webcrypto.subtle.generateKey(KEY_ALGORITHM, true, ['sign', 'verify'])
@@ -62,11 +62,11 @@ export const createCa = async (name = 'test CA'): Promise<TestCa> => {
     ],
   })
 
-  const issue = async (wish: CertificateRequest): Promise<KeyAndCertificate> => {
+  const issue = async (request: CertificateRequest): Promise<KeyAndCertificate> => {
     const own = await newKeys()
     const names = [
-      ...wish.names.map(value => ({ type: 'dns' as const, value })),
-      ...(wish.addresses ?? []).map(value => ({ type: 'ip' as const, value })),
+      ...request.names.map(value => ({ type: 'dns' as const, value })),
+      ...(request.addresses ?? []).map(value => ({ type: 'ip' as const, value })),
     ]
     const certificate = await X509CertificateGenerator.create({
       subject: 'CN=test server',
@@ -75,8 +75,8 @@ export const createCa = async (name = 'test CA'): Promise<TestCa> => {
       signingKey: keys.privateKey,
       signingAlgorithm: SIGNATURE,
       serialNumber: newSerial(),
-      notBefore: wish.notBefore ?? inDays(-1),
-      notAfter: wish.notAfter ?? inDays(1),
+      notBefore: request.notBefore ?? inDays(-1),
+      notAfter: request.notAfter ?? inDays(1),
       extensions: [
         new BasicConstraintsExtension(false, undefined, true),
         new KeyUsagesExtension(KeyUsageFlags.digitalSignature, true),

@@ -6,12 +6,12 @@ import { ServerExitedError } from '@pool/dev-server/server-process'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Gateway, type GatewayUser, startGateway } from '../src/gateway.ts'
 import { createCa } from '../src/test-ca.ts'
-import { isSkipped } from './parts.ts'
-import { running } from './running.ts'
+import { findRunningPrograms } from './running-programs.ts'
 import { call, callSigned } from './signed-request.ts'
+import { isSkipped } from './skip.ts'
 
 const keys = { accessKey: 'AKIAOFATENANT', secretKey: 'secret-of-a-tenant/0123456789' }
-const others = { accessKey: 'AKIAOFANOTHER', secretKey: 'secret-of-another+0123456789' }
+const otherKeys = { accessKey: 'AKIAOFANOTHER', secretKey: 'secret-of-another+0123456789' }
 const minutes = (count: number) => new Date(Date.now() + count * 60_000)
 
 describe.skipIf(isSkipped)('a gateway', () => {
@@ -41,14 +41,14 @@ describe.skipIf(isSkipped)('a gateway', () => {
   test.each([
     ['a wrong secret', { ...keys, secretKey: 'wrong' }, minutes(0), 'SignatureDoesNotMatch'],
     ['an unknown key', { ...keys, accessKey: 'AKIAUNKNOWN' }, minutes(0), 'InvalidAccessKeyId'],
-    ['a clock 20 minutes late', keys, minutes(-20), 'RequestTimeTooSkewed'],
-    ['a clock 20 minutes early', keys, minutes(20), 'RequestTimeTooSkewed'],
-  ])('refuses %s', async (_, signer, at, code) => {
+    ['a clock 20 minutes behind', keys, minutes(-20), 'RequestTimeTooSkewed'],
+    ['a clock 20 minutes ahead', keys, minutes(20), 'RequestTimeTooSkewed'],
+  ])('rejects %s', async (_, signer, at, code) => {
     const { status, text } = await callSigned(gateway, signer, { at })
     expect({ status, text }).toEqual({ status: 403, text: expect.stringContaining(`<Code>${code}</Code>`) })
   })
 
-  test('answers to no signature as to anybody, and to one that it cannot read with 400', async () => {
+  test('treats an unsigned request as anonymous and responds 400 to an invalid signature', async () => {
     const anonymous = await call(gateway)
     expect(anonymous.status).toBe(200)
     expect(anonymous.text).toContain('<Owner><ID>anonymous</ID>')
@@ -56,25 +56,25 @@ describe.skipIf(isSkipped)('a gateway', () => {
     expect(garbage.status).toBe(400)
   })
 
-  test('makes a bucket in whichever region it is asked to, and shows it to its owner alone', async () => {
-    const other = await gateway.addUser(others)
+  test('creates buckets in any requested region and lists them only for their owner', async () => {
+    const other = await gateway.addUser(otherKeys)
     for (const region of ['fsn1', 'hel1']) {
-      const made = await callSigned(gateway, keys, {
+      const created = await callSigned(gateway, keys, {
         region,
         method: 'PUT',
         path: `/bucket-${region}`,
         body: `<CreateBucketConfiguration><LocationConstraint>${region}</LocationConstraint></CreateBucketConfiguration>`,
       })
-      expect(made).toEqual({ status: 200, text: '' })
+      expect(created).toEqual({ status: 200, text: '' })
     }
     expect((await callSigned(gateway, keys)).text).toMatch(/<Name>bucket-fsn1<.*<Name>bucket-hel1</)
-    const seen = await callSigned(gateway, others)
-    expect(seen.text).toContain(`<ID>${other.id}</ID>`)
-    expect(seen.text).toContain('<Buckets></Buckets>')
-    expect((await callSigned(gateway, others, { path: '/bucket-fsn1' })).status).toBe(403)
+    const listed = await callSigned(gateway, otherKeys)
+    expect(listed.text).toContain(`<ID>${other.id}</ID>`)
+    expect(listed.text).toContain('<Buckets></Buckets>')
+    expect((await callSigned(gateway, otherKeys, { path: '/bucket-fsn1' })).status).toBe(403)
   })
 
-  test('refuses a suspended user from then on', async () => {
+  test('rejects later requests of a suspended user', async () => {
     const third = { accessKey: 'AKIATHIRD', secretKey: 'secret-of-the-third' }
     const suspended = await gateway.addUser(third)
     expect((await callSigned(gateway, third)).status).toBe(200)
@@ -84,13 +84,13 @@ describe.skipIf(isSkipped)('a gateway', () => {
     expect((await callSigned(gateway, keys)).status).toBe(200)
   })
 
-  test('says why a user cannot be added, without the secret', async () => {
-    const again = gateway.addUser({ ...keys, secretKey: 'marked-secret' })
-    await expect(again).rejects.toThrow(/radosgw-admin failed .*duplicate key/s)
-    await expect(again).rejects.not.toThrow(/marked-secret/)
+  test('reports why a user cannot be added, without the secret', async () => {
+    const duplicate = gateway.addUser({ ...keys, secretKey: 'marked-secret' })
+    await expect(duplicate).rejects.toThrow(/radosgw-admin failed .*duplicate key/s)
+    await expect(duplicate).rejects.not.toThrow(/marked-secret/)
   })
 
-  test('is trusted for its names by a client that trusts its authority', async () => {
+  test('has a certificate for its names, which only a client that trusts its CA accepts', async () => {
     expect(await readFile(gateway.caFile, 'utf8')).toBe(gateway.ca)
     const { cert } = await createCa('test CA of the object gateway')
     await expect(call(gateway, { ca: null })).rejects.toThrow(/self-signed|unable to (get|verify)/)
@@ -101,22 +101,22 @@ describe.skipIf(isSkipped)('a gateway', () => {
     await expect(call(gateway, { servername: 'a.b.storage.example' })).rejects.toThrow(/does not match/)
   })
 
-  test('takes other ports when the first are taken, and leaves nothing, beside another that runs on', async () => {
+  test('uses other ports if the first ones are in use; a stop removes its files and does not affect another gateway', async () => {
     const before = await readdir(temporary)
     const ports = [gateway.port, await freePort(), await freePort(), gateway.port]
     const second = await startGateway({ names: [], findPort: async () => ports.shift() ?? freePort() })
     const folder = dirname(second.caFile)
     expect(ports).toEqual([])
     expect(await readdir(temporary)).toEqual([...before, basename(folder)].sort())
-    expect(running(folder)).toHaveLength(3)
+    expect(findRunningPrograms(folder)).toHaveLength(3)
     await second.stop()
-    expect(running(folder)).toEqual([])
+    expect(findRunningPrograms(folder)).toEqual([])
     expect(await readdir(temporary)).toEqual(before)
     await expect(call(second)).rejects.toThrow(/ECONNREFUSED/)
     expect((await call(gateway)).status).toBe(200)
   })
 
-  test('gives up when no ports will do, and leaves nothing then', async () => {
+  test('fails after five attempts with ports in use, and leaves no files', async () => {
     const before = await readdir(temporary)
     const findPort = vi.fn(async () => gateway.port)
     await expect(startGateway({ names: [], findPort })).rejects.toThrow(ServerExitedError)
@@ -124,7 +124,7 @@ describe.skipIf(isSkipped)('a gateway', () => {
     expect(await readdir(temporary)).toEqual(before)
   })
 
-  test('tries once where other ports would not help, and leaves nothing then', async () => {
+  test('does not retry an error that other ports cannot fix, and leaves no files', async () => {
     const before = await readdir(temporary)
     const findPort = vi.fn(() => Promise.reject(new Error('no free port')))
     await expect(startGateway({ names: [], findPort })).rejects.toThrow('no free port')

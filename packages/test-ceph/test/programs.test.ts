@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { runProgram, toSkipReason } from '../src/programs.ts'
-import { isSkipped } from './parts.ts'
+import { isSkipped } from './skip.ts'
 
-test('a lack is one line that says what to install', () => {
+test('missing programs are reported in one line that names the packages to install', () => {
   expect(toSkipReason([])).toBeUndefined()
   expect(toSkipReason(['radosgw', 'ceph-mon'])).toBe(
     'without a Ceph object gateway (radosgw, ceph-mon): apt-get install --no-install-recommends ceph-mon ceph-osd radosgw',
@@ -10,7 +10,7 @@ test('a lack is one line that says what to install', () => {
 })
 
 describe.skipIf(isSkipped)('a program that fails', () => {
-  test('is named with what it said', async () => {
+  test('is reported with its name, exit code and output', async () => {
     await expect(runProgram('monmaptool', ['--create'], { env: {} })).rejects.toThrow(
       /^monmaptool failed \(1\):\n.*must specify/s,
     )

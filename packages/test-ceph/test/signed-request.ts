@@ -8,26 +8,26 @@ export interface Call {
   readonly path?: string
   readonly body?: string
   readonly servername?: string
-  /** What the client trusts; null: what the machine trusts. */
+  /** PEM of the only trusted CA. Null: the CAs that the machine trusts. */
   readonly ca?: string | null
 }
 
-/** One request on a connection of its own. An error of the connection rejects. */
-export const call = ({ host, port, ca: own }: Gateway, wish: Call = {}): Promise<HttpsResponse> => {
-  const { headers = {}, method = 'GET', path = '/', body, servername = 'fsn1.storage.example', ca = own } = wish
+/** Sends one request on a new connection. Rejects on connection errors. */
+export const call = ({ host, port, ca: own }: Gateway, options: Call = {}): Promise<HttpsResponse> => {
+  const { headers = {}, method = 'GET', path = '/', body, servername = 'fsn1.storage.example', ca = own } = options
   const trusted = ca === null ? {} : { ca }
   return httpsCall({ host, port, method, path, headers, servername, ...trusted }, body)
 }
 
-export interface Signed extends Call {
+export interface SignedCall extends Call {
   readonly region?: string
-  /** Of the signature; now if not given. */
+  /** Time of the signature. Default: now. */
   readonly at?: Date
 }
 
 /** Signature version 4: https://docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-header-based-auth.html */
-export const callSigned = async (gateway: Gateway, keys: KeyPair, wish: Signed = {}): Promise<HttpsResponse> => {
-  const { region = 'fsn1', at = new Date(), path = '/', method = 'GET', body } = wish
+export const callSigned = async (gateway: Gateway, keys: KeyPair, options: SignedCall = {}): Promise<HttpsResponse> => {
+  const { region = 'fsn1', at = new Date(), path = '/', method = 'GET', body } = options
   const client = new AwsClient({
     accessKeyId: keys.accessKey,
     secretAccessKey: keys.secretKey,
@@ -40,5 +40,5 @@ export const callSigned = async (gateway: Gateway, keys: KeyPair, wish: Signed =
     ...(body === undefined ? {} : { body }),
     aws: { datetime: at.toISOString().replace(/[:-]|\.\d{3}/g, '') },
   })
-  return call(gateway, { ...wish, headers: Object.fromEntries(headers) })
+  return call(gateway, { ...options, headers: Object.fromEntries(headers) })
 }

@@ -6,13 +6,13 @@ import { type CertificateRequest, createCa, type TestCa } from '../src/test-ca.t
 const ca = await createCa()
 const days = (count: number) => new Date(Date.now() + count * 86_400_000)
 
-/** What a client that trusts `trusted` thinks of the certificate; undefined: it is content. */
-const verdict = async (
-  wish: CertificateRequest,
+/** Returns the code of the error that a client with the CA `trusted` gets, or undefined if it accepts the certificate. */
+const connectAndGetError = async (
+  certificate: CertificateRequest,
   servername: string,
   trusted: TestCa = ca,
 ): Promise<string | undefined> => {
-  const server = createServer(await ca.issue(wish), (socket: TLSSocket) => socket.end())
+  const server = createServer(await ca.issue(certificate), (socket: TLSSocket) => socket.end())
   server.on('tlsClientError', () => {})
   await once(server.listen(0, '127.0.0.1'), 'listening')
   const address = server.address()
@@ -34,14 +34,14 @@ test.each([
   ['a wildcard', { names: ['*.pool.example'] }, 'any.pool.example', undefined],
   ['another name', { names: ['a.example'] }, 'b.example', 'ERR_TLS_CERT_ALTNAME_INVALID'],
   ['expired', { names: ['a.example'], notBefore: days(-9), notAfter: days(-2) }, 'a.example', 'CERT_HAS_EXPIRED'],
-  ['of the future', { names: ['a.example'], notBefore: days(1), notAfter: days(2) }, 'a.example', 'CERT_NOT_YET_VALID'],
+  ['not yet valid', { names: ['a.example'], notBefore: days(1), notAfter: days(2) }, 'a.example', 'CERT_NOT_YET_VALID'],
   ['without a name', { names: [] }, 'a.example', 'ERR_TLS_CERT_ALTNAME_INVALID'],
-])('a certificate: %s', async (_, wish, servername, code) => {
-  expect(await verdict(wish, servername)).toBe(code)
+])('a certificate: %s', async (_, certificate, servername, code) => {
+  expect(await connectAndGetError(certificate, servername)).toBe(code)
 })
 
-test('another authority of the same name is not trusted', async () => {
-  expect(await verdict({ names: ['a.example'] }, 'a.example', await createCa())).toMatch(
+test('another CA with the same name is not trusted', async () => {
+  expect(await connectAndGetError({ names: ['a.example'] }, 'a.example', await createCa())).toMatch(
     /SIGNATURE|UNABLE_TO|SELF_SIGNED/,
   )
 })

@@ -98,7 +98,7 @@ const parseHeaders = (lines: string): ReadonlyMap<string, string> => {
 }
 
 /** All values of a header, without building the map: a load generator parses many responses. */
-const valuesOf = (lines: string, name: RegExp): string =>
+const readFieldValues = (lines: string, name: RegExp): string =>
   Array.from(lines.matchAll(name), ([, value]) => value).join(', ')
 const CONTENT_LENGTH = /\r\ncontent-length:[ \t]*([^\r]*?)[ \t]*(?=\r|$)/gi
 const TRANSFER_ENCODING = /\r\ntransfer-encoding:[ \t]*([^\r]*?)[ \t]*(?=\r|$)/gi
@@ -146,13 +146,13 @@ export const parseResponse = (bytes: Buffer, options: ParseOptions = {}, from = 
     end,
   })
   if (isHead || status < 200 || status === 204 || status === 304) return complete(Buffer.alloc(0), bodyStart)
-  if (valuesOf(lines, TRANSFER_ENCODING).toLowerCase() === 'chunked') {
+  if (readFieldValues(lines, TRANSFER_ENCODING).toLowerCase() === 'chunked') {
     const chunks = decodeChunks(bytes, bodyStart)
     if (chunks === 'malformed') return malformed('a malformed chunk')
     if (chunks === 'incomplete') return isEnded ? { kind: 'truncated' } : INCOMPLETE
     return complete(chunks.content, chunks.end)
   }
-  const length = valuesOf(lines, CONTENT_LENGTH)
+  const length = readFieldValues(lines, CONTENT_LENGTH)
   if (length === '') return isEnded ? complete(bytes.subarray(bodyStart), bytes.length, true) : INCOMPLETE
   if (!/^\d+$/.test(length)) return malformed(`a Content-Length of ${JSON.stringify(length)}`)
   const end = bodyStart + Number(length)

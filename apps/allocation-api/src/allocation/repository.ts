@@ -1,36 +1,17 @@
-import type { Allocation } from '@pool/contract'
+import type { Allocation, DnsState, ReservedAllocation } from '@pool/contract'
 import type { Sql } from '@pool/database/client'
-import { drainRows } from '@pool/database/drain-rows'
 import { timeSql } from '@pool/database/time-sql'
 import { withTimeout } from '@pool/database/with-timeout'
 import type { RecordSet } from '../dns/domain/rrset.ts'
 import { type DuplicateRequest, duplicateRequest, type IdempotencyClaim } from '../idempotency/idempotency.ts'
 import { idempotencySql } from '../idempotency/sql.ts'
-import {
-  type AllocationRow,
-  type AllocationRowWithDns,
-  type CommitResult,
-  type HistoryRow,
-  type ReleaseResult,
-  type RenewResult,
-  type ReserveResult,
-  toAllocation,
-  toCommitDecision,
-  toGranted,
-  toHistoryEntry,
-  toReleaseDecision,
-  toRenewDecision,
-  toReserveDecision,
-} from './domain/mapping.ts'
+import { type SyncStatus, toDnsState } from '../reconciler/domain/status.ts'
 import type {
-  AllocationCount,
+  ActiveWithoutDns,
   Caller,
   CommitCommand,
   CommitDecision,
-  EntryWithId,
   Granted,
-  HistoryPage,
-  ListPage,
   PoolName,
   ReleaseCommand,
   ReleaseDecision,
@@ -39,13 +20,128 @@ import type {
   ReservationLimits,
   ReserveDecision,
   ReserveRequest,
+  TokenRejection,
 } from './domain/types.ts'
 import { allocationSql } from './sql.ts'
+
+/** A `Date` in a row of the driver, a string in a result that was stored as JSON. */
+type Timestamp = Date | string
+
+/** A row of pool_allocations. */
+export interface AllocationRow {
+  readonly poolDomain: string
+  readonly subdomain: string
+  readonly state: 'reserved' | 'active'
+  readonly reservedAt: Timestamp
+  readonly createdBy: string
+  readonly expiresAt: Timestamp | null
+  readonly sovereignFQDN: string | null
+  readonly loadBalancerIP: string | null
+  readonly committedAt: Timestamp | null
+}
+
+/** A row joined with dns_names; the three columns are null if the name has no desired records. */
+export interface AllocationRowWithDns extends AllocationRow {
+  readonly version: number | null
+  readonly appliedVersion: number | null
+  readonly lastError: string | null
+}
+
+/**
+ * The row that a deciding statement returns, which is also the JSON stored under its Idempotency-Key. The columns of the
+ * row are null unless the operation succeeded.
+ */
+type StatementResult<Success extends string, Columns, Rejected extends string> =
+  | (Columns & { readonly outcome: Success })
+  | { readonly outcome: Rejected }
+
+export type ReserveResult = StatementResult<
+  'granted',
+  AllocationRow & { readonly reservationToken: string | null },
+  'conflict'
+>
+export type CommitResult = StatementResult<
+  'committed',
+  AllocationRow & { readonly version: number },
+  TokenRejection['kind']
+>
+export type RenewResult = StatementResult<'renewed', AllocationRow, TokenRejection['kind']>
+export type ReleaseResult = StatementResult<
+  'released',
+  AllocationRowWithDns & { readonly withdrawalVersion: number | null },
+  'not-found' | 'token-mismatch'
+>
+
+/** The check constraints of the table guarantee the timestamps that each state requires. */
+const toIsoString = (at: Timestamp | null): string => {
+  if (at === null) throw new Error('pool_allocations: a timestamp that the state of the row requires is null')
+  return (typeof at === 'string' ? new Date(at) : at).toISOString()
+}
+
+const commonFields = (row: AllocationRow) => ({
+  poolDomain: row.poolDomain,
+  subdomain: row.subdomain,
+  reservedAt: toIsoString(row.reservedAt),
+  createdBy: row.createdBy,
+})
+
+const toReservedAllocation = (row: AllocationRow): ReservedAllocation => ({
+  ...commonFields(row),
+  state: 'reserved',
+  expiresAt: toIsoString(row.expiresAt),
+})
+
+const toActiveAllocation = (row: AllocationRow): ActiveWithoutDns => ({
+  ...commonFields(row),
+  state: 'active',
+  sovereignFQDN: row.sovereignFQDN ?? '',
+  loadBalancerIP: row.loadBalancerIP ?? '',
+  committedAt: toIsoString(row.committedAt),
+})
+
+const toSyncStatus = (row: AllocationRowWithDns): SyncStatus | null =>
+  row.version === null || row.appliedVersion === null
+    ? null
+    : { version: row.version, appliedVersion: row.appliedVersion, lastError: row.lastError }
+
+/** An active name always has desired records. A statement that started before they were committed does not see them. */
+const currentDns = (row: AllocationRowWithDns): DnsState => {
+  const status = toSyncStatus(row)
+  return status ? toDnsState(status) : { status: 'pending' }
+}
+
+export const toAllocation = (row: AllocationRowWithDns): Allocation =>
+  row.state === 'reserved' ? toReservedAllocation(row) : { ...toActiveAllocation(row), dns: currentDns(row) }
+
+export const toGranted = (row: AllocationRow): Granted => ({ kind: 'granted', allocation: toReservedAllocation(row) })
+
+export const toReserveDecision = (result: ReserveResult): ReserveDecision =>
+  result.outcome === 'granted' ? toGranted(result) : { kind: result.outcome }
+
+export const toCommitDecision = (result: CommitResult): CommitDecision =>
+  result.outcome === 'committed'
+    ? { kind: result.outcome, allocation: toActiveAllocation(result), version: result.version }
+    : { kind: result.outcome }
+
+export const toRenewDecision = (result: RenewResult): RenewDecision =>
+  result.outcome === 'renewed'
+    ? { kind: result.outcome, allocation: toReservedAllocation(result) }
+    : { kind: result.outcome }
+
+export const toReleaseDecision = (result: ReleaseResult): ReleaseDecision =>
+  result.outcome === 'released'
+    ? { kind: result.outcome, allocation: toAllocation(result), version: result.withdrawalVersion }
+    : { kind: result.outcome }
+
+export interface AllocationRepositoryOptions {
+  readonly reservation: ReservationLimits
+  readonly timeoutMs: number
+}
 
 export type AllocationRepository = ReturnType<typeof createAllocationRepository>
 
 /**
- * Every statement over pool_allocations and allocation_history.
+ * The statements that change pool_allocations.
  *
  * One statement decides each write, with the condition inside it: `for update` waits for a concurrent writer of the row and
  * then sees that writer's result, so no decision uses an older state. The same statement inserts the history, sets the
@@ -54,8 +150,10 @@ export type AllocationRepository = ReturnType<typeof createAllocationRepository>
  *
  * After `timeoutMs`, a statement rejects with a `TimeoutError`; its effect is then unknown.
  */
-export const createAllocationRepository = (sql: Sql, { timeoutMs }: { readonly timeoutMs: number }) => {
+export const createAllocationRepository = (sql: Sql, { reservation, timeoutMs }: AllocationRepositoryOptions) => {
   const { now, milliseconds } = timeSql(sql)
+  const ttl = milliseconds(reservation.ttlMs)
+  const maxAge = milliseconds(reservation.maxAgeMs)
   const { columns, columnsWithDns, notExpired, whereName, setDesiredRecords, insertHistory } = allocationSql(sql)
   const { claimKey, noClaim, storeAndReturn } = idempotencySql(sql)
 
@@ -78,10 +176,10 @@ export const createAllocationRepository = (sql: Sql, { timeoutMs }: { readonly t
         position int, pool_domain text, subdomain text, created_by text, token_hash bytea, actor text, address text, request_id text)`
   }
 
-  const upsertReservations = (ttlMs: number) => sql`
+  const upsertReservations = sql`
     insert into pool_allocations as a
       (pool_domain, subdomain, state, reserved_at, expires_at, token_hash, created_by)
-    select pool_domain, subdomain, 'reserved', ${now}, ${now} + ${milliseconds(ttlMs)}, token_hash, created_by
+    select pool_domain, subdomain, 'reserved', ${now}, ${now} + ${ttl}, token_hash, created_by
     from input where is_first order by pool_domain collate "C", subdomain collate "C"
     on conflict (pool_domain, subdomain) do update set
       reserved_at = excluded.reserved_at, expires_at = excluded.expires_at,
@@ -136,7 +234,6 @@ export const createAllocationRepository = (sql: Sql, { timeoutMs }: { readonly t
    */
   const reserveMany = async (
     requests: readonly ReserveRequest[],
-    ttlMs: number,
     claim: IdempotencyClaim | null = null,
     storedToken: string | null = null,
   ): Promise<ReserveDecision[]> => {
@@ -144,7 +241,7 @@ export const createAllocationRepository = (sql: Sql, { timeoutMs }: { readonly t
       sql<{ result: ReserveResult & { readonly position: number } }[]>`
         with claim as (${claim ? claimKey(claim) : noClaim}),
           input as (${inputRows(requests)}),
-          upserted as (${upsertReservations(ttlMs)}),
+          upserted as (${upsertReservations}),
           reserved as (${reservedRows}),
           transitions as (${transitionRows}),
           history as (${insertTransitions}),
@@ -166,27 +263,16 @@ export const createAllocationRepository = (sql: Sql, { timeoutMs }: { readonly t
     end as outcome
     from claim, pool_allocations a where ${whereName(command)} for update of a`
 
-  /**
-   * One lookup per row, whatever the planner estimates. With a plain join, each page of a list could read the zone from its
-   * start, and the list would take quadratic time. A reservation has no records, so its lookup returns nothing.
-   */
-  const leftJoinDns = sql`
-    left join lateral (
-      select version, applied_version, last_error from dns_names
-      where a.state = 'active' and zone = a.pool_domain and subdomain = a.subdomain limit 1
-    ) d on true`
-
   return {
     reserveMany,
 
     async reserve(
       request: ReserveRequest,
-      ttlMs: number,
       claim: IdempotencyClaim | null = null,
       /** The token, for a replay. */
       storedToken: string | null = null,
     ): Promise<ReserveDecision | DuplicateRequest> {
-      const [decision] = await reserveMany([request], ttlMs, claim, storedToken)
+      const [decision] = await reserveMany([request], claim, storedToken)
       return decision ?? duplicateRequest
     },
 
@@ -220,16 +306,15 @@ export const createAllocationRepository = (sql: Sql, { timeoutMs }: { readonly t
       return row ? toCommitDecision(row.result) : duplicateRequest
     },
 
-    /** Extends the reservation of this token to `ttlMs` from now, but not beyond `maxAgeMs` after it was made. */
-    async renew(command: RenewCommand, limits: ReservationLimits, caller: Caller): Promise<RenewDecision> {
+    /** Extends the reservation of this token to `reservation.ttlMs` from now, but not beyond its `maxAgeMs`. */
+    async renew(command: RenewCommand, caller: Caller): Promise<RenewDecision> {
       const [row] = await withTimeout(
         sql<RenewResult[]>`
           with claim as (${noClaim}),
             locked as (${lockByToken(command, 'renewed')}),
             updated as (
               update pool_allocations a set
-                expires_at = greatest(a.expires_at, least(
-                  ${now} + ${milliseconds(limits.ttlMs)}, a.reserved_at + ${milliseconds(limits.maxAgeMs)}))
+                expires_at = greatest(a.expires_at, least(${now} + ${ttl}, a.reserved_at + ${maxAge}))
               from locked where locked.outcome = 'renewed' and ${whereName(command)}
               returning a.*
             ),
@@ -297,22 +382,6 @@ export const createAllocationRepository = (sql: Sql, { timeoutMs }: { readonly t
       return row?.count ?? 0
     },
 
-    /** The state of each name, in the order of the names; null if it is free. */
-    async findStates(names: readonly PoolName[]): Promise<(Allocation['state'] | null)[]> {
-      const pairs = names.map(({ poolDomain, subdomain }) => [poolDomain, subdomain])
-      const rows = await withTimeout(
-        sql<{ state: Allocation['state'] | null }[]>`
-          select allocation.state from jsonb_array_elements(${sql.json(pairs)}) with ordinality as input (name, position)
-          left join lateral (
-            select state from pool_allocations a
-            where a.pool_domain = name ->> 0 and a.subdomain = name ->> 1 and ${notExpired} limit 1
-          ) allocation on true
-          order by position`,
-        timeoutMs,
-      )
-      return rows.map(({ state }) => state)
-    },
-
     /** The reservation of this token as it is now; null if it was committed or released, or has expired. */
     async findReservation(name: PoolName, tokenHash: Buffer): Promise<Granted | null> {
       const [row] = await withTimeout(
@@ -322,66 +391,6 @@ export const createAllocationRepository = (sql: Sql, { timeoutMs }: { readonly t
         timeoutMs,
       )
       return row ? toGranted(row) : null
-    },
-
-    /** Whether the name is active and was committed with this token. */
-    async isActiveWithToken(name: PoolName, tokenHash: Buffer): Promise<boolean> {
-      const rows = await withTimeout(
-        sql`
-          select from pool_allocations a
-          where ${whereName(name)} and token_hash = ${tokenHash} and state = 'active'`,
-        timeoutMs,
-      )
-      return rows.length > 0
-    },
-
-    async find(name: PoolName): Promise<Allocation | null> {
-      const [row] = await withTimeout(
-        sql<AllocationRowWithDns[]>`
-          select ${columnsWithDns} from pool_allocations a ${leftJoinDns} where ${whereName(name)} and ${notExpired}`,
-        timeoutMs,
-      )
-      return row ? toAllocation(row) : null
-    },
-
-    /** Sorted by the bytes of the subdomain. */
-    async list(poolDomain: string, { after, limit, state }: ListPage): Promise<Allocation[]> {
-      const rows = await withTimeout(
-        sql<AllocationRowWithDns[]>`
-          select ${columnsWithDns} from (
-            select * from pool_allocations a
-            where a.pool_domain = ${poolDomain} and a.subdomain > ${after} and ${notExpired}
-              ${state ? sql`and a.state = ${state}` : sql``}
-            order by a.subdomain limit ${limit}
-          ) a ${leftJoinDns} order by a.subdomain`,
-        timeoutMs,
-      )
-      return drainRows(rows).map(toAllocation)
-    },
-
-    /** Newest first. */
-    async listHistory(poolDomain: string, { subdomain, before, limit }: HistoryPage): Promise<EntryWithId[]> {
-      const rows = await withTimeout(
-        sql<HistoryRow[]>`
-          select id, pool_domain as "poolDomain", subdomain, at, event, from_state as "from", to_state as "to",
-            actor, address, created_by as "createdBy", request_id as "requestId", detail
-          from allocation_history
-          where pool_domain = ${poolDomain}
-            ${subdomain === undefined ? sql`` : sql`and subdomain = ${subdomain}`}
-            ${before === undefined ? sql`` : sql`and id < ${before}`}
-          order by id desc limit ${limit}`,
-        timeoutMs,
-      )
-      return drainRows(rows).map(toHistoryEntry)
-    },
-
-    /** Counts the allocations that are not expired. It reads every row: 3 s for ten million rows in memory, longer from disk. */
-    async countByState(): Promise<readonly AllocationCount[]> {
-      return withTimeout(
-        sql<AllocationCount[]>`
-          select pool_domain as "poolDomain", state, count(*) from pool_allocations a where ${notExpired} group by 1, 2`,
-        timeoutMs,
-      )
     },
   }
 }

@@ -14,13 +14,6 @@ import { paginate } from '../lib/paginate.ts'
 import { createToken, hashToken } from '../lib/token.ts'
 import { toBucketName, toFqdn, validateName, validatePool } from '../naming/naming.ts'
 import type { WaitUntilApplied } from '../reconciler/reconciler.ts'
-import {
-  type CommitResult,
-  type ReleaseResult,
-  type ReserveResult,
-  toCommitDecision,
-  toReleaseDecision,
-} from './domain/mapping.ts'
 import type {
   AllocationCount,
   Caller,
@@ -39,19 +32,26 @@ import type {
   ReleaseOutcome,
   RenewCommand,
   RenewOutcome,
-  ReservationLimits,
   ReserveCommand,
   ReserveDecision,
   ReserveOutcome,
-  ReserveRequest,
 } from './domain/types.ts'
 import { sweepExpired } from './expired-sweeper.ts'
-import type { AllocationRepository } from './repository.ts'
+import type { AllocationReader } from './reader.ts'
+import {
+  type AllocationRepository,
+  type CommitResult,
+  type ReleaseResult,
+  type ReserveResult,
+  toCommitDecision,
+  toReleaseDecision,
+} from './repository.ts'
 
 export interface AllocationOptions {
   readonly repository: AllocationRepository
+  readonly reader: AllocationReader
   /** Counts every row, so it needs its own connection: a statement queued behind it on the same one would wait. */
-  readonly countByState: AllocationRepository['countByState']
+  readonly countByState: AllocationReader['countByState']
   readonly idempotency: Idempotency
   /** Waits, for a bounded time, until the provider has the records of a version. */
   readonly waitUntilApplied: WaitUntilApplied
@@ -59,7 +59,6 @@ export interface AllocationOptions {
   readonly recordTemplate: RecordTemplate
   /** Start of every bucket name. */
   readonly bucketPrefix: string
-  readonly reservation: ReservationLimits
   readonly statementTimeoutMs: number
   /** Milliseconds of a monotonic clock. */
   readonly now: () => number
@@ -82,18 +81,15 @@ export type AllocationService = ReturnType<typeof createAllocationService>
 
 /** The life of a name: check, reserve, renew, commit, release, and the queries. */
 export const createAllocationService = (options: AllocationOptions) => {
-  const { repository, idempotency, waitUntilApplied, managedDomains, reservation } = options
+  const { repository, reader, idempotency, waitUntilApplied, managedDomains } = options
   const batching = {
     maxInFlight: MAX_IN_FLIGHT,
     maxBatchSize: MAX_BATCH_SIZE,
     slowMs: SLOW_MS,
     timeoutMs: options.statementTimeoutMs,
   }
-  const findStateInBatch = createBatcher({ ...batching, execute: repository.findStates })
-  const reserveInBatch = createBatcher({
-    ...batching,
-    execute: (requests: readonly ReserveRequest[]) => repository.reserveMany(requests, reservation.ttlMs),
-  })
+  const findStateInBatch = createBatcher({ ...batching, execute: reader.findStates })
+  const reserveInBatch = createBatcher({ ...batching, execute: repository.reserveMany })
   const count = throttledCache(options.countByState, {
     now: options.now,
     wait: () => sleep(COUNT_WAIT_MS, undefined, { ref: false }),
@@ -138,7 +134,7 @@ export const createAllocationService = (options: AllocationOptions) => {
       type Result = GrantedWithToken | Exclude<ReserveDecision, { kind: 'granted' }>
       return idempotency.executeThenReplay<Result>(key, ['reserve', poolDomain, subdomain, createdBy], {
         execute: async claim => {
-          const decision = await repository.reserve(request, reservation.ttlMs, claim, reservationToken)
+          const decision = await repository.reserve(request, claim, reservationToken)
           return isDuplicate(decision) ? decision : withToken(decision, reservationToken)
         },
         replay: async stored => {
@@ -169,7 +165,7 @@ export const createAllocationService = (options: AllocationOptions) => {
 
     /** Extends a reservation. It takes no Idempotency-Key, because repeating it is harmless. */
     async renew(command: RenewCommand, caller: Caller): Promise<RenewOutcome> {
-      return validatePool(command.poolDomain, managedDomains) ?? repository.renew(command, reservation, caller)
+      return validatePool(command.poolDomain, managedDomains) ?? repository.renew(command, caller)
     },
 
     /** Frees a name immediately, then waits a bounded time until the provider has removed its records. */
@@ -192,7 +188,7 @@ export const createAllocationService = (options: AllocationOptions) => {
     async get(name: PoolName): Promise<GetOutcome> {
       const rejection = validatePool(name.poolDomain, managedDomains)
       if (rejection) return rejection
-      const allocation = await repository.find(name)
+      const allocation = await reader.find(name)
       return allocation ? { kind: 'found', allocation } : { kind: 'not-found' }
     },
 
@@ -201,7 +197,7 @@ export const createAllocationService = (options: AllocationOptions) => {
       const rejection = validatePool(poolDomain, managedDomains)
       if (rejection) return rejection
       const pages = paginate({
-        fetch: (after = '', size) => repository.list(poolDomain, { after, limit: size, state }),
+        fetch: (after = '', size) => reader.list(poolDomain, { after, limit: size, state }),
         toCursor: allocation => allocation.subdomain,
         cursor,
         limit,
@@ -216,7 +212,7 @@ export const createAllocationService = (options: AllocationOptions) => {
       const pages = paginate({
         fetch: (position, size) => {
           const before = position === undefined ? undefined : Number(position)
-          return repository.listHistory(poolDomain, { subdomain: sub, before, limit: size })
+          return reader.listHistory(poolDomain, { subdomain: sub, before, limit: size })
         },
         toCursor: ({ id }) => String(id),
         cursor,
@@ -227,7 +223,7 @@ export const createAllocationService = (options: AllocationOptions) => {
 
     /** Whether the name is active and was committed with this token. */
     async isActiveWithToken(name: PoolName, tokenHash: Buffer): Promise<boolean> {
-      return repository.isActiveWithToken(name, tokenHash)
+      return reader.isActiveWithToken(name, tokenHash)
     },
 
     /** For the metrics: recent, not current. */

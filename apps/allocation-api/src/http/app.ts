@@ -1,15 +1,17 @@
+import { randomUUID } from 'node:crypto'
 import { type Context, Hono } from 'hono'
 import { bodyLimit } from 'hono/body-limit'
+import { createMiddleware } from 'hono/factory'
 import { HTTPException } from 'hono/http-exception'
 import { methodNotAllowed } from 'hono/method-not-allowed'
+import { matchedRoutes } from 'hono/route'
 import type { AllocationService } from '../allocation/service.ts'
 import type { CredentialService } from '../credentials/service.ts'
 import type { Observer } from '../observability/domain/observer.ts'
 import type { Reconciler } from '../reconciler/reconciler.ts'
+import { requireOperatorToken } from './bearer-auth.ts'
+import { type BrowserPolicy, rejectForeignPages } from './browser-requests.ts'
 import { sendError } from './errors.ts'
-import { requireOperatorToken } from './middleware/bearer-auth.ts'
-import { type BrowserPolicy, rejectForeignPages } from './middleware/browser-requests.ts'
-import { requestContext } from './middleware/request-context.ts'
 import { allocationListRoutes } from './routes/allocation-lists.ts'
 import { allocationRoutes } from './routes/allocations.ts'
 import { convergeRoutes } from './routes/converge.ts'
@@ -49,6 +51,33 @@ export interface AppOptions {
   /** Whether this listener has the lists: `list` and `history` of a pool, and the deployments. */
   readonly exposeLists: boolean
 }
+
+/** Ids of this form are safe in a log line and in a header. Hono's own middleware allows fewer characters. */
+const SAFE_ID = /^[A-Za-z0-9._:/+=@-]{1,128}$/
+
+/**
+ * Sets the variables that every handler reads: the listener, and the request id, which is the client's if it is safe.
+ * Reports the request when its response headers are ready.
+ */
+const requestContext = (listener: Listener, observer: Pick<Observer, 'onRequest'>) =>
+  createMiddleware<HttpEnv>(async (c, next) => {
+    const started = performance.now()
+    const clientId = c.req.header('X-Request-Id') ?? ''
+    const requestId = SAFE_ID.test(clientId) ? clientId : randomUUID()
+    c.set('listener', listener)
+    c.set('requestId', requestId)
+    c.header('X-Request-Id', requestId)
+    await next()
+    observer.onRequest({
+      requestId,
+      listener,
+      method: c.req.method,
+      route: matchedRoutes(c).find(route => !route.path.includes('*'))?.path ?? 'none',
+      status: c.res.status,
+      outcome: c.get('outcome') ?? '',
+      seconds: (performance.now() - started) / 1_000,
+    })
+  })
 
 const MAX_BODY_BYTES = 64 * 1_024
 

@@ -97,9 +97,9 @@ describe('an invalid bucket name and its reason', () => {
 
 /** S3's rules again, character by character, independent of the module under test. */
 const isLegal = (name: string): boolean => {
-  const isOf = (letters: string) => (char: string | undefined) => char !== undefined && letters.includes(char)
-  const isAlphanumeric = isOf('abcdefghijklmnopqrstuvwxyz0123456789')
-  const isAny = isOf('abcdefghijklmnopqrstuvwxyz0123456789-')
+  const isOneOf = (letters: string) => (char: string | undefined) => char !== undefined && letters.includes(char)
+  const isAlphanumeric = isOneOf('abcdefghijklmnopqrstuvwxyz0123456789')
+  const isAny = isOneOf('abcdefghijklmnopqrstuvwxyz0123456789-')
   const banned = [/^xn--/, /^sthree-/, /^amzn-s3-demo-/, /-s3alias$/, /--ol-s3$/, /\.mrap$/, /--x-s3$/, /--table-s3$/]
   return (
     name.length > 2 &&

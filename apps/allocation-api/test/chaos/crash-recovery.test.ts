@@ -11,12 +11,10 @@ import {
   recordNames,
   untilApplied,
 } from '../support/consistency.ts'
-import { createTestDatabase, missingDsn, type TestDatabase, testDsn } from '../support/database.ts'
+import { createTestDatabase, repositoryOptions, type TestDatabase } from '../support/database.ts'
 import { type HeldLock, holdLock, untilSessionsWait } from '../support/locks.ts'
 import { commit, pool, release, reserveToken } from '../support/operations.ts'
 import { smallPoolEnv } from '../support/replicas.ts'
-
-if (!testDsn) process.stderr.write(`${missingDsn}\n`)
 
 /** The workers run concurrently, each on its own database. */
 const WORKERS = 2
@@ -69,7 +67,7 @@ const crashPoints = {
 }
 const crashPointNames = Object.keys(crashPoints) as (keyof typeof crashPoints)[]
 
-describe.skipIf(!testDsn)('crash recovery', () => {
+describe('crash recovery', () => {
   const databases: TestDatabase[] = []
   const running = new Set<Api>()
 
@@ -90,7 +88,7 @@ describe.skipIf(!testDsn)('crash recovery', () => {
   }
   /** Stands for a replica without a DNS reconciler. */
   const releaseInDatabase = (database: TestDatabase, subdomain: string) =>
-    createAllocationRepository(database.sql, { timeoutMs: 5_000 }).release(
+    createAllocationRepository(database.sql, repositoryOptions).release(
       { poolDomain: pool, subdomain },
       { actor: 'in-cluster', address: null, requestId: 'kill' },
     )
@@ -122,7 +120,7 @@ describe.skipIf(!testDsn)('crash recovery', () => {
     const database = getDatabase(worker)
     let api = await start(database)
     expect((await commit(api, 'first', await reserveToken(api, 'first'), '192.0.2.250')).status).toBe(200)
-    const addressOf = new Map([['first', '192.0.2.250']])
+    const addresses = new Map([['first', '192.0.2.250']])
     const absent = new Set<string>()
     for (let round = 0; round < KILLS_PER_WORKER; round += 1) {
       const crashPoint = crashPointNames[(round + worker) % crashPointNames.length] ?? 'during the write'
@@ -130,7 +128,7 @@ describe.skipIf(!testDsn)('crash recovery', () => {
       const names = Array.from({ length: COMMITS_PER_KILL }, (_, i) => `n${worker}-${round}-${i}`)
       if (releasedName && round % 2 === 0) names[0] = releasedName
       const address = `192.0.${worker}.${round + 1}`
-      const nameToRelease = round % 5 === 1 ? [...addressOf.keys()].at(-2) : undefined
+      const nameToRelease = round % 5 === 1 ? [...addresses.keys()].at(-2) : undefined
 
       const tokens = new Map<string, string>()
       for (const name of names) tokens.set(name, await reserveToken(api, name))
@@ -154,18 +152,18 @@ describe.skipIf(!testDsn)('crash recovery', () => {
       await Promise.all(responses)
 
       for (const name of names) {
-        addressOf.set(name, address)
+        addresses.set(name, address)
         absent.delete(name)
       }
       if (nameToRelease) {
-        addressOf.delete(nameToRelease)
+        addresses.delete(nameToRelease)
         absent.add(nameToRelease)
       }
       api = await start(database)
       await untilApplied(database.sql)
       await expectConsistentTables(database.sql)
       const active = await activeNames(database.sql)
-      expect(new Map(active.map(row => [row.subdomain, row.address]))).toEqual(addressOf)
+      expect(new Map(active.map(row => [row.subdomain, row.address]))).toEqual(addresses)
       const ofThisRound = active.filter(row => names.includes(row.subdomain))
       await expectDnsToMatch(api.dnsPort, ofThisRound, nameToRelease ? [`${nameToRelease}.${pool}`] : [])
     }

@@ -5,7 +5,7 @@ import type { Caller } from '../../src/allocation/domain/types.ts'
 import { createRecords } from '../../src/dns/domain/rrset.ts'
 import { type DuplicateRequest, isDuplicate } from '../../src/idempotency/idempotency.ts'
 import { createReconcilerRepository, type DueName } from '../../src/reconciler/repository.ts'
-import { createTestDatabase, missingDsn, type TestDatabase, testDsn } from '../support/database.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { holdLock, lockRow, untilSessionsWait } from '../support/locks.ts'
 import {
   createTokenRepository,
@@ -14,12 +14,10 @@ import {
   tokenDigest,
 } from '../support/token-repository.ts'
 
-if (!testDsn) process.stderr.write(`${missingDsn}\n`)
-
 const poolDomain = 'pool.test'
 const caller: Caller = { actor: 'in-cluster', address: null, requestId: 'interleavings' }
-const limits = { timeoutMs: 20_000 }
 const ttlMs = 600_000
+const limits = { reservation: { ttlMs, maxAgeMs: 10 * ttlMs }, timeoutMs: 20_000 }
 /** Excludes a result that only requests with an Idempotency-Key can have. */
 const expectDecision = <Decision extends { readonly kind: string }>(
   decision: Decision | DuplicateRequest,
@@ -34,7 +32,7 @@ const desired = createRecords('acme.pool.test', '192.0.2.1', { names: ['@', '*']
  * Postgres grants a row lock in the order of the queue. Both statements then have their snapshot, so the second one
  * decides about a row that is newer than its snapshot. A decision that uses the snapshot fails here.
  */
-describe.skipIf(!testDsn)('two statements that wait for the same row', () => {
+describe('two statements that wait for the same row', () => {
   let database: TestDatabase
   const connections: Sql[] = []
   let stores: [TokenRepository, TokenRepository, TokenRepository, TokenRepository]
@@ -46,7 +44,7 @@ describe.skipIf(!testDsn)('two statements that wait for the same row', () => {
 
   const name = { poolDomain, subdomain: 'acme' }
   const reserve = async (store: TokenRepository) =>
-    expectDecision(await store.reserve({ ...name, createdBy: '' }, ttlMs, caller))
+    expectDecision(await store.reserve({ ...name, createdBy: '' }, caller))
   const commit = async (store: TokenRepository, reservationToken: string) =>
     expectDecision(
       await store.commit(
@@ -57,8 +55,7 @@ describe.skipIf(!testDsn)('two statements that wait for the same row', () => {
     )
   const release = async (store: TokenRepository, reservationToken?: string) =>
     expectDecision(await store.release({ ...name, reservationToken }, caller))
-  const renew = (store: TokenRepository, reservationToken: string) =>
-    store.renew({ ...name, reservationToken }, { ttlMs, maxAgeMs: 10 * ttlMs }, caller)
+  const renew = (store: TokenRepository, reservationToken: string) => store.renew({ ...name, reservationToken }, caller)
 
   const reserveName = async (): Promise<GrantedToken> => {
     const decision = await reserve(stores[0])
@@ -192,7 +189,7 @@ describe.skipIf(!testDsn)('two statements that wait for the same row', () => {
       tx => tx`
         insert into pool_allocations
           (pool_domain, subdomain, state, reserved_at, expires_at, token_hash, created_by)
-        values (${poolDomain}, 'acme', 'reserved', now(), now() + interval '1 hour', ${randomUUID()}, '')`,
+        values (${poolDomain}, 'acme', 'reserved', now(), now() + interval '1 hour', sha256('held'), '')`,
     )
     const both = [reserve(stores[1]), reserve(stores[2])]
     await untilSessionsWait(database.sql, 2)
@@ -281,7 +278,7 @@ describe.skipIf(!testDsn)('two statements that wait for the same row', () => {
 })
 
 /** A statement that timed out, or whose process died, can still take effect late, after newer statements. */
-describe.skipIf(!testDsn)('progress that is recorded late', () => {
+describe('progress that is recorded late', () => {
   let database: TestDatabase
   beforeAll(async () => {
     database = await createTestDatabase()
@@ -307,7 +304,7 @@ describe.skipIf(!testDsn)('progress that is recorded late', () => {
       await markApplied(names)
     }
     const activate = async () => {
-      const decision = expectDecision(await store.reserve({ ...name, createdBy: '' }, ttlMs, caller))
+      const decision = expectDecision(await store.reserve({ ...name, createdBy: '' }, caller))
       if (decision.kind !== 'granted') throw new Error(decision.kind)
       const { reservationToken } = decision
       await store.commit(
@@ -336,7 +333,7 @@ describe.skipIf(!testDsn)('progress that is recorded late', () => {
     const store = createTokenRepository(database.sql, limits)
     const repository = createReconcilerRepository(database.sql, limits)
     const name = { poolDomain, subdomain: 'replaced' }
-    const decision = expectDecision(await store.reserve({ ...name, createdBy: '' }, ttlMs, caller))
+    const decision = expectDecision(await store.reserve({ ...name, createdBy: '' }, caller))
     if (decision.kind !== 'granted') throw new Error(decision.kind)
     const { reservationToken } = decision
     const address = { sovereignFQDN: 'replaced.pool.test', loadBalancerIP: '192.0.2.1' }
@@ -355,7 +352,7 @@ describe.skipIf(!testDsn)('progress that is recorded late', () => {
     const name = { poolDomain, subdomain: 'hidden' }
     const fqdn = 'hidden.pool.test'
     const activate = async (address: string) => {
-      const decision = expectDecision(await store.reserve({ ...name, createdBy: '' }, ttlMs, caller))
+      const decision = expectDecision(await store.reserve({ ...name, createdBy: '' }, caller))
       if (decision.kind !== 'granted') throw new Error(decision.kind)
       const { reservationToken } = decision
       const records = createRecords(fqdn, address, { names: ['@'], ttl: 60 })

@@ -3,8 +3,9 @@ import { proofSize } from '@pool/test-kit/proof-size.ts'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Caller } from '../../src/allocation/domain/types.ts'
+import { type AllocationReader, createAllocationReader } from '../../src/allocation/reader.ts'
 import { hashToken } from '../../src/lib/token.ts'
-import { createTestDatabase, missingDsn, type TestDatabase, testDsn } from '../support/database.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { createTokenRepository, type TokenRepository } from '../support/token-repository.ts'
 
 const caller: Caller = { actor: 'in-cluster', address: null, requestId: 'model' }
@@ -71,10 +72,11 @@ type Step = fc.AsyncCommand<Model, Real>
 type TokenChoice = 'own' | 'older' | 'foreign' | 'garbage'
 
 let database: TestDatabase
+let reader: AllocationReader
 let steps = 0
 let pools = 0
 
-const tokenOf = (real: Real, name: string, choice: TokenChoice): string => {
+const pickToken = (real: Real, name: string, choice: TokenChoice): string => {
   const own = real.tokens.get(name) ?? []
   const none = '00000000-0000-4000-8000-000000000000'
   if (choice === 'garbage') return 'not-a-uuid'
@@ -100,7 +102,7 @@ const step = (
     steps += 1
     const [actual, expected] = await run(model, real)
     expect(actual, label).toEqual(expected)
-    const listed = await real.store.list(real.pool, { after: '', limit: 100 })
+    const listed = await reader.list(real.pool, { after: '', limit: 100 })
     const live = [...model.rows.keys()].filter(name => model.live(name)).sort()
     expect(listed.map(row => [row.subdomain, row.state])).toEqual(
       live.map(name => [name, model.rows.get(name)?.active ? 'active' : 'reserved']),
@@ -117,7 +119,7 @@ const choice = fc.constantFrom<TokenChoice>('own', 'own', 'own', 'older', 'forei
 const anyStep: fc.Arbitrary<Step>[] = [
   name.map(n =>
     step(`reserve ${n}`, async (model, { store, pool, tokens }) => {
-      const outcome = await store.reserve({ poolDomain: pool, subdomain: n, createdBy: '' }, TTL, caller)
+      const outcome = await store.reserve({ poolDomain: pool, subdomain: n, createdBy: '' }, caller)
       const token = outcome.kind === 'granted' ? outcome.reservationToken : ''
       if (token) tokens.set(n, [...(tokens.get(n) ?? []), token])
       const expected = model.reserve(n, token)
@@ -127,7 +129,7 @@ const anyStep: fc.Arbitrary<Step>[] = [
   ),
   fc.tuple(name, choice).map(([n, which]) =>
     step(`commit ${n} with ${which}`, async (model, real) => {
-      const reservationToken = tokenOf(real, n, which)
+      const reservationToken = pickToken(real, n, which)
       const sovereignFQDN = `${n}.${real.pool}`
       const outcome = await real.store.commit(
         { poolDomain: real.pool, subdomain: n, reservationToken, sovereignFQDN, loadBalancerIP: '192.0.2.1' },
@@ -139,9 +141,9 @@ const anyStep: fc.Arbitrary<Step>[] = [
   ),
   fc.tuple(name, choice).map(([n, which]) =>
     step(`renew ${n} with ${which}`, async (model, real) => {
-      const reservationToken = tokenOf(real, n, which)
+      const reservationToken = pickToken(real, n, which)
       const command = { poolDomain: real.pool, subdomain: n, reservationToken }
-      const outcome = await real.store.renew(command, { ttlMs: TTL, maxAgeMs: MAX_AGE }, caller)
+      const outcome = await real.store.renew(command, caller)
       const expected = model.renew(n, reservationToken)
       if (outcome.kind === 'renewed') expectLifetime(outcome.allocation, model.rows.get(n))
       return [outcome.kind, expected]
@@ -149,15 +151,15 @@ const anyStep: fc.Arbitrary<Step>[] = [
   ),
   fc.tuple(name, fc.option(choice, { nil: undefined })).map(([n, which]) =>
     step(`release ${n} with ${which ?? 'no token'}`, async (model, real) => {
-      const reservationToken = which && tokenOf(real, n, which)
+      const reservationToken = which && pickToken(real, n, which)
       const outcome = await real.store.release({ poolDomain: real.pool, subdomain: n, reservationToken }, caller)
       return [outcome.kind, model.release(n, reservationToken)]
     }),
   ),
   name.map(n =>
-    step(`check ${n}`, async (model, { store, pool }) => {
+    step(`check ${n}`, async (model, { pool }) => {
       const row = model.live(n)
-      const [state] = await store.findStates([{ poolDomain: pool, subdomain: n }])
+      const [state] = await reader.findStates([{ poolDomain: pool, subdomain: n }])
       return [state, row ? (row.active ? 'active' : 'reserved') : null]
     }),
   ),
@@ -191,8 +193,8 @@ const property = (createRepository: (pool: string) => TokenRepository) =>
     return fc.asyncModelRun(() => ({ model: new Model(), real }), commands)
   })
 
-const realRepository = (pool: string): TokenRepository => {
-  const store = createTokenRepository(database.sql, { timeoutMs: 5_000 })
+const realRepository = (pool: string, reservation = { ttlMs: TTL, maxAgeMs: MAX_AGE }): TokenRepository => {
+  const store = createTokenRepository(database.sql, { reservation, timeoutMs: 5_000 })
   // All runs share the table, but time advances in one pool only, so a sweep counts the rows of its own pool.
   return {
     ...store,
@@ -208,10 +210,10 @@ const realRepository = (pool: string): TokenRepository => {
 /** Bugs that the comparison with the model must find. */
 const seeded: Readonly<Record<string, (pool: string) => Partial<TokenRepository>>> = {
   'an expired reservation is not free': pool => ({
-    reserve: async (command, ttlMs, by) => {
+    reserve: async (command, by) => {
       const rows = await database.sql`
         select from pool_allocations where pool_domain = ${pool} and subdomain = ${command.subdomain}`
-      return rows.length > 0 ? { kind: 'conflict' } : realRepository(pool).reserve(command, ttlMs, by)
+      return rows.length > 0 ? { kind: 'conflict' } : realRepository(pool).reserve(command, by)
     },
   }),
   'commit accepts any token': pool => ({
@@ -234,10 +236,10 @@ const seeded: Readonly<Record<string, (pool: string) => Partial<TokenRepository>
     commit: async (command, _, by) => realRepository(pool).commit(command, [], by),
   }),
   'renew exceeds the maximum age': pool => ({
-    renew: (command, limits, by) => realRepository(pool).renew(command, { ...limits, maxAgeMs: 10 * MAX_AGE }, by),
+    renew: (command, by) => realRepository(pool, { ttlMs: TTL, maxAgeMs: 10 * MAX_AGE }).renew(command, by),
   }),
   'renew extends nothing': pool => ({
-    renew: (command, limits, by) => realRepository(pool).renew(command, { ...limits, ttlMs: 0 }, by),
+    renew: (command, by) => realRepository(pool, { ttlMs: 0, maxAgeMs: MAX_AGE }).renew(command, by),
   }),
   'release accepts any token': pool => ({
     release: (command, by) => realRepository(pool).release({ ...command, reservationToken: undefined }, by),
@@ -259,9 +261,10 @@ const seeded: Readonly<Record<string, (pool: string) => Partial<TokenRepository>
   }),
 }
 
-describe.skipIf(!testDsn)(`the repository behaves like its model (${testDsn ? 'real Postgres' : missingDsn})`, () => {
+describe('the repository behaves like its model', () => {
   beforeAll(async () => {
     database = await createTestDatabase({ connections: 4 })
+    reader = createAllocationReader(database.sql, { timeoutMs: 5_000 })
   })
   afterAll(() => database.drop())
 

@@ -55,13 +55,13 @@ describe('a dedicated Postgres', () => {
     await until('the load runs', () => started.successCount() > 100)
     return started
   }
-  const statusOf = async (path: string) => {
+  const getStatus = async (path: string) => {
     const { result, ms } = await timed(() => api.call('GET', path))
     return { status: result.status, ms }
   }
   /** Both database probes fail in time; the liveness probe succeeds. */
   const expectUnhealthy = async () => {
-    const [healthz, readyz, livez] = await Promise.all(['/healthz', '/readyz', '/livez'].map(statusOf))
+    const [healthz, readyz, livez] = await Promise.all(['/healthz', '/readyz', '/livez'].map(getStatus))
     expect([healthz?.status, readyz?.status, livez?.status]).toEqual([503, 503, 200])
     expect(healthz?.ms).toBeLessThan(2_000)
     expect(readyz?.ms).toBeLessThan(2_000)
@@ -83,7 +83,7 @@ describe('a dedicated Postgres', () => {
   const expectRecovered = async (running: LoadGenerator, withinMs: number): Promise<number> => {
     const before = running.successCount()
     const { ms } = await timed(() => until('requests succeed again', () => running.successCount() > before, withinMs))
-    await until('the service is ready', async () => (await statusOf('/readyz')).status === 200)
+    await until('the service is ready', async () => (await getStatus('/readyz')).status === 200)
     return Math.round(ms)
   }
   const print = (line: string) => process.stdout.write(`${line}\n`)
@@ -147,7 +147,7 @@ describe('a dedicated Postgres', () => {
     await expectUnhealthy()
     const [, many] = await Promise.all([
       expectUnhealthy(),
-      Promise.all(Array.from({ length: 10 }, () => statusOf('/healthz'))),
+      Promise.all(Array.from({ length: 10 }, () => getStatus('/healthz'))),
     ])
     for (const { status, ms } of many) {
       expect(status).toBe(503)

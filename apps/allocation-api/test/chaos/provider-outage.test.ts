@@ -2,11 +2,8 @@ import { timed, until } from '@pool/test-kit/poll.ts'
 import { describe, expect } from 'vitest'
 import type { Api, ApiResponse } from '../support/api.ts'
 import { untilApplied } from '../support/consistency.ts'
-import { missingDsn, testDsn } from '../support/database.ts'
 import { apiKey, type DynadotFixture, testWithDynadot, wrongKey } from '../support/dynadot-fixture.ts'
 import { check, commit, pool, release, reserveToken } from '../support/operations.ts'
-
-if (!testDsn) process.stderr.write(`${missingDsn}\n`)
 
 const BEFORE = '192.0.2.1'
 const AFTER = '203.0.113.9'
@@ -49,7 +46,7 @@ const expectStableRecords = async (fixture: DynadotFixture, addresses: Readonly<
 }
 
 // Each test has its own fixture and mostly waits.
-describe.skipIf(!testDsn).concurrent('a provider outage', () => {
+describe.concurrent('a provider outage', () => {
   testWithDynadot(
     'a commit returns 202 with the reason, and is published when the provider has recovered',
     {},
@@ -228,7 +225,7 @@ describe.skipIf(!testDsn).concurrent('a provider outage', () => {
   })
 
   const withWrongKey = { env: { DNSPROVIDER_DYNADOT_API_KEY: wrongKey } }
-  testWithDynadot('a refused API key is not revealed', withWrongKey, async ({ api }) => {
+  testWithDynadot('a rejected API key is not revealed', withWrongKey, async ({ api }) => {
     const response = await commit(api, 'acme', await reserveToken(api, 'acme'))
     expectPending(response)
     expect(response.body.detail).toMatch(/rejected the API key/)

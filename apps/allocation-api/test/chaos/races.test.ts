@@ -3,13 +3,11 @@ import { proofSize } from '@pool/test-kit/proof-size.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Api, ApiResponse } from '../support/api.ts'
 import { activeNames, expectConsistentTables, expectDnsToMatch, untilApplied } from '../support/consistency.ts'
-import { createTestDatabase, missingDsn, type TestDatabase, testDsn } from '../support/database.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { holdLock, lockRow, untilSessionsWait } from '../support/locks.ts'
 import { commit, countStatuses, pool, release, renew, reserve, reserveToken } from '../support/operations.ts'
 import { type Replicas, startReplicas } from '../support/replicas.ts'
 import { tokenDigest } from '../support/token-repository.ts'
-
-if (!testDsn) process.stderr.write(`${missingDsn}\n`)
 
 const PROCESSES = 8
 /** To start a process takes more CPU time than its part of the race. */
@@ -25,7 +23,7 @@ const ROUNDS = proofSize(20, 2)
 const MIN_WAITING = 30
 const DUELS = proofSize(150, 50)
 
-describe.skipIf(!testDsn)('eight processes on one database', () => {
+describe('eight processes on one database', () => {
   let database: TestDatabase
   let fleet: Replicas
 
@@ -272,7 +270,7 @@ describe.skipIf(!testDsn)('eight processes on one database', () => {
   })
 })
 
-describe.skipIf(!testDsn)(`${SWEEPERS} sweepers on one database`, () => {
+describe(`${SWEEPERS} sweepers on one database`, () => {
   let database: TestDatabase
   let fleet: Replicas
 
@@ -358,7 +356,7 @@ describe.skipIf(!testDsn)(`${SWEEPERS} sweepers on one database`, () => {
   })
 })
 
-describe.skipIf(!testDsn)('an empty database', () => {
+describe('an empty database', () => {
   test(`${STARTING_PROCESSES} processes that start concurrently on it all become ready`, async () => {
     const database = await createTestDatabase({ schema: false })
     const fleet = await startReplicas(database.url, STARTING_PROCESSES)

@@ -94,7 +94,7 @@ describe.each(groups)('bad %s', (_, rows) => {
   test.each(named)('%s -> %i %s', (_rule, _status, _code, row) => expectRefused(row, rows !== brokenRows))
 })
 
-describe('an answer to HEAD has no body', () => {
+describe('a response to HEAD has no body', () => {
   const rows: readonly (readonly [path: string, status: number])[] = [
     ['/livez', 200],
     [`${poolPath}/check?sub=a`, 200],
@@ -110,7 +110,7 @@ describe('an answer to HEAD has no body', () => {
   })
 })
 
-describe('requests at the edge that are good', () => {
+describe('valid requests at the limits', () => {
   const exact = JSON.stringify({ subdomain: 'exact' }).padEnd(LIMIT_BYTES)
   const deep = `{"subdomain":"deep","extra":${'['.repeat(30_000)}${']'.repeat(30_000)}}`
   const rows: readonly (readonly [rule: string, subdomain: string, request: HttpRequest])[] = [
@@ -159,7 +159,7 @@ describe('requests at the edge that are good', () => {
   })
 })
 
-describe('requests for deployments at the edge that are good', () => {
+describe('valid deployment requests at the limits', () => {
   const rows: readonly (readonly [rule: string, change: object])[] = [
     ['nothing unusual', {}],
     ['a trailing dot, capitals and space', { sovereignFQDN: ' Cloud.ACME.example. ' }],
@@ -194,7 +194,7 @@ test('CONNECT is 405 with an empty Allow header (RFC 9110 section 15.5.6)', asyn
   expect(JSON.parse(answer.text)).toMatchObject({ error: 'method-not-allowed' })
 })
 
-test('a request of HTTP/1.0 needs no Host, one of HTTP/1.1 does (RFC 9112 section 3.2)', async () => {
+test('Host is optional in HTTP/1.0 and required in HTTP/1.1 (RFC 9112 section 3.2)', async () => {
   expect((await send(Buffer.from('GET /livez HTTP/1.0\r\n\r\n'))).status).toBe(200)
   expect((await send(Buffer.from('GET /livez HTTP/1.1\r\n\r\n'))).status).toBe(400)
 })
@@ -205,13 +205,13 @@ test('an unsupported Expect has the common error body', async () => {
   expect(problem.safeParse(JSON.parse(answer.text || 'null')).success).toBe(true)
 })
 
-test('OPTIONS * is answered in the shape of every error', async () => {
+test('OPTIONS * gets the common error body', async () => {
   const answer = await send(encodeRequest({ method: 'OPTIONS', path: '*' }))
   expect(answer.status).toBeLessThan(500)
   expect(problem.safeParse(JSON.parse(answer.text || 'null')).success).toBe(true)
 })
 
-test('the answer to a good request is not replaced by the answer to broken bytes behind it', async () => {
+test('a valid request gets its response even if malformed bytes follow it', async () => {
   const piped = await HttpConnection.open(port)
   const first = await piped
     .send(Buffer.concat([encodeRequest({ path: `${poolPath}/list` }), Buffer.from('broken\r\n\r\n')]))
@@ -221,7 +221,7 @@ test('the answer to a good request is not replaced by the answer to broken bytes
   expect(first?.status ?? 200).toBe(200)
 })
 
-test('afterwards the database holds what it held before', async () => {
+test('the database is unchanged afterwards', async () => {
   const after = await contents()
   const isOfBefore = ({ row }: { row: { subdomain?: string } }) => ['held', 'live'].includes(row.subdomain ?? '')
   expect(after.allocations).toEqual(before.allocations)
@@ -255,7 +255,7 @@ test('a rejected request is counted by its operation', async () => {
   expect(text, 'no provider was called').not.toContain('pdm_credential_validations_total{')
 })
 
-test('no line of the log has a key or a token', () => {
+test('no log line has a key or a token', () => {
   expect(api.lines.filter(line => marked.test(line))).toEqual([])
 })
 

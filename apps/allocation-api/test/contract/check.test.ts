@@ -51,7 +51,7 @@ test('a name is available again once it is released', async () => {
   expect(await check('left')).toEqual({ available: true, fqdn: 'left.pool.test' })
 })
 
-test('a name is reserved in its own pool only', async () => {
+test('a reservation affects only its own pool', async () => {
   await reserveName('both')
   const { body } = await call('GET', '/api/v1/pool/second.test/check?sub=both')
   expect(body).toEqual({ available: true, fqdn: 'both.second.test' })

@@ -9,7 +9,7 @@ const converge = (query = '', domain = 'pool.test', token = 'operator-token') =>
 
 const removeRecords = (subdomain: string) => database.sql`
   delete from local_dns_record_sets where reversed_name like ${`test.pool.${subdomain}%`}`
-const recordsOf = async (subdomain: string) => {
+const readRecords = async (subdomain: string) => {
   const rows = await database.sql<{ type: string; values: string[] }[]>`
     select type, array_to_json(record_values) as values from local_dns_record_sets
     where reversed_name like ${`test.pool.${subdomain}%`} order by reversed_name`
@@ -17,7 +17,7 @@ const recordsOf = async (subdomain: string) => {
 }
 const nothing = { changes: [], changeCount: 0, conflicts: [], conflictCount: 0 }
 
-test('a zone that is as desired: 200 and nothing to tell, with dryRun or without', async () => {
+test('a zone without drift: 200 and no changes, with dryRun or without', async () => {
   await reserveAndCommit('right')
   await reserveName('only-reserved')
   for (const [query, dryRun] of [
@@ -56,13 +56,13 @@ test('dryRun=true reports the planned changes by name and applies none', async (
     conflicts: [],
     conflictCount: 0,
   })
-  expect(await recordsOf('first')).toEqual([])
+  expect(await readRecords('first')).toEqual([])
 })
 
 test('without dryRun the repair is complete in the response and in the history', async () => {
   const { status, body } = await converge()
   expect([status, body.changeCount, body.dryRun]).toEqual([200, 4, false])
-  expect(await recordsOf('first')).toEqual([
+  expect(await readRecords('first')).toEqual([
     ['A', '203.0.113.10'],
     ['A', '203.0.113.10'],
   ])
@@ -87,8 +87,8 @@ describe('a foreign record in the way of a name', () => {
       conflictCount: 1,
       changeCount: 2,
     })
-    expect(await recordsOf('first')).toHaveLength(2)
-    expect(await recordsOf('taken')).toEqual([['CNAME', 'elsewhere.example.']])
+    expect(await readRecords('first')).toHaveLength(2)
+    expect(await readRecords('taken')).toEqual([['CNAME', 'elsewhere.example.']])
     const { text } = await call('GET', '/metrics')
     expect(text).toMatch(/^pdm_dns_failing_names\{zone="pool\.test",cause="foreign-record"\} 1$/m)
     expect(text).toMatch(/^pdm_dns_drifted_names_total\{zone="pool\.test"\} [1-9]/m)

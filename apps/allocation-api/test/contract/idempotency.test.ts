@@ -19,7 +19,7 @@ const reserve = (body: object, key: string, path = poolPath) =>
 const commit = (body: object, key: string) => call('POST', `${poolPath}/commit`, body, { 'Idempotency-Key': key })
 const release = (body: object, key: string) => call('DELETE', `${poolPath}/release`, body, { 'Idempotency-Key': key })
 const reused = { status: 422, body: { error: 'idempotency-key-reused' } }
-const eventsOf = async (name: string) =>
+const readEvents = async (name: string) =>
   (await call('GET', `${poolPath}/history?sub=${name}`)).body.entries
     .filter(({ actor }: { actor: string }) => actor !== 'convergence')
     .map(({ event }: { event: string }) => event)
@@ -29,7 +29,7 @@ describe('reserve', () => {
     const first = await reserve({ subdomain: 'r-same', createdBy: 'a' }, 'r-same')
     const second = await reserve({ subdomain: 'r-same', createdBy: 'a' }, 'r-same')
     expect([second.status, second.body]).toEqual([201, first.body])
-    expect(await eventsOf('r-same')).toEqual(['reserved'])
+    expect(await readEvents('r-same')).toEqual(['reserved'])
   })
 
   test('equivalent requests are the same: case, space, unknown fields and "" do not count', async () => {
@@ -52,7 +52,7 @@ describe('reserve', () => {
     expect(await check('r-else'), what).toMatchObject({ available: true })
   })
 
-  test('another key does not share the reservation', async () => {
+  test('a request with another key does not get the reservation', async () => {
     await reserve({ subdomain: 'r-other' }, 'r-other-1')
     expect(await reserve({ subdomain: 'r-other' }, 'r-other-2')).toMatchObject({
       status: 409,
@@ -69,7 +69,7 @@ describe('reserve', () => {
     const answers = await Promise.all(Array.from({ length: 20 }, () => reserve({ subdomain: 'r-race' }, 'r-race')))
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([201]))
     expect(new Set(answers.map(({ body }) => body.reservationToken)).size).toBe(1)
-    expect(await eventsOf('r-race')).toEqual(['reserved'])
+    expect(await readEvents('r-race')).toEqual(['reserved'])
   })
 
   test('concurrent different requests with one key: one succeeds, the others are 422', async () => {
@@ -142,7 +142,7 @@ describe('commit', () => {
     const first = await commit(commitBody('c-same', reservationToken), 'c-same')
     const second = await commit(commitBody('c-same', reservationToken), 'c-same')
     expect([second.status, second.body]).toEqual([200, first.body])
-    expect(await eventsOf('c-same')).toEqual(['committed', 'reserved'])
+    expect(await readEvents('c-same')).toEqual(['committed', 'reserved'])
   })
 
   test('concurrent requests with one key are all 200, and one commit', async () => {
@@ -152,7 +152,7 @@ describe('commit', () => {
     )
     expect(new Set(answers.map(({ status, text }) => `${status} ${text}`)).size).toBe(1)
     expect(answers[0]?.status).toBe(200)
-    expect(await eventsOf('c-race')).toEqual(['committed', 'reserved'])
+    expect(await readEvents('c-race')).toEqual(['committed', 'reserved'])
   })
 
   test.each([
@@ -206,7 +206,7 @@ describe('release', () => {
     const first = await release({ subdomain: 'l-same' }, 'l-same')
     const second = await release({ subdomain: 'l-same' }, 'l-same')
     expect([second.status, second.body]).toEqual([200, first.body])
-    expect(await eventsOf('l-same')).toEqual(['released', 'reserved'])
+    expect(await readEvents('l-same')).toEqual(['released', 'reserved'])
   })
 
   test('a replay does not release a later reservation of the name', async () => {
@@ -264,7 +264,7 @@ test('renew ignores the key: the same request twice extends twice', async () => 
   const first = await renew()
   await database.advance(60_000)
   const second = await renew()
-  const lifetimeOf = ({ expiresAt, reservedAt }: Record<string, string>) =>
+  const toLifetimeMs = ({ expiresAt, reservedAt }: Record<string, string>) =>
     Date.parse(expiresAt ?? '') - Date.parse(reservedAt ?? '')
-  expect(lifetimeOf(second.body)).toBeGreaterThan(lifetimeOf(first.body))
+  expect(toLifetimeMs(second.body)).toBeGreaterThan(toLifetimeMs(first.body))
 })

@@ -14,16 +14,16 @@ afterAll(() => Promise.all([open.process.stop(), closed.process.stop()]))
 const operator = createContractCall(api.operatorUrl ?? '')
 const as = (authorization: string) => ({ Authorization: authorization })
 
-test("without tokens the operator's port is not open", () => {
+test("without tokens the operator's port is closed", () => {
   expect(closed.operatorUrl).toBeNull()
 })
 
-test("with tokens the operator's port is another than the in-cluster one", () => {
+test("with tokens the operator's port differs from the in-cluster port", () => {
   expect(api.operatorUrl).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/)
   expect(api.operatorUrl).not.toBe(api.url)
 })
 
-test.each(tokens)('any of several tokens lets in: %s', async token => {
+test.each(tokens)('each of several tokens is accepted: %s', async token => {
   const { status, body } = await operator('GET', `${poolPath}/list`, undefined, as(`Bearer ${token}`))
   expect([status, body.poolDomain]).toEqual([200, 'pool.test'])
 })
@@ -70,11 +70,11 @@ describe('401 with WWW-Authenticate', () => {
     ['GET', '/nope'],
     ['PUT', `${poolPath}/reserve`],
     ['OPTIONS', `${poolPath}/list`],
-  ])('for every address, before anything else: %s %s', async (method, path) => {
+  ])('for every path, before any other error: %s %s', async (method, path) => {
     expect((await operator(method, path)).status).toBe(401)
   })
 
-  test('no body is read, nothing is written', async () => {
+  test('without reading a body or writing to the database', async () => {
     expect((await operator('POST', `${poolPath}/reserve`, { subdomain: 'intruder' })).status).toBe(401)
     expect((await operator('POST', `${poolPath}/reserve`, 'x'.repeat(100_000))).status).toBe(401)
     expect((await call('GET', `${poolPath}/check?sub=intruder`)).body.available).toBe(true)
@@ -87,12 +87,12 @@ test('the in-cluster port requires no token', async () => {
 })
 
 describe('PDM_OPERATOR_ONLY_LIST', () => {
-  test.each(['list', 'history'])('true takes %s off the in-cluster port, and leaves it on the other', async verb => {
+  test.each(['list', 'history'])('true removes %s from the in-cluster port only', async verb => {
     expect(await call('GET', `${poolPath}/${verb}`)).toMatchObject({ status: 404, body: { error: 'not-found' } })
     expect((await operator('GET', `${poolPath}/${verb}`, undefined, as('Bearer third'))).status).toBe(200)
   })
 
-  test('true takes the list of deployments off the in-cluster port, and leaves each of them there', async () => {
+  test('true removes the list of deployments from the in-cluster port, but not single deployments', async () => {
     const { status, headers } = await api.call('GET', '/api/v1/deployments')
     expect([status, headers.get('allow')]).toEqual([405, 'POST'])
     const unknown = '/api/v1/deployments/11111111-2222-4333-8444-555555555555'
@@ -100,7 +100,7 @@ describe('PDM_OPERATOR_ONLY_LIST', () => {
     expect((await operator('GET', '/api/v1/deployments', undefined, as('Bearer third'))).status).toBe(200)
   })
 
-  test('true leaves everything else on the in-cluster port', async () => {
+  test('true does not affect other operations of the in-cluster port', async () => {
     for (const path of [`${poolPath}/check?sub=a`, '/api/v1/reserved', '/healthz', '/openapi.json', '/docs']) {
       expect((await call('GET', path)).status, path).toBe(200)
     }

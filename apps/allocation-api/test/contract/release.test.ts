@@ -62,22 +62,22 @@ describe('an optional reservationToken must match', () => {
   test.each<readonly [rule: string, subdomain: string, state: 'reserved' | 'active']>([
     ['of a reservation', 'own-reserved', 'reserved'],
     ['of an active name', 'own-active', 'active'],
-  ])('%s: the right token releases the name, another changes nothing', async (_, subdomain, state) => {
+  ])('%s: the correct token releases the name, another token changes nothing', async (_, subdomain, state) => {
     const { reservationToken } = await (state === 'active' ? reserveAndCommit(subdomain) : reserveName(subdomain))
     for (const wrong of [unknownToken, 'no uuid', '']) {
-      const refused = await release({ subdomain, reservationToken: wrong })
-      expect([refused.status, refused.body.error]).toEqual([403, 'token-mismatch'])
+      const rejected = await release({ subdomain, reservationToken: wrong })
+      expect([rejected.status, rejected.body.error]).toEqual([403, 'token-mismatch'])
     }
     expect((await check(subdomain)).reason).toBe(`${state}-state`)
     expect((await release({ subdomain, reservationToken })).status).toBe(200)
   })
 
-  test('it also counts with ?sub=', async () => {
+  test('it is also checked with ?sub=', async () => {
     await reserveName('own-query')
     expect((await release({ reservationToken: unknownToken }, '?sub=own-query')).status).toBe(403)
   })
 
-  test('null means the same as no token', async () => {
+  test('null is equivalent to no token', async () => {
     await reserveName('own-null')
     expect((await release({ subdomain: 'own-null', reservationToken: null })).status).toBe(200)
   })

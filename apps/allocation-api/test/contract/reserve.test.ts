@@ -70,8 +70,8 @@ test('409 conflict when the name is reserved, and the holder keeps it', async ()
   const first = await reserveName('taken', { createdBy: 'first' })
   const { status, body } = await reserve({ subdomain: 'TAKEN', createdBy: 'second' })
   expect([status, body.error]).toEqual([409, 'conflict'])
-  const kept = (await call('GET', `${poolPath}/allocations/taken`)).body
-  expect(kept).toMatchObject({ createdBy: 'first', reservedAt: first.reservedAt, expiresAt: first.expiresAt })
+  const current = (await call('GET', `${poolPath}/allocations/taken`)).body
+  expect(current).toMatchObject({ createdBy: 'first', reservedAt: first.reservedAt, expiresAt: first.expiresAt })
 })
 
 test('409 conflict when the name is active', async () => {
@@ -112,8 +112,8 @@ test('the same label in two pools is two names', async () => {
 test.each([
   ['invalid-format comes before unsupported-pool', '/api/v1/pool/x.test', 'a_b', 'invalid-format'],
   ['unsupported-pool comes before reserved', '/api/v1/pool/x.test', 'www', 'unsupported-pool'],
-  ['a reserved label is refused', poolPath, 'WWW', 'reserved'],
-  ['a label that would cover another managed pool is refused', poolPath, 'eu', 'reserved'],
+  ['a reserved label is rejected', poolPath, 'WWW', 'reserved'],
+  ['a label that would cover another managed pool is rejected', poolPath, 'eu', 'reserved'],
   ['a label that covers nothing there is granted', '/api/v1/pool/second.test', 'eu', undefined],
 ])('%s', async (_, path, subdomain, error) => {
   const { status, body } = await call('POST', `${path}/reserve`, { subdomain })

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { lacksGateway, startGateway } from '@pool/test-ceph'
+import { missingGateway, startGateway } from '@pool/test-ceph'
 import { afterAll, describe, expect, test } from 'vitest'
 import { createKeyCheck } from '../../src/credentials/check-s3-keys.ts'
 import { createHttpsGet } from '../../src/credentials/https-client.ts'
@@ -24,7 +24,7 @@ const secrets = [keys, suspendedKeys, wrongSecret, unknownKey]
   .flatMap(({ accessKey, secretKey }) => [accessKey, secretKey])
   .concat(token)
 
-const gateway = lacksGateway === undefined ? await startGateway({ names: ['*.storage.test'] }) : null
+const gateway = missingGateway === undefined ? await startGateway({ names: ['*.storage.test'] }) : null
 const identities = await makeIdentities()
 const server = await startScriptedServer()
 /** The target of redirects. */
@@ -67,7 +67,7 @@ server.respondWith(hang)
 const late = Promise.all([postKeys(), postToken()])
 await until('both hang', () => server.count() === 2)
 
-describe.skipIf(shouldSkip(lacksGateway))('a real gateway', () => {
+describe.skipIf(shouldSkip(missingGateway))('a real gateway', () => {
   const ask = (body: object) => {
     server.respondWith(forwardTo(gateway?.port ?? 0))
     return postKeys(body)
@@ -87,7 +87,7 @@ describe.skipIf(shouldSkip(lacksGateway))('a real gateway', () => {
     expect([answer.status, answer.body]).toEqual([200, { valid: false, message: expect.stringMatching(message) }])
   })
 
-  test("the object storage's own authority is trusted there, and not where tokens go", async () => {
+  test("the object storage's CA is trusted for the object storage, but not for token checks", async () => {
     server.respondWith(forwardTo(gateway?.port ?? 0))
     expect((await postKeys()).status).toBe(200)
     const { status, body } = await postToken()
@@ -261,13 +261,13 @@ test('20 concurrent checks per address, of both kinds; more are 429 with Retry-A
       Array.from({ length: 32 }, (_, at) => (at % 2 ? postKeys(keys, '127.3.0.1') : postToken(undefined, '127.3.0.1'))),
     ),
   )
-  const refused = answers.filter(({ status }) => status !== 200)
-  const checked = answers.length - refused.length
+  const rejected = answers.filter(({ status }) => status !== 200)
+  const checked = answers.length - rejected.length
   // One attempt is available again every 3 s.
   expect(checked).toBeGreaterThanOrEqual(20)
   expect(checked).toBeLessThanOrEqual(20 + Math.floor(ms / 3_000))
   expect(server.count() - before).toBe(checked)
-  for (const { status, headers, body } of refused) {
+  for (const { status, headers, body } of rejected) {
     expect([status, body.error, body.valid]).toEqual([429, 'too-many-attempts', false])
     expect(headers.get('retry-after')).toMatch(/^[123]$/)
   }
@@ -298,7 +298,7 @@ test('a check of a server that hangs times out after 8 s', async () => {
   }
 })
 
-test('no secret is in an answer, a log line or a metric, even where the provider quotes the request', async () => {
+test('no response, log line or metric has a secret, even if the provider quotes the request', async () => {
   let quoted = ''
   for (const status of [200, 301, 400, 401, 403, 500]) {
     server.respondWith(

@@ -62,7 +62,7 @@ const drip = (socket: Parameters<Parameters<typeof overTls>[1]>[0], first: strin
   socket.on('close', () => clearInterval(timer))
 }
 
-test('an abort ends the request at once', async () => {
+test('an abort ends the request immediately', async () => {
   const caller = new AbortController()
   const requested = Promise.withResolvers<void>()
   respondWith(over(() => requested.resolve()))
@@ -78,7 +78,7 @@ describe('trust', () => {
   const answers = over(socket => void socket.end(toHttpResponse(200, 'body')))
   beforeEach(() => respondWith(answers))
 
-  test('an extra authority is trusted only where it was configured', async () => {
+  test('an extra CA is trusted only by the client that it is configured for', async () => {
     expect(await patient(url, {})).toEqual({ kind: 'response', status: 200, body: Buffer.from('body') })
     const other = createHttpsGet({ deadlineMs: 10_000, extraCa: null })
     expect(await other(url, {})).toEqual({ kind: 'failed', cause: 'tls' })

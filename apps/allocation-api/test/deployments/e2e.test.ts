@@ -12,7 +12,7 @@ import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { copyDeploymentModule, type DeploymentModule } from '../support/deployment-module.ts'
 import { createDnsClient } from '../support/dns.ts'
 import { startFakeObjectStorage } from '../support/fake-object-storage.ts'
-import { followStream, messagesOf } from '../support/follow.ts'
+import { followStream, toMessages } from '../support/follow.ts'
 import { createContractCall } from '../support/service.ts'
 import { isTerraformMissing } from '../terraform/support/terraform.ts'
 
@@ -145,7 +145,7 @@ describe.skipIf(isTerraformMissing)('a deployment from request to end', () => {
       module.clear('fail', 'unlucky.pool.test')
       const again = await create(service, 'unlucky')
       expect(await waitUntilFinished(service, again)).toMatchObject({ status: 'ready' })
-      const messages = messagesOf(await (await followStream(`${service.url}/api/v1/deployments/${again}/logs`)).ended)
+      const messages = toMessages(await (await followStream(`${service.url}/api/v1/deployments/${again}/logs`)).ended)
       // The second attempt does not create again what the first one created.
       expect(messages.filter(message => /begun.*: Creat/.test(message))).toEqual([])
     })
@@ -291,7 +291,7 @@ describe.skipIf(isTerraformMissing)('a deployment from request to end', () => {
     /** Two of each stage: with and without credentials. */
     const results = new Map<string, readonly StageResult[]>()
 
-    // All stages together in one process. The second process resumes all deployments at its first tick.
+    // All stages in one process. The second process resumes all deployments at its first tick.
     beforeAll(async () => {
       const concurrency = String(2 * stages.length)
       let service = await start({ PDM_DEPLOYMENT_CONCURRENCY: concurrency })
@@ -324,7 +324,7 @@ describe.skipIf(isTerraformMissing)('a deployment from request to end', () => {
       expect(await readdir(join(dataDir, 'work'))).toEqual([])
     })
 
-    test.each(stages)('%s: after a restart each comes to its end', (stage, ends) => {
+    test.each(stages)('%s: after a restart each deployment finishes', (stage, ends) => {
       const found = results.get(stage) ?? []
       expect(found.map(({ end }) => end.status)).toEqual(ends)
       for (const { end, isFree } of found) {
@@ -335,7 +335,7 @@ describe.skipIf(isTerraformMissing)('a deployment from request to end', () => {
       }
     })
 
-    test('while it is queued: after a restart it comes to its end', async () => {
+    test('while it is queued: after a restart it finishes', async () => {
       let service = await start({ PDM_DEPLOYMENT_CONCURRENCY: '1' })
       module.set('hold', 'blocking.pool.test')
       const ids = [

@@ -65,7 +65,7 @@ describe('a run whose lease another process has claimed', () => {
     expect(await nameState('acme')).toBe('free')
   })
 
-  test('has its reservation renewed at once, as the time of the last renewal is unknown', async () => {
+  test('has its reservation renewed immediately, because the time of the last renewal is unknown', async () => {
     const replica = fixture.replica()
     await createDeployment(replica, specFor('acme'))
     await waitForApply(replica)
@@ -80,7 +80,7 @@ describe('a run whose lease another process has claimed', () => {
   })
 })
 
-test('cancelling a queued deployment releases its name at once, without waiting for a slot', async () => {
+test('cancelling a queued deployment releases its name immediately, without waiting for a slot', async () => {
   const replica = fixture.replica({ maxConcurrentRuns: 1 })
   await createDeployment(replica, specFor('first'))
   const id = await createDeployment(replica, specFor('acme'))

@@ -104,7 +104,7 @@ describe.skipIf(shouldSkip(missing))('the deployment module of the tests', () =>
     expect(failed.output() + again.output() + state()).not.toContain(mark)
   })
 
-  test('leaks the secret key only on demand; the state never has it', async () => {
+  test('prints the secret key only on request; the state never has it', async () => {
     const { apply, state } = await deployment('leaks.pool.test')
     module.set('leak', 'leaks.pool.test')
     const leaking = apply()

@@ -502,7 +502,7 @@ describe('a process that is killed', () => {
       const rows = await fixture.sql`select from deployments where finished_at is null`
       return rows.length === 0
     })
-    const taken = others.flatMap(({ provisioner }) => provisioner.applies.map(({ request }) => request.id))
-    expect(taken.toSorted()).toEqual(ids.toSorted())
+    const claimed = others.flatMap(({ provisioner }) => provisioner.applies.map(({ request }) => request.id))
+    expect(claimed.toSorted()).toEqual(ids.toSorted())
   })
 })

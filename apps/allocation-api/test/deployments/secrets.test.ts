@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { lacksGateway, startGateway } from '@pool/test-ceph'
+import { missingGateway, startGateway } from '@pool/test-ceph'
 import { deploymentRequest, storageSection } from '@pool/test-kit/deployment-request.ts'
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import { until } from '@pool/test-kit/poll.ts'
@@ -60,7 +60,7 @@ test('the search finds a secret in any encoding', () => {
   }
 })
 
-describe.skipIf(shouldSkip(lacksGateway) || isTerraformMissing)('a complete run with marked secrets', () => {
+describe.skipIf(shouldSkip(missingGateway) || isTerraformMissing)('a complete run with marked secrets', () => {
   let database: TestDatabase
   let module: DeploymentModule
   let api: Api

@@ -7,7 +7,7 @@ import { afterEach, describe, expect, test } from 'vitest'
 import type { TailEvent } from '../../src/deployments/deployment-log.ts'
 import type { StoredLogLine } from '../../src/deployments/domain/types.ts'
 import { listen } from '../../src/http/server.ts'
-import { eventsOf } from '../support/events.ts'
+import { parseEvents } from '../support/events.ts'
 import { createAppWithFakeDeployments } from '../support/fake-services-app.ts'
 import { expectContract } from '../support/validate.ts'
 
@@ -101,7 +101,7 @@ describe('the stream', () => {
       const { app } = createTestApp(async function* () {
         yield [line(1, message)]
       })
-      const events = eventsOf(await (await app.request(path)).text())
+      const events = parseEvents(await (await app.request(path)).text())
       expect(events).toEqual([{ name: 'message', lastEventId: '1', data: toData(1, message) }])
       expect(JSON.parse(events[0]?.data ?? '').message).toBe(message)
     },
@@ -180,7 +180,7 @@ describe('the limit of streams', () => {
 })
 
 describe('when the service stops', () => {
-  test('streams end at once, complete and without done, even if the database hangs; new ones are rejected', async () => {
+  test('streams end immediately with all stored lines and without `done`, even if the database hangs; new ones are rejected', async () => {
     const { app, stopping } = createTestApp(async function* () {
       yield [line(1)]
       await new Promise(() => {})

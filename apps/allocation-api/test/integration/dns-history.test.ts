@@ -1,18 +1,17 @@
 import { until } from '@pool/test-kit/poll.ts'
 import { describe, expect, test } from 'vitest'
-import { createAllocationRepository } from '../../src/allocation/repository.ts'
-import { missingDsn, testDsn } from '../support/database.ts'
+import { createAllocationReader } from '../../src/allocation/reader.ts'
 import { poolDomain, useDnsFixture } from '../support/dns-fixture.ts'
 
 const down = { kind: 'unavailable', reason: 'The provider is down.' } as const
 
-describe.skipIf(!testDsn)(`the history entries of DNS records (${testDsn ? 'real Postgres' : missingDsn})`, () => {
+describe('the history entries of DNS records', () => {
   const scene = useDnsFixture()
   const { replica, activate, release, row, advance, events } = scene
   /** The name's entries with the actor `convergence`, oldest first. */
   const convergenceEntries = async (subdomain: string) => {
-    const repository = createAllocationRepository(scene.sql, { timeoutMs: 5_000 })
-    const entries = (await repository.listHistory(poolDomain, { subdomain, limit: 100 })).map(({ entry }) => entry)
+    const reader = createAllocationReader(scene.sql, { timeoutMs: 5_000 })
+    const entries = (await reader.listHistory(poolDomain, { subdomain, limit: 100 })).map(({ entry }) => entry)
     return entries.filter(({ actor }) => actor === 'convergence').reverse()
   }
 

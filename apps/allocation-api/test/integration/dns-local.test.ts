@@ -575,7 +575,7 @@ describe('the provider', () => {
   const at = 'provider.test'
   const silence = { kind: 'unavailable', reason: 'The database of the local DNS server did not respond.' }
 
-  test('applies and reads records, and refuses by owner what the server cannot serve', async () => {
+  test('applies and reads records, and rejects by owner what the server cannot serve', async () => {
     const provider = createLocalProvider({ table, onError: ignore })
     const changes = [
       upsert(a('good.provider.test', '192.0.2.1')),

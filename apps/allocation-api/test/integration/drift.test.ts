@@ -1,7 +1,6 @@
 import { until } from '@pool/test-kit/poll.ts'
 import { describe, expect, test } from 'vitest'
 import { type RecordSet, recordKey } from '../../src/dns/domain/rrset.ts'
-import { missingDsn, testDsn } from '../support/database.ts'
 import { poolDomain, useDnsFixture } from '../support/dns-fixture.ts'
 import { holdLock } from '../support/locks.ts'
 import { DRIFT_MS } from '../support/replica.ts'
@@ -9,7 +8,7 @@ import { DRIFT_MS } from '../support/replica.ts'
 const down = { kind: 'unavailable', reason: 'The provider is down.' } as const
 const MINUTE_MS = 60_000
 
-describe.skipIf(!testDsn)(`drift (${testDsn ? 'real Postgres' : missingDsn})`, () => {
+describe('drift', () => {
   const fixture = useDnsFixture()
   const { replica, activate, release, row, advance, events } = fixture
   const put = (set: RecordSet) => fixture.provider.records.set(recordKey(set), set)

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { createDatabaseClient } from '@pool/database/client'
 import { startTcpProxy, type TcpProxy } from '@pool/test-kit/tcp-proxy.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { createTestDatabase, missingDsn, type TestDatabase, testDsn } from '../support/database.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 
 /**
  * The driver's behaviour after lost connections, on which the service relies. Without our patch of version 3.4.9, the pool
@@ -11,7 +11,7 @@ import { createTestDatabase, missingDsn, type TestDatabase, testDsn } from '../s
  * Without the patch, the rows after a statement that failed in the middle of its result were wrong: a reserved name
  * appeared free.
  */
-describe.skipIf(!testDsn)(`the driver after connection failures (${testDsn ? 'real Postgres' : missingDsn})`, () => {
+describe('the driver after connection failures', () => {
   let database: TestDatabase
   let proxy: TcpProxy
 

@@ -1,7 +1,7 @@
 import type { Allocation } from '@pool/contract'
 import type { Sql } from '@pool/database/client'
 import { describe, expect, test } from 'vitest'
-import { createAllocationRepository } from '../../src/allocation/repository.ts'
+import { createAllocationReader } from '../../src/allocation/reader.ts'
 import { type AllocationOptions, createAllocationService } from '../../src/allocation/service.ts'
 import { createApp } from '../../src/http/app.ts'
 import { createReconcilerRepository } from '../../src/reconciler/repository.ts'
@@ -20,14 +20,15 @@ const reserved = (n: number): Allocation => ({
 const endless = () => {
   const pages: number[] = []
   let next = 0
-  const repository = {
+  const reader = {
     list: async (_: string, { limit }: { limit: number }) => {
       pages.push(limit)
       return Array.from({ length: limit }, () => reserved(next++))
     },
   }
   const allocations = createAllocationService({
-    repository,
+    repository: {},
+    reader,
     managedDomains: ['pool.test'],
   } as unknown as AllocationOptions)
   const app = createApp(
@@ -91,8 +92,8 @@ describe('a page empties the result array of the driver', () => {
   const row = { id: 1, state: 'reserved', subdomain: 'acme', reservedAt: now, expiresAt: now, at: now }
 
   test.each<[string, (sql: Sql) => Promise<readonly unknown[]>]>([
-    ['list', sql => createAllocationRepository(sql, { timeoutMs: 1_000 }).list('pool.test', { after: '', limit: 1 })],
-    ['history', sql => createAllocationRepository(sql, { timeoutMs: 1_000 }).listHistory('pool.test', { limit: 1 })],
+    ['list', sql => createAllocationReader(sql, { timeoutMs: 1_000 }).list('pool.test', { after: '', limit: 1 })],
+    ['history', sql => createAllocationReader(sql, { timeoutMs: 1_000 }).listHistory('pool.test', { limit: 1 })],
     ['drift check', sql => createReconcilerRepository(sql, { timeoutMs: 1_000 }).listNames('pool.test', '', 1)],
   ])('%s', async (_, page) => {
     const results: object[][] = []

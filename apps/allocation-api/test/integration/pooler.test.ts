@@ -4,17 +4,15 @@ import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import { MISSING_PGBOUNCER, pgbouncerVersion, startPgbouncer } from '@pool/test-kit/pgbouncer.ts'
 import { describe, expect, test } from 'vitest'
 import { activeNames, expectConsistentTables, expectDnsToMatch } from '../support/consistency.ts'
-import { createTestDatabase, missingDsn, testDsn } from '../support/database.ts'
+import { createTestDatabase } from '../support/database.ts'
 import { holdLock, untilSessionsWait } from '../support/locks.ts'
 import { commit, countStatuses, pool, release, reserve, reserveToken } from '../support/operations.ts'
 import { startReplicas } from '../support/replicas.ts'
 
-if (!testDsn) process.stderr.write(`${missingDsn}\n`)
-
 /** Versions from 1.21 support prepared statements in transaction mode. */
 const carriesPrepared = pgbouncerVersion && (pgbouncerVersion.major > 1 || pgbouncerVersion.minor >= 21)
 
-const isSkipped = shouldSkip(pgbouncerVersion ? undefined : MISSING_PGBOUNCER) || !testDsn
+const isSkipped = shouldSkip(pgbouncerVersion ? undefined : MISSING_PGBOUNCER)
 
 const ways = [
   { how: 'without prepared statements', query: '?prepare=false' },

@@ -1,6 +1,5 @@
 import { until } from '@pool/test-kit/poll.ts'
 import { describe, expect, test } from 'vitest'
-import { missingDsn, testDsn } from '../support/database.ts'
 import { poolDomain, useDnsFixture } from '../support/dns-fixture.ts'
 
 const down = { kind: 'unavailable', reason: 'The provider is down.' } as const
@@ -14,7 +13,7 @@ const expectPause = ({ min, max }: { readonly min: number; readonly max: number 
   expect(max).toBeGreaterThanOrEqual(seconds)
 }
 
-describe.skipIf(!testDsn)(`the reconciler (${testDsn ? 'real Postgres' : missingDsn})`, () => {
+describe('the reconciler', () => {
   const fixture = useDnsFixture()
   const { replica, activate, release, row, advance } = fixture
 

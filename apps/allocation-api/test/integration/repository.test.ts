@@ -2,24 +2,28 @@ import { createDatabaseClient } from '@pool/database/client'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { Caller, PoolName, ReserveRequest } from '../../src/allocation/domain/types.ts'
 import { sweepExpired } from '../../src/allocation/expired-sweeper.ts'
+import { type AllocationReader, createAllocationReader } from '../../src/allocation/reader.ts'
 import type { RecordSet } from '../../src/dns/domain/rrset.ts'
-import { createTestDatabase, missingDsn, type TestDatabase, testDsn } from '../support/database.ts'
+import { createTestDatabase, repositoryOptions, type TestDatabase } from '../support/database.ts'
 import { holdLock, lockRow, untilSessionsWait } from '../support/locks.ts'
 import { createTokenRepository, type TokenRepository, tokenDigest } from '../support/token-repository.ts'
 
-const TTL = 600_000
+const TTL = repositoryOptions.reservation.ttlMs
 const caller: Caller = { actor: 'in-cluster', address: '192.0.2.7', requestId: 'req-1' }
 const name = { poolDomain: 'pool.test', subdomain: 'acme' }
 const foreign = '00000000-0000-4000-8000-000000000000'
 const records = [{ name: 'acme.pool.test', type: 'A', ttl: 300, values: ['192.0.2.1'] }]
 
-describe.skipIf(!testDsn)(`the repository (${testDsn ? 'real Postgres' : missingDsn})`, () => {
+// The contract: the tests of the store are skipped without PDM_TEST_DSN.
+describe.skipIf(!process.env.PDM_TEST_DSN)('the repository', () => {
   let database: TestDatabase
   let store: TokenRepository
+  let reader: AllocationReader
 
   beforeAll(async () => {
     database = await createTestDatabase()
-    store = createTokenRepository(database.sql, { timeoutMs: 5_000 })
+    store = createTokenRepository(database.sql, repositoryOptions)
+    reader = createAllocationReader(database.sql, repositoryOptions)
   })
   afterAll(() => database.drop())
   beforeEach(async () => {
@@ -27,8 +31,8 @@ describe.skipIf(!testDsn)(`the repository (${testDsn ? 'real Postgres' : missing
     await database.sql`delete from dns_names`
   })
 
-  const findState = async (wanted: PoolName) => (await store.findStates([wanted]))[0]
-  const reserve = () => store.reserve({ ...name, createdBy: 'wizard' }, TTL, caller)
+  const findState = async (wanted: PoolName) => (await reader.findStates([wanted]))[0]
+  const reserve = () => store.reserve({ ...name, createdBy: 'wizard' }, caller)
   const reserved = async () => {
     const decision = await reserve()
     if (decision.kind !== 'granted') throw new Error(decision.kind)
@@ -76,7 +80,7 @@ describe.skipIf(!testDsn)(`the repository (${testDsn ? 'real Postgres' : missing
     const { reservationToken } = await reserved()
     const decision = await commit(reservationToken)
     expect(decision).toMatchObject({ kind: 'committed', allocation: { state: 'active', loadBalancerIP: '192.0.2.1' } })
-    expect(await store.find(name)).toMatchObject({ state: 'active', dns: { status: 'pending' } })
+    expect(await reader.find(name)).toMatchObject({ state: 'active', dns: { status: 'pending' } })
     const [row] = await database.sql`select desired, version from dns_names`
     expect(row?.desired).toEqual(records)
     expect(decision).toHaveProperty('version', row?.version)
@@ -196,7 +200,7 @@ describe.skipIf(!testDsn)(`the repository (${testDsn ? 'real Postgres' : missing
       return row?.read ?? 0
     }
     const before = await readSoFar()
-    const page = await createTokenRepository(one, { timeoutMs: 5_000 }).list('pool.test', {
+    const page = await createAllocationReader(one, repositoryOptions).list('pool.test', {
       after: 'n8',
       limit: 500,
     })
@@ -248,9 +252,9 @@ describe.skipIf(!testDsn)(`the repository (${testDsn ? 'real Postgres' : missing
     }
 
     test('results are in the order of the requests: free, duplicate, reserved, active, expired, in several pools', async () => {
-      await store.reserveMany([createRequest('expired', {}, 8), createRequest('gone', {}, 9)], TTL, null)
+      await store.reserveMany([createRequest('expired', {}, 8), createRequest('gone', {}, 9)], null)
       await database.advance(TTL)
-      await store.reserveMany([createRequest('taken', {}, 8)], TTL)
+      await store.reserveMany([createRequest('taken', {}, 8)])
       const { reservationToken } = await reserved()
       await commit(reservationToken)
       const written = await historySince()
@@ -264,7 +268,7 @@ describe.skipIf(!testDsn)(`the repository (${testDsn ? 'real Postgres' : missing
         createRequest('alpha', { poolDomain: 'other.test' }, 7),
         createRequest('expired', {}, 8),
       ]
-      const decisions = await store.reserveMany(requests, TTL)
+      const decisions = await store.reserveMany(requests)
       expect(
         decisions.map(decision =>
           decision.kind === 'granted'
@@ -298,21 +302,21 @@ describe.skipIf(!testDsn)(`the repository (${testDsn ? 'real Postgres' : missing
         { ...name, subdomain: 'gone' },
         { poolDomain: 'other.test', subdomain: 'zulu' },
       ]
-      const held = await store.findStates([...requests.map(({ command }) => command), ...free])
+      const held = await reader.findStates([...requests.map(({ command }) => command), ...free])
       expect(held).toEqual([...Array(4).fill('reserved'), 'active', ...Array(3).fill('reserved'), null, null])
     })
 
     test('a batch of 100, and an empty batch', async () => {
       const requests = Array.from({ length: 100 }, (_, i) => createRequest(`n${(i * 37) % 100}`, {}, i))
-      const decisions = await store.reserveMany(requests, TTL)
+      const decisions = await store.reserveMany(requests)
       expect(decisions.map(decision => decision.kind === 'granted' && decision.allocation.createdBy)).toEqual(
         requests.map(({ command }) => command.createdBy),
       )
-      expect(await store.reserveMany(requests, TTL)).toEqual(Array(100).fill({ kind: 'conflict' }))
+      expect(await store.reserveMany(requests)).toEqual(Array(100).fill({ kind: 'conflict' }))
       const mixed = requests.flatMap(({ command }) => [{ ...command, subdomain: `no-${command.subdomain}` }, command])
-      expect(await store.findStates(mixed)).toEqual(Array(100).fill([null, 'reserved']).flat())
-      expect(await store.reserveMany([], TTL)).toEqual([])
-      expect(await store.findStates([])).toEqual([])
+      expect(await reader.findStates(mixed)).toEqual(Array(100).fill([null, 'reserved']).flat())
+      expect(await store.reserveMany([])).toEqual([])
+      expect(await reader.findStates([])).toEqual([])
     })
 
     test('createdBy is stored and returned unchanged', async () => {
@@ -332,7 +336,6 @@ describe.skipIf(!testDsn)(`the repository (${testDsn ? 'real Postgres' : missing
       const written = await historySince()
       const decisions = await store.reserveMany(
         texts.map((createdBy, i) => createRequest(`text-${i}`, { createdBy }, 3)),
-        TTL,
       )
       expect(decisions.map(one => one.kind === 'granted' && one.allocation.createdBy)).toEqual(texts)
       expect(await written()).toEqual(
@@ -345,7 +348,7 @@ describe.skipIf(!testDsn)(`the repository (${testDsn ? 'real Postgres' : missing
 
     test('an invalid request leaves no effect of its batch', async () => {
       const written = await historySince()
-      const faulty = store.reserveMany([createRequest('good'), createRequest('bad', { createdBy: 'a\0b' })], TTL)
+      const faulty = store.reserveMany([createRequest('good'), createRequest('bad', { createdBy: 'a\0b' })])
       await expect(faulty).rejects.toMatchObject({ code: '22P05' })
       expect(await database.sql`select from pool_allocations`).toHaveLength(0)
       expect(await written()).toEqual([])
@@ -353,10 +356,10 @@ describe.skipIf(!testDsn)(`the repository (${testDsn ? 'real Postgres' : missing
 
     test('a duplicate key reserves nothing, and the first result stays stored', async () => {
       const claim = { key: 'store-turn', fingerprint: Buffer.alloc(32), keyTtlMs: TTL, expectedRevision: 0 }
-      const [first] = await store.reserveMany([createRequest('first')], TTL, claim)
+      const [first] = await store.reserveMany([createRequest('first')], claim)
       expect(first?.kind).toBe('granted')
       const written = await historySince()
-      expect(await store.reserveMany([createRequest('second')], TTL, claim)).toEqual([])
+      expect(await store.reserveMany([createRequest('second')], claim)).toEqual([])
       expect(await findState({ ...name, subdomain: 'second' })).toBeNull()
       expect(await written()).toEqual([])
       const [stored] = await database.sql`select result from idempotency_results where key = 'store-turn'`
@@ -371,7 +374,7 @@ describe.skipIf(!testDsn)(`the repository (${testDsn ? 'real Postgres' : missing
           insert into pool_allocations (pool_domain, subdomain, state, reserved_at, expires_at, token_hash, created_by)
           values ('pool.test', 'acme', 'reserved', now() - interval '2 s', now() - interval '1 s', sha256(gen_random_uuid()::text::bytea), 'x')`,
       )
-      const waiting = store.reserveMany([createRequest('acme', {}, 2)], TTL)
+      const waiting = store.reserveMany([createRequest('acme', {}, 2)])
       await untilSessionsWait(database.sql, 1, '%insert into pool_allocations%')
       await held.commit()
       expect((await waiting).map(({ kind }) => kind)).toEqual(['granted'])
@@ -384,7 +387,7 @@ describe.skipIf(!testDsn)(`the repository (${testDsn ? 'real Postgres' : missing
     test('findStates does not wait for locks', async () => {
       await reserved()
       const held = await lockRow(database.sql, name)
-      expect(await store.findStates([name])).toEqual(['reserved'])
+      expect(await reader.findStates([name])).toEqual(['reserved'])
       await held.release()
     })
 
@@ -395,14 +398,12 @@ describe.skipIf(!testDsn)(`the repository (${testDsn ? 'real Postgres' : missing
         await database.sql`alter table pool_allocations set (autovacuum_enabled = false)`
         const one = createDatabaseClient(database.url, { maxConnections: 1, applicationName: 'grown' })
         await one.unsafe(`set plan_cache_mode = ${mode}`)
-        const grown = createTokenRepository(one, { timeoutMs: 20_000 })
+        const options = { ...repositoryOptions, timeoutMs: 20_000 }
+        const grown = createTokenRepository(one, options)
         const names = Array.from({ length: 100 }, (_, i) => ({ poolDomain: 'big.test', subdomain: `n${100 * i + 1}` }))
         const both = async () => {
-          await grown.reserveMany(
-            names.map(name => ({ command: { ...name, createdBy: '' }, caller })),
-            TTL,
-          )
-          return grown.findStates(names)
+          await grown.reserveMany(names.map(name => ({ command: { ...name, createdBy: '' }, caller })))
+          return createAllocationReader(one, options).findStates(names)
         }
         // From the sixth execution on, Postgres may use a generic plan (Postgres manual, PREPARE).
         for (let time = 0; time < 6; time += 1) await both()

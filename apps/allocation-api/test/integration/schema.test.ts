@@ -2,7 +2,7 @@ import { createDatabaseClient, type Sql } from '@pool/database/client'
 import { until } from '@pool/test-kit/poll.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { applySchema } from '../../src/database/migrate.ts'
-import { createTestDatabase, missingDsn, type TestDatabase, testDsn } from '../support/database.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { dumpSchema } from '../support/dump-schema.ts'
 
 const good = {
@@ -60,7 +60,7 @@ const invalidRows: readonly (readonly [
   ['a network instead of an address', 'load_balancer_ip_check', { ...active, load_balancer_ip: '192.0.2.0/24' }],
 ]
 
-describe.skipIf(!testDsn)(`schema (${testDsn ? 'real Postgres' : missingDsn})`, () => {
+describe('schema', () => {
   let database: TestDatabase
   beforeAll(async () => {
     database = await createTestDatabase()

@@ -2,7 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto'
 import postgres from 'postgres'
 import { afterAll, describe, expect, test } from 'vitest'
 import { type ApiResponse, sendRequest, startApi } from '../support/api.ts'
-import { createTestDatabase, testDsn } from '../support/database.ts'
+import { createTestDatabase, getTestDsn } from '../support/database.ts'
 import { poolPath } from '../support/service.ts'
 import { expectProblem } from '../support/validate.ts'
 
@@ -18,7 +18,7 @@ const secrets = {
 const tokens: string[] = []
 
 const runOnServer = async (statement: string) => {
-  const sql = postgres(testDsn ?? '', { max: 1, onnotice: () => {} })
+  const sql = postgres(getTestDsn(), { max: 1, onnotice: () => {} })
   await sql.unsafe(statement)
   await sql.end()
 }

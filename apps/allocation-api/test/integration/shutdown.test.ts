@@ -6,13 +6,11 @@ import { fileURLToPath } from 'node:url'
 import { timed, until } from '@pool/test-kit/poll.ts'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { type Api, startApi } from '../support/api.ts'
-import { createTestDatabase, missingDsn, type TestDatabase, testDsn } from '../support/database.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { holdLock, untilSessionsWait } from '../support/locks.ts'
 import { pool } from '../support/operations.ts'
 import { smallPoolEnv } from '../support/replicas.ts'
 import { tokenDigest } from '../support/token-repository.ts'
-
-if (!testDsn) process.stderr.write(`${missingDsn}\n`)
 
 const MAX_STOP_MS = 20_000
 
@@ -53,7 +51,7 @@ const accepts = (api: Api): Promise<boolean> =>
     socket.on('error', () => resolve(false))
   })
 
-describe.skipIf(!testDsn)('a graceful stop', () => {
+describe('a graceful stop', () => {
   let database: TestDatabase
   const running = new Set<Api>()
   const start = async (url: string, env: Record<string, string> = {}) => {

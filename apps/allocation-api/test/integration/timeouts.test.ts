@@ -7,13 +7,11 @@ import { timed, until } from '@pool/test-kit/poll.ts'
 import { describe, expect, test } from 'vitest'
 import { type Api, startApi } from '../support/api.ts'
 import { expectConsistentTables, untilApplied } from '../support/consistency.ts'
-import { createTestDatabase, missingDsn, testDsn } from '../support/database.ts'
+import { createTestDatabase } from '../support/database.ts'
 import { holdLock, untilSessionsWait } from '../support/locks.ts'
 import { commit, reserve, reserveToken } from '../support/operations.ts'
 
 // The timeouts of start and stop. The tests run concurrently.
-
-if (!testDsn) process.stderr.write(`${missingDsn}\n`)
 
 const MAX_STOP_MS = 20_000
 /** The process waits 30 s for its database, on a clock that runs ten times as fast. */
@@ -73,7 +71,7 @@ describe.concurrent('exit code 1 after 30 s and one line of output if the databa
   })
 })
 
-describe.skipIf(!testDsn).concurrent('a graceful stop', () => {
+describe.concurrent('a graceful stop', () => {
   test('ends in time while a commit waits for its records, and the records are published later', async () => {
     const database = await createTestDatabase({ connections: 3 })
     const api = await startApi(database.url, { PDM_DNS_COMMIT_WAIT: '30s' })

@@ -2,12 +2,9 @@ import { startDynadotDouble } from '@pool/test-kit/dns/dynadot-double.ts'
 import { timed } from '@pool/test-kit/poll.ts'
 import { describe, expect, test } from 'vitest'
 import type { Api } from '../support/api.ts'
-import { missingDsn, testDsn } from '../support/database.ts'
 import { apiKey, foreign, testWithDynadot } from '../support/dynadot-fixture.ts'
 import { createNaiveClient } from '../support/naive-dynadot-client.ts'
 import { check, commit, countStatuses, pool, release, reserveToken } from '../support/operations.ts'
-
-if (!testDsn) process.stderr.write(`${missingDsn}\n`)
 
 /** Duration of a provider call. The limits below are multiples of it. */
 const CALL_MS = 300
@@ -23,7 +20,7 @@ const addresses = Object.fromEntries(names.map((name, i) => [name, `192.0.2.${i 
 
 const print = (line: string) => process.stdout.write(`whole zone: ${line}\n`)
 
-describe.skipIf(!testDsn)('a provider that only replaces whole zones', () => {
+describe('a provider that only replaces whole zones', () => {
   const title = `${COMMITS} concurrent commits over ${WRITERS} processes are all published in time, with few calls`
   testWithDynadot(title, { processes: WRITERS, callMs: CALL_MS, foreignSub: [] }, async fixture => {
     const { double, apis, callCount } = fixture

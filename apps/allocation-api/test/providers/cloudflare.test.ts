@@ -18,7 +18,7 @@ const applied = (...names: string[]) => ({
 })
 
 test('all small pages are read', async () => {
-  await using subject = await startCloudflareSubject({ largestPage: 7 })
+  await using subject = await startCloudflareSubject({ maxPageSize: 7 })
   const { provider, double, zone } = subject
   for (let i = 0; i < 40; i += 1) await subject.put(set(`n${i}.${zone}`, 'A', '192.0.2.1'))
   const result = await provider.read(zone, 'all', signal())
@@ -31,12 +31,12 @@ test.each([
   ['a record is added at the end', ['z'], [], 11],
   ['one is added at the start and one deleted at the end', ['a'], ['n9'], 10],
 ])('a list with inconsistent pages is read again: %s', async (_, added, deleted, count) => {
-  await using subject = await startCloudflareSubject({ largestPage: 5 })
+  await using subject = await startCloudflareSubject({ maxPageSize: 5 })
   const { provider, double, zone } = subject
   for (let i = 0; i < 10; i += 1) await subject.put(set(`n${i}.${zone}`, 'A', '192.0.2.1'))
-  double.schedule('list', { kind: 'meanwhile', before: () => {} })
+  double.schedule('list', { kind: 'concurrent-write', before: () => {} })
   double.schedule('list', {
-    kind: 'meanwhile',
+    kind: 'concurrent-write',
     before: () => {
       for (const name of added) double.put(zone, { name: `${name}.${zone}`, type: 'A', content: '192.0.2.1' })
       double.remove(zone, ({ name }) => deleted.some(gone => name === `${gone}.${zone}`))
@@ -57,12 +57,12 @@ test('a record that cannot be parsed is not left out: the zone is unavailable', 
 })
 
 test('owners are listed separately while that needs fewer calls than the zone did', async () => {
-  await using subject = await startCloudflareSubject({ largestPage: 5 })
+  await using subject = await startCloudflareSubject({ maxPageSize: 5 })
   const { provider, double, zone } = subject
   for (let i = 0; i < 50; i += 1) await subject.put(set(`n${i}.${zone}`, 'A', '192.0.2.1'))
   await provider.read(zone, 'all', signal())
   expect(double.count('list')).toBe(10)
-  double.forgetCalls()
+  double.resetCalls()
   await provider.read(
     zone,
     Array.from({ length: 8 }, (_, i) => `n${i}.${zone}`),
@@ -131,7 +131,7 @@ test.each([
   expect(await provider.apply(zone, addresses(zone, 600), signal())).toEqual(applied())
   expect(double.count('batch')).toBe(batches)
   expect(double.records(zone)).toHaveLength(600)
-  double.forgetCalls()
+  double.resetCalls()
   expect(await provider.apply(zone, addresses(zone, 600), signal())).toEqual(applied())
   expect(double.count('batch')).toBe(0)
   expect(double.count('zones')).toBe(0)
@@ -178,7 +178,7 @@ test.each([
   const { provider, double, zone } = subject
   // The provider lists the zone before another client adds the CNAME.
   double.schedule('batch', {
-    kind: 'meanwhile',
+    kind: 'concurrent-write',
     before: () => double.put(zone, { name: `n77.${zone}`, type: 'CNAME', content: 'web.example' }),
   })
   expect(await provider.apply(zone, addresses(zone, 150), signal())).toEqual(applied(`n77.${zone}`))
@@ -238,7 +238,7 @@ test.each([
   const here = (record: RecordSet): RecordSet => ({ ...record, name: `${record.name}.${zone}` })
   for (const record of before) await subject.put(here(record))
   double.schedule('batch', {
-    kind: 'meanwhile',
+    kind: 'concurrent-write',
     before: () => {
       double.remove(zone, () => true)
       for (const { name, type, ttl, values } of meanwhile.map(here))
@@ -299,7 +299,7 @@ test('after a repeated list, impossible changes are rejected, and the rest appli
   const { provider, double, zone } = subject
   await subject.put(set(`n0.${zone}`, 'A', '192.0.2.9'))
   double.schedule('batch', {
-    kind: 'meanwhile',
+    kind: 'concurrent-write',
     before: () => {
       double.remove(zone, () => true)
       double.put(zone, { name: `n0.${zone}`, type: 'CNAME', content: 'web.example' })
@@ -339,9 +339,9 @@ test('a zone that was created again under its name is looked up again', async ()
   expect(await provider.apply(zone, addresses(zone, 1), signal())).toEqual(applied())
   expect(double.records(zone)).toHaveLength(1)
   expect(double.count('zones')).toBe(2)
-  double.dropZone(zone)
+  double.deleteZone(zone)
   expect(await provider.read(zone, 'all', signal())).toMatchObject({ reason: expect.stringContaining(zone) })
-  double.forgetCalls()
+  double.resetCalls()
   await provider.read(zone, 'all', signal())
   expect(double.calls.map(({ kind }) => kind)).toEqual(['zones'])
 })
@@ -426,7 +426,7 @@ test('a failure of one zone has the scope zone; a failure of the provider has no
   providerUnavailable.push(await read())
   double.limitRate(3)
   providerUnavailable.push(await read())
-  await double.goAway()
+  await double.stop()
   providerUnavailable.push(await read())
   for (const result of providerUnavailable) {
     expect(result).toMatchObject({ kind: 'unavailable' })

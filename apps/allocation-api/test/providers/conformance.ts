@@ -233,12 +233,12 @@ export const describeConformance = (
     })
 
     test('no server: unavailable; after its return, calls succeed', async () => {
-      await subject.goAway()
+      await subject.stop()
       const results = [
         await subject.provider.read(zone, [`acme.${zone}`], signal()),
         await subject.provider.apply(zone, [upsert(a('@', '192.0.2.1'))], signal()),
       ]
-      await subject.comeBack()
+      await subject.start()
       for (const result of results.map(collect)) {
         expect(result).toMatchObject({ kind: 'unavailable', reason: expect.stringMatching(/\w{3}/) })
       }

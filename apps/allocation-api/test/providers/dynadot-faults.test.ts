@@ -89,7 +89,7 @@ test.each<[string, DynadotFault, object]>([
   ['503', { status: 503, retryAfter: '2' }, { retryAfterMs: 2_000 }],
   ['403', { status: 403 }, { reason: expect.stringMatching(/API key/) }],
   ['busy', 'busy', { reason: expect.stringMatching(/one at a time/), retryAfterMs: 1_000 }],
-  ['a truncated response', 'half text', { reason: expect.stringMatching(/understood/) }],
+  ['a truncated response', 'truncated body', { reason: expect.stringMatching(/understood/) }],
   [
     'a failure of Dynadot',
     { error: 'problem with connection to main server' },
@@ -105,7 +105,7 @@ test.each<[string, DynadotFault, object]>([
   double.fail('get_dns', fault)
   expect(await provider.apply(zone, [upsert(`acme.${zone}`)], signal())).toMatchObject({ kind: 'unavailable' })
   expect(double.calls.set_dns2).toBe(0)
-  if (fault === 'half text') return
+  if (fault === 'truncated body') return
   double.fail('set_dns2', fault)
   expect(await provider.apply(zone, [upsert(`acme.${zone}`)], signal())).toMatchObject({
     kind: 'unavailable',
@@ -115,11 +115,11 @@ test.each<[string, DynadotFault, object]>([
 })
 
 test.each<DynadotFault>([
-  'no answer, no effect',
-  'no answer, with effect',
+  'no response, no effect',
+  'no response, with effect',
   'stale',
-  'half text',
-  'half content',
+  'truncated body',
+  'missing settings',
   'busy',
   { effectAfter: Promise.resolve() },
   { status: 302 },
@@ -176,15 +176,15 @@ test('a set whose URL is too long: only that zone is unavailable', async () => {
 test('an incomplete list of records is not written back', async () => {
   await using subject = await startDynadotSubject()
   const { provider, zone, double } = subject
-  double.fail('get_dns', 'half content')
+  double.fail('get_dns', 'missing settings')
   const result = await provider.apply(zone, [upsert(`acme.${zone}`)], signal())
   expect(result).toEqual({ kind: 'unavailable', scope: 'zone', reason: expect.stringMatching(/incomplete/) })
   expect(double.calls.set_dns2).toBe(0)
 })
 
 test.each([
-  ['no answer, no effect', 0, 2],
-  ['no answer, with effect', 1, 1],
+  ['no response, no effect', 0, 2],
+  ['no response, with effect', 1, 1],
 ] as const)('a write with %s: unavailable, and the next apply completes it', async (fault, standing, writes) => {
   await using subject = await startDynadotSubject()
   const { provider, zone, double } = subject

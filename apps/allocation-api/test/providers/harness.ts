@@ -12,9 +12,9 @@ export interface ProviderSubject extends AsyncDisposable {
   readonly put: (set: RecordSet) => Promise<void>
   /** Removes a record set as another client. */
   readonly remove: (name: string, type: string) => Promise<void>
-  /** The server does not respond (connections are refused or reset) until `comeBack`. */
-  readonly goAway: () => Promise<void>
-  readonly comeBack: () => Promise<void>
+  /** The server does not respond (connections are refused or reset) until `start`. */
+  readonly stop: () => Promise<void>
+  readonly start: () => Promise<void>
   /** A provider for the same zone with a wrong key. Undefined: the provider has no key. */
   readonly withWrongKey?: DnsProvider
   /** Record sets that a zone can hold, or write within a test's timeout; undefined: enough for every test. */

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { promisify } from 'node:util'
-import { lacksDig, lacksPowerdns } from '@pool/test-kit/dns/powerdns.ts'
+import { missingDig, missingPowerdns } from '@pool/test-kit/dns/powerdns.ts'
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { isAtOrBelow, type RecordChange, type RecordSet } from '../../src/dns/domain/rrset.ts'
@@ -135,7 +135,7 @@ afterEach(() => {
   vi.restoreAllMocks()
 })
 
-if (shouldSkip(lacksPowerdns)) test.skip(lacksPowerdns ?? '', () => {})
+if (shouldSkip(missingPowerdns)) test.skip(missingPowerdns ?? '', () => {})
 else {
   describeConformance('powerdns', startPowerdnsSubject)
 
@@ -377,7 +377,7 @@ else {
       expect(await serial()).toBeGreaterThan(before)
     })
 
-    if (shouldSkip(lacksDig)) test.skip(lacksDig ?? '', () => {})
+    if (shouldSkip(missingDig)) test.skip(missingDig ?? '', () => {})
     else
       test('dig returns the applied records', async () => {
         const dig = async (relative: string, type: string): Promise<string[]> => {

@@ -1,5 +1,5 @@
 import { connect, isIPv6 } from 'node:net'
-import { framed, onMessages, startDnsDouble } from '@pool/test-kit/dns/dns-double.ts'
+import { onMessages, startDnsDouble, toTcpMessage } from '@pool/test-kit/dns/dns-double.ts'
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { isAtOrBelow, type RecordChange, type RecordSet } from '../../src/dns/domain/rrset.ts'
@@ -298,12 +298,12 @@ export const describeRfc2136 = (kind: ServerKind) => {
     test('a transfer with an octet changed in transit is rejected', async () => {
       await server.put(set(`forged.${zone}`, 'A', '192.0.2.77'))
       await using double = await startDnsDouble((request, socket) => {
-        const upstream = connect(server.port, '127.0.0.1', () => upstream.write(framed(request)))
+        const upstream = connect(server.port, '127.0.0.1', () => upstream.write(toTcpMessage(request)))
         const forge = (octets: Buffer) => {
           const text = octets.toString('latin1').replace('\xc0\x00\x02\x4d', '\xc0\x00\x02\x4e')
           return Buffer.from(text, 'latin1')
         }
-        onMessages(upstream, message => socket.write(framed(forge(message))))
+        onMessages(upstream, message => socket.write(toTcpMessage(forge(message))))
         socket.on('close', () => upstream.destroy())
       })
       const through = createRfc2136Provider({ ...server.options(), server: double.server })

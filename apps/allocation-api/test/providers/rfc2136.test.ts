@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto'
 import type { Socket } from 'node:net'
-import { framed, startDnsDouble } from '@pool/test-kit/dns/dns-double.ts'
+import { startDnsDouble, toTcpMessage } from '@pool/test-kit/dns/dns-double.ts'
 import { describe, expect, test } from 'vitest'
 import type { RecordChange, RecordSet } from '../../src/dns/domain/rrset.ts'
 import { createRfc2136Provider, type Rfc2136Options } from '../../src/dns/providers/rfc2136/index.ts'
@@ -11,7 +11,7 @@ const set = (name: string, type: string, ...values: string[]): RecordSet => ({ n
 const upsert = (record: RecordSet): RecordChange => ({ kind: 'upsert', set: record })
 const remove = (name: string, type: string): RecordChange => ({ kind: 'delete', name, type })
 
-describe('rfc2136: a server that is none', () => {
+describe('rfc2136: a faulty server', () => {
   const zone = 'a.test'
   const secret = Buffer.alloc(32, 7)
   const options = (server: Rfc2136Options['server']): Rfc2136Options => ({
@@ -69,7 +69,7 @@ describe('rfc2136: a server that is none', () => {
 
   const good = set('x.a.test', 'A', '192.0.2.1')
   type Handler = (request: Buffer, socket: Socket) => void
-  const send = (socket: Socket, ...messages: Buffer[]) => socket.write(Buffer.concat(messages.map(framed)))
+  const send = (socket: Socket, ...messages: Buffer[]) => socket.write(Buffer.concat(messages.map(toTcpMessage)))
 
   const readFrom = async (answer: Handler) => {
     await using double = await startDnsDouble(answer)
@@ -89,7 +89,7 @@ describe('rfc2136: a server that is none', () => {
       (request, socket) => {
         const { signed } = createSigner(request)
         const parts = [[soa(1)], [address('x')], [soa(1)]].map(records => signed(message(request, ok, ...records)))
-        for (const octet of Buffer.concat(parts.map(framed))) socket.write(Buffer.of(octet))
+        for (const octet of Buffer.concat(parts.map(toTcpMessage))) socket.write(Buffer.of(octet))
       },
     ],
     [

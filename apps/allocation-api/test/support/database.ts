@@ -3,10 +3,15 @@ import { createDatabaseClient, type Sql } from '@pool/database/client'
 import postgres from 'postgres'
 import { applySchema } from '../../src/database/migrate.ts'
 
-/** The Postgres on which tests create their databases. If it is unset, the tests that need it are skipped. */
-export const testDsn = process.env.PDM_TEST_DSN
+/** The Postgres on which tests create their databases. */
+export const getTestDsn = (): string => {
+  const dsn = process.env.PDM_TEST_DSN
+  if (!dsn) throw new Error('PDM_TEST_DSN is not set. Run `npx -y pnpm@12 test`, which starts a Postgres.')
+  return dsn
+}
 
-export const missingDsn = 'PDM_TEST_DSN is not set. Run the tests with `npx -y pnpm@12 test`, which starts a Postgres.'
+/** Options of an allocation repository whose limits do not matter to the test. */
+export const repositoryOptions = { reservation: { ttlMs: 600_000, maxAgeMs: 86_400_000 }, timeoutMs: 5_000 }
 
 export interface TestDatabase {
   readonly url: string
@@ -17,7 +22,7 @@ export interface TestDatabase {
 }
 
 const runOnServer = async (statement: string): Promise<void> => {
-  const sql = postgres(testDsn ?? '', { max: 1, onnotice: () => {} })
+  const sql = postgres(getTestDsn(), { max: 1, onnotice: () => {} })
   await sql.unsafe(statement)
   await sql.end()
 }
@@ -27,7 +32,7 @@ export const createTestDatabase = async ({ schema = true, connections = 10 } = {
   const name = `test_${randomBytes(8).toString('hex')}`
   const template = schema ? process.env.PDM_TEST_TEMPLATE : undefined
   await runOnServer(`create database ${name}${template ? ` template ${template}` : ''}`)
-  const url = Object.assign(new URL(testDsn ?? ''), { pathname: `/${name}` }).href
+  const url = Object.assign(new URL(getTestDsn()), { pathname: `/${name}` }).href
   const sql = createDatabaseClient(url, { maxConnections: connections, applicationName: 'tests' })
   if (schema && !template) await applySchema(sql)
   return {

@@ -5,6 +5,7 @@ import { isDatabaseUnavailable } from '@pool/database/errors'
 import { until } from '@pool/test-kit/poll.ts'
 import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest'
 import type { Caller } from '../../src/allocation/domain/types.ts'
+import { createAllocationReader } from '../../src/allocation/reader.ts'
 import { createAllocationRepository } from '../../src/allocation/repository.ts'
 import { createAllocationService } from '../../src/allocation/service.ts'
 import type { AccessKeyPair, DeploymentSpec } from '../../src/deployments/domain/types.ts'
@@ -108,7 +109,7 @@ export const useDeployments = () => {
       clients.push(client)
       const sql = withConnectivity(client, () => connectivity)
       const timeoutMs = options.statementTimeoutMs ?? 5_000
-      const repository = createAllocationRepository(sql, { timeoutMs })
+      const reader = createAllocationReader(sql, { timeoutMs })
       const idempotency = createIdempotency(sql, { timeoutMs, keyTtlMs: 86_400_000 })
       // The end-to-end test publishes real records.
       const waitUntilApplied = async () => ({ status: 'published' as const })
@@ -118,14 +119,17 @@ export const useDeployments = () => {
         sql,
         idempotency,
         allocations: createAllocationService({
-          repository,
-          countByState: repository.countByState,
+          repository: createAllocationRepository(sql, {
+            reservation: { ttlMs: TTL_MS, maxAgeMs: 86_400_000 },
+            timeoutMs,
+          }),
+          reader,
+          countByState: reader.countByState,
           idempotency,
           waitUntilApplied,
           managedDomains,
           recordTemplate: { names: ['@'], ttl: 60 },
           bucketPrefix: 'catalyst',
-          reservation: { ttlMs: TTL_MS, maxAgeMs: 86_400_000 },
           statementTimeoutMs: timeoutMs,
           now: () => performance.now(),
           onSwept: () => {},

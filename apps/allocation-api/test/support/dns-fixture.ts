@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest'
 import type { Caller } from '../../src/allocation/domain/types.ts'
 import { createRecords } from '../../src/dns/domain/rrset.ts'
-import { createTestDatabase, type TestDatabase } from './database.ts'
+import { createTestDatabase, repositoryOptions, type TestDatabase } from './database.ts'
 import { FakeProvider } from './fake-provider.ts'
 import { type Replica, type ReplicaOptions, startReplica } from './replica.ts'
 import { createTokenRepository, type TokenRepository } from './token-repository.ts'
@@ -23,7 +23,7 @@ export const useDnsFixture = () => {
 
   beforeAll(async () => {
     database = await createTestDatabase()
-    store = createTokenRepository(database.sql, { timeoutMs: 5_000 })
+    store = createTokenRepository(database.sql, repositoryOptions)
   })
   afterAll(() => database.drop())
   beforeEach(async () => {
@@ -57,7 +57,7 @@ export const useDnsFixture = () => {
     /** Reserves and commits the name. Returns the version to wait for. */
     async activate(subdomain: string, address = '192.0.2.1', zone = poolDomain) {
       const fqdn = `${subdomain}.${zone}`
-      const granted = await store.reserve({ poolDomain: zone, subdomain, createdBy: '' }, 600_000, caller)
+      const granted = await store.reserve({ poolDomain: zone, subdomain, createdBy: '' }, caller)
       if (granted.kind !== 'granted') throw new Error(`${subdomain} is not free`)
       const { reservationToken } = granted
       const command = { poolDomain: zone, subdomain, reservationToken, sovereignFQDN: fqdn, loadBalancerIP: address }

@@ -2,7 +2,7 @@ import { deployment, deploymentEvent } from '@pool/contract'
 import { parseEvents } from '@pool/test-kit/sse-events.ts'
 import { expect } from 'vitest'
 
-export { parseEvents as eventsOf, type StreamedEvent } from '@pool/test-kit/sse-events.ts'
+export { parseEvents, type StreamedEvent } from '@pool/test-kit/sse-events.ts'
 
 /** Fails unless all events match the contract, without additional fields, and `done` is the last one. */
 export const expectEvents = (text: string): void => {

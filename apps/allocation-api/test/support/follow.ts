@@ -1,4 +1,4 @@
-import { eventsOf, expectEvents, type StreamedEvent } from './events.ts'
+import { expectEvents, parseEvents, type StreamedEvent } from './events.ts'
 
 export interface Following {
   /** Events so far. */
@@ -20,10 +20,10 @@ export const followStream = async (url: string, headers: Record<string, string> 
       // Aborted, for example by a process that was killed.
     }
     expectEvents(text)
-    return eventsOf(text)
+    return parseEvents(text)
   }
-  return { events: () => eventsOf(text), ended: read() }
+  return { events: () => parseEvents(text), ended: read() }
 }
 
-export const messagesOf = (events: readonly StreamedEvent[]): string[] =>
+export const toMessages = (events: readonly StreamedEvent[]): string[] =>
   events.filter(({ name }) => name === 'message').map(({ data }) => JSON.parse(data).message)

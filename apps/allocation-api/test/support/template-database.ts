@@ -1,10 +1,10 @@
+import { createTestDatabase } from './database.ts'
+
 /**
  * Global setup of vitest: a database with the schema, in PDM_TEST_TEMPLATE. Postgres copies it in less time than it applies
  * the schema.
  */
 export const setup = async (): Promise<() => Promise<void>> => {
-  // vitest imports all setup files before it runs the first, and this module reads PDM_TEST_DSN when it is imported.
-  const { createTestDatabase } = await import('./database.ts')
   const template = await createTestDatabase({ connections: 1 })
   // Postgres copies a database only while no session uses it.
   await template.sql.end()

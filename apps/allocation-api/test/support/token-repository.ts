@@ -5,12 +5,11 @@ import type {
   Granted,
   ReleaseCommand,
   RenewCommand,
-  ReservationLimits,
   ReserveCommand,
   ReserveDecision,
   ReserveRequest,
 } from '../../src/allocation/domain/types.ts'
-import { createAllocationRepository } from '../../src/allocation/repository.ts'
+import { type AllocationRepositoryOptions, createAllocationRepository } from '../../src/allocation/repository.ts'
 import type { RecordSet } from '../../src/dns/domain/rrset.ts'
 import type { IdempotencyClaim } from '../../src/idempotency/idempotency.ts'
 import { createToken, hashToken } from '../../src/lib/token.ts'
@@ -27,17 +26,16 @@ const toHashed = <Command extends { readonly reservationToken: string }>({ reser
 })
 
 /** The repository for tests that act as clients: they hold tokens, and it holds their hashes. */
-export const createTokenRepository = (sql: Sql, options: { readonly timeoutMs: number }) => {
+export const createTokenRepository = (sql: Sql, options: AllocationRepositoryOptions) => {
   const repository = createAllocationRepository(sql, options)
 
   const reserveMany = async (
     requests: readonly Omit<ReserveRequest, 'tokenHash'>[],
-    ttlMs: number,
     claim: IdempotencyClaim | null = null,
   ): Promise<TokenDecision[]> => {
     const tokens = requests.map(createToken)
     const hashed = requests.map((request, i) => ({ ...request, tokenHash: tokens[i]?.tokenHash ?? Buffer.alloc(32) }))
-    const decisions = await repository.reserveMany(hashed, ttlMs, claim)
+    const decisions = await repository.reserveMany(hashed, claim)
     return decisions.map((decision, i) =>
       decision.kind === 'granted' ? { ...decision, reservationToken: tokens[i]?.token ?? '' } : decision,
     )
@@ -46,8 +44,8 @@ export const createTokenRepository = (sql: Sql, options: { readonly timeoutMs: n
   return {
     ...repository,
     reserveMany,
-    async reserve(command: ReserveCommand, ttlMs: number, caller: Caller): Promise<TokenDecision> {
-      const [decision] = await reserveMany([{ command, caller }], ttlMs)
+    async reserve(command: ReserveCommand, caller: Caller): Promise<TokenDecision> {
+      const [decision] = await reserveMany([{ command, caller }])
       if (!decision) throw new Error('a reservation without a key returned no decision')
       return decision
     },
@@ -57,8 +55,7 @@ export const createTokenRepository = (sql: Sql, options: { readonly timeoutMs: n
       caller: Caller,
       claim: IdempotencyClaim | null = null,
     ) => repository.commit(toHashed(command), records, caller, claim),
-    renew: (command: WithToken<RenewCommand>, limits: ReservationLimits, caller: Caller) =>
-      repository.renew(toHashed(command), limits, caller),
+    renew: (command: WithToken<RenewCommand>, caller: Caller) => repository.renew(toHashed(command), caller),
     release: (
       {
         reservationToken,

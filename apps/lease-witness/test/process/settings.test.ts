@@ -9,21 +9,21 @@ const WORKER = `export default { fetch: (_, env) => Response.json(env) }`
 
 test('the worker gets only the variables of wrangler.toml and ours, and nothing is written to HOME', async () => {
   using directory = temporaryDirectory()
-  const pathOf = (name: string) => join(directory.path, name)
-  mkdirSync(pathOf('home'))
-  writeFileSync(pathOf('worker.mjs'), WORKER)
+  const toPath = (name: string) => join(directory.path, name)
+  mkdirSync(toPath('home'))
+  writeFileSync(toPath('worker.mjs'), WORKER)
   writeFileSync(
-    pathOf('wrangler.toml'),
+    toPath('wrangler.toml'),
     'name = "w"\nmain = "worker.mjs"\ncompatibility_date = "2026-11-01"\n[vars]\nLOG_LEVEL = "info"\n',
   )
-  writeFileSync(pathOf('.env'), 'PDM_DATABASE_URL=secret\nLOG_LEVEL=debug\n')
-  writeFileSync(pathOf('.env.local'), 'OTHER=secret\n')
+  writeFileSync(toPath('.env'), 'PDM_DATABASE_URL=secret\nLOG_LEVEL=debug\n')
+  writeFileSync(toPath('.env.local'), 'OTHER=secret\n')
   const lines: string[] = []
   for (const withDevVars of [false, true]) {
-    if (withDevVars) writeFileSync(pathOf('.dev.vars'), 'BEARER_TOKENS_CSV=theirs\nTHIRD=secret\n')
+    if (withDevVars) writeFileSync(toPath('.dev.vars'), 'BEARER_TOKENS_CSV=theirs\nTHIRD=secret\n')
     const witness = startNode({
       entry: resolve(import.meta.dirname, 'support/run-worker.ts'),
-      env: { HOME: pathOf('home'), WORKER: pathOf('wrangler.toml'), DATA_DIR: pathOf('data'), FOURTH: 'secret' },
+      env: { HOME: toPath('home'), WORKER: toPath('wrangler.toml'), DATA_DIR: toPath('data'), FOURTH: 'secret' },
       onLine: line => lines.push(line),
     })
     const { port } = await witness.ready
@@ -32,7 +32,7 @@ test('the worker gets only the variables of wrangler.toml and ours, and nothing 
     await witness.stop()
   }
   expect(lines.map(line => JSON.parse(line).msg)).toEqual(['ready', 'ready'])
-  expect(readdirSync(pathOf('home'))).toEqual([])
+  expect(readdirSync(toPath('home'))).toEqual([])
 })
 
 test('LOOPBACK_HOSTS_ONLY, which start sets: only loopback names reach the witness', async () => {

@@ -31,11 +31,11 @@ export function findBinaries(): Binaries {
     initdb: join(native, 'bin', 'initdb'),
     postgres: join(native, 'bin', 'postgres'),
     folders: ['bin', 'lib', 'share'].map(folder => join(native, folder)),
-    major: majorOf(readFileSync(join(root, 'package.json'), 'utf8')),
+    major: readMajorVersion(readFileSync(join(root, 'package.json'), 'utf8')),
   }
 }
 
-function majorOf(manifest: string): string {
+function readMajorVersion(manifest: string): string {
   const parsed: unknown = JSON.parse(manifest)
   const version = typeof parsed === 'object' && parsed !== null && 'version' in parsed ? String(parsed.version) : ''
   return version.split('.')[0] ?? ''

@@ -73,7 +73,7 @@ export const isValid = ({ sections }: BenchReport): boolean =>
 
 const fenced = (text: string): string => `\`\`\`\n${text}\n\`\`\``
 
-/** Markdown. `printed` holds the notes that stand above already: a note on several sections is printed once. */
+/** Markdown. `printed` has the notes that were already printed: a note on several sections is printed once. */
 export const sectionText = (
   { name, title }: Pick<Section, 'name' | 'title'>,
   { notes, tables, errors }: SectionResult,

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { toSpread } from './stats.ts'
 import { toFigure } from './table.ts'
 
-/** The machine that the figures were taken on. */
+/** The machine on which the figures were measured. */
 export interface Machine {
   readonly date: string
   readonly cpu: string

@@ -5,7 +5,7 @@ import { compare, listErrors } from '../../src/bench/load/compare.ts'
 import { createLocalUsers, type Target } from '../../src/bench/load/target.ts'
 
 describe('a closed loop', () => {
-  it('has one operation of each virtual user in flight, and measures each', async () => {
+  it('each virtual user has one operation in flight, and each operation is measured', async () => {
     let inFlight = 0
     let max = 0
     const { users } = createLocalUsers(3, async () => {
@@ -23,7 +23,7 @@ describe('a closed loop', () => {
     expect(measured.problems.size).toBe(0)
   })
 
-  it('counts problems, thrown or returned, apart from the throughput', async () => {
+  it('failures, thrown or returned, are counted separately from the throughput', async () => {
     let calls = 0
     const { users } = createLocalUsers(1, async () => {
       calls += 1
@@ -37,7 +37,7 @@ describe('a closed loop', () => {
     ])
   })
 
-  it('ends when no work is left, and takes the rate over that time', async () => {
+  it('without more work it ends, and the rate refers to the time until then', async () => {
     let left = 10
     const { users } = createLocalUsers(2, () => {
       left -= 1
@@ -58,7 +58,7 @@ describe('a comparison', () => {
     },
   })
 
-  it('interleaves the targets in alternating order, after a warm-up that is not reported', async () => {
+  it('interleaves the targets in alternating order, after an unreported warm-up', async () => {
     const order: string[] = []
     const targets = [createTarget('a', order), createTarget('b', order)]
     const comparisons = await compare(targets, { name: 'x', users: [1, 2], rounds: 2, seconds: 0.01 })

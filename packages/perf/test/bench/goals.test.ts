@@ -17,7 +17,7 @@ describe('a goal', () => {
     expect(toGoal('here', 'ops/s', bound, goal, measured)).toMatchObject({ met, measured })
   })
 
-  it('is a row that shows whether it was met', () => {
+  it('is a table row that shows whether it was met', () => {
     const { columns, rows } = goalTable('goal', [
       toGoal('here', 'ops/s', 'at least', 2, spread(3)),
       toGoal('there', 'p99', 'at most', 2, null),
@@ -29,7 +29,7 @@ describe('a goal', () => {
     ])
   })
 
-  it('of the API is about 64 virtual users: its share of the bare statements, and its slowest requests', () => {
+  it('of the API applies at 64 virtual users: throughput relative to the bare statements, and p99', () => {
     const run = (perSecond: number, p50Ms: number, p99Ms: number): Run => ({
       perSecond,
       p50Ms,
@@ -62,7 +62,7 @@ describe('a goal', () => {
   it.each([
     [1.5, true],
     [1.7, false],
-  ])('of the witness is about the KV-only worker: %d', (atLeast, met) => {
+  ])('of the witness is relative to the KV-only worker: %d', (atLeast, met) => {
     const targets = [
       { ...figures, name: 'witness', ratio: null },
       { ...figures, name: 'memory', ratio: ratio(9) },

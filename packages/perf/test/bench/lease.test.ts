@@ -4,7 +4,7 @@ import { GrantCounter, summarizeGrants } from '../../src/bench/sections/grants.t
 import { createSlotPicker, LeaseClient } from '../../src/bench/sections/lease-client.ts'
 
 describe('a lease client', () => {
-  it('writes with the generation of the last response', () => {
+  it('sends the generation of the last response', () => {
     const client = new LeaseClient('slot', 2)
     expect(client.put(1).headers).toContain('If-Match: "0"\r\n')
     expect(client.update(1, { text: '{"holder":"a","generation":41}' })).toBe(41)
@@ -15,7 +15,7 @@ describe('a lease client', () => {
     expect(client.put(0).headers).toContain('If-Match: "0"\r\n')
   })
 
-  it.each([1, 3, 16])('shares no slot with another: %d clients divide the slots', users => {
+  it.each([1, 3, 16])('has its own slots: %d clients divide the slots', users => {
     const pick = createSlotPicker(50)
     const own = Array.from({ length: users }, (_, user) => Array.from({ length: 100 }, () => pick(user, users))).map(
       slots => new Set(slots),
@@ -25,8 +25,8 @@ describe('a lease client', () => {
   })
 })
 
-describe('grants', () => {
-  it('of a generation that was granted before are counted, within a run', () => {
+describe('the grant counter', () => {
+  it('counts grants of an already granted generation in the same run as invalid', () => {
     const grants = new GrantCounter()
     expect([1, 2, 2].map(generation => grants.add(generation))).toEqual([false, false, true])
     grants.reset()
@@ -34,7 +34,7 @@ describe('grants', () => {
     expect(grants.counters).toEqual({ granted: 4, duplicates: 1 })
   })
 
-  it('that are valid are the others', () => {
+  it('counts all other grants as valid', () => {
     const measured = { p50Ms: 1, p99Ms: 1, operations: 100, problems: new Map() }
     const { figures } = summarizeGrants(
       ['witness', 'KV only'],
@@ -55,7 +55,7 @@ describe('grants', () => {
   })
 })
 
-describe('the baselines grant', () => {
+describe('a baseline lease store grants', () => {
   const now = Date.parse('2026-01-01T00:00:00.000Z')
   const at = (ms: number) => new Date(now + ms).toISOString()
   const lease: BaselineLease = { holder: 'a', acquiredAt: at(-500), expiresAt: at(500), generation: 7 }
@@ -67,10 +67,10 @@ describe('the baselines grant', () => {
   })
   it.each<[string, BaselineLease | undefined, string, number, BaselineLease | undefined]>([
     ['a slot that was never written', undefined, 'a', 0, next('a', at(0), 1)],
-    ['nothing to who knows another generation', lease, 'a', 6, undefined],
-    ['nothing that another holder has leased', lease, 'b', 7, undefined],
+    ['nothing to a client with another generation', lease, 'a', 6, undefined],
+    ['nothing while another holder has the lease', lease, 'b', 7, undefined],
     ['a renewal', lease, 'a', 7, next('a', at(-500), 8)],
-    ['what has expired', { ...lease, expiresAt: at(0) }, 'b', 7, next('b', at(0), 8)],
+    ['an expired lease', { ...lease, expiresAt: at(0) }, 'b', 7, next('b', at(0), 8)],
   ])('%s', (_, current, holder, generation, expected) => {
     expect(grantLease(current, { holder, ttlMs: 1_000, generation }, now)).toEqual(expected)
   })

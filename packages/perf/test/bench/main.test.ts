@@ -7,13 +7,13 @@ const main = fileURLToPath(new URL('../../src/bench/main.ts', import.meta.url))
 const root = fileURLToPath(new URL('../../../..', import.meta.url))
 const bench = (args: readonly string[], interruptAt?: RegExp) => runCommand(main, args, interruptAt)
 
-/** The smallest load that gives figures. */
+/** The smallest load that produces figures. */
 const SHORT = ['--seconds=0.05', '--rounds=1', '--rows=2000', '--slots=16', '--json']
-/** At full size every section runs. Every day it is one of each kind: most of the time goes into starting processes. */
+/** At full size every section runs, otherwise one of each kind: starting the processes takes most of the time. */
 const isFull = proofScale() >= 1
 
 const spread = { median: expect.any(Number), min: expect.any(Number), max: expect.any(Number) }
-/** A busy machine may complete nothing in so short a time, and then there is no ratio of rates. */
+/** A busy machine may complete no operation in this short time. The ratio of rates is then null. */
 const figure = expect.toSatisfy(value => value === null || typeof value === 'number', 'a figure or null')
 const rates = { median: figure, min: figure, max: figure }
 const ratio = { perSecond: rates, p50: spread, p99: spread }

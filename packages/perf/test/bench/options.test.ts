@@ -58,7 +58,7 @@ describe('options', () => {
     expect(parse(line)).toBeNull()
   })
 
-  it('are explained, with every section', () => {
+  it('and sections are all in the usage', () => {
     expect(benchUsage(known, comparable)).toContain('reserve, check, list, lease-get, lease-put')
   })
 })

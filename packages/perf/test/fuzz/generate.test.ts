@@ -30,12 +30,12 @@ const drawAll = (seed: number, count: number): Choices[] => {
 }
 const drawOne = (seed: number): Choices => drawAll(seed, 1)[0] as Choices
 
-const requestsOf = (create: typeof createApi, seed: number, count: number): FuzzRequest[] => {
+const generateRequests = (create: typeof createApi, seed: number, count: number): FuzzRequest[] => {
   const workload = create()
   return drawAll(seed, count).map(choices => workload.next(choices).request)
 }
 
-test('a seed gives the same choices, and another seed others', () => {
+test('choices are deterministic for a seed and differ between seeds', () => {
   const draw = (seed: number) => {
     const choices = drawOne(seed)
     return choices.times(20, () => choices.below(1_000))
@@ -45,7 +45,7 @@ test('a seed gives the same choices, and another seed others', () => {
   expect(new Set(draw(1)).size).toBeGreaterThan(10)
 })
 
-test('each request of a sequence has other choices', () => {
+test('each request of a sequence has different choices', () => {
   const first = drawAll(3, 50).map(choices => choices.times(4, () => choices.below(1_000)).join())
   expect(new Set(first).size).toBe(50)
 })
@@ -54,8 +54,8 @@ test.each([
   ['api', createApi, api],
   ['witness', createWitness, witness],
 ] as const)('%s: the same seed generates the same bytes, every operation and every mutation', (_, create, document) => {
-  const requests = requestsOf(create, 5, 4_000)
-  const again = requestsOf(create, 5, 500)
+  const requests = generateRequests(create, 5, 4_000)
+  const again = generateRequests(create, 5, 500)
   again.forEach((request, index) => {
     expect(encodeFuzzRequest(request).equals(encodeFuzzRequest(requests[index] as FuzzRequest))).toBe(true)
   })
@@ -73,9 +73,9 @@ test.each([
   )
 })
 
-test('valid requests have valid heads: one request line, no control characters, true framing', () => {
+test('valid requests have valid heads: one request line, no control characters, correct framing', () => {
   for (const create of [createApi, createWitness]) {
-    for (const request of requestsOf(create, 7, 4_000)) {
+    for (const request of generateRequests(create, 7, 4_000)) {
       if (request.raw) continue
       const bytes = encodeFuzzRequest(request).toString('latin1')
       const head = bytes.slice(0, bytes.indexOf('\r\n\r\n'))
@@ -90,7 +90,7 @@ test('valid requests have valid heads: one request line, no control characters, 
 
 describe('mutations', () => {
   const many = (make: (choices: Choices) => string, count = 3_000) => drawAll(11, count).map(make)
-  test('paths have many spellings, and none ends the request line', () => {
+  test('paths have many encodings, and none ends the request line', () => {
     const all = new Set(many(choices => mutatePath('/lease/ns/name', choices)))
     expect(all.size).toBeGreaterThan(60)
     expect([...all].filter(path => /[\s\0]/.test(path) || path === '')).toEqual([])
@@ -111,7 +111,7 @@ describe('mutations', () => {
     const waits = many(preference).filter(text => /^wait=\d\d+$/.test(text))
     expect(waits.filter(text => Number(text.slice(5)) > 1 && text !== 'wait=99999999999')).toEqual([])
   })
-  test('each malformed request is made from the valid one', () => {
+  test('each malformed request is derived from the valid one', () => {
     const valid = { method: 'PUT', target: '/lease/a', headers: ['If-Match: 0'], body: '{"holder":"a"}' }
     const all = Array.from({ length: malformationCount }, (_, which) =>
       createMalformed(valid, drawOne(13), which).toString('latin1'),
@@ -125,10 +125,10 @@ describe('bodies', () => {
   const body = { subdomain: 'acme', reservationToken: 't' }
   const encodeAll = (mutation: 'value' | 'text', count: number) =>
     drawAll(17, count).map(choices => encodeBody(body, mutation, choices))
-  test('without a mutation have the value', () => {
+  test('without a mutation encode the value', () => {
     expect(JSON.parse(encodeBody(body, 'none', drawOne(1)).toString())).toEqual(body)
   })
-  test('with a changed value are JSON', () => {
+  test('with a mutated value are JSON', () => {
     const all = encodeAll('value', 2_000).map(String)
     expect(new Set(all).size).toBeGreaterThan(100)
     for (const text of all) expect(() => JSON.parse(text)).not.toThrow()
@@ -140,7 +140,7 @@ describe('bodies', () => {
     expect(body).toEqual({ subdomain: 'acme', reservationToken: 't' })
     expect(Object.prototype).not.toHaveProperty('polluted')
   })
-  test('with a changed text are truncated, doubled, nested, too long and not UTF-8', () => {
+  test('with a mutated text are truncated, repeated, nested, too long or invalid UTF-8', () => {
     const all = encodeAll('text', 400)
     expect(all.some(bytes => bytes.length > 64 * 1_024)).toBe(true)
     expect(all.some(bytes => bytes.toString().includes('"__proto__"'))).toBe(true)
@@ -163,7 +163,7 @@ test.each([
     { type: 'object', required: ['a'], properties: { a: { const: 1 }, b: { const: 2 } } },
     (value: unknown) => Object(value).a === 1,
   ],
-])('values of %j match the schema, or are at its bounds', (schema, fits) => {
+])('values for %j match the schema or are at its bounds', (schema, fits) => {
   const values = fc.sample(
     schemaArbitrary(schema, () => ({ const: 'named' })),
     { seed: 1, numRuns: 100 },
@@ -171,7 +171,7 @@ test.each([
   for (const value of values) expect(fits(value), String(value)).toBe(true)
 })
 
-test('a response goes into later requests, and a clone knows it too', () => {
+test('later requests use values of a response, also in a clone of the workload', () => {
   const workload = createApi()
   const respond = (status: number, body: object) =>
     new HttpResponse(status, '', Buffer.from(JSON.stringify(body)), false)

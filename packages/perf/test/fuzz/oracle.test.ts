@@ -55,7 +55,7 @@ const good: readonly (readonly [string, FuzzRequest, RequestOutcome])[] = [
   ['a documented response', check, answered(200, { available: true, fqdn: 'a.pool.test' })],
   ['the token in the response to reserve', reserve, answered(201, reserved)],
   ['a documented error', reserve, answered(409, { error: 'conflict', detail: 'Taken.' })],
-  ['a 503 that a fault explains', check, answered(503, { error: 'database-unavailable' })],
+  ['a 503 with a documented cause', check, answered(503, { error: 'database-unavailable' })],
   ['an unknown path', { ...check, target: '/nowhere' }, answered(404, { error: 'not-found' })],
   ['a HEAD', { ...check, method: 'HEAD' }, answered(200, '')],
   ['a closed connection after malformed bytes', { ...check, raw: Buffer.from('x') }, { kind: 'closed' }],
@@ -65,7 +65,7 @@ test.each(good)('%s is accepted', (_, request, outcome) => {
   expect(findViolations(rules, request, outcome)).toEqual([])
 })
 
-const planted: readonly (readonly [string, RegExp, FuzzRequest, RequestOutcome])[] = [
+const violations: readonly (readonly [string, RegExp, FuzzRequest, RequestOutcome])[] = [
   [
     'a token in an error',
     /^secret: a reservation token/,
@@ -86,7 +86,7 @@ const planted: readonly (readonly [string, RegExp, FuzzRequest, RequestOutcome])
   ],
   ['another 5xx with an explained code', /^502/, check, answered(502, { error: 'database-unavailable' })],
   ['an undocumented field', /outside its schema/, check, answered(200, { available: true, secret: 1 })],
-  ['a field of another type', /outside its schema/, check, answered(200, { available: 'yes' })],
+  ['a field with another type', /outside its schema/, check, answered(200, { available: 'yes' })],
   ['a malformed time', /outside its schema/, reserve, answered(201, { ...reserved, expiresAt: 'tomorrow' })],
   ['invalid JSON', /not JSON/, check, answered(200, '{')],
   [
@@ -95,9 +95,9 @@ const planted: readonly (readonly [string, RegExp, FuzzRequest, RequestOutcome])
     check,
     answered(200, { available: true }, { ...json, 'content-type': 'text/html' }),
   ],
-  ['a status that is not documented', /not documented/, check, answered(202, { available: true })],
+  ['an undocumented status', /not documented/, check, answered(202, { available: true })],
   [
-    'a code that is documented elsewhere',
+    'a code that is documented for another operation',
     /not documented here: token-mismatch/,
     reserve,
     answered(422, { error: 'token-mismatch' }),
@@ -116,8 +116,8 @@ const planted: readonly (readonly [string, RegExp, FuzzRequest, RequestOutcome])
     check,
     answered(200, { available: true }, { 'content-type': 'application/json' }),
   ],
-  ['a HEAD unlike any GET', /not documented/, { ...check, method: 'HEAD' }, answered(202, '')],
-  ['no response and no end', /^timeout/, check, { kind: 'timeout' }],
+  ['a HEAD with a status that GET does not have', /not documented/, { ...check, method: 'HEAD' }, answered(202, '')],
+  ['neither a response nor the end of the connection', /^timeout/, check, { kind: 'timeout' }],
   ['a closed connection', /^closed/, check, { kind: 'closed' }],
   ['a truncated response', /^a malformed response/, check, { kind: 'malformed', detail: TRUNCATED }],
   ['a body of a HEAD', /^HEAD with a body$/, { ...check, method: 'HEAD' }, answered(200, '', json, 5)],
@@ -135,9 +135,9 @@ const planted: readonly (readonly [string, RegExp, FuzzRequest, RequestOutcome])
     check,
     answered(200, { available: true, detail: TOKEN }),
   ],
-  ['the token twice', /^secret: a reservation token/, reserve, answered(201, { ...reserved, createdBy: TOKEN })],
+  ['a repeated token', /^secret: a reservation token/, reserve, answered(201, { ...reserved, createdBy: TOKEN })],
 ]
-test.each(planted)('%s is found', (_, expected, request, outcome) => {
+test.each(violations)('%s is reported', (_, expected, request, outcome) => {
   const found = findViolations(rules, request, outcome)
   expect(
     found.some(fault => expected.test(fault)),
@@ -157,11 +157,11 @@ describe('a secret', () => {
     ['in base64', b64('')],
     ['in base64, at offset 1', b64('a')],
     ['in base64, at offset 2', b64('ab')],
-    ['in the URL for a database', `postgres://fuzz:DB${MARK}01@127.0.0.1/fuzz`],
+    ['in a database URL', `postgres://fuzz:DB${MARK}01@127.0.0.1/fuzz`],
   ])('%s is found', (_, text) => {
     expect(findLeak(rules, text)).toBe('a marked secret')
   })
-  test('a token inside of base64 is found', () => {
+  test('a token inside base64 is found', () => {
     expect(findUuids(Buffer.from(`Basic ${TOKEN}!`).toString('base64'))).toContain(TOKEN)
     expect(findLeak(rules, `x ${Buffer.from(TOKEN).toString('base64url')} y`)).toBe('a reservation token')
   })
@@ -187,22 +187,22 @@ describe('names', () => {
       ['a was granted twice'],
     ],
     [
-      'released in between',
+      'a release between two grants',
       [event('granted', 'a', '1', 0, 1), event('released', 'a', '', 1, 2), event('granted', 'a', '2', 2, 3)],
       [],
     ],
     [
-      'released, with a late response',
+      'a release with a late response',
       [event('granted', 'a', '1', 0, 1), event('granted', 'a', '2', 3, 4), event('released', 'a', '', 2, 9)],
       [],
     ],
     [
-      'released before both',
+      'a release before both grants',
       [event('released', 'a', '', 0, 1), event('granted', 'a', '1', 2, 3), event('granted', 'a', '2', 4, 5)],
       ['a was granted twice'],
     ],
     [
-      'released once, granted three times',
+      'one release, three grants',
       [
         event('granted', 'a', '1', 0, 1),
         event('released', 'a', '', 0, 9),
@@ -211,10 +211,10 @@ describe('names', () => {
       ],
       ['a was granted twice'],
     ],
-    ['the same grant replayed', [event('granted', 'a', '1', 0, 1), event('granted', 'a', '1', 2, 3)], []],
+    ['a replayed grant', [event('granted', 'a', '1', 0, 1), event('granted', 'a', '1', 2, 3)], []],
     ['another name', [event('granted', 'a', '1', 0, 1), event('granted', 'b', '2', 2, 3)], []],
     [
-      'an unknown name was released',
+      'a release of an unknown name',
       [event('granted', 'a', '1', 0, 1), event('released', null, '', 1, 2), event('granted', 'a', '2', 2, 3)],
       [],
     ],

@@ -12,7 +12,7 @@ describe('a process tree', () => {
     expect(parseParent(stat)).toBe(parent)
   })
 
-  it('has the children and their children', () => {
+  it('contains all descendants', () => {
     const parents = new Map([
       [1, 0],
       [2, 1],
@@ -25,7 +25,7 @@ describe('a process tree', () => {
     expect(findDescendants(1, parents)).toEqual([1, 2, 4, 3, 5, 6])
   })
 
-  it.runIf(existsSync('/proc/self/smaps_rollup'))('is read with its memory', async () => {
+  it.runIf(existsSync('/proc/self/smaps_rollup'))('has the memory of each process', async () => {
     const child = spawn(process.execPath, ['-e', 'process.stdout.write("up"); setInterval(() => {}, 1000)'])
     try {
       await once(child.stdout, 'data')

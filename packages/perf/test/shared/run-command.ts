@@ -7,11 +7,11 @@ export interface CommandResult {
   readonly code: number | null
   readonly stdout: string
   readonly stderr: string
-  /** The files that it left in its folder for temporary files. */
+  /** The files that the command left in its temporary directory. */
   readonly left: readonly string[]
 }
 
-/** Runs a command to its end. `interruptAt`: sends SIGINT when this is on standard error. */
+/** Runs a command until it exits. Sends SIGINT when standard error matches `interruptAt`. */
 export const runCommand = async (
   main: string,
   args: readonly string[],
@@ -20,7 +20,7 @@ export const runCommand = async (
   const folder = await mkdtemp(join(tmpdir(), 'command-test-'))
   await using cleanup = new AsyncDisposableStack()
   cleanup.defer(() => rm(folder, { recursive: true }))
-  // Root runs Postgres as another account, which must be able to enter the folder.
+  // For root, Postgres runs as another user, which must be able to search the directory.
   await chmod(folder, 0o755)
   const child = spawn(process.execPath, [main, ...args], {
     env: { ...process.env, TMPDIR: folder },

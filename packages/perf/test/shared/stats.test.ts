@@ -16,7 +16,7 @@ describe('percentile, by nearest rank', () => {
     expect(percentile(values, percent)).toBe(expected)
   })
 
-  it('of nothing is NaN', () => {
+  it('of an empty list is NaN', () => {
     expect(percentile([], 50)).toBeNaN()
   })
 })
@@ -34,17 +34,17 @@ describe('spread', () => {
 
 describe('ratios', () => {
   it.each([
-    ['are taken round by round', [10, 30, 20], [20, 20, 20], { median: 1, min: 0.5, max: 1.5 }],
-    ['do not show what slowed both down', [100, 10], [200, 20], { median: 0.5, min: 0.5, max: 0.5 }],
+    ['are calculated per round', [10, 30, 20], [20, 20, 20], { median: 1, min: 0.5, max: 1.5 }],
+    ['are not affected by a slowdown of both', [100, 10], [200, 20], { median: 0.5, min: 0.5, max: 0.5 }],
   ])('%s', (_, values, baseline, expected) => {
     expect(toSpread(toRatios(values, baseline))).toEqual(expected)
   })
 
-  it('to a missing round are NaN', () => {
+  it('with a missing round are NaN', () => {
     expect(toRatios([1], [])).toEqual([Number.NaN])
   })
 
-  it('have a 95 % interval, which is the same for the inverse ratios', () => {
+  it('have a 95 % interval, whose inverse is the interval of the inverse ratios', () => {
     const { mean, low, high } = toInterval([0.9, 1, 1.1, 1, 0.95, 1.05, 1.02, 0.98, 1])
     expect([mean, low, high]).toEqual([expect.closeTo(0.9986, 4), expect.closeTo(0.9558, 4), expect.closeTo(1.0433, 4)])
     const inverse = toInterval([0.9, 1, 1.1, 1, 0.95, 1.05, 1.02, 0.98, 1].map(ratio => 1 / ratio))

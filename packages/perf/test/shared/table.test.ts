@@ -19,14 +19,14 @@ describe('figures', () => {
     expect(toFigure(value)).toBe(expected)
   })
 
-  it('carry their spread and their unit', () => {
+  it('have their spread and their unit', () => {
     expect(spreadText({ median: 2, min: 1.5, max: 30 })).toBe('2.00 (1.50–30.0)')
     expect(toMegabytes(52_300_000)).toBe('52.3 MB')
   })
 })
 
 describe('a table', () => {
-  it('is Markdown whose columns line up', () => {
+  it('is Markdown with aligned columns', () => {
     const text = tableText({
       columns: [
         { title: 'target', align: 'left' },
@@ -46,7 +46,7 @@ describe('a table', () => {
     ])
   })
 
-  it('without rows is its head', () => {
+  it('without rows is only its header', () => {
     expect(tableText({ columns: [{ title: 'a', align: 'right' }], rows: [] })).toBe('|   a |\n|----:|')
   })
 })

@@ -4,23 +4,23 @@ import { beforeEach, describe, expect, it } from 'vitest'
 let clock: number
 let sent: string[]
 let timers: { readonly at: number; readonly then: () => void }[]
-let carry: (item: string, delayMs: number) => void
+let enqueue: (item: string, delayMs: number) => void
 
 beforeEach(() => {
   clock = 0
   sent = []
   timers = []
-  carry = createDelayQueue({
+  enqueue = createDelayQueue({
     send: item => void sent.push(`${item} at ${clock}`),
     now: () => clock,
     after: (ms, then) => void timers.push({ at: clock + ms, then }),
   })
 })
 
-/** The timers that are due are heard only here, as on a machine that is too busy for them before. */
-const run = (until: number) => {
+/** Runs the timers that are due only when it is called, like an event loop that was busy until then. */
+const advanceTo = (until: number) => {
   for (;;) {
-    const next = timers.filter(({ at }) => at <= until).sort((one, other) => one.at - other.at)[0]
+    const next = timers.filter(({ at }) => at <= until).sort((first, second) => first.at - second.at)[0]
     if (!next) break
     timers.splice(timers.indexOf(next), 1)
     clock = Math.max(clock, next.at)
@@ -29,44 +29,44 @@ const run = (until: number) => {
   clock = Math.max(clock, until)
 }
 
-describe('what is carried late', () => {
-  it('goes at once where nothing is to be late', () => {
-    carry('a', 0)
+describe('a delay queue', () => {
+  it('sends immediately without a delay', () => {
+    enqueue('a', 0)
     expect(sent).toEqual(['a at 0'])
     expect(timers).toEqual([])
   })
 
-  it('goes each after its own delay', () => {
-    carry('a', 20)
+  it('sends each item after its own delay', () => {
+    enqueue('a', 20)
     clock = 5
-    carry('b', 20)
-    run(100)
+    enqueue('b', 20)
+    advanceTo(100)
     expect(sent).toEqual(['a at 20', 'b at 25'])
   })
 
-  it('goes behind what came earlier, when the delay gets shorter', () => {
-    carry('a', 20)
-    carry('b', 3)
-    carry('c', 0)
-    run(100)
+  it('preserves the order when the delay becomes shorter', () => {
+    enqueue('a', 20)
+    enqueue('b', 3)
+    enqueue('c', 0)
+    advanceTo(100)
     expect(sent).toEqual(['a at 20', 'b at 20', 'c at 20'])
   })
 
-  it('goes behind what is due and has not gone out', () => {
-    carry('a', 20)
+  it('sends a later item after items that are due but not sent yet', () => {
+    enqueue('a', 20)
     clock = 60
-    carry('b', 0)
+    enqueue('b', 0)
     expect(sent).toEqual([])
-    run(100)
+    advanceTo(100)
     expect(sent).toEqual(['a at 60', 'b at 60'])
-    carry('c', 0)
+    enqueue('c', 0)
     expect(sent.at(-1)).toBe('c at 100')
   })
 
-  it('never goes early, though timers know whole milliseconds only', () => {
+  it('never sends early, although timers have a resolution of one millisecond', () => {
     clock = 0.25
-    carry('a', 1.5)
-    run(100)
+    enqueue('a', 1.5)
+    advanceTo(100)
     expect(sent).toEqual(['a at 2.25'])
   })
 })

@@ -6,7 +6,7 @@ import {
   type ReplayRow,
   type TableRow,
 } from '../../src/soak/checks/history.ts'
-import { commitment, grant, type Operations, rejections, release, renewal } from './operations.ts'
+import { commitment, grant, type Operations, rejection, release, renewal } from './operations.ts'
 
 let id = 0
 const row = (event: string, from: string, to: string, change: Partial<ReplayRow> = {}): ReplayRow => {
@@ -18,7 +18,7 @@ const committed = (change?: Partial<ReplayRow>) => row('committed', 'reserved', 
 const expired = (change?: Partial<ReplayRow>) => row('expired', 'reserved', 'none', change)
 const published = (change?: Partial<ReplayRow>) => row('published', 'active', 'active', change)
 
-const stands = (state: TableRow['state'], owner = 'a', subdomain = 'acme'): TableRow => ({
+const createTableRow = (state: TableRow['state'], owner = 'a', subdomain = 'acme'): TableRow => ({
   subdomain,
   state,
   owner,
@@ -28,33 +28,56 @@ const stands = (state: TableRow['state'], owner = 'a', subdomain = 'acme'): Tabl
 describe('history replays to the table', () => {
   it.each<readonly [string, readonly ReplayRow[], readonly TableRow[]]>([
     ['nothing', [], []],
-    ['a reservation', [reserved()], [stands('reserved')]],
-    ['an active name', [reserved(), committed(), published()], [stands('active')]],
-    ['a name that came and went', [reserved(), expired()], []],
-    ['one owner after another', [reserved(), expired(), reserved({ owner: 'b' })], [stands('reserved', 'b')]],
-    ['what a pass reports late', [reserved(), committed(), row('released', 'active', 'none'), published()], []],
-    ['two names', [reserved(), reserved({ subdomain: 'b' })], [stands('reserved'), stands('reserved', 'a', 'b')]],
+    ['a reservation', [reserved()], [createTableRow('reserved')]],
+    ['an active name', [reserved(), committed(), published()], [createTableRow('active')]],
+    ['an expired reservation', [reserved(), expired()], []],
+    ['one owner after another', [reserved(), expired(), reserved({ owner: 'b' })], [createTableRow('reserved', 'b')]],
+    [
+      'a sync that is recorded after the release',
+      [reserved(), committed(), row('released', 'active', 'none'), published()],
+      [],
+    ],
+    [
+      'two names',
+      [reserved(), reserved({ subdomain: 'b' })],
+      [createTableRow('reserved'), createTableRow('reserved', 'a', 'b')],
+    ],
   ])('good: %s', (_, history, table) => {
     expect(findReplayMismatches(history, table)).toEqual([])
   })
 
   it.each<readonly [string, RegExp, readonly ReplayRow[], readonly TableRow[]]>([
-    ['a row without a history', /acme: table reserved by a, history free/, [], [stands('reserved')]],
+    ['a row without a history', /acme: table reserved by a, history free/, [], [createTableRow('reserved')]],
     ['a lost row', /acme: table free, history active by a/, [reserved(), committed()], []],
-    ['a row in another state', /table reserved by a, history active/, [reserved(), committed()], [stands('reserved')]],
-    ['a row of another owner', /table reserved by b, history reserved by a/, [reserved()], [stands('reserved', 'b')]],
     [
-      'a second reservation of what is taken',
+      'a row in another state',
+      /table reserved by a, history active/,
+      [reserved(), committed()],
+      [createTableRow('reserved')],
+    ],
+    [
+      'a row of another owner',
+      /table reserved by b, history reserved by a/,
+      [reserved()],
+      [createTableRow('reserved', 'b')],
+    ],
+    [
+      'a second reservation of a reserved name',
       /reserved from none, but its state was reserved/,
       [reserved(), reserved()],
-      [stands('reserved')],
+      [createTableRow('reserved')],
     ],
-    ['a commit of what is free', /committed from reserved, but its state was none/, [committed()], [stands('active')]],
     [
-      'a commit for another',
+      'a commit of a free name',
+      /committed from reserved, but its state was none/,
+      [committed()],
+      [createTableRow('active')],
+    ],
+    [
+      'a commit for another owner',
       /for b, but its owner was a/,
       [reserved(), committed({ owner: 'b' })],
-      [stands('active', 'b')],
+      [createTableRow('active', 'b')],
     ],
   ])('caught: %s', (_, fault, history, table) => {
     expect(findReplayMismatches(history, table).join('\n')).toMatch(fault)
@@ -65,19 +88,19 @@ const by = (idempotencyKey: string, attempt = 1) => ({ requestId: `${idempotency
 const releasedBy = (idempotencyKey: string) => row('released', 'active', 'none', by(idempotencyKey))
 
 describe('no acknowledged write is lost', () => {
-  it('finds the idempotencyKey of a request id', () => {
+  it('a request id contains the Idempotency-Key', () => {
     expect(['c0-17.1', 'c0-17.12', 'x', ''].map(parseOperationKey)).toEqual(['c0-17', 'c0-17', 'x', ''])
   })
 
   it.each<readonly [string, Operations, readonly ReplayRow[]]>([
     ['a reservation', [grant([0, 1], 'a')], [reserved(by('reserve-a'))]],
-    ['made by a later attempt', [grant([0, 1], 'a')], [reserved(by('reserve-a', 7))]],
-    ['decided again by a retry', [grant([0, 1], 'a')], [reserved(by('reserve-a')), reserved(by('reserve-a', 2))]],
+    ['a reservation by a later attempt', [grant([0, 1], 'a')], [reserved(by('reserve-a', 7))]],
+    ['a reservation by two attempts', [grant([0, 1], 'a')], [reserved(by('reserve-a')), reserved(by('reserve-a', 2))]],
     ['a renewal', [renewal([0, 1], 'a', 9)], [row('renewed', 'reserved', 'reserved', by('renew-a'))]],
     ['a commit', [commitment([0, 1], 'a')], [committed(by('commit-a'))]],
     ['a release', [release([0, 1], 'a')], [releasedBy('release-a')]],
-    ['a release without an answer', [release([0, 1], 'a', false)], []],
-    ['what was refused', [rejections([0, 1], 'commit', 'a')], []],
+    ['a release without a response', [release([0, 1], 'a', false)], []],
+    ['a rejected commit', [rejection([0, 1], 'commit', 'a')], []],
   ])('good: %s', (_, operations, history) => {
     expect(findLostWrites(operations, history)).toEqual([])
   })
@@ -89,15 +112,15 @@ describe('no acknowledged write is lost', () => {
     ['a commit of another name', /lost/, [commitment([0, 1], 'a')], [committed({ ...by('commit-a'), subdomain: 'b' })]],
     ['a lost release', /lost: acme released/, [release([0, 1], null)], []],
     [
-      'a commit that was made twice',
+      'a commit that was applied twice',
       /applied 2 times/,
       [commitment([0, 1], 'a')],
       [committed(by('commit-a')), committed(by('commit-a', 2))],
     ],
     [
-      'a release that was refused and made',
+      'a release that was rejected but applied',
       /rejected but applied: release of acme/,
-      [rejections([0, 1], 'release', 'a')],
+      [rejection([0, 1], 'release', 'a')],
       [releasedBy('release-a')],
     ],
   ])('caught: %s', (_, fault, operations, history) => {

@@ -16,10 +16,10 @@ describe('log lines arrive once, in order', () => {
   })
 
   it.each([
-    ['a line that is missing', [read('a', [1, 3])], ['d: a received line 3 at position 2']],
-    ['a line that came twice', [read('a', [1, 1])], ['d: a received line 1 at position 2']],
+    ['a missing line', [read('a', [1, 3])], ['d: a received line 3 at position 2']],
+    ['a duplicate line', [read('a', [1, 1])], ['d: a received line 1 at position 2']],
     [
-      'another text',
+      'different text for two readers',
       [read('a', [1]), read('b', [1], () => 'y')],
       ['d: line 1 is y for b and line 1 for another reader'],
     ],

@@ -26,8 +26,8 @@ describe('the command', () => {
       expect(operations).toContain(one)
     expect(resources).toContainEqual(expect.objectContaining({ title: 'connections of all replicas', violations: [] }))
     expect(results.map(({ invariant }: { invariant: string }) => invariant)).toEqual(invariants)
-    const looked = results.filter(({ checks }: { checks: number }) => checks > 0)
-    expect(looked.length).toBeGreaterThanOrEqual(10)
+    const checked = results.filter(({ checks }: { checks: number }) => checks > 0)
+    expect(checked.length).toBeGreaterThanOrEqual(10)
     expect(left).toEqual([])
   })
 

@@ -9,7 +9,7 @@ import type {
   Renewal,
 } from '../../src/soak/checks/operations.ts'
 
-/** Seconds of a day, as the checks have times. */
+/** Converts seconds since a fixed date to milliseconds since the epoch. */
 export const at = (seconds: number): number => Date.UTC(2026, 0, 1) + seconds * 1_000
 
 type Times = readonly [start: number, end: number]
@@ -22,7 +22,7 @@ const common = ([start, end]: Times, name: string, idempotencyKey: string) => ({
   end: at(end),
 })
 
-/** Reserved half a second after it was asked for, for ten seconds. */
+/** A reservation for ten seconds that starts half a second after the request. */
 export const grant = (times: Times, token: string, change: Partial<Grant> = {}): Grant => ({
   kind: 'grant',
   token,
@@ -54,32 +54,32 @@ export const release = (times: Times, token: string | null, isAnswered = true): 
   ...common(times, 'acme', `release-${token}`),
 })
 
-export const rejections = (times: Times, verb: RejectedCall['action'], token: string, status = 404): RejectedCall => ({
+export const rejection = (times: Times, action: RejectedCall['action'], token: string, status = 404): RejectedCall => ({
   kind: 'rejection',
-  action: verb,
+  action: action,
   token,
   status,
-  ...common(times, 'acme', `${verb}-${token}`),
+  ...common(times, 'acme', `${action}-${token}`),
 })
 
-export const reading = (
+export const observation = (
   [start, end]: Times,
-  seen: ObservedState | null,
-  { isWhole = false, name = 'acme' }: { readonly isWhole?: boolean; readonly name?: string } = {},
+  state: ObservedState | null,
+  { isWhole: isCompleteList = false, name = 'acme' }: { readonly isWhole?: boolean; readonly name?: string } = {},
 ): NameObservation => ({
   source: 'get',
   start: at(start),
   end: at(end),
-  states: new Map(isWhole && seen === null ? [] : [[name, seen]]),
-  isCompleteList: isWhole,
+  states: new Map(isCompleteList && state === null ? [] : [[name, state]]),
+  isCompleteList: isCompleteList,
 })
 
-export const reservedOf = (token: string): ObservedState => ({
+export const createReservedState = (token: string): ObservedState => ({
   state: 'reserved',
   owner: `owner of ${token}`,
   address: null,
 })
-export const activeOf = (token: string, address = '10.0.0.1'): ObservedState => ({
+export const createActiveState = (token: string, address = '10.0.0.1'): ObservedState => ({
   state: 'active',
   owner: `owner of ${token}`,
   address,

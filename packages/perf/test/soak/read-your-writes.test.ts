@@ -1,59 +1,90 @@
 import { describe, expect, it } from 'vitest'
 import type { NameObservation } from '../../src/soak/checks/operations.ts'
 import { findStaleReads } from '../../src/soak/checks/read-your-writes.ts'
-import { activeOf, commitment, grant, type Operations, reading, release, reservedOf } from './operations.ts'
+import {
+  commitment,
+  createActiveState,
+  createReservedState,
+  grant,
+  type Operations,
+  observation,
+  release,
+} from './operations.ts'
 
-const taken = grant([0, 1], 'a')
+const reserved = grant([0, 1], 'a')
 const committed = commitment([2, 3], 'a')
-const freed = release([20, 21], 'a')
+const released = release([20, 21], 'a')
 
-const good: readonly (readonly [what: string, operations: Operations, reading: NameObservation])[] = [
-  ['the owner', [taken], reading([2, 3], reservedOf('a'))],
-  ['no owner before the response', [taken], reading([0.5, 3], null)],
-  ['no owner after a possible expiry', [taken], reading([9, 11], null)],
-  ['an active owner', [taken, committed], reading([4, 5], activeOf('a'))],
-  ['a reservation during the commit', [taken, committed], reading([2.5, 3.5], reservedOf('a'))],
-  ['an active name before the response to the commit', [taken, committed], reading([2.5, 2.8], activeOf('a'))],
-  ['no owner during the release', [taken, committed, freed], reading([20.5, 20.6], null)],
-  ['the owner during the release', [taken, committed, freed], reading([20.5, 22], activeOf('a'))],
-  ['no owner after the release', [taken, committed, freed], reading([22, 23], null)],
-  ['a new reservation by a late attempt', [{ ...taken, attempts: 2 }, freed], reading([22, 23], reservedOf('a'))],
-  ['the owner in a complete list', [taken], reading([2, 3], reservedOf('a'), { isWhole: true })],
-  ['another name', [taken], reading([2, 3], null, { name: 'globex' })],
+const validObservations: readonly (readonly [what: string, operations: Operations, reading: NameObservation])[] = [
+  ['the owner', [reserved], observation([2, 3], createReservedState('a'))],
+  ['no owner before the response', [reserved], observation([0.5, 3], null)],
+  ['no owner after a possible expiry', [reserved], observation([9, 11], null)],
+  ['an active owner', [reserved, committed], observation([4, 5], createActiveState('a'))],
+  ['a reservation during the commit', [reserved, committed], observation([2.5, 3.5], createReservedState('a'))],
+  [
+    'an active name before the response to the commit',
+    [reserved, committed],
+    observation([2.5, 2.8], createActiveState('a')),
+  ],
+  ['no owner during the release', [reserved, committed, released], observation([20.5, 20.6], null)],
+  ['the owner during the release', [reserved, committed, released], observation([20.5, 22], createActiveState('a'))],
+  ['no owner after the release', [reserved, committed, released], observation([22, 23], null)],
+  [
+    'a new reservation by a late attempt',
+    [{ ...reserved, attempts: 2 }, released],
+    observation([22, 23], createReservedState('a')),
+  ],
+  ['the owner in a complete list', [reserved], observation([2, 3], createReservedState('a'), { isWhole: true })],
+  ['another name', [reserved], observation([2, 3], null, { name: 'globex' })],
 ]
 
-const bad: readonly (readonly [what: string, fault: RegExp, operations: Operations, reading: NameObservation])[] = [
-  ['a lost reservation', /get returned free/, [taken], reading([2, 3], null)],
-  ['another owner', /returned reserved by owner of b/, [taken], reading([2, 3], reservedOf('b'))],
+const staleObservations: readonly (readonly [
+  what: string,
+  fault: RegExp,
+  operations: Operations,
+  reading: NameObservation,
+])[] = [
+  ['a lost reservation', /get returned free/, [reserved], observation([2, 3], null)],
+  ['another owner', /returned reserved by owner of b/, [reserved], observation([2, 3], createReservedState('b'))],
   [
     'a lost commit',
     /returned reserved by owner of a with address null/,
-    [taken, committed],
-    reading([4, 5], reservedOf('a')),
+    [reserved, committed],
+    observation([4, 5], createReservedState('a')),
   ],
   [
     'a commit to another address',
     /instead of 10.0.0.1/,
-    [taken, committed],
-    reading([4, 5], activeOf('a', '10.9.9.9')),
+    [reserved, committed],
+    observation([4, 5], createActiveState('a', '10.9.9.9')),
   ],
-  ['a lost active name, much later', /returned free/, [taken, committed], reading([99, 100], null)],
-  ['an active name without a commit', /before any commit/, [taken, committed], reading([1.5, 1.8], activeOf('a'))],
+  ['a lost active name, much later', /returned free/, [reserved, committed], observation([99, 100], null)],
+  [
+    'an active name without a commit',
+    /before any commit/,
+    [reserved, committed],
+    observation([1.5, 1.8], createActiveState('a')),
+  ],
   [
     'the owner after its release',
     /after an acknowledged release/,
-    [taken, committed, freed],
-    reading([22, 23], activeOf('a')),
+    [reserved, committed, released],
+    observation([22, 23], createActiveState('a')),
   ],
-  ['a complete list without the name', /returned free/, [taken, committed], reading([4, 5], null, { isWhole: true })],
+  [
+    'a complete list without the name',
+    /returned free/,
+    [reserved, committed],
+    observation([4, 5], null, { isWhole: true }),
+  ],
 ]
 
 describe('later reads', () => {
-  it.each(good)('may show %s', (_, operations, one) => {
-    expect(findStaleReads(operations, [one])).toEqual([])
+  it.each(validObservations)('may return %s', (_, operations, observation) => {
+    expect(findStaleReads(operations, [observation])).toEqual([])
   })
 
-  it.each(bad)('caught: %s', (_, fault, operations, one) => {
-    expect(findStaleReads(operations, [one]).join('\n')).toMatch(fault)
+  it.each(staleObservations)('caught: %s', (_, fault, operations, observation) => {
+    expect(findStaleReads(operations, [observation]).join('\n')).toMatch(fault)
   })
 })

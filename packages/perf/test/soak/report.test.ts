@@ -27,7 +27,7 @@ const createReport = (broken: readonly string[]): SoakReport => ({
 })
 
 describe('the report', () => {
-  it('has four tables', () => {
+  it('has tables of faults, traffic, resources and invariants', () => {
     const text = toSoakText(machine, createReport([]))
     expect(text).toContain('soak      1.0 minutes with 3 faults, seed 7\nnote      No deployments: install terraform')
     expect(text).toMatch(/^\| Postgres hung +\| +3 +\| +0\.30 +\| +2\.00 +\|$/m)
@@ -74,14 +74,14 @@ describe('the report', () => {
     ])
   })
 
-  it('finds a secret in a line, and does not repeat it', () => {
+  it('finds a secret in a line and redacts it in the finding', () => {
     const reported: string[] = []
-    const watch = new LogSecretScanner(finding => reported.push(finding))
-    watch.add('the key', 'marked-0123')
-    watch.scan('replica 0', 'nothing')
-    watch.scan('replica 1', 'url=http://x/?key=marked-0123&again=marked-0123')
-    expect(watch.lineCount).toBe(2)
-    expect(watch.findings).toEqual(['the key in the log of replica 1: url=http://x/?key=<the key>&again=<the key>'])
-    expect(reported).toEqual(watch.findings)
+    const scanner = new LogSecretScanner(finding => reported.push(finding))
+    scanner.add('the key', 'marked-0123')
+    scanner.scan('replica 0', 'nothing')
+    scanner.scan('replica 1', 'url=http://x/?key=marked-0123&again=marked-0123')
+    expect(scanner.lineCount).toBe(2)
+    expect(scanner.findings).toEqual(['the key in the log of replica 1: url=http://x/?key=<the key>&again=<the key>'])
+    expect(reported).toEqual(scanner.findings)
   })
 })

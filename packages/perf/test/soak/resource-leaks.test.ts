@@ -8,12 +8,16 @@ const series = (length: number, valueAt: (share: number) => number): Sample[] =>
 describe('the bound of a resource', () => {
   it.each<readonly [string, Sample[], RegExp | null]>([
     ['flat', series(MIN_GROWTH_CHECK_MS, () => 150), null],
-    ['grown while it warmed up', series(MIN_GROWTH_CHECK_MS, share => (share < 0.25 ? 50 : 150)), null],
-    ['swinging', series(MIN_GROWTH_CHECK_MS, share => 150 + 40 * Math.sin(60 * share)), null],
-    ['grown as much as it may', series(MIN_GROWTH_CHECK_MS, share => (share < 0.5 ? 100 : 145)), null],
-    ['grown by more', series(MIN_GROWTH_CHECK_MS, share => (share < 0.5 ? 100 : 146)), /x grows: median 100 .* 146/],
-    ['leaking all the time', series(600_000, share => 100 + 200 * share), /x grows/],
-    ['too short to tell', series(MIN_GROWTH_CHECK_MS - 1, share => 100 + 200 * share), null],
+    ['growth during the warm-up', series(MIN_GROWTH_CHECK_MS, share => (share < 0.25 ? 50 : 150)), null],
+    ['oscillating', series(MIN_GROWTH_CHECK_MS, share => 150 + 40 * Math.sin(60 * share)), null],
+    ['growth up to the bound', series(MIN_GROWTH_CHECK_MS, share => (share < 0.5 ? 100 : 145)), null],
+    [
+      'growth beyond the bound',
+      series(MIN_GROWTH_CHECK_MS, share => (share < 0.5 ? 100 : 146)),
+      /x grows: median 100 .* 146/,
+    ],
+    ['continuous growth', series(600_000, share => 100 + 200 * share), /x grows/],
+    ['too short to decide', series(MIN_GROWTH_CHECK_MS - 1, share => 100 + 200 * share), null],
     ['above the bound, once', series(1_000, share => (share === 0.5 ? 401 : 100)), /x reached 401, above 400/],
   ])('%s', (_, samples, fault) => {
     const { violations: faults } = checkBound('x', samples, bound)

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
-import { setImmediate as turn } from 'node:timers/promises'
+import { setImmediate as nextLoopIteration } from 'node:timers/promises'
 import { startTcpProxy, type TcpProxy } from '@pool/test-kit/tcp-proxy.ts'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 
@@ -23,54 +23,54 @@ const open = async (): Promise<Socket> => {
   await once(socket, 'connect')
   return socket
 }
-/** `once` would take the reset for a failure. */
-const closed = (socket: Socket): Promise<void> => new Promise(resolve => socket.once('close', () => resolve()))
-const said = async (socket: Socket): Promise<string> => String((await once(socket, 'data'))[0])
+/** `once` from node:events would reject on the reset. */
+const waitForClose = (socket: Socket): Promise<void> => new Promise(resolve => socket.once('close', () => resolve()))
+const readText = async (socket: Socket): Promise<string> => String((await once(socket, 'data'))[0])
 
-describe('what a link can be made to do', () => {
-  it('carries things later, and in order when it is fast again', async () => {
+describe('the TCP proxy', () => {
+  it('delays data and preserves its order when the delay ends', async () => {
     const socket = await open()
     socket.write('hello')
-    await said(socket)
+    await readText(socket)
     proxy.delay(40)
     const started = performance.now()
     socket.write('slow')
-    // The proxy has it before it is fast again: each turn of the loop reads what has come.
-    for (let turns = 0; turns < 20; turns += 1) await turn()
+    // The proxy must read the data before the delay ends. Each iteration of the event loop polls the sockets.
+    for (let iteration = 0; iteration < 20; iteration += 1) await nextLoopIteration()
     proxy.delay(0)
     socket.write('fast')
     let text = ''
-    while (text.length < 8) text += await said(socket)
+    while (text.length < 8) text += await readText(socket)
     expect(text).toBe('slowfast')
     expect(performance.now() - started).toBeGreaterThanOrEqual(35)
     socket.write('again')
-    expect(await said(socket)).toBe('again')
+    expect(await readText(socket)).toBe('again')
   })
 
-  it('answers in place of the server, and ends the connection', async () => {
+  it('responds instead of the server and closes the connection', async () => {
     const [idle, socket] = [await open(), await open()]
     proxy.respondWith('no')
     socket.write('hello')
     const ended = once(socket, 'end')
-    expect(await said(socket)).toBe('no')
+    expect(await readText(socket)).toBe('no')
     await ended
     proxy.respondWith(undefined)
     idle.write('hello')
-    expect(await said(idle)).toBe('hello')
+    expect(await readText(idle)).toBe('hello')
   })
 
-  it('refuses new connections and resets those that there are', async () => {
+  it('refuses new connections and resets open ones', async () => {
     const socket = await open()
     socket.write('hello')
-    await said(socket)
-    const reset = closed(socket)
+    await readText(socket)
+    const reset = waitForClose(socket)
     proxy.refuse(true)
     await reset
-    const refused = connect(proxy.port, '127.0.0.1').on('error', () => {})
-    await closed(refused)
+    const rejectedSocket = connect(proxy.port, '127.0.0.1').on('error', () => {})
+    await waitForClose(rejectedSocket)
     proxy.refuse(false)
     const later = await open()
     later.write('back')
-    expect(await said(later)).toBe('back')
+    expect(await readText(later)).toBe('back')
   })
 })

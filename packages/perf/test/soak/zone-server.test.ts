@@ -1,12 +1,12 @@
-import { lacksPowerdns } from '@pool/test-kit/dns/powerdns.ts'
+import { missingPowerdns } from '@pool/test-kit/dns/powerdns.ts'
 import { describe, expect, it } from 'vitest'
 import { LogSecretScanner } from '../../src/soak/environment/log-secrets.ts'
 import { FOREIGN_RECORDS, startZone, ZONE } from '../../src/soak/environment/zone.ts'
 
-describe.skipIf(lacksPowerdns)(`the zone past the service (${lacksPowerdns ?? 'real PowerDNS'})`, () => {
-  it('is read and edited as soon as a killed server is there again', async () => {
+describe.skipIf(missingPowerdns)(`direct access to the zone (${missingPowerdns ?? 'real PowerDNS'})`, () => {
+  it('waits for the restart of a stopped server, then reads and edits', async () => {
     await using cleanup = new AsyncDisposableStack()
-    // The database is that of the provider which stands in where there is no PowerDNS.
+    // Only the local provider, the fallback without PowerDNS, needs the database.
     const { server, edit, records } = await startZone(undefined as never, new LogSecretScanner(() => {}), cleanup)
     await server?.stop()
     const put = { name: `a.${ZONE}`, type: 'A' as const, ttl: 60, values: ['192.0.2.1'] }

@@ -10,20 +10,24 @@ const record = (name: string, values = ['10.0.0.1'], ttl = 300) => ({ name, type
 const whole = [...foreign, record('acme.pool.test'), record('*.acme.pool.test')]
 
 describe('zone equal to desired', () => {
-  it('wants the records of active names, and what was planted', () => {
+  it('the desired zone has the records of active names and the foreign records', () => {
     expect(toDesiredZone('pool.test', [active, reserved], template, foreign)).toEqual(whole)
   })
 
-  it('is content with exactly that, in whatever order', () => {
+  it('accepts exactly the desired records in any order', () => {
     expect(findZoneDifferences(whole.toReversed(), whole)).toEqual([])
     const two = [record('a', ['10.0.0.2', '10.0.0.1'])]
     expect(findZoneDifferences(two, [record('a', ['10.0.0.1', '10.0.0.2'])])).toEqual([])
   })
 
   it.each([
-    ['a record that is missing', whole.slice(0, 2), ['missing in the zone: *.acme.pool.test 300 A 10.0.0.1']],
-    ['one too many', [...whole, record('old.pool.test')], ['unexpected in the zone: old.pool.test 300 A 10.0.0.1']],
-    ['a foreign record that is gone', whole.slice(1), ['missing in the zone: pool.test 60 TXT "theirs"']],
+    ['a missing record', whole.slice(0, 2), ['missing in the zone: *.acme.pool.test 300 A 10.0.0.1']],
+    [
+      'an unexpected record',
+      [...whole, record('old.pool.test')],
+      ['unexpected in the zone: old.pool.test 300 A 10.0.0.1'],
+    ],
+    ['a missing foreign record', whole.slice(1), ['missing in the zone: pool.test 60 TXT "theirs"']],
     [
       'another address',
       [...whole.slice(0, 2), record('*.acme.pool.test', ['10.9.9.9'])],

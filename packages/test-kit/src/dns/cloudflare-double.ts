@@ -6,20 +6,20 @@ import { setTimeout as pause } from 'node:timers/promises'
 /** Kinds of call: the search for a zone's id, a list of records, a batch. */
 export type CallKind = 'zones' | 'list' | 'batch'
 
-/** What goes wrong with one call. Every error quotes the Authorization header, as the worst of servers would. */
+/** A fault of one call. Every error quotes the Authorization header, which is the worst case for secrets. */
 export type CloudflareFault =
-  /** Answered so, and nothing done. `body` is a text as it is or an object as JSON; default: an error envelope. */
+  /** This response, without an effect. A string `body` is sent unchanged, an object as JSON. Default: an error envelope. */
   | { readonly kind: 'status'; readonly status: number; readonly body?: unknown; readonly retryAfter?: string }
-  /** Never answered, nothing done. */
+  /** No response and no effect. */
   | { readonly kind: 'hang-before' }
-  /** Done, and never answered. */
+  /** An effect but no response. */
   | { readonly kind: 'hang-after' }
-  /** Done, and the connection breaks. */
+  /** An effect, then the connection is reset. */
   | { readonly kind: 'break-after' }
   /** A list as it was before the last change of the zone. */
   | { readonly kind: 'stale' }
-  /** Runs `before` before it responds, as a concurrent writer would. */
-  | { readonly kind: 'meanwhile'; readonly before: () => void }
+  /** Runs `before` before the call, as a concurrent writer would. */
+  | { readonly kind: 'concurrent-write'; readonly before: () => void }
 
 /** A record as the API shows it. */
 export interface WireRecord {
@@ -38,50 +38,50 @@ export interface WireRecord {
 export interface Call {
   readonly kind: CallKind
   readonly query: Readonly<Record<string, string>>
-  /** Operations in a batch by list, such as `{ posts: 2 }`; of other calls none. */
+  /** The number of operations in each list of a batch, such as `{ posts: 2 }`. Empty for other calls. */
   readonly operations: Readonly<Record<string, number>>
   readonly status: number
 }
 
 export interface CloudflareDoubleOptions {
   readonly token?: string
-  /** The most records on a page, whatever is asked for. Default: 5000. */
-  readonly largestPage?: number
-  /** Milliseconds before each answer. */
+  /** Maximum number of records on a page, even if more are requested. Default: 5000. */
+  readonly maxPageSize?: number
+  /** Milliseconds before each response. */
   readonly delayMs?: number
-  /** Whether errors of batches point to the operation. Default: no, as nothing documents that they do. */
+  /** Whether errors of batches point to the operation. Default: false, because this is not documented. */
   readonly hasPointers?: boolean
 }
 
 /**
- * Cloudflare's API v4 as far as records of zones go, in this process on a port of the loopback.
+ * The DNS records part of Cloudflare's API v4, in this process on a loopback port.
  *
  *     await using double = await startCloudflareDouble()
- *     double.addZone('pool.example')                     // plan 'free' (200 operations a batch) or another
+ *     double.addZone('pool.example')                     // plan 'free': 200 operations in a batch
  *     createCloudflareProvider({ url: double.url, apiToken: double.token })
- *     double.schedule('batch', { kind: 'hang-after' })   // the next batch; faults of one kind queue up
+ *     double.schedule('batch', { kind: 'hang-after' })   // for the next batch; faults of one kind queue
  *     double.limitRate(30)                               // 429 with `Retry-After: 30`, until limitRate(undefined)
- *     double.count('batch')                              // calls so far, refused ones too; double.calls has more
+ *     double.count('batch')                              // calls so far, including rejected ones
  */
 export interface CloudflareDouble extends AsyncDisposable {
   readonly url: string
   readonly token: string
   readonly calls: readonly Call[]
   readonly count: (kind?: CallKind) => number
-  readonly forgetCalls: () => void
-  /** Makes a zone and gives its id; of a name that is there, makes another in its place with a new id. */
+  readonly resetCalls: () => void
+  /** Creates a zone and returns its id. Replaces an existing zone of this name. */
   readonly addZone: (name: string, plan?: 'free' | 'pro', type?: 'full' | 'secondary') => string
-  readonly dropZone: (name: string) => void
+  readonly deleteZone: (name: string) => void
   readonly records: (zone: string) => readonly WireRecord[]
-  /** Past the API and its rules. */
+  /** Bypasses the API and its rules. */
   readonly put: (zone: string, record: Partial<WireRecord> & Pick<WireRecord, 'name' | 'type'>) => void
   readonly remove: (zone: string, matches: (record: WireRecord) => boolean) => void
   readonly schedule: (kind: CallKind, fault: CloudflareFault) => void
   readonly limitRate: (retryAfterSeconds: number | undefined) => void
   readonly delay: (ms: number) => void
-  /** Connections are refused, open ones break. */
-  readonly goAway: () => Promise<void>
-  readonly comeBack: () => Promise<void>
+  /** Resets open connections and refuses new ones until `start`, which uses the same port. */
+  readonly stop: () => Promise<void>
+  readonly start: () => Promise<void>
 }
 
 interface Zone {
@@ -93,7 +93,7 @@ interface Zone {
   previous: readonly WireRecord[]
 }
 
-interface Answer {
+interface ApiResponse {
   readonly status: number
   readonly body: unknown
   readonly headers?: Readonly<Record<string, string>>
@@ -115,14 +115,14 @@ class ApiError extends Error {
 
 const newId = (): string => randomBytes(16).toString('hex')
 const isFields = (value: unknown): value is Fields => typeof value === 'object' && value !== null
-const fieldsOf = (value: unknown): readonly Fields[] => (Array.isArray(value) ? value.filter(isFields) : [])
+const toFieldsList = (value: unknown): readonly Fields[] => (Array.isArray(value) ? value.filter(isFields) : [])
 
-const errorAnswer = (status: number, code: number, message: string, pointer?: string): Answer => {
+const createErrorResponse = (status: number, code: number, message: string, pointer?: string): ApiResponse => {
   const source = pointer === undefined ? {} : { source: { pointer } }
   return { status, body: { success: false, errors: [{ code, message, ...source }], messages: [], result: null } }
 }
 
-const contentOf = (type: string, fields: Fields): string => {
+const toContent = (type: string, fields: Fields): string => {
   const data = isFields(fields.data) ? fields.data : {}
   if (type === 'SRV') {
     for (const part of ['priority', 'weight', 'port', 'target'])
@@ -140,10 +140,13 @@ const contentOf = (type: string, fields: Fields): string => {
   return content
 }
 
-/** A record as it will be shown. As at Cloudflare, a name outside the zone is taken as relative to it. */
-const recordOf = (zone: Zone, fields: Fields, id: string): WireRecord => {
-  const given = String(fields.name ?? '').toLowerCase()
-  const name = given === zone.name || given.endsWith(`.${zone.name}`) ? given : `${given}.${zone.name}`
+/** The record as the API returns it. As at Cloudflare, a name outside the zone is relative to the zone. */
+const toRecord = (zone: Zone, fields: Fields, id: string): WireRecord => {
+  const requestedName = String(fields.name ?? '').toLowerCase()
+  const name =
+    requestedName === zone.name || requestedName.endsWith(`.${zone.name}`)
+      ? requestedName
+      : `${requestedName}.${zone.name}`
   const type = String(fields.type ?? '')
   if (name.length > 253 || name.split('.').some(label => label === '' || label.length > 63))
     throw new ApiError(400, 9000, 'DNS name is invalid.')
@@ -155,7 +158,7 @@ const recordOf = (zone: Zone, fields: Fields, id: string): WireRecord => {
     id,
     name,
     type,
-    content: contentOf(type, fields),
+    content: toContent(type, fields),
     ttl,
     proxied,
     ...(typeof fields.priority === 'number' ? { priority: fields.priority } : {}),
@@ -165,7 +168,7 @@ const recordOf = (zone: Zone, fields: Fields, id: string): WireRecord => {
   }
 }
 
-const mustFit = (records: Iterable<WireRecord>, wanted: WireRecord): void => {
+const assertNoConflict = (records: Iterable<WireRecord>, wanted: WireRecord): void => {
   for (const record of records) {
     if (record.name !== wanted.name || record.id === wanted.id) continue
     if (wanted.type === 'CNAME')
@@ -179,28 +182,28 @@ const mustFit = (records: Iterable<WireRecord>, wanted: WireRecord): void => {
 const batchLimit = { free: 200, pro: 3_500 }
 const operationLists = ['deletes', 'patches', 'puts', 'posts'] as const
 
-/** In this order, and all or nothing. */
+/** Executes the lists in this order, all or nothing. */
 const runBatch = (zone: Zone, body: Fields): Fields => {
-  const size = operationLists.reduce((sum, key) => sum + fieldsOf(body[key]).length, 0)
-  // The number is ours: the documentation gives the limit and not the error.
+  const size = operationLists.reduce((sum, key) => sum + toFieldsList(body[key]).length, 0)
+  // The code is a guess: the documentation has the limit but not the error.
   if (size > batchLimit[zone.plan]) throw new ApiError(400, 9_999, 'There are too many operations in the batch.')
   const draft = new Map(zone.records.map(record => [record.id, record]))
   const byName = Map.groupBy(zone.records, record => record.name)
   const store = (record: WireRecord): WireRecord => {
     const here = (byName.get(record.name) ?? []).filter(other => other.id !== record.id)
-    mustFit(here, record)
+    assertNoConflict(here, record)
     byName.set(record.name, [...here, record])
     draft.set(record.id, record)
     return record
   }
-  const known = (fields: Fields): WireRecord => {
+  const getRecord = (fields: Fields): WireRecord => {
     const record = draft.get(String(fields.id))
     if (!record) throw new ApiError(404, 81_044, 'Record does not exist.')
     return record
   }
   const run: Readonly<Record<(typeof operationLists)[number], (fields: Fields) => WireRecord>> = {
     deletes: fields => {
-      const record = known(fields)
+      const record = getRecord(fields)
       draft.delete(record.id)
       byName.set(
         record.name,
@@ -209,15 +212,15 @@ const runBatch = (zone: Zone, body: Fields): Fields => {
       return record
     },
     patches: fields => {
-      const record = known(fields)
-      return store(recordOf(zone, { ...record, ...fields }, record.id))
+      const record = getRecord(fields)
+      return store(toRecord(zone, { ...record, ...fields }, record.id))
     },
-    puts: fields => store(recordOf(zone, fields, known(fields).id)),
-    posts: fields => store(recordOf(zone, fields, newId())),
+    puts: fields => store(toRecord(zone, fields, getRecord(fields).id)),
+    posts: fields => store(toRecord(zone, fields, newId())),
   }
   const result: Record<string, WireRecord[]> = {}
   for (const key of operationLists) {
-    result[key] = fieldsOf(body[key]).map((fields, i) => {
+    result[key] = toFieldsList(body[key]).map((fields, i) => {
       try {
         return run[key](fields)
       } catch (error) {
@@ -245,7 +248,7 @@ const listPage = (records: readonly WireRecord[], query: URLSearchParams, larges
   return { success: true, errors: [], messages: [], result, result_info: { ...info, total_pages } }
 }
 
-const bodyOf = async (request: IncomingMessage): Promise<Fields> => {
+const readBody = async (request: IncomingMessage): Promise<Fields> => {
   const chunks: Buffer[] = []
   for await (const chunk of request) chunks.push(Buffer.from(chunk))
   const body: unknown = chunks.length > 0 ? JSON.parse(Buffer.concat(chunks).toString('utf8')) : {}
@@ -253,30 +256,40 @@ const bodyOf = async (request: IncomingMessage): Promise<Fields> => {
 }
 
 export const startCloudflareDouble = async (options: CloudflareDoubleOptions = {}): Promise<CloudflareDouble> => {
-  const { token = `cf-${randomBytes(20).toString('hex')}`, largestPage = 5_000, hasPointers = false } = options
+  const {
+    token = `cf-${randomBytes(20).toString('hex')}`,
+    maxPageSize: largestPage = 5_000,
+    hasPointers = false,
+  } = options
   const zones = new Map<string, Zone>()
   const calls: Call[] = []
   const faults: Record<CallKind, CloudflareFault[]> = { zones: [], list: [], batch: [] }
   let delayMs = options.delayMs ?? 0
   let retryAfter: number | undefined
 
-  const zoneNamed = (name: string): Zone => {
+  const getZone = (name: string): Zone => {
     const zone = zones.get(name)
     if (!zone) throw new Error(`The double has no zone ${name}.`)
     return zone
   }
 
-  const answerTo = (kind: CallKind, request: IncomingMessage, url: URL, body: Fields, isStale: boolean): Answer => {
+  const createResponse = (
+    kind: CallKind,
+    request: IncomingMessage,
+    url: URL,
+    body: Fields,
+    isStale: boolean,
+  ): ApiResponse => {
     if (retryAfter !== undefined) {
-      const limited = errorAnswer(429, 971, 'Please wait and consider throttling your request speed')
+      const limited = createErrorResponse(429, 971, 'Please wait and consider throttling your request speed')
       return { ...limited, headers: { 'Retry-After': String(retryAfter) } }
     }
     const { authorization } = request.headers
-    if (!authorization?.startsWith('Bearer ')) return errorAnswer(400, 6003, 'Invalid request headers')
+    if (!authorization?.startsWith('Bearer ')) return createErrorResponse(400, 6003, 'Invalid request headers')
     if (authorization !== `Bearer ${token}`)
       return kind === 'zones'
-        ? errorAnswer(403, 9109, 'Invalid access token')
-        : errorAnswer(403, 10_000, 'Authentication error')
+        ? createErrorResponse(403, 9109, 'Invalid access token')
+        : createErrorResponse(403, 10_000, 'Authentication error')
     if (kind === 'zones') {
       const named = Array.from(zones.values()).filter(zone => zone.name === url.searchParams.get('name'))
       const result = named.map(({ plan, id, name, type }) => ({
@@ -291,7 +304,7 @@ export const startCloudflareDouble = async (options: CloudflareDoubleOptions = {
     const zone = Array.from(zones.values()).find(candidate => candidate.id === id)
     if (!zone) {
       const path = url.pathname.replace('/client/v4', '')
-      return errorAnswer(404, 7003, `Could not route to ${path}, perhaps your object identifier is invalid?`)
+      return createErrorResponse(404, 7003, `Could not route to ${path}, perhaps your object identifier is invalid?`)
     }
     if (kind === 'list')
       return { status: 200, body: listPage(isStale ? zone.previous : zone.records, url.searchParams, largestPage) }
@@ -299,16 +312,19 @@ export const startCloudflareDouble = async (options: CloudflareDoubleOptions = {
       return { status: 200, body: { success: true, errors: [], messages: [], result: runBatch(zone, body) } }
     } catch (error) {
       if (!(error instanceof ApiError)) throw error
-      return errorAnswer(error.status, error.code, error.message, hasPointers ? error.pointer : undefined)
+      return createErrorResponse(error.status, error.code, error.message, hasPointers ? error.pointer : undefined)
     }
   }
 
-  const quoting = (body: unknown, header: string | undefined): unknown =>
+  const quoteHeader = (body: unknown, header: string | undefined): unknown =>
     isFields(body) && Array.isArray(body.errors)
-      ? { ...body, errors: fieldsOf(body.errors).map(error => ({ ...error, message: `${error.message} [${header}]` })) }
+      ? {
+          ...body,
+          errors: toFieldsList(body.errors).map(error => ({ ...error, message: `${error.message} [${header}]` })),
+        }
       : body
 
-  const kindOf = (method: string, path: string): CallKind | undefined => {
+  const toCallKind = (method: string, path: string): CallKind | undefined => {
     if (method === 'GET' && path === '/client/v4/zones') return 'zones'
     if (method === 'GET' && /^\/client\/v4\/zones\/[^/]+\/dns_records$/.test(path)) return 'list'
     if (method === 'POST' && /^\/client\/v4\/zones\/[^/]+\/dns_records\/batch$/.test(path)) return 'batch'
@@ -317,22 +333,26 @@ export const startCloudflareDouble = async (options: CloudflareDoubleOptions = {
 
   const serve = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const url = new URL(request.url ?? '/', 'http://double')
-    const body = await bodyOf(request)
-    const kind = kindOf(request.method ?? '', url.pathname)
+    const body = await readBody(request)
+    const kind = toCallKind(request.method ?? '', url.pathname)
     const fault = kind && faults[kind].shift()
-    const answer = (): Answer => {
-      if (!kind) return errorAnswer(404, 7000, 'No route for that URI')
-      if (fault?.kind === 'meanwhile') fault.before()
+    const createResult = (): ApiResponse => {
+      if (!kind) return createErrorResponse(404, 7000, 'No route for that URI')
+      if (fault?.kind === 'concurrent-write') fault.before()
       if (fault?.kind === 'status') {
-        const plain = errorAnswer(fault.status, 10_001, 'Service temporarily unavailable')
+        const plain = createErrorResponse(fault.status, 10_001, 'Service temporarily unavailable')
         const headers = fault.retryAfter === undefined ? {} : { 'Retry-After': fault.retryAfter }
         return { status: fault.status, body: fault.body ?? plain.body, headers }
       }
-      return answerTo(kind, request, url, body, fault?.kind === 'stale')
+      return createResponse(kind, request, url, body, fault?.kind === 'stale')
     }
-    const { status, body: said, headers = {} } = fault?.kind === 'hang-before' ? { status: 0, body: '' } : answer()
+    const {
+      status,
+      body: responseBody,
+      headers = {},
+    } = fault?.kind === 'hang-before' ? { status: 0, body: '' } : createResult()
     if (kind) {
-      const counts = operationLists.map(key => [key, fieldsOf(body[key]).length] as const)
+      const counts = operationLists.map(key => [key, toFieldsList(body[key]).length] as const)
       const operations = Object.fromEntries(counts.filter(([, count]) => count > 0))
       calls.push({ kind, query: Object.fromEntries(url.searchParams), operations, status })
     }
@@ -343,13 +363,17 @@ export const startCloudflareDouble = async (options: CloudflareDoubleOptions = {
     }
     if (delayMs > 0) await pause(delayMs)
     response.writeHead(status, { 'Content-Type': 'application/json', ...headers })
-    response.end(typeof said === 'string' ? said : JSON.stringify(quoting(said, request.headers.authorization)))
+    response.end(
+      typeof responseBody === 'string'
+        ? responseBody
+        : JSON.stringify(quoteHeader(responseBody, request.headers.authorization)),
+    )
   }
 
-  // A client that goes away while it is served is no trouble of the double.
+  // A client that disconnects during its request is not an error of the double.
   const server = createServer((request, response) => void serve(request, response).catch(() => response.destroy()))
   const listen = (port: number) => new Promise<void>(resolve => server.listen(port, '127.0.0.1', () => resolve()))
-  const goAway = () =>
+  const stop = () =>
     new Promise<void>(resolve => {
       server.close(() => resolve())
       server.closeAllConnections()
@@ -368,21 +392,21 @@ export const startCloudflareDouble = async (options: CloudflareDoubleOptions = {
     token,
     calls,
     count: kind => calls.filter(call => kind === undefined || call.kind === kind).length,
-    forgetCalls: () => calls.splice(0),
+    resetCalls: () => calls.splice(0),
     addZone: (name, plan = 'free', type = 'full') => {
       const zone = { id: newId(), name, plan, type, records: [], previous: [] }
       zones.set(name, zone)
       return zone.id
     },
-    dropZone: name => void zones.delete(name),
-    records: zone => zoneNamed(zone).records,
+    deleteZone: name => void zones.delete(name),
+    records: zone => getZone(zone).records,
     put: (name, record) => {
-      const zone = zoneNamed(name)
+      const zone = getZone(name)
       const full = { id: newId(), content: '', ttl: 1, proxied: false, comment: null, tags: [], ...record }
       change(zone, [...zone.records, full])
     },
     remove: (name, matches) => {
-      const zone = zoneNamed(name)
+      const zone = getZone(name)
       change(
         zone,
         zone.records.filter(record => !matches(record)),
@@ -395,10 +419,10 @@ export const startCloudflareDouble = async (options: CloudflareDoubleOptions = {
     delay: ms => {
       delayMs = ms
     },
-    goAway,
-    comeBack: () => listen(port),
+    stop: stop,
+    start: () => listen(port),
     [Symbol.asyncDispose]: async () => {
-      if (server.listening) await goAway()
+      if (server.listening) await stop()
     },
   }
 }

@@ -4,26 +4,26 @@ export interface DnsDouble extends AsyncDisposable {
   readonly server: { readonly host: string; readonly port: number }
 }
 
-export const framed = (message: Buffer): Buffer => {
+export const toTcpMessage = (message: Buffer): Buffer => {
   const length = Buffer.alloc(2)
   length.writeUInt16BE(message.length)
   return Buffer.concat([length, message])
 }
 
-/** Calls `take` with each whole message that arrives. */
-export const onMessages = (socket: Socket, take: (message: Buffer) => void): void => {
-  let held = Buffer.alloc(0)
+/** Calls `onMessage` with each complete message. */
+export const onMessages = (socket: Socket, onMessage: (message: Buffer) => void): void => {
+  let buffered = Buffer.alloc(0)
   socket.on('data', chunk => {
-    held = Buffer.concat([held, Buffer.from(chunk)])
-    while (held.length >= 2 && held.length >= 2 + held.readUInt16BE(0)) {
-      const end = 2 + held.readUInt16BE(0)
-      take(held.subarray(2, end))
-      held = held.subarray(end)
+    buffered = Buffer.concat([buffered, Buffer.from(chunk)])
+    while (buffered.length >= 2 && buffered.length >= 2 + buffered.readUInt16BE(0)) {
+      const end = 2 + buffered.readUInt16BE(0)
+      onMessage(buffered.subarray(2, end))
+      buffered = buffered.subarray(end)
     }
   })
 }
 
-/** Listens for DNS over TCP; `answer` gets each request and does with the socket what a broken server might. */
+/** A DNS server over TCP. `answer` gets each request and writes any bytes to the socket, or closes it. */
 export const startDnsDouble = async (answer: (request: Buffer, socket: Socket) => void): Promise<DnsDouble> => {
   const sockets = new Set<Socket>()
   const server = createServer(socket => {

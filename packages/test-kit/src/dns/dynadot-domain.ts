@@ -1,6 +1,6 @@
 import { isIPv4 } from 'node:net'
 
-/** As get_dns lists them and set_dns2 takes them; `host` is empty in `main`. */
+/** A record as get_dns returns it and set_dns2 accepts it. `host` is empty in `main`. */
 export interface DoubleRecord {
   readonly host: string
   /** Upper case. */
@@ -12,21 +12,21 @@ export interface DoubleRecord {
 
 export interface DoubleDomain {
   readonly mode: string
-  /** As the API writes it: seconds; empty: none. */
+  /** Seconds, as text. Empty: none. */
   readonly ttl: string
   readonly main: readonly DoubleRecord[]
   readonly sub: readonly DoubleRecord[]
 }
 
-const MOST = { main: 20, sub: 100 }
+const MAX_RECORDS = { main: 20, sub: 100 }
 
-export const fresh: DoubleDomain = { mode: 'Dynadot DNS', ttl: '3600', main: [], sub: [] }
+export const INITIAL_DOMAIN: DoubleDomain = { mode: 'Dynadot DNS', ttl: '3600', main: [], sub: [] }
 
-export const error = (envelope: string, text: string) => ({
+export const createErrorResponse = (envelope: string, text: string) => ({
   [envelope]: { ResponseCode: '-1', Status: 'error', Error: text },
 })
 
-const listOf = (records: readonly DoubleRecord[], place: 'main' | 'sub') =>
+const toWireRecords = (records: readonly DoubleRecord[], place: 'main' | 'sub') =>
   records.map(({ host, type, value, extra }) => ({
     ...(place === 'sub' ? { Subhost: host } : {}),
     RecordType: type,
@@ -34,23 +34,23 @@ const listOf = (records: readonly DoubleRecord[], place: 'main' | 'sub') =>
     ...(extra === '' ? {} : { Value2: extra }),
   }))
 
-export const got = ({ mode, ttl, main, sub }: DoubleDomain) => ({
+export const createGetDnsResponse = ({ mode, ttl, main, sub }: DoubleDomain) => ({
   GetDnsResponse: {
     ResponseCode: 0,
     Status: 'success',
     GetDns: {
       NameServerSettings: {
         Type: mode,
-        ...(main.length > 0 ? { MainDomains: listOf(main, 'main') } : {}),
-        ...(sub.length > 0 ? { SubDomains: listOf(sub, 'sub') } : {}),
+        ...(main.length > 0 ? { MainDomains: toWireRecords(main, 'main') } : {}),
+        ...(sub.length > 0 ? { SubDomains: toWireRecords(sub, 'sub') } : {}),
         ...(ttl === '' ? {} : { TTL: ttl }),
       },
     },
   },
 })
 
-/** The records that a request gives; a text: why Dynadot does not take them. */
-export const toGivenSettings = (
+/** The records of a request, or the reason why Dynadot rejects them. */
+export const parseRecords = (
   query: URLSearchParams,
   place: 'main' | 'sub',
   validateRecord: (record: DoubleRecord) => string | undefined,
@@ -60,7 +60,7 @@ export const toGivenSettings = (
     name => new RegExp(`^${place}_record_type(\\d+)$`).exec(name)?.[1] ?? [],
   )
   for (const index of indices.map(Number).sort((a, b) => a - b)) {
-    if (index >= MOST[place]) return `only ${MOST[place]} ${place} records can be set`
+    if (index >= MAX_RECORDS[place]) return `only ${MAX_RECORDS[place]} ${place} records can be set`
     const type = query.get(`${place}_record_type${index}`) ?? ''
     const value = query.get(`${place}_record${index}`) ?? ''
     const host = place === 'main' ? '' : (query.get(`subdomain${index}`) ?? '')

@@ -1,80 +1,87 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
-import { type DoubleDomain, type DoubleRecord, error, fresh, got, toGivenSettings } from './dynadot-domain.ts'
+import {
+  createErrorResponse,
+  createGetDnsResponse,
+  type DoubleDomain,
+  type DoubleRecord,
+  INITIAL_DOMAIN,
+  parseRecords,
+} from './dynadot-domain.ts'
 
 export type DynadotCommand = 'get_dns' | 'set_dns2'
 
-/** What befalls one call. Those without an answer keep the account busy until the client leaves, unless they say more. */
+/** A fault of one call. Without a response, the account is busy until the client disconnects, unless noted otherwise. */
 export type DynadotFault =
-  | 'no answer, no effect'
-  | 'no answer, with effect'
+  | 'no response, no effect'
+  | 'no response, with effect'
   /**
-   * get_dns: the state before the last change, by set_dns2 or past the API. Never twice in a row for a domain: the
-   * next get_dns that is carried out sees the state as it is, even if its fault is this one.
+   * get_dns returns the state before the last change. Never twice in a row for a domain: the
+   * next get_dns returns the current state even if it has this fault too.
    */
   | 'stale'
-  /** No answer. The effect comes when this settles, and the account is busy until then, whether or not the client left. */
+  /** No response. The effect happens when this promise settles. Until then the account is busy, even if the client disconnects. */
   | { readonly effectAfter: Promise<unknown> }
-  /** The first half of the answer's text. */
-  | 'half text'
-  /** A success without any settings in it. */
-  | 'half content'
+  /** The first half of the response body. */
+  | 'truncated body'
+  /** A success without settings. */
+  | 'missing settings'
   | 'busy'
-  /** HTTP, no effect. */
+  /** An HTTP error without an effect. */
   | { readonly status: number; readonly retryAfter?: string }
-  /** Dynadot's error envelope with this text, no effect. */
+  /** Dynadot's error envelope with this text, without an effect. */
   | { readonly error: string }
 
 export interface DynadotDoubleOptions {
   readonly domains: readonly string[]
   readonly apiKey: string
-  /** Milliseconds that a call takes. */
+  /** Duration of a call in milliseconds. */
   readonly delayMs?: number
-  /** Asked for each call that no fault was scheduled for by `fail`. */
+  /** Called for each call without a fault scheduled by `fail`. */
   readonly nextFault?: (command: DynadotCommand) => DynadotFault | undefined
-  /** Why set_dns2 does not take this record, beside the reasons that the double knows. */
+  /** An additional reason why set_dns2 rejects this record. */
   readonly validateRecord?: (record: DoubleRecord) => string | undefined
 }
 
-/** What came, and what became of it. */
+/** Call counts. */
 export interface DynadotCounts {
-  /** Let in, answered or not. */
+  /** Accepted calls, with or without a response. */
   get_dns: number
   set_dns2: number
   /** Rejected because another request was in flight. */
   busy: number
-  /** Not let in, because the command is neither. */
+  /** Rejected because the command is unknown. */
   other: number
-  /** Answers with an old state. */
+  /** Responses with a stale state. */
   stale: number
-  /** Of set_dns2: each replaced the whole set. */
+  /** Calls of set_dns2 that replaced the record set. */
   effects: number
 }
 
-/** Dynadot's API 3 (JSON) for one account, on a port of this machine. */
+/** Dynadot's API 3 (JSON) for one account, on a loopback port. */
 export interface DynadotDouble extends AsyncDisposable {
   readonly url: string
-  /** The state of a domain as it is now. */
+  /** The current state of a domain. */
   domain(name: string): DoubleDomain
-  /** Changes a domain past the API. */
+  /** Changes a domain without using the API. */
   change(name: string, part: Partial<DoubleDomain>): void
-  /** The next call of `command` that has no fault yet gets this one. */
+  /** Schedules a fault for the next call of `command` without one. */
   fail(command: DynadotCommand, fault: DynadotFault): void
   readonly calls: Readonly<DynadotCounts>
   resetCalls(): void
-  /** Connections break and are refused, until `start`, which takes the same port again. */
+  /** Resets open connections and refuses new ones until `start`, which uses the same port. */
   stop(): Promise<void>
   start(): Promise<void>
 }
 
-const none: DynadotCounts = { get_dns: 0, set_dns2: 0, busy: 0, other: 0, stale: 0, effects: 0 }
+const NO_CALLS: DynadotCounts = { get_dns: 0, set_dns2: 0, busy: 0, other: 0, stale: 0, effects: 0 }
 
 /**
- * A double of what is known of Dynadot's API: the key in the query, HTTP 200 for errors too, the whole record set
- * replaced, one request at a time for the account (another is told that it is busy), limits. An order that came has its
- * effect after the delay even when the client has left by then. Unknown and guessed: most texts of errors, that an
- * empty set is taken, that set_dns2 without a TTL means 300, that an account is busy for as long as a call that was
- * given up is carried out. Left out: that other names are refused beside a CNAME, and the option to add to the set.
+ * A double of the known behavior of Dynadot's API: the key is in the query; errors have HTTP 200; each write replaces
+ * the record set; an account has one request in flight, and others get `system_busy`; limits. A received request has its
+ * effect after the delay even if the client has disconnected. Guessed: most error texts; an empty set is
+ * accepted; set_dns2 without a TTL means 300; an account stays busy while an aborted call
+ * executes. Not implemented: the conflict of a CNAME with other records, and the option to add to the set.
  */
 export const startDynadotDouble = async ({
   domains,
@@ -83,11 +90,11 @@ export const startDynadotDouble = async ({
   nextFault = () => undefined,
   validateRecord = () => undefined,
 }: DynadotDoubleOptions): Promise<DynadotDouble> => {
-  const states = new Map(domains.map(name => [name, fresh]))
-  const earlier = new Map(states)
+  const states = new Map(domains.map(name => [name, INITIAL_DOMAIN]))
+  const previousStates = new Map(states)
   const faults: { command: DynadotCommand; fault: DynadotFault }[] = []
-  const wasStale = new Set<string>()
-  const calls = { ...none }
+  const staleDomains = new Set<string>()
+  const calls = { ...NO_CALLS }
   const sockets = new Set<Socket>()
   let isBusy = false
 
@@ -96,47 +103,47 @@ export const startDynadotDouble = async ({
     return index < 0 ? nextFault(command) : faults.splice(index, 1)[0]?.fault
   }
 
-  const become = (name: string, next: DoubleDomain): void => {
-    earlier.set(name, states.get(name) ?? fresh)
+  const setState = (name: string, next: DoubleDomain): void => {
+    previousStates.set(name, states.get(name) ?? INITIAL_DOMAIN)
     states.set(name, next)
   }
 
-  /** The state that get_dns shows. */
-  const shown = (name: string, state: DoubleDomain, isStale: boolean): DoubleDomain => {
-    const isSecond = wasStale.delete(name)
-    if (!isStale || isSecond) return state
-    wasStale.add(name)
+  /** The state that get_dns returns. */
+  const readState = (name: string, state: DoubleDomain, isStale: boolean): DoubleDomain => {
+    const wasStale = staleDomains.delete(name)
+    if (!isStale || wasStale) return state
+    staleDomains.add(name)
     calls.stale += 1
-    return earlier.get(name) ?? state
+    return previousStates.get(name) ?? state
   }
 
   const perform = (command: DynadotCommand, query: URLSearchParams, fault: DynadotFault | undefined): unknown => {
     const name = query.get('domain') ?? ''
     const state = states.get(name)
     const envelope = command === 'get_dns' ? 'GetDnsResponse' : 'SetDnsResponse'
-    if (!state) return error(envelope, 'could not find domain in your account')
-    if (command === 'get_dns') return got(shown(name, state, fault === 'stale'))
-    const main = toGivenSettings(query, 'main', validateRecord)
-    const sub = toGivenSettings(query, 'sub', validateRecord)
-    if (typeof main === 'string') return error(envelope, main)
-    if (typeof sub === 'string') return error(envelope, sub)
-    become(name, { mode: 'Dynadot DNS', ttl: query.get('ttl') ?? '300', main, sub })
+    if (!state) return createErrorResponse(envelope, 'could not find domain in your account')
+    if (command === 'get_dns') return createGetDnsResponse(readState(name, state, fault === 'stale'))
+    const main = parseRecords(query, 'main', validateRecord)
+    const sub = parseRecords(query, 'sub', validateRecord)
+    if (typeof main === 'string') return createErrorResponse(envelope, main)
+    if (typeof sub === 'string') return createErrorResponse(envelope, sub)
+    setState(name, { mode: 'Dynadot DNS', ttl: query.get('ttl') ?? '300', main, sub })
     calls.effects += 1
     return { SetDnsResponse: { ResponseCode: 0, Status: 'success' } }
   }
 
   const handle = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
-    const left = new Promise<void>(resolve => response.once('close', resolve))
+    const disconnected = new Promise<void>(resolve => response.once('close', resolve))
     const query = new URL(request.url ?? '', 'http://double').searchParams
     const command = query.get('command')
     const send = (body: unknown, status = 200, headers: Record<string, string> = {}) => {
       const text = typeof body === 'string' ? body : JSON.stringify(body)
       response.writeHead(status, { 'Content-Type': 'application/json', ...headers }).end(text)
     }
-    if (query.get('key') !== apiKey) return send(error('Response', 'invalid key'))
+    if (query.get('key') !== apiKey) return send(createErrorResponse('Response', 'invalid key'))
     if (command !== 'get_dns' && command !== 'set_dns2') {
       calls.other += 1
-      return send(error('Response', 'invalid command'))
+      return send(createErrorResponse('Response', 'invalid command'))
     }
     const envelope = command === 'get_dns' ? 'GetDnsResponse' : 'SetDnsResponse'
     const busy = { [envelope]: { ResponseCode: '5', Status: 'system_busy' } }
@@ -146,41 +153,41 @@ export const startDynadotDouble = async ({
     }
     isBusy = true
     calls[command] += 1
-    let isUnderWay = true
+    let isInFlight = true
     const end = () => {
-      if (isUnderWay) isBusy = false
-      isUnderWay = false
+      if (isInFlight) isBusy = false
+      isInFlight = false
     }
     try {
       const fault = takeFault(command)
       if (delayMs > 0) await new Promise(resolve => setTimeout(resolve, delayMs))
-      if (fault === 'no answer, no effect') return await left
+      if (fault === 'no response, no effect') return await disconnected
       if (fault === 'busy') return send(busy)
       if (typeof fault === 'object' && 'effectAfter' in fault) {
         await fault.effectAfter
         perform(command, query, undefined)
         end()
-        return await left
+        return await disconnected
       }
       if (typeof fault === 'object') {
-        if ('error' in fault) return send(error(envelope, fault.error))
+        if ('error' in fault) return send(createErrorResponse(envelope, fault.error))
         const headers: Record<string, string> = fault.retryAfter ? { 'Retry-After': fault.retryAfter } : {}
-        return send('trouble', fault.status, headers)
+        return send('Service Unavailable', fault.status, headers)
       }
       const answer = perform(command, query, fault)
-      if (fault === 'no answer, with effect') return await left
+      if (fault === 'no response, with effect') return await disconnected
       const text = JSON.stringify(answer)
-      // The account is free before the client can know that it is.
+      // Before the response, so that the account is not busy for a client that has received it.
       end()
-      if (fault === 'half text') return send(text.slice(0, text.length / 2))
-      if (fault === 'half content') return send({ [envelope]: { ResponseCode: 0, Status: 'success' } })
+      if (fault === 'truncated body') return send(text.slice(0, text.length / 2))
+      if (fault === 'missing settings') return send({ [envelope]: { ResponseCode: 0, Status: 'success' } })
       return send(answer)
     } finally {
       end()
     }
   }
 
-  // 100 records are more than the 16 KiB of a request line and headers that Node takes by default.
+  // 100 records exceed Node's default limit of 16 KiB for the request line and headers.
   const server = createServer({ maxHeaderSize: 256 * 1_024 }, (request, response) => {
     handle(request, response).catch(() => response.destroy())
   })
@@ -200,13 +207,13 @@ export const startDynadotDouble = async ({
 
   return {
     url: `http://127.0.0.1:${port}/api3.json`,
-    domain: name => states.get(name) ?? fresh,
+    domain: name => states.get(name) ?? INITIAL_DOMAIN,
     change(name, part) {
-      become(name, { ...(states.get(name) ?? fresh), ...part })
+      setState(name, { ...(states.get(name) ?? INITIAL_DOMAIN), ...part })
     },
     fail: (command, fault) => void faults.push({ command, fault }),
     calls,
-    resetCalls: () => void Object.assign(calls, none),
+    resetCalls: () => void Object.assign(calls, NO_CALLS),
     stop,
     start: () => listen(port),
     [Symbol.asyncDispose]: stop,

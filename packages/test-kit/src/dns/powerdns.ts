@@ -25,11 +25,11 @@ export interface ZoneEdit {
 }
 
 /** What is missing and how to install it; undefined: everything is installed. */
-export const lacksPowerdns =
+export const missingPowerdns =
   program !== undefined && pdnsSchema !== undefined
     ? undefined
     : 'PowerDNS is not installed, its tests are skipped: apt-get install pdns-server pdns-backend-sqlite3'
-export const lacksDig = findProgram('dig')
+export const missingDig = findProgram('dig')
   ? undefined
   : 'dig is not installed, one test is skipped: apt-get install bind9-dnsutils'
 
@@ -62,7 +62,7 @@ interface ApiZone {
 }
 
 const startOnce = async (): Promise<PowerdnsServer> => {
-  if (!program || lacksPowerdns) throw new Error(lacksPowerdns)
+  if (!program || missingPowerdns) throw new Error(missingPowerdns)
   const folder = await mkdtemp(join(tmpdir(), 'pool-powerdns-'))
   const [apiPort, dnsPort] = await Promise.all([freePort(), freePort()])
   const apiKey = randomBytes(16).toString('hex')

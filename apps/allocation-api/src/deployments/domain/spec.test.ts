@@ -21,11 +21,11 @@ const rules: SpecRules = {
   toBucketName,
   managedDomains: ['pool.test', 'eu.pool.test', 'x.pool.test'],
 }
-const fieldsOf = (body: unknown) => {
+const getFaultFields = (body: unknown) => {
   const outcome = parseDeploymentSpec(body, rules)
   return outcome.kind === 'valid' ? [] : outcome.faults.map(({ field }) => field)
 }
-const detailsOf = (body: unknown) => {
+const getFaultDetails = (body: unknown) => {
   const outcome = parseDeploymentSpec(body, rules)
   return outcome.kind === 'valid' ? '' : outcome.faults.map(({ detail }) => detail).join(' ')
 }
@@ -118,8 +118,8 @@ describe('all invalid fields are reported together, in documented order', () => 
       ['sovereignSubdomain', 'objectStorageAccessKey'],
     ],
   ])('%s', (_, body, fields) => {
-    expect(fieldsOf(body)).toEqual(fields)
-    expect(detailsOf(body)).toMatch(/^["A-Za-z].*\.$/)
+    expect(getFaultFields(body)).toEqual(fields)
+    expect(getFaultDetails(body)).toMatch(/^["A-Za-z].*\.$/)
   })
 
   test.each<readonly [rule: string, body: object, expected: RegExp]>([
@@ -132,7 +132,7 @@ describe('all invalid fields are reported together, in documented order', () => 
       /at most 20 .* has 22/,
     ],
   ])('the details have %s', (_, body, expected) => {
-    expect(detailsOf(body)).toMatch(expected)
+    expect(getFaultDetails(body)).toMatch(expected)
   })
 
   test('the details contain no credentials', () => {
@@ -142,7 +142,7 @@ describe('all invalid fields are reported together, in documented order', () => 
       objectStorageRegion: 'MARKED',
     }
     const body = { ...pool, ...marked, sshPublicKey: 'MARKED MARKED', orgEmail: 'MARKED' }
-    expect(fieldsOf(body)).toHaveLength(5)
+    expect(getFaultFields(body)).toHaveLength(5)
     expect(JSON.stringify(parseDeploymentSpec(body, rules))).not.toContain('MARKED')
   })
 })
@@ -179,7 +179,7 @@ describe('a stored record', () => {
       objectStorageAccessKey: as(objectStorageAccessKey),
       objectStorageSecretKey: as(objectStorageSecretKey),
     }
-    expect(fieldsOf(again)).toEqual(['objectStorageAccessKey', 'objectStorageSecretKey'])
-    expect(detailsOf(again)).toMatch(/access key reads <redacted>.*secret key reads <redacted>/)
+    expect(getFaultFields(again)).toEqual(['objectStorageAccessKey', 'objectStorageSecretKey'])
+    expect(getFaultDetails(again)).toMatch(/access key reads <redacted>.*secret key reads <redacted>/)
   })
 })

@@ -4,7 +4,7 @@ import { delimiter, isAbsolute, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import type { Env } from '../../config/env.ts'
-import type { TerraformSettings } from '../../config/terraform.ts'
+import { findEnvSecrets, type TerraformSettings, toTerraformEnv } from '../../config/terraform.ts'
 import { createKeyedMutex } from '../../lib/keyed-mutex.ts'
 import type { DeploymentLogLine } from '../domain/types.ts'
 import type {
@@ -16,7 +16,6 @@ import type {
   StateInspection,
   UnlockResult,
 } from '../provisioner.ts'
-import { findEnvSecrets, toTerraformEnv } from './domain/env.ts'
 import { OutputCollector } from './domain/output.ts'
 import { createMask, maskValue } from './domain/secret-masker.ts'
 import { runInProcessGroup } from './process-group.ts'

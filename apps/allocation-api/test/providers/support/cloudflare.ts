@@ -75,8 +75,8 @@ export const startCloudflareSubject = async (
     records: async () => listRecordSets(double, zone),
     put: async set => putRecordSet(double, zone, set),
     remove: async (name, type) => double.remove(zone, record => record.name === name && record.type === type),
-    goAway: double.goAway,
-    comeBack: double.comeBack,
+    stop: double.stop,
+    start: double.start,
     async [Symbol.asyncDispose]() {
       await provider.close()
       await withWrongKey.close()

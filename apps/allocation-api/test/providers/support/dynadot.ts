@@ -69,8 +69,8 @@ export const startDynadotSubject = async (options: Omit<DynadotDoubleOptions, 'd
       const { main, sub } = double.domain(zone)
       double.change(zone, { main: without(main, name, type), sub: without(sub, name, type) })
     },
-    goAway: () => double.stop(),
-    comeBack: () => double.start(),
+    stop: () => double.stop(),
+    start: () => double.start(),
     [Symbol.asyncDispose]: () => double[Symbol.asyncDispose](),
   }
   return subject satisfies ProviderSubject

@@ -3,7 +3,7 @@ import postgres from 'postgres'
 import type { RecordChange } from '../../../src/dns/domain/rrset.ts'
 import { createLocalProvider } from '../../../src/dns/providers/local/provider.ts'
 import { createZoneTable } from '../../../src/dns/providers/local/zone-table.ts'
-import { createTestDatabase, testDsn } from '../../support/database.ts'
+import { createTestDatabase, getTestDsn } from '../../support/database.ts'
 import type { ProviderSubject } from '../harness.ts'
 
 const ZONE = 'conformance.test'
@@ -11,7 +11,7 @@ const ZONE = 'conformance.test'
 /** The zone is a table: tests write the table directly, and dropping the database removes it. */
 export const startLocalSubject = async (): Promise<ProviderSubject> => {
   const database = await createTestDatabase({ schema: false })
-  const admin = postgres(testDsn ?? '', { max: 1, onnotice: () => {} })
+  const admin = postgres(getTestDsn(), { max: 1, onnotice: () => {} })
   const sql = createDatabaseClient(database.url, { maxConnections: 2, applicationName: 'provider' })
   const provider = createLocalProvider({ table: createZoneTable(sql), onError: () => {} })
   const table = createZoneTable(database.sql)
@@ -33,11 +33,11 @@ export const startLocalSubject = async (): Promise<ProviderSubject> => {
     records: async () => (await table.read(ZONE, 'all')).records.toSorted((a, b) => compareKeys(a, b)),
     put: set => write({ kind: 'upsert', set }),
     remove: (owner, type) => write({ kind: 'delete', name: owner, type }),
-    async goAway() {
+    async stop() {
       await admin.unsafe(`alter database ${name} with allow_connections false`)
       await admin`select pg_terminate_backend(pid) from pg_stat_activity where datname = ${name}`
     },
-    async comeBack() {
+    async start() {
       await admin.unsafe(`alter database ${name} with allow_connections true`)
     },
     secrets: [],

@@ -23,8 +23,8 @@ export const startPowerdnsSubject = async (): Promise<ProviderSubject & { readon
     records: () => server.records(zone),
     put: set => server.put(zone, set),
     remove: (name, type) => server.remove(zone, name, type),
-    goAway: server.stop,
-    comeBack: server.start,
+    stop: server.stop,
+    start: server.start,
     withWrongKey,
     secrets: [server.options.apiKey, wrongKey],
     async [Symbol.asyncDispose]() {

@@ -258,7 +258,7 @@ export class FaultInjector {
     this.counts[fault === 'stale' ? 'staleReads' : 'faults'] += 1
     note(`  ${command}: ${JSON.stringify(fault)}`)
     const abortCall = this.#abortCall
-    const hasNoResponse = fault === 'late' || fault === 'no answer, no effect' || fault === 'no answer, with effect'
+    const hasNoResponse = fault === 'late' || fault === 'no response, no effect' || fault === 'no response, with effect'
     if (hasNoResponse) setImmediate(abortCall)
     if (fault !== 'late') return fault
     const { promise, resolve } = Promise.withResolvers<void>()

@@ -6,12 +6,11 @@ import { createReconciler, type Reconciler } from '../../../src/reconciler/recon
 import { FaultInjector, type InterleavingCounts } from './faulty-provider.ts'
 import { createInFlight } from './in-flight.ts'
 import { type ActiveName, findViolations, formatRecordSet, type QuiescentName } from './quiescence.ts'
-import type { Worker } from './worker.ts'
+import { RESERVATION_MS, type Worker } from './worker.ts'
 import type { Edit } from './zone-host.ts'
 import { type ModelName, template, ZoneModel } from './zone-model.ts'
 
 const caller: Caller = { actor: 'in-cluster', address: null, requestId: 'random' }
-const RESERVATION_MS = 600_000
 const DRIFT_MS = 600_000
 /** Longer than every pause, the drift interval and every reservation. */
 const LONG_MS = 700_000
@@ -165,7 +164,7 @@ class Interleaving {
     const allocationName = { poolDomain: this.#zone, subdomain }
     const expected = name.state
     if (name.state === 'free') {
-      const granted = await this.#store.reserve({ ...allocationName, createdBy: '' }, RESERVATION_MS, caller)
+      const granted = await this.#store.reserve({ ...allocationName, createdBy: '' }, caller)
       this.trace.push(`reserve ${subdomain}: ${granted.kind}`)
       if (granted.kind !== 'granted')
         return void this.#violations.push(`${subdomain} was free, but reserve returned ${granted.kind}`)

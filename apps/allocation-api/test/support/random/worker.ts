@@ -23,6 +23,8 @@ export interface Worker extends AsyncDisposable {
   advance(ms: number): Promise<void>
 }
 
+/** Time to live of a reservation. */
+export const RESERVATION_MS = 600_000
 const TIMEOUT_MS = 20_000
 const REPLICAS = 2
 
@@ -38,12 +40,18 @@ export const createWorker = async (startHost: StartZoneHost): Promise<Worker> =>
       maxStatementMs: TIMEOUT_MS,
     })
     const zoneLocks = createZoneLocks(database.url, { waitMs: 10_000, idleTimeoutMs: 30_000, timeoutMs: TIMEOUT_MS })
+    const reservation = { ttlMs: RESERVATION_MS, maxAgeMs: RESERVATION_MS }
     const provider = host.createProvider()
     cleanup.defer(async () => {
       await provider.close()
       await Promise.all([zoneLocks.close(), sql.end({ timeout: 1 })])
     })
-    return { sql, zoneLocks, provider, store: createTokenRepository(sql, { timeoutMs: TIMEOUT_MS }) }
+    return {
+      sql,
+      zoneLocks,
+      provider,
+      store: createTokenRepository(sql, { reservation, timeoutMs: TIMEOUT_MS }),
+    }
   })
   const { sql } = database
   const advance = async (ms: number) => {

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { Sql } from '@pool/database/client'
+import { createAllocationReader } from 'allocation-api/src/allocation/reader.ts'
 import { createAllocationRepository } from 'allocation-api/src/allocation/repository.ts'
 import { createRecords } from 'allocation-api/src/dns/domain/rrset.ts'
 import { createToken, hashToken } from 'allocation-api/src/lib/token.ts'
@@ -7,8 +8,7 @@ import type { ResponseError } from '../load/target.ts'
 import { POOL, type Reservation } from './seed.ts'
 
 /** The API's defaults. */
-const TIMEOUT_MS = 5_000
-const RESERVATION_TTL_MS = 600_000
+const OPTIONS = { reservation: { ttlMs: 600_000, maxAgeMs: 86_400_000 }, timeoutMs: 5_000 }
 const RECORDS = { names: ['@', '*', 'console', 'api', 'gitea', 'harbor'], ttl: 300 }
 export const ADDRESS = '203.0.113.10'
 
@@ -16,18 +16,16 @@ const createCaller = () => ({ actor: 'in-cluster' as const, address: '127.0.0.1'
 
 /** The API's own statements, one request each: without HTTP, and without the batching of concurrent requests. */
 export const createDirectSql = (sql: Sql) => {
-  const repository = createAllocationRepository(sql, { timeoutMs: TIMEOUT_MS })
+  const repository = createAllocationRepository(sql, OPTIONS)
+  const reader = createAllocationReader(sql, OPTIONS)
   return {
     async reserve(subdomain: string): Promise<ResponseError> {
       const command = { poolDomain: POOL, subdomain, createdBy: 'bench' }
-      const decision = await repository.reserve(
-        { command, tokenHash: createToken().tokenHash, caller: createCaller() },
-        RESERVATION_TTL_MS,
-      )
+      const decision = await repository.reserve({ command, tokenHash: createToken().tokenHash, caller: createCaller() })
       return typeof decision === 'object' && decision.kind === 'granted' ? null : 'not reserved'
     },
     async check(subdomain: string, isReserved: boolean): Promise<ResponseError> {
-      const [state] = await repository.findStates([{ poolDomain: POOL, subdomain }])
+      const [state] = await reader.findStates([{ poolDomain: POOL, subdomain }])
       return (state === 'reserved') === isReserved ? null : `unexpected state: ${state}`
     },
     async commit({ subdomain, reservationToken }: Reservation): Promise<ResponseError> {

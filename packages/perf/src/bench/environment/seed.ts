@@ -19,7 +19,7 @@ export interface Reservation {
   readonly reservationToken: string
 }
 
-/** Creates the reservations of the labels from `from` on, outside of what is timed. */
+/** Creates the reservations of the labels from `from` on, not timed. */
 export type Reserve = (from: number, count: number) => Promise<readonly Reservation[]>
 
 /** Writes rows as `reserve` would have left them, without their history. */

@@ -14,7 +14,7 @@ export interface WholeStack extends AsyncDisposable {
   readonly readyInMs: number
 }
 
-/** A folder for the data of `startWholeStack` that the account which Postgres runs as can enter. */
+/** A directory for the data of `startWholeStack`. The user that Postgres runs as may search it. */
 export const createDataDir = (folder: string): string => {
   const dataDir = mkdtempSync(join(folder, 'start-'))
   for (const path of [folder, dataDir]) chmodSync(path, 0o755)

@@ -41,7 +41,7 @@ const runOnce = async (target: Target, count: number, seconds: number): Promise<
 
 /**
  * Interleaves the targets round by round, so that changes of the machine over time affect all of them. Every other round
- * runs in reverse order: what one target leaves behind meets each of the others.
+ * runs in reverse order, so that the after-effects of one target do not always affect the same target.
  */
 export const compare = async (targets: readonly Target[], plan: Plan): Promise<Comparison[]> => {
   progress(`${plan.name}: warming up`)
@@ -104,7 +104,7 @@ export const listErrors = (names: readonly string[], where: string, { runs }: Co
     return [...empty, ...problems]
   })
 
-/** The columns of a target's figures, whatever stands to their left. */
+/** The columns with a target's figures. */
 export const targetColumns = (firstName: string): Column[] => [
   left('target'),
   ...['ops/s', 'p50 ms', 'p99 ms', `${firstName} / this: ops/s`, 'p50', 'p99'].map(right),

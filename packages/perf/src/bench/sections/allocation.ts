@@ -34,13 +34,13 @@ const TARGETS = ['API', 'SQL alone', 'empty route'] as const
 
 const METHOD = [
   'Closed loop: each virtual user sends its next request when it has its response. Medians over the rounds (min–max).',
-  'Ratios are taken round by round, API / this row: below 1 for ops/s and above 1 for latencies is what the API adds.',
+  'Ratios are calculated per round, API / this row: below 1 for ops/s and above 1 for latencies is what the API adds.',
   'SQL alone: the same statements through the driver, one request each, without HTTP, with as many callers and an equal',
   'connection pool; the API batches concurrent reserves and checks. Empty route: a process that answers the same request',
   "with a constant, on the API's own adapter.",
 ].join('\n')
 
-/** With many virtual users: a share of what the bare statements do, and no request that waits long behind the others. */
+/** With many virtual users: a share of the throughput of the bare statements, and no request that waits long. */
 export const toApiGoals = (comparisons: readonly Comparison[], atLeast: number): readonly Goal[] => {
   const [api = [], sql = []] = comparisons.find(({ users }) => users === GOAL_USERS)?.runs ?? []
   const where = `${GOAL_USERS} virtual users`

@@ -69,8 +69,8 @@ const MAX_COPY_MS = 60_000
 const POLL_MS = 100
 
 /**
- * The first write of each slot. The witness copies it to KV. With `copied`, this waits for the copies: their cost must not
- * be part of what is measured next.
+ * The first write of each slot. The witness copies it to KV. With `copied`, this waits for the copies, because their cost must not
+ * be part of the next measurement.
  */
 export const acquireAll = async (port: number, client: LeaseClient, copied: boolean): Promise<void> => {
   let next = 0

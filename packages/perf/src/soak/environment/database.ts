@@ -2,7 +2,7 @@ import type { Sql } from '@pool/database/client'
 import type { ReplayRow, TableRow } from '../checks/history.ts'
 
 export interface Snapshot {
-  /** Milliseconds since the epoch before and after it was taken. */
+  /** Milliseconds since the epoch before and after the snapshot. */
   readonly start: number
   readonly end: number
   readonly table: readonly TableRow[]

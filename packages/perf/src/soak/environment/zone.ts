@@ -1,5 +1,5 @@
 import type { Sql } from '@pool/database/client'
-import { lacksPowerdns, startPowerdns, type ZoneEdit, type ZoneRecordSet } from '@pool/test-kit/dns/powerdns.ts'
+import { missingPowerdns, startPowerdns, type ZoneEdit, type ZoneRecordSet } from '@pool/test-kit/dns/powerdns.ts'
 import { until } from '@pool/test-kit/poll.ts'
 import { startTcpProxy, type TcpProxy } from '@pool/test-kit/tcp-proxy.ts'
 import { createZoneTable } from 'allocation-api/src/dns/providers/local/zone-table.ts'
@@ -52,7 +52,7 @@ const openLocalZone = async (sql: Sql): Promise<Zone> => {
   await table.install()
   return {
     kind: 'local',
-    missing: lacksPowerdns,
+    missing: missingPowerdns,
     env: { DNSPROVIDER_KIND: 'local' },
     records: async () => (await table.read(ZONE, 'all')).records,
     async edit({ remove, put }) {
@@ -93,7 +93,7 @@ const startPowerdnsZone = async (scanner: LogSecretScanner, cleanup: AsyncDispos
 
 /** PowerDNS behind a proxy if it is installed, otherwise the API's local provider. */
 export const startZone = async (sql: Sql, scanner: LogSecretScanner, cleanup: AsyncDisposableStack): Promise<Zone> => {
-  const zone = lacksPowerdns ? await openLocalZone(sql) : await startPowerdnsZone(scanner, cleanup)
+  const zone = missingPowerdns ? await openLocalZone(sql) : await startPowerdnsZone(scanner, cleanup)
   await zone.edit({ remove: [], put: FOREIGN_RECORDS })
   return zone
 }

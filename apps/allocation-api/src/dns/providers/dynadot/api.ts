@@ -80,7 +80,7 @@ export const createDynadotApi = ({ url, apiKey }: DynadotApiOptions) => {
         return wrongKey
       case 'no-domain':
         return zoneUnavailable(`The Dynadot account has no domain ${zone}.`)
-      case 'trouble':
+      case 'server-error':
         return unavailable(`Dynadot could not process ${command}: ${sanitize(result.text)}`)
       case 'error':
         return { kind: 'rejected', reason: sanitize(result.text) }

@@ -5,8 +5,8 @@ import type { DynadotRecord } from './record.ts'
 export type DynadotResult =
   | { readonly kind: 'success'; readonly content: JsonObject }
   | { readonly kind: 'busy' | 'wrong-key' | 'no-domain' | 'not-understood' }
-  /** `error`: the request is at fault; `trouble`: Dynadot is at fault. */
-  | { readonly kind: 'error' | 'trouble'; readonly text: string }
+  /** `error`: the request is at fault; `server-error`: Dynadot is at fault. */
+  | { readonly kind: 'error' | 'server-error'; readonly text: string }
 
 const toText = (value: unknown): string | undefined =>
   typeof value === 'string' ? value : typeof value === 'number' ? String(value) : undefined
@@ -33,7 +33,7 @@ export const parseResponse = (body: unknown): DynadotResult => {
   if (/in your account|could not find domain|domain (is )?not found/i.test(text)) return { kind: 'no-domain' }
   const isOther = code !== '-1' && code !== '0'
   if (isOther || /connection|main server|try again|maintenance|timed? ?out/i.test(text))
-    return { kind: 'trouble', text }
+    return { kind: 'server-error', text }
   return { kind: 'error', text }
 }
 

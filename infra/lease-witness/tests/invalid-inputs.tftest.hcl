@@ -8,7 +8,7 @@ variables {
   applied_migration_tag = "v1"
 }
 
-run "account_id_of_another_form" {
+run "malformed_account_id" {
   command = plan
 
   variables {
@@ -18,7 +18,7 @@ run "account_id_of_another_form" {
   expect_failures = [var.account_id]
 }
 
-run "script_name_that_is_no_label" {
+run "script_name_that_is_not_a_label" {
   command = plan
 
   variables {
@@ -28,7 +28,7 @@ run "script_name_that_is_no_label" {
   expect_failures = [var.script_name]
 }
 
-run "namespace_without_a_title" {
+run "empty_namespace_title" {
   command = plan
 
   variables {
@@ -38,7 +38,7 @@ run "namespace_without_a_title" {
   expect_failures = [var.namespace_title]
 }
 
-run "log_level_that_is_none" {
+run "unknown_log_level" {
   command = plan
 
   variables {
@@ -48,7 +48,7 @@ run "log_level_that_is_none" {
   expect_failures = [var.log_level]
 }
 
-run "migration_that_does_not_exist" {
+run "unknown_migration" {
   command = plan
 
   variables {
@@ -108,7 +108,7 @@ run "custom_domain_with_a_path" {
   expect_failures = [var.custom_domain]
 }
 
-run "custom_domain_with_a_zone_name" {
+run "custom_domain_with_a_zone_name_as_id" {
   command = plan
 
   variables {
@@ -118,7 +118,7 @@ run "custom_domain_with_a_zone_name" {
   expect_failures = [var.custom_domain]
 }
 
-run "no_address_at_all" {
+run "no_address" {
   command = plan
 
   variables {
@@ -178,7 +178,7 @@ run "token_with_a_space" {
   expect_failures = [cloudflare_workers_script.witness]
 }
 
-run "token_with_a_line_end" {
+run "token_with_a_newline" {
   command = plan
 
   variables {
@@ -198,7 +198,7 @@ run "token_with_a_control_character" {
   expect_failures = [cloudflare_workers_script.witness]
 }
 
-run "tokens_that_do_not_fit" {
+run "tokens_that_are_too_long" {
   command = plan
 
   variables {

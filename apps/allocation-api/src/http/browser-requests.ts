@@ -1,8 +1,8 @@
 import { isLoopbackHost } from '@pool/contract'
 import { createMiddleware } from 'hono/factory'
-import { isCrossOrigin } from '../domain/cross-origin.ts'
-import { sendError } from '../errors.ts'
-import type { HttpEnv } from '../types.ts'
+import { isCrossOrigin } from './domain/cross-origin.ts'
+import { sendError } from './errors.ts'
+import type { HttpEnv } from './types.ts'
 
 export interface BrowserPolicy {
   /** Normalized. Their pages may send requests; without CORS headers, they cannot read the responses. */

@@ -1,8 +1,8 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { Context } from 'hono'
 import { bearerAuth } from 'hono/bearer-auth'
-import { sendError } from '../errors.ts'
-import type { HttpEnv } from '../types.ts'
+import { sendError } from './errors.ts'
+import type { HttpEnv } from './types.ts'
 
 const toDigest = (token: string): Buffer => createHash('sha256').update(token).digest()
 

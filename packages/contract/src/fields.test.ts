@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type * as z from 'zod'
 import { firstViolation } from './allocation-problem.ts'
-import { fqdn, isHostName, loadBalancerIP, poolDomain, subdomain } from './names.ts'
+import { fqdn, idempotencyKey, isHostName, loadBalancerIP, poolDomain, subdomain } from './fields.ts'
 
 /** The value in its canonical form, or the error code. */
 const read = (schema: z.ZodType, value: unknown): unknown => {
@@ -218,5 +218,26 @@ describe('loadBalancerIP', () => {
     ['broadcast', '255.255.255.255'],
   ])('invalid-lb-ip: %s', (_, given) => {
     expect(read(loadBalancerIP, given)).toBe('invalid-lb-ip')
+  })
+})
+
+describe('Idempotency-Key', () => {
+  test.each(['k', '!', '~', 'a'.repeat(255), '"7f3c"', 'a,b;c=d'])('good: %s', key => {
+    expect(read(idempotencyKey, key)).toBe(key)
+  })
+  test.each([
+    ['empty', ''],
+    ['256 characters', 'a'.repeat(256)],
+    ['a space', 'a b'],
+    ['a space around it', ' a'],
+    ['a tab', 'a\tb'],
+    ['a line break behind it', 'a\n'],
+    ['NUL', 'a\u0000'],
+    ['DEL', 'a\u007f'],
+    ['NBSP', 'a\u00a0b'],
+    ['beyond ASCII', '\u212a'],
+    ['a lone surrogate', '\ud800'],
+  ])('invalid-idempotency-key: %s', (_, key) => {
+    expect(read(idempotencyKey, key)).toBe('invalid-idempotency-key')
   })
 })

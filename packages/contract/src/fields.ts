@@ -1,6 +1,10 @@
 import * as z from 'zod'
 import { rule } from './allocation-problem.ts'
 
+/** JSON `null` for an optional field means the same as its absence. */
+export const absentIfNull = <Schema extends z.ZodType>(schema: Schema) =>
+  z.preprocess(value => (value === null ? undefined : value), schema)
+
 /**
  * Lower-cases ASCII letters only. Unicode lower-casing maps some other letters to ASCII (U+212A KELVIN SIGN to `k`), and
  * the client would get a name that it did not send.
@@ -80,3 +84,25 @@ export const loadBalancerIP = z
     rule('invalid-lb-ip', 'loadBalancerIP must be a unicast IPv4 address such as 203.0.113.10.'),
   )
   .meta({ example: '203.0.113.10' })
+
+/** Free text that Postgres can store and a log line can contain: no control characters, no lone surrogates. */
+const createdByRule = rule(
+  'invalid-format',
+  'createdBy must be text of at most 253 characters without control characters.',
+)
+export const createdBy = z
+  .string(createdByRule)
+  .refine(text => [...text].length <= 253 && text.isWellFormed() && !/\p{Cc}/u.test(text), createdByRule)
+
+const tokenRule = rule('missing-token', 'reservationToken is required: the response to reserve contains it.')
+
+/** Any text is allowed, so that a token that is not a UUID is a mismatch (403) rather than malformed. */
+export const reservationToken = z.string(tokenRule).min(1, tokenRule)
+
+/** Visible ASCII characters (VCHAR, RFC 5234). The operations document reuse with a different request. */
+export const idempotencyKey = z
+  .string()
+  .regex(
+    /^[\x21-\x7e]{1,255}$/,
+    rule('invalid-idempotency-key', 'Idempotency-Key must be 1 to 255 visible ASCII characters.'),
+  )

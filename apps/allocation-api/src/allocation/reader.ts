@@ -1,0 +1,128 @@
+import type { Allocation, HistoryEntry } from '@pool/contract'
+import type { Sql } from '@pool/database/client'
+import { drainRows } from '@pool/database/drain-rows'
+import { withTimeout } from '@pool/database/with-timeout'
+import type { AllocationCount, EntryWithId, HistoryPage, ListPage, PoolName } from './domain/types.ts'
+import { type AllocationRowWithDns, toAllocation } from './repository.ts'
+import { allocationSql } from './sql.ts'
+
+interface HistoryRow {
+  readonly id: number
+  readonly poolDomain: string
+  readonly subdomain: string
+  readonly at: Date
+  readonly event: HistoryEntry['event']
+  readonly from: HistoryEntry['from']
+  readonly to: HistoryEntry['to']
+  readonly actor: HistoryEntry['actor']
+  readonly address: string | null
+  readonly createdBy: string
+  readonly requestId: string | null
+  readonly detail: string | null
+}
+
+const toHistoryEntry = ({ id, at, address, requestId, detail, ...row }: HistoryRow): EntryWithId => ({
+  id,
+  entry: {
+    ...row,
+    at: at.toISOString(),
+    ...(address === null ? {} : { address }),
+    ...(requestId === null ? {} : { requestId }),
+    ...(detail === null ? {} : { detail }),
+  },
+})
+
+export type AllocationReader = ReturnType<typeof createAllocationReader>
+
+/** The queries over pool_allocations and allocation_history. Each rejects with a `TimeoutError` after `timeoutMs`. */
+export const createAllocationReader = (sql: Sql, { timeoutMs }: { readonly timeoutMs: number }) => {
+  const { columnsWithDns, notExpired, whereName } = allocationSql(sql)
+
+  /**
+   * One lookup per row, whatever the planner estimates. With a plain join, each page of a list could read the zone from its
+   * start, and the list would take quadratic time. A reservation has no records, so its lookup returns nothing.
+   */
+  const leftJoinDns = sql`
+    left join lateral (
+      select version, applied_version, last_error from dns_names
+      where a.state = 'active' and zone = a.pool_domain and subdomain = a.subdomain limit 1
+    ) d on true`
+
+  return {
+    /** The state of each name, in the order of the names; null if it is free. */
+    async findStates(names: readonly PoolName[]): Promise<(Allocation['state'] | null)[]> {
+      const pairs = names.map(({ poolDomain, subdomain }) => [poolDomain, subdomain])
+      const rows = await withTimeout(
+        sql<{ state: Allocation['state'] | null }[]>`
+          select allocation.state from jsonb_array_elements(${sql.json(pairs)}) with ordinality as input (name, position)
+          left join lateral (
+            select state from pool_allocations a
+            where a.pool_domain = name ->> 0 and a.subdomain = name ->> 1 and ${notExpired} limit 1
+          ) allocation on true
+          order by position`,
+        timeoutMs,
+      )
+      return rows.map(({ state }) => state)
+    },
+
+    /** Whether the name is active and was committed with this token. */
+    async isActiveWithToken(name: PoolName, tokenHash: Buffer): Promise<boolean> {
+      const rows = await withTimeout(
+        sql`
+          select from pool_allocations a
+          where ${whereName(name)} and token_hash = ${tokenHash} and state = 'active'`,
+        timeoutMs,
+      )
+      return rows.length > 0
+    },
+
+    async find(name: PoolName): Promise<Allocation | null> {
+      const [row] = await withTimeout(
+        sql<AllocationRowWithDns[]>`
+          select ${columnsWithDns} from pool_allocations a ${leftJoinDns} where ${whereName(name)} and ${notExpired}`,
+        timeoutMs,
+      )
+      return row ? toAllocation(row) : null
+    },
+
+    /** Sorted by the bytes of the subdomain. */
+    async list(poolDomain: string, { after, limit, state }: ListPage): Promise<Allocation[]> {
+      const rows = await withTimeout(
+        sql<AllocationRowWithDns[]>`
+          select ${columnsWithDns} from (
+            select * from pool_allocations a
+            where a.pool_domain = ${poolDomain} and a.subdomain > ${after} and ${notExpired}
+              ${state ? sql`and a.state = ${state}` : sql``}
+            order by a.subdomain limit ${limit}
+          ) a ${leftJoinDns} order by a.subdomain`,
+        timeoutMs,
+      )
+      return drainRows(rows).map(toAllocation)
+    },
+
+    /** Newest first. */
+    async listHistory(poolDomain: string, { subdomain, before, limit }: HistoryPage): Promise<EntryWithId[]> {
+      const rows = await withTimeout(
+        sql<HistoryRow[]>`
+          select id, pool_domain as "poolDomain", subdomain, at, event, from_state as "from", to_state as "to",
+            actor, address, created_by as "createdBy", request_id as "requestId", detail
+          from allocation_history
+          where pool_domain = ${poolDomain}
+            ${subdomain === undefined ? sql`` : sql`and subdomain = ${subdomain}`}
+            ${before === undefined ? sql`` : sql`and id < ${before}`}
+          order by id desc limit ${limit}`,
+        timeoutMs,
+      )
+      return drainRows(rows).map(toHistoryEntry)
+    },
+
+    /** Counts the allocations that are not expired. It reads every row: 3 s for ten million rows in memory, longer from disk. */
+    async countByState(): Promise<readonly AllocationCount[]> {
+      return withTimeout(
+        sql<AllocationCount[]>`
+          select pool_domain as "poolDomain", state, count(*) from pool_allocations a where ${notExpired} group by 1, 2`,
+        timeoutMs,
+      )
+    },
+  }
+}
