@@ -137,6 +137,16 @@ export const listResponse = z
   .object({ poolDomain: z.string(), allocations: z.array(allocation), nextCursor: z.string().optional() })
   .meta({ id: 'ListResponse' })
 
+/** An RRset (RFC 2181 section 5) of another writer that was deleted because its name had been released. */
+const deletedRecord = z
+  .object({
+    name: z.string().meta({ description: 'The owner name, absolute, without the trailing dot.' }),
+    type: z.string(),
+    ttl: z.number().int().meta({ description: 'Seconds.' }),
+    data: z.array(z.string()).meta({ description: 'In presentation format.' }),
+  })
+  .meta({ id: 'DeletedRecord' })
+
 /**
  * A transition of an allocation, or a result of its records at the DNS provider, which does not change the state. The
  * service never changes or deletes an entry.
@@ -170,6 +180,10 @@ export const historyEntry = z
       .string()
       .optional()
       .meta({ description: 'With `failing`: the reason. With `repaired`: what was repaired.' }),
+    deletedRecords: z.array(deletedRecord).optional().meta({
+      description:
+        'Record sets of other writers at or below the released name that were deleted. With `withdrawn`, `repaired`, or the `published` of the next holder.',
+    }),
   })
   .meta({ id: 'HistoryEntry' })
 export type HistoryEntry = z.infer<typeof historyEntry>

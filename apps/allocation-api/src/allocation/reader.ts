@@ -19,9 +19,10 @@ interface HistoryRow {
   readonly createdBy: string
   readonly requestId: string | null
   readonly detail: string | null
+  readonly deletedRecords: NonNullable<HistoryEntry['deletedRecords']> | null
 }
 
-const toHistoryEntry = ({ id, at, address, requestId, detail, ...row }: HistoryRow): EntryWithId => ({
+const toHistoryEntry = ({ id, at, address, requestId, detail, deletedRecords, ...row }: HistoryRow): EntryWithId => ({
   id,
   entry: {
     ...row,
@@ -29,6 +30,7 @@ const toHistoryEntry = ({ id, at, address, requestId, detail, ...row }: HistoryR
     ...(address === null ? {} : { address }),
     ...(requestId === null ? {} : { requestId }),
     ...(detail === null ? {} : { detail }),
+    ...(deletedRecords === null ? {} : { deletedRecords }),
   },
 })
 
@@ -105,7 +107,8 @@ export const createAllocationReader = (sql: Sql, { timeoutMs }: { readonly timeo
       const rows = await withTimeout(
         sql<HistoryRow[]>`
           select id, pool_domain as "poolDomain", subdomain, at, event, from_state as "from", to_state as "to",
-            actor, address, created_by as "createdBy", request_id as "requestId", detail
+            actor, address, created_by as "createdBy", request_id as "requestId", detail,
+            deleted_records as "deletedRecords"
           from allocation_history
           where pool_domain = ${poolDomain}
             ${subdomain === undefined ? sql`` : sql`and subdomain = ${subdomain}`}

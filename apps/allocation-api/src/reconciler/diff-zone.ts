@@ -1,8 +1,9 @@
 import type { ReadResult, Unavailable } from '../dns/domain/result.ts'
 import type { RecordChange } from '../dns/domain/rrset.ts'
-import { type CurrentRecords, indexRecords, planName } from './domain/plan.ts'
+import { type CurrentRecords, indexRecords, type PlanOptions, planName } from './domain/plan.ts'
 import type { ProviderClient } from './provider-client.ts'
 import type { CheckedName, ReconcilerRepository } from './repository.ts'
+import { toPlanOptions } from './sync-zone.ts'
 import type { ZoneLock } from './zone-lock.ts'
 
 export interface PlannedChange {
@@ -29,9 +30,10 @@ export interface ZoneDiff {
 }
 
 export interface DiffContext {
-  readonly repository: Pick<ReconcilerRepository, 'listNames' | 'markDrifted' | 'prune'>
+  readonly repository: Pick<ReconcilerRepository, 'listNames' | 'listZones' | 'markDrifted' | 'prune'>
   readonly provider: Pick<ProviderClient, 'read'>
   readonly hasZoneTtl: boolean
+  readonly managedDomains: readonly string[]
 }
 
 /** `apply` makes drifted names due, and prunes previous records that the zone no longer has. `dry-run` changes nothing. */
@@ -63,7 +65,7 @@ class DiffCollector {
   conflictCount = 0
 
   /** Whether the current records of `name` differ from its desired ones. */
-  add(current: CurrentRecords, name: CheckedName, options: { zone: string; hasZoneTtl: boolean }): boolean {
+  add(current: CurrentRecords, name: CheckedName, options: PlanOptions): boolean {
     const { subdomain } = name
     const plan = planName(current, name, options)
     if (plan.kind === 'conflict') {
@@ -84,21 +86,23 @@ class DiffCollector {
  * treats it as after a commit.
  */
 export const diffZone = async (
-  { repository, provider, hasZoneTtl }: DiffContext,
+  context: DiffContext,
   zone: string,
   lock: ZoneLock,
   mode: DiffMode,
 ): Promise<ZoneDiff | Unavailable> => {
+  const { repository, provider } = context
   let page = await repository.listNames(zone, '', PAGE_SIZE)
   // A zone without names is not read: the provider may no longer have it.
   const read = page.length > 0 ? await provider.read(zone, 'all') : EMPTY_ZONE
   if (read.kind === 'unavailable') return read
-  const current = indexRecords(read.records)
+  const current = indexRecords(zone, read)
   const collector = new DiffCollector()
   let driftedCount = 0
   while (page.length > 0) {
+    const options = await toPlanOptions(context, zone, page)
     const { same = [], different = [] } = Object.groupBy(page, name =>
-      collector.add(current, name, { zone, hasZoneTtl }) ? 'different' : 'same',
+      collector.add(current, name, options) ? 'different' : 'same',
     )
     if (mode === 'apply') {
       await lock.assertHeld()

@@ -80,7 +80,7 @@ export const createReconciler = (options: ReconcilerOptions) => {
     random,
     observer,
   })
-  const context = { repository, provider, hasZoneTtl, driftIntervalMs, random }
+  const context = { repository, provider, hasZoneTtl, managedDomains, driftIntervalMs, random }
   const drift = new DriftDetector({ ...context, withZoneLock, observer })
   const queues = new Map<string, ZoneSyncQueue>()
   let isStopping = false

@@ -1,3 +1,4 @@
+import type { HistoryEntry } from '@pool/contract'
 import type { Sql } from '@pool/database/client'
 import { drainRows } from '@pool/database/drain-rows'
 import { withTimeout } from '@pool/database/with-timeout'
@@ -17,6 +18,14 @@ export interface DueName extends DesiredName {
 
 /** The history event of a name's records. */
 type DnsEvent = 'published' | 'withdrawn' | 'failing' | 'repaired'
+
+/** A record set of another writer that is deleted, as the history lists it. */
+export type DeletedRecord = NonNullable<HistoryEntry['deletedRecords']>[number]
+
+export interface AttemptedName extends Pick<DueName, 'subdomain' | 'version'> {
+  /** What the write deletes although this service did not write it. */
+  readonly deletedRecords: readonly DeletedRecord[]
+}
 
 export interface AppliedName extends Pick<DueName, 'subdomain' | 'version' | 'desired'> {
   readonly event: DnsEvent
@@ -56,8 +65,8 @@ export interface ZoneLag {
 /** `items` as rows named `item`, passed as one JSON parameter. */
 const toRows = (sql: Sql, items: readonly object[]) => sql`
   jsonb_to_recordset(${sql.json(items as never)}) as item
-    (subdomain text, version bigint, desired jsonb, event text, detail text, failure text, reason text,
-      "retryDelayMs" float8)`
+    (subdomain text, version bigint, desired jsonb, "deletedRecords" jsonb, event text, detail text, failure text,
+      reason text, "retryDelayMs" float8)`
 
 /** As `toRows`, with the version only. */
 const toVersionRows = (sql: Sql, names: readonly NameVersion[]) =>
@@ -69,7 +78,8 @@ const toVersionRows = (sql: Sql, names: readonly NameVersion[]) =>
 /** The columns of a `DesiredName` and its version. */
 const desiredColumns = (sql: Sql) => sql`
   subdomain, version, desired, owned, previous_records as previous,
-  attempted_version > applied_version as "hasInFlightWrite"`
+  attempted_version > applied_version as "hasInFlightWrite",
+  desired = '[]' or purge_version > applied_version as "isPurged"`
 
 /** Name and type of each desired record set of `item`. */
 const desiredKeys = (sql: Sql) => sql`(
@@ -78,8 +88,9 @@ const desiredKeys = (sql: Sql) => sql`(
 
 /** Inserts one history row for each row of the CTE `events`. */
 const insertHistory = (sql: Sql) => sql`
-  insert into allocation_history (pool_domain, subdomain, event, from_state, to_state, actor, created_by, detail)
-  select zone, subdomain, event, state, state, 'convergence', '', detail
+  insert into allocation_history
+    (pool_domain, subdomain, event, from_state, to_state, actor, created_by, detail, deleted_records)
+  select zone, subdomain, event, state, state, 'convergence', '', detail, deleted_records
   from (select *, case when desired = '[]' then 'none' else 'active' end as state from events) events_with_state`
 
 const milliseconds = (sql: Sql, ms: number) => sql`${ms}::float8 * interval '1 millisecond'`
@@ -99,6 +110,12 @@ export const createReconcilerRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
     )
   },
 
+  /** Every zone that was ever written, whether or not it is still configured. */
+  async listZones(): Promise<string[]> {
+    const rows = await withTimeout(sql<{ zone: string }[]>`select zone from dns_zones`, timeoutMs)
+    return rows.map(row => row.zone)
+  },
+
   async listDueZones(): Promise<string[]> {
     const rows = await withTimeout(
       sql<{ zone: string }[]>`
@@ -112,13 +129,20 @@ export const createReconcilerRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
   /**
    * Records that the provider may have these versions from now on, whether or not the write is confirmed. It is committed
    * before the write: after a crash in between, the service must not take its own records for foreign ones. It does not
-   * make the records `owned`, because a rejected write leaves the existing records in place.
+   * make the records `owned`, because a rejected write leaves the existing records in place. The records of other writers
+   * that it deletes are saved for the history, because nothing shows them after the write.
    */
-  async markAttempted(zone: string, names: readonly NameVersion[]): Promise<void> {
+  async markAttempted(zone: string, names: readonly AttemptedName[]): Promise<void> {
     await withTimeout(
       sql`
-        update dns_names d set attempted_version = greatest(d.attempted_version, item.version)
-        from ${toVersionRows(sql, names)}
+        update dns_names d set attempted_version = greatest(d.attempted_version, item.version),
+          deleted_records = case
+            when item."deletedRecords" = '[]' or d.applied_version >= item.version then d.deleted_records
+            else (
+              select jsonb_agg(distinct deleted)
+              from jsonb_array_elements(d.deleted_records || item."deletedRecords") deleted)
+          end
+        from ${toRows(sql, names)}
         where d.zone = ${zone} and d.subdomain = item.subdomain`,
       timeoutMs,
     )
@@ -134,11 +158,14 @@ export const createReconcilerRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
         with events as (
           update dns_names d set
             applied_version = item.version, applied_at = statement_timestamp(), attempted_version = item.version,
-            attempts = 0, failure = null, last_error = null, is_drift_repair = false, owned = ${desiredKeys(sql)}
-          from ${toRows(sql, names)}
+            attempts = 0, failure = null, last_error = null, is_drift_repair = false, owned = ${desiredKeys(sql)},
+            deleted_records = '[]'
+          from ${toRows(sql, names)} join dns_names before
+            on before.zone = ${zone} and before.subdomain = item.subdomain
           where d.zone = ${zone} and d.subdomain = item.subdomain
             and d.applied_version < item.version and d.attempted_version <= item.version
-          returning d.zone, d.subdomain, item.desired, item.event, item.detail
+          returning d.zone, d.subdomain, item.desired, item.event, item.detail,
+            nullif(before.deleted_records, '[]') as deleted_records
         )
         ${insertHistory(sql)}`,
       timeoutMs,
@@ -162,6 +189,7 @@ export const createReconcilerRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
           where d.zone = ${zone} and d.subdomain = item.subdomain and d.version = item.version
             and d.applied_version < d.version
           returning d.zone, d.subdomain, d.desired, 'failing' as event, item.reason as detail,
+            null::jsonb as deleted_records,
             before.failure is distinct from item.failure as cause_changed
         ), events as (select * from failed where cause_changed)
         ${insertHistory(sql)}`,

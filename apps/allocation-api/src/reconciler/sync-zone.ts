@@ -1,17 +1,19 @@
 import type { ApplyResult } from '../dns/domain/result.ts'
+import type { RecordSet } from '../dns/domain/rrset.ts'
 import { type Failure, type Outcome, toFailure, toOutcome, toRetryDelayMs } from './domain/outcome.ts'
-import { indexRecords, type Plan, planName } from './domain/plan.ts'
+import { indexRecords, limitPlans, type Plan, type PlanOptions, planName } from './domain/plan.ts'
 import type { ProviderClient } from './provider-client.ts'
-import type { AppliedName, DueName, FailedName, ReconcilerRepository } from './repository.ts'
+import type { AppliedName, DeletedRecord, DueName, FailedName, ReconcilerRepository } from './repository.ts'
 import type { ZoneLock } from './zone-lock.ts'
 
 export interface SyncContext {
   readonly repository: Pick<
     ReconcilerRepository,
-    'listDue' | 'markAttempted' | 'markApplied' | 'markFailed' | 'recordSync'
+    'listDue' | 'listZones' | 'markAttempted' | 'markApplied' | 'markFailed' | 'recordSync'
   >
   readonly provider: Pick<ProviderClient, 'read' | 'apply'>
   readonly hasZoneTtl: boolean
+  readonly managedDomains: readonly string[]
   /** Milliseconds from one drift check of a zone to the next. */
   readonly driftIntervalMs: number
   /** From 0 to 1. */
@@ -48,7 +50,7 @@ interface NameOutcome {
  * the outcomes. It is the same after a commit, a crash or an outage, and repeating it changes nothing.
  */
 export const syncZone = async (context: SyncContext, zone: string, lock: ZoneLock): Promise<SyncResult> => {
-  const { repository, provider, hasZoneTtl } = context
+  const { repository, provider } = context
   const toFqdn = ({ subdomain }: DueName) => `${subdomain}.${zone}`
   let names = await repository.listDue(zone, MAX_BATCH_SIZE)
   if (names.length === 0) return NOTHING_SYNCED
@@ -63,15 +65,68 @@ export const syncZone = async (context: SyncContext, zone: string, lock: ZoneLoc
   }
   // Changes made during the read need not wait for the next sync: the lock excludes other writers since the read.
   if (read.isFullZone) names = await repository.listDue(zone, MAX_BATCH_SIZE)
-  const current = indexRecords(read.records)
-  const planned = names.map(name => ({ name, plan: planName(current, name, { zone, hasZoneTtl }) }))
+  const options = await toPlanOptions(context, zone, names)
+  const current = indexRecords(zone, read)
+  const plans = limitPlans(names.map(name => planName(current, name, options)))
+  const planned = names.flatMap((name, i): PlannedName[] => {
+    const plan = plans[i]
+    return plan ? [{ name, plan }] : []
+  })
   const result = await applyPlans(context, zone, lock, planned)
-  return saveOutcomes(
-    context,
-    zone,
-    planned.map(({ name, plan }) => ({ name, outcome: toOutcome(toFqdn(name), plan, result) })),
+  const outcomes = planned.map(({ name, plan }) => ({ name, outcome: toOutcome(toFqdn(name), plan, result) }))
+  return saveOutcomes(context, zone, await confirmPurges(context, zone, outcomes, options))
+}
+
+/** `names` are those of one sync or drift check. */
+export const toPlanOptions = async (
+  {
+    repository,
+    hasZoneTtl,
+    managedDomains,
+  }: Pick<SyncContext, 'hasZoneTtl' | 'managedDomains'> & {
+    readonly repository: Pick<ReconcilerRepository, 'listZones'>
+  },
+  zone: string,
+  names: readonly Pick<DueName, 'isPurged'>[],
+): Promise<PlanOptions> => {
+  // A zone that another replica manages, or that is no longer configured, keeps its records as well.
+  const zones = names.some(name => name.isPurged) ? [...managedDomains, ...(await repository.listZones())] : []
+  return { zone, hasZoneTtl, zones }
+}
+
+/**
+ * Reads the names again that have a new holder: only when a read that began after the write shows nothing of an earlier
+ * holder is the purge over. Later, a record of another writer may be the new holder's. A name without a holder needs no
+ * such read, because the drift checks that follow purge it again.
+ */
+const confirmPurges = async (
+  { provider }: SyncContext,
+  zone: string,
+  outcomes: readonly NameOutcome[],
+  options: PlanOptions,
+): Promise<NameOutcome[]> => {
+  const needsRead = ({ name, outcome }: NameOutcome) =>
+    outcome.kind === 'applied' && name.isPurged && name.desired.length > 0
+  const purged = outcomes.filter(needsRead).map(({ name }) => `${name.subdomain}.${zone}`)
+  if (purged.length === 0) return [...outcomes]
+  const read = await provider.read(zone, purged)
+  const current = indexRecords(zone, read.kind === 'read' ? read : { records: [] })
+  const confirm = ({ name, outcome }: NameOutcome): Outcome => {
+    if (read.kind === 'unavailable') return toFailure(read)
+    const plan = planName(current, name, options)
+    return plan.kind === 'changes' && plan.deletedRecords.length === 0 ? outcome : { kind: 'skipped' }
+  }
+  return outcomes.map(nameOutcome =>
+    needsRead(nameOutcome) ? { name: nameOutcome.name, outcome: confirm(nameOutcome) } : nameOutcome,
   )
 }
+
+const toDeletedRecord = ({ name, type, ttl, values }: RecordSet): DeletedRecord => ({
+  name,
+  type,
+  ttl,
+  data: [...values],
+})
 
 const applyPlans = async (
   { repository, provider }: SyncContext,
@@ -81,7 +136,9 @@ const applyPlans = async (
 ): Promise<ApplyResult> => {
   const changes = planned.flatMap(({ plan }) => (plan.kind === 'changes' ? plan.changes : []))
   if (changes.length === 0) return NOTHING_TO_APPLY
-  const attempted = planned.filter(({ plan }) => plan.kind === 'changes').map(({ name }) => name)
+  const attempted = planned.flatMap(({ name: { subdomain, version }, plan }) =>
+    plan.kind === 'changes' ? [{ subdomain, version, deletedRecords: plan.deletedRecords.map(toDeletedRecord) }] : [],
+  )
   await repository.markAttempted(zone, attempted)
   await lock.assertHeld()
   return provider.apply(zone, changes)

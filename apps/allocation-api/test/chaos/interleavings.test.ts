@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import type { Caller } from '../../src/allocation/domain/types.ts'
 import { createRecords } from '../../src/dns/domain/rrset.ts'
 import { type DuplicateRequest, isDuplicate } from '../../src/idempotency/idempotency.ts'
-import { createReconcilerRepository, type DueName } from '../../src/reconciler/repository.ts'
+import { type AttemptedName, createReconcilerRepository, type DueName } from '../../src/reconciler/repository.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { holdLock, lockRow, untilSessionsWait } from '../support/locks.ts'
 import {
@@ -26,6 +26,8 @@ const expectDecision = <Decision extends { readonly kind: string }>(
   return decision
 }
 const desired = createRecords('acme.pool.test', '192.0.2.1', { names: ['@', '*'], ttl: 60 })
+
+const toAttempted = (name: DueName): AttemptedName => ({ ...name, deletedRecords: [] })
 
 /**
  * These interleavings are deterministic. A transaction of the test locks the row until both statements wait for it, and
@@ -300,7 +302,7 @@ describe('progress that is recorded late', () => {
       )
     const sync = async () => {
       const names = await due()
-      await repository.markAttempted(poolDomain, names)
+      await repository.markAttempted(poolDomain, names.map(toAttempted))
       await markApplied(names)
     }
     const activate = async () => {
@@ -340,7 +342,7 @@ describe('progress that is recorded late', () => {
     await store.commit({ ...name, reservationToken, ...address }, desired, caller)
     const due = (await repository.listDue(poolDomain, 10)).filter(due => due.subdomain === 'replaced')
     await store.release(name, caller)
-    await repository.markAttempted(poolDomain, due)
+    await repository.markAttempted(poolDomain, due.map(toAttempted))
     expect((await repository.listDue(poolDomain, 10)).filter(due => due.subdomain === 'replaced')).toMatchObject([
       { desired: [], hasInFlightWrite: true },
     ])
@@ -363,7 +365,7 @@ describe('progress that is recorded late', () => {
     await store.release(name, caller)
     const withdrawal = await due()
     await activate('192.0.2.2')
-    await repository.markAttempted(poolDomain, await due())
+    await repository.markAttempted(poolDomain, (await due()).map(toAttempted))
     const before = await database.sql`select * from dns_names where subdomain = 'hidden'`
     expect(before.map(row => row.attempted_version === row.version && row.applied_version === 0)).toEqual([true])
     await repository.markApplied(

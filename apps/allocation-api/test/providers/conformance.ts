@@ -150,10 +150,15 @@ export const describeConformance = (
         owned: desired.map(({ name, type }) => ({ name, type })),
         previous: [],
         hasInFlightWrite: false,
+        isPurged: false,
       }
       const hasZoneTtl = subject.provider.hasZoneTtl ?? false
       const plan = async () => {
-        const planned = planName(indexRecords(await read([`acme.${zone}`])), name, { zone, hasZoneTtl: hasZoneTtl })
+        const planned = planName(indexRecords(zone, { records: await read([`acme.${zone}`]) }), name, {
+          zone,
+          hasZoneTtl,
+          zones: [zone],
+        })
         return planned.kind === 'changes' ? planned.changes : []
       }
       const first = await plan()

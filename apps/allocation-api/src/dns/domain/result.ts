@@ -14,6 +14,8 @@ export type ReadResult =
   | {
       readonly kind: 'read'
       readonly records: readonly RecordSet[]
+      /** Records that the provider stores without serving them. A name can have some of a type that it also serves. */
+      readonly unserved?: readonly RecordSet[]
       /** These are all records of the zone, whatever was requested. */
       readonly isFullZone?: true
     }

@@ -10,9 +10,10 @@ export interface RecordSet {
   readonly values: readonly string[]
 }
 
+/** `dropsUnserved`: also the records of the same name and type that the provider stores without serving them. */
 export type RecordChange =
-  | { readonly kind: 'upsert'; readonly set: RecordSet }
-  | { readonly kind: 'delete'; readonly name: string; readonly type: string }
+  | { readonly kind: 'upsert'; readonly set: RecordSet; readonly dropsUnserved?: true }
+  | { readonly kind: 'delete'; readonly name: string; readonly type: string; readonly dropsUnserved?: true }
 
 export const recordKey = (record: { name: string; type: string }): string => `${record.name} ${record.type}`
 
@@ -28,8 +29,16 @@ export const toOwnerName = (change: RecordChange): string => (change.kind === 'u
 /** The key of the record set that a change is about. */
 export const changeKey = (change: RecordChange): string => recordKey(change.kind === 'upsert' ? change.set : change)
 
-/** Whether `name` is `owner` or a name below it: whole labels, so `xacme.pool` is not below `acme.pool`. */
-export const isAtOrBelow = (name: string, owner: string): boolean => name === owner || name.endsWith(`.${owner}`)
+/**
+ * Whether `name` is `owner` or a name below it: whole labels, so `xacme.pool` is not below `acme.pool`. Nor is
+ * `x\.acme.pool`, whose first label contains a dot (RFC 1035 section 5.1).
+ */
+export const isAtOrBelow = (name: string, owner: string): boolean => {
+  if (name === owner) return true
+  if (!name.endsWith(`.${owner}`)) return false
+  const [backslashes = ''] = /\\*$/.exec(name.slice(0, -owner.length - 1)) ?? []
+  return backslashes.length % 2 === 0
+}
 
 export interface RecordTemplate {
   /** Names relative to the allocated name: `@` is the name itself, `*` its wildcard. */

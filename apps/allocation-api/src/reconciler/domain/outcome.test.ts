@@ -5,8 +5,9 @@ import { type Outcome, toOutcome, toRetryDelayMs } from './outcome.ts'
 import type { Plan } from './plan.ts'
 
 const change: RecordChange = { kind: 'delete', name: 'acme.pool.test', type: 'A' }
-const changes: Plan = { kind: 'changes', changes: [change] }
-const noChanges: Plan = { kind: 'changes', changes: [] }
+const changes: Plan = { kind: 'changes', changes: [change], deletedRecords: [], isPartial: false }
+const noChanges: Plan = { ...changes, changes: [] }
+const partial: Plan = { ...changes, isPartial: true }
 const conflict: Plan = { kind: 'conflict', reason: 'in the way' }
 
 const applied: ApplyResult = { kind: 'applied', rejected: [] }
@@ -39,6 +40,13 @@ describe('the outcome of a name', () => {
     ],
     ['skipped', changes, skipping('acme.pool.test'), { kind: 'skipped' }],
     ['a name below it skipped', changes, skipping('*.acme.pool.test'), { kind: 'skipped' }],
+    ['only the first changes were made', partial, applied, { kind: 'skipped' }],
+    [
+      'one of the first changes rejected',
+      partial,
+      rejecting('acme.pool.test'),
+      failed('rejected', 'The DNS provider rejected acme.pool.test: no'),
+    ],
     ['another name skipped', changes, skipping('other.pool.test'), done],
     [
       'rejected and skipped',

@@ -16,7 +16,7 @@ export interface Failure {
 export type Outcome =
   | { readonly kind: 'applied'; readonly changes: readonly RecordChange[] }
   | Failure
-  /** The provider did not get to this name: it stays due. */
+  /** The provider did not get to this name, or not to all of its changes: it stays due. */
   | { readonly kind: 'skipped' }
 
 /** After the provider recovers, the waiting names become due within this time and not all at the same moment. */
@@ -38,7 +38,7 @@ export const toOutcome = (fqdn: string, plan: Plan, result: ApplyResult): Outcom
     const reason = `The DNS provider rejected ${rejection.name}: ${rejection.reason}`
     return { kind: 'failed', cause: 'rejected', reason }
   }
-  if (result.skipped?.some(name => isAtOrBelow(name, fqdn))) return { kind: 'skipped' }
+  if (plan.isPartial || result.skipped?.some(name => isAtOrBelow(name, fqdn))) return { kind: 'skipped' }
   return { kind: 'applied', changes: plan.changes }
 }
 

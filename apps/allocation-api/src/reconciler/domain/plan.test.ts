@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { RecordChange, RecordSet } from '../../dns/domain/rrset.ts'
-import { type DesiredName, indexRecords, planName } from './plan.ts'
+import { type DesiredName, indexRecords, limitPlans, type Plan, type PlanOptions, planName } from './plan.ts'
 
 const a = (name: string, address = '192.0.2.1', ttl = 300): RecordSet => ({ name, type: 'A', ttl, values: [address] })
 const cname = (name: string): RecordSet => ({ name, type: 'CNAME', ttl: 300, values: ['elsewhere.example'] })
@@ -16,8 +16,16 @@ const star = '*.acme.pool.test'
 const named = (
   desired: RecordSet[],
   owned: RecordSet[] = [],
-  { hasInFlightWrite = false, previous = [] }: { hasInFlightWrite?: boolean; previous?: RecordSet[] } = {},
-): DesiredName => ({ subdomain: 'acme', desired, owned: owned.map(key), previous, hasInFlightWrite })
+  more: { hasInFlightWrite?: boolean; previous?: RecordSet[]; isPurged?: boolean } = {},
+): DesiredName => ({
+  subdomain: 'acme',
+  desired,
+  owned: owned.map(key),
+  previous: [],
+  hasInFlightWrite: false,
+  isPurged: desired.length === 0,
+  ...more,
+})
 
 const rows: readonly {
   readonly what: string
@@ -69,10 +77,10 @@ const rows: readonly {
     changes: [remove(a(star))],
   },
   {
-    what: 'withdrawn: a foreign record below the name is not deleted',
+    what: 'withdrawn: a foreign record below the name is deleted',
     current: [a(acme), txt(`_acme-challenge.${acme}`)],
     name: named([], [a(acme)]),
-    changes: [remove(a(acme))],
+    changes: [remove(a(acme)), remove(txt(`_acme-challenge.${acme}`))],
   },
   { what: 'withdrawn before anything was written', current: [], name: named([]), changes: [] },
   {
@@ -151,16 +159,16 @@ const rows: readonly {
     changes: [remove(a(acme))],
   },
   {
-    what: 'withdrawn while its publication is unconfirmed, but a foreign value exists: not deleted',
+    what: 'withdrawn while its publication is unconfirmed, and a foreign value exists: deleted',
     current: [a(acme, '192.0.2.9')],
     name: named([], [], { hasInFlightWrite: true, previous: [a(acme)] }),
-    changes: [],
+    changes: [remove(a(acme))],
   },
   {
-    what: 'withdrawn, with a foreign record at the name: no changes',
+    what: 'withdrawn, with a foreign record at the name: deleted',
     current: [a(acme, '192.0.2.9')],
     name: named([]),
-    changes: [],
+    changes: [remove(a(acme))],
   },
   {
     what: 'a foreign A record that differs from the desired one only in its TTL: conflict',
@@ -209,10 +217,10 @@ const rows: readonly {
     changes: [remove(a(acme))],
   },
   {
-    what: 'withdrawn, and a record with another address exists: foreign, not deleted',
+    what: 'withdrawn, and a record with another address exists: deleted',
     current: [a(acme, '192.0.2.9')],
     name: named([], [], { previous: [a(acme)] }),
-    changes: [],
+    changes: [remove(a(acme))],
   },
   {
     what: 'desired again while previous records exist: replaced without a conflict',
@@ -228,37 +236,209 @@ const rows: readonly {
   },
 ]
 
-const options = { zone: 'pool.test', hasZoneTtl: false }
-const plan = (current: readonly RecordSet[], name: DesiredName, more: Partial<typeof options> = {}) =>
-  planName(indexRecords(current), name, { ...options, ...more })
+const options: PlanOptions = { zone: 'pool.test', hasZoneTtl: false, zones: ['pool.test', 'eu.acme.pool.test'] }
+const plan = (records: readonly RecordSet[], name: DesiredName, more: Partial<PlanOptions> = {}): Plan =>
+  planName(indexRecords('pool.test', { records }), name, { ...options, ...more })
+const changesOf = (result: Plan) => (result.kind === 'changes' ? result.changes : result)
 
 describe('the plan: desired minus current', () => {
   test.each(rows)('$what', ({ current, name, changes, conflict }) => {
     const result = plan(current, name)
     if (conflict) expect(result).toEqual({ kind: 'conflict', reason: expect.stringContaining(conflict) })
-    else expect(result).toEqual({ kind: 'changes', changes })
+    else expect(changesOf(result)).toEqual(changes)
   })
 
   test('the reason of a conflict contains the name and instructions', () => {
     expect(plan([cname(acme)], named([a(acme)]))).toEqual({
       kind: 'conflict',
       reason:
-        'A record of type CNAME that is not managed by this service exists at acme.pool.test. Delete it, or release this name.',
+        'A record of type CNAME that is not managed by this service exists at acme.pool.test. Delete it; a release of this name deletes it too.',
     })
   })
 
   test('in a zone with one TTL for all records, a different TTL is not a difference', () => {
     const current = [a(acme, '192.0.2.1', 60), a(star, '192.0.2.9', 60)]
     const name = named([a(acme), a(star)], [a(acme), a(star)])
-    expect(plan(current, name, { hasZoneTtl: true })).toEqual({ kind: 'changes', changes: [upsert(a(star))] })
-    expect(plan(current, named([a(acme)]), { hasZoneTtl: true })).toEqual({ kind: 'changes', changes: [] })
+    expect(changesOf(plan(current, name, { hasZoneTtl: true }))).toEqual([upsert(a(star))])
+    expect(changesOf(plan(current, named([a(acme)]), { hasZoneTtl: true }))).toEqual([])
   })
 
   test('the plan for the result of a plan is empty', () => {
     const desired = [a(acme), a(star)]
     const current = [a(acme, '192.0.2.9'), txt(acme)]
     const after = [...current.filter(set => set.type !== 'A'), ...desired]
-    expect(plan(current, named(desired, [a(acme)]))).toEqual({ kind: 'changes', changes: desired.map(upsert) })
-    expect(plan(after, named(desired, desired))).toEqual({ kind: 'changes', changes: [] })
+    expect(changesOf(plan(current, named(desired, [a(acme)])))).toEqual(desired.map(upsert))
+    expect(changesOf(plan(after, named(desired, desired)))).toEqual([])
+  })
+})
+
+const purged = (desired: RecordSet[], owned: RecordSet[] = [], more: Parameters<typeof named>[2] = {}) =>
+  named(desired, owned, { isPurged: true, ...more })
+const other = (type: string, name: string): RecordSet => ({ name, type, ttl: 300, values: ['\\# 1 00'] })
+const pool = 'eu.acme.pool.test'
+
+const purgeRows: readonly {
+  readonly what: string
+  readonly current: RecordSet[]
+  readonly name: DesiredName
+  readonly changes: RecordChange[]
+  readonly deletedRecords: RecordSet[]
+}[] = [
+  {
+    what: 'every type at and below the name is deleted and listed, also a zone cut with its glue, a wildcard and an unknown type',
+    current: [
+      ...[txt(acme), other('MX', acme), other('DS', acme), other('TYPE65280', acme)],
+      ...[ns(`b.${acme}`), a(`ns.b.${acme}`), dname(`c.${acme}`), txt(star), cname(`*.d.${acme}`)],
+    ],
+    name: purged([]),
+    changes: [
+      ...[txt(acme), other('MX', acme), other('DS', acme), other('TYPE65280', acme)],
+      ...[ns(`b.${acme}`), a(`ns.b.${acme}`), dname(`c.${acme}`), txt(star), cname(`*.d.${acme}`)],
+    ].map(remove),
+    deletedRecords: [
+      ...[txt(acme), other('MX', acme), other('DS', acme), other('TYPE65280', acme)],
+      ...[ns(`b.${acme}`), a(`ns.b.${acme}`), dname(`c.${acme}`), txt(star), cname(`*.d.${acme}`)],
+    ],
+  },
+  {
+    what: 'records beside and above the name stay',
+    current: [txt('pool.test'), ns('pool.test'), txt('www.pool.test'), txt('xacme.pool.test'), txt('*.pool.test')],
+    name: purged([]),
+    changes: [],
+    deletedRecords: [],
+  },
+  {
+    what: 'a label that contains a dot is not two labels',
+    current: [txt('x\\.acme.pool.test'), txt('x\\\\.acme.pool.test')],
+    name: purged([]),
+    changes: [remove(txt('x\\\\.acme.pool.test'))],
+    deletedRecords: [txt('x\\\\.acme.pool.test')],
+  },
+  {
+    what: 'another managed zone below the name keeps its records, its delegation and the glue',
+    current: [ns(pool), other('DS', pool), a(`ns.${pool}`), txt(`xeu.${acme}`)],
+    name: purged([]),
+    changes: [remove(txt(`xeu.${acme}`))],
+    deletedRecords: [txt(`xeu.${acme}`)],
+  },
+  {
+    what: 'the own records of a name in another managed zone are deleted all the same',
+    current: [a(pool), txt(pool)],
+    name: purged([], [a(pool)]),
+    changes: [remove(a(pool))],
+    deletedRecords: [],
+  },
+  {
+    what: 'the records of a signer stay: the server deletes them',
+    current: [other('RRSIG', acme), other('NSEC', acme), other('NSEC3', `hash.${acme}`)],
+    name: purged([]),
+    changes: [],
+    deletedRecords: [],
+  },
+  {
+    what: 'own records are deleted once and not listed',
+    current: [a(acme), a(star, '192.0.2.7')],
+    name: purged([], [a(acme)], { previous: [a(acme), a(star, '192.0.2.7')] }),
+    changes: [remove(a(acme)), remove(a(star))],
+    deletedRecords: [],
+  },
+  {
+    what: 'an own record that another writer has edited is listed as it was',
+    current: [a(acme, '198.51.100.9')],
+    name: purged([], [a(acme)], { previous: [a(acme)] }),
+    changes: [remove(a(acme))],
+    deletedRecords: [a(acme, '198.51.100.9')],
+  },
+  {
+    what: 'a new holder: everything but its records is deleted, deletions first',
+    current: [a(acme), txt(`_acme-challenge.${acme}`), a(`shop.${acme}`)],
+    name: purged([a(acme, '192.0.2.2')], [], { previous: [a(acme)] }),
+    changes: [remove(txt(`_acme-challenge.${acme}`)), remove(a(`shop.${acme}`)), upsert(a(acme, '192.0.2.2'))],
+    deletedRecords: [txt(`_acme-challenge.${acme}`), a(`shop.${acme}`)],
+  },
+  {
+    what: 'a new holder: a leftover that would be a conflict is deleted, or replaced',
+    current: [cname(star), a(acme, '198.51.100.9')],
+    name: purged([a(acme), a(star)]),
+    changes: [remove(cname(star)), upsert(a(acme)), upsert(a(star))],
+    deletedRecords: [cname(star), a(acme, '198.51.100.9')],
+  },
+  {
+    what: 'a new holder: a leftover zone cut at the name is deleted',
+    current: [ns(acme), dname(`b.${acme}`)],
+    name: purged([a(acme), a(star)]),
+    changes: [remove(ns(acme)), remove(dname(`b.${acme}`)), upsert(a(acme)), upsert(a(star))],
+    deletedRecords: [ns(acme), dname(`b.${acme}`)],
+  },
+  {
+    what: 'a new holder with the same address: the record is adopted',
+    current: [a(acme)],
+    name: purged([a(acme)]),
+    changes: [],
+    deletedRecords: [],
+  },
+  {
+    what: 'a name that is not purged: records of other writers stay',
+    current: [a(acme), txt(acme), a(`shop.${acme}`)],
+    name: named([a(acme)], [a(acme)]),
+    changes: [],
+    deletedRecords: [],
+  },
+]
+
+describe('the purge of a name without a holder, or with a new one', () => {
+  test.each(purgeRows)('$what', ({ current, name, changes, deletedRecords }) => {
+    expect(plan(current, name)).toEqual({ kind: 'changes', changes, deletedRecords, isPartial: false })
+  })
+
+  test('the zone cut of another managed zone above a desired record is a conflict', () => {
+    expect(plan([ns(pool)], purged([a(pool)]))).toMatchObject({ kind: 'conflict' })
+  })
+
+  test('records that the provider stores without serving them are deleted and listed', () => {
+    const records = [txt(`a.${acme}`), a(acme)]
+    const unserved = [other('TXT', `a.${acme}`), txt(`b.${acme}`), a(acme, '198.51.100.9'), txt('www.pool.test')]
+    const current = indexRecords('pool.test', { records, unserved })
+    expect(planName(current, purged([a(acme)], [a(acme)]), options)).toEqual({
+      kind: 'changes',
+      changes: [
+        { ...remove(txt(`a.${acme}`)), dropsUnserved: true },
+        { ...remove(txt(`b.${acme}`)), dropsUnserved: true },
+        { ...upsert(a(acme)), dropsUnserved: true },
+      ],
+      deletedRecords: [records[0], ...unserved.slice(0, 3)],
+      isPartial: false,
+    })
+    // While a name is active they stay.
+    expect(changesOf(planName(current, named([a(acme)], [a(acme)]), options))).toEqual([])
+  })
+})
+
+describe('the limit of the deletions in one write', () => {
+  const many = (subdomain: string, count: number) =>
+    Array.from({ length: count }, (_, i) => txt(`n${i}.${subdomain}.pool.test`))
+  const records = [a(acme), ...many('acme', 5), ...many('beta', 4), ...many('gamma', 3)]
+  const current = indexRecords('pool.test', { records })
+  const plans = [
+    planName(current, purged([a(star)], [a(acme)], { previous: [a(acme)] }), options),
+    planName(current, { ...purged([]), subdomain: 'beta' }, options),
+    planName(current, { ...purged([]), subdomain: 'gamma' }, options),
+  ]
+
+  test('the first large name gets as many, without its new records; the next one waits; small names do not', () => {
+    expect(limitPlans(plans, 3)).toEqual([
+      {
+        kind: 'changes',
+        changes: [a(acme), ...many('acme', 3)].map(remove),
+        deletedRecords: many('acme', 3),
+        isPartial: true,
+      },
+      { kind: 'changes', changes: [], deletedRecords: [], isPartial: true },
+      { kind: 'changes', changes: many('gamma', 3).map(remove), deletedRecords: many('gamma', 3), isPartial: false },
+    ])
+  })
+
+  test('within the limit, nothing changes', () => {
+    expect(limitPlans(plans, 5)).toEqual(plans)
   })
 })

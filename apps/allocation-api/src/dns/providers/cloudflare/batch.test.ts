@@ -88,6 +88,7 @@ test.each([
   ],
   ['more than a batch', [], [upsert(set('a.z', 'A', '192.0.2.1', '192.0.2.2', '192.0.2.3'))], /more than 2 records/],
   ['exactly a batch', [], [upsert(set('a.z', 'A', '192.0.2.1', '192.0.2.2'))], undefined],
+  ['more deletions than a batch', ['TXT', 'TXT', 'TXT'], [remove(set('a.z', 'TXT'))], undefined],
 ])('the plan for a name: %s', (_, types, changes, fault) => {
   const present = types.map((type, i) => record(String(i), 'x', { type }))
   const plan = planBatch(present, changes, 2)

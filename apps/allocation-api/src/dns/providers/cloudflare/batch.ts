@@ -72,14 +72,17 @@ const findCnameConflict = (
   return hasConflict ? 'a name cannot have both a CNAME and an address record' : undefined
 }
 
-/** The operations for one name whose records are `present`, or why the changes cannot be sent. */
+/**
+ * The operations for one name whose records are `present`, or why the changes cannot be sent. Only the deletions can be too
+ * many for one batch.
+ */
 export const planBatch = (
   present: readonly CloudflareRecord[],
   changes: readonly RecordChange[],
   batchLimit: number,
 ): Operations | { readonly fault: string } => {
   const operations = mergeOperations(changes.map(change => toOperations(present, change)))
-  const isLarge = countOperations(operations) > batchLimit
+  const isLarge = countOperations({ ...operations, deletes: [] }) > batchLimit
   const fault = isLarge
     ? `the name has more than ${batchLimit} records to change, the limit of a batch`
     : findCnameConflict(present, changes)

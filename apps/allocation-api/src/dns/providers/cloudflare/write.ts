@@ -71,8 +71,26 @@ export const write = async (
     return { kind: 'rejected', reason: answer.reason, suspects: culprit === undefined ? [] : names.filter(ownsCulprit) }
   }
 
+  /** Sends the deletions of a name that do not fit into one batch with its other operations. */
+  const sendSurplus = async (name: string): Promise<StaleZoneError | Unavailable | undefined> => {
+    for (;;) {
+      const { deletes, ...others } = operationsAt(name)
+      const surplus = countOperations({ deletes, ...others }) - zoneRef.batchLimit
+      if (surplus <= 0) return undefined
+      const first = deletes.slice(0, Math.min(surplus, zoneRef.batchLimit))
+      const answer = await api.batch(zoneRef.id, { ...nothing, deletes: first }, signal)
+      if (answer.kind === 'declined') rejected.set(name, answer.reason)
+      else if (answer.kind !== 'done') return answer
+      planned.set(name, answer.kind === 'done' ? { ...others, deletes: deletes.slice(first.length) } : nothing)
+    }
+  }
+
   const failure = await plan([...changes.keys()], known)
   if (failure) return failure
+  for (const name of changes.keys()) {
+    const surplusFailure = await sendSurplus(name)
+    if (surplusFailure) return surplusFailure
+  }
   const wanted = [...changes.keys()].filter(name => countOperations(operationsAt(name)) > 0)
   const batches = chunkBySize(wanted, name => countOperations(operationsAt(name)), zoneRef.batchLimit)
   const result = await bisect(batches, send, { maxRejections: MAX_REJECTIONS })

@@ -3,20 +3,12 @@ import type { EnvReader } from '../../../config/env.ts'
 import { chunkBySize } from '../../../lib/chunk.ts'
 import { type BatchResult, bisect } from '../../bisect.ts'
 import type { ApplyResult, Unavailable } from '../../domain/result.ts'
-import { changeKey } from '../../domain/rrset.ts'
+import { changeKey, type RecordSet, recordKey } from '../../domain/rrset.ts'
 import { groupByOwner, toApplyResult } from '../../group-changes.ts'
 import { type ProviderResponse, requestJson } from '../../http-client.ts'
 import type { DnsProvider, ReadProvider } from '../../provider.ts'
 import { sanitizeMessage } from '../../sanitize-error.ts'
-import {
-  isSecondary,
-  parseOwner,
-  splitRecords,
-  toRrset,
-  type UnservedRecords,
-  validatePowerdnsChange,
-  zoneResponse,
-} from './rrset.ts'
+import { isSecondary, parseOwner, splitRecords, toRrset, validatePowerdnsChange, zoneResponse } from './rrset.ts'
 
 export interface PowerdnsOptions {
   /** Base URL of the API's web server, without `/api/v1`. */
@@ -48,14 +40,14 @@ const MAX_REJECTIONS = 50
  * PowerDNS Authoritative Server over its REST API, as of version 4.7.
  *
  * `read` always fetches the whole zone: `rrset_name` returns one name and nothing below it, and `search-data` truncates
- * silently and finds nothing with backends that cannot search. Disabled records count as absent, because they are not
- * served. The server handles the serial and NOTIFY (SOA-EDIT-API of the zone).
+ * silently and finds nothing with backends that cannot search. Disabled records are not served, so only a change with
+ * `dropsUnserved` affects them. The server handles the serial and NOTIFY (SOA-EDIT-API of the zone).
  */
 export const createPowerdnsProvider = ({ url, apiKey, serverId }: PowerdnsOptions): DnsProvider => {
   const zones = new URL(`${url.replace(/\/+$/, '')}/api/v1/servers/${encodeURIComponent(serverId)}/zones/`)
   const headers = { 'X-API-Key': apiKey }
   /** The disabled records of each zone in its last read, on which the next apply is planned. */
-  const lastUnserved = new Map<string, ReadonlyMap<string, UnservedRecords>>()
+  const lastUnserved = new Map<string, ReadonlyMap<string, RecordSet>>()
 
   const call = (zone: string, rrsets: readonly unknown[] | undefined, signal: AbortSignal) => {
     const request = { url: new URL(encodeURIComponent(`${zone}.`), zones), headers }
@@ -111,8 +103,8 @@ export const createPowerdnsProvider = ({ url, apiKey, serverId }: PowerdnsOption
         return { kind: 'unavailable', reason, scope: 'zone' }
       }
       const { served, unserved } = splitRecords(parsed.data)
-      lastUnserved.set(zone, unserved)
-      return { kind: 'read', records: served, isFullZone: true }
+      lastUnserved.set(zone, new Map(unserved.map(set => [recordKey(set), set])))
+      return { kind: 'read', records: served, unserved, isFullZone: true }
     },
 
     async apply(zone, changes, signal): Promise<ApplyResult> {

@@ -19,9 +19,9 @@ test('splitRecords separates served records, normalized, from disabled ones', ()
     { name: 'half.pool.test', type: 'A', ttl: 60, values: ['192.0.2.2'] },
     { name: 'mail.pool.test', type: 'MX', ttl: 60, values: ['10 MX.example.'] },
   ])
-  expect([...unserved]).toEqual([
-    ['half.pool.test A', { ttl: 60, values: ['192.0.2.1'] }],
-    ['off.pool.test A', { ttl: 61, values: ['192.0.2.1', '192.0.2.2'] }],
+  expect(unserved).toEqual([
+    { name: 'half.pool.test', type: 'A', ttl: 60, values: ['192.0.2.1'] },
+    { name: 'off.pool.test', type: 'A', ttl: 61, values: ['192.0.2.1', '192.0.2.2'] },
   ])
 })
 
@@ -63,7 +63,7 @@ describe('toRrset', () => {
   const on = (content: string) => ({ content, disabled: false })
   const off = (content: string) => ({ content, disabled: true })
   const rrset = { name: 'a.pool.test.', type: 'A' }
-  const disabled = { ttl: 60, values: ['192.0.2.8', '192.0.2.9'] }
+  const disabled = { ...set('a.pool.test', 'A', '192.0.2.8', '192.0.2.9'), ttl: 60 }
   test.each([
     {
       what: 'an upsert',
@@ -90,9 +90,21 @@ describe('toRrset', () => {
       expected: { ...rrset, changetype: 'REPLACE', ttl: 60, records: [off('192.0.2.8'), off('192.0.2.9')] },
     },
     {
+      what: 'an upsert that drops the disabled records',
+      change: { ...upsert(set('a.pool.test', 'A', '192.0.2.1')), dropsUnserved: true as const },
+      unserved: disabled,
+      expected: { ...rrset, changetype: 'REPLACE', ttl: 300, records: [on('192.0.2.1')] },
+    },
+    {
+      what: 'a deletion that drops the disabled records',
+      change: { ...remove('a.pool.test'), dropsUnserved: true as const },
+      unserved: disabled,
+      expected: { ...rrset, changetype: 'DELETE' },
+    },
+    {
       what: 'a CNAME replaces a disabled one',
       change: upsert(set('a.pool.test', 'CNAME', 'x.example.')),
-      unserved: { ttl: 60, values: ['y.example.'] },
+      unserved: set('a.pool.test', 'CNAME', 'y.example.'),
       expected: { ...rrset, type: 'CNAME', changetype: 'REPLACE', ttl: 300, records: [on('x.example.')] },
     },
   ])('$what', ({ change, unserved, expected }) => {

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { isAtOrBelow, type RecordChange, type RecordSet, recordKey, toOwnerName } from '../../domain/rrset.ts'
+import { isAtOrBelow, type RecordChange, type RecordSet, toOwnerName } from '../../domain/rrset.ts'
 
 export const zoneResponse = z.object({
   kind: z.string().default('Native'),
@@ -14,13 +14,6 @@ export const zoneResponse = z.object({
 })
 export type ZoneResponse = z.infer<typeof zoneResponse>
 
-/** Records that are in the zone but not served (`disabled`). */
-export interface UnservedRecords {
-  /** Seconds. */
-  readonly ttl: number
-  readonly values: readonly string[]
-}
-
 /**
  * Kinds whose records come from another source: another server, or a catalog's member list (RFC 9432). PowerDNS
  * accepts changes to them but loses them (observed with 4.7.3).
@@ -31,10 +24,10 @@ export const isSecondary = ({ kind }: ZoneResponse): boolean => copiedKinds.has(
 
 const ownerName = (absolute: string): string => absolute.replace(/\.$/, '').toLowerCase()
 
-/** Splits a zone into its served record sets and its disabled records, by record key. */
+/** Splits a zone into its served record sets and its disabled records. */
 export const splitRecords = ({ rrsets }: Pick<ZoneResponse, 'rrsets'>) => {
   const served: RecordSet[] = []
-  const unserved = new Map<string, UnservedRecords>()
+  const unserved: RecordSet[] = []
   for (const { name: absolute, type, ttl, records } of rrsets) {
     const name = ownerName(absolute)
     const valuesWhere = (isDisabled: boolean): string[] =>
@@ -43,7 +36,7 @@ export const splitRecords = ({ rrsets }: Pick<ZoneResponse, 'rrsets'>) => {
     const disabled = valuesWhere(true)
     // An RRset with neither has only a comment left.
     if (values.length > 0) served.push({ name, type, ttl, values })
-    if (disabled.length > 0) unserved.set(recordKey({ name, type }), { ttl, values: disabled })
+    if (disabled.length > 0) unserved.push({ name, type, ttl, values: disabled })
   }
   return { served, unserved }
 }
@@ -66,10 +59,11 @@ const singletons: ReadonlySet<string> = new Set(['CNAME', 'DNAME', 'SOA'])
 
 /**
  * A change in the format of the API. REPLACE and DELETE affect every record of the RRset, so an operator's disabled
- * records are sent again. A REPLACE without comments keeps them; a DELETE removes them.
+ * records are sent again unless the change drops them. A REPLACE without comments keeps them; a DELETE removes them.
  */
-export const toRrset = (change: RecordChange, unserved: UnservedRecords | undefined) => {
+export const toRrset = (change: RecordChange, present: RecordSet | undefined) => {
   const { name, type } = change.kind === 'upsert' ? change.set : change
+  const unserved = change.dropsUnserved ? undefined : present
   const values = change.kind === 'upsert' ? change.set.values : []
   const disabled = singletons.has(type) ? [] : (unserved?.values ?? []).filter(value => !values.includes(value))
   const records = [
