@@ -196,7 +196,15 @@ export const deployment = z
 export type Deployment = z.infer<typeof deployment>
 
 export const deploymentCreated = z
-  .object({ id: z.uuid(), status: z.literal('provisioning'), streamURL: z.string() })
+  .object({
+    id: z.uuid(),
+    status: z.literal('provisioning'),
+    streamURL: z.string(),
+    deploymentToken: z.uuidv4().meta({
+      description:
+        'Proves who created the deployment. Only this response and its replay under the same Idempotency-Key contain it.',
+    }),
+  })
   .meta({ id: 'DeploymentCreated' })
 export type DeploymentCreated = z.infer<typeof deploymentCreated>
 

@@ -4,6 +4,7 @@ import { timeSql } from '@pool/database/time-sql'
 import { withTimeout } from '@pool/database/with-timeout'
 import type { RecordSet } from '../dns/domain/rrset.ts'
 import { type DuplicateRequest, duplicateRequest, type IdempotencyClaim } from '../idempotency/idempotency.ts'
+import type { SealedToken } from '../idempotency/sealed-token.ts'
 import { idempotencySql } from '../idempotency/sql.ts'
 import { type SyncStatus, toDnsState } from '../reconciler/domain/status.ts'
 import type {
@@ -55,11 +56,7 @@ type StatementResult<Success extends string, Columns, Rejected extends string> =
   | (Columns & { readonly outcome: Success })
   | { readonly outcome: Rejected }
 
-export type ReserveResult = StatementResult<
-  'granted',
-  AllocationRow & { readonly reservationToken: string | null },
-  'conflict'
->
+export type ReserveResult = StatementResult<'granted', AllocationRow, 'conflict'>
 export type CommitResult = StatementResult<
   'committed',
   AllocationRow & { readonly version: number },
@@ -213,9 +210,8 @@ export const createAllocationRepository = (sql: Sql, { reservation, timeoutMs }:
     select pool_domain, subdomain, event, from_state, to_state, created_by, actor, address, request_id
     from transitions order by position, step`
 
-  const reserveResults = (storedToken: string | null) => sql`
-    select input.position, case when a.state is null then 'conflict' else 'granted' end as outcome, ${columns},
-      ${storedToken}::text as "reservationToken"
+  const reserveResults = sql`
+    select input.position, case when a.state is null then 'conflict' else 'granted' end as outcome, ${columns}
     from input left join reserved a using (position)`
 
   /**
@@ -235,7 +231,7 @@ export const createAllocationRepository = (sql: Sql, { reservation, timeoutMs }:
   const reserveMany = async (
     requests: readonly ReserveRequest[],
     claim: IdempotencyClaim | null = null,
-    storedToken: string | null = null,
+    token: SealedToken | null = null,
   ): Promise<ReserveDecision[]> => {
     const rows = await withTimeout(
       sql<{ result: ReserveResult & { readonly position: number } }[]>`
@@ -245,8 +241,8 @@ export const createAllocationRepository = (sql: Sql, { reservation, timeoutMs }:
           reserved as (${reservedRows}),
           transitions as (${transitionRows}),
           history as (${insertTransitions}),
-          result as (${reserveResults(storedToken)}),
-          ${storeAndReturn}`,
+          result as (${reserveResults}),
+          ${storeAndReturn(token && { success: 'granted', token })}`,
       timeoutMs,
     )
     const results = rows.map(({ result }) => result)
@@ -269,10 +265,10 @@ export const createAllocationRepository = (sql: Sql, { reservation, timeoutMs }:
     async reserve(
       request: ReserveRequest,
       claim: IdempotencyClaim | null = null,
-      /** The token, for a replay. */
-      storedToken: string | null = null,
+      /** The reservation token for a replay under the key of the claim. */
+      token: SealedToken | null = null,
     ): Promise<ReserveDecision | DuplicateRequest> {
-      const [decision] = await reserveMany([request], claim, storedToken)
+      const [decision] = await reserveMany([request], claim, token)
       return decision ?? duplicateRequest
     },
 
@@ -300,7 +296,7 @@ export const createAllocationRepository = (sql: Sql, { reservation, timeoutMs }:
               select coalesce(locked.outcome, 'not-found') as outcome, ${columns}, desired.version
               from claim left join locked on true left join updated a on true left join desired on true
             ),
-            ${storeAndReturn}`,
+            ${storeAndReturn()}`,
         timeoutMs,
       )
       return row ? toCommitDecision(row.result) : duplicateRequest
@@ -355,7 +351,7 @@ export const createAllocationRepository = (sql: Sql, { reservation, timeoutMs }:
               from claim left join locked on true left join deleted a on true left join desired on true
                 left join dns_names d on a.state = 'active' and d.zone = a.pool_domain and d.subdomain = a.subdomain
             ),
-            ${storeAndReturn}`,
+            ${storeAndReturn()}`,
         timeoutMs,
       )
       return row ? toReleaseDecision(row.result) : duplicateRequest

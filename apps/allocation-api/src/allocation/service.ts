@@ -134,13 +134,14 @@ export const createAllocationService = (options: AllocationOptions) => {
       type Result = GrantedWithToken | Exclude<ReserveDecision, { kind: 'granted' }>
       return idempotency.executeThenReplay<Result>(key, ['reserve', poolDomain, subdomain, createdBy], {
         execute: async claim => {
-          const decision = await repository.reserve(request, claim, reservationToken)
+          const sealedToken = claim?.sealToken(reservationToken) ?? null
+          const decision = await repository.reserve(request, claim, sealedToken)
           return isDuplicate(decision) ? decision : withToken(decision, reservationToken)
         },
-        replay: async stored => {
+        replay: async (stored, token) => {
           const result = stored as ReserveResult
           if (result.outcome !== 'granted') return { kind: result.outcome }
-          const token = result.reservationToken ?? ''
+          if (token === null) throw new Error('the stored result of a reservation has no token')
           const decision = await repository.findReservation(command, hashToken(token))
           return decision && { ...decision, reservationToken: token }
         },

@@ -87,25 +87,30 @@ create or replace trigger allocation_history_append_only
   before update or delete or truncate on allocation_history
   for each statement execute function reject_history_change();
 
--- Requests with an Idempotency-Key. `fingerprint` is the SHA-256 of the request. `revision` is an optimistic lock: the
+-- Requests with an Idempotency-Key, which is a secret of its client: only a hash of it is stored. `fingerprint` is the SHA-256 of the request. `revision` is an optimistic lock: the
 -- request that increments it executes again, because the stored result no longer holds.
 create table if not exists idempotency_keys (
-  key text collate "C" not null,
+  key_hash bytea not null,
   fingerprint bytea not null,
   revision integer not null default 1,
   expires_at timestamptz not null,
-  constraint idempotency_keys_pkey primary key (key),
+  constraint idempotency_keys_pkey primary key (key_hash),
+  constraint idempotency_keys_key_hash_check check (length(key_hash) = 32),
   constraint idempotency_keys_fingerprint_check check (length(fingerprint) = 32)
 );
 
 create index if not exists idempotency_keys_expires_at_idx on idempotency_keys (expires_at);
 
--- The result of each keyed request, stored by the statement that produced it.
+-- The result of each keyed request, stored by the statement that produced it. `sealed` is the token that the client got
+-- with it, encrypted under a key that is derived from the Idempotency-Key and `salt`.
 create table if not exists idempotency_results (
-  key text collate "C" not null,
+  key_hash bytea not null,
   result jsonb not null,
-  constraint idempotency_results_pkey primary key (key),
-  constraint idempotency_results_key_fkey foreign key (key) references idempotency_keys on delete cascade
+  salt bytea,
+  sealed bytea,
+  constraint idempotency_results_pkey primary key (key_hash),
+  constraint idempotency_results_key_hash_fkey foreign key (key_hash) references idempotency_keys on delete cascade,
+  constraint idempotency_results_sealed_check check ((salt is null) = (sealed is null))
 );
 
 -- The session that holds the row lock is the only writer of what the row names: a zone, or every zone of an account.
@@ -191,8 +196,10 @@ create table if not exists deployments (
   -- The request without its credentials.
   request jsonb not null,
   sovereign_fqdn text collate "C" not null,
-  -- Token of the reservation of its name; null if the domain is the customer's own.
-  reservation_token uuid,
+  -- SHA-256 of the deployment token, which its client got.
+  token_hash bytea not null,
+  -- SHA-256 of the token of the reservation of its name; null if the domain is the customer's own.
+  reservation_token_hash bytea,
   -- The outputs of the infrastructure, from the moment it is up.
   result jsonb,
   -- The reason for a failure that is decided but not finished: the name is released between the two.
@@ -207,6 +214,8 @@ create table if not exists deployments (
   run_expires_at timestamptz,
   constraint deployments_pkey primary key (id),
   constraint deployments_number_key unique (number),
+  constraint deployments_token_hash_check check (length(token_hash) = 32),
+  constraint deployments_reservation_token_hash_check check (length(reservation_token_hash) = 32),
   constraint deployments_status_check check (status in ('pending', 'provisioning', 'ready', 'failed')),
   constraint deployments_finished_at_check check (
     (status in ('ready', 'failed')) = (finished_at is not null) and (finished_at is null) = (run_expires_at is not null)

@@ -3,6 +3,7 @@ import type { Sql } from '@pool/database/client'
 import { timeSql } from '@pool/database/time-sql'
 import { withTimeout } from '@pool/database/with-timeout'
 import { type DuplicateRequest, duplicateRequest, type IdempotencyClaim } from '../idempotency/idempotency.ts'
+import type { SealedToken } from '../idempotency/sealed-token.ts'
 import { idempotencySql } from '../idempotency/sql.ts'
 import { type DeploymentRecord, fromRecord } from './domain/spec.ts'
 import type { DeploymentLogLine, RunLease, RunState, StoredLogLine } from './domain/types.ts'
@@ -14,8 +15,10 @@ export type StoredCreateDecision =
 
 export interface NewDeployment {
   readonly id: string
+  /** SHA-256 of the deployment token. */
+  readonly tokenHash: Buffer
   readonly record: DeploymentRecord
-  readonly reservationToken: string | null
+  readonly reservationTokenHash: Buffer | null
 }
 
 export interface RenewedLease {
@@ -90,10 +93,14 @@ export const createDeploymentRepository = (
     (await withTimeout(statement, timeoutMs)).count > 0
 
   return {
-    /** The new deployment is leased to the caller as generation 1. */
+    /**
+     * The new deployment is leased to the caller as generation 1. `token` is its deployment token, for a replay under the
+     * key of the claim.
+     */
     async insert(
-      { id, record, reservationToken }: NewDeployment,
+      { id, tokenHash, record, reservationTokenHash }: NewDeployment,
       claim: IdempotencyClaim | null,
+      token: SealedToken | null,
     ): Promise<StoredCreateDecision | DuplicateRequest> {
       const bucket = record.storage?.bucket ?? null
       const [row] = await withTimeout(
@@ -108,9 +115,9 @@ export const createDeploymentRepository = (
             select from claim where ${bucket}::text is null or exists (select from bucket)
           ), inserted as (
             insert into deployments
-              (id, status, request, sovereign_fqdn, reservation_token, started_at, run_expires_at)
-            select ${id}, 'pending', ${sql.json(record as never)}, ${record.sovereignFQDN},
-              ${reservationToken}, ${now}, ${leaseEnd} from allowed
+              (id, token_hash, status, request, sovereign_fqdn, reservation_token_hash, started_at, run_expires_at)
+            select ${id}, ${tokenHash}, 'pending', ${sql.json(record as never)}, ${record.sovereignFQDN},
+              ${reservationTokenHash}, ${now}, ${leaseEnd} from allowed
             on conflict (sovereign_fqdn) where status <> 'failed' do nothing
             returning id
           ), result as (
@@ -120,16 +127,16 @@ export const createDeploymentRepository = (
               else 'bucket-conflict'
             end as outcome, inserted.id
             from claim left join inserted on true
-          ), ${storeAndReturn}`,
+          ), ${storeAndReturn(token && { success: 'created', token })}`,
         timeoutMs,
       )
       return row ? row.result : duplicateRequest
     },
 
     /** Whether a deployment has this reservation. */
-    async hasReservationToken(reservationToken: string): Promise<boolean> {
+    async hasReservation(reservationTokenHash: Buffer): Promise<boolean> {
       const rows = await withTimeout(
-        sql`select from deployments where reservation_token = ${reservationToken} limit 1`,
+        sql`select from deployments where reservation_token_hash = ${reservationTokenHash} limit 1`,
         timeoutMs,
       )
       return rows.length > 0
@@ -145,7 +152,7 @@ export const createDeploymentRepository = (
           )
           update deployments d set run_generation = d.run_generation + 1, run_expires_at = ${leaseEnd}
           from orphaned where d.id = orphaned.id
-          returning d.id, d.run_generation as generation, d.request, d.reservation_token as "reservationToken",
+          returning d.id, d.run_generation as generation, d.request, d.reservation_token_hash as "reservationTokenHash",
             d.result, d.cancelled_at is not null as "isCancelled", d.pending_error as "pendingError",
             d.line_count as "lineCount"`,
         timeoutMs,
@@ -259,13 +266,13 @@ export const createDeploymentRepository = (
       return row ? toDeployment(row) : null
     },
 
-    async findReservation(id: string): Promise<Pick<RunState, 'spec' | 'reservationToken'> | null> {
+    async findReservation(id: string): Promise<Pick<RunState, 'spec' | 'reservationTokenHash'> | null> {
       const [row] = await withTimeout(
-        sql<{ request: DeploymentRecord; reservationToken: string | null }[]>`
-          select request, reservation_token as "reservationToken" from deployments where id = ${id}`,
+        sql<{ request: DeploymentRecord; reservationTokenHash: Buffer | null }[]>`
+          select request, reservation_token_hash as "reservationTokenHash" from deployments where id = ${id}`,
         timeoutMs,
       )
-      return row ? { spec: fromRecord(row.request), reservationToken: row.reservationToken } : null
+      return row ? { spec: fromRecord(row.request), reservationTokenHash: row.reservationTokenHash } : null
     },
 
     /** Newest first, each with the number that continues the list. */

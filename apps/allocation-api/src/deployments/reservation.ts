@@ -1,6 +1,5 @@
 import type { Caller, RenewCommand } from '../allocation/domain/types.ts'
 import type { AllocationService } from '../allocation/service.ts'
-import { hashToken } from '../lib/token.ts'
 import type { RunState } from './domain/types.ts'
 
 export type ReservationOperations = Pick<AllocationService, 'commit' | 'release' | 'renew' | 'isActiveWithToken'>
@@ -9,13 +8,13 @@ export type NameCommit =
   /** If `isPublished` is false, the reconciler publishes the records later. */
   { readonly kind: 'committed'; readonly isPublished: boolean } | { readonly kind: 'lost'; readonly reason: string }
 
-type Holder = Pick<RunState, 'id' | 'spec' | 'reservationToken'>
+type Holder = Pick<RunState, 'id' | 'spec' | 'reservationTokenHash'>
 
 /** The history shows the id of the deployment as the id of the request. */
 const toCaller = (id: string): Caller => ({ actor: 'deployment', address: null, requestId: id })
 
-const toReservation = ({ spec, reservationToken }: Holder): RenewCommand | null =>
-  spec.name && reservationToken !== null ? { ...spec.name, tokenHash: hashToken(reservationToken) } : null
+const toReservation = ({ spec, reservationTokenHash }: Holder): RenewCommand | null =>
+  spec.name && reservationTokenHash !== null ? { ...spec.name, tokenHash: reservationTokenHash } : null
 
 /**
  * The reservation of a deployment's name. Each call can be repeated after a crash. Without a name, each does nothing.

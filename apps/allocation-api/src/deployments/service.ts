@@ -4,6 +4,7 @@ import type { Caller, Rejection } from '../allocation/domain/types.ts'
 import type { AllocationService } from '../allocation/service.ts'
 import type { ValidationOutcome } from '../credentials/service.ts'
 import type { DuplicateRequest, Idempotency, IdempotencyClaim } from '../idempotency/idempotency.ts'
+import { createToken, hashToken } from '../lib/token.ts'
 import { Notifier, type TailOutcome, tailLog } from './deployment-log.ts'
 import { type SpecResult, toRecord } from './domain/spec.ts'
 import type { AccessKeyPair, CreateDecision, CreateOutcome, DeploymentSpec, RunState } from './domain/types.ts'
@@ -54,8 +55,11 @@ const DEFAULT_PAGE_SIZE = 100
 const MAX_PAGE_SIZE = 1_000
 const QUEUE_FULL_RETRY_S = 30
 
-const toDecision = (stored: StoredCreateDecision): CreateDecision =>
-  stored.outcome === 'created' ? { kind: 'created', id: stored.id } : { kind: stored.outcome }
+const toDecision = (stored: StoredCreateDecision, deploymentToken: string | null): CreateDecision => {
+  if (stored.outcome !== 'created') return { kind: stored.outcome }
+  if (deploymentToken === null) throw new Error('the stored result of a deployment has no token')
+  return { kind: 'created', id: stored.id, deploymentToken }
+}
 
 /** Deployments, from the request to the end of the run. */
 export class DeploymentService {
@@ -91,7 +95,7 @@ export class DeploymentService {
       execute: async claim =>
         (await this.#findObstacle(spec, credentials, caller)) ??
         this.#reserveAndInsert(spec, credentials, caller, key, claim),
-      replay: stored => toDecision(stored as StoredCreateDecision),
+      replay: (stored, token) => toDecision(stored as StoredCreateDecision, token),
     })
   }
 
@@ -184,20 +188,26 @@ export class DeploymentService {
   ): Promise<CreateDecision | DuplicateRequest> {
     const reservation = await this.#reserveName(spec, caller, key)
     if (reservation.kind !== 'reserved') return reservation
-    const { token: reservationToken } = reservation
+    const { tokenHash: reservationTokenHash } = reservation
     const id = this.#options.newId()
-    const stored = await this.#repository.insert({ id, record: toRecord(spec, credentials), reservationToken }, claim)
+    const { token: deploymentToken, tokenHash } = createToken()
+    const record = toRecord(spec, credentials)
+    const stored = await this.#repository.insert(
+      { id, tokenHash, record, reservationTokenHash },
+      claim,
+      claim?.sealToken(deploymentToken) ?? null,
+    )
     if ('kind' in stored) {
       // A concurrent request with the same key was faster. It has the same reservation, unless it has ended since.
-      const isUnused = reservationToken !== null && !(await this.#repository.hasReservationToken(reservationToken))
-      if (isUnused) await this.#reservations.release({ id, spec, reservationToken })
+      const isUnused = reservationTokenHash !== null && !(await this.#repository.hasReservation(reservationTokenHash))
+      if (isUnused) await this.#reservations.release({ id, spec, reservationTokenHash })
       return stored
     }
     const state: RunState = {
       id,
       generation: 1,
       spec,
-      reservationToken,
+      reservationTokenHash,
       result: null,
       isCancelled: false,
       pendingError: null,
@@ -205,22 +215,22 @@ export class DeploymentService {
     }
     if (stored.outcome === 'created') this.#runner.submit(state, credentials)
     else await this.#reservations.release(state)
-    return toDecision(stored)
+    return toDecision(stored, deploymentToken)
   }
 
   async #reserveName(
     spec: DeploymentSpec,
     caller: Caller,
     key: string | undefined,
-  ): Promise<{ readonly kind: 'reserved'; readonly token: string | null } | Rejection<'subdomain-conflict'>> {
-    if (!spec.name) return { kind: 'reserved', token: null }
+  ): Promise<{ readonly kind: 'reserved'; readonly tokenHash: Buffer | null } | Rejection<'subdomain-conflict'>> {
+    if (!spec.name) return { kind: 'reserved', tokenHash: null }
     // Derived from the request's key, so that a repeated request gets the same reservation.
     const reservationKey = key === undefined ? undefined : `deployment ${key}`
     const command = { ...spec.name, createdBy: `deployment of ${spec.orgName}` }
     const outcome = await this.#options.allocations.reserve(command, caller, reservationKey)
     // All other rejections concern the form of the name, which has been validated.
     return outcome.kind === 'granted'
-      ? { kind: 'reserved', token: outcome.reservationToken }
+      ? { kind: 'reserved', tokenHash: hashToken(outcome.reservationToken) }
       : { kind: 'subdomain-conflict' }
   }
 }

@@ -1,15 +1,21 @@
 import { createHash } from 'node:crypto'
 import type { Sql } from '@pool/database/client'
 import { withTimeout } from '@pool/database/with-timeout'
+import { hashIdempotencyKey, openSealedToken, type SealedToken, sealToken } from './sealed-token.ts'
 
-/** The right to execute under an Idempotency-Key, which the executing statement claims (see sql.ts). */
+/**
+ * The right to execute under an Idempotency-Key, which the executing statement claims (see sql.ts). It does not contain the
+ * key in clear text: the key is a secret of its client.
+ */
 export interface IdempotencyClaim {
-  readonly key: string
+  readonly keyHash: Buffer
   /** SHA-256 of the request. */
   readonly fingerprint: Buffer
   readonly keyTtlMs: number
   /** The revision of the stored result that no longer holds; 0 if no result was found. */
   readonly expectedRevision: number
+  /** Encrypts the token of a result, for a replay under the same key. */
+  readonly sealToken: (token: string) => SealedToken
 }
 
 /** Nothing was executed, because another request with the same key executes or has executed. */
@@ -27,9 +33,23 @@ export const duplicateRequest: DuplicateRequest = { kind: 'duplicate-request' }
 export interface IdempotentOperation<Result extends { readonly kind: string }> {
   /** Executes, and stores the result under the key of the claim in the same statement. Without a key, `claim` is null. */
   readonly execute: (claim: IdempotencyClaim | null) => Promise<Result | DuplicateRequest>
-  /** The response to a repeated request; null if the stored result no longer holds and the operation must execute again. */
-  readonly replay: (storedResult: unknown) => Result | null | Promise<Result | null>
+  /**
+   * The response to a repeated request; null if the stored result no longer holds and the operation must execute again.
+   * `token` is the token that the statement sealed; null: the result has none.
+   */
+  readonly replay: (storedResult: unknown, token: string | null) => Result | null | Promise<Result | null>
 }
+
+interface StoredResult {
+  readonly isSameRequest: boolean
+  readonly revision: number
+  readonly result: unknown
+  readonly salt: Buffer | null
+  readonly sealed: Buffer | null
+}
+
+const toToken = (key: string, { salt, sealed }: StoredResult): string | null =>
+  salt && sealed ? openSealedToken(key, { salt, sealed }) : null
 
 export interface IdempotencyOptions {
   readonly timeoutMs: number
@@ -50,38 +70,41 @@ const executeWithoutKey = async <Result extends { readonly kind: string }>({
   return result
 }
 
+/** A claim of a key that is new or expired. `content` identifies the request. */
+export const createClaim = (key: string, content: readonly unknown[], keyTtlMs: number): IdempotencyClaim => ({
+  keyHash: hashIdempotencyKey(key),
+  fingerprint: createHash('sha256').update(JSON.stringify(content)).digest(),
+  keyTtlMs,
+  expectedRevision: 0,
+  sealToken: token => sealToken(key, token),
+})
+
 /**
  * Executes an operation at most once per Idempotency-Key. The unique key in `idempotency_keys` decides: the executing
  * statement claims the key and stores the result, all or nothing. `content` identifies the request; the same key with other
  * content is `idempotency-key-reused`. Requests that fail validation (400, 422) do not use up their key.
  */
 export const createIdempotency = (sql: Sql, { timeoutMs, keyTtlMs }: IdempotencyOptions) => {
-  const createClaim = (key: string, content: readonly unknown[]): IdempotencyClaim => ({
-    key,
-    fingerprint: createHash('sha256').update(JSON.stringify(content)).digest(),
-    keyTtlMs,
-    expectedRevision: 0,
-  })
-
-  const findResult = async ({ key, fingerprint }: IdempotencyClaim) => {
+  const findResult = async ({ keyHash, fingerprint }: IdempotencyClaim) => {
     const [stored] = await withTimeout(
-      sql<{ isSameRequest: boolean; revision: number; result: unknown }[]>`
-        select fingerprint = ${fingerprint} as "isSameRequest", revision, result
-        from idempotency_keys join idempotency_results using (key)
-        where key = ${key} and expires_at > statement_timestamp()`,
+      sql<StoredResult[]>`
+        select fingerprint = ${fingerprint} as "isSameRequest", revision, result, salt, sealed
+        from idempotency_keys join idempotency_results using (key_hash)
+        where key_hash = ${keyHash} and expires_at > statement_timestamp()`,
       timeoutMs,
     )
     return stored
   }
 
   const replayOrExecute = async <Result extends { readonly kind: string }>(
+    key: string,
     claim: IdempotencyClaim,
     { execute, replay }: IdempotentOperation<Result>,
   ): Promise<Result | KeyReused> => {
     for (;;) {
       const stored = await findResult(claim)
       if (stored && !stored.isSameRequest) return { kind: 'idempotency-key-reused' }
-      const replayed = stored ? await replay(stored.result) : null
+      const replayed = stored ? await replay(stored.result, toToken(key, stored)) : null
       if (replayed !== null) return replayed
       const result = await execute({ ...claim, expectedRevision: stored?.revision ?? 0 })
       if (!isDuplicate(result)) return result
@@ -100,9 +123,9 @@ export const createIdempotency = (sql: Sql, { timeoutMs, keyTtlMs }: Idempotency
       operation: IdempotentOperation<Result>,
     ): Promise<Result | KeyReused> {
       if (key === undefined) return executeWithoutKey(operation)
-      const claim = createClaim(key, content)
+      const claim = createClaim(key, content, keyTtlMs)
       const result = await operation.execute(claim)
-      return isDuplicate(result) ? replayOrExecute(claim, operation) : result
+      return isDuplicate(result) ? replayOrExecute(key, claim, operation) : result
     },
 
     /** For an operation that has effects before the statement that claims the key. */
@@ -111,15 +134,17 @@ export const createIdempotency = (sql: Sql, { timeoutMs, keyTtlMs }: Idempotency
       content: readonly unknown[],
       operation: IdempotentOperation<Result>,
     ): Promise<Result | KeyReused> {
-      return key === undefined ? executeWithoutKey(operation) : replayOrExecute(createClaim(key, content), operation)
+      return key === undefined
+        ? executeWithoutKey(operation)
+        : replayOrExecute(key, createClaim(key, content, keyTtlMs), operation)
     },
 
     /** Deletes up to `limit` expired keys with their results. Returns how many. */
     async deleteExpiredKeys(limit: number): Promise<number> {
       const deleted = await withTimeout(
         sql`
-          delete from idempotency_keys where key in (
-            select key from idempotency_keys where expires_at <= statement_timestamp()
+          delete from idempotency_keys where key_hash in (
+            select key_hash from idempotency_keys where expires_at <= statement_timestamp()
             order by expires_at limit ${limit} for update skip locked
           )`,
         timeoutMs,

@@ -1,6 +1,13 @@
 import type { Sql } from '@pool/database/client'
 import { timeSql } from '@pool/database/time-sql'
 import type { IdempotencyClaim } from './idempotency.ts'
+import type { SealedToken } from './sealed-token.ts'
+
+/** A token that belongs to the result only if its `outcome` is `success`. */
+export interface ResultToken {
+  readonly success: string
+  readonly token: SealedToken
+}
 
 /**
  * The first and the last part of a statement that executes at most once per Idempotency-Key:
@@ -8,7 +15,7 @@ import type { IdempotencyClaim } from './idempotency.ts'
  *     with claim as (${claim ? claimKey(claim) : noClaim}),
  *       …,                            -- writes that select from `claim`
  *       result as (select … from claim …),
- *       ${storeAndReturn}
+ *       ${storeAndReturn()}
  */
 export const idempotencySql = (sql: Sql) => {
   const { now, milliseconds } = timeSql(sql)
@@ -17,24 +24,35 @@ export const idempotencySql = (sql: Sql) => {
      * One row if the statement may execute: the key is new or expired, or its revision is the expected one. Otherwise no
      * row. A concurrent request with the same key waits here for the first one to commit.
      */
-    claimKey: ({ key, fingerprint, keyTtlMs, expectedRevision }: IdempotencyClaim) => sql`
-      insert into idempotency_keys as k (key, fingerprint, expires_at)
-      values (${key}, ${fingerprint}, ${now} + ${milliseconds(keyTtlMs)})
-      on conflict (key) do update set
+    claimKey: ({ keyHash, fingerprint, keyTtlMs, expectedRevision }: IdempotencyClaim) => sql`
+      insert into idempotency_keys as k (key_hash, fingerprint, expires_at)
+      values (${keyHash}, ${fingerprint}, ${now} + ${milliseconds(keyTtlMs)})
+      on conflict (key_hash) do update set
         fingerprint = excluded.fingerprint, revision = k.revision + 1, expires_at = excluded.expires_at
       where k.revision = ${expectedRevision} or k.expires_at <= ${now}
-      returning k.key`,
+      returning k.key_hash`,
 
     /** Without an Idempotency-Key, the statement always executes and stores nothing. */
-    noClaim: sql`select null::text as key`,
+    noClaim: sql`select null::bytea as key_hash`,
 
-    /** Stores the row of `result` as JSON under the claimed key, if any, and returns it as the column `result`. */
-    storeAndReturn: sql`
+    /**
+     * Stores the row of `result` as JSON under the claimed key, if any, and returns it as the column `result`. The row must
+     * not contain a token; a token that a replay needs is stored sealed.
+     */
+    storeAndReturn: (resultToken: ResultToken | null = null) => sql`
       returned as (
-        select claim.key, to_jsonb(result) as result from claim, result
+        select claim.key_hash, to_jsonb(result) as result from claim, result
       ), stored as (
-        insert into idempotency_results (key, result) select key, result from returned where key is not null
-        on conflict (key) do update set result = excluded.result
+        insert into idempotency_results (key_hash, result, salt, sealed)
+        select key_hash, result, ${
+          resultToken
+            ? sql`
+              case when has_token then ${resultToken.token.salt}::bytea end,
+              case when has_token then ${resultToken.token.sealed}::bytea end
+              from returned, lateral (select result ->> 'outcome' = ${resultToken.success} as has_token) success`
+            : sql`null, null from returned`
+        } where key_hash is not null
+        on conflict (key_hash) do update set result = excluded.result, salt = excluded.salt, sealed = excluded.sealed
       )
       select result from returned`,
   }

@@ -6,6 +6,7 @@ import { createAppWithFakeDeployments } from '../support/fake-services-app.ts'
 import { expectContract } from '../support/validate.ts'
 
 const id = '0a000000-0000-4000-8000-00000000000b'
+const deploymentToken = '0b000000-0000-4000-8000-00000000000c'
 const path = '/api/v1/deployments'
 const deployment: Deployment = {
   id,
@@ -45,13 +46,13 @@ const createTestApp = (
 
 describe('create', () => {
   test('201 has the locations of the deployment and its log; the service gets the raw body, the caller and the key', async () => {
-    const { calls, outcomes, call } = createTestApp({ create: { kind: 'created', id } })
+    const { calls, outcomes, call } = createTestApp({ create: { kind: 'created', id, deploymentToken } })
     const { status, headers, body } = await call('POST', path, '{"any":["thing"]}', {
       'Idempotency-Key': 'k',
       'X-Request-Id': 'r',
     })
     expect([status, headers.get('location')]).toEqual([201, `${path}/${id}`])
-    expect(body).toEqual({ id, status: 'provisioning', streamURL: `${path}/${id}/logs` })
+    expect(body).toEqual({ id, status: 'provisioning', streamURL: `${path}/${id}/logs`, deploymentToken })
     expect(calls).toEqual([['create', { any: ['thing'] }, { actor: 'in-cluster', address: null, requestId: 'r' }, 'k']])
     expect(outcomes).toEqual(['created'])
   })
@@ -89,7 +90,7 @@ describe('create', () => {
     ['invalid-idempotency-key', 400, '{}', { 'Idempotency-Key': 'a b' }],
     ['body-too-large', 413, `"${'a'.repeat(65_536)}"`, { 'Content-Length': '65538' }],
   ])('%s (%i) before the service is called', async (code, status, sent, headers) => {
-    const { calls, call } = createTestApp({ create: { kind: 'created', id } })
+    const { calls, call } = createTestApp({ create: { kind: 'created', id, deploymentToken } })
     const answer = await call('POST', path, sent, headers)
     expect([answer.status, answer.body.error, calls]).toEqual([status, code, []])
   })

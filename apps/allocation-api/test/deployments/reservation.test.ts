@@ -11,7 +11,7 @@ const clientWithRenew = (renew: (...args: unknown[]) => Promise<unknown>) =>
     renew: renew as ReservationOperations['renew'],
     isActiveWithToken: unexpected,
   })
-const holder = { id: 'an-id', spec: specFor('acme'), reservationToken: 'a-token' }
+const holder = { id: 'an-id', spec: specFor('acme'), reservationTokenHash: hashToken('a-token') }
 
 test.each([
   ['renewed', true],
@@ -37,7 +37,7 @@ test.each([
 
 test('without a name there is nothing to renew, commit or release', async () => {
   const client = clientWithRenew(unexpected)
-  const nameless = { ...holder, spec: specFor('acme', { name: null }), reservationToken: null }
+  const nameless = { ...holder, spec: specFor('acme', { name: null }), reservationTokenHash: null }
   expect(await client.renew(nameless)).toBe(true)
   expect(await client.commit(nameless, '192.0.2.1')).toEqual({ kind: 'committed', isPublished: true })
   expect(await client.release(nameless)).toBeUndefined()

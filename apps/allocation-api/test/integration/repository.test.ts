@@ -4,6 +4,7 @@ import type { Caller, PoolName, ReserveRequest } from '../../src/allocation/doma
 import { sweepExpired } from '../../src/allocation/expired-sweeper.ts'
 import { type AllocationReader, createAllocationReader } from '../../src/allocation/reader.ts'
 import type { RecordSet } from '../../src/dns/domain/rrset.ts'
+import { createClaim } from '../../src/idempotency/idempotency.ts'
 import { createTestDatabase, repositoryOptions, type TestDatabase } from '../support/database.ts'
 import { holdLock, lockRow, untilSessionsWait } from '../support/locks.ts'
 import { createTokenRepository, type TokenRepository, tokenDigest } from '../support/token-repository.ts'
@@ -355,14 +356,14 @@ describe.skipIf(!process.env.PDM_TEST_DSN)('the repository', () => {
     })
 
     test('a duplicate key reserves nothing, and the first result stays stored', async () => {
-      const claim = { key: 'store-turn', fingerprint: Buffer.alloc(32), keyTtlMs: TTL, expectedRevision: 0 }
+      const claim = createClaim('store-turn', [], TTL)
       const [first] = await store.reserveMany([createRequest('first')], claim)
       expect(first?.kind).toBe('granted')
       const written = await historySince()
       expect(await store.reserveMany([createRequest('second')], claim)).toEqual([])
       expect(await findState({ ...name, subdomain: 'second' })).toBeNull()
       expect(await written()).toEqual([])
-      const [stored] = await database.sql`select result from idempotency_results where key = 'store-turn'`
+      const [stored] = await database.sql`select result from idempotency_results where key_hash = ${claim.keyHash}`
       expect(stored?.result).toMatchObject({ outcome: 'granted', subdomain: 'first', position: 0 })
     })
 

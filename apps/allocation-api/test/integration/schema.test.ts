@@ -119,7 +119,7 @@ describe('schema', () => {
     const starting = createDatabaseClient(database.url, { maxConnections: 1, applicationName: 'starting' })
     let applied: Promise<void> | undefined
     await sql.begin(async writer => {
-      await writer`insert into idempotency_keys (key, fingerprint, expires_at) values ('k', sha256('k'), now())`
+      await writer`insert into idempotency_keys (key_hash, fingerprint, expires_at) values (sha256('k'), sha256('k'), now())`
       applied = applySchema(starting)
       await until('the schema waits for the writer', async () => {
         const [waiting] = await sql`
@@ -180,6 +180,7 @@ describe('schema', () => {
   const request = { objectStorageAccessKey: '<redacted>', objectStorageSecretKey: '<redacted>' }
   const deployment = {
     id: '5d0c2f3e-0f5c-4c43-9c0c-0d3b8f3d5a12',
+    token_hash: Buffer.alloc(32),
     status: 'pending',
     request,
     sovereign_fqdn: 'acme.pool.test',
@@ -193,6 +194,12 @@ describe('schema', () => {
       'an access key',
       'credentials_redacted_check',
       { request: { ...request, objectStorageAccessKey: 'AKIA0123456789ABCDEF' } },
+    ],
+    ['a token instead of its hash', 'token_hash_check', { token_hash: Buffer.alloc(16) }],
+    [
+      'a reservation token instead of its hash',
+      'reservation_token_hash_check',
+      { reservation_token_hash: Buffer.alloc(16) },
     ],
     ['a secret key', 'credentials_redacted_check', { request: { ...request, objectStorageSecretKey: 'x'.repeat(40) } }],
     ['no redacted credentials', 'credentials_redacted_check', { request: {} }],

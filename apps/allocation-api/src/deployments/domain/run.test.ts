@@ -16,7 +16,7 @@ const state: RunState = {
     sshPublicKey: 'ssh-ed25519 AAAA',
     storage: { region: 'fsn1', bucket: 'catalyst-acme-pool-test' },
   },
-  reservationToken: null,
+  reservationTokenHash: null,
   result: null,
   isCancelled: false,
   pendingError: null,

@@ -42,8 +42,8 @@ export interface RunLease {
 /** What a process has to know to start or resume a deployment. */
 export interface RunState extends RunLease {
   readonly spec: DeploymentSpec
-  /** Token of the reservation; null without a name. */
-  readonly reservationToken: string | null
+  /** SHA-256 of the token of the reservation; null without a name. */
+  readonly reservationTokenHash: Buffer | null
   /** The outputs of the infrastructure, once it is up. */
   readonly result: DeploymentResult | null
   readonly isCancelled: boolean
@@ -61,7 +61,8 @@ export interface InvalidDeployment {
 
 /** Each kind except `created` is the error code of the response. */
 export type CreateDecision =
-  | { readonly kind: 'created'; readonly id: string }
+  /** `deploymentToken`: only the client that created the deployment may see it. */
+  | { readonly kind: 'created'; readonly id: string; readonly deploymentToken: string }
   | InvalidDeployment
   | Rejection<'subdomain-conflict' | 'bucket-conflict' | 'fqdn-conflict'>
   | {

@@ -74,8 +74,9 @@ export const deploymentRoutes = (
       }
       if (outcome.kind !== 'created') return sendError(c, outcome)
       c.set('outcome', outcome.kind)
-      const { id } = outcome
-      const body: DeploymentCreated = { id, status: 'provisioning', streamURL: `${BASE_PATH}/${id}/logs` }
+      const { id, deploymentToken } = outcome
+      const streamURL = `${BASE_PATH}/${id}/logs`
+      const body: DeploymentCreated = { id, status: 'provisioning', streamURL, deploymentToken }
       return c.json(body, 201, { Location: `${BASE_PATH}/${id}` })
     })
 
