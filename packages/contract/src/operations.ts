@@ -15,12 +15,10 @@ const invalidJson = error('`invalid-json`: the body is not JSON; or `invalid-ide
 const tooLarge = error('`body-too-large`: the body is larger than 64 KiB.')
 const pool = z.object({ domain: poolDomain })
 const idempotencyHeader = z.object({
-  'Idempotency-Key': idempotencyKey
-    .optional()
-    .meta({
-      description:
-        'Makes retries safe: the same key with the same request returns the first result. A secret of the client: use at least 128 random bits.',
-    }),
+  'Idempotency-Key': idempotencyKey.optional().meta({
+    description:
+      'Makes retries safe: the same key with the same request returns the first result. A secret of the client: use at least 128 random bits.',
+  }),
 })
 const deploymentPath = z.object({ id: z.string().meta({ description: 'A UUID; other values are 404.' }) })
 const deploymentNotFound = error('`not-found`: no such deployment.')
