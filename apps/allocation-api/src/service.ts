@@ -159,6 +159,7 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
     parseSpec: body =>
       parseDeploymentSpec(body, {
         storageProvider: objectStorage.provider,
+        knownProviders: config.deployments.knownProviders,
         toBucketName: fqdn => toBucketName(objectStorage.platformPrefix, fqdn),
         managedDomains,
       }),

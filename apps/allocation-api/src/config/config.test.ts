@@ -51,6 +51,7 @@ test('only the database URL has no default', () => {
       timeoutMs: 1_800_000,
       passthrough: [],
       concurrency: 2,
+      knownProviders: ['local', 'hetzner'],
     },
   })
 })
@@ -65,6 +66,8 @@ describe('valid values', () => {
       c => c.browsers.allowedOrigins,
       ['https://console.example', 'http://[::1]:3000'],
     ],
+    ['PDM_PROVIDERS', ' AWS,local aws', c => c.deployments.knownProviders, ['local', 'hetzner', 'aws']],
+    ['OBJECT_STORAGE_PROVIDER', 'minio', c => c.deployments.knownProviders, ['local', 'minio']],
     ['PDM_LOOPBACK_HOSTS_ONLY', 'TRUE', c => c.browsers.loopbackHostsOnly, true],
     ['PORT', '65535', c => c.port, 65_535],
     ['PORT', ' 80 ', c => c.port, 80],

@@ -1,4 +1,4 @@
-import { isHostName } from '@pool/contract'
+import { isDnsLabel, isHostName } from '@pool/contract'
 import { normalizeOrigin } from '../http/domain/cross-origin.ts'
 import { type CredentialSettings, readCredentials } from './credentials.ts'
 import { type ConfigIssue, type Env, EnvReader } from './env.ts'
@@ -39,6 +39,8 @@ export interface Config {
   readonly deployments: TerraformSettings & {
     /** Maximum number of deployments that one process works on at the same time. */
     readonly concurrency: number
+    /** The names that the field `providers` of a request may contain. */
+    readonly knownProviders: readonly string[]
   }
 }
 
@@ -105,6 +107,16 @@ const readDatabaseUrl = (env: EnvReader): string => {
   return url ?? ''
 }
 
+const readKnownProviders = (env: EnvReader, storageProvider: string): readonly string[] => {
+  const names = env.list('PDM_PROVIDERS') ?? []
+  for (const name of names) {
+    if (!isDnsLabel(name)) {
+      env.addIssue('PDM_PROVIDERS', `"${name}" is not a label of 1 to 63 characters a-z, 0-9 and "-"`)
+    }
+  }
+  return [...new Set(['local', storageProvider, ...names])]
+}
+
 const readOperator = (env: EnvReader, port: number): Config['operator'] => {
   const operatorPort = env.integer('PDM_OPERATOR_PORT', 8081, { min: 0, max: 65_535 })
   const tokens = (env.text('PDM_OPERATOR_TOKENS') ?? '')
@@ -130,6 +142,7 @@ export const readConfig = (variables: Env): { config: Config } | { issues: reado
   if (maxAgeMs < ttlMs && env.text('PDM_RESERVATION_MAX_AGE')) {
     env.addIssue('PDM_RESERVATION_MAX_AGE', 'must not be shorter than PDM_RESERVATION_TTL')
   }
+  const objectStorage = readObjectStorage(env)
   const config: Config = {
     port,
     operator: readOperator(env, port),
@@ -157,11 +170,12 @@ export const readConfig = (variables: Env): { config: Config } | { issues: reado
       commitWaitMs: env.durationMs('PDM_DNS_COMMIT_WAIT', '5s', { min: '0s', max: '1m' }),
       driftIntervalMs: env.durationMs('PDM_DRIFT_INTERVAL', '10m', { min: '1s', max: '24h' }),
     },
-    objectStorage: readObjectStorage(env),
+    objectStorage,
     credentials: readCredentials(env),
     deployments: {
       ...readTerraform(env),
       concurrency: env.integer('PDM_DEPLOYMENT_CONCURRENCY', 2, { min: 1, max: 100 }),
+      knownProviders: readKnownProviders(env, objectStorage.provider),
     },
   }
   return env.issues.length > 0 ? { issues: env.issues } : { config }

@@ -16,7 +16,10 @@ import { type BadRow, createWith, type Given, reserve, storageFields } from './b
 import { goodSshKeys } from './bad-input/ssh-keys.ts'
 
 /** Without Terraform, a good request for a deployment ends where its form has been judged and nothing has been done. */
-const { api, call, database } = await startTestService({ PDM_TERRAFORM_BINARY: '/nowhere/terraform' })
+const { api, call, database } = await startTestService({
+  PDM_TERRAFORM_BINARY: '/nowhere/terraform',
+  PDM_PROVIDERS: 'tostring',
+})
 const { reserveName, reserveAndCommit } = createSteps(call)
 const port = Number(new URL(api.url).port)
 

@@ -18,6 +18,7 @@ const toBucketName = (fqdn: string): BucketNameResult =>
     : { kind: 'bucket', name: `b-${fqdn.replaceAll('.', '-')}` }
 const rules: SpecRules = {
   storageProvider: 'hetzner',
+  knownProviders: ['local', 'hetzner', 'aws'],
   toBucketName,
   managedDomains: ['pool.test', 'eu.pool.test', 'x.pool.test'],
 }
@@ -182,4 +183,19 @@ describe('a stored record', () => {
     expect(getFaultFields(again)).toEqual(['objectStorageAccessKey', 'objectStorageSecretKey'])
     expect(getFaultDetails(again)).toMatch(/access key reads <redacted>.*secret key reads <redacted>/)
   })
+})
+
+test.each([
+  [['heztner'], 'Unknown provider "heztner"; did you mean "hetzner"? Use one of: local, hetzner, aws.'],
+  [[' AWS ', 'LOCA'], 'Unknown provider "loca"; did you mean "local"? Use one of: local, hetzner, aws.'],
+])('an unknown provider is a fault of the field: %j', (providers, detail) => {
+  const faults = [{ field: 'providers', detail }]
+  expect(parseDeploymentSpec({ ...pool, ...storage, providers }, rules)).toEqual({ kind: 'invalid-deployment', faults })
+})
+
+test('an unknown provider is reported with the other faults, and after the form of the list', () => {
+  expect(getFaultFields({ ...pool, orgName: '', providers: ['heztner'] })).toEqual(['orgName', 'providers'])
+  expect(getFaultDetails({ ...pool, providers: ['heztner', 'heztner'] })).toBe(
+    'providers must not list a provider twice.',
+  )
 })

@@ -10,12 +10,15 @@ import {
 } from '@pool/contract'
 import type { PoolName } from '../../allocation/domain/types.ts'
 import { isJsonObject } from '../../lib/json.ts'
+import { findNearest } from '../../lib/nearest.ts'
 import { type BucketNameResult, toFqdn, validateName, validatePool } from '../../naming/naming.ts'
 import type { AccessKeyPair, DeploymentSpec, InvalidDeployment } from './types.ts'
 
 export interface SpecRules {
   /** The provider that brings object storage, as written in `providers`. */
   readonly storageProvider: string
+  /** The names that `providers` may contain. */
+  readonly knownProviders: readonly string[]
   readonly toBucketName: (fqdn: string) => BucketNameResult
   readonly managedDomains: readonly string[]
 }
@@ -77,6 +80,15 @@ const includesProvider = (providers: unknown, wanted: string): boolean =>
   Array.isArray(providers) &&
   providers.some(provider => typeof provider === 'string' && canonicalName(provider) === wanted)
 
+/** A misspelt name would silently create a deployment without what the provider brings, such as its object storage. */
+const toProviderFaults = (providers: unknown, known: readonly string[]): readonly FieldFault[] => {
+  const parsed = deploymentCommon.shape.providers.safeParse(providers)
+  const unknown = parsed.data?.find(provider => !known.includes(provider))
+  if (unknown === undefined) return []
+  const detail = `Unknown provider "${unknown}"; did you mean "${findNearest(unknown, known)}"? Use one of: ${known.join(', ')}.`
+  return [{ field: 'providers', detail }]
+}
+
 const toBucketFaults = (domain: DomainResult, bucket: BucketNameResult | null): readonly FieldFault[] => {
   if (domain.kind !== 'valid' || bucket?.kind !== 'invalid') return []
   return [{ field: domain.name ? 'sovereignSubdomain' : 'sovereignFQDN', detail: bucket.reason }]
@@ -88,20 +100,22 @@ const toBucketFaults = (domain: DomainResult, bucket: BucketNameResult | null): 
  */
 export const parseDeploymentSpec = (
   body: unknown,
-  { storageProvider, toBucketName, managedDomains }: SpecRules,
+  { storageProvider, knownProviders, toBucketName, managedDomains }: SpecRules,
 ): SpecResult => {
   if (!isJsonObject(body)) {
     const detail = 'The body must be a JSON object with the fields of a deployment.'
     return { kind: 'invalid-deployment', faults: [{ field: '', detail }] }
   }
   const common = deploymentCommon.safeParse(body)
+  const providerFaults = toProviderFaults(body.providers, knownProviders)
   const domain = parseDomain(body, managedDomains)
   const storage = includesProvider(body.providers, storageProvider) ? deploymentStorage.safeParse(body) : null
   const bucket = storage && domain.kind === 'valid' ? toBucketName(domain.fqdn) : null
-  if (!common.success || domain.kind === 'invalid' || storage?.success === false || bucket?.kind === 'invalid') {
+  const isInvalid = !common.success || storage?.success === false || bucket?.kind === 'invalid'
+  if (isInvalid || domain.kind === 'invalid' || providerFaults.length > 0) {
     const sections = [common, storage].flatMap(section => (section?.error ? toFieldFaults(section.error) : []))
     const named = domain.kind === 'invalid' ? domain.faults : toBucketFaults(domain, bucket)
-    return { kind: 'invalid-deployment', faults: firstFaultPerField([...sections, ...named]) }
+    return { kind: 'invalid-deployment', faults: firstFaultPerField([...sections, ...providerFaults, ...named]) }
   }
   const { data: section } = storage ?? {}
   const { fqdn, name } = domain

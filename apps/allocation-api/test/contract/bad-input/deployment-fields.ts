@@ -64,6 +64,8 @@ const providers: readonly unknown[] = [
   ['local', ' LOCAL '],
   Array.from({ length: 21 }, (_, at) => `p${at}`),
   Array(8_000).fill('local'),
+  ['heztner'],
+  ['local', 'constructor'],
 ]
 
 const regions: readonly unknown[] = [
