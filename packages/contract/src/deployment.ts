@@ -133,6 +133,23 @@ export const deploymentStorage = z.object({
   objectStorageSecretKey: text('The secret key is required.', trim, secretKeyError).meta({ writeOnly: true }),
 })
 
+/** The body of a call that runs Terraform on a deployment with object storage. Credentials are never stored. */
+export const deploymentCredentials = deploymentStorage
+  .pick({ objectStorageAccessKey: true, objectStorageSecretKey: true })
+  .meta({ id: 'DeploymentCredentials', description: 'Required if the deployment has object storage.' })
+
+/** A plan of an apply or a destroy. */
+export const planRequest = z
+  .object({
+    operation: z
+      .enum(['apply', 'destroy'], deploymentRule('operation must be "apply" or "destroy".'))
+      .default('apply')
+      .meta({ description: 'What to plan.' }),
+    objectStorageAccessKey: deploymentStorage.shape.objectStorageAccessKey.optional(),
+    objectStorageSecretKey: deploymentStorage.shape.objectStorageSecretKey.optional(),
+  })
+  .meta({ id: 'PlanRequest' })
+
 /** The whole request, for the OpenAPI document. Faults are reported in the order of its fields. */
 export const deploymentRequest = z
   .object({
@@ -161,8 +178,11 @@ export const toFieldFaults = (error: z.core.$ZodError): readonly FieldFault[] =>
 export const firstFaultPerField = (faults: readonly FieldFault[]): readonly FieldFault[] =>
   Object.keys(deploymentRequest.shape).flatMap(field => faults.find(fault => fault.field === field) ?? [])
 
-/** `pending`: queued. `provisioning`: in progress. `ready` and `failed` are final; a failed deployment has released its name. */
-export const deploymentStatuses = ['pending', 'provisioning', 'ready', 'failed'] as const
+/**
+ * `pending`: queued. `provisioning`: a create or an apply is in progress. `destroying`: a destroy is in progress. `ready`,
+ * `failed` and `destroyed` last until the next call.
+ */
+export const deploymentStatuses = ['pending', 'provisioning', 'ready', 'failed', 'destroying', 'destroyed'] as const
 export const deploymentStatus = z.enum(deploymentStatuses)
 export type DeploymentStatus = z.infer<typeof deploymentStatus>
 
@@ -189,7 +209,7 @@ export const deployment = z
     objectStorageRegion: z.string().meta({ description: 'Empty without object storage.' }),
     objectStorageBucket: z.string().meta({ description: 'Derived from the FQDN; empty without object storage.' }),
     numEvents: z.number().int(),
-    error: z.string().optional().meta({ description: 'Only of a failed deployment: why it failed.' }),
+    error: z.string().optional().meta({ description: 'Only of a failed deployment: why its last operation failed.' }),
     result: deploymentResult.optional(),
   })
   .meta({ id: 'Deployment' })
@@ -202,11 +222,38 @@ export const deploymentCreated = z
     streamURL: z.string(),
     deploymentToken: z.uuidv4().meta({
       description:
-        'Proves who created the deployment. Only this response and its replay under the same Idempotency-Key contain it.',
+        'Required in-cluster to change the deployment. Only this response and its replay under the same Idempotency-Key contain it.',
     }),
   })
   .meta({ id: 'DeploymentCreated' })
 export type DeploymentCreated = z.infer<typeof deploymentCreated>
+
+export const deploymentStarted = z
+  .object({ id: z.uuid(), status: z.enum(['provisioning', 'destroying']), streamURL: z.string() })
+  .meta({ id: 'DeploymentStarted' })
+export type DeploymentStarted = z.infer<typeof deploymentStarted>
+
+export const deploymentPlan = z
+  .object({
+    operation: z.enum(['apply', 'destroy']),
+    text: z.string().meta({ description: 'As Terraform prints it, with secrets masked.' }),
+    json: z.unknown().meta({ description: "Terraform's JSON representation of the plan, with secrets masked." }),
+  })
+  .meta({ id: 'DeploymentPlan' })
+export type DeploymentPlan = z.infer<typeof deploymentPlan>
+
+export const deploymentUnlocked = z
+  .object({
+    id: z.uuid(),
+    unlocked: z.boolean().meta({ description: 'False if the lock no longer existed.' }),
+  })
+  .meta({ id: 'DeploymentUnlocked' })
+export type DeploymentUnlocked = z.infer<typeof deploymentUnlocked>
+
+/** The token of the 201 of the deployment. Only the in-cluster listener requires it. */
+export const deploymentTokenHeader = z.object({
+  'X-Deployment-Token': z.string().optional().meta({ description: 'The `deploymentToken` of the deployment.' }),
+})
 
 /** The `data` of an event in the log stream, whose `id` counts from 1. */
 export const deploymentEvent = z
@@ -228,6 +275,13 @@ export const lastEventId = z
   .transform(Number)
   .refine(seq => seq <= 2_147_483_647, lastEventIdRule)
   .meta({ type: 'string', description: 'The `id` of the last event received; the stream resumes after it.' })
+
+export const removeQuery = z.object({
+  abandon: z
+    .enum(['true', 'false'], rule('invalid-state', 'abandon must be true or false.'))
+    .optional()
+    .meta({ description: 'Gives up infrastructure that still exists: the state is archived. Operator listener only.' }),
+})
 
 export const deploymentsQuery = z.object({
   status: z

@@ -21,6 +21,21 @@ const idempotencyHeader = z.object({
   }),
 })
 const deploymentPath = z.object({ id: z.string().meta({ description: 'A UUID; other values are 404.' }) })
+const deploymentToken = d.deploymentTokenHeader
+const wrongToken = error('`token-mismatch`: in-cluster, `X-Deployment-Token` must be the token of this deployment.')
+const notStarted = {
+  400: {
+    description: '`invalid-deployment`: the credentials are missing or rejected; or `invalid-json`.',
+    schema: deploymentProblem,
+  },
+  403: wrongToken,
+  404: error('`not-found`: no such deployment.'),
+  413: tooLarge,
+  429: error('`too-many-attempts`: too many credential checks by this caller; retry after `Retry-After` seconds.'),
+  503: error(
+    '`provisioning-unavailable`: provisioning is not possible at the moment; `object-storage-unavailable`; or `database-unavailable`.',
+  ),
+}
 const deploymentNotFound = error('`not-found`: no such deployment.')
 const validationError = (description: string): ResponseSpec => ({ description, schema: validationProblem })
 const tooManyAttempts = validationError(
@@ -219,7 +234,7 @@ export const operations: readonly Operation[] = [
         schema: deploymentProblem,
       },
       409: error(
-        '`subdomain-conflict`: the name is reserved or active; `fqdn-conflict`: another deployment has this FQDN; `bucket-conflict`: another deployment has the bucket derived from this FQDN.',
+        '`subdomain-conflict`: the name is reserved or active; `fqdn-conflict`: another deployment has this FQDN; `bucket-conflict`: another deployment has the bucket derived from this FQDN; `fqdn-remains`: infrastructure or a bucket of an earlier deployment remains.',
       ),
       413: tooLarge,
       422: error('`idempotency-key-reused`: the key was already used with a different request.'),
@@ -256,16 +271,84 @@ export const operations: readonly Operation[] = [
     },
   },
   {
+    id: 'applyDeployment',
+    method: 'post',
+    path: '/api/v1/deployments/{id}/apply',
+    tag: 'Deployments',
+    summary: 'Applies the current module again: resumes, updates or reinstalls.',
+    pathParams: deploymentPath,
+    headers: deploymentToken,
+    body: { schema: d.deploymentCredentials, required: false },
+    responses: {
+      202: { description: 'Started. Follow `streamURL`.', schema: d.deploymentStarted },
+      ...notStarted,
+      409: error(
+        '`in-progress`; `destroy-incomplete`: a destroy failed, and only a destroy is accepted; `subdomain-conflict`, `fqdn-conflict`, `fqdn-remains` or `bucket-conflict`: the name, the FQDN or the bucket belongs to another deployment now.',
+      ),
+    },
+  },
+  {
+    id: 'planDeployment',
+    method: 'post',
+    path: '/api/v1/deployments/{id}/plan',
+    tag: 'Deployments',
+    summary: 'Returns what an apply or a destroy would do. Changes nothing.',
+    pathParams: deploymentPath,
+    headers: deploymentToken,
+    body: { schema: d.planRequest, required: false },
+    responses: {
+      200: { description: 'The plan.', schema: d.deploymentPlan },
+      ...notStarted,
+      409: error('`in-progress`, `destroy-incomplete`, or `plan-failed` with the reason.'),
+    },
+  },
+  {
+    id: 'destroyDeployment',
+    method: 'post',
+    path: '/api/v1/deployments/{id}/destroy',
+    tag: 'Deployments',
+    summary: 'Destroys the infrastructure but for the bucket, then releases the name.',
+    pathParams: deploymentPath,
+    headers: deploymentToken,
+    body: { schema: d.deploymentCredentials, required: false },
+    responses: {
+      202: { description: 'Started. Follow `streamURL`.', schema: d.deploymentStarted },
+      ...notStarted,
+      409: error('`in-progress`: a run of this deployment is in progress.'),
+    },
+  },
+  {
+    id: 'unlockDeployment',
+    method: 'post',
+    path: '/api/v1/deployments/{id}/unlock',
+    tag: 'Deployments',
+    summary: 'Lifts the state lock that a run of this deployment left. Only on the operator listener.',
+    description: 'Call it only if no Terraform of this deployment runs on any machine.',
+    pathParams: deploymentPath,
+    responses: {
+      200: { description: 'The state is not locked by that lock any more.', schema: d.deploymentUnlocked },
+      401: error('`unauthorized`: this listener requires an operator token.'),
+      404: deploymentNotFound,
+      409: error('`in-progress`; or `lock-not-recorded`: no run of this deployment is known to have left a lock.'),
+      503: error('`provisioning-unavailable`: the state cannot be reached; or `database-unavailable`.'),
+    },
+  },
+  {
     id: 'removeDeployment',
     method: 'delete',
     path: '/api/v1/deployments/{id}',
     tag: 'Deployments',
-    summary: 'Cancels a deployment in progress, or deletes a finished one.',
+    summary: 'Cancels a run in progress, or deletes a finished deployment of which nothing remains.',
     pathParams: deploymentPath,
+    headers: deploymentToken,
+    query: d.removeQuery,
     responses: {
       202: { description: 'Being cancelled; it will end as `failed`.', schema: d.deployment },
       204: { description: 'Deleted.' },
+      403: error('`token-mismatch`; or `forbidden`: only an operator can abandon infrastructure.'),
       404: deploymentNotFound,
+      409: error('`still-up`: its infrastructure may exist; `in-progress`: an operator is abandoning it.'),
+      422: error('`invalid-state`: abandon must be true or false.'),
       503: databaseUnavailable,
     },
   },

@@ -180,45 +180,89 @@ create table if not exists dns_names (
 create index if not exists dns_names_due on dns_names (next_attempt_at) where applied_version < version;
 create index if not exists dns_names_pending on dns_names (zone, changed_at) where applied_version < version;
 
--- The FQDN that each bucket name was derived from; two FQDNs can give the same name. Rows are never deleted: a bucket
--- outlives its deployments and must not be given to another FQDN.
-create table if not exists deployment_buckets (
-  bucket text collate "C" not null,
+-- The infrastructure of one tenant under an FQDN. Its id is the key of the Terraform state. It outlives the deployment.
+create table if not exists lineages (
+  id uuid not null,
   sovereign_fqdn text collate "C" not null,
-  constraint deployment_buckets_pkey primary key (bucket),
-  constraint deployment_buckets_bucket_check check (bucket ~ '^[a-z0-9][a-z0-9-]{1,61}[a-z0-9]$')
+  -- Null if the domain is the customer's own.
+  pool_domain text collate "C",
+  subdomain text collate "C",
+  -- Whether the state may hold more than the kept bucket. Set before Terraform starts, cleared after the state was read.
+  has_infrastructure boolean not null default false,
+  infrastructure_changed_at timestamptz not null,
+  -- The state was moved to the archive: the infrastructure is the operator's responsibility.
+  archived_at timestamptz,
+  -- The lock of the state that a run took and is not known to have released.
+  state_lock jsonb,
+  created_at timestamptz not null,
+  constraint lineages_pkey primary key (id),
+  constraint lineages_name_check check ((pool_domain is null) = (subdomain is null))
 );
+
+-- At most one lineage of an FQDN has infrastructure.
+create unique index if not exists lineages_fqdn_unique on lineages (sovereign_fqdn)
+  where has_infrastructure and archived_at is null;
+
+-- The lineage that each bucket belongs to; two FQDNs can give the same bucket name. A claim is permanent once the bucket
+-- may exist: a bucket outlives its deployments and must not be given to another tenant.
+create table if not exists bucket_claims (
+  bucket text collate "C" not null,
+  lineage_id uuid not null,
+  sovereign_fqdn text collate "C" not null,
+  is_permanent boolean not null default false,
+  claimed_at timestamptz not null,
+  constraint bucket_claims_pkey primary key (bucket),
+  constraint bucket_claims_lineage_id_fkey foreign key (lineage_id) references lineages,
+  constraint bucket_claims_bucket_check check (bucket ~ '^[a-z0-9][a-z0-9-]{1,61}[a-z0-9]$')
+);
+
+create index if not exists bucket_claims_lineage_id_idx on bucket_claims (lineage_id);
+create index if not exists bucket_claims_fqdn_idx on bucket_claims (sovereign_fqdn) where is_permanent;
 
 create table if not exists deployments (
   id uuid not null,
   number bigint generated always as identity,
+  lineage_id uuid not null,
   status text collate "C" not null,
+  -- What the current or last run does.
+  operation text collate "C" not null default 'create',
   -- The request without its credentials.
   request jsonb not null,
   sovereign_fqdn text collate "C" not null,
-  -- SHA-256 of the deployment token, which its client got.
-  token_hash bytea not null,
-  -- SHA-256 of the token of the reservation of its name; null if the domain is the customer's own.
+  -- SHA-256 of the token of its name's reservation; null if the domain is the customer's own.
   reservation_token_hash bytea,
-  -- The outputs of the infrastructure, from the moment it is up.
+  -- SHA-256 of the token that the client got when it created the deployment.
+  token_hash bytea not null,
+  -- The outputs of the last successful apply.
   result jsonb,
+  -- Whether the current operation has applied the module: `result` has its outputs.
+  is_applied boolean not null default false,
   -- The reason for a failure that is decided but not finished: the name is released between the two.
   pending_error text,
   error text,
   started_at timestamptz not null,
   finished_at timestamptz,
   cancelled_at timestamptz,
+  -- An operator abandons the infrastructure: no other call is accepted any more.
+  abandoned_at timestamptz,
   line_count integer not null default 0,
   -- The lease of the current run. Each claim starts a new generation and fences the writes of the earlier ones.
   run_generation integer not null default 1,
   run_expires_at timestamptz,
+  -- The generation of the first run of the current operation.
+  operation_generation integer not null default 1,
   constraint deployments_pkey primary key (id),
   constraint deployments_number_key unique (number),
+  constraint deployments_lineage_id_fkey foreign key (lineage_id) references lineages,
+  constraint deployments_status_check check (
+    status in ('pending', 'provisioning', 'ready', 'failed', 'destroying', 'destroyed')
+  ),
   constraint deployments_token_hash_check check (length(token_hash) = 32),
   constraint deployments_reservation_token_hash_check check (length(reservation_token_hash) = 32),
-  constraint deployments_status_check check (status in ('pending', 'provisioning', 'ready', 'failed')),
+  constraint deployments_operation_check check (operation in ('create', 'apply', 'destroy')),
   constraint deployments_finished_at_check check (
-    (status in ('ready', 'failed')) = (finished_at is not null) and (finished_at is null) = (run_expires_at is not null)
+    (status in ('ready', 'failed', 'destroyed')) = (finished_at is not null)
+    and (finished_at is null) = (run_expires_at is not null)
   ),
   constraint deployments_error_present_check check ((status = 'failed') = (error is not null)),
   constraint deployments_result_present_check check (status <> 'ready' or result is not null),
@@ -229,10 +273,12 @@ create table if not exists deployments (
   )
 );
 
--- At most one deployment of an FQDN has not failed.
-create unique index if not exists deployments_fqdn_unique on deployments (sovereign_fqdn) where status <> 'failed';
+-- At most one deployment of an FQDN is ready or becomes ready.
+create unique index if not exists deployments_fqdn_unique on deployments (sovereign_fqdn)
+  where status in ('pending', 'provisioning', 'ready');
 -- Unfinished deployments by the end of their lease: the first ones are orphaned.
 create index if not exists deployments_orphaned on deployments (run_expires_at) where finished_at is null;
+create index if not exists deployments_lineage_id_idx on deployments (lineage_id);
 
 create table if not exists deployment_log_lines (
   deployment_id uuid not null,

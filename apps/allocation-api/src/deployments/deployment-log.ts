@@ -1,11 +1,13 @@
 import type { Deployment } from '@pool/contract'
 import type { Rejection } from '../allocation/domain/types.ts'
 import { sanitizeText } from '../lib/sanitize-text.ts'
+import { isFinished } from './domain/lifecycle.ts'
 import type { DeploymentLogLine, RunLease, StoredLogLine } from './domain/types.ts'
 import type { DeploymentRepository } from './repository.ts'
+import type { RunRepository } from './run-repository.ts'
 
 export interface LogWriterOptions {
-  readonly repository: Pick<DeploymentRepository, 'appendLog'>
+  readonly repository: Pick<RunRepository, 'appendLog'>
   readonly lease: RunLease
   /** Lines that earlier runs stored. */
   readonly lineCount: number
@@ -142,7 +144,7 @@ async function* tail(
       yield lines
     }
     if (signal.aborted) return
-    if (deployment.status === 'ready' || deployment.status === 'failed') {
+    if (isFinished(deployment.status)) {
       yield { kind: 'done', deployment }
       return
     }

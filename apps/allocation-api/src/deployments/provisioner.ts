@@ -1,4 +1,4 @@
-import type { DeploymentLogLine } from './domain/types.ts'
+import type { DeploymentLogLine, StateLock } from './domain/types.ts'
 
 /** Identifies one state and the process that works on it. */
 export interface StateRequest {
@@ -20,18 +20,6 @@ export interface ProvisioningRequest extends StateRequest {
    * does not stop the run.
    */
   readonly onLock?: (lock: StateLock | null) => Promise<void>
-}
-
-/** A lock of a state, and the process group that took it. */
-export interface StateLock {
-  /** As the backend shows it. */
-  readonly id: string
-  /** Identifies the machine and its boot, so that process numbers can be compared. */
-  readonly host: string
-  /** Leader of the process group. */
-  readonly processGroup: number
-  /** Start of the leader: process numbers are used again. In a unit of the operating system; compared only. */
-  readonly startedAt: string
 }
 
 /** `reason` is a sentence for users, without secrets. */

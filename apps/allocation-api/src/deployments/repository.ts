@@ -2,11 +2,16 @@ import type { Deployment, DeploymentResult, DeploymentStatus } from '@pool/contr
 import type { Sql } from '@pool/database/client'
 import { timeSql } from '@pool/database/time-sql'
 import { withTimeout } from '@pool/database/with-timeout'
+import type { PoolName } from '../allocation/domain/types.ts'
 import { type DuplicateRequest, duplicateRequest, type IdempotencyClaim } from '../idempotency/idempotency.ts'
 import type { SealedToken } from '../idempotency/sealed-token.ts'
 import { idempotencySql } from '../idempotency/sql.ts'
+import { bucketClaimSql } from './bucket-claims.ts'
+import type { Situation } from './domain/lifecycle.ts'
 import { type DeploymentRecord, fromRecord } from './domain/spec.ts'
-import type { DeploymentLogLine, RunLease, RunState, StoredLogLine } from './domain/types.ts'
+import type { DeploymentSpec, RunState, StateLock, StoredLogLine } from './domain/types.ts'
+import { runColumns, toRunState } from './run-repository.ts'
+import { isUniqueViolation } from './unique-violation.ts'
 
 /** The decision on a request as stored under its Idempotency-Key. */
 export type StoredCreateDecision =
@@ -15,15 +20,29 @@ export type StoredCreateDecision =
 
 export interface NewDeployment {
   readonly id: string
-  /** SHA-256 of the deployment token. */
-  readonly tokenHash: Buffer
+  readonly lineageId: string
+  readonly name: PoolName | null
   readonly record: DeploymentRecord
+  readonly tokenHash: Buffer
   readonly reservationTokenHash: Buffer | null
 }
 
-export interface RenewedLease {
+/** A deployment as a call finds it. Its generation is an optimistic lock: each accepted call starts a new one. */
+export interface DeploymentSituation extends Situation {
   readonly id: string
-  readonly isCancelled: boolean
+  readonly generation: number
+  readonly spec: DeploymentSpec
+  readonly lineageId: string
+  readonly tokenHash: Buffer
+  readonly reservationTokenHash: Buffer | null
+  readonly stateLock: StateLock | null
+  readonly isAbandoned: boolean
+}
+
+/** What an earlier lineage left under an FQDN. */
+export interface Remains {
+  readonly hasInfrastructure: boolean
+  readonly bucket: string | null
 }
 
 export interface DeploymentPageQuery {
@@ -38,6 +57,11 @@ export interface StatusCount {
   readonly count: number
 }
 
+/** `changed`: another call was accepted since the situation was read. */
+export type AcceptResult =
+  | { readonly kind: 'accepted'; readonly state: RunState }
+  | { readonly kind: 'changed' | 'bucket-conflict' | 'fqdn-conflict' }
+
 interface DeploymentRow {
   readonly id: string
   readonly number: number
@@ -48,10 +72,6 @@ interface DeploymentRow {
   readonly numEvents: number
   readonly error: string | null
   readonly result: DeploymentResult | null
-}
-
-interface RunRow extends Omit<RunState, 'spec'> {
-  readonly request: DeploymentRecord
 }
 
 const toDeployment = (row: DeploymentRow): Deployment => {
@@ -71,165 +91,142 @@ const toDeployment = (row: DeploymentRow): Deployment => {
   }
 }
 
+/** The rejection that a violated constraint means; rethrows every other error. */
+const toConflict = (error: unknown): 'bucket-conflict' | 'fqdn-conflict' => {
+  if (isUniqueViolation(error, 'bucket_claims_pkey')) return 'bucket-conflict'
+  if (isUniqueViolation(error, 'deployments_fqdn_unique')) return 'fqdn-conflict'
+  throw error
+}
+
 export type DeploymentRepository = ReturnType<typeof createDeploymentRepository>
 
-/**
- * Deployments, their logs and the leases of their runs. Each write of a run checks its lease in the same statement: once
- * the lease is lost, the write changes nothing and returns false. The clock of the database decides.
- */
+/** Deployments as requests create, find and change them. The clock of the database decides. */
 export const createDeploymentRepository = (
   sql: Sql,
   { timeoutMs, leaseMs }: { readonly timeoutMs: number; readonly leaseMs: number },
 ) => {
   const { now, milliseconds } = timeSql(sql)
   const { claimKey, noClaim, storeAndReturn } = idempotencySql(sql)
+  const { claim: claimBucket, dropProvisional } = bucketClaimSql(sql)
   const leaseEnd = sql`${now} + ${milliseconds(leaseMs)}`
-  const ownedBy = ({ id, generation }: RunLease) =>
-    sql`d.id = ${id} and d.run_generation = ${generation} and d.finished_at is null`
   const columns = sql`
     d.id, d.number, d.status, d.request, d.started_at as "startedAt", d.finished_at as "finishedAt",
     d.line_count as "numEvents", d.error, d.result`
+  /** A finished deployment that no call has changed since it was read. */
+  const unchanged = ({ id, generation }: Pick<DeploymentSituation, 'id' | 'generation'>) =>
+    sql`d.id = ${id} and d.run_generation = ${generation} and d.finished_at is not null`
   const changesRow = async (statement: PromiseLike<{ readonly count: number }>): Promise<boolean> =>
     (await withTimeout(statement, timeoutMs)).count > 0
 
   return {
     /**
-     * The new deployment is leased to the caller as generation 1. `token` is its deployment token, for a replay under the
-     * key of the claim.
+     * The new deployment is leased to the caller as generation 1. It starts a lineage, which claims its bucket. `token` is
+     * its deployment token, for a replay under the key of the claim.
      */
     async insert(
-      { id, tokenHash, record, reservationTokenHash }: NewDeployment,
+      deployment: NewDeployment,
       claim: IdempotencyClaim | null,
       token: SealedToken | null,
     ): Promise<StoredCreateDecision | DuplicateRequest> {
-      const bucket = record.storage?.bucket ?? null
-      const [row] = await withTimeout(
-        sql<{ result: StoredCreateDecision }[]>`
-          with claim as (${claim ? claimKey(claim) : noClaim}), bucket as (
-            insert into deployment_buckets as b (bucket, sovereign_fqdn)
-            select ${bucket}, ${record.sovereignFQDN} from claim where ${bucket}::text is not null
-            on conflict (bucket) do update set sovereign_fqdn = excluded.sovereign_fqdn
-            where b.sovereign_fqdn = excluded.sovereign_fqdn
-            returning bucket
-          ), allowed as (
-            select from claim where ${bucket}::text is null or exists (select from bucket)
-          ), inserted as (
-            insert into deployments
-              (id, token_hash, status, request, sovereign_fqdn, reservation_token_hash, started_at, run_expires_at)
-            select ${id}, ${tokenHash}, 'pending', ${sql.json(record as never)}, ${record.sovereignFQDN},
-              ${reservationTokenHash}, ${now}, ${leaseEnd} from allowed
-            on conflict (sovereign_fqdn) where status <> 'failed' do nothing
-            returning id
-          ), result as (
-            select case
-              when inserted.id is not null then 'created'
-              when exists (select from allowed) then 'fqdn-conflict'
-              else 'bucket-conflict'
-            end as outcome, inserted.id
-            from claim left join inserted on true
-          ), ${storeAndReturn(token && { success: 'created', token })}`,
-        timeoutMs,
-      )
-      return row ? row.result : duplicateRequest
+      const { id, lineageId, name, record, tokenHash, reservationTokenHash } = deployment
+      const statement = sql<{ result: StoredCreateDecision }[]>`
+        with claim as (${claim ? claimKey(claim) : noClaim}), inserted as (
+          insert into deployments
+            (id, lineage_id, status, request, sovereign_fqdn, token_hash, reservation_token_hash, started_at, run_expires_at)
+          select ${id}, ${lineageId}, 'pending', ${sql.json(record as never)}, ${record.sovereignFQDN}, ${tokenHash},
+            ${reservationTokenHash}, ${now}, ${leaseEnd} from claim
+          on conflict (sovereign_fqdn) where status in ('pending', 'provisioning', 'ready') do nothing
+          returning id, lineage_id, sovereign_fqdn
+        ), lineage as (
+          insert into lineages (id, sovereign_fqdn, pool_domain, subdomain, infrastructure_changed_at, created_at)
+          select lineage_id, sovereign_fqdn, ${name?.poolDomain ?? null}, ${name?.subdomain ?? null}, ${now}, ${now}
+          from inserted
+        ), claimed as (${claimBucket(record.storage?.bucket ?? null, sql`inserted`)}), result as (
+          select case when inserted.id is null then 'fqdn-conflict' else 'created' end as outcome, inserted.id
+          from claim left join inserted on true
+        ), ${storeAndReturn(token && { success: 'created', token })}`
+      try {
+        const [row] = await withTimeout(statement, timeoutMs)
+        return row ? row.result : duplicateRequest
+      } catch (error) {
+        return { outcome: toConflict(error) }
+      }
     },
 
     /** Whether a deployment has this reservation. */
-    async hasReservation(reservationTokenHash: Buffer): Promise<boolean> {
+    async hasReservation(tokenHash: Buffer): Promise<boolean> {
       const rows = await withTimeout(
-        sql`select from deployments where reservation_token_hash = ${reservationTokenHash} limit 1`,
+        sql`select from deployments where reservation_token_hash = ${tokenHash} limit 1`,
         timeoutMs,
       )
       return rows.length > 0
     },
 
-    /** Claims up to `limit` deployments whose lease has expired, each as a new generation. */
-    async claimExpired(limit: number): Promise<RunState[]> {
+    /** What other lineages left under the FQDN; null if nothing. */
+    async findRemains(sovereignFQDN: string, exceptLineage: string | null): Promise<Remains | null> {
+      const [row] = await withTimeout(
+        sql<Remains[]>`
+          select bool_or(l.has_infrastructure) as "hasInfrastructure",
+            min(c.bucket) filter (where c.is_permanent) as bucket
+          from lineages l left join bucket_claims c on c.lineage_id = l.id
+          where l.sovereign_fqdn = ${sovereignFQDN} and l.archived_at is null
+            and l.id is distinct from ${exceptLineage}::uuid
+            and (l.has_infrastructure or c.is_permanent)
+          having count(*) > 0`,
+        timeoutMs,
+      )
+      return row ?? null
+    },
+
+    /** Whether a deployment of the FQDN is ready or becomes ready. */
+    async isTaken(sovereignFQDN: string): Promise<boolean> {
       const rows = await withTimeout(
-        sql<RunRow[]>`
-          with orphaned as (
-            select id from deployments where finished_at is null and run_expires_at <= ${now}
-            order by run_expires_at limit ${limit} for update skip locked
-          )
-          update deployments d set run_generation = d.run_generation + 1, run_expires_at = ${leaseEnd}
-          from orphaned where d.id = orphaned.id
-          returning d.id, d.run_generation as generation, d.request, d.reservation_token_hash as "reservationTokenHash",
-            d.result, d.cancelled_at is not null as "isCancelled", d.pending_error as "pendingError",
-            d.line_count as "lineCount"`,
-        timeoutMs,
-      )
-      return rows.map(({ request, ...state }) => ({ ...state, spec: fromRecord(request) }))
-    },
-
-    /** Renews these leases. Those missing from the result are lost. */
-    async renewLeases(leases: readonly RunLease[]): Promise<RenewedLease[]> {
-      return withTimeout(
-        sql<RenewedLease[]>`
-          update deployments d set run_expires_at = ${leaseEnd}
-          from jsonb_to_recordset(${sql.json(leases as never)}) as run (id uuid, generation integer)
-          where d.id = run.id and d.run_generation = run.generation and d.finished_at is null
-          returning d.id, d.cancelled_at is not null as "isCancelled"`,
-        timeoutMs,
-      )
-    },
-
-    /** Lets any process claim the deployment at once. */
-    async releaseLease(lease: RunLease): Promise<boolean> {
-      return changesRow(sql`update deployments d set run_expires_at = ${now} where ${ownedBy(lease)}`)
-    },
-
-    async markProvisioning(lease: RunLease): Promise<boolean> {
-      return changesRow(sql`update deployments d set status = 'provisioning' where ${ownedBy(lease)}`)
-    },
-
-    async saveResult(lease: RunLease, result: DeploymentResult): Promise<boolean> {
-      return changesRow(sql`update deployments d set result = ${sql.json(result as never)} where ${ownedBy(lease)}`)
-    },
-
-    /**
-     * Decides that the deployment fails, whichever process runs it from now on. So what the run does next, such as
-     * releasing the name, is safe even if its lease is lost in the meantime.
-     */
-    async markFailing(lease: RunLease, reason: string): Promise<boolean> {
-      return changesRow(sql`update deployments d set pending_error = ${reason} where ${ownedBy(lease)}`)
-    },
-
-    /** Returns false also if the deployment was cancelled: the client has been promised that it ends. */
-    async markReady(lease: RunLease): Promise<boolean> {
-      return changesRow(sql`
-        update deployments d set status = 'ready', finished_at = greatest(${now}, started_at), run_expires_at = null
-        where ${ownedBy(lease)} and d.cancelled_at is null and d.pending_error is null`)
-    },
-
-    /** Call after `markFailing`. */
-    async markFailed(lease: RunLease): Promise<boolean> {
-      return changesRow(sql`
-        update deployments d set status = 'failed', error = d.pending_error,
-          finished_at = greatest(${now}, started_at), run_expires_at = null
-        where ${ownedBy(lease)}`)
-    },
-
-    /**
-     * Adds the lines that follow the first `after`. Does nothing if there are more lines already, so a call of unknown
-     * outcome can be repeated; nor if the lease is lost. So `seq` has no gaps.
-     */
-    async appendLog(
-      { id, generation }: RunLease,
-      after: number,
-      lines: readonly (DeploymentLogLine & { readonly at: string })[],
-    ): Promise<void> {
-      await withTimeout(
         sql`
-          with owned as (
-            update deployments set line_count = line_count + ${lines.length}
-            where id = ${id} and run_generation = ${generation} and finished_at is null and line_count = ${after}
-            returning 1
-          )
-          insert into deployment_log_lines (deployment_id, seq, at, phase, level, message)
-          select ${id}, ${after}::integer + position, (line ->> 'at')::timestamptz, line ->> 'phase',
-            line ->> 'level', line ->> 'message'
-          from owned, jsonb_array_elements(${sql.json(lines as never)}) with ordinality as t (line, position)`,
+          select from deployments
+          where sovereign_fqdn = ${sovereignFQDN} and status in ('pending', 'provisioning', 'ready') limit 1`,
         timeoutMs,
       )
+      return rows.length > 0
+    },
+
+    async findSituation(id: string): Promise<DeploymentSituation | null> {
+      const [row] = await withTimeout(
+        sql<(Omit<DeploymentSituation, 'spec'> & { request: DeploymentRecord })[]>`
+          select d.id, d.run_generation as generation, d.status, d.operation, d.request, d.lineage_id as "lineageId",
+            d.token_hash as "tokenHash", d.reservation_token_hash as "reservationTokenHash",
+            d.abandoned_at is not null as "isAbandoned", l.state_lock as "stateLock",
+            l.has_infrastructure as "hasInfrastructure",
+            exists (select from bucket_claims c where c.lineage_id = l.id and c.is_permanent) as "hasBucket"
+          from deployments d join lineages l on l.id = d.lineage_id where d.id = ${id}`,
+        timeoutMs,
+      )
+      if (!row) return null
+      const { request, ...situation } = row
+      return { ...situation, spec: fromRecord(request) }
+    },
+
+    /**
+     * Accepts an apply or a destroy of a finished deployment: its first run is leased to the caller. An apply claims the
+     * bucket again, in case an operator lifted the claim.
+     */
+    async accept(situation: DeploymentSituation, operation: 'apply' | 'destroy'): Promise<AcceptResult> {
+      const bucket = operation === 'apply' ? (situation.spec.storage?.bucket ?? null) : null
+      const statement = sql<Parameters<typeof toRunState>>`
+        with accepted as (
+          update deployments d set operation = ${operation}, status = ${operation === 'apply' ? 'pending' : 'destroying'},
+            run_generation = d.run_generation + 1, operation_generation = d.run_generation + 1,
+            reservation_token_hash = ${situation.reservationTokenHash}, run_expires_at = ${leaseEnd}, is_applied = false, pending_error = null, error = null, finished_at = null,
+            cancelled_at = null
+          where ${unchanged(situation)} and d.abandoned_at is null
+          returning d.*
+        ), claimed as (${claimBucket(bucket, sql`accepted`)})
+        select ${runColumns(sql)} from accepted d join lineages l on l.id = d.lineage_id`
+      try {
+        const [row] = await withTimeout(statement, timeoutMs)
+        return row ? { kind: 'accepted', state: toRunState(row) } : { kind: 'changed' }
+      } catch (error) {
+        return { kind: toConflict(error) }
+      }
     },
 
     /** Up to `limit` lines that follow `after`, in order. */
@@ -242,7 +239,7 @@ export const createDeploymentRepository = (
       )
     },
 
-    /** Marks an unfinished deployment as cancelled; null if it is finished or does not exist. */
+    /** Marks the run in progress as cancelled; null if there is none. */
     async cancel(id: string): Promise<Deployment | null> {
       const [row] = await withTimeout(
         sql<DeploymentRow[]>`
@@ -253,9 +250,33 @@ export const createDeploymentRepository = (
       return row ? toDeployment(row) : null
     },
 
-    /** Deletes a finished deployment and its log. Its bucket stays bound to its FQDN. */
-    async delete(id: string): Promise<boolean> {
-      return changesRow(sql`delete from deployments where id = ${id} and finished_at is not null`)
+    /** From now on, only `delete` changes the deployment. Can be repeated. */
+    async markAbandoned(situation: DeploymentSituation): Promise<boolean> {
+      return changesRow(sql`
+        update deployments d set abandoned_at = coalesce(abandoned_at, ${now}) where ${unchanged(situation)}`)
+    },
+
+    /**
+     * Deletes a finished deployment and its log. Its lineage remains if it owns a bucket or, as the record of who owned
+     * it, if its infrastructure was abandoned.
+     */
+    async delete(situation: DeploymentSituation): Promise<boolean> {
+      return changesRow(sql`
+        with deleted as (
+          delete from deployments d where ${unchanged(situation)} returning d.lineage_id, d.abandoned_at
+        ), claims as (${dropProvisional(sql`deleted`)}), archived as (
+          update lineages l set archived_at = ${now}
+          from deleted where l.id = deleted.lineage_id and l.has_infrastructure and deleted.abandoned_at is not null
+        ), empty as (
+          delete from lineages l using deleted
+          where l.id = deleted.lineage_id and not l.has_infrastructure
+            and not exists (select from bucket_claims c where c.lineage_id = l.id and c.is_permanent)
+        )
+        select from deleted`)
+    },
+
+    async clearLock(lineageId: string): Promise<void> {
+      await withTimeout(sql`update lineages set state_lock = null where id = ${lineageId}`, timeoutMs)
     },
 
     async find(id: string): Promise<Deployment | null> {
@@ -264,15 +285,6 @@ export const createDeploymentRepository = (
         timeoutMs,
       )
       return row ? toDeployment(row) : null
-    },
-
-    async findReservation(id: string): Promise<Pick<RunState, 'spec' | 'reservationTokenHash'> | null> {
-      const [row] = await withTimeout(
-        sql<{ request: DeploymentRecord; reservationTokenHash: Buffer | null }[]>`
-          select request, reservation_token_hash as "reservationTokenHash" from deployments where id = ${id}`,
-        timeoutMs,
-      )
-      return row ? { spec: fromRecord(row.request), reservationTokenHash: row.reservationTokenHash } : null
     },
 
     /** Newest first, each with the number that continues the list. */

@@ -1,20 +1,34 @@
 import type { Caller, RenewCommand } from '../allocation/domain/types.ts'
 import type { AllocationService } from '../allocation/service.ts'
-import type { RunState } from './domain/types.ts'
+import { hashToken } from '../lib/token.ts'
+import type { DeploymentSpec } from './domain/types.ts'
 
-export type ReservationOperations = Pick<AllocationService, 'commit' | 'release' | 'renew' | 'isActiveWithToken'>
+export type ReservationOperations = Pick<
+  AllocationService,
+  'reserve' | 'commit' | 'release' | 'renew' | 'isActiveWithToken'
+>
 
 export type NameCommit =
   /** If `isPublished` is false, the reconciler publishes the records later. */
   { readonly kind: 'committed'; readonly isPublished: boolean } | { readonly kind: 'lost'; readonly reason: string }
 
-type Holder = Pick<RunState, 'id' | 'spec' | 'reservationTokenHash'>
+/** The deployment that a name belongs to. */
+export interface Holder {
+  readonly id: string
+  readonly spec: DeploymentSpec
+  readonly lineageId: string
+  readonly reservationTokenHash: Buffer | null
+}
 
 /** The history shows the id of the deployment as the id of the request. */
 const toCaller = (id: string): Caller => ({ actor: 'deployment', address: null, requestId: id })
 
-const toReservation = ({ spec, reservationTokenHash }: Holder): RenewCommand | null =>
-  spec.name && reservationTokenHash !== null ? { ...spec.name, tokenHash: reservationTokenHash } : null
+const toReservation = ({ spec, reservationTokenHash: tokenHash }: Holder): RenewCommand | null =>
+  spec.name && tokenHash ? { ...spec.name, tokenHash } : null
+
+export type NameReservation =
+  /** The hash is null without a name. */
+  { readonly kind: 'reserved'; readonly tokenHash: Buffer | null } | { readonly kind: 'subdomain-conflict' }
 
 /**
  * The reservation of a deployment's name. Each call can be repeated after a crash. Without a name, each does nothing.
@@ -25,6 +39,35 @@ export class ReservationClient {
   constructor(allocations: ReservationOperations) {
     this.#allocations = allocations
   }
+
+  /** Reserves the name of a new deployment. A repeated key returns the same reservation. */
+  async reserve(spec: DeploymentSpec, caller: Caller, key: string | undefined): Promise<NameReservation> {
+    if (!spec.name) return { kind: 'reserved', tokenHash: null }
+    const command = { ...spec.name, createdBy: `deployment of ${spec.orgName}` }
+    const outcome = await this.#allocations.reserve(command, caller, key)
+    // All other rejections concern the form of the name, which has been validated.
+    return outcome.kind === 'granted'
+      ? { kind: 'reserved', tokenHash: hashToken(outcome.reservationToken) }
+      : { kind: 'subdomain-conflict' }
+  }
+
+  /** Takes the name again if it was freed. */
+  async retake(holder: Holder, caller: Caller): Promise<NameReservation> {
+    const { reservationTokenHash: tokenHash } = holder
+    if (await this.renew(holder)) return { kind: 'reserved', tokenHash }
+    return this.reserve(holder.spec, caller, undefined)
+  }
+
+  /**
+   * Keeps the name with the lineage from now on, also after its release or expiry. False if it belongs to another
+   * client.
+   */
+  async hold(_holder: Holder): Promise<boolean> {
+    return true
+  }
+
+  /** The lineage has no infrastructure any more: from now on its name can become free. */
+  async letGo(_holder: Holder): Promise<void> {}
 
   /** Points the name at the load balancer. */
   async commit(holder: Holder, loadBalancerIP: string): Promise<NameCommit> {
@@ -47,12 +90,13 @@ export class ReservationClient {
     }
   }
 
-  /** False if the reservation no longer exists. */
+  /** False if the name no longer belongs to this deployment. */
   async renew(holder: Holder): Promise<boolean> {
     const reservation = toReservation(holder)
     if (!reservation) return true
     const { kind } = await this.#allocations.renew(reservation, toCaller(holder.id))
-    return kind === 'renewed' || kind === 'already-active'
+    if (kind === 'already-active') return this.#allocations.isActiveWithToken(reservation, reservation.tokenHash)
+    return kind === 'renewed'
   }
 
   /** Releases the name if it still belongs to this deployment. */

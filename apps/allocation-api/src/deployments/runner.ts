@@ -3,16 +3,10 @@ import { LogWriter } from './deployment-log.ts'
 import type { StorageProvider } from './domain/run.ts'
 import type { AccessKeyPair, RunState } from './domain/types.ts'
 import type { Provisioner } from './provisioner.ts'
-import type { DeploymentRepository } from './repository.ts'
 import type { ReservationClient } from './reservation.ts'
-import {
-  CancelledError,
-  DeploymentRun,
-  LeaseLostError,
-  ReservationLostError,
-  type RunOutcome,
-  ShutdownError,
-} from './run-deployment.ts'
+import { DeploymentRun, type RunOutcome } from './run-deployment.ts'
+import { CancelledError, LeaseLostError, ReservationLostError, ShutdownError } from './run-errors.ts'
+import type { RunRepository } from './run-repository.ts'
 
 export interface RunObserver {
   onRunEnded(id: string, outcome: RunOutcome, seconds: number): void
@@ -21,7 +15,7 @@ export interface RunObserver {
 }
 
 export interface RunnerOptions {
-  readonly repository: DeploymentRepository
+  readonly repository: RunRepository
   readonly reservations: ReservationClient
   readonly provisioner: Provisioner
   readonly storage: StorageProvider
@@ -75,7 +69,7 @@ export class Runner {
     return !this.#isStopping && this.#limit.pendingCount < MAX_QUEUED
   }
 
-  /** Queues a deployment whose lease this process holds. */
+  /** Queues a run whose lease this process holds. */
   submit(state: RunState, credentials: AccessKeyPair | null): void {
     const { repository, reservations, provisioner, storage, isUnavailable } = this.#options
     const { observer, now, clock, onLogChanged } = this.#options
@@ -110,7 +104,7 @@ export class Runner {
     }
     // A queued run that is stopped provisions nothing, so it does not wait for a slot to release its name.
     run.signal.addEventListener('abort', start, { once: true })
-    if (this.#isStopping) run.stop(new ShutdownError())
+    if (this.#isStopping) run.stop(new ShutdownError(state.operation))
     void this.#limit(start).catch(() => {})
     const finished = started.promise
       .catch((error: unknown) => observer.onError(id, error))
@@ -149,7 +143,7 @@ export class Runner {
   /** Stops all runs and waits for their end. */
   async stop(): Promise<void> {
     this.#isStopping = true
-    for (const { run } of this.#active.values()) run.stop(new ShutdownError())
+    for (const { run } of this.#active.values()) run.stop(new ShutdownError(run.state.operation))
     await Promise.all(this.#unfinished)
   }
 
@@ -178,7 +172,11 @@ export class Runner {
   async #renewReservations(): Promise<void> {
     const { reservations, reservationRenewalMs, now } = this.#options
     const due = [...this.#active.values()].filter(
-      ({ run, reservationRenewedAt }) => !run.signal.aborted && now() - reservationRenewedAt >= reservationRenewalMs,
+      ({ run, reservationRenewedAt }) =>
+        !run.signal.aborted &&
+        // A destroy needs no name.
+        run.state.operation !== 'destroy' &&
+        now() - reservationRenewedAt >= reservationRenewalMs,
     )
     const results = await Promise.allSettled(
       due.map(async entry => {

@@ -1,25 +1,35 @@
-import type { Deployment, DeploymentStatus, ObjectStorageKeys } from '@pool/contract'
+import type { Deployment, DeploymentStatus } from '@pool/contract'
 import type { Sql } from '@pool/database/client'
 import type { Caller, Rejection } from '../allocation/domain/types.ts'
-import type { AllocationService } from '../allocation/service.ts'
-import type { ValidationOutcome } from '../credentials/service.ts'
 import type { DuplicateRequest, Idempotency, IdempotencyClaim } from '../idempotency/idempotency.ts'
-import { createToken, hashToken } from '../lib/token.ts'
+import { createToken } from '../lib/token.ts'
+import { type CallerWithToken, DeploymentCalls, type RemoveOutcome } from './calls.ts'
 import { Notifier, type TailOutcome, tailLog } from './deployment-log.ts'
 import { type SpecResult, toRecord } from './domain/spec.ts'
-import type { AccessKeyPair, CreateDecision, CreateOutcome, DeploymentSpec, RunState } from './domain/types.ts'
+import type {
+  AccessKeyPair,
+  CreateDecision,
+  CreateOutcome,
+  DeploymentSpec,
+  PlanOutcome,
+  RunState,
+  StartOutcome,
+  UnlockOutcome,
+} from './domain/types.ts'
+import { createFindObstacle, type FindObstacle, type ValidateKeys } from './obstacles.ts'
+import { toRemainsDetail } from './remains.ts'
 import { createDeploymentRepository, type DeploymentRepository, type StoredCreateDecision } from './repository.ts'
 import { ReservationClient, type ReservationOperations } from './reservation.ts'
+import { createRunRepository } from './run-repository.ts'
 import { Runner, type RunnerOptions } from './runner.ts'
 
 export interface DeploymentServiceOptions
   extends Omit<RunnerOptions, 'repository' | 'reservations' | 'reservationRenewalMs' | 'onLogChanged'> {
   readonly sql: Sql
-  readonly allocations: Pick<AllocationService, 'reserve'> & ReservationOperations
+  readonly allocations: ReservationOperations
   readonly idempotency: Pick<Idempotency, 'replayThenExecute'>
   readonly parseSpec: (body: unknown) => SpecResult
-  /** Limited per caller, so that deployments cannot be used to try credentials faster than the validation routes. */
-  readonly validateKeys: (keys: ObjectStorageKeys, address: string | null) => Promise<ValidationOutcome>
+  readonly validateKeys: ValidateKeys
   /** A new UUID. */
   readonly newId: () => string
   /** Milliseconds. */
@@ -42,18 +52,12 @@ export interface DeploymentPage {
   readonly nextCursor?: string
 }
 
-export type RemoveOutcome =
-  | { readonly kind: 'cancelling'; readonly deployment: Deployment }
-  | { readonly kind: 'removed' }
-  | Rejection<'not-found'>
-
 /** Maximum delay of a log line that another replica wrote. */
 const LOG_POLL_MS = 500
 /** Proxies commonly close a connection after a minute of silence. */
 const LOG_IDLE_MS = 15_000
 const DEFAULT_PAGE_SIZE = 100
 const MAX_PAGE_SIZE = 1_000
-const QUEUE_FULL_RETRY_S = 30
 
 const toDecision = (stored: StoredCreateDecision, deploymentToken: string | null): CreateDecision => {
   if (stored.outcome !== 'created') return { kind: stored.outcome }
@@ -68,18 +72,29 @@ export class DeploymentService {
   readonly #reservations: ReservationClient
   readonly #notifier = new Notifier()
   readonly #runner: Runner
+  readonly #findObstacle: FindObstacle
+  readonly #calls: DeploymentCalls
 
   constructor(options: DeploymentServiceOptions) {
     const { sql, statementTimeoutMs, leaseMs, reservationTtlMs } = options
     this.#options = options
-    this.#repository = createDeploymentRepository(sql, { timeoutMs: statementTimeoutMs, leaseMs })
+    const times = { timeoutMs: statementTimeoutMs, leaseMs }
+    this.#repository = createDeploymentRepository(sql, times)
     this.#reservations = new ReservationClient(options.allocations)
     this.#runner = new Runner({
       ...options,
-      repository: this.#repository,
+      repository: createRunRepository(sql, times),
       reservations: this.#reservations,
       reservationRenewalMs: reservationTtlMs / 3,
       onLogChanged: id => this.#notifier.notify(id),
+    })
+    this.#findObstacle = createFindObstacle({ ...options, runner: this.#runner })
+    this.#calls = new DeploymentCalls({
+      ...options,
+      repository: this.#repository,
+      reservations: this.#reservations,
+      runner: this.#runner,
+      findObstacle: this.#findObstacle,
     })
   }
 
@@ -94,6 +109,7 @@ export class DeploymentService {
     return this.#options.idempotency.replayThenExecute<CreateDecision>(key, ['deployment', spec, credentials], {
       execute: async claim =>
         (await this.#findObstacle(spec, credentials, caller)) ??
+        (await this.#findRemains(spec)) ??
         this.#reserveAndInsert(spec, credentials, caller, key, claim),
       replay: (stored, token) => toDecision(stored as StoredCreateDecision, token),
     })
@@ -116,20 +132,29 @@ export class DeploymentService {
   }
 
   /**
-   * Cancels an unfinished deployment; deletes a finished one and releases its name. Infrastructure stays: destroying it
-   * needs credentials, which are not stored, and a bucket with its backups must outlive its cluster.
+   * Applies the current module again: resumes after a failure, brings a new version of the module, or installs again
+   * after a destroy.
    */
-  async remove(id: string): Promise<RemoveOutcome> {
-    const cancelled = await this.#repository.cancel(id)
-    if (cancelled) {
-      this.#runner.cancel(id)
-      return { kind: 'cancelling', deployment: cancelled }
-    }
-    const reservation = await this.#repository.findReservation(id)
-    if (!reservation) return { kind: 'not-found' }
-    // The name first: after a crash between the two, the deployment can still be removed again.
-    await this.#reservations.release({ id, ...reservation })
-    return (await this.#repository.delete(id)) ? { kind: 'removed' } : { kind: 'not-found' }
+  async apply(id: string, body: unknown, caller: CallerWithToken): Promise<StartOutcome> {
+    return this.#calls.start('apply', id, body, caller)
+  }
+
+  /** Destroys the infrastructure but for the bucket, then releases the name. */
+  async destroy(id: string, body: unknown, caller: CallerWithToken): Promise<StartOutcome> {
+    return this.#calls.start('destroy', id, body, caller)
+  }
+
+  async plan(id: string, body: unknown, caller: CallerWithToken, signal: AbortSignal): Promise<PlanOutcome> {
+    return this.#calls.plan(id, body, caller, signal)
+  }
+
+  /** Infrastructure is never destroyed here: that needs credentials, which are not stored. */
+  async remove(id: string, shouldAbandon: boolean, caller: CallerWithToken): Promise<RemoveOutcome> {
+    return this.#calls.remove(id, shouldAbandon, caller)
+  }
+
+  async unlock(id: string, caller: Caller): Promise<UnlockOutcome> {
+    return this.#calls.unlock(id, caller)
   }
 
   async tailLog(id: string, after: number, signal: AbortSignal): Promise<TailOutcome> {
@@ -155,28 +180,11 @@ export class DeploymentService {
     await this.#runner.stop()
   }
 
-  /** Why the deployment cannot be created now; null if it can. */
-  async #findObstacle(
-    spec: DeploymentSpec,
-    credentials: AccessKeyPair | null,
-    caller: Caller,
-  ): Promise<CreateDecision | null> {
-    const { provisioner, validateKeys } = this.#options
-    const missing = await provisioner.preflight()
-    if (missing !== null) return { kind: 'provisioning-unavailable', detail: missing }
-    if (!this.#runner.hasCapacity()) {
-      const detail = 'Deployment queue is full, or the server is shutting down.'
-      return { kind: 'provisioning-unavailable', detail, retryAfterSeconds: QUEUE_FULL_RETRY_S }
-    }
-    if (!credentials || !spec.storage) return null
-    const outcome = await validateKeys({ region: spec.storage.region, ...credentials }, caller.address)
-    if (outcome.kind === 'too-many-attempts') {
-      return { ...outcome, detail: 'Too many credential checks from your address.' }
-    }
-    const { kind, message } = outcome
-    if (kind === 'unavailable') return { kind: 'object-storage-unavailable', detail: message }
-    if (kind === 'accepted') return null
-    return { kind: 'invalid-deployment', faults: [{ field: 'objectStorageAccessKey', detail: message }] }
+  /** What an earlier deployment left under the FQDN. A deployment that is up is a conflict instead. */
+  async #findRemains({ sovereignFQDN }: DeploymentSpec): Promise<CreateDecision | null> {
+    const remains = await this.#repository.findRemains(sovereignFQDN, null)
+    if (!remains || (await this.#repository.isTaken(sovereignFQDN))) return null
+    return { kind: 'fqdn-remains', detail: toRemainsDetail(sovereignFQDN, remains) }
   }
 
   async #reserveAndInsert(
@@ -186,51 +194,41 @@ export class DeploymentService {
     key: string | undefined,
     claim: IdempotencyClaim | null,
   ): Promise<CreateDecision | DuplicateRequest> {
-    const reservation = await this.#reserveName(spec, caller, key)
+    // Derived from the request's key, so that a repeated request gets the same reservation.
+    const reservationKey = key === undefined ? undefined : `deployment ${key}`
+    const reservation = await this.#reservations.reserve(spec, caller, reservationKey)
     if (reservation.kind !== 'reserved') return reservation
     const { tokenHash: reservationTokenHash } = reservation
-    const id = this.#options.newId()
+    const [id, lineageId] = [this.#options.newId(), this.#options.newId()]
+    const holder = { id, spec, lineageId, reservationTokenHash }
     const { token: deploymentToken, tokenHash } = createToken()
     const record = toRecord(spec, credentials)
     const stored = await this.#repository.insert(
-      { id, tokenHash, record, reservationTokenHash },
+      { ...holder, name: spec.name, record, tokenHash },
       claim,
       claim?.sealToken(deploymentToken) ?? null,
     )
     if ('kind' in stored) {
       // A concurrent request with the same key was faster. It has the same reservation, unless it has ended since.
-      const isUnused = reservationTokenHash !== null && !(await this.#repository.hasReservation(reservationTokenHash))
-      if (isUnused) await this.#reservations.release({ id, spec, reservationTokenHash })
+      const isUnused = reservationTokenHash && !(await this.#repository.hasReservation(reservationTokenHash))
+      if (isUnused) await this.#reservations.release(holder)
       return stored
     }
     const state: RunState = {
-      id,
+      ...holder,
       generation: 1,
-      spec,
-      reservationTokenHash,
+      operation: 'create',
+      attempt: 1,
+      hasInfrastructure: false,
+      isApplied: false,
       result: null,
+      stateLock: null,
       isCancelled: false,
       pendingError: null,
       lineCount: 0,
     }
     if (stored.outcome === 'created') this.#runner.submit(state, credentials)
-    else await this.#reservations.release(state)
+    else await this.#reservations.release(holder)
     return toDecision(stored, deploymentToken)
-  }
-
-  async #reserveName(
-    spec: DeploymentSpec,
-    caller: Caller,
-    key: string | undefined,
-  ): Promise<{ readonly kind: 'reserved'; readonly tokenHash: Buffer | null } | Rejection<'subdomain-conflict'>> {
-    if (!spec.name) return { kind: 'reserved', tokenHash: null }
-    // Derived from the request's key, so that a repeated request gets the same reservation.
-    const reservationKey = key === undefined ? undefined : `deployment ${key}`
-    const command = { ...spec.name, createdBy: `deployment of ${spec.orgName}` }
-    const outcome = await this.#options.allocations.reserve(command, caller, reservationKey)
-    // All other rejections concern the form of the name, which has been validated.
-    return outcome.kind === 'granted'
-      ? { kind: 'reserved', tokenHash: hashToken(outcome.reservationToken) }
-      : { kind: 'subdomain-conflict' }
   }
 }

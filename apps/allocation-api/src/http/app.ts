@@ -16,7 +16,12 @@ import { allocationListRoutes } from './routes/allocation-lists.ts'
 import { allocationRoutes } from './routes/allocations.ts'
 import { convergeRoutes } from './routes/converge.ts'
 import { credentialRoutes, type KnownProviders } from './routes/credentials.ts'
-import { type DeploymentOperations, deploymentListRoutes, deploymentRoutes } from './routes/deployments.ts'
+import {
+  type DeploymentOperations,
+  deploymentListRoutes,
+  deploymentRoutes,
+  deploymentUnlockRoutes,
+} from './routes/deployments.ts'
 import { docsRoutes } from './routes/docs.ts'
 import { type HealthDependencies, healthRoutes, type MetricsSource } from './routes/health.ts'
 import type { EventStreams } from './sse.ts'
@@ -113,7 +118,10 @@ export const createApp = (deps: AppDependencies, { listener, tokens, exposeLists
     app.route('/api/v1/pool', allocationListRoutes(deps.allocations, onStreamError))
     app.route('/api/v1/deployments', deploymentListRoutes(deps.deployments))
   }
-  if (listener === 'operator') app.route('/api/v1/pool', convergeRoutes(deps.reconciler))
+  if (listener === 'operator') {
+    app.route('/api/v1/pool', convergeRoutes(deps.reconciler))
+    app.route('/api/v1/deployments', deploymentUnlockRoutes(deps.deployments))
+  }
 
   const replaceBy405 = methodNotAllowed({
     app,

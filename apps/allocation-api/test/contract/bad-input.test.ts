@@ -32,7 +32,7 @@ const contents = async () => ({
   keys: await database.sql`select to_jsonb(k) as row from idempotency_keys k`,
   dns: await database.sql`select zone, subdomain, version, desired from dns_names`,
   deployments: await database.sql`select id from deployments`,
-  buckets: await database.sql`select bucket from deployment_buckets`,
+  buckets: await database.sql`select bucket from bucket_claims`,
 })
 let before: Awaited<ReturnType<typeof contents>>
 

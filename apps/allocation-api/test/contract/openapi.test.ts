@@ -62,16 +62,16 @@ test('the document describes exactly the mounted routes', () => {
   )
 })
 
-test('without lists only the lists are missing; the in-cluster listener has no converge', () => {
+test('without lists only the lists are missing; the in-cluster listener has no operator routes', () => {
   const missing = (listener: Listener, exposeLists: boolean) => {
     const mounted = new Set(listRoutes(listener, exposeLists))
     return listRoutes('operator', true).filter(route => !mounted.has(route))
   }
   const lists = ['GET /api/v1/deployments', 'GET /api/v1/pool/{domain}/history', 'GET /api/v1/pool/{domain}/list']
-  const converge = 'POST /api/v1/pool/{domain}/converge'
+  const operatorRoutes = ['POST /api/v1/deployments/{id}/unlock', 'POST /api/v1/pool/{domain}/converge']
   expect(missing('operator', false)).toEqual(lists)
-  expect(missing('in-cluster', true)).toEqual([converge])
-  expect(missing('in-cluster', false)).toEqual([...lists, converge])
+  expect(missing('in-cluster', true)).toEqual(operatorRoutes)
+  expect(missing('in-cluster', false)).toEqual([...lists, ...operatorRoutes].sort())
 })
 
 test('the served document is generated from the contract', () => {
@@ -109,7 +109,7 @@ test('Idempotency-Key is described on reserve, commit, release and createDeploym
   ])
 })
 
-test('every body is required, except for release', () => {
+test('every body is required, except for release and for calls that need credentials only with object storage', () => {
   const bodies = listOperations().flatMap(({ operationId, requestBody }) =>
     requestBody ? [[operationId, requestBody.required]] : [],
   )
@@ -119,6 +119,9 @@ test('every body is required, except for release', () => {
     renewReservation: true,
     releaseName: false,
     createDeployment: true,
+    applyDeployment: false,
+    destroyDeployment: false,
+    planDeployment: false,
     validateObjectStorageKeys: true,
     validateToken: true,
   })
@@ -138,11 +141,11 @@ test('the token is a field of the response to reserve only', () => {
   expect([...answers]).toEqual(['ReserveResponse'])
 })
 
-test('the keys of the object storage are fields of the deployment request only', () => {
+test('the keys of the object storage are fields of requests only', () => {
   const holders = Object.entries(document.components.schemas)
     .filter(([, schema]) => /objectStorage\w*Key/.test(JSON.stringify(schema)))
     .map(([name]) => name)
-  expect(holders).toEqual(['DeploymentRequest'])
+  expect(holders).toEqual(['DeploymentRequest', 'DeploymentCredentials', 'PlanRequest'])
 })
 
 describe('each status of the contract is described for its operation', () => {

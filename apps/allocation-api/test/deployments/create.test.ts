@@ -15,7 +15,7 @@ const fixture = useDeployments()
 
 const create = (replica: DeploymentReplica, spec: DeploymentSpec, key?: string) =>
   replica.deployments.create(toBody(spec), caller, key)
-const rows = async (table: 'deployments' | 'pool_allocations' | 'deployment_buckets'): Promise<number> =>
+const rows = async (table: 'deployments' | 'pool_allocations' | 'bucket_claims'): Promise<number> =>
   (await fixture.sql`select from ${fixture.sql(table)}`).length
 
 describe('a rejected request leaves nothing behind', () => {
@@ -60,7 +60,7 @@ describe('a rejected request leaves nothing behind', () => {
     expect(await create(replica, withStorage('acme'), 'a-key')).toEqual(expected)
     expect(await rows('deployments')).toBe(0)
     expect(await rows('pool_allocations')).toBe(0)
-    expect(await rows('deployment_buckets')).toBe(0)
+    expect(await rows('bucket_claims')).toBe(0)
     expect(replica.deployments.activeCount).toBe(0)
   })
 
@@ -130,7 +130,7 @@ describe('of many concurrent requests', () => {
     )
     const count = (kind: string) => outcomes.filter(outcome => outcome.kind === kind).length
     expect([count('created'), count('fqdn-conflict'), count('bucket-conflict')]).toEqual([1, 3, 8])
-    expect(await rows('deployment_buckets')).toBe(1)
+    expect(await rows('bucket_claims')).toBe(1)
   })
 
   test('with one Idempotency-Key, exactly one creates, and all get its response', async () => {

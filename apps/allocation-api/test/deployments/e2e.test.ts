@@ -62,6 +62,7 @@ describe.skipIf(isTerraformMissing)('a deployment from request to end', () => {
     api = await startApiProcess(env)
     return api
   }
+  const tokens = new Map<string, string>()
   const create = async (service: Api, subdomain: string, hasCredentials = true): Promise<string> => {
     const answer = await createContractCall(service.url)(
       'POST',
@@ -70,8 +71,14 @@ describe.skipIf(isTerraformMissing)('a deployment from request to end', () => {
     )
     if (answer.status !== 201) throw new Error(`${answer.status} ${answer.text}`)
     expect(answer.body.status).toBe('provisioning')
+    tokens.set(answer.body.id, answer.body.deploymentToken)
     return answer.body.id
   }
+  /** Calls a deployment as its owner. */
+  const callAsOwner = (service: Api, method: string, id: string, tail = '', body?: object) =>
+    createContractCall(service.url)(method, `/api/v1/deployments/${id}${tail}`, body, {
+      'X-Deployment-Token': tokens.get(id) ?? '',
+    })
   const readDeployment = async (service: Api, id: string): Promise<Deployment> =>
     (await createContractCall(service.url)('GET', `/api/v1/deployments/${id}`)).body
   const waitUntilFinished = (service: Api, id: string): Promise<Deployment> =>
@@ -129,35 +136,37 @@ describe.skipIf(isTerraformMissing)('a deployment from request to end', () => {
       const middle = Math.floor(events.length / 2)
       const rest = await (await followStream(logs, { 'Last-Event-ID': String(middle) })).ended
       expect(rest.map(({ data }) => data)).toEqual(events.slice(middle).map(({ data }) => data))
-      // Removing it releases its name.
-      expect((await createContractCall(service.url)('DELETE', `/api/v1/deployments/${id}`)).status).toBe(204)
-      expect(await isFree(service, 'acme')).toBe(true)
+      expect((await callAsOwner(service, 'DELETE', id)).body).toMatchObject({ error: 'still-up' })
+      expect(await isFree(service, 'acme')).toBe(false)
     })
 
-    test.concurrent('that fails midway releases its name and shows the reason; a second attempt resumes from its state', async () => {
+    test.concurrent('that fails midway keeps its name and shows the reason; an apply resumes from its state', async () => {
       module.set('fail', 'unlucky.pool.test')
       const id = await create(service, 'unlucky')
       expect(await waitUntilFinished(service, id)).toMatchObject({
         status: 'failed',
         error: expect.stringContaining('The cloud has no machine left of this size.'),
       })
-      expect(await isFree(service, 'unlucky')).toBe(true)
+      expect(await isFree(service, 'unlucky')).toBe(false)
       module.clear('fail', 'unlucky.pool.test')
-      const again = await create(service, 'unlucky')
-      expect(await waitUntilFinished(service, again)).toMatchObject({ status: 'ready' })
-      const messages = toMessages(await (await followStream(`${service.url}/api/v1/deployments/${again}/logs`)).ended)
-      // The second attempt does not create again what the first one created.
+      const { numEvents } = await readDeployment(service, id)
+      const keys = storageSection(credentials)
+      expect((await callAsOwner(service, 'POST', id, '/apply', keys)).status).toBe(202)
+      expect(await waitUntilFinished(service, id)).toMatchObject({ status: 'ready' })
+      const logs = `${service.url}/api/v1/deployments/${id}/logs`
+      const messages = toMessages(await (await followStream(logs, { 'Last-Event-ID': String(numEvents) })).ended)
+      // The apply does not create again what the first one created.
       expect(messages.filter(message => /begun.*: Creat/.test(message))).toEqual([])
     })
 
-    test.concurrent('that is cancelled during its apply is stopped and failed, and its name is released', async () => {
+    test.concurrent('that is cancelled during its apply is stopped and failed; its name stays with what it made', async () => {
       module.set('hold', 'regret.pool.test')
       const id = await create(service, 'regret')
       const live = await followStream(`${service.url}/api/v1/deployments/${id}/logs`)
       await until('the apply is in progress', () => live.events().some(({ data }) => data.includes('holding')))
-      expect((await createContractCall(service.url)('DELETE', `/api/v1/deployments/${id}`)).status).toBe(202)
+      expect((await callAsOwner(service, 'DELETE', id)).status).toBe(202)
       expect(await waitUntilFinished(service, id)).toMatchObject({ status: 'failed', error: 'Cancelled.' })
-      expect(await isFree(service, 'regret')).toBe(true)
+      expect(await isFree(service, 'regret')).toBe(false)
       module.clear('hold', 'regret.pool.test')
     })
   })
@@ -328,7 +337,8 @@ describe.skipIf(isTerraformMissing)('a deployment from request to end', () => {
       const found = results.get(stage) ?? []
       expect(found.map(({ end }) => end.status)).toEqual(ends)
       for (const { end, isFree } of found) {
-        expect(isFree).toBe(end.status === 'failed')
+        // What a failed one has created remains, and its name with it.
+        expect(isFree).toBe(false)
         if (end.status === 'failed') {
           expect(end.error).toMatch(ends[1] === 'ready' ? /credentials were only in its memory/ : /no machine left/)
         }

@@ -1,12 +1,13 @@
 import { until } from '@pool/test-kit/poll.ts'
 import { describe, expect, test } from 'vitest'
 import { LogWriter } from '../../src/deployments/deployment-log.ts'
-import { createDeploymentRepository } from '../../src/deployments/repository.ts'
+import { createRunRepository } from '../../src/deployments/run-repository.ts'
 import {
   createDeployment,
   LEASE_MS,
   readDeployment,
   readNameState,
+  removeDeployment,
   specFor,
   TTL_MS,
   useDeployments,
@@ -85,7 +86,7 @@ test('cancelling a queued deployment releases its name immediately, without wait
   await createDeployment(replica, specFor('first'))
   const id = await createDeployment(replica, specFor('acme'))
   const { signal } = await waitForApply(replica)
-  await replica.deployments.remove(id)
+  await removeDeployment(replica, id)
   expect(await waitUntilFinished(replica, id)).toMatchObject({ status: 'failed', error: 'Cancelled.' })
   expect(await nameState('acme')).toBe('free')
   expect(signal.aborted).toBe(false)
@@ -118,7 +119,7 @@ test('cancelled during the commit of its name: failed, as the response promised,
   const name = await holdName()
   end(applied())
   await until('the infrastructure is up', async () => (await readDeployment(replica, id)).result)
-  expect(await replica.deployments.remove(id)).toMatchObject({ kind: 'cancelling' })
+  expect(await removeDeployment(replica, id)).toMatchObject({ kind: 'cancelling' })
   await name.release()
   expect(await waitUntilFinished(replica, id)).toMatchObject({ status: 'failed', error: 'Cancelled.' })
   expect(await nameState('acme')).toBe('free')
@@ -174,7 +175,7 @@ describe('a log line whose write has an unknown outcome', () => {
     const id = await createDeployment(replica, specFor('acme'))
     await waitForApply(replica)
     await until('its first lines are stored', async () => (await readDeployment(replica, id)).numEvents === 2)
-    const repository = createDeploymentRepository(fixture.sql, { timeoutMs: 5_000, leaseMs: LEASE_MS })
+    const repository = createRunRepository(fixture.sql, { timeoutMs: 5_000, leaseMs: LEASE_MS })
     const unanswered: Parameters<typeof repository.appendLog>[] = []
     const writer = new LogWriter({
       repository: {

@@ -1,12 +1,12 @@
 import { type Deployment, encodeCursor } from '@pool/contract'
 import { describe, expect, test } from 'vitest'
-import type { CreateOutcome } from '../../src/deployments/domain/types.ts'
+import type { CreateOutcome, StartOutcome } from '../../src/deployments/domain/types.ts'
 import type { DeploymentOperations } from '../../src/http/routes/deployments.ts'
 import { createAppWithFakeDeployments } from '../support/fake-services-app.ts'
 import { expectContract } from '../support/validate.ts'
 
 const id = '0a000000-0000-4000-8000-00000000000b'
-const deploymentToken = '0b000000-0000-4000-8000-00000000000c'
+const token = '0b000000-0000-4000-8000-00000000000c'
 const path = '/api/v1/deployments'
 const deployment: Deployment = {
   id,
@@ -46,13 +46,18 @@ const createTestApp = (
 
 describe('create', () => {
   test('201 has the locations of the deployment and its log; the service gets the raw body, the caller and the key', async () => {
-    const { calls, outcomes, call } = createTestApp({ create: { kind: 'created', id, deploymentToken } })
+    const { calls, outcomes, call } = createTestApp({ create: { kind: 'created', id, deploymentToken: token } })
     const { status, headers, body } = await call('POST', path, '{"any":["thing"]}', {
       'Idempotency-Key': 'k',
       'X-Request-Id': 'r',
     })
     expect([status, headers.get('location')]).toEqual([201, `${path}/${id}`])
-    expect(body).toEqual({ id, status: 'provisioning', streamURL: `${path}/${id}/logs`, deploymentToken })
+    expect(body).toEqual({
+      id,
+      status: 'provisioning',
+      streamURL: `${path}/${id}/logs`,
+      deploymentToken: token,
+    })
     expect(calls).toEqual([['create', { any: ['thing'] }, { actor: 'in-cluster', address: null, requestId: 'r' }, 'k']])
     expect(outcomes).toEqual(['created'])
   })
@@ -73,6 +78,7 @@ describe('create', () => {
     [{ kind: 'subdomain-conflict' }, 409, null],
     [{ kind: 'bucket-conflict' }, 409, null],
     [{ kind: 'fqdn-conflict' }, 409, null],
+    [{ kind: 'fqdn-remains', detail: 'Infrastructure remains.' }, 409, null],
     [{ kind: 'idempotency-key-reused' }, 422, null],
     [{ kind: 'provisioning-unavailable', detail: 'Terraform is not there.' }, 503, '5'],
     [{ kind: 'object-storage-unavailable', detail: 'It is away.', retryAfterSeconds: 30 }, 503, '30'],
@@ -90,7 +96,7 @@ describe('create', () => {
     ['invalid-idempotency-key', 400, '{}', { 'Idempotency-Key': 'a b' }],
     ['body-too-large', 413, `"${'a'.repeat(65_536)}"`, { 'Content-Length': '65538' }],
   ])('%s (%i) before the service is called', async (code, status, sent, headers) => {
-    const { calls, call } = createTestApp({ create: { kind: 'created', id, deploymentToken } })
+    const { calls, call } = createTestApp({ create: { kind: 'created', id, deploymentToken: token } })
     const answer = await call('POST', path, sent, headers)
     expect([answer.status, answer.body.error, calls]).toEqual([status, code, []])
   })
@@ -135,9 +141,78 @@ describe('get, list and remove', () => {
     const first = createTestApp({ remove: { kind: 'cancelling', deployment } })
     const cancelling = await first.call('DELETE', `${path}/${id}`, undefined, { 'X-Request-Id': 'r' })
     expect([cancelling.status, cancelling.body]).toEqual([202, deployment])
-    expect(first.calls).toEqual([['remove', id]])
+    expect(first.calls).toEqual([['remove', id, false, { caller: { ...caller, requestId: 'r' }, token: undefined }]])
     const removed = await createTestApp({ remove: { kind: 'removed' } }).call('DELETE', `${path}/${id}`)
     expect([removed.status, removed.text]).toEqual([204, ''])
+  })
+})
+
+const caller = { actor: 'in-cluster', address: null }
+
+describe('apply, destroy, plan and remove', () => {
+  test.each([
+    ['apply', 'provisioning'],
+    ['destroy', 'destroying'],
+  ] as const)('%s: 202 with the location of the log; the service gets the body and the token', async (verb, status) => {
+    const { calls, outcomes, call } = createTestApp({ [verb]: { kind: 'started', id, status } })
+    const headers = { 'X-Deployment-Token': token, 'X-Request-Id': 'r' }
+    const answer = await call('POST', `${path}/${id}/${verb}`, '{"any":["thing"]}', headers)
+    expect([answer.status, answer.body]).toEqual([202, { id, status, streamURL: `${path}/${id}/logs` }])
+    expect(calls).toEqual([[verb, id, { any: ['thing'] }, { caller: { ...caller, requestId: 'r' }, token }]])
+    expect(outcomes).toEqual(['started'])
+  })
+
+  test('without a body, as for a deployment without object storage', async () => {
+    const { calls, call } = createTestApp({ apply: { kind: 'started', id, status: 'provisioning' } })
+    expect((await call('POST', `${path}/${id}/apply`)).status).toBe(202)
+    expect(calls[0]?.[2]).toBeUndefined()
+  })
+
+  test('plan: 200 with text and JSON', async () => {
+    const plan = { operation: 'destroy' as const, text: 'Plan: 1 to destroy.', json: { resource_changes: [] } }
+    const { calls, call } = createTestApp({ plan: { kind: 'planned', ...plan } })
+    const { status, body } = await call('POST', `${path}/${id}/plan`, '{"operation":"destroy"}')
+    expect([status, body]).toEqual([200, plan])
+    expect(calls[0]?.slice(0, 3)).toEqual(['plan', id, { operation: 'destroy' }])
+  })
+
+  test.each<readonly [outcome: StartOutcome, status: number, detail: RegExp]>([
+    [{ kind: 'not-found' }, 404, /No such deployment/],
+    [{ kind: 'token-mismatch' }, 403, /X-Deployment-Token/],
+    [{ kind: 'in-progress' }, 409, /in progress/],
+    [{ kind: 'destroy-incomplete' }, 409, /destroy it again/],
+    [{ kind: 'subdomain-conflict' }, 409, /taken/],
+    [{ kind: 'bucket-conflict' }, 409, /bucket/],
+    [{ kind: 'fqdn-conflict' }, 409, /FQDN/],
+    [{ kind: 'fqdn-remains', detail: 'A bucket remains.' }, 409, /A bucket remains/],
+    [{ kind: 'provisioning-unavailable', detail: 'Terraform is not there.' }, 503, /Terraform/],
+  ])('$kind', async (outcome, status, detail) => {
+    const isOnlyOfApply = /incomplete|conflict|remains/.test(outcome.kind)
+    for (const verb of isOnlyOfApply ? ['apply'] : ['apply', 'destroy']) {
+      const answer = await createTestApp({ [verb]: outcome }).call('POST', `${path}/${id}/${verb}`, '{}')
+      expect([answer.status, answer.body.error]).toEqual([status, outcome.kind])
+      expect(answer.body.detail).toMatch(detail)
+    }
+  })
+
+  test('400 for a body that is not JSON', async () => {
+    for (const verb of ['apply', 'destroy', 'plan']) {
+      const answer = await createTestApp({}).call('POST', `${path}/${id}/${verb}`, '{')
+      expect([answer.status, answer.body.error]).toEqual([400, 'invalid-json'])
+    }
+  })
+
+  test('DELETE with ?abandon=true; 409 if the infrastructure is up', async () => {
+    const detail = 'Its infrastructure exists.'
+    const { calls, call } = createTestApp({ remove: { kind: 'still-up', detail } })
+    const { status, body } = await call('DELETE', `${path}/${id}?abandon=true`)
+    expect([status, body]).toEqual([409, { error: 'still-up', detail }])
+    expect(calls[0]?.slice(0, 3)).toEqual(['remove', id, true])
+    expect((await call('DELETE', `${path}/${id}?abandon=yes`)).status).toBe(422)
+  })
+
+  test('unlock is only on the operator listener', async () => {
+    expect((await createTestApp({}).call('POST', `${path}/${id}/unlock`)).status).toBe(404)
   })
 })
 
@@ -148,10 +223,20 @@ describe('a deployment that does not exist', () => {
     ['DELETE', ''],
     ['GET', '/logs'],
     ['HEAD', '/logs'],
+    ['POST', '/apply'],
+    ['POST', '/destroy'],
+    ['POST', '/plan'],
   ] as const
   const none = { kind: 'not-found' } as const
   test.each(requests)('%s %s is 404', async (method, tail) => {
-    const { calls, call } = createTestApp({ get: none, remove: none, tailLog: none })
+    const { calls, call } = createTestApp({
+      get: none,
+      remove: none,
+      apply: none,
+      destroy: none,
+      plan: none,
+      tailLog: none,
+    })
     const answer = await call(method, `${path}/${id}${tail}`)
     expect([answer.status, calls.length]).toEqual([404, 1])
     if (method !== 'HEAD') expect(answer.body).toEqual({ error: 'not-found', detail: 'No such deployment.' })
@@ -171,7 +256,14 @@ describe('a deployment that does not exist', () => {
   test.each(requests.flatMap(([method, tail]) => malformedIds.map(text => [method, text, tail] as const)))(
     '%s %s%s: the service is not called for an id that is not a UUID',
     async (method, text, tail) => {
-      const { calls, call } = createTestApp({ get: none, remove: none, tailLog: none })
+      const { calls, call } = createTestApp({
+        get: none,
+        remove: none,
+        apply: none,
+        destroy: none,
+        plan: none,
+        tailLog: none,
+      })
       expect((await call(method, `${path}/${text}${tail}`)).status).toBe(404)
       expect(calls).toEqual([])
     },

@@ -4,36 +4,46 @@ import { hashToken } from '../../src/lib/token.ts'
 import { specFor } from '../support/deployments-fixture.ts'
 
 const unexpected = () => Promise.reject(new Error('unexpected call'))
-const clientWithRenew = (renew: (...args: unknown[]) => Promise<unknown>) =>
+const clientWithRenew = (renew: (...args: unknown[]) => Promise<unknown>, isActiveWithToken = false) =>
   new ReservationClient({
+    reserve: unexpected,
     commit: unexpected,
     release: unexpected,
     renew: renew as ReservationOperations['renew'],
-    isActiveWithToken: unexpected,
+    isActiveWithToken: async () => isActiveWithToken,
   })
-const holder = { id: 'an-id', spec: specFor('acme'), reservationTokenHash: hashToken('a-token') }
+const holder = {
+  id: 'an-id',
+  spec: specFor('acme'),
+  lineageId: 'a-lineage',
+  reservationTokenHash: hashToken('a-token'),
+}
 
 test.each([
-  ['renewed', true],
+  ['renewed', false, true],
   // Committed by this deployment, a moment before it is ready.
-  ['already-active', true],
-  ['not-found', false],
-  ['reservation-expired', false],
-  ['token-mismatch', false],
-])('a renewal with the outcome %s: the name is still held: %s', async (kind, isHeld) => {
-  const calls: unknown[] = []
-  const client = clientWithRenew(async (...args) => {
-    calls.push(args)
-    return { kind }
-  })
-  expect(await client.renew(holder)).toBe(isHeld)
-  expect(calls).toEqual([
-    [
-      { poolDomain: 'pool.test', subdomain: 'acme', tokenHash: hashToken('a-token') },
-      { actor: 'deployment', address: null, requestId: 'an-id' },
-    ],
-  ])
-})
+  ['already-active', true, true],
+  ['already-active', false, false],
+  ['not-found', false, false],
+  ['reservation-expired', false, false],
+  ['token-mismatch', false, false],
+])(
+  'a renewal with the outcome %s, active under its token: %s: the name is still held: %s',
+  async (kind, isOwn, isHeld) => {
+    const calls: unknown[] = []
+    const client = clientWithRenew(async (...args) => {
+      calls.push(args)
+      return { kind }
+    }, isOwn)
+    expect(await client.renew(holder)).toBe(isHeld)
+    expect(calls).toEqual([
+      [
+        { poolDomain: 'pool.test', subdomain: 'acme', tokenHash: hashToken('a-token') },
+        { actor: 'deployment', address: null, requestId: 'an-id' },
+      ],
+    ])
+  },
+)
 
 test('without a name there is nothing to renew, commit or release', async () => {
   const client = clientWithRenew(unexpected)

@@ -7,6 +7,7 @@ import {
   LEASE_MS,
   readDeployment,
   readNameState,
+  removeDeployment,
   specFor,
   TTL_MS,
   toBody,
@@ -34,7 +35,7 @@ describe('a deployment', () => {
     const { request, log, end } = await waitForApply(replica)
     expect(request).toMatchObject({
       id,
-      stateKey: 'acme.pool.test',
+      stateKey: expect.stringMatching(/^[0-9a-f-]{36}$/),
       variables: { sovereign_fqdn: 'acme.pool.test', object_storage_bucket: 'catalyst-acme-pool-test' },
     })
     expect(await readDeployment(replica, id)).toMatchObject({
@@ -139,7 +140,7 @@ describe('a cancelled deployment', () => {
     const other = isElsewhere ? fixture.replica() : replica
     const id = await createDeployment(replica, specFor('acme'))
     const { signal } = await waitForApply(replica)
-    expect(await other.deployments.remove(id)).toMatchObject({ kind: 'cancelling', deployment: { id } })
+    expect(await removeDeployment(other, id)).toMatchObject({ kind: 'cancelling', deployment: { id } })
     if (isElsewhere) expect(signal.aborted).toBe(false)
     await replica.deployments.tick()
     expect(await waitUntilFinished(replica, id)).toMatchObject({ status: 'failed', error: 'Cancelled.' })
@@ -151,7 +152,7 @@ describe('a cancelled deployment', () => {
     replica.provisioner.ignoresStop = true
     const id = await createDeployment(replica, specFor('acme'))
     const { end } = await waitForApply(replica)
-    await replica.deployments.remove(id)
+    await removeDeployment(replica, id)
     end(applied())
     expect(await waitUntilFinished(replica, id)).toMatchObject({ status: 'failed', error: 'Cancelled.' })
     expect(await nameState('acme')).toBe('free')
@@ -163,7 +164,7 @@ describe('a cancelled deployment', () => {
     await waitForApply(replica)
     replica.kill()
     const other = fixture.replica()
-    await other.deployments.remove(id)
+    await removeDeployment(other, id)
     await fixture.advance(LEASE_MS)
     await other.deployments.tick()
     expect(await waitUntilFinished(other, id)).toMatchObject({ status: 'failed', error: 'Cancelled.' })
@@ -175,7 +176,7 @@ describe('a cancelled deployment', () => {
     await createDeployment(replica, specFor('first'))
     const id = await createDeployment(replica, specFor('second'))
     const first = await waitForApply(replica)
-    await replica.deployments.remove(id)
+    await removeDeployment(replica, id)
     first.end(applied())
     expect(await waitUntilFinished(replica, id)).toMatchObject({ status: 'failed', error: 'Cancelled.' })
     expect(replica.provisioner.applies).toHaveLength(1)
@@ -183,27 +184,15 @@ describe('a cancelled deployment', () => {
 })
 
 describe('removing a finished deployment', () => {
-  test('deletes a failed one; its bucket stays bound to its FQDN', async () => {
+  test('deletes a failed one of which nothing remains, and its claim on a bucket that never existed', async () => {
     const replica = fixture.replica()
     replica.provisioner.result = { kind: 'failed', reason: 'no' }
     const id = await createDeployment(replica, withStorage('acme'))
     await waitUntilFinished(replica, id)
-    expect(await replica.deployments.remove(id)).toEqual({ kind: 'removed' })
+    expect(await removeDeployment(replica, id)).toEqual({ kind: 'removed' })
     expect(await replica.deployments.get(id)).toEqual({ kind: 'not-found' })
-    expect(await replica.deployments.remove(id)).toEqual({ kind: 'not-found' })
+    expect(await removeDeployment(replica, id)).toEqual({ kind: 'not-found' })
     expect(await fixture.sql`select from deployment_log_lines`).toHaveLength(0)
-    const { storage } = withStorage('acme')
-    const other = specFor('other', { storage })
-    expect(await replica.deployments.create(toBody(other), caller, undefined)).toEqual({ kind: 'bucket-conflict' })
-  })
-
-  test('releases the name of a ready one', async () => {
-    const replica = fixture.replica()
-    replica.provisioner.result = applied()
-    const id = await createDeployment(replica, specFor('acme'))
-    await waitUntilFinished(replica, id)
-    expect(await replica.deployments.remove(id)).toEqual({ kind: 'removed' })
-    expect(await nameState('acme')).toBe('free')
   })
 
   test('does not release a name that belongs to another client now', async () => {
@@ -214,7 +203,7 @@ describe('removing a finished deployment', () => {
     replica.provisioner.result = applied()
     const second = await createDeployment(replica, specFor('acme'))
     await waitUntilFinished(replica, second)
-    expect(await replica.deployments.remove(first)).toEqual({ kind: 'removed' })
+    expect(await removeDeployment(replica, first)).toEqual({ kind: 'removed' })
     expect(await nameState('acme')).toBe('active')
   })
 })

@@ -178,8 +178,15 @@ describe('schema', () => {
   })
 
   const request = { objectStorageAccessKey: '<redacted>', objectStorageSecretKey: '<redacted>' }
+  const lineage = {
+    id: '5d0c2f3e-0f5c-4c43-9c0c-0d3b8f3d5a00',
+    sovereign_fqdn: 'acme.pool.test',
+    infrastructure_changed_at: '2026-01-01T00:00:00Z',
+    created_at: '2026-01-01T00:00:00Z',
+  }
   const deployment = {
     id: '5d0c2f3e-0f5c-4c43-9c0c-0d3b8f3d5a12',
+    lineage_id: lineage.id,
     token_hash: Buffer.alloc(32),
     status: 'pending',
     request,
@@ -204,6 +211,8 @@ describe('schema', () => {
     ['a secret key', 'credentials_redacted_check', { request: { ...request, objectStorageSecretKey: 'x'.repeat(40) } }],
     ['no redacted credentials', 'credentials_redacted_check', { request: {} }],
     ['an unknown status', 'status_check', { status: 'paused' }],
+    ['an unknown operation', 'operation_check', { operation: 'pause' }],
+    ['a token instead of its hash', 'token_hash_check', { token_hash: Buffer.from(lineage.id) }],
     ['an end while it is in progress', 'finished_at_check', { finished_at: end.finished_at }],
     ['no lease while it is in progress', 'finished_at_check', { run_expires_at: null }],
     ['a lease after its end', 'finished_at_check', { status: 'failed', error: 'x', finished_at: end.finished_at }],
@@ -221,12 +230,24 @@ describe('schema', () => {
   test('accepts a second deployment of an FQDN only after the first failed', async () => {
     const insert = (change: object) =>
       database.sql`insert into deployments ${database.sql({ ...deployment, ...change } as never)}`
+    await database.sql`insert into lineages ${database.sql(lineage)}`
     await insert({})
     const second = { id: '5d0c2f3e-0f5c-4c43-9c0c-0d3b8f3d5a13' }
     await expect(insert(second)).rejects.toMatchObject({ code: '23505', constraint_name: 'deployments_fqdn_unique' })
     await database.sql`
       update deployments set status = 'failed', error = 'x', finished_at = started_at, run_expires_at = null`
     expect(await insert(second)).toHaveProperty('count', 1)
+  })
+
+  test('accepts infrastructure of an FQDN in one lineage only, unless it is archived', async () => {
+    const insert = (change: object) =>
+      database.sql`insert into lineages ${database.sql({ ...lineage, sovereign_fqdn: 'one.pool.test', ...change })}`
+    const ids = ['1', '2', '3'].map(digit => `5d0c2f3e-0f5c-4c43-9c0c-0d3b8f3d5b0${digit}`)
+    await insert({ id: ids[0], has_infrastructure: true, archived_at: lineage.created_at })
+    await insert({ id: ids[1], has_infrastructure: true })
+    await insert({ id: ids[2] })
+    const second = database.sql`update lineages set has_infrastructure = true where id = ${ids[2] ?? ''}`
+    await expect(second).rejects.toMatchObject({ code: '23505', constraint_name: 'lineages_fqdn_unique' })
   })
 
   test.each([

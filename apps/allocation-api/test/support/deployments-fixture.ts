@@ -8,15 +8,21 @@ import type { Caller } from '../../src/allocation/domain/types.ts'
 import { createAllocationReader } from '../../src/allocation/reader.ts'
 import { createAllocationRepository } from '../../src/allocation/repository.ts'
 import { createAllocationService } from '../../src/allocation/service.ts'
+import type { CallerWithToken } from '../../src/deployments/calls.ts'
 import type { AccessKeyPair, DeploymentSpec } from '../../src/deployments/domain/types.ts'
 import { DeploymentService, type DeploymentServiceOptions } from '../../src/deployments/service.ts'
 import { createIdempotency } from '../../src/idempotency/idempotency.ts'
 import { createTestDatabase, type TestDatabase } from './database.ts'
-import { FakeProvisioner } from './fake-provisioner.ts'
+import { FakeProvisioner, FakeStates } from './fake-provisioner.ts'
 
 export const LEASE_MS = 30_000
 export const TTL_MS = 600_000
 export const caller: Caller = { actor: 'in-cluster', address: null, requestId: 'test' }
+/** An operator, who needs no token of the deployment. */
+export const operator: CallerWithToken = {
+  caller: { actor: 'operator', address: null, requestId: 'test' },
+  token: undefined,
+}
 export const credentials: AccessKeyPair = {
   accessKey: 'marked-access-key-0',
   secretKey: 'marked-secret-key-of-forty-characters-00',
@@ -82,6 +88,7 @@ export const useDeployments = () => {
   let database: TestDatabase
   let aheadMs = 0
   let clients: Sql[] = []
+  let states = new FakeStates()
 
   beforeAll(async () => {
     database = await createTestDatabase({ connections: 4 })
@@ -90,8 +97,9 @@ export const useDeployments = () => {
   beforeEach(async () => {
     const { sql } = database
     await sql`alter table allocation_history disable trigger allocation_history_append_only`
-    await sql`truncate pool_allocations, dns_names, allocation_history, idempotency_keys, deployments, deployment_buckets cascade`
+    await sql`truncate pool_allocations, dns_names, allocation_history, idempotency_keys, deployments, lineages, bucket_claims cascade`
     await sql`alter table allocation_history enable trigger allocation_history_append_only`
+    states = new FakeStates()
   })
   afterEach(async () => {
     await Promise.all(clients.map(client => client.end({ timeout: 0 })))
@@ -101,6 +109,11 @@ export const useDeployments = () => {
   return {
     get sql() {
       return database.sql
+    },
+
+    /** The Terraform states, which all replicas share. */
+    get states() {
+      return states
     },
 
     replica(options: Partial<DeploymentServiceOptions> = {}): DeploymentReplica {
@@ -113,7 +126,7 @@ export const useDeployments = () => {
       const idempotency = createIdempotency(sql, { timeoutMs, keyTtlMs: 86_400_000 })
       // The end-to-end test publishes real records.
       const waitUntilApplied = async () => ({ status: 'published' as const })
-      const provisioner = new FakeProvisioner()
+      const provisioner = new FakeProvisioner(states)
       const errors: unknown[] = []
       const deployments = new DeploymentService({
         sql,
@@ -188,6 +201,13 @@ export const readDeployment = async (replica: DeploymentReplica, id: string): Pr
   if (found.kind !== 'found') throw new Error(found.kind)
   return found.deployment
 }
+
+export const removeDeployment = (replica: DeploymentReplica, id: string) =>
+  replica.deployments.remove(id, false, operator)
+
+/** The request of an apply or a destroy. */
+export const keysOf = ({ storage }: DeploymentSpec): object =>
+  storage ? { objectStorageAccessKey: credentials.accessKey, objectStorageSecretKey: credentials.secretKey } : {}
 
 export const waitForApply = (replica: DeploymentReplica, n = 1) =>
   until(`apply ${n}`, () => replica.provisioner.applies[n - 1])

@@ -1,4 +1,4 @@
-import type { DeploymentLogLine } from '../../src/deployments/domain/types.ts'
+import type { DeploymentLogLine, StateLock } from '../../src/deployments/domain/types.ts'
 import type {
   DestroyResult,
   PlanResult,
@@ -6,7 +6,6 @@ import type {
   ProvisioningRequest,
   ProvisioningResult,
   StateInspection,
-  StateLock,
   StateRequest,
   UnlockResult,
 } from '../../src/deployments/provisioner.ts'

@@ -1,12 +1,15 @@
 import { type DeploymentResult, loadBalancerIP } from '@pool/contract'
 import { sanitizeJson, sanitizeText } from '../../lib/sanitize-text.ts'
+import type { Operation } from './lifecycle.ts'
 import type { AccessKeyPair, DeploymentSpec, RunState } from './types.ts'
 
-/** How a new or orphaned deployment continues. */
+/** How a new or orphaned run continues. */
 export type ResumeDecision =
-  | { readonly kind: 'apply' }
+  | { readonly kind: 'apply' | 'destroy' }
   /** The infrastructure is up; only the name remains to be committed. */
   | { readonly kind: 'commit'; readonly result: DeploymentResult }
+  /** The infrastructure is gone; only the name remains to be withdrawn. */
+  | { readonly kind: 'withdraw' }
   | { readonly kind: 'fail'; readonly reason: string }
 
 /** A deployment that crashes every process must not crash them indefinitely. Releases at shutdown count too. */
@@ -14,27 +17,43 @@ const MAX_RUNS = 20
 
 export const CANCELLED = 'Cancelled.'
 
+/** What a client does after an operation that did not finish. */
+export const toRetryAdvice = (operation: Operation): string =>
+  operation === 'destroy'
+    ? 'Destroy the deployment again.'
+    : 'Apply the deployment again; Terraform resumes from the saved state.'
+
+/** The step of the operation that was finished last decides, whether the run was cancelled or not. */
+const decideFinalStep = ({
+  operation,
+  isApplied,
+  result,
+  hasInfrastructure,
+  isCancelled,
+}: RunState): ResumeDecision | null => {
+  if (operation === 'destroy') return hasInfrastructure ? null : { kind: 'withdraw' }
+  return isApplied && result && !isCancelled ? { kind: 'commit', result } : null
+}
+
 /**
- * Credentials exist only in the memory of the process that accepted the request. After a crash, a deployment can resume
- * if it needs no credentials, or if its infrastructure is already up.
+ * Credentials exist only in the memory of the process that accepted the request. After a crash, a run can resume if it
+ * needs no credentials, or if Terraform has finished already.
  */
-export const decideResume = (
-  { spec, result, isCancelled, pendingError, generation }: RunState,
-  credentials: AccessKeyPair | null,
-): ResumeDecision => {
+export const decideResume = (state: RunState, credentials: AccessKeyPair | null): ResumeDecision => {
+  const { spec, operation, isCancelled, pendingError, attempt } = state
   // Its name may have been released already, and reserved by another client.
   if (pendingError !== null) return { kind: 'fail', reason: pendingError }
+  const final = decideFinalStep(state)
+  if (final) return final
   if (isCancelled) return { kind: 'fail', reason: CANCELLED }
-  if (result) return { kind: 'commit', result }
-  if (generation > MAX_RUNS) {
+  if (attempt > MAX_RUNS) {
     const reason = `Gave up after ${MAX_RUNS} runs: every process running this deployment exited before it finished.`
     return { kind: 'fail', reason }
   }
-  if (!spec.storage || credentials) return { kind: 'apply' }
+  if (!spec.storage || credentials) return { kind: operation === 'destroy' ? 'destroy' : 'apply' }
   return {
     kind: 'fail',
-    reason:
-      'The process running this deployment exited, and the object storage credentials were only in its memory. Create it again; Terraform resumes from the saved state.',
+    reason: `The process running this deployment exited, and the object storage credentials were only in its memory. ${toRetryAdvice(operation)}`,
   }
 }
 

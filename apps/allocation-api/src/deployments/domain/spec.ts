@@ -1,6 +1,7 @@
 import {
   canonicalName,
   deploymentCommon,
+  deploymentCredentials,
   deploymentDomain,
   deploymentStorage,
   type FieldFault,
@@ -129,6 +130,21 @@ export const parseDeploymentSpec = (
     ? { accessKey: section.objectStorageAccessKey, secretKey: section.objectStorageSecretKey }
     : null
   return { kind: 'valid', spec, credentials }
+}
+
+export type CredentialsResult =
+  | { readonly kind: 'valid'; readonly credentials: AccessKeyPair | null }
+  | InvalidDeployment
+
+/** The credentials of a call to a deployment that exists. Ignored if it has no object storage. */
+export const parseCredentials = (body: unknown, { storage }: DeploymentSpec): CredentialsResult => {
+  if (!storage) return { kind: 'valid', credentials: null }
+  const { data, error } = deploymentCredentials.safeParse(isJsonObject(body) ? body : {})
+  if (error) return { kind: 'invalid-deployment', faults: firstFaultPerField(toFieldFaults(error)) }
+  return {
+    kind: 'valid',
+    credentials: { accessKey: data.objectStorageAccessKey, secretKey: data.objectStorageSecretKey },
+  }
 }
 
 /** A spec as stored. It shows whether there were credentials, but not their values. */

@@ -6,6 +6,7 @@ import type {
   ObjectStorageRegion,
 } from '@pool/contract'
 import type { PoolName, Rejection } from '../../allocation/domain/types.ts'
+import type { Operation } from './lifecycle.ts'
 
 /** A validated request in canonical form, without its credentials. */
 export interface DeploymentSpec {
@@ -39,13 +40,36 @@ export interface RunLease {
   readonly generation: number
 }
 
-/** What a process has to know to start or resume a deployment. */
+/** A lock of a state, and the process group that took it. */
+export interface StateLock {
+  /** As the backend shows it. */
+  readonly id: string
+  /** Identifies the machine and its boot, so that process numbers can be compared. */
+  readonly host: string
+  /** Leader of the process group. */
+  readonly processGroup: number
+  /** Start of the leader: process numbers are used again. In a unit of the operating system; compared only. */
+  readonly startedAt: string
+}
+
+/** What a process has to know to start or resume a run. */
 export interface RunState extends RunLease {
   readonly spec: DeploymentSpec
+  /** Identifies the Terraform state, which outlives the deployment. */
+  readonly lineageId: string
+  readonly operation: Operation
+  /** Runs of this operation so far, this one included. */
+  readonly attempt: number
   /** SHA-256 of the token of the reservation; null without a name. */
   readonly reservationTokenHash: Buffer | null
-  /** The outputs of the infrastructure, once it is up. */
+  /** Whether the state may hold more than the kept bucket. */
+  readonly hasInfrastructure: boolean
+  /** Whether this operation has applied the module: `result` has its outputs. */
+  readonly isApplied: boolean
+  /** The outputs of the last successful apply. */
   readonly result: DeploymentResult | null
+  /** The lock of the state that an earlier run took and is not known to have released. */
+  readonly stateLock: StateLock | null
   readonly isCancelled: boolean
   /** The reason for a failure that an earlier run decided but did not finish. */
   readonly pendingError: string | null
@@ -59,16 +83,50 @@ export interface InvalidDeployment {
   readonly faults: readonly FieldFault[]
 }
 
+export interface RejectionWithDetail<Kind extends string> {
+  readonly kind: Kind
+  readonly detail: string
+}
+
+/** Why no run can start now. */
+export type Obstacle =
+  | InvalidDeployment
+  | (RejectionWithDetail<'object-storage-unavailable' | 'provisioning-unavailable' | 'too-many-attempts'> & {
+      readonly retryAfterSeconds?: number
+    })
+
 /** Each kind except `created` is the error code of the response. */
 export type CreateDecision =
   /** `deploymentToken`: only the client that created the deployment may see it. */
   | { readonly kind: 'created'; readonly id: string; readonly deploymentToken: string }
-  | InvalidDeployment
   | Rejection<'subdomain-conflict' | 'bucket-conflict' | 'fqdn-conflict'>
-  | {
-      readonly kind: 'object-storage-unavailable' | 'provisioning-unavailable' | 'too-many-attempts'
-      readonly detail: string
-      readonly retryAfterSeconds?: number
-    }
+  | RejectionWithDetail<'fqdn-remains'>
+  | Obstacle
 
 export type CreateOutcome = CreateDecision | Rejection<'idempotency-key-reused'>
+
+/** Each kind except `started` is the error code of the response. */
+export type StartOutcome =
+  | { readonly kind: 'started'; readonly id: string; readonly status: 'provisioning' | 'destroying' }
+  | Obstacle
+  | Rejection<
+      | 'not-found'
+      | 'token-mismatch'
+      | 'in-progress'
+      | 'destroy-incomplete'
+      | 'subdomain-conflict'
+      | 'bucket-conflict'
+      | 'fqdn-conflict'
+    >
+  | RejectionWithDetail<'fqdn-remains'>
+
+export type PlanOutcome =
+  | { readonly kind: 'planned'; readonly operation: 'apply' | 'destroy'; readonly text: string; readonly json: unknown }
+  | Obstacle
+  | Rejection<'not-found' | 'token-mismatch' | 'in-progress' | 'destroy-incomplete'>
+  | RejectionWithDetail<'plan-failed'>
+
+export type UnlockOutcome =
+  | { readonly kind: 'unlocked'; readonly id: string; readonly isLifted: boolean }
+  | Rejection<'not-found' | 'in-progress'>
+  | RejectionWithDetail<'lock-not-recorded' | 'provisioning-unavailable'>

@@ -1,20 +1,28 @@
 import {
   type DeploymentCreated,
   type DeploymentEvent,
+  type DeploymentPlan,
+  type DeploymentStarted,
+  type DeploymentUnlocked,
   deploymentsQuery,
   encodeCursor,
   lastEventId,
+  removeQuery,
 } from '@pool/contract'
 import { type Context, Hono } from 'hono'
 import { z } from 'zod'
+import type { CallerWithToken } from '../../deployments/calls.ts'
 import type { TailEvent } from '../../deployments/deployment-log.ts'
 import type { DeploymentService } from '../../deployments/service.ts'
-import { RETRY_AFTER_S, sendError } from '../errors.ts'
+import { type ErrorOutcome, RETRY_AFTER_S, sendError } from '../errors.ts'
 import { type EventStreams, eventStream, IDLE_COMMENT, RETRY_FIELD, toEventText } from '../sse.ts'
 import type { HttpEnv, OnStreamError } from '../types.ts'
-import { getCaller, parseIdempotencyKey, readRequiredJson, validate } from '../validate.ts'
+import { getCaller, parseIdempotencyKey, readJson, readRequiredJson, validate } from '../validate.ts'
 
-export type DeploymentOperations = Pick<DeploymentService, 'create' | 'get' | 'list' | 'remove' | 'tailLog'>
+export type DeploymentOperations = Pick<
+  DeploymentService,
+  'create' | 'get' | 'list' | 'apply' | 'destroy' | 'plan' | 'remove' | 'unlock' | 'tailLog'
+>
 
 const BASE_PATH = '/api/v1/deployments'
 
@@ -49,12 +57,60 @@ const STREAM_HEADERS = {
   'X-Accel-Buffering': 'no',
 }
 
+const getCallerWithToken = (c: Context<HttpEnv>): CallerWithToken => ({
+  caller: getCaller(c),
+  token: c.req.header('X-Deployment-Token'),
+})
+
+const toStreamUrl = (id: string): string => `${BASE_PATH}/${id}/logs`
+
+/** Texts of this resource for errors that other resources have too. */
+const DETAILS: Readonly<Partial<Record<ErrorOutcome['kind'], string>>> = {
+  'not-found': 'No such deployment.',
+  'token-mismatch': 'Send the deploymentToken of this deployment as X-Deployment-Token.',
+}
+
+const sendRejection = (c: Context<HttpEnv>, outcome: ErrorOutcome) => {
+  const { kind } = outcome
+  const isTemporary = kind === 'object-storage-unavailable' || kind === 'provisioning-unavailable'
+  return sendError(c, {
+    ...(isTemporary ? { retryAfterSeconds: RETRY_AFTER_S } : {}),
+    ...(DETAILS[kind] === undefined ? {} : { detail: DETAILS[kind] }),
+    ...outcome,
+  })
+}
+
 /** Separate, because only listeners that expose lists have this route. */
 export const deploymentListRoutes = (deployments: Pick<DeploymentOperations, 'list'>) =>
   new Hono<HttpEnv>().get('/', validate('query', deploymentsQuery), async c => {
     const { nextCursor, ...page } = await deployments.list(c.req.valid('query'))
     c.set('outcome', 'listed')
     return c.json({ ...page, ...(nextCursor === undefined ? {} : { nextCursor: encodeCursor(nextCursor) }) }, 200)
+  })
+
+const startOperation = async (
+  c: Context<HttpEnv>,
+  deployments: Pick<DeploymentOperations, 'apply' | 'destroy'>,
+  operation: 'apply' | 'destroy',
+  id: string,
+) => {
+  const json = await readJson(c)
+  if (!json.ok) return sendError(c, json.error)
+  const outcome = await deployments[operation](id, json.value, getCallerWithToken(c))
+  if (outcome.kind !== 'started') return sendRejection(c, outcome)
+  c.set('outcome', outcome.kind)
+  const body: DeploymentStarted = { id, status: outcome.status, streamURL: toStreamUrl(id) }
+  return c.json(body, 202)
+}
+
+/** Separate, because only the operator listener has it. */
+export const deploymentUnlockRoutes = (deployments: Pick<DeploymentOperations, 'unlock'>) =>
+  new Hono<HttpEnv>().post('/:id/unlock', validateId, async c => {
+    const outcome = await deployments.unlock(c.req.valid('param').id, getCaller(c))
+    if (outcome.kind !== 'unlocked') return sendRejection(c, outcome)
+    c.set('outcome', outcome.kind)
+    const body: DeploymentUnlocked = { id: outcome.id, unlocked: outcome.isLifted }
+    return c.json(body, 200)
   })
 
 export const deploymentRoutes = (
@@ -69,14 +125,15 @@ export const deploymentRoutes = (
       const json = await readRequiredJson(c)
       if (!json.ok) return sendError(c, json.error)
       const outcome = await deployments.create(json.value, getCaller(c), key.value)
-      if (outcome.kind === 'object-storage-unavailable' || outcome.kind === 'provisioning-unavailable') {
-        return sendError(c, { retryAfterSeconds: RETRY_AFTER_S, ...outcome })
-      }
-      if (outcome.kind !== 'created') return sendError(c, outcome)
+      if (outcome.kind !== 'created') return sendRejection(c, outcome)
       c.set('outcome', outcome.kind)
       const { id, deploymentToken } = outcome
-      const streamURL = `${BASE_PATH}/${id}/logs`
-      const body: DeploymentCreated = { id, status: 'provisioning', streamURL, deploymentToken }
+      const body: DeploymentCreated = {
+        id,
+        status: 'provisioning',
+        streamURL: toStreamUrl(id),
+        deploymentToken,
+      }
       return c.json(body, 201, { Location: `${BASE_PATH}/${id}` })
     })
 
@@ -87,11 +144,27 @@ export const deploymentRoutes = (
       return c.json(outcome.deployment, 200)
     })
 
-    .delete('/:id', validateId, async c => {
-      const outcome = await deployments.remove(c.req.valid('param').id)
-      if (outcome.kind === 'not-found') return sendNotFound(c)
+    .delete('/:id', validateId, validate('query', removeQuery), async c => {
+      const shouldAbandon = c.req.valid('query').abandon === 'true'
+      const outcome = await deployments.remove(c.req.valid('param').id, shouldAbandon, getCallerWithToken(c))
+      if (outcome.kind !== 'removed' && outcome.kind !== 'cancelling') return sendRejection(c, outcome)
       c.set('outcome', outcome.kind)
       return outcome.kind === 'removed' ? c.body(null, 204) : c.json(outcome.deployment, 202)
+    })
+
+    .post('/:id/apply', validateId, c => startOperation(c, deployments, 'apply', c.req.valid('param').id))
+    .post('/:id/destroy', validateId, c => startOperation(c, deployments, 'destroy', c.req.valid('param').id))
+
+    .post('/:id/plan', validateId, async c => {
+      const json = await readJson(c)
+      if (!json.ok) return sendError(c, json.error)
+      const { signal } = c.req.raw
+      const outcome = await deployments.plan(c.req.valid('param').id, json.value, getCallerWithToken(c), signal)
+      if (outcome.kind !== 'planned') return sendRejection(c, outcome)
+      c.set('outcome', outcome.kind)
+      const { operation, text, json: plan } = outcome
+      const body: DeploymentPlan = { operation, text, json: plan }
+      return c.json(body, 200)
     })
 
     .get('/:id/logs', validateId, validateLastEventId, async c => {

@@ -1,0 +1,185 @@
+import type { DeploymentResult } from '@pool/contract'
+import type { Sql } from '@pool/database/client'
+import { timeSql } from '@pool/database/time-sql'
+import { withTimeout } from '@pool/database/with-timeout'
+import { bucketClaimSql } from './bucket-claims.ts'
+import { type DeploymentRecord, fromRecord } from './domain/spec.ts'
+import type { DeploymentLogLine, RunLease, RunState, StateLock } from './domain/types.ts'
+import { isUniqueViolation } from './unique-violation.ts'
+
+export interface RenewedLease {
+  readonly id: string
+  readonly isCancelled: boolean
+}
+
+/** `fqdn-remains`: another lineage of the FQDN has infrastructure. */
+export type BeginResult = 'begun' | 'lease-lost' | 'fqdn-remains'
+
+interface RunRow extends Omit<RunState, 'spec'> {
+  readonly request: DeploymentRecord
+}
+
+export const toRunState = ({ request, ...state }: RunRow): RunState => ({ ...state, spec: fromRecord(request) })
+
+/** The columns of a RunState, of deployments `d` and lineages `l`. */
+export const runColumns = (sql: Sql) => sql`
+  d.id, d.run_generation as generation, d.request, d.lineage_id as "lineageId", d.operation,
+  d.run_generation - d.operation_generation + 1 as attempt, d.reservation_token_hash as "reservationTokenHash",
+  l.has_infrastructure as "hasInfrastructure", d.is_applied as "isApplied", d.result,
+  l.state_lock as "stateLock", d.cancelled_at is not null as "isCancelled", d.pending_error as "pendingError",
+  d.line_count as "lineCount"`
+
+export type RunRepository = ReturnType<typeof createRunRepository>
+
+/**
+ * The writes of runs, and their leases. Each write checks the lease in the same statement: once the lease is lost, the
+ * write changes nothing and returns false. The clock of the database decides.
+ */
+export const createRunRepository = (
+  sql: Sql,
+  { timeoutMs, leaseMs }: { readonly timeoutMs: number; readonly leaseMs: number },
+) => {
+  const { now, milliseconds } = timeSql(sql)
+  const { makePermanent, dropProvisional } = bucketClaimSql(sql)
+  const leaseEnd = sql`${now} + ${milliseconds(leaseMs)}`
+  const ownedBy = ({ id, generation }: RunLease) =>
+    sql`d.id = ${id} and d.run_generation = ${generation} and d.finished_at is null`
+  /** The row of the run, locked: a statement that changes other tables must not act on a lease that is being lost. */
+  const lockOwned = (lease: RunLease) =>
+    sql`select d.id, d.lineage_id from deployments d where ${ownedBy(lease)} for update of d`
+  const changesRow = async (statement: PromiseLike<{ readonly count: number }>): Promise<boolean> =>
+    (await withTimeout(statement, timeoutMs)).count > 0
+  const finished = sql`finished_at = greatest(${now}, started_at), run_expires_at = null`
+
+  return {
+    /** Claims up to `limit` runs whose lease has expired, each as a new generation. */
+    async claimExpired(limit: number): Promise<RunState[]> {
+      const rows = await withTimeout(
+        sql<RunRow[]>`
+          with orphaned as (
+            select id from deployments where finished_at is null and run_expires_at <= ${now}
+            order by run_expires_at limit ${limit} for update skip locked
+          )
+          update deployments d set run_generation = d.run_generation + 1, run_expires_at = ${leaseEnd}
+          from orphaned, lineages l where d.id = orphaned.id and l.id = d.lineage_id
+          returning ${runColumns(sql)}`,
+        timeoutMs,
+      )
+      return rows.map(toRunState)
+    },
+
+    /** Renews these leases. Those missing from the result are lost. */
+    async renewLeases(leases: readonly RunLease[]): Promise<RenewedLease[]> {
+      return withTimeout(
+        sql<RenewedLease[]>`
+          update deployments d set run_expires_at = ${leaseEnd}
+          from jsonb_to_recordset(${sql.json(leases as never)}) as run (id uuid, generation integer)
+          where d.id = run.id and d.run_generation = run.generation and d.finished_at is null
+          returning d.id, d.cancelled_at is not null as "isCancelled"`,
+        timeoutMs,
+      )
+    },
+
+    /** Lets any process claim the run at once. */
+    async releaseLease(lease: RunLease): Promise<boolean> {
+      return changesRow(sql`update deployments d set run_expires_at = ${now} where ${ownedBy(lease)}`)
+    },
+
+    async markStarted(lease: RunLease, status: 'provisioning' | 'destroying'): Promise<boolean> {
+      return changesRow(sql`update deployments d set status = ${status} where ${ownedBy(lease)}`)
+    },
+
+    /**
+     * Records that the lineage may have infrastructure, and makes its bucket claim permanent. Call it after the name is
+     * held and before Terraform starts.
+     */
+    async beginInfrastructure(lease: RunLease): Promise<BeginResult> {
+      const statement = sql`
+        with owned as (${lockOwned(lease)}), lineage as (
+          update lineages l set has_infrastructure = true,
+            infrastructure_changed_at = case when l.has_infrastructure then l.infrastructure_changed_at else ${now} end
+          from owned where l.id = owned.lineage_id returning l.id
+        ), claims as (${makePermanent(sql`lineage`)})
+        select from lineage`
+      try {
+        return (await changesRow(statement)) ? 'begun' : 'lease-lost'
+      } catch (error) {
+        if (isUniqueViolation(error, 'lineages_fqdn_unique')) return 'fqdn-remains'
+        throw error
+      }
+    },
+
+    /** Records that the state is empty but for the kept bucket. */
+    async clearInfrastructure(lease: RunLease): Promise<boolean> {
+      return changesRow(sql`
+        with owned as (${lockOwned(lease)})
+        update lineages l set has_infrastructure = false, infrastructure_changed_at = ${now}
+        from owned where l.id = owned.lineage_id`)
+    },
+
+    async recordLock(lease: RunLease, lock: StateLock | null): Promise<boolean> {
+      return changesRow(sql`
+        with owned as (${lockOwned(lease)})
+        update lineages l set state_lock = ${lock === null ? null : sql.json(lock as never)}
+        from owned where l.id = owned.lineage_id`)
+    },
+
+    async saveResult(lease: RunLease, result: DeploymentResult): Promise<boolean> {
+      return changesRow(sql`
+        update deployments d set result = ${sql.json(result as never)}, is_applied = true where ${ownedBy(lease)}`)
+    },
+
+    /**
+     * Decides that the operation fails, whichever process runs it from now on. So what the run does next, such as
+     * releasing the name, is safe even if its lease is lost in the meantime.
+     */
+    async markFailing(lease: RunLease, reason: string): Promise<boolean> {
+      return changesRow(sql`update deployments d set pending_error = ${reason} where ${ownedBy(lease)}`)
+    },
+
+    /** Returns false also if the run was cancelled: the client has been promised that it ends. */
+    async markReady(lease: RunLease): Promise<boolean> {
+      return changesRow(sql`
+        update deployments d set status = 'ready', ${finished}
+        where ${ownedBy(lease)} and d.cancelled_at is null and d.pending_error is null`)
+    },
+
+    async markDestroyed(lease: RunLease): Promise<boolean> {
+      return changesRow(sql`
+        update deployments d set status = 'destroyed', result = null, pending_error = null, ${finished}
+        where ${ownedBy(lease)}`)
+    },
+
+    /** Call after `markFailing`. A bucket that was never created is free again. */
+    async markFailed(lease: RunLease): Promise<boolean> {
+      return changesRow(sql`
+        with owned as (${lockOwned(lease)}), claims as (${dropProvisional(sql`owned`)})
+        update deployments d set status = 'failed', error = d.pending_error, ${finished}
+        from owned where d.id = owned.id`)
+    },
+
+    /**
+     * Adds the lines that follow the first `after`. Does nothing if there are more lines already, so a call of unknown
+     * outcome can be repeated; nor if the lease is lost. So `seq` has no gaps.
+     */
+    async appendLog(
+      { id, generation }: RunLease,
+      after: number,
+      lines: readonly (DeploymentLogLine & { readonly at: string })[],
+    ): Promise<void> {
+      await withTimeout(
+        sql`
+          with owned as (
+            update deployments set line_count = line_count + ${lines.length}
+            where id = ${id} and run_generation = ${generation} and finished_at is null and line_count = ${after}
+            returning 1
+          )
+          insert into deployment_log_lines (deployment_id, seq, at, phase, level, message)
+          select ${id}, ${after}::integer + position, (line ->> 'at')::timestamptz, line ->> 'phase',
+            line ->> 'level', line ->> 'message'
+          from owned, jsonb_array_elements(${sql.json(lines as never)}) with ordinality as t (line, position)`,
+        timeoutMs,
+      )
+    },
+  }
+}
