@@ -1,7 +1,12 @@
 import type { Deployment, DeploymentStatus } from '@pool/contract'
 import type { Sql } from '@pool/database/client'
 import type { Caller, Rejection } from '../allocation/domain/types.ts'
-import type { DuplicateRequest, Idempotency, IdempotencyClaim } from '../idempotency/idempotency.ts'
+import {
+  type DuplicateRequest,
+  duplicateRequest,
+  type Idempotency,
+  type IdempotencyClaim,
+} from '../idempotency/idempotency.ts'
 import { createToken } from '../lib/token.ts'
 import { type CallerWithToken, DeploymentCalls, type RemoveOutcome } from './calls.ts'
 import { Notifier, type TailOutcome, tailLog } from './deployment-log.ts'
@@ -27,7 +32,7 @@ export interface DeploymentServiceOptions
   extends Omit<RunnerOptions, 'repository' | 'reservations' | 'reservationRenewalMs' | 'onLogChanged'> {
   readonly sql: Sql
   readonly allocations: ReservationOperations
-  readonly idempotency: Pick<Idempotency, 'replayThenExecute'>
+  readonly idempotency: Pick<Idempotency, 'replayThenExecute' | 'isExecuted'>
   readonly parseSpec: (body: unknown) => SpecResult
   readonly validateKeys: ValidateKeys
   /** A new UUID. */
@@ -107,10 +112,15 @@ export class DeploymentService {
     if (parsed.kind !== 'valid') return parsed
     const { spec, credentials } = parsed
     return this.#options.idempotency.replayThenExecute<CreateDecision>(key, ['deployment', spec, credentials], {
-      execute: async claim =>
-        (await this.#findObstacle(spec, credentials, caller)) ??
-        (await this.#findRemains(spec)) ??
-        this.#reserveAndInsert(spec, credentials, caller, key, claim),
+      execute: async claim => {
+        const decision =
+          (await this.#findObstacle(spec, credentials, caller)) ??
+          (await this.#findRemains(spec)) ??
+          (await this.#reserveAndInsert(spec, credentials, caller, key, claim))
+        // What conflicts may be the deployment that a concurrent request with this key created.
+        const isConflict = decision.kind === 'fqdn-remains' || decision.kind === 'subdomain-conflict'
+        return isConflict && claim && (await this.#options.idempotency.isExecuted(claim)) ? duplicateRequest : decision
+      },
       replay: (stored, token) => toDecision(stored as StoredCreateDecision, token),
     })
   }

@@ -139,6 +139,11 @@ export const createIdempotency = (sql: Sql, { timeoutMs, keyTtlMs }: Idempotency
         : replayOrExecute(key, createClaim(key, content, keyTtlMs), operation)
     },
 
+    /** Whether another request with the key of the claim has executed since the claim was created. */
+    async isExecuted(claim: IdempotencyClaim): Promise<boolean> {
+      return ((await findResult(claim))?.revision ?? 0) > claim.expectedRevision
+    },
+
     /** Deletes up to `limit` expired keys with their results. Returns how many. */
     async deleteExpiredKeys(limit: number): Promise<number> {
       const deleted = await withTimeout(
