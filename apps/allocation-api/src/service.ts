@@ -88,6 +88,8 @@ export const readServiceConfig = (env: Env): { config: ServiceConfig } | { issue
 export const startService = async (config: ServiceConfig, log: Logger, nodeVersion: string): Promise<Service> => {
   const { managedDomains, reservation, objectStorage, dnsProvider } = config
   const { timeoutMs } = config.database
+  // The built-in DNS server answers on this machine only.
+  const acceptsLoopback = dnsProvider.kind === 'local'
   let phase: 'starting' | 'ready' | 'draining' = 'starting'
   const stopping = new AbortController()
   const metrics = createMetrics({ version: VERSION, nodeVersion, providerKind: dnsProvider.kind })
@@ -138,12 +140,13 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
 
   const idempotency = createIdempotency(sql, { timeoutMs, keyTtlMs: config.idempotencyTtlMs })
   const allocations = createAllocationService({
-    repository: createAllocationRepository(sql, { reservation, timeoutMs }),
+    repository: createAllocationRepository(sql, { reservation, coolOffMs: config.nameCoolOffMs, timeoutMs }),
     reader: createAllocationReader(sql, { timeoutMs }),
     countByState: createAllocationReader(countSql, { timeoutMs: COUNT_TIMEOUT_MS }).countByState,
     idempotency,
     waitUntilApplied: reconciler.waitUntilApplied,
     managedDomains,
+    acceptsLoopback,
     recordTemplate: { names: config.dns.recordNames, ttl: config.dns.recordTtlSeconds },
     bucketPrefix: objectStorage.platformPrefix,
     statementTimeoutMs: timeoutMs,
@@ -192,6 +195,7 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
 
   const app: AppDependencies = {
     allocations,
+    acceptsLoopback,
     reconciler,
     deployments,
     credentials,

@@ -2,7 +2,8 @@ import { describe, expect, test } from 'vitest'
 import type * as z from 'zod'
 import {
   allocation,
-  commitRequest,
+  createCommitRequest,
+  createUpdateRequest,
   encodeCursor,
   historyQuery,
   limit,
@@ -11,6 +12,8 @@ import {
   reserveRequest,
 } from './allocation.ts'
 import { firstViolation } from './allocation-problem.ts'
+
+const commitRequest = createCommitRequest({ acceptsLoopback: false })
 
 const validate = (schema: z.ZodType, value: unknown): string => {
   const result = schema.safeParse(value)
@@ -170,6 +173,45 @@ test('a release accepts any text as a token and treats null as absent', () => {
   expect(read('no uuid').data).toEqual({ subdomain: 'acme', reservationToken: 'no uuid' })
   expect(read(null).data?.reservationToken).toBeUndefined()
   expect(validate(releaseRequest, { subdomain: 'acme', reservationToken: 5 })).toBe('token-mismatch')
+})
+
+test('the former token of a reservation is any text, or absent', () => {
+  const read = (reservationToken: unknown) => reserveRequest.safeParse({ subdomain: 'acme', reservationToken })
+  expect(read('no uuid').data?.reservationToken).toBe('no uuid')
+  expect(read(null).data?.reservationToken).toBeUndefined()
+  expect(validate(reserveRequest, { subdomain: 'acme', reservationToken: 5 })).toBe('invalid-format')
+})
+
+describe('updateRequest, in the order of its rules', () => {
+  const update = createUpdateRequest({ acceptsLoopback: false }, false)
+  const byOperator = createUpdateRequest({ acceptsLoopback: false }, true)
+  const good = {
+    subdomain: 'acme',
+    reservationToken: 't',
+    loadBalancerIP: '203.0.113.10',
+    sovereignFQDN: 'acme.pool.test',
+  }
+  const bad = { subdomain: '-', reservationToken: undefined, loadBalancerIP: '169.254.1.1', sovereignFQDN: '-' }
+  test.each<readonly [code: string, body: unknown]>([
+    ['good', good],
+    ['good', { subdomain: 'acme', reservationToken: 't' }],
+    ['good', { ...good, loadBalancerIP: null, sovereignFQDN: null }],
+    ['invalid-format', null],
+    ['invalid-format', { ...bad }],
+    ['missing-token', { ...bad, subdomain: 'acme' }],
+    ['missing-token', { ...good, reservationToken: null }],
+    ['invalid-lb-ip', { ...bad, subdomain: 'acme', reservationToken: 't' }],
+    ['invalid-lb-ip', { ...good, loadBalancerIP: '127.0.0.1' }],
+    ['invalid-fqdn', { ...bad, subdomain: 'acme', reservationToken: 't', loadBalancerIP: '203.0.113.10' }],
+  ])('%s for %j', (code, body) => {
+    expect(validate(update, body)).toBe(code)
+  })
+
+  test('an operator may omit the token', () => {
+    expect(validate(byOperator, { ...good, reservationToken: undefined })).toBe('good')
+    expect(validate(byOperator, { ...good, reservationToken: null })).toBe('good')
+    expect(validate(byOperator, { ...good, reservationToken: '' })).toBe('missing-token')
+  })
 })
 
 describe('an allocation in a response', () => {

@@ -1,7 +1,7 @@
 import * as z from 'zod'
-import { rule } from './allocation-problem.ts'
+import { problem, rule } from './allocation-problem.ts'
 import { timestamp } from './common.ts'
-import { absentIfNull, createdBy, fqdn, loadBalancerIP, reservationToken, subdomain } from './fields.ts'
+import { absentIfNull, createdBy, createLoadBalancerIP, fqdn, reservationToken, subdomain } from './fields.ts'
 
 /**
  * The publication of the records of an active name. `pending`: not published yet, no attempt has failed. `published`: the
@@ -41,7 +41,21 @@ export type Allocation = z.infer<typeof allocation>
 const bodyRule = rule('invalid-format', 'The body must be a JSON object with "subdomain".')
 
 export const reserveRequest = z
-  .object({ subdomain, createdBy: absentIfNull(createdBy.default('')) }, bodyRule)
+  .object(
+    {
+      subdomain,
+      createdBy: absentIfNull(createdBy.default('')),
+      reservationToken: absentIfNull(
+        z
+          .string(rule('invalid-format', 'reservationToken must be a string: the token of the former reservation.'))
+          .optional()
+          .meta({
+            description: 'The token of the released allocation: its client can take the name back during the cool-off.',
+          }),
+      ),
+    },
+    bodyRule,
+  )
   .meta({ id: 'ReserveRequest' })
 
 export const reserveResponse = reservedAllocation
@@ -53,10 +67,42 @@ export const reserveResponse = reservedAllocation
   .meta({ id: 'ReserveResponse' })
 export type ReserveResponse = z.infer<typeof reserveResponse>
 
+/** Only a pool whose records are served to this machine alone accepts loopback addresses. */
+export interface AddressOptions {
+  readonly acceptsLoopback: boolean
+}
+
 /** The order of the fields is the order of validation. */
-export const commitRequest = z
-  .object({ subdomain, reservationToken, loadBalancerIP: absentIfNull(loadBalancerIP), sovereignFQDN: fqdn }, bodyRule)
-  .meta({ id: 'CommitRequest' })
+export const createCommitRequest = ({ acceptsLoopback }: AddressOptions) =>
+  z
+    .object(
+      {
+        subdomain,
+        reservationToken,
+        loadBalancerIP: absentIfNull(createLoadBalancerIP(acceptsLoopback)),
+        sovereignFQDN: fqdn.meta({ description: 'It must be `<subdomain>.<pool>`.' }),
+      },
+      bodyRule,
+    )
+    .meta({ id: 'CommitRequest' })
+
+/** The order of the fields is the order of validation. `isTokenOptional`: the caller is an operator. */
+export const createUpdateRequest = ({ acceptsLoopback }: AddressOptions, isTokenOptional: boolean) =>
+  z
+    .object(
+      {
+        subdomain,
+        reservationToken: absentIfNull(isTokenOptional ? reservationToken.optional() : reservationToken),
+        loadBalancerIP: absentIfNull(createLoadBalancerIP(acceptsLoopback).optional()).meta({
+          description: 'The new address. Absent: it stays.',
+        }),
+        sovereignFQDN: absentIfNull(fqdn.optional()).meta({
+          description: 'If present, it must be `<subdomain>.<pool>`. It changes nothing.',
+        }),
+      },
+      bodyRule,
+    )
+    .meta({ id: 'UpdateRequest' })
 
 const warned = { warning: z.literal('dns-pending'), detail: z.string() }
 
@@ -89,8 +135,14 @@ export const checkReasons = [
   'reserved',
   'reserved-state',
   'active-state',
+  'cooling-off',
 ] as const
 export type CheckReason = (typeof checkReasons)[number]
+
+export const availableAt = timestamp.meta({ description: 'With `cooling-off`: when any client can reserve the name.' })
+
+/** The error body of a reservation that can succeed later. */
+export const reserveProblem = problem.extend({ availableAt: availableAt.optional() }).meta({ id: 'ReserveProblem' })
 
 export const checkResult = z
   .object({
@@ -100,6 +152,7 @@ export const checkResult = z
       description: 'Why the name is not available. For an available name: why its bucket would make a deployment fail.',
     }),
     fqdn: z.string().optional().meta({ description: 'Present if the label and the pool are valid.' }),
+    availableAt: availableAt.optional(),
   })
   .meta({ id: 'CheckResult' })
 export type CheckResult = z.infer<typeof checkResult>
@@ -160,8 +213,10 @@ export const historyEntry = z
       'reserved',
       'renewed',
       'committed',
+      'updated',
       'released',
       'expired',
+      'cool-off-lifted',
       'published',
       'withdrawn',
       'failing',
@@ -176,10 +231,10 @@ export const historyEntry = z
     address: z.string().optional().meta({ description: 'The network address of the caller.' }),
     createdBy: z.string(),
     requestId: z.string().optional(),
-    detail: z
-      .string()
-      .optional()
-      .meta({ description: 'With `failing`: the reason. With `repaired`: what was repaired.' }),
+    detail: z.string().optional().meta({
+      description:
+        'With `failing`: the reason. With `repaired`: what was repaired. With `updated`: the former and the new address.',
+    }),
     deletedRecords: z.array(deletedRecord).optional().meta({
       description:
         'Record sets of other writers at or below the released name that were deleted. With `withdrawn`, `repaired`, or the `published` of the next holder.',

@@ -1,7 +1,15 @@
 import { describe, expect, test } from 'vitest'
 import type * as z from 'zod'
 import { firstViolation } from './allocation-problem.ts'
-import { fqdn, idempotencyKey, isHostName, loadBalancerIP, poolDomain, subdomain } from './fields.ts'
+import {
+  createLoadBalancerIP,
+  fqdn,
+  idempotencyKey,
+  isHostName,
+  loadBalancerIP,
+  poolDomain,
+  subdomain,
+} from './fields.ts'
 
 /** The value in its canonical form, or the error code. */
 const read = (schema: z.ZodType, value: unknown): unknown => {
@@ -92,6 +100,7 @@ describe('fqdn', () => {
     ['many labels', 'a.b.c.d.e.f', 'a.b.c.d.e.f'],
     ['capitals are lower-cased', 'Acme.Pool.TEST', 'acme.pool.test'],
     ['a trailing dot is dropped', 'acme.pool.test.', 'acme.pool.test'],
+    ['white space around it is trimmed', ' acme.pool.test.\n', 'acme.pool.test'],
     ['a label may begin with a digit', '3com.example', '3com.example'],
     ['a label may be digits', '123.example', '123.example'],
     ['a label of 63 characters', `${label63}.example`, `${label63}.example`],
@@ -122,8 +131,7 @@ describe('fqdn', () => {
     ['a hyphen last in the last label', 'a.example-'],
     ['an underscore', '_dmarc.example'],
     ['a wildcard', '*.example'],
-    ['space around it', ' acme.example'],
-    ['a line break behind it', 'acme.example\n'],
+    ['white space within it', 'acme .example'],
     ['NBSP', 'ac\u00a0me.example'],
     ['NUL', 'acme.example\u0000'],
     ['an IPv4 address', '203.0.113.10'],
@@ -157,13 +165,39 @@ describe('loadBalancerIP', () => {
     ['1.0.0.0'],
     ['223.255.255.255'],
     ['10.0.0.1'],
-    ['127.0.0.1'],
+    ['126.255.255.255'],
+    ['128.0.0.0'],
     ['192.168.0.255'],
-    ['169.254.1.1'],
+    ['169.253.255.255'],
+    ['169.255.0.0'],
+    ['198.18.0.1'],
     ['100.64.0.1'],
   ])('good: %s', address => {
-    expect(read(loadBalancerIP, address)).toBe(address)
+    expect(read(createLoadBalancerIP(false), address)).toBe(address)
   })
+
+  test.each([
+    '0.0.0.0',
+    '0.255.255.255',
+    '169.254.0.0',
+    '169.254.169.254',
+    '169.254.255.255',
+    '224.0.0.1',
+    '240.0.0.1',
+    '255.255.255.255',
+  ])('invalid-lb-ip whatever the provider: %s', address => {
+    expect([false, true].map(acceptsLoopback => read(createLoadBalancerIP(acceptsLoopback), address))).toEqual(
+      Array(2).fill('invalid-lb-ip'),
+    )
+  })
+
+  test.each(['127.0.0.0', '127.0.0.1', '127.255.255.255'])(
+    'loopback is good for records of this machine only: %s',
+    address => {
+      expect(read(createLoadBalancerIP(false), address)).toBe('invalid-lb-ip')
+      expect(read(createLoadBalancerIP(true), address)).toBe(address)
+    },
+  )
 
   test.each<readonly [rule: string, given: unknown]>([
     ['missing', undefined],

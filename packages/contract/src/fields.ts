@@ -53,10 +53,10 @@ export const isHostName = (name: string): boolean => {
   return labels.length >= 2 && labels.every(isDnsLabel) && !/^\d+$/.test(labels.at(-1) ?? '')
 }
 
-/** A fully qualified domain name; lower-cased, without a trailing dot. */
+/** A fully qualified domain name; trimmed and lower-cased, without a trailing dot. */
 export const fqdn = z
   .string(rule('invalid-fqdn', 'sovereignFQDN is required: a fully qualified domain name such as acme.pool.test.'))
-  .overwrite(name => asciiLowerCase(name).replace(/\.$/, ''))
+  .overwrite(name => canonicalName(name).replace(/\.$/, ''))
   .refine(
     isHostName,
     rule('invalid-fqdn', 'sovereignFQDN must be a fully qualified domain name such as acme.pool.test.'),
@@ -66,24 +66,32 @@ export const fqdn = z
 /** Four decimal octets without leading zeros (RFC 6943 section 3.1.1 explains why looser forms are dangerous). */
 const DOTTED_QUAD = /^(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)(?:\.(?!$)|$)){4}$/
 
-/** 0/8, multicast 224/4 and reserved 240/4 (RFC 6890) cannot be addresses of a load balancer. */
-const isUnicast = (address: string): boolean => {
-  const first = Number(address.slice(0, address.indexOf('.')))
-  return first > 0 && first < 224
+/**
+ * 0/8, link-local 169.254/16, multicast 224/4 and reserved 240/4 (RFC 6890) cannot be addresses of a load balancer.
+ * Loopback 127/8 can if the records are served to this machine only.
+ */
+export const isLoadBalancerAddress = (address: string, acceptsLoopback: boolean): boolean => {
+  if (!DOTTED_QUAD.test(address)) return false
+  const [first, second] = address.split('.').map(Number)
+  if (first === undefined || first === 0 || first >= 224) return false
+  return !(first === 169 && second === 254) && (first !== 127 || acceptsLoopback)
 }
 
 const addressMissing = rule('missing-lb-ip', 'loadBalancerIP is required: the IPv4 address for the records.')
 const addressNotText = rule('invalid-lb-ip', 'loadBalancerIP must be a string: an IPv4 address such as 203.0.113.10.')
 
-/** A unicast IPv4 address. Private and loopback ranges are allowed, because a pool may serve a private network. */
-export const loadBalancerIP = z
-  .string({ error: issue => (issue.input === undefined ? addressMissing : addressNotText).error(issue) })
-  .min(1, { ...addressMissing, abort: true })
-  .refine(
-    address => DOTTED_QUAD.test(address) && isUnicast(address),
-    rule('invalid-lb-ip', 'loadBalancerIP must be a unicast IPv4 address such as 203.0.113.10.'),
-  )
-  .meta({ example: '203.0.113.10' })
+export const invalidAddressDetail =
+  'loadBalancerIP must be a unicast IPv4 address such as 203.0.113.10, and neither link-local nor loopback.'
+
+/** An IPv4 address of a load balancer. Private ranges are allowed, because a pool may serve a private network. */
+export const createLoadBalancerIP = (acceptsLoopback: boolean) =>
+  z
+    .string({ error: issue => (issue.input === undefined ? addressMissing : addressNotText).error(issue) })
+    .min(1, { ...addressMissing, abort: true })
+    .refine(address => isLoadBalancerAddress(address, acceptsLoopback), rule('invalid-lb-ip', invalidAddressDetail))
+    .meta({ example: '203.0.113.10' })
+
+export const loadBalancerIP = createLoadBalancerIP(true)
 
 /** Free text that Postgres can store and a log line can contain: no control characters, no lone surrogates. */
 const createdByRule = rule(

@@ -79,7 +79,11 @@ export const operations: readonly Operation[] = [
     body: { schema: a.reserveRequest, required: true },
     responses: {
       201: { description: 'Reserved. Only this response contains the token.', schema: a.reserveResponse },
-      409: error('`conflict`: the name is reserved or active.'),
+      409: {
+        description:
+          '`conflict`: the name is reserved or active, or infrastructure remains under it; `cooling-off`: it was released, and only its former client can reserve it before `availableAt`.',
+        schema: a.reserveProblem,
+      },
       422: error('`invalid-format`, `unsupported-pool`, `reserved` or `idempotency-key-reused`.'),
       ...writeErrors,
     },
@@ -92,7 +96,7 @@ export const operations: readonly Operation[] = [
     summary: 'Activates a reserved name and publishes its records.',
     pathParams: pool,
     headers: idempotencyHeader,
-    body: { schema: a.commitRequest, required: true },
+    body: { schema: a.createCommitRequest({ acceptsLoopback: false }), required: true },
     responses: {
       200: { description: 'Active, with published records.', schema: a.commitResponse },
       202: {
@@ -101,12 +105,58 @@ export const operations: readonly Operation[] = [
       },
       403: error('`token-mismatch`: the token does not match this reservation.'),
       404: error('`not-found`: the name is not reserved.'),
-      409: error('`already-active`: the name is already committed.'),
+      409: error(
+        '`already-active`: the name is already committed; `conflict`: the request is repeated under its Idempotency-Key, and another client has reserved the name since.',
+      ),
       410: error('`reservation-expired`: the reservation has expired; reserve the name again.'),
       422: error(
         '`invalid-format`, `missing-token`, `missing-lb-ip`, `invalid-lb-ip`, `invalid-fqdn`, `unsupported-pool` or `idempotency-key-reused`.',
       ),
       ...writeErrors,
+    },
+  },
+  {
+    id: 'updateName',
+    method: 'post',
+    path: '/api/v1/pool/{domain}/update',
+    tag: 'Allocation',
+    summary: 'Changes the address of an active name and its records in one write.',
+    description:
+      'The records are never absent in between. On the operator listener, `reservationToken` may be omitted.',
+    pathParams: pool,
+    headers: idempotencyHeader,
+    body: { schema: a.createUpdateRequest({ acceptsLoopback: false }, true), required: true },
+    responses: {
+      200: { description: 'Changed, and the records are published.', schema: a.commitResponse },
+      202: {
+        description: 'Changed. The records are not published yet; no further request is needed.',
+        schema: a.commitPendingResponse,
+      },
+      403: error('`token-mismatch`: the token does not match this allocation.'),
+      404: error('`not-found`: the name is neither reserved nor active.'),
+      409: error(
+        '`not-active`: the name is only reserved; `conflict`: the request is repeated under its Idempotency-Key, and another client has the name.',
+      ),
+      422: error(
+        '`invalid-format`, `missing-token`, `missing-lb-ip`, `invalid-lb-ip`, `invalid-fqdn`, `unsupported-pool` or `idempotency-key-reused`.',
+      ),
+      ...writeErrors,
+    },
+  },
+  {
+    id: 'liftCoolOff',
+    method: 'delete',
+    path: '/api/v1/pool/{domain}/cool-off/{subdomain}',
+    tag: 'Operator',
+    summary: 'Makes a name that is in its cool-off free.',
+    description: 'Only on the operator listener.',
+    pathParams: pool.extend({ subdomain }),
+    responses: {
+      204: { description: 'Any client can reserve the name.' },
+      401: error('`unauthorized`: this listener requires an operator token.'),
+      404: error('`not-found`: the name is not in a cool-off.'),
+      422: error('`invalid-format` or `unsupported-pool`.'),
+      503: databaseUnavailable,
     },
   },
   {

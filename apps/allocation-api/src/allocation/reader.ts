@@ -2,8 +2,8 @@ import type { Allocation, HistoryEntry } from '@pool/contract'
 import type { Sql } from '@pool/database/client'
 import { drainRows } from '@pool/database/drain-rows'
 import { withTimeout } from '@pool/database/with-timeout'
-import type { AllocationCount, EntryWithId, HistoryPage, ListPage, PoolName } from './domain/types.ts'
-import { type AllocationRowWithDns, toAllocation } from './repository.ts'
+import type { AllocationCount, EntryWithId, HistoryPage, ListPage, NameState, PoolName } from './domain/types.ts'
+import { type AllocationRowWithDns, type NameStateRow, toAllocation, toNameState } from './repository.ts'
 import { allocationSql } from './sql.ts'
 
 interface HistoryRow {
@@ -38,7 +38,7 @@ export type AllocationReader = ReturnType<typeof createAllocationReader>
 
 /** The queries over pool_allocations and allocation_history. Each rejects with a `TimeoutError` after `timeoutMs`. */
 export const createAllocationReader = (sql: Sql, { timeoutMs }: { readonly timeoutMs: number }) => {
-  const { columnsWithDns, notExpired, whereName } = allocationSql(sql)
+  const { columnsWithDns, whereName, isLive, isCoolingOff, freeAt, nameState } = allocationSql(sql)
 
   /**
    * One lookup per row, whatever the planner estimates. With a plain join, each page of a list could read the zone from its
@@ -51,20 +51,40 @@ export const createAllocationReader = (sql: Sql, { timeoutMs }: { readonly timeo
     ) d on true`
 
   return {
-    /** The state of each name, in the order of the names; null if it is free. */
-    async findStates(names: readonly PoolName[]): Promise<(Allocation['state'] | null)[]> {
+    /** The state of each name, in the order of the names. */
+    async findStates(names: readonly PoolName[]): Promise<NameState[]> {
       const pairs = names.map(({ poolDomain, subdomain }) => [poolDomain, subdomain])
       const rows = await withTimeout(
-        sql<{ state: Allocation['state'] | null }[]>`
-          select allocation.state from jsonb_array_elements(${sql.json(pairs)}) with ordinality as input (name, position)
+        sql<NameStateRow[]>`
+          select allocation.state, allocation."availableAt" from jsonb_array_elements(${sql.json(pairs)}) with ordinality as input (name, position)
           left join lateral (
-            select state from pool_allocations a
-            where a.pool_domain = name ->> 0 and a.subdomain = name ->> 1 and ${notExpired} limit 1
+            select ${nameState} as state, ${freeAt} as "availableAt" from pool_allocations a
+            where a.pool_domain = name ->> 0 and a.subdomain = name ->> 1 limit 1
           ) allocation on true
           order by position`,
         timeoutMs,
       )
-      return rows.map(({ state }) => state)
+      return rows.map(toNameState)
+    },
+
+    /** The state of the name for the client with this token: `own` if the client has it; null if no client has it. */
+    async findHolder(name: PoolName, tokenHash: Buffer): Promise<'own' | Allocation['state'] | null> {
+      const [row] = await withTimeout(
+        sql<{ holder: 'own' | Allocation['state'] }[]>`
+          select case when token_hash = ${tokenHash} then 'own' else state end as holder
+          from pool_allocations a where ${whereName(name)} and ${isLive}`,
+        timeoutMs,
+      )
+      return row?.holder ?? null
+    },
+
+    /** Whether a client of the lineage has the name. */
+    async isLiveUnderLineage(name: PoolName, lineageId: string): Promise<boolean> {
+      const rows = await withTimeout(
+        sql`select from pool_allocations a where ${whereName(name)} and ${isLive} and lineage_id = ${lineageId}`,
+        timeoutMs,
+      )
+      return rows.length > 0
     },
 
     /** Whether the name is active and was committed with this token. */
@@ -81,7 +101,7 @@ export const createAllocationReader = (sql: Sql, { timeoutMs }: { readonly timeo
     async find(name: PoolName): Promise<Allocation | null> {
       const [row] = await withTimeout(
         sql<AllocationRowWithDns[]>`
-          select ${columnsWithDns} from pool_allocations a ${leftJoinDns} where ${whereName(name)} and ${notExpired}`,
+          select ${columnsWithDns} from pool_allocations a ${leftJoinDns} where ${whereName(name)} and ${isLive}`,
         timeoutMs,
       )
       return row ? toAllocation(row) : null
@@ -93,7 +113,7 @@ export const createAllocationReader = (sql: Sql, { timeoutMs }: { readonly timeo
         sql<AllocationRowWithDns[]>`
           select ${columnsWithDns} from (
             select * from pool_allocations a
-            where a.pool_domain = ${poolDomain} and a.subdomain > ${after} and ${notExpired}
+            where a.pool_domain = ${poolDomain} and a.subdomain > ${after} and ${isLive}
               ${state ? sql`and a.state = ${state}` : sql``}
             order by a.subdomain limit ${limit}
           ) a ${leftJoinDns} order by a.subdomain`,
@@ -119,11 +139,17 @@ export const createAllocationReader = (sql: Sql, { timeoutMs }: { readonly timeo
       return drainRows(rows).map(toHistoryEntry)
     },
 
-    /** Counts the allocations that are not expired. It reads every row: 3 s for ten million rows in memory, longer from disk. */
+    /** Counts the names that are not free. It reads every row: 3 s for ten million rows in memory, longer from disk. */
     async countByState(): Promise<readonly AllocationCount[]> {
       return withTimeout(
         sql<AllocationCount[]>`
-          select pool_domain as "poolDomain", state, count(*) from pool_allocations a where ${notExpired} group by 1, 2`,
+          select pool_domain as "poolDomain", state, count(*) from (
+            select a.pool_domain, case
+              when ${isLive} then a.state
+              when a.lineage_id is not null then 'held'
+              when ${isCoolingOff} then 'cooling-off'
+            end as state from pool_allocations a
+          ) counted where state is not null group by 1, 2`,
         timeoutMs,
       )
     },

@@ -12,7 +12,10 @@ import type {
   Caller,
   CommitCommand,
   CommitDecision,
+  CoolingOff,
+  FormerHolder,
   Granted,
+  NameState,
   PoolName,
   ReleaseCommand,
   ReleaseDecision,
@@ -22,6 +25,8 @@ import type {
   ReserveDecision,
   ReserveRequest,
   TokenRejection,
+  UpdateCommand,
+  UpdateDecision,
 } from './domain/types.ts'
 import { allocationSql } from './sql.ts'
 
@@ -56,11 +61,18 @@ type StatementResult<Success extends string, Columns, Rejected extends string> =
   | (Columns & { readonly outcome: Success })
   | { readonly outcome: Rejected }
 
-export type ReserveResult = StatementResult<'granted', AllocationRow, 'conflict'>
+export type ReserveResult =
+  | StatementResult<'granted', AllocationRow, 'conflict'>
+  | { readonly outcome: 'cooling-off'; readonly availableAt: Timestamp }
 export type CommitResult = StatementResult<
   'committed',
   AllocationRow & { readonly version: number },
   TokenRejection['kind']
+>
+export type UpdateResult = StatementResult<
+  'updated',
+  AllocationRow & { readonly version: number | null },
+  'not-found' | 'not-active' | 'token-mismatch'
 >
 export type RenewResult = StatementResult<'renewed', AllocationRow, TokenRejection['kind']>
 export type ReleaseResult = StatementResult<
@@ -112,11 +124,33 @@ export const toAllocation = (row: AllocationRowWithDns): Allocation =>
 
 export const toGranted = (row: AllocationRow): Granted => ({ kind: 'granted', allocation: toReservedAllocation(row) })
 
-export const toReserveDecision = (result: ReserveResult): ReserveDecision =>
-  result.outcome === 'granted' ? toGranted(result) : { kind: result.outcome }
+/** A row of the lookup of a name; null if the name is free. */
+export interface NameStateRow {
+  readonly state: Allocation['state'] | 'cooling-off' | null
+  /** Not null if the state is `cooling-off`. */
+  readonly availableAt: Timestamp | null
+}
+
+const toCoolingOff = ({ availableAt }: Pick<NameStateRow, 'availableAt'>): CoolingOff => ({
+  kind: 'cooling-off',
+  availableAt: toIsoString(availableAt),
+})
+
+export const toNameState = ({ state, availableAt }: NameStateRow): NameState =>
+  state === 'cooling-off' ? toCoolingOff({ availableAt }) : state
+
+export const toReserveDecision = (result: ReserveResult): ReserveDecision => {
+  if (result.outcome === 'granted') return toGranted(result)
+  return result.outcome === 'cooling-off' ? toCoolingOff(result) : { kind: result.outcome }
+}
 
 export const toCommitDecision = (result: CommitResult): CommitDecision =>
   result.outcome === 'committed'
+    ? { kind: result.outcome, allocation: toActiveAllocation(result), version: result.version }
+    : { kind: result.outcome }
+
+export const toUpdateDecision = (result: UpdateResult): UpdateDecision =>
+  result.outcome === 'updated'
     ? { kind: result.outcome, allocation: toActiveAllocation(result), version: result.version }
     : { kind: result.outcome }
 
@@ -132,6 +166,8 @@ export const toReleaseDecision = (result: ReleaseResult): ReleaseDecision =>
 
 export interface AllocationRepositoryOptions {
   readonly reservation: ReservationLimits
+  /** Milliseconds for which a released active name can be reserved by its former client only; 0 by default. */
+  readonly coolOffMs?: number
   readonly timeoutMs: number
 }
 
@@ -147,11 +183,18 @@ export type AllocationRepository = ReturnType<typeof createAllocationRepository>
  *
  * After `timeoutMs`, a statement rejects with a `TimeoutError`; its effect is then unknown.
  */
-export const createAllocationRepository = (sql: Sql, { reservation, timeoutMs }: AllocationRepositoryOptions) => {
+export const createAllocationRepository = (
+  sql: Sql,
+  { reservation, coolOffMs = 0, timeoutMs }: AllocationRepositoryOptions,
+) => {
   const { now, milliseconds } = timeSql(sql)
   const ttl = milliseconds(reservation.ttlMs)
   const maxAge = milliseconds(reservation.maxAgeMs)
-  const { columns, columnsWithDns, notExpired, whereName, setDesiredRecords, insertHistory } = allocationSql(sql)
+  const allocations = allocationSql(sql)
+  const { columns, columnsWithDns, whereName, isLive, isLapsed, isFree, isCoolingOff, freeAt } = allocations
+  const { setDesiredRecords, insertHistory, hold, letGo } = allocations
+  const nameRow = ({ poolDomain, subdomain }: PoolName) =>
+    sql`select ${poolDomain}::text as pool_domain, ${subdomain}::text as subdomain`
   const { claimKey, noClaim, storeAndReturn } = idempotencySql(sql)
 
   // The parts of reserveMany, in the order of its statement.
@@ -173,16 +216,21 @@ export const createAllocationRepository = (sql: Sql, { reservation, timeoutMs }:
         position int, pool_domain text, subdomain text, created_by text, token_hash bytea, actor text, address text, request_id text)`
   }
 
-  const upsertReservations = sql`
+  const upsertReservations = (former: FormerHolder) => sql`
     insert into pool_allocations as a
       (pool_domain, subdomain, state, reserved_at, expires_at, token_hash, created_by)
     select pool_domain, subdomain, 'reserved', ${now}, ${now} + ${ttl}, token_hash, created_by
     from input where is_first order by pool_domain collate "C", subdomain collate "C"
     on conflict (pool_domain, subdomain) do update set
-      reserved_at = excluded.reserved_at, expires_at = excluded.expires_at,
-      token_hash = excluded.token_hash, created_by = excluded.created_by
-    where a.state = 'reserved' and a.expires_at <= ${now}
-    returning a.*, a.xmax <> 0 as replaced_expired`
+      state = excluded.state, reserved_at = excluded.reserved_at, expires_at = excluded.expires_at,
+      token_hash = excluded.token_hash, created_by = excluded.created_by, replaced_state = a.state,
+      sovereign_fqdn = null, load_balancer_ip = null, committed_at = null,
+      cool_off_until = case when a.cool_off_until > ${now} then a.cool_off_until end
+    where ${isFree} or ${isLapsed} and case
+      when a.lineage_id is null then a.token_hash = ${former.tokenHash ?? null}::bytea
+      else a.lineage_id = ${former.lineageId ?? null}::uuid
+    end
+    returning a.*`
 
   // A reservation that was inserted and expired while this statement waited for its row is not in the snapshot. Its
   // created_by stays unknown.
@@ -193,13 +241,13 @@ export const createAllocationRepository = (sql: Sql, { reservation, timeoutMs }:
         and input.pool_domain = upserted.pool_domain and input.subdomain = upserted.subdomain
       left join lateral (
         select created_by from pool_allocations a
-        where replaced_expired and a.pool_domain = upserted.pool_domain and a.subdomain = upserted.subdomain limit 1
+        where upserted.replaced_state = 'reserved' and a.pool_domain = upserted.pool_domain and a.subdomain = upserted.subdomain limit 1
       ) previous on true`
 
   const transitionRows = sql`
     select position, 1 as step, pool_domain, subdomain, 'expired' as event, 'reserved' as from_state,
       'none' as to_state, previous_created_by as created_by, actor, address, request_id
-    from reserved where replaced_expired
+    from reserved where replaced_state = 'reserved'
     union all
     select position, 2, pool_domain, subdomain, 'reserved', 'none', 'reserved', created_by, actor, address, request_id
     from reserved`
@@ -211,8 +259,20 @@ export const createAllocationRepository = (sql: Sql, { reservation, timeoutMs }:
     from transitions order by position, step`
 
   const reserveResults = sql`
-    select input.position, case when a.state is null then 'conflict' else 'granted' end as outcome, ${columns}
-    from input left join reserved a using (position)`
+    select input.position, ${columns}, cooling."availableAt",
+      case
+        when not is_rejected then 'granted'
+        when cooling."availableAt" is not null then 'cooling-off'
+        else 'conflict'
+      end as outcome
+    from input
+      left join reserved a using (position)
+      cross join lateral (select a.state is null as is_rejected) decision
+      left join lateral (
+        select ${freeAt} as "availableAt" from pool_allocations a
+        where is_rejected and a.pool_domain = input.pool_domain and a.subdomain = input.subdomain
+          and ${isCoolingOff} limit 1
+      ) cooling on true`
 
   /**
    * Reserves the requested names in one statement. If several requests want the same name, the first one gets it. Returns
@@ -220,11 +280,12 @@ export const createAllocationRepository = (sql: Sql, { reservation, timeoutMs }:
    *
    *   claim        claims the Idempotency-Key, if any
    *   input        the requests, numbered; `is_first` marks the one request per name that competes for it
-   *   upserted     inserts the reservations and replaces expired ones
+   *   upserted     inserts the reservations, and replaces the rows of free names and those of the former holder
    *   reserved     `upserted` joined with its requests
    *   transitions  'expired' for a replaced reservation, then 'reserved'
    *   history      inserts the transitions
-   *   result       'granted' or 'conflict' for each request
+   *   result       'granted', 'cooling-off' or 'conflict' for each request. The reason for a rejection is the one at the
+   *                start of the statement; the upsert alone decides whether the name is granted.
    *
    * The upsert locks rows in name order, so concurrent batches cannot deadlock.
    */
@@ -232,12 +293,13 @@ export const createAllocationRepository = (sql: Sql, { reservation, timeoutMs }:
     requests: readonly ReserveRequest[],
     claim: IdempotencyClaim | null = null,
     token: SealedToken | null = null,
+    former: FormerHolder = {},
   ): Promise<ReserveDecision[]> => {
     const rows = await withTimeout(
       sql<{ result: ReserveResult & { readonly position: number } }[]>`
         with claim as (${claim ? claimKey(claim) : noClaim}),
           input as (${inputRows(requests)}),
-          upserted as (${upsertReservations}),
+          upserted as (${upsertReservations(former)}),
           reserved as (${reservedRows}),
           transitions as (${transitionRows}),
           history as (${insertTransitions}),
@@ -257,7 +319,7 @@ export const createAllocationRepository = (sql: Sql, { reservation, timeoutMs }:
       when token_hash <> ${command.tokenHash} then 'token-mismatch'
       else ${success}
     end as outcome
-    from claim, pool_allocations a where ${whereName(command)} for update of a`
+    from claim, pool_allocations a where ${whereName(command)} and a.state <> 'released' for update of a`
 
   return {
     reserveMany,
@@ -267,8 +329,9 @@ export const createAllocationRepository = (sql: Sql, { reservation, timeoutMs }:
       claim: IdempotencyClaim | null = null,
       /** The reservation token for a replay under the key of the claim. */
       token: SealedToken | null = null,
+      former: FormerHolder = {},
     ): Promise<ReserveDecision | DuplicateRequest> {
-      const [decision] = await reserveMany([request], claim, token)
+      const [decision] = await reserveMany([request], claim, token, former)
       return decision ?? duplicateRequest
     },
 
@@ -285,7 +348,7 @@ export const createAllocationRepository = (sql: Sql, { reservation, timeoutMs }:
             locked as (${lockByToken(command, 'committed')}),
             updated as (
               update pool_allocations a set
-                state = 'active', expires_at = null, committed_at = greatest(${now}, reserved_at),
+                state = 'active', expires_at = null, cool_off_until = null, committed_at = greatest(${now}, reserved_at),
                 sovereign_fqdn = ${command.sovereignFQDN}, load_balancer_ip = ${command.loadBalancerIP}::inet
               from locked where locked.outcome = 'committed' and ${whereName(command)}
               returning a.*
@@ -300,6 +363,83 @@ export const createAllocationRepository = (sql: Sql, { reservation, timeoutMs }:
         timeoutMs,
       )
       return row ? toCommitDecision(row.result) : duplicateRequest
+    },
+
+    /** Changes the address of an active name, and its records with it. */
+    async update(
+      { tokenHash, loadBalancerIP, ...name }: UpdateCommand,
+      records: readonly RecordSet[],
+      caller: Caller,
+      claim: IdempotencyClaim | null = null,
+    ): Promise<UpdateDecision | DuplicateRequest> {
+      const [row] = await withTimeout(
+        sql<{ result: UpdateResult }[]>`
+          with claim as (${claim ? claimKey(claim) : noClaim}),
+            locked as (
+              select a.load_balancer_ip as former_ip, case
+                when state <> 'active' then 'not-active'
+                when token_hash <> ${tokenHash ?? null}::bytea then 'token-mismatch'
+                else 'updated'
+              end as outcome
+              from claim, pool_allocations a where ${whereName(name)} and ${isLive} for update of a
+            ),
+            updated as (
+              update pool_allocations a set load_balancer_ip = coalesce(${loadBalancerIP ?? null}::inet, a.load_balancer_ip)
+              from locked where locked.outcome = 'updated' and ${whereName(name)}
+              returning a.*, former_ip
+            ),
+            changed as (select * from updated where load_balancer_ip <> former_ip),
+            desired as (${setDesiredRecords(sql`changed`, records, 'same')}),
+            history as (
+              ${insertHistory(
+                sql`changed`,
+                sql`'updated', 'active', 'active'`,
+                caller,
+                sql`host(former_ip) || ' replaced by ' || host(load_balancer_ip)`,
+              )}
+            ),
+            result as (
+              select coalesce(locked.outcome, 'not-found') as outcome, ${columns}, desired.version
+              from claim left join locked on true left join updated a on true left join desired on true
+            ),
+            ${storeAndReturn()}`,
+        timeoutMs,
+      )
+      return row ? toUpdateDecision(row.result) : duplicateRequest
+    },
+
+    /** Ends the cool-off of a name. False if the name is not in a cool-off. */
+    async liftCoolOff(name: PoolName, caller: Caller): Promise<boolean> {
+      const lifted = await withTimeout(
+        sql`
+          with lifted as (
+              update pool_allocations a set cool_off_until = ${now} where ${whereName(name)} and ${isCoolingOff}
+              returning a.*
+            ),
+            history as (${insertHistory(sql`lifted`, sql`'cool-off-lifted', 'none', 'none'`, caller)})
+          select from lifted`,
+        timeoutMs,
+      )
+      return lifted.length > 0
+    },
+
+    /** Gives the live name with this token to the lineage; see `hold` in sql.ts. False if it does not have the name. */
+    async hold({ tokenHash, ...name }: RenewCommand, lineageId: string): Promise<boolean> {
+      const held = await withTimeout(
+        hold(sql`(${nameRow(name)}) as name, (
+        select ${tokenHash}::bytea as token_hash, ${lineageId}::uuid as lineage_id) as owner`),
+        timeoutMs,
+      )
+      return held.length > 0
+    },
+
+    /** Ends the hold of the lineage; see `letGo` in sql.ts. False if it does not hold the name. */
+    async letGo(name: PoolName, lineageId: string): Promise<boolean> {
+      const free = await withTimeout(
+        letGo(sql`(${nameRow(name)}) as name, (select ${lineageId}::uuid as lineage_id) as owner`, coolOffMs),
+        timeoutMs,
+      )
+      return free.length > 0
     },
 
     /** Extends the reservation of this token to `reservation.ttlMs` from now, but not beyond its `maxAgeMs`. */
@@ -321,7 +461,10 @@ export const createAllocationRepository = (sql: Sql, { reservation, timeoutMs }:
       return toRenewDecision(row ?? { outcome: 'not-found' })
     },
 
-    /** Deletes the allocation. If it was active, its desired records become none. */
+    /**
+     * Releases the allocation. If it was active, its desired records become none. Its row stays, invisible to clients,
+     * during the cool-off and while a lineage holds the name.
+     */
     async release(
       command: ReleaseCommand,
       caller: Caller,
@@ -332,23 +475,31 @@ export const createAllocationRepository = (sql: Sql, { reservation, timeoutMs }:
         sql<{ result: ReleaseResult }[]>`
           with claim as (${claim ? claimKey(claim) : noClaim}),
             locked as (
-              select case
-                when coalesce(token_hash = ${tokenHash ?? null}::bytea, true) then 'released'
-                else 'token-mismatch'
-              end as outcome
-              from claim, pool_allocations a where ${whereName(command)} and ${notExpired} for update of a
+              select a.*,
+                case
+                  when coalesce(token_hash = ${tokenHash ?? null}::bytea, true) then 'released'
+                  else 'token-mismatch'
+                end as outcome,
+                case when a.state = 'active' then ${now} + ${milliseconds(coolOffMs)} else a.cool_off_until end as free_at
+              from claim, pool_allocations a where ${whereName(command)} and ${isLive} for update of a
+            ),
+            released as (
+              select *, lineage_id is not null or coalesce(free_at > ${now}, false) as stays
+              from locked where outcome = 'released'
+            ),
+            kept as (
+              update pool_allocations a set state = 'released', expires_at = null, cool_off_until = released.free_at
+              from released where stays and ${whereName(command)}
             ),
             deleted as (
-              delete from pool_allocations a using locked
-              where locked.outcome = 'released' and ${whereName(command)}
-              returning a.*
+              delete from pool_allocations a using released where not stays and ${whereName(command)}
             ),
-            desired as (${setDesiredRecords(sql`deleted where state = 'active'`, [], 'same')}),
-            history as (${insertHistory(sql`deleted`, sql`'released', state, 'none'`, caller)}),
+            desired as (${setDesiredRecords(sql`released where state = 'active'`, [], 'same')}),
+            history as (${insertHistory(sql`released`, sql`'released', state, 'none'`, caller)}),
             result as (
               select coalesce(locked.outcome, 'not-found') as outcome, ${columnsWithDns},
                 desired.version as "withdrawalVersion"
-              from claim left join locked on true left join deleted a on true left join desired on true
+              from claim left join locked on true left join released a on true left join desired on true
                 left join dns_names d on a.state = 'active' and d.zone = a.pool_domain and d.subdomain = a.subdomain
             ),
             ${storeAndReturn()}`,
@@ -357,21 +508,20 @@ export const createAllocationRepository = (sql: Sql, { reservation, timeoutMs }:
       return row ? toReleaseDecision(row.result) : duplicateRequest
     },
 
-    /** Deletes up to `limit` expired reservations, except those that are locked. Returns how many. */
+    /** Deletes the rows of up to `limit` free names, except those that are locked. Returns how many. */
     async deleteExpired(limit: number): Promise<number> {
       const [row] = await withTimeout(
         sql<{ count: number }[]>`
           with expired as (
-              select pool_domain, subdomain from pool_allocations
-              where state = 'reserved' and expires_at <= ${now}
-              order by expires_at limit ${limit} for update skip locked
+              select pool_domain, subdomain from pool_allocations a where ${isFree}
+              order by ${freeAt} limit ${limit} for update skip locked
             ),
             deleted as (
               delete from pool_allocations a using expired
               where a.pool_domain = expired.pool_domain and a.subdomain = expired.subdomain
               returning a.*
             ),
-            history as (${insertHistory(sql`deleted`, sql`'expired', 'reserved', 'none'`, 'sweeper')})
+            history as (${insertHistory(sql`deleted where state = 'reserved'`, sql`'expired', 'reserved', 'none'`, 'sweeper')})
           select count(*) from deleted`,
         timeoutMs,
       )
@@ -383,7 +533,7 @@ export const createAllocationRepository = (sql: Sql, { reservation, timeoutMs }:
       const [row] = await withTimeout(
         sql<AllocationRow[]>`
           select ${columns} from pool_allocations a
-          where ${whereName(name)} and token_hash = ${tokenHash} and state = 'reserved' and ${notExpired}`,
+          where ${whereName(name)} and token_hash = ${tokenHash} and state = 'reserved' and ${isLive}`,
         timeoutMs,
       )
       return row ? toGranted(row) : null

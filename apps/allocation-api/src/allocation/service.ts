@@ -4,6 +4,8 @@ import {
   type CheckResult,
   type DnsState,
   firstViolation,
+  invalidAddressDetail,
+  isLoadBalancerAddress,
   subdomain as subdomainSchema,
 } from '@pool/contract'
 import { createBatcher } from '@pool/database/batcher'
@@ -20,13 +22,17 @@ import type {
   CommitCommand,
   CommitDecision,
   CommitOutcome,
+  CoolOffOutcome,
   EntryWithId,
   GetOutcome,
+  Granted,
   GrantedWithToken,
   HistoryQuery,
+  InvalidField,
   ListOutcome,
   ListQuery,
   PoolName,
+  Rejection,
   ReleaseCommand,
   ReleaseDecision,
   ReleaseOutcome,
@@ -35,6 +41,11 @@ import type {
   ReserveCommand,
   ReserveDecision,
   ReserveOutcome,
+  RetakeCommand,
+  RetakeOutcome,
+  UpdateCommand,
+  UpdateDecision,
+  UpdateOutcome,
 } from './domain/types.ts'
 import { sweepExpired } from './expired-sweeper.ts'
 import type { AllocationReader } from './reader.ts'
@@ -45,6 +56,9 @@ import {
   type ReserveResult,
   toCommitDecision,
   toReleaseDecision,
+  toReserveDecision,
+  toUpdateDecision,
+  type UpdateResult,
 } from './repository.ts'
 
 export interface AllocationOptions {
@@ -57,6 +71,8 @@ export interface AllocationOptions {
   readonly waitUntilApplied: WaitUntilApplied
   readonly managedDomains: readonly string[]
   readonly recordTemplate: RecordTemplate
+  /** Whether an address in 127/8 can be that of a load balancer. */
+  readonly acceptsLoopback: boolean
   /** Start of every bucket name. */
   readonly bucketPrefix: string
   readonly statementTimeoutMs: number
@@ -64,6 +80,8 @@ export interface AllocationOptions {
   readonly now: () => number
   readonly onSwept: (count: number) => void
 }
+
+const toHex = (hash: Buffer): string => hash.toString('hex')
 
 /** How long a scrape of the metrics waits for a new count before it gets the previous one. */
 const COUNT_WAIT_MS = 2_000
@@ -95,6 +113,40 @@ export const createAllocationService = (options: AllocationOptions) => {
     wait: () => sleep(COUNT_WAIT_MS, undefined, { ref: false }),
   })
 
+  const validateFields = ({
+    poolDomain,
+    subdomain,
+    loadBalancerIP,
+    sovereignFQDN,
+  }: Pick<UpdateCommand, keyof PoolName | 'loadBalancerIP' | 'sovereignFQDN'>): InvalidField | null => {
+    if (loadBalancerIP !== undefined && !isLoadBalancerAddress(loadBalancerIP, options.acceptsLoopback)) {
+      return { kind: 'invalid-lb-ip', detail: invalidAddressDetail }
+    }
+    const fqdn = toFqdn(poolDomain, subdomain)
+    return sovereignFQDN === undefined || sovereignFQDN === fqdn
+      ? null
+      : { kind: 'invalid-fqdn', detail: `sovereignFQDN must be ${fqdn}, the subdomain and the pool.` }
+  }
+
+  const toRecords = ({ poolDomain, subdomain }: PoolName, address: string) =>
+    createRecords(toFqdn(poolDomain, subdomain), address, options.recordTemplate)
+
+  /** The rejection of a repeated request by a client that no longer has the name; null if it still has it. */
+  const rejectFormerHolder = async (
+    name: PoolName,
+    tokenHash: Buffer,
+  ): Promise<Rejection<'not-found' | 'already-active' | 'conflict'> | null> => {
+    const holder = await reader.findHolder(name, tokenHash)
+    if (holder === 'own') return null
+    if (holder === null) return { kind: 'not-found' }
+    return { kind: holder === 'active' ? 'already-active' : 'conflict' }
+  }
+
+  const findDns = async (name: PoolName): Promise<DnsState> => {
+    const allocation = await reader.find(name)
+    return allocation?.state === 'active' ? allocation.dns : { status: 'pending' }
+  }
+
   return {
     /** Whether a tenant could reserve the name now. The contract defines which reason is reported first. */
     async check(poolDomain: string, sub: string | undefined): Promise<CheckResult> {
@@ -113,6 +165,11 @@ export const createAllocationService = (options: AllocationOptions) => {
         return { available: false, reason: 'reserved-state', detail: `${fqdn} is reserved; it may become free.`, fqdn }
       }
       if (state === 'active') return { available: false, reason: 'active-state', detail: `${fqdn} is in use.`, fqdn }
+      if (state !== null) {
+        const { kind: reason, availableAt } = state
+        const detail = `${fqdn} was released; it becomes available at ${availableAt}.`
+        return { available: false, reason, detail, fqdn, availableAt }
+      }
       const bucket = toBucketName(options.bucketPrefix, fqdn)
       if (bucket.kind === 'bucket') return { available: true, fqdn }
       // The name is valid, but a deployment with object storage would be rejected.
@@ -120,27 +177,36 @@ export const createAllocationService = (options: AllocationOptions) => {
       return { available: true, detail, fqdn }
     },
 
-    /** Reserves a free name. A repeated key returns the same reservation while it lives, with its current expiry. */
+    /** Reserves a free name, or takes a released one back with its former token. A repeated key returns the same reservation while it lives, with its current expiry. */
     async reserve(command: ReserveCommand, caller: Caller, key: string | undefined): Promise<ReserveOutcome> {
-      const { poolDomain, subdomain, createdBy } = command
+      const { poolDomain, subdomain, createdBy, formerTokenHash } = command
+      const former = { tokenHash: formerTokenHash }
       const rejection = validateName(poolDomain, subdomain, managedDomains)
       if (rejection) return rejection
       const { token: reservationToken, tokenHash } = createToken()
       const request = { command, tokenHash, caller }
       const withToken = (decision: ReserveDecision, token: string) =>
         decision.kind === 'granted' ? { ...decision, reservationToken: token } : decision
-      // The statement of a keyed request stores its result under the key, so it cannot be shared.
-      if (key === undefined) return withToken(await reserveInBatch(request), reservationToken)
+      // The statement of a keyed request stores its result under the key, and that of a former holder has its token, so
+      // neither can be shared.
+      if (key === undefined && !formerTokenHash) return withToken(await reserveInBatch(request), reservationToken)
       type Result = GrantedWithToken | Exclude<ReserveDecision, { kind: 'granted' }>
-      return idempotency.executeThenReplay<Result>(key, ['reserve', poolDomain, subdomain, createdBy], {
+      const content = [
+        'reserve',
+        poolDomain,
+        subdomain,
+        createdBy,
+        ...(formerTokenHash ? [toHex(formerTokenHash)] : []),
+      ]
+      return idempotency.executeThenReplay<Result>(key, content, {
         execute: async claim => {
           const sealedToken = claim?.sealToken(reservationToken) ?? null
-          const decision = await repository.reserve(request, claim, sealedToken)
+          const decision = await repository.reserve(request, claim, sealedToken, former)
           return isDuplicate(decision) ? decision : withToken(decision, reservationToken)
         },
         replay: async (stored, token) => {
           const result = stored as ReserveResult
-          if (result.outcome !== 'granted') return { kind: result.outcome }
+          if (result.outcome !== 'granted') return toReserveDecision(result) as Exclude<ReserveDecision, Granted>
           if (token === null) throw new Error('the stored result of a reservation has no token')
           const decision = await repository.findReservation(command, hashToken(token))
           return decision && { ...decision, reservationToken: token }
@@ -151,17 +217,92 @@ export const createAllocationService = (options: AllocationOptions) => {
     /** Makes a reservation active, then waits a bounded time for its records. */
     async commit(command: CommitCommand, caller: Caller, key: string | undefined): Promise<CommitOutcome> {
       const { poolDomain, subdomain, tokenHash, sovereignFQDN, loadBalancerIP } = command
-      const rejection = validatePool(poolDomain, managedDomains)
+      const rejection = validateFields(command) ?? validatePool(poolDomain, managedDomains)
       if (rejection) return rejection
-      const records = createRecords(toFqdn(poolDomain, subdomain), loadBalancerIP, options.recordTemplate)
-      const content = ['commit', poolDomain, subdomain, tokenHash.toString('hex'), sovereignFQDN, loadBalancerIP]
-      const decision = await idempotency.executeThenReplay<CommitDecision>(key, content, {
+      const records = toRecords(command, loadBalancerIP)
+      const content = ['commit', poolDomain, subdomain, toHex(tokenHash), sovereignFQDN, loadBalancerIP]
+      const decision = await idempotency.executeThenReplay<CommitDecision | Rejection<'conflict'>>(key, content, {
         execute: claim => repository.commit(command, records, caller, claim),
-        replay: stored => toCommitDecision(stored as CommitResult),
+        replay: async stored => {
+          const first = toCommitDecision(stored as CommitResult)
+          return first.kind === 'committed' ? ((await rejectFormerHolder(command, tokenHash)) ?? first) : first
+        },
       })
       if (decision.kind !== 'committed') return decision
       const dns = await waitUntilApplied({ zone: poolDomain, subdomain, version: decision.version })
       return { kind: 'committed', allocation: { ...decision.allocation, dns } }
+    },
+
+    /**
+     * Changes the address of an active name, then waits a bounded time for its records. The FQDN is validated only.
+     * Without a token, any active name can be changed: the caller must be an operator.
+     */
+    async update(command: UpdateCommand, caller: Caller, key: string | undefined): Promise<UpdateOutcome> {
+      const { poolDomain, subdomain, tokenHash, loadBalancerIP, sovereignFQDN } = command
+      const rejection = validateFields(command) ?? validatePool(poolDomain, managedDomains)
+      if (rejection) return rejection
+      const records = loadBalancerIP === undefined ? [] : toRecords(command, loadBalancerIP)
+      const token = tokenHash ? toHex(tokenHash) : null
+      const content = ['update', poolDomain, subdomain, token, loadBalancerIP ?? null, sovereignFQDN ?? null]
+      const decision = await idempotency.executeThenReplay<UpdateDecision | Rejection<'conflict'>>(key, content, {
+        execute: claim => repository.update(command, records, caller, claim),
+        replay: async stored => {
+          const first = toUpdateDecision(stored as UpdateResult)
+          if (first.kind !== 'updated') return first
+          const current = await reader.find(command)
+          if (current === null) return { kind: 'not-found' }
+          // An operator sends no token, but each grant has its own time.
+          return current.reservedAt === first.allocation.reservedAt ? first : { kind: 'conflict' }
+        },
+      })
+      if (decision.kind !== 'updated') return decision
+      const { allocation, version } = decision
+      const dns: DnsState =
+        version === null ? await findDns(command) : await waitUntilApplied({ zone: poolDomain, subdomain, version })
+      return { kind: 'updated', allocation: { ...allocation, dns } }
+    },
+
+    /** Makes a name that is in its cool-off free. */
+    async liftCoolOff(name: PoolName, caller: Caller): Promise<CoolOffOutcome> {
+      const rejection = validatePool(name.poolDomain, managedDomains)
+      if (rejection) return rejection
+      return (await repository.liftCoolOff(name, caller)) ? { kind: 'lifted' } : { kind: 'not-cooling-off' }
+    },
+
+    // For deployments, which know only the hash of their token.
+
+    /**
+     * Gives a live name to a lineage, before it can have infrastructure: until `letGo` the name is not free, whatever
+     * happens to the reservation. False if the token does not have the name.
+     */
+    async hold(command: RenewCommand, lineageId: string): Promise<boolean> {
+      return repository.hold(command, lineageId)
+    },
+
+    /** The lineage has no infrastructure any more. A released name becomes free: after the cool-off if it was ever active. */
+    async letGo(name: PoolName, lineageId: string): Promise<boolean> {
+      return repository.letGo(name, lineageId)
+    },
+
+    /**
+     * Reserves a free name, or one that was released but is still held by the lineage or in the cool-off of
+     * `formerTokenHash`. `tokenHash` is the hash of the new token. A repetition with the same hash returns the same
+     * reservation.
+     */
+    async retake(
+      { tokenHash, formerTokenHash, lineageId, createdBy, ...name }: RetakeCommand,
+      caller: Caller,
+    ): Promise<RetakeOutcome> {
+      const rejection = validatePool(name.poolDomain, managedDomains)
+      if (rejection) return rejection
+      const request = { command: { ...name, createdBy }, tokenHash, caller }
+      const former = { tokenHash: formerTokenHash, lineageId }
+      const decision = await repository.reserve(request, null, null, former)
+      if (isDuplicate(decision)) throw new Error('a reservation without an Idempotency-Key returned duplicate-request')
+      if (decision.kind !== 'conflict') return decision
+      const granted = await repository.findReservation(name, tokenHash)
+      if (granted) return granted
+      return (await reader.isLiveUnderLineage(name, lineageId)) ? { kind: 'held' } : decision
     },
 
     /** Extends a reservation. It takes no Idempotency-Key, because repeating it is harmless. */
@@ -174,7 +315,7 @@ export const createAllocationService = (options: AllocationOptions) => {
       const { poolDomain, subdomain, tokenHash } = command
       const rejection = validatePool(poolDomain, managedDomains)
       if (rejection) return rejection
-      const content = ['release', poolDomain, subdomain, tokenHash?.toString('hex') ?? null]
+      const content = ['release', poolDomain, subdomain, tokenHash ? toHex(tokenHash) : null]
       const decision = await idempotency.executeThenReplay<ReleaseDecision>(key, content, {
         execute: claim => repository.release(command, caller, claim),
         replay: stored => toReleaseDecision(stored as ReleaseResult),

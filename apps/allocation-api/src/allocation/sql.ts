@@ -11,7 +11,7 @@ const MAX_PREVIOUS_RECORD_SETS = 120
 
 /** The parts that the statements over pool_allocations (alias `a`) share. */
 export const allocationSql = (sql: Sql) => {
-  const { now } = timeSql(sql)
+  const { now, milliseconds } = timeSql(sql)
   const columns = sql`
     a.pool_domain as "poolDomain", a.subdomain, a.state, a.reserved_at as "reservedAt", a.expires_at as "expiresAt",
     a.created_by as "createdBy", a.sovereign_fqdn as "sovereignFQDN", host(a.load_balancer_ip) as "loadBalancerIP",
@@ -21,14 +21,30 @@ export const allocationSql = (sql: Sql) => {
     select from allocation_history h
     where h.pool_domain = held.pool_domain and h.subdomain = held.subdomain
       and h.event = 'released' and h.from_state = 'active')`
+  const isLive = sql`(a.state = 'active' or a.expires_at > ${now})`
+  /** Released, or an expired reservation. */
+  const isLapsed = sql`(a.state = 'released' or a.expires_at <= ${now})`
+  const freeAt = sql`greatest(a.expires_at, a.cool_off_until)`
   return {
     columns,
     /** The columns of `a` left joined with dns_names as `d`. */
     columnsWithDns: sql`${columns}, d.version, d.applied_version as "appliedVersion", d.last_error as "lastError"`,
     whereName: ({ poolDomain, subdomain }: PoolName) =>
       sql`a.pool_domain = ${poolDomain} and a.subdomain = ${subdomain}`,
-    /** An expired reservation counts as free, even before the sweeper deletes its row. */
-    notExpired: sql`(a.state = 'active' or a.expires_at > ${now})`,
+    /** Whether a client has the name. An expired reservation counts as free, even before the sweeper deletes its row. */
+    isLive,
+    isLapsed,
+    /** When a name that lapsed becomes free, unless a lineage holds it. */
+    freeAt,
+    isFree: sql`(a.state <> 'active' and a.lineage_id is null and ${freeAt} <= ${now})`,
+    /** What `check` reports; null if the name is free. */
+    nameState: sql`
+      case
+        when a.lineage_id is not null then case when a.committed_at is null then 'reserved' else 'active' end
+        when ${isLive} then a.state
+        when ${freeAt} > ${now} then 'cooling-off'
+      end`,
+    isCoolingOff: sql`(${isLapsed} and a.lineage_id is null and ${freeAt} > ${now})`,
 
     /**
      * Sets the desired records of the names in `rows`. It is an upsert because the row in dns_names can be newer than the
@@ -57,13 +73,40 @@ export const allocationSql = (sql: Sql) => {
       returning version`,
 
     /** Inserts one history entry per row of `rows`. `transition` is three values: event, from_state, to_state. */
-    insertHistory: (rows: Fragment, transition: Fragment, caller: Caller | 'sweeper') => {
+    insertHistory: (rows: Fragment, transition: Fragment, caller: Caller | 'sweeper', detail: Fragment = sql`null`) => {
       const { actor, address, requestId } =
         caller === 'sweeper' ? { actor: caller, address: null, requestId: null } : caller
       return sql`
         insert into allocation_history
-          (pool_domain, subdomain, event, from_state, to_state, created_by, actor, address, request_id)
-        select pool_domain, subdomain, ${transition}, created_by, ${actor}, ${address}, ${requestId} from ${rows}`
+          (pool_domain, subdomain, event, from_state, to_state, created_by, actor, address, request_id, detail)
+        select pool_domain, subdomain, ${transition}, created_by, ${actor}, ${address}, ${requestId}, ${detail}
+        from ${rows}`
     },
+
+    /**
+     * Gives the names in `rows` (pool_domain, subdomain, token_hash, lineage_id) to their lineage: they are not free until
+     * `letGo`. It changes only a name that is live or already held by the lineage, and whose token matches. Returns the
+     * names that the lineage holds, so that the same statement can record that the lineage has infrastructure.
+     */
+    hold: (rows: Fragment) => sql`
+      update pool_allocations a set lineage_id = holder.lineage_id
+      from (select * from ${rows}) holder
+      where a.pool_domain = holder.pool_domain and a.subdomain = holder.subdomain and a.token_hash = holder.token_hash
+        and a.state <> 'released' and case when a.lineage_id is null then ${isLive} else a.lineage_id = holder.lineage_id end
+      returning a.pool_domain, a.subdomain`,
+
+    /**
+     * Ends the hold of the lineages in `rows` (pool_domain, subdomain, lineage_id). A released name becomes free, after
+     * another cool-off if it was ever active. A live one stays with its client.
+     */
+    letGo: (rows: Fragment, coolOffMs: number) => sql`
+      update pool_allocations a set lineage_id = null,
+        cool_off_until = case when a.state = 'released' then greatest(a.cool_off_until, ${now}
+            + case when a.committed_at is null then interval '0' else ${milliseconds(coolOffMs)} end)
+          else a.cool_off_until end
+      from (select * from ${rows}) holder
+      where a.pool_domain = holder.pool_domain and a.subdomain = holder.subdomain
+        and a.lineage_id = holder.lineage_id
+      returning a.pool_domain, a.subdomain`,
   }
 }

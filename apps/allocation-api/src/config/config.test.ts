@@ -25,6 +25,7 @@ test('only the database URL has no default', () => {
     managedDomains: ['pool.test'],
     database: { url, poolSize: 10, timeoutMs: 5_000 },
     reservation: { ttlMs: 600_000, maxAgeMs: 86_400_000 },
+    nameCoolOffMs: 0,
     sweeperIntervalMs: 30_000,
     idempotencyTtlMs: 86_400_000,
     dns: {

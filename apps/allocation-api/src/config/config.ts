@@ -26,6 +26,8 @@ export interface Config {
   readonly managedDomains: readonly string[]
   readonly database: { readonly url: string; readonly poolSize: number; readonly timeoutMs: number }
   readonly reservation: { readonly ttlMs: number; readonly maxAgeMs: number }
+  /** Milliseconds for which a released active name can be reserved by its former client only. */
+  readonly nameCoolOffMs: number
   readonly sweeperIntervalMs: number
   readonly idempotencyTtlMs: number
   readonly dns: {
@@ -160,6 +162,7 @@ export const readConfig = (variables: Env): { config: Config } | { issues: reado
       timeoutMs: env.durationMs('PDM_DATABASE_TIMEOUT', '5s', { min: '100ms', max: '1m' }),
     },
     reservation: { ttlMs, maxAgeMs: Math.max(ttlMs, maxAgeMs) },
+    nameCoolOffMs: env.durationMs('PDM_NAME_COOL_OFF', '0s', { min: '0s', max: '8760h' }),
     sweeperIntervalMs: env.durationMs('PDM_SWEEPER_INTERVAL', '30s', { min: '10ms', max: '24h' }),
     idempotencyTtlMs: env.durationMs('PDM_IDEMPOTENCY_TTL', '24h', { min: '1m', max: '8760h' }),
     dns: {

@@ -1,12 +1,22 @@
 -- The complete schema, applied at every start. Each statement does nothing if its object exists.
 -- Text columns that are compared or sorted have collation "C", so their byte order is the same on every server.
 
+-- At most one row per name; its lock orders everything that happens to the name. A name is free if it has no row, or if
+-- its reservation has expired or it was released, its cool-off is over, and no lineage holds it. A released row exists
+-- only during the cool-off or while a lineage holds the name. Clients do not see it.
 create table if not exists pool_allocations (
   pool_domain text collate "C" not null,
   subdomain text collate "C" not null,
   state text collate "C" not null,
   reserved_at timestamptz not null,
   expires_at timestamptz,
+  -- Until then, only the client whose active name was released can reserve it. A reservation with the former token keeps
+  -- the time, so that the name does not become free earlier.
+  cool_off_until timestamptz,
+  -- The lineage that has infrastructure under the name. The name is not free while it is set.
+  lineage_id uuid,
+  -- The state of the row that this reservation replaced. Only the statement that wrote it reads it, for the history.
+  replaced_state text collate "C",
   -- SHA-256 of the reservation token.
   token_hash bytea not null,
   created_by text not null,
@@ -22,7 +32,8 @@ create table if not exists pool_allocations (
   ),
   constraint pool_allocations_token_hash_check check (length(token_hash) = 32),
   constraint pool_allocations_created_by_check check (length(created_by) <= 253),
-  constraint pool_allocations_state_check check (state in ('reserved', 'active')),
+  constraint pool_allocations_state_check check (state in ('reserved', 'active', 'released')),
+  constraint pool_allocations_replaced_state_check check (replaced_state in ('reserved', 'released')),
   constraint pool_allocations_reserved_columns_check check (
     state <> 'reserved'
     or (expires_at is not null and expires_at > reserved_at
@@ -30,14 +41,18 @@ create table if not exists pool_allocations (
   ),
   constraint pool_allocations_active_columns_check check (
     state <> 'active'
-    or (expires_at is null and num_nulls(sovereign_fqdn, load_balancer_ip, committed_at) = 0
-        and committed_at >= reserved_at)
+    or (expires_at is null and cool_off_until is null
+        and num_nulls(sovereign_fqdn, load_balancer_ip, committed_at) = 0 and committed_at >= reserved_at)
+  ),
+  constraint pool_allocations_released_columns_check check (
+    state <> 'released' or (expires_at is null and num_nonnulls(lineage_id, cool_off_until) > 0)
   ),
   constraint pool_allocations_load_balancer_ip_check check (family(load_balancer_ip) = 4 and masklen(load_balancer_ip) = 32)
 );
 
--- For the sweeper: expired reservations, oldest first.
-create index if not exists pool_allocations_expires_at_idx on pool_allocations (expires_at) where state = 'reserved';
+-- For the sweeper: free names, the first ones that became free first.
+create index if not exists pool_allocations_free_idx on pool_allocations (greatest(expires_at, cool_off_until))
+  where state <> 'active' and lineage_id is null;
 
 create table if not exists allocation_history (
   id bigint generated always as identity,
@@ -61,9 +76,11 @@ create table if not exists allocation_history (
       ('reserved', 'none', 'reserved'),
       ('renewed', 'reserved', 'reserved'),
       ('committed', 'reserved', 'active'),
+      ('updated', 'active', 'active'),
       ('released', 'reserved', 'none'),
       ('released', 'active', 'none'),
       ('expired', 'reserved', 'none'),
+      ('cool-off-lifted', 'none', 'none'),
       ('published', 'active', 'active'),
       ('withdrawn', 'none', 'none'),
       ('failing', 'active', 'active'),

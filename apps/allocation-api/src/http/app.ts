@@ -13,7 +13,7 @@ import { requireOperatorToken } from './bearer-auth.ts'
 import { type BrowserPolicy, rejectForeignPages } from './browser-requests.ts'
 import { sendError } from './errors.ts'
 import { allocationListRoutes } from './routes/allocation-lists.ts'
-import { allocationRoutes } from './routes/allocations.ts'
+import { allocationRoutes, coolOffRoutes } from './routes/allocations.ts'
 import { convergeRoutes } from './routes/converge.ts'
 import { credentialRoutes, type KnownProviders } from './routes/credentials.ts'
 import {
@@ -31,8 +31,10 @@ import { isBodyLimitError, isBodyTruncated } from './validate.ts'
 export interface AppDependencies {
   readonly allocations: Pick<
     AllocationService,
-    'check' | 'get' | 'reserve' | 'commit' | 'renew' | 'release' | 'list' | 'history'
+    'check' | 'get' | 'reserve' | 'commit' | 'update' | 'renew' | 'release' | 'liftCoolOff' | 'list' | 'history'
   >
+  /** Whether an address in 127/8 can be that of a load balancer. */
+  readonly acceptsLoopback: boolean
   readonly reconciler: Pick<Reconciler, 'preview' | 'repair'>
   readonly deployments: DeploymentOperations
   readonly credentials: CredentialService
@@ -111,15 +113,17 @@ export const createApp = (deps: AppDependencies, { listener, tokens, exposeLists
   app.route('/', healthRoutes(deps.health, deps.metrics))
   app.route('/', docsRoutes(deps.openApi))
   app.get('/api/v1/reserved', c => c.json({ reserved: deps.reservedLabels }, 200))
-  app.route('/api/v1/pool', allocationRoutes(deps.allocations))
+  const isOperator = listener === 'operator'
+  app.route('/api/v1/pool', allocationRoutes(deps.allocations, { acceptsLoopback: deps.acceptsLoopback, isOperator }))
   app.route('/api/v1/deployments', deploymentRoutes(deps.deployments, deps.streams, onStreamError))
   app.route('/api/v1/credentials', credentialRoutes(deps.credentials, deps.providers))
   if (exposeLists) {
     app.route('/api/v1/pool', allocationListRoutes(deps.allocations, onStreamError))
     app.route('/api/v1/deployments', deploymentListRoutes(deps.deployments))
   }
-  if (listener === 'operator') {
+  if (isOperator) {
     app.route('/api/v1/pool', convergeRoutes(deps.reconciler))
+    app.route('/api/v1/pool', coolOffRoutes(deps.allocations))
     app.route('/api/v1/deployments', deploymentUnlockRoutes(deps.deployments))
   }
 

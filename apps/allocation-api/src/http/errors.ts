@@ -20,6 +20,7 @@ const STATUS_BY_CODE: Readonly<Record<ErrorCode, ContentfulStatusCode>> = {
   'not-found': 404,
   'method-not-allowed': 405,
   conflict: 409,
+  'cooling-off': 409,
   'subdomain-conflict': 409,
   'bucket-conflict': 409,
   'fqdn-conflict': 409,
@@ -30,6 +31,7 @@ const STATUS_BY_CODE: Readonly<Record<ErrorCode, ContentfulStatusCode>> = {
   'plan-failed': 409,
   'lock-not-recorded': 409,
   'already-active': 409,
+  'not-active': 409,
   'reservation-expired': 410,
   'body-too-large': 413,
   'invalid-format': 422,
@@ -66,6 +68,7 @@ const DEFAULT_DETAILS: Readonly<Partial<Record<ErrorCode, string>>> = {
   'in-progress': 'A run of this deployment is in progress, or it is being abandoned; wait for its end.',
   'destroy-incomplete': 'A destroy of this deployment failed; destroy it again before anything else.',
   'already-active': 'The name is already committed.',
+  'not-active': 'The name is only reserved; commit it first.',
   'reservation-expired': 'The reservation has expired; reserve the name again.',
   'body-too-large': 'The body must not be larger than 64 KiB.',
   'idempotency-key-reused': 'This Idempotency-Key was already used with a different request; use a new key.',
@@ -80,6 +83,8 @@ export interface ErrorOutcome {
   readonly detail?: string
   /** Every invalid field of a request. The first one provides the detail. */
   readonly faults?: readonly FieldFault[]
+  /** RFC 3339. When any client can reserve a name that is in its cool-off. */
+  readonly availableAt?: string
   /** Retry-After (RFC 9110 section 10.2.3). */
   readonly retryAfterSeconds?: number
 }
@@ -90,7 +95,7 @@ export const RETRY_AFTER_S = 5
 /** Sends the error response. `toExtraFields` adds fields for operations whose clients read another error shape too. */
 export const sendError = (
   c: Context<HttpEnv>,
-  { kind, detail, faults, retryAfterSeconds }: ErrorOutcome,
+  { kind, detail, faults, availableAt, retryAfterSeconds }: ErrorOutcome,
   toExtraFields: (detail: string) => object = () => ({}),
 ) => {
   c.set('outcome', kind)
@@ -98,6 +103,7 @@ export const sendError = (
   const [firstFault] = faults ?? []
   const body: DeploymentProblem = { error: kind, detail: detail ?? firstFault?.detail ?? DEFAULT_DETAILS[kind] }
   if (faults && firstFault) Object.assign(body, { field: firstFault.field, faults })
+  if (availableAt !== undefined) Object.assign(body, { availableAt })
   if (kind === 'internal-error') body.requestId = c.get('requestId')
   return c.json({ ...body, ...toExtraFields(body.detail ?? '') }, STATUS_BY_CODE[kind])
 }

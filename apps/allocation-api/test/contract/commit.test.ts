@@ -39,9 +39,6 @@ test('an active name has no expiry and shows no token', async () => {
 })
 
 test.each([
-  ['sovereignFQDN is lower-cased', { sovereignFQDN: 'Acme.Pool.TEST' }, { sovereignFQDN: 'acme.pool.test' }],
-  ['sovereignFQDN loses its trailing dot', { sovereignFQDN: 'a.example.' }, { sovereignFQDN: 'a.example' }],
-  ['sovereignFQDN may be of another domain', { sovereignFQDN: 'x.example' }, { sovereignFQDN: 'x.example' }],
   ['a private address is good', { loadBalancerIP: '10.0.0.1' }, { loadBalancerIP: '10.0.0.1' }],
   ['a loopback address is good', { loadBalancerIP: '127.0.0.1' }, { loadBalancerIP: '127.0.0.1' }],
   ['unknown fields are ignored', { consoleLoadBalancerIP: '198.51.100.1', x: {} }, { loadBalancerIP: '203.0.113.10' }],
@@ -52,6 +49,39 @@ test.each([
   expect(status).toBe(200)
   expect(body).toMatchObject(expected)
 })
+
+test.each([
+  ['is lower-cased', 'Exact-A.Pool.TEST', 'exact-a'],
+  ['loses its trailing dot', 'exact-b.pool.test.', 'exact-b'],
+  ['is trimmed', ' \texact-c.pool.test.\n', 'exact-c'],
+])('sovereignFQDN %s', async (_, sovereignFQDN, subdomain) => {
+  const { reservationToken } = await reserveName(subdomain)
+  const { status, body } = await commit({ ...commitBody(subdomain, reservationToken), sovereignFQDN })
+  expect([status, body.sovereignFQDN]).toEqual([200, `${subdomain}.pool.test`])
+})
+
+test.each([
+  ['another domain', 'x.example'],
+  ['another name of the pool', 'other.pool.test'],
+  ['a name below it', 'a.exact.pool.test'],
+  ['the pool', 'pool.test'],
+  ['the name with two trailing dots', 'exact.pool.test..'],
+  ['another name that only begins the same', 'exact.pool.testing'],
+])('422 invalid-fqdn for %s, and the reservation stays', async (_, sovereignFQDN) => {
+  const subdomain = 'exact'
+  const { reservationToken } = await reserveName(subdomain)
+  const body = { ...commitBody(subdomain, reservationToken), sovereignFQDN }
+  expect(await outcome(commit(body))).toEqual([422, 'invalid-fqdn'])
+  expect((await call('DELETE', `${poolPath}/release`, { subdomain, reservationToken })).status).toBe(200)
+})
+
+test.each(['0.1.2.3', '169.254.169.254', '224.0.0.1', '239.255.255.255', '240.0.0.1', '255.255.255.255'])(
+  '422 invalid-lb-ip for %s, whatever the DNS provider',
+  async loadBalancerIP => {
+    const body = { ...commitBody('missing', unknownToken), loadBalancerIP }
+    expect(await outcome(commit(body))).toEqual([422, 'invalid-lb-ip'])
+  },
+)
 
 test('a token is compared as a UUID: capitals are the same token', async () => {
   const { reservationToken } = await reserveName('capitals')
@@ -112,7 +142,7 @@ describe('the rejections in their order of precedence', () => {
     subdomain: 'missing',
     reservationToken: unknownToken,
     loadBalancerIP: '10.0.0.1',
-    sovereignFQDN: 'a.b',
+    sovereignFQDN: 'missing.x.test',
   }
   const faults = { reservationToken: '', loadBalancerIP: 'x', sovereignFQDN: 'x' }
   test.each([
@@ -134,8 +164,9 @@ describe('the rejections in their order of precedence', () => {
       'invalid-lb-ip',
     ],
     ['invalid-fqdn before unsupported-pool', foreign, { ...good, sovereignFQDN: 'x' }, 422, 'invalid-fqdn'],
+    ['the exact name before unsupported-pool', foreign, { ...good, sovereignFQDN: 'a.x.test' }, 422, 'invalid-fqdn'],
     ['unsupported-pool before not-found', foreign, good, 422, 'unsupported-pool'],
-    ['not-found before token-mismatch', poolPath, good, 404, 'not-found'],
+    ['not-found before token-mismatch', poolPath, { ...good, sovereignFQDN: 'missing.pool.test' }, 404, 'not-found'],
   ])('%s', async (_, path, body, status, error) => {
     expect(await outcome(commit(body, path))).toEqual([status, error])
   })

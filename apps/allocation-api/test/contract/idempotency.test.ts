@@ -157,9 +157,8 @@ describe('commit', () => {
 
   test.each([
     ['address', { loadBalancerIP: '203.0.113.11' }],
-    ['FQDN', { sovereignFQDN: 'x.pool.test' }],
     ['token', { reservationToken: unknownToken }],
-    ['name', { subdomain: 'c-other' }],
+    ['name', { subdomain: 'c-other', sovereignFQDN: 'c-other.pool.test' }],
   ])('the same key with another %s is 422', async (what, change) => {
     const { reservationToken } = await reserveName(`c-${what.toLowerCase()}`)
     const body = commitBody(`c-${what.toLowerCase()}`, reservationToken)
@@ -190,13 +189,30 @@ describe('commit', () => {
     expect((await commit(commitBody('c-refused', reservationToken), 'c-410')).status).toBe(410)
   })
 
-  test('a replay after the release returns the first response and commits nothing', async () => {
+  test('a replay after the release is 404 and commits nothing', async () => {
     const { reservationToken } = await reserveName('c-gone')
-    const first = await commit(commitBody('c-gone', reservationToken), 'c-gone')
+    expect((await commit(commitBody('c-gone', reservationToken), 'c-gone')).status).toBe(200)
     await call('DELETE', `${poolPath}/release?sub=c-gone`)
     const second = await commit(commitBody('c-gone', reservationToken), 'c-gone')
-    expect(second.body).toMatchObject({ committedAt: first.body.committedAt })
+    expect(second).toMatchObject({ status: 404, body: { error: 'not-found' } })
     expect(await check('c-gone')).toMatchObject({ available: true })
+  })
+
+  test('a replay when another client has reserved or committed the name is 409, and says nothing about it', async () => {
+    const { reservationToken } = await reserveName('c-taken')
+    const repeat = () => commit(commitBody('c-taken', reservationToken), 'c-taken')
+    expect((await repeat()).status).toBe(200)
+    await call('DELETE', `${poolPath}/release?sub=c-taken`)
+    const other = await reserveName('c-taken')
+    const whileReserved = await repeat()
+    expect(whileReserved).toMatchObject({ status: 409, body: { error: 'conflict' } })
+    await call('POST', `${poolPath}/commit`, {
+      ...commitBody('c-taken', other.reservationToken),
+      loadBalancerIP: '198.51.100.9',
+    })
+    const whileActive = await repeat()
+    expect(whileActive).toMatchObject({ status: 409, body: { error: 'already-active' } })
+    expect(whileReserved.text + whileActive.text).not.toMatch(/203\.0\.113|198\.51\.100|dns|committedAt/)
   })
 })
 

@@ -12,7 +12,7 @@ const take = async (pool: string, subdomain: string, state: 'reserved' | 'active
   const { body } = await call('POST', `${path}/reserve`, { subdomain, createdBy: `by ${subdomain}` })
   if (state === 'reserved') return body
   const { reservationToken } = body
-  const more = { reservationToken, sovereignFQDN: 'a.example', loadBalancerIP: '10.0.0.1' }
+  const more = { reservationToken, sovereignFQDN: `${subdomain}.${pool}`, loadBalancerIP: '10.0.0.1' }
   return (await call('POST', `${path}/commit`, { subdomain, ...more })).body
 }
 

@@ -68,7 +68,11 @@ test('without lists only the lists are missing; the in-cluster listener has no o
     return listRoutes('operator', true).filter(route => !mounted.has(route))
   }
   const lists = ['GET /api/v1/deployments', 'GET /api/v1/pool/{domain}/history', 'GET /api/v1/pool/{domain}/list']
-  const operatorRoutes = ['POST /api/v1/deployments/{id}/unlock', 'POST /api/v1/pool/{domain}/converge']
+  const operatorRoutes = [
+    'DELETE /api/v1/pool/{domain}/cool-off/{subdomain}',
+    'POST /api/v1/deployments/{id}/unlock',
+    'POST /api/v1/pool/{domain}/converge',
+  ]
   expect(missing('operator', false)).toEqual(lists)
   expect(missing('in-cluster', true)).toEqual(operatorRoutes)
   expect(missing('in-cluster', false)).toEqual([...lists, ...operatorRoutes].sort())
@@ -97,7 +101,7 @@ test('each path parameter is required, and no other path parameter is described'
   }
 })
 
-test('Idempotency-Key is described on reserve, commit, release and createDeployment only', () => {
+test('Idempotency-Key is described on reserve, commit, update, release and createDeployment only', () => {
   const keyed = listOperations().filter(({ parameters = [] }) =>
     parameters.some(({ name }) => name === 'Idempotency-Key'),
   )
@@ -106,6 +110,7 @@ test('Idempotency-Key is described on reserve, commit, release and createDeploym
     'createDeployment',
     'releaseName',
     'reserveName',
+    'updateName',
   ])
 })
 
@@ -116,6 +121,7 @@ test('every body is required, except for release and for calls that need credent
   expect(Object.fromEntries(bodies)).toEqual({
     reserveName: true,
     commitName: true,
+    updateName: true,
     renewReservation: true,
     releaseName: false,
     createDeployment: true,

@@ -118,7 +118,11 @@ describe('PDM_OPERATOR_ONLY_LIST', () => {
 test('both listeners serve the same names, and the history records the listener', async () => {
   const bearer = as('Bearer third')
   const { body } = await operator('POST', `${poolPath}/reserve`, { subdomain: 'shared' }, bearer)
-  const more = { reservationToken: body.reservationToken, sovereignFQDN: 'a.example', loadBalancerIP: '10.0.0.1' }
+  const more = {
+    reservationToken: body.reservationToken,
+    sovereignFQDN: 'shared.pool.test',
+    loadBalancerIP: '10.0.0.1',
+  }
   expect((await call('POST', `${poolPath}/commit`, { subdomain: 'shared', ...more })).status).toBe(200)
   expect((await operator('DELETE', `${poolPath}/release?sub=shared`, undefined, bearer)).status).toBe(200)
   const { entries } = (await operator('GET', `${poolPath}/history?sub=shared`, undefined, bearer)).body

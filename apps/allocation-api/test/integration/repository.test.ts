@@ -221,7 +221,7 @@ describe.skipIf(!process.env.PDM_TEST_DSN)('the repository', () => {
     for (const statement of [
       "select state from pool_allocations a where a.pool_domain = 'big.test' and a.subdomain = 'n7'",
       "select * from pool_allocations a where a.pool_domain = 'big.test' and a.subdomain > 'n7' order by a.subdomain limit 1000",
-      "select * from pool_allocations where state = 'reserved' and expires_at <= now() order by expires_at limit 1000",
+      "select * from pool_allocations where state <> 'active' and lineage_id is null and greatest(expires_at, cool_off_until) <= now() order by greatest(expires_at, cool_off_until) limit 1000",
     ]) {
       const plan = await database.sql.unsafe(`explain ${statement}`)
       const text = plan.map(row => row['QUERY PLAN']).join('\n')

@@ -67,7 +67,7 @@ const inventToken = () => {
 const commitBody = (subdomain: string, reservationToken: unknown) => ({
   subdomain,
   reservationToken,
-  sovereignFQDN: 'a.example',
+  sovereignFQDN: `${subdomain}.pool.test`,
   loadBalancerIP: '203.0.113.10',
 })
 

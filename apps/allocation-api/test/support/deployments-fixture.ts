@@ -142,6 +142,7 @@ export const useDeployments = () => {
           waitUntilApplied,
           managedDomains,
           recordTemplate: { names: ['@'], ttl: 60 },
+          acceptsLoopback: true,
           bucketPrefix: 'catalyst',
           statementTimeoutMs: timeoutMs,
           now: () => performance.now(),

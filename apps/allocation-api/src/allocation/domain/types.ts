@@ -18,6 +18,8 @@ export interface Caller {
 
 export interface ReserveCommand extends PoolName {
   readonly createdBy: string
+  /** SHA-256 of the token of the released allocation, whose client takes the name back during the cool-off. */
+  readonly formerTokenHash?: Buffer | undefined
 }
 
 /** One reservation of a batch. */
@@ -28,6 +30,14 @@ export interface ReserveRequest {
   readonly caller: Caller
 }
 
+/** Who may reserve a name that is not free. */
+export interface FormerHolder {
+  /** SHA-256 of the token of the released allocation: its cool-off does not apply. */
+  readonly tokenHash?: Buffer | undefined
+  /** The lineage that holds the released name. It keeps the name. */
+  readonly lineageId?: string | undefined
+}
+
 export interface RenewCommand extends PoolName {
   /** SHA-256 of the reservation token. */
   readonly tokenHash: Buffer
@@ -36,6 +46,22 @@ export interface RenewCommand extends PoolName {
 export interface CommitCommand extends RenewCommand {
   readonly sovereignFQDN: string
   readonly loadBalancerIP: string
+}
+
+/** A reservation by a deployment, which makes its token itself and stores only the hash. */
+export interface RetakeCommand extends RenewCommand {
+  readonly createdBy: string
+  readonly lineageId: string
+  /** SHA-256 of the token of the deployment's former reservation. */
+  readonly formerTokenHash?: Buffer | undefined
+}
+
+/** A change of an active name. What is absent stays. */
+export interface UpdateCommand extends PoolName {
+  /** If present, it must be the hash of the allocation's token. */
+  readonly tokenHash?: Buffer | undefined
+  readonly loadBalancerIP?: string | undefined
+  readonly sovereignFQDN?: string | undefined
 }
 
 export interface ReleaseCommand extends PoolName {
@@ -66,6 +92,10 @@ export interface HistoryQuery {
 
 /** Nothing was changed. The kind is the error code of the response. */
 export type Rejection<Kind extends string> = { readonly kind: Kind }
+export interface InvalidField {
+  readonly kind: 'invalid-fqdn' | 'invalid-lb-ip'
+  readonly detail: string
+}
 export type TokenRejection = Rejection<'not-found' | 'already-active' | 'reservation-expired' | 'token-mismatch'>
 
 /** An active allocation without the status of its records, which dns_names holds. */
@@ -88,7 +118,8 @@ export interface HistoryPage {
 
 export interface AllocationCount {
   readonly poolDomain: string
-  readonly state: Allocation['state']
+  /** `held`: a lineage still has infrastructure under a name that its client no longer has. */
+  readonly state: Allocation['state'] | 'cooling-off' | 'held'
   readonly count: number
 }
 
@@ -98,7 +129,15 @@ export interface Granted {
   readonly kind: 'granted'
   readonly allocation: ReservedAllocation
 }
-export type ReserveDecision = Granted | Rejection<'conflict'>
+/** The name was released. Only its former holder can reserve it before `availableAt` (RFC 3339). */
+export interface CoolingOff {
+  readonly kind: 'cooling-off'
+  readonly availableAt: string
+}
+export type ReserveDecision = Granted | Rejection<'conflict'> | CoolingOff
+
+/** Why a name is not free; null if it is. */
+export type NameState = Allocation['state'] | CoolingOff | null
 
 export interface Committed {
   readonly kind: 'committed'
@@ -107,6 +146,14 @@ export interface Committed {
   readonly version: number
 }
 export type CommitDecision = Committed | TokenRejection
+
+export interface Updated {
+  readonly kind: 'updated'
+  readonly allocation: ActiveWithoutDns
+  /** The version of the new records; null if the address is the same as before. */
+  readonly version: number | null
+}
+export type UpdateDecision = Updated | Rejection<'not-found' | 'not-active' | 'token-mismatch'>
 
 export type RenewDecision = { readonly kind: 'renewed'; readonly allocation: ReservedAllocation } | TokenRejection
 
@@ -132,14 +179,29 @@ export interface GrantedWithToken extends Granted {
 export type ReserveOutcome =
   | GrantedWithToken
   | Rejection<'conflict'>
+  | CoolingOff
   | NameRejection
   | Rejection<'idempotency-key-reused'>
 
 export type CommitOutcome =
   | { readonly kind: 'committed'; readonly allocation: ActiveAllocation }
   | TokenRejection
+  | InvalidField
   | NameRejection
-  | Rejection<'idempotency-key-reused'>
+  /** `conflict`: the request is a repetition, and the name has passed to another client since. */
+  | Rejection<'conflict' | 'idempotency-key-reused'>
+
+export type UpdateOutcome =
+  | { readonly kind: 'updated'; readonly allocation: ActiveAllocation }
+  | Exclude<UpdateDecision, Updated>
+  | InvalidField
+  | NameRejection
+  | Rejection<'conflict' | 'idempotency-key-reused'>
+
+/** `held`: the lineage has the name already. */
+export type RetakeOutcome = Granted | Rejection<'held' | 'conflict'> | CoolingOff | NameRejection
+
+export type CoolOffOutcome = { readonly kind: 'lifted' } | { readonly kind: 'not-cooling-off' } | NameRejection
 
 export type RenewOutcome = RenewDecision | NameRejection
 

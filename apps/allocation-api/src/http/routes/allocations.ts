@@ -1,6 +1,9 @@
 import {
+  type ActiveAllocation,
+  type AddressOptions,
   type CommitPendingResponse,
-  commitRequest,
+  createCommitRequest,
+  createUpdateRequest,
   type DnsState,
   type ReleasePendingResponse,
   type ReserveResponse,
@@ -11,19 +14,28 @@ import {
 } from '@pool/contract'
 import { type Context, Hono } from 'hono'
 import { z } from 'zod'
+import type { CoolingOff } from '../../allocation/domain/types.ts'
 import type { AllocationService } from '../../allocation/service.ts'
 import { hashToken } from '../../lib/token.ts'
 import { sendError } from '../errors.ts'
 import type { HttpEnv } from '../types.ts'
-import { getPoolDomain, parseWrite, readJson, validate } from '../validate.ts'
+import { getCaller, getPoolDomain, parseWrite, readJson, validate } from '../validate.ts'
 
-type Allocations = Pick<AllocationService, 'check' | 'get' | 'reserve' | 'commit' | 'renew' | 'release'>
+type Allocations = Pick<AllocationService, 'check' | 'get' | 'reserve' | 'commit' | 'update' | 'renew' | 'release'>
+
+export interface AllocationRouteOptions extends AddressOptions {
+  /** An operator changes a name without its token. */
+  readonly isOperator: boolean
+}
 
 /** Only the hash of a token goes beyond this layer. */
 const hashCommandToken = <Command extends { reservationToken: string }>({ reservationToken, ...rest }: Command) => ({
   ...rest,
   tokenHash: hashToken(reservationToken),
 })
+
+const toCoolOffDetail = ({ availableAt }: CoolingOff): string =>
+  `The name was released; it becomes available at ${availableAt}. Its former client can reserve it now with its reservationToken.`
 
 /** The additional fields of a 202: the database has the change, and the DNS provider does not have it yet. */
 const toPendingWarning = (dns: DnsState, change: string) => ({
@@ -44,8 +56,20 @@ const readReleaseBody = async (c: Context<HttpEnv>) => {
   return { ok: true as const, value: hasName || sub === undefined ? body : { ...body, subdomain: sub } }
 }
 
-export const allocationRoutes = (allocations: Allocations) =>
-  new Hono<HttpEnv>()
+/** 200 if the records are published, or 202 with a warning that starts with `change`. */
+const sendActive = (c: Context<HttpEnv>, allocation: ActiveAllocation, change: string) => {
+  if (allocation.dns.status === 'published') return c.json(allocation, 200)
+  const body: CommitPendingResponse = { ...allocation, ...toPendingWarning(allocation.dns, change) }
+  return c.json(body, 202)
+}
+
+const hashOptionalToken = (token: string | undefined): Buffer | undefined =>
+  token === undefined ? undefined : hashToken(token)
+
+export const allocationRoutes = (allocations: Allocations, options: AllocationRouteOptions) => {
+  const commitRequest = createCommitRequest(options)
+  const updateRequest = createUpdateRequest(options, options.isOperator)
+  return new Hono<HttpEnv>()
     .get('/:domain/check', async c => {
       const result = await allocations.check(getPoolDomain(c), c.req.query('sub'))
       c.set('outcome', result.reason ?? 'available')
@@ -63,7 +87,13 @@ export const allocationRoutes = (allocations: Allocations) =>
       const request = await parseWrite(c, reserveRequest)
       if (!request.ok) return sendError(c, request.error)
       const { command, caller, key } = request.value
-      const outcome = await allocations.reserve(command, caller, key)
+      const { reservationToken, ...fields } = command
+      const outcome = await allocations.reserve(
+        { ...fields, formerTokenHash: hashOptionalToken(reservationToken) },
+        caller,
+        key,
+      )
+      if (outcome.kind === 'cooling-off') return sendError(c, { ...outcome, detail: toCoolOffDetail(outcome) })
       if (outcome.kind !== 'granted') return sendError(c, outcome)
       c.set('outcome', outcome.kind)
       const body: ReserveResponse = { ...outcome.allocation, reservationToken: outcome.reservationToken }
@@ -77,13 +107,22 @@ export const allocationRoutes = (allocations: Allocations) =>
       const outcome = await allocations.commit(hashCommandToken(command), caller, key)
       if (outcome.kind !== 'committed') return sendError(c, outcome)
       c.set('outcome', outcome.kind)
-      const { allocation } = outcome
-      if (allocation.dns.status === 'published') return c.json(allocation, 200)
-      const body: CommitPendingResponse = {
-        ...allocation,
-        ...toPendingWarning(allocation.dns, 'The name is committed; its records are not published yet.'),
-      }
-      return c.json(body, 202)
+      return sendActive(c, outcome.allocation, 'The name is committed; its records are not published yet.')
+    })
+
+    .post('/:domain/update', async c => {
+      const request = await parseWrite(c, updateRequest)
+      if (!request.ok) return sendError(c, request.error)
+      const { command, caller, key } = request.value
+      const { reservationToken, ...fields } = command
+      const outcome = await allocations.update(
+        { ...fields, tokenHash: hashOptionalToken(reservationToken) },
+        caller,
+        key,
+      )
+      if (outcome.kind !== 'updated') return sendError(c, outcome)
+      c.set('outcome', outcome.kind)
+      return sendActive(c, outcome.allocation, 'The name is updated; its records are not published yet.')
     })
 
     .post('/:domain/renew', async c => {
@@ -102,9 +141,12 @@ export const allocationRoutes = (allocations: Allocations) =>
       const request = await parseWrite(c, releaseRequest, body.value)
       if (!request.ok) return sendError(c, request.error)
       const { command, caller, key } = request.value
-      const { reservationToken, ...rest } = command
-      const tokenHash = reservationToken === undefined ? undefined : hashToken(reservationToken)
-      const outcome = await allocations.release({ ...rest, tokenHash }, caller, key)
+      const { reservationToken, ...fields } = command
+      const outcome = await allocations.release(
+        { ...fields, tokenHash: hashOptionalToken(reservationToken) },
+        caller,
+        key,
+      )
       if (outcome.kind !== 'released') return sendError(c, outcome)
       c.set('outcome', outcome.kind)
       const { freed, withdrawal } = outcome
@@ -115,3 +157,17 @@ export const allocationRoutes = (allocations: Allocations) =>
       }
       return c.json(pending, 202)
     })
+}
+
+/** The part of the API that only operators have. */
+export const coolOffRoutes = (allocations: Pick<AllocationService, 'liftCoolOff'>) =>
+  new Hono<HttpEnv>().delete('/:domain/cool-off/:subdomain', validate('param', z.object({ subdomain })), async c => {
+    const name = { ...c.req.valid('param'), poolDomain: getPoolDomain(c) }
+    const outcome = await allocations.liftCoolOff(name, getCaller(c))
+    if (outcome.kind === 'not-cooling-off') {
+      return sendError(c, { kind: 'not-found', detail: 'The name is not in a cool-off.' })
+    }
+    if (outcome.kind !== 'lifted') return sendError(c, outcome)
+    c.set('outcome', outcome.kind)
+    return c.body(null, 204)
+  })

@@ -59,7 +59,7 @@ export const commitWith =
     post('commit', {
       subdomain,
       reservationToken: token,
-      sovereignFQDN: 'held.pool.test',
+      sovereignFQDN: `${subdomain}.pool.test`,
       loadBalancerIP: '203.0.113.10',
       ...change,
     })
