@@ -200,6 +200,7 @@ export class DeploymentCalls {
       ...this.#stateRequest(situation),
       variables: toModuleVariables(situation.id, situation.spec, storage),
       secrets: toModuleSecrets(credentials),
+      mayImportBucket: true,
       destroy: operation === 'destroy',
     }
     const planned = await provisioner.plan(request, signal)
@@ -234,7 +235,7 @@ export class DeploymentCalls {
     return (await repository.delete(situation)) ? { kind: 'removed' } : null
   }
 
-  #stateRequest({ id, generation, lineageId }: DeploymentSituation): StateRequest {
-    return { id, run: generation, stateKey: lineageId }
+  #stateRequest({ id, generation, lineageId, spec }: DeploymentSituation): StateRequest {
+    return { id, run: generation, stateKey: lineageId, bucket: spec.storage?.bucket ?? null }
   }
 }

@@ -8,6 +8,8 @@ export interface StateRequest {
   readonly run: number
   /** Identifies the state: applying the same key again resumes from where the last apply ended. */
   readonly stateKey: string
+  /** Name of the bucket, by which its resource is found in the state; null without object storage. */
+  readonly bucket: string | null
 }
 
 export interface ProvisioningRequest extends StateRequest {
@@ -15,6 +17,11 @@ export interface ProvisioningRequest extends StateRequest {
   readonly variables: Readonly<Record<string, string>>
   /** Further input variables, whose values appear in no file, argument or log line. */
   readonly secrets: Readonly<Record<string, string>>
+  /**
+   * Whether an earlier run may have created the bucket. If it exists and is not in the state, it is imported instead of
+   * created. Default: false.
+   */
+  readonly mayImportBucket?: boolean
   /**
    * Called with the state lock that this run took, and with null when it is known to be released. A rejected promise
    * does not stop the run.
@@ -70,8 +77,7 @@ export interface Provisioner {
   /** What is missing for a call to work, as a sentence, or null. Called before each operation, so it must be fast. */
   preflight(): Promise<string | null>
   /**
-   * Creates the infrastructure, resumes creating it, or changes it to the current module. Imports a bucket that an
-   * earlier destroy kept. Output goes to `log` line by line, with secrets masked. A timeout ends as `failed`.
+   * Creates the infrastructure, resumes creating it, or changes it to the current module. Output goes to `log` line by line, with secrets masked. A timeout ends as `failed`.
    */
   apply(request: ProvisioningRequest, log: Log, signal: AbortSignal): Promise<ProvisioningResult>
   /** Destroys everything but the bucket, which stays in the state. Can be repeated, also after a kill. */
@@ -80,7 +86,10 @@ export interface Provisioner {
   plan(request: ProvisioningRequest & { readonly destroy: boolean }, signal: AbortSignal): Promise<PlanResult>
   /** Reads the state. An absent one is empty. It needs no secrets. */
   inspect(request: StateRequest, signal: AbortSignal): Promise<StateInspection>
-  /** Moves the state to where no later call finds it, and keeps it. Can be repeated, also after a kill. */
+  /**
+   * Keeps the state where no later call finds it: a local one is moved, a remote one stays under its key, which must not be
+   * used again. Can be repeated, also after a kill.
+   */
   archive(request: StateRequest): Promise<void>
   /** Whether the process group that took the lock has ended; `unknown` if that cannot be checked from this machine. */
   findLockHolder(lock: StateLock): Promise<'running' | 'ended' | 'unknown'>

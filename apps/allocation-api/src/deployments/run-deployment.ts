@@ -189,6 +189,7 @@ export class DeploymentRun {
       ...this.#stateRequest,
       variables: toModuleVariables(state.id, state.spec, storage),
       secrets: toModuleSecrets(credentials),
+      mayImportBucket: state.operation === 'apply',
       onLock: async lock => {
         await this.#retryUntilAvailable(() => repository.recordLock(state, lock))
       },
@@ -287,8 +288,8 @@ export class DeploymentRun {
   }
 
   get #stateRequest(): StateRequest {
-    const { id, generation, lineageId } = this.state
-    return { id, run: generation, stateKey: lineageId }
+    const { id, generation, lineageId, spec } = this.state
+    return { id, run: generation, stateKey: lineageId, bucket: spec.storage?.bucket ?? null }
   }
 
   readonly #log = (line: DeploymentLogLine): void => this.#options.logWriter.log(line)

@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process'
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { kill } from 'node:process'
 import type { Readable } from 'node:stream'
@@ -14,6 +14,10 @@ export interface ProcessCommand {
   readonly signal: AbortSignal
   /** From SIGINT to SIGKILL. Milliseconds. */
   readonly graceMs: number
+  /** An open file, which the command has as /dev/fd/3. */
+  readonly file3?: number
+  /** Called before the command starts. */
+  readonly onStarted?: (leader: number) => void
 }
 
 export interface ProcessExit {
@@ -56,8 +60,14 @@ const waitForClose = (stream: Readable): Promise<void> =>
  * itself, and the case that this process and the supervisor are both killed.
  */
 export const runInProcessGroup = async (command: ProcessCommand): Promise<ProcessExit> => {
-  const { file, args, cwd, env, onOutput, signal, graceMs } = command
-  const child = spawn('/bin/sh', ['-c', LAUNCHER, 'sh', file, ...args], { cwd, env, detached: true })
+  const { file, args, cwd, env, onOutput, signal, graceMs, file3, onStarted } = command
+  const child = spawn('/bin/sh', ['-c', LAUNCHER, 'sh', file, ...args], {
+    cwd,
+    env,
+    detached: true,
+    stdio: ['pipe', 'pipe', 'pipe', file3 ?? 'ignore'],
+    // The types of Node do not cover a fourth entry.
+  }) as ChildProcessWithoutNullStreams
   const exited = new Promise<ProcessExit>((resolve, reject) => {
     child.once('error', reject)
     child.once('exit', (code, exitSignal) => resolve({ code, signal: exitSignal }))
@@ -66,6 +76,7 @@ export const runInProcessGroup = async (command: ProcessCommand): Promise<Proces
   child.stdin.on('error', () => {})
   if (child.pid === undefined) return exited
   const leader = child.pid
+  onStarted?.(leader)
 
   const steps = Math.ceil(graceMs / SUPERVISOR_STEP_MS)
   const supervisor = spawn('/bin/sh', ['-c', SUPERVISOR, 'sh', String(leader), String(steps)], {

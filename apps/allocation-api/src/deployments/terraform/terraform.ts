@@ -1,25 +1,42 @@
-import { execFile } from 'node:child_process'
-import { access, constants, mkdir, readdir, stat } from 'node:fs/promises'
-import { delimiter, isAbsolute, join, resolve } from 'node:path'
+import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { promisify } from 'node:util'
 import type { Env } from '../../config/env.ts'
 import { findEnvSecrets, type TerraformSettings, toTerraformEnv } from '../../config/terraform.ts'
 import { createKeyedMutex } from '../../lib/keyed-mutex.ts'
-import type { DeploymentLogLine } from '../domain/types.ts'
+import type { DeploymentLogLine, StateLock } from '../domain/types.ts'
 import type {
   DestroyResult,
   PlanResult,
   Provisioner,
+  ProvisioningFailed,
   ProvisioningRequest,
   ProvisioningResult,
+  ProvisioningStopped,
   StateInspection,
+  StateRequest,
   UnlockResult,
 } from '../provisioner.ts'
 import { OutputCollector } from './domain/output.ts'
-import { createMask, maskValue } from './domain/secret-masker.ts'
-import { runInProcessGroup } from './process-group.ts'
-import { createWorkdir, isModuleFile, removeEarlierWorkdirs, removeWorkdir, validateId } from './workdir.ts'
+import { findPlannedBucket, toPublicPlan } from './domain/plan.ts'
+import { createMask, type Mask, maskValue } from './domain/secret-masker.ts'
+import { parseState, type StateContents, StateFormatError, sortState } from './domain/state.ts'
+import { Prerequisites } from './prerequisites.ts'
+import { checkProcessGroup } from './process-identity.ts'
+import { CommandFailedError, StoppedError, TerraformSession } from './session.ts'
+import {
+  archiveState,
+  type BucketImport,
+  createTemporaryWorkdir,
+  createWorkdir,
+  listUnsavedStates,
+  removeEarlierWorkdirs,
+  removeTemporaryWorkdir,
+  removeWorkdir,
+  toBackend,
+  validateId,
+  writeRootModule,
+  writeStateModule,
+} from './workdir.ts'
 
 export interface TerraformOptions extends TerraformSettings {
   /** The environment of the service, of which Terraform inherits a part. */
@@ -28,89 +45,38 @@ export interface TerraformOptions extends TerraformSettings {
   readonly graceMs?: number
 }
 
+type Log = (line: DeploymentLogLine) => void
+
 const LOCAL_DEPLOYMENT_MODULE = fileURLToPath(new URL('../../../../../infra/local-deployment', import.meta.url))
 const DEFAULT_GRACE_MS = 10_000
-const INSTALL =
-  'install Terraform (https://developer.hashicorp.com/terraform/install) or OpenTofu (https://opentofu.org/docs/intro/install/)'
-const VERSION_TIMEOUT_MS = 10_000
-/** Sufficient for the generated configuration, and the first version of OpenTofu. */
-const MIN_VERSION = '1.6.0'
+/** For everything that an unlock does, including the wait for a run in this process. */
+const UNLOCK_TIMEOUT_MS = 60_000
 
 const INIT = ['init', '-input=false', '-no-color']
 /** The lock timeout covers another replica, or a supervisor, that is about to release the state. */
 const APPLY = ['apply', '-input=false', '-auto-approve', '-json', '-lock-timeout=60s']
+const DESTROY = ['destroy', ...APPLY.slice(1)]
+const PLAN_FILE = '/dev/fd/3'
+/** A plan takes no lock, so it cannot leave one. */
+const PLAN = ['plan', '-input=false', '-json', '-lock=false', `-out=${PLAN_FILE}`]
 
-/** What an apply needs on this machine. */
-interface Prerequisites {
-  readonly binary: string | null
-  readonly dataDir: string
-  readonly moduleDir: string
-  /** Environment of the binary. */
-  readonly env: Readonly<Record<string, string>>
-}
+/** Milliseconds beyond the timeout of an operation until its temporary directory counts as left behind. */
+const TEMPORARY_MARGIN_MS = 60_000
 
-/** Parses the output of `version -json`; null if it is not Terraform's or OpenTofu's. */
-export const parseVersion = (output: string): string | null => {
-  try {
-    const { terraform_version: version } = JSON.parse(output)
-    return typeof version === 'string' && /^\d+\.\d+\.\d+/.test(version) ? version : null
-  } catch {
-    return null
-  }
-}
-
-/** Compares the three numbers: a pre-release counts as its release. */
-export const isTooOld = (version: string): boolean => {
-  const toNumbers = (text: string) => text.split(/[.+-]/, 3).map(Number)
-  const minimum = toNumbers(MIN_VERSION)
-  const difference = toNumbers(version)
-    .map((number, index) => number - (minimum[index] ?? 0))
-    .find(value => value !== 0)
-  return (difference ?? 0) < 0
-}
-
-const executeFile = promisify(execFile)
-
-const isExecutable = async (path: string): Promise<boolean> => {
-  const isAllowed = await access(path, constants.X_OK).then(
-    () => true,
-    () => false,
-  )
-  return isAllowed && (await stat(path)).isFile()
-}
-
-/** Resolves a path, or a name on the PATH; null if there is no such executable. */
-const findBinary = async ({ binary, env }: Prerequisites): Promise<string | null> => {
-  const names = binary === null ? ['terraform', 'tofu'] : [binary]
-  const directories = (env.PATH ?? '').split(delimiter).filter(isAbsolute)
-  for (const name of names) {
-    const paths = name.includes('/') ? [resolve(name)] : directories.map(directory => join(directory, name))
-    for (const path of paths) if (await isExecutable(path)) return path
-  }
-  return null
-}
-
-class StoppedError extends Error {
-  override readonly name = 'StoppedError'
-}
-
-/** The message is the reason that users see. */
-class CommandFailedError extends Error {
-  override readonly name = 'CommandFailedError'
-}
+const NO_VALUES = { variables: {}, secrets: {} }
 
 /** An unsaved state is the only record of what exists. */
 const toUnsavedStateLine = (file: string): DeploymentLogLine => ({
   phase: 'end',
   level: 'error',
-  message: `The state could not be saved and was kept in PDM_DEPLOYMENTS_DIR as ${file}. Run \`terraform state push\` before creating this deployment again.`,
+  message: `The state could not be saved and was kept in PDM_DEPLOYMENTS_DIR as ${file}. Run \`terraform state push\` before applying or destroying this deployment again.`,
 })
 
 /** The values become names of files and variables, and keys of a backend. */
-const validateRequest = ({ id, run, stateKey, variables, secrets }: ProvisioningRequest): void => {
+const validateRequest = ({ id, run, stateKey, variables, secrets }: StateRequest & Values): void => {
   validateId(id)
   if (!/^[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?$/.test(stateKey))
-    throw new RangeError('a state key must be a domain name')
+    throw new RangeError('a state key must be a UUID or a domain name')
   if (!Number.isSafeInteger(run) || run < 1) throw new RangeError('a run must be a positive integer')
   const names = [...Object.keys(variables), ...Object.keys(secrets)]
   if (!names.every(name => /^[a-z][a-z0-9_]*$/.test(name))) throw new RangeError('a variable name must be lower case')
@@ -120,159 +86,235 @@ const validateRequest = ({ id, run, stateKey, variables, secrets }: Provisioning
     throw new RangeError('an environment variable must not contain U+0000')
 }
 
-/** Drops the CLI configuration if its file does not exist, as Terraform rejects that. Terraform needs an absolute path. */
-const resolveCliConfig = async ({ TF_CLI_CONFIG_FILE: file, ...env }: Env): Promise<Env> => {
-  if (!file) return env
-  const path = resolve(file)
-  return access(path).then(
-    () => ({ ...env, TF_CLI_CONFIG_FILE: path }),
-    () => env,
-  )
+type Values = Pick<ProvisioningRequest, 'variables' | 'secrets'>
+
+interface Operation {
+  readonly request: StateRequest & Values
+  /** A run has a working directory of its own number, which its successors clean up. */
+  readonly isRun: boolean
+  /** Whether only the state is needed: neither the module nor its variables. */
+  readonly isStateOnly: boolean
+  readonly log: Log
+  readonly signal: AbortSignal
+}
+
+interface Work {
+  readonly session: TerraformSession
+  readonly mask: Mask
+}
+
+const readState = async (session: TerraformSession, { bucket }: StateRequest): Promise<StateContents> =>
+  sortState(parseState(await session.capture(['state', 'pull'])), bucket)
+
+/** Null: nothing is left to destroy. */
+const toDestroyTargets = ({ hasKeptBucket, others, requiredByBucket }: StateContents): string[] | null => {
+  if (others.length === 0) return null
+  if (!hasKeptBucket) return []
+  const targets = others.filter(address => !requiredByBucket.includes(address))
+  return targets.length > 0 ? targets.map(address => `-target=${address}`) : null
+}
+
+/** The JSON of a plan, which contains secrets. */
+const planAsJson = async (session: TerraformSession, more: readonly string[] = []) => {
+  const file = await session.openPlanFile()
+  try {
+    await session.capture([...PLAN, ...more], file)
+    const text = await session.capture(['show', '-no-color', PLAN_FILE], file)
+    const json: unknown = JSON.parse(await session.capture(['show', '-json', PLAN_FILE], file))
+    return { text, json }
+  } finally {
+    await file.close()
+  }
 }
 
 /**
- * Infrastructure by `terraform` or `tofu`. Each apply runs `init` and `apply` in a new working directory, with a root
- * module that calls the deployment module. Applies with the same state key queue within their own timeouts. Other
+ * Infrastructure by `terraform` or `tofu`. Each operation runs `init` and its commands in a new working directory, with a
+ * root module that calls the deployment module. Operations on the same state key queue within their own timeouts. Other
  * processes are excluded by Terraform's state lock, if the backend has one.
  */
 class TerraformProvisioner implements Provisioner {
   readonly #options: TerraformOptions
+  readonly #directories: { readonly dataDir: string; readonly moduleDir: string }
   readonly #prerequisites: Prerequisites
-  /** The result of the last version check. */
-  #versionCheck: { readonly file: string; readonly problem: string | null } | undefined
   readonly #mutex = createKeyedMutex()
 
   constructor(options: TerraformOptions) {
     this.#options = options
-    this.#prerequisites = {
-      binary: options.binary,
+    this.#directories = {
       dataDir: resolve(options.dataDir),
       moduleDir: resolve(options.moduleDir ?? LOCAL_DEPLOYMENT_MODULE),
+    }
+    this.#prerequisites = new Prerequisites({
+      ...this.#directories,
+      binary: options.binary,
       env: toTerraformEnv({ PATH: options.env.PATH, HOME: options.env.HOME }, [], {}),
+    })
+  }
+
+  preflight(): Promise<string | null> {
+    return this.#prerequisites.check()
+  }
+
+  apply(request: ProvisioningRequest, log: Log, signal: AbortSignal): Promise<ProvisioningResult> {
+    const operation = { request, isRun: true, isStateOnly: false, log, signal }
+    return this.#operate(operation, async ({ session, mask }) => {
+      await session.execute('init', INIT)
+      if (await this.#importBucket(session, request)) {
+        log({ phase: 'apply', level: 'info', message: `Importing the existing bucket ${request.bucket}.` })
+      }
+      const outputs = await session.execute('apply', APPLY, request.onLock)
+      return { kind: 'applied', outputs: Object(maskValue(outputs, mask)) }
+    })
+  }
+
+  destroy(request: ProvisioningRequest, log: Log, signal: AbortSignal): Promise<DestroyResult> {
+    const operation = { request, isRun: true, isStateOnly: false, log, signal }
+    return this.#operate(operation, async ({ session }) => {
+      await session.execute('init', INIT)
+      const contents = await readState(session, request)
+      const targets = toDestroyTargets(contents)
+      if (targets) await session.execute('destroy', [...DESTROY, ...targets], request.onLock)
+      if (contents.requiredByBucket.length === 0) return { kind: 'destroyed' }
+      const addresses = contents.requiredByBucket.join(', ')
+      throw new CommandFailedError(`The bucket depends on resources that therefore remain: ${addresses}.`)
+    })
+  }
+
+  plan(request: ProvisioningRequest & { readonly destroy: boolean }, signal: AbortSignal): Promise<PlanResult> {
+    const operation = { request, isRun: false, isStateOnly: false, log: () => {}, signal }
+    return this.#operate(operation, async ({ session, mask }) => {
+      await session.execute('init', INIT)
+      const targets = request.destroy ? toDestroyTargets(await readState(session, request)) : []
+      if (targets === null) {
+        return { kind: 'planned', text: 'No changes. Nothing is left to destroy.\n', json: toPublicPlan({}, mask) }
+      }
+      if (!request.destroy) await this.#importBucket(session, request)
+      const { text, json } = await planAsJson(session, request.destroy ? ['-destroy', ...targets] : [])
+      return { kind: 'planned', text: mask(text), json: toPublicPlan(json, mask) }
+    })
+  }
+
+  async inspect(request: StateRequest, signal: AbortSignal): Promise<StateInspection> {
+    const operation = { request: { ...request, ...NO_VALUES }, isRun: false, isStateOnly: true, log: () => {}, signal }
+    const result = await this.#operate(operation, async ({ session }): Promise<StateInspection> => {
+      const [unsaved] = await listUnsavedStates(this.#directories.dataDir, request.id)
+      if (unsaved) throw new CommandFailedError(toUnsavedStateLine(`state/${unsaved}`).message)
+      await session.execute('init', INIT)
+      const { hasKeptBucket, others } = await readState(session, request)
+      return { kind: 'inspected', isEmpty: others.length === 0, hasKeptBucket, resources: others }
+    })
+    return result.kind === 'stopped' ? { kind: 'failed', reason: 'The state was not read in time.' } : result
+  }
+
+  archive({ stateKey }: StateRequest): Promise<void> {
+    return archiveState(this.#directories.dataDir, stateKey, this.#options.backend)
+  }
+
+  async findLockHolder(lock: StateLock): Promise<'running' | 'ended' | 'unknown'> {
+    return checkProcessGroup(lock)
+  }
+
+  async unlock(request: StateRequest, lockId: string): Promise<UnlockResult> {
+    const signal = AbortSignal.timeout(UNLOCK_TIMEOUT_MS)
+    const operation = { request: { ...request, ...NO_VALUES }, isRun: false, isStateOnly: true, log: () => {}, signal }
+    const result = await this.#operate(operation, async ({ session }): Promise<UnlockResult> => {
+      await session.execute('init', INIT)
+      const found = await session.lift(lockId)
+      if (found.kind === 'unknown') {
+        throw new CommandFailedError('Whether the state is locked, and by whom, could not be read from its backend.')
+      }
+      if (found.kind === 'not-locked') return found
+      return found.id === lockId ? { kind: 'unlocked' } : { kind: 'other-lock', id: found.id }
+    })
+    if (result.kind !== 'stopped') return result
+    return { kind: 'failed', reason: 'The state is in use in this process, or its backend did not respond in time.' }
+  }
+
+  async cleanUp(id: string, run: number, log: Log): Promise<void> {
+    const states = await removeEarlierWorkdirs(this.#directories.dataDir, id, run)
+    for (const state of states) log(toUnsavedStateLine(state))
+  }
+
+  /**
+   * Adds an import of the bucket to the root module if the bucket exists and the state has lost it. Only a plan shows which
+   * address the module gives it, and only a plan with the import shows whether it exists.
+   */
+  async #importBucket(session: TerraformSession, request: ProvisioningRequest): Promise<boolean> {
+    const { bucket, mayImportBucket = false } = request
+    if (!mayImportBucket || bucket === null || (await readState(session, request)).hasKeptBucket) return false
+    const to = findPlannedBucket((await planAsJson(session)).json, bucket)
+    if (to === null) return false
+    await this.#writeRootModule(session.cwd, request, { to, id: bucket })
+    try {
+      await planAsJson(session)
+      return true
+    } catch (error) {
+      if (!(error instanceof CommandFailedError)) throw error
+      await this.#writeRootModule(session.cwd, request)
+      return false
     }
   }
 
-  async preflight(): Promise<string | null> {
-    return (await this.#checkBinary()) ?? (await this.#checkDataDir()) ?? (await this.#checkModule())
-  }
-
-  async apply(
-    request: ProvisioningRequest,
-    log: (line: DeploymentLogLine) => void,
-    signal: AbortSignal,
-  ): Promise<ProvisioningResult> {
+  /** Maps the ends of an operation that are no defects to results. */
+  async #operate<Result>(
+    operation: Operation,
+    work: (context: Work) => Promise<Result>,
+  ): Promise<Result | ProvisioningFailed | ProvisioningStopped> {
+    const { request, signal } = operation
     validateRequest(request)
     const { timeoutMs } = this.#options
     const ended = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)])
     try {
-      return { kind: 'applied', outputs: await this.#applyExclusively(request, log, ended) }
+      return await this.#operateExclusively(operation, ended, work)
     } catch (error) {
-      if (error instanceof CommandFailedError) return { kind: 'failed', reason: error.message }
+      if (error instanceof CommandFailedError || error instanceof StateFormatError) {
+        return { kind: 'failed', reason: error.message }
+      }
       if (!(error instanceof StoppedError)) throw error
       if (signal.aborted) return { kind: 'stopped' }
       return { kind: 'failed', reason: `Timed out after ${timeoutMs / 1_000} s (PDM_DEPLOYMENT_TIMEOUT).` }
     }
   }
 
-  async destroy(): Promise<DestroyResult> {
-    throw new Error('destroy is not implemented')
-  }
-
-  async plan(): Promise<PlanResult> {
-    throw new Error('plan is not implemented')
-  }
-
-  async inspect(): Promise<StateInspection> {
-    throw new Error('inspect is not implemented')
-  }
-
-  async archive(): Promise<void> {
-    throw new Error('archive is not implemented')
-  }
-
-  async findLockHolder(): Promise<'running' | 'ended' | 'unknown'> {
-    return 'unknown'
-  }
-
-  async unlock(): Promise<UnlockResult> {
-    throw new Error('unlock is not implemented')
-  }
-
-  async cleanUp(id: string, run: number, log: (line: DeploymentLogLine) => void): Promise<void> {
-    const states = await removeEarlierWorkdirs(this.#prerequisites.dataDir, id, run)
-    for (const state of states) log(toUnsavedStateLine(state))
-  }
-
-  async #checkBinary(): Promise<string | null> {
-    const path = await findBinary(this.#prerequisites)
-    if (path !== null) return this.#checkVersion(path)
-    const { binary } = this.#prerequisites
-    return binary === null
-      ? `Neither terraform nor tofu is on the PATH: ${INSTALL}, or set PDM_TERRAFORM_BINARY.`
-      : `PDM_TERRAFORM_BINARY is ${binary}, which is not an executable file: ${INSTALL}.`
-  }
-
-  /** Runs the binary only if its file has changed since the last check. */
-  async #checkVersion(path: string): Promise<string | null> {
-    const { mtimeMs, size, ino } = await stat(path)
-    const file = `${path} ${mtimeMs} ${size} ${ino}`
-    if (this.#versionCheck?.file === file) return this.#versionCheck.problem
-    const { env } = this.#prerequisites
-    const result = await executeFile(path, ['version', '-json'], { env, timeout: VERSION_TIMEOUT_MS }).catch(() => null)
-    const version = result && parseVersion(result.stdout)
-    // Not cached: the machine may have been too busy for a response in time.
-    if (!version)
-      return `${path} did not report a version: set the path of Terraform or OpenTofu in PDM_TERRAFORM_BINARY.`
-    const problem = isTooOld(version)
-      ? `${path} is version ${version}, but ${MIN_VERSION} or later is required: ${INSTALL}, or set PDM_TERRAFORM_BINARY.`
-      : null
-    this.#versionCheck = { file, problem }
-    return problem
-  }
-
-  #checkDataDir(): Promise<string | null> {
-    const { dataDir } = this.#prerequisites
-    return mkdir(dataDir, { recursive: true, mode: 0o700 })
-      .then(() => access(dataDir, constants.W_OK | constants.X_OK))
-      .then(
-        () => null,
-        () => `PDM_DEPLOYMENTS_DIR is ${dataDir}, which is not writable; check its permissions.`,
-      )
-  }
-
-  async #checkModule(): Promise<string | null> {
-    const { moduleDir } = this.#prerequisites
-    const names = await readdir(moduleDir).catch(() => [])
-    return names.some(isModuleFile)
-      ? null
-      : `PDM_TERRAFORM_MODULE is ${moduleDir}, which is not a directory with a Terraform module.`
-  }
-
-  async #applyExclusively(request: ProvisioningRequest, log: (line: DeploymentLogLine) => void, ended: AbortSignal) {
+  async #operateExclusively<Result>(
+    { request, isRun, isStateOnly, log }: Operation,
+    ended: AbortSignal,
+    work: (context: Work) => Promise<Result>,
+  ): Promise<Result> {
     const { id, run, stateKey, variables, secrets } = request
-    const { backend, env, passthrough } = this.#options
-    const { dataDir } = this.#prerequisites
+    const { env, passthrough, graceMs = DEFAULT_GRACE_MS, timeoutMs } = this.#options
+    const { dataDir } = this.#directories
     const release = await this.#mutex.acquire(stateKey, ended)
     if (!release) throw new StoppedError()
-    const mask = createMask([...Object.values(secrets), ...findEnvSecrets(env, passthrough)])
-    const collector = new OutputCollector(mask, log)
+    let cwd: string | undefined
     try {
-      const file = await findBinary(this.#prerequisites)
-      if (file === null)
+      const binary = await this.#prerequisites.findBinary()
+      if (binary === null)
         throw new CommandFailedError((await this.preflight()) ?? 'The Terraform binary has disappeared.')
-      const names = { variables: Object.keys(variables), secrets: Object.keys(secrets) }
-      const cwd = await createWorkdir(this.#prerequisites, { id, run, stateKey, backend, ...names })
-      const execute = async (phase: 'init' | 'apply', args: readonly string[]) => {
-        if (ended.aborted) throw new StoppedError()
-        return this.#execute({ phase, file, args, cwd, values: { ...variables, ...secrets }, collector, ended })
-      }
-      await execute('init', INIT)
-      const outputs = await execute('apply', APPLY)
-      return Object(maskValue(outputs, mask))
+      cwd = isRun
+        ? await createWorkdir(dataDir, id, run)
+        : await createTemporaryWorkdir(dataDir, timeoutMs + TEMPORARY_MARGIN_MS)
+      if (isStateOnly) await writeStateModule(cwd, this.#directories, { stateKey, backend: this.#options.backend })
+      else await this.#writeRootModule(cwd, request)
+      const mask = createMask([...Object.values(secrets), ...findEnvSecrets(env, passthrough)])
+      const session = new TerraformSession({
+        binary,
+        cwd,
+        env,
+        passthrough,
+        values: { ...variables, ...secrets },
+        backend: toBackend(dataDir, stateKey, this.#options.backend),
+        stateKey,
+        collector: new OutputCollector(mask, log),
+        ended,
+        graceMs,
+      })
+      return await work({ session, mask })
     } finally {
       release()
       // A leftover directory must not turn a successful apply into a failure.
-      const state = await removeWorkdir(dataDir, id, run).catch(() => {
+      const removed = isRun ? removeWorkdir(dataDir, id, run) : removeTemporaryWorkdir(cwd)
+      const state = await removed.catch(() => {
         log({ phase: 'end', level: 'warn', message: 'The working directory could not be removed.' })
         return null
       })
@@ -280,36 +322,16 @@ class TerraformProvisioner implements Provisioner {
     }
   }
 
-  /** Returns the outputs that the command printed. */
-  async #execute({ phase, file, args, cwd, values, collector, ended }: CommandRun) {
-    const { env, passthrough, graceMs = DEFAULT_GRACE_MS } = this.#options
-    const output = collector.forPhase(phase)
-    const exit = await runInProcessGroup({
-      file,
-      args,
-      cwd,
-      env: toTerraformEnv(await resolveCliConfig(env), passthrough, values),
-      onOutput: (stream, chunk) => output.write(stream, chunk),
-      signal: ended,
-      graceMs,
+  #writeRootModule(cwd: string, request: StateRequest & Values, bucketImport?: BucketImport): Promise<void> {
+    const { stateKey, variables, secrets } = request
+    return writeRootModule(cwd, this.#directories, {
+      stateKey,
+      backend: this.#options.backend,
+      variables: Object.keys(variables),
+      secrets: Object.keys(secrets),
+      ...(bucketImport && { bucketImport }),
     })
-    output.end()
-    if (exit.code === 0) return output.outputs() ?? {}
-    if (ended.aborted) throw new StoppedError()
-    const status = exit.signal ?? `exit code ${exit.code}`
-    throw new CommandFailedError(output.reason() ?? `${phase} ended with ${status} and gave no reason.`)
   }
-}
-
-interface CommandRun {
-  readonly phase: 'init' | 'apply'
-  readonly file: string
-  readonly args: readonly string[]
-  readonly cwd: string
-  /** Values of the module's variables. */
-  readonly values: Readonly<Record<string, string>>
-  readonly collector: OutputCollector
-  readonly ended: AbortSignal
 }
 
 export const createTerraform = (options: TerraformOptions): Provisioner => new TerraformProvisioner(options)

@@ -1,5 +1,5 @@
-import { copyFile, mkdir, readdir, realpath, rename, rm, writeFile } from 'node:fs/promises'
-import { join, relative } from 'node:path'
+import { copyFile, mkdir, mkdtemp, readdir, realpath, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { basename, dirname, join, relative } from 'node:path'
 import { type Backend, STATE_KEY_PLACEHOLDER } from '../../config/terraform.ts'
 
 export interface Directories {
@@ -8,14 +8,10 @@ export interface Directories {
   readonly moduleDir: string
 }
 
-export interface WorkdirRequest {
-  readonly id: string
-  readonly run: number
+export interface StateLocation {
   readonly stateKey: string
   /** Null for a state file in the data directory. */
   readonly backend: Backend | null
-  readonly variables: readonly string[]
-  readonly secrets: readonly string[]
 }
 
 export interface RootModule {
@@ -27,6 +23,13 @@ export interface RootModule {
   readonly variables: readonly string[]
   /** Names of variables whose values Terraform must not print. */
   readonly secrets: readonly string[]
+  /** An existing bucket, and the address that it gets in the state. */
+  readonly bucketImport?: BucketImport
+}
+
+export interface BucketImport {
+  readonly to: string
+  readonly id: string
 }
 
 /** The variables of the module interface that are lists. All others are strings. */
@@ -37,30 +40,42 @@ const OUTPUTS = ['load_balancer_ip', 'control_plane_ip', 'details']
 /** Escapes templates: in the JSON syntax too, string arguments are templates. A module's source is not one. */
 const escapeTemplate = (text: string): string => text.replace(/[$%](?=\{)/g, '$&$&')
 
-const fillPlaceholder = (value: unknown, stateKey: string): unknown => {
-  if (typeof value === 'string') return escapeTemplate(value.replaceAll(STATE_KEY_PLACEHOLDER, stateKey))
-  if (Array.isArray(value)) return value.map(item => fillPlaceholder(item, stateKey))
+const fillPlaceholder = (text: string, stateKey: string): string => text.replaceAll(STATE_KEY_PLACEHOLDER, stateKey)
+
+const toArgument = (value: unknown, stateKey: string): unknown => {
+  if (typeof value === 'string') return escapeTemplate(fillPlaceholder(value, stateKey))
+  if (Array.isArray(value)) return value.map(item => toArgument(item, stateKey))
   if (typeof value !== 'object' || value === null) return value
-  return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, fillPlaceholder(item, stateKey)]))
+  return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, toArgument(item, stateKey)]))
 }
+
+const toBackendBlock = ({ type, settings }: Backend, stateKey: string) => ({
+  backend: { [type]: toArgument(settings, stateKey) },
+})
+
+/** A root module that only finds the state: it needs neither providers nor variables. */
+export const toStateModule = (backend: Backend, stateKey: string): string =>
+  JSON.stringify({ terraform: toBackendBlock(backend, stateKey) }, null, 2)
 
 /**
  * The root module that calls the deployment module, in Terraform's JSON syntax. It contains no values of variables. The
  * state holds outputs in plain text; Terraform rejects an output that was computed from a sensitive value.
  */
-export const toRootModule = ({ source, backend, stateKey, variables, secrets }: RootModule): string => {
+export const toRootModule = (root: RootModule): string => {
+  const { source, backend, stateKey, variables, secrets, bucketImport } = root
   const block = <Value>(names: readonly string[], toBody: (name: string) => Value): Record<string, Value> =>
     Object.fromEntries(names.map(name => [name, toBody(name)]))
   const all = [...variables, ...secrets]
   return JSON.stringify(
     {
-      terraform: { backend: { [backend.type]: fillPlaceholder(backend.settings, stateKey) } },
+      terraform: toBackendBlock(backend, stateKey),
       ...(all.length > 0 && {
         variable: block(all, name => ({
           type: LIST_VARIABLES.has(name) ? 'list(string)' : 'string',
           sensitive: secrets.includes(name),
         })),
       }),
+      ...(bucketImport && { import: { to: bucketImport.to, id: escapeTemplate(bucketImport.id) } }),
       module: { deployment: { source, ...block(all, name => `\${var.${name}}`) } },
       // Null if the module does not have the output.
       output: block(OUTPUTS, name => ({ value: `\${try(module.deployment.${name}, null)}` })),
@@ -72,7 +87,10 @@ export const toRootModule = ({ source, backend, stateKey, variables, secrets }: 
 
 /** Only this user may read a working directory or a state. */
 const PRIVATE_DIRECTORY = { recursive: true, mode: 0o700 }
+const ROOT_MODULE = 'main.tf.json'
 const LOCK_FILE = '.terraform.lock.hcl'
+/** Prefix of working directories that belong to no run. */
+const TEMPORARY = 'tmp-'
 /** Where Terraform saves a state that its backend rejects: https://developer.hashicorp.com/terraform/cli/state/recover */
 const UNSAVED_STATE = 'errored.tfstate'
 /** A domain name has up to 253 characters and a file name up to 255, of which Terraform's lock file takes 19. */
@@ -94,30 +112,105 @@ const toWorkdirPath = (dataDir: string, id: string, run: number): string => {
 }
 
 /** The rest of a long name becomes the name of a file in a directory. */
-const toLocalBackend = (dataDir: string, stateKey: string): Backend => {
+const toDefaultBackend = (dataDir: string, stateKey: string): Backend => {
   const names = [stateKey.slice(0, MAX_STATE_NAME), stateKey.slice(MAX_STATE_NAME)].filter(Boolean)
   return { type: 'local', settings: { path: `${join(dataDir, 'state', ...names)}.tfstate` } }
 }
 
+/** The state file; null if the backend is not `local`. */
+const toStatePath = ({ type, settings }: Backend, stateKey: string): string | null =>
+  type === 'local' ? fillPlaceholder(String(settings.path), stateKey) : null
+
+/** Where the state of a request is. */
+export const toBackend = (dataDir: string, stateKey: string, configured: Backend | null): Backend =>
+  configured ?? toDefaultBackend(dataDir, stateKey)
+
+/** The file that describes the lock of a local state; null if the backend is not `local`. */
+export const toLockFilePath = (backend: Backend, stateKey: string): string | null => {
+  const path = toStatePath(backend, stateKey)
+  return path && join(dirname(path), `.${basename(path)}.lock.info`)
+}
+
 export const isModuleFile = (name: string): boolean => /\.(?:tf|tofu)(?:\.json)?$/.test(name)
 
-/** Creates the working directory of a run with its root module, and returns its path. */
-export const createWorkdir = async ({ dataDir, moduleDir }: Directories, request: WorkdirRequest): Promise<string> => {
-  const workdir = toWorkdirPath(dataDir, request.id, request.run)
-  await mkdir(join(dataDir, 'state'), PRIVATE_DIRECTORY)
-  await rm(workdir, { recursive: true, force: true })
-  await mkdir(workdir, PRIVATE_DIRECTORY)
+/** Writes the root module of an apply, a destroy or a plan, and the lock file of the deployment module. */
+export const writeRootModule = async (
+  workdir: string,
+  { dataDir, moduleDir }: Directories,
+  request: StateLocation & Omit<RootModule, 'source' | 'backend'>,
+): Promise<void> => {
   const module = await realpath(moduleDir)
   const source = relative(await realpath(workdir), module)
   const rootModule = toRootModule({
     ...request,
     source: source.startsWith('.') ? source : `./${source}`,
-    backend: request.backend ?? toLocalBackend(dataDir, request.stateKey),
+    backend: toBackend(dataDir, request.stateKey, request.backend),
   })
-  await writeFile(join(workdir, 'main.tf.json'), rootModule, { mode: 0o600 })
+  await writeFile(join(workdir, ROOT_MODULE), rootModule, { mode: 0o600 })
   // Pins the provider versions that the module was tested with, if it has a lock file.
   await copyFile(join(module, LOCK_FILE), join(workdir, LOCK_FILE)).catch(ignoreMissing)
+}
+
+/** Writes a root module that only finds the state. */
+export const writeStateModule = async (
+  workdir: string,
+  { dataDir }: Directories,
+  { stateKey, backend }: StateLocation,
+): Promise<void> => {
+  const text = toStateModule(toBackend(dataDir, stateKey, backend), stateKey)
+  await writeFile(join(workdir, ROOT_MODULE), text, { mode: 0o600 })
+}
+
+const createDirectories = async (dataDir: string): Promise<string> => {
+  await mkdir(join(dataDir, 'state'), PRIVATE_DIRECTORY)
+  const parent = join(dataDir, 'work')
+  await mkdir(parent, PRIVATE_DIRECTORY)
+  return parent
+}
+
+/** Creates the empty working directory of a run, and returns its path. */
+export const createWorkdir = async (dataDir: string, id: string, run: number): Promise<string> => {
+  const workdir = toWorkdirPath(dataDir, id, run)
+  await createDirectories(dataDir)
+  await rm(workdir, { recursive: true, force: true })
+  await mkdir(workdir, PRIVATE_DIRECTORY)
   return workdir
+}
+
+const isOlderThan = async (path: string, ageMs: number): Promise<boolean> => {
+  const found = await stat(path).catch(ignoreMissing)
+  return found !== undefined && found.mtimeMs < Date.now() - ageMs
+}
+
+/** Creates a working directory for commands that belong to no run. Removes those of processes that were killed. */
+export const createTemporaryWorkdir = async (dataDir: string, maxAgeMs: number): Promise<string> => {
+  const parent = await createDirectories(dataDir)
+  for (const name of await readdir(parent)) {
+    const path = join(parent, name)
+    const isOld = name.startsWith(TEMPORARY) && (await isOlderThan(path, maxAgeMs))
+    if (isOld) await rm(path, { recursive: true, force: true })
+  }
+  return mkdtemp(join(parent, TEMPORARY))
+}
+
+export const removeTemporaryWorkdir = async (workdir: string | undefined): Promise<null> => {
+  if (workdir !== undefined) await rm(workdir, { recursive: true, force: true })
+  return null
+}
+
+/**
+ * Moves a local state to the folder `archive` beside it. Any other state stays where it is: its key is that of a lineage,
+ * which no later deployment has.
+ */
+export const archiveState = async (dataDir: string, stateKey: string, configured: Backend | null): Promise<void> => {
+  const path = toStatePath(toBackend(dataDir, stateKey, configured), stateKey)
+  if (path === null) return
+  const archive = join(dirname(path), 'archive')
+  await mkdir(archive, PRIVATE_DIRECTORY)
+  const suffix = new Date().toISOString().replaceAll(/[-:]/g, '')
+  for (const file of [path, `${path}.backup`]) {
+    await rename(file, join(archive, `${basename(file)}.${suffix}`)).catch(ignoreMissing)
+  }
 }
 
 /** Returns the path, relative to the data directory, of a state that exists nowhere else; null if there is none. */
@@ -139,4 +232,11 @@ export const removeEarlierWorkdirs = async (dataDir: string, id: string, before:
     if (state !== null) states.push(state)
   }
   return states
+}
+
+/** The unsaved states of a deployment on this machine: file names in the folder of the states. */
+export const listUnsavedStates = async (dataDir: string, id: string): Promise<string[]> => {
+  validateId(id)
+  const names = (await readdir(join(dataDir, 'state')).catch(ignoreMissing)) ?? []
+  return names.filter(name => name.startsWith(`${id}.`) && name.endsWith(`.${UNSAVED_STATE}`))
 }

@@ -84,7 +84,7 @@ export const startApply = (options: TerraformOptions, request: Partial<Provision
   const lines: DeploymentLogLine[] = []
   const stopping = new AbortController()
   const result = createTerraform(options).apply(
-    { id: 'm1', run: 1, stateKey: 'acme.pool.test', variables, secrets, ...request },
+    { id: 'm1', run: 1, stateKey: 'acme.pool.test', bucket: null, variables, secrets, ...request },
     line => lines.push(line),
     stopping.signal,
   )

@@ -41,13 +41,19 @@ const parseJsonLine = (line: string): JsonObject => {
 
 const toLevel = (word: unknown): Level => (word === 'error' ? 'error' : word === 'warn' ? 'warn' : 'info')
 
-const fromDiagnostic = ({ severity, summary, detail, address }: JsonObject): UiMessage => ({
-  kind: 'line',
-  level: severity === 'warning' ? 'warn' : 'error',
-  prefix: toText(address) ? `${toText(address)}: ` : '',
-  text: [toText(summary), toText(detail)].filter(Boolean).join(': '),
-  isReason: severity !== 'warning',
-})
+/** Advice against a destroy of everything but the bucket, which has to be done this way. */
+const TARGETING_WARNINGS = ['Resource targeting is in effect', 'Applied changes may be incomplete']
+
+const fromDiagnostic = ({ severity, summary, detail, address }: JsonObject): UiMessage => {
+  if (TARGETING_WARNINGS.includes(toText(summary))) return ignored
+  return {
+    kind: 'line',
+    level: severity === 'warning' ? 'warn' : 'error',
+    prefix: toText(address) ? `${toText(address)}: ` : '',
+    text: [toText(summary), toText(detail)].filter(Boolean).join(': '),
+    isReason: severity !== 'warning',
+  }
+}
 
 const isProgressDue = (elapsed: unknown): boolean =>
   typeof elapsed === 'number' &&
@@ -132,6 +138,11 @@ export class OutputCollector {
   constructor(mask: Mask, log: (line: DeploymentLogLine) => void) {
     this.#mask = mask
     this.#log = log
+  }
+
+  /** For the output of a command that is not logged: only its reason is of use. */
+  silent(): CommandOutput {
+    return new OutputCollector(this.#mask, () => {}).forPhase('end')
   }
 
   forPhase(phase: DeploymentLogLine['phase']): CommandOutput {

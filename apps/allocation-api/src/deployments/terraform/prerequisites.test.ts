@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { isTooOld, parseVersion } from './terraform.ts'
+import { isTooOld, parseVersion } from './prerequisites.ts'
 
 test.each([
   ['1.5.7', true],

@@ -1,0 +1,69 @@
+import { redacted } from '@pool/contract'
+import { isJsonObject, type JsonObject } from '../../../lib/json.ts'
+import { type Mask, maskValue } from './secret-masker.ts'
+import { isBucketResource } from './state.ts'
+
+/**
+ * The parts of Terraform's plan representation that describe changes. Variables, configuration and the prior state are
+ * left out: they hold the same values again, without marks for all that is sensitive.
+ * https://developer.hashicorp.com/terraform/internals/json-format#plan-representation
+ */
+const PLAN_PARTS = ['format_version', 'terraform_version', 'timestamp', 'applyable', 'complete', 'errored']
+const RESOURCE_PARTS = [
+  ...['address', 'previous_address', 'module_address', 'mode', 'type', 'name', 'index', 'deposed', 'provider_name'],
+  'action_reason',
+]
+const CHANGE_PARTS = ['actions', 'after_unknown', 'before_sensitive', 'after_sensitive', 'replace_paths', 'importing']
+
+const pick = (object: JsonObject, names: readonly string[]): JsonObject =>
+  Object.fromEntries(names.flatMap(name => (name in object ? [[name, object[name]]] : [])))
+
+/** Replaces what `marks`, a value of the same shape with `true` at sensitive places, marks. */
+const redactMarked = (value: unknown, marks: unknown): unknown => {
+  if (marks === true) return value === null || value === undefined ? value : redacted
+  if (Array.isArray(value) && Array.isArray(marks)) return value.map((item, index) => redactMarked(item, marks[index]))
+  if (!isJsonObject(value) || !isJsonObject(marks)) return value
+  return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, redactMarked(item, marks[name])]))
+}
+
+const toPublicChange = (value: unknown): JsonObject => {
+  const change = isJsonObject(value) ? value : {}
+  return {
+    ...pick(change, CHANGE_PARTS),
+    before: redactMarked(change.before, change.before_sensitive),
+    after: redactMarked(change.after, change.after_sensitive),
+  }
+}
+
+const toPublicResource = (value: unknown): JsonObject => {
+  const resource = isJsonObject(value) ? value : {}
+  return { ...pick(resource, RESOURCE_PARTS), change: toPublicChange(resource.change) }
+}
+
+const toList = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
+
+/** The changes of a plan, without sensitive values and with the secrets of `mask` masked. */
+export const toPublicPlan = (plan: unknown, mask: Mask): unknown => {
+  const whole = isJsonObject(plan) ? plan : {}
+  const outputs = Object.entries(isJsonObject(whole.output_changes) ? whole.output_changes : {})
+  return maskValue(
+    {
+      ...pick(whole, PLAN_PARTS),
+      resource_changes: toList(whole.resource_changes).map(toPublicResource),
+      resource_drift: toList(whole.resource_drift).map(toPublicResource),
+      output_changes: Object.fromEntries(outputs.map(([name, change]) => [name, toPublicChange(change)])),
+    },
+    mask,
+  )
+}
+
+/** The address of the bucket that a plan would create; null if it would create none. */
+export const findPlannedBucket = (plan: unknown, bucket: string): string | null => {
+  const changes = toList(isJsonObject(plan) ? plan.resource_changes : null).filter(isJsonObject)
+  const found = changes.find(({ type, change }) => {
+    const { actions, after } = isJsonObject(change) ? change : {}
+    const isCreated = Array.isArray(actions) && actions.length === 1 && actions[0] === 'create'
+    return isCreated && isBucketResource(String(type), isJsonObject(after) ? after : {}, bucket)
+  })
+  return found ? String(found.address) : null
+}

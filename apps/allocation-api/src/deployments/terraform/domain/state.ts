@@ -1,0 +1,106 @@
+import { isJsonObject, type JsonObject } from '../../../lib/json.ts'
+
+/** A managed resource instance of a state. */
+export interface StateResource {
+  /** As Terraform's commands take it. */
+  readonly address: string
+  /** Without the keys of instances, as in `dependencies`. */
+  readonly configAddress: string
+  readonly type: string
+  readonly attributes: JsonObject
+  /** `configAddress` of the resources that its configuration refers to. */
+  readonly dependencies: readonly string[]
+}
+
+/** The text is not a state of a known version. It is not quoted, as a state has secrets. */
+export class StateFormatError extends Error {
+  override readonly name = 'StateFormatError'
+}
+
+const STATE_VERSION = 4
+
+const toObjects = (value: unknown): readonly JsonObject[] => (Array.isArray(value) ? value.filter(isJsonObject) : [])
+const toTexts = (value: unknown): readonly string[] =>
+  Array.isArray(value) ? value.filter(item => typeof item === 'string') : []
+
+/** https://developer.hashicorp.com/terraform/cli/state/resource-addressing */
+const toKeySuffix = (key: unknown): string => {
+  if (typeof key === 'number') return `[${key}]`
+  return typeof key === 'string' ? `[${JSON.stringify(key).replace(/[$%](?=\{)/g, '$&$&')}]` : ''
+}
+
+const stripKeys = (address: string): string => address.replace(/\[(?:\d+|"(?:[^"\\]|\\.)*")\]/g, '')
+
+const parseJson = (text: string): unknown => {
+  try {
+    return JSON.parse(text)
+  } catch {
+    throw new StateFormatError('The state is not JSON.')
+  }
+}
+
+/** Parses a state file. Data sources are left out; an empty text is a state without resources. */
+export const parseState = (text: string): readonly StateResource[] => {
+  if (text.trim() === '') return []
+  const state = parseJson(text)
+  if (!isJsonObject(state) || state.version !== STATE_VERSION) {
+    throw new StateFormatError(`The state is not of version ${STATE_VERSION}: use another release of Terraform.`)
+  }
+  return toObjects(state.resources)
+    .filter(({ mode }) => mode === 'managed')
+    .flatMap(resource => {
+      const { module, type, name } = resource
+      const base = [...(typeof module === 'string' ? [module] : []), type, name].join('.')
+      return toObjects(resource.instances).map(instance => ({
+        address: base + toKeySuffix(instance.index_key),
+        configAddress: stripKeys(base),
+        type: String(type),
+        attributes: isJsonObject(instance.attributes) ? instance.attributes : {},
+        dependencies: toTexts(instance.dependencies),
+      }))
+    })
+}
+
+/** The attribute that names the bucket differs between providers. */
+const NAME_ATTRIBUTES = ['bucket', 'name', 'label', 'id']
+
+/** A bucket is found by its type and name, because the address is the choice of the module. */
+export const isBucketResource = (type: string, attributes: JsonObject, bucket: string | null): boolean =>
+  bucket !== null && /_bucket(?:_v\d+)?$/.test(type) && NAME_ATTRIBUTES.some(name => attributes[name] === bucket)
+
+export interface StateContents {
+  /** Whether a resource is the bucket of the deployment. */
+  readonly hasKeptBucket: boolean
+  /** Addresses of all resources but the bucket, without duplicates. */
+  readonly others: readonly string[]
+  /** Those of `others` that cannot be destroyed without the bucket, because it depends on them. */
+  readonly requiredByBucket: readonly string[]
+}
+
+/** All that these depend on, directly or not. */
+const findDependencies = (
+  resources: readonly StateResource[],
+  start: readonly StateResource[],
+): ReadonlySet<string> => {
+  const found = new Set(start.flatMap(({ dependencies }) => dependencies))
+  // A set visits what is added during the iteration.
+  for (const address of found) {
+    for (const { configAddress, dependencies } of resources) {
+      if (configAddress === address) for (const dependency of dependencies) found.add(dependency)
+    }
+  }
+  return found
+}
+
+export const sortState = (resources: readonly StateResource[], bucket: string | null): StateContents => {
+  const buckets = resources.filter(({ type, attributes }) => isBucketResource(type, attributes, bucket))
+  const kept = new Set(buckets.map(({ address }) => address))
+  const others = resources.filter(({ address }) => !kept.has(address))
+  const required = findDependencies(resources, buckets)
+  const toAddresses = (list: readonly StateResource[]) => [...new Set(list.map(({ address }) => address))]
+  return {
+    hasKeptBucket: kept.size > 0,
+    others: toAddresses(others),
+    requiredByBucket: toAddresses(others.filter(({ configAddress }) => required.has(configAddress))),
+  }
+}

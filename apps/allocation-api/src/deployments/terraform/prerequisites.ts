@@ -1,0 +1,139 @@
+import { execFile } from 'node:child_process'
+import { access, constants, mkdir, readdir, stat } from 'node:fs/promises'
+import { delimiter, dirname, isAbsolute, join, resolve } from 'node:path'
+import { promisify } from 'node:util'
+import { abortable } from '../../lib/abortable.ts'
+import { isModuleFile } from './workdir.ts'
+
+const INSTALL =
+  'install Terraform (https://developer.hashicorp.com/terraform/install) or OpenTofu (https://opentofu.org/docs/intro/install/)'
+const VERSION_TIMEOUT_MS = 10_000
+/** A folder on a network that does not respond must not stop a request for longer. */
+const DATA_DIR_TIMEOUT_MS = 5_000
+/** Sufficient for the generated configuration, and the first version of OpenTofu. */
+const MIN_VERSION = '1.6.0'
+
+/** Parses the output of `version -json`; null if it is not Terraform's or OpenTofu's. */
+export const parseVersion = (output: string): string | null => {
+  try {
+    const { terraform_version: version } = JSON.parse(output)
+    return typeof version === 'string' && /^\d+\.\d+\.\d+/.test(version) ? version : null
+  } catch {
+    return null
+  }
+}
+
+/** Compares the three numbers: a pre-release counts as its release. */
+export const isTooOld = (version: string): boolean => {
+  const toNumbers = (text: string) => text.split(/[.+-]/, 3).map(Number)
+  const minimum = toNumbers(MIN_VERSION)
+  const difference = toNumbers(version)
+    .map((number, index) => number - (minimum[index] ?? 0))
+    .find(value => value !== 0)
+  return (difference ?? 0) < 0
+}
+
+const executeFile = promisify(execFile)
+
+const isExecutable = async (path: string): Promise<boolean> => {
+  const isAllowed = await access(path, constants.X_OK).then(
+    () => true,
+    () => false,
+  )
+  return isAllowed && (await stat(path)).isFile()
+}
+
+/** Node's own recursive `mkdir` never ends in a file system that answers "no such directory" to every creation. */
+const makeDirectory = async (path: string): Promise<void> => {
+  const make = () => mkdir(path, { mode: 0o700 })
+  try {
+    await make()
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? error.code : undefined
+    if (code === 'EEXIST') return
+    if (code !== 'ENOENT' || path === dirname(path)) throw error
+    await makeDirectory(dirname(path))
+    await make()
+  }
+}
+
+export interface PrerequisitesOptions {
+  readonly binary: string | null
+  readonly dataDir: string
+  readonly moduleDir: string
+  /** Environment of the binary. */
+  readonly env: Readonly<Record<string, string>>
+}
+
+/** What Terraform needs on this machine. */
+export class Prerequisites {
+  readonly #options: PrerequisitesOptions
+  /** The result of the last version check. */
+  #versionCheck: { readonly file: string; readonly problem: string | null } | undefined
+
+  constructor(options: PrerequisitesOptions) {
+    this.#options = options
+  }
+
+  /** What is missing, as a sentence, or null. */
+  async check(): Promise<string | null> {
+    return (await this.#checkBinary()) ?? (await this.#checkDataDir()) ?? (await this.#checkModule())
+  }
+
+  /** Resolves a path, or a name on the PATH; null if there is no such executable. */
+  async findBinary(): Promise<string | null> {
+    const { binary, env } = this.#options
+    const names = binary === null ? ['terraform', 'tofu'] : [binary]
+    const directories = (env.PATH ?? '').split(delimiter).filter(isAbsolute)
+    for (const name of names) {
+      const paths = name.includes('/') ? [resolve(name)] : directories.map(directory => join(directory, name))
+      for (const path of paths) if (await isExecutable(path)) return path
+    }
+    return null
+  }
+
+  async #checkBinary(): Promise<string | null> {
+    const path = await this.findBinary()
+    if (path !== null) return this.#checkVersion(path)
+    const { binary } = this.#options
+    return binary === null
+      ? `Neither terraform nor tofu is on the PATH: ${INSTALL}, or set PDM_TERRAFORM_BINARY.`
+      : `PDM_TERRAFORM_BINARY is ${binary}, which is not an executable file: ${INSTALL}.`
+  }
+
+  /** Runs the binary only if its file has changed since the last check. */
+  async #checkVersion(path: string): Promise<string | null> {
+    const { mtimeMs, size, ino } = await stat(path)
+    const file = `${path} ${mtimeMs} ${size} ${ino}`
+    if (this.#versionCheck?.file === file) return this.#versionCheck.problem
+    const { env } = this.#options
+    const result = await executeFile(path, ['version', '-json'], { env, timeout: VERSION_TIMEOUT_MS }).catch(() => null)
+    const version = result && parseVersion(result.stdout)
+    // Not cached: the machine may have been too busy for a response in time.
+    if (!version)
+      return `${path} did not report a version: set the path of Terraform or OpenTofu in PDM_TERRAFORM_BINARY.`
+    const problem = isTooOld(version)
+      ? `${path} is version ${version}, but ${MIN_VERSION} or later is required: ${INSTALL}, or set PDM_TERRAFORM_BINARY.`
+      : null
+    this.#versionCheck = { file, problem }
+    return problem
+  }
+
+  #checkDataDir(): Promise<string | null> {
+    const { dataDir } = this.#options
+    // With the dot, a file in its place is an error.
+    const isWritable = makeDirectory(dataDir).then(() => access(`${dataDir}/.`, constants.W_OK | constants.X_OK))
+    return abortable(isWritable, AbortSignal.timeout(DATA_DIR_TIMEOUT_MS)).then(
+      () => null,
+      () => `PDM_DEPLOYMENTS_DIR is ${dataDir}, which is not writable; check its permissions.`,
+    )
+  }
+
+  async #checkModule(): Promise<string | null> {
+    const { moduleDir } = this.#options
+    const names = await readdir(moduleDir).catch(() => [])
+    return names.some(isModuleFile)
+      ? null
+      : `PDM_TERRAFORM_MODULE is ${moduleDir}, which is not a directory with a Terraform module.`
+  }
+}
