@@ -36,6 +36,8 @@ describe('a deployment', () => {
     expect(request).toMatchObject({
       id,
       stateKey: expect.stringMatching(/^[0-9a-f-]{36}$/),
+      bucket: 'catalyst-acme-pool-test',
+      mayImportBucket: false,
       variables: { sovereign_fqdn: 'acme.pool.test', object_storage_bucket: 'catalyst-acme-pool-test' },
     })
     expect(await readDeployment(replica, id)).toMatchObject({
