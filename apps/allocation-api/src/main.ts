@@ -1,4 +1,4 @@
-import type { ConfigIssue } from './config/env.ts'
+import { type ConfigIssue, ConfigIssuesError } from './config/env.ts'
 import { describeError } from './observability/domain/redact.ts'
 import { createLog } from './observability/log.ts'
 import { readServiceConfig, type Service, startService } from './service.ts'
@@ -26,6 +26,7 @@ const log = createLog(config.logLevel)
 process.on('unhandledRejection', error => log.error({ error: describeError(error) }, 'unhandled rejection'))
 
 const service: Service = await startService(config, log, process.version).catch((error: unknown) => {
+  if (error instanceof ConfigIssuesError) return exitWithConfigIssues(error.issues)
   const { name, code, message } = describeError(error)
   return exitWith(EXIT_FAILURE, `start: ${message ?? code ?? name}`)
 })

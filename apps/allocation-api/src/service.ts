@@ -4,11 +4,12 @@ import { createDatabaseClient } from '@pool/database/client'
 import { isDatabaseUnavailable } from '@pool/database/errors'
 import { createHealthCheck } from '@pool/database/health-check'
 import { waitForDatabase } from '@pool/database/wait-for-database'
+import { type CoveredPool, createPoolRegistry } from './allocation/pool-registry.ts'
 import { createAllocationReader } from './allocation/reader.ts'
 import { createAllocationRepository } from './allocation/repository.ts'
 import { createAllocationService } from './allocation/service.ts'
 import { type Config, readConfig } from './config/config.ts'
-import { type ConfigIssue, type Env, EnvReader } from './config/env.ts'
+import { type ConfigIssue, ConfigIssuesError, type Env, EnvReader } from './config/env.ts'
 import { readCaFile } from './credentials/ca-file.ts'
 import { createCredentialService } from './credentials/service.ts'
 import { applySchema } from './database/migrate.ts'
@@ -52,6 +53,9 @@ const MAX_DATABASE_WAIT_MS = 30_000
 const HEALTH_CHECK_TIMEOUT_MS = 1_500
 /** Counting every row takes time in proportion to their number. No request waits for it. */
 const COUNT_TIMEOUT_MS = 60_000
+/** How long a process knows nothing of a pool that another replica has added. */
+const POOL_REFRESH_MS = 5_000
+const SWEEP_BATCH_SIZE = 250
 const PROVIDER_TIMEOUT_MS = 10_000
 /** Below the contract's 8 s for one credential check, so that there is time for the response. */
 const CREDENTIAL_CHECK_TIMEOUT_MS = 7_900
@@ -68,6 +72,13 @@ const LEASE_RENEWAL_MS = 2_000
 /** From SIGINT to SIGKILL of Terraform. Shorter than a graceful stop. */
 const TERRAFORM_GRACE_MS = 7_000
 const REQUEST_GRACE_MS = 8_000
+
+const toConfigIssue =
+  (env: Env) =>
+  ({ pool, name }: CoveredPool): ConfigIssue => ({
+    variable: env.DNSPROVIDER_MANAGED_DOMAINS?.trim() ? 'DNSPROVIDER_MANAGED_DOMAINS' : 'DNSPROVIDER_DOMAIN',
+    detail: `lists ${pool}, but ${name} is granted, and its holder would control that pool; release the name first`,
+  })
 
 /** The whole configuration, or every error in it. */
 export const readServiceConfig = (env: Env): { config: ServiceConfig } | { issues: readonly ConfigIssue[] } => {
@@ -110,8 +121,20 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
     onRetry: error => observer.onDatabaseWait(error),
   })
 
-  const { provider, info } = await dnsProvider.start({
+  const repository = createAllocationRepository(sql, { reservation, coolOffMs: config.nameCoolOffMs, timeoutMs })
+  const poolRegistry = createPoolRegistry(sql, {
     managedDomains,
+    timeoutMs,
+    sweep: async () => {
+      while ((await repository.deleteExpired(SWEEP_BATCH_SIZE)) === SWEEP_BATCH_SIZE);
+    },
+  })
+  const { pools } = poolRegistry
+  const covered = await poolRegistry.start()
+  if (covered.length > 0) throw new ConfigIssuesError(covered.map(toConfigIssue(config.env)))
+
+  const { provider, info } = await dnsProvider.start({
+    listZones: () => [...pools().managed, ...pools().draining],
     sql,
     onError: error => observer.onError('dns provider error', error),
   })
@@ -119,7 +142,7 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
     provider,
     sql,
     zoneLocks,
-    managedDomains,
+    pools,
     statementTimeoutMs: timeoutMs,
     providerTimeoutMs: PROVIDER_TIMEOUT_MS,
     commitWaitMs: config.dns.commitWaitMs,
@@ -140,12 +163,12 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
 
   const idempotency = createIdempotency(sql, { timeoutMs, keyTtlMs: config.idempotencyTtlMs })
   const allocations = createAllocationService({
-    repository: createAllocationRepository(sql, { reservation, coolOffMs: config.nameCoolOffMs, timeoutMs }),
+    repository,
     reader: createAllocationReader(sql, { timeoutMs }),
     countByState: createAllocationReader(countSql, { timeoutMs: COUNT_TIMEOUT_MS }).countByState,
     idempotency,
     waitUntilApplied: reconciler.waitUntilApplied,
-    managedDomains,
+    pools,
     acceptsLoopback,
     recordTemplate: { names: config.dns.recordNames, ttl: config.dns.recordTtlSeconds },
     bucketPrefix: objectStorage.platformPrefix,
@@ -164,7 +187,7 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
         storageProvider: objectStorage.provider,
         knownProviders: config.deployments.knownProviders,
         toBucketName: fqdn => toBucketName(objectStorage.platformPrefix, fqdn),
-        managedDomains,
+        pools: pools(),
       }),
     provisioner: createTerraform({ ...config.deployments, env: config.env, graceMs: TERRAFORM_GRACE_MS }),
     storage: objectStorage,
@@ -189,6 +212,7 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
       activeDeployments: () => deployments.activeCount,
       zoneLag: reconciler.listZoneLag,
       isCircuitOpen: reconciler.isCircuitOpen,
+      drainingPools: () => pools().draining,
     },
     error => observer.onError('metrics source unavailable', error),
   )
@@ -204,7 +228,7 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
     health: {
       isDatabaseUp: createHealthCheck(healthCheckSql, HEALTH_CHECK_TIMEOUT_MS),
       phase: () => phase,
-      managedDomains,
+      pools,
     },
     metrics,
     browsers: config.browsers,
@@ -238,6 +262,10 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
     runPeriodically(allocations.sweep, {
       intervalMs: config.sweeperIntervalMs,
       onError: error => observer.onError('sweep failed', error),
+    }),
+    runPeriodically(poolRegistry.refresh, {
+      intervalMs: POOL_REFRESH_MS,
+      onError: error => observer.onError('pool refresh failed', error),
     }),
     runPeriodically(() => deployments.tick(), {
       intervalMs: LEASE_RENEWAL_MS,

@@ -13,6 +13,7 @@ export const errorCodes = [
   'missing-lb-ip',
   'missing-token',
   'unsupported-pool',
+  'pool-draining',
   'reserved',
   'idempotency-key-reused',
   'forbidden',

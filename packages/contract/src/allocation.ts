@@ -132,6 +132,7 @@ export const releasePendingResponse = releaseResponse.extend(warned).meta({ id: 
 export const checkReasons = [
   'invalid-format',
   'unsupported-pool',
+  'pool-draining',
   'reserved',
   'reserved-state',
   'active-state',

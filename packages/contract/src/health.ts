@@ -1,7 +1,13 @@
 import * as z from 'zod'
 
 export const health = z
-  .object({ status: z.enum(['ok', 'unhealthy']), managedDomains: z.array(z.string()) })
+  .object({
+    status: z.enum(['ok', 'unhealthy']),
+    managedDomains: z.array(z.string()),
+    drainingDomains: z.array(z.string()).optional().meta({
+      description: 'The pools that have names or records but are no longer configured; absent if there are none.',
+    }),
+  })
   .meta({ id: 'Health' })
 export type Health = z.infer<typeof health>
 

@@ -84,7 +84,7 @@ export const operations: readonly Operation[] = [
           '`conflict`: the name is reserved or active, or infrastructure remains under it; `cooling-off`: it was released, and only its former client can reserve it before `availableAt`.',
         schema: a.reserveProblem,
       },
-      422: error('`invalid-format`, `unsupported-pool`, `reserved` or `idempotency-key-reused`.'),
+      422: error('`invalid-format`, `unsupported-pool`, `pool-draining`, `reserved` or `idempotency-key-reused`.'),
       ...writeErrors,
     },
   },

@@ -126,7 +126,7 @@ export const toGranted = (row: AllocationRow): Granted => ({ kind: 'granted', al
 
 /** A row of the lookup of a name; null if the name is free. */
 export interface NameStateRow {
-  readonly state: Allocation['state'] | 'cooling-off' | null
+  readonly state: Allocation['state'] | 'pool' | 'cooling-off' | null
   /** Not null if the state is `cooling-off`. */
   readonly availableAt: Timestamp | null
 }
@@ -319,7 +319,7 @@ export const createAllocationRepository = (
       when token_hash <> ${command.tokenHash} then 'token-mismatch'
       else ${success}
     end as outcome
-    from claim, pool_allocations a where ${whereName(command)} and a.state <> 'released' for update of a`
+    from claim, pool_allocations a where ${whereName(command)} and a.state not in ('released', 'pool') for update of a`
 
   return {
     reserveMany,

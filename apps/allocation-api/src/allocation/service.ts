@@ -14,7 +14,7 @@ import { type Idempotency, isDuplicate } from '../idempotency/idempotency.ts'
 import { throttledCache } from '../lib/cached-query.ts'
 import { paginate } from '../lib/paginate.ts'
 import { createToken, hashToken } from '../lib/token.ts'
-import { toBucketName, toFqdn, validateName, validatePool } from '../naming/naming.ts'
+import { type Pools, toBucketName, toFqdn, validateName, validatePool } from '../naming/naming.ts'
 import type { WaitUntilApplied } from '../reconciler/reconciler.ts'
 import type {
   AllocationCount,
@@ -69,7 +69,7 @@ export interface AllocationOptions {
   readonly idempotency: Idempotency
   /** Waits, for a bounded time, until the provider has the records of a version. */
   readonly waitUntilApplied: WaitUntilApplied
-  readonly managedDomains: readonly string[]
+  readonly pools: () => Pools
   readonly recordTemplate: RecordTemplate
   /** Whether an address in 127/8 can be that of a load balancer. */
   readonly acceptsLoopback: boolean
@@ -99,7 +99,7 @@ export type AllocationService = ReturnType<typeof createAllocationService>
 
 /** The life of a name: check, reserve, renew, commit, release, and the queries. */
 export const createAllocationService = (options: AllocationOptions) => {
-  const { repository, reader, idempotency, waitUntilApplied, managedDomains } = options
+  const { repository, reader, idempotency, waitUntilApplied, pools } = options
   const batching = {
     maxInFlight: MAX_IN_FLIGHT,
     maxBatchSize: MAX_BATCH_SIZE,
@@ -155,12 +155,20 @@ export const createAllocationService = (options: AllocationOptions) => {
         return { available: false, reason: 'invalid-format', detail: firstViolation(parsed.error).detail }
       const subdomain = parsed.data
       const fqdn = toFqdn(poolDomain, subdomain)
-      const rejection = validateName(poolDomain, subdomain, managedDomains)
+      const rejection = validateName(poolDomain, subdomain, pools())
       if (rejection) {
         const { kind: reason, detail } = rejection
-        return { available: false, reason, detail, ...(reason === 'reserved' ? { fqdn } : {}) }
+        return { available: false, reason, detail, ...(reason === 'unsupported-pool' ? {} : { fqdn }) }
       }
       const state = await findStateInBatch({ poolDomain, subdomain })
+      if (state === 'pool') {
+        return {
+          available: false,
+          reason: 'reserved',
+          detail: `"${subdomain}" is reserved; choose another name.`,
+          fqdn,
+        }
+      }
       if (state === 'reserved') {
         return { available: false, reason: 'reserved-state', detail: `${fqdn} is reserved; it may become free.`, fqdn }
       }
@@ -181,7 +189,7 @@ export const createAllocationService = (options: AllocationOptions) => {
     async reserve(command: ReserveCommand, caller: Caller, key: string | undefined): Promise<ReserveOutcome> {
       const { poolDomain, subdomain, createdBy, formerTokenHash } = command
       const former = { tokenHash: formerTokenHash }
-      const rejection = validateName(poolDomain, subdomain, managedDomains)
+      const rejection = validateName(poolDomain, subdomain, pools())
       if (rejection) return rejection
       const { token: reservationToken, tokenHash } = createToken()
       const request = { command, tokenHash, caller }
@@ -217,7 +225,7 @@ export const createAllocationService = (options: AllocationOptions) => {
     /** Makes a reservation active, then waits a bounded time for its records. */
     async commit(command: CommitCommand, caller: Caller, key: string | undefined): Promise<CommitOutcome> {
       const { poolDomain, subdomain, tokenHash, sovereignFQDN, loadBalancerIP } = command
-      const rejection = validateFields(command) ?? validatePool(poolDomain, managedDomains)
+      const rejection = validateFields(command) ?? validatePool(poolDomain, pools())
       if (rejection) return rejection
       const records = toRecords(command, loadBalancerIP)
       const content = ['commit', poolDomain, subdomain, toHex(tokenHash), sovereignFQDN, loadBalancerIP]
@@ -239,7 +247,7 @@ export const createAllocationService = (options: AllocationOptions) => {
      */
     async update(command: UpdateCommand, caller: Caller, key: string | undefined): Promise<UpdateOutcome> {
       const { poolDomain, subdomain, tokenHash, loadBalancerIP, sovereignFQDN } = command
-      const rejection = validateFields(command) ?? validatePool(poolDomain, managedDomains)
+      const rejection = validateFields(command) ?? validatePool(poolDomain, pools())
       if (rejection) return rejection
       const records = loadBalancerIP === undefined ? [] : toRecords(command, loadBalancerIP)
       const token = tokenHash ? toHex(tokenHash) : null
@@ -264,7 +272,7 @@ export const createAllocationService = (options: AllocationOptions) => {
 
     /** Makes a name that is in its cool-off free. */
     async liftCoolOff(name: PoolName, caller: Caller): Promise<CoolOffOutcome> {
-      const rejection = validatePool(name.poolDomain, managedDomains)
+      const rejection = validatePool(name.poolDomain, pools())
       if (rejection) return rejection
       return (await repository.liftCoolOff(name, caller)) ? { kind: 'lifted' } : { kind: 'not-cooling-off' }
     },
@@ -293,7 +301,7 @@ export const createAllocationService = (options: AllocationOptions) => {
       { tokenHash, formerTokenHash, lineageId, createdBy, ...name }: RetakeCommand,
       caller: Caller,
     ): Promise<RetakeOutcome> {
-      const rejection = validatePool(name.poolDomain, managedDomains)
+      const rejection = validatePool(name.poolDomain, pools())
       if (rejection) return rejection
       const request = { command: { ...name, createdBy }, tokenHash, caller }
       const former = { tokenHash: formerTokenHash, lineageId }
@@ -307,13 +315,13 @@ export const createAllocationService = (options: AllocationOptions) => {
 
     /** Extends a reservation. It takes no Idempotency-Key, because repeating it is harmless. */
     async renew(command: RenewCommand, caller: Caller): Promise<RenewOutcome> {
-      return validatePool(command.poolDomain, managedDomains) ?? repository.renew(command, caller)
+      return validatePool(command.poolDomain, pools()) ?? repository.renew(command, caller)
     },
 
     /** Frees a name immediately, then waits a bounded time until the provider has removed its records. */
     async release(command: ReleaseCommand, caller: Caller, key: string | undefined): Promise<ReleaseOutcome> {
       const { poolDomain, subdomain, tokenHash } = command
-      const rejection = validatePool(poolDomain, managedDomains)
+      const rejection = validatePool(poolDomain, pools())
       if (rejection) return rejection
       const content = ['release', poolDomain, subdomain, tokenHash ? toHex(tokenHash) : null]
       const decision = await idempotency.executeThenReplay<ReleaseDecision>(key, content, {
@@ -328,7 +336,7 @@ export const createAllocationService = (options: AllocationOptions) => {
     },
 
     async get(name: PoolName): Promise<GetOutcome> {
-      const rejection = validatePool(name.poolDomain, managedDomains)
+      const rejection = validatePool(name.poolDomain, pools())
       if (rejection) return rejection
       const allocation = await reader.find(name)
       return allocation ? { kind: 'found', allocation } : { kind: 'not-found' }
@@ -336,7 +344,7 @@ export const createAllocationService = (options: AllocationOptions) => {
 
     /** The allocations of a pool in the order of their subdomains, page by page. */
     list(poolDomain: string, { state, limit, cursor }: ListQuery): ListOutcome<Allocation> {
-      const rejection = validatePool(poolDomain, managedDomains)
+      const rejection = validatePool(poolDomain, pools())
       if (rejection) return rejection
       const pages = paginate({
         fetch: (after = '', size) => reader.list(poolDomain, { after, limit: size, state }),
@@ -349,7 +357,7 @@ export const createAllocationService = (options: AllocationOptions) => {
 
     /** The transitions of a pool or of one name, newest first, page by page. */
     history(poolDomain: string, { sub, limit, cursor }: HistoryQuery): ListOutcome<EntryWithId> {
-      const rejection = validatePool(poolDomain, managedDomains)
+      const rejection = validatePool(poolDomain, pools())
       if (rejection) return rejection
       const pages = paginate({
         fetch: (position, size) => {

@@ -40,6 +40,7 @@ export const allocationSql = (sql: Sql) => {
     /** What `check` reports; null if the name is free. */
     nameState: sql`
       case
+        when a.state = 'pool' then a.state
         when a.lineage_id is not null then case when a.committed_at is null then 'reserved' else 'active' end
         when ${isLive} then a.state
         when ${freeAt} > ${now} then 'cooling-off'

@@ -6,6 +6,17 @@ export interface ConfigIssue {
   readonly detail: string
 }
 
+/** The start failed, because the configuration does not fit what the database holds. */
+export class ConfigIssuesError extends Error {
+  readonly issues: readonly ConfigIssue[]
+
+  constructor(issues: readonly ConfigIssue[]) {
+    super(issues.map(({ variable, detail }) => `${variable} ${detail}`).join('; '))
+    this.name = 'ConfigIssuesError'
+    this.issues = issues
+  }
+}
+
 export type Env = Readonly<Record<string, string | undefined>>
 
 /** Reads variables and collects what is wrong with them, so that one start reports every issue. */

@@ -32,7 +32,8 @@ create table if not exists pool_allocations (
   ),
   constraint pool_allocations_token_hash_check check (length(token_hash) = 32),
   constraint pool_allocations_created_by_check check (length(created_by) <= 253),
-  constraint pool_allocations_state_check check (state in ('reserved', 'active', 'released')),
+  -- `pool`: no client can have the name, because it is at or above a pool.
+  constraint pool_allocations_state_check check (state in ('pool', 'reserved', 'active', 'released')),
   constraint pool_allocations_replaced_state_check check (replaced_state in ('reserved', 'released')),
   constraint pool_allocations_reserved_columns_check check (
     state <> 'reserved'
@@ -47,12 +48,24 @@ create table if not exists pool_allocations (
   constraint pool_allocations_released_columns_check check (
     state <> 'released' or (expires_at is null and num_nonnulls(lineage_id, cool_off_until) > 0)
   ),
+  constraint pool_allocations_pool_columns_check check (
+    state <> 'pool' or num_nonnulls(expires_at, sovereign_fqdn, load_balancer_ip, committed_at) = 0
+  ),
   constraint pool_allocations_load_balancer_ip_check check (family(load_balancer_ip) = 4 and masklen(load_balancer_ip) = 32)
 );
 
 -- For the sweeper: free names, the first ones that became free first.
 create index if not exists pool_allocations_free_idx on pool_allocations (greatest(expires_at, cool_off_until))
   where state <> 'active' and lineage_id is null;
+
+create index if not exists pool_allocations_pool_idx on pool_allocations (reserved_at) where state = 'pool';
+
+-- The pools that the replicas list. Each replica confirms its own; a pool that none has confirmed for a while is unlisted.
+create table if not exists pools (
+  domain text collate "C" not null,
+  listed_at timestamptz not null,
+  constraint pools_pkey primary key (domain)
+);
 
 create table if not exists allocation_history (
   id bigint generated always as identity,

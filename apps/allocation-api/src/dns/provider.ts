@@ -27,7 +27,8 @@ export interface DnsProvider {
 
 /** What a provider needs to start, apart from its own variables. */
 export interface ProviderContext {
-  readonly managedDomains: readonly string[]
+  /** The zones of the managed and the draining pools, at the moment of the call. */
+  readonly listZones: () => readonly string[]
   readonly sql: Sql
   readonly onError: (error: unknown) => void
 }

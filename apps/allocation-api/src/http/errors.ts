@@ -43,6 +43,7 @@ const STATUS_BY_CODE: Readonly<Record<ErrorCode, ContentfulStatusCode>> = {
   'missing-lb-ip': 422,
   'invalid-lb-ip': 422,
   'unsupported-pool': 422,
+  'pool-draining': 422,
   reserved: 422,
   'idempotency-key-reused': 422,
   'too-many-attempts': 429,

@@ -1,10 +1,37 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { toBucketName, toFqdn, validateName, validatePool } from './naming.ts'
+import { createPools, toBucketName, toCoveringNames, toFqdn, validateName, validatePool } from './naming.ts'
 
-const managed = ['pool.test', 'eu.pool.test', 'a.b.other.test', 'other.test']
+const managed = createPools(['pool.test', 'eu.pool.test', 'a.b.other.test', 'other.test'])
 const validate = (poolDomain: string, subdomain: string) =>
   validateName(poolDomain, subdomain, managed)?.kind ?? 'valid'
+
+describe('a pool that is not in the configuration of this process', () => {
+  const pools = createPools(['pool.test'], { draining: ['old.test', 'd.pool.test'], registered: ['x.r.pool.test'] })
+  const toKind = (poolDomain: string, subdomain: string) => validateName(poolDomain, subdomain, pools)?.kind ?? 'valid'
+
+  test('with names or records: every operation except reserve', () => {
+    expect(validatePool('old.test', pools)).toBeNull()
+    expect(toKind('old.test', 'acme')).toBe('pool-draining')
+    expect(toKind('old.test', 'www'), 'before the label is looked at').toBe('pool-draining')
+  })
+
+  test('of another replica only: no operation', () => {
+    expect(validatePool('x.r.pool.test', pools)?.kind).toBe('unsupported-pool')
+  })
+
+  test.each([['d'], ['r']])('the label %s that would cover it is reserved', label => {
+    expect(toKind('pool.test', label)).toBe('reserved')
+  })
+})
+
+test('every name that covers a pool', () => {
+  expect(toCoveringNames('a.b.test').map(({ subdomain, poolDomain }) => [subdomain, poolDomain])).toEqual([
+    ['a', 'b.test'],
+    ['b', 'test'],
+  ])
+  expect(toCoveringNames('test')).toEqual([])
+})
 
 test('the FQDN is the label and the pool domain', () => {
   expect(toFqdn('pool.test', 'acme')).toBe('acme.pool.test')

@@ -3,6 +3,7 @@ import { reservedLabels } from './reserved-labels.ts'
 
 export type NameRejection =
   | { readonly kind: 'unsupported-pool'; readonly detail: string }
+  | { readonly kind: 'pool-draining'; readonly detail: string }
   | { readonly kind: 'reserved'; readonly detail: string }
 
 const reserved = new Set(reservedLabels)
@@ -12,30 +13,70 @@ export const toFqdn = (poolDomain: string, subdomain: string): string => `${subd
 /** Case-insensitive. */
 export const isReservedLabel = (label: string): boolean => reserved.has(label.toLowerCase())
 
+/** The pools at one moment. */
+export interface Pools {
+  /** Those in the configuration of this process. */
+  readonly managed: readonly string[]
+  /** Those with names or records that are not in the configuration: they get no new names. */
+  readonly draining: readonly string[]
+  /** The above, and those in the configuration of other replicas. No label may cover one of them. */
+  readonly known: readonly string[]
+}
+
+export const createPools = (
+  managed: readonly string[],
+  {
+    draining = [],
+    registered = [],
+  }: { readonly draining?: readonly string[]; readonly registered?: readonly string[] } = {},
+): Pools => ({ managed, draining, known: [...new Set([...managed, ...draining, ...registered])] })
+
+/** A name that is at or above a pool, by its label and the domain around it. */
+export interface CoveringName {
+  readonly poolDomain: string
+  readonly subdomain: string
+  /** The pool that the name covers. */
+  readonly coveredPool: string
+}
+
+/** Every name that would cover the pool: `b.c` in `d` and `c` in `d` for the pool `b.c.d`, if `d` is a pool. */
+export const toCoveringNames = (coveredPool: string): readonly CoveringName[] => {
+  const labels = coveredPool.split('.')
+  return labels.slice(1).map((_, at) => ({
+    poolDomain: labels.slice(at + 1).join('.'),
+    subdomain: labels[at] ?? '',
+    coveredPool,
+  }))
+}
+
 /**
  * Whether the name is at or above a managed pool domain. The tenant of `eu` in `pool.example` would control every name of
  * the pool `eu.pool.example`.
  */
-const coversPool = (fqdn: string, managedDomains: readonly string[]): boolean =>
-  managedDomains.some(domain => domain === fqdn || domain.endsWith(`.${fqdn}`))
+const coversPool = (fqdn: string, pools: readonly string[]): boolean =>
+  pools.some(domain => domain === fqdn || domain.endsWith(`.${fqdn}`))
 
-export const validatePool = (poolDomain: string, managedDomains: readonly string[]): NameRejection | null =>
-  managedDomains.includes(poolDomain)
+/** For every operation except a reservation. */
+export const validatePool = (poolDomain: string, { managed, draining }: Pools): NameRejection | null =>
+  managed.includes(poolDomain) || draining.includes(poolDomain)
     ? null
     : {
         kind: 'unsupported-pool',
-        detail: `This service does not manage that pool. Use one of: ${managedDomains.join(', ')}.`,
+        detail: `This service does not manage that pool. Use one of: ${managed.join(', ')}.`,
       }
 
+/** For a reservation. */
+export const validateOpenPool = (poolDomain: string, pools: Pools): NameRejection | null => {
+  if (pools.managed.includes(poolDomain)) return null
+  const detail = `The pool gives no new names, because it is no longer configured. Use one of: ${pools.managed.join(', ')}.`
+  return validatePool(poolDomain, pools) ?? { kind: 'pool-draining', detail }
+}
+
 /** The reason why no tenant can have this well-formed label, or null. */
-export const validateName = (
-  poolDomain: string,
-  subdomain: string,
-  managedDomains: readonly string[],
-): NameRejection | null => {
-  const rejection = validatePool(poolDomain, managedDomains)
+export const validateName = (poolDomain: string, subdomain: string, pools: Pools): NameRejection | null => {
+  const rejection = validateOpenPool(poolDomain, pools)
   if (rejection) return rejection
-  return isReservedLabel(subdomain) || coversPool(toFqdn(poolDomain, subdomain), managedDomains)
+  return isReservedLabel(subdomain) || coversPool(toFqdn(poolDomain, subdomain), pools.known)
     ? { kind: 'reserved', detail: `"${subdomain}" is reserved; choose another name.` }
     : null
 }

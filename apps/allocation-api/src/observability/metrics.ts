@@ -28,6 +28,8 @@ export interface GaugeSources {
   activeDeployments(): number
   zoneLag(): Promise<readonly ZoneLag[]>
   isCircuitOpen(): boolean
+  /** The pools that have names or records but are no longer configured. */
+  drainingPools(): readonly string[]
 }
 
 export type Metrics = ReturnType<typeof createMetrics>
@@ -102,6 +104,16 @@ export const createMetrics = ({ version, nodeVersion, providerKind }: BuildInfo)
       help: 'Live allocations in the database, by pool and state.',
       labelNames: ['pool', 'state'],
       registers,
+    })
+    new Gauge({
+      name: 'pdm_pool_draining',
+      help: '1 for each pool that has names or records but is not in the configuration of this process.',
+      labelNames: ['pool'],
+      registers,
+      collect() {
+        this.reset()
+        for (const pool of sources.drainingPools()) this.set({ pool }, 1)
+      },
     })
     const oldestPending = new Gauge({
       name: 'pdm_dns_oldest_pending_seconds',

@@ -1,5 +1,6 @@
 import type { ReadResult, Unavailable } from '../dns/domain/result.ts'
 import type { RecordChange } from '../dns/domain/rrset.ts'
+import type { Pools } from '../naming/naming.ts'
 import { type CurrentRecords, indexRecords, type PlanOptions, planName } from './domain/plan.ts'
 import type { ProviderClient } from './provider-client.ts'
 import type { CheckedName, ReconcilerRepository } from './repository.ts'
@@ -33,7 +34,7 @@ export interface DiffContext {
   readonly repository: Pick<ReconcilerRepository, 'listNames' | 'listZones' | 'markDrifted' | 'prune'>
   readonly provider: Pick<ProviderClient, 'read'>
   readonly hasZoneTtl: boolean
-  readonly managedDomains: readonly string[]
+  readonly pools: () => Pools
 }
 
 /** `apply` makes drifted names due, and prunes previous records that the zone no longer has. `dry-run` changes nothing. */

@@ -3,7 +3,7 @@ import type { DnsState } from '@pool/contract'
 import type { Sql } from '@pool/database/client'
 import type { Unavailable } from '../dns/domain/result.ts'
 import type { DnsProvider } from '../dns/provider.ts'
-import { type NameRejection, validatePool } from '../naming/naming.ts'
+import { type NameRejection, type Pools, validatePool } from '../naming/naming.ts'
 import type { ZoneDiff } from './diff-zone.ts'
 import { isDecided, toDnsState } from './domain/status.ts'
 import { type Busy, DriftDetector, type DriftObserver } from './drift-detector.ts'
@@ -25,7 +25,7 @@ export interface ReconcilerOptions {
   readonly provider: DnsProvider
   readonly sql: Sql
   readonly zoneLocks: Pick<ZoneLocks, 'withLock'>
-  readonly managedDomains: readonly string[]
+  readonly pools: () => Pools
   /** Milliseconds. */
   readonly statementTimeoutMs: number
   readonly providerTimeoutMs: number
@@ -69,7 +69,7 @@ const valueOrNull = async <Value>(promise: Promise<Value>, timeoutMs: number): P
 
 /** Keeps the provider's records equal to the desired records in the database. */
 export const createReconciler = (options: ReconcilerOptions) => {
-  const { managedDomains, commitWaitMs, driftIntervalMs, now, random, observer } = options
+  const { pools, commitWaitMs, driftIntervalMs, now, random, observer } = options
   const repository = createReconcilerRepository(options.sql, { timeoutMs: options.statementTimeoutMs })
   const { concurrency, hasZoneTtl = false } = options.provider
   const withZoneLock = limitZones(options.zoneLocks, concurrency)
@@ -80,7 +80,7 @@ export const createReconciler = (options: ReconcilerOptions) => {
     random,
     observer,
   })
-  const context = { repository, provider, hasZoneTtl, managedDomains, driftIntervalMs, random }
+  const context = { repository, provider, hasZoneTtl, pools, driftIntervalMs, random }
   const drift = new DriftDetector({ ...context, withZoneLock, observer })
   const queues = new Map<string, ZoneSyncQueue>()
   let isStopping = false
@@ -135,12 +135,12 @@ export const createReconciler = (options: ReconcilerOptions) => {
 
     /** What `repair` would change. */
     async preview(poolDomain: string): Promise<ConvergeOutcome> {
-      return validatePool(poolDomain, managedDomains) ?? drift.preview(poolDomain)
+      return validatePool(poolDomain, pools()) ?? drift.preview(poolDomain)
     },
 
     /** Checks the zone for drift now, and waits a bounded time until drifted and failed names are applied. */
     async repair(poolDomain: string): Promise<ConvergeOutcome> {
-      const rejection = validatePool(poolDomain, managedDomains)
+      const rejection = validatePool(poolDomain, pools())
       if (rejection) return rejection
       const result = await drift.check(poolDomain, { retryFailed: true })
       if (result.kind !== 'compared') return result

@@ -1,5 +1,6 @@
 import type { ApplyResult } from '../dns/domain/result.ts'
 import type { RecordSet } from '../dns/domain/rrset.ts'
+import type { Pools } from '../naming/naming.ts'
 import { type Failure, type Outcome, toFailure, toOutcome, toRetryDelayMs } from './domain/outcome.ts'
 import { indexRecords, limitPlans, type Plan, type PlanOptions, planName } from './domain/plan.ts'
 import type { ProviderClient } from './provider-client.ts'
@@ -13,7 +14,7 @@ export interface SyncContext {
   >
   readonly provider: Pick<ProviderClient, 'read' | 'apply'>
   readonly hasZoneTtl: boolean
-  readonly managedDomains: readonly string[]
+  readonly pools: () => Pools
   /** Milliseconds from one drift check of a zone to the next. */
   readonly driftIntervalMs: number
   /** From 0 to 1. */
@@ -82,15 +83,15 @@ export const toPlanOptions = async (
   {
     repository,
     hasZoneTtl,
-    managedDomains,
-  }: Pick<SyncContext, 'hasZoneTtl' | 'managedDomains'> & {
+    pools,
+  }: Pick<SyncContext, 'hasZoneTtl' | 'pools'> & {
     readonly repository: Pick<ReconcilerRepository, 'listZones'>
   },
   zone: string,
   names: readonly Pick<DueName, 'isPurged'>[],
 ): Promise<PlanOptions> => {
   // A zone that another replica manages, or that is no longer configured, keeps its records as well.
-  const zones = names.some(name => name.isPurged) ? [...managedDomains, ...(await repository.listZones())] : []
+  const zones = names.some(name => name.isPurged) ? [...pools().known, ...(await repository.listZones())] : []
   return { zone, hasZoneTtl, zones }
 }
 

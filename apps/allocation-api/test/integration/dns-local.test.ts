@@ -62,7 +62,7 @@ beforeAll(async () => {
     upsert(a('big.pool.test', ...Array.from({ length: 50 }, (_, i) => `192.0.2.${i}`))),
     upsert(a('huge.pool.test', ...Array.from({ length: 200 }, (_, i) => `192.0.2.${i}`))),
   ])
-  server = await startDnsServer({ zones: [zone, 'test.invalid'], lookup: table.lookup, onError: ignore })
+  server = await startDnsServer({ listZones: () => [zone, 'test.invalid'], lookup: table.lookup, onError: ignore })
 })
 
 afterAll(async () => {
@@ -479,7 +479,7 @@ describe('the server, over TCP', () => {
 
   test('closes idle and slow connections, and limits the number of connections', async () => {
     const small = await startDnsServer({
-      zones: [zone],
+      listZones: () => [zone],
       lookup: table.lookup,
       onError: ignore,
       tcpIdleMs: 200,
@@ -509,7 +509,7 @@ describe('the server, over TCP', () => {
 })
 
 describe('the server, starting and stopping', () => {
-  const options = { zones: [zone], onError: ignore, lookup: async () => ({ serial: 1, records: [] }) }
+  const options = { listZones: () => [zone], onError: ignore, lookup: async () => ({ serial: 1, records: [] }) }
 
   test('rejects with EADDRINUSE if the port is in use for UDP or TCP, and releases the other', async () => {
     await expect(startDnsServer({ ...options, port: server.port })).rejects.toMatchObject({ code: 'EADDRINUSE' })
@@ -630,8 +630,10 @@ describe('the provider', () => {
   })
 
   test('closes its server', async () => {
-    const own = await startDnsServer({ zones: [zone], lookup: table.lookup, onError: ignore })
+    const own = await startDnsServer({ listZones: () => [zone], lookup: table.lookup, onError: ignore })
     await createLocalProvider({ table, server: own, onError: ignore }).close()
-    await (await startDnsServer({ zones: [zone], lookup: table.lookup, onError: ignore, port: own.port })).close()
+    await (
+      await startDnsServer({ listZones: () => [zone], lookup: table.lookup, onError: ignore, port: own.port })
+    ).close()
   })
 })

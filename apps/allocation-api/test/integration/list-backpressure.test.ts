@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { createAllocationReader } from '../../src/allocation/reader.ts'
 import { type AllocationOptions, createAllocationService } from '../../src/allocation/service.ts'
 import { createApp } from '../../src/http/app.ts'
+import { createPools } from '../../src/naming/naming.ts'
 import { createReconcilerRepository } from '../../src/reconciler/repository.ts'
 import { unusedDependencies } from '../support/fake-services-app.ts'
 
@@ -29,7 +30,7 @@ const endless = () => {
   const allocations = createAllocationService({
     repository: {},
     reader,
-    managedDomains: ['pool.test'],
+    pools: () => createPools(['pool.test']),
   } as unknown as AllocationOptions)
   const app = createApp(
     {

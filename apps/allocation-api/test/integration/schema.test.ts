@@ -56,6 +56,7 @@ const invalidRows: readonly (readonly [
     'active_columns_check',
     { ...active, committed_at: '2025-01-01T00:00:00Z' },
   ],
+  ['a blocked label that expires', 'pool_columns_check', { ...good, state: 'pool' }],
   ['an IPv6 address', 'load_balancer_ip_check', { ...active, load_balancer_ip: '2001:db8::1' }],
   ['a network instead of an address', 'load_balancer_ip_check', { ...active, load_balancer_ip: '192.0.2.0/24' }],
 ]

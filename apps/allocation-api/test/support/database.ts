@@ -43,6 +43,7 @@ export const createTestDatabase = async ({ schema = true, connections = 10 } = {
       await sql`
         update pool_allocations set
           reserved_at = reserved_at - ${shift}, expires_at = expires_at - ${shift}, committed_at = committed_at - ${shift}`
+      await sql`update pools set listed_at = listed_at - ${shift}`
       await sql`update idempotency_keys set expires_at = expires_at - ${shift}`
       await sql`
         update dns_names set

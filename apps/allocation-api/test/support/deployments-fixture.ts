@@ -12,6 +12,7 @@ import type { CallerWithToken } from '../../src/deployments/calls.ts'
 import type { AccessKeyPair, DeploymentSpec } from '../../src/deployments/domain/types.ts'
 import { DeploymentService, type DeploymentServiceOptions } from '../../src/deployments/service.ts'
 import { createIdempotency } from '../../src/idempotency/idempotency.ts'
+import { createPools } from '../../src/naming/naming.ts'
 import { createTestDatabase, type TestDatabase } from './database.ts'
 import { FakeProvisioner, FakeStates } from './fake-provisioner.ts'
 
@@ -28,7 +29,7 @@ export const credentials: AccessKeyPair = {
   secretKey: 'marked-secret-key-of-forty-characters-00',
 }
 
-const managedDomains = ['pool.test']
+const pools = createPools(['pool.test'])
 
 /** A spec for a name of the pool, without object storage by default. */
 export const specFor = (subdomain: string, more: Partial<DeploymentSpec> = {}): DeploymentSpec => ({
@@ -140,7 +141,7 @@ export const useDeployments = () => {
           countByState: reader.countByState,
           idempotency,
           waitUntilApplied,
-          managedDomains,
+          pools: () => pools,
           recordTemplate: { names: ['@'], ttl: 60 },
           acceptsLoopback: true,
           bucketPrefix: 'catalyst',

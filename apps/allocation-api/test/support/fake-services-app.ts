@@ -36,7 +36,7 @@ export const unusedDependencies: AppDependencies = {
   },
   streams: { acquire: failOnCall },
   providers: { objectStorage: 'hetzner', token: ['hetzner'] },
-  health: { isDatabaseUp: failOnCall, phase: failOnCall, managedDomains: [] },
+  health: { isDatabaseUp: failOnCall, phase: failOnCall, pools: failOnCall },
   metrics: { contentType: 'text/plain', text: failOnCall },
   browsers: { allowedOrigins: [], loopbackHostsOnly: false },
   reservedLabels: [],

@@ -1,6 +1,7 @@
 import { createDatabaseClient } from '@pool/database/client'
 import type { Unavailable } from '../../src/dns/domain/result.ts'
 import type { DnsProvider } from '../../src/dns/provider.ts'
+import { createPools } from '../../src/naming/naming.ts'
 import type { ZoneDiff } from '../../src/reconciler/diff-zone.ts'
 import { createReconciler, type Reconciler } from '../../src/reconciler/reconciler.ts'
 import { createZoneLocks } from '../../src/reconciler/zone-lock.ts'
@@ -44,7 +45,7 @@ export const startReplica = ({
     provider,
     sql,
     zoneLocks,
-    managedDomains: ['pool.test', 'other.test'],
+    pools: () => createPools(['pool.test', 'other.test']),
     statementTimeoutMs: 5_000,
     providerTimeoutMs: callTimeoutMs,
     commitWaitMs: waitMs,

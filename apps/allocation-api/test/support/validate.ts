@@ -57,6 +57,7 @@ export const statusByErrorCode: Readonly<Record<ErrorCode, number>> = {
   'missing-lb-ip': 422,
   'invalid-lb-ip': 422,
   'unsupported-pool': 422,
+  'pool-draining': 422,
   reserved: 422,
   'idempotency-key-reused': 422,
   'too-many-attempts': 429,

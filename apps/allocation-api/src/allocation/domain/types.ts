@@ -136,8 +136,8 @@ export interface CoolingOff {
 }
 export type ReserveDecision = Granted | Rejection<'conflict'> | CoolingOff
 
-/** Why a name is not free; null if it is. */
-export type NameState = Allocation['state'] | CoolingOff | null
+/** Why a name is not free; null if it is. `pool`: no client can have it, because it is at or above a pool. */
+export type NameState = Allocation['state'] | 'pool' | CoolingOff | null
 
 export interface Committed {
   readonly kind: 'committed'

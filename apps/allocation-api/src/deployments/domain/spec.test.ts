@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { BucketNameResult } from '../../naming/naming.ts'
+import { type BucketNameResult, createPools } from '../../naming/naming.ts'
 import { fromRecord, parseDeploymentSpec, type SpecRules, toRecord } from './spec.ts'
 
 const sshPublicKey = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAINwTop1nq0vv8Z/QQjBQ7vXrsRwYA/bTkh9KFLQaYWKx ops'
@@ -20,7 +20,7 @@ const rules: SpecRules = {
   storageProvider: 'hetzner',
   knownProviders: ['local', 'hetzner', 'aws'],
   toBucketName,
-  managedDomains: ['pool.test', 'eu.pool.test', 'x.pool.test'],
+  pools: createPools(['pool.test', 'eu.pool.test', 'x.pool.test'], { draining: ['old.test'] }),
 }
 const getFaultFields = (body: unknown) => {
   const outcome = parseDeploymentSpec(body, rules)
@@ -198,4 +198,13 @@ test('an unknown provider is reported with the other faults, and after the form 
   expect(getFaultDetails({ ...pool, providers: ['heztner', 'heztner'] })).toBe(
     'providers must not list a provider twice.',
   )
+})
+
+test('a draining pool gives no name, and no tenant can bring a name in it', () => {
+  const outcome = parseDeploymentSpec({ ...pool, ...storage, sovereignPoolDomain: 'old.test' }, rules)
+  expect(outcome).toMatchObject({
+    kind: 'invalid-deployment',
+    faults: [{ field: 'sovereignPoolDomain', detail: expect.stringContaining('no new names') }],
+  })
+  expect(getFaultFields({ ...byo, ...storage, sovereignFQDN: 'acme.old.test' })).toEqual(['sovereignFQDN'])
 })

@@ -12,7 +12,7 @@ import {
 import type { PoolName } from '../../allocation/domain/types.ts'
 import { isJsonObject } from '../../lib/json.ts'
 import { findNearest } from '../../lib/nearest.ts'
-import { type BucketNameResult, toFqdn, validateName, validatePool } from '../../naming/naming.ts'
+import { type BucketNameResult, type Pools, toFqdn, validateName, validateOpenPool } from '../../naming/naming.ts'
 import type { AccessKeyPair, DeploymentSpec, InvalidDeployment } from './types.ts'
 
 export interface SpecRules {
@@ -21,7 +21,7 @@ export interface SpecRules {
   /** The names that `providers` may contain. */
   readonly knownProviders: readonly string[]
   readonly toBucketName: (fqdn: string) => BucketNameResult
-  readonly managedDomains: readonly string[]
+  readonly pools: Pools
 }
 
 export type SpecResult =
@@ -39,16 +39,16 @@ type DomainResult =
 
 const invalid = (...faults: readonly FieldFault[]): DomainResult => ({ kind: 'invalid', faults })
 
-/** The managed pool that contains the name, or is the name, if any. */
-const findEnclosingPool = (fqdn: string, managedDomains: readonly string[]): string | undefined => {
+/** The pool that contains the name, or is the name, if any. */
+const findEnclosingPool = (fqdn: string, { known }: Pools): string | undefined => {
   const labels = fqdn.split('.')
-  return labels.map((_, at) => labels.slice(at).join('.')).find(suffix => managedDomains.includes(suffix))
+  return labels.map((_, at) => labels.slice(at).join('.')).find(suffix => known.includes(suffix))
 }
 
 /** Reports an unmanaged pool even if other invalid fields kept the section from being parsed. */
-const validatePoolField = (pool: unknown, mode: unknown, managedDomains: readonly string[]): readonly FieldFault[] => {
+const validatePoolField = (pool: unknown, mode: unknown, pools: Pools): readonly FieldFault[] => {
   if (mode !== 'pool' || typeof pool !== 'string' || canonicalName(pool) === '') return []
-  const rejection = validatePool(canonicalName(pool), managedDomains)
+  const rejection = validateOpenPool(canonicalName(pool), pools)
   return rejection ? [{ field: 'sovereignPoolDomain', detail: rejection.detail }] : []
 }
 
@@ -56,21 +56,21 @@ const validatePoolField = (pool: unknown, mode: unknown, managedDomains: readonl
  * The FQDN of a deployment. A customer's own domain must not lie in a pool: the name would be in use without being
  * allocated.
  */
-const parseDomain = (body: Readonly<Record<string, unknown>>, managedDomains: readonly string[]): DomainResult => {
+const parseDomain = (body: Readonly<Record<string, unknown>>, pools: Pools): DomainResult => {
   const parsed = deploymentDomain.safeParse(body)
   if (!parsed.success) {
-    const poolFaults = validatePoolField(body.sovereignPoolDomain, body.sovereignDomainMode, managedDomains)
+    const poolFaults = validatePoolField(body.sovereignPoolDomain, body.sovereignDomainMode, pools)
     return invalid(...toFieldFaults(parsed.error), ...poolFaults)
   }
   if (parsed.data.sovereignDomainMode === 'pool') {
     const { sovereignPoolDomain: poolDomain, sovereignSubdomain: subdomain } = parsed.data
-    const rejection = validateName(poolDomain, subdomain, managedDomains)
+    const rejection = validateName(poolDomain, subdomain, pools)
     if (!rejection) return { kind: 'valid', fqdn: toFqdn(poolDomain, subdomain), name: { poolDomain, subdomain } }
     const field = rejection.kind === 'reserved' ? 'sovereignSubdomain' : 'sovereignPoolDomain'
     return invalid({ field, detail: rejection.detail })
   }
   const { sovereignFQDN: fqdn } = parsed.data
-  const pool = findEnclosingPool(fqdn, managedDomains)
+  const pool = findEnclosingPool(fqdn, pools)
   if (pool === undefined) return { kind: 'valid', fqdn, name: null }
   const detail = `sovereignFQDN is in the pool ${pool}; use sovereignDomainMode "pool" to allocate a name there.`
   return invalid({ field: 'sovereignFQDN', detail })
@@ -101,7 +101,7 @@ const toBucketFaults = (domain: DomainResult, bucket: BucketNameResult | null): 
  */
 export const parseDeploymentSpec = (
   body: unknown,
-  { storageProvider, knownProviders, toBucketName, managedDomains }: SpecRules,
+  { storageProvider, knownProviders, toBucketName, pools }: SpecRules,
 ): SpecResult => {
   if (!isJsonObject(body)) {
     const detail = 'The body must be a JSON object with the fields of a deployment.'
@@ -109,7 +109,7 @@ export const parseDeploymentSpec = (
   }
   const common = deploymentCommon.safeParse(body)
   const providerFaults = toProviderFaults(body.providers, knownProviders)
-  const domain = parseDomain(body, managedDomains)
+  const domain = parseDomain(body, pools)
   const storage = includesProvider(body.providers, storageProvider) ? deploymentStorage.safeParse(body) : null
   const bucket = storage && domain.kind === 'valid' ? toBucketName(domain.fqdn) : null
   const isInvalid = !common.success || storage?.success === false || bucket?.kind === 'invalid'

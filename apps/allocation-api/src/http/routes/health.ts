@@ -1,12 +1,13 @@
 import type { Health, Probe } from '@pool/contract'
 import { Hono } from 'hono'
+import type { Pools } from '../../naming/naming.ts'
 import type { HttpEnv } from '../types.ts'
 
 export interface HealthDependencies {
   /** Whether the database responds. Resolves within 2 s even if the database hangs. */
   readonly isDatabaseUp: () => Promise<boolean>
   readonly phase: () => 'starting' | 'ready' | 'draining'
-  readonly managedDomains: readonly string[]
+  readonly pools: () => Pick<Pools, 'managed' | 'draining'>
 }
 
 export interface MetricsSource {
@@ -15,7 +16,7 @@ export interface MetricsSource {
 }
 
 /** Health, liveness and readiness probes, and metrics. */
-export const healthRoutes = ({ isDatabaseUp, phase, managedDomains }: HealthDependencies, metrics: MetricsSource) => {
+export const healthRoutes = ({ isDatabaseUp, phase, pools }: HealthDependencies, metrics: MetricsSource) => {
   const getReadiness = async (): Promise<Probe['status']> => {
     const current = phase()
     if (current !== 'ready') return current
@@ -25,7 +26,12 @@ export const healthRoutes = ({ isDatabaseUp, phase, managedDomains }: HealthDepe
     .get('/healthz', async c => {
       const status = (await isDatabaseUp()) ? 'ok' : 'unhealthy'
       c.set('outcome', status)
-      const body: Health = { status, managedDomains: [...managedDomains] }
+      const { managed, draining } = pools()
+      const body: Health = {
+        status,
+        managedDomains: [...managed],
+        ...(draining.length > 0 ? { drainingDomains: [...draining] } : {}),
+      }
       return c.json(body, status === 'ok' ? 200 : 503)
     })
     .get('/livez', c => c.json({ status: 'ok' } satisfies Probe, 200))

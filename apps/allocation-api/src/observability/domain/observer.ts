@@ -7,6 +7,7 @@ export type ErrorEvent =
   | 'zone sync failed'
   | 'search for due zones failed'
   | 'sweep failed'
+  | 'pool refresh failed'
   | 'deployment failed unexpectedly'
   | 'deployment lease renewal failed'
   | 'metrics source unavailable'

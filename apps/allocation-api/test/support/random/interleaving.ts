@@ -2,6 +2,7 @@ import type { RecordHistoryEntry } from '@pool/test-kit/history-rules.ts'
 import { createPrng, type Prng } from '@pool/test-kit/prng.ts'
 import type { Caller } from '../../../src/allocation/domain/types.ts'
 import { createRecords, recordKey } from '../../../src/dns/domain/rrset.ts'
+import { createPools } from '../../../src/naming/naming.ts'
 import { createReconciler, type Reconciler } from '../../../src/reconciler/reconciler.ts'
 import { FaultInjector, type InterleavingCounts } from './faulty-provider.ts'
 import { createInFlight } from './in-flight.ts'
@@ -67,7 +68,7 @@ class Interleaving {
         zoneLocks: {
           withLock: (name, work) => this.#inFlight.during('running', () => zoneLocks.withLock(name, work)),
         },
-        managedDomains: [zone],
+        pools: () => createPools([zone]),
         statementTimeoutMs: 20_000,
         providerTimeoutMs: 10_000,
         commitWaitMs: 300,

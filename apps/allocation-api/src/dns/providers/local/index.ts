@@ -8,10 +8,10 @@ import { createZoneTable } from './zone-table.ts'
 export const readLocalProvider = (read: EnvReader): StartProvider => {
   const host = read.text('DNSPROVIDER_LOCAL_HOST') ?? '127.0.0.1'
   const port = read.integer('DNSPROVIDER_LOCAL_PORT', 0, { min: 0, max: 65_535 })
-  return async ({ managedDomains, sql, onError }: ProviderContext): Promise<StartedProvider> => {
+  return async ({ listZones, sql, onError }: ProviderContext): Promise<StartedProvider> => {
     const table = createZoneTable(sql)
     await table.install()
-    const server = await startDnsServer({ host, port, zones: managedDomains, lookup: table.lookup, onError }).catch(
+    const server = await startDnsServer({ host, port, listZones, lookup: table.lookup, onError }).catch(
       (error: NodeJS.ErrnoException) => {
         throw new Error(`DNSPROVIDER_LOCAL_PORT: cannot listen on port ${port} (${error.code ?? error.name})`)
       },

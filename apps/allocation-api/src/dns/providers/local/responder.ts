@@ -7,7 +7,7 @@ import type { Query, Response } from './message.ts'
 import { encodeResponse, parseQuery, toUdpLimit } from './message.ts'
 
 export interface ResponderOptions {
-  readonly zones: readonly string[]
+  readonly listZones: () => readonly string[]
   readonly lookup: (zone: string, name: string) => Promise<ZoneView>
   /** Called for the first of consecutive failures only: an outage is one message, not one per query. */
   readonly onError: (error: unknown) => void
@@ -27,7 +27,6 @@ const emptyResponse = (rcode: Response['rcode']): Response => ({ rcode, answers:
 
 export const createResponder = (options: ResponderOptions): Respond => {
   const { lookup, onError, lookupTimeoutMs = 2000, maxLookups = 1000 } = options
-  const longestFirst = options.zones.toSorted((a, b) => b.length - a.length)
   let pending = 0
   let isFailing = false
 
@@ -44,6 +43,7 @@ export const createResponder = (options: ResponderOptions): Respond => {
     const { content, edns } = query
     if (content.kind === 'error') return emptyResponse(content.rcode)
     if (edns && edns.version > 0) return emptyResponse('BADVERS')
+    const longestFirst = options.listZones().toSorted((a, b) => b.length - a.length)
     const zone = longestFirst.find(candidate => isAtOrBelow(content.name, candidate))
     // Other classes, zones of other servers, and transfers.
     if (zone === undefined || !content.isClassIn || /^[AI]XFR$/.test(content.type)) return emptyResponse('REFUSED')
