@@ -168,9 +168,10 @@ describe('while tokens are live', () => {
     const [counts] = await sql`
       select (select count(*) from pool_allocations where state = 'reserved')::int as reserved,
         (select count(*) from pool_allocations where state = 'active')::int as active,
+        (select count(*) from pool_allocations where state = 'released')::int as released,
         (select count(*) from deployments)::int as deployments,
         (select count(*) from idempotency_results where sealed is not null)::int as sealed`
-    expect(counts).toMatchObject({ reserved: 2, active: 3, deployments: 2, sealed: 4 })
+    expect(counts).toMatchObject({ reserved: 2, active: 3, released: 1, deployments: 2, sealed: 4 })
     expect(tokens.size).toBe(7)
   })
 
