@@ -6,59 +6,18 @@ import type { Caller } from '../../src/allocation/domain/types.ts'
 import { type AllocationReader, createAllocationReader } from '../../src/allocation/reader.ts'
 import { hashToken } from '../../src/lib/token.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { type ModelLimits, type ModelRow, NameModel } from '../support/name-model.ts'
 import { createTokenRepository, type TokenRepository } from '../support/token-repository.ts'
 
 const caller: Caller = { actor: 'in-cluster', address: null, requestId: 'model' }
 const TTL = 60_000
 const MAX_AGE = 130_000
-/** Time advances in steps of 25 s, so that no expiry (60 s, 130 s) falls within seconds of a step. */
+const COOL_OFF = 110_000
+/** Time advances in steps of 25 s, so that no end of a period falls within seconds of a step. */
 const STEPS = [25_000, 50_000]
-
-/** The specified behaviour of the repository, in plain TypeScript. */
-class Model {
-  now = 0
-  rows = new Map<string, { token: string; at: number; until: number; active: boolean }>()
-  live = (name: string) => {
-    const row = this.rows.get(name)
-    return row && (row.active || row.until > this.now) ? row : undefined
-  }
-  reserve = (name: string, token: string) => {
-    if (this.live(name)) return 'conflict'
-    this.rows.set(name, { token, at: this.now, until: this.now + TTL, active: false })
-    return 'granted'
-  }
-  reject = (name: string, token: string) => {
-    const row = this.rows.get(name)
-    if (!row) return 'not-found'
-    if (row.active) return 'already-active'
-    if (row.until <= this.now) return 'reservation-expired'
-    return row.token === token ? null : 'token-mismatch'
-  }
-  commit = (name: string, token: string) => {
-    const rejection = this.reject(name, token)
-    const row = this.rows.get(name)
-    if (!rejection && row) row.active = true
-    return rejection ?? 'committed'
-  }
-  renew = (name: string, token: string) => {
-    const rejection = this.reject(name, token)
-    const row = this.rows.get(name)
-    if (!rejection && row) row.until = Math.max(row.until, Math.min(this.now + TTL, row.at + MAX_AGE))
-    return rejection ?? 'renewed'
-  }
-  release = (name: string, token: string | undefined) => {
-    const row = this.live(name)
-    if (!row) return 'not-found'
-    if (token !== undefined && row.token !== token) return 'token-mismatch'
-    this.rows.delete(name)
-    return 'released'
-  }
-  sweep = () => {
-    const expired = [...this.rows.keys()].filter(name => !this.live(name))
-    for (const name of expired) this.rows.delete(name)
-    return expired.length
-  }
-}
+const limits = { ttlMs: TTL, maxAgeMs: MAX_AGE, coolOffMs: COOL_OFF }
+const LINEAGES = ['11111111-1111-4111-8111-111111111111', '22222222-2222-4222-8222-222222222222']
+const ADDRESSES = ['192.0.2.1', '192.0.2.2', '192.0.2.3']
 
 interface Real {
   readonly store: TokenRepository
@@ -68,12 +27,14 @@ interface Real {
   readonly tokens: Map<string, string[]>
 }
 
-type Step = fc.AsyncCommand<Model, Real>
+type Step = fc.AsyncCommand<NameModel, Real>
 type TokenChoice = 'own' | 'older' | 'foreign' | 'garbage'
 
 let database: TestDatabase
 let reader: AllocationReader
 let steps = 0
+/** How often each operation had each outcome. */
+const outcomes = new Map<string, number>()
 let pools = 0
 
 const pickToken = (real: Real, name: string, choice: TokenChoice): string => {
@@ -86,57 +47,118 @@ const pickToken = (real: Real, name: string, choice: TokenChoice): string => {
 }
 
 /** Real time passes too, but far less than one step. */
-const expectLifetime = (actual: ReservedAllocation, expected: { at: number; until: number } | undefined) => {
+const CLOCK_TOLERANCE_MS = 4_000
+
+const expectLifetime = (actual: ReservedAllocation, row: ModelRow | undefined) => {
   const lifetime = Date.parse(actual.expiresAt) - Date.parse(actual.reservedAt)
-  expect(Math.abs(lifetime - ((expected?.until ?? 0) - (expected?.at ?? 0)))).toBeLessThan(4_000)
+  const expected = (row?.expiresAt ?? 0) - (row?.reservedAt ?? 0)
+  expect(Math.abs(lifetime - expected)).toBeLessThan(CLOCK_TOLERANCE_MS)
+}
+
+/** The database and the test run on the same machine, so they have the same clock. */
+const expectAvailableAt = (actual: string, model: NameModel, name: string) => {
+  const row = model.rows.get(name)
+  const expectedMs = row ? model.freeAt(row) - model.now : 0
+  expect(Math.abs(Date.parse(actual) - Date.now() - expectedMs), name).toBeLessThan(CLOCK_TOLERANCE_MS)
+}
+
+const countOutcome = (operation: string, outcome: unknown) => {
+  const key = `${operation} ${outcome}`
+  outcomes.set(key, (outcomes.get(key) ?? 0) + 1)
 }
 
 /** Executes the step on both sides and compares the results, the list of the pool, and the desired records. */
 const step = (
   label: string,
-  run: (model: Model, real: Real) => Promise<[actual: unknown, expected: unknown]>,
+  run: (model: NameModel, real: Real) => Promise<[actual: unknown, expected: unknown]>,
 ): Step => ({
   check: () => true,
   toString: () => label,
   run: async (model, real) => {
     steps += 1
     const [actual, expected] = await run(model, real)
+    countOutcome(label.split(' ', 1)[0] ?? '', actual)
     expect(actual, label).toEqual(expected)
+    const live = model.liveNames()
     const listed = await reader.list(real.pool, { after: '', limit: 100 })
-    const live = [...model.rows.keys()].filter(name => model.live(name)).sort()
-    expect(listed.map(row => [row.subdomain, row.state])).toEqual(
-      live.map(name => [name, model.rows.get(name)?.active ? 'active' : 'reserved']),
+    expect(listed.map(row => [row.subdomain, row.state, row.state === 'active' ? row.loadBalancerIP : ''])).toEqual(
+      live.map(name => [name, model.rows.get(name)?.state, model.rows.get(name)?.address]),
     )
-    const published = await database.sql<{ subdomain: string }[]>`
-      select subdomain from dns_names where zone = ${real.pool} and desired <> '[]' order by 1`
-    expect(published.map(row => row.subdomain)).toEqual(live.filter(name => model.rows.get(name)?.active))
+    const published = await database.sql<{ subdomain: string; address: string }[]>`
+      select subdomain, desired #>> '{0,values,0}' as address from dns_names
+      where zone = ${real.pool} and desired <> '[]' order by 1`
+    expect(published.map(row => [row.subdomain, row.address])).toEqual(
+      live.flatMap(name => {
+        const row = model.rows.get(name)
+        return row?.state === 'active' ? [[name, row.address]] : []
+      }),
+    )
   },
 })
 
+/** Each entry of a name begins in the state in which the one before it ended. */
+const expectChainedHistory = async (pool: string) => {
+  const broken = await database.sql`
+    select subdomain, event, from_state, previous from (
+      select *, lag(to_state, 1, 'none') over (partition by subdomain order by id) as previous
+      from allocation_history where pool_domain = ${pool}
+    ) entries where from_state <> previous`
+  expect(broken).toEqual([])
+}
+
 const name = fc.constantFrom('a', 'b', 'c')
+const lineage = fc.constantFrom(...LINEAGES)
+const address = fc.constantFrom(...ADDRESSES)
 const choice = fc.constantFrom<TokenChoice>('own', 'own', 'own', 'older', 'foreign', 'garbage')
 
 const anyStep: fc.Arbitrary<Step>[] = [
-  name.map(n =>
-    step(`reserve ${n}`, async (model, { store, pool, tokens }) => {
-      const outcome = await store.reserve({ poolDomain: pool, subdomain: n, createdBy: '' }, caller)
-      const token = outcome.kind === 'granted' ? outcome.reservationToken : ''
-      if (token) tokens.set(n, [...(tokens.get(n) ?? []), token])
-      const expected = model.reserve(n, token)
-      if (outcome.kind === 'granted') expectLifetime(outcome.allocation, model.rows.get(n))
-      return [outcome.kind, expected]
-    }),
-  ),
-  fc.tuple(name, choice).map(([n, which]) =>
+  fc
+    .tuple(name, fc.option(choice, { nil: undefined }), fc.option(lineage, { nil: undefined, freq: 3 }))
+    .map(([n, which, lineageId]) =>
+      step(
+        `reserve ${n} as the former client (${which ?? 'no token'}, ${lineageId ?? 'no lineage'})`,
+        async (model, real) => {
+          const { store, pool, tokens } = real
+          const former = which && pickToken(real, n, which)
+          const command = { poolDomain: pool, subdomain: n, createdBy: '' }
+          const outcome = await store.reserve(command, caller, {
+            tokenHash: former === undefined ? undefined : hashToken(former),
+            lineageId,
+          })
+          const token = outcome.kind === 'granted' ? outcome.reservationToken : ''
+          if (token) tokens.set(n, [...(tokens.get(n) ?? []), token])
+          const wasFree = model.isFree(n)
+          const expected = model.reserve(n, token, { token: former, lineage: lineageId })
+          if (outcome.kind === 'granted') expectLifetime(outcome.allocation, model.rows.get(n))
+          if (outcome.kind === 'granted' && !wasFree) countOutcome('reserve', 'taken back')
+          if (outcome.kind === 'cooling-off') expectAvailableAt(outcome.availableAt, model, n)
+          return [outcome.kind, expected]
+        },
+      ),
+    ),
+  fc.tuple(name, choice, address).map(([n, which, loadBalancerIP]) =>
     step(`commit ${n} with ${which}`, async (model, real) => {
       const reservationToken = pickToken(real, n, which)
       const sovereignFQDN = `${n}.${real.pool}`
       const outcome = await real.store.commit(
-        { poolDomain: real.pool, subdomain: n, reservationToken, sovereignFQDN, loadBalancerIP: '192.0.2.1' },
-        [{ name: sovereignFQDN, type: 'A', ttl: 60, values: ['192.0.2.1'] }],
+        { poolDomain: real.pool, subdomain: n, reservationToken, sovereignFQDN, loadBalancerIP },
+        [{ name: sovereignFQDN, type: 'A', ttl: 60, values: [loadBalancerIP] }],
         caller,
       )
-      return [outcome.kind, model.commit(n, reservationToken)]
+      return [outcome.kind, model.commit(n, reservationToken, loadBalancerIP)]
+    }),
+  ),
+  fc.tuple(name, fc.option(choice, { nil: undefined }), address).map(([n, which, loadBalancerIP]) =>
+    step(`update ${n} with ${which ?? 'no token'}`, async (model, real) => {
+      const reservationToken = which && pickToken(real, n, which)
+      const records = [{ name: `${n}.${real.pool}`, type: 'A', ttl: 60, values: [loadBalancerIP] }] as const
+      const command = { poolDomain: real.pool, subdomain: n, reservationToken, loadBalancerIP }
+      const outcome = await real.store.update(command, records, caller)
+      const former = model.live(n)?.address
+      const expected = model.update(n, reservationToken, loadBalancerIP)
+      const changes = outcome.kind === 'updated' && former !== loadBalancerIP
+      if (outcome.kind === 'updated') expect(outcome.version !== null).toBe(changes)
+      return [outcome.kind, expected]
     }),
   ),
   fc.tuple(name, choice).map(([n, which]) =>
@@ -158,9 +180,27 @@ const anyStep: fc.Arbitrary<Step>[] = [
   ),
   name.map(n =>
     step(`check ${n}`, async (model, { pool }) => {
-      const row = model.live(n)
       const [state] = await reader.findStates([{ poolDomain: pool, subdomain: n }])
-      return [state, row ? (row.active ? 'active' : 'reserved') : null]
+      if (typeof state !== 'object' || state === null) return [state, model.check(n)]
+      expectAvailableAt(state.availableAt, model, n)
+      return [state.kind, model.check(n)]
+    }),
+  ),
+  name.map(n =>
+    step(`lift ${n}`, async (model, { store, pool }) => {
+      return [await store.liftCoolOff({ poolDomain: pool, subdomain: n }, caller), model.lift(n)]
+    }),
+  ),
+  fc.tuple(name, choice, lineage).map(([n, which, lineageId]) =>
+    step(`hold ${n} for ${lineageId} with ${which}`, async (model, real) => {
+      const reservationToken = pickToken(real, n, which)
+      const held = await real.store.hold({ poolDomain: real.pool, subdomain: n, reservationToken }, lineageId)
+      return [held, model.hold(n, reservationToken, lineageId)]
+    }),
+  ),
+  fc.tuple(name, lineage).map(([n, lineageId]) =>
+    step(`letGo ${n} of ${lineageId}`, async (model, { store, pool }) => {
+      return [await store.letGo({ poolDomain: pool, subdomain: n }, lineageId), model.letGo(n, lineageId)]
     }),
   ),
   fc.constant(step('sweep', async (model, { store }) => [await store.deleteExpired(100), model.sweep()])),
@@ -175,7 +215,7 @@ const anyStep: fc.Arbitrary<Step>[] = [
 
 /** Runs random commands against the repository and the model. Each run uses its own pool. */
 const property = (createRepository: (pool: string) => TokenRepository) =>
-  fc.asyncProperty(fc.commands(anyStep, { maxCommands: 100, size: 'max' }), commands => {
+  fc.asyncProperty(fc.commands(anyStep, { maxCommands: 120, size: 'max' }), async commands => {
     pools += 1
     const pool = `run${pools}.test`
     const { sql } = database
@@ -187,14 +227,16 @@ const property = (createRepository: (pool: string) => TokenRepository) =>
         const shift = sql`${ms}::float8 * interval '1 millisecond'`
         await sql`
           update pool_allocations set reserved_at = reserved_at - ${shift}, expires_at = expires_at - ${shift},
-            committed_at = committed_at - ${shift} where pool_domain = ${pool}`
+            committed_at = committed_at - ${shift}, cool_off_until = cool_off_until - ${shift} where pool_domain = ${pool}`
       },
     }
-    return fc.asyncModelRun(() => ({ model: new Model(), real }), commands)
+    await fc.asyncModelRun(() => ({ model: new NameModel(limits), real }), commands)
+    await expectChainedHistory(pool)
   })
 
-const realRepository = (pool: string, reservation = { ttlMs: TTL, maxAgeMs: MAX_AGE }): TokenRepository => {
-  const store = createTokenRepository(database.sql, { reservation, timeoutMs: 5_000 })
+const realRepository = (pool: string, change: Partial<ModelLimits> = {}): TokenRepository => {
+  const { coolOffMs, ...reservation } = { ...limits, ...change }
+  const store = createTokenRepository(database.sql, { reservation, coolOffMs, timeoutMs: 5_000 })
   // All runs share the table, but time advances in one pool only, so a sweep counts the rows of its own pool.
   return {
     ...store,
@@ -236,10 +278,10 @@ const seeded: Readonly<Record<string, (pool: string) => Partial<TokenRepository>
     commit: async (command, _, by) => realRepository(pool).commit(command, [], by),
   }),
   'renew exceeds the maximum age': pool => ({
-    renew: (command, by) => realRepository(pool, { ttlMs: TTL, maxAgeMs: 10 * MAX_AGE }).renew(command, by),
+    renew: (command, by) => realRepository(pool, { maxAgeMs: 10 * MAX_AGE }).renew(command, by),
   }),
   'renew extends nothing': pool => ({
-    renew: (command, by) => realRepository(pool, { ttlMs: 0, maxAgeMs: MAX_AGE }).renew(command, by),
+    renew: (command, by) => realRepository(pool, { ttlMs: 0 }).renew(command, by),
   }),
   'release accepts any token': pool => ({
     release: (command, by) => realRepository(pool).release({ ...command, reservationToken: undefined }, by),
@@ -251,6 +293,57 @@ const seeded: Readonly<Record<string, (pool: string) => Partial<TokenRepository>
         update dns_names set desired = '[{"name":"x","type":"A","ttl":1,"values":["192.0.2.1"]}]'
         where zone = ${pool} and subdomain = ${command.subdomain}`
       return outcome
+    },
+  }),
+  'there is no cool-off': pool => ({
+    release: (command, by) => realRepository(pool, { coolOffMs: 0 }).release(command, by),
+  }),
+  'a reservation by the former client ends the cool-off': pool => ({
+    reserve: async (command, by, former) => {
+      const outcome = await realRepository(pool).reserve(command, by, former)
+      await database.sql`
+        update pool_allocations set cool_off_until = null
+        where pool_domain = ${pool} and subdomain = ${command.subdomain} and state = 'reserved'`
+      return outcome
+    },
+  }),
+  'any token takes a name back': pool => ({
+    reserve: async (command, by, former) => {
+      if (former?.tokenHash) {
+        await database.sql`
+          update pool_allocations set token_hash = ${former.tokenHash}
+          where pool_domain = ${pool} and subdomain = ${command.subdomain} and state = 'released'`
+      }
+      return realRepository(pool).reserve(command, by, former)
+    },
+  }),
+  'a release ends the hold of a lineage': pool => ({
+    release: async (command, by) => {
+      const outcome = await realRepository(pool).release(command, by)
+      await database.sql`
+        update pool_allocations set lineage_id = null, cool_off_until = coalesce(cool_off_until, now())
+        where pool_domain = ${pool} and subdomain = ${command.subdomain} and state = 'released'`
+      return outcome
+    },
+  }),
+  'the end of a hold frees the name without a cool-off': pool => ({
+    letGo: (name, lineageId) => realRepository(pool, { coolOffMs: 0 }).letGo(name, lineageId),
+  }),
+  'update keeps the records': pool => ({
+    update: async (command, _, by) => {
+      const records = await database.sql`
+        select desired from dns_names where zone = ${pool} and subdomain = ${command.subdomain}`
+      return realRepository(pool).update(command, records[0]?.desired ?? [], by)
+    },
+  }),
+  'lifting ends a reservation': pool => ({
+    liftCoolOff: async (name, by) => {
+      const lifted = await realRepository(pool).liftCoolOff(name, by)
+      if (lifted) return lifted
+      const gone = await database.sql`
+        delete from pool_allocations
+        where pool_domain = ${pool} and subdomain = ${name.subdomain} and cool_off_until is not null`
+      return gone.count > 0
     },
   }),
   'the sweeper deletes live reservations': pool => ({
@@ -274,6 +367,12 @@ describe('the repository behaves like its model', () => {
     expect(outcome.failed, fc.defaultReportMessage(outcome)).toBe(false)
     expect(outcome.numRuns).toBe(runs)
     expect(steps).toBeGreaterThan(runs * 40)
+    for (const rare of ['reserve taken back', 'reserve cooling-off', 'check cooling-off', 'lift true', 'hold true']) {
+      expect(outcomes.get(rare) ?? 0, rare).toBeGreaterThan(0)
+    }
+    for (const rare of ['letGo true', 'update updated', 'update not-active']) {
+      expect(outcomes.get(rare) ?? 0, rare).toBeGreaterThan(0)
+    }
   })
 
   test.each(Object.keys(seeded))('the model finds the seeded bug: %s', { timeout: 120_000 }, async bug => {

@@ -2,16 +2,18 @@ import type { Sql } from '@pool/database/client'
 import type {
   Caller,
   CommitCommand,
+  FormerHolder,
   Granted,
   ReleaseCommand,
   RenewCommand,
   ReserveCommand,
   ReserveDecision,
   ReserveRequest,
+  UpdateCommand,
 } from '../../src/allocation/domain/types.ts'
 import { type AllocationRepositoryOptions, createAllocationRepository } from '../../src/allocation/repository.ts'
 import type { RecordSet } from '../../src/dns/domain/rrset.ts'
-import type { IdempotencyClaim } from '../../src/idempotency/idempotency.ts'
+import { type IdempotencyClaim, isDuplicate } from '../../src/idempotency/idempotency.ts'
 import { createToken, hashToken } from '../../src/lib/token.ts'
 
 export type TokenRepository = ReturnType<typeof createTokenRepository>
@@ -19,6 +21,7 @@ export type GrantedToken = Granted & { readonly reservationToken: string }
 export type TokenDecision = GrantedToken | Exclude<ReserveDecision, Granted>
 
 type WithToken<Command> = Omit<Command, 'tokenHash'> & { readonly reservationToken: string }
+type OptionalToken<Command> = Omit<Command, 'tokenHash'> & { readonly reservationToken?: string | undefined }
 
 const toHashed = <Command extends { readonly reservationToken: string }>({ reservationToken, ...rest }: Command) => ({
   ...rest,
@@ -44,11 +47,21 @@ export const createTokenRepository = (sql: Sql, options: AllocationRepositoryOpt
   return {
     ...repository,
     reserveMany,
-    async reserve(command: ReserveCommand, caller: Caller): Promise<TokenDecision> {
-      const [decision] = await reserveMany([{ command, caller }])
-      if (!decision) throw new Error('a reservation without a key returned no decision')
-      return decision
+    async reserve(command: ReserveCommand, caller: Caller, former: FormerHolder = {}): Promise<TokenDecision> {
+      const { token, tokenHash } = createToken()
+      const decision = await repository.reserve({ command, tokenHash, caller }, null, null, former)
+      if (isDuplicate(decision)) throw new Error('a reservation without a key returned duplicate-request')
+      return decision.kind === 'granted' ? { ...decision, reservationToken: token } : decision
     },
+    update: (
+      { reservationToken, ...command }: OptionalToken<UpdateCommand>,
+      records: readonly RecordSet[],
+      caller: Caller,
+    ) => {
+      const tokenHash = reservationToken === undefined ? undefined : hashToken(reservationToken)
+      return repository.update({ ...command, tokenHash }, records, caller)
+    },
+    hold: (command: WithToken<RenewCommand>, lineageId: string) => repository.hold(toHashed(command), lineageId),
     commit: (
       command: WithToken<CommitCommand>,
       records: readonly RecordSet[],
@@ -57,10 +70,7 @@ export const createTokenRepository = (sql: Sql, options: AllocationRepositoryOpt
     ) => repository.commit(toHashed(command), records, caller, claim),
     renew: (command: WithToken<RenewCommand>, caller: Caller) => repository.renew(toHashed(command), caller),
     release: (
-      {
-        reservationToken,
-        ...command
-      }: Omit<ReleaseCommand, 'tokenHash'> & { readonly reservationToken?: string | undefined },
+      { reservationToken, ...command }: OptionalToken<ReleaseCommand>,
       caller: Caller,
       claim: IdempotencyClaim | null = null,
     ) => {
