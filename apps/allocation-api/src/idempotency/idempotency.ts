@@ -48,8 +48,8 @@ interface StoredResult {
   readonly sealed: Buffer | null
 }
 
-const toToken = (key: string, { salt, sealed }: StoredResult): string | null =>
-  salt && sealed ? openSealedToken(key, { salt, sealed }) : null
+const toToken = (key: string, keyHash: Buffer, { salt, sealed }: StoredResult): string | null =>
+  salt && sealed ? openSealedToken(key, keyHash, { salt, sealed }) : null
 
 export interface IdempotencyOptions {
   readonly timeoutMs: number
@@ -71,13 +71,16 @@ const executeWithoutKey = async <Result extends { readonly kind: string }>({
 }
 
 /** A claim of a key that is new or expired. `content` identifies the request. */
-export const createClaim = (key: string, content: readonly unknown[], keyTtlMs: number): IdempotencyClaim => ({
-  keyHash: hashIdempotencyKey(key),
-  fingerprint: createHash('sha256').update(JSON.stringify(content)).digest(),
-  keyTtlMs,
-  expectedRevision: 0,
-  sealToken: token => sealToken(key, token),
-})
+export const createClaim = (key: string, content: readonly unknown[], keyTtlMs: number): IdempotencyClaim => {
+  const keyHash = hashIdempotencyKey(key)
+  return {
+    keyHash,
+    fingerprint: createHash('sha256').update(JSON.stringify(content)).digest(),
+    keyTtlMs,
+    expectedRevision: 0,
+    sealToken: token => sealToken(key, keyHash, token),
+  }
+}
 
 /**
  * Executes an operation at most once per Idempotency-Key. The unique key in `idempotency_keys` decides: the executing
@@ -104,7 +107,7 @@ export const createIdempotency = (sql: Sql, { timeoutMs, keyTtlMs }: Idempotency
     for (;;) {
       const stored = await findResult(claim)
       if (stored && !stored.isSameRequest) return { kind: 'idempotency-key-reused' }
-      const replayed = stored ? await replay(stored.result, toToken(key, stored)) : null
+      const replayed = stored ? await replay(stored.result, toToken(key, claim.keyHash, stored)) : null
       if (replayed !== null) return replayed
       const result = await execute({ ...claim, expectedRevision: stored?.revision ?? 0 })
       if (!isDuplicate(result)) return result

@@ -27,21 +27,22 @@ const derive = (key: string, salt: Buffer, info: 'lookup' | 'seal'): Buffer =>
 /** What the tables hold in place of an Idempotency-Key. It does not help to derive an encryption key. */
 export const hashIdempotencyKey = (key: string): Buffer => derive(key, LOOKUP_SALT, 'lookup')
 
-export const sealToken = (key: string, token: string): SealedToken => {
-  const salt = randomBytes(SALT_BYTES)
-  const nonce = randomBytes(NONCE_BYTES)
+/** `keyHash` is the hash of `key`, which the caller needs anyway. */
+export const sealToken = (key: string, keyHash: Buffer, token: string): SealedToken => {
+  const random = randomBytes(SALT_BYTES + NONCE_BYTES)
+  const [salt, nonce] = [random.subarray(0, SALT_BYTES), random.subarray(SALT_BYTES)]
   const cipher = createCipheriv(CIPHER, derive(key, salt, 'seal'), nonce, { authTagLength: TAG_BYTES })
   // Ties the sealed token to its row: copied to the row of another key, it cannot be opened.
-  cipher.setAAD(hashIdempotencyKey(key))
+  cipher.setAAD(keyHash)
   const ciphertext = Buffer.concat([cipher.update(token, 'utf8'), cipher.final()])
   return { salt, sealed: Buffer.concat([nonce, ciphertext, cipher.getAuthTag()]) }
 }
 
 /** Throws if the row was changed, or belongs to another key. */
-export const openSealedToken = (key: string, { salt, sealed }: SealedToken): string => {
+export const openSealedToken = (key: string, keyHash: Buffer, { salt, sealed }: SealedToken): string => {
   const nonce = sealed.subarray(0, NONCE_BYTES)
   const decipher = createDecipheriv(CIPHER, derive(key, salt, 'seal'), nonce, { authTagLength: TAG_BYTES })
-  decipher.setAAD(hashIdempotencyKey(key))
+  decipher.setAAD(keyHash)
   decipher.setAuthTag(sealed.subarray(-TAG_BYTES))
   return decipher.update(sealed.subarray(NONCE_BYTES, -TAG_BYTES), undefined, 'utf8') + decipher.final('utf8')
 }

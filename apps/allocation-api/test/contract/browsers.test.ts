@@ -117,6 +117,15 @@ test('two Host headers are 400: RFC 9112 section 3.2', async () => {
 })
 
 describe('PDM_LOOPBACK_HOSTS_ONLY, which start sets', () => {
+  test('a page whose domain is rebound to this machine cannot write, although its Origin is its Host', async () => {
+    const local = await startApi(database.url, { PDM_LOOPBACK_HOSTS_ONLY: 'true', PDM_SWEEPER_INTERVAL: '1h' })
+    const headers = ['Host: evil.example', 'Origin: http://evil.example', 'Content-Type: text/plain']
+    const response = await sendReserve('rebound', headers, portOf(local.url))
+    expect([response.status, codeOf(response)]).toEqual([403, 'forbidden'])
+    expect(await isAvailable('rebound')).toBe(true)
+    await local.process.stop()
+  })
+
   test('only loopback names reach the API', async () => {
     const local = await startApi(database.url, { PDM_LOOPBACK_HOSTS_ONLY: 'true', PDM_SWEEPER_INTERVAL: '1h' })
     const port = portOf(local.url)

@@ -110,6 +110,7 @@ const checkResponse = (rules: Rules, request: FuzzRequest, response: HttpRespons
     violations.push(`${response.status} ${code} without a cause`)
   }
   if (!REQUEST_ID.test(response.headers.get('x-request-id') ?? '')) violations.push('no X-Request-Id')
+  if ([...response.headers.keys()].some(name => name.startsWith('access-control-'))) violations.push('a CORS header')
   const difference = isHead ? checkHead(rules, request, response) : checkSchema(rules, request, response)
   if (difference !== null) violations.push(`${response.status}: ${difference}`)
   return violations
