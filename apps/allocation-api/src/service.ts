@@ -195,6 +195,7 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
     statementTimeoutMs: timeoutMs,
     leaseMs: RUN_LEASE_MS,
     reservationTtlMs: reservation.ttlMs,
+    nameCoolOffMs: config.nameCoolOffMs,
     now: () => performance.now(),
     clock: () => new Date(),
     newId: randomUUID,

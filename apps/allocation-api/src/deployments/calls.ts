@@ -230,7 +230,6 @@ export class DeploymentCalls {
       await provisioner.archive(this.#stateRequest(situation))
     }
     // The name first: after a crash between the two, the deployment can still be removed again.
-    await reservations.letGo(situation)
     await reservations.release(situation)
     return (await repository.delete(situation)) ? { kind: 'removed' } : null
   }

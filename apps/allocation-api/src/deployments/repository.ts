@@ -3,6 +3,7 @@ import type { Sql } from '@pool/database/client'
 import { timeSql } from '@pool/database/time-sql'
 import { withTimeout } from '@pool/database/with-timeout'
 import type { PoolName } from '../allocation/domain/types.ts'
+import { allocationSql } from '../allocation/sql.ts'
 import { type DuplicateRequest, duplicateRequest, type IdempotencyClaim } from '../idempotency/idempotency.ts'
 import type { SealedToken } from '../idempotency/sealed-token.ts'
 import { idempotencySql } from '../idempotency/sql.ts'
@@ -10,7 +11,7 @@ import { bucketClaimSql } from './bucket-claims.ts'
 import type { Situation } from './domain/lifecycle.ts'
 import { type DeploymentRecord, fromRecord } from './domain/spec.ts'
 import type { DeploymentSpec, RunState, StateLock, StoredLogLine } from './domain/types.ts'
-import { runColumns, toRunState } from './run-repository.ts'
+import { type DeploymentRepositoryOptions, runColumns, toRunState } from './run-repository.ts'
 import { isUniqueViolation } from './unique-violation.ts'
 
 /** The decision on a request as stored under its Idempotency-Key. */
@@ -103,11 +104,12 @@ export type DeploymentRepository = ReturnType<typeof createDeploymentRepository>
 /** Deployments as requests create, find and change them. The clock of the database decides. */
 export const createDeploymentRepository = (
   sql: Sql,
-  { timeoutMs, leaseMs }: { readonly timeoutMs: number; readonly leaseMs: number },
+  { timeoutMs, leaseMs, coolOffMs }: DeploymentRepositoryOptions,
 ) => {
   const { now, milliseconds } = timeSql(sql)
   const { claimKey, noClaim, storeAndReturn } = idempotencySql(sql)
   const { claim: claimBucket, dropProvisional } = bucketClaimSql(sql)
+  const { letGo } = allocationSql(sql)
   const leaseEnd = sql`${now} + ${milliseconds(leaseMs)}`
   const columns = sql`
     d.id, d.number, d.status, d.request, d.started_at as "startedAt", d.finished_at as "finishedAt",
@@ -258,7 +260,7 @@ export const createDeploymentRepository = (
 
     /**
      * Deletes a finished deployment and its log. Its lineage remains if it owns a bucket or, as the record of who owned
-     * it, if its infrastructure was abandoned.
+     * it, if its infrastructure was abandoned. An abandoned lineage lets go of its name.
      */
     async delete(situation: DeploymentSituation): Promise<boolean> {
       return changesRow(sql`
@@ -267,7 +269,8 @@ export const createDeploymentRepository = (
         ), claims as (${dropProvisional(sql`deleted`)}), archived as (
           update lineages l set archived_at = ${now}
           from deleted where l.id = deleted.lineage_id and l.has_infrastructure and deleted.abandoned_at is not null
-        ), empty as (
+          returning l.id as lineage_id, l.pool_domain, l.subdomain
+        ), free as (${letGo(sql`archived`, coolOffMs)}), empty as (
           delete from lineages l using deleted
           where l.id = deleted.lineage_id and not l.has_infrastructure
             and not exists (select from bucket_claims c where c.lineage_id = l.id and c.is_permanent)

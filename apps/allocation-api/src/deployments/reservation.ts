@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto'
 import type { Caller, RenewCommand } from '../allocation/domain/types.ts'
 import type { AllocationService } from '../allocation/service.ts'
 import { hashToken } from '../lib/token.ts'
@@ -5,7 +6,7 @@ import type { DeploymentSpec } from './domain/types.ts'
 
 export type ReservationOperations = Pick<
   AllocationService,
-  'reserve' | 'commit' | 'release' | 'renew' | 'isActiveWithToken'
+  'reserve' | 'retake' | 'commit' | 'update' | 'release' | 'renew' | 'isActiveWithToken'
 >
 
 export type NameCommit =
@@ -26,6 +27,8 @@ const toCaller = (id: string): Caller => ({ actor: 'deployment', address: null, 
 const toReservation = ({ spec, reservationTokenHash: tokenHash }: Holder): RenewCommand | null =>
   spec.name && tokenHash ? { ...spec.name, tokenHash } : null
 
+const toCreatedBy = ({ orgName }: DeploymentSpec): string => `deployment of ${orgName}`
+
 export type NameReservation =
   /** The hash is null without a name. */
   { readonly kind: 'reserved'; readonly tokenHash: Buffer | null } | { readonly kind: 'subdomain-conflict' }
@@ -43,7 +46,7 @@ export class ReservationClient {
   /** Reserves the name of a new deployment. A repeated key returns the same reservation. */
   async reserve(spec: DeploymentSpec, caller: Caller, key: string | undefined): Promise<NameReservation> {
     if (!spec.name) return { kind: 'reserved', tokenHash: null }
-    const command = { ...spec.name, createdBy: `deployment of ${spec.orgName}` }
+    const command = { ...spec.name, createdBy: toCreatedBy(spec) }
     const outcome = await this.#allocations.reserve(command, caller, key)
     // All other rejections concern the form of the name, which has been validated.
     return outcome.kind === 'granted'
@@ -51,25 +54,23 @@ export class ReservationClient {
       : { kind: 'subdomain-conflict' }
   }
 
-  /** Takes the name again if it was freed. */
-  async retake(holder: Holder, caller: Caller): Promise<NameReservation> {
-    const { reservationTokenHash: tokenHash } = holder
-    if (await this.renew(holder)) return { kind: 'reserved', tokenHash }
-    return this.reserve(holder.spec, caller, undefined)
-  }
-
   /**
-   * Keeps the name with the lineage from now on, also after its release or expiry. False if it belongs to another
-   * client.
+   * Takes the name again if it was freed. The hash of the new token derives from that of the former one and from the
+   * generation, so a repetition takes the same reservation, and no text is a token with this hash.
    */
-  async hold(_holder: Holder): Promise<boolean> {
-    return true
+  async retake(holder: Holder & { readonly generation: number }, caller: Caller): Promise<NameReservation> {
+    const reservation = toReservation(holder)
+    if (!reservation) return { kind: 'reserved', tokenHash: null }
+    const { tokenHash: formerTokenHash, ...name } = reservation
+    const tokenHash = hash('sha256', Buffer.concat([formerTokenHash, Buffer.from(`${holder.generation}`)]), 'buffer')
+    const { lineageId, spec } = holder
+    const command = { ...name, tokenHash, formerTokenHash, lineageId, createdBy: toCreatedBy(spec) }
+    const { kind } = await this.#allocations.retake(command, caller)
+    if (kind === 'granted') return { kind: 'reserved', tokenHash }
+    return kind === 'held' ? { kind: 'reserved', tokenHash: formerTokenHash } : { kind: 'subdomain-conflict' }
   }
 
-  /** The lineage has no infrastructure any more: from now on its name can become free. */
-  async letGo(_holder: Holder): Promise<void> {}
-
-  /** Points the name at the load balancer. */
+  /** Points the name at the load balancer. The records of an active name change in one write. */
   async commit(holder: Holder, loadBalancerIP: string): Promise<NameCommit> {
     const reservation = toReservation(holder)
     if (!reservation) return { kind: 'committed', isPublished: true }
@@ -79,14 +80,16 @@ export class ReservationClient {
     if (outcome.kind === 'committed') {
       return { kind: 'committed', isPublished: outcome.allocation.dns.status === 'published' }
     }
-    const isOwnCommit =
-      outcome.kind === 'already-active' &&
-      (await this.#allocations.isActiveWithToken(reservation, reservation.tokenHash))
-    // An earlier run of this deployment committed the name and crashed.
-    if (isOwnCommit) return { kind: 'committed', isPublished: false }
+    // Committed by an earlier operation, or by an earlier run that crashed.
+    const update = { ...reservation, loadBalancerIP }
+    const moved =
+      outcome.kind === 'already-active' ? await this.#allocations.update(update, toCaller(holder.id), undefined) : null
+    if (moved?.kind === 'updated')
+      return { kind: 'committed', isPublished: moved.allocation.dns.status === 'published' }
+    const cause = 'detail' in outcome ? outcome.detail : 'It was released by another client, or it expired.'
     return {
       kind: 'lost',
-      reason: `The infrastructure is up, but the name could not be committed (${outcome.kind}): it was released by another client, or it expired.`,
+      reason: `The infrastructure is up, but the name could not be committed (${outcome.kind}). ${cause}`,
     }
   }
 

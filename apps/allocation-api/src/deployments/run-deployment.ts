@@ -129,10 +129,10 @@ export class DeploymentRun {
 
   /** From here on, the state may hold infrastructure, so the name stays with the lineage until the state was read. */
   async #beginInfrastructure(): Promise<void> {
-    const { state, repository, reservations } = this.#options
-    if (!(await this.#retryUntilAvailable(() => reservations.hold(state)))) throw new ReservationLostError()
+    const { state, repository } = this.#options
     const begun = await this.#retryUntilAvailable(() => repository.beginInfrastructure(state))
     if (begun === 'lease-lost') throw new LeaseLostError()
+    if (begun === 'name-lost') throw new ReservationLostError()
     if (begun === 'fqdn-remains') {
       throw new DeploymentFailedError('Infrastructure of another deployment of this FQDN remains.')
     }
@@ -273,8 +273,6 @@ export class DeploymentRun {
   async #releaseName(): Promise<void> {
     const { state, reservations } = this.#options
     if (state.spec.name) this.#log({ phase: 'release', level: 'info', message: 'Released the name.' })
-    // Without infrastructure, the name need not stay with the lineage.
-    if (!this.#hasInfrastructure) await this.#retryUntilAvailable(() => reservations.letGo(state))
     await this.#retryUntilAvailable(() => reservations.release(state))
   }
 

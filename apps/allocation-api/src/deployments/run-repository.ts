@@ -2,18 +2,27 @@ import type { DeploymentResult } from '@pool/contract'
 import type { Sql } from '@pool/database/client'
 import { timeSql } from '@pool/database/time-sql'
 import { withTimeout } from '@pool/database/with-timeout'
+import { allocationSql } from '../allocation/sql.ts'
 import { bucketClaimSql } from './bucket-claims.ts'
 import { type DeploymentRecord, fromRecord } from './domain/spec.ts'
 import type { DeploymentLogLine, RunLease, RunState, StateLock } from './domain/types.ts'
 import { isUniqueViolation } from './unique-violation.ts'
+
+/** Times in milliseconds. */
+export interface DeploymentRepositoryOptions {
+  readonly timeoutMs: number
+  readonly leaseMs: number
+  /** How long a name that was active cannot be reserved after it was freed. */
+  readonly coolOffMs: number
+}
 
 export interface RenewedLease {
   readonly id: string
   readonly isCancelled: boolean
 }
 
-/** `fqdn-remains`: another lineage of the FQDN has infrastructure. */
-export type BeginResult = 'begun' | 'lease-lost' | 'fqdn-remains'
+/** `name-lost`: the name belongs to another client now. `fqdn-remains`: another lineage has infrastructure. */
+export type BeginResult = 'begun' | 'lease-lost' | 'name-lost' | 'fqdn-remains'
 
 interface RunRow extends Omit<RunState, 'spec'> {
   readonly request: DeploymentRecord
@@ -35,18 +44,17 @@ export type RunRepository = ReturnType<typeof createRunRepository>
  * The writes of runs, and their leases. Each write checks the lease in the same statement: once the lease is lost, the
  * write changes nothing and returns false. The clock of the database decides.
  */
-export const createRunRepository = (
-  sql: Sql,
-  { timeoutMs, leaseMs }: { readonly timeoutMs: number; readonly leaseMs: number },
-) => {
+export const createRunRepository = (sql: Sql, { timeoutMs, leaseMs, coolOffMs }: DeploymentRepositoryOptions) => {
   const { now, milliseconds } = timeSql(sql)
   const { makePermanent, dropProvisional } = bucketClaimSql(sql)
+  const { hold, letGo } = allocationSql(sql)
   const leaseEnd = sql`${now} + ${milliseconds(leaseMs)}`
   const ownedBy = ({ id, generation }: RunLease) =>
     sql`d.id = ${id} and d.run_generation = ${generation} and d.finished_at is null`
   /** The row of the run, locked: a statement that changes other tables must not act on a lease that is being lost. */
   const lockOwned = (lease: RunLease) =>
-    sql`select d.id, d.lineage_id from deployments d where ${ownedBy(lease)} for update of d`
+    sql`select d.id, d.lineage_id, d.reservation_token_hash from deployments d
+        where ${ownedBy(lease)} for update of d`
   const changesRow = async (statement: PromiseLike<{ readonly count: number }>): Promise<boolean> =>
     (await withTimeout(statement, timeoutMs)).count > 0
   const finished = sql`finished_at = greatest(${now}, started_at), run_expires_at = null`
@@ -90,31 +98,40 @@ export const createRunRepository = (
     },
 
     /**
-     * Records that the lineage may have infrastructure, and makes its bucket claim permanent. Call it after the name is
-     * held and before Terraform starts.
+     * Records that the lineage may have infrastructure: it holds its name, and its bucket claim becomes permanent. Call it
+     * before Terraform starts.
      */
     async beginInfrastructure(lease: RunLease): Promise<BeginResult> {
-      const statement = sql`
-        with owned as (${lockOwned(lease)}), lineage as (
+      const statement = sql<{ hasBegun: boolean }[]>`
+        with owned as (${lockOwned(lease)}), named as (
+          select l.pool_domain, l.subdomain, owned.reservation_token_hash as token_hash, l.id as lineage_id
+          from owned join lineages l on l.id = owned.lineage_id where l.subdomain is not null
+        ), held as (${hold(sql`named`)}), lineage as (
           update lineages l set has_infrastructure = true,
             infrastructure_changed_at = case when l.has_infrastructure then l.infrastructure_changed_at else ${now} end
-          from owned where l.id = owned.lineage_id returning l.id
+          from owned where l.id = owned.lineage_id and (l.subdomain is null or exists (select from held))
+          returning l.id
         ), claims as (${makePermanent(sql`lineage`)})
-        select from lineage`
+        select exists (select from lineage) as "hasBegun" from owned`
       try {
-        return (await changesRow(statement)) ? 'begun' : 'lease-lost'
+        const [row] = await withTimeout(statement, timeoutMs)
+        if (!row) return 'lease-lost'
+        return row.hasBegun ? 'begun' : 'name-lost'
       } catch (error) {
         if (isUniqueViolation(error, 'lineages_fqdn_unique')) return 'fqdn-remains'
         throw error
       }
     },
 
-    /** Records that the state is empty but for the kept bucket. */
+    /** Records that the state is empty but for the kept bucket: the lineage lets go of its name. */
     async clearInfrastructure(lease: RunLease): Promise<boolean> {
       return changesRow(sql`
-        with owned as (${lockOwned(lease)})
-        update lineages l set has_infrastructure = false, infrastructure_changed_at = ${now}
-        from owned where l.id = owned.lineage_id`)
+        with owned as (${lockOwned(lease)}), lineage as (
+          update lineages l set has_infrastructure = false, infrastructure_changed_at = ${now}
+          from owned where l.id = owned.lineage_id
+          returning l.id as lineage_id, l.pool_domain, l.subdomain
+        ), free as (${letGo(sql`lineage`, coolOffMs)})
+        select from lineage`)
     },
 
     async recordLock(lease: RunLease, lock: StateLock | null): Promise<boolean> {

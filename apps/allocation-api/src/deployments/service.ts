@@ -40,6 +40,7 @@ export interface DeploymentServiceOptions
   /** Milliseconds. */
   readonly statementTimeoutMs: number
   readonly reservationTtlMs: number
+  readonly nameCoolOffMs: number
 }
 
 export type GetDeploymentOutcome = { readonly kind: 'found'; readonly deployment: Deployment } | Rejection<'not-found'>
@@ -81,9 +82,9 @@ export class DeploymentService {
   readonly #calls: DeploymentCalls
 
   constructor(options: DeploymentServiceOptions) {
-    const { sql, statementTimeoutMs, leaseMs, reservationTtlMs } = options
+    const { sql, statementTimeoutMs, leaseMs, reservationTtlMs, nameCoolOffMs } = options
     this.#options = options
-    const times = { timeoutMs: statementTimeoutMs, leaseMs }
+    const times = { timeoutMs: statementTimeoutMs, leaseMs, coolOffMs: nameCoolOffMs }
     this.#repository = createDeploymentRepository(sql, times)
     this.#reservations = new ReservationClient(options.allocations)
     this.#runner = new Runner({

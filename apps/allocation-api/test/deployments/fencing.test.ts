@@ -175,7 +175,7 @@ describe('a log line whose write has an unknown outcome', () => {
     const id = await createDeployment(replica, specFor('acme'))
     await waitForApply(replica)
     await until('its first lines are stored', async () => (await readDeployment(replica, id)).numEvents === 2)
-    const repository = createRunRepository(fixture.sql, { timeoutMs: 5_000, leaseMs: LEASE_MS })
+    const repository = createRunRepository(fixture.sql, { timeoutMs: 5_000, leaseMs: LEASE_MS, coolOffMs: 0 })
     const unanswered: Parameters<typeof repository.appendLog>[] = []
     const writer = new LogWriter({
       repository: {

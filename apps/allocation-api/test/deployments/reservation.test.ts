@@ -7,6 +7,8 @@ const unexpected = () => Promise.reject(new Error('unexpected call'))
 const clientWithRenew = (renew: (...args: unknown[]) => Promise<unknown>, isActiveWithToken = false) =>
   new ReservationClient({
     reserve: unexpected,
+    retake: unexpected,
+    update: unexpected,
     commit: unexpected,
     release: unexpected,
     renew: renew as ReservationOperations['renew'],

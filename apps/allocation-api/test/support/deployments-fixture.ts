@@ -57,6 +57,8 @@ export interface DeploymentReplica {
   readonly errors: unknown[]
   /** From now on no statement of this replica is answered, as if its process had been killed. */
   kill(): void
+  /** Kills the replica at its nth statement from now on, before the statement takes effect or after. Resolves then. */
+  killAt(statement: number, effect: 'before' | 'after'): Promise<void>
   /** While unavailable, statements fail as if the database were down. */
   setDatabaseUnavailable(isUnavailable: boolean): void
 }
@@ -65,18 +67,27 @@ class ConnectionRefusedError extends Error {
   readonly code = 'ECONNREFUSED'
 }
 
-type Connectivity = 'connected' | 'unavailable' | 'killed'
+/** `killed-unheard`: the statement takes effect, but its answer is never received. */
+type Connectivity = 'connected' | 'unavailable' | 'killed' | 'killed-unheard'
 
 /** A client whose statements can be left unanswered or rejected. Fragments are not statements. */
-const withConnectivity = (sql: Sql, connectivity: () => Connectivity): Sql =>
+const withConnectivity = (sql: Sql, connectivity: () => Connectivity, onUnheard: () => void): Sql =>
   new Proxy(sql, {
     apply(target, self, args) {
       const query = Reflect.apply(target as never, self, args) as PromiseLike<unknown> & object
       return new Proxy(query, {
         get(of, property) {
           const value = Reflect.get(of, property)
-          if (property === 'then' && connectivity() === 'killed') return () => new Promise(() => {})
-          if (property === 'then' && connectivity() === 'unavailable') {
+          if (property !== 'then') return typeof value === 'function' ? value.bind(of) : value
+          const state = connectivity()
+          if (state === 'killed') return () => new Promise(() => {})
+          if (state === 'killed-unheard') {
+            return () => {
+              of.then(onUnheard, onUnheard)
+              return new Promise(() => {})
+            }
+          }
+          if (state === 'unavailable') {
             return (_: unknown, reject: (error: Error) => void) => reject(new ConnectionRefusedError('refused'))
           }
           return typeof value === 'function' ? value.bind(of) : value
@@ -119,9 +130,20 @@ export const useDeployments = () => {
 
     replica(options: Partial<DeploymentServiceOptions> = {}): DeploymentReplica {
       let connectivity: Connectivity = 'connected'
+      let remaining = Number.POSITIVE_INFINITY
+      let effectOfLast: 'before' | 'after' = 'before'
+      let onKilled = () => {}
+      const countStatement = (): Connectivity => {
+        remaining -= 1
+        if (remaining > 0 || connectivity !== 'connected') return connectivity
+        connectivity = 'killed'
+        if (effectOfLast === 'after') return 'killed-unheard'
+        onKilled()
+        return 'killed'
+      }
       const client = createDatabaseClient(database.url, { maxConnections: 4, applicationName: 'replica' })
       clients.push(client)
-      const sql = withConnectivity(client, () => connectivity)
+      const sql = withConnectivity(client, countStatement, () => onKilled())
       const timeoutMs = options.statementTimeoutMs ?? 5_000
       const reader = createAllocationReader(sql, { timeoutMs })
       const idempotency = createIdempotency(sql, { timeoutMs, keyTtlMs: 86_400_000 })
@@ -160,6 +182,7 @@ export const useDeployments = () => {
         statementTimeoutMs: timeoutMs,
         leaseMs: LEASE_MS,
         reservationTtlMs: TTL_MS,
+        nameCoolOffMs: 0,
         now: () => performance.now() + aheadMs,
         clock: () => new Date(),
         newId: randomUUID,
@@ -173,6 +196,13 @@ export const useDeployments = () => {
         errors,
         kill: () => {
           connectivity = 'killed'
+        },
+        killAt: (statement, effect) => {
+          remaining = statement
+          effectOfLast = effect
+          return new Promise(resolve => {
+            onKilled = resolve
+          })
         },
         setDatabaseUnavailable: isUnavailable => {
           connectivity = isUnavailable ? 'unavailable' : 'connected'

@@ -1,0 +1,251 @@
+import { until } from '@pool/test-kit/poll.ts'
+import { proofSize } from '@pool/test-kit/proof-size.ts'
+import { describe, expect, test } from 'vitest'
+import { type Call, calls, decideCall, type Verdict } from '../../src/deployments/domain/lifecycle.ts'
+import { createDeploymentRepository } from '../../src/deployments/repository.ts'
+import { Cloud, type Extent } from '../support/cloud.ts'
+import { LEASE_MS, TTL_MS, useDeployments } from '../support/deployments-fixture.ts'
+import {
+  type CloudReplica,
+  expectConsistency,
+  expectNoCredentials,
+  expectSeparation,
+  settle,
+  startReplica,
+  Tenant,
+} from '../support/tenants.ts'
+
+const fixture = useDeployments()
+
+/** The steps that bring the first tenant's deployment to its state, each to its end. */
+type Step = readonly [call: 'create' | 'apply' | 'destroy' | 'delete' | 'abandon' | 'cancel', extent?: Extent]
+
+const states: Readonly<Record<string, readonly Step[]>> = {
+  ready: [['create', 'all']],
+  'failed before anything existed': [['create', 'nothing']],
+  'failed midway': [['create', 'part']],
+  'cancelled midway': [['create', 'waits'], ['cancel']],
+  'ready, and an apply failed': [
+    ['create', 'all'],
+    ['apply', 'part'],
+  ],
+  'partly destroyed': [
+    ['create', 'all'],
+    ['destroy', 'part'],
+  ],
+  'a destroy that was cancelled': [['create', 'all'], ['destroy', 'waits'], ['cancel']],
+  destroyed: [['create', 'all'], ['destroy']],
+  'destroyed and installed again': [['create', 'all'], ['destroy'], ['apply', 'all']],
+  'failed midway, then destroyed': [['create', 'part'], ['destroy']],
+  'destroyed and deleted': [['create', 'all'], ['destroy'], ['delete']],
+  abandoned: [['create', 'all'], ['abandon']],
+}
+
+const bringTo = async (replica: CloudReplica, tenant: Tenant, steps: readonly Step[]): Promise<void> => {
+  for (const [call, extent = 'all'] of steps) {
+    if (call === 'cancel') await until('Terraform runs', () => replica.terraform.isWaiting)
+    else Object.assign(replica.terraform, { applies: extent, destroys: extent })
+    const outcome = await invoke(replica, tenant, call === 'cancel' ? 'delete' : call)
+    expect(['created', 'started', 'removed', 'cancelling']).toContain(outcome)
+    if (extent !== 'waits') await settleHere(replica)
+  }
+  await settleHere(replica)
+  Object.assign(replica.terraform, { applies: 'all', destroys: 'all' })
+}
+
+const settleHere = async (replica: CloudReplica): Promise<void> => {
+  while (replica.deployments.activeCount > 0) await new Promise(resolve => setTimeout(resolve, 2))
+}
+
+const invoke = (replica: CloudReplica, tenant: Tenant, call: Call): Promise<string> => {
+  switch (call) {
+    case 'create':
+      return tenant.create(replica)
+    case 'apply':
+    case 'destroy':
+      return tenant.start(replica, call)
+    case 'plan':
+      return tenant.plan(replica, 'apply')
+    case 'plan-destroy':
+      return tenant.plan(replica, 'destroy')
+    case 'delete':
+    case 'abandon':
+      return tenant.remove(replica, call === 'abandon')
+    case 'unlock':
+      return tenant.unlock(replica)
+  }
+}
+
+const outcomes: Readonly<Record<Verdict, string>> = {
+  created: 'created',
+  started: 'started',
+  planned: 'planned',
+  cancelled: 'cancelling',
+  deleted: 'removed',
+  abandoned: 'removed',
+  // No run left a lock here.
+  unlocked: 'lock-not-recorded',
+  taken: 'subdomain-conflict',
+  'fqdn-remains': 'fqdn-remains',
+  'in-progress': 'in-progress',
+  'destroy-incomplete': 'destroy-incomplete',
+  'still-up': 'still-up',
+}
+
+let count = 0
+interface Pair {
+  readonly cloud: Cloud
+  readonly survivor: CloudReplica
+  readonly first: Tenant
+  readonly second: Tenant
+}
+
+/** Two tenants that want the same name; the first one's deployment is in its state. */
+const startPair = async (steps: readonly Step[], hasStorage: boolean): Promise<Pair> => {
+  count += 1
+  const cloud = new Cloud()
+  const survivor = startReplica(fixture, cloud)
+  const first = new Tenant('Alpha', `pair-${count}`, hasStorage)
+  const second = new Tenant('Beta', `pair-${count}`, hasStorage)
+  await bringTo(survivor, first, steps)
+  return { cloud, survivor, first, second }
+}
+
+/** What remains can be cleared with the documented calls, and then the name is free. */
+const expectClearable = async ({ cloud, survivor, first, second }: Pair): Promise<void> => {
+  for (const tenant of [first, second]) {
+    for (const id of [...tenant.tokens.keys()].reverse()) {
+      if ((await survivor.deployments.get(id)).kind === 'not-found') continue
+      await tenant.start(survivor, 'destroy')
+      await settleHere(survivor)
+      expect(await tenant.remove(survivor)).toBe('removed')
+      tenant.tokens.delete(id)
+    }
+  }
+  const { sovereignFQDN, name } = first.spec
+  // A reservation whose request was killed ends by itself.
+  await fixture.advance(TTL_MS)
+  expect(cloud.statesUp(sovereignFQDN)).toEqual([])
+  const rows = await fixture.sql`
+    select from pool_allocations where subdomain = ${name?.subdomain ?? ''}
+      and (state = 'active' or lineage_id is not null or greatest(expires_at, cool_off_until) > now())`
+  expect(rows).toHaveLength(0)
+}
+
+const expectRules = async ({ cloud, survivor, first, second }: Pair): Promise<void> => {
+  await first.read(survivor)
+  await second.read(survivor)
+  await expectSeparation(fixture, cloud, [first, second])
+  await expectConsistency(fixture, cloud, first.spec.sovereignFQDN)
+  await expectNoCredentials(fixture)
+}
+
+/** What the first tenant's deployment is, for the table; null if it does not exist any more. */
+const findSituation = (tenant: Tenant) =>
+  createDeploymentRepository(fixture.sql, { timeoutMs: 5_000, leaseMs: LEASE_MS, coolOffMs: 0 }).findSituation(
+    tenant.id,
+  )
+
+const pairs = Object.entries(states).flatMap(([state, steps]) =>
+  [false, true].flatMap(hasStorage => calls.map(call => [state, call, hasStorage, steps] as const)),
+)
+
+describe('the first tenant has the name', () => {
+  test.each(pairs)('%s; its next call is %s; with a bucket: %s', async (_, call, hasStorage, steps) => {
+    const pair = await startPair(steps, hasStorage)
+    const { survivor, first } = pair
+    const situation = await findSituation(first)
+    const outcome = await invoke(survivor, first, call)
+    if (situation) expect(outcome).toBe(outcomes[decideCall(situation, call)])
+    else if (call !== 'create') expect(outcome).toBe('not-found')
+    await settleHere(survivor)
+    await expectRules(pair)
+    await expectClearable(pair)
+  })
+
+  test.each(pairs.filter(([, call]) => call === 'create'))(
+    '%s; the next call is a %s of the second tenant; with a bucket: %s',
+    async (_, call, hasStorage, steps) => {
+      const pair = await startPair(steps, hasStorage)
+      const { cloud, survivor, first, second } = pair
+      const situation = await findSituation(first)
+      const outcome = await invoke(survivor, second, call)
+      if (situation) expect(outcome).toBe(outcomes[decideCall(situation, call)])
+      await settleHere(survivor)
+      if (outcome === 'created') {
+        const [mine] = cloud.statesUp(first.spec.sovereignFQDN)
+        expect([...(cloud.states.get(mine ?? '')?.machines ?? [])]).toEqual([`machine-${second.id}`])
+      }
+      await expectRules(pair)
+      await expectClearable(pair)
+    },
+  )
+
+  test.each(Object.entries(states))('%s; a second tenant cannot call the deployment', async (_, steps) => {
+    const pair = await startPair(steps, true)
+    const { survivor, first, second } = pair
+    second.tokens.set(first.id, '00000000-0000-4000-8000-000000000000')
+    const expected = (await findSituation(first)) ? 'token-mismatch' : 'not-found'
+    for (const call of ['apply', 'plan', 'destroy', 'plan-destroy', 'delete'] as const) {
+      expect(await invoke(survivor, second, call)).toBe(expected)
+    }
+    second.tokens.clear()
+    await expectRules(pair)
+  })
+})
+
+/** More statements than any call and its run make. */
+const MAX_STATEMENTS = 24
+const kills = Array.from({ length: MAX_STATEMENTS }, (_, i) => i + 1).flatMap(statement =>
+  (['before', 'after'] as const).map(effect => ({ statement, effect })),
+)
+const callsWithEffects = ['create', 'apply', 'destroy', 'delete', 'abandon'] as const
+
+describe('a kill at each statement of the next call and of its run', () => {
+  const cases = Object.entries(states).flatMap(([state, steps]) =>
+    callsWithEffects.flatMap(call => ['first', 'second'].map(caller => [state, call, caller, steps] as const)),
+  )
+  // The second tenant can only create; its calls to the deployment are rejected.
+  const relevant = cases.filter(([, call, caller]) => caller === 'first' || call === 'create')
+  const size = proofSize(kills.length, 3)
+  const chosen = relevant.flatMap((row, at) =>
+    Array.from(
+      { length: size },
+      (_, i) => [...row, kills[(at * 7 + i * Math.floor(kills.length / size)) % kills.length]] as const,
+    ),
+  )
+
+  test.each(chosen)('%s; %s by the %s tenant', async (_, call, caller, steps, kill) => {
+    const pair = await startPair(steps, kill !== undefined && kill.statement % 2 === 0)
+    const { cloud, survivor, first, second } = pair
+    const victim = startReplica(fixture, cloud)
+    const killed = victim.killAt(kill?.statement ?? 1, kill?.effect ?? 'before')
+    const tenant = caller === 'first' ? first : second
+    const isKilled = await Promise.race([
+      invoke(victim, tenant, call)
+        .then(() => settleHere(victim))
+        .then(() => false),
+      killed.then(() => true),
+    ])
+    await settle(fixture, survivor, isKilled ? victim : undefined)
+    // A client that received no response repeats the call, which is harmless whatever became of the first one.
+    if (isKilled) await invoke(survivor, tenant, call)
+    await settleHere(survivor)
+    await expectRules(pair)
+    await adoptUnheardCreations(pair)
+    await expectClearable(pair)
+  })
+})
+
+/** The client of a creation whose response was lost does not know its deployment. An operator does. */
+const adoptUnheardCreations = async ({ first, second }: Pair): Promise<void> => {
+  const rows = await fixture.sql<{ id: string; org: string }[]>`
+    select id, request ->> 'orgName' as org from deployments
+    where sovereign_fqdn = ${first.spec.sovereignFQDN} and abandoned_at is null`
+  for (const { id, org } of rows) {
+    const tenant = org === first.spec.orgName ? first : second
+    if (tenant.tokens.has(id)) continue
+    await fixture.sql`update deployments set token_hash = sha256('0') where id = ${id}`
+    tenant.tokens.set(id, '0')
+  }
+}

@@ -1,0 +1,191 @@
+import { until } from '@pool/test-kit/poll.ts'
+import { expect } from 'vitest'
+import type { CallerWithToken } from '../../src/deployments/calls.ts'
+import type { DeploymentSpec } from '../../src/deployments/domain/types.ts'
+import { type Cloud, CloudProvisioner, type Extent } from './cloud.ts'
+import {
+  caller,
+  credentials,
+  type DeploymentReplica,
+  keysOf,
+  LEASE_MS,
+  operator,
+  specFor,
+  type useDeployments,
+  withStorage,
+} from './deployments-fixture.ts'
+
+type Fixture = ReturnType<typeof useDeployments>
+
+/** A replica whose Terraform works on the shared cloud. */
+export interface CloudReplica extends DeploymentReplica {
+  readonly terraform: CloudProvisioner
+}
+
+export const startReplica = (
+  fixture: Fixture,
+  cloud: Cloud,
+  applies: Extent = 'all',
+  destroys: Extent = 'all',
+): CloudReplica => {
+  const terraform = Object.assign(new CloudProvisioner(cloud), { applies, destroys })
+  return { ...fixture.replica({ provisioner: terraform, maxConcurrentRuns: 10 }), terraform }
+}
+
+/** A client that wants one FQDN. It keeps what it got, and what it saw about its own deployments. */
+export class Tenant {
+  readonly spec: DeploymentSpec
+  /** Its deployments, newest last, with their tokens. */
+  readonly tokens = new Map<string, string>()
+  readonly seen: string[] = []
+
+  constructor(name: string, subdomain: string, hasStorage: boolean) {
+    const spec = hasStorage ? withStorage(subdomain) : specFor(subdomain)
+    this.spec = {
+      ...spec,
+      orgName: `Tenant ${name}`,
+      orgEmail: `${name}@tenant.test`,
+      sshPublicKey: `ssh-key-of-${name}`,
+    }
+  }
+
+  get id(): string {
+    return [...this.tokens.keys()].at(-1) ?? '00000000-0000-4000-8000-000000000000'
+  }
+
+  get credentials(): CallerWithToken {
+    return { caller, token: this.tokens.get(this.id) ?? '00000000-0000-4000-8000-000000000000' }
+  }
+
+  async create(replica: DeploymentReplica): Promise<string> {
+    const body = { spec: this.spec, credentials: this.spec.storage ? credentials : null }
+    const outcome = await replica.deployments.create(body, caller, undefined)
+    if (outcome.kind === 'created') this.tokens.set(outcome.id, outcome.deploymentToken)
+    this.seen.push(JSON.stringify(outcome))
+    return outcome.kind
+  }
+
+  async start(replica: DeploymentReplica, operation: 'apply' | 'destroy'): Promise<string> {
+    const outcome = await replica.deployments[operation](this.id, keysOf(this.spec), this.credentials)
+    this.seen.push(JSON.stringify(outcome))
+    return outcome.kind
+  }
+
+  async plan(replica: DeploymentReplica, operation: 'apply' | 'destroy'): Promise<string> {
+    const body = { ...keysOf(this.spec), operation }
+    const outcome = await replica.deployments.plan(this.id, body, this.credentials, new AbortController().signal)
+    this.seen.push(JSON.stringify(outcome))
+    return outcome.kind
+  }
+
+  async remove(replica: DeploymentReplica, shouldAbandon = false): Promise<string> {
+    const outcome = await replica.deployments.remove(
+      this.id,
+      shouldAbandon,
+      shouldAbandon ? operator : this.credentials,
+    )
+    this.seen.push(JSON.stringify(outcome))
+    return outcome.kind
+  }
+
+  async unlock(replica: DeploymentReplica): Promise<string> {
+    return (await replica.deployments.unlock(this.id, operator.caller)).kind
+  }
+
+  /** Reads its deployments and their logs. */
+  async read(replica: DeploymentReplica): Promise<void> {
+    for (const id of this.tokens.keys()) {
+      this.seen.push(JSON.stringify(await replica.deployments.get(id)))
+      const tail = await replica.deployments.tailLog(id, 0, AbortSignal.timeout(5_000))
+      if (tail.kind !== 'following') continue
+      for await (const event of tail.events) {
+        this.seen.push(JSON.stringify(event))
+        if (typeof event === 'object' && 'kind' in event) break
+      }
+    }
+  }
+
+  /** What another tenant must never see. */
+  markers(cloud: Cloud, lineages: readonly string[]): string[] {
+    const states = lineages.flatMap(key => cloud.states.get(key) ?? cloud.archived.get(key) ?? [])
+    return [
+      ...[this.spec.orgName, this.spec.orgEmail, this.spec.sshPublicKey],
+      ...[...this.tokens].flat(),
+      ...lineages,
+      ...states.flatMap(({ address, machines }) => [address, ...machines]),
+    ]
+  }
+}
+
+/** Another process takes over what a killed one left, and brings every run to an end. */
+export const settle = async (fixture: Fixture, survivor: CloudReplica, killed?: CloudReplica): Promise<void> => {
+  await fixture.advance(LEASE_MS)
+  // Ends what still waits for an answer in the killed replica.
+  if (killed) void killed.deployments.tick().catch(() => {})
+  await until('every run has ended', async () => {
+    await survivor.deployments.tick()
+    return (await fixture.sql`select from deployments where finished_at is null`).length === 0
+  })
+  await until('the runs are over in this process', () => survivor.deployments.activeCount === 0)
+  expect(survivor.errors).toEqual([])
+}
+
+const readLineages = async (fixture: Fixture, tenant: Tenant): Promise<string[]> => {
+  const ids = [...tenant.tokens.keys()]
+  if (ids.length === 0) return []
+  const rows = await fixture.sql<{ id: string }[]>`
+    select lineage_id as id from deployments where id in ${fixture.sql(ids)}`
+  return rows.map(({ id }) => id)
+}
+
+/** Responses about a tenant's own deployments show nothing of the other one. */
+export const expectSeparation = async (fixture: Fixture, cloud: Cloud, tenants: readonly Tenant[]): Promise<void> => {
+  for (const tenant of tenants) {
+    for (const other of tenants.filter(one => one !== tenant)) {
+      const markers = other.markers(cloud, await readLineages(fixture, other))
+      const leaks = markers.filter(marker => tenant.seen.some(text => text.includes(marker)))
+      expect(leaks, `${tenant.spec.orgName} sees what belongs to ${other.spec.orgName}`).toEqual([])
+    }
+  }
+}
+
+/** The rules that hold whenever no run is in progress. */
+export const expectConsistency = async (fixture: Fixture, cloud: Cloud, fqdn: string): Promise<void> => {
+  expect(cloud.violations).toEqual([])
+  const up = cloud.statesUp(fqdn)
+  expect(up.length, 'lineages with machines').toBeLessThanOrEqual(1)
+  const lineages = await fixture.sql<{ id: string; hasInfrastructure: boolean }[]>`
+    select id, has_infrastructure as "hasInfrastructure" from lineages
+    where sovereign_fqdn = ${fqdn} and archived_at is null`
+  for (const key of up) {
+    expect(
+      lineages.find(({ id }) => id === key),
+      'machines without a lineage',
+    ).toMatchObject({ hasInfrastructure: true })
+  }
+  const names = await fixture.sql<
+    { state: string; lineageId: string | null; address: string | null; isFree: boolean }[]
+  >`
+    select state, lineage_id as "lineageId", host(load_balancer_ip) as address,
+      state <> 'active' and lineage_id is null and greatest(expires_at, cool_off_until) <= now() as "isFree"
+    from pool_allocations where sovereign_fqdn = ${fqdn} or subdomain || '.' || pool_domain = ${fqdn}`
+  const [name] = names
+  if (up.length > 0) expect(name?.lineageId, 'the lineage of a name with machines').toBe(up[0])
+  if (name?.state === 'active') {
+    const owner = [...cloud.states.values()].find(({ address }) => address === name.address)
+    expect(owner?.machines.size, 'machines behind an active name').toBeGreaterThan(0)
+  }
+  const claims = await fixture.sql<{ bucket: string; lineageId: string; isPermanent: boolean }[]>`
+    select bucket, lineage_id as "lineageId", is_permanent as "isPermanent" from bucket_claims
+    where sovereign_fqdn = ${fqdn}`
+  for (const [bucket, lineageId] of cloud.buckets) {
+    if (cloud.states.get(lineageId)?.fqdn !== fqdn) continue
+    expect(claims).toContainEqual({ bucket, lineageId, isPermanent: true })
+  }
+}
+
+export const expectNoCredentials = async (fixture: Fixture): Promise<void> => {
+  const [row] = await fixture.sql<{ text: string }[]>`
+    select coalesce(string_agg(to_jsonb(d)::text, ' '), '') as text from deployments d`
+  expect(row?.text).not.toContain('marked')
+}
