@@ -4,7 +4,7 @@ import { timed, until } from '@pool/test-kit/poll.ts'
 import { createPrng } from '@pool/test-kit/prng.ts'
 import { proofSize, reportProof } from '@pool/test-kit/proof-size.ts'
 import { describe, expect, test } from 'vitest'
-import { createRecords, type RecordSet } from '../../src/dns/domain/rrset.ts'
+import { createRecords, isAtOrBelow, type RecordSet } from '../../src/dns/domain/rrset.ts'
 import { type Api, startApi } from '../support/api.ts'
 import { activeNames } from '../support/consistency.ts'
 import { createTestDatabase } from '../support/database.ts'
@@ -88,15 +88,23 @@ const killAtRandom = async (kind: string, startHost: StartZoneHost, seed: number
   await Promise.all(callers.map(caller => caller.ended))
   host.nextHttpFault = () => undefined
 
-  const expectedRecords = async () =>
-    [
-      ...foreign,
+  /** The foreign records at and below names that an active holder has released. */
+  const doomedRecords = async () => {
+    const released = await database.sql<{ subdomain: string }[]>`
+      select distinct subdomain from allocation_history where event = 'released' and from_state = 'active'`
+    return foreign.filter(set => released.some(({ subdomain }) => isAtOrBelow(set.name, `${subdomain}.${pool}`)))
+  }
+  const expectedRecords = async () => {
+    const doomed = await doomedRecords()
+    return [
+      ...foreign.filter(set => !doomed.includes(set)),
       ...(await activeNames(database.sql)).flatMap(({ subdomain, address }) =>
         createRecords(`${subdomain}.${pool}`, address, { ...template, ttl }),
       ),
     ]
       .map(format)
       .sort()
+  }
   const actualRecords = async () => (await host.records(pool)).map(format).sort()
   const lastDriftCheckAt = async () => {
     const [zone] = await database.sql<{ at: Date | null; due: number }[]>`
@@ -117,6 +125,12 @@ const killAtRandom = async (kind: string, startHost: StartZoneHost, seed: number
     await until('the zone has another drift check', async () => ((await lastDriftCheckAt()) ?? 0) > before)
   }
   expect(await actualRecords()).toEqual(await expectedRecords())
+  const listed = await database.sql<{ name: string; type: string; ttl: number; data: string[] }[]>`
+    select deleted.* from allocation_history,
+      jsonb_to_recordset(deleted_records) as deleted (name text, type text, ttl int, data jsonb)`
+  expect(new Set(listed.map(({ data, ...set }) => format({ ...set, values: data })))).toEqual(
+    new Set((await doomedRecords()).map(format)),
+  )
 
   const confirmed = new Map(callers.flatMap(caller => [...caller.confirmed]))
   const rows = await database.sql<{ subdomain: string; state: string; digest: string; address: string | null }[]>`

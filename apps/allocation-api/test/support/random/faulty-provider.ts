@@ -49,6 +49,10 @@ export interface InterleavingCounts {
   staleReads: number
   /** Edits of the zone that bypass the API. */
   edits: number
+  /** Record sets of other writers that were deleted. */
+  deleted: number
+  /** Commits of a name that had an earlier holder. */
+  regrants: number
 }
 
 /** Injects faults into the calls of both replicas to one zone. */
@@ -58,7 +62,15 @@ export class FaultInjector {
   /** Writes in flight at the host. */
   writesInFlight = 0
   lateWrites: LateWrite[] = []
-  readonly counts: InterleavingCounts = { writes: 0, faults: 0, lateWrites: 0, staleReads: 0, edits: 0 }
+  readonly counts: InterleavingCounts = {
+    writes: 0,
+    faults: 0,
+    lateWrites: 0,
+    staleReads: 0,
+    edits: 0,
+    deleted: 0,
+    regrants: 0,
+  }
   readonly #options: FaultInjectorOptions
   readonly #pausedCalls = new Set<{ steps: number; resume: () => void }>()
   /** The zone before its last change. Null: unknown, or already returned by a stale read. */

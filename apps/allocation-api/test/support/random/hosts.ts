@@ -1,12 +1,17 @@
 import type { Sql } from '@pool/database/client'
+import { startCloudflareDouble } from '@pool/test-kit/dns/cloudflare-double.ts'
 import type { DoubleRecord } from '@pool/test-kit/dns/dynadot-domain.ts'
 import { startDynadotDouble } from '@pool/test-kit/dns/dynadot-double.ts'
 import type { PowerdnsServer } from '@pool/test-kit/dns/powerdns.ts'
 import { type RecordChange, type RecordSet, recordKey } from '../../../src/dns/domain/rrset.ts'
+import { createCloudflareProvider } from '../../../src/dns/providers/cloudflare/index.ts'
 import { createDynadotProvider } from '../../../src/dns/providers/dynadot/index.ts'
 import { createLocalProvider } from '../../../src/dns/providers/local/provider.ts'
 import { createZoneTable } from '../../../src/dns/providers/local/zone-table.ts'
 import { createPowerdnsProvider } from '../../../src/dns/providers/powerdns/index.ts'
+import { createRfc2136Provider } from '../../../src/dns/providers/rfc2136/index.ts'
+import { listRecordSets, putRecordSet } from '../../providers/support/cloudflare.ts'
+import type { Server } from '../../providers/support/rfc2136/server.ts'
 import type { ZoneHost } from './zone-host.ts'
 
 export type StartZoneHost = (sql: Sql) => Promise<ZoneHost>
@@ -18,6 +23,7 @@ export const startLocalHost: StartZoneHost = async sql => {
   const createProvider = () => createLocalProvider({ table: createZoneTable(sql), onError: () => {} })
   return {
     replacesZone: false,
+    typesBelow: ['NS', 'DS', 'DNAME', 'TYPE65280'],
     addZone: async () => {},
     records: async zone => (await table.read(zone, 'all')).records.slice(),
     async edit(zone, { remove, put }) {
@@ -44,6 +50,7 @@ export const createPowerdnsHostStarter =
     const createProvider = () => createPowerdnsProvider(server.options)
     return {
       replacesZone: false,
+      typesBelow: ['NS', 'DS', 'DNAME', 'TYPE65280'],
       addZone: server.createZone,
       records: server.records,
       edit: server.edit,
@@ -53,6 +60,49 @@ export const createPowerdnsHostStarter =
       [Symbol.asyncDispose]: async () => {},
     }
   }
+
+/** All interleavings share the server, which has a zone for each. */
+export const createRfc2136HostStarter =
+  (server: Server): StartZoneHost =>
+  async () => {
+    const createProvider = () => createRfc2136Provider(server.options())
+    return {
+      replacesZone: false,
+      typesBelow: ['NS', 'DS', 'DNAME', 'TYPE65280'],
+      addZone: async () => {},
+      records: async zone =>
+        (await server.records(zone)).map(set => ({
+          ...set,
+          // dig separates long hexadecimal data with spaces.
+          values: set.values.map(value => (set.type === 'DS' ? value.replace(/ (?=\d{8}$)/, '') : value)),
+        })),
+      edit: server.edit,
+      createProvider,
+      createUnconditionalProvider: createProvider,
+      env: {},
+      [Symbol.asyncDispose]: async () => {},
+    }
+  }
+
+/** Each worker has its own account. */
+export const startCloudflareHost: StartZoneHost = async () => {
+  const double = await startCloudflareDouble()
+  const createProvider = () => createCloudflareProvider({ url: double.url, apiToken: double.token })
+  return {
+    replacesZone: false,
+    typesBelow: ['NS', 'DS', 'TYPE65280'],
+    addZone: async zone => void double.addZone(zone),
+    records: async zone => listRecordSets(double, zone),
+    async edit(zone, { remove, put }) {
+      for (const key of remove) double.remove(zone, ({ name, type }) => name === key.name && type === key.type)
+      for (const set of put) putRecordSet(double, zone, set)
+    },
+    createProvider,
+    createUnconditionalProvider: createProvider,
+    env: {},
+    [Symbol.asyncDispose]: () => double[Symbol.asyncDispose](),
+  }
+}
 
 /** Does not reuse the provider's conversion, so that a bug in it does not cancel out. */
 const toStoredRecord = (host: string, type: string, value: string): DoubleRecord => {

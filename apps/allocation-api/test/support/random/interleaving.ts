@@ -1,22 +1,28 @@
-import type { RecordHistoryEntry } from '@pool/test-kit/history-rules.ts'
+import type { Sql } from '@pool/database/client'
 import { createPrng, type Prng } from '@pool/test-kit/prng.ts'
 import type { Caller } from '../../../src/allocation/domain/types.ts'
-import { createRecords, recordKey } from '../../../src/dns/domain/rrset.ts'
+import { createRecords, type RecordSet, recordKey } from '../../../src/dns/domain/rrset.ts'
 import { createPools } from '../../../src/naming/naming.ts'
 import { createReconciler, type Reconciler } from '../../../src/reconciler/reconciler.ts'
-import { FaultInjector, type InterleavingCounts } from './faulty-provider.ts'
+import { FaultInjector, type InterleavingCounts, toChangeKey } from './faulty-provider.ts'
 import { createInFlight } from './in-flight.ts'
-import { type ActiveName, findViolations, formatRecordSet, type QuiescentName } from './quiescence.ts'
+import {
+  type ActiveName,
+  findViolations,
+  formatRecordSet,
+  type QuiescentHistoryEntry,
+  type QuiescentName,
+} from './quiescence.ts'
 import { RESERVATION_MS, type Worker } from './worker.ts'
 import type { Edit } from './zone-host.ts'
-import { type ModelName, template, ZoneModel } from './zone-model.ts'
+import { type Fate, type ModelName, type RowState, template, ZoneModel } from './zone-model.ts'
 
 const caller: Caller = { actor: 'in-cluster', address: null, requestId: 'random' }
 const DRIFT_MS = 600_000
 /** Longer than every pause, the drift interval and every reservation. */
 const LONG_MS = 700_000
-const MIN_STEPS = 10
-const EXTRA_STEPS = 9
+const MIN_STEPS = 14
+const EXTRA_STEPS = 15
 /** Drift checks until nothing changes. Two suffice unless something fails. */
 const MAX_ROUNDS = 8
 
@@ -26,6 +32,9 @@ class InterleavingError extends Error {
     super([`seed ${seed}`, ...violations, ...trace.map(line => `    ${line}`)].join('\n'))
   }
 }
+
+/** The zone of an interleaving. */
+export const toZone = (seed: number): string => `z${seed}.test`
 
 /** One zone of a worker, from its first reservation to quiescence. */
 class Interleaving {
@@ -47,8 +56,8 @@ class Interleaving {
     this.#worker = worker
     this.#seed = seed
     this.#prng = createPrng(seed)
-    const zone = `z${seed}.test`
-    this.#model = new ZoneModel(zone, worker.host.fixedTtl)
+    const zone = toZone(seed)
+    this.#model = new ZoneModel(zone, worker.host)
     const note = (line: string) => void this.trace.push(line)
     this.#faultInjector = new FaultInjector({
       zone,
@@ -68,7 +77,7 @@ class Interleaving {
         zoneLocks: {
           withLock: (name, work) => this.#inFlight.during('running', () => zoneLocks.withLock(name, work)),
         },
-        pools: () => createPools([zone]),
+        pools: () => createPools([zone, this.#model.zoneBelow]),
         statementTimeoutMs: 20_000,
         providerTimeoutMs: 10_000,
         commitWaitMs: 300,
@@ -114,7 +123,7 @@ class Interleaving {
     await this.#waitForQuiescence()
     await this.#expectQuiescence()
     if (this.#model.names.some(name => this.#model.isBlocked(name))) {
-      await this.#edit(this.#model.createClearEdit(), true)
+      await this.#edit(this.#model.createClearEdit(), 'stays')
       await this.#waitForQuiescence()
       await this.#expectQuiescence()
     }
@@ -144,9 +153,9 @@ class Interleaving {
     const name = prng.pick(this.#model.names)
     const run = prng.pickWeighted<() => Promise<void>>([
       [40, () => this.#requestNext(name)],
-      [6, () => this.#edit(this.#model.createUnrelatedEdit(prng), true)],
-      [4, () => this.#edit(this.#model.createCnameEdit(prng), true)],
-      [5, () => this.#edit(this.#model.createClearEdit(prng), true)],
+      [14, () => this.#plant(this.#model.createUnrelatedEdit(prng))],
+      [4, () => this.#plant(this.#model.createCnameEdit(prng))],
+      [5, () => this.#edit(this.#model.createClearEdit(prng), 'stays')],
       [12, () => this.#editAddress(name)],
       [6, () => this.#advance(200 + prng.below(2_300))],
       [5, () => this.#syncDueZones()],
@@ -176,6 +185,10 @@ class Interleaving {
       const address = this.#model.nextAddress()
       // Before the statement: another replica can publish the records before the commit returns.
       Object.assign(name, { address, confirmed: new Set() })
+      if (name.wasHeld) {
+        this.#model.doom(name)
+        this.counts.regrants += 1
+      }
       const fqdn = this.#model.fqdn(name)
       const command = { ...allocationName, reservationToken: name.token, sovereignFQDN: fqdn, loadBalancerIP: address }
       const decision = await this.#store.commit(command, createRecords(fqdn, address, template), caller)
@@ -185,6 +198,10 @@ class Interleaving {
       name.state = 'active'
       this.#startWait(subdomain, decision.version)
       return
+    }
+    if (name.state === 'active') {
+      this.#model.doom(name)
+      name.wasHeld = true
     }
     const decision = await this.#store.release(allocationName, caller)
     this.trace.push(`release ${subdomain}: ${decision.kind}`)
@@ -200,35 +217,71 @@ class Interleaving {
     this.#waits.push(this.#replica.waitUntilApplied({ zone: this.#zone, subdomain, version }))
   }
 
-  async #edit(edit: Edit, isForeign: boolean): Promise<void> {
+  async #edit(edit: Edit, fate: Fate): Promise<void> {
     const { host } = this.#worker
     const faultInjector = this.#faultInjector
     if (edit.put.length + edit.remove.length === 0) return
     if (host.replacesZone && (faultInjector.writesInFlight > 0 || faultInjector.lateWrites.length > 0)) return
+    const keys = [...edit.put, ...edit.remove].map(recordKey)
+    const isPending = faultInjector.lateWrites.some(({ changes = [] }) =>
+      changes.some(change => keys.includes(toChangeKey(change))),
+    )
+    if (isPending) return
+    if (await this.#hasCnameConflict(edit, keys)) return
     faultInjector.counts.edits += 1
-    this.trace.push(`external edit: ${edit.put.map(formatRecordSet)} ${edit.remove.map(key => `-${recordKey(key)}`)}`)
-    const isAtRecordOfName = [...edit.remove, ...edit.put].some(({ name }) => this.#model.findName(`${name} A`))
-    await faultInjector.beforeEdit({ canBeReadLater: !isAtRecordOfName })
-    this.#model.recordEdit(edit, isForeign)
+    this.trace.push(
+      `external edit: ${edit.put.map(formatRecordSet)} ${edit.remove.map(key => `-${recordKey(key)}`)} (${fate})`,
+    )
+    const { planted } = this.#model
+    const isNew = !keys.some(key => this.#model.findName(key) || planted.some(set => recordKey(set) === key))
+    await faultInjector.beforeEdit({ canBeReadLater: isNew })
+    this.#model.recordEdit(edit, fate)
     await host.edit(this.#zone, edit)
   }
 
+  /** Whether a name would have a CNAME and another type. The provider knows which of the records are deleted. */
+  async #hasCnameConflict({ put }: Edit, keys: readonly string[]): Promise<boolean> {
+    const isCname = ({ type }: RecordSet) => type === 'CNAME'
+    if (![...put, ...this.#model.planted].some(isCname)) return false
+    const present = (await this.#worker.host.records(this.#zone)).filter(set => !keys.includes(recordKey(set)))
+    return put.some(set => present.some(other => other.name === set.name && (isCname(set) || isCname(other))))
+  }
+
+  /** An edit at or below a name. */
+  async #plant(edit: Edit): Promise<void> {
+    const [owner] = [...edit.put, ...edit.remove].map(({ name }) => name)
+    if (owner === undefined) return
+    const name = this.#model.findHolder(owner)
+    const state = name ? await this.#readRowState(this.#worker.database.sql, name) : 'none'
+    if (!name || state === 'none' || state === 'settled') return this.#edit(edit, 'stays')
+    await this.#withZoneLock(async sql => {
+      const isDoomed = ['withdrawn', 'unsettled'].includes(await this.#readRowState(sql, name))
+      await this.#edit(edit, isDoomed ? 'doomed' : 'stays')
+    })
+  }
+
   async #editAddress(name: ModelName): Promise<void> {
-    const { sql } = this.#worker.database
+    await this.#withZoneLock(async sql => {
+      const planned = this.#model.createAddressEdit(this.#prng, name, await this.#readRowState(sql, name))
+      if (planned) await this.#edit(planned.edit, planned.fate)
+    })
+  }
+
+  async #readRowState(sql: Pick<Sql, 'unsafe'>, { subdomain }: ModelName): Promise<RowState> {
+    const [row] = await sql.unsafe<{ state: RowState }[]>(
+      `select case when desired = '[]' then 'withdrawn' when purge_version > applied_version then 'unsettled' else 'settled' end
+        as state from dns_names where zone = $1 and subdomain = $2`,
+      [this.#zone, subdomain],
+    )
+    return row?.state ?? 'none'
+  }
+
+  /** Runs `work` while no sync is in flight. Does nothing if one is. */
+  async #withZoneLock(work: (sql: Pick<Sql, 'unsafe'>) => Promise<void>): Promise<void> {
     const lockName = this.#worker.replicas[0]?.provider.concurrency ? '(account)' : this.#zone
-    await sql.begin(async tx => {
+    await this.#worker.database.sql.begin(async tx => {
       const [held] = await tx`select name from dns_zone_locks where name = ${lockName} for update skip locked`
-      if (!held) return
-      const [row] = await tx<{ isClean: boolean }[]>`
-        select desired = '[]' and (applied_version = version or is_drift_repair) as "isClean" from dns_names
-        where zone = ${this.#zone} and subdomain = ${name.subdomain}`
-      const planned = this.#model.createAddressEdit(this.#prng, name, row ?? { isClean: true })
-      if (!planned) return
-      const keys = [...planned.edit.put, ...planned.edit.remove].map(recordKey)
-      const isPending = this.#faultInjector.lateWrites.some(({ changes = [] }) =>
-        changes.some(change => keys.includes(recordKey(change.kind === 'upsert' ? change.set : change))),
-      )
-      if (!isPending) await this.#edit(planned.edit, planned.isForeign)
+      if (held) await work(tx)
     })
   }
 
@@ -310,10 +363,11 @@ class Interleaving {
         select subdomain, host(load_balancer_ip) as address from pool_allocations where state = 'active'`,
       sql<QuiescentName[]>`
         select subdomain, previous_records as previous, applied_version = version as "isApplied", failure from dns_names`,
-      sql<RecordHistoryEntry[]>`
-        select subdomain, event, from_state as from, detail from allocation_history
+      sql<QuiescentHistoryEntry[]>`
+        select subdomain, event, from_state as from, detail, deleted_records as deleted from allocation_history
         where pool_domain = ${this.#zone} order by id`,
     ])
+    this.counts.deleted = this.#model.doomed.length
     this.#violations.push(...findViolations(this.#model, { present, active, rows, history }))
   }
 }

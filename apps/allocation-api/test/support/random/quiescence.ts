@@ -1,5 +1,6 @@
 import { findHistoryErrors, type RecordHistoryEntry } from '@pool/test-kit/history-rules.ts'
 import { type RecordSet, recordKey } from '../../../src/dns/domain/rrset.ts'
+import type { DeletedRecord } from '../../../src/reconciler/repository.ts'
 import type { ZoneModel } from './zone-model.ts'
 
 export interface ActiveName {
@@ -22,14 +23,33 @@ export interface QuiescentState {
   readonly active: readonly ActiveName[]
   readonly rows: readonly QuiescentName[]
   /** The history of the zone, oldest first. */
-  readonly history: readonly RecordHistoryEntry[]
+  readonly history: readonly QuiescentHistoryEntry[]
+}
+
+export interface QuiescentHistoryEntry extends RecordHistoryEntry {
+  readonly deleted: readonly DeletedRecord[] | null
+}
+
+/** The history lists every doomed record set, and no record set that this service wrote. */
+const findListingErrors = (model: ZoneModel, history: readonly QuiescentHistoryEntry[]): string[] => {
+  const format = ({ name, type, ttl, data }: DeletedRecord) => formatRecordSet({ name, type, ttl, values: data })
+  const listed = history.flatMap(({ subdomain, deleted }) => (deleted ?? []).map(set => `${subdomain}: ${format(set)}`))
+  const planted = new Set(model.planted.map(formatRecordSet))
+  const missing = model.doomed
+    .map(({ subdomain, set }) => `${subdomain}: ${formatRecordSet(set)}`)
+    .filter(text => !listed.includes(text))
+  const unplanted = listed.filter(text => !planted.has(text.slice(text.indexOf(': ') + 2)))
+  return [
+    ...missing.map(text => `deleted, but not in the history of ${text}`),
+    ...unplanted.map(text => `in the history as deleted, but no other writer's, of ${text}`),
+  ]
 }
 
 export const formatRecordSet = ({ name, type, ttl, values }: RecordSet): string => `${name} ${ttl} ${type} ${values}`
 
 /** Returns what differs from the expected state after the last fault, when nothing is due. */
 export const findViolations = (model: ZoneModel, { present, active, rows, history }: QuiescentState): string[] => {
-  const violations: string[] = []
+  const violations = findListingErrors(model, history)
   const blocked = new Set(model.names.filter(name => model.isBlocked(name)).map(name => name.subdomain))
   const isBlockedName = (name: { subdomain: string }) => blocked.has(name.subdomain)
 

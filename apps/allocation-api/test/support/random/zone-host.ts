@@ -21,6 +21,8 @@ export interface ZoneHost extends AsyncDisposable {
   createUnconditionalProvider?(): DnsProvider
   /** The TTL of all records, in seconds. Absent: each record set has its own. */
   readonly fixedTtl?: number
+  /** Types, beyond the usual ones, of which the zone can have records below a name. */
+  readonly typesBelow?: readonly string[]
   /** A write replaces the whole zone, so concurrent external edits are lost. */
   readonly replacesZone: boolean
   /** Only for a host with an HTTP API: the fault of the next request. */

@@ -1,15 +1,28 @@
 import type { Prng } from '@pool/test-kit/prng.ts'
-import { createRecords, type RecordChange, type RecordSet, recordKey } from '../../../src/dns/domain/rrset.ts'
-import { toChangeKey } from './faulty-provider.ts'
-import type { Edit } from './zone-host.ts'
+import {
+  createRecords,
+  isAtOrBelow,
+  type RecordChange,
+  type RecordSet,
+  recordKey,
+} from '../../../src/dns/domain/rrset.ts'
+import { toChangeKey, toOwnerKey } from './faulty-provider.ts'
+import type { Edit, ZoneHost } from './zone-host.ts'
 
 export const template = { names: ['@', '*'], ttl: 300 }
 
-/** The state of a row of `dns_names`, read while no sync is in flight. */
-export interface RowState {
-  /** No records were ever written, or their withdrawal was confirmed. A late write may have restored some since. */
-  readonly isClean: boolean
-}
+/**
+ * What the row in `dns_names` of a name says about the records of other writers at and below it. `none`: there is no row;
+ * `withdrawn`: the name has no holder, so they are deleted; `unsettled`: so are those of the earlier holder, and the new one
+ * is not published yet; `settled`: they stay.
+ */
+export type RowState = 'none' | 'withdrawn' | 'unsettled' | 'settled'
+
+/**
+ * What becomes of the record sets of an external edit. `stays`: nothing but another edit changes them; `doomed`: they are
+ * deleted and listed in the history; `repaired`: they are replaced by the desired ones.
+ */
+export type Fate = 'stays' | 'doomed' | 'repaired'
 
 /** A name, with the state that the model expects. */
 export interface ModelName {
@@ -22,6 +35,14 @@ export interface ModelName {
   address: string
   /** Keys for which a write of this address was confirmed. */
   confirmed: Set<string>
+  /** An active name was released before: the next commit deletes what is left below it. */
+  wasHeld: boolean
+}
+
+/** A record set that must be gone at quiescence, and that the history must list for this name. */
+export interface DoomedRecordSet {
+  readonly subdomain: string
+  readonly set: RecordSet
 }
 
 /** An address that no commit has. */
@@ -39,7 +60,13 @@ const createForeignValue = (type: string, prng: Prng): string => {
     case 'SRV':
       return `${n} 5 5060 sip.example.`
     case 'CNAME':
+    case 'NS':
+    case 'DNAME':
       return `host${n}.example.`
+    case 'DS':
+      return `${n} 8 2 ${'12'.repeat(32)}`
+    case 'TYPE65280':
+      return `\\# 1 ${10 + (n % 90)}`
     default:
       return createForeignAddress(prng)
   }
@@ -49,37 +76,49 @@ const createForeignValue = (type: string, prng: Prng): string => {
  * A zone, the owner of each of its record sets, and the external edits of it.
  *
  * A key is an owner name and a type. The keys that a commit can write (type A at the names of the template) are managed.
- * All other keys are foreign, and the API writes none of them.
+ * All other keys are foreign.
  *
- * A managed key is OWNED from the confirmation of its first write until the confirmation of the withdrawal of its name.
- * The API repairs every external change in between, or deletes it with the name. Before and after, a record set at the
- * key is owned only if it has a value that the API has written. It is FOREIGN if an external edit created it while the
- * key was not owned, and remains so until an external edit removes it. If a commit needs the key in the meantime, the
- * name is `failing`. A CNAME at a managed owner name is always foreign. The edit that creates it removes the record sets
- * that cannot exist beside a CNAME, owned ones too.
+ * A managed key is OWNED from the confirmation of its first write until the release of its name. The API repairs every
+ * external change in between. Before, a record set at the key is owned only if it has a value that the API has written. It
+ * is FOREIGN if an external edit created it while the key was not owned, and remains so until an external edit removes it.
+ * If the first commit of the name needs the key in the meantime, the name is `failing`. A CNAME at a managed owner name is
+ * always foreign. The edit that creates it removes the record sets that cannot exist beside a CNAME, owned ones too.
+ *
+ * A release dooms every foreign record set at and below the name, except those of the other managed zone below it. So does
+ * a commit of a name that was held before. A record set that an external edit creates while the name has no holder, or
+ * before its new holder is published, is doomed as well. The history lists all doomed record sets.
  *
  * In the following cases the owner of a key is undecidable, or nothing could protect a record set. They do not occur:
  * - An external edit writes a managed key between the first write of it and the confirmation.
  * - An external edit writes one between the read and the end of a sync: providers have no conditional write. So such an
- *   edit holds the zone lock.
- * - An external edit writes one while a late write of it has yet to take effect, and could overwrite it.
+ *   edit holds the zone lock, as does an edit below a name whose records are being deleted.
+ * - An external edit writes a key while a late write of it has yet to take effect, and could overwrite it.
  * - An external edit gives a key that is not owned an earlier address of its name, which looks like a late write.
  *   Foreign addresses are from another network here.
- * - A read of the port returns the state before an external edit of a managed key. (The Dynadot provider detects stale
- *   reads of the API itself, unless both reads of a write are equally old. That does not occur either.)
+ * - A read of the port returns the state before an external edit of a managed key, or of a key that already existed. (The
+ *   Dynadot provider detects stale reads of the API itself, unless both reads of a write are equally old. That does not
+ *   occur either.)
  * - An external edit changes a zone while a write that replaces the whole zone is in flight or late.
  */
 export class ZoneModel {
   readonly zone: string
   readonly names: readonly ModelName[]
-  /** Foreign record sets by key. */
+  /** Another managed zone, below a name. */
+  readonly zoneBelow: string
+  /** Foreign record sets that stay, by key. */
   readonly foreign = new Map<string, RecordSet>()
+  doomed: DoomedRecordSet[] = []
+  /** Every record set that an external edit has created. */
+  readonly planted: RecordSet[] = []
   readonly #toTtl: (ttl: number) => number
+  readonly #typesBelow: readonly string[]
   #commits = 0
 
-  constructor(zone: string, fixedTtl: number | undefined) {
+  constructor(zone: string, { fixedTtl, typesBelow = [] }: Pick<ZoneHost, 'fixedTtl' | 'typesBelow'>) {
     this.zone = zone
+    this.zoneBelow = `eu.acme.${zone}`
     this.#toTtl = ttl => fixedTtl ?? ttl
+    this.#typesBelow = typesBelow
     this.names = ['acme', 'beta', 'gamma'].map(subdomain => ({
       subdomain,
       state: 'free',
@@ -87,6 +126,7 @@ export class ZoneModel {
       reservedAtMs: 0,
       address: '',
       confirmed: new Set(),
+      wasHeld: false,
     }))
   }
 
@@ -111,6 +151,21 @@ export class ZoneModel {
     return this.names.find(name => this.getManagedRecords(name).some(set => recordKey(set) === key))
   }
 
+  /** The name that an owner name is at or below; undefined: none, or another managed zone below it. */
+  findHolder(owner: string): ModelName | undefined {
+    if (isAtOrBelow(owner, this.zoneBelow)) return undefined
+    return this.names.find(name => isAtOrBelow(owner, this.fqdn(name)))
+  }
+
+  /** To be called before a release of an active name, and before a commit. */
+  doom(name: ModelName): void {
+    for (const [key, set] of this.foreign) {
+      if (this.findHolder(set.name) !== name) continue
+      this.foreign.delete(key)
+      this.doomed.push({ subdomain: name.subdomain, set })
+    }
+  }
+
   /** The foreign record sets that block a name. */
   findBlockers(name: { subdomain: string }): RecordSet[] {
     return this.getManagedRecords(name).flatMap(set =>
@@ -129,9 +184,11 @@ export class ZoneModel {
   findInvalidChanges(changes: readonly RecordChange[], providerKeepsForeignRecords: boolean): string[] {
     return changes.flatMap(change => {
       const key = toChangeKey(change)
-      const name = this.findName(key)
-      if (!name) return [`${change.kind} of ${key}, which belongs to no name`]
-      return this.foreign.has(key) && !providerKeepsForeignRecords ? [`${change.kind} of ${key}, which is foreign`] : []
+      const isManaged = this.findName(key) !== undefined
+      if (!this.findHolder(toOwnerKey(change))) return [`${change.kind} of ${key}, which belongs to no name`]
+      if (change.kind === 'upsert' && !isManaged) return [`upsert of ${key}, which is not managed`]
+      const isProtected = this.foreign.has(key) && !(isManaged && providerKeepsForeignRecords)
+      return isProtected ? [`${change.kind} of ${key}, which is foreign`] : []
     })
   }
 
@@ -162,9 +219,20 @@ export class ZoneModel {
     const isAtManagedName = prng.chance(0.6)
     const name = isAtManagedName
       ? prng.pick([fqdn, `*.${fqdn}`])
-      : prng.pick([this.zone, `www.${this.zone}`, `x${fqdn}`, `deep.${fqdn}`, `_sip._tcp.${fqdn}`])
+      : prng.pick([
+          ...[this.zone, `www.${this.zone}`, `x${fqdn}`, this.zoneBelow, `ns.${this.zoneBelow}`],
+          ...[`deep.${fqdn}`, `_sip._tcp.${fqdn}`, `*.deep.${fqdn}`],
+        ])
     const types = name === this.zone ? ['TXT', 'MX', 'AAAA', 'A'] : ['TXT', 'MX', 'AAAA', 'SRV', 'A', 'CNAME']
-    const type = prng.pick(isAtManagedName ? types.slice(0, 4) : types)
+    const typesAt: Readonly<Record<string, readonly string[]>> = {
+      [fqdn]: types.slice(0, 4),
+      [`*.${fqdn}`]: types.slice(0, 4),
+      // BIND rejects addresses at such a name.
+      [`_sip._tcp.${fqdn}`]: ['TXT', 'SRV'],
+      [`deep.${fqdn}`]: [...types, ...this.#typesBelow],
+      [this.zoneBelow]: [...types, ...this.#typesBelow],
+    }
+    const type = prng.pick(typesAt[name] ?? types)
     const atSameName = [...this.foreign.values()].filter(set => set.name === name)
     if (atSameName.some(set => set.type === 'CNAME') || (type === 'CNAME' && atSameName.length > 0))
       return { remove: [], put: [] }
@@ -173,7 +241,7 @@ export class ZoneModel {
       name,
       type,
       ttl: this.#toTtl(60 + prng.below(999)),
-      values: type === 'CNAME' ? values.slice(0, 1) : values,
+      values: type === 'CNAME' || type === 'DNAME' ? values.slice(0, 1) : values,
     }
     return { remove: [], put: [put] }
   }
@@ -196,26 +264,36 @@ export class ZoneModel {
   }
 
   /** Creates, changes or removes an address at a managed key. Undefined if its owner would be undecidable. */
-  createAddressEdit(
-    prng: Prng,
-    name: ModelName,
-    { isClean }: RowState,
-  ): { edit: Edit; isForeign: boolean } | undefined {
+  createAddressEdit(prng: Prng, name: ModelName, state: RowState): { edit: Edit; fate: Fate } | undefined {
     const set = prng.pick(this.getManagedRecords(name))
     const key = recordKey(set)
-    const isForeign = isClean || this.foreign.has(key)
-    if (!isForeign && !name.confirmed.has(key)) return undefined
+    const fate =
+      state === 'withdrawn' || state === 'unsettled'
+        ? 'doomed'
+        : state === 'none' || this.foreign.has(key)
+          ? 'stays'
+          : 'repaired'
+    if (fate === 'repaired' && !name.confirmed.has(key)) return undefined
     if ([...this.foreign.values()].some(({ name: owner, type }) => owner === set.name && type === 'CNAME'))
       return undefined
-    const values = prng.chance(0.3) && !isForeign ? [name.address] : [createForeignAddress(prng)]
-    if (prng.chance(0.3) && !isForeign) values.push(createForeignAddress(prng))
+    const isRepaired = fate === 'repaired'
+    const values = prng.chance(0.3) && isRepaired ? [name.address] : [createForeignAddress(prng)]
+    if (prng.chance(0.3) && isRepaired) values.push(createForeignAddress(prng))
     const put = { ...set, ttl: this.#toTtl(60 + prng.below(999)), values: Array.from(new Set(values)).sort() }
-    return { isForeign, edit: prng.chance(0.3) ? { remove: [set], put: [] } : { remove: [], put: [put] } }
+    return { fate, edit: prng.chance(0.3) ? { remove: [set], put: [] } : { remove: [], put: [put] } }
   }
 
-  /** Records an external edit. `isForeign`: its record sets at managed keys are foreign too. */
-  recordEdit({ remove, put }: Edit, isForeign: boolean): void {
-    for (const key of remove) this.foreign.delete(recordKey(key))
-    for (const set of put) if (isForeign || !this.findName(recordKey(set))) this.foreign.set(recordKey(set), set)
+  /** Records an external edit. */
+  recordEdit({ remove, put }: Edit, fate: Fate): void {
+    const keys = new Set([...remove, ...put].map(recordKey))
+    for (const key of keys) this.foreign.delete(key)
+    // Whether it had been deleted before the edit is unknown.
+    this.doomed = this.doomed.filter(({ set }) => !keys.has(recordKey(set)))
+    this.planted.push(...put)
+    for (const set of put) {
+      const name = this.findHolder(set.name)
+      if (fate === 'stays' || !name) this.foreign.set(recordKey(set), set)
+      if (fate === 'doomed' && name) this.doomed.push({ subdomain: name.subdomain, set })
+    }
   }
 }

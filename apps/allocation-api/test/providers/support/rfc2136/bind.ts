@@ -9,7 +9,7 @@ export const bind: ServerKind = {
   hasLimitedKeys: true,
   hasTsigErrors: true,
   acceptsUnknownTypes: true,
-  async prepare({ folder, port, zone, zoneFile, secret }) {
+  async prepare({ folder, port, zone, zoneFile, moreZones, secret }) {
     const settings = join(folder, 'named.conf')
     await writeFile(zoneFile, zoneText(zone))
     await writeFile(
@@ -37,7 +37,7 @@ zone "${zone}" {
     grant limited.key.test subdomain limited.${zone}. ANY;
   };
 };
-`,
+${moreZones.map(other => `zone "${other}" { type primary; file "${other}"; allow-update { key "full.key.test"; }; };\n`).join('')}`,
       { mode: 0o600 },
     )
     return [findProgram('named') ?? '', '-g', '-n', '1', '-c', settings]

@@ -9,7 +9,7 @@ export const knot: ServerKind = {
   hasLimitedKeys: true,
   hasTsigErrors: true,
   acceptsUnknownTypes: true,
-  async prepare({ folder, port, zone, zoneFile, secret }) {
+  async prepare({ folder, port, zone, zoneFile, moreZones, secret }) {
     const settings = join(folder, 'knot.conf')
     await writeFile(zoneFile, zoneText(zone))
     await writeFile(
@@ -22,7 +22,7 @@ export const knot: ServerKind = {
     background-workers: 1
 database:
     storage: ${folder}
-    journal-db-max-size: 64M
+    journal-db-max-size: 256M
 log:
   - target: stderr
     any: warning
@@ -47,7 +47,7 @@ zone:
     file: ${zoneFile}
     acl: [full, reader, limited]
     zonefile-sync: 0
-`,
+${moreZones.map(other => `  - domain: ${other}\n    storage: ${folder}\n    file: ${other}\n    acl: [full, reader]\n    zonefile-sync: -1\n`).join('')}`,
       { mode: 0o600 },
     )
     return [findProgram('knotd') ?? '', '-c', settings]

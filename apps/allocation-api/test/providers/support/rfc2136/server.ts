@@ -1,10 +1,11 @@
 import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { networkInterfaces, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { freePort } from '@pool/dev-server/ports'
 import { findProgram, startServerAndWait } from '@pool/dev-server/server-process'
+import type { ZoneEdit } from '@pool/test-kit/dns/powerdns.ts'
 import { type RecordSet, recordKey } from '../../../../src/dns/domain/rrset.ts'
 import type { Rfc2136Options } from '../../../../src/dns/providers/rfc2136/index.ts'
 
@@ -25,6 +26,8 @@ export interface Setup {
   readonly zone: string
   /** The zone's SOA and NS records, in a file of the folder. */
   readonly zoneFile: string
+  /** Further zones, which only Knot and BIND serve. The names of their files are their own, in the folder. */
+  readonly moreZones: readonly string[]
   /** Of all keys, in base64. */
   readonly secret: string
 }
@@ -51,8 +54,10 @@ export interface Server extends AsyncDisposable {
   readonly zone: string
   readonly secret: string
   readonly options: (key?: KeyName) => Rfc2136Options
-  /** As dig prints them, without SOA and NS of the apex; sorted by name and type. */
-  readonly records: () => Promise<RecordSet[]>
+  /** As dig prints them, without SOA and NS of the apex; sorted by name and type. `ofZone`: default is `zone`. */
+  readonly records: (ofZone?: string) => Promise<RecordSet[]>
+  /** All of it in one message. */
+  readonly edit: (ofZone: string, edit: ZoneEdit) => Promise<void>
   readonly put: (...sets: RecordSet[]) => Promise<void>
   readonly remove: (name: string, type: string) => Promise<void>
   readonly stop: () => Promise<void>
@@ -77,25 +82,26 @@ export const run = (program: string, words: readonly string[], input = ''): Prom
 
 let zoneCount = 0
 
-const startOnce = async (kind: ServerKind): Promise<Server> => {
+const startOnce = async (kind: ServerKind, moreZones: readonly string[]): Promise<Server> => {
   const folder = await mkdtemp(join(tmpdir(), `pool-${kind.name.toLowerCase()}-`))
   const port = await freePort()
   zoneCount += 1
   const zone = `zone${zoneCount}.test`
   const secret = randomBytes(32).toString('base64')
-  const command = await kind.prepare({ folder, port, zone, zoneFile: join(folder, 'zone'), secret })
+  for (const other of moreZones) await writeFile(join(folder, other), zoneText(other))
+  const command = await kind.prepare({ folder, port, zone, zoneFile: join(folder, 'zone'), moreZones, secret })
   const [dig, nsupdate] = [findProgram('dig') ?? '', findProgram('nsupdate') ?? '']
   const key = `hmac-sha256:full.key.test:${secret}`
 
-  const transfer = (): Promise<string> => {
+  const transfer = (ofZone = zone): Promise<string> => {
     const how = ['+tcp', '+noall', '+answer', '+onesoa', '+tries=1', '+time=5', '-y', key]
-    return run(dig, ['@127.0.0.1', '-p', String(port), ...how, zone, 'AXFR'])
+    return run(dig, ['@127.0.0.1', '-p', String(port), ...how, ofZone, 'AXFR'])
   }
-  const update = (lines: readonly string[]): Promise<unknown> =>
+  const update = (lines: readonly string[], ofZone = zone): Promise<unknown> =>
     run(
       nsupdate,
       ['-v', '-t', '10', '-y', key],
-      [`server 127.0.0.1 ${port}`, `zone ${zone}`, ...lines, 'send', ''].join('\n'),
+      [`server 127.0.0.1 ${port}`, `zone ${ofZone}`, ...lines, 'send', ''].join('\n'),
     )
 
   const isUp = async () => (await transfer().catch(() => '')).includes('SOA')
@@ -115,24 +121,29 @@ const startOnce = async (kind: ServerKind): Promise<Server> => {
       server: { host: '127.0.0.1', port },
       tsig: { name, secret, algorithm: 'hmac-sha256' },
     }),
-    async records() {
+    async records(ofZone = zone) {
       const sets = new Map<string, RecordSet>()
-      for (const line of (await transfer()).split('\n')) {
+      for (const line of (await transfer(ofZone)).split('\n')) {
         const [, owner = '', ttl = '', type = '', value = ''] = /^(\S+)\.\s+(\d+)\s+IN\s+(\S+)\s+(.+)$/.exec(line) ?? []
-        if (type === '' || (owner === zone && (type === 'SOA' || type === 'NS'))) continue
+        if (type === '' || (owner === ofZone && (type === 'SOA' || type === 'NS'))) continue
         const before = sets.get(`${owner} ${type}`)?.values ?? []
         sets.set(`${owner} ${type}`, { name: owner, type, ttl: Number(ttl), values: [...before, value].sort() })
       }
       return [...sets.values()].sort((a, b) => (recordKey(a) < recordKey(b) ? -1 : 1))
     },
-    async put(...sets) {
+    async edit(ofZone, { remove, put }) {
       await update(
-        sets.flatMap(({ name, type, ttl, values }) => [
-          `update delete ${name}. ${type}`,
-          ...values.map(value => `update add ${name}. ${ttl} ${type} ${value}`),
-        ]),
+        [...remove, ...put]
+          .map(({ name, type }) => `update delete ${name}. ${type}`)
+          .concat(
+            put.flatMap(({ name, type, ttl, values }) =>
+              values.map(value => `update add ${name}. ${ttl} ${type} ${value}`),
+            ),
+          ),
+        ofZone,
       )
     },
+    put: (...sets) => server.edit(zone, { remove: [], put: sets }),
     async remove(name, type) {
       await update([`update delete ${name}. ${type}`])
     },
@@ -152,11 +163,11 @@ const startOnce = async (kind: ServerKind): Promise<Server> => {
   return server
 }
 
-/** Starts a server as the current user, with one zone that only its keys may read and change. */
-export const startServer = async (kind: ServerKind): Promise<Server> => {
+/** Starts a server as the current user, with one zone, and `moreZones`, that only its keys may read and change. */
+export const startServer = async (kind: ServerKind, moreZones: readonly string[] = []): Promise<Server> => {
   if (kind.missingPrograms) throw new Error(kind.missingPrograms)
   // A port that was free a moment ago may be in use now: retry with another.
-  return startOnce(kind).catch(() => startOnce(kind))
+  return startOnce(kind, moreZones).catch(() => startOnce(kind, moreZones))
 }
 
 /** The zone file of a new zone. */
