@@ -21,8 +21,8 @@ run "with_object_storage" {
   }
 
   assert {
-    condition     = alltrue([for address in [output.load_balancer_ip, output.control_plane_ip] : can(cidrhost("${address}/8", 0)) && cidrhost("${address}/8", 0) == "127.0.0.0"])
-    error_message = "An address is not a loopback address."
+    condition     = alltrue([for address in [output.load_balancer_ip, output.control_plane_ip] : can(cidrhost("${address}/15", 0)) && cidrhost("${address}/15", 0) == "198.18.0.0"])
+    error_message = "An address is not in 198.18.0.0/15."
   }
 }
 

@@ -114,8 +114,8 @@ withTerraform('the local deployment', () => {
     }
     expectNoKey(readState(directory))
     expect(await outputs()).toEqual({
-      load_balancer_ip: expect.stringMatching(/^127\.\d+\.\d+\.\d+$/),
-      control_plane_ip: expect.stringMatching(/^127\.\d+\.\d+\.\d+$/),
+      load_balancer_ip: expect.stringMatching(/^198\.1[89]\.\d+\.\d+$/),
+      control_plane_ip: expect.stringMatching(/^198\.1[89]\.\d+\.\d+$/),
       details: { object_storage_secret: 'hetzner-object-storage' },
     })
     const second = await terraform('plan', '-no-color', '-detailed-exitcode')

@@ -125,7 +125,7 @@ describe.skipIf(isTerraformMissing)('a deployment from request to end', () => {
         numEvents: events.length - 1,
         result: {
           sovereignFQDN: 'acme.pool.test',
-          loadBalancerIP: expect.stringMatching(/^127\./),
+          loadBalancerIP: expect.stringMatching(/^198\.1[89]\./),
           details: { object_storage_secret: 'hetzner-object-storage' },
         },
       })

@@ -100,7 +100,7 @@ describe.skipIf(shouldSkip(missing))('the deployment module of the tests', () =>
     module.clear('fail', 'fails.pool.test')
     const again = apply()
     expect(await again.ended, again.output()).toBe(0)
-    expect(again.output()).toContain('load_balancer_ip = "127.')
+    expect(again.output()).toContain('load_balancer_ip = "198.1')
     expect(failed.output() + again.output() + state()).not.toContain(mark)
   })
 

@@ -42,7 +42,8 @@ export const createTestDatabase = async ({ schema = true, connections = 10 } = {
       const shift = sql`${ms}::float8 * interval '1 millisecond'`
       await sql`
         update pool_allocations set
-          reserved_at = reserved_at - ${shift}, expires_at = expires_at - ${shift}, committed_at = committed_at - ${shift}`
+          reserved_at = reserved_at - ${shift}, expires_at = expires_at - ${shift}, committed_at = committed_at - ${shift},
+          cool_off_until = cool_off_until - ${shift}`
       await sql`update pools set listed_at = listed_at - ${shift}`
       await sql`update idempotency_keys set expires_at = expires_at - ${shift}`
       await sql`
