@@ -1,6 +1,7 @@
 import { fileURLToPath } from 'node:url'
 import { startNode } from '@pool/dev-server/process'
 import { deploymentRequest } from '@pool/test-kit/deployment-request.ts'
+import { startCloudflareDouble } from '@pool/test-kit/dns/cloudflare-double.ts'
 import { until } from '@pool/test-kit/poll.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Api, startApi } from '../support/api.ts'
@@ -183,4 +184,38 @@ describe('a pool inside a granted name', () => {
     })
     expect((await call('GET', '/healthz')).body.drainingDomains).toEqual(['a.pool.test'])
   })
+})
+
+test('a name released in a zone that never existed: once its pool is unlisted, nothing is compared or reported for it', async () => {
+  await using double = await startCloudflareDouble({ token: 'cloudflare-token' })
+  double.addZone('pool.test')
+  const own = await createTestDatabase({ connections: 2 })
+  const startWith = (pools: string) =>
+    startApi(own.url, {
+      DNSPROVIDER_MANAGED_DOMAINS: pools,
+      DNSPROVIDER_KIND: 'cloudflare',
+      DNSPROVIDER_CLOUDFLARE_URL: double.url,
+      DNSPROVIDER_CLOUDFLARE_API_TOKEN: 'cloudflare-token',
+      PDM_DNS_COMMIT_WAIT: '1s',
+      PDM_DRIFT_INTERVAL: '1s',
+    })
+  const before = await startWith('pool.test,never.test')
+  const call = createContractCall(before.url)
+  const { body } = await reserve(call, 'never.test', 'acme')
+  const commit = commitBody('never.test', 'acme', body.reservationToken)
+  expect((await call('POST', `${pathOf('never.test')}/commit`, commit)).status).toBe(202)
+  expect((await call('DELETE', `${pathOf('never.test')}/release?sub=acme`)).status).toBe(202)
+  await until('the zone is compared', () => before.lines.some(line => line.includes('drift check failed')))
+  await before.process.stop()
+
+  const after = await startWith('pool.test')
+  await own.advance(11 * MINUTE_MS)
+  await until('nothing of the pool is tracked', async () => {
+    const rows =
+      await own.sql`select zone from dns_zones where zone = 'never.test' union all select zone from dns_names`
+    return rows.length === 0
+  })
+  expect((await createContractCall(after.url)('GET', '/metrics')).text).not.toMatch(/^pdm_dns_failing_names.*never/m)
+  await after.process.stop()
+  await own.drop()
 })
