@@ -65,6 +65,13 @@ export const useDnsFixture = () => {
       if (committed.kind !== 'committed') throw new Error(committed.kind)
       return { zone, subdomain, version: committed.version }
     },
+    /** Changes the address of an active name. Returns the version to wait for. */
+    async update(subdomain: string, address: string, zone = poolDomain) {
+      const records = createRecords(`${subdomain}.${zone}`, address, template)
+      const updated = await store.update({ poolDomain: zone, subdomain, loadBalancerIP: address }, records, caller)
+      if (updated.kind !== 'updated' || updated.version === null) throw new Error(updated.kind)
+      return { zone, subdomain, version: updated.version }
+    },
     async release(subdomain: string, zone = poolDomain) {
       const released = await store.release({ poolDomain: zone, subdomain }, caller)
       if (released.kind !== 'released' || released.version === null) throw new Error(released.kind)
