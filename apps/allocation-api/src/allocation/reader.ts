@@ -78,10 +78,11 @@ export const createAllocationReader = (sql: Sql, { timeoutMs }: { readonly timeo
       return row?.holder ?? null
     },
 
-    /** Whether a client of the lineage has the name. */
-    async isLiveUnderLineage(name: PoolName, lineageId: string): Promise<boolean> {
+    /** Whether the client with this token, or any client of the lineage, has the name. */
+    async isLiveFor(name: PoolName, tokenHash: Buffer | undefined, lineageId: string): Promise<boolean> {
       const rows = await withTimeout(
-        sql`select from pool_allocations a where ${whereName(name)} and ${isLive} and lineage_id = ${lineageId}`,
+        sql`select from pool_allocations a where ${whereName(name)} and ${isLive}
+          and (lineage_id = ${lineageId} or lineage_id is null and token_hash = ${tokenHash ?? null}::bytea)`,
         timeoutMs,
       )
       return rows.length > 0

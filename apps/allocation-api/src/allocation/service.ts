@@ -310,7 +310,7 @@ export const createAllocationService = (options: AllocationOptions) => {
       if (decision.kind !== 'conflict') return decision
       const granted = await repository.findReservation(name, tokenHash)
       if (granted) return granted
-      return (await reader.isLiveUnderLineage(name, lineageId)) ? { kind: 'held' } : decision
+      return (await reader.isLiveFor(name, formerTokenHash, lineageId)) ? { kind: 'held' } : decision
     },
 
     /** Extends a reservation. It takes no Idempotency-Key, because repeating it is harmless. */
