@@ -13,6 +13,7 @@ import { type ConfigIssue, ConfigIssuesError, type Env, EnvReader } from './conf
 import { readCaFile } from './credentials/ca-file.ts'
 import { createCredentialService } from './credentials/service.ts'
 import { applySchema } from './database/migrate.ts'
+import { createBucketClaims } from './deployments/bucket-claims.ts'
 import { parseDeploymentSpec } from './deployments/domain/spec.ts'
 import { DeploymentService } from './deployments/service.ts'
 import { createTerraform } from './deployments/terraform/terraform.ts'
@@ -223,6 +224,7 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
     acceptsLoopback,
     reconciler,
     deployments,
+    buckets: createBucketClaims(sql, { timeoutMs }),
     credentials,
     streams: createEventStreams({ stopping: stopping.signal }),
     providers: { objectStorage: objectStorage.provider, token: [...config.credentials.tokenUrls.keys()] },

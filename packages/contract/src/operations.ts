@@ -1,8 +1,10 @@
 import * as z from 'zod'
 import * as a from './allocation.ts'
 import { deploymentProblem, problem } from './allocation-problem.ts'
+import * as b from './bucket-claim.ts'
 import { validateKeysRequest, validateTokenRequest, validationProblem, validationResult } from './credentials.ts'
 import * as d from './deployment.ts'
+import * as dh from './deployment-history.ts'
 import { idempotencyKey, poolDomain, subdomain } from './fields.ts'
 import { health, probe } from './health.ts'
 import type { Operation, ResponseSpec } from './operation.ts'
@@ -308,6 +310,22 @@ export const operations: readonly Operation[] = [
     },
   },
   {
+    id: 'readDeploymentHistory',
+    method: 'get',
+    path: '/api/v1/deployments/history',
+    tag: 'Operator',
+    summary:
+      'Lists what was done to deployments, who did it and from where; newest first. Only on the operator listener.',
+    description: 'Entries outlive their deployments.',
+    query: dh.deploymentHistoryQuery,
+    responses: {
+      200: { description: 'A page of entries.', schema: dh.deploymentHistoryResponse },
+      401: error('`unauthorized`: this listener requires an operator token.'),
+      422: error('`invalid-format`, `invalid-limit` or `invalid-cursor`.'),
+      503: databaseUnavailable,
+    },
+  },
+  {
     id: 'getDeployment',
     method: 'get',
     path: '/api/v1/deployments/{id}',
@@ -417,6 +435,36 @@ export const operations: readonly Operation[] = [
       404: deploymentNotFound,
       422: error('`invalid-cursor`: Last-Event-ID is not the id of an event.'),
       503: error('`provisioning-unavailable`: too many open log streams; or `database-unavailable`.'),
+    },
+  },
+  {
+    id: 'listBucketClaims',
+    method: 'get',
+    path: '/api/v1/buckets',
+    tag: 'Operator',
+    summary: 'Lists the bucket claims, by name of the bucket. Only on the operator listener.',
+    query: b.bucketClaimsQuery,
+    responses: {
+      200: { description: 'A page of claims.', schema: b.bucketClaimsResponse },
+      401: error('`unauthorized`: this listener requires an operator token.'),
+      422: error('`invalid-limit` or `invalid-cursor`.'),
+      503: databaseUnavailable,
+    },
+  },
+  {
+    id: 'liftBucketClaim',
+    method: 'delete',
+    path: '/api/v1/buckets/{bucket}',
+    tag: 'Operator',
+    summary: 'Lifts a bucket claim, so that another deployment can derive this bucket. Only on the operator listener.',
+    description: 'The bucket itself is not touched: delete it, or make sure that its owner no longer needs it, first.',
+    pathParams: z.object({ bucket: z.string() }),
+    responses: {
+      204: { description: 'Lifted.' },
+      401: error('`unauthorized`: this listener requires an operator token.'),
+      404: error('`not-found`: no claim of this bucket.'),
+      409: error('`in-progress`: a run uses the bucket; `still-up`: infrastructure that uses the bucket may exist.'),
+      503: databaseUnavailable,
     },
   },
   {

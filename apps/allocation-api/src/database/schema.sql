@@ -109,7 +109,7 @@ create index if not exists allocation_history_pool_domain_idx on allocation_hist
 
 create or replace function reject_history_change() returns trigger language plpgsql as $$
 begin
-  raise exception 'allocation_history is append-only' using errcode = 'integrity_constraint_violation';
+  raise exception '% is append-only', tg_table_name using errcode = 'integrity_constraint_violation';
 end
 $$;
 
@@ -309,6 +309,36 @@ create unique index if not exists deployments_fqdn_unique on deployments (sovere
 -- Unfinished deployments by the end of their lease: the first ones are orphaned.
 create index if not exists deployments_orphaned on deployments (run_expires_at) where finished_at is null;
 create index if not exists deployments_lineage_id_idx on deployments (lineage_id);
+
+-- What was done to deployments, who did it and from where. It outlives the deployments.
+create table if not exists deployment_history (
+  id bigint generated always as identity,
+  at timestamptz not null default clock_timestamp(),
+  event text not null,
+  deployment_id uuid not null,
+  lineage_id uuid not null,
+  sovereign_fqdn text collate "C" not null,
+  org_name text not null,
+  actor text not null,
+  address text,
+  request_id text,
+  detail text,
+  constraint deployment_history_pkey primary key (id),
+  constraint deployment_history_event_check check (
+    event in (
+      'created', 'apply-requested', 'destroy-requested', 'cancelled', 'abandoned', 'deleted', 'unlocked',
+      'bucket-claim-lifted', 'ready', 'failed', 'destroyed'
+    )
+  ),
+  constraint deployment_history_actor_check check (actor in ('in-cluster', 'operator', 'deployment'))
+);
+
+create index if not exists deployment_history_deployment_id_idx on deployment_history (deployment_id, id);
+create index if not exists deployment_history_sovereign_fqdn_idx on deployment_history (sovereign_fqdn, id);
+
+create or replace trigger deployment_history_append_only
+  before update or delete or truncate on deployment_history
+  for each statement execute function reject_history_change();
 
 create table if not exists deployment_log_lines (
   deployment_id uuid not null,

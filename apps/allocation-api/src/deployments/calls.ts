@@ -119,7 +119,7 @@ export class DeploymentCalls {
       )
       if (found.kind === 'still-up') return { kind: 'still-up', detail: STILL_UP }
       if (!('situation' in found)) return found as RemoveOutcome
-      const outcome = await this.#remove(found.kind, found.situation)
+      const outcome = await this.#remove(found.kind, found.situation, callerWithToken.caller)
       if (outcome) return outcome
     }
   }
@@ -129,7 +129,7 @@ export class DeploymentCalls {
     const { provisioner, repository } = this.#options
     const found = await this.#find<'unlocked'>(id, 'unlock', { caller, token: undefined })
     if (found.kind !== 'unlocked') return found as UnlockOutcome
-    const { stateLock, lineageId } = found.situation
+    const { stateLock } = found.situation
     if (!stateLock) {
       return { kind: 'lock-not-recorded', detail: 'No run of this deployment is known to have left a lock.' }
     }
@@ -139,7 +139,7 @@ export class DeploymentCalls {
       const detail = `The state is locked with the ID ${unlocked.id}, which no run of this deployment took.`
       return { kind: 'lock-not-recorded', detail }
     }
-    await repository.clearLock(lineageId)
+    await repository.clearLock(found.situation, stateLock.id, caller)
     return { kind: 'unlocked', id, isLifted: unlocked.kind === 'unlocked' }
   }
 
@@ -173,7 +173,7 @@ export class DeploymentCalls {
     const name = operation === 'apply' ? await this.#takeName(situation, caller) : null
     if (name && name.kind !== 'reserved') return name
     const reservationTokenHash = name ? name.tokenHash : situation.reservationTokenHash
-    const accepted = await repository.accept({ ...situation, reservationTokenHash }, operation)
+    const accepted = await repository.accept({ ...situation, reservationTokenHash }, operation, caller)
     if (accepted.kind !== 'accepted') return accepted
     runner.submit(accepted.state, credentials)
     return { kind: 'started', id: situation.id, status: operation === 'apply' ? 'provisioning' : 'destroying' }
@@ -218,20 +218,21 @@ export class DeploymentCalls {
   async #remove(
     verdict: 'cancelled' | 'deleted' | 'abandoned',
     situation: DeploymentSituation,
+    caller: Caller,
   ): Promise<RemoveOutcome | null> {
     const { repository, reservations, provisioner, runner } = this.#options
     if (verdict === 'cancelled') {
-      const deployment = await repository.cancel(situation.id)
+      const deployment = await repository.cancel(situation.id, caller)
       if (deployment) runner.cancel(situation.id)
       return deployment && { kind: 'cancelling', deployment }
     }
     if (verdict === 'abandoned') {
-      if (!(await repository.markAbandoned(situation))) return null
+      if (!(await repository.markAbandoned(situation, caller))) return null
       await provisioner.archive(this.#stateRequest(situation))
     }
     // The name first: after a crash between the two, the deployment can still be removed again.
-    await reservations.release(situation)
-    return (await repository.delete(situation)) ? { kind: 'removed' } : null
+    await reservations.release(situation, caller)
+    return (await repository.delete(situation, caller)) ? { kind: 'removed' } : null
   }
 
   #stateRequest({ id, generation, lineageId, spec }: DeploymentSituation): StateRequest {

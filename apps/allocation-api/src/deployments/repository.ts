@@ -2,7 +2,7 @@ import type { Deployment, DeploymentResult, DeploymentStatus } from '@pool/contr
 import type { Sql } from '@pool/database/client'
 import { timeSql } from '@pool/database/time-sql'
 import { withTimeout } from '@pool/database/with-timeout'
-import type { PoolName } from '../allocation/domain/types.ts'
+import type { Caller, PoolName } from '../allocation/domain/types.ts'
 import { allocationSql } from '../allocation/sql.ts'
 import { type DuplicateRequest, duplicateRequest, type IdempotencyClaim } from '../idempotency/idempotency.ts'
 import type { SealedToken } from '../idempotency/sealed-token.ts'
@@ -11,6 +11,7 @@ import { bucketClaimSql } from './bucket-claims.ts'
 import type { Situation } from './domain/lifecycle.ts'
 import { type DeploymentRecord, fromRecord } from './domain/spec.ts'
 import type { DeploymentSpec, RunState, StateLock, StoredLogLine } from './domain/types.ts'
+import { deploymentHistorySql } from './history.ts'
 import { type DeploymentRepositoryOptions, runColumns, toRunState } from './run-repository.ts'
 import { isUniqueViolation } from './unique-violation.ts'
 
@@ -26,6 +27,8 @@ export interface NewDeployment {
   readonly record: DeploymentRecord
   readonly tokenHash: Buffer
   readonly reservationTokenHash: Buffer | null
+  /** Of the request, for the history. */
+  readonly caller: Caller
 }
 
 /** A deployment as a call finds it. Its generation is an optimistic lock: each accepted call starts a new one. */
@@ -110,6 +113,7 @@ export const createDeploymentRepository = (
   const { claimKey, noClaim, storeAndReturn } = idempotencySql(sql)
   const { claim: claimBucket, dropProvisional } = bucketClaimSql(sql)
   const { letGo } = allocationSql(sql)
+  const history = deploymentHistorySql(sql)
   const leaseEnd = sql`${now} + ${milliseconds(leaseMs)}`
   const columns = sql`
     d.id, d.number, d.status, d.request, d.started_at as "startedAt", d.finished_at as "finishedAt",
@@ -130,7 +134,7 @@ export const createDeploymentRepository = (
       claim: IdempotencyClaim | null,
       token: SealedToken | null,
     ): Promise<StoredCreateDecision | DuplicateRequest> {
-      const { id, lineageId, name, record, tokenHash, reservationTokenHash } = deployment
+      const { id, lineageId, name, record, tokenHash, reservationTokenHash, caller } = deployment
       const statement = sql<{ result: StoredCreateDecision }[]>`
         with claim as (${claim ? claimKey(claim) : noClaim}), inserted as (
           insert into deployments
@@ -138,8 +142,8 @@ export const createDeploymentRepository = (
           select ${id}, ${lineageId}, 'pending', ${sql.json(record as never)}, ${record.sovereignFQDN}, ${tokenHash},
             ${reservationTokenHash}, ${now}, ${leaseEnd} from claim
           on conflict (sovereign_fqdn) where status in ('pending', 'provisioning', 'ready') do nothing
-          returning id, lineage_id, sovereign_fqdn
-        ), lineage as (
+          returning id, lineage_id, sovereign_fqdn, request
+        ), history as (${history.append(sql`inserted`, 'created', caller)}), lineage as (
           insert into lineages (id, sovereign_fqdn, pool_domain, subdomain, infrastructure_changed_at, created_at)
           select lineage_id, sovereign_fqdn, ${name?.poolDomain ?? null}, ${name?.subdomain ?? null}, ${now}, ${now}
           from inserted
@@ -211,7 +215,11 @@ export const createDeploymentRepository = (
      * Accepts an apply or a destroy of a finished deployment: its first run is leased to the caller. An apply claims the
      * bucket again, in case an operator lifted the claim.
      */
-    async accept(situation: DeploymentSituation, operation: 'apply' | 'destroy'): Promise<AcceptResult> {
+    async accept(
+      situation: DeploymentSituation,
+      operation: 'apply' | 'destroy',
+      caller: Caller,
+    ): Promise<AcceptResult> {
       const bucket = operation === 'apply' ? (situation.spec.storage?.bucket ?? null) : null
       const statement = sql<Parameters<typeof toRunState>>`
         with accepted as (
@@ -221,7 +229,8 @@ export const createDeploymentRepository = (
             cancelled_at = null
           where ${unchanged(situation)} and d.abandoned_at is null
           returning d.*
-        ), claimed as (${claimBucket(bucket, sql`accepted`)})
+        ), history as (${history.append(sql`accepted`, `${operation}-requested`, caller)}),
+        claimed as (${claimBucket(bucket, sql`accepted`)})
         select ${runColumns(sql)} from accepted d join lineages l on l.id = d.lineage_id`
       try {
         const [row] = await withTimeout(statement, timeoutMs)
@@ -241,32 +250,41 @@ export const createDeploymentRepository = (
       )
     },
 
-    /** Marks the run in progress as cancelled; null if there is none. */
-    async cancel(id: string): Promise<Deployment | null> {
+    /** Marks the run in progress as cancelled; null if there is none. The history has the first cancellation only. */
+    async cancel(id: string, caller: Caller): Promise<Deployment | null> {
       const [row] = await withTimeout(
         sql<DeploymentRow[]>`
-          update deployments d set cancelled_at = coalesce(cancelled_at, ${now})
-          where d.id = ${id} and d.finished_at is null returning ${columns}`,
+          with running as (
+            select ${history.columns}, d.cancelled_at is null as is_first from deployments d
+            where d.id = ${id} and d.finished_at is null for update
+          ), history as (${history.append(sql`(select * from running where is_first)`, 'cancelled', caller)})
+          update deployments d set cancelled_at = coalesce(d.cancelled_at, ${now})
+          from running where d.id = running.id returning ${columns}`,
         timeoutMs,
       )
       return row ? toDeployment(row) : null
     },
 
     /** From now on, only `delete` changes the deployment. Can be repeated. */
-    async markAbandoned(situation: DeploymentSituation): Promise<boolean> {
+    async markAbandoned(situation: DeploymentSituation, caller: Caller): Promise<boolean> {
       return changesRow(sql`
-        update deployments d set abandoned_at = coalesce(abandoned_at, ${now}) where ${unchanged(situation)}`)
+        with abandoned as (
+          select ${history.columns}, d.abandoned_at is null as is_first from deployments d
+          where ${unchanged(situation)} for update
+        ), history as (${history.append(sql`(select * from abandoned where is_first)`, 'abandoned', caller)})
+        update deployments d set abandoned_at = coalesce(d.abandoned_at, ${now})
+        from abandoned where d.id = abandoned.id`)
     },
 
     /**
      * Deletes a finished deployment and its log. Its lineage remains if it owns a bucket or, as the record of who owned
      * it, if its infrastructure was abandoned. An abandoned lineage lets go of its name.
      */
-    async delete(situation: DeploymentSituation): Promise<boolean> {
+    async delete(situation: DeploymentSituation, caller: Caller): Promise<boolean> {
       return changesRow(sql`
         with deleted as (
-          delete from deployments d where ${unchanged(situation)} returning d.lineage_id, d.abandoned_at
-        ), claims as (${dropProvisional(sql`deleted`)}), archived as (
+          delete from deployments d where ${unchanged(situation)} returning ${history.columns}, d.abandoned_at
+        ), history as (${history.append(sql`deleted`, 'deleted', caller)}), claims as (${dropProvisional(sql`deleted`)}), archived as (
           update lineages l set archived_at = ${now}
           from deleted where l.id = deleted.lineage_id and l.has_infrastructure and deleted.abandoned_at is not null
           returning l.id as lineage_id, l.pool_domain, l.subdomain
@@ -278,8 +296,15 @@ export const createDeploymentRepository = (
         select from deleted`)
     },
 
-    async clearLock(lineageId: string): Promise<void> {
-      await withTimeout(sql`update lineages set state_lock = null where id = ${lineageId}`, timeoutMs)
+    /** `lockId`: of the lock that no longer exists. */
+    async clearLock({ id, lineageId }: DeploymentSituation, lockId: string, caller: Caller): Promise<void> {
+      const deployment = sql`(select ${history.columns} from deployments d where d.id = ${id})`
+      await withTimeout(
+        sql`
+          with history as (${history.append(deployment, 'unlocked', caller, `Lock ${lockId}`)})
+          update lineages set state_lock = null where id = ${lineageId}`,
+        timeoutMs,
+      )
     },
 
     async find(id: string): Promise<Deployment | null> {

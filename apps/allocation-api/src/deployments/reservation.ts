@@ -102,9 +102,10 @@ export class ReservationClient {
     return kind === 'renewed'
   }
 
-  /** Releases the name if it still belongs to this deployment. */
-  async release(holder: Holder): Promise<void> {
+  /** Releases the name if it still belongs to this deployment. `requester`: who asked for it; by default, its run. */
+  async release(holder: Holder, requester?: Caller): Promise<void> {
     const reservation = toReservation(holder)
-    if (reservation) await this.#allocations.release(reservation, toCaller(holder.id), undefined)
+    const caller = { ...(requester ?? toCaller(holder.id)), actor: 'deployment' as const }
+    if (reservation) await this.#allocations.release(reservation, caller, undefined)
   }
 }

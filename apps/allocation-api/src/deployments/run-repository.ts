@@ -6,6 +6,7 @@ import { allocationSql } from '../allocation/sql.ts'
 import { bucketClaimSql } from './bucket-claims.ts'
 import { type DeploymentRecord, fromRecord } from './domain/spec.ts'
 import type { DeploymentLogLine, RunLease, RunState, StateLock } from './domain/types.ts'
+import { deploymentHistorySql } from './history.ts'
 import { isUniqueViolation } from './unique-violation.ts'
 
 /** Times in milliseconds. */
@@ -48,6 +49,7 @@ export const createRunRepository = (sql: Sql, { timeoutMs, leaseMs, coolOffMs }:
   const { now, milliseconds } = timeSql(sql)
   const { makePermanent, dropProvisional } = bucketClaimSql(sql)
   const { hold, letGo } = allocationSql(sql)
+  const history = deploymentHistorySql(sql)
   const leaseEnd = sql`${now} + ${milliseconds(leaseMs)}`
   const ownedBy = ({ id, generation }: RunLease) =>
     sql`d.id = ${id} and d.run_generation = ${generation} and d.finished_at is null`
@@ -157,22 +159,30 @@ export const createRunRepository = (sql: Sql, { timeoutMs, leaseMs, coolOffMs }:
     /** Returns false also if the run was cancelled: the client has been promised that it ends. */
     async markReady(lease: RunLease): Promise<boolean> {
       return changesRow(sql`
-        update deployments d set status = 'ready', ${finished}
-        where ${ownedBy(lease)} and d.cancelled_at is null and d.pending_error is null`)
+        with ready as (
+          update deployments d set status = 'ready', ${finished}
+          where ${ownedBy(lease)} and d.cancelled_at is null and d.pending_error is null returning ${history.columns}
+        ), history as (${history.append(sql`ready`, 'ready', 'run')})
+        select from ready`)
     },
 
     async markDestroyed(lease: RunLease): Promise<boolean> {
       return changesRow(sql`
-        update deployments d set status = 'destroyed', result = null, pending_error = null, ${finished}
-        where ${ownedBy(lease)}`)
+        with destroyed as (
+          update deployments d set status = 'destroyed', result = null, pending_error = null, ${finished}
+          where ${ownedBy(lease)} returning ${history.columns}
+        ), history as (${history.append(sql`destroyed`, 'destroyed', 'run')})
+        select from destroyed`)
     },
 
     /** Call after `markFailing`. A bucket that was never created is free again. */
     async markFailed(lease: RunLease): Promise<boolean> {
       return changesRow(sql`
-        with owned as (${lockOwned(lease)}), claims as (${dropProvisional(sql`owned`)})
-        update deployments d set status = 'failed', error = d.pending_error, ${finished}
-        from owned where d.id = owned.id`)
+        with owned as (${lockOwned(lease)}), claims as (${dropProvisional(sql`owned`)}), failed as (
+          update deployments d set status = 'failed', error = d.pending_error, ${finished}
+          from owned where d.id = owned.id returning ${history.columns}, d.error
+        ), history as (${history.append(sql`failed`, 'failed', 'run', sql`error`)})
+        select from failed`)
     },
 
     /**

@@ -21,6 +21,7 @@ import type {
   StartOutcome,
   UnlockOutcome,
 } from './domain/types.ts'
+import { type DeploymentHistoryPage, type DeploymentHistoryQuery, listDeploymentHistory } from './history.ts'
 import { createFindObstacle, type FindObstacle, type ValidateKeys } from './obstacles.ts'
 import { toRemainsDetail } from './remains.ts'
 import { createDeploymentRepository, type DeploymentRepository, type StoredCreateDecision } from './repository.ts'
@@ -164,6 +165,11 @@ export class DeploymentService {
     return this.#calls.remove(id, shouldAbandon, caller)
   }
 
+  /** What was done to deployments, also to deleted ones; newest first. */
+  async history(query: DeploymentHistoryQuery): Promise<DeploymentHistoryPage> {
+    return listDeploymentHistory(this.#options.sql, query, this.#options.statementTimeoutMs)
+  }
+
   async unlock(id: string, caller: Caller): Promise<UnlockOutcome> {
     return this.#calls.unlock(id, caller)
   }
@@ -215,7 +221,7 @@ export class DeploymentService {
     const { token: deploymentToken, tokenHash } = createToken()
     const record = toRecord(spec, credentials)
     const stored = await this.#repository.insert(
-      { ...holder, name: spec.name, record, tokenHash },
+      { ...holder, name: spec.name, record, tokenHash, caller },
       claim,
       claim?.sealToken(deploymentToken) ?? null,
     )

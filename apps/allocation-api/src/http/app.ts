@@ -14,10 +14,12 @@ import { type BrowserPolicy, rejectForeignPages } from './browser-requests.ts'
 import { sendError } from './errors.ts'
 import { allocationListRoutes } from './routes/allocation-lists.ts'
 import { allocationRoutes, coolOffRoutes } from './routes/allocations.ts'
+import { type BucketOperations, bucketRoutes } from './routes/buckets.ts'
 import { convergeRoutes } from './routes/converge.ts'
 import { credentialRoutes, type KnownProviders } from './routes/credentials.ts'
 import {
   type DeploymentOperations,
+  deploymentHistoryRoutes,
   deploymentListRoutes,
   deploymentRoutes,
   deploymentUnlockRoutes,
@@ -37,6 +39,7 @@ export interface AppDependencies {
   readonly acceptsLoopback: boolean
   readonly reconciler: Pick<Reconciler, 'preview' | 'repair'>
   readonly deployments: DeploymentOperations
+  readonly buckets: BucketOperations
   readonly credentials: CredentialService
   /** Shared by all listeners. */
   readonly streams: EventStreams
@@ -115,6 +118,10 @@ export const createApp = (deps: AppDependencies, { listener, tokens, exposeLists
   app.get('/api/v1/reserved', c => c.json({ reserved: deps.reservedLabels }, 200))
   const isOperator = listener === 'operator'
   app.route('/api/v1/pool', allocationRoutes(deps.allocations, { acceptsLoopback: deps.acceptsLoopback, isOperator }))
+  if (isOperator) {
+    app.route('/api/v1/deployments', deploymentHistoryRoutes(deps.deployments))
+    app.route('/api/v1/buckets', bucketRoutes(deps.buckets))
+  }
   app.route('/api/v1/deployments', deploymentRoutes(deps.deployments, deps.streams, onStreamError))
   app.route('/api/v1/credentials', credentialRoutes(deps.credentials, deps.providers))
   if (exposeLists) {

@@ -69,7 +69,10 @@ test('without lists only the lists are missing; the in-cluster listener has no o
   }
   const lists = ['GET /api/v1/deployments', 'GET /api/v1/pool/{domain}/history', 'GET /api/v1/pool/{domain}/list']
   const operatorRoutes = [
+    'DELETE /api/v1/buckets/{bucket}',
     'DELETE /api/v1/pool/{domain}/cool-off/{subdomain}',
+    'GET /api/v1/buckets',
+    'GET /api/v1/deployments/history',
     'POST /api/v1/deployments/{id}/unlock',
     'POST /api/v1/pool/{domain}/converge',
   ]

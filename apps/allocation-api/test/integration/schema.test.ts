@@ -255,7 +255,10 @@ describe('schema', () => {
     'update allocation_history set actor = actor',
     'delete from allocation_history',
     'truncate allocation_history',
-  ])('the history is append-only: %s', async statement => {
+    'update deployment_history set actor = actor',
+    'delete from deployment_history',
+    'truncate deployment_history',
+  ])('the histories are append-only: %s', async statement => {
     await expect(database.sql.unsafe(statement)).rejects.toMatchObject({ code: '23000' })
   })
 })

@@ -109,8 +109,10 @@ export const useDeployments = () => {
   beforeEach(async () => {
     const { sql } = database
     await sql`alter table allocation_history disable trigger allocation_history_append_only`
-    await sql`truncate pool_allocations, dns_names, allocation_history, idempotency_keys, deployments, lineages, bucket_claims cascade`
+    await sql`alter table deployment_history disable trigger deployment_history_append_only`
+    await sql`truncate pool_allocations, dns_names, allocation_history, idempotency_keys, deployments, lineages, bucket_claims, deployment_history cascade`
     await sql`alter table allocation_history enable trigger allocation_history_append_only`
+    await sql`alter table deployment_history enable trigger deployment_history_append_only`
     states = new FakeStates()
   })
   afterEach(async () => {

@@ -4,6 +4,7 @@ import {
   type DeploymentPlan,
   type DeploymentStarted,
   type DeploymentUnlocked,
+  deploymentHistoryQuery,
   deploymentsQuery,
   encodeCursor,
   lastEventId,
@@ -21,7 +22,7 @@ import { getCaller, parseIdempotencyKey, readJson, readRequiredJson, validate } 
 
 export type DeploymentOperations = Pick<
   DeploymentService,
-  'create' | 'get' | 'list' | 'apply' | 'destroy' | 'plan' | 'remove' | 'unlock' | 'tailLog'
+  'create' | 'get' | 'list' | 'apply' | 'destroy' | 'plan' | 'remove' | 'unlock' | 'tailLog' | 'history'
 >
 
 const BASE_PATH = '/api/v1/deployments'
@@ -102,6 +103,14 @@ const startOperation = async (
   const body: DeploymentStarted = { id, status: outcome.status, streamURL: toStreamUrl(id) }
   return c.json(body, 202)
 }
+
+/** Separate, because only the operator listener has it. Mount it before the routes with an id. */
+export const deploymentHistoryRoutes = (deployments: Pick<DeploymentOperations, 'history'>) =>
+  new Hono<HttpEnv>().get('/history', validate('query', deploymentHistoryQuery), async c => {
+    const { nextCursor, ...page } = await deployments.history(c.req.valid('query'))
+    c.set('outcome', 'listed')
+    return c.json({ ...page, ...(nextCursor === undefined ? {} : { nextCursor: encodeCursor(nextCursor) }) }, 200)
+  })
 
 /** Separate, because only the operator listener has it. */
 export const deploymentUnlockRoutes = (deployments: Pick<DeploymentOperations, 'unlock'>) =>

@@ -1,0 +1,75 @@
+import { expect, test } from 'vitest'
+import { createContractCall, startTestService } from '../support/service.ts'
+
+const { api, call, database } = await startTestService({ PDM_OPERATOR_TOKENS: 'third' })
+const send = createContractCall(api.operatorUrl ?? '')
+const operator = (method: string, path: string) => send(method, path, undefined, { Authorization: 'Bearer third' })
+
+const [lineage, deployment] = ['0a000000-0000-4000-8000-000000000001', '0a000000-0000-4000-8000-000000000002']
+
+await database.sql`
+  insert into lineages (id, sovereign_fqdn, infrastructure_changed_at, created_at)
+  values (${lineage}, 'acme.example', now(), now())`
+await database.sql`
+  insert into bucket_claims (bucket, lineage_id, sovereign_fqdn, is_permanent, claimed_at)
+  select bucket, ${lineage}, 'acme.example', true, now() from unnest(string_to_array('b-one,b-three,b-two', ',')) bucket`
+await database.sql`
+  insert into deployment_history
+    (event, deployment_id, lineage_id, sovereign_fqdn, org_name, actor, address, request_id, detail)
+  values ('created', ${deployment}, ${lineage}, 'acme.example', 'Acme', 'in-cluster', '10.0.0.9', 'r-1', null),
+    ('failed', ${deployment}, ${lineage}, 'acme.example', 'Acme', 'deployment', null, null, 'no')`
+
+test.each(['/api/v1/buckets', '/api/v1/deployments/history'])('%s is only on the operator listener', async path => {
+  expect((await call('GET', path)).status).toBe(404)
+  expect((await send('GET', path)).status).toBe(401)
+  expect((await operator('GET', path)).status).toBe(200)
+})
+
+test('the claim of a bucket cannot be lifted in-cluster', async () => {
+  expect((await call('DELETE', '/api/v1/buckets/b-one')).status).toBe(404)
+  expect((await operator('GET', '/api/v1/buckets')).body.buckets).toHaveLength(3)
+})
+
+test('the claims, page by page', async () => {
+  const first = await operator('GET', '/api/v1/buckets?limit=2')
+  expect(first.body).toMatchObject({
+    buckets: [
+      { bucket: 'b-one', sovereignFQDN: 'acme.example', lineageId: lineage, isPermanent: true },
+      { bucket: 'b-three' },
+    ],
+  })
+  const rest = await operator('GET', `/api/v1/buckets?limit=2&cursor=${first.body.nextCursor}`)
+  expect(rest.body.buckets).toMatchObject([{ bucket: 'b-two' }])
+  expect(rest.body).not.toHaveProperty('nextCursor')
+})
+
+test.each([
+  ['/api/v1/buckets?limit=0', 'invalid-limit'],
+  ['/api/v1/buckets?cursor=held', 'invalid-cursor'],
+  ['/api/v1/deployments/history?limit=x', 'invalid-limit'],
+  ['/api/v1/deployments/history?cursor=held', 'invalid-cursor'],
+  ['/api/v1/deployments/history?deployment=acme', 'invalid-format'],
+])('%s is 422 %s', async (path, code) => {
+  expect(await operator('GET', path)).toMatchObject({ status: 422, body: { error: code } })
+})
+
+test('DELETE of a claim is 204, then 404', async () => {
+  expect((await operator('DELETE', '/api/v1/buckets/b-two')).status).toBe(204)
+  expect(await operator('DELETE', '/api/v1/buckets/b-two')).toMatchObject({
+    status: 404,
+    body: { error: 'not-found', detail: 'No claim of this bucket.' },
+  })
+})
+
+test('the history, by deployment and by FQDN', async () => {
+  const failed = { event: 'failed', actor: 'deployment', detail: 'no' }
+  const created = { event: 'created', actor: 'in-cluster', address: '10.0.0.9', requestId: 'r-1', orgName: 'Acme' }
+  const path = '/api/v1/deployments/history'
+  const byId = await operator('GET', `${path}?deployment=${deployment.toUpperCase()}`)
+  expect(byId.body.entries).toMatchObject([failed, created])
+  expect((await operator('GET', `${path}?deployment=${lineage}`)).body).toEqual({ entries: [] })
+  const first = await operator('GET', `${path}?fqdn=ACME.example.&limit=1`)
+  expect(first.body.entries[0]?.event).not.toBe('created')
+  const entries = await operator('GET', `${path}?fqdn=acme.example&limit=9&cursor=${first.body.nextCursor}`)
+  expect(entries.body.entries.at(-1)).toMatchObject(created)
+})

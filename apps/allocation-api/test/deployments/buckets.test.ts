@@ -1,0 +1,235 @@
+import { until } from '@pool/test-kit/poll.ts'
+import { describe, expect, test } from 'vitest'
+import type { Caller } from '../../src/allocation/domain/types.ts'
+import { createBucketClaims } from '../../src/deployments/bucket-claims.ts'
+import type { DeploymentSpec } from '../../src/deployments/domain/types.ts'
+import {
+  caller,
+  createDeployment,
+  type DeploymentReplica,
+  keysOf,
+  LEASE_MS,
+  operator,
+  removeDeployment,
+  specFor,
+  toBody,
+  useDeployments,
+  waitForApply,
+  waitUntilFinished,
+  withStorage,
+} from '../support/deployments-fixture.ts'
+import { applied } from '../support/fake-provisioner.ts'
+
+const fixture = useDeployments()
+const bucket = 'catalyst-a-b-c-io'
+/** Three FQDNs from which the same bucket is derived. */
+const specOf = (sovereignFQDN: 'a-b.c.io' | 'a.b.c.io' | 'a.b-c.io'): DeploymentSpec =>
+  specFor('x', { sovereignFQDN, name: null, storage: { region: 'fsn1', bucket } })
+const lifter: Caller = { actor: 'operator', address: '192.0.2.7', requestId: 'lift-1' }
+
+const claims = () => createBucketClaims(fixture.sql, { timeoutMs: 5_000 })
+const listClaims = async () => (await claims().list({})).buckets
+const create = (replica: DeploymentReplica, spec: DeploymentSpec) =>
+  replica.deployments.create(toBody(spec), caller, undefined)
+const events = async (id: string): Promise<string[]> => {
+  const rows = await fixture.sql<{ event: string }[]>`
+    select event from deployment_history where deployment_id = ${id} order by id`
+  return rows.map(({ event }) => event)
+}
+const createReady = async (replica: DeploymentReplica, spec: DeploymentSpec): Promise<string> => {
+  replica.provisioner.result = applied()
+  const id = await createDeployment(replica, spec)
+  expect(await waitUntilFinished(replica, id)).toMatchObject({ status: 'ready' })
+  return id
+}
+const destroy = async (replica: DeploymentReplica, id: string, spec: DeploymentSpec): Promise<void> => {
+  expect(await replica.deployments.destroy(id, keysOf(spec), operator)).toMatchObject({ kind: 'started' })
+  expect(await waitUntilFinished(replica, id)).toMatchObject({ status: 'destroyed' })
+}
+
+describe('a claim', () => {
+  test('is provisional until the bucket may exist, then permanent', async () => {
+    const replica = fixture.replica({ maxConcurrentRuns: 1 })
+    const first = await createDeployment(replica, specFor('first'))
+    const { end } = await waitForApply(replica)
+    const id = await createDeployment(replica, specOf('a.b.c.io'))
+    const claim = { bucket, sovereignFQDN: 'a.b.c.io', deploymentId: id, isPermanent: false }
+    expect(await listClaims()).toMatchObject([claim])
+    end(applied())
+    await waitUntilFinished(replica, first)
+    await waitForApply(replica, 2)
+    expect(await listClaims()).toMatchObject([{ ...claim, isPermanent: true }])
+  })
+
+  test.each(['is cancelled', 'is resumed without its credentials'])(
+    'ends if its deployment %s before the bucket may exist',
+    async how => {
+      const replica = fixture.replica({ maxConcurrentRuns: 1 })
+      const other = fixture.replica()
+      await createDeployment(replica, specFor('first'))
+      await waitForApply(replica)
+      const id = await createDeployment(replica, specOf('a.b.c.io'))
+      expect(await create(other, specOf('a-b.c.io'))).toEqual({ kind: 'bucket-conflict' })
+      if (how === 'is cancelled') {
+        await removeDeployment(replica, id)
+      } else {
+        replica.kill()
+        await fixture.advance(LEASE_MS)
+        await other.deployments.tick()
+      }
+      expect(await waitUntilFinished(other, id)).toMatchObject({ status: 'failed' })
+      expect(await listClaims()).toEqual([])
+      const next = await createDeployment(other, specOf('a-b.c.io'))
+      expect(await listClaims()).toMatchObject([{ bucket, sovereignFQDN: 'a-b.c.io', deploymentId: next }])
+    },
+  )
+
+  test('remains if the deployment fails after the bucket may exist, also after its deletion', async () => {
+    const replica = fixture.replica()
+    replica.provisioner.result = { kind: 'failed', reason: 'no' }
+    const id = await createDeployment(replica, specOf('a.b.c.io'))
+    await waitUntilFinished(replica, id)
+    expect(await removeDeployment(replica, id)).toEqual({ kind: 'removed' })
+    const [claim] = await listClaims()
+    expect(claim).toMatchObject({ bucket, isPermanent: true })
+    expect(claim).not.toHaveProperty('deploymentId')
+    expect(await create(replica, specOf('a-b.c.io'))).toEqual({ kind: 'bucket-conflict' })
+  })
+
+  test('of 200 concurrent creations of names that map to one bucket, one creates, and the others keep no name', async () => {
+    const replicas = [fixture.replica(), fixture.replica()]
+    const storage = { region: 'fsn1' as const, bucket }
+    const outcomes = await Promise.all(
+      Array.from({ length: 200 }, (_, i) =>
+        create(replicas[i % 2] as DeploymentReplica, specFor(`n${i}`, { storage })),
+      ),
+    )
+    const kinds = outcomes.map(({ kind }) => kind)
+    expect(kinds.filter(kind => kind === 'created')).toHaveLength(1)
+    expect(kinds.filter(kind => kind === 'bucket-conflict')).toHaveLength(199)
+    expect(await listClaims()).toHaveLength(1)
+    expect(await fixture.sql`select from pool_allocations`).toHaveLength(1)
+    expect(await fixture.sql`select from lineages`).toHaveLength(1)
+  })
+})
+
+/** A create with object storage runs about a dozen statements. */
+const kills = Array.from({ length: 13 }, (_, i) => i + 1).flatMap(n => [[n, 'before'] as const, [n, 'after'] as const])
+
+describe('a process that is killed at any statement of a creation', () => {
+  test.each(kills)('%i, %s it is executed: the claim ends exactly if the bucket cannot exist', async (n, moment) => {
+    const replica = fixture.replica()
+    replica.provisioner.result = { kind: 'failed', reason: 'no' }
+    const killed = replica.killAt(n, moment)
+    // How many statements a run needs varies: the lines of its log are stored in batches.
+    const ended = create(replica, withStorage('acme')).then(() =>
+      until('the run has ended', () => replica.deployments.activeCount === 0),
+    )
+    await Promise.race([killed, ended])
+    const other = fixture.replica()
+    await fixture.advance(LEASE_MS)
+    await other.deployments.tick()
+    const [row] = await fixture.sql<{ id: string }[]>`select id from deployments`
+    if (!row) return expect(await listClaims()).toEqual([])
+    await until('finished', async () => {
+      await other.deployments.tick()
+      const found = await other.deployments.get(row.id)
+      return found.kind === 'found' && found.deployment.finishedAt !== null
+    })
+    expect(await events(row.id)).toEqual(['created', 'failed'])
+    const mayExist = replica.provisioner.applies.length > 0
+    const list = await listClaims()
+    if (mayExist) expect(list).toMatchObject([{ isPermanent: true }])
+    if (list.length > 0) expect(list).toMatchObject([{ isPermanent: true }])
+  })
+})
+
+describe('lifting a claim', () => {
+  test('is rejected while a run or infrastructure uses the bucket', async () => {
+    const replica = fixture.replica()
+    const id = await createDeployment(replica, specOf('a.b.c.io'))
+    const { end } = await waitForApply(replica)
+    expect(await claims().lift(bucket, lifter)).toEqual({
+      kind: 'in-progress',
+      detail: `A run of deployment ${id} uses the bucket; wait for its end or cancel it.`,
+    })
+    end(applied())
+    await waitUntilFinished(replica, id)
+    expect(await claims().lift(bucket, lifter)).toEqual({
+      kind: 'still-up',
+      detail: `Infrastructure of deployment ${id} may use the bucket; destroy or abandon the deployment first.`,
+    })
+    expect(await listClaims()).toHaveLength(1)
+  })
+
+  test('lets another deployment have the bucket, and the history has who lifted it', async () => {
+    const replica = fixture.replica()
+    const id = await createReady(replica, specOf('a.b.c.io'))
+    await destroy(replica, id, specOf('a.b.c.io'))
+    expect(await create(replica, specOf('a-b.c.io'))).toEqual({ kind: 'bucket-conflict' })
+    expect(await claims().lift(bucket, lifter)).toEqual({ kind: 'lifted' })
+    expect(await claims().lift(bucket, lifter)).toEqual({ kind: 'not-found' })
+    await createReady(replica, specOf('a-b.c.io'))
+    expect(await replica.deployments.apply(id, keysOf(specOf('a.b.c.io')), operator)).toEqual({
+      kind: 'bucket-conflict',
+    })
+    expect((await replica.deployments.history({ deployment: id })).entries[0]).toMatchObject({
+      event: 'bucket-claim-lifted',
+      actor: 'operator',
+      address: '192.0.2.7',
+      requestId: 'lift-1',
+      detail: bucket,
+      orgName: 'Acme',
+    })
+  })
+
+  test('of a deleted deployment leaves no lineage behind', async () => {
+    const replica = fixture.replica()
+    const id = await createReady(replica, specOf('a.b.c.io'))
+    await destroy(replica, id, specOf('a.b.c.io'))
+    expect(await removeDeployment(replica, id)).toEqual({ kind: 'removed' })
+    expect(await create(replica, specOf('a.b.c.io'))).toMatchObject({ kind: 'fqdn-remains' })
+    expect(await claims().lift(bucket, lifter)).toEqual({ kind: 'lifted' })
+    expect(await fixture.sql`select from lineages`).toHaveLength(0)
+    expect((await events(id)).at(-1)).toBe('bucket-claim-lifted')
+    await createReady(replica, specOf('a.b.c.io'))
+  })
+
+  test('of an apply at the same time: no run is without its claim', async () => {
+    const replica = fixture.replica()
+    const id = await createReady(replica, specOf('a.b.c.io'))
+    for (let round = 0; round < 25; round += 1) {
+      await destroy(replica, id, specOf('a.b.c.io'))
+      replica.provisioner.result = null
+      const applies = replica.provisioner.applies.length
+      const [started] = await Promise.all([
+        replica.deployments.apply(id, keysOf(specOf('a.b.c.io')), operator),
+        claims().lift(bucket, lifter),
+      ])
+      expect(started).toMatchObject({ kind: 'started' })
+      const { end } = await waitForApply(replica, applies + 1)
+      expect(await listClaims()).toMatchObject([{ bucket, deploymentId: id, isPermanent: true }])
+      end(applied())
+      expect(await waitUntilFinished(replica, id)).toMatchObject({ status: 'ready' })
+    }
+  })
+})
+
+test('the list is by bucket, paginated without gaps, at most 1,000 on a page', async () => {
+  await fixture.sql`
+    with lineage as (
+      insert into lineages (id, sovereign_fqdn, infrastructure_changed_at, created_at)
+      select gen_random_uuid(), 'n' || i || '.test', now(), now() from generate_series(1, 1100) i
+      returning id, sovereign_fqdn
+    )
+    insert into bucket_claims (bucket, lineage_id, sovereign_fqdn, is_permanent, claimed_at)
+    select 'catalyst-' || replace(sovereign_fqdn, '.', '-'), id, sovereign_fqdn, true, now() from lineage`
+  const first = await claims().list({ limit: 5_000 })
+  expect(first.buckets).toHaveLength(1_000)
+  const rest = await claims().list({ limit: 5_000, cursor: first.nextCursor })
+  expect(rest).not.toHaveProperty('nextCursor')
+  const names = [...first.buckets, ...rest.buckets].map(claim => claim.bucket)
+  expect(names).toEqual([...new Set(names)].sort())
+  expect(names).toHaveLength(1_100)
+  expect((await claims().list({})).buckets).toHaveLength(100)
+})
