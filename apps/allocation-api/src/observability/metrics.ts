@@ -101,7 +101,7 @@ export const createMetrics = ({ version, nodeVersion, providerKind }: BuildInfo)
   const addGauges = (sources: GaugeSources, onSourceError: (error: unknown) => void): void => {
     const allocations = new Gauge({
       name: 'pdm_allocations',
-      help: 'Live allocations in the database, by pool and state.',
+      help: 'Names in the database that are not free, by pool and state.',
       labelNames: ['pool', 'state'],
       registers,
     })
