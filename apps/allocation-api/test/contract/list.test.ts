@@ -16,7 +16,7 @@ const take = async (pool: string, subdomain: string, state: 'reserved' | 'active
   return (await call('POST', `${path}/commit`, { subdomain, ...more })).body
 }
 
-/** In the order of bytes, where "-" comes before digits and digits before letters. */
+/** In byte order: "-" before digits, digits before letters. */
 const sorted = ['a', 'a-a', 'a0', 'aa', 'b', 'b1', 'c', 'z', 'z-9', 'zz']
 
 beforeAll(async () => {
