@@ -8,10 +8,12 @@ import { holdLock, lockRow, untilSessionsWait } from '../support/locks.ts'
 import { commit, countStatuses, pool, release, renew, reserve, reserveToken } from '../support/operations.ts'
 import { type Replicas, startReplicas } from '../support/replicas.ts'
 
-const PROCESSES = 8
 /** To start a process takes more CPU time than its part of the race. */
-const SWEEPERS = proofSize(8, 4)
-const STARTING_PROCESSES = proofSize(10, 5)
+const PROCESSES = proofSize(8, 4)
+const SWEEPERS = proofSize(8, 3)
+const STARTING_PROCESSES = proofSize(10, 4)
+/** Connections of all processes of the race. */
+const SESSIONS = 40
 const CALLERS = 200
 const TTL_MS = 600_000
 /**
@@ -22,13 +24,13 @@ const ROUNDS = proofSize(20, 2)
 const MIN_WAITING = 30
 const DUELS = proofSize(150, 50)
 
-describe('eight processes on one database', () => {
+describe(`${PROCESSES} processes on one database`, () => {
   let database: TestDatabase
   let fleet: Replicas
 
   beforeAll(async () => {
     database = await createTestDatabase()
-    fleet = await startReplicas(database.url, PROCESSES)
+    fleet = await startReplicas(database.url, PROCESSES, { PDM_DATABASE_POOL_SIZE: String(SESSIONS / PROCESSES) })
   })
   afterAll(async () => {
     await fleet?.stop()

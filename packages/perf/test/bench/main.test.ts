@@ -84,7 +84,7 @@ describe('the command', () => {
   })
 
   it('compares with another checkout', async () => {
-    const names = isFull ? ['reserve', 'check', 'commit', 'lease-get', 'lease-put'] : ['check']
+    const names = isFull ? ['reserve', 'check', 'commit', 'lease-get', 'lease-put'] : ['reserve']
     const { code, stdout, stderr, left } = await bench([...names, ...SHORT, '--against', root])
     expect(code, stderr).toBe(0)
     const { sections } = JSON.parse(stdout)
