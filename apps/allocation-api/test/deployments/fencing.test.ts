@@ -6,7 +6,6 @@ import {
   createDeployment,
   LEASE_MS,
   readDeployment,
-  readNameState,
   specFor,
   TTL_MS,
   useDeployments,
@@ -18,7 +17,6 @@ import { applied } from '../support/fake-provisioner.ts'
 import { lockRow } from '../support/locks.ts'
 
 const fixture = useDeployments()
-const nameState = (subdomain: string) => readNameState(fixture.sql, subdomain)
 
 const holdName = () => lockRow(fixture.sql, { poolDomain: 'pool.test', subdomain: 'acme' })
 
@@ -31,14 +29,11 @@ describe('a run whose lease another process has claimed', () => {
     replica.provisioner.ignoresStop = true
     const id = await createDeployment(replica, specFor('acme'))
     const late = await waitForApply(replica)
-    await fixture.advance(LEASE_MS)
-    const other = fixture.replica()
-    other.provisioner.result = applied()
-    await other.deployments.tick()
+    const other = await fixture.takeOver(applied())
     expect(await waitUntilFinished(other, id)).toMatchObject({ status: 'ready' })
     late.end(end)
     await until('the late run is over', () => replica.deployments.activeCount === 0)
-    expect(await nameState('acme')).toBe('active')
+    expect(await fixture.nameState('acme')).toBe('active')
     expect(await readDeployment(other, id)).toMatchObject({ status: 'ready' })
     expect(replica.errors).toEqual([])
   })
@@ -56,13 +51,10 @@ describe('a run whose lease another process has claimed', () => {
     expect(await readDeployment(replica, id)).not.toHaveProperty('error')
     replica.kill()
     await name.release()
-    await fixture.advance(LEASE_MS)
-    const other = fixture.replica()
-    other.provisioner.result = applied()
-    await other.deployments.tick()
+    const other = await fixture.takeOver(applied())
     expect(await waitUntilFinished(other, id)).toMatchObject({ status: 'failed', error: 'The network is not there.' })
     expect(other.provisioner.applies).toHaveLength(0)
-    expect(await nameState('acme')).toBe('free')
+    expect(await fixture.nameState('acme')).toBe('free')
   })
 
   test('has its reservation renewed immediately, because the time of the last renewal is unknown', async () => {
@@ -76,7 +68,7 @@ describe('a run whose lease another process has claimed', () => {
     await waitForApply(other)
     await other.deployments.tick()
     await fixture.advance(0.2 * TTL_MS)
-    expect(await nameState('acme')).toBe('reserved')
+    expect(await fixture.nameState('acme')).toBe('reserved')
   })
 })
 
@@ -87,7 +79,7 @@ test('cancelling a queued deployment releases its name immediately, without wait
   const { signal } = await waitForApply(replica)
   await replica.deployments.remove(id)
   expect(await waitUntilFinished(replica, id)).toMatchObject({ status: 'failed', error: 'Cancelled.' })
-  expect(await nameState('acme')).toBe('free')
+  expect(await fixture.nameState('acme')).toBe('free')
   expect(signal.aborted).toBe(false)
   await until('only the other deployment runs', () => replica.deployments.activeCount === 1)
 })
@@ -121,7 +113,7 @@ test('cancelled during the commit of its name: failed, as the response promised,
   expect(await replica.deployments.remove(id)).toMatchObject({ kind: 'cancelling' })
   await name.release()
   expect(await waitUntilFinished(replica, id)).toMatchObject({ status: 'failed', error: 'Cancelled.' })
-  expect(await nameState('acme')).toBe('free')
+  expect(await fixture.nameState('acme')).toBe('free')
 })
 
 test.each([
@@ -147,7 +139,7 @@ test.each([
   await (answer ? waitUntilFinished(replica, id) : waitForApply(replica))
   late.resolve()
   expect(await Promise.all(requests)).toEqual([id, id])
-  expect(await nameState('acme')).toBe(expected)
+  expect(await fixture.nameState('acme')).toBe(expected)
 })
 
 test('U+0000 and lone surrogates, which Postgres does not store, are removed', async () => {

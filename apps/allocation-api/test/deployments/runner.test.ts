@@ -6,7 +6,6 @@ import {
   createDeployment,
   LEASE_MS,
   readDeployment,
-  readNameState,
   specFor,
   TTL_MS,
   toBody,
@@ -18,8 +17,6 @@ import {
 import { applied } from '../support/fake-provisioner.ts'
 
 const fixture = useDeployments()
-
-const nameState = (subdomain: string) => readNameState(fixture.sql, subdomain)
 const messages = async (id: string): Promise<string[]> => {
   const rows = await fixture.sql<{ seq: number; message: string }[]>`
     select seq, message from deployment_log_lines where deployment_id = ${id} order by seq`
@@ -42,7 +39,7 @@ describe('a deployment', () => {
       finishedAt: null,
       sovereignFQDN: 'acme.pool.test',
     })
-    expect(await nameState('acme')).toBe('reserved')
+    expect(await fixture.nameState('acme')).toBe('reserved')
     log({ phase: 'apply', level: 'info', message: 'half way' })
     await until('its lines are stored during the run', async () => (await readDeployment(replica, id)).numEvents === 3)
     end(applied('192.0.2.7', { control_plane_ip: '192.0.2.8', details: { size: 3 }, other: 4 }))
@@ -102,7 +99,7 @@ describe('a deployment', () => {
       status: 'failed',
       error: expect.stringContaining(reason),
     })
-    expect(await nameState('acme')).toBe('free')
+    expect(await fixture.nameState('acme')).toBe('free')
     expect(await messages(id)).toContain('Released the name.')
   })
 
@@ -126,7 +123,7 @@ describe('a deployment', () => {
     expect(ends.map(({ status }) => status)).toEqual(ids.map(() => 'ready'))
     expect(new Set(ends.map(({ result }) => result?.loadBalancerIP)).size).toBe(10)
     expect(replica.provisioner.maxConcurrent).toBe(3)
-    for (const name of names) expect(await nameState(name)).toBe('active')
+    for (const name of names) expect(await fixture.nameState(name)).toBe('active')
   })
 })
 
@@ -143,7 +140,7 @@ describe('a cancelled deployment', () => {
     if (isElsewhere) expect(signal.aborted).toBe(false)
     await replica.deployments.tick()
     expect(await waitUntilFinished(replica, id)).toMatchObject({ status: 'failed', error: 'Cancelled.' })
-    expect(await nameState('acme')).toBe('free')
+    expect(await fixture.nameState('acme')).toBe('free')
   })
 
   test('whose apply succeeds nevertheless is failed, and its name is released', async () => {
@@ -154,7 +151,7 @@ describe('a cancelled deployment', () => {
     await replica.deployments.remove(id)
     end(applied())
     expect(await waitUntilFinished(replica, id)).toMatchObject({ status: 'failed', error: 'Cancelled.' })
-    expect(await nameState('acme')).toBe('free')
+    expect(await fixture.nameState('acme')).toBe('free')
   })
 
   test('whose process is killed before it learns of it is failed by the process that claims it', async () => {
@@ -203,7 +200,7 @@ describe('removing a finished deployment', () => {
     const id = await createDeployment(replica, specFor('acme'))
     await waitUntilFinished(replica, id)
     expect(await replica.deployments.remove(id)).toEqual({ kind: 'removed' })
-    expect(await nameState('acme')).toBe('free')
+    expect(await fixture.nameState('acme')).toBe('free')
   })
 
   test('does not release a name that belongs to another client now', async () => {
@@ -215,7 +212,7 @@ describe('removing a finished deployment', () => {
     const second = await createDeployment(replica, specFor('acme'))
     await waitUntilFinished(replica, second)
     expect(await replica.deployments.remove(first)).toEqual({ kind: 'removed' })
-    expect(await nameState('acme')).toBe('active')
+    expect(await fixture.nameState('acme')).toBe('active')
   })
 })
 
@@ -260,9 +257,7 @@ describe('the lease of a run', () => {
     replica.provisioner.ignoresStop = true
     const id = await createDeployment(replica, specFor('acme'))
     const late = await waitForApply(replica)
-    await fixture.advance(LEASE_MS)
-    const other = fixture.replica()
-    await other.deployments.tick()
+    const other = await fixture.takeOver()
     const { end } = await waitForApply(other)
     late.end(applied('192.0.2.9'))
     await until('the late run has ended', () => replica.deployments.activeCount === 0)
@@ -278,9 +273,7 @@ describe('the lease of a run', () => {
     const replica = fixture.replica()
     await createDeployment(replica, specFor('acme'))
     const { signal } = await waitForApply(replica)
-    await fixture.advance(LEASE_MS)
-    const other = fixture.replica()
-    await other.deployments.tick()
+    await fixture.takeOver()
     await replica.deployments.tick()
     expect(signal.aborted).toBe(true)
   })
@@ -289,9 +282,7 @@ describe('the lease of a run', () => {
     const replica = fixture.replica()
     const id = await createDeployment(replica, withStorage('acme'))
     const late = await waitForApply(replica)
-    await fixture.advance(LEASE_MS)
-    const other = fixture.replica()
-    await other.deployments.tick()
+    const other = await fixture.takeOver()
     const failed = await waitUntilFinished(other, id)
     expect(failed).toMatchObject({
       status: 'failed',
@@ -301,7 +292,7 @@ describe('the lease of a run', () => {
     late.end(applied())
     await until('the late run has ended', () => replica.deployments.activeCount === 0)
     expect(await readDeployment(other, id)).toEqual(failed)
-    expect(await nameState('acme')).toBe('free')
+    expect(await fixture.nameState('acme')).toBe('free')
   })
 })
 
@@ -319,7 +310,7 @@ describe('the name of a run', () => {
       await replica.deployments.tick()
     }
     expect(await fixture.sql`select from allocation_history where event = 'renewed'`).toHaveLength(8)
-    expect(await nameState('acme')).toBe('reserved')
+    expect(await fixture.nameState('acme')).toBe('reserved')
     end(applied())
     expect(await waitUntilFinished(replica, id)).toMatchObject({ status: 'ready' })
   })
@@ -357,7 +348,7 @@ describe('the name of a run', () => {
       status: 'failed',
       error: expect.stringContaining(`could not be committed (${refusal})`),
     })
-    expect(await nameState('acme')).toBe(state)
+    expect(await fixture.nameState('acme')).toBe(state)
   })
 })
 
@@ -403,12 +394,12 @@ describe('a process that stops', () => {
         error: expect.stringContaining('was stopped'),
       })
     }
-    expect(await nameState('first')).toBe('free')
-    expect(await nameState('second')).toBe('free')
+    expect(await fixture.nameState('first')).toBe('free')
+    expect(await fixture.nameState('second')).toBe('free')
     expect(await replica.deployments.create(toBody(specFor('third')), caller, undefined)).toMatchObject({
       kind: 'provisioning-unavailable',
     })
-    expect(await nameState('third')).toBe('free')
+    expect(await fixture.nameState('third')).toBe('free')
   })
 })
 
@@ -469,7 +460,7 @@ describe('a process that is killed', () => {
         await fixture.advance(LEASE_MS)
         await other.deployments.tick()
         expect(await waitUntilFinished(other, id)).toMatchObject({ status: expected })
-        expect(await nameState(spec.name?.subdomain ?? '')).toBe(expected === 'ready' ? 'active' : 'free')
+        expect(await fixture.nameState(spec.name?.subdomain ?? '')).toBe(expected === 'ready' ? 'active' : 'free')
         expect(other.provisioner.cleanedUp).toEqual([id])
         expect(other.errors).toEqual([])
         await messages(id)
