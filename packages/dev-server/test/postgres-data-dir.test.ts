@@ -32,7 +32,7 @@ async function createStaleServer(dataDir: string) {
   const child = spawn(process.execPath, [startPostgresEntry, dataDir, 'die'])
   const url = await new Promise<string>(resolve => child.stdout.once('data', text => resolve(JSON.parse(text).url)))
   const sql = postgres(url, { max: 1, onnotice: () => {} })
-  const [session] = await sql`create table kept as select 1`.then(() => sql`select pg_backend_pid() as pid`)
+  const [session] = await sql`create table data as select 1`.then(() => sql`select pg_backend_pid() as pid`)
   const { pid } = (await readPidFile(join(dataDir, 'cluster'))) ?? { pid: 0 }
   child.stdin.end()
   await new Promise(resolve => child.on('exit', resolve))
@@ -46,7 +46,7 @@ test('stops a stale server before it starts a new one', async () => {
 
   const server = await start(dataDir)
   expect(server.pid).not.toBe(stale.pid)
-  expect(await query(server.url, 'select count(*)::int from kept')).toBe(1)
+  expect(await query(server.url, 'select count(*)::int from data')).toBe(1)
   await expect(query(stale.url, 'select 1')).rejects.toThrow('ECONNREFUSED')
   await stale.sql.end({ timeout: 1 })
 })

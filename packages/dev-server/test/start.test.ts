@@ -48,7 +48,7 @@ test('starts, prints its addresses, shuts down gracefully, and restarts with the
   expect(first.output()).toContain(witnessToken)
   expect(env).not.toHaveProperty('BEARER_TOKENS_CSV')
   expect(Object.keys(witnessEnv).filter(name => name.startsWith('PDM_'))).toEqual([])
-  await query(env.PDM_DATABASE_URL ?? '', 'create table kept as select 5 as answer')
+  await query(env.PDM_DATABASE_URL ?? '', 'create table data as select 5 as answer')
   const pid = await postgresPid(dataDir)
 
   first.child.kill('SIGINT')
@@ -66,7 +66,7 @@ test('starts, prints its addresses, shuts down gracefully, and restarts with the
   expect(await second.waitForOutput(RUNNING), second.output()).toBe(true)
   const url = new URL(env.PDM_DATABASE_URL ?? '')
   url.port = /Postgres +127\.0\.0\.1:(\d+)/.exec(second.output())?.[1] ?? ''
-  expect(await query(url.href, 'select answer from kept')).toBe(5)
+  expect(await query(url.href, 'select answer from data')).toBe(5)
   expect(second.output()).toContain('a token from PDM_OPERATOR_TOKENS')
   expect(second.output()).toContain('a token from BEARER_TOKENS_CSV')
   const secondEnvironment = (log: typeof apiLog) =>

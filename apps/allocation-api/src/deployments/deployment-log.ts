@@ -18,7 +18,7 @@ const MAX_BUFFERED_LINES = 20_000
 /** Lines per statement. */
 const MAX_BATCH = 500
 
-/** Stores the log of a run in order. Lines that arrive during a write go out together in the next one. */
+/** Stores the log of a run in order. Lines that arrive during a write are stored by the next write. */
 export class LogWriter {
   readonly #options: LogWriterOptions
   readonly #buffer: (DeploymentLogLine & { readonly at: string })[] = []

@@ -50,7 +50,7 @@ describe(`${PROCESSES} processes on one database`, () => {
     return row
   }
 
-  /** `count` concurrent calls, spread over the processes. With `gated`, a table lock releases their statements together. */
+  /** `count` concurrent calls, spread over the processes. With `gated`, a table lock releases their statements at the same time. */
   const callConcurrently = async (
     count: number,
     gated: boolean,
@@ -163,7 +163,7 @@ describe(`${PROCESSES} processes on one database`, () => {
           const [committer, releaser] = [fleet.next(), fleet.next()]
           const token = await reserveToken(committer, name)
           const releasing = i % 2 === 0 ? release(releaser, name) : null
-          for (let turns = releasing ? 4 * i : 0; turns > 0; turns -= 1) await new Promise(setImmediate)
+          for (let iterations = releasing ? 4 * i : 0; iterations > 0; iterations -= 1) await new Promise(setImmediate)
           const [committed, released] = await Promise.all([
             commit(committer, name, token),
             releasing ?? release(releaser, name),

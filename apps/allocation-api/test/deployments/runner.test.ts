@@ -333,7 +333,7 @@ describe('the name of a run', () => {
   test.each([
     ['reserved', 'token-mismatch'],
     ['active', 'already-active'],
-  ])('%s by another client before the commit: the run fails, and the name stays theirs', async (state, refusal) => {
+  ])('%s by another client before the commit: the run fails, and the name stays theirs', async (state, code) => {
     const replica = fixture.replica()
     const id = await createDeployment(replica, specFor('acme'))
     const { end } = await waitForApply(replica)
@@ -346,7 +346,7 @@ describe('the name of a run', () => {
     end(applied())
     expect(await waitUntilFinished(replica, id)).toMatchObject({
       status: 'failed',
-      error: expect.stringContaining(`could not be committed (${refusal})`),
+      error: expect.stringContaining(`could not be committed (${code})`),
     })
     expect(await fixture.nameState('acme')).toBe(state)
   })

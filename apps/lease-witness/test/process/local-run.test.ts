@@ -111,7 +111,7 @@ describe.runIf(hasProc).concurrent('shutdown', () => {
 })
 
 /** Listens on a port as soon as it is free. */
-const takePort = async (port: number) => {
+const listenWhenFree = async (port: number) => {
   for (;;) {
     const server = createServer().listen(port, '127.0.0.1')
     const isListening = await once(server, 'listening').then(
@@ -125,9 +125,9 @@ const takePort = async (port: number) => {
 test.runIf(hasProc).concurrent('if workerd cannot be restarted, it exits with the reason in one line', async () => {
   using directory = temporaryDirectory()
   const witness = await startWitness(directory.path)
-  const taken = takePort(witness.port)
+  const listening = listenWhenFree(witness.port)
   process.kill(findWorkerd(witness.process.pid) ?? 0, 'SIGKILL')
-  const server = await taken
+  const server = await listening
   expect(await witness.process.exited).toEqual({ code: 1, signal: null })
   server.close()
   expect(witness.lines.at(-1)).toMatch(/^lease-witness: .*failed to restart/)

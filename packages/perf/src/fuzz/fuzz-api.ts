@@ -21,7 +21,7 @@ export interface ApiRunOptions {
 }
 
 const CLIENTS = 64
-/** Longer than a statement timeout and a credential check together. */
+/** Longer than the sum of a statement timeout and a credential check. */
 const DEADLINE_MS = 25_000
 /** The share of all requests that is sent during each fault, if they are fast enough: they are slow then. */
 const FAULT_SHARE = 0.02

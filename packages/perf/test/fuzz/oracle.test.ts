@@ -54,7 +54,7 @@ const reserved = {
 const good: readonly (readonly [string, FuzzRequest, RequestOutcome])[] = [
   ['a documented response', check, answered(200, { available: true, fqdn: 'a.pool.test' })],
   ['the token in the response to reserve', reserve, answered(201, reserved)],
-  ['a documented error', reserve, answered(409, { error: 'conflict', detail: 'Taken.' })],
+  ['a documented error', reserve, answered(409, { error: 'conflict', detail: 'Not free.' })],
   ['a 503 with a documented cause', check, answered(503, { error: 'database-unavailable' })],
   ['an unknown path', { ...check, target: '/nowhere' }, answered(404, { error: 'not-found' })],
   ['a HEAD', { ...check, method: 'HEAD' }, answered(200, '')],

@@ -67,7 +67,7 @@ describe('a spec in canonical form, with its credentials apart', () => {
   })
 })
 
-describe('all invalid fields are reported together, in documented order', () => {
+describe('all invalid fields are reported, in documented order', () => {
   test.each<readonly [rule: string, body: unknown, fields: readonly string[]]>([
     ['not an object: text', 'x', ['']],
     ['not an object: null', null, ['']],

@@ -32,7 +32,7 @@ export interface PlanOptions {
 
 export type Plan =
   | { readonly kind: 'changes'; readonly changes: readonly RecordChange[] }
-  /** A foreign record is in the way. `reason` tells an operator what to do. */
+  /** A foreign record is in the way. `reason` has instructions for an operator. */
   | { readonly kind: 'conflict'; readonly reason: string }
 
 /** The records that the provider has, indexed. */
