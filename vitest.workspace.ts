@@ -167,6 +167,7 @@ export default defineConfig({
           name: 'dev-server',
           root: './packages/dev-server',
           include: ['test/**/*.test.ts'],
+          globalSetup: './test/fixtures/template-cluster.ts',
           testTimeout: 120_000,
           hookTimeout: 120_000,
         },

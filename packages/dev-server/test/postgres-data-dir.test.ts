@@ -8,6 +8,7 @@ import { isAlive, pollUntil } from '../src/poll.ts'
 import { readPidFile } from '../src/postgres/stale-server.ts'
 import { query, start } from './fixtures/server.ts'
 import { tempFolder } from './fixtures/temp-folder.ts'
+import { folderWithCluster } from './fixtures/template-cluster.ts'
 
 const startPostgresEntry = join(import.meta.dirname, 'fixtures/start-postgres.ts')
 
@@ -40,7 +41,7 @@ async function createStaleServer(dataDir: string) {
 }
 
 test('stops a stale server before it starts a new one', async () => {
-  const dataDir = tempFolder()
+  const dataDir = folderWithCluster()
   const stale = await createStaleServer(dataDir)
   expect(await stale.sql`select pg_backend_pid() as pid`).toEqual([{ pid: stale.session }])
 
@@ -52,7 +53,7 @@ test('stops a stale server before it starts a new one', async () => {
 })
 
 test('a stale server serves its connected clients and then stops', async () => {
-  const stale = await createStaleServer(tempFolder())
+  const stale = await createStaleServer(folderWithCluster())
   const rejectsConnections = () =>
     query(stale.url, 'select 1').then(
       () => false,
@@ -65,7 +66,7 @@ test('a stale server serves its connected clients and then stops', async () => {
 })
 
 test('a process that reuses the id of a dead server is not stopped', async () => {
-  const dataDir = tempFolder()
+  const dataDir = folderWithCluster()
   const first = await start(dataDir)
   process.kill(first.pid, 'SIGKILL')
   await first.exited
@@ -103,8 +104,7 @@ test.each([
 })
 
 test('a cluster without its password is rejected with one line', async () => {
-  const dataDir = tempFolder()
-  await (await start(dataDir)).stop()
+  const dataDir = folderWithCluster()
   rmSync(join(dataDir, 'password'))
   await expect(start(dataDir)).rejects.toThrow(/password is missing/)
 })

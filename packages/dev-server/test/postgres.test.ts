@@ -7,6 +7,7 @@ import { pollUntil } from '../src/poll.ts'
 import { freePort } from '../src/ports.ts'
 import { query, start } from './fixtures/server.ts'
 import { tempFolder } from './fixtures/temp-folder.ts'
+import { folderWithCluster } from './fixtures/template-cluster.ts'
 
 test('data and password survive a restart', async () => {
   const dataDir = join(tempFolder(), 'deep', 'postgres')
@@ -36,7 +37,7 @@ test('uses UTF-8 and locale C, listens on loopback only, and requires the passwo
 })
 
 test('recovers committed data after a kill with a busy connection', async () => {
-  const dataDir = tempFolder()
+  const dataDir = folderWithCluster()
   const first = await start(dataDir)
   await query(first.url, 'create table data as select 7 as answer')
   const sql = postgres(first.url, { max: 1, onnotice: () => {} })
@@ -56,14 +57,14 @@ test('recovers committed data after a kill with a busy connection', async () => 
 }, 60_000)
 
 test('stops while frozen, and an immediate stop overrides a fast one', async () => {
-  const server = await start(tempFolder())
+  const server = await start(folderWithCluster())
   process.kill(server.pid, 'SIGSTOP')
   await Promise.all([server.stop('fast'), server.stop('immediate')])
   expect(await server.exited).toMatchObject({ signal: null })
 })
 
 test('uses the given port, and reports a port in use', async () => {
-  const dataDir = tempFolder()
+  const dataDir = folderWithCluster()
   const port = await freePort()
   const server = await start(dataDir, { port })
   expect([server.port, new URL(server.url).port]).toEqual([port, String(port)])

@@ -8,6 +8,7 @@ import { readPidFile } from '../src/postgres/stale-server.ts'
 import { apiLog, freePorts, startFake, witnessLog } from './fixtures/command.ts'
 import { query } from './fixtures/server.ts'
 import { tempFolder } from './fixtures/temp-folder.ts'
+import { folderWithCluster } from './fixtures/template-cluster.ts'
 
 const RUNNING = 'Ctrl-C shuts everything down'
 
@@ -90,7 +91,7 @@ test('lists every port in use with its variable, and starts nothing', async () =
 })
 
 test('a second start on the same data directory fails and does not affect the first', async () => {
-  const dataDir = tempFolder()
+  const dataDir = folderWithCluster('postgres')
   const first = startFake(dataDir, await freePorts())
   expect(await first.waitForOutput(RUNNING), first.output()).toBe(true)
   const second = startFake(dataDir, await freePorts())
@@ -102,7 +103,7 @@ test('a second start on the same data directory fails and does not affect the fi
 }, 60_000)
 
 test('after a SIGKILL the API exits, and the next start replaces the stale Postgres', async () => {
-  const dataDir = tempFolder()
+  const dataDir = folderWithCluster('postgres')
   const ports = await freePorts()
   const first = startFake(dataDir, { ...ports, DRAIN_MS: '500' })
   expect(await first.waitForOutput(RUNNING), first.output()).toBe(true)
@@ -117,7 +118,7 @@ test('after a SIGKILL the API exits, and the next start replaces the stale Postg
 }, 60_000)
 
 test('reports an API that exits unexpectedly, and stops everything', async () => {
-  const dataDir = tempFolder()
+  const dataDir = folderWithCluster('postgres')
   const start = startFake(dataDir, { ...(await freePorts()), END_WITH: '2' })
   expect(await start.exitCode).toBe(1)
   expect(start.output()).toMatch(/^API exited unexpectedly \(exit code 2\); last lines of .*allocation-api\.log:\n/)
@@ -126,7 +127,7 @@ test('reports an API that exits unexpectedly, and stops everything', async () =>
 }, 60_000)
 
 test('reports a Postgres that exits unexpectedly; the API drains', async () => {
-  const dataDir = tempFolder()
+  const dataDir = folderWithCluster('postgres')
   const start = startFake(dataDir, await freePorts())
   expect(await start.waitForOutput(RUNNING), start.output()).toBe(true)
   process.kill(await postgresPid(dataDir), 'SIGKILL')
@@ -136,7 +137,7 @@ test('reports a Postgres that exits unexpectedly; the API drains', async () => {
 }, 60_000)
 
 test('a second Ctrl-C does not wait for the API', async () => {
-  const dataDir = tempFolder()
+  const dataDir = folderWithCluster('postgres')
   const ports = await freePorts()
   // A log level can suppress the ready line; then start relies on the HTTP probe.
   const start = startFake(dataDir, { ...ports, DRAIN_MS: '60000', QUIET: 'true' })
