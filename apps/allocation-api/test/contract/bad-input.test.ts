@@ -135,7 +135,7 @@ describe('valid requests at the limits', () => {
     ['one letter', 'b', reserve({ subdomain: 'B' })],
     ['"--" anywhere else', 'a--b---c', reserve({ subdomain: 'a--b---c' })],
     [
-      'a pool in capitals, encoded, with space',
+      'an upper-case pool, percent-encoded, with white space',
       'pooled',
       { ...reserve({ subdomain: 'pooled' }), path: '/api/v1/pool/%20P%4fol%2ETEST%20/reserve' },
     ],

@@ -12,7 +12,7 @@ const get = async (name: string) => (await call('GET', `${poolPath}/allocations/
 const breakProvider = () => database.sql`alter table local_dns_zones rename to local_dns_zones_away`
 const repairProvider = () => database.sql`alter table local_dns_zones_away rename to local_dns_zones`
 /** Makes all pending names due now. */
-const hurry = () => database.advance(3_600_000)
+const advancePastBackoff = () => database.advance(3_600_000)
 
 test('published: commit is 200 once the records are published', async () => {
   expect((await reserveAndCommit('out')).allocation.dns).toEqual({ status: 'published' })
@@ -80,12 +80,12 @@ describe('failing, while the provider rejects writes', () => {
     expect((await commit()).status).toBe(202)
     expect((await commit()).status).toBe(202)
     await repairProvider()
-    await hurry()
+    await advancePastBackoff()
     await expect.poll(async () => (await commit()).status, { timeout: 5_000 }).toBe(200)
   })
 
   test('the reconciler retries until the records are published', async () => {
-    await hurry()
+    await advancePastBackoff()
     await expect.poll(async () => (await get('stuck')).dns, { timeout: 5_000 }).toEqual({ status: 'published' })
     expect(await database.sql`select owned from dns_names where subdomain = 'leaving'`).toEqual([{ owned: [] }])
   })

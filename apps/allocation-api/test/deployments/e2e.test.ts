@@ -243,7 +243,7 @@ describe.skipIf(isTerraformMissing)('a deployment from request to end', () => {
       reach: (id: string, name: string, fqdn: string) => Promise<() => Promise<void>>,
     ]
     const noRelease = async () => {}
-    /** Each moves a deployment whose apply is held to its stage, and returns what releases it from there. */
+    /** Each entry moves a deployment with a paused apply to its stage, and returns a function that continues it. */
     const stages: readonly Stage[] = [
       ['while Terraform runs', ['failed', 'ready'], async () => noRelease],
       [

@@ -413,7 +413,7 @@ describe('a process that is killed', () => {
     ['after the commit of the name, before it is ready', 'ready', 'committed'],
   ] as const
 
-  /** Leaves a deployment as a process that is killed at this stage does. */
+  /** Leaves a deployment in the state in which a process that is killed at this stage leaves it. */
   const leave = async (stage: (typeof stages)[number][2], spec: DeploymentSpec): Promise<string> => {
     const replica = fixture.replica({ maxConcurrentRuns: 1 })
     if (stage === 'pending') {

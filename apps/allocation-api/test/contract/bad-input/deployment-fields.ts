@@ -123,11 +123,7 @@ export const deploymentFieldRows: readonly BadRow[] = [
       ...all,
     ),
   ),
-  invalidDeploymentRow(
-    'of two equal keys the last counts, as everywhere in JSON',
-    create(good.replace(/}$/, ',"region":"."}')),
-    'region',
-  ),
+  invalidDeploymentRow('the last of two equal keys counts', create(good.replace(/}$/, ',"region":"."}')), 'region'),
   ...['orgName', 'orgEmail', 'region', 'sshPublicKey'].flatMap(field => withEachValue(field, notText)),
   ...named('orgName', names),
   ...named('orgEmail', addresses),
@@ -138,7 +134,7 @@ export const deploymentFieldRows: readonly BadRow[] = [
   ...withEachValue('objectStorageAccessKey', keys, storageFields),
   ...withEachValue('objectStorageSecretKey', keys, storageFields),
   invalidDeploymentRow(
-    'the storage is judged with its provider in capitals, and among faulty ones',
+    'storage fields are validated with an upper-case provider beside an invalid one',
     createWith({ providers: [' HETZNER', 5] }),
     'providers',
     'objectStorageRegion',

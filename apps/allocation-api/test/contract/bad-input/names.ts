@@ -29,7 +29,7 @@ const notLabels: readonly (readonly [rule: string, subdomain: unknown])[] = [
   ['a label has no quote or semicolon', "a'; drop table pool_allocations --"],
   ['an A-label is rejected', 'xn--bcher-kva'],
   ['"--" in positions 3 and 4 is rejected', 'ab--c'],
-  ['"--" in positions 3 and 4 is rejected in capitals', 'AB--C'],
+  ['"--" in positions 3 and 4 is rejected in upper case', 'AB--C'],
   ['a label is ASCII: no umlaut', 'b\u00fccher'],
   ['a label is ASCII: KELVIN SIGN is not lower-cased into k', '\u212ael'],
   ['a label is ASCII: LATIN SMALL LETTER LONG S is not s', 'a\u017f'],
