@@ -50,23 +50,26 @@ describe.runIf(hasProc).concurrent('shutdown', () => {
     ['SIGINT', 'alone'],
     ['SIGTERM', 'with workerd'],
   ] as const
-  test.each(signals.slice(0, proofSize(signals.length, 3)))('%s, %s, stops it cleanly with 100 waiters', async (signal, target) => {
-    using directory = temporaryDirectory()
-    const witness = await startWitness(directory.path)
-    const waiters = await openWaiters(witness.port, 'awaited', 100)
-    for (const waiter of waiters) waiter.wait(0, 60).catch(() => {})
-    await allowToBegin(waiters.length)
-    const pid = findWorkerd(witness.process.pid) ?? 0
-    const signaledAt = performance.now()
-    if (target === 'with workerd') process.kill(pid, signal)
-    const exit = await witness.process.stop(signal)
-    const tookMs = performance.now() - signaledAt
-    expect(exit).toEqual({ code: 0, signal: null })
-    await waitForExit(pid, EXIT_TIMEOUT_MS)
-    expect(readdirSync(join(directory.path, 'lease-witness')).sort()).toEqual(['cache', 'do', 'kv'])
-    closeWaiters(waiters)
-    printTable(`${signal}, ${target}, with 100 waiters`, [['ms until it has stopped', toFixed1(tookMs)]])
-  })
+  test.each(signals.slice(0, proofSize(signals.length, 3)))(
+    '%s, %s, stops it cleanly with 100 waiters',
+    async (signal, target) => {
+      using directory = temporaryDirectory()
+      const witness = await startWitness(directory.path)
+      const waiters = await openWaiters(witness.port, 'awaited', 100)
+      for (const waiter of waiters) waiter.wait(0, 60).catch(() => {})
+      await allowToBegin(waiters.length)
+      const pid = findWorkerd(witness.process.pid) ?? 0
+      const signaledAt = performance.now()
+      if (target === 'with workerd') process.kill(pid, signal)
+      const exit = await witness.process.stop(signal)
+      const tookMs = performance.now() - signaledAt
+      expect(exit).toEqual({ code: 0, signal: null })
+      await waitForExit(pid, EXIT_TIMEOUT_MS)
+      expect(readdirSync(join(directory.path, 'lease-witness')).sort()).toEqual(['cache', 'do', 'kv'])
+      closeWaiters(waiters)
+      printTable(`${signal}, ${target}, with 100 waiters`, [['ms until it has stopped', toFixed1(tookMs)]])
+    },
+  )
 
   test('SIGKILL of its parent process stops it too', async () => {
     using directory = temporaryDirectory()
