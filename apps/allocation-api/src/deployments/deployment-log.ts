@@ -106,6 +106,8 @@ export interface TailOptions {
   readonly pollMs: number
   /** Maximum silence of a stream, so that no proxy closes it as dead. Milliseconds. */
   readonly idleMs: number
+  /** Monotonic clock, in milliseconds. */
+  readonly now: () => number
 }
 
 export type TailEvent = readonly StoredLogLine[] | 'idle' | { readonly kind: 'done'; readonly deployment: Deployment }
@@ -118,17 +120,16 @@ export type TailOutcome =
 const PAGE_SIZE = 200
 
 async function* tail(
-  { repository, notifier, pollMs, idleMs }: TailOptions,
+  { repository, notifier, pollMs, idleMs, now }: TailOptions,
   id: string,
   start: number,
   signal: AbortSignal,
 ): AsyncGenerator<TailEvent, void, void> {
   let after = start
-  let silentMs = 0
+  let lastEventAt = now()
   while (!signal.aborted) {
-    const waitMs = Math.min(pollMs, idleMs - silentMs)
     // Before the read, or a notification during the read would be missed.
-    const notified = notifier.wait(id, waitMs, signal)
+    const notified = notifier.wait(id, Math.min(pollMs, lastEventAt + idleMs - now()), signal)
     // The deployment before its lines: once it is finished, its last lines are stored.
     const deployment = await repository.find(id)
     if (deployment === null) return
@@ -138,18 +139,18 @@ async function* tail(
       const last = lines.at(-1)
       if (last === undefined || signal.aborted) break
       after = last.seq
-      silentMs = 0
       yield lines
+      lastEventAt = now()
     }
     if (signal.aborted) return
     if (deployment.status === 'ready' || deployment.status === 'failed') {
       yield { kind: 'done', deployment }
       return
     }
-    if (!(await notified)) silentMs += waitMs
-    if (silentMs < idleMs || signal.aborted) continue
-    silentMs = 0
+    await notified
+    if (signal.aborted || now() - lastEventAt < idleMs) continue
     yield 'idle'
+    lastEventAt = now()
   }
 }
 
