@@ -2,6 +2,7 @@ import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
 
 const EXIT_INTERRUPTED = 130
 const EXIT_USAGE = 2
+const EXIT_GRACE_MS = 1_000
 
 export const print = (text: string): void => void process.stdout.write(`${text}\n`)
 
@@ -88,9 +89,10 @@ const runToExit = async (name: string, run: (cleanup: AsyncDisposableStack) => P
     }
     return await Promise.race([run(cleanup).catch(toFailure), interrupted])
   }
-  const code = await toCode()
-  // An interrupted run may still have timers and connections, which would keep this process alive.
-  process.stdout.write('', () => process.exit(code))
+  process.exitCode = await toCode()
+  // An interrupted run may still have timers and connections. Otherwise the process ends without process.exit, which can hang
+  // (https://github.com/nodejs/node/issues/54918).
+  setTimeout(() => process.stdout.write('', () => process.exit()), EXIT_GRACE_MS).unref()
 }
 
 export interface Command<Options> {

@@ -4,12 +4,16 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 export interface CommandResult {
+  /** Null: it did not end in time and was killed. */
   readonly code: number | null
   readonly stdout: string
   readonly stderr: string
   /** The files that the command left in its temporary directory. */
   readonly left: readonly string[]
 }
+
+/** Shorter than the timeout of a test, so that the test reports the output of a command that hangs. */
+const MAX_RUN_MS = 110_000
 
 /** Runs a command until it exits. Sends SIGINT when standard error matches `interruptAt`. */
 export const runCommand = async (
@@ -25,6 +29,8 @@ export const runCommand = async (
   const child = spawn(process.execPath, [main, ...args], {
     env: { ...process.env, TMPDIR: folder },
     stdio: ['ignore', 'pipe', 'pipe'],
+    timeout: MAX_RUN_MS,
+    killSignal: 'SIGKILL',
   })
   let [stdout, stderr] = ['', '']
   child.stdout.on('data', piece => {
