@@ -9,8 +9,11 @@ export type RequestOutcome =
   /** The connection ended without a response. */
   | { readonly kind: 'closed' }
   | { readonly kind: 'malformed'; readonly detail: string }
-  /** Neither a response nor an end within the deadline; or an event stream that exceeded one of its limits. */
-  | { readonly kind: 'timeout' | 'silent' | 'endless' }
+  /** Neither a response nor an end within the deadline. */
+  | { readonly kind: 'timeout' }
+  /** An event stream exceeded one of its limits. */
+  | { readonly kind: 'silent' }
+  | { readonly kind: 'endless' }
 
 export interface Exchange {
   readonly request: FuzzRequest
