@@ -9,11 +9,11 @@ import { commit, countStatuses, pool, release, renew, reserve, reserveToken } fr
 import { type Replicas, startReplicas } from '../support/replicas.ts'
 
 /** To start a process takes more CPU time than its part of the race. */
-const PROCESSES = proofSize(8, 4)
+const PROCESSES = Math.min(8, proofSize(8, 4))
 const SWEEPERS = proofSize(8, 3)
 const STARTING_PROCESSES = proofSize(10, 4)
-/** Connections of all processes of the race. */
-const SESSIONS = 40
+/** Of all processes of the race: more than MIN_WAITING. */
+const CONNECTIONS = 40
 const CALLERS = 200
 const TTL_MS = 600_000
 /**
@@ -30,7 +30,9 @@ describe(`${PROCESSES} processes on one database`, () => {
 
   beforeAll(async () => {
     database = await createTestDatabase()
-    fleet = await startReplicas(database.url, PROCESSES, { PDM_DATABASE_POOL_SIZE: String(SESSIONS / PROCESSES) })
+    fleet = await startReplicas(database.url, PROCESSES, {
+      PDM_DATABASE_POOL_SIZE: String(Math.ceil(CONNECTIONS / PROCESSES)),
+    })
   })
   afterAll(async () => {
     await fleet?.stop()
