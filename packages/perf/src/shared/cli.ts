@@ -80,9 +80,16 @@ const runToExit = async (name: string, run: (cleanup: AsyncDisposableStack) => P
   const toCode = async (): Promise<number> => {
     // Before anything is started: a signal without a listener would end this process without cleanup.
     const { promise: interrupted, resolve } = Promise.withResolvers<number>()
-    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => resolve(EXIT_INTERRUPTED))
+    let isInterrupted = false
+    const interrupt = () => {
+      isInterrupted = true
+      resolve(EXIT_INTERRUPTED)
+    }
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, interrupt)
     await using cleanup = new AsyncDisposableStack()
     const toFailure = (error: unknown) => {
+      // The cleanup has stopped the servers that the run still calls.
+      if (isInterrupted) return EXIT_INTERRUPTED
       if (error instanceof UsageError) return reportUsage(name, error)
       process.stderr.write(`${name}: ${error instanceof Error ? error.stack : error}\n`)
       return 1

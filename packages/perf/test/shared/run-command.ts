@@ -15,7 +15,7 @@ export interface CommandResult {
 /** Shorter than the timeout of a test, so that the test reports the output of a command that hangs. */
 const MAX_RUN_MS = 110_000
 
-/** Runs a command until it exits. Sends SIGINT when standard error matches `interruptAt`. */
+/** Runs a command until it exits. Sends one SIGINT when standard error matches `interruptAt`. */
 export const runCommand = async (
   main: string,
   args: readonly string[],
@@ -36,9 +36,13 @@ export const runCommand = async (
   child.stdout.on('data', piece => {
     stdout += piece
   })
+  let isInterrupted = false
   child.stderr.on('data', piece => {
     stderr += piece
-    if (interruptAt?.test(stderr)) child.kill('SIGINT')
+    if (isInterrupted || !interruptAt?.test(stderr)) return
+    // A second signal would end the process while it exits, when Node no longer calls its listeners.
+    isInterrupted = true
+    child.kill('SIGINT')
   })
   const code = await new Promise<number | null>(resolve => child.on('close', resolve))
   return { code, stdout, stderr, left: await readdir(folder) }
