@@ -1,4 +1,5 @@
 import { type ConfigIssue, ConfigIssuesError } from './config/env.ts'
+import { endProcess } from './lib/end-process.ts'
 import { describeError } from './observability/domain/redact.ts'
 import { createLog } from './observability/log.ts'
 import { readServiceConfig, type Service, startService } from './service.ts'
@@ -32,19 +33,18 @@ const service: Service = await startService(config, log, process.version).catch(
 })
 
 let isStopping = false
-const stop = async (reason: string): Promise<void> => {
+const stop = (reason: string): void => {
   if (isStopping) return
   isStopping = true
   log.info({ reason }, 'stopping')
-  const fail = () => exitWith(EXIT_FAILURE, `stop: not finished within ${STOP_TIMEOUT_MS / 1_000} s`)
-  setTimeout(fail, STOP_TIMEOUT_MS).unref()
-  await service.stop()
-  log.info('stopped')
-  log.flush(() => process.exit(0))
+  void endProcess(process, STOP_TIMEOUT_MS, async () => {
+    await service.stop()
+    log.info('stopped')
+  })
 }
-for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => void stop(signal))
+for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => stop(signal))
 // A parent that spawned this process with an IPC channel and died can no longer send a signal.
-if (process.channel) process.on('disconnect', () => void stop('parent gone'))
+if (process.channel) process.on('disconnect', () => stop('parent gone'))
 
 // Last, because a parent may send a signal as soon as it reads this line.
 log.info(service.address, 'ready')

@@ -62,20 +62,20 @@ const nothing = [undefined, null, '', ' ', 5, true, {}, []]
 
 describe('common fields', () => {
   goodRows(deploymentCommon, common, [
-    ['the names of 100 characters', { orgName: '\u{1f600}'.repeat(100) }, { orgName: '\u{1f600}'.repeat(100) }],
-    ['any script, joiners too', { orgName: ' Žofie 山田 نامه\u200cها ' }, { orgName: 'Žofie 山田 نامه\u200cها' }],
+    ['a name of 100 characters', { orgName: '\u{1f600}'.repeat(100) }, { orgName: '\u{1f600}'.repeat(100) }],
+    ['any script, including joiners', { orgName: ' Žofie 山田 نامه\u200cها ' }, { orgName: 'Žofie 山田 نامه\u200cها' }],
     [
-      'the domain of an address lower-cased, nothing else',
+      'an e-mail address, of which only the domain is lower-cased',
       { orgEmail: ' Ops+A@ACME.example ' },
       { orgEmail: 'Ops+A@acme.example' },
     ],
     [
-      'an address of all its marks',
+      'an e-mail address with every allowed special character',
       { orgEmail: "a.!#$%&'*+/=?^_`{|}~-z@a.b" },
       { orgEmail: "a.!#$%&'*+/=?^_`{|}~-z@a.b" },
     ],
     ['64 characters before the @', { orgEmail: `${'a'.repeat(64)}@a.example` }, {}],
-    ['providers in capitals', { providers: [' Hetzner ', 'aws'] }, { providers: ['hetzner', 'aws'] }],
+    ['upper-case providers', { providers: [' Hetzner ', 'aws'] }, { providers: ['hetzner', 'aws'] }],
     ['twenty providers', { providers: Array.from({ length: 20 }, (_, at) => `p${at}`) }, {}],
     ['a region with hyphens and digits', { region: ' eu-west-1a ' }, { region: 'eu-west-1a' }],
     ['a key with space around it', { sshPublicKey: `\n${key}\n` }, { sshPublicKey: key }],

@@ -27,8 +27,12 @@ export const waitForDatabase = async (
       () => null,
       (error: unknown) => ({ error }),
     )
-    const timeout = sleep(Math.max(0, deadline - performance.now()), { error: new TimeoutError('no answer') })
-    const failure = await Promise.race([attempt, timeout])
+    const noAnswer = { error: new TimeoutError('no answer') }
+    const hasEnded = new AbortController()
+    const { signal } = hasEnded
+    const timeout = sleep(Math.max(0, deadline - performance.now()), noAnswer, { signal }).catch(() => noAnswer)
+    // A pending timer would keep the process alive after its stop.
+    const failure = await Promise.race([attempt, timeout]).finally(() => hasEnded.abort())
     if (!failure) return
     const { error } = failure
     if (isConnectionRejected(error)) throw new Error(`the server rejected PDM_DATABASE_URL (${errorCode(error)})`)

@@ -8,6 +8,7 @@ import { isAlive, pollUntil } from '../src/poll.ts'
 import { readPidFile } from '../src/postgres/stale-server.ts'
 import { query, start } from './fixtures/server.ts'
 import { tempFolder } from './fixtures/temp-folder.ts'
+import { folderWithCluster } from './fixtures/template-cluster.ts'
 
 const startPostgresEntry = join(import.meta.dirname, 'fixtures/start-postgres.ts')
 
@@ -32,7 +33,7 @@ async function createStaleServer(dataDir: string) {
   const child = spawn(process.execPath, [startPostgresEntry, dataDir, 'die'])
   const url = await new Promise<string>(resolve => child.stdout.once('data', text => resolve(JSON.parse(text).url)))
   const sql = postgres(url, { max: 1, onnotice: () => {} })
-  const [session] = await sql`create table kept as select 1`.then(() => sql`select pg_backend_pid() as pid`)
+  const [session] = await sql`create table data as select 1`.then(() => sql`select pg_backend_pid() as pid`)
   const { pid } = (await readPidFile(join(dataDir, 'cluster'))) ?? { pid: 0 }
   child.stdin.end()
   await new Promise(resolve => child.on('exit', resolve))
@@ -40,19 +41,19 @@ async function createStaleServer(dataDir: string) {
 }
 
 test('stops a stale server before it starts a new one', async () => {
-  const dataDir = tempFolder()
+  const dataDir = folderWithCluster()
   const stale = await createStaleServer(dataDir)
   expect(await stale.sql`select pg_backend_pid() as pid`).toEqual([{ pid: stale.session }])
 
   const server = await start(dataDir)
   expect(server.pid).not.toBe(stale.pid)
-  expect(await query(server.url, 'select count(*)::int from kept')).toBe(1)
+  expect(await query(server.url, 'select count(*)::int from data')).toBe(1)
   await expect(query(stale.url, 'select 1')).rejects.toThrow('ECONNREFUSED')
   await stale.sql.end({ timeout: 1 })
 })
 
 test('a stale server serves its connected clients and then stops', async () => {
-  const stale = await createStaleServer(tempFolder())
+  const stale = await createStaleServer(folderWithCluster())
   const rejectsConnections = () =>
     query(stale.url, 'select 1').then(
       () => false,
@@ -65,7 +66,7 @@ test('a stale server serves its connected clients and then stops', async () => {
 })
 
 test('a process that reuses the id of a dead server is not stopped', async () => {
-  const dataDir = tempFolder()
+  const dataDir = folderWithCluster()
   const first = await start(dataDir)
   process.kill(first.pid, 'SIGKILL')
   await first.exited
@@ -103,8 +104,7 @@ test.each([
 })
 
 test('a cluster without its password is rejected with one line', async () => {
-  const dataDir = tempFolder()
-  await (await start(dataDir)).stop()
+  const dataDir = folderWithCluster()
   rmSync(join(dataDir, 'password'))
   await expect(start(dataDir)).rejects.toThrow(/password is missing/)
 })

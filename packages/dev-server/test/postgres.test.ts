@@ -7,16 +7,17 @@ import { pollUntil } from '../src/poll.ts'
 import { freePort } from '../src/ports.ts'
 import { query, start } from './fixtures/server.ts'
 import { tempFolder } from './fixtures/temp-folder.ts'
+import { folderWithCluster } from './fixtures/template-cluster.ts'
 
 test('data and password survive a restart', async () => {
   const dataDir = join(tempFolder(), 'deep', 'postgres')
   const first = await start(dataDir)
-  await query(first.url, 'create table kept as select 42 as answer')
+  await query(first.url, 'create table data as select 42 as answer')
   await first.stop()
   expect(await first.exited).toEqual({ code: 0, signal: null })
 
   const second = await start(dataDir)
-  expect(await query(second.url, 'select answer from kept')).toBe(42)
+  expect(await query(second.url, 'select answer from data')).toBe(42)
   expect(new URL(second.url).password).toBe(new URL(first.url).password)
   await second.stop()
   await second.stop()
@@ -36,9 +37,9 @@ test('uses UTF-8 and locale C, listens on loopback only, and requires the passwo
 })
 
 test('recovers committed data after a kill with a busy connection', async () => {
-  const dataDir = tempFolder()
+  const dataDir = folderWithCluster()
   const first = await start(dataDir)
-  await query(first.url, 'create table kept as select 7 as answer')
+  await query(first.url, 'create table data as select 7 as answer')
   const sql = postgres(first.url, { max: 1, onnotice: () => {} })
   const busy = sql`select count(*) from generate_series(1, 1000000000)`.catch((error: unknown) => error)
   const running =
@@ -50,20 +51,20 @@ test('recovers committed data after a kill with a busy connection', async () => 
   expect((await first.exited).signal).toBe('SIGKILL')
 
   const second = await start(dataDir)
-  expect(await query(second.url, 'select answer from kept')).toBe(7)
+  expect(await query(second.url, 'select answer from data')).toBe(7)
   await busy
   await sql.end({ timeout: 1 })
 }, 60_000)
 
 test('stops while frozen, and an immediate stop overrides a fast one', async () => {
-  const server = await start(tempFolder())
+  const server = await start(folderWithCluster())
   process.kill(server.pid, 'SIGSTOP')
   await Promise.all([server.stop('fast'), server.stop('immediate')])
   expect(await server.exited).toMatchObject({ signal: null })
 })
 
 test('uses the given port, and reports a port in use', async () => {
-  const dataDir = tempFolder()
+  const dataDir = folderWithCluster()
   const port = await freePort()
   const server = await start(dataDir, { port })
   expect([server.port, new URL(server.url).port]).toEqual([port, String(port)])

@@ -85,16 +85,22 @@ describe.skipIf(missing.length > 0 && !mustRun)(`start${missing.length > 0 ? ` (
     expectDeploymentOutput(deployed)
     expect(existsSync(join(dataDir, 'deployments', 'state', 'globex.pool.test.tfstate'))).toBe(hasTerraform)
 
-    await paste(commands.slice(0, commands.indexOf('# 4.')).replaceAll('acme', 'kept'))
+    await paste(commands.slice(0, commands.indexOf('# 4.')).replaceAll('acme', 'persistent'))
     first.child.kill('SIGINT')
     expect(await first.exitCode).toBe(0)
     expect(existsSync(dataDir)).toBe(true)
 
     const second = startReal(dataDir, { ...ports, PDM_TERRAFORM_BINARY: '/nowhere/terraform' })
     expect(await second.waitForOutput('Ctrl-C shuts everything down'), second.output()).toBe(true)
-    const dig = await promisify(execFile)('dig', ['@127.0.0.1', '-p', ports.DNS_PORT, '+short', 'any.kept.pool.test'])
+    const dig = await promisify(execFile)('dig', [
+      '@127.0.0.1',
+      '-p',
+      ports.DNS_PORT,
+      '+short',
+      'any.persistent.pool.test',
+    ])
     expect(dig.stdout.trim()).toBe('203.0.113.10')
-    const check = await fetch(`http://127.0.0.1:${ports.PORT}/api/v1/pool/pool.test/check?sub=kept`)
+    const check = await fetch(`http://127.0.0.1:${ports.PORT}/api/v1/pool/pool.test/check?sub=persistent`)
     expect(await check.json()).toMatchObject({ available: false, reason: 'active-state' })
     expectNotDeployed(await paste(commands.slice(commands.indexOf('# 8.'))))
   })

@@ -8,6 +8,7 @@ import { readPidFile } from '../src/postgres/stale-server.ts'
 import { apiLog, freePorts, startFake, witnessLog } from './fixtures/command.ts'
 import { query } from './fixtures/server.ts'
 import { tempFolder } from './fixtures/temp-folder.ts'
+import { folderWithCluster } from './fixtures/template-cluster.ts'
 
 const RUNNING = 'Ctrl-C shuts everything down'
 
@@ -49,7 +50,7 @@ test('starts, prints its addresses, shuts down gracefully, and restarts with the
   expect(first.output()).toContain(witnessToken)
   expect(env).not.toHaveProperty('BEARER_TOKENS_CSV')
   expect(Object.keys(witnessEnv).filter(name => name.startsWith('PDM_'))).toEqual([])
-  await query(env.PDM_DATABASE_URL ?? '', 'create table kept as select 5 as answer')
+  await query(env.PDM_DATABASE_URL ?? '', 'create table data as select 5 as answer')
   const pid = await postgresPid(dataDir)
 
   first.child.kill('SIGINT')
@@ -68,7 +69,7 @@ test('starts, prints its addresses, shuts down gracefully, and restarts with the
   expect(await second.waitForOutput(RUNNING), second.output()).toBe(true)
   const url = new URL(env.PDM_DATABASE_URL ?? '')
   url.port = /Postgres +127\.0\.0\.1:(\d+)/.exec(second.output())?.[1] ?? ''
-  expect(await query(url.href, 'select answer from kept')).toBe(5)
+  expect(await query(url.href, 'select answer from data')).toBe(5)
   expect(second.output()).toContain('a token from PDM_OPERATOR_TOKENS')
   expect(second.output()).toContain('a token from BEARER_TOKENS_CSV')
   const secondEnvironment = (log: typeof apiLog) =>
@@ -95,7 +96,7 @@ test('lists every port in use with its variable, and starts nothing', async () =
 })
 
 test('a second start on the same data directory fails and does not affect the first', async () => {
-  const dataDir = tempFolder()
+  const dataDir = folderWithCluster('postgres')
   const first = startFake(dataDir, await freePorts())
   expect(await first.waitForOutput(RUNNING), first.output()).toBe(true)
   const second = startFake(dataDir, await freePorts())
@@ -107,7 +108,7 @@ test('a second start on the same data directory fails and does not affect the fi
 }, 60_000)
 
 test('after a SIGKILL the API exits, and the next start replaces the stale Postgres', async () => {
-  const dataDir = tempFolder()
+  const dataDir = folderWithCluster('postgres')
   const ports = await freePorts()
   const first = startFake(dataDir, { ...ports, DRAIN_MS: '500' })
   expect(await first.waitForOutput(RUNNING), first.output()).toBe(true)
@@ -122,7 +123,7 @@ test('after a SIGKILL the API exits, and the next start replaces the stale Postg
 }, 60_000)
 
 test('reports an API that exits unexpectedly, and stops everything', async () => {
-  const dataDir = tempFolder()
+  const dataDir = folderWithCluster('postgres')
   const start = startFake(dataDir, { ...(await freePorts()), END_WITH: '2' })
   expect(await start.exitCode).toBe(1)
   expect(start.output()).toMatch(/^API exited unexpectedly \(exit code 2\); last lines of .*allocation-api\.log:\n/)
@@ -131,7 +132,7 @@ test('reports an API that exits unexpectedly, and stops everything', async () =>
 }, 60_000)
 
 test('reports a Postgres that exits unexpectedly; the API drains', async () => {
-  const dataDir = tempFolder()
+  const dataDir = folderWithCluster('postgres')
   const start = startFake(dataDir, await freePorts())
   expect(await start.waitForOutput(RUNNING), start.output()).toBe(true)
   process.kill(await postgresPid(dataDir), 'SIGKILL')
@@ -141,7 +142,7 @@ test('reports a Postgres that exits unexpectedly; the API drains', async () => {
 }, 60_000)
 
 test('a second Ctrl-C does not wait for the API', async () => {
-  const dataDir = tempFolder()
+  const dataDir = folderWithCluster('postgres')
   const ports = await freePorts()
   // A log level can suppress the ready line; then start relies on the HTTP probe.
   const start = startFake(dataDir, { ...ports, DRAIN_MS: '60000', QUIET: 'true' })

@@ -1,9 +1,12 @@
+import { proofSize } from '@pool/test-kit/proof-size.ts'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { createModuleFixture, SECRET_MARK } from './fixtures/module-fixture.ts'
 import { withTerraform } from './fixtures/with-terraform.ts'
 
+/** Each has three random values; the region is one of three. */
+const SETS = proofSize(334, 34)
 const folders = ['infra/first-boot-secret', 'infra/object-storage-inputs'] as const
 
 interface Inputs {
@@ -117,14 +120,12 @@ const expected = ({ region, bucket, access_key, secret_key }: Inputs) => ({
 })
 
 withTerraform('the first-boot secret', () => {
-  test('of 1,000 random valid values survives cloud-init and parsing as YAML 1.1 and 1.2', async () => {
-    // Three values each; the region is one of three.
-    const sets = 334
-    const all = Object.fromEntries(fc.sample(inputs, sets).map((set, number) => [String(number), set]))
+  test(`of ${3 * SETS} random valid values survives cloud-init and parsing as YAML 1.1 and 1.2`, async () => {
+    const all = Object.fromEntries(fc.sample(inputs, SETS).map((set, number) => [String(number), set]))
     const { apply, outputs } = await createModuleFixture({ folders, rootModule: root, variables: { all } })
     await apply()
     const rendered = Object.entries((await outputs()).all as Record<string, [string, string]>)
-    expect(rendered).toHaveLength(sets)
+    expect(rendered).toHaveLength(SETS)
     for (const [number, [manifest, cloudConfig]] of rendered) {
       const wanted = expected(all[number] as Inputs)
       // Kubernetes and cloud-init read YAML 1.1.

@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process'
+import { readFileSync, statfsSync } from 'node:fs'
 import { constants, setPriority } from 'node:os'
 import { proofScale } from '../src/proof-size.ts'
 import { runVitest } from './vitest.mjs'
@@ -26,10 +27,31 @@ const report = ({ script, seconds, passed, output }) => {
   if (!passed) process.stdout.write(output)
 }
 
+const MEMORY_FOLDER = '/dev/shm'
+const MIN_FREE_BYTES = 4 * 2 ** 30
+
+/**
+ * The environment that keeps temporary files in memory: there the many small databases of the tests cost a quarter of the
+ * CPU time. Empty if TMPDIR is set, the machine has no such folder or little memory, or programs in it cannot be executed.
+ */
+const keepFilesInMemory = () => {
+  if (process.env.TMPDIR || process.platform !== 'linux') return {}
+  try {
+    const mounts = readFileSync('/proc/mounts', 'utf8').split('\n')
+    const [, , type, options = ''] = mounts.find(line => line.split(' ')[1] === MEMORY_FOLDER)?.split(' ') ?? []
+    const { bavail, bsize } = statfsSync(MEMORY_FOLDER)
+    const freeBytes = Math.min(bavail * bsize, process.availableMemory())
+    const isUsable = type === 'tmpfs' && !options.split(',').includes('noexec') && freeBytes >= MIN_FREE_BYTES
+    return isUsable ? { TMPDIR: MEMORY_FOLDER } : {}
+  } catch {
+    return {}
+  }
+}
+
 const args = process.argv.slice(2)
 process.stdout.write(`PROOF_SCALE ${proofScale()}\n`)
 const checks = args.length === 0 ? ['lint', 'typecheck'].map(runCheck) : []
-const testsPassed = await runVitest(args)
+const testsPassed = await runVitest(args, { env: keepFilesInMemory() })
 const results = await Promise.all(checks)
 results.forEach(report)
 process.exitCode = testsPassed && results.every(({ passed }) => passed) ? 0 : 1

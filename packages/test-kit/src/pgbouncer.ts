@@ -52,15 +52,15 @@ ${pgbouncerVersion && pgbouncerVersion.major === 1 && pgbouncerVersion.minor < 2
   )
   // PgBouncer refuses to run as root.
   const isRoot = process.getuid?.() === 0
-  const nobody = 65_534
+  const NOBODY_ID = 65_534
   if (isRoot) {
     chmodSync(folder, 0o700)
-    for (const path of [folder, users, settings]) chownSync(path, nobody, nobody)
+    for (const path of [folder, users, settings]) chownSync(path, NOBODY_ID, NOBODY_ID)
   }
   const child = spawn(program, ['-q', settings], {
     cwd: '/',
     stdio: ['ignore', 'ignore', 'pipe'],
-    ...(isRoot ? { uid: nobody, gid: nobody } : {}),
+    ...(isRoot ? { uid: NOBODY_ID, gid: NOBODY_ID } : {}),
   })
   let stderr = ''
   child.stderr.setEncoding('utf8').on('data', text => {

@@ -1,34 +1,36 @@
 import { readdirSync, readFileSync } from 'node:fs'
+import { writeFile } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** This module reads /proc, which only Linux has. */
+/** This module reads /proc, which only Linux has. Elsewhere no process runs and no size is known. */
 export const hasProc = process.platform === 'linux'
 export const WITHOUT_PROC = 'needs /proc: skipped on this system'
 
-const read = (path: string): string => {
+/** Empty if the process does not run. */
+const readProc = (pid: number, file: string): string => {
   try {
-    return readFileSync(path, 'utf8')
+    return readFileSync(`/proc/${pid}/${file}`, 'utf8')
   } catch {
     return ''
   }
 }
 
-const readStat = (pid: number): readonly string[] => {
-  const stat = read(`/proc/${pid}/stat`)
-  // The name in parentheses may contain parentheses too. The state and the parent follow it.
-  return stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-}
+const listPids = (): number[] => (hasProc ? readdirSync('/proc').map(Number).filter(Number.isInteger) : [])
+
+/** The fields of /proc/<pid>/stat (proc_pid_stat(5)) after the command, whose parentheses may contain parentheses too. */
+const parseStat = (stat: string): readonly string[] => stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+
+/** The parent's id in /proc/<pid>/stat. */
+export const parseParent = (stat: string): number => Number(parseStat(stat)[1])
 
 /** False for a zombie. */
-export const isRunning = (pid: number): boolean => !['', 'Z', 'X'].includes(readStat(pid)[0] ?? '')
+export const isRunning = (pid: number): boolean => !['', 'Z', 'X'].includes(parseStat(readProc(pid, 'stat'))[0] ?? '')
 
 /** The running children whose program path ends with `name`. */
 export const listChildren = (pid: number, name: string): number[] =>
-  readdirSync('/proc')
-    .filter(entry => /^\d+$/.test(entry))
-    .map(Number)
-    .filter(child => readStat(child)[1] === String(pid) && isRunning(child))
-    .filter(child => read(`/proc/${child}/cmdline`).split('\0')[0]?.endsWith(name))
+  listPids()
+    .filter(child => parseParent(readProc(child, 'stat')) === pid && isRunning(child))
+    .filter(child => readProc(child, 'cmdline').split('\0')[0]?.endsWith(name))
 
 /** The current workerd of a witness. Undefined between a crash and the restart. */
 export const findWorkerd = (pid: number): number | undefined => listChildren(pid, '/workerd')[0]
@@ -42,6 +44,60 @@ export const waitForExit = async (pid: number, withinMs: number): Promise<number
   return performance.now() - started
 }
 
-/** Resident memory in MiB. */
-export const readRssMib = (pid: number): number =>
-  Number(/^VmRSS:\s+(\d+) kB$/m.exec(read(`/proc/${pid}/status`))?.[1] ?? 0) / 1_024
+/** The memory of a process as Linux counts it. */
+export interface Memory {
+  readonly residentBytes: number
+  /** The highest resident size since the last reset. */
+  readonly peakBytes: number
+}
+
+/** A size in bytes from a file of /proc, where it is given in kB of 1024 bytes; NaN if the field is missing. */
+const sizeIn = (text: string, field: string): number =>
+  Number(new RegExp(`^${field}:\\s+(\\d+) kB$`, 'm').exec(text)?.[1]) * 1_024
+
+/** Parses /proc/<pid>/status; null if it has no sizes. */
+export const parseMemory = (status: string): Memory | null => {
+  const memory = { residentBytes: sizeIn(status, 'VmRSS'), peakBytes: sizeIn(status, 'VmHWM') }
+  return Number.isNaN(memory.residentBytes + memory.peakBytes) ? null : memory
+}
+
+export const readMemory = (pid: number): Memory | null => parseMemory(readProc(pid, 'status'))
+
+/** Resident memory in MiB; 0 if it is unknown. */
+export const readRssMib = (pid: number): number => (readMemory(pid)?.residentBytes ?? 0) / 1_048_576
+
+/** Resets the peak. Where that is not permitted, the peak is that of the whole life of the process. */
+export const resetPeak = (pid: number): Promise<void> => writeFile(`/proc/${pid}/clear_refs`, '5').catch(() => {})
+
+export interface ProcessInfo {
+  readonly pid: number
+  readonly command: string
+  readonly residentBytes: number
+  /** Shared pages count in proportion (proc_pid_smaps(5)), so these can be added up. */
+  readonly proportionalBytes: number
+}
+
+/** `root` and all its descendants, from a map of process ids to the ids of their parents. */
+export const findDescendants = (root: number, parents: ReadonlyMap<number, number>): number[] => {
+  const found = [root]
+  // The list grows during the loop.
+  for (const pid of found) for (const [child, parent] of parents) if (parent === pid) found.push(child)
+  return found
+}
+
+/** The ids of a process and its descendants; empty if it does not run. */
+export const listProcessTree = (root: number): number[] => {
+  const parents = new Map(listPids().map(pid => [pid, parseParent(readProc(pid, 'stat'))]))
+  return parents.has(root) ? findDescendants(root, parents) : []
+}
+
+export const readProcessTree = (root: number): ProcessInfo[] =>
+  listProcessTree(root).map(pid => {
+    const memory = readProc(pid, 'smaps_rollup')
+    return {
+      pid,
+      command: readProc(pid, 'cmdline').replaceAll('\0', ' ').trim(),
+      residentBytes: sizeIn(memory, 'Rss') || 0,
+      proportionalBytes: sizeIn(memory, 'Pss') || 0,
+    }
+  })

@@ -7,7 +7,7 @@ const SCHEMA_FILE = new URL('./schema.sql', import.meta.url)
 const SCHEMA_LOCK_KEY = 7_210_453_001
 
 /**
- * Creates the objects of the schema that do not exist. An advisory lock serializes replicas that start together, because
+ * Creates the objects of the schema that do not exist. An advisory lock serializes replicas that start concurrently, because
  * concurrent `create … if not exists` statements can fail with a unique violation in the catalog. Each paragraph of the
  * script is its own transaction: even an index that exists locks its table until the end of the transaction, and a
  * transaction that locks several tables could deadlock with the writes of running replicas.

@@ -31,7 +31,7 @@ const toText = (event: TailEvent) => {
 
 /** A deployment that changes only by the test. `calls` lists the calls of the repository and the notifier. */
 const createTail = (lines = 0, status: Deployment['status'] | null = 'provisioning') => {
-  const state = { lines, status, calls: [] as string[], waits: [] as ((isNotified: boolean) => void)[] }
+  const state = { lines, status, nowMs: 0, calls: [] as string[], waits: [] as ((isNotified: boolean) => void)[] }
   const hooks = { onLines: () => {} }
   const options = {
     repository: {
@@ -56,6 +56,7 @@ const createTail = (lines = 0, status: Deployment['status'] | null = 'provisioni
     },
     pollMs: 1_000,
     idleMs: 2_500,
+    now: () => state.nowMs,
   }
   const start = (id: string, after: number, signal: AbortSignal) => tailLog(options, id, after, signal)
   const reader = new AbortController()
@@ -71,11 +72,13 @@ const createTail = (lines = 0, status: Deployment['status'] | null = 'provisioni
     await quiet()
     return { kind: outcome.kind, over }
   }
+  const waited = () => state.calls.filter(call => call.startsWith('wait')).map(call => Number(call.slice(5)))
+  /** Ends the wait, after its whole time if it is not notified. */
   const next = async (isNotified: boolean) => {
+    if (!isNotified) state.nowMs += waited().at(-1) ?? 0
     state.waits.at(-1)?.(isNotified)
     await quiet()
   }
-  const waited = () => state.calls.filter(call => call.startsWith('wait')).map(call => Number(call.slice(5)))
   return { state, hooks, reader, events, run, next, start, waited }
 }
 
@@ -164,6 +167,18 @@ test('idle after idleMs of silence; a line restarts that time, and a notificatio
   expect(events).toEqual(['idle', '1-1'])
   await next(false)
   expect(events).toEqual(['idle', '1-1', 'idle'])
+})
+
+test('the time of slow reads counts as silence', async () => {
+  const { state, hooks, events, run, next } = createTail()
+  hooks.onLines = () => {
+    state.nowMs += 1_500
+  }
+  await run()
+  await next(true)
+  expect(events).toEqual([])
+  await next(true)
+  expect(events).toEqual(['idle'])
 })
 
 describe('an abort ends the stream', () => {

@@ -20,7 +20,7 @@ const MAX_BUFFERED_LINES = 20_000
 /** Lines per statement. */
 const MAX_BATCH = 500
 
-/** Stores the log of a run in order. Lines that arrive during a write go out together in the next one. */
+/** Stores the log of a run in order. Lines that arrive during a write are stored by the next write. */
 export class LogWriter {
   readonly #options: LogWriterOptions
   readonly #buffer: (DeploymentLogLine & { readonly at: string })[] = []
@@ -108,6 +108,8 @@ export interface TailOptions {
   readonly pollMs: number
   /** Maximum silence of a stream, so that no proxy closes it as dead. Milliseconds. */
   readonly idleMs: number
+  /** Monotonic clock, in milliseconds. */
+  readonly now: () => number
 }
 
 export type TailEvent = readonly StoredLogLine[] | 'idle' | { readonly kind: 'done'; readonly deployment: Deployment }
@@ -120,17 +122,16 @@ export type TailOutcome =
 const PAGE_SIZE = 200
 
 async function* tail(
-  { repository, notifier, pollMs, idleMs }: TailOptions,
+  { repository, notifier, pollMs, idleMs, now }: TailOptions,
   id: string,
   start: number,
   signal: AbortSignal,
 ): AsyncGenerator<TailEvent, void, void> {
   let after = start
-  let silentMs = 0
+  let lastEventAt = now()
   while (!signal.aborted) {
-    const waitMs = Math.min(pollMs, idleMs - silentMs)
     // Before the read, or a notification during the read would be missed.
-    const notified = notifier.wait(id, waitMs, signal)
+    const notified = notifier.wait(id, Math.min(pollMs, lastEventAt + idleMs - now()), signal)
     // The deployment before its lines: once it is finished, its last lines are stored.
     const deployment = await repository.find(id)
     if (deployment === null) return
@@ -140,18 +141,18 @@ async function* tail(
       const last = lines.at(-1)
       if (last === undefined || signal.aborted) break
       after = last.seq
-      silentMs = 0
       yield lines
+      lastEventAt = now()
     }
     if (signal.aborted) return
     if (isFinished(deployment.status)) {
       yield { kind: 'done', deployment }
       return
     }
-    if (!(await notified)) silentMs += waitMs
-    if (silentMs < idleMs || signal.aborted) continue
-    silentMs = 0
+    await notified
+    if (signal.aborted || now() - lastEventAt < idleMs) continue
     yield 'idle'
+    lastEventAt = now()
   }
 }
 

@@ -175,8 +175,9 @@ export class DeploymentService {
   }
 
   async tailLog(id: string, after: number, signal: AbortSignal): Promise<TailOutcome> {
-    const options = { repository: this.#repository, notifier: this.#notifier, pollMs: LOG_POLL_MS, idleMs: LOG_IDLE_MS }
-    return tailLog(options, id, after, signal)
+    const { now } = this.#options
+    const [repository, notifier] = [this.#repository, this.#notifier]
+    return tailLog({ repository, notifier, pollMs: LOG_POLL_MS, idleMs: LOG_IDLE_MS, now }, id, after, signal)
   }
 
   countByStatus() {

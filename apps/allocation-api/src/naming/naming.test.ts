@@ -61,7 +61,7 @@ describe('validateName', () => {
     ['an unmanaged pool', 'x.test', 'acme', 'unsupported-pool'],
     ['a reserved label in an unmanaged pool', 'x.test', 'www', 'unsupported-pool'],
     ['a label that is another managed pool', 'pool.test', 'eu', 'reserved'],
-    ['a label that would stand above another managed pool', 'other.test', 'b', 'reserved'],
+    ['a label whose name would be above another managed pool', 'other.test', 'b', 'reserved'],
     ['a label that is only a text suffix of a pool', 'pool.test', 'u', 'valid'],
     ['a label that only starts like a pool', 'pool.test', 'eur', 'valid'],
     ['the same label in a pool where it covers nothing', 'other.test', 'eu', 'valid'],

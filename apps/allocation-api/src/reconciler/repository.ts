@@ -306,7 +306,7 @@ export const createReconcilerRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
   },
 
   /**
-   * Makes every pending name of the zone due now, because an operator asked for a retry. The caller holds the zone lock:
+   * Makes every pending name of the zone due now, because an operator requested a retry. The caller holds the zone lock:
    * the statement locks as many rows as a sync does, in another order.
    */
   async retryNow(zone: string): Promise<void> {

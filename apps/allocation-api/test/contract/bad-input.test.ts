@@ -11,11 +11,11 @@ import { deploymentNameRows } from './bad-input/deployment-names.ts'
 import { deploymentRequestRows } from './bad-input/deployment-requests.ts'
 import { fieldRows } from './bad-input/fields.ts'
 import { nameRows } from './bad-input/names.ts'
-import { brokenRows, requestRows } from './bad-input/requests.ts'
-import { type BadRow, createWith, type Given, reserve, storageFields } from './bad-input/row.ts'
-import { goodSshKeys } from './bad-input/ssh-keys.ts'
+import { malformedRows, requestRows } from './bad-input/requests.ts'
+import { type BadRow, createWith, type RowContext, reserve, storageFields } from './bad-input/row.ts'
+import { validSshKeys } from './bad-input/ssh-keys.ts'
 
-/** Without Terraform, a good request for a deployment ends where its form has been judged and nothing has been done. */
+/** Without Terraform, a valid deployment request fails after its validation and before any side effect. */
 const { api, call, database } = await startTestService({
   PDM_TERRAFORM_BINARY: '/nowhere/terraform',
   PDM_PROVIDERS: 'tostring',
@@ -23,10 +23,10 @@ const { api, call, database } = await startTestService({
 const { reserveName, reserveAndCommit } = createSteps(call)
 const port = Number(new URL(api.url).port)
 
-let given: Given
+let rowContext: RowContext
 let connection: HttpConnection
-/** Everything that the database holds apart from what was there before, as text. */
-const contents = async () => ({
+/** The relevant rows of all tables. */
+const readDatabase = async () => ({
   allocations: await database.sql`select to_jsonb(a) as row from pool_allocations a order by subdomain`,
   history: await database.sql`select to_jsonb(h) as row from allocation_history h order by id`,
   keys: await database.sql`select to_jsonb(k) as row from idempotency_keys k`,
@@ -34,21 +34,21 @@ const contents = async () => ({
   deployments: await database.sql`select id from deployments`,
   buckets: await database.sql`select bucket from bucket_claims`,
 })
-let before: Awaited<ReturnType<typeof contents>>
+let before: Awaited<ReturnType<typeof readDatabase>>
 
 beforeAll(async () => {
-  given = { token: (await reserveName('held')).reservationToken }
+  rowContext = { token: (await reserveName('held')).reservationToken }
   await reserveAndCommit('live')
-  before = await contents()
+  before = await readDatabase()
   connection = await HttpConnection.open(port)
 })
 
 afterAll(() => connection.close())
 
-/** Of the keys and tokens of the rows: good ones in a request that is bad otherwise, and bad ones. */
-const marked = /access-key-0123|secret-key-of|token-of-a-provider|k{15}|s{31}|t{30}/
+/** Matches the keys and tokens in the requests. */
+const secrets = /access-key-0123|secret-key-of|token-of-a-provider|k{15}|s{31}|t{30}/
 
-/** On the connection that all rows share; a new one where the answer before has closed it. */
+/** Sends on a connection that all rows share. Opens a new one if the last response closed it. */
 const send = async (bytes: Buffer) => {
   if (!connection.isOpen) connection = await HttpConnection.open(port)
   const answer = await connection.send(bytes)
@@ -62,12 +62,12 @@ const expectAlive = async () => {
 }
 
 /** Malformed bytes belong to no operation, so no operation documents the response. */
-const expectRefused = async ({ bytes, status, code, fields }: BadRow, isRequest = true) => {
-  const sent = bytes(given)
+const expectRejected = async ({ toBytes: bytes, status, code, fields }: BadRow, isRequest = true) => {
+  const sent = bytes(rowContext)
   const answer = await send(sent)
   const closes = answer.headers.get('connection') === 'close'
   expect(answer.status, answer.text).toBe(status)
-  expect(answer.text, 'no fault quotes a secret').not.toMatch(marked)
+  expect(answer.text, 'the response quotes no secret').not.toMatch(secrets)
   expect(answer.headers.get('content-type')).toBe('application/json')
   const body = JSON.parse(answer.text)
   expect(body.error).toBe(code)
@@ -89,13 +89,13 @@ const groups: readonly (readonly [what: string, rows: readonly BadRow[]])[] = [
   ['names of deployments', deploymentNameRows],
   ['bodies, paths, methods, headers and queries of deployments and credentials', deploymentRequestRows],
   ['credentials', credentialRows],
-  ['broken HTTP', brokenRows],
+  ['malformed HTTP', malformedRows],
 ]
 
-describe.each(groups)('bad %s', (_, rows) => {
-  // As %s and not as $rule, which would cut the rule short.
+describe.each(groups)('invalid %s', (_, rows) => {
+  // With %s, because vitest truncates $rule.
   const named = rows.map(row => [row.rule, row.status, row.code, row] as const)
-  test.each(named)('%s -> %i %s', (_rule, _status, _code, row) => expectRefused(row, rows !== brokenRows))
+  test.each(named)('%s -> %i %s', (_rule, _status, _code, row) => expectRejected(row, rows !== malformedRows))
 })
 
 describe('a response to HEAD has no body', () => {
@@ -127,23 +127,23 @@ describe('valid requests at the limits', () => {
     ['an unknown field of any depth', 'deep', reserve(deep)],
     ['an unknown field called __proto__', 'proto', reserve('{"subdomain":"proto","__proto__":{"createdBy":"x"}}')],
     ['one byte order mark', 'bom', reserve('\ufeff{"subdomain":"bom"}')],
-    [
-      'of two equal keys the last counts, as everywhere in JSON',
-      'last',
-      reserve('{"subdomain":"-","subdomain":"last"}'),
-    ],
+    ['the last of two equal keys counts', 'last', reserve('{"subdomain":"-","subdomain":"last"}')],
     ['escapes in a key and a value', 'escaped', reserve('{"sub\\u0064omain":"\\u0065scaped"}')],
-    ['white space around a name, the no-break space too', 'trimmed', reserve({ subdomain: '\u00a0\t Trimmed \r\n' })],
+    [
+      'white space around a name, including the no-break space',
+      'trimmed',
+      reserve({ subdomain: '\u00a0\t Trimmed \r\n' }),
+    ],
     ['63 characters', 'a'.repeat(63), reserve({ subdomain: 'a'.repeat(63) })],
     ['one letter', 'b', reserve({ subdomain: 'B' })],
     ['"--" anywhere else', 'a--b---c', reserve({ subdomain: 'a--b---c' })],
     [
-      'a pool in capitals, encoded, with space',
+      'an upper-case pool, percent-encoded, with white space',
       'pooled',
       { ...reserve({ subdomain: 'pooled' }), path: '/api/v1/pool/%20P%4fol%2ETEST%20/reserve' },
     ],
     ['no Content-Type', 'plain', reserve({ subdomain: 'plain' })],
-    ['a Content-Type that is wrong', 'typed', reserve({ subdomain: 'typed' }, ['Content-Type: image/png'])],
+    ['a wrong Content-Type', 'typed', reserve({ subdomain: 'typed' }, ['Content-Type: image/png'])],
     [
       'an Idempotency-Key of 255 visible characters',
       'keyed',
@@ -165,25 +165,22 @@ describe('valid requests at the limits', () => {
 
 describe('valid deployment requests at the limits', () => {
   const rows: readonly (readonly [rule: string, change: object])[] = [
-    ['nothing unusual', {}],
+    ['an ordinary request', {}],
     ['a trailing dot, capitals and space', { sovereignFQDN: ' Cloud.ACME.example. ' }],
     ['an FQDN of 253 characters', { sovereignFQDN: `${'a.'.repeat(123)}example` }],
     ['an A-label', { sovereignFQDN: 'xn--bcher-kva.example' }],
     [
-      'a name that is a property of every object',
+      'a name that is a property of every JavaScript object',
       { orgName: 'constructor', region: 'constructor', providers: ['tostring'] },
     ],
     ['a name of any script', { orgName: '\u0646\u0627\u0645\u0647\u200c\u0647\u0627 \u5c71\u7530 \u{1f600}' }],
     ['100 characters that take two code units each', { orgName: '\u{1f600}'.repeat(100) }],
     ['an address of 254 characters', { orgEmail: `${'a'.repeat(64)}@${'b.'.repeat(91)}example` }],
-    [
-      'storage fields without their provider are not looked at',
-      { objectStorageRegion: '..', objectStorageAccessKey: {} },
-    ],
+    ['invalid storage fields without the storage provider', { objectStorageRegion: '..', objectStorageAccessKey: {} }],
     ['object storage', storageFields],
-    ["fields of a pool beside a domain of one's own", { sovereignPoolDomain: 5, sovereignSubdomain: '\u0000' }],
+    ['invalid pool fields with a domain of the tenant', { sovereignPoolDomain: 5, sovereignSubdomain: '\u0000' }],
     ['an unknown field', { ['__proto__']: { orgName: '' }, consoleLoadBalancerIP: null }],
-    ...goodSshKeys.map(([rule, sshPublicKey]) => [rule, { sshPublicKey }] as const),
+    ...validSshKeys.map(([rule, sshPublicKey]) => [rule, { sshPublicKey }] as const),
   ]
   test.each(rows)('%s', async (_, change) => {
     const answer = await send(encodeRequest(createWith(change)))
@@ -216,22 +213,22 @@ test('OPTIONS * gets the common error body', async () => {
 })
 
 test('a valid request gets its response even if malformed bytes follow it', async () => {
-  const piped = await HttpConnection.open(port)
-  const first = await piped
+  const connection = await HttpConnection.open(port)
+  const first = await connection
     .send(Buffer.concat([encodeRequest({ path: `${poolPath}/list` }), Buffer.from('broken\r\n\r\n')]))
     .catch(() => null)
-  piped.close()
+  connection.close()
   // Without a response the client knows that the outcome is unknown; the 400 of another request would mislead it.
   expect(first?.status ?? 200).toBe(200)
 })
 
 test('the database is unchanged afterwards', async () => {
-  const after = await contents()
-  const isOfBefore = ({ row }: { row: { subdomain?: string } }) => ['held', 'live'].includes(row.subdomain ?? '')
+  const after = await readDatabase()
+  const existedBefore = ({ row }: { row: { subdomain?: string } }) => ['held', 'live'].includes(row.subdomain ?? '')
   expect(after.allocations).toEqual(before.allocations)
   expect(after.dns).toEqual(before.dns)
   expect([after.deployments, after.buckets]).toEqual([[], []])
-  expect(after.history.filter(entry => isOfBefore(entry as never))).toEqual(before.history)
+  expect(after.history.filter(entry => existedBefore(entry as never))).toEqual(before.history)
   const keyHash = hashIdempotencyKey('~!"'.repeat(85))
   expect(after.keys.map(({ row }) => row.key_hash)).toEqual([`\\x${keyHash.toString('hex')}`])
 })
@@ -261,7 +258,7 @@ test('a rejected request is counted by its operation', async () => {
 })
 
 test('no log line has a key or a token', () => {
-  expect(api.lines.filter(line => marked.test(line))).toEqual([])
+  expect(api.lines.filter(line => secrets.test(line))).toEqual([])
 })
 
 test('the service is healthy', async () => {

@@ -137,7 +137,7 @@ test('exactly one of many concurrent commits with one token is 200, the others a
 
 describe('the rejections in their order of precedence', () => {
   const foreign = '/api/v1/pool/x.test'
-  // Each row has every fault of the rows below it.
+  // Each row also has the errors of all rows below it.
   const good = {
     subdomain: 'missing',
     reservationToken: unknownToken,

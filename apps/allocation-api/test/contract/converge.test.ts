@@ -72,23 +72,23 @@ test('without dryRun the repair is complete in the response and in the history',
 
 describe('a foreign record in the way of a name', () => {
   test('202: a conflict with its reason, the other names repaired, the metric counts it', async () => {
-    await reserveAndCommit('taken')
-    await removeRecords('taken')
+    await reserveAndCommit('blocked')
+    await removeRecords('blocked')
     await removeRecords('first')
     await database.sql`
       insert into local_dns_record_sets (zone, reversed_name, type, ttl, record_values)
-      values ('pool.test', 'test.pool.taken', 'CNAME', 60, array['elsewhere.example.'])`
+      values ('pool.test', 'test.pool.blocked', 'CNAME', 60, array['elsewhere.example.'])`
     const { status, body } = await converge()
     expect(status).toBe(202)
     expect(body).toMatchObject({
       warning: 'dns-pending',
       detail: expect.stringMatching(/^1 name\(s\) do not have their desired records yet; 1 of them failed/),
-      conflicts: [{ subdomain: 'taken', detail: expect.stringContaining('CNAME') }],
+      conflicts: [{ subdomain: 'blocked', detail: expect.stringContaining('CNAME') }],
       conflictCount: 1,
       changeCount: 2,
     })
     expect(await readRecords('first')).toHaveLength(2)
-    expect(await readRecords('taken')).toEqual([['CNAME', 'elsewhere.example.']])
+    expect(await readRecords('blocked')).toEqual([['CNAME', 'elsewhere.example.']])
     const { text } = await call('GET', '/metrics')
     expect(text).toMatch(/^pdm_dns_failing_names\{zone="pool\.test",cause="foreign-record"\} 1$/m)
     expect(text).toMatch(/^pdm_dns_drifted_names_total\{zone="pool\.test"\} [1-9]/m)
@@ -96,9 +96,9 @@ describe('a foreign record in the way of a name', () => {
   })
 
   test('GET shows the conflict until the record is deleted and the zone is synced again', async () => {
-    const dns = async () => (await call('GET', `${poolPath}/allocations/taken`)).body.dns
+    const dns = async () => (await call('GET', `${poolPath}/allocations/blocked`)).body.dns
     expect(await dns()).toEqual({ status: 'failing', detail: expect.stringContaining('Delete it') })
-    await removeRecords('taken')
+    await removeRecords('blocked')
     expect((await converge()).status).toBe(200)
     expect(await dns()).toEqual({ status: 'published' })
   })

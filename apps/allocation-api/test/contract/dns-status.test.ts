@@ -10,9 +10,9 @@ afterAll(() => impatientApi.process.stop())
 
 const get = async (name: string) => (await call('GET', `${poolPath}/allocations/${name}`)).body
 const breakProvider = () => database.sql`alter table local_dns_zones rename to local_dns_zones_away`
-const mendProvider = () => database.sql`alter table local_dns_zones_away rename to local_dns_zones`
-/** What is due again later is due now. */
-const hurry = () => database.advance(3_600_000)
+const repairProvider = () => database.sql`alter table local_dns_zones_away rename to local_dns_zones`
+/** Makes all pending names due now. */
+const advancePastBackoff = () => database.advance(3_600_000)
 
 test('published: commit is 200 once the records are published', async () => {
   expect((await reserveAndCommit('out')).allocation.dns).toEqual({ status: 'published' })
@@ -79,13 +79,13 @@ describe('failing, while the provider rejects writes', () => {
       call('POST', `${poolPath}/commit`, commitBody('retried', reservationToken), { 'Idempotency-Key': 'retried' })
     expect((await commit()).status).toBe(202)
     expect((await commit()).status).toBe(202)
-    await mendProvider()
-    await hurry()
+    await repairProvider()
+    await advancePastBackoff()
     await expect.poll(async () => (await commit()).status, { timeout: 5_000 }).toBe(200)
   })
 
   test('the reconciler retries until the records are published', async () => {
-    await hurry()
+    await advancePastBackoff()
     await expect.poll(async () => (await get('stuck')).dns, { timeout: 5_000 }).toEqual({ status: 'published' })
     expect(await database.sql`select owned from dns_names where subdomain = 'leaving'`).toEqual([{ owned: [] }])
   })

@@ -9,13 +9,13 @@ const read = (path: string): string => readFileSync(new URL(`../../../../${path}
 const example = read('.env.example')
 const configuration = read('docs/configuration.md')
 
-/** What stands between backquotes. */
-const quoted = (text: string): string[] => Array.from(text.matchAll(/`([^`]+)`/g), ([, inner]) => inner ?? '')
+/** The texts between backquotes. */
+const extractCodeSpans = (text: string): string[] => Array.from(text.matchAll(/`([^`]+)`/g), ([, inner]) => inner ?? '')
 
-const assignments = (text: string): Record<string, string> =>
+const parseAssignments = (text: string): Record<string, string> =>
   Object.fromEntries(Array.from(text.matchAll(/^([A-Z][A-Z0-9_]*)=(.*)$/gm), ([, name, value]) => [name, value]))
 
-/** Of variables, in texts too; without a prefix of its own a name may be that of a constant. */
+/** Names of variables. Names without one of these prefixes count only in quotes, because constants look the same. */
 const names = /\b(?:PDM|DNSPROVIDER|OBJECT_STORAGE)_[A-Z0-9_]*[A-Z0-9]\b|'(?:PORT|PROVIDER_[A-Z_]+)'/g
 
 /** The table of the API's variables: the names in each row, and their documented defaults. */
@@ -25,7 +25,7 @@ const rows = configuration
   .filter(line => line.startsWith('| `'))
   .map(line => {
     const [, names = '', defaults = ''] = line.split('|')
-    return { names: quoted(names), defaults }
+    return { names: extractCodeSpans(names), defaults }
   })
 
 /** Every variable that the configuration reads. */
@@ -56,28 +56,28 @@ describe('the environment is documented', () => {
   })
 
   test('every variable is in .env.example and in docs/configuration.md, in the same order', () => {
-    const inExample = Object.keys(assignments(example.slice(0, example.indexOf('# --- Tests'))))
+    const inExample = Object.keys(parseAssignments(example.slice(0, example.indexOf('# --- Tests'))))
     expect(inExample.toSorted()).toEqual(variables())
     expect(rows.flatMap(({ names }) => names)).toEqual(inExample)
   })
 
   test.each(rows)('docs/configuration.md has the defaults of $names', ({ names, defaults }) => {
     const given = names
-      .map(name => assignments(example)[name] ?? '')
+      .map(name => parseAssignments(example)[name] ?? '')
       .filter(value => value && !/^(?:https?|postgres):/.test(value))
-    const documented = quoted(defaults)
+    const documented = extractCodeSpans(defaults)
     expect(given.filter(value => !documented.includes(value))).toEqual([])
     expect(documented.length > 0 || /none|required/.test(defaults)).toBe(true)
   })
 
   test('the values of .env.example are the defaults', () => {
-    const env = assignments(example)
+    const env = parseAssignments(example)
     const defaults = readConfig({ PDM_DATABASE_URL: env.PDM_DATABASE_URL })
     expect(readConfig(env)).toEqual(defaults)
     expect(readProvider(env)).toMatchObject({ provider: { kind: 'local' } })
     expect(defaults).toHaveProperty('config')
-    // Those that follow are of the store's tests and of the lease witness.
-    const others = Object.keys(assignments(example.slice(example.indexOf('# --- Tests'))))
+    // The variables after these are for the repository tests and the lease witness.
+    const others = Object.keys(parseAssignments(example.slice(example.indexOf('# --- Tests'))))
     expect(others).toEqual(['PDM_TEST_DSN', 'BEARER_TOKENS_CSV', 'LOG_LEVEL'])
   })
 })
@@ -86,7 +86,7 @@ test('docs/operations.md has every metric', () => {
   const metrics = read('apps/allocation-api/src/observability/metrics.ts').match(/(?<=name: ')pdm_[a-z_]+/g) ?? []
   expect(metrics).toContain('pdm_deployments_active')
   const table = read('docs/operations.md').match(/^\| `pdm_[^|]*/gm) ?? []
-  const documented = table.flatMap(quoted).map(text => text.replace(/\{.*/, ''))
+  const documented = table.flatMap(extractCodeSpans).map(text => text.replace(/\{.*/, ''))
   expect(metrics.filter(metric => !documented.includes(metric))).toEqual([])
 })
 

@@ -175,18 +175,18 @@ describe('commit', () => {
   })
 
   test('rejections of the state are replayed: 404, 403 and 410', async () => {
-    const { reservationToken } = await reserveName('c-refused')
-    const wrong = commitBody('c-refused', unknownToken)
+    const { reservationToken } = await reserveName('c-rejected')
+    const wrong = commitBody('c-rejected', unknownToken)
     const missing = commitBody('c-missing', unknownToken)
     expect((await commit(wrong, 'c-403')).status).toBe(403)
     expect((await commit(missing, 'c-404')).status).toBe(404)
     await database.advance(DEFAULT_RESERVATION_TTL_MS)
-    expect((await commit(commitBody('c-refused', reservationToken), 'c-410')).status).toBe(410)
+    expect((await commit(commitBody('c-rejected', reservationToken), 'c-410')).status).toBe(410)
     await reserveName('c-missing')
-    await call('DELETE', `${poolPath}/release?sub=c-refused`)
+    await call('DELETE', `${poolPath}/release?sub=c-rejected`)
     expect((await commit(wrong, 'c-403')).status).toBe(403)
     expect((await commit(missing, 'c-404')).status).toBe(404)
-    expect((await commit(commitBody('c-refused', reservationToken), 'c-410')).status).toBe(410)
+    expect((await commit(commitBody('c-rejected', reservationToken), 'c-410')).status).toBe(410)
   })
 
   test('a replay after the release is 404 and commits nothing', async () => {

@@ -16,7 +16,7 @@ const take = async (pool: string, subdomain: string, state: 'reserved' | 'active
   return (await call('POST', `${path}/commit`, { subdomain, ...more })).body
 }
 
-/** In the order of bytes, where "-" comes before digits and digits before letters. */
+/** In byte order: "-" before digits, digits before letters. */
 const sorted = ['a', 'a-a', 'a0', 'aa', 'b', 'b1', 'c', 'z', 'z-9', 'zz']
 
 beforeAll(async () => {
@@ -100,10 +100,10 @@ test.each(['reserved', 'active'] as const)('?state=%s lists and paginates only t
 
 test.each(['reserved', 'active'])('an expired reservation is not listed, with ?state=%s or without', async state => {
   await take('odd.test', `left-${state}`, 'reserved')
-  await take('odd.test', `kept-${state}`, 'active')
+  await take('odd.test', `listed-${state}`, 'active')
   await database.advance(DEFAULT_RESERVATION_TTL_MS)
   expect(names((await list('odd.test')).body)).not.toContain(`left-${state}`)
-  expect(names((await list('odd.test')).body)).toContain(`kept-${state}`)
+  expect(names((await list('odd.test')).body)).toContain(`listed-${state}`)
   expect(names((await list('odd.test', `?state=${state}`)).body)).not.toContain(`left-${state}`)
 })
 

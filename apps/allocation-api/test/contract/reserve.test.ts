@@ -67,10 +67,10 @@ test.each(['text/plain', 'application/x-www-form-urlencoded', 'application/json;
 )
 
 test('409 conflict when the name is reserved, and the holder keeps it', async () => {
-  const first = await reserveName('taken', { createdBy: 'first' })
-  const { status, body } = await reserve({ subdomain: 'TAKEN', createdBy: 'second' })
+  const first = await reserveName('reserved-name', { createdBy: 'first' })
+  const { status, body } = await reserve({ subdomain: 'RESERVED-NAME', createdBy: 'second' })
   expect([status, body.error]).toEqual([409, 'conflict'])
-  const current = (await call('GET', `${poolPath}/allocations/taken`)).body
+  const current = (await call('GET', `${poolPath}/allocations/reserved-name`)).body
   expect(current).toMatchObject({ createdBy: 'first', reservedAt: first.reservedAt, expiresAt: first.expiresAt })
 })
 

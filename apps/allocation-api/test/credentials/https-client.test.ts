@@ -96,10 +96,10 @@ describe('trust', () => {
 })
 
 test('it is a GET without a body on a new connection', async () => {
-  let heard = ''
+  let requestHead = ''
   respondWith(
     over((socket, head) => {
-      heard = head
+      requestHead = head
       socket.write(toHttpResponse(200, 'body'))
     }),
   )
@@ -108,7 +108,7 @@ test('it is a GET without a body on a new connection', async () => {
   await closed
   await patient(url, { 'X-Key': 'value' })
   expect(server.count() - before).toBe(2)
-  expect(heard.split('\r\n').filter(Boolean).sort()).toEqual([
+  expect(requestHead.split('\r\n').filter(Boolean).sort()).toEqual([
     'Connection: close',
     'GET /path?query HTTP/1.1',
     `Host: fsn1.storage.test:${server.port}`,

@@ -6,7 +6,6 @@ import {
   createDeployment,
   LEASE_MS,
   readDeployment,
-  readNameState,
   removeDeployment,
   specFor,
   TTL_MS,
@@ -19,7 +18,6 @@ import { applied } from '../support/fake-provisioner.ts'
 import { lockRow } from '../support/locks.ts'
 
 const fixture = useDeployments()
-const nameState = (subdomain: string) => readNameState(fixture.sql, subdomain)
 
 const holdName = () => lockRow(fixture.sql, { poolDomain: 'pool.test', subdomain: 'acme' })
 
@@ -32,14 +30,11 @@ describe('a run whose lease another process has claimed', () => {
     replica.provisioner.ignoresStop = true
     const id = await createDeployment(replica, specFor('acme'))
     const late = await waitForApply(replica)
-    await fixture.advance(LEASE_MS)
-    const other = fixture.replica()
-    other.provisioner.result = applied()
-    await other.deployments.tick()
+    const other = await fixture.takeOver(applied())
     expect(await waitUntilFinished(other, id)).toMatchObject({ status: 'ready' })
     late.end(end)
     await until('the late run is over', () => replica.deployments.activeCount === 0)
-    expect(await nameState('acme')).toBe('active')
+    expect(await fixture.nameState('acme')).toBe('active')
     expect(await readDeployment(other, id)).toMatchObject({ status: 'ready' })
     expect(replica.errors).toEqual([])
   })
@@ -57,13 +52,10 @@ describe('a run whose lease another process has claimed', () => {
     expect(await readDeployment(replica, id)).not.toHaveProperty('error')
     replica.kill()
     await name.release()
-    await fixture.advance(LEASE_MS)
-    const other = fixture.replica()
-    other.provisioner.result = applied()
-    await other.deployments.tick()
+    const other = await fixture.takeOver(applied())
     expect(await waitUntilFinished(other, id)).toMatchObject({ status: 'failed', error: 'The network is not there.' })
     expect(other.provisioner.applies).toHaveLength(0)
-    expect(await nameState('acme')).toBe('free')
+    expect(await fixture.nameState('acme')).toBe('free')
   })
 
   test('has its reservation renewed immediately, because the time of the last renewal is unknown', async () => {
@@ -77,7 +69,7 @@ describe('a run whose lease another process has claimed', () => {
     await waitForApply(other)
     await other.deployments.tick()
     await fixture.advance(0.2 * TTL_MS)
-    expect(await nameState('acme')).toBe('reserved')
+    expect(await fixture.nameState('acme')).toBe('reserved')
   })
 })
 
@@ -88,7 +80,7 @@ test('cancelling a queued deployment releases its name immediately, without wait
   const { signal } = await waitForApply(replica)
   await removeDeployment(replica, id)
   expect(await waitUntilFinished(replica, id)).toMatchObject({ status: 'failed', error: 'Cancelled.' })
-  expect(await nameState('acme')).toBe('free')
+  expect(await fixture.nameState('acme')).toBe('free')
   expect(signal.aborted).toBe(false)
   await until('only the other deployment runs', () => replica.deployments.activeCount === 1)
 })
@@ -122,7 +114,7 @@ test('cancelled during the commit of its name: failed, as the response promised,
   expect(await removeDeployment(replica, id)).toMatchObject({ kind: 'cancelling' })
   await name.release()
   expect(await waitUntilFinished(replica, id)).toMatchObject({ status: 'failed', error: 'Cancelled.' })
-  expect(await nameState('acme')).toBe('free')
+  expect(await fixture.nameState('acme')).toBe('free')
 })
 
 test.each([
@@ -148,7 +140,7 @@ test.each([
   await (answer ? waitUntilFinished(replica, id) : waitForApply(replica))
   late.resolve()
   expect(await Promise.all(requests)).toEqual([id, id])
-  expect(await nameState('acme')).toBe(expected)
+  expect(await fixture.nameState('acme')).toBe(expected)
 })
 
 test('U+0000 and lone surrogates, which Postgres does not store, are removed', async () => {

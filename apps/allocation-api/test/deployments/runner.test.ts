@@ -6,7 +6,6 @@ import {
   createDeployment,
   LEASE_MS,
   readDeployment,
-  readNameState,
   removeDeployment,
   specFor,
   TTL_MS,
@@ -19,8 +18,6 @@ import {
 import { applied } from '../support/fake-provisioner.ts'
 
 const fixture = useDeployments()
-
-const nameState = (subdomain: string) => readNameState(fixture.sql, subdomain)
 const messages = async (id: string): Promise<string[]> => {
   const rows = await fixture.sql<{ seq: number; message: string }[]>`
     select seq, message from deployment_log_lines where deployment_id = ${id} order by seq`
@@ -45,7 +42,7 @@ describe('a deployment', () => {
       finishedAt: null,
       sovereignFQDN: 'acme.pool.test',
     })
-    expect(await nameState('acme')).toBe('reserved')
+    expect(await fixture.nameState('acme')).toBe('reserved')
     log({ phase: 'apply', level: 'info', message: 'half way' })
     await until('its lines are stored during the run', async () => (await readDeployment(replica, id)).numEvents === 3)
     end(applied('192.0.2.7', { control_plane_ip: '192.0.2.8', details: { size: 3 }, other: 4 }))
@@ -105,7 +102,7 @@ describe('a deployment', () => {
       status: 'failed',
       error: expect.stringContaining(reason),
     })
-    expect(await nameState('acme')).toBe('free')
+    expect(await fixture.nameState('acme')).toBe('free')
     expect(await messages(id)).toContain('Released the name.')
   })
 
@@ -129,7 +126,7 @@ describe('a deployment', () => {
     expect(ends.map(({ status }) => status)).toEqual(ids.map(() => 'ready'))
     expect(new Set(ends.map(({ result }) => result?.loadBalancerIP)).size).toBe(10)
     expect(replica.provisioner.maxConcurrent).toBe(3)
-    for (const name of names) expect(await nameState(name)).toBe('active')
+    for (const name of names) expect(await fixture.nameState(name)).toBe('active')
   })
 })
 
@@ -146,7 +143,7 @@ describe('a cancelled deployment', () => {
     if (isElsewhere) expect(signal.aborted).toBe(false)
     await replica.deployments.tick()
     expect(await waitUntilFinished(replica, id)).toMatchObject({ status: 'failed', error: 'Cancelled.' })
-    expect(await nameState('acme')).toBe('free')
+    expect(await fixture.nameState('acme')).toBe('free')
   })
 
   test('whose apply succeeds nevertheless is failed, and its name is released', async () => {
@@ -157,7 +154,7 @@ describe('a cancelled deployment', () => {
     await removeDeployment(replica, id)
     end(applied())
     expect(await waitUntilFinished(replica, id)).toMatchObject({ status: 'failed', error: 'Cancelled.' })
-    expect(await nameState('acme')).toBe('free')
+    expect(await fixture.nameState('acme')).toBe('free')
   })
 
   test('whose process is killed before it learns of it is failed by the process that claims it', async () => {
@@ -206,7 +203,7 @@ describe('removing a finished deployment', () => {
     const second = await createDeployment(replica, specFor('acme'))
     await waitUntilFinished(replica, second)
     expect(await removeDeployment(replica, first)).toEqual({ kind: 'removed' })
-    expect(await nameState('acme')).toBe('active')
+    expect(await fixture.nameState('acme')).toBe('active')
   })
 })
 
@@ -251,9 +248,7 @@ describe('the lease of a run', () => {
     replica.provisioner.ignoresStop = true
     const id = await createDeployment(replica, specFor('acme'))
     const late = await waitForApply(replica)
-    await fixture.advance(LEASE_MS)
-    const other = fixture.replica()
-    await other.deployments.tick()
+    const other = await fixture.takeOver()
     const { end } = await waitForApply(other)
     late.end(applied('192.0.2.9'))
     await until('the late run has ended', () => replica.deployments.activeCount === 0)
@@ -269,9 +264,7 @@ describe('the lease of a run', () => {
     const replica = fixture.replica()
     await createDeployment(replica, specFor('acme'))
     const { signal } = await waitForApply(replica)
-    await fixture.advance(LEASE_MS)
-    const other = fixture.replica()
-    await other.deployments.tick()
+    await fixture.takeOver()
     await replica.deployments.tick()
     expect(signal.aborted).toBe(true)
   })
@@ -280,9 +273,7 @@ describe('the lease of a run', () => {
     const replica = fixture.replica()
     const id = await createDeployment(replica, withStorage('acme'))
     const late = await waitForApply(replica)
-    await fixture.advance(LEASE_MS)
-    const other = fixture.replica()
-    await other.deployments.tick()
+    const other = await fixture.takeOver()
     const failed = await waitUntilFinished(other, id)
     expect(failed).toMatchObject({
       status: 'failed',
@@ -292,7 +283,7 @@ describe('the lease of a run', () => {
     late.end(applied())
     await until('the late run has ended', () => replica.deployments.activeCount === 0)
     expect(await readDeployment(other, id)).toEqual(failed)
-    expect(await nameState('acme')).toBe('free')
+    expect(await fixture.nameState('acme')).toBe('free')
   })
 })
 
@@ -310,7 +301,7 @@ describe('the name of a run', () => {
       await replica.deployments.tick()
     }
     expect(await fixture.sql`select from allocation_history where event = 'renewed'`).toHaveLength(8)
-    expect(await nameState('acme')).toBe('reserved')
+    expect(await fixture.nameState('acme')).toBe('reserved')
     end(applied())
     expect(await waitUntilFinished(replica, id)).toMatchObject({ status: 'ready' })
   })
@@ -333,7 +324,7 @@ describe('the name of a run', () => {
   test.each([
     ['reserved', 'token-mismatch'],
     ['active', 'already-active'],
-  ])('%s by another client before the commit: the run fails, and the name stays theirs', async (state, refusal) => {
+  ])('%s by another client before the commit: the run fails, and the name stays theirs', async (state, code) => {
     const replica = fixture.replica()
     const id = await createDeployment(replica, specFor('acme'))
     const { end } = await waitForApply(replica)
@@ -346,9 +337,9 @@ describe('the name of a run', () => {
     end(applied())
     expect(await waitUntilFinished(replica, id)).toMatchObject({
       status: 'failed',
-      error: expect.stringContaining(`could not be committed (${refusal})`),
+      error: expect.stringContaining(`could not be committed (${code})`),
     })
-    expect(await nameState('acme')).toBe(state)
+    expect(await fixture.nameState('acme')).toBe(state)
   })
 })
 
@@ -394,12 +385,12 @@ describe('a process that stops', () => {
         error: expect.stringContaining('was stopped'),
       })
     }
-    expect(await nameState('first')).toBe('free')
-    expect(await nameState('second')).toBe('free')
+    expect(await fixture.nameState('first')).toBe('free')
+    expect(await fixture.nameState('second')).toBe('free')
     expect(await replica.deployments.create(toBody(specFor('third')), caller, undefined)).toMatchObject({
       kind: 'provisioning-unavailable',
     })
-    expect(await nameState('third')).toBe('free')
+    expect(await fixture.nameState('third')).toBe('free')
   })
 })
 
@@ -413,7 +404,7 @@ describe('a process that is killed', () => {
     ['after the commit of the name, before it is ready', 'ready', 'committed'],
   ] as const
 
-  /** Leaves a deployment as a process that is killed at this stage does. */
+  /** Leaves a deployment in the state in which a process that is killed at this stage leaves it. */
   const leave = async (stage: (typeof stages)[number][2], spec: DeploymentSpec): Promise<string> => {
     const replica = fixture.replica({ maxConcurrentRuns: 1 })
     if (stage === 'pending') {
@@ -460,7 +451,7 @@ describe('a process that is killed', () => {
         await fixture.advance(LEASE_MS)
         await other.deployments.tick()
         expect(await waitUntilFinished(other, id)).toMatchObject({ status: expected })
-        expect(await nameState(spec.name?.subdomain ?? '')).toBe(expected === 'ready' ? 'active' : 'free')
+        expect(await fixture.nameState(spec.name?.subdomain ?? '')).toBe(expected === 'ready' ? 'active' : 'free')
         expect(other.provisioner.cleanedUp).toEqual([id])
         expect(other.errors).toEqual([])
         await messages(id)

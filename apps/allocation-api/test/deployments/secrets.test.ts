@@ -165,7 +165,7 @@ describe.skipIf(shouldSkip(missingGateway) || isTerraformMissing)('a complete ru
       { objectStorageRegion: secrets.token },
       { orgName: '' },
     ]) {
-      expect((await call('POST', '/api/v1/deployments', toDeploymentRequest('refused', change))).status).toBe(400)
+      expect((await call('POST', '/api/v1/deployments', toDeploymentRequest('rejected', change))).status).toBe(400)
     }
     for (const what of ['good', 'fails', 'stopped', 'killed']) module.set('leak', `${what}.pool.test`)
     module.set('fail', 'fails.pool.test')

@@ -37,7 +37,7 @@ const toData = (seq: number, message = `line ${seq}`) =>
 type Parts = (signal: AbortSignal, after: number) => AsyncIterable<TailEvent>
 const aborted = (signal: AbortSignal) => new Promise<void>(done => signal.addEventListener('abort', () => done()))
 
-/** Streams whose parts the test writes; `open` counts those that are not over. */
+/** An app whose streams send the events that the test yields. `open` counts the streams in progress. */
 const createTestApp = (parts: Parts, options: Parameters<typeof createAppWithFakeDeployments>[1] = {}) => {
   const counts = { open: 0, followed: 0 }
   const testApp = createAppWithFakeDeployments(

@@ -2,7 +2,7 @@ import { deploymentRequest } from '@pool/test-kit/deployment-request.ts'
 import { expect, test } from 'vitest'
 import { createContractCall, startTestService } from '../support/service.ts'
 
-/** No such program: what a machine without Terraform is like, on one that may have it. */
+/** A path that does not exist, because Terraform may be installed on this machine. */
 const binary = '/nowhere/terraform'
 const { api, call, database } = await startTestService({
   PDM_TERRAFORM_BINARY: binary,

@@ -210,7 +210,7 @@ describe('the table', () => {
     const property = fc.asyncProperty(
       fc.uniqueArray(name, { maxLength: 8, selector: labels => labels.join('.') }),
       fc.array(name, { minLength: 5, maxLength: 10 }),
-      async (owners, asked) => {
+      async (owners, queried) => {
         runs += 1
         const at = `p${runs}.test`
         const under = (labels: string[]) => [...labels, at].join('.')
@@ -219,7 +219,7 @@ describe('the table', () => {
           owners.map(labels => upsert(a(under(labels), '192.0.2.1'))),
         )
         const whole = (await table.read(at, 'all')).records
-        for (const question of asked.map(labels => ({ name: under(labels), type: 'A' }))) {
+        for (const question of queried.map(labels => ({ name: under(labels), type: 'A' }))) {
           const view = await table.lookup(at, question.name)
           expect(resolve(at, view, question)).toEqual(resolve(at, { serial: view.serial, records: whole }, question))
         }

@@ -145,6 +145,13 @@ describe('a graceful stop', () => {
     expect(await ended).toEqual({ code: 0, signal: null })
   })
 
+  test('the process ends without process.exit, which can hang', async () => {
+    const hang = 'process.exit = () => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)'
+    const api = await start(database.url, { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(hang)}` })
+    expect((await api.call('GET', '/readyz')).status).toBe(200)
+    expect(await api.process.stop('SIGTERM', MAX_STOP_MS)).toEqual({ code: 0, signal: null })
+  })
+
   test('the process stops when its parent process ends', async () => {
     const entry = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
     const child = spawn(process.execPath, [entry], {

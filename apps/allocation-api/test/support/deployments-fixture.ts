@@ -120,7 +120,7 @@ export const useDeployments = () => {
     clients = []
   })
 
-  return {
+  const fixture = {
     get sql() {
       return database.sql
     },
@@ -217,7 +217,23 @@ export const useDeployments = () => {
       aheadMs += ms
       await database.advance(ms)
     },
+
+    /** Lets all leases expire and starts a replica that claims their deployments. `result`: of every apply. */
+    async takeOver(result: FakeProvisioner['result'] = null): Promise<DeploymentReplica> {
+      await fixture.advance(LEASE_MS)
+      const replica = fixture.replica()
+      replica.provisioner.result = result
+      await replica.deployments.tick()
+      return replica
+    },
+
+    async nameState(subdomain: string): Promise<string> {
+      const [row] = await database.sql<{ state: string }[]>`
+        select state from pool_allocations where subdomain = ${subdomain} and (state = 'active' or expires_at > now())`
+      return row?.state ?? 'free'
+    },
   }
+  return fixture
 }
 
 export const createDeployment = async (
@@ -251,9 +267,3 @@ export const waitUntilFinished = (replica: DeploymentReplica, id: string) =>
     const deployment = await readDeployment(replica, id)
     return deployment.finishedAt !== null && deployment
   })
-
-export const readNameState = async (sql: Sql, subdomain: string): Promise<string> => {
-  const [row] = await sql<{ state: string }[]>`
-    select state from pool_allocations where subdomain = ${subdomain} and (state = 'active' or expires_at > now())`
-  return row?.state ?? 'free'
-}

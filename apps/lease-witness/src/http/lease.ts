@@ -80,7 +80,7 @@ export const leaseRoutes = (services: Services): Hono<WitnessHttpEnv> => {
     if (!address) return errorResponse(c, { code: 'invalid-slot' })
     const leases = leaseService(c, services)
     const known = parseKnownGenerations(c.req.header('If-None-Match'))
-    // A reader that knows no generation gets the lease immediately, whatever it prefers.
+    // A reader that knows no generation gets the lease immediately, even with Prefer.
     const seconds = known.length > 0 ? parseWaitSeconds(c.req.header('Prefer')) : 0
     const wait = seconds > 0 ? { id: crypto.randomUUID(), maxMs: seconds * 1_000 } : undefined
     c.set('request', { known, ...wait })

@@ -105,7 +105,7 @@ export class LeaseObject extends DurableObject<ObjectEnv> {
     return this.#longPolls.size
   }
 
-  /** Updates the copy in Workers KV. The alarm is stored together with the lease, so it survives every restart. */
+  /** Updates the copy in Workers KV. The alarm is stored with the lease, so it survives every restart. */
   override async alarm(): Promise<void> {
     const before = this.#load()
     if (before?.dueAt === undefined) return

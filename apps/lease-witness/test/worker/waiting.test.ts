@@ -87,7 +87,7 @@ describe('a waiting reader gets a response', () => {
     expectLease(await response, 200, { generation: 5 })
   })
 
-  test('together with all other waiting readers', async () => {
+  test('at the same time as all other waiting readers', async () => {
     const slot = await heldSlot()
     const responses = Array.from({ length: 100 }, () => get(slot, { 'If-None-Match': '"4"', Prefer: 'wait=30' }))
     await waitForWaiters(slot, 100)

@@ -8,13 +8,16 @@ import { compare, listErrors, pickField, type Run } from './load/compare.ts'
 import type { Target } from './load/target.ts'
 import type { BenchOptions } from './options.ts'
 import type { Section, SectionResult } from './report.ts'
+import { checkSection, commitSection, reserveSection } from './sections/allocation.ts'
 import { acquireAll, createGetTarget, createRenewTarget, LeaseClient } from './sections/lease-client.ts'
+import { leaseGetSection } from './sections/leases.ts'
 import {
   createCheckWorkload,
   createCommitWorkload,
   createHttpTarget,
   createReserveWorkload,
   reserveOverHttp,
+  type Workload,
 } from './workloads.ts'
 
 /** A section that can run against another checkout: it uses nothing of a service but its HTTP interface. */
@@ -47,57 +50,40 @@ const acquireLeases = async ({ environment, checkout, options, stack }: Side) =>
   return { port, client }
 }
 
+const apiSection = <Item>(
+  { name, title }: Pick<Section, 'name' | 'title'>,
+  createWorkload: (port: number, options: BenchOptions) => Workload<Item> | Promise<Workload<Item>>,
+): ComparableSection => ({
+  name,
+  title,
+  needs: 'postgres',
+  users: API_USERS,
+  async createTarget(side) {
+    const { port } = await startApi(side)
+    return createHttpTarget(side.name, port, await createWorkload(port, side.options))
+  },
+})
+
+const leaseSection = (
+  { name, title }: Pick<Section, 'name' | 'title'>,
+  createTarget: typeof createGetTarget,
+): ComparableSection => ({
+  name,
+  title,
+  needs: 'workerd',
+  users: LEASE_USERS,
+  async createTarget(side) {
+    const { port, client } = await acquireLeases(side)
+    return createTarget(side.name, port, client)
+  },
+})
+
 const sections: readonly ComparableSection[] = [
-  {
-    name: 'reserve',
-    title: 'POST reserve of unused names',
-    needs: 'postgres',
-    users: API_USERS,
-    async createTarget(side) {
-      const { port } = await startApi(side)
-      return createHttpTarget(side.name, port, createReserveWorkload())
-    },
-  },
-  {
-    name: 'check',
-    title: 'GET check of names, half of them reserved',
-    needs: 'postgres',
-    users: API_USERS,
-    async createTarget(side) {
-      const { port } = await startApi(side)
-      return createHttpTarget(side.name, port, await createCheckWorkload(reserveOverHttp(port)))
-    },
-  },
-  {
-    name: 'commit',
-    title: 'POST commit, each of another reservation',
-    needs: 'postgres',
-    users: API_USERS,
-    async createTarget(side) {
-      const { port } = await startApi(side)
-      return createHttpTarget(side.name, port, createCommitWorkload(reserveOverHttp(port), side.options.seconds))
-    },
-  },
-  {
-    name: 'lease-get',
-    title: 'GET of a lease',
-    needs: 'workerd',
-    users: LEASE_USERS,
-    async createTarget(side) {
-      const { port, client } = await acquireLeases(side)
-      return createGetTarget(side.name, port, client)
-    },
-  },
-  {
-    name: 'lease-put',
-    title: 'PUT that renews a lease',
-    needs: 'workerd',
-    users: LEASE_USERS,
-    async createTarget(side) {
-      const { port, client } = await acquireLeases(side)
-      return createRenewTarget(side.name, port, client)
-    },
-  },
+  apiSection(reserveSection, () => createReserveWorkload()),
+  apiSection(checkSection, port => createCheckWorkload(reserveOverHttp(port))),
+  apiSection(commitSection, (port, { seconds }) => createCommitWorkload(reserveOverHttp(port), seconds)),
+  leaseSection(leaseGetSection, createGetTarget),
+  leaseSection({ name: 'lease-put', title: 'PUT that renews a lease' }, createRenewTarget),
 ]
 
 export const comparableNames = sections.map(({ name }) => name)

@@ -1,4 +1,4 @@
-import { HttpConnection, HttpReadError, type HttpResponse } from '@pool/test-kit/http1.ts'
+import { HttpConnection, HttpReadError, type HttpResponse, type StreamLimits } from '@pool/test-kit/http1.ts'
 import { encodeFuzzRequest, type FuzzRequest } from './request.ts'
 
 /** The detail of a response that ended early: a broken connection is the only way to report an error by then. */
@@ -11,6 +11,9 @@ export type RequestOutcome =
   | { readonly kind: 'malformed'; readonly detail: string }
   /** Neither a response nor an end within the deadline. */
   | { readonly kind: 'timeout' }
+  /** An event stream exceeded one of its limits. */
+  | { readonly kind: 'silent' }
+  | { readonly kind: 'endless' }
 
 export interface Exchange {
   readonly request: FuzzRequest
@@ -23,6 +26,7 @@ export interface Exchange {
 export interface FuzzConnectionOptions {
   readonly port: number
   readonly deadlineMs: number
+  readonly stream?: StreamLimits | undefined
   /** After this time a malformed request that got no response is ended from this side. */
   readonly endAfterMs?: number
 }
@@ -31,8 +35,8 @@ export interface FuzzConnectionOptions {
 const hasResponse = (unread: string): boolean => !/^(?:HTTP\/1\.1 1\d\d [^\r]*\r\n\r\n)*$/.test(unread.slice(0, 200))
 
 const toOutcome = ({ kind, message }: HttpReadError, isEndedHere: boolean): RequestOutcome => {
-  if (kind === 'timeout' || kind === 'closed') return { kind }
   if (kind === 'malformed') return { kind, detail: message }
+  if (kind !== 'truncated') return { kind }
   // Most servers treat a half-closed connection as gone, so a response may end there.
   return isEndedHere ? { kind: 'closed' } : { kind: 'malformed', detail: TRUNCATED }
 }
@@ -48,7 +52,7 @@ export class FuzzConnection implements Disposable {
 
   /** One request at a time. A connection that ended is replaced. */
   async send(request: FuzzRequest): Promise<RequestOutcome> {
-    const { port, deadlineMs, endAfterMs = 40 } = this.#options
+    const { port, deadlineMs, stream, endAfterMs = 40 } = this.#options
     // A server may close an idle connection at any time: that is not an outcome of either request.
     if (request.raw || !this.#current?.isOpen) this[Symbol.dispose]()
     let isEndedHere = false
@@ -59,6 +63,7 @@ export class FuzzConnection implements Disposable {
       const read = connection.send(encodeFuzzRequest(request), {
         isHead: request.method === 'HEAD',
         timeoutMs: deadlineMs,
+        ...(stream ? { stream } : {}),
       })
       if (request.raw) {
         timer = setTimeout(() => {

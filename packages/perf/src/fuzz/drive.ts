@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { StreamLimits } from '@pool/test-kit/http1.ts'
 import fc from 'fast-check'
 import { type Exchange, FuzzConnection } from './connection.ts'
 import { createChoices, createSequence } from './generate/choices.ts'
@@ -27,6 +28,7 @@ export interface DriveOptions {
   /** Violations of the meaning of a response. Called for every exchange. */
   readonly onExchange: (exchange: Exchange) => readonly string[]
   readonly deadlineMs: number
+  readonly stream?: StreamLimits
 }
 
 export interface Drive {
@@ -69,7 +71,11 @@ class ClientRun {
     this.#options = options
     this.#client = client
     this.#onSend = onSend
-    this.#connection = new FuzzConnection({ port: client.port, deadlineMs: options.deadlineMs })
+    this.#connection = new FuzzConnection({
+      port: client.port,
+      deadlineMs: options.deadlineMs,
+      stream: options.stream,
+    })
   }
 
   async run(share: number): Promise<void> {

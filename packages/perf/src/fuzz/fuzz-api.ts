@@ -5,6 +5,7 @@ import { type Client, drive } from './drive.ts'
 import type { ApiEnvironment } from './environment/api.ts'
 import { createApiWorkload } from './generate/api-workload.ts'
 import { readDocument } from './oracle/document.ts'
+import { findLogStreamViolations, LOG_STREAM_LIMITS } from './oracle/log-stream.ts'
 import { findDuplicateNames, type NameEvent } from './oracle/uniqueness.ts'
 import type { FuzzStats } from './report/stats.ts'
 
@@ -21,7 +22,7 @@ export interface ApiRunOptions {
 }
 
 const CLIENTS = 64
-/** Longer than a statement timeout and a credential check together. */
+/** Longer than the sum of a statement timeout and a credential check. */
 const DEADLINE_MS = 25_000
 /** The share of all requests that is sent during each fault, if they are fast enough: they are slow then. */
 const FAULT_SHARE = 0.02
@@ -78,6 +79,7 @@ export const fuzzApi = async (options: ApiRunOptions): Promise<void> => {
     requests,
     stats,
     deadlineMs: DEADLINE_MS,
+    stream: LOG_STREAM_LIMITS,
     phase: () => phase,
     rules: { document, mark: markPattern, isToken: uuid => tokens.has(uuid), isFromPlatform: () => false },
     isExplained(code, { sentAt, request }) {
@@ -91,7 +93,7 @@ export const fuzzApi = async (options: ApiRunOptions): Promise<void> => {
       const event = toNameEvent(exchange)
       if (event) events.push({ ...event, sentAt: exchange.sentAt, answeredAt: exchange.answeredAt })
       if (event?.kind === 'granted') tokens.add(event.token.toLowerCase())
-      return []
+      return findLogStreamViolations(exchange)
     },
   })
   let isDone = false

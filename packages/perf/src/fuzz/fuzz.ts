@@ -2,7 +2,7 @@ import { mkdtempSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { listProcessTree, readMemory } from '../shared/processes.ts'
+import { listProcessTree, readMemory } from '@pool/test-kit/processes.ts'
 import { type RunningService, startApi } from './environment/api.ts'
 import { startFuzzWitness } from './environment/witness.ts'
 import { fuzzApi } from './fuzz-api.ts'
@@ -17,10 +17,8 @@ const toMegabytes = (bytes: number): number => Math.round(bytes / 1e6)
 const MAX_RESIDENT_BYTES = 1.5e9
 
 /** Bytes that the processes have in memory; 0 where the system does not report it. */
-const residentBytes = async (pids: readonly number[]): Promise<number> => {
-  const all = await Promise.all(pids.map(readMemory))
-  return all.reduce((sum, memory) => sum + (memory?.residentBytes ?? 0), 0)
-}
+const residentBytes = (pids: readonly number[]): number =>
+  pids.reduce((sum, pid) => sum + (readMemory(pid)?.residentBytes ?? 0), 0)
 
 /** Part of every secret of a run: letters and digits that do not occur otherwise. */
 const createMark = (seed: string): string => `Zq${Buffer.from(seed).toString('hex').slice(0, 16).padEnd(16, '7')}xK`
@@ -32,9 +30,9 @@ interface WatchedService {
   readonly bytesBefore: number
 }
 
-const watch = async (service: string, running: RunningService): Promise<WatchedService> => {
-  const pids = await listProcessTree(running.pid)
-  return { service, running, pids, bytesBefore: await residentBytes(pids) }
+const watch = (service: string, running: RunningService): WatchedService => {
+  const pids = listProcessTree(running.pid)
+  return { service, running, pids, bytesBefore: residentBytes(pids) }
 }
 
 /** Checks that no process was replaced, the memory, and that the log has no secret. Stops the service. */
@@ -43,8 +41,8 @@ const inspect = async (
   known: Parameters<typeof findLeak>[0],
   stats: FuzzStats,
 ): Promise<ServiceFigures> => {
-  const pidsNow = await listProcessTree(running.pid)
-  const bytesAfter = await residentBytes(pidsNow)
+  const pidsNow = listProcessTree(running.pid)
+  const bytesAfter = residentBytes(pidsNow)
   if (pids.some(pid => !pidsNow.includes(pid))) stats.addViolation(service, 'one of its processes exited')
   if (bytesAfter > MAX_RESIDENT_BYTES) stats.addViolation(service, `${toMegabytes(bytesAfter)} MB in memory`)
   await running.stop()
@@ -77,10 +75,7 @@ export const fuzz = async (
     services.includes('witness') ? startFuzzWitness(folder, mark, cleanup) : null,
     services.includes('api') ? startApi(folder, mark, cleanup) : null,
   ])
-  const watched = await Promise.all([
-    ...(api ? [watch('api', api)] : []),
-    ...(witness ? [watch('witness', witness)] : []),
-  ])
+  const watched = [...(api ? [watch('api', api)] : []), ...(witness ? [watch('witness', witness)] : [])]
 
   const started = performance.now()
   say(`${options.requests} requests`)

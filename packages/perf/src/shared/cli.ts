@@ -2,6 +2,7 @@ import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
 
 const EXIT_INTERRUPTED = 130
 const EXIT_USAGE = 2
+const EXIT_GRACE_MS = 1_000
 
 export const print = (text: string): void => void process.stdout.write(`${text}\n`)
 
@@ -79,18 +80,26 @@ const runToExit = async (name: string, run: (cleanup: AsyncDisposableStack) => P
   const toCode = async (): Promise<number> => {
     // Before anything is started: a signal without a listener would end this process without cleanup.
     const { promise: interrupted, resolve } = Promise.withResolvers<number>()
-    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => resolve(EXIT_INTERRUPTED))
+    let isInterrupted = false
+    const interrupt = () => {
+      isInterrupted = true
+      resolve(EXIT_INTERRUPTED)
+    }
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, interrupt)
     await using cleanup = new AsyncDisposableStack()
     const toFailure = (error: unknown) => {
+      // The cleanup has stopped the servers that the run still calls.
+      if (isInterrupted) return EXIT_INTERRUPTED
       if (error instanceof UsageError) return reportUsage(name, error)
       process.stderr.write(`${name}: ${error instanceof Error ? error.stack : error}\n`)
       return 1
     }
     return await Promise.race([run(cleanup).catch(toFailure), interrupted])
   }
-  const code = await toCode()
-  // An interrupted run may still have timers and connections, which would keep this process alive.
-  process.stdout.write('', () => process.exit(code))
+  process.exitCode = await toCode()
+  // An interrupted run may still have timers and connections. Otherwise the process ends without process.exit, which can hang
+  // (https://github.com/nodejs/node/issues/54918).
+  setTimeout(() => process.stdout.write('', () => process.exit()), EXIT_GRACE_MS).unref()
 }
 
 export interface Command<Options> {

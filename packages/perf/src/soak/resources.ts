@@ -1,5 +1,5 @@
 import { readdir } from 'node:fs/promises'
-import { readMemory } from '../shared/processes.ts'
+import { readMemory } from '@pool/test-kit/processes.ts'
 import { toSpread } from '../shared/stats.ts'
 import { countConnections } from './environment/database.ts'
 import { POOL_SIZE, REPLICAS, type SoakEnvironment } from './environment/environment.ts'
@@ -97,8 +97,8 @@ const countFiles = (pid: number): Promise<number | undefined> =>
     () => undefined,
   )
 
-const readResidentMb = async (pid: number): Promise<number | undefined> => {
-  const memory = await readMemory(pid)
+const readResidentMb = (pid: number): number | undefined => {
+  const memory = readMemory(pid)
   return memory ? memory.residentBytes / MB : undefined
 }
 
@@ -141,12 +141,12 @@ export class ResourceSampler {
     for (const { number, process } of replicas) {
       const pid = process.running?.pid
       if (pid === undefined) continue
-      this.#add(`memory of replica ${number}`, String(pid), 'MB', bounds.replicaMemory, await readResidentMb(pid))
+      this.#add(`memory of replica ${number}`, String(pid), 'MB', bounds.replicaMemory, readResidentMb(pid))
       this.#add(`open files of replica ${number}`, String(pid), '', bounds.files, await countFiles(pid))
     }
     const workerd = witness.workerd()
     if (workerd === undefined) return
-    this.#add('memory of workerd', String(workerd), 'MB', bounds.workerdMemory, await readResidentMb(workerd))
+    this.#add('memory of workerd', String(workerd), 'MB', bounds.workerdMemory, readResidentMb(workerd))
   }
 
   async #sampleConnections(): Promise<void> {

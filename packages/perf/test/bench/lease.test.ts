@@ -1,5 +1,6 @@
+import type { Lease } from '@pool/contract/lease'
 import { describe, expect, it } from 'vitest'
-import { type BaselineLease, grantLease } from '../../src/bench/environment/lease-baselines/wire.ts'
+import { grantLease } from '../../src/bench/environment/lease-baselines/wire.ts'
 import { GrantCounter, summarizeGrants } from '../../src/bench/sections/grants.ts'
 import { createSlotPicker, LeaseClient } from '../../src/bench/sections/lease-client.ts'
 
@@ -58,14 +59,14 @@ describe('the grant counter', () => {
 describe('a baseline lease store grants', () => {
   const now = Date.parse('2026-01-01T00:00:00.000Z')
   const at = (ms: number) => new Date(now + ms).toISOString()
-  const lease: BaselineLease = { holder: 'a', acquiredAt: at(-500), expiresAt: at(500), generation: 7 }
+  const lease: Lease = { holder: 'a', acquiredAt: at(-500), expiresAt: at(500), generation: 7 }
   const next = (holder: string, acquiredAt: string, generation: number) => ({
     holder,
     acquiredAt,
     expiresAt: at(1_000),
     generation,
   })
-  it.each<[string, BaselineLease | undefined, string, number, BaselineLease | undefined]>([
+  it.each<[string, Lease | undefined, string, number, Lease | undefined]>([
     ['a slot that was never written', undefined, 'a', 0, next('a', at(0), 1)],
     ['nothing to a client with another generation', lease, 'a', 6, undefined],
     ['nothing while another holder has the lease', lease, 'b', 7, undefined],

@@ -84,7 +84,7 @@ describe('the command', () => {
   })
 
   it('compares with another checkout', async () => {
-    const names = isFull ? ['reserve', 'check', 'commit', 'lease-get', 'lease-put'] : ['check']
+    const names = isFull ? ['reserve', 'check', 'commit', 'lease-get', 'lease-put'] : ['reserve']
     const { code, stdout, stderr, left } = await bench([...names, ...SHORT, '--against', root])
     expect(code, stderr).toBe(0)
     const { sections } = JSON.parse(stdout)
@@ -106,8 +106,9 @@ describe('the command', () => {
     ...(isFull ? ([['start', /pnpm start, the first/]] as const) : []),
   ]
   it.each(moments)('stops everything that it started on Ctrl-C: %s at "%s"', async (section, moment) => {
-    const { code, left } = await bench([section], moment)
+    const { code, stderr, left } = await bench([section], moment)
     expect(code).toBe(130)
+    expect(stderr).not.toContain('Error')
     expect(left).toEqual([])
   })
 

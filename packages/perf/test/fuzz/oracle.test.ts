@@ -3,6 +3,7 @@ import { openApiDocument } from 'allocation-api/src/http/routes/docs.ts'
 import { describe, expect, test } from 'vitest'
 import { type RequestOutcome, TRUNCATED } from '../../src/fuzz/connection.ts'
 import { readDocument } from '../../src/fuzz/oracle/document.ts'
+import { findLogStreamViolations } from '../../src/fuzz/oracle/log-stream.ts'
 import { findViolations, type Rules } from '../../src/fuzz/oracle/oracle.ts'
 import { createMarkPattern, findLeak, findUuids } from '../../src/fuzz/oracle/secrets.ts'
 import { createGenerationLedger, findDuplicateNames, type NameEvent } from '../../src/fuzz/oracle/uniqueness.ts'
@@ -54,7 +55,7 @@ const reserved = {
 const good: readonly (readonly [string, FuzzRequest, RequestOutcome])[] = [
   ['a documented response', check, answered(200, { available: true, fqdn: 'a.pool.test' })],
   ['the token in the response to reserve', reserve, answered(201, reserved)],
-  ['a documented error', reserve, answered(409, { error: 'conflict', detail: 'Taken.' })],
+  ['a documented error', reserve, answered(409, { error: 'conflict', detail: 'Not free.' })],
   ['a 503 with a documented cause', check, answered(503, { error: 'database-unavailable' })],
   ['an unknown path', { ...check, target: '/nowhere' }, answered(404, { error: 'not-found' })],
   ['a HEAD', { ...check, method: 'HEAD' }, answered(200, '')],
@@ -143,6 +144,36 @@ test.each(violations)('%s is reported', (_, expected, request, outcome) => {
     found.some(fault => expected.test(fault)),
     found.join('; ') || 'no violation',
   ).toBe(true)
+})
+
+describe('a log stream', () => {
+  const follow: FuzzRequest = { row: 'followDeployment', method: 'GET', target: `/${TOKEN}/logs`, headers: [] }
+  /** Sent at 0 ms and complete at 60,000 ms. */
+  const find = (text: string, request = follow) =>
+    findLogStreamViolations({
+      request,
+      outcome: answered(200, text, { 'content-type': 'text/event-stream' }),
+      sentAt: 0,
+      answeredAt: 60_000,
+    })
+  const line = (id: number) => `id: ${id}\ndata: {}\n\n`
+  const done = (finishedMs: number) =>
+    `event: done\ndata: {"finishedAt":"${new Date(performance.timeOrigin + finishedMs).toISOString()}"}\n\n`
+
+  test.each<readonly [string, string, readonly string[]]>([
+    ['that ends with its deployment', `retry: 1\n\n${line(3)}: idle\n\n${line(4)}${done(59_000)}`, []],
+    ['without lines', done(59_000), []],
+    ['that ends late', `${line(1)}${done(40_000)}`, ['a late end of a log stream']],
+    ['of a deployment that was finished before, and ends late', done(-5_000), ['a late end of a log stream']],
+    ['with a gap', `${line(1)}${line(3)}${done(59_000)}`, ['a gap in a log stream']],
+    ['without done', line(1), ['a log stream that ends without done']],
+    ['with a malformed done', 'event: done\ndata: {}\n\n', ['done without the end of the deployment']],
+  ])('%s', (_, text, expected) => {
+    expect(find(text)).toEqual(expected)
+  })
+  test('the response to a HEAD has no events', () => {
+    expect(find('', { ...follow, method: 'HEAD' })).toEqual([])
+  })
 })
 
 describe('a secret', () => {

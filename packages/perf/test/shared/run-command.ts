@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 export interface CommandResult {
+  /** Null: it did not end in time and was killed. */
   readonly code: number | null
   readonly stdout: string
   readonly stderr: string
@@ -11,7 +12,10 @@ export interface CommandResult {
   readonly left: readonly string[]
 }
 
-/** Runs a command until it exits. Sends SIGINT when standard error matches `interruptAt`. */
+/** Shorter than the timeout of a test, so that the test reports the output of a command that hangs. */
+const MAX_RUN_MS = 110_000
+
+/** Runs a command until it exits. Sends one SIGINT when standard error matches `interruptAt`. */
 export const runCommand = async (
   main: string,
   args: readonly string[],
@@ -25,14 +29,20 @@ export const runCommand = async (
   const child = spawn(process.execPath, [main, ...args], {
     env: { ...process.env, TMPDIR: folder },
     stdio: ['ignore', 'pipe', 'pipe'],
+    timeout: MAX_RUN_MS,
+    killSignal: 'SIGKILL',
   })
   let [stdout, stderr] = ['', '']
   child.stdout.on('data', piece => {
     stdout += piece
   })
+  let isInterrupted = false
   child.stderr.on('data', piece => {
     stderr += piece
-    if (interruptAt?.test(stderr)) child.kill('SIGINT')
+    if (isInterrupted || !interruptAt?.test(stderr)) return
+    // A second signal would end the process while it exits, when Node no longer calls its listeners.
+    isInterrupted = true
+    child.kill('SIGINT')
   })
   const code = await new Promise<number | null>(resolve => child.on('close', resolve))
   return { code, stdout, stderr, left: await readdir(folder) }

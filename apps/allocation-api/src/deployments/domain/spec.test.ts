@@ -68,7 +68,7 @@ describe('a spec in canonical form, with its credentials apart', () => {
   })
 })
 
-describe('all invalid fields are reported together, in documented order', () => {
+describe('all invalid fields are reported, in documented order', () => {
   test.each<readonly [rule: string, body: unknown, fields: readonly string[]]>([
     ['not an object: text', 'x', ['']],
     ['not an object: null', null, ['']],
@@ -109,7 +109,7 @@ describe('all invalid fields are reported together, in documented order', () => 
       ['sovereignSubdomain'],
     ],
     [
-      "a bucket too long, of one's own",
+      'a bucket name that is too long, with a customer domain',
       { ...byo, ...storage, sovereignFQDN: `${'a'.repeat(20)}.b` },
       ['sovereignFQDN'],
     ],
@@ -126,7 +126,7 @@ describe('all invalid fields are reported together, in documented order', () => 
   test.each<readonly [rule: string, body: object, expected: RegExp]>([
     ['the managed pools', { ...pool, ...storage, sovereignPoolDomain: 'other.test' }, /pool\.test, eu\.pool\.test/],
     ['a reserved label', { ...pool, ...storage, sovereignSubdomain: 'www' }, /"www" is reserved/],
-    ["the pool that one's own domain is in", { ...byo, sovereignFQDN: 'a.eu.pool.test' }, /in the pool eu\.pool\.test/],
+    ["the pool of the customer's domain", { ...byo, sovereignFQDN: 'a.eu.pool.test' }, /in the pool eu\.pool\.test/],
     [
       'the limit and the length of the bucket name',
       { ...pool, ...storage, sovereignSubdomain: 'a'.repeat(12) },

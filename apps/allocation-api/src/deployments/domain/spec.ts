@@ -45,7 +45,7 @@ const findEnclosingPool = (fqdn: string, { known }: Pools): string | undefined =
   return labels.map((_, at) => labels.slice(at).join('.')).find(suffix => known.includes(suffix))
 }
 
-/** Reports an unmanaged pool even if other invalid fields kept the section from being parsed. */
+/** Reports an unmanaged pool even if other invalid fields prevented parsing of the section. */
 const validatePoolField = (pool: unknown, mode: unknown, pools: Pools): readonly FieldFault[] => {
   if (mode !== 'pool' || typeof pool !== 'string' || canonicalName(pool) === '') return []
   const rejection = validateOpenPool(canonicalName(pool), pools)
@@ -96,7 +96,7 @@ const toBucketFaults = (domain: DomainResult, bucket: BucketNameResult | null): 
 }
 
 /**
- * Parses a request, and reports all invalid fields together. The database decides whether name, FQDN and bucket are
+ * Parses a request, and reports all invalid fields. The database decides whether name, FQDN and bucket are
  * free. Without the storage provider, the storage fields are ignored.
  */
 export const parseDeploymentSpec = (

@@ -46,7 +46,7 @@ export interface PlannedChanges {
 
 export type Plan =
   | PlannedChanges
-  /** A foreign record is in the way. `reason` tells an operator what to do. */
+  /** A foreign record is in the way. `reason` has instructions for an operator. */
   | { readonly kind: 'conflict'; readonly reason: string }
 
 /** The records that the provider has, indexed. */

@@ -1,6 +1,6 @@
 import { gzipSync } from 'node:zlib'
 import { poolPath } from '../../support/service.ts'
-import { type BadRow, post, remove, reserve, row, shown } from './row.ts'
+import { type BadRow, describeValue, post, remove, reserve, row } from './row.ts'
 
 const json = [400, 'invalid-json'] as const
 const format = [422, 'invalid-format'] as const
@@ -12,35 +12,35 @@ const good = JSON.stringify({ subdomain: 'acme' })
 const notJson: readonly (readonly [rule: string, body: string | Uint8Array])[] = [
   ['no body', ''],
   ['white space', ' \r\n'],
-  ['an object that does not end', '{"subdomain":"acme"'],
-  ['text that does not end', '{"subdomain":"acme'],
+  ['an unclosed object', '{"subdomain":"acme"'],
+  ['an unclosed string', '{"subdomain":"acme'],
   ['single quotes', "{'subdomain':'acme'}"],
   ['a key without quotes', '{subdomain:"acme"}'],
-  ['a comma too many', '{"subdomain":"acme",}'],
+  ['a trailing comma', '{"subdomain":"acme",}'],
   ['a comment', '{"subdomain":"acme"}//'],
   ['two values', `${good}${good}`],
   ['NaN', '{"subdomain":NaN}'],
   ['undefined', 'undefined'],
-  ['a raw line break in text', '{"subdomain":"ac\nme"}'],
-  ['a raw NUL in text', '{"subdomain":"ac\u0000me"}'],
-  ['NUL behind it', `${good}\u0000`],
+  ['a raw line break in a string', '{"subdomain":"ac\nme"}'],
+  ['a raw NUL in a string', '{"subdomain":"ac\u0000me"}'],
+  ['a trailing NUL', `${good}\u0000`],
   ['an unknown escape', '{"subdomain":"\\x61cme"}'],
   ['a form', 'subdomain=acme'],
   ['XML', '<subdomain>acme</subdomain>'],
-  ['bytes that are no UTF-8', Buffer.from('{"subdomain":"ac\xffme"}', 'latin1')],
-  ['UTF-8 that ends too soon', Buffer.concat([Buffer.from('{"subdomain":"acme"}'), Buffer.from([0xe2, 0x84])])],
+  ['invalid UTF-8', Buffer.from('{"subdomain":"ac\xffme"}', 'latin1')],
+  ['truncated UTF-8', Buffer.concat([Buffer.from('{"subdomain":"acme"}'), Buffer.from([0xe2, 0x84])])],
   ['a surrogate in UTF-8', Buffer.from('{"subdomain":"\xed\xa0\x80"}', 'latin1')],
   ['an overlong slash in UTF-8', Buffer.from('{"subdomain":"\xc0\xaf"}', 'latin1')],
   ['UTF-16', Buffer.from(`\ufeff${good}`, 'utf16le')],
-  ['a byte order mark and nothing', '\ufeff'],
+  ['only a byte order mark', '\ufeff'],
   ['two byte order marks', `\ufeff\ufeff${good}`],
   ['gzip', gzipSync(good)],
-  ['sixty thousand brackets that do not close', '['.repeat(60_000)],
-  ['sixty thousand objects that do not close', '{"a":'.repeat(12_000)],
+  ['60,000 brackets that are not closed', '['.repeat(60_000)],
+  ['12,000 nested objects that are not closed', '{"a":'.repeat(12_000)],
 ]
 
 /** JSON, but not an object with the required fields. */
-const notTheShape: readonly string[] = [
+const notRequestObjects: readonly string[] = [
   'null',
   'true',
   '1',
@@ -61,7 +61,7 @@ const notTheShape: readonly string[] = [
 
 const padded = (bytes: number) => good.padEnd(bytes)
 
-const larger: readonly (readonly [what: string, bytes: number])[] = [
+const oversized: readonly (readonly [what: string, bytes: number])[] = [
   ['64 KiB and one byte', LIMIT_BYTES + 1],
   ['1 MiB', 1_024 * 1_024],
 ]
@@ -70,15 +70,15 @@ export const bodyRows: readonly BadRow[] = [
   ...notJson.map(([rule, body]) => row(`reserve: a body must be JSON in UTF-8: ${rule}`, json, reserve(body))),
   ...['commit', 'renew'].map(verb => row(`${verb}: a body is required`, json, post(verb, ''))),
   ...['commit', 'renew'].map(verb => row(`${verb}: a body must be JSON`, json, post(verb, '{'))),
-  row('reserve: no body at all, not even its length', json, { method: 'POST', path: `${poolPath}/reserve` }),
+  row('reserve: no body and no Content-Length', json, { method: 'POST', path: `${poolPath}/reserve` }),
   row('release: a body must be JSON without ?sub=', json, remove('{')),
   row('release: neither body nor ?sub=', format, remove(undefined)),
-  ...notTheShape.flatMap(body => [
-    row(`reserve: a body must be an object with subdomain: ${shown(body)}`, format, reserve(body)),
-    row(`release: a body must be an object with subdomain: ${shown(body)}`, format, remove(body)),
+  ...notRequestObjects.flatMap(body => [
+    row(`reserve: a body must be an object with subdomain: ${describeValue(body)}`, format, reserve(body)),
+    row(`release: a body must be an object with subdomain: ${describeValue(body)}`, format, remove(body)),
   ]),
   ...['commit', 'renew'].map(verb => row(`${verb}: a body must be an object`, format, post(verb, '[]'))),
-  ...larger.flatMap(([what, bytes]) =>
+  ...oversized.flatMap(([what, bytes]) =>
     ['with Content-Length', 'chunked'].flatMap(framing => {
       const request = { ...reserve(padded(bytes)), chunked: framing === 'chunked' }
       return [

@@ -1,5 +1,5 @@
 import type { ErrorCode } from '@pool/contract'
-import { type BadRow, postTo, row, shown } from './row.ts'
+import { type BadRow, describeValue, postTo, row } from './row.ts'
 
 const path = '/api/v1/credentials'
 const keys = { region: 'fsn1', accessKey: 'access-key-0123456789', secretKey: 'secret-key-of-thirty-two-characters' }
@@ -8,17 +8,17 @@ const token = { provider: 'hetzner', token: 'token-of-a-provider' }
 const bad = (call: string, code: ErrorCode, body: unknown, rule: string): BadRow =>
   row(`${call}: ${rule}`, [400, code], postTo(`${path}/${call}`, body))
 
-const each = (call: string, code: ErrorCode, good: object, field: string, values: readonly unknown[]) =>
-  values.map(value => bad(call, code, { ...good, [field]: value }, `${field} is rejected: ${shown(value)}`))
+const withEachValue = (call: string, code: ErrorCode, good: object, field: string, values: readonly unknown[]) =>
+  values.map(value => bad(call, code, { ...good, [field]: value }, `${field} is rejected: ${describeValue(value)}`))
 
-const ofKeys = (code: ErrorCode, field: string, values: readonly unknown[]) =>
-  each('object-storage/validate', code, keys, field, values)
-const ofToken = (code: ErrorCode, field: string, values: readonly unknown[]) =>
-  each('validate', code, token, field, values)
+const invalidKeys = (code: ErrorCode, field: string, values: readonly unknown[]) =>
+  withEachValue('object-storage/validate', code, keys, field, values)
+const invalidToken = (code: ErrorCode, field: string, values: readonly unknown[]) =>
+  withEachValue('validate', code, token, field, values)
 
 const notText: readonly unknown[] = [5, 1e300, true, [], ['fsn1'], {}]
 const inherited: readonly string[] = ['__proto__', 'constructor', 'toString']
-/** `long` is of a length that every key may have. */
+/** `long` has a valid length for every kind of key. */
 const notSecrets = (long: string): readonly unknown[] => [
   undefined,
   null,
@@ -51,21 +51,25 @@ const notRegions: readonly unknown[] = [
 ]
 
 /** JSON, but not an object with the required fields. */
-const notTheShape = (good: object): readonly string[] => {
+const notRequestObjects = (good: object): readonly string[] => {
   const text = JSON.stringify(good)
   return ['null', 'true', '1e999', '"x"', '[]', `[${text}]`, '{}', `{"__proto__":${text}}`, text.toUpperCase()]
 }
 
 /** No provider is called for these, so no response reveals whether the credentials are valid. */
 export const credentialRows: readonly BadRow[] = [
-  ...notTheShape(keys).map(body => bad('object-storage/validate', 'missing-region', body, `not the shape: ${body}`)),
-  ...ofKeys('missing-region', 'region', [undefined, null, '', ' \u00a0']),
-  ...ofKeys('invalid-region', 'region', notRegions),
-  ...ofKeys('invalid-access-key', 'accessKey', [...notSecrets('k'.repeat(20)), 'k'.repeat(15), 'k'.repeat(129)]),
-  ...ofKeys('invalid-secret-key', 'secretKey', [...notSecrets('s'.repeat(40)), 's'.repeat(31), 's'.repeat(257)]),
-  ...ofKeys('unsupported-provider', 'provider', [...notText, ...inherited, 'aws', 'het\u017fner', 'hetzner.evil']),
-  ...notTheShape(token).map(body => bad('validate', 'unsupported-provider', body, `not the shape: ${body}`)),
-  ...ofToken('unsupported-provider', 'provider', [
+  ...notRequestObjects(keys).map(body =>
+    bad('object-storage/validate', 'missing-region', body, `not a request object: ${body}`),
+  ),
+  ...invalidKeys('missing-region', 'region', [undefined, null, '', ' \u00a0']),
+  ...invalidKeys('invalid-region', 'region', notRegions),
+  ...invalidKeys('invalid-access-key', 'accessKey', [...notSecrets('k'.repeat(20)), 'k'.repeat(15), 'k'.repeat(129)]),
+  ...invalidKeys('invalid-secret-key', 'secretKey', [...notSecrets('s'.repeat(40)), 's'.repeat(31), 's'.repeat(257)]),
+  ...invalidKeys('unsupported-provider', 'provider', [...notText, ...inherited, 'aws', 'het\u017fner', 'hetzner.evil']),
+  ...notRequestObjects(token).map(body =>
+    bad('validate', 'unsupported-provider', body, `not a request object: ${body}`),
+  ),
+  ...invalidToken('unsupported-provider', 'provider', [
     undefined,
     null,
     '',
@@ -74,5 +78,5 @@ export const credentialRows: readonly BadRow[] = [
     'aws',
     'hetzner\u0000',
   ]),
-  ...ofToken('invalid-token', 'token', [...notSecrets('t'.repeat(30)), 't'.repeat(4_097)]),
+  ...invalidToken('invalid-token', 'token', [...notSecrets('t'.repeat(30)), 't'.repeat(4_097)]),
 ]

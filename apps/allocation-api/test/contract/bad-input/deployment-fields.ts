@@ -1,37 +1,37 @@
-import { type BadRow, create, createWith, faultyRow, shown, storageFields } from './row.ts'
-import { badSshKeys } from './ssh-keys.ts'
+import { type BadRow, create, createWith, describeValue, invalidDeploymentRow, storageFields } from './row.ts'
+import { invalidSshKeys } from './ssh-keys.ts'
 
 type Rows = readonly (readonly [rule: string, value: unknown])[]
 
-/** Values of every JSON type but text, and the text of nothing. */
+/** Values of every JSON type except string, and blank strings. */
 const notText: readonly unknown[] = [undefined, null, '', ' \u00a0', 5, 1e300, true, [], ['acme'], {}, { $ne: null }]
 
-/** Every object of JavaScript has them. */
+/** Properties of every JavaScript object. */
 const inherited: readonly string[] = ['__proto__', 'constructor', 'hasOwnProperty', 'toString']
 
 const names: Rows = [
   ['101 characters', 'a'.repeat(101)],
-  ['sixty thousand characters', 'a'.repeat(60_000)],
+  ['60,000 characters', 'a'.repeat(60_000)],
   ['NUL', 'Ac\u0000me'],
   ['a line break', 'Acme\r\nX: y'],
   ['a line separator', 'Ac\u2028me'],
   ['a terminal escape', '\u001b[31mAcme'],
-  ['text that is turned around', '\u202eemca'],
-  ['text that is isolated and turned', 'a\u2067emca\u2069'],
+  ['a right-to-left override', '\u202eemca'],
+  ['a right-to-left isolate', 'a\u2067emca\u2069'],
   ['a lone surrogate', '\ud83d Acme'],
-  ['nothing to be seen: zero-width spaces', '\u200b\u200b'],
-  ['nothing to be seen: a Hangul filler, which is a letter', '\u3164'],
-  ['nothing to be seen: half-width and Jamo fillers', '\uffa0\u115f\u1160'],
-  ['nothing to be seen: a blank Braille pattern, which is a symbol', '\u2800'],
-  ['nothing to be seen: a mark without a letter', '\u0301'],
-  ['nothing to be seen: tags', '\u{e0041}\u{e0042}'],
+  ['invisible: zero-width spaces', '\u200b\u200b'],
+  ['invisible: a Hangul filler, which is a letter', '\u3164'],
+  ['invisible: half-width and Jamo fillers', '\uffa0\u115f\u1160'],
+  ['invisible: a blank Braille pattern, which is a symbol', '\u2800'],
+  ['invisible: a mark without a letter', '\u0301'],
+  ['invisible: tags', '\u{e0041}\u{e0042}'],
 ]
 
 const addresses: Rows = [
   ['no @', 'acme.example'],
-  ['a name before it', 'Ops <ops@acme.example>'],
-  ['two', 'ops@acme.example,root@acme.example'],
-  ['a header behind it', 'ops@acme.example\r\nBcc: x@y.example'],
+  ['a display name', 'Ops <ops@acme.example>'],
+  ['two addresses', 'ops@acme.example,root@acme.example'],
+  ['a header injection', 'ops@acme.example\r\nBcc: x@y.example'],
   ['an IDN', 'ops@b\u00fccher.example'],
   ['a full-width @', 'ops\uff20acme.example'],
   ['an ideographic full stop', 'ops@acme\u3002example'],
@@ -79,7 +79,7 @@ const regions: readonly unknown[] = [
   'fsn1\u0000',
   '\uff46sn1',
   'fsn1"',
-  // biome-ignore lint/suspicious/noTemplateCurlyInString: what Terraform would take for an expression.
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: Terraform would evaluate this expression.
   '${file("x")}',
   'a'.repeat(64),
   ...inherited.filter(name => name !== 'constructor'),
@@ -97,18 +97,20 @@ const keys: readonly unknown[] = [
   `${'k'.repeat(40)}\ud800`,
 ]
 
-const each = (field: string, values: readonly unknown[], change: object = {}): readonly BadRow[] =>
-  values.map(value => faultyRow(`${field}: ${shown(value)}`, createWith({ ...change, [field]: value }), field))
+const withEachValue = (field: string, values: readonly unknown[], change: object = {}): readonly BadRow[] =>
+  values.map(value =>
+    invalidDeploymentRow(`${field}: ${describeValue(value)}`, createWith({ ...change, [field]: value }), field),
+  )
 
 const named = (field: string, rows: Rows): readonly BadRow[] =>
-  rows.map(([rule, value]) => faultyRow(`${field}: ${rule}`, createWith({ [field]: value }), field))
+  rows.map(([rule, value]) => invalidDeploymentRow(`${field}: ${rule}`, createWith({ [field]: value }), field))
 
 const all = ['orgName', 'orgEmail', 'sovereignDomainMode', 'providers', 'region', 'sshPublicKey']
 const good = String(createWith({}).body)
 
 export const deploymentFieldRows: readonly BadRow[] = [
   ...['null', 'true', '1e999', '"acme"', '[]', `[${good}]`].map(body =>
-    faultyRow(`a body is an object: ${shown(body)}`, create(body), ''),
+    invalidDeploymentRow(`a body must be an object: ${describeValue(body)}`, create(body), ''),
   ),
   ...[
     '{}',
@@ -117,24 +119,24 @@ export const deploymentFieldRows: readonly BadRow[] = [
     `{"deployment":${good}}`,
     good.toUpperCase(),
   ].map(body =>
-    faultyRow(`every missing field is reported, in the documented order: ${shown(body)}`, create(body), ...all),
+    invalidDeploymentRow(
+      `every missing field is reported, in the documented order: ${describeValue(body)}`,
+      create(body),
+      ...all,
+    ),
   ),
-  faultyRow(
-    'of two equal keys the last counts, as everywhere in JSON',
-    create(good.replace(/}$/, ',"region":"."}')),
-    'region',
-  ),
-  ...['orgName', 'orgEmail', 'region', 'sshPublicKey'].flatMap(field => each(field, notText)),
+  invalidDeploymentRow('the last of two equal keys counts', create(good.replace(/}$/, ',"region":"."}')), 'region'),
+  ...['orgName', 'orgEmail', 'region', 'sshPublicKey'].flatMap(field => withEachValue(field, notText)),
   ...named('orgName', names),
   ...named('orgEmail', addresses),
-  ...each('providers', providers),
-  ...each('region', regions),
-  ...named('sshPublicKey', badSshKeys),
-  ...each('objectStorageRegion', [...notText, ...regions, ...inherited, 'fsn2'], storageFields),
-  ...each('objectStorageAccessKey', keys, storageFields),
-  ...each('objectStorageSecretKey', keys, storageFields),
-  faultyRow(
-    'the storage is judged with its provider in capitals, and among faulty ones',
+  ...withEachValue('providers', providers),
+  ...withEachValue('region', regions),
+  ...named('sshPublicKey', invalidSshKeys),
+  ...withEachValue('objectStorageRegion', [...notText, ...regions, ...inherited, 'fsn2'], storageFields),
+  ...withEachValue('objectStorageAccessKey', keys, storageFields),
+  ...withEachValue('objectStorageSecretKey', keys, storageFields),
+  invalidDeploymentRow(
+    'storage fields are validated with an upper-case provider beside an invalid one',
     createWith({ providers: [' HETZNER', 5] }),
     'providers',
     'objectStorageRegion',

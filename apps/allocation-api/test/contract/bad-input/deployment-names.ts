@@ -1,8 +1,8 @@
-import { type BadRow, createWith, faultyRow, shown, storageFields } from './row.ts'
+import { type BadRow, createWith, describeValue, invalidDeploymentRow, storageFields } from './row.ts'
 
 const notNames: readonly (readonly [rule: string, sovereignFQDN: unknown])[] = [
-  ['it is required', undefined],
-  ['null is as good as nothing', null],
+  ['absent', undefined],
+  ['null is equivalent to an absent field', null],
   ['a number', 1e21],
   ['a list', ['cloud.acme.example']],
   ['empty', ''],
@@ -13,7 +13,7 @@ const notNames: readonly (readonly [rule: string, sovereignFQDN: unknown])[] = [
   ['two trailing dots', 'cloud.acme.example..'],
   ['254 characters', `${'a.'.repeat(123)}example1`],
   ['254 characters and a trailing dot', `${'a.'.repeat(123)}example1.`],
-  ['sixty thousand labels', 'a.'.repeat(30_000)],
+  ['60,000 labels', 'a.'.repeat(30_000)],
   ['a label of 64 characters', `${'a'.repeat(64)}.example`],
   ['an address', '203.0.113.10'],
   ['a wildcard', '*.acme.example'],
@@ -26,16 +26,16 @@ const notNames: readonly (readonly [rule: string, sovereignFQDN: unknown])[] = [
   ['Cyrillic a', 'cloud.\u0430cme.example'],
   ['a zero-width joiner', 'cloud.ac\u200dme.example'],
   ['a soft hyphen', 'cloud.ac\u00adme.example'],
-  ['text that is turned around', 'cloud.\u202eemca.example'],
+  ['a right-to-left override', 'cloud.\u202eemca.example'],
   ['a lone surrogate', 'cloud.\udc00.example'],
   ['NUL', 'cloud.acme.example\u0000'],
   ['a line break inside', 'cloud.acme\n.example'],
   ['a URL', 'https://cloud.acme.example/'],
   ['a port', 'cloud.acme.example:443'],
-  ['a way out of a folder', '../../cloud.acme.example'],
+  ['a path traversal', '../../cloud.acme.example'],
   ['a pool', 'pool.test'],
   ['a name of a pool', 'acme.pool.test'],
-  ['a name of a pool in other letters, with a trailing dot', 'a.b.POOL.Test.'],
+  ['a name of a pool in mixed case, with a trailing dot', 'a.b.POOL.Test.'],
 ]
 
 const pool = { sovereignDomainMode: 'pool', sovereignPoolDomain: 'pool.test', sovereignSubdomain: 'acme' }
@@ -83,27 +83,43 @@ const tooLongForBucket = `${'a'.repeat(52)}.io`
 
 export const deploymentNameRows: readonly BadRow[] = [
   ...[undefined, null, '', 'POOL', 'pool ', 5, {}, ['pool'], '__proto__', 'constructor', 'toString'].map(mode =>
-    faultyRow(`sovereignDomainMode: ${shown(mode)}`, createWith({ sovereignDomainMode: mode }), 'sovereignDomainMode'),
+    invalidDeploymentRow(
+      `sovereignDomainMode: ${describeValue(mode)}`,
+      createWith({ sovereignDomainMode: mode }),
+      'sovereignDomainMode',
+    ),
   ),
   ...notNames.map(([rule, sovereignFQDN]) =>
-    faultyRow(`sovereignFQDN: ${rule}`, createWith({ sovereignFQDN }), 'sovereignFQDN'),
+    invalidDeploymentRow(`sovereignFQDN: ${rule}`, createWith({ sovereignFQDN }), 'sovereignFQDN'),
   ),
   ...notPools.map(value =>
-    faultyRow(`sovereignPoolDomain: ${shown(value)}`, inPool({ sovereignPoolDomain: value }), 'sovereignPoolDomain'),
+    invalidDeploymentRow(
+      `sovereignPoolDomain: ${describeValue(value)}`,
+      inPool({ sovereignPoolDomain: value }),
+      'sovereignPoolDomain',
+    ),
   ),
   ...notLabels.map(value =>
-    faultyRow(`sovereignSubdomain: ${shown(value)}`, inPool({ sovereignSubdomain: value }), 'sovereignSubdomain'),
+    invalidDeploymentRow(
+      `sovereignSubdomain: ${describeValue(value)}`,
+      inPool({ sovereignSubdomain: value }),
+      'sovereignSubdomain',
+    ),
   ),
   ...['other.pool.test', 'acme.pool.test..', 'acme', 5, '\u0000'].map(value =>
-    faultyRow(`in a pool, sovereignFQDN: ${shown(value)}`, inPool({ sovereignFQDN: value }), 'sovereignFQDN'),
+    invalidDeploymentRow(
+      `in a pool, sovereignFQDN: ${describeValue(value)}`,
+      inPool({ sovereignFQDN: value }),
+      'sovereignFQDN',
+    ),
   ),
-  faultyRow(
-    'a bucket that would be too long',
+  invalidDeploymentRow(
+    'a derived bucket name that is too long',
     createWith({ ...storageFields, sovereignFQDN: tooLongForBucket }),
     'sovereignFQDN',
   ),
-  faultyRow(
-    'a bucket that would be too long, in a pool',
+  invalidDeploymentRow(
+    'a derived bucket name that is too long, in a pool',
     inPool({ ...storageFields, sovereignSubdomain: 'a'.repeat(50) }),
     'sovereignSubdomain',
   ),

@@ -1,5 +1,5 @@
 import { LIMIT_BYTES } from './bodies.ts'
-import { type BadRow, create, createWith, deployments, postTo, row, shown } from './row.ts'
+import { type BadRow, create, createWith, deployments, describeValue, postTo, row } from './row.ts'
 
 const json = [400, 'invalid-json'] as const
 const tooLarge = [413, 'body-too-large'] as const
@@ -8,25 +8,25 @@ const noMethod = [405, 'method-not-allowed'] as const
 const badCursor = [422, 'invalid-cursor'] as const
 
 const credentials = '/api/v1/credentials'
-/** Of a deployment that never was. */
+/** The id of a deployment that does not exist. */
 const id = '0a000000-0000-4000-8000-00000000000b'
 const good = String(createWith({}).body)
 
-/** Each address that takes a body. */
+/** Every path that accepts a body. */
 const bodyPaths = [deployments, `${credentials}/object-storage/validate`, `${credentials}/validate`] as const
 
 const notJson: readonly (readonly [rule: string, body: string | Uint8Array])[] = [
   ['no body', ''],
-  ['an object that does not end', '{"orgName":"Acme"'],
+  ['an unclosed object', '{"orgName":"Acme"'],
   ['two values', '{}{}'],
   ['NaN', '{"orgName":NaN}'],
-  ['NUL behind it', '{}\u0000'],
+  ['a trailing NUL', '{}\u0000'],
   ['a form', 'orgName=Acme'],
-  ['bytes that are no UTF-8', Buffer.from('{"orgName":"\xff"}', 'latin1')],
+  ['invalid UTF-8', Buffer.from('{"orgName":"\xff"}', 'latin1')],
   ['a surrogate in UTF-8', Buffer.from('{"orgName":"\xed\xa0\x80"}', 'latin1')],
   ['an overlong slash in UTF-8', Buffer.from('{"orgName":"\xc0\xaf"}', 'latin1')],
   ['UTF-16', Buffer.from('\ufeff{}', 'utf16le')],
-  ['sixty thousand brackets that do not close', '['.repeat(60_000)],
+  ['60,000 brackets that are not closed', '['.repeat(60_000)],
 ]
 
 const ids: readonly string[] = [
@@ -45,7 +45,7 @@ const ids: readonly string[] = [
   "'%20or%20true--",
 ]
 
-/** Latin-1, a byte a character, as a header travels. */
+/** Latin-1, because a header has one byte for each character. */
 const lastEventIds: readonly string[] = [
   '-1',
   '+1',
@@ -114,7 +114,7 @@ const wrongMethods: readonly (readonly [path: string, methods: readonly string[]
 export const deploymentRequestRows: readonly BadRow[] = [
   ...bodyPaths.flatMap(path => [
     ...notJson.map(([rule, body]) => row(`${path}: a body must be JSON in UTF-8: ${rule}`, json, postTo(path, body))),
-    row(`${path}: no body at all, not even its length`, json, { method: 'POST', path }),
+    row(`${path}: no body and no Content-Length`, json, { method: 'POST', path }),
     ...[false, true].map(chunked =>
       row(`${path}: a body above 64 KiB${chunked ? ', chunked' : ''}`, tooLarge, {
         ...postTo(path, good.padEnd(LIMIT_BYTES + 1)),
@@ -124,7 +124,7 @@ export const deploymentRequestRows: readonly BadRow[] = [
   ]),
   ...['', 'a b', 'k'.repeat(256), 'caf\xe9'].map(key =>
     row(
-      `deployment: Idempotency-Key: ${shown(key)}`,
+      `deployment: Idempotency-Key: ${describeValue(key)}`,
       [400, 'invalid-idempotency-key'],
       create(good, [`Idempotency-Key: ${key}`]),
     ),
@@ -135,26 +135,28 @@ export const deploymentRequestRows: readonly BadRow[] = [
       row(`a known path with another method is 405: ${method} ${path}`, noMethod, { method, path }),
     ),
   ),
-  ...[...ids, id, id.toUpperCase()].flatMap(one => [
-    row(`no such deployment: GET ${shown(one)}`, noPath, { path: `${deployments}/${one}` }),
-    row(`no such deployment: DELETE ${shown(one)}`, noPath, {
+  ...[...ids, id, id.toUpperCase()].flatMap(unknownId => [
+    row(`no such deployment: GET ${describeValue(unknownId)}`, noPath, { path: `${deployments}/${unknownId}` }),
+    row(`no such deployment: DELETE ${describeValue(unknownId)}`, noPath, {
       method: 'DELETE',
-      path: `${deployments}/${one}`,
+      path: `${deployments}/${unknownId}`,
     }),
-    row(`no such deployment: logs of ${shown(one)}`, noPath, { path: `${deployments}/${one}/logs` }),
+    row(`no such deployment: logs of ${describeValue(unknownId)}`, noPath, {
+      path: `${deployments}/${unknownId}/logs`,
+    }),
   ]),
   ...lastEventIds.map(value =>
-    row(`Last-Event-ID is the id of an event: ${shown(value)}`, badCursor, {
+    row(`Last-Event-ID is the id of an event: ${describeValue(value)}`, badCursor, {
       path: `${deployments}/${id}/logs`,
       headers: [`Last-Event-ID: ${value}`],
     }),
   ),
-  row('two Last-Event-IDs are not one', badCursor, {
+  row('two Last-Event-ID headers', badCursor, {
     path: `${deployments}/${id}/logs`,
     headers: ['Last-Event-ID: 1', 'Last-Event-ID: 2'],
   }),
   ...queries.map(([query, code]) =>
-    row(`deployments: ${code.replace('invalid-', '')} is rejected: ${shown(query)}`, [422, code], {
+    row(`deployments: ${code.replace('invalid-', '')} is rejected: ${describeValue(query)}`, [422, code], {
       path: `${deployments}?${query}`,
     }),
   ),

@@ -1,5 +1,5 @@
 import { unknownToken } from '../../support/service.ts'
-import { type BadRow, commitWith, post, remove, reserve, row, shown } from './row.ts'
+import { type BadRow, commitWith, describeValue, post, remove, reserve, row } from './row.ts'
 
 const format = [422, 'invalid-format'] as const
 const noToken = [422, 'missing-token'] as const
@@ -8,7 +8,7 @@ const noAddress = [422, 'missing-lb-ip'] as const
 const badAddress = [422, 'invalid-lb-ip'] as const
 const badName = [422, 'invalid-fqdn'] as const
 
-/** Values of every JSON type but text. */
+/** Values of every JSON type except string. */
 const notText: readonly unknown[] = [5, true, [], {}, ['held']]
 
 const strangeTokens: readonly unknown[] = [
@@ -29,18 +29,18 @@ const notAddresses: readonly (readonly [rule: string, loadBalancerIP: unknown])[
   ['three octets', '203.0.113'],
   ['five octets', '203.0.113.10.1'],
   ['an octet above 255', '203.0.113.256'],
-  ['an octet that is left out', '203.0..10'],
-  ['a dot at the end', '203.0.113.10.'],
-  ['a leading zero, which some read as octal', '203.0.113.010'],
+  ['a missing octet', '203.0..10'],
+  ['a trailing dot', '203.0.113.10.'],
+  ['a leading zero, which some parsers read as octal', '203.0.113.010'],
   ['octal', '0313.0.0161.012'],
   ['hexadecimal', '0xcb.0.0x71.0xa'],
   ['one number', '3405803786'],
   ['a sign', '203.0.113.-1'],
   ['a prefix length', '203.0.113.10/32'],
   ['a port', '203.0.113.10:443'],
-  ['space around it', ' 203.0.113.10'],
-  ['a line break behind it', '203.0.113.10\n'],
-  ['NUL behind it', '203.0.113.10\u0000'],
+  ['a leading space', ' 203.0.113.10'],
+  ['a trailing line break', '203.0.113.10\n'],
+  ['a trailing NUL', '203.0.113.10\u0000'],
   ['full-width digits', '\uff12\uff10\uff13.0.113.10'],
   ['two addresses', '203.0.113.10,203.0.113.11'],
   ['IPv6', '2001:db8::1'],
@@ -51,8 +51,8 @@ const notAddresses: readonly (readonly [rule: string, loadBalancerIP: unknown])[
 ]
 
 const notNames: readonly (readonly [rule: string, sovereignFQDN: unknown])[] = [
-  ['it is required', undefined],
-  ['null is as good as nothing', null],
+  ['absent', undefined],
+  ['null is equivalent to an absent field', null],
   ['empty', ''],
   ['one label', 'held'],
   ['the root', '.'],
@@ -88,15 +88,23 @@ const createdBys: readonly (readonly [rule: string, createdBy: unknown])[] = [
 
 export const fieldRows: readonly BadRow[] = [
   ...[undefined, null, ...notText].flatMap(subdomain => [
-    row(`reserve: subdomain is required text: ${shown(subdomain)}`, format, reserve({ subdomain })),
-    row(`commit: subdomain is required text: ${shown(subdomain)}`, format, commitWith({ subdomain })),
-    row(`release: subdomain is required text when there is a body: ${shown(subdomain)}`, format, remove({ subdomain })),
-    row(`renew: subdomain is required text: ${shown(subdomain)}`, format, ({ token }) =>
+    row(`reserve: subdomain is a required string: ${describeValue(subdomain)}`, format, reserve({ subdomain })),
+    row(`commit: subdomain is a required string: ${describeValue(subdomain)}`, format, commitWith({ subdomain })),
+    row(
+      `release: subdomain is a required string if there is a body: ${describeValue(subdomain)}`,
+      format,
+      remove({ subdomain }),
+    ),
+    row(`renew: subdomain is a required string: ${describeValue(subdomain)}`, format, ({ token }) =>
       post('renew', { subdomain, reservationToken: token }),
     ),
   ]),
   ...notText.map(createdBy =>
-    row(`reserve: createdBy is text: ${shown(createdBy)}`, format, reserve({ subdomain: 'acme', createdBy })),
+    row(
+      `reserve: createdBy is a string: ${describeValue(createdBy)}`,
+      format,
+      reserve({ subdomain: 'acme', createdBy }),
+    ),
   ),
   ...createdBys.map(([rule, createdBy]) =>
     row(
@@ -107,50 +115,62 @@ export const fieldRows: readonly BadRow[] = [
   ),
 
   ...[undefined, null, '', ...notText].flatMap(reservationToken => [
-    row(`commit: reservationToken is required: ${shown(reservationToken)}`, noToken, commitWith({ reservationToken })),
     row(
-      `renew: reservationToken is required: ${shown(reservationToken)}`,
+      `commit: reservationToken is required: ${describeValue(reservationToken)}`,
+      noToken,
+      commitWith({ reservationToken }),
+    ),
+    row(
+      `renew: reservationToken is required: ${describeValue(reservationToken)}`,
       noToken,
       post('renew', { subdomain: 'held', reservationToken }),
     ),
   ]),
   ...strangeTokens.flatMap(reservationToken => [
     row(
-      `commit: a token that is not the one of the row, UUID or not: ${shown(reservationToken)}`,
+      `commit: a token that does not match, UUID or not: ${describeValue(reservationToken)}`,
       mismatch,
       commitWith({ reservationToken }),
     ),
     row(
-      `renew: a token that is not the one of the row, UUID or not: ${shown(reservationToken)}`,
+      `renew: a token that does not match, UUID or not: ${describeValue(reservationToken)}`,
       mismatch,
       post('renew', { subdomain: 'held', reservationToken }),
     ),
     row(
-      `release: a token that is not the one of the row, UUID or not: ${shown(reservationToken)}`,
+      `release: a token that does not match, UUID or not: ${describeValue(reservationToken)}`,
       mismatch,
       remove({ subdomain: 'held', reservationToken }),
     ),
   ]),
   ...['', 5, {}].map(reservationToken =>
     row(
-      `release: a token that is given must be the one of the row: ${shown(reservationToken)}`,
+      `release: an optional token must match: ${describeValue(reservationToken)}`,
       mismatch,
       remove({ subdomain: 'held', reservationToken }),
     ),
   ),
 
   ...[undefined, null, ''].map(loadBalancerIP =>
-    row(`commit: loadBalancerIP is required: ${shown(loadBalancerIP)}`, noAddress, commitWith({ loadBalancerIP })),
+    row(
+      `commit: loadBalancerIP is required: ${describeValue(loadBalancerIP)}`,
+      noAddress,
+      commitWith({ loadBalancerIP }),
+    ),
   ),
   ...notText.map(loadBalancerIP =>
-    row(`commit: loadBalancerIP is text: ${shown(loadBalancerIP)}`, badAddress, commitWith({ loadBalancerIP })),
+    row(
+      `commit: loadBalancerIP is a string: ${describeValue(loadBalancerIP)}`,
+      badAddress,
+      commitWith({ loadBalancerIP }),
+    ),
   ),
   ...notAddresses.map(([rule, loadBalancerIP]) =>
     row(`commit: loadBalancerIP is a unicast IPv4 address: ${rule}`, badAddress, commitWith({ loadBalancerIP })),
   ),
 
   ...notText.map(sovereignFQDN =>
-    row(`commit: sovereignFQDN is text: ${shown(sovereignFQDN)}`, badName, commitWith({ sovereignFQDN })),
+    row(`commit: sovereignFQDN is a string: ${describeValue(sovereignFQDN)}`, badName, commitWith({ sovereignFQDN })),
   ),
   ...notNames.map(([rule, sovereignFQDN]) =>
     row(`commit: sovereignFQDN is a fully qualified domain name: ${rule}`, badName, commitWith({ sovereignFQDN })),

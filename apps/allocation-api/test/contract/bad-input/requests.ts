@@ -1,5 +1,5 @@
 import { poolPath } from '../../support/service.ts'
-import { type BadRow, commitWith, rawRow, remove, reserve, row, shown } from './row.ts'
+import { type BadRow, commitWith, describeValue, rawRow, remove, reserve, row } from './row.ts'
 
 const noPath = [404, 'not-found'] as const
 const noMethod = [405, 'method-not-allowed'] as const
@@ -55,13 +55,13 @@ const wrongMethods: readonly (readonly [path: string, methods: readonly string[]
   ['/docs', ['POST']],
 ]
 
-/** Latin-1, a byte a character, as a header travels. */
+/** Latin-1, because a header has one byte for each character. */
 const badKeys: readonly (readonly [rule: string, key: string])[] = [
   ['empty', ''],
   ['256 characters', 'k'.repeat(256)],
   ['a space inside', 'a b'],
   ['a tab inside', 'a\tb'],
-  ['a letter beyond ASCII', 'caf\xe9'],
+  ['a non-ASCII letter', 'caf\xe9'],
   ['UTF-8', '\xe2\x84\xaa'],
 ]
 
@@ -93,7 +93,7 @@ const states: readonly string[] = ['', 'free', 'RESERVED', 'reserved,active', '%
 
 export const requestRows: readonly BadRow[] = [
   ...paths.map(path => row(`an unknown path is 404: ${path}`, noPath, { path })),
-  row('an unknown path is 404 whatever the method', noPath, { method: 'PATCH', path: '/nope' }),
+  row('an unknown path is 404 for every method', noPath, { method: 'PATCH', path: '/nope' }),
   row('get: an unknown name', noPath, { path: `${poolPath}/allocations/nobody` }),
   row('release: an unknown name', noPath, remove({ subdomain: 'nobody' })),
   row('commit: an unknown name', noPath, commitWith({}, 'nobody')),
@@ -119,19 +119,19 @@ export const requestRows: readonly BadRow[] = [
     ),
   ]),
   row(
-    'reserve: two Idempotency-Keys are not one',
+    'reserve: two Idempotency-Key headers',
     badKey,
     reserve({ subdomain: 'acme' }, ['Idempotency-Key: a', 'Idempotency-Key: b']),
   ),
   ...queries.flatMap(([query, code]) =>
     ['list', 'history'].map(verb =>
-      row(`${verb}: ${code.replace('invalid-', '')} is rejected: ${shown(query)}`, [422, code], {
+      row(`${verb}: ${code.replace('invalid-', '')} is rejected: ${describeValue(query)}`, [422, code], {
         path: `${poolPath}/${verb}?${query}`,
       }),
     ),
   ),
   ...states.map(state =>
-    row(`list: state is reserved or active: ${shown(state)}`, [422, 'invalid-state'], {
+    row(`list: state is reserved or active: ${describeValue(state)}`, [422, 'invalid-state'], {
       path: `${poolPath}/list?state=${state}`,
     }),
   ),
@@ -139,63 +139,67 @@ export const requestRows: readonly BadRow[] = [
 
 const request = (lines: string, body = '') => `${lines.replaceAll('\n', '\r\n')}\r\n\r\n${body}`
 const target = `POST ${poolPath}/reserve HTTP/1.1\nHost: localhost\n`
-const broken = [400, 'invalid-format'] as const
+const badRequest = [400, 'invalid-format'] as const
 
-/** Bytes that are no request, or one that HTTP forbids; the server closes the connection or not, as it likes. */
-export const brokenRows: readonly BadRow[] = [
-  rawRow('no request line', broken, request('hello')),
-  rawRow('a TLS handshake', broken, Buffer.from('16030100a5010000a10303', 'hex')),
-  rawRow('the preface of HTTP/2', broken, 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'),
-  rawRow('an unknown version of HTTP', broken, request('GET /livez HTTP/9.9\nHost: localhost')),
-  rawRow('a method in small letters', broken, request('get /livez HTTP/1.1\nHost: localhost')),
-  rawRow('a space in the path', broken, request('GET /live z HTTP/1.1\nHost: localhost')),
-  rawRow('a byte beyond ASCII in the path', broken, request('GET /livez\xe9 HTTP/1.1\nHost: localhost')),
-  rawRow('NUL in the path', broken, request('GET /livez\0 HTTP/1.1\nHost: localhost')),
-  rawRow('a backslash in the path', broken, request('GET /livez\\x HTTP/1.1\nHost: localhost')),
-  rawRow('a header field without a colon', broken, request('GET /livez HTTP/1.1\nHost: localhost\nfoo')),
-  rawRow('a header field with NUL', broken, request('GET /livez HTTP/1.1\nHost: localhost\nX: a\0b')),
-  rawRow('a header field over two lines', broken, request('GET /livez HTTP/1.1\nHost: localhost\nX: a\n b')),
+/** Bytes that are not a valid HTTP request. The server may close the connection or keep it open. */
+export const malformedRows: readonly BadRow[] = [
+  rawRow('no request line', badRequest, request('hello')),
+  rawRow('a TLS handshake', badRequest, Buffer.from('16030100a5010000a10303', 'hex')),
+  rawRow('the preface of HTTP/2', badRequest, 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'),
+  rawRow('an unknown version of HTTP', badRequest, request('GET /livez HTTP/9.9\nHost: localhost')),
+  rawRow('a lower-case method', badRequest, request('get /livez HTTP/1.1\nHost: localhost')),
+  rawRow('a space in the path', badRequest, request('GET /live z HTTP/1.1\nHost: localhost')),
+  rawRow('a non-ASCII byte in the path', badRequest, request('GET /livez\xe9 HTTP/1.1\nHost: localhost')),
+  rawRow('NUL in the path', badRequest, request('GET /livez\0 HTTP/1.1\nHost: localhost')),
+  rawRow('a backslash in the path', badRequest, request('GET /livez\\x HTTP/1.1\nHost: localhost')),
+  rawRow('a header field without a colon', badRequest, request('GET /livez HTTP/1.1\nHost: localhost\nfoo')),
+  rawRow('a header field with NUL', badRequest, request('GET /livez HTTP/1.1\nHost: localhost\nX: a\0b')),
+  rawRow('a header field on two lines', badRequest, request('GET /livez HTTP/1.1\nHost: localhost\nX: a\n b')),
   rawRow(
     'a header field of 20 KB',
     [431, 'invalid-format'],
     request(`GET /livez HTTP/1.1\nHost: localhost\nX: ${'a'.repeat(20_000)}`),
   ),
   rawRow('a path of 20 KB', [431, 'invalid-format'], request(`GET /${'a'.repeat(20_000)} HTTP/1.1\nHost: localhost`)),
-  rawRow('no Host', broken, request('GET /livez HTTP/1.1\nX: a')),
-  rawRow('an empty Host', broken, request('GET /livez HTTP/1.1\nHost:')),
-  rawRow('a Host with a space', broken, request('GET /livez HTTP/1.1\nHost: a b')),
-  rawRow('a Host with a slash', broken, request('GET /livez HTTP/1.1\nHost: a/b')),
-  rawRow('a Host beyond ASCII', broken, request('GET /livez HTTP/1.1\nHost: b\xfccher')),
-  rawRow('an absolute address that is none', broken, request('GET http://[/livez HTTP/1.1\nHost: localhost')),
+  rawRow('no Host', badRequest, request('GET /livez HTTP/1.1\nX: a')),
+  rawRow('an empty Host', badRequest, request('GET /livez HTTP/1.1\nHost:')),
+  rawRow('a Host with a space', badRequest, request('GET /livez HTTP/1.1\nHost: a b')),
+  rawRow('a Host with a slash', badRequest, request('GET /livez HTTP/1.1\nHost: a/b')),
+  rawRow('a non-ASCII Host', badRequest, request('GET /livez HTTP/1.1\nHost: b\xfccher')),
+  rawRow('an invalid absolute URL', badRequest, request('GET http://[/livez HTTP/1.1\nHost: localhost')),
   rawRow(
-    'an absolute address of another scheme',
-    broken,
+    'an absolute URL with another scheme',
+    badRequest,
     request('GET ftp://localhost/livez HTTP/1.1\nHost: localhost'),
   ),
-  rawRow('a length that is not a number', broken, request(`${target}Content-Length: abc`, '{}')),
-  rawRow('a length beyond all numbers', broken, request(`${target}Content-Length: 99999999999999999999999`, '{}')),
-  rawRow('a negative length', broken, request(`${target}Content-Length: -1`, '{}')),
-  rawRow('two lengths', broken, request(`${target}Content-Length: 1\nContent-Length: 2`, '{}')),
-  rawRow('a length and chunks', broken, request(`${target}Content-Length: 2\nTransfer-Encoding: chunked`, '0\r\n\r\n')),
-  rawRow('an unknown transfer coding', broken, request(`${target}Transfer-Encoding: gzip`, '{}')),
+  rawRow('a Content-Length that is not a number', badRequest, request(`${target}Content-Length: abc`, '{}')),
+  rawRow('a very large Content-Length', badRequest, request(`${target}Content-Length: 99999999999999999999999`, '{}')),
+  rawRow('a negative Content-Length', badRequest, request(`${target}Content-Length: -1`, '{}')),
+  rawRow('two different Content-Lengths', badRequest, request(`${target}Content-Length: 1\nContent-Length: 2`, '{}')),
+  rawRow(
+    'both Content-Length and Transfer-Encoding',
+    badRequest,
+    request(`${target}Content-Length: 2\nTransfer-Encoding: chunked`, '0\r\n\r\n'),
+  ),
+  rawRow('an unknown transfer coding', badRequest, request(`${target}Transfer-Encoding: gzip`, '{}')),
   rawRow(
     'a chunk whose size is not a number',
-    broken,
+    badRequest,
     request(`${target}Transfer-Encoding: chunked`, 'zz\r\n{}\r\n0\r\n\r\n'),
   ),
   rawRow(
     'a chunk that is longer than its size',
-    broken,
+    badRequest,
     request(`${target}Transfer-Encoding: chunked`, '1\r\n{}\r\n0\r\n\r\n'),
   ),
   rawRow(
-    'a broken chunk behind a good one',
-    broken,
+    'a malformed chunk after a valid one',
+    badRequest,
     request(`${target}Transfer-Encoding: chunked`, '5\r\n{"sub\r\nzz\r\n'),
   ),
   rawRow(
     'a chunk extension of 20 KB',
-    broken,
+    badRequest,
     request(`${target}Transfer-Encoding: chunked`, `2;${'x'.repeat(20_000)}\r\n{}\r\n0\r\n\r\n`),
   ),
 ]

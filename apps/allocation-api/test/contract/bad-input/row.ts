@@ -2,20 +2,20 @@ import type { ErrorCode } from '@pool/contract'
 import { encodeRequest, type HttpRequest } from '@pool/test-kit/http1.ts'
 import { poolPath } from '../../support/service.ts'
 
-/** One bad request: the rule that it breaks, the bytes, and the answer that the contract gives it. */
+/** An invalid request: the violated rule, the bytes, and the response that the contract requires. */
 export interface BadRow {
   readonly rule: string
-  /** Made when it is sent, because some need the token of a reservation. */
-  readonly bytes: (given: Given) => Buffer
+  /** Called when the request is sent, because some requests need the token of a reservation. */
+  readonly toBytes: (given: RowContext) => Buffer
   readonly status: number
   readonly code: ErrorCode
-  /** For a request with many fields: every invalid field, in this order. */
+  /** The invalid fields of a deployment request, in the order of the response. */
   readonly fields?: readonly string[]
 }
 
-/** What was there before the first bad request. */
-export interface Given {
-  /** Of the reservation of `held`. */
+/** Created before the first invalid request. */
+export interface RowContext {
+  /** The token of the reservation of `held`. */
   readonly token: string
 }
 
@@ -24,22 +24,22 @@ type Code = readonly [status: number, code: ErrorCode]
 export const row = (
   rule: string,
   [status, code]: Code,
-  request: HttpRequest | ((given: Given) => HttpRequest),
+  request: HttpRequest | ((given: RowContext) => HttpRequest),
 ): BadRow => ({
   rule,
   status,
   code,
-  bytes: given => encodeRequest(typeof request === 'function' ? request(given) : request),
+  toBytes: given => encodeRequest(typeof request === 'function' ? request(given) : request),
 })
 
 export const rawRow = (rule: string, [status, code]: Code, bytes: string | Buffer): BadRow => ({
   rule,
   status,
   code,
-  bytes: () => (typeof bytes === 'string' ? Buffer.from(bytes, 'latin1') : bytes),
+  toBytes: () => (typeof bytes === 'string' ? Buffer.from(bytes, 'latin1') : bytes),
 })
 
-/** Text and bytes are sent as they are, all else as JSON. */
+/** Strings and bytes are sent unchanged, other values as JSON. */
 export const postTo = (path: string, body: unknown, headers: readonly string[] = []): HttpRequest => ({
   method: 'POST',
   path,
@@ -52,10 +52,10 @@ export const post = (verb: string, body: unknown, headers?: readonly string[]) =
 
 export const reserve = (body: unknown, headers?: readonly string[]) => post('reserve', body, headers)
 
-/** A good commit of `held`, changed in one point. `undefined` leaves the field out. */
+/** A valid commit of `held` with a change. `undefined` removes a field. */
 export const commitWith =
   (change: object, subdomain = 'held') =>
-  ({ token }: Given): HttpRequest =>
+  ({ token }: RowContext): HttpRequest =>
     post('commit', {
       subdomain,
       reservationToken: token,
@@ -73,8 +73,8 @@ export const remove = (body: unknown, headers: readonly string[] = []): HttpRequ
 
 export const deployments = '/api/v1/deployments'
 
-/** A good request for a deployment of a domain of one's own, which takes no name of a pool. */
-const goodDeployment = {
+/** A valid deployment request for a domain of the tenant (`byo`), which needs no name of a pool. */
+const validDeployment = {
   orgName: 'Acme',
   orgEmail: 'ops@acme.example',
   sovereignDomainMode: 'byo',
@@ -86,10 +86,10 @@ const goodDeployment = {
 
 export const create = (body: unknown, headers?: readonly string[]) => postTo(deployments, body, headers)
 
-/** A good request for a deployment, changed in some points. `undefined` leaves a field out. */
-export const createWith = (change: object) => create({ ...goodDeployment, ...change })
+/** A valid deployment request with changes. `undefined` removes a field. */
+export const createWith = (change: object) => create({ ...validDeployment, ...change })
 
-/** Well-formed keys that no account has. */
+/** Well-formed credentials that do not exist. */
 export const storageFields = {
   providers: ['hetzner'],
   objectStorageRegion: 'fsn1',
@@ -97,14 +97,14 @@ export const storageFields = {
   objectStorageSecretKey: 'secret-key-of-thirty-two-characters-and-more',
 }
 
-/** A request for a deployment that is rejected for what these fields hold, and for nothing else. */
-export const faultyRow = (rule: string, request: HttpRequest, ...fields: readonly string[]): BadRow => ({
+/** A deployment request in which exactly these fields are invalid. */
+export const invalidDeploymentRow = (rule: string, request: HttpRequest, ...fields: readonly string[]): BadRow => ({
   ...row(`deployment: ${rule}`, [400, 'invalid-deployment'], request),
   fields,
 })
 
-/** How a value looks in the name of a test. */
-export const shown = (value: unknown): string => {
+/** The form of a value in a test title. */
+export const describeValue = (value: unknown): string => {
   const text = JSON.stringify(value) ?? 'nothing'
   const visible = text.replace(/[^\x20-\x7e]/gu, char => `U+${char.codePointAt(0)?.toString(16).padStart(4, '0')}`)
   return visible.length > 60 ? `${visible.slice(0, 40)}… (${text.length} characters)` : visible

@@ -8,7 +8,7 @@ const names = ['*.storage.test']
 /** NODE_OPTIONS of a process that resolves those names to this machine. */
 export const withStorageNames = `--import=${new URL('./storage-names.ts', import.meta.url).href}`
 
-/** Valid and invalid server certificates, and the file of the trusted authority. */
+/** Valid and invalid server certificates, and the file of the trusted CA. */
 export const makeIdentities = async () => {
   const [ours, strange] = await Promise.all([createCa('trusted'), createCa('trusted')])
   const [good, otherName, expired, unknownCa] = await Promise.all([

@@ -45,7 +45,7 @@ describe('when a change is copied', () => {
   })
 })
 
-describe('the change that a copy lacks', () => {
+describe('the kind of change that is missing in a copy', () => {
   const held = (lease: Partial<HeldLease> = {}): LeaseState => ({
     kind: 'held',
     holder: 'a',

@@ -24,7 +24,7 @@ export const copyDueAt = ({ copiedAt, dueAt }: CopyState, change: 'transition' |
   return Math.min(dueAt ?? Number.POSITIVE_INFINITY, due)
 }
 
-/** Whether a copy of `before` lacks only renewals of the same tenure, or a transition, now that the lease is `after`. */
+/** Whether only renewals or a transition are missing in a copy of `before`, now that the lease is `after`. */
 export const classifyChange = (before: LeaseState, after: LeaseState): 'transition' | 'renewal' => {
   const isSameTenure =
     before.kind === 'held' &&

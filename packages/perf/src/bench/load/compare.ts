@@ -1,6 +1,6 @@
 import { progress } from '../../shared/cli.ts'
 import { type Spread, toRatios, toSpread } from '../../shared/stats.ts'
-import { type Column, left, right, spreadText, toFigure } from '../../shared/table.ts'
+import { left, right, spreadText, type Table, toFigure } from '../../shared/table.ts'
 import { type Measurement, runClosedLoop } from './closed-loop.ts'
 import type { Target } from './target.ts'
 
@@ -17,8 +17,10 @@ export interface Comparison {
 }
 
 export interface Plan {
-  /** Completes the lines of progress. */
+  /** Begins the lines of progress. */
   readonly name: string
+  /** Lease slots under load; absent: the load is not on slots. */
+  readonly slots?: number
   readonly users: readonly number[]
   readonly rounds: number
   readonly seconds: number
@@ -104,14 +106,58 @@ export const listErrors = (names: readonly string[], where: string, { runs }: Co
     return [...empty, ...problems]
   })
 
-/** The columns with a target's figures. */
-export const targetColumns = (firstName: string): Column[] => [
-  left('target'),
-  ...['ops/s', 'p50 ms', 'p99 ms', `${firstName} / this: ops/s`, 'p50', 'p99'].map(right),
-]
+/** The figures of all targets under one load. `slots` only if the sections vary them. */
+export interface Load {
+  readonly slots?: number
+  readonly users: number
+  readonly targets: readonly TargetFigures[]
+}
 
-export const targetCells = ({ name, perSecond, p50Ms, p99Ms, ratio }: TargetFigures): string[] => [
+export interface LoadResults {
+  readonly comparisons: readonly Comparison[]
+  readonly loads: readonly Load[]
+  readonly errors: readonly string[]
+}
+
+/** Compares the targets and summarizes their rounds. */
+export const measureLoads = async (targets: readonly Target[], plan: Plan): Promise<LoadResults> => {
+  const names = targets.map(({ name }) => name)
+  const comparisons = await compare(targets, plan)
+  return {
+    comparisons,
+    loads: comparisons.map(comparison => ({
+      ...(plan.slots === undefined ? {} : { slots: plan.slots }),
+      users: comparison.users,
+      targets: summarize(names, comparison),
+    })),
+    errors: comparisons.flatMap(comparison =>
+      listErrors(names, `${plan.name}, ${comparison.users} virtual users`, comparison),
+    ),
+  }
+}
+
+const targetCells = ({ name, perSecond, p50Ms, p99Ms, ratio }: TargetFigures): string[] => [
   name,
   ...[perSecond, p50Ms, p99Ms].map(spreadText),
   ...(ratio ? [spreadText(ratio.perSecond), toFigure(ratio.p50.median), toFigure(ratio.p99.median)] : ['', '', '']),
 ]
+
+/** One row for each target. The first one of a load has the slots, if any, and the virtual users. */
+export const loadTable = (loads: readonly Load[]): Table => {
+  const withSlots = loads.some(({ slots }) => slots !== undefined)
+  const toLabels = ({ slots, users }: Load) => (withSlots ? [String(slots), String(users)] : [String(users)])
+  return {
+    columns: [
+      ...(withSlots ? [right('slots')] : []),
+      right('virtual users'),
+      left('target'),
+      ...['ops/s', 'p50 ms', 'p99 ms', `${loads[0]?.targets[0]?.name} / this: ops/s`, 'p50', 'p99'].map(right),
+    ],
+    rows: loads.flatMap(load =>
+      load.targets.map((figures, index) => [
+        ...toLabels(load).map(label => (index === 0 ? label : '')),
+        ...targetCells(figures),
+      ]),
+    ),
+  }
+}

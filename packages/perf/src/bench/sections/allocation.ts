@@ -2,16 +2,7 @@ import { toRatios, toSpread } from '../../shared/stats.ts'
 import { left, right, spreadText, type Table, toFigure } from '../../shared/table.ts'
 import { createDirectSql } from '../environment/direct-sql.ts'
 import { reserveInSql } from '../environment/seed.ts'
-import {
-  type Comparison,
-  compare,
-  listErrors,
-  pickField,
-  summarize,
-  type TargetFigures,
-  targetCells,
-  targetColumns,
-} from '../load/compare.ts'
+import { type Comparison, type Load, loadTable, measureLoads, pickField } from '../load/compare.ts'
 import { createLocalUsers, expectStatus, type ResponseError, type Target } from '../load/target.ts'
 import { type Goal, goalTable, type Section, type SectionContext, type SectionResult, toGoal } from '../report.ts'
 import {
@@ -54,22 +45,13 @@ export const toApiGoals = (comparisons: readonly Comparison[], atLeast: number):
 
 interface Measured extends SectionResult {
   readonly comparisons: readonly Comparison[]
-  readonly loads: readonly { readonly users: number; readonly targets: readonly TargetFigures[] }[]
+  readonly loads: readonly Load[]
 }
 
 const measure = async (name: string, { options }: SectionContext, targets: readonly Target[]): Promise<Measured> => {
   const { rounds, seconds } = options
-  const comparisons = await compare(targets, { name, users: VIRTUAL_USERS, rounds, seconds })
-  const names = targets.map(target => target.name)
-  const loads = comparisons.map(comparison => ({ users: comparison.users, targets: summarize(names, comparison) }))
-  const table: Table = {
-    columns: [right('virtual users'), ...targetColumns(TARGETS[0])],
-    rows: loads.flatMap(load =>
-      load.targets.map((figures, index) => [index === 0 ? String(load.users) : '', ...targetCells(figures)]),
-    ),
-  }
-  const errors = comparisons.flatMap(comparison => listErrors(names, `${comparison.users} virtual users`, comparison))
-  return { comparisons, loads, notes: [METHOD], tables: [table], figures: { loads }, errors }
+  const { comparisons, loads, errors } = await measureLoads(targets, { name, users: VIRTUAL_USERS, rounds, seconds })
+  return { comparisons, loads, notes: [METHOD], tables: [loadTable(loads)], figures: { loads }, errors }
 }
 
 const withGoals = (measured: Measured, atLeast: number): SectionResult => {

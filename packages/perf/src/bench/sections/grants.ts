@@ -19,7 +19,7 @@ export class GrantCounter {
     return true
   }
 
-  /** Forgets the generations between two runs: duplicates are counted within a run. */
+  /** Deletes the generations between two runs: duplicates are counted within a run. */
   reset(): void {
     this.#granted.clear()
   }

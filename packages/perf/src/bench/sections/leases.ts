@@ -1,14 +1,6 @@
-import { right, type Table } from '../../shared/table.ts'
+import type { Table } from '../../shared/table.ts'
 import type { LeaseWorker, Service } from '../environment/environment.ts'
-import {
-  type Comparison,
-  compare,
-  listErrors,
-  summarize,
-  type TargetFigures,
-  targetCells,
-  targetColumns,
-} from '../load/compare.ts'
+import { type Load, type LoadResults, loadTable, measureLoads } from '../load/compare.ts'
 import { expectStatus, openHttpUsers, type Target } from '../load/target.ts'
 import { type Goal, goalTable, type Section, type SectionContext, toGoal } from '../report.ts'
 import { GrantCounter, summarizeGrants } from './grants.ts'
@@ -40,18 +32,6 @@ const PUT_NOTE = [
   'which is less often than a section lasts.',
 ].join('\n')
 
-interface LeaseLoad {
-  readonly slots: number
-  readonly users: number
-  readonly targets: readonly TargetFigures[]
-}
-
-interface Measured {
-  readonly comparisons: readonly Comparison[]
-  readonly loads: readonly LeaseLoad[]
-  readonly errors: readonly string[]
-}
-
 type Workers = readonly { readonly worker: LeaseWorker; readonly name: string; readonly service: Service }[]
 
 const startWorkers = async ({ environment }: SectionContext, stack: AsyncDisposableStack): Promise<Workers> => {
@@ -68,44 +48,16 @@ const acquiredClient = async ({ worker, service }: Workers[number], name: string
   return client
 }
 
-const measure = async (
+const measure = (
   section: string,
-  { options }: SectionContext,
+  { options: { rounds, seconds } }: SectionContext,
   slots: number,
   targets: readonly Target[],
-): Promise<Measured> => {
-  const { rounds, seconds } = options
-  const comparisons = await compare(targets, {
-    name: `${section}, ${slots} slots`,
-    users: VIRTUAL_USERS,
-    rounds,
-    seconds,
-  })
-  return {
-    comparisons,
-    loads: comparisons.map(comparison => ({
-      slots,
-      users: comparison.users,
-      targets: summarize(NAMES, comparison),
-    })),
-    errors: comparisons.flatMap(comparison =>
-      listErrors(NAMES, `${slots} slots, ${comparison.users} virtual users`, comparison),
-    ),
-  }
-}
-
-const toTable = (loads: readonly LeaseLoad[]): Table => ({
-  columns: [right('slots'), right('virtual users'), ...targetColumns(NAMES[0] ?? '')],
-  rows: loads.flatMap(({ slots, users, targets }) =>
-    targets.map((figures, index) => [
-      ...(index === 0 ? [String(slots), String(users)] : ['', '']),
-      ...targetCells(figures),
-    ]),
-  ),
-})
+): Promise<LoadResults> =>
+  measureLoads(targets, { name: `${section}, ${slots} slots`, slots, users: VIRTUAL_USERS, rounds, seconds })
 
 /** The throughput of the witness relative to the KV-only worker. */
-export const toLeaseGoal = ({ slots, users, targets }: LeaseLoad, atLeast: number): Goal => {
+export const toLeaseGoal = ({ slots, users, targets }: Load, atLeast: number): Goal => {
   const ratio = targets.find(({ name }) => name === 'KV only')?.ratio?.perSecond ?? null
   return toGoal(`${slots} slots, ${users} virtual users`, 'ops/s', 'at least', atLeast, ratio)
 }
@@ -119,7 +71,7 @@ export const leaseGetSection: Section = {
   async run(context) {
     await using stack = new AsyncDisposableStack()
     const workers = await startWorkers(context, stack)
-    const measured: Measured[] = []
+    const measured: LoadResults[] = []
     const goals: Goal[] = []
     for (const [slots, atLeast] of [
       [1, 1.7],
@@ -137,7 +89,7 @@ export const leaseGetSection: Section = {
     const loads = measured.flatMap(result => result.loads)
     return {
       notes: [METHOD],
-      tables: [toTable(loads), leaseGoalTable(goals)],
+      tables: [loadTable(loads), leaseGoalTable(goals)],
       figures: { loads, goals },
       errors: measured.flatMap(({ errors }) => errors),
     }
@@ -197,7 +149,7 @@ export const leasePutSection: Section = {
     const grants = summarizeGrants(NAMES, one.comparisons)
     return {
       notes: [METHOD, PUT_NOTE],
-      tables: [toTable(loads), grants.table, leaseGoalTable(goals)],
+      tables: [loadTable(loads), grants.table, leaseGoalTable(goals)],
       figures: { loads, oneSlot: grants.figures, goals },
       errors: [...one.errors, ...many.errors],
     }

@@ -1,5 +1,5 @@
+import { readMemory, resetPeak } from '@pool/test-kit/processes.ts'
 import { progress } from '../../shared/cli.ts'
-import { readMemory, resetPeak } from '../../shared/processes.ts'
 import { type Spread, toSpread } from '../../shared/stats.ts'
 import { left, right, spreadText, type Table, toMegabytes } from '../../shared/table.ts'
 import { insertPool, POOL } from '../environment/seed.ts'
@@ -25,7 +25,7 @@ export const listSection: Section = {
     progress(`list: inserting ${options.rows} rows`)
     await insertPool(database.sql, options.rows)
     await using api = await environment.startApi(database.url)
-    const idle = await readMemory(api.pid)
+    const idle = readMemory(api.pid)
     const reads: ListRead[] = []
     const peaks: number[] = []
     const errors: string[] = []
@@ -34,7 +34,7 @@ export const listSection: Section = {
       progress(`list: round ${round} of ${rounds}`)
       await resetPeak(api.pid)
       const read = await readList(`http://127.0.0.1:${api.port}/api/v1/pool/${POOL}/list`)
-      const memory = await readMemory(api.pid)
+      const memory = readMemory(api.pid)
       reads.push(read)
       if (memory) peaks.push(memory.peakBytes)
       if (read.status !== 200) errors.push(`list: status ${read.status}`)

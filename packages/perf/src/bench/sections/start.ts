@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { type ProcessInfo, readProcessTree } from '@pool/test-kit/processes.ts'
 import { progress } from '../../shared/cli.ts'
-import { type ProcessInfo, readProcessTree } from '../../shared/processes.ts'
 import { toRatios, toSpread } from '../../shared/stats.ts'
 import { left, right, spreadText, type Table, toFigure, toMegabytes } from '../../shared/table.ts'
 import type { Service } from '../environment/environment.ts'
@@ -95,7 +95,7 @@ export const startSection: Section = {
       wholeMs.push(stack.readyInMs)
       if (round < wholeStarts) continue
       await sleep(IDLE_MS)
-      processes = await readProcessTree(stack.pid)
+      processes = readProcessTree(stack.pid)
     }
 
     const bare = times.at(-1) ?? []

@@ -4,7 +4,7 @@ const percent = (text: string): string =>
   [...Buffer.from(text)].map(byte => `%${byte.toString(16).padStart(2, '0')}`).join('')
 
 /**
- * Other spellings of a path: of the same one, of another one, or invalid. Latin-1 text, a byte per character, without the
+ * Variants of a path: equivalent, different or invalid. Latin-1 text, a byte per character, without the
  * bytes that end a request line (RFC 9112 section 3).
  */
 const spellings: readonly ((path: string, choices: Choices) => string)[] = [

@@ -119,6 +119,8 @@ const checkResponse = (rules: Rules, request: FuzzRequest, response: HttpRespons
 /** Everything that is wrong with the outcome of a request. */
 export const findViolations = (rules: Rules, request: FuzzRequest, outcome: RequestOutcome): string[] => {
   if (outcome.kind === 'timeout') return ['timeout: neither a response nor an end']
+  if (outcome.kind === 'silent') return ['timeout: an event stream without a comment']
+  if (outcome.kind === 'endless') return ['timeout: an event stream that does not end']
   if (outcome.kind === 'malformed') {
     const isExplained = outcome.detail === TRUNCATED && rules.isExplained(TRUNCATED)
     return isExplained ? [] : [`a malformed response: ${outcome.detail}`]

@@ -36,7 +36,7 @@ test.each([
   ['a rejection', 400, 9005],
   ['an outage', 500, 1],
 ])('secrets are redacted: %s', (_, status, code) => {
-  const verdict = classifyResponse({ status, body: failure(code, { message: 'Not t0ken!' }) }, ['t0ken'])
-  expect(JSON.stringify(verdict)).toContain('Not <redacted>!')
-  expect(JSON.stringify(verdict)).not.toContain('t0ken')
+  const classified = classifyResponse({ status, body: failure(code, { message: 'Not t0ken!' }) }, ['t0ken'])
+  expect(JSON.stringify(classified)).toContain('Not <redacted>!')
+  expect(JSON.stringify(classified)).not.toContain('t0ken')
 })

@@ -1,6 +1,6 @@
+import type { Lease } from '@pool/contract/lease'
 import {
   type BaselineEnv,
-  type BaselineLease,
   createErrorResponse,
   createLeaseResponse,
   grantLease,
@@ -29,7 +29,7 @@ const handle = async (request: Request, env: Env): Promise<Response> => {
   if (!isAllowed(request, env)) return createErrorResponse(401, 'unauthorized')
   const key = `lease:${parseBaselineSlot(request)}`
   const record = await env.OPENOVA_LEASES.get(key)
-  const current: BaselineLease | undefined = record === null ? undefined : JSON.parse(record)
+  const current: Lease | undefined = record === null ? undefined : JSON.parse(record)
   if (request.method === 'GET')
     return current ? createLeaseResponse(request, 200, current) : createErrorResponse(404, 'not-found')
   if (request.method !== 'PUT') return createErrorResponse(405, 'method-not-allowed')

@@ -1,6 +1,6 @@
+import type { Lease } from '@pool/contract/lease'
 import {
   type BaselineEnv,
-  type BaselineLease,
   createErrorResponse,
   createLeaseResponse,
   grantLease,
@@ -10,7 +10,7 @@ import {
 } from './wire.ts'
 
 /** The leases of this isolate. A restart loses them. */
-const leases = new Map<string, BaselineLease>()
+const leases = new Map<string, Lease>()
 
 /** The minimum cost of the HTTP interface on this runtime: the same responses from memory. */
 export default {

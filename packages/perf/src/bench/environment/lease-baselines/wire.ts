@@ -1,11 +1,6 @@
-/** Shared by both baselines: the HTTP interface of the lease witness for GET and PUT of a slot. */
+import type { Lease } from '@pool/contract/lease'
 
-export interface BaselineLease {
-  readonly holder: string
-  readonly acquiredAt: string
-  readonly expiresAt: string
-  readonly generation: number
-}
+/** Shared by both baselines: the HTTP interface of the lease witness for GET and PUT of a slot. */
 
 /** A PUT, fenced by the generation that its sender last saw. */
 export interface LeasePut {
@@ -45,11 +40,7 @@ export const parseBaselinePut = (request: Request, body: string): LeasePut | und
 }
 
 /** The new lease; undefined: the precondition failed. */
-export const grantLease = (
-  current: BaselineLease | undefined,
-  put: LeasePut,
-  now: number,
-): BaselineLease | undefined => {
+export const grantLease = (current: Lease | undefined, put: LeasePut, now: number): Lease | undefined => {
   if (put.generation !== (current?.generation ?? 0)) return undefined
   const isLive = current !== undefined && now < Date.parse(current.expiresAt)
   if (isLive && current.holder !== put.holder) return undefined
@@ -61,10 +52,10 @@ export const grantLease = (
   }
 }
 
-const NO_LEASE: BaselineLease = { holder: '', acquiredAt: '', expiresAt: '', generation: 0 }
+const NO_LEASE: Lease = { holder: '', acquiredAt: '', expiresAt: '', generation: 0 }
 
 /** A response with the same headers as the witness's. */
-export const createLeaseResponse = (request: Request, status: 200 | 412, lease: BaselineLease = NO_LEASE): Response =>
+export const createLeaseResponse = (request: Request, status: 200 | 412, lease: Lease = NO_LEASE): Response =>
   new Response(JSON.stringify(lease), {
     status,
     headers: {

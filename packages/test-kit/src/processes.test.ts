@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { findDescendants, parseMemory, parseParent, readProcessTree } from '../../src/shared/processes.ts'
+import { findDescendants, parseMemory, parseParent, readProcessTree } from './processes.ts'
 
 describe('a process tree', () => {
   it.each([
@@ -29,7 +29,7 @@ describe('a process tree', () => {
     const child = spawn(process.execPath, ['-e', 'process.stdout.write("up"); setInterval(() => {}, 1000)'])
     try {
       await once(child.stdout, 'data')
-      const [own, ...others] = await readProcessTree(child.pid ?? 0)
+      const [own, ...others] = readProcessTree(child.pid ?? 0)
       expect(others).toEqual([])
       expect(own?.command).toContain('setInterval')
       expect(own?.residentBytes).toBeGreaterThan(10e6)
@@ -39,7 +39,7 @@ describe('a process tree', () => {
       child.kill()
     }
     await once(child, 'close')
-    expect(await readProcessTree(child.pid ?? 0)).toEqual([])
+    expect(readProcessTree(child.pid ?? 0)).toEqual([])
   })
 })
 
