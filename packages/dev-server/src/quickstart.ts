@@ -85,9 +85,10 @@ curl -sS -w '\\n' -X PUT ${lease} -H "$AUTH" -H 'If-Match: 0' -d '{"holder":"reg
 curl -sS -w '\\n' ${lease} -H "$AUTH" -H 'If-None-Match: "1"' -H 'Prefer: wait=30'
 
 # 8. create a deployment: reserve a name and let Terraform provision it (the local module only allocates an address).
-#    Without terraform or tofu on the PATH of \`start\`, it returns 503 with install instructions, and 9 to 11 find nothing
+#    Without terraform or tofu on the PATH of \`start\`, it returns 503 with install instructions, and 9 to 12 find nothing
 ANSWER=$(curl -sS ${deployments} -d '${JSON.stringify(deployment)}'); echo "$ANSWER"
 ID=$(echo "$ANSWER" | sed -n 's/.*"id": *"\\([^"]*\\)".*/\\1/p')
+OWNER="X-Deployment-Token: $(echo "$ANSWER" | sed -n 's/.*"deploymentToken": *"\\([^"]*\\)".*/\\1/p')"
 
 # 9. stream its log until "event: done"
 curl -sSN -w '\\n' ${deployments}/\${ID:-none}/logs
@@ -95,8 +96,12 @@ curl -sSN -w '\\n' ${deployments}/\${ID:-none}/logs
 # 10. its name is active
 dig @127.0.0.1 -p ${at.dnsPort} +short globex.${at.pool}
 
-# 11. delete it (204); the name is free again
-curl -sS -o /dev/null -w '%{http_code}\\n' -X DELETE ${deployments}/\${ID:-none}
+# 11. destroy what it made; wait for the end of the log
+curl -sS -w '\\n' -X POST ${deployments}/\${ID:-none}/destroy -H "$OWNER"
+curl -sSN -w '\\n' ${deployments}/\${ID:-none}/logs | tail -n 4
+
+# 12. delete it (204)
+curl -sS -o /dev/null -w '%{http_code}\\n' -X DELETE ${deployments}/\${ID:-none} -H "$OWNER"
 
 Ctrl-C shuts everything down; the data persists across restarts.
 `

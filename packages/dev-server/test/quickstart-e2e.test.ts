@@ -46,12 +46,17 @@ const paste = async (commands: string): Promise<readonly string[]> => {
 
 /** Checks the output of the deployment steps with Terraform installed. */
 const expectDeployed = ([created, ...rest]: readonly string[]): void => {
-  const { id, ...others } = JSON.parse(created ?? '')
+  const { id, deploymentToken, ...others } = JSON.parse(created ?? '')
+  expect(deploymentToken).toMatch(/^[0-9a-f-]{36}$/)
   expect(others).toEqual({ status: 'provisioning', streamURL: `/api/v1/deployments/${id}/logs` })
   const [deployment = '', ...after] = rest.slice(rest.indexOf('event: done') + 1).filter(Boolean)
   const { status, sovereignFQDN, result } = JSON.parse(deployment.replace('data: ', ''))
   expect({ status, sovereignFQDN }).toEqual({ status: 'ready', sovereignFQDN: 'globex.pool.test' })
-  expect(after).toEqual([result.loadBalancerIP, '204'])
+  const [address, started, done, destroyed, deleted] = after
+  expect(address).toBe(result.loadBalancerIP)
+  expect(JSON.parse(started ?? '')).toMatchObject({ id, status: 'destroying' })
+  expect([done, JSON.parse(destroyed?.replace('data: ', '') ?? '').status]).toEqual(['event: done', 'destroyed'])
+  expect(deleted).toBe('204')
 }
 
 /** Checks their output without Terraform: the first response has install instructions. */
@@ -60,7 +65,8 @@ const expectNotDeployed = ([created, log, ...after]: readonly string[]): void =>
   expect(error).toBe('provisioning-unavailable')
   expect(detail).toMatch(/: install .*https:/)
   expect(JSON.parse(log ?? '').error).toBe('not-found')
-  expect(after).toEqual(['404'])
+  expect(after.slice(0, -1).map(line => JSON.parse(line).error)).toEqual(['not-found', 'not-found'])
+  expect(after.at(-1)).toBe('404')
 }
 
 describe.skipIf(missing.length > 0 && !mustRun)(`start${missing.length > 0 ? ` (${missingTools})` : ''}`, () => {
@@ -83,7 +89,9 @@ describe.skipIf(missing.length > 0 && !mustRun)(`start${missing.length > 0 ? ` (
     expect(JSON.parse(changed ?? '')).toEqual({ holder: '', acquiredAt: '', expiresAt: '', generation: 2 })
     const expectDeploymentOutput = hasTerraform ? expectDeployed : expectNotDeployed
     expectDeploymentOutput(deployed)
-    expect(existsSync(join(dataDir, 'deployments', 'state', 'globex.pool.test.tfstate'))).toBe(hasTerraform)
+    // A second time, because nothing remains of the first.
+    expectDeploymentOutput(await paste(commands.slice(commands.indexOf('# 8.'))))
+    expect(existsSync(join(dataDir, 'deployments', 'state'))).toBe(hasTerraform)
 
     await paste(commands.slice(0, commands.indexOf('# 4.')).replaceAll('acme', 'persistent'))
     first.child.kill('SIGINT')

@@ -34,7 +34,7 @@ test('the printed commands send valid requests', async () => {
     const body = `printf '%s\\n' "${name} $*" >>"${folder}/seen"\n`
     writeFileSync(
       join(folder, name),
-      `#!/bin/sh\n${body}echo '{"a":1,"id": "d-1","reservationToken": "t-1","createdBy":""}'\n`,
+      `#!/bin/sh\n${body}echo '{"a":1,"id": "d-1","reservationToken": "t-1","deploymentToken": "o-1","createdBy":""}'\n`,
     )
     chmodSync(join(folder, name), 0o755)
   }
@@ -74,7 +74,9 @@ test('the printed commands send valid requests', async () => {
     `curl -sS ${deployments} -d ${JSON.stringify(deployment)}`,
     `curl -sSN -w \\n ${deployments}/d-1/logs`,
     'dig @127.0.0.1 -p 15300 +short globex.pool.test',
-    `curl -sS -o /dev/null -w %{http_code}\\n -X DELETE ${deployments}/d-1`,
+    `curl -sS -w \\n -X POST ${deployments}/d-1/destroy -H X-Deployment-Token: o-1`,
+    `curl -sSN -w \\n ${deployments}/d-1/logs`,
+    `curl -sS -o /dev/null -w %{http_code}\\n -X DELETE ${deployments}/d-1 -H X-Deployment-Token: o-1`,
     `curl -sS -X DELETE ${slot} -H ${auth} -H If-Match: 1 -H X-Holder: region-a`,
   ])
 })
