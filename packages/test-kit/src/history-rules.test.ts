@@ -18,7 +18,13 @@ test.each<[rows: string[], isObstructed: boolean, faults: string[]]>([
   [['committed', foreign], false, ['the last change or failure was not resolved']],
   [['committed'], false, ['the last change or failure was not resolved']],
   [['committed', 'published', 'released|active'], false, ['the last change or failure was not resolved']],
-  [['published', 'committed', 'published'], false, ['published without a commit', 'published without a commit']],
+  [
+    ['published', 'committed', 'published'],
+    false,
+    ['published without a commit or an update', 'published without a commit or an update'],
+  ],
+  [['committed', 'published', 'updated', 'published', 'released|active', 'withdrawn'], false, []],
+  [['committed', 'updated', 'published', 'updated'], false, ['the last change or failure was not resolved']],
   [
     ['committed', 'published', 'withdrawn', 'released|active', 'withdrawn'],
     false,
