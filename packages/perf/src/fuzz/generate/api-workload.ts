@@ -63,7 +63,8 @@ const UNKNOWN_ID = '00000000-0000-4000-8000-000000000000'
 /** The reservation tokens, deployments and cursor of the last responses. */
 interface ApiState {
   readonly tokens: Map<string, string>
-  deployments: string[]
+  /** Ids with their deployment tokens. */
+  deployments: (readonly [id: string, token: string])[]
   cursor: string
 }
 
@@ -78,6 +79,8 @@ export const createApiWorkload = (
   const createKnown = (choices: Choices): Readonly<Record<string, unknown>> => {
     const name = choices.chance(0.15) ? `shared-${choices.below(6)}` : `t${number}-${choices.below(NAMES)}`
     const { tokens, deployments } = state
+    const [deployment, deploymentToken] =
+      deployments.length > 0 && choices.chance(0.8) ? choices.pick(deployments) : [UNKNOWN_ID, UNKNOWN_ID]
     return {
       domain: choices.chance(0.05) ? 'POOL.test ' : POOL,
       subdomain: name,
@@ -87,7 +90,10 @@ export const createApiWorkload = (
       sovereignFQDN: `${name}.${POOL}`,
       createdBy: choices.pick(['', 'fuzz', 'é 💥', null]),
       'Idempotency-Key': `key-${number}-${choices.below(12)}`,
-      id: deployments.length > 0 && choices.chance(0.8) ? choices.pick(deployments) : UNKNOWN_ID,
+      id: deployment,
+      'X-Deployment-Token': choices.chance(0.1) ? UNKNOWN_ID : deploymentToken,
+      operation: choices.pick(['apply', 'destroy']),
+      abandon: choices.pick(['true', 'false']),
       asset: choices.pick(['start.js', 'swagger-ui.css', 'swagger-ui-bundle.js', 'package.json']),
       limit: `${1 + choices.below(20)}`,
       cursor: state.cursor,
@@ -138,6 +144,11 @@ export const createApiWorkload = (
           ? { ...common, sovereignDomainMode: 'pool', sovereignPoolDomain: POOL, sovereignSubdomain: label }
           : { ...common, sovereignDomainMode: 'byo', sovereignFQDN: `${label}.fuzz.example` }
       }
+      case 'applyDeployment':
+      case 'destroyDeployment':
+        return fields('objectStorageAccessKey', 'objectStorageSecretKey')
+      case 'planDeployment':
+        return fields('operation', 'objectStorageAccessKey', 'objectStorageSecretKey')
       case 'validateObjectStorageKeys':
         return fields('region', 'accessKey', 'secretKey', 'provider')
       default:
@@ -169,11 +180,11 @@ export const createApiWorkload = (
   }
 
   const learn = (response: HttpResponse) => {
-    const { subdomain, reservationToken, id, status, nextCursor, freed } = parseObject(response)
+    const { subdomain, reservationToken, id, status, deploymentToken, nextCursor, freed } = parseObject(response)
     if (typeof subdomain === 'string' && typeof reservationToken === 'string')
       state.tokens.set(subdomain, reservationToken)
     if (response.status === 201 && typeof id === 'string' && status === 'provisioning')
-      state.deployments = [id, ...state.deployments].slice(0, 3)
+      state.deployments = [[id, String(deploymentToken)] as const, ...state.deployments].slice(0, 3)
     if (typeof nextCursor === 'string') state.cursor = nextCursor
     if (freed && typeof Object(freed).subdomain === 'string') state.tokens.delete(Object(freed).subdomain)
   }

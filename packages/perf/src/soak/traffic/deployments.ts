@@ -9,7 +9,7 @@ import { followLog } from './log-follower.ts'
 import type { Quiescer } from './quiescer.ts'
 import type { Recorder } from './recorder.ts'
 
-const created = z.object({ id: z.string() })
+const created = z.object({ id: z.string(), deploymentToken: z.string() })
 
 const MAX_DEPLOYMENT_MS = 90_000
 const MAX_PAUSE_MS = 8_000
@@ -27,8 +27,20 @@ export interface DeploymentsOptions {
 export const runDeployments = async (options: DeploymentsOptions): Promise<void> => {
   const { client, replicas, prng, recorder, quiescer, invariants } = options
   let count = 0
-  const remove = (id: string) =>
-    client.sendUntilAnswered({ operation: 'remove deployment', method: 'DELETE', path: `/api/v1/deployments/${id}` })
+  const remove = (id: string, token: string) =>
+    client.sendUntilAnswered({
+      operation: 'remove deployment',
+      method: 'DELETE',
+      path: `/api/v1/deployments/${id}`,
+      headers: { 'X-Deployment-Token': token },
+    })
+  const destroy = (id: string, token: string) =>
+    client.sendUntilAnswered({
+      operation: 'destroy deployment',
+      method: 'POST',
+      path: `/api/v1/deployments/${id}/destroy`,
+      headers: { 'X-Deployment-Token': token },
+    })
 
   const one = async () => {
     count += 1
@@ -46,7 +58,7 @@ export const runDeployments = async (options: DeploymentsOptions): Promise<void>
       )
       return
     }
-    const { id } = created.parse(response.body)
+    const { id, deploymentToken: token } = created.parse(response.body)
     const rotated = [...replicas.slice(1), ...replicas.slice(0, 1)]
     const reading = Promise.all([
       followLog('first reader', id, replicas, recorder, MAX_DEPLOYMENT_MS),
@@ -54,16 +66,23 @@ export const runDeployments = async (options: DeploymentsOptions): Promise<void>
     ])
     if (isCancelled) {
       await sleep(prng.below(600))
-      const { status } = (await remove(id)) ?? {}
-      if (status !== undefined && ![202, 204, 404].includes(status))
+      const { status } = (await remove(id, token)) ?? {}
+      if (status !== undefined && ![202, 204, 404, 409].includes(status))
         invariants.reportAnomaly(`cancel ${id} answered ${status}`)
     }
     const followed = await reading
     recorder.followedLogs.push(...followed)
     if (!isCancelled && followed.some(({ isDone }) => !isDone))
       invariants.reportAnomaly(`deployment ${id} (d${count}) had did not end within ${MAX_DEPLOYMENT_MS} ms`)
+    // Always done before the deletion, which is rejected while infrastructure remains. 409: an earlier attempt without a
+    // response succeeded. 404: a cancellation found the deployment finished, and deleted it.
+    const destroyed = await destroy(id, token)
+    if (destroyed && ![202, 404, 409].includes(destroyed.status))
+      invariants.reportAnomaly(`destroy ${id} answered ${destroyed.status} ${JSON.stringify(destroyed.body)}`)
+    if (destroyed?.status === 404) return
+    recorder.followedLogs.push(await followLog('third reader', id, replicas, recorder, MAX_DEPLOYMENT_MS))
     // 404: an earlier attempt without a response succeeded.
-    const deletion = await remove(id)
+    const deletion = await remove(id, token)
     if (deletion && ![204, 404].includes(deletion.status))
       invariants.reportAnomaly(`remove ${id} answered ${deletion.status} ${JSON.stringify(deletion.body)}`)
   }
