@@ -72,7 +72,7 @@ describe.skipIf(isTerraformMissing)('an apply ends', () => {
   test('when the service is killed: the supervisor lets it save its state, and no process is left', async () => {
     const site = createTestSite(endless(patient))
     const service = startNode({
-      entry: fileURLToPath(new URL('support/apply-until-killed.ts', import.meta.url)),
+      entry: fileURLToPath(new URL('support/run-until-killed.ts', import.meta.url)),
       env: { TMPDIR: site.folder, TEST_OPTIONS: JSON.stringify({ ...site.options, graceMs: 5_000 }) },
       isReady: line => String(line.message).includes('(local-exec): waiting'),
     })
@@ -126,7 +126,7 @@ describe('for any behaviour of the binary', () => {
     const site = createTestSite('')
     const binary = fakeBinary(site, `${reaction}; echo init of "$1"; while :; do sleep 0.1; done`)
     const service = startNode({
-      entry: fileURLToPath(new URL('support/apply-until-killed.ts', import.meta.url)),
+      entry: fileURLToPath(new URL('support/run-until-killed.ts', import.meta.url)),
       env: { TMPDIR: site.folder, TEST_OPTIONS: JSON.stringify({ ...site.options, binary, graceMs }) },
       isReady: line => String(line.message).includes('init of init'),
     })

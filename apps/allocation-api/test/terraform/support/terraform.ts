@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import { afterAll } from 'vitest'
 import type { DeploymentLogLine } from '../../../src/deployments/domain/types.ts'
-import type { ProvisioningRequest, ProvisioningResult } from '../../../src/deployments/provisioner.ts'
+import type { DestroyResult, ProvisioningRequest, ProvisioningResult } from '../../../src/deployments/provisioner.ts'
 import { createTerraform, type TerraformOptions } from '../../../src/deployments/terraform/terraform.ts'
 
 const isInstalled = ['terraform', 'tofu'].some(name => spawnSync(name, ['version']).status === 0)
@@ -72,22 +72,31 @@ export const useSites = () => {
   }
 }
 
-export interface TerraformRun {
+export interface TerraformRun<Result> {
   readonly lines: readonly DeploymentLogLine[]
-  readonly result: Promise<ProvisioningResult>
+  readonly result: Promise<Result>
   /** Whether a line with this text was logged. */
   logged(text: string): boolean
   stop(): void
 }
 
-export const startApply = (options: TerraformOptions, request: Partial<ProvisioningRequest> = {}): TerraformRun => {
+/** A complete request, without object storage unless `request` has it. */
+export const toRequest = (request: Partial<ProvisioningRequest> = {}): ProvisioningRequest => ({
+  id: 'm1',
+  run: 1,
+  stateKey: 'acme.pool.test',
+  bucket: null,
+  variables,
+  secrets,
+  ...request,
+})
+
+const start = <Result>(
+  execute: (log: (line: DeploymentLogLine) => void, signal: AbortSignal) => Promise<Result>,
+): TerraformRun<Result> => {
   const lines: DeploymentLogLine[] = []
   const stopping = new AbortController()
-  const result = createTerraform(options).apply(
-    { id: 'm1', run: 1, stateKey: 'acme.pool.test', bucket: null, variables, secrets, ...request },
-    line => lines.push(line),
-    stopping.signal,
-  )
+  const result = execute(line => lines.push(line), stopping.signal)
   result.catch(() => {})
   return {
     lines,
@@ -96,6 +105,24 @@ export const startApply = (options: TerraformOptions, request: Partial<Provision
     stop: () => stopping.abort(),
   }
 }
+
+export const startApply = (
+  options: TerraformOptions,
+  request: Partial<ProvisioningRequest> = {},
+): TerraformRun<ProvisioningResult> =>
+  start((log, signal) => createTerraform(options).apply(toRequest(request), log, signal))
+
+export const startDestroy = (
+  options: TerraformOptions,
+  request: Partial<ProvisioningRequest> = {},
+): TerraformRun<DestroyResult> =>
+  start((log, signal) => createTerraform(options).destroy(toRequest(request), log, signal))
+
+export const inspect = (options: TerraformOptions, request: Partial<ProvisioningRequest> = {}) =>
+  createTerraform(options).inspect(toRequest(request), new AbortController().signal)
+
+export const plan = (options: TerraformOptions, destroy: boolean, request: Partial<ProvisioningRequest> = {}) =>
+  createTerraform(options).plan({ ...toRequest(request), destroy }, new AbortController().signal)
 
 /** The processes that have this text in their environment or arguments. */
 export const findProcesses = (text: string): { pid: number; args: string }[] =>

@@ -1,0 +1,45 @@
+import { relative } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { minio } from '@pool/terraform-tests/minio'
+import { startProvider } from '@pool/terraform-tests/provider'
+import { onTestFinished } from 'vitest'
+import type { TerraformOptions } from '../../../src/deployments/terraform/terraform.ts'
+import { type Site, variables } from './terraform.ts'
+
+const bucketModule = fileURLToPath(new URL('../../../../../infra/object-storage-bucket', import.meta.url))
+
+export const BUCKET = 'catalyst-acme-pool-test'
+
+/** The variables of a deployment with object storage, beside its secrets. */
+export const storageVariables = {
+  ...variables,
+  object_storage_region: 'fsn1',
+  object_storage_bucket: BUCKET,
+  object_storage_domain: 'storage.test',
+}
+
+/** A module with the bucket module of this repository, followed by `more`. */
+export const renderBucketModule = ({ options }: Site, more = ''): string => `
+variable "object_storage_region" { type = string }
+variable "object_storage_bucket" { type = string }
+variable "object_storage_domain" { type = string }
+module "bucket" {
+  source                    = "${relative(options.moduleDir ?? '', bucketModule)}"
+  object_storage_region     = var.object_storage_region
+  object_storage_access_key = var.object_storage_access_key
+  object_storage_secret_key = var.object_storage_secret_key
+  object_storage_bucket     = var.object_storage_bucket
+  object_storage_domain     = var.object_storage_domain
+}
+${more}`
+
+/** Options with which Terraform uses a provider in this process, until the test ends. */
+export const withMinio = async (
+  options: TerraformOptions,
+  connect: Parameters<typeof minio>[0],
+): Promise<TerraformOptions> => {
+  const { reattach, stop } = await startProvider(minio(connect))
+  onTestFinished(stop)
+  const env = { ...options.env, TF_REATTACH_PROVIDERS: reattach }
+  return { ...options, env, passthrough: [...options.passthrough, 'TF_REATTACH_PROVIDERS'] }
+}
