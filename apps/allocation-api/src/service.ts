@@ -139,11 +139,13 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
     sql,
     onError: error => observer.onError('dns provider error', error),
   })
+  const recordTemplate = { names: config.dns.recordNames, ttl: config.dns.recordTtlSeconds }
   const reconciler = createReconciler({
     provider,
     sql,
     zoneLocks,
     pools,
+    recordTemplate,
     statementTimeoutMs: timeoutMs,
     providerTimeoutMs: PROVIDER_TIMEOUT_MS,
     commitWaitMs: config.dns.commitWaitMs,
@@ -171,7 +173,7 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
     waitUntilApplied: reconciler.waitUntilApplied,
     pools,
     acceptsLoopback,
-    recordTemplate: { names: config.dns.recordNames, ttl: config.dns.recordTtlSeconds },
+    recordTemplate,
     bucketPrefix: objectStorage.platformPrefix,
     statementTimeoutMs: timeoutMs,
     now: () => performance.now(),

@@ -215,6 +215,7 @@ export const historyEntry = z
       'renewed',
       'committed',
       'updated',
+      'republished',
       'released',
       'expired',
       'cool-off-lifted',
@@ -261,6 +262,8 @@ export const convergeQuery = z.object({
     .meta({ description: 'With `true`, the changes are listed but not applied.' }),
 })
 
+export const republishQuery = convergeQuery
+
 /** An RRset (RFC 2181 section 5) to write or delete at the DNS provider. */
 const plannedChange = z
   .object({
@@ -295,6 +298,23 @@ export type ConvergeResponse = z.infer<typeof convergeResponse>
 
 export const convergePendingResponse = convergeResponse.extend(warned).meta({ id: 'ConvergePendingResponse' })
 export type ConvergePendingResponse = z.infer<typeof convergePendingResponse>
+
+export const republishResponse = z
+  .object({
+    poolDomain: z.string(),
+    dryRun: z.boolean(),
+    changes: z.array(plannedChange).meta({
+      description:
+        'Differences between the desired records and those of the current template, by name; the first 1000.',
+    }),
+    changeCount: z.number().int(),
+    nameCount: z.number().int().meta({ description: 'Active names with such a difference.' }),
+  })
+  .meta({ id: 'RepublishResponse' })
+export type RepublishResponse = z.infer<typeof republishResponse>
+
+export const republishPendingResponse = republishResponse.extend(warned).meta({ id: 'RepublishPendingResponse' })
+export type RepublishPendingResponse = z.infer<typeof republishPendingResponse>
 
 export type CommitPendingResponse = z.infer<typeof commitPendingResponse>
 export type ReleasePendingResponse = z.infer<typeof releasePendingResponse>

@@ -272,6 +272,32 @@ export const operations: readonly Operation[] = [
     },
   },
   {
+    id: 'republishZone',
+    method: 'post',
+    path: '/api/v1/pool/{domain}/republish',
+    tag: 'Operator',
+    summary: 'Brings the records of the active names to the current template, or lists the changes only.',
+    description:
+      'Only on the operator listener. The template is the configured record names and TTL. Waits a bounded time for the records. Repeating it changes nothing.',
+    pathParams: pool,
+    query: a.republishQuery,
+    responses: {
+      200: {
+        description: 'The changes. Without `dryRun`, all are published.',
+        schema: a.republishResponse,
+      },
+      202: {
+        description: 'Some names do not have their desired records yet; no further request is needed.',
+        schema: a.republishPendingResponse,
+      },
+      401: error('`unauthorized`: this listener requires an operator token.'),
+      422: error('`invalid-format` or `unsupported-pool`.'),
+      503: error(
+        '`dns-unavailable`: another replica is updating the zone, and some names may not be changed yet: repeat the request; or `database-unavailable`.',
+      ),
+    },
+  },
+  {
     id: 'createDeployment',
     method: 'post',
     path: '/api/v1/deployments',

@@ -2,12 +2,10 @@ import type { Sql } from '@pool/database/client'
 import { timeSql } from '@pool/database/time-sql'
 import type { PendingQuery, Row } from 'postgres'
 import type { RecordSet } from '../dns/domain/rrset.ts'
+import { MAX_PREVIOUS_RECORD_SETS } from '../reconciler/domain/plan.ts'
 import type { Caller, PoolName } from './domain/types.ts'
 
 type Fragment = PendingQuery<Row[]>
-
-/** How many of the latest previous record sets are kept for a name whose records change often. */
-const MAX_PREVIOUS_RECORD_SETS = 120
 
 /** The parts that the statements over pool_allocations (alias `a`) share. */
 export const allocationSql = (sql: Sql) => {

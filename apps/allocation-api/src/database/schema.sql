@@ -90,6 +90,7 @@ create table if not exists allocation_history (
       ('renewed', 'reserved', 'reserved'),
       ('committed', 'reserved', 'active'),
       ('updated', 'active', 'active'),
+      ('republished', 'active', 'active'),
       ('released', 'reserved', 'none'),
       ('released', 'active', 'none'),
       ('expired', 'reserved', 'none'),

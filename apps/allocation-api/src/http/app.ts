@@ -37,7 +37,7 @@ export interface AppDependencies {
   >
   /** Whether an address in 127/8 can be that of a load balancer. */
   readonly acceptsLoopback: boolean
-  readonly reconciler: Pick<Reconciler, 'preview' | 'repair'>
+  readonly reconciler: Pick<Reconciler, 'preview' | 'repair' | 'republish'>
   readonly deployments: DeploymentOperations
   readonly buckets: BucketOperations
   readonly credentials: CredentialService

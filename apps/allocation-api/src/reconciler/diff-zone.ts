@@ -46,7 +46,7 @@ const EMPTY_ZONE: ReadResult = { kind: 'read', records: [] }
 const PAGE_SIZE = 1_000
 
 /** Changes and conflicts that the result lists; the rest is only counted. */
-const MAX_LISTED = 1_000
+export const MAX_LISTED = 1_000
 
 /**
  * A timed-out write may take effect as late as this after a newer one was applied, and a read may be as stale as this.

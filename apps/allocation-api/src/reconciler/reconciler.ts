@@ -1,7 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { DnsState } from '@pool/contract'
 import type { Sql } from '@pool/database/client'
+import type { Caller } from '../allocation/domain/types.ts'
 import type { Unavailable } from '../dns/domain/result.ts'
+import type { RecordTemplate } from '../dns/domain/rrset.ts'
 import type { DnsProvider } from '../dns/provider.ts'
 import { type NameRejection, type Pools, validatePool } from '../naming/naming.ts'
 import type { ZoneDiff } from './diff-zone.ts'
@@ -9,6 +11,7 @@ import { isDecided, toDnsState } from './domain/status.ts'
 import { type Busy, DriftDetector, type DriftObserver } from './drift-detector.ts'
 import { type ProviderCallObserver, ProviderClient } from './provider-client.ts'
 import { createReconcilerRepository } from './repository.ts'
+import { republishZone, type TemplateDiff } from './republish-zone.ts'
 import { NOTHING_SYNCED, type SyncResult, syncZone } from './sync-zone.ts'
 import { limitZones, type ZoneLocks } from './zone-lock.ts'
 import { ZoneSyncQueue } from './zone-sync-queue.ts'
@@ -26,6 +29,7 @@ export interface ReconcilerOptions {
   readonly sql: Sql
   readonly zoneLocks: Pick<ZoneLocks, 'withLock'>
   readonly pools: () => Pools
+  readonly recordTemplate: RecordTemplate
   /** Milliseconds. */
   readonly statementTimeoutMs: number
   readonly providerTimeoutMs: number
@@ -56,6 +60,12 @@ export interface RepairResult extends Omit<ZoneDiff, 'kind'> {
   readonly failing: number
 }
 
+export interface RepublishResult extends Omit<TemplateDiff, 'kind'>, Pick<RepairResult, 'pending' | 'failing'> {
+  readonly kind: 'republished'
+}
+
+export type RepublishOutcome = TemplateDiff | RepublishResult | Busy | NameRejection
+
 export type ConvergeOutcome = ZoneDiff | RepairResult | Unavailable | Busy | NameRejection
 
 export type Reconciler = ReturnType<typeof createReconciler>
@@ -69,7 +79,7 @@ const valueOrNull = async <Value>(promise: Promise<Value>, timeoutMs: number): P
 
 /** Keeps the provider's records equal to the desired records in the database. */
 export const createReconciler = (options: ReconcilerOptions) => {
-  const { pools, commitWaitMs, driftIntervalMs, now, random, observer } = options
+  const { pools, recordTemplate, commitWaitMs, driftIntervalMs, now, random, observer } = options
   const repository = createReconcilerRepository(options.sql, { timeoutMs: options.statementTimeoutMs })
   const { concurrency, hasZoneTtl = false } = options.provider
   const withZoneLock = limitZones(options.zoneLocks, concurrency)
@@ -146,6 +156,19 @@ export const createReconciler = (options: ReconcilerOptions) => {
       if (result.kind !== 'compared') return result
       await syncUntilDone(poolDomain)
       return { ...result, kind: 'repaired', ...(await repository.countPending(poolDomain)) }
+    },
+
+    /**
+     * Brings the records of the active names to the current template, and waits a bounded time until they are applied.
+     * Without a `caller`, only lists the changes.
+     */
+    async republish(poolDomain: string, caller: Caller | null): Promise<RepublishOutcome> {
+      const rejection = validatePool(poolDomain, pools())
+      if (rejection) return rejection
+      const result = await republishZone({ repository, withZoneLock, recordTemplate }, poolDomain, caller)
+      if (result.kind === 'busy' || !caller) return result
+      await syncUntilDone(poolDomain)
+      return { ...result, kind: 'republished', ...(await repository.countPending(poolDomain)) }
     },
 
     /** Starts a sync of every zone with due names, which any replica, a crash or an outage may have left, and due drift checks. */

@@ -2,7 +2,8 @@ import type { HistoryEntry } from '@pool/contract'
 import type { Sql } from '@pool/database/client'
 import { drainRows } from '@pool/database/drain-rows'
 import { withTimeout } from '@pool/database/with-timeout'
-import type { DesiredName } from './domain/plan.ts'
+import type { Caller } from '../allocation/domain/types.ts'
+import { type DesiredName, MAX_PREVIOUS_RECORD_SETS } from './domain/plan.ts'
 import type { FailureCause, SyncStatus } from './domain/status.ts'
 
 /** A name with an unapplied version whose next attempt is due. */
@@ -46,6 +47,11 @@ export interface CheckedName extends DesiredName {
   readonly isApplied: boolean
   /** Milliseconds since; null: never. */
   readonly appliedMsAgo: number | null
+}
+
+/** The desired records of an active name, and the address that they have. */
+export interface ActiveRecords extends Pick<CheckedName, 'subdomain' | 'version' | 'desired'> {
+  readonly address: string
 }
 
 export type NameVersion = Pick<CheckedName, 'subdomain' | 'version'>
@@ -287,6 +293,57 @@ export const createReconcilerRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
           changed_at = statement_timestamp(), next_attempt_at = statement_timestamp()
         from ${toVersionRows(sql, names)}
         where d.zone = ${zone} and d.subdomain = item.subdomain and d.version = item.version`,
+      timeoutMs,
+    )
+  },
+
+  /** The active names of the zone after `after`, in their order. */
+  async listActive(zone: string, after: string, limit: number): Promise<ActiveRecords[]> {
+    const rows = await withTimeout(
+      sql<ActiveRecords[]>`
+        select a.subdomain, host(a.load_balancer_ip) as address, d.version, d.desired
+        from (
+          select * from pool_allocations
+          where pool_domain = ${zone} and state = 'active' and subdomain > ${after} order by subdomain limit ${limit}
+        ) a cross join lateral (
+          select version, desired from dns_names where zone = a.pool_domain and subdomain = a.subdomain limit 1
+        ) d
+        order by a.subdomain`,
+      timeoutMs,
+    )
+    return drainRows(rows)
+  },
+
+  /** Gives active names other desired records, unless they have changed since these versions. */
+  async republish(
+    zone: string,
+    names: readonly Pick<ActiveRecords, 'subdomain' | 'version' | 'desired'>[],
+    { actor, address, requestId }: Caller,
+  ): Promise<void> {
+    const items = names.map(({ subdomain, version, desired }) => ({ subdomain, version, desired }))
+    await withTimeout(
+      sql`
+        with republished as (
+          update dns_names d set
+            version = nextval('dns_version'), desired = item.desired, changed_at = statement_timestamp(),
+            previous_records = (
+              select coalesce(jsonb_agg(record_set), '[]') from (
+                select record_set from jsonb_array_elements(d.previous_records || d.desired)
+                  with ordinality as previous (record_set, position)
+                order by position desc limit ${MAX_PREVIOUS_RECORD_SETS}
+              ) latest),
+            attempts = 0, failure = null, last_error = null, is_drift_repair = false,
+            next_attempt_at = statement_timestamp()
+          from ${toRows(sql, items)}
+          where d.zone = ${zone} and d.subdomain = item.subdomain and d.version = item.version
+          returning d.subdomain
+        )
+        insert into allocation_history
+          (pool_domain, subdomain, event, from_state, to_state, created_by, actor, address, request_id)
+        select a.pool_domain, a.subdomain, 'republished', 'active', 'active', a.created_by, ${actor}, ${address},
+          ${requestId}
+        from republished join pool_allocations a on a.pool_domain = ${zone} and a.subdomain = republished.subdomain
+        order by a.subdomain`,
       timeoutMs,
     )
   },

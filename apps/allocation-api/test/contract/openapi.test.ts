@@ -75,6 +75,7 @@ test('without lists only the lists are missing; the in-cluster listener has no o
     'GET /api/v1/deployments/history',
     'POST /api/v1/deployments/{id}/unlock',
     'POST /api/v1/pool/{domain}/converge',
+    'POST /api/v1/pool/{domain}/republish',
   ]
   expect(missing('operator', false)).toEqual(lists)
   expect(missing('in-cluster', true)).toEqual(operatorRoutes)

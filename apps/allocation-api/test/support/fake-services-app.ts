@@ -21,7 +21,7 @@ export const unusedDependencies: AppDependencies = {
     history: failOnCall,
   },
   acceptsLoopback: false,
-  reconciler: { preview: failOnCall, repair: failOnCall },
+  reconciler: { preview: failOnCall, repair: failOnCall, republish: failOnCall },
   credentials: { validateKeys: failOnCall, validateToken: failOnCall },
   deployments: {
     create: failOnCall,

@@ -1,5 +1,6 @@
 import { createDatabaseClient } from '@pool/database/client'
 import type { Unavailable } from '../../src/dns/domain/result.ts'
+import type { RecordTemplate } from '../../src/dns/domain/rrset.ts'
 import type { DnsProvider } from '../../src/dns/provider.ts'
 import { createPools } from '../../src/naming/naming.ts'
 import type { ZoneDiff } from '../../src/reconciler/diff-zone.ts'
@@ -13,6 +14,7 @@ export interface ReplicaOptions {
   readonly provider: DnsProvider
   readonly waitMs?: number
   readonly lockWaitMs?: number
+  readonly recordTemplate?: RecordTemplate
   readonly callTimeoutMs?: number
   readonly random?: () => number
   /** Milliseconds by which the clock of the replica is ahead. */
@@ -33,6 +35,7 @@ export const startReplica = ({
   provider,
   waitMs = 10_000,
   lockWaitMs = 10_000,
+  recordTemplate = { names: ['@', '*'], ttl: 60 },
   callTimeoutMs = 5_000,
   random = () => 0.5,
   aheadMs = () => 0,
@@ -46,6 +49,7 @@ export const startReplica = ({
     sql,
     zoneLocks,
     pools: () => createPools(['pool.test', 'other.test']),
+    recordTemplate,
     statementTimeoutMs: 5_000,
     providerTimeoutMs: callTimeoutMs,
     commitWaitMs: waitMs,

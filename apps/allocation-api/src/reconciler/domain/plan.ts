@@ -27,6 +27,9 @@ export interface DesiredName {
   readonly isPurged: boolean
 }
 
+/** How many of the latest previous record sets are kept for a name whose records change often. */
+export const MAX_PREVIOUS_RECORD_SETS = 120
+
 export interface PlanOptions {
   readonly zone: string
   /** The provider has one TTL for all records of a zone, so the desired TTL is not compared. */

@@ -78,6 +78,7 @@ class Interleaving {
           withLock: (name, work) => this.#inFlight.during('running', () => zoneLocks.withLock(name, work)),
         },
         pools: () => createPools([zone, this.#model.zoneBelow]),
+        recordTemplate: template,
         statementTimeoutMs: 20_000,
         providerTimeoutMs: 10_000,
         commitWaitMs: 300,

@@ -1,0 +1,65 @@
+import type { Caller } from '../allocation/domain/types.ts'
+import { createRecords, type RecordTemplate } from '../dns/domain/rrset.ts'
+import { MAX_LISTED, type PlannedChange } from './diff-zone.ts'
+import { toTemplateChanges } from './domain/republish.ts'
+import type { Busy } from './drift-detector.ts'
+import type { ActiveRecords, ReconcilerRepository } from './repository.ts'
+import type { WithZoneLock } from './zone-lock.ts'
+
+export interface RepublishContext {
+  readonly repository: Pick<ReconcilerRepository, 'listActive' | 'republish'>
+  readonly withZoneLock: WithZoneLock
+  readonly recordTemplate: RecordTemplate
+}
+
+/** How the desired records of the active names of a zone differ from those of the current template. */
+export interface TemplateDiff {
+  readonly kind: 'planned'
+  /** The first `MAX_LISTED`, by name. */
+  readonly changes: readonly PlannedChange[]
+  readonly changeCount: number
+  readonly nameCount: number
+}
+
+/** Names per statement. The zone is locked for one statement at a time, so that commits and releases are not held up. */
+const BATCH_SIZE = 500
+
+/**
+ * Gives every active name of the zone the desired records of the current template; without a `caller`, only lists the
+ * changes. A name that changes at the same moment is left out: its own change used the template. Repeating it changes
+ * nothing. `busy`: the names before the interruption have their new records, and the others do not.
+ */
+export const republishZone = async (
+  { repository, withZoneLock, recordTemplate }: RepublishContext,
+  zone: string,
+  caller: Caller | null,
+): Promise<TemplateDiff | Busy> => {
+  const changes: PlannedChange[] = []
+  let changeCount = 0
+  let nameCount = 0
+  const republishBatch = async (after: string): Promise<readonly ActiveRecords[]> => {
+    const names = await repository.listActive(zone, after, BATCH_SIZE)
+    const different = names.flatMap(({ subdomain, version, address, desired }) => {
+      const records = createRecords(`${subdomain}.${zone}`, address, recordTemplate)
+      const own = toTemplateChanges(desired, records)
+      return own.length === 0 ? [] : [{ subdomain, version, desired: records, own }]
+    })
+    if (caller && different.length > 0) await repository.republish(zone, different, caller)
+    nameCount += different.length
+    for (const { subdomain, own } of different) {
+      changeCount += own.length
+      const listed = own.slice(0, Math.max(0, MAX_LISTED - changes.length))
+      changes.push(...listed.map(change => ({ subdomain, change })))
+    }
+    return names
+  }
+  for (let after = ''; ; ) {
+    const start = after
+    // The statement locks as many rows as a sync does, in another order.
+    const names = caller ? await withZoneLock(zone, () => republishBatch(start)) : await republishBatch(start)
+    if (names === null) return { kind: 'busy' }
+    after = names.at(-1)?.subdomain ?? ''
+    if (names.length < BATCH_SIZE) break
+  }
+  return { kind: 'planned', changes, changeCount, nameCount }
+}
