@@ -86,8 +86,8 @@ export const fuzzApi = async (options: ApiRunOptions): Promise<void> => {
       if (ALWAYS_UNAVAILABLE.includes(code)) return true
       if (code === 'database-unavailable' || code === 'unhealthy' || code === TRUNCATED)
         return sentAt < databaseFaultUntil
-      // Only one of several concurrent drift checks of a zone runs.
-      return code === 'dns-unavailable' && request.row === 'convergeZone'
+      // Only one of several concurrent calls for a zone runs.
+      return code === 'dns-unavailable' && ['convergeZone', 'republishZone'].includes(request.row)
     },
     onExchange(exchange) {
       const event = toNameEvent(exchange)

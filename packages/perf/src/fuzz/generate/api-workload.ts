@@ -31,6 +31,7 @@ const weights: Readonly<Record<string, number>> = {
   listAllocations: 2,
   readHistory: 4,
   convergeZone: 1,
+  republishZone: 0.5,
   createDeployment: 4,
   listDeployments: 2,
   getDeployment: 3,
