@@ -15,8 +15,10 @@ import { createCredentialService } from './credentials/service.ts'
 import { applySchema } from './database/migrate.ts'
 import { createBucketClaims } from './deployments/bucket-claims.ts'
 import { parseDeploymentSpec } from './deployments/domain/spec.ts'
+import { createDomainProof } from './deployments/domain-proof.ts'
 import { DeploymentService } from './deployments/service.ts'
 import { createTerraform } from './deployments/terraform/terraform.ts'
+import { createTxtResolver } from './deployments/txt-resolver.ts'
 import { type ChosenProvider, readProvider } from './dns/registry.ts'
 import { type AppDependencies, type AppOptions, createApp } from './http/app.ts'
 import { openApiDocument } from './http/routes/docs.ts'
@@ -72,6 +74,8 @@ const RUN_LEASE_MS = 30_000
 const LEASE_RENEWAL_MS = 2_000
 /** From SIGINT to SIGKILL of Terraform. Shorter than a graceful stop. */
 const TERRAFORM_GRACE_MS = 7_000
+/** How long a request waits for the TXT record that proves a domain. */
+const TXT_LOOKUP_TIMEOUT_MS = 5_000
 const REQUEST_GRACE_MS = 8_000
 
 const toConfigIssue =
@@ -180,8 +184,16 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
     onSwept: observer.onSweep,
   })
 
+  const { isRequired, resolvers } = config.domainProof
+  const domainProof = createDomainProof({
+    sql,
+    isRequired,
+    lookUpTxt: createTxtResolver({ servers: resolvers, timeoutMs: TXT_LOOKUP_TIMEOUT_MS }),
+    timeoutMs,
+  })
   const deployments = new DeploymentService({
     sql,
+    domainProof,
     idempotency,
     allocations,
     validateKeys: credentials.validateKeys,
@@ -227,6 +239,7 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
     reconciler,
     deployments,
     buckets: createBucketClaims(sql, { timeoutMs }),
+    domains: domainProof,
     credentials,
     streams: createEventStreams({ stopping: stopping.signal }),
     providers: { objectStorage: objectStorage.provider, token: [...config.credentials.tokenUrls.keys()] },

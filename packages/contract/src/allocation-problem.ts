@@ -24,6 +24,7 @@ export const errorCodes = [
   'bucket-conflict',
   'fqdn-conflict',
   'fqdn-remains',
+  'domain-not-proven',
   'in-progress',
   'destroy-incomplete',
   'still-up',

@@ -5,6 +5,7 @@ import * as b from './bucket-claim.ts'
 import { validateKeysRequest, validateTokenRequest, validationProblem, validationResult } from './credentials.ts'
 import * as d from './deployment.ts'
 import * as dh from './deployment-history.ts'
+import * as dc from './domain-challenge.ts'
 import { idempotencyKey, poolDomain, subdomain } from './fields.ts'
 import { health, probe } from './health.ts'
 import type { Operation, ResponseSpec } from './operation.ts'
@@ -35,7 +36,7 @@ const notStarted = {
   413: tooLarge,
   429: error('`too-many-attempts`: too many credential checks by this caller; retry after `Retry-After` seconds.'),
   503: error(
-    '`provisioning-unavailable`: provisioning is not possible at the moment; `object-storage-unavailable`; or `database-unavailable`.',
+    '`provisioning-unavailable`: provisioning is not possible at the moment; `object-storage-unavailable`; `dns-unavailable`: an apply could not look up the TXT record that proves the domain; or `database-unavailable`.',
   ),
 }
 const deploymentNotFound = error('`not-found`: no such deployment.')
@@ -312,13 +313,13 @@ export const operations: readonly Operation[] = [
         schema: deploymentProblem,
       },
       409: error(
-        '`subdomain-conflict`: the name is reserved or active; `fqdn-conflict`: another deployment has this FQDN; `bucket-conflict`: another deployment has the bucket derived from this FQDN; `fqdn-remains`: infrastructure or a bucket of an earlier deployment remains.',
+        '`subdomain-conflict`: the name is reserved or active; `fqdn-conflict`: another deployment has this FQDN; `bucket-conflict`: another deployment has the bucket derived from this FQDN; `fqdn-remains`: infrastructure or a bucket of an earlier deployment remains; `domain-not-proven`: a TXT record with a value of `POST /api/v1/domains/challenge` is required.',
       ),
       413: tooLarge,
       422: error('`idempotency-key-reused`: the key was already used with a different request.'),
       429: error('`too-many-attempts`: too many credential checks by this caller; retry after `Retry-After` seconds.'),
       503: error(
-        '`provisioning-unavailable`: provisioning is not possible at the moment; `object-storage-unavailable`; or `database-unavailable`: whether the deployment was started is unknown.',
+        '`provisioning-unavailable`: provisioning is not possible at the moment; `object-storage-unavailable`; `dns-unavailable`: the TXT record that proves the domain could not be looked up; or `database-unavailable`: whether the deployment was started is unknown.',
       ),
     },
   },
@@ -377,7 +378,7 @@ export const operations: readonly Operation[] = [
       202: { description: 'Started. Follow `streamURL`.', schema: d.deploymentStarted },
       ...notStarted,
       409: error(
-        '`in-progress`; `destroy-incomplete`: a destroy failed, and only a destroy is accepted; `subdomain-conflict`, `fqdn-conflict`, `fqdn-remains` or `bucket-conflict`: the name, the FQDN or the bucket belongs to another deployment now.',
+        '`in-progress`; `destroy-incomplete`: a destroy failed, and only a destroy is accepted; `subdomain-conflict`, `fqdn-conflict`, `fqdn-remains` or `bucket-conflict`: the name, the FQDN or the bucket belongs to another deployment now; `domain-not-proven`: nothing has kept the domain for this deployment, so that it must be proven again.',
       ),
     },
   },
@@ -490,6 +491,24 @@ export const operations: readonly Operation[] = [
       401: error('`unauthorized`: this listener requires an operator token.'),
       404: error('`not-found`: no claim of this bucket.'),
       409: error('`in-progress`: a run uses the bucket; `still-up`: infrastructure that uses the bucket may exist.'),
+      503: databaseUnavailable,
+    },
+  },
+  {
+    id: 'createDomainChallenge',
+    method: 'post',
+    path: '/api/v1/domains/challenge',
+    tag: 'Deployments',
+    summary: 'Returns the TXT record that proves the control of a domain, for a deployment in mode `byo`.',
+    description:
+      'Only with `PDM_BYO_PROOF=required` is the record needed. A value proves the domain for one deployment. The value is public as soon as it is in DNS: with an Idempotency-Key, only a deployment that is created under the same key can use it.',
+    headers: idempotencyHeader,
+    body: { schema: dc.domainChallengeRequest, required: true },
+    responses: {
+      201: { description: 'The record to create.', schema: dc.domainChallenge },
+      400: invalidJson,
+      413: tooLarge,
+      422: error('`invalid-fqdn`.'),
       503: databaseUnavailable,
     },
   },

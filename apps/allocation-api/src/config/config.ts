@@ -1,6 +1,7 @@
 import { isDnsLabel, isHostName } from '@pool/contract'
 import { normalizeOrigin } from '../http/domain/cross-origin.ts'
 import { type CredentialSettings, readCredentials } from './credentials.ts'
+import { type DomainProofSettings, readDomainProof } from './domain-proof.ts'
 import { type ConfigIssue, type Env, EnvReader } from './env.ts'
 import { type ObjectStorageSettings, readObjectStorage } from './object-storage.ts'
 import { readTerraform, type TerraformSettings } from './terraform.ts'
@@ -38,6 +39,7 @@ export interface Config {
   }
   readonly objectStorage: ObjectStorageSettings
   readonly credentials: CredentialSettings
+  readonly domainProof: DomainProofSettings
   readonly deployments: TerraformSettings & {
     /** Maximum number of deployments that one process works on at the same time. */
     readonly concurrency: number
@@ -175,6 +177,7 @@ export const readConfig = (variables: Env): { config: Config } | { issues: reado
     },
     objectStorage,
     credentials: readCredentials(env),
+    domainProof: readDomainProof(env),
     deployments: {
       ...readTerraform(env),
       concurrency: env.integer('PDM_DEPLOYMENT_CONCURRENCY', 2, { min: 1, max: 100 }),

@@ -311,6 +311,21 @@ create unique index if not exists deployments_fqdn_unique on deployments (sovere
 create index if not exists deployments_orphaned on deployments (run_expires_at) where finished_at is null;
 create index if not exists deployments_lineage_id_idx on deployments (lineage_id);
 
+-- Values of TXT records that prove the control of a domain, as SHA-256. A value is bound to the lineage that used it.
+create table if not exists domain_challenges (
+  value_hash bytea not null,
+  domain text collate "C" not null,
+  -- Only a request with this Idempotency-Key can use it; null: any request.
+  key_hash bytea,
+  lineage_id uuid,
+  expires_at timestamptz not null,
+  constraint domain_challenges_pkey primary key (value_hash),
+  constraint domain_challenges_value_hash_check check (length(value_hash) = 32),
+  constraint domain_challenges_key_hash_check check (length(key_hash) = 32)
+);
+
+create index if not exists domain_challenges_expires_at_idx on domain_challenges (expires_at);
+
 -- What was done to deployments, who did it and from where. It outlives the deployments.
 create table if not exists deployment_history (
   id bigint generated always as identity,

@@ -15,6 +15,7 @@ import type {
   StartOutcome,
   UnlockOutcome,
 } from './domain/types.ts'
+import type { DomainProof, Proof, ProofOutcome } from './domain-proof.ts'
 import type { FindObstacle } from './obstacles.ts'
 import type { Provisioner, StateRequest } from './provisioner.ts'
 import { toRemainsDetail } from './remains.ts'
@@ -41,6 +42,7 @@ export interface CallsOptions {
   readonly storage: StorageProvider
   readonly runner: Runner
   readonly findObstacle: FindObstacle
+  readonly domainProof: Pick<DomainProof, 'prove'>
 }
 
 /** A plan runs in the request, so this bounds the Terraform processes besides those of runs. */
@@ -83,7 +85,9 @@ export class DeploymentCalls {
       const { credentials } = parsed
       const obstacle = await this.#options.findObstacle(situation.spec, credentials, callerWithToken.caller)
       if (obstacle) return obstacle
-      const outcome = await this.#accept(operation, situation, credentials, callerWithToken.caller)
+      const proven = await this.#prove(operation, situation)
+      if (proven.kind !== 'proven') return proven
+      const outcome = await this.#accept(operation, situation, credentials, proven.proof, callerWithToken.caller)
       if (outcome.kind !== 'changed') return outcome
     }
   }
@@ -162,18 +166,27 @@ export class DeploymentCalls {
     }
   }
 
+  /** An apply claims the FQDN again if nothing of the lineage has kept it from others. */
+  async #prove(operation: 'apply' | 'destroy', situation: DeploymentSituation): Promise<ProofOutcome> {
+    const { spec, lineageId, status, hasInfrastructure, hasBucket } = situation
+    const hasDomain = status === 'ready' || hasInfrastructure || hasBucket
+    if (operation === 'destroy' || hasDomain) return { kind: 'proven', proof: null }
+    return this.#options.domainProof.prove({ spec, lineageId, idempotencyKey: undefined })
+  }
+
   /** The only place that accepts an operation. */
   async #accept(
     operation: 'apply' | 'destroy',
     situation: DeploymentSituation,
     credentials: AccessKeyPair | null,
+    proof: Proof | null,
     caller: Caller,
   ): Promise<StartOutcome | { readonly kind: 'changed' }> {
     const { repository, runner } = this.#options
     const name = operation === 'apply' ? await this.#takeName(situation, caller) : null
     if (name && name.kind !== 'reserved') return name
     const reservationTokenHash = name ? name.tokenHash : situation.reservationTokenHash
-    const accepted = await repository.accept({ ...situation, reservationTokenHash }, operation, caller)
+    const accepted = await repository.accept({ ...situation, reservationTokenHash }, operation, proof, caller)
     if (accepted.kind !== 'accepted') return accepted
     runner.submit(accepted.state, credentials)
     return { kind: 'started', id: situation.id, status: operation === 'apply' ? 'provisioning' : 'destroying' }

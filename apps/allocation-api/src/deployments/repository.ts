@@ -11,6 +11,7 @@ import { bucketClaimSql } from './bucket-claims.ts'
 import type { Situation } from './domain/lifecycle.ts'
 import { type DeploymentRecord, fromRecord } from './domain/spec.ts'
 import type { DeploymentSpec, RunState, StateLock, StoredLogLine } from './domain/types.ts'
+import { domainChallengeSql, type Proof } from './domain-proof.ts'
 import { deploymentHistorySql } from './history.ts'
 import { type DeploymentRepositoryOptions, runColumns, toRunState } from './run-repository.ts'
 import { isUniqueViolation } from './unique-violation.ts'
@@ -27,6 +28,7 @@ export interface NewDeployment {
   readonly record: DeploymentRecord
   readonly tokenHash: Buffer
   readonly reservationTokenHash: Buffer | null
+  readonly proof: Proof | null
   /** Of the request, for the history. */
   readonly caller: Caller
 }
@@ -114,6 +116,7 @@ export const createDeploymentRepository = (
   const { claim: claimBucket, dropProvisional } = bucketClaimSql(sql)
   const { letGo } = allocationSql(sql)
   const history = deploymentHistorySql(sql)
+  const challenges = domainChallengeSql(sql)
   const leaseEnd = sql`${now} + ${milliseconds(leaseMs)}`
   const columns = sql`
     d.id, d.number, d.status, d.request, d.started_at as "startedAt", d.finished_at as "finishedAt",
@@ -134,7 +137,7 @@ export const createDeploymentRepository = (
       claim: IdempotencyClaim | null,
       token: SealedToken | null,
     ): Promise<StoredCreateDecision | DuplicateRequest> {
-      const { id, lineageId, name, record, tokenHash, reservationTokenHash, caller } = deployment
+      const { id, lineageId, name, record, tokenHash, reservationTokenHash, proof, caller } = deployment
       const statement = sql<{ result: StoredCreateDecision }[]>`
         with claim as (${claim ? claimKey(claim) : noClaim}), inserted as (
           insert into deployments
@@ -143,7 +146,8 @@ export const createDeploymentRepository = (
             ${reservationTokenHash}, ${now}, ${leaseEnd} from claim
           on conflict (sovereign_fqdn) where status in ('pending', 'provisioning', 'ready') do nothing
           returning id, lineage_id, sovereign_fqdn, request
-        ), history as (${history.append(sql`inserted`, 'created', caller)}), lineage as (
+        ), history as (${history.append(sql`inserted`, 'created', caller)}),
+        challenges as (${challenges.bind(proof, sql`inserted`)}), lineage as (
           insert into lineages (id, sovereign_fqdn, pool_domain, subdomain, infrastructure_changed_at, created_at)
           select lineage_id, sovereign_fqdn, ${name?.poolDomain ?? null}, ${name?.subdomain ?? null}, ${now}, ${now}
           from inserted
@@ -218,6 +222,7 @@ export const createDeploymentRepository = (
     async accept(
       situation: DeploymentSituation,
       operation: 'apply' | 'destroy',
+      proof: Proof | null,
       caller: Caller,
     ): Promise<AcceptResult> {
       const bucket = operation === 'apply' ? (situation.spec.storage?.bucket ?? null) : null
@@ -230,6 +235,7 @@ export const createDeploymentRepository = (
           where ${unchanged(situation)} and d.abandoned_at is null
           returning d.*
         ), history as (${history.append(sql`accepted`, `${operation}-requested`, caller)}),
+        challenges as (${challenges.bind(proof, sql`accepted`)}),
         claimed as (${claimBucket(bucket, sql`accepted`)})
         select ${runColumns(sql)} from accepted d join lineages l on l.id = d.lineage_id`
       try {

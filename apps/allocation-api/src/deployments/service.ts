@@ -21,6 +21,7 @@ import type {
   StartOutcome,
   UnlockOutcome,
 } from './domain/types.ts'
+import type { DomainProof, Proof } from './domain-proof.ts'
 import { type DeploymentHistoryPage, type DeploymentHistoryQuery, listDeploymentHistory } from './history.ts'
 import { createFindObstacle, type FindObstacle, type ValidateKeys } from './obstacles.ts'
 import { toRemainsDetail } from './remains.ts'
@@ -36,6 +37,7 @@ export interface DeploymentServiceOptions
   readonly idempotency: Pick<Idempotency, 'replayThenExecute' | 'isExecuted'>
   readonly parseSpec: (body: unknown) => SpecResult
   readonly validateKeys: ValidateKeys
+  readonly domainProof: Pick<DomainProof, 'prove'>
   /** A new UUID. */
   readonly newId: () => string
   /** Milliseconds. */
@@ -115,12 +117,9 @@ export class DeploymentService {
     const { spec, credentials } = parsed
     return this.#options.idempotency.replayThenExecute<CreateDecision>(key, ['deployment', spec, credentials], {
       execute: async claim => {
-        const decision =
-          (await this.#findObstacle(spec, credentials, caller)) ??
-          (await this.#findRemains(spec)) ??
-          (await this.#reserveAndInsert(spec, credentials, caller, key, claim))
+        const decision = await this.#decide(spec, credentials, caller, key, claim)
         // What conflicts may be the deployment that a concurrent request with this key created.
-        const isConflict = decision.kind === 'fqdn-remains' || decision.kind === 'subdomain-conflict'
+        const isConflict = ['fqdn-remains', 'subdomain-conflict', 'domain-not-proven'].includes(decision.kind)
         return isConflict && claim && (await this.#options.idempotency.isExecuted(claim)) ? duplicateRequest : decision
       },
       replay: (stored, token) => toDecision(stored as StoredCreateDecision, token),
@@ -205,9 +204,26 @@ export class DeploymentService {
     return { kind: 'fqdn-remains', detail: toRemainsDetail(sovereignFQDN, remains) }
   }
 
+  async #decide(
+    spec: DeploymentSpec,
+    credentials: AccessKeyPair | null,
+    caller: Caller,
+    key: string | undefined,
+    claim: IdempotencyClaim | null,
+  ): Promise<CreateDecision | DuplicateRequest> {
+    const obstacle = await this.#findObstacle(spec, credentials, caller)
+    if (obstacle) return obstacle
+    const proven = await this.#options.domainProof.prove({ spec, lineageId: null, idempotencyKey: key })
+    if (proven.kind !== 'proven') return proven
+    return (
+      (await this.#findRemains(spec)) ?? this.#reserveAndInsert(spec, credentials, proven.proof, caller, key, claim)
+    )
+  }
+
   async #reserveAndInsert(
     spec: DeploymentSpec,
     credentials: AccessKeyPair | null,
+    proof: Proof | null,
     caller: Caller,
     key: string | undefined,
     claim: IdempotencyClaim | null,
@@ -222,7 +238,7 @@ export class DeploymentService {
     const { token: deploymentToken, tokenHash } = createToken()
     const record = toRecord(spec, credentials)
     const stored = await this.#repository.insert(
-      { ...holder, name: spec.name, record, tokenHash, caller },
+      { ...holder, name: spec.name, record, tokenHash, proof, caller },
       claim,
       claim?.sealToken(deploymentToken) ?? null,
     )

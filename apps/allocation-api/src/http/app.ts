@@ -25,6 +25,7 @@ import {
   deploymentUnlockRoutes,
 } from './routes/deployments.ts'
 import { docsRoutes } from './routes/docs.ts'
+import { type DomainOperations, domainRoutes } from './routes/domains.ts'
 import { type HealthDependencies, healthRoutes, type MetricsSource } from './routes/health.ts'
 import type { EventStreams } from './sse.ts'
 import type { HttpEnv, Listener, OnStreamError } from './types.ts'
@@ -40,6 +41,7 @@ export interface AppDependencies {
   readonly reconciler: Pick<Reconciler, 'preview' | 'repair' | 'republish'>
   readonly deployments: DeploymentOperations
   readonly buckets: BucketOperations
+  readonly domains: DomainOperations
   readonly credentials: CredentialService
   /** Shared by all listeners. */
   readonly streams: EventStreams
@@ -123,6 +125,7 @@ export const createApp = (deps: AppDependencies, { listener, tokens, exposeLists
     app.route('/api/v1/buckets', bucketRoutes(deps.buckets))
   }
   app.route('/api/v1/deployments', deploymentRoutes(deps.deployments, deps.streams, onStreamError))
+  app.route('/api/v1/domains', domainRoutes(deps.domains))
   app.route('/api/v1/credentials', credentialRoutes(deps.credentials, deps.providers))
   if (exposeLists) {
     app.route('/api/v1/pool', allocationListRoutes(deps.allocations, onStreamError))

@@ -25,6 +25,7 @@ const STATUS_BY_CODE: Readonly<Record<ErrorCode, ContentfulStatusCode>> = {
   'bucket-conflict': 409,
   'fqdn-conflict': 409,
   'fqdn-remains': 409,
+  'domain-not-proven': 409,
   'in-progress': 409,
   'destroy-incomplete': 409,
   'still-up': 409,

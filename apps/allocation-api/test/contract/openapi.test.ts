@@ -105,13 +105,14 @@ test('each path parameter is required, and no other path parameter is described'
   }
 })
 
-test('Idempotency-Key is described on reserve, commit, update, release and createDeployment only', () => {
+test('Idempotency-Key is described on reserve, commit, update, release, createDeployment and createDomainChallenge only', () => {
   const keyed = listOperations().filter(({ parameters = [] }) =>
     parameters.some(({ name }) => name === 'Idempotency-Key'),
   )
   expect(keyed.map(({ operationId }) => operationId).sort()).toEqual([
     'commitName',
     'createDeployment',
+    'createDomainChallenge',
     'releaseName',
     'reserveName',
     'updateName',
@@ -132,6 +133,7 @@ test('every body is required, except for release and for calls that need credent
     applyDeployment: false,
     destroyDeployment: false,
     planDeployment: false,
+    createDomainChallenge: true,
     validateObjectStorageKeys: true,
     validateToken: true,
   })

@@ -46,6 +46,7 @@ export const createTestDatabase = async ({ schema = true, connections = 10 } = {
           cool_off_until = cool_off_until - ${shift}`
       await sql`update pools set listed_at = listed_at - ${shift}`
       await sql`update idempotency_keys set expires_at = expires_at - ${shift}`
+      await sql`update domain_challenges set expires_at = expires_at - ${shift}`
       await sql`
         update dns_names set
           next_attempt_at = next_attempt_at - ${shift}, changed_at = changed_at - ${shift},

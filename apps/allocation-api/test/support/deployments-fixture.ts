@@ -10,6 +10,7 @@ import { createAllocationRepository } from '../../src/allocation/repository.ts'
 import { createAllocationService } from '../../src/allocation/service.ts'
 import type { CallerWithToken } from '../../src/deployments/calls.ts'
 import type { AccessKeyPair, DeploymentSpec } from '../../src/deployments/domain/types.ts'
+import { createDomainProof } from '../../src/deployments/domain-proof.ts'
 import { DeploymentService, type DeploymentServiceOptions } from '../../src/deployments/service.ts'
 import { createIdempotency } from '../../src/idempotency/idempotency.ts'
 import { createPools } from '../../src/naming/naming.ts'
@@ -110,7 +111,7 @@ export const useDeployments = () => {
     const { sql } = database
     await sql`alter table allocation_history disable trigger allocation_history_append_only`
     await sql`alter table deployment_history disable trigger deployment_history_append_only`
-    await sql`truncate pool_allocations, dns_names, allocation_history, idempotency_keys, deployments, lineages, bucket_claims, deployment_history cascade`
+    await sql`truncate pool_allocations, dns_names, allocation_history, idempotency_keys, deployments, lineages, bucket_claims, deployment_history, domain_challenges cascade`
     await sql`alter table allocation_history enable trigger allocation_history_append_only`
     await sql`alter table deployment_history enable trigger deployment_history_append_only`
     states = new FakeStates()
@@ -178,6 +179,12 @@ export const useDeployments = () => {
           ...(body as { spec: DeploymentSpec; credentials: AccessKeyPair | null }),
         }),
         validateKeys: async () => ({ kind: 'accepted', message: '' }),
+        domainProof: createDomainProof({
+          sql,
+          isRequired: false,
+          lookUpTxt: async () => ({ kind: 'absent' }),
+          timeoutMs,
+        }),
         provisioner,
         storage: { provider: 'hetzner', domain: 'storage.test' },
         maxConcurrentRuns: 4,

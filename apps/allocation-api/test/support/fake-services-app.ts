@@ -35,6 +35,7 @@ export const unusedDependencies: AppDependencies = {
     tailLog: failOnCall,
     history: failOnCall,
   },
+  domains: { createChallenge: failOnCall },
   buckets: { list: failOnCall, lift: failOnCall },
   streams: { acquire: failOnCall },
   providers: { objectStorage: 'hetzner', token: ['hetzner'] },

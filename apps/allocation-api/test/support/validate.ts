@@ -39,6 +39,7 @@ export const statusByErrorCode: Readonly<Record<ErrorCode, number>> = {
   'bucket-conflict': 409,
   'fqdn-conflict': 409,
   'fqdn-remains': 409,
+  'domain-not-proven': 409,
   'in-progress': 409,
   'destroy-incomplete': 409,
   'still-up': 409,

@@ -100,7 +100,7 @@ export type CreateDecision =
   /** `deploymentToken`: only the client that created the deployment may see it. */
   | { readonly kind: 'created'; readonly id: string; readonly deploymentToken: string }
   | Rejection<'subdomain-conflict' | 'bucket-conflict' | 'fqdn-conflict'>
-  | RejectionWithDetail<'fqdn-remains'>
+  | RejectionWithDetail<'fqdn-remains' | 'domain-not-proven' | 'dns-unavailable'>
   | Obstacle
 
 export type CreateOutcome = CreateDecision | Rejection<'idempotency-key-reused'>
@@ -118,7 +118,7 @@ export type StartOutcome =
       | 'bucket-conflict'
       | 'fqdn-conflict'
     >
-  | RejectionWithDetail<'fqdn-remains'>
+  | RejectionWithDetail<'fqdn-remains' | 'domain-not-proven' | 'dns-unavailable'>
 
 export type PlanOutcome =
   | { readonly kind: 'planned'; readonly operation: 'apply' | 'destroy'; readonly text: string; readonly json: unknown }

@@ -73,7 +73,7 @@ const DETAILS: Readonly<Partial<Record<ErrorOutcome['kind'], string>>> = {
 
 const sendRejection = (c: Context<HttpEnv>, outcome: ErrorOutcome) => {
   const { kind } = outcome
-  const isTemporary = kind === 'object-storage-unavailable' || kind === 'provisioning-unavailable'
+  const isTemporary = ['object-storage-unavailable', 'provisioning-unavailable', 'dns-unavailable'].includes(kind)
   return sendError(c, {
     ...(isTemporary ? { retryAfterSeconds: RETRY_AFTER_S } : {}),
     ...(DETAILS[kind] === undefined ? {} : { detail: DETAILS[kind] }),

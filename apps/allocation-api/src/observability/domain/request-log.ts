@@ -34,6 +34,10 @@ const operations: ReadonlyMap<string, string> = new Map([
   [`POST ${deployments}/:id/plan`, 'plan-deployment'],
   [`POST ${deployments}/:id/unlock`, 'unlock-deployment'],
   [`GET ${deployments}/:id/logs`, 'follow-deployment'],
+  [`GET ${deployments}/history`, 'deployment-history'],
+  ['GET /api/v1/buckets', 'list-bucket-claims'],
+  ['DELETE /api/v1/buckets/:bucket', 'lift-bucket-claim'],
+  ['POST /api/v1/domains/challenge', 'challenge-domain'],
   [`POST ${credentials}/object-storage/validate`, 'validate-keys'],
   [`POST ${credentials}/validate`, 'validate-token'],
 ])

@@ -1,0 +1,64 @@
+import { deploymentRequest } from '@pool/test-kit/deployment-request.ts'
+import { describe, expect, test } from 'vitest'
+import { startTestService } from '../support/service.ts'
+
+const { call } = await startTestService({ PDM_BYO_PROOF: 'required', PDM_BYO_RESOLVERS: '127.0.0.1:9' })
+const path = '/api/v1/domains/challenge'
+
+describe('a challenge', () => {
+  test('201 has the record, which differs for each request', async () => {
+    const first = await call('POST', path, { domain: ' Cloud.Acme.Example. ' })
+    expect(first.status).toBe(201)
+    expect(first.body).toEqual({
+      domain: 'cloud.acme.example',
+      name: '_pool-challenge.cloud.acme.example',
+      type: 'TXT',
+      value: expect.stringMatching(/^[A-Za-z0-9_-]{43}$/),
+      expiresAt: expect.any(String),
+    })
+    const second = await call('POST', path, { domain: 'cloud.acme.example' })
+    expect(second.body.value).not.toBe(first.body.value)
+  })
+
+  test('a repeated Idempotency-Key returns the same record', async () => {
+    const send = () => call('POST', path, { domain: 'cloud.acme.example' }, { 'Idempotency-Key': 'a-key' })
+    expect((await send()).body.value).toBe((await send()).body.value)
+  })
+
+  test.each([
+    ['no domain', {}],
+    ['null', { domain: null }],
+    ['not text', { domain: 5 }],
+    ['not an object', []],
+    ['one label', { domain: 'localhost' }],
+    ['an address', { domain: '192.0.2.1' }],
+    ['an IDN as U-labels', { domain: 'bücher.example' }],
+    ['two trailing dots', { domain: 'acme.example..' }],
+    ['a wildcard', { domain: '*.acme.example' }],
+    ['a label with an underscore', { domain: '_x.acme.example' }],
+    ['no room for the label of the record', { domain: `${'a.'.repeat(117)}test` }],
+  ])('422 for %s', async (_, body) => {
+    expect(await call('POST', path, body)).toMatchObject({ status: 422, body: { error: 'invalid-fqdn' } })
+  })
+
+  test('an IDN as A-labels is a domain, and so is a name of 237 characters', async () => {
+    expect((await call('POST', path, { domain: 'xn--bcher-kva.example' })).status).toBe(201)
+    const longest = `${'a.'.repeat(116)}tests`
+    expect(longest).toHaveLength(237)
+    expect((await call('POST', path, { domain: longest })).body.name).toHaveLength(253)
+  })
+
+  test('400 for a body that is not JSON, and for an invalid Idempotency-Key', async () => {
+    expect(await call('POST', path, '{')).toMatchObject({ status: 400, body: { error: 'invalid-json' } })
+    expect(await call('POST', path)).toMatchObject({ status: 400, body: { error: 'invalid-json' } })
+    const answer = await call('POST', path, { domain: 'acme.example' }, { 'Idempotency-Key': 'a b' })
+    expect(answer).toMatchObject({ status: 400, body: { error: 'invalid-idempotency-key' } })
+  })
+})
+
+test('a resolver that does not respond is 503 with Retry-After', async () => {
+  const request = { ...deploymentRequest('x'), sovereignDomainMode: 'byo', sovereignFQDN: 'cloud.acme.example' }
+  const answer = await call('POST', '/api/v1/deployments', request)
+  expect(answer).toMatchObject({ status: 503, body: { error: 'dns-unavailable' } })
+  expect(answer.headers.get('retry-after')).toBe('5')
+})

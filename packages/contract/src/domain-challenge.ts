@@ -1,0 +1,46 @@
+import * as z from 'zod'
+import { rule } from './allocation-problem.ts'
+import { timestamp } from './common.ts'
+import { asciiLowerCase, isHostName } from './fields.ts'
+
+const CHALLENGE_LABEL = '_pool-challenge'
+
+/** The name of the TXT record that proves the control of a domain. */
+export const toChallengeName = (domain: string): string => `${CHALLENGE_LABEL}.${domain}`
+
+/** RFC 1035 section 2.3.4: a name has at most 253 characters, the label of the challenge and its dot included. */
+export const MAX_PROVABLE_DOMAIN_LENGTH = 253 - toChallengeName('').length
+
+const domainRule = rule(
+  'invalid-fqdn',
+  `domain is required: a fully qualified domain name in ASCII such as cloud.acme.example, of at most ${MAX_PROVABLE_DOMAIN_LENGTH} characters.`,
+)
+
+export const domainChallengeRequest = z
+  .object(
+    {
+      domain: z
+        .string(domainRule)
+        .overwrite(name => asciiLowerCase(name.trim()).replace(/\.$/, ''))
+        .refine(name => isHostName(name) && name.length <= MAX_PROVABLE_DOMAIN_LENGTH, domainRule)
+        .meta({
+          description: 'The `sovereignFQDN` of the deployment; lower-cased, without trailing dot. IDNs as A-labels.',
+          example: 'cloud.acme.example',
+        }),
+    },
+    domainRule,
+  )
+  .meta({ id: 'DomainChallengeRequest' })
+
+export const domainChallenge = z
+  .object({
+    domain: z.string(),
+    name: z
+      .string()
+      .meta({ description: 'Where to create the record.', example: '_pool-challenge.cloud.acme.example' }),
+    type: z.literal('TXT'),
+    value: z.string().meta({ description: 'The text of the record. It proves the domain for one deployment.' }),
+    expiresAt: timestamp.meta({ description: 'Create the deployment before this time.' }),
+  })
+  .meta({ id: 'DomainChallenge' })
+export type DomainChallenge = z.infer<typeof domainChallenge>
