@@ -167,6 +167,43 @@ export const describeConformance = (
       expect(await plan()).toEqual([])
     })
 
+    test('a purge deletes every type at and below a name, and nothing else', async () => {
+      const fqdn = `acme.${zone}`
+      const below = [
+        ...[
+          set(fqdn, 'A', '192.0.2.1'),
+          set(fqdn, 'TXT', '"x"'),
+          set(fqdn, 'MX', '5 mx.example.'),
+          set(`*.${fqdn}`, 'TXT', '"x"'),
+        ],
+        ...[set(`cut.${fqdn}`, 'NS', `ns.cut.${fqdn}.`), set(`ns.cut.${fqdn}`, 'A', '198.51.100.1')],
+        ...[set(`cut.${fqdn}`, 'DS', `1 8 2 ${'12'.repeat(32)}`), set(`*.alias.${fqdn}`, 'CNAME', 'web.example.')],
+        ...[
+          set(`moved.${fqdn}`, 'DNAME', 'elsewhere.example.'),
+          set(`_sip._tcp.${fqdn}`, 'SRV', '10 60 5060 sip.example.'),
+        ],
+        ...[set(`svc.${fqdn}`, 'HTTPS', '1 web.example. alpn=h2'), set(`raw.${fqdn}`, 'TYPE65280', '\\# 3 123456')],
+        ...[set(`place.${fqdn}`, 'LOC', '52 22 23.000 N 4 53 32.000 E -2.00m 0.00m 10000m 10m')],
+        ...[set(`_443._tcp.${fqdn}`, 'TLSA', '3 1 1 1234'), set(`ca.${fqdn}`, 'CAA', '0 issue "ca.example"')],
+      ].map(withTtl)
+      const beside = [...foreign(zone), set(`x\\.acme.${zone}`, 'TXT', '"one label"')].map(withTtl)
+      // Not every provider accepts every type.
+      for (const record of [...below, ...beside]) await subject.put(record).catch(() => {})
+      const before = await subject.records()
+      const isBelow = ({ name }: { name: string }) => below.some(record => record.name === name)
+      expect(before.filter(isBelow).length).toBeGreaterThanOrEqual(subject.onlyTtl === undefined ? 13 : 6)
+      const name = { subdomain: 'acme', desired: [], owned: [], previous: [], hasInFlightWrite: false, isPurged: true }
+      const hasZoneTtl = subject.provider.hasZoneTtl ?? false
+      const plan = async () =>
+        planName(indexRecords(zone, { records: await read([fqdn]) }), name, { zone, hasZoneTtl, zones: [zone] })
+      const planned = await plan()
+      if (planned.kind !== 'changes') throw new Error(planned.reason)
+      expect(planned.deletedRecords.map(recordKey).sort()).toEqual(before.filter(isBelow).map(recordKey).sort())
+      expect(await apply(...planned.changes)).toEqual([])
+      expect(await subject.records()).toEqual(before.filter(record => !isBelow(record)))
+      expect(await plan()).toMatchObject({ changes: [] })
+    })
+
     test('many changes at once', async () => {
       const count = Math.min(LARGE_BATCH, (subject.maxRecordSets ?? LARGE_BATCH) - 10)
       const many = Array.from({ length: count }, (_, i) => a(`n${i}`, `192.0.2.${i % 250}`))
