@@ -1,18 +1,21 @@
 import { until } from '@pool/test-kit/poll.ts'
 import { proofSize } from '@pool/test-kit/proof-size.ts'
 import { describe, expect, test } from 'vitest'
-import { type Call, calls, decideCall, type Verdict } from '../../src/deployments/domain/lifecycle.ts'
+import { calls, decideCall, type Verdict } from '../../src/deployments/domain/lifecycle.ts'
 import { createDeploymentRepository } from '../../src/deployments/repository.ts'
 import { Cloud, type Extent } from '../support/cloud.ts'
 import { LEASE_MS, TTL_MS, useDeployments } from '../support/deployments-fixture.ts'
 import {
+  adoptUnheardCreations,
   type CloudReplica,
   expectConsistency,
   expectNoCredentials,
   expectSeparation,
+  invoke,
   settle,
   startReplica,
   Tenant,
+  waitUntilIdle,
 } from '../support/tenants.ts'
 
 const fixture = useDeployments()
@@ -47,33 +50,10 @@ const bringTo = async (replica: CloudReplica, tenant: Tenant, steps: readonly St
     else Object.assign(replica.terraform, { applies: extent, destroys: extent })
     const outcome = await invoke(replica, tenant, call === 'cancel' ? 'delete' : call)
     expect(['created', 'started', 'removed', 'cancelling']).toContain(outcome)
-    if (extent !== 'waits') await settleHere(replica)
+    if (extent !== 'waits') await waitUntilIdle(replica)
   }
-  await settleHere(replica)
+  await waitUntilIdle(replica)
   Object.assign(replica.terraform, { applies: 'all', destroys: 'all' })
-}
-
-const settleHere = async (replica: CloudReplica): Promise<void> => {
-  while (replica.deployments.activeCount > 0) await new Promise(resolve => setTimeout(resolve, 2))
-}
-
-const invoke = (replica: CloudReplica, tenant: Tenant, call: Call): Promise<string> => {
-  switch (call) {
-    case 'create':
-      return tenant.create(replica)
-    case 'apply':
-    case 'destroy':
-      return tenant.start(replica, call)
-    case 'plan':
-      return tenant.plan(replica, 'apply')
-    case 'plan-destroy':
-      return tenant.plan(replica, 'destroy')
-    case 'delete':
-    case 'abandon':
-      return tenant.remove(replica, call === 'abandon')
-    case 'unlock':
-      return tenant.unlock(replica)
-  }
 }
 
 const outcomes: Readonly<Record<Verdict, string>> = {
@@ -117,7 +97,7 @@ const expectClearable = async ({ cloud, survivor, first, second }: Pair): Promis
     for (const id of [...tenant.tokens.keys()].reverse()) {
       if ((await survivor.deployments.get(id)).kind === 'not-found') continue
       await tenant.start(survivor, 'destroy')
-      await settleHere(survivor)
+      await waitUntilIdle(survivor)
       expect(await tenant.remove(survivor)).toBe('removed')
       tenant.tokens.delete(id)
     }
@@ -158,7 +138,7 @@ describe('the first tenant has the name', () => {
     const outcome = await invoke(survivor, first, call)
     if (situation) expect(outcome).toBe(outcomes[decideCall(situation, call)])
     else if (call !== 'create') expect(outcome).toBe('not-found')
-    await settleHere(survivor)
+    await waitUntilIdle(survivor)
     await expectRules(pair)
     await expectClearable(pair)
   })
@@ -171,7 +151,7 @@ describe('the first tenant has the name', () => {
       const situation = await findSituation(first)
       const outcome = await invoke(survivor, second, call)
       if (situation) expect(outcome).toBe(outcomes[decideCall(situation, call)])
-      await settleHere(survivor)
+      await waitUntilIdle(survivor)
       if (outcome === 'created') {
         const [mine] = cloud.statesUp(first.spec.sovereignFQDN)
         expect([...(cloud.states.get(mine ?? '')?.machines ?? [])]).toEqual([`machine-${second.id}`])
@@ -223,29 +203,17 @@ describe('a kill at each statement of the next call and of its run', () => {
     const tenant = caller === 'first' ? first : second
     const isKilled = await Promise.race([
       invoke(victim, tenant, call)
-        .then(() => settleHere(victim))
+        .then(() => waitUntilIdle(victim))
         .then(() => false),
       killed.then(() => true),
     ])
     await settle(fixture, survivor, isKilled ? victim : undefined)
     // A client that received no response repeats the call, which is harmless whatever became of the first one.
     if (isKilled) await invoke(survivor, tenant, call)
-    await settleHere(survivor)
+    await victim.close()
+    await waitUntilIdle(survivor)
     await expectRules(pair)
-    await adoptUnheardCreations(pair)
+    await adoptUnheardCreations(fixture, [first, second])
     await expectClearable(pair)
   })
 })
-
-/** The client of a creation whose response was lost does not know its deployment. An operator does. */
-const adoptUnheardCreations = async ({ first, second }: Pair): Promise<void> => {
-  const rows = await fixture.sql<{ id: string; org: string }[]>`
-    select id, request ->> 'orgName' as org from deployments
-    where sovereign_fqdn = ${first.spec.sovereignFQDN} and abandoned_at is null`
-  for (const { id, org } of rows) {
-    const tenant = org === first.spec.orgName ? first : second
-    if (tenant.tokens.has(id)) continue
-    await fixture.sql`update deployments set token_hash = sha256('0') where id = ${id}`
-    tenant.tokens.set(id, '0')
-  }
-}

@@ -60,13 +60,13 @@ const waitForAbort = (signal: AbortSignal): Promise<void> =>
 
 /** Creates and destroys what is in a cloud, as far as the test says. */
 export class CloudProvisioner implements Provisioner {
-  readonly #cloud: Cloud
+  cloud: Cloud
   applies: Extent = 'all'
   destroys: Extent = 'all'
   isWaiting = false
 
   constructor(cloud: Cloud) {
-    this.#cloud = cloud
+    this.cloud = cloud
   }
 
   async preflight(): Promise<null> {
@@ -80,7 +80,7 @@ export class CloudProvisioner implements Provisioner {
   ): Promise<ProvisioningResult> {
     const { id, stateKey, variables } = request
     if (this.applies === 'nothing') return { kind: 'failed', reason: 'The plan failed.' }
-    const state = this.#cloud.open(request, variables.sovereign_fqdn ?? '')
+    const state = this.cloud.open(request, variables.sovereign_fqdn ?? '')
     log({ phase: 'apply', level: 'info', message: `Found ${[...state.machines].join()}.` })
     if (state.machines.size === 0) state.machines.add(`machine-${id}`)
     if (this.applies === 'part') return { kind: 'failed', reason: `No network for ${[...state.machines].join()}.` }
@@ -89,7 +89,7 @@ export class CloudProvisioner implements Provisioner {
       return { kind: 'stopped' }
     }
     if (variables.object_storage_bucket) {
-      this.#cloud.createBucket(stateKey, variables.object_storage_bucket)
+      this.cloud.createBucket(stateKey, variables.object_storage_bucket)
       state.bucket = variables.object_storage_bucket
     }
     const machines = [...state.machines]
@@ -104,7 +104,7 @@ export class CloudProvisioner implements Provisioner {
     log: (line: { phase: 'destroy'; level: 'info'; message: string }) => void,
     signal: AbortSignal,
   ): Promise<DestroyResult> {
-    const state = this.#cloud.open(request, request.variables.sovereign_fqdn ?? '')
+    const state = this.cloud.open(request, request.variables.sovereign_fqdn ?? '')
     log({ phase: 'destroy', level: 'info', message: `Destroying ${[...state.machines].join()}.` })
     if (this.destroys === 'waits') {
       await this.#wait(signal)
@@ -116,21 +116,21 @@ export class CloudProvisioner implements Provisioner {
   }
 
   async plan(request: ProvisioningRequest & { readonly destroy: boolean }): Promise<PlanResult> {
-    const machines = [...(this.#cloud.states.get(request.stateKey)?.machines ?? [])]
+    const machines = [...(this.cloud.states.get(request.stateKey)?.machines ?? [])]
     return { kind: 'planned', text: `${request.destroy ? 'Destroy' : 'Keep'} ${machines.join()}.`, json: { machines } }
   }
 
   async inspect({ stateKey }: StateRequest): Promise<StateInspection> {
-    const state = this.#cloud.states.get(stateKey)
+    const state = this.cloud.states.get(stateKey)
     const resources = [...(state?.machines ?? [])]
     return { kind: 'inspected', isEmpty: resources.length === 0, hasKeptBucket: state?.bucket !== null, resources }
   }
 
   async archive({ stateKey }: StateRequest): Promise<void> {
-    const state = this.#cloud.states.get(stateKey)
+    const state = this.cloud.states.get(stateKey)
     if (!state) return
-    this.#cloud.archived.set(stateKey, state)
-    this.#cloud.states.delete(stateKey)
+    this.cloud.archived.set(stateKey, state)
+    this.cloud.states.delete(stateKey)
   }
 
   async findLockHolder(): Promise<'ended'> {

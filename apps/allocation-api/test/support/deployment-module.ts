@@ -7,7 +7,7 @@ const repository = fileURLToPath(new URL('../../../../', import.meta.url))
 const fixture = 'apps/allocation-api/test/fixtures/deployment-module'
 
 /** Controls of an apply, as files beside the module: see its main.tf. */
-export type Control = 'leak' | 'freeze' | 'hold' | 'fail'
+export type Control = 'leak' | 'freeze' | 'hold' | 'fail' | 'hold-destroy' | 'fail-destroy'
 
 /** A copy of the deployment module whose applies a test controls. */
 export interface DeploymentModule {

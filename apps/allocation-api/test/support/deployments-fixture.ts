@@ -60,6 +60,8 @@ export interface DeploymentReplica {
   kill(): void
   /** Kills the replica at its nth statement from now on, before the statement takes effect or after. Resolves then. */
   killAt(statement: number, effect: 'before' | 'after'): Promise<void>
+  /** Ends its connections. */
+  close(): Promise<void>
   /** While unavailable, statements fail as if the database were down. */
   setDatabaseUnavailable(isUnavailable: boolean): void
 }
@@ -206,6 +208,7 @@ export const useDeployments = () => {
         kill: () => {
           connectivity = 'killed'
         },
+        close: () => client.end({ timeout: 0 }),
         killAt: (statement, effect) => {
           remaining = statement
           effectOfLast = effect
