@@ -38,7 +38,7 @@ export type AllocationReader = ReturnType<typeof createAllocationReader>
 
 /** The queries over pool_allocations and allocation_history. Each rejects with a `TimeoutError` after `timeoutMs`. */
 export const createAllocationReader = (sql: Sql, { timeoutMs }: { readonly timeoutMs: number }) => {
-  const { columnsWithDns, whereName, isLive, isCoolingOff, freeAt, nameState } = allocationSql(sql)
+  const { columnsWithDns, whereName, isLive, isCoolingOff, availableAt, nameState } = allocationSql(sql)
 
   /**
    * One lookup per row, whatever the planner estimates. With a plain join, each page of a list could read the zone from its
@@ -58,7 +58,7 @@ export const createAllocationReader = (sql: Sql, { timeoutMs }: { readonly timeo
         sql<NameStateRow[]>`
           select allocation.state, allocation."availableAt" from jsonb_array_elements(${sql.json(pairs)}) with ordinality as input (name, position)
           left join lateral (
-            select ${nameState} as state, ${freeAt} as "availableAt" from pool_allocations a
+            select ${nameState} as state, ${availableAt} as "availableAt" from pool_allocations a
             where a.pool_domain = name ->> 0 and a.subdomain = name ->> 1 limit 1
           ) allocation on true
           order by position`,

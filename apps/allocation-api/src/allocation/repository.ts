@@ -62,8 +62,9 @@ type StatementResult<Success extends string, Columns, Rejected extends string> =
   | { readonly outcome: Rejected }
 
 export type ReserveResult =
-  | StatementResult<'granted', AllocationRow, 'conflict'>
-  | { readonly outcome: 'cooling-off'; readonly availableAt: Timestamp }
+  | (AllocationRow & { readonly outcome: 'granted' })
+  /** `availableAt`: the name is in its cool-off. */
+  | { readonly outcome: 'conflict'; readonly availableAt: Timestamp | null }
 export type CommitResult = StatementResult<
   'committed',
   AllocationRow & { readonly version: number },
@@ -141,7 +142,7 @@ export const toNameState = ({ state, availableAt }: NameStateRow): NameState =>
 
 export const toReserveDecision = (result: ReserveResult): ReserveDecision => {
   if (result.outcome === 'granted') return toGranted(result)
-  return result.outcome === 'cooling-off' ? toCoolingOff(result) : { kind: result.outcome }
+  return result.availableAt === null ? { kind: 'conflict' } : toCoolingOff(result)
 }
 
 export const toCommitDecision = (result: CommitResult): CommitDecision =>
@@ -216,7 +217,13 @@ export const createAllocationRepository = (
         position int, pool_domain text, subdomain text, created_by text, token_hash bytea, actor text, address text, request_id text)`
   }
 
-  const upsertReservations = (former: FormerHolder) => sql`
+  const hasFormer = ({ tokenHash, lineageId }: FormerHolder) => sql`
+    ${isLapsed} and case
+      when a.lineage_id is null then a.token_hash = ${tokenHash ?? null}::bytea
+      else a.lineage_id = ${lineageId ?? null}::uuid
+    end`
+
+  const upsertReservations = (former: FormerHolder | null) => sql`
     insert into pool_allocations as a
       (pool_domain, subdomain, state, reserved_at, expires_at, token_hash, created_by)
     select pool_domain, subdomain, 'reserved', ${now}, ${now} + ${ttl}, token_hash, created_by
@@ -226,10 +233,8 @@ export const createAllocationRepository = (
       token_hash = excluded.token_hash, created_by = excluded.created_by, replaced_state = a.state,
       sovereign_fqdn = null, load_balancer_ip = null, committed_at = null,
       cool_off_until = case when a.cool_off_until > ${now} then a.cool_off_until end
-    where ${isFree} or ${isLapsed} and case
-      when a.lineage_id is null then a.token_hash = ${former.tokenHash ?? null}::bytea
-      else a.lineage_id = ${former.lineageId ?? null}::uuid
-    end
+    where ${isFree}
+      ${former ? sql`or ${hasFormer(former)}` : sql``}
     returning a.*`
 
   // A reservation that was inserted and expired while this statement waited for its row is not in the snapshot. Its
@@ -259,20 +264,12 @@ export const createAllocationRepository = (
     from transitions order by position, step`
 
   const reserveResults = sql`
-    select input.position, ${columns}, cooling."availableAt",
-      case
-        when not is_rejected then 'granted'
-        when cooling."availableAt" is not null then 'cooling-off'
-        else 'conflict'
-      end as outcome
-    from input
-      left join reserved a using (position)
-      cross join lateral (select a.state is null as is_rejected) decision
-      left join lateral (
-        select ${freeAt} as "availableAt" from pool_allocations a
-        where is_rejected and a.pool_domain = input.pool_domain and a.subdomain = input.subdomain
-          and ${isCoolingOff} limit 1
-      ) cooling on true`
+    select input.position, case when a.state is null then 'conflict' else 'granted' end as outcome, ${columns},
+      case when a.state is null then (
+        select ${freeAt} from pool_allocations a
+        where a.pool_domain = input.pool_domain and a.subdomain = input.subdomain and ${isCoolingOff} limit 1
+      ) end as "availableAt"
+    from input left join reserved a using (position)`
 
   /**
    * Reserves the requested names in one statement. If several requests want the same name, the first one gets it. Returns
@@ -284,8 +281,8 @@ export const createAllocationRepository = (
    *   reserved     `upserted` joined with its requests
    *   transitions  'expired' for a replaced reservation, then 'reserved'
    *   history      inserts the transitions
-   *   result       'granted', 'cooling-off' or 'conflict' for each request. The reason for a rejection is the one at the
-   *                start of the statement; the upsert alone decides whether the name is granted.
+   *   result       'granted' or 'conflict' for each request. A conflict with `availableAt` is a cool-off. That reason is
+   *                the one at the start of the statement; the upsert alone decides whether the name is granted.
    *
    * The upsert locks rows in name order, so concurrent batches cannot deadlock.
    */
@@ -293,7 +290,7 @@ export const createAllocationRepository = (
     requests: readonly ReserveRequest[],
     claim: IdempotencyClaim | null = null,
     token: SealedToken | null = null,
-    former: FormerHolder = {},
+    former: FormerHolder | null = null,
   ): Promise<ReserveDecision[]> => {
     const rows = await withTimeout(
       sql<{ result: ReserveResult & { readonly position: number } }[]>`
@@ -329,7 +326,7 @@ export const createAllocationRepository = (
       claim: IdempotencyClaim | null = null,
       /** The reservation token for a replay under the key of the claim. */
       token: SealedToken | null = null,
-      former: FormerHolder = {},
+      former: FormerHolder | null = null,
     ): Promise<ReserveDecision | DuplicateRequest> {
       const [decision] = await reserveMany([request], claim, token, former)
       return decision ?? duplicateRequest

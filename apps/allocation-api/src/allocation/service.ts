@@ -188,7 +188,7 @@ export const createAllocationService = (options: AllocationOptions) => {
     /** Reserves a free name, or takes a released one back with its former token. A repeated key returns the same reservation while it lives, with its current expiry. */
     async reserve(command: ReserveCommand, caller: Caller, key: string | undefined): Promise<ReserveOutcome> {
       const { poolDomain, subdomain, createdBy, formerTokenHash } = command
-      const former = { tokenHash: formerTokenHash }
+      const former = formerTokenHash ? { tokenHash: formerTokenHash } : null
       const rejection = validateName(poolDomain, subdomain, pools())
       if (rejection) return rejection
       const { token: reservationToken, tokenHash } = createToken()

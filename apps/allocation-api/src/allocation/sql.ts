@@ -38,11 +38,13 @@ export const allocationSql = (sql: Sql) => {
     /** What `check` reports; null if the name is free. */
     nameState: sql`
       case
-        when a.state = 'pool' then a.state
-        when a.lineage_id is not null then case when a.committed_at is null then 'reserved' else 'active' end
         when ${isLive} then a.state
+        when a.lineage_id is not null then case when a.committed_at is null then 'reserved' else 'active' end
         when ${freeAt} > ${now} then 'cooling-off'
+        when a.state = 'pool' then a.state
       end`,
+    /** Null unless the name can be in its cool-off. */
+    availableAt: sql`case when a.cool_off_until > ${now} then ${freeAt} end`,
     isCoolingOff: sql`(${isLapsed} and a.lineage_id is null and ${freeAt} > ${now})`,
 
     /**
