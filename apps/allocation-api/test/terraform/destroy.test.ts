@@ -247,8 +247,11 @@ describe.skipIf(isTerraformMissing)('a destroy whose service is killed', () => {
     await startApply(site.options).result
     const service = startService(site, site.options, '(local-exec): waiting')
     await service.ready
-    for (const { pid } of findProcesses(site.folder)) process.kill(pid, 'SIGKILL')
-    await until('nothing runs', () => findProcesses(site.folder).length === 0)
+    await until('nothing runs', () => {
+      const processes = findProcesses(site.folder)
+      for (const { pid } of processes) killIfAlive(pid)
+      return processes.length === 0
+    })
     writeFileSync(join(site.folder, 'go'), '')
     expect(await startDestroy(site.options, { run: 2 }).result).toEqual({ kind: 'destroyed' })
     expect(await inspect(site.options)).toMatchObject({ isEmpty: true })

@@ -24,6 +24,7 @@ const operations: ReadonlyMap<string, string> = new Map([
   [`GET ${pool}/list`, 'list'],
   [`GET ${pool}/history`, 'history'],
   [`POST ${pool}/converge`, 'converge'],
+  [`POST ${pool}/republish`, 'republish'],
   [`DELETE ${pool}/cool-off/:subdomain`, 'lift-cool-off'],
   [`POST ${deployments}`, 'create-deployment'],
   [`GET ${deployments}`, 'list-deployments'],
