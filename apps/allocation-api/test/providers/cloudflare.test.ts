@@ -229,6 +229,21 @@ test('more records of one name than a batch allows: rejected, and the rest appli
   expect(await subject.records()).toHaveLength(3)
 })
 
+test('more records of one name than a batch allows are deleted in several batches, before its new records', async () => {
+  await using subject = await startCloudflareSubject()
+  const { provider, double, zone } = subject
+  const many = Array.from({ length: 450 }, (_, i) => `"${i}"`)
+  await subject.put(set(`many.${zone}`, 'TXT', ...many))
+  await provider.read(zone, [`many.${zone}`], signal())
+  const before = double.calls.length
+  const changes = [remove(set(`many.${zone}`, 'TXT')), upsert(set(`many.${zone}`, 'A', '192.0.2.1'))]
+  expect(await provider.apply(zone, changes, signal())).toEqual({ kind: 'applied', rejected: [] })
+  expect(await subject.records()).toEqual([set(`many.${zone}`, 'A', '192.0.2.1')])
+  const deletions = double.calls.slice(before).map(({ operations }) => operations.deletes ?? 0)
+  expect(deletions.reduce((sum, count) => sum + count)).toBe(450)
+  expect(Math.max(...deletions)).toBe(200)
+})
+
 test.each([
   ['a deleted record', [set('acme', 'A', '192.0.2.9')], []],
   ['an added record', [], [set('acme', 'A', '192.0.2.1')]],

@@ -207,6 +207,22 @@ else {
       expect(await rrset(at('off'))).toBeUndefined()
     })
 
+    test('disabled records are reported as unserved, and a change can drop them', async () => {
+      const off = [{ content: '192.0.2.9', disabled: true }]
+      await patch({ name: `${at('off')}.`, type: 'A', records: off })
+      await patch({ name: `${at('half')}.`, type: 'A', records: [...off, { content: '192.0.2.1', disabled: false }] })
+      const result = await subject.provider.read(zone, 'all', signal())
+      const unserved = [a('half', '192.0.2.9'), a('off', '192.0.2.9')].map(set => ({ ...set, ttl: 60 }))
+      expect(result).toMatchObject({ unserved })
+      const changes = [remove(at('off')), upsert(a('half', '192.0.2.2'))].map(change => ({
+        ...change,
+        dropsUnserved: true as const,
+      }))
+      expect(await apply(...changes)).toEqual([])
+      expect(await rrset(at('off'))).toBeUndefined()
+      expect(await rrset(at('half'))).toMatchObject({ records: [{ content: '192.0.2.2', disabled: false }] })
+    })
+
     test('comments survive an upsert', async () => {
       const comments = [{ content: 'ask Ann first', account: 'ann' }]
       await patch({ name: `${at('a')}.`, type: 'A', records: [{ content: '192.0.2.9', disabled: false }], comments })

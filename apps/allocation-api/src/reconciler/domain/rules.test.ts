@@ -60,6 +60,9 @@ describe('record sets', () => {
     ['xacme.pool.test', false],
     ['pool.test', false],
     ['acme.pool.test.example', false],
+    // The dot is in the label `x.acme`.
+    ['x\\.acme.pool.test', false],
+    ['x\\\\.acme.pool.test', true],
   ])('%s is at or below acme.pool.test: %s', (name, below) => {
     expect(isAtOrBelow(name, 'acme.pool.test')).toBe(below)
   })
