@@ -11,6 +11,7 @@ import {
   findProcesses,
   inspect,
   isTerraformMissing,
+  killProcesses,
   readFiles,
   type Site,
   secrets,
@@ -256,11 +257,7 @@ describe.skipIf(isTerraformMissing)('a destroy whose service is killed', () => {
     await startApply(site.options).result
     const service = startService(site, site.options, '(local-exec): waiting')
     await service.ready
-    await until('nothing runs', () => {
-      const processes = findProcesses(site.folder)
-      for (const { pid } of processes) killIfAlive(pid)
-      return processes.length === 0
-    })
+    await killProcesses(site.folder)
     writeFileSync(join(site.folder, 'go'), '')
     expect(await startDestroy(site.options, { run: 2 }).result).toEqual({ kind: 'destroyed' })
     expect(await inspect(site.options)).toMatchObject({ isEmpty: true })

@@ -17,7 +17,7 @@ import type {
   UnlockResult,
 } from '../provisioner.ts'
 import { OutputCollector } from './domain/output.ts'
-import { findPlannedBucket, toPublicPlan } from './domain/plan.ts'
+import { createPlanMask, findPlannedBucket, toPublicPlan } from './domain/plan.ts'
 import { createMask, type Mask, maskValue } from './domain/secret-masker.ts'
 import { parseState, type StateContents, StateFormatError, sortState } from './domain/state.ts'
 import { Prerequisites } from './prerequisites.ts'
@@ -190,7 +190,9 @@ class TerraformProvisioner implements Provisioner {
       }
       if (!request.destroy) await this.#importBucket(session, request)
       const { text, json } = await planAsJson(session, request.destroy ? ['-destroy', ...targets] : [])
-      return { kind: 'planned', text: mask(text), json: toPublicPlan(json, mask) }
+      const maskSensitive = createPlanMask(json)
+      const maskAll: Mask = value => maskSensitive(mask(value))
+      return { kind: 'planned', text: maskAll(text), json: toPublicPlan(json, maskAll) }
     })
   }
 

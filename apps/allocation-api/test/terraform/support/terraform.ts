@@ -3,6 +3,7 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSyn
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
+import { until } from '@pool/test-kit/poll.ts'
 import { afterAll } from 'vitest'
 import type { DeploymentLogLine } from '../../../src/deployments/domain/types.ts'
 import type { DestroyResult, ProvisioningRequest, ProvisioningResult } from '../../../src/deployments/provisioner.ts'
@@ -137,6 +138,22 @@ export const findProcesses = (text: string): { pid: number; args: string }[] =>
         return []
       }
     })
+
+const killIfAlive = (pid: number): void => {
+  try {
+    process.kill(pid, 'SIGKILL')
+  } catch {
+    // It has ended in the meantime.
+  }
+}
+
+/** Kills the processes that have this text in their environment or arguments, and waits for their end. */
+export const killProcesses = (text: string): Promise<boolean> =>
+  until('nothing runs', () => {
+    const processes = findProcesses(text)
+    for (const { pid } of processes) killIfAlive(pid)
+    return processes.length === 0
+  })
 
 /** Every file in the directory and below, with its text. */
 export const readFiles = (folder: string): { path: string; text: string }[] =>

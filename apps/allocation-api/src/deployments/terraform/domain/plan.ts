@@ -26,6 +26,23 @@ const redactMarked = (value: unknown, marks: unknown): unknown => {
   return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, redactMarked(item, marks[name])]))
 }
 
+const toList = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
+
+/** The texts at the places that `marks` marks. */
+const findMarked = (value: unknown, marks: unknown): readonly string[] => {
+  if (marks === true) return findTexts(value)
+  if (Array.isArray(value) && Array.isArray(marks)) {
+    return value.flatMap((item, index) => findMarked(item, marks[index]))
+  }
+  if (!isJsonObject(value) || !isJsonObject(marks)) return []
+  return Object.entries(value).flatMap(([name, item]) => findMarked(item, marks[name]))
+}
+
+const findTexts = (value: unknown): readonly string[] => {
+  if (typeof value === 'string') return [value]
+  return typeof value === 'object' && value !== null ? Object.values(value).flatMap(findTexts) : []
+}
+
 const toPublicChange = (value: unknown): JsonObject => {
   const change = isJsonObject(value) ? value : {}
   return {
@@ -40,7 +57,33 @@ const toPublicResource = (value: unknown): JsonObject => {
   return { ...pick(resource, RESOURCE_PARTS), change: toPublicChange(resource.change) }
 }
 
-const toList = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
+/** Shorter sensitive values, such as the name of a region, occur elsewhere too. */
+const MIN_SENSITIVE_LENGTH = 8
+/** Each costs two searches in every text of the plan. */
+const MAX_SENSITIVE_TEXTS = 1_000
+
+const findSensitiveTexts = (plan: unknown): readonly string[] => {
+  const whole = isJsonObject(plan) ? plan : {}
+  const resources = [...toList(whole.resource_changes), ...toList(whole.resource_drift)].filter(isJsonObject)
+  const outputs = isJsonObject(whole.output_changes) ? Object.values(whole.output_changes) : []
+  const texts = [...resources.map(({ change }) => change), ...outputs]
+    .filter(isJsonObject)
+    .flatMap(change => [
+      ...findMarked(change.before, change.before_sensitive),
+      ...findMarked(change.after, change.after_sensitive),
+    ])
+  return [...new Set(texts)].filter(text => text.length >= MIN_SENSITIVE_LENGTH).slice(0, MAX_SENSITIVE_TEXTS)
+}
+
+/**
+ * Masks the sensitive values of a plan wherever they occur, as they are or as in JSON. Terraform loses the mark where a
+ * provider copies such a value to another attribute.
+ */
+export const createPlanMask = (plan: unknown): Mask => {
+  const forms = findSensitiveTexts(plan).flatMap(text => [text, JSON.stringify(text).slice(1, -1)])
+  const longestFirst = [...new Set(forms)].sort((a, b) => b.length - a.length)
+  return text => longestFirst.reduce((masked, form) => masked.replaceAll(form, redacted), text)
+}
 
 /** The changes of a plan, without sensitive values and with the secrets of `mask` masked. */
 export const toPublicPlan = (plan: unknown, mask: Mask): unknown => {

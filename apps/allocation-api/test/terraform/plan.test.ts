@@ -1,0 +1,172 @@
+import { existsSync, readdirSync, readFileSync, statSync, utimesSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { startNode } from '@pool/dev-server/process'
+import { ObjectStorage } from '@pool/terraform-tests/memory-store'
+import { until } from '@pool/test-kit/poll.ts'
+import { describe, expect, test } from 'vitest'
+import { createTerraform } from '../../src/deployments/terraform/terraform.ts'
+import { BUCKET, renderBucketModule, storageVariables, withMinio } from './support/bucket-site.ts'
+import { startStateServer } from './support/state-server.ts'
+import {
+  isTerraformMissing,
+  killProcesses,
+  plan,
+  readFiles,
+  secrets,
+  startApply,
+  startDestroy,
+  toRequest,
+  useSites,
+} from './support/terraform.ts'
+
+const createTestSite = useSites()
+const request = { bucket: BUCKET, variables: storageVariables }
+const mentions = (text: string) => Object.values(secrets).filter(secret => text.includes(secret))
+
+/** Has its secrets in sensitive places, in a place that is marked as not sensitive, and in another form. */
+const machine = `
+resource "terraform_data" "machine" {
+  input = {
+    id       = var.deployment_id
+    declared = sensitive("declared-as-sensitive")
+    leaked   = nonsensitive(var.object_storage_secret_key)
+    encoded  = nonsensitive(base64encode("x$\${var.object_storage_access_key}"))
+  }
+}
+output "load_balancer_ip" { value = "192.0.2.7" }
+`.replaceAll('$${', '${')
+
+interface PlannedChange {
+  readonly address: string
+  readonly change: { readonly actions: readonly string[]; readonly before: unknown; readonly after: unknown }
+}
+const toChanges = (result: Awaited<ReturnType<typeof plan>>): readonly PlannedChange[] =>
+  result.kind === 'planned' ? Object(result.json).resource_changes : expect.fail(JSON.stringify(result))
+const toActions = (result: Awaited<ReturnType<typeof plan>>) =>
+  Object.fromEntries(toChanges(result).map(({ address, change }) => [address, change.actions.join()]))
+
+const createBucketSite = async () => {
+  const site = createTestSite()
+  site.write(renderBucketModule(site, machine))
+  const storage = new ObjectStorage()
+  storage.users.set(secrets.object_storage_access_key, secrets.object_storage_secret_key)
+  const options = await withMinio(site.options, connection => storage.connect(connection))
+  return { site, storage, options }
+}
+
+describe.skipIf(isTerraformMissing)('a plan', () => {
+  test('of an apply and of a destroy shows the changes without secrets, and changes nothing', async () => {
+    const { storage, options } = await createBucketSite()
+    const machineAddress = 'module.deployment.terraform_data.machine'
+    const bucketAddress = 'module.deployment.module.bucket.minio_s3_bucket.backups'
+
+    const first = await plan(options, false, request)
+    expect(toActions(first)).toEqual({ [bucketAddress]: 'create', [machineAddress]: 'create' })
+    const { after } = toChanges(first).find(({ address }) => address === machineAddress)?.change ?? {}
+    expect(after).toMatchObject({
+      input: { id: 'd1', declared: '<redacted>', leaked: '<redacted>', encoded: expect.stringContaining('<redacted>') },
+    })
+    expect(first).toMatchObject({ text: expect.stringContaining('Plan: 2 to add, 0 to change, 0 to destroy.') })
+    expect(storage.buckets.size).toBe(0)
+    expect(readdirSync(join(options.dataDir, 'state'))).toEqual([])
+    expect(toActions(await plan(options, true, request))).toEqual({})
+
+    expect(await startApply(options, request).result).toMatchObject({ kind: 'applied' })
+    const statePath = join(options.dataDir, 'state', 'acme.pool.test.tfstate')
+    const before = { text: readFileSync(statePath, 'utf8'), mtimeMs: statSync(statePath).mtimeMs }
+    const unchanged = await plan(options, false, request)
+    expect(toActions(unchanged)).toMatchObject({ [bucketAddress]: 'no-op', [machineAddress]: 'no-op' })
+    const destroy = await plan(options, true, request)
+    expect(toActions(destroy)).toEqual({ [machineAddress]: 'delete' })
+    expect(destroy).toMatchObject({ text: expect.stringContaining('0 to add, 0 to change, 1 to destroy.') })
+    for (const result of [first, unchanged, destroy]) {
+      const text = JSON.stringify(result)
+      expect(mentions(text)).toEqual([])
+      expect(text).not.toContain('declared-as-sensitive')
+      expect(text).not.toContain(Buffer.from(`x${secrets.object_storage_access_key}`).toString('base64').slice(4, 20))
+    }
+    expect({ text: readFileSync(statePath, 'utf8'), mtimeMs: statSync(statePath).mtimeMs }).toEqual(before)
+    expect(existsSync(join(options.dataDir, 'state', '.acme.pool.test.tfstate.lock.info'))).toBe(false)
+    expect(readdirSync(join(options.dataDir, 'work'))).toEqual([])
+
+    // The plan of a reinstallation after the state was lost.
+    await startDestroy(options, request).result
+    expect(await plan(options, true, request)).toEqual({
+      kind: 'planned',
+      text: 'No changes. Nothing is left to destroy.\n',
+      json: { resource_changes: [], resource_drift: [], output_changes: {} },
+    })
+    await createTerraform(options).archive(toRequest(request))
+    const imported = await plan(options, false, { ...request, mayImportBucket: true })
+    expect(toChanges(imported).find(({ address }) => address === bucketAddress)?.change).toMatchObject({
+      actions: ['update'],
+      importing: { id: BUCKET },
+    })
+  })
+
+  test('takes no lock, and works while another process holds it', async () => {
+    const server = await startStateServer()
+    server.lock('of-another-process')
+    const site = createTestSite(machine)
+    const result = await plan({ ...site.options, backend: server.backend }, false)
+    expect(toActions(result)).toEqual({ 'module.deployment.terraform_data.machine': 'create' })
+    expect([server.lockId(), server.state()]).toEqual(['of-another-process', null])
+    expect(server.methods.filter(method => method !== 'GET')).toEqual([])
+    server.close()
+  })
+
+  test('that fails has a reason without secrets', async () => {
+    const site = createTestSite(`
+      resource "terraform_data" "machine" {
+        input = 1
+        lifecycle {
+          precondition {
+            condition     = var.deployment_id == ""
+            error_message = "No machine for \${nonsensitive(var.object_storage_secret_key)}."
+          }
+        }
+      }`)
+    const result = await plan(site.options, false)
+    expect(result).toEqual({ kind: 'failed', reason: expect.stringContaining('No machine for <redacted>.') })
+    expect(readdirSync(join(site.options.dataDir, 'work'))).toEqual([])
+  })
+
+  test('whose service and Terraform are killed leaves no secret and no process; its directory is removed later', async () => {
+    const site = createTestSite(machine)
+    // Ends only when it is killed, after the plan file has been written.
+    const binary = join(site.folder, 'terraform')
+    const wrapper = `#!/bin/sh
+PATH="$REAL_PATH"
+terraform "$@" || exit
+if [ "$1" = plan ]; then echo >> "$TMPDIR/planned"; while :; do sleep 0.05; done; fi
+`
+    writeFileSync(binary, wrapper, { mode: 0o755 })
+    const service = startNode({
+      entry: fileURLToPath(new URL('support/run-until-killed.ts', import.meta.url)),
+      env: {
+        TMPDIR: site.folder,
+        TEST_OPERATION: 'plan',
+        REAL_PATH: process.env.PATH,
+        TEST_OPTIONS: JSON.stringify({ ...site.options, binary, passthrough: ['REAL_PATH'] }),
+      },
+      isReady: line => line.message === 'started',
+    })
+    await service.ready
+    await until('the plan file has been written', () => existsSync(join(site.folder, 'planned')))
+    const files = () => readFiles(site.options.dataDir)
+    expect(files().map(({ path }) => path.split('/').at(-1))).toContain('main.tf.json')
+    expect(files().flatMap(({ text }) => mentions(text))).toEqual([])
+    await killProcesses(site.folder)
+    expect(files().flatMap(({ text }) => mentions(text))).toEqual([])
+    const listWorkdirs = () => readdirSync(join(site.options.dataDir, 'work'))
+    const leftBehind = listWorkdirs()
+    expect(leftBehind).toHaveLength(1)
+    // It may be in use until the longest plan has ended.
+    expect(await plan(site.options, false)).toMatchObject({ kind: 'planned' })
+    expect(listWorkdirs()).toEqual(leftBehind)
+    utimesSync(join(site.options.dataDir, 'work', String(leftBehind[0])), 0, 0)
+    expect(await plan(site.options, false)).toMatchObject({ kind: 'planned' })
+    expect(listWorkdirs()).toEqual([])
+  })
+})
