@@ -206,15 +206,6 @@ resource "terraform_data" "last" {
 }
 resource "terraform_data" "first" { input = terraform_data.last.id }`
 
-/** A process of the group may exit between the search for it and the signal. */
-const killIfAlive = (pid: number) => {
-  try {
-    process.kill(pid, 'SIGKILL')
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
-  }
-}
-
 describe.skipIf(isTerraformMissing)('a destroy whose service is killed', () => {
   const startService = (site: Site, options: TerraformOptions, readyLine: string) =>
     startNode({
