@@ -204,8 +204,16 @@ export const deployment = z
     status: deploymentStatus,
     startedAt: timestamp,
     finishedAt: timestamp.nullable(),
+    orgName: z.string(),
+    orgEmail: z.string().optional().meta({ description: 'Only on the operator listener.' }),
     sovereignFQDN: z.string(),
+    providers: z.array(z.string()),
     region: z.string(),
+    module: z.string().optional().meta({
+      description:
+        'The module that the last apply used: its name and a hash of its content. Absent before the first one.',
+      example: 'cluster@sha256:0123456789ab',
+    }),
     objectStorageRegion: z.string().meta({ description: 'Empty without object storage.' }),
     objectStorageBucket: z.string().meta({ description: 'Derived from the FQDN; empty without object storage.' }),
     numEvents: z.number().int(),

@@ -266,6 +266,8 @@ create table if not exists deployments (
   token_hash bytea not null,
   -- The outputs of the last successful apply.
   result jsonb,
+  -- The module that the last apply used: its name and a hash of its content.
+  module text,
   -- Whether the current operation has applied the module: `result` has its outputs.
   is_applied boolean not null default false,
   -- The reason for a failure that is decided but not finished: the name is released between the two.

@@ -76,6 +76,8 @@ type Log = (line: DeploymentLogLine) => void
 export interface Provisioner {
   /** What is missing for a call to work, as a sentence, or null. Called before each operation, so it must be fast. */
   preflight(): Promise<string | null>
+  /** Identifies the content of the module that an apply uses, for people: `cluster@sha256:0123456789ab`. */
+  moduleVersion(): Promise<string>
   /**
    * Creates the infrastructure, resumes creating it, or changes it to the current module. Output goes to `log` line by line, with secrets masked. A timeout ends as `failed`.
    */

@@ -78,17 +78,22 @@ interface DeploymentRow {
   readonly numEvents: number
   readonly error: string | null
   readonly result: DeploymentResult | null
+  readonly module: string | null
 }
 
 const toDeployment = (row: DeploymentRow): Deployment => {
-  const { sovereignFQDN, region, storage } = row.request
+  const { orgName, orgEmail, sovereignFQDN, providers, region, storage } = row.request
   return {
     id: row.id,
     status: row.status,
     startedAt: row.startedAt.toISOString(),
     finishedAt: row.finishedAt?.toISOString() ?? null,
+    orgName,
+    orgEmail,
     sovereignFQDN,
+    providers: [...providers],
     region,
+    ...(row.module === null ? {} : { module: row.module }),
     objectStorageRegion: storage?.region ?? '',
     objectStorageBucket: storage?.bucket ?? '',
     numEvents: row.numEvents,
@@ -120,7 +125,7 @@ export const createDeploymentRepository = (
   const leaseEnd = sql`${now} + ${milliseconds(leaseMs)}`
   const columns = sql`
     d.id, d.number, d.status, d.request, d.started_at as "startedAt", d.finished_at as "finishedAt",
-    d.line_count as "numEvents", d.error, d.result`
+    d.line_count as "numEvents", d.error, d.result, d.module`
   /** A finished deployment that no call has changed since it was read. */
   const unchanged = ({ id, generation }: Pick<DeploymentSituation, 'id' | 'generation'>) =>
     sql`d.id = ${id} and d.run_generation = ${generation} and d.finished_at is not null`

@@ -129,8 +129,9 @@ export class DeploymentRun {
 
   /** From here on, the state may hold infrastructure, so the name stays with the lineage until the state was read. */
   async #beginInfrastructure(): Promise<void> {
-    const { state, repository } = this.#options
-    const begun = await this.#retryUntilAvailable(() => repository.beginInfrastructure(state))
+    const { state, repository, provisioner } = this.#options
+    const moduleVersion = await provisioner.moduleVersion()
+    const begun = await this.#retryUntilAvailable(() => repository.beginInfrastructure(state, moduleVersion))
     if (begun === 'lease-lost') throw new LeaseLostError()
     if (begun === 'name-lost') throw new ReservationLostError()
     if (begun === 'fqdn-remains') {

@@ -103,7 +103,7 @@ export const createRunRepository = (sql: Sql, { timeoutMs, leaseMs, coolOffMs }:
      * Records that the lineage may have infrastructure: it holds its name, and its bucket claim becomes permanent. Call it
      * before Terraform starts.
      */
-    async beginInfrastructure(lease: RunLease): Promise<BeginResult> {
+    async beginInfrastructure(lease: RunLease, moduleVersion: string): Promise<BeginResult> {
       const statement = sql<{ hasBegun: boolean }[]>`
         with owned as (${lockOwned(lease)}), named as (
           select l.pool_domain, l.subdomain, owned.reservation_token_hash as token_hash, l.id as lineage_id
@@ -113,7 +113,9 @@ export const createRunRepository = (sql: Sql, { timeoutMs, leaseMs, coolOffMs }:
             infrastructure_changed_at = case when l.has_infrastructure then l.infrastructure_changed_at else ${now} end
           from owned where l.id = owned.lineage_id and (l.subdomain is null or exists (select from held))
           returning l.id
-        ), claims as (${makePermanent(sql`lineage`)})
+        ), claims as (${makePermanent(sql`lineage`)}), used as (
+          update deployments d set module = ${moduleVersion} from owned, lineage where d.id = owned.id
+        )
         select exists (select from lineage) as "hasBegun" from owned`
       try {
         const [row] = await withTimeout(statement, timeoutMs)

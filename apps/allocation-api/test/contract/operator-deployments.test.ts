@@ -19,6 +19,36 @@ await database.sql`
   values ('created', ${deployment}, ${lineage}, 'acme.example', 'Acme', 'in-cluster', '10.0.0.9', 'r-1', null),
     ('failed', ${deployment}, ${lineage}, 'acme.example', 'Acme', 'deployment', null, null, 'no')`
 
+await database.sql`
+  insert into deployments
+    (id, lineage_id, status, request, sovereign_fqdn, token_hash, error, module, started_at, finished_at, run_expires_at)
+  values (${deployment}, ${lineage}, 'failed', ${database.sql.json({
+    orgName: 'Acme',
+    orgEmail: 'ops@acme.example',
+    sovereignFQDN: 'acme.example',
+    providers: ['local', 'aws'],
+    region: 'fsn1',
+    storage: null,
+    objectStorageAccessKey: '',
+    objectStorageSecretKey: '',
+  })}, 'acme.example', ${Buffer.alloc(32)}, 'no', 'cluster@sha256:0123456789ab', now(), now(), null)`
+
+test('a deployment shows whose it is, and its mail address on the operator listener only', async () => {
+  const common = { orgName: 'Acme', providers: ['local', 'aws'], module: 'cluster@sha256:0123456789ab' }
+  const path = `/api/v1/deployments/${deployment}`
+  expect((await call('GET', path)).body).toMatchObject(common)
+  for (const from of ['/api/v1/deployments', path, `${path}/logs`]) {
+    const { status, text } = await call('GET', from)
+    expect(status).toBe(200)
+    expect(text).toContain('"orgName":"Acme"')
+    expect(text).not.toContain('ops@acme.example')
+  }
+  const shown = { ...common, orgEmail: 'ops@acme.example' }
+  expect((await operator('GET', path)).body).toMatchObject(shown)
+  expect((await operator('GET', '/api/v1/deployments')).body.deployments).toMatchObject([shown])
+  expect((await operator('GET', `${path}/logs`)).text).toContain('"orgEmail":"ops@acme.example"')
+})
+
 test.each(['/api/v1/buckets', '/api/v1/deployments/history'])('%s is only on the operator listener', async path => {
   expect((await call('GET', path)).status).toBe(404)
   expect((await send('GET', path)).status).toBe(401)

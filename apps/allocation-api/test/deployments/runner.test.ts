@@ -15,7 +15,7 @@ import {
   waitUntilFinished,
   withStorage,
 } from '../support/deployments-fixture.ts'
-import { applied } from '../support/fake-provisioner.ts'
+import { applied, FAKE_MODULE } from '../support/fake-provisioner.ts'
 
 const fixture = useDeployments()
 const messages = async (id: string): Promise<string[]> => {
@@ -51,8 +51,12 @@ describe('a deployment', () => {
       status: 'ready',
       startedAt: expect.any(String),
       finishedAt: expect.any(String),
+      orgName: 'Acme',
+      orgEmail: 'ops@acme.test',
       sovereignFQDN: 'acme.pool.test',
+      providers: ['local'],
       region: 'fsn1',
+      module: FAKE_MODULE,
       objectStorageRegion: 'fsn1',
       objectStorageBucket: 'catalyst-acme-pool-test',
       numEvents: 5,

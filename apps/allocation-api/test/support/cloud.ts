@@ -69,6 +69,10 @@ export class CloudProvisioner implements Provisioner {
     this.cloud = cloud
   }
 
+  async moduleVersion(): Promise<string> {
+    return 'cloud@sha256:000000000000'
+  }
+
   async preflight(): Promise<null> {
     return null
   }

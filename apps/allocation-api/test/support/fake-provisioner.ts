@@ -26,6 +26,8 @@ const waitForAbort = (signal: AbortSignal): Promise<void> =>
     signal.addEventListener('abort', () => resolve())
   })
 
+export const FAKE_MODULE = 'fake@sha256:000000000000'
+
 export const applied = (address = '192.0.2.1', outputs: object = {}): ProvisioningResult => ({
   kind: 'applied',
   outputs: { load_balancer_ip: address, ...outputs },
@@ -85,6 +87,10 @@ export class FakeProvisioner implements Provisioner {
 
   constructor(states = new FakeStates()) {
     this.states = states
+  }
+
+  async moduleVersion(): Promise<string> {
+    return FAKE_MODULE
   }
 
   async preflight(): Promise<string | null> {

@@ -20,6 +20,7 @@ import { OutputCollector } from './domain/output.ts'
 import { createPlanMask, findPlannedBucket, toPublicPlan } from './domain/plan.ts'
 import { createMask, type Mask, maskValue } from './domain/secret-masker.ts'
 import { parseState, type StateContents, StateFormatError, sortState } from './domain/state.ts'
+import { readModuleVersion } from './module-version.ts'
 import { Prerequisites } from './prerequisites.ts'
 import { checkProcessGroup } from './process-identity.ts'
 import { CommandFailedError, StoppedError, TerraformSession } from './session.ts'
@@ -153,6 +154,10 @@ class TerraformProvisioner implements Provisioner {
 
   preflight(): Promise<string | null> {
     return this.#prerequisites.check()
+  }
+
+  moduleVersion(): Promise<string> {
+    return readModuleVersion(this.#directories.moduleDir)
   }
 
   apply(request: ProvisioningRequest, log: Log, signal: AbortSignal): Promise<ProvisioningResult> {

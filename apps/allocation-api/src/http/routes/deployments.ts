@@ -1,4 +1,5 @@
 import {
+  type Deployment,
   type DeploymentCreated,
   type DeploymentEvent,
   type DeploymentPlan,
@@ -17,7 +18,7 @@ import type { TailEvent } from '../../deployments/deployment-log.ts'
 import type { DeploymentService } from '../../deployments/service.ts'
 import { type ErrorOutcome, RETRY_AFTER_S, sendError } from '../errors.ts'
 import { type EventStreams, eventStream, IDLE_COMMENT, RETRY_FIELD, toEventText } from '../sse.ts'
-import type { HttpEnv, OnStreamError } from '../types.ts'
+import type { HttpEnv, Listener, OnStreamError } from '../types.ts'
 import { getCaller, parseIdempotencyKey, readJson, readRequiredJson, validate } from '../validate.ts'
 
 export type DeploymentOperations = Pick<
@@ -35,9 +36,13 @@ const validateId = validate('param', z.object({ id: z.uuid().overwrite(id => id.
 /** An absent header means the same as the empty one of a new EventSource. */
 const validateLastEventId = validate('header', z.object({ 'Last-Event-ID': lastEventId.prefault('') }))
 
-const toSseText = (event: TailEvent): string => {
+/** In-cluster, any client can read any deployment, so the mail address of its owner is not part of it. */
+const toVisible = ({ orgEmail, ...deployment }: Deployment, listener: Listener): Deployment =>
+  listener === 'operator' && orgEmail !== undefined ? { ...deployment, orgEmail } : deployment
+
+const toSseText = (event: TailEvent, listener: Listener): string => {
   if (event === 'idle') return IDLE_COMMENT
-  if ('kind' in event) return toEventText(event.deployment, { event: 'done' })
+  if ('kind' in event) return toEventText(toVisible(event.deployment, listener), { event: 'done' })
   return event
     .map(({ seq, at, phase, level, message }) => {
       const data: DeploymentEvent = { time: at.toISOString(), phase, level, message }
@@ -46,9 +51,9 @@ const toSseText = (event: TailEvent): string => {
     .join('')
 }
 
-async function* toSseStream(events: AsyncIterable<TailEvent>): AsyncGenerator<string, void, void> {
+async function* toSseStream(events: AsyncIterable<TailEvent>, listener: Listener): AsyncGenerator<string, void, void> {
   yield RETRY_FIELD
-  for await (const event of events) yield toSseText(event)
+  for await (const event of events) yield toSseText(event, listener)
 }
 
 /** `X-Accel-Buffering` keeps nginx and similar proxies from buffering lines. */
@@ -84,9 +89,14 @@ const sendRejection = (c: Context<HttpEnv>, outcome: ErrorOutcome) => {
 /** Separate, because only listeners that expose lists have this route. */
 export const deploymentListRoutes = (deployments: Pick<DeploymentOperations, 'list'>) =>
   new Hono<HttpEnv>().get('/', validate('query', deploymentsQuery), async c => {
-    const { nextCursor, ...page } = await deployments.list(c.req.valid('query'))
+    const page = await deployments.list(c.req.valid('query'))
+    const { nextCursor } = page
     c.set('outcome', 'listed')
-    return c.json({ ...page, ...(nextCursor === undefined ? {} : { nextCursor: encodeCursor(nextCursor) }) }, 200)
+    const visible = page.deployments.map(deployment => toVisible(deployment, c.get('listener')))
+    return c.json(
+      { deployments: visible, ...(nextCursor === undefined ? {} : { nextCursor: encodeCursor(nextCursor) }) },
+      200,
+    )
   })
 
 const startOperation = async (
@@ -150,7 +160,7 @@ export const deploymentRoutes = (
       const outcome = await deployments.get(c.req.valid('param').id)
       if (outcome.kind !== 'found') return sendNotFound(c)
       c.set('outcome', outcome.kind)
-      return c.json(outcome.deployment, 200)
+      return c.json(toVisible(outcome.deployment, c.get('listener')), 200)
     })
 
     .delete('/:id', validateId, validate('query', removeQuery), async c => {
@@ -158,7 +168,9 @@ export const deploymentRoutes = (
       const outcome = await deployments.remove(c.req.valid('param').id, shouldAbandon, getCallerWithToken(c))
       if (outcome.kind !== 'removed' && outcome.kind !== 'cancelling') return sendRejection(c, outcome)
       c.set('outcome', outcome.kind)
-      return outcome.kind === 'removed' ? c.body(null, 204) : c.json(outcome.deployment, 202)
+      return outcome.kind === 'removed'
+        ? c.body(null, 204)
+        : c.json(toVisible(outcome.deployment, c.get('listener')), 202)
     })
 
     .post('/:id/apply', validateId, c => startOperation(c, deployments, 'apply', c.req.valid('param').id))
@@ -194,7 +206,7 @@ export const deploymentRoutes = (
       if (outcome.kind !== 'following') return sendNotFound(c)
       c.set('outcome', outcome.kind)
       if (!isStreamed) return c.body(null, 200, STREAM_HEADERS)
-      const body = eventStream(toSseStream(outcome.events), permit, {
+      const body = eventStream(toSseStream(outcome.events, c.get('listener')), permit, {
         onStreamError: error => onStreamError(error, c.get('requestId')),
         abort: () => c.env.outgoing?.destroy(),
       })
