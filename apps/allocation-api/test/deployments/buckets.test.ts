@@ -7,7 +7,7 @@ import {
   caller,
   createDeployment,
   type DeploymentReplica,
-  keysOf,
+  toKeys,
   LEASE_MS,
   operator,
   removeDeployment,
@@ -43,7 +43,7 @@ const createReady = async (replica: DeploymentReplica, spec: DeploymentSpec): Pr
   return id
 }
 const destroy = async (replica: DeploymentReplica, id: string, spec: DeploymentSpec): Promise<void> => {
-  expect(await replica.deployments.destroy(id, keysOf(spec), operator)).toMatchObject({ kind: 'started' })
+  expect(await replica.deployments.destroy(id, toKeys(spec), operator)).toMatchObject({ kind: 'started' })
   expect(await waitUntilFinished(replica, id)).toMatchObject({ status: 'destroyed' })
 }
 
@@ -170,7 +170,7 @@ describe('lifting a claim', () => {
     expect(await claims().lift(bucket, lifter)).toEqual({ kind: 'lifted' })
     expect(await claims().lift(bucket, lifter)).toEqual({ kind: 'not-found' })
     await createReady(replica, specOf('a-b.c.io'))
-    expect(await replica.deployments.apply(id, keysOf(specOf('a.b.c.io')), operator)).toEqual({
+    expect(await replica.deployments.apply(id, toKeys(specOf('a.b.c.io')), operator)).toEqual({
       kind: 'bucket-conflict',
     })
     expect((await replica.deployments.history({ deployment: id })).entries[0]).toMatchObject({
@@ -203,7 +203,7 @@ describe('lifting a claim', () => {
       replica.provisioner.result = null
       const applies = replica.provisioner.applies.length
       const [started] = await Promise.all([
-        replica.deployments.apply(id, keysOf(specOf('a.b.c.io')), operator),
+        replica.deployments.apply(id, toKeys(specOf('a.b.c.io')), operator),
         claims().lift(bucket, lifter),
       ])
       expect(started).toMatchObject({ kind: 'started' })

@@ -3,7 +3,7 @@ import type { Caller } from '../../src/allocation/domain/types.ts'
 import {
   createDeployment,
   type DeploymentReplica,
-  keysOf,
+  toKeys,
   specFor,
   toBody,
   useDeployments,
@@ -35,9 +35,9 @@ describe('the history of a deployment', () => {
     replica.provisioner.result = applied()
     const { id, token } = await createBy(replica, tenant)
     await waitUntilFinished(replica, id)
-    await replica.deployments.apply(id, keysOf(spec), { caller: tenant, token })
+    await replica.deployments.apply(id, toKeys(spec), { caller: tenant, token })
     await waitUntilFinished(replica, id)
-    await replica.deployments.destroy(id, keysOf(spec), by(operator))
+    await replica.deployments.destroy(id, toKeys(spec), by(operator))
     await waitUntilFinished(replica, id)
     expect(await replica.deployments.remove(id, false, { caller: tenant, token })).toEqual({ kind: 'removed' })
     expect(await replica.deployments.get(id)).toEqual({ kind: 'not-found' })

@@ -266,7 +266,7 @@ export const removeDeployment = (replica: DeploymentReplica, id: string) =>
   replica.deployments.remove(id, false, operator)
 
 /** The request of an apply or a destroy. */
-export const keysOf = ({ storage }: DeploymentSpec): object =>
+export const toKeys = ({ storage }: DeploymentSpec): object =>
   storage ? { objectStorageAccessKey: credentials.accessKey, objectStorageSecretKey: credentials.secretKey } : {}
 
 export const waitForApply = (replica: DeploymentReplica, n = 1) =>

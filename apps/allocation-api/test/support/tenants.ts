@@ -10,10 +10,10 @@ import {
   caller,
   credentials,
   type DeploymentReplica,
-  keysOf,
   LEASE_MS,
   operator,
   specFor,
+  toKeys,
   type useDeployments,
   withStorage,
 } from './deployments-fixture.ts'
@@ -69,13 +69,13 @@ export class Tenant {
   }
 
   async start(replica: DeploymentReplica, operation: 'apply' | 'destroy'): Promise<string> {
-    const outcome = await replica.deployments[operation](this.id, keysOf(this.spec), this.credentials)
+    const outcome = await replica.deployments[operation](this.id, toKeys(this.spec), this.credentials)
     this.seen.push(JSON.stringify(outcome))
     return outcome.kind
   }
 
   async plan(replica: DeploymentReplica, operation: 'apply' | 'destroy'): Promise<string> {
-    const body = { ...keysOf(this.spec), operation }
+    const body = { ...toKeys(this.spec), operation }
     const outcome = await replica.deployments.plan(this.id, body, this.credentials, new AbortController().signal)
     this.seen.push(JSON.stringify(outcome))
     return outcome.kind

@@ -1,0 +1,305 @@
+import { until } from '@pool/test-kit/poll.ts'
+import { describe, expect, test } from 'vitest'
+import type { CallerWithToken } from '../../src/deployments/calls.ts'
+import type { DeploymentSpec } from '../../src/deployments/domain/types.ts'
+import {
+  caller,
+  credentials,
+  type DeploymentReplica,
+  LEASE_MS,
+  operator,
+  readDeployment,
+  specFor,
+  toBody,
+  toKeys,
+  useDeployments,
+  waitForApply,
+  waitUntilFinished,
+  withStorage,
+} from '../support/deployments-fixture.ts'
+import { applied } from '../support/fake-provisioner.ts'
+
+const fixture = useDeployments()
+
+interface Owned {
+  readonly id: string
+  readonly owner: CallerWithToken
+}
+
+const create = async (replica: DeploymentReplica, spec: DeploymentSpec): Promise<Owned> => {
+  const outcome = await replica.deployments.create(toBody(spec), caller, undefined)
+  if (outcome.kind !== 'created') throw new Error(outcome.kind)
+  return { id: outcome.id, owner: { caller, token: outcome.deploymentToken } }
+}
+
+const createReady = async (replica: DeploymentReplica, spec: DeploymentSpec): Promise<Owned> => {
+  replica.provisioner.result = applied()
+  const owned = await create(replica, spec)
+  expect(await waitUntilFinished(replica, owned.id)).toMatchObject({ status: 'ready' })
+  await until('the run is over', () => replica.deployments.activeCount === 0)
+  return owned
+}
+
+const waitForDestroy = (replica: DeploymentReplica) => until('destroy', () => replica.provisioner.destroys[0])
+
+describe('the deployment token', () => {
+  test('is required in-cluster and not from an operator', async () => {
+    const replica = fixture.replica()
+    const { id } = await createReady(replica, specFor('acme'))
+    const { deployments } = replica
+    const { signal } = new AbortController()
+    for (const token of [undefined, '', 'x', '11111111-2222-4333-8444-555555555555']) {
+      const stranger = { caller, token }
+      const outcomes = [
+        await deployments.apply(id, {}, stranger),
+        await deployments.destroy(id, {}, stranger),
+        await deployments.plan(id, {}, stranger, signal),
+        await deployments.remove(id, false, stranger),
+      ]
+      expect(outcomes).toEqual(outcomes.map(() => ({ kind: 'token-mismatch' })))
+    }
+    expect(await deployments.plan(id, {}, operator, signal)).toMatchObject({ kind: 'planned', operation: 'apply' })
+    expect(replica.provisioner.destroys).toHaveLength(0)
+  })
+
+  test('does not allow its client to abandon infrastructure', async () => {
+    const replica = fixture.replica()
+    const { id, owner } = await createReady(replica, specFor('acme'))
+    expect(await replica.deployments.remove(id, true, owner)).toMatchObject({ kind: 'forbidden' })
+    expect(await replica.deployments.remove(id, true, operator)).toEqual({ kind: 'removed' })
+    expect(fixture.states.archived).toHaveLength(1)
+    expect(await fixture.nameState('acme')).toBe('free')
+  })
+})
+
+describe('an apply', () => {
+  test('after ready: a changed address replaces the published one, and the name stays active', async () => {
+    const replica = fixture.replica()
+    const { id, owner } = await createReady(replica, specFor('acme'))
+    replica.provisioner.result = applied('192.0.2.77')
+    expect(await replica.deployments.apply(id, {}, owner)).toEqual({ kind: 'started', id, status: 'provisioning' })
+    expect(await waitUntilFinished(replica, id)).toMatchObject({
+      status: 'ready',
+      result: { loadBalancerIP: '192.0.2.77' },
+    })
+    const [row] = await fixture.sql`select state, host(load_balancer_ip) as address from pool_allocations`
+    expect(row).toEqual({ state: 'active', address: '192.0.2.77' })
+    const history = await fixture.sql`select event from allocation_history order by id`
+    expect(history.map(({ event }) => event)).toEqual(['reserved', 'committed', 'updated'])
+  })
+
+  test('that fails after ready keeps the name active and the last result', async () => {
+    const replica = fixture.replica()
+    const { id, owner } = await createReady(replica, specFor('acme'))
+    replica.provisioner.result = { kind: 'failed', reason: 'No network.' }
+    await replica.deployments.apply(id, {}, owner)
+    expect(await waitUntilFinished(replica, id)).toMatchObject({
+      status: 'failed',
+      error: 'No network.',
+      result: { loadBalancerIP: '192.0.2.1' },
+    })
+    expect(await fixture.nameState('acme')).toBe('active')
+  })
+
+  test('takes the name again that another client released meanwhile', async () => {
+    const replica = fixture.replica()
+    const { id, owner } = await createReady(replica, specFor('acme'))
+    await fixture.sql`
+      update pool_allocations set state = 'released', expires_at = null, cool_off_until = now() where subdomain = 'acme'`
+    await replica.deployments.apply(id, {}, owner)
+    expect(await waitUntilFinished(replica, id)).toMatchObject({ status: 'ready' })
+    expect(await fixture.nameState('acme')).toBe('active')
+  })
+
+  test('whose name belongs to another client starts nothing', async () => {
+    const replica = fixture.replica()
+    replica.provisioner.result = { kind: 'failed', reason: 'no' }
+    const { id, owner } = await create(replica, specFor('acme'))
+    await waitUntilFinished(replica, id)
+    await fixture.sql`
+      insert into pool_allocations (pool_domain, subdomain, state, reserved_at, expires_at, token_hash, created_by)
+      values ('pool.test', 'acme', 'reserved', now(), now() + interval '1 minute', sha256('theirs'), '')`
+    expect(await replica.deployments.apply(id, {}, owner)).toEqual({ kind: 'subdomain-conflict' })
+    expect(await readDeployment(replica, id)).toMatchObject({ status: 'failed' })
+    expect(replica.provisioner.applies).toHaveLength(1)
+  })
+
+  test('and a destroy need the credentials again, which are validated and not stored', async () => {
+    const spec = withStorage('acme')
+    const checked: unknown[] = []
+    const replica = fixture.replica({
+      validateKeys: async keys => {
+        checked.push(keys)
+        return { kind: 'accepted', message: '' }
+      },
+    })
+    const { id, owner } = await createReady(replica, spec)
+    for (const operation of ['apply', 'destroy'] as const) {
+      const outcome = await replica.deployments[operation](id, undefined, owner)
+      expect(outcome).toMatchObject({
+        kind: 'invalid-deployment',
+        faults: [{ field: 'objectStorageAccessKey' }, { field: 'objectStorageSecretKey' }],
+      })
+      expect(await replica.deployments[operation](id, toKeys(spec), owner)).toMatchObject({ kind: 'started' })
+      await waitUntilFinished(replica, id)
+    }
+    expect(checked).toEqual(Array.from({ length: 3 }, () => ({ region: 'fsn1', ...credentials })))
+    expect(replica.provisioner.destroys[0]?.request.secrets).toEqual({
+      object_storage_access_key: credentials.accessKey,
+      object_storage_secret_key: credentials.secretKey,
+    })
+    const [row] = await fixture.sql<{ text: string }[]>`select to_jsonb(d)::text as text from deployments d`
+    expect(row?.text).not.toContain('marked')
+  })
+})
+
+describe('a destroy', () => {
+  test('streams its log after that of the creation, and withdraws the name last', async () => {
+    const replica = fixture.replica()
+    const { id, owner } = await createReady(replica, specFor('acme'))
+    const { numEvents } = await readDeployment(replica, id)
+    replica.provisioner.destroyResult = null
+    expect(await replica.deployments.destroy(id, {}, owner)).toEqual({ kind: 'started', id, status: 'destroying' })
+    const { end } = await waitForDestroy(replica)
+    expect(await readDeployment(replica, id)).toMatchObject({ status: 'destroying', finishedAt: null })
+    expect(await fixture.nameState('acme')).toBe('active')
+    end({ kind: 'destroyed' })
+    expect(await waitUntilFinished(replica, id)).toMatchObject({ status: 'destroyed' })
+    const lines = await fixture.sql`select message from deployment_log_lines where seq > ${numEvents} order by seq`
+    expect(lines.map(({ message }) => message)).toEqual([
+      'destroying acme.pool.test',
+      'Released the name.',
+      'The deployment is destroyed.',
+    ])
+    expect(await fixture.nameState('acme')).toBe('free')
+  })
+
+  test('that leaves something in the state fails and names it', async () => {
+    const replica = fixture.replica()
+    const { id, owner } = await createReady(replica, specFor('acme'))
+    const [stateKey = ''] = fixture.states.keys
+    replica.provisioner.destroyResult = null
+    await replica.deployments.destroy(id, {}, owner)
+    const { end } = await waitForDestroy(replica)
+    replica.provisioner.inspectionFailure = 'The backend does not respond.'
+    end({ kind: 'destroyed' })
+    expect(await waitUntilFinished(replica, id)).toMatchObject({
+      status: 'failed',
+      error: expect.stringContaining('The backend does not respond.'),
+    })
+    expect(fixture.states.get(stateKey).resources.size).toBe(0)
+    expect(await fixture.nameState('acme')).toBe('active')
+    expect(await replica.deployments.apply(id, {}, owner)).toEqual({ kind: 'destroy-incomplete' })
+  })
+
+  test.each([
+    ['without credentials is handed over', specFor('acme'), 'destroying', null],
+    [
+      'with credentials fails, and asks for another destroy',
+      withStorage('acme'),
+      'failed',
+      /Destroy the deployment again/,
+    ],
+  ] as const)('at a shutdown: one %s', async (_, spec, status, error) => {
+    const replica = fixture.replica()
+    const { id, owner } = await createReady(replica, spec)
+    replica.provisioner.destroyResult = null
+    await replica.deployments.destroy(id, toKeys(spec), owner)
+    await waitForDestroy(replica)
+    await replica.deployments.stop()
+    const stopped = await readDeployment(replica, id)
+    expect(stopped).toMatchObject({ status, ...(error ? { error: expect.stringMatching(error) } : {}) })
+    const other = fixture.replica()
+    await other.deployments.tick()
+    if (error) await other.deployments.destroy(id, toKeys(spec), owner)
+    expect(await waitUntilFinished(other, id)).toMatchObject({ status: 'destroyed' })
+  })
+
+  test('is not stopped because its name was released', async () => {
+    const replica = fixture.replica()
+    const { id, owner } = await createReady(replica, specFor('acme'))
+    replica.provisioner.destroyResult = null
+    await replica.deployments.destroy(id, {}, owner)
+    const { end, signal } = await waitForDestroy(replica)
+    await fixture.sql`delete from pool_allocations`
+    await fixture.advance(600_000)
+    await fixture.sql`update deployments set run_expires_at = now() + interval '1 minute'`
+    await replica.deployments.tick()
+    expect(signal.aborted).toBe(false)
+    end({ kind: 'destroyed' })
+    expect(await waitUntilFinished(replica, id)).toMatchObject({ status: 'destroyed' })
+  })
+})
+
+describe('the lock of a state', () => {
+  const lock = { id: 'a-lock', host: 'a-host', processGroup: 7, startedAt: '1' }
+
+  /** A deployment whose process was killed while its Terraform held the lock. */
+  const leaveLocked = async (): Promise<Owned> => {
+    const replica = fixture.replica()
+    const owned = await create(replica, withStorage('acme'))
+    const { request } = await waitForApply(replica)
+    await request.onLock?.(lock)
+    fixture.states.get(request.stateKey).resources.add('machine')
+    replica.kill()
+    await fixture.advance(LEASE_MS)
+    return owned
+  }
+  const readLock = async () => (await fixture.sql`select state_lock as lock from lineages`)[0]?.lock
+
+  test('is lifted by the process that takes over if the process group has ended', async () => {
+    const { id } = await leaveLocked()
+    const replica = fixture.replica()
+    const [stateKey = ''] = fixture.states.keys
+    replica.provisioner.locks.set(stateKey, 'a-lock')
+    await replica.deployments.tick()
+    expect(await waitUntilFinished(replica, id)).toMatchObject({ status: 'failed' })
+    expect(replica.provisioner.unlocked).toEqual(['a-lock'])
+    expect(await readLock()).toBeNull()
+  })
+
+  test.each(['running', 'unknown'] as const)(
+    'is kept if the process group is %s, until an operator confirms',
+    async holder => {
+      const { id } = await leaveLocked()
+      const replica = fixture.replica()
+      const [stateKey = ''] = fixture.states.keys
+      Object.assign(replica.provisioner, { lockHolder: holder })
+      replica.provisioner.locks.set(stateKey, 'a-lock')
+      await replica.deployments.tick()
+      await waitUntilFinished(replica, id)
+      expect(replica.provisioner.unlocked).toEqual([])
+      expect(await readLock()).toEqual(lock)
+      // What the state holds is not known either while Terraform may run.
+      expect(await replica.deployments.remove(id, false, operator)).toMatchObject({ kind: 'still-up' })
+      expect(await replica.deployments.unlock(id, operator.caller)).toEqual({ kind: 'unlocked', id, isLifted: true })
+      expect(replica.provisioner.unlocked).toEqual(['a-lock'])
+      expect(await replica.deployments.unlock(id, operator.caller)).toMatchObject({ kind: 'lock-not-recorded' })
+    },
+  )
+
+  test('of another process is never lifted', async () => {
+    const { id } = await leaveLocked()
+    const replica = fixture.replica()
+    const [stateKey = ''] = fixture.states.keys
+    replica.provisioner.locks.set(stateKey, 'another-lock')
+    await replica.deployments.tick()
+    await waitUntilFinished(replica, id)
+    expect(await replica.deployments.unlock(id, operator.caller)).toMatchObject({
+      kind: 'lock-not-recorded',
+      detail: expect.stringContaining('another-lock'),
+    })
+    expect(replica.provisioner.unlocked).toEqual([])
+    expect(replica.provisioner.locks.get(stateKey)).toBe('another-lock')
+  })
+
+  test('is forgotten when Terraform has released it', async () => {
+    const replica = fixture.replica()
+    await create(replica, specFor('acme'))
+    const { request } = await waitForApply(replica)
+    await request.onLock?.(lock)
+    expect(await readLock()).toEqual(lock)
+    await request.onLock?.(null)
+    expect(await readLock()).toBeNull()
+  })
+})
