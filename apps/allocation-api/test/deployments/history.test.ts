@@ -3,9 +3,9 @@ import type { Caller } from '../../src/allocation/domain/types.ts'
 import {
   createDeployment,
   type DeploymentReplica,
-  toKeys,
   specFor,
   toBody,
+  toKeys,
   useDeployments,
   waitForApply,
   waitUntilFinished,
