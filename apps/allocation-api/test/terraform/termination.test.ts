@@ -217,6 +217,12 @@ describe('the preflight check', () => {
       /^PDM_DEPLOYMENTS_DIR is .*, which is not writable; check its permissions\.$/,
     ],
     [
+      // Node's own recursive mkdir never ends here.
+      'a data directory in /proc',
+      site => ({ binary: fakeBinary(site, version('1.9.0')), dataDir: '/proc/nowhere/deployments' }),
+      /^PDM_DEPLOYMENTS_DIR is \/proc\/nowhere\/deployments, which is not writable; check its permissions\.$/,
+    ],
+    [
       'no module',
       site => ({ binary: fakeBinary(site, version('1.9.0')), moduleDir: '/nowhere' }),
       /^PDM_TERRAFORM_MODULE is \/nowhere, which is not a directory with a Terraform module\.$/,

@@ -1,0 +1,77 @@
+import { describe, expect, test } from 'vitest'
+import { parseState, StateFormatError, sortState } from './state.ts'
+
+const BUCKET = 'catalyst-acme-pool-test'
+
+const toState = (resources: readonly object[]): string => JSON.stringify({ version: 4, resources })
+const machine = {
+  module: 'module.deployment.module.m["x"]',
+  mode: 'managed',
+  type: 'terraform_data',
+  name: 'machine',
+  instances: [{ index_key: 0, attributes: { id: '1' } }, { index_key: 0, deposed: 'ab' }, { index_key: 'a"${b}' }],
+}
+const toBucket = (type: string, attributes: object, dependencies: readonly string[] = []) => ({
+  module: 'module.deployment',
+  mode: 'managed',
+  type,
+  name: 'kept',
+  instances: [{ attributes, dependencies }],
+})
+const sort = (resources: readonly object[], bucket: string | null = BUCKET) =>
+  sortState(parseState(toState(resources)), bucket)
+
+describe('the contents of a state', () => {
+  test('are the addresses of managed resources as commands take them, each once', () => {
+    const data = { mode: 'data', type: 'external', name: 'd', instances: [{ attributes: {} }] }
+    expect(sort([machine, data])).toEqual({
+      hasKeptBucket: false,
+      others: [
+        'module.deployment.module.m["x"].terraform_data.machine[0]',
+        'module.deployment.module.m["x"].terraform_data.machine["a\\"$${b}"]',
+      ],
+      requiredByBucket: [],
+    })
+  })
+
+  test.each([
+    ['minio_s3_bucket', { bucket: BUCKET }],
+    ['google_storage_bucket', { name: BUCKET }],
+    ['linode_object_storage_bucket', { label: BUCKET }],
+    ['any_bucket_v2', { id: BUCKET }],
+  ])('include the kept bucket: %s', (type, attributes) => {
+    expect(sort([toBucket(type, attributes)])).toEqual({ hasKeptBucket: true, others: [], requiredByBucket: [] })
+  })
+
+  test.each([
+    ['another bucket', 'minio_s3_bucket', { bucket: `${BUCKET}-logs` }, BUCKET],
+    ['a policy of the bucket', 'minio_s3_bucket_policy', { bucket: BUCKET }, BUCKET],
+    ['any bucket without object storage', 'minio_s3_bucket', { bucket: '' }, null],
+  ])('do not take %s for the kept bucket', (_, type, attributes, bucket) => {
+    expect(sort([toBucket(type, attributes)], bucket)).toMatchObject({ hasKeptBucket: false })
+  })
+
+  test('show what the bucket depends on, directly or not', () => {
+    const toNamed = (name: string, dependencies: readonly string[]) => ({
+      mode: 'managed',
+      type: 'terraform_data',
+      name,
+      instances: [{ attributes: {}, dependencies }],
+    })
+    const bucket = toBucket('minio_s3_bucket', { bucket: BUCKET }, ['terraform_data.a'])
+    const after = toNamed('c', ['module.deployment.minio_s3_bucket.kept'])
+    expect(sort([toNamed('a', ['terraform_data.b']), toNamed('b', ['terraform_data.a']), after, bucket])).toEqual({
+      hasKeptBucket: true,
+      others: ['terraform_data.a', 'terraform_data.b', 'terraform_data.c'],
+      requiredByBucket: ['terraform_data.a', 'terraform_data.b'],
+    })
+  })
+
+  test('are empty without a state', () => {
+    expect(sortState(parseState('\n'), BUCKET)).toEqual({ hasKeptBucket: false, others: [], requiredByBucket: [] })
+  })
+
+  test.each(['{', '[]', '{"version":3}'])('are not guessed from %s', text => {
+    expect(() => parseState(text)).toThrow(StateFormatError)
+  })
+})
