@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { until } from '@pool/test-kit/poll.ts'
 import { describe, expect, test } from 'vitest'
 import { createTerraform } from '../../src/deployments/terraform/terraform.ts'
-import { isTerraformMissing, startApply, useSites, variables } from './support/terraform.ts'
+import { inspect, isTerraformMissing, startApply, startDestroy, useSites, variables } from './support/terraform.ts'
 
 const createTestSite = useSites()
 
@@ -64,6 +64,12 @@ describe.skipIf(isTerraformMissing)('a state', () => {
     expect(readFileSync(join(site.options.dataDir, file), 'utf8')).toContain('"name": "machine"')
     expect(run.lines.at(-1)).toMatchObject({ phase: 'end', level: 'error', message: expect.stringContaining(file) })
     expect(readdirSync(join(site.options.dataDir, 'work'))).toEqual([])
+    // Nothing starts from the older state, and no state that was not saved counts as empty.
+    const rejected = { kind: 'failed', reason: expect.stringContaining(file) }
+    expect(await startApply(site.options).result).toEqual(rejected)
+    expect(await startDestroy(site.options).result).toEqual(rejected)
+    expect(await inspect(site.options)).toEqual(rejected)
+    expect(await startApply(site.options, { id: 'm2' }).result).toMatchObject({ kind: 'applied' })
     // The state of a run whose process died is kept by the next run.
     mkdirSync(join(site.options.dataDir, 'work', 'm1.8'))
     writeFileSync(join(site.options.dataDir, 'work', 'm1.8', 'errored.tfstate'), 'kept')

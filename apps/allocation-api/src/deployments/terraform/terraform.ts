@@ -70,7 +70,7 @@ const NO_VALUES = { variables: {}, secrets: {} }
 const toUnsavedStateLine = (file: string): DeploymentLogLine => ({
   phase: 'end',
   level: 'error',
-  message: `The state could not be saved and was kept in PDM_DEPLOYMENTS_DIR as ${file}. Run \`terraform state push\` before applying or destroying this deployment again.`,
+  message: `The state could not be saved and was kept in PDM_DEPLOYMENTS_DIR as ${file}. Run \`terraform state push\` with this file and delete it; until then, the deployment can be neither applied nor destroyed.`,
 })
 
 /** The values become names of files and variables, and keys of a backend. */
@@ -163,6 +163,7 @@ class TerraformProvisioner implements Provisioner {
   apply(request: ProvisioningRequest, log: Log, signal: AbortSignal): Promise<ProvisioningResult> {
     const operation = { request, isRun: true, isStateOnly: false, log, signal }
     return this.#operate(operation, async ({ session, mask }) => {
+      await this.#rejectUnsavedState(request)
       await session.execute('init', INIT)
       if (await this.#importBucket(session, request)) {
         log({ phase: 'apply', level: 'info', message: `Importing the existing bucket ${request.bucket}.` })
@@ -175,6 +176,7 @@ class TerraformProvisioner implements Provisioner {
   destroy(request: ProvisioningRequest, log: Log, signal: AbortSignal): Promise<DestroyResult> {
     const operation = { request, isRun: true, isStateOnly: false, log, signal }
     return this.#operate(operation, async ({ session }) => {
+      await this.#rejectUnsavedState(request)
       await session.execute('init', INIT)
       const contents = await readState(session, request)
       const targets = toDestroyTargets(contents)
@@ -204,8 +206,7 @@ class TerraformProvisioner implements Provisioner {
   async inspect(request: StateRequest, signal: AbortSignal): Promise<StateInspection> {
     const operation = { request: { ...request, ...NO_VALUES }, isRun: false, isStateOnly: true, log: () => {}, signal }
     const result = await this.#operate(operation, async ({ session }): Promise<StateInspection> => {
-      const [unsaved] = await listUnsavedStates(this.#directories.dataDir, request.id)
-      if (unsaved) throw new CommandFailedError(toUnsavedStateLine(`state/${unsaved}`).message)
+      await this.#rejectUnsavedState(request)
       await session.execute('init', INIT)
       const { hasKeptBucket, others } = await readState(session, request)
       return { kind: 'inspected', isEmpty: others.length === 0, hasKeptBucket, resources: others }
@@ -240,6 +241,12 @@ class TerraformProvisioner implements Provisioner {
   async cleanUp(id: string, run: number, log: Log): Promise<void> {
     const states = await removeEarlierWorkdirs(this.#directories.dataDir, id, run)
     for (const state of states) log(toUnsavedStateLine(state))
+  }
+
+  /** Until its backend has it, the state says that what exists does not. */
+  async #rejectUnsavedState({ id }: StateRequest): Promise<void> {
+    const [file] = await listUnsavedStates(this.#directories.dataDir, id)
+    if (file) throw new CommandFailedError(toUnsavedStateLine(`state/${file}`).message)
   }
 
   /**

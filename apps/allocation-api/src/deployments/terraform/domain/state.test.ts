@@ -9,7 +9,7 @@ const machine = {
   mode: 'managed',
   type: 'terraform_data',
   name: 'machine',
-  instances: [{ index_key: 0, attributes: { id: '1' } }, { index_key: 0, deposed: 'ab' }, { index_key: 'a"${b}' }],
+  instances: [{ index_key: 0, attributes: { id: '1' } }, { index_key: 0, deposed: 'ab' }, { index_key: `a"$\{b}` }],
 }
 const toBucket = (type: string, attributes: object, dependencies: readonly string[] = []) => ({
   module: 'module.deployment',
@@ -28,7 +28,7 @@ describe('the contents of a state', () => {
       hasKeptBucket: false,
       others: [
         'module.deployment.module.m["x"].terraform_data.machine[0]',
-        'module.deployment.module.m["x"].terraform_data.machine["a\\"$${b}"]',
+        'module.deployment.module.m["x"].terraform_data.machine["a\\"$$' + '{b}"]',
       ],
       requiredByBucket: [],
     })
