@@ -1,5 +1,5 @@
 import type { ApplyResult } from '../dns/domain/result.ts'
-import type { RecordSet } from '../dns/domain/rrset.ts'
+import { changeKey, type RecordSet } from '../dns/domain/rrset.ts'
 import type { Pools } from '../naming/naming.ts'
 import { type Failure, type Outcome, toFailure, toOutcome, toRetryDelayMs } from './domain/outcome.ts'
 import { indexRecords, limitPlans, type Plan, type PlanOptions, planName } from './domain/plan.ts'
@@ -115,7 +115,9 @@ const confirmPurges = async (
   const confirm = ({ name, outcome }: NameOutcome): Outcome => {
     if (read.kind === 'unavailable') return toFailure(read)
     const plan = planName(current, name, options)
-    return plan.kind === 'changes' && plan.deletedRecords.length === 0 ? outcome : { kind: 'skipped' }
+    if (plan.kind === 'conflict' || plan.deletedRecords.length > 0) return { kind: 'skipped' }
+    const hasOwnLeftover = plan.changes.some(change => change.kind === 'delete' && current.byKey.has(changeKey(change)))
+    return hasOwnLeftover ? { kind: 'skipped' } : outcome
   }
   return outcomes.map(nameOutcome =>
     needsRead(nameOutcome) ? { name: nameOutcome.name, outcome: confirm(nameOutcome) } : nameOutcome,

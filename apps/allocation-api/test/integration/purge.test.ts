@@ -130,6 +130,21 @@ describe('the records of other writers at and below a released name', () => {
       expect(await deletedRecords()).toEqual([['published', listed]])
     })
 
+    test('not even an own record of the earlier holder, if a stale read hid it from the plan', async () => {
+      const { dns } = replica()
+      await dns.waitUntilApplied(await activate('acme'))
+      const former = set('api.acme.pool.test', 'A', '192.0.2.1')
+      await fixture.sql`update dns_names set desired = desired || ${fixture.sql.json([former] as never)}`
+      fixture.provider.faults.push({ result: down })
+      await dns.waitUntilApplied(await release('acme'))
+      await advance(MINUTE_MS)
+      put(former)
+      fixture.provider.staleRead = []
+      await fixture.sql`update dns_names set attempted_version = applied_version`
+      expect(await dns.waitUntilApplied(await activate('acme', '192.0.2.2'))).toEqual({ status: 'published' })
+      expect(fixture.provider.records.has(recordKey(former))).toBe(false)
+    })
+
     test('not before a read has confirmed it', async () => {
       const dns = await regrant()
       fixture.provider.faults.push(null, null, { result: down })

@@ -343,6 +343,20 @@ const purgeRows: readonly {
     deletedRecords: [],
   },
   {
+    what: 'a record set with the values of two own writes is not listed',
+    current: [{ ...a(acme), values: ['192.0.2.1', '192.0.2.7'] }],
+    name: purged([], [a(acme)], { previous: [a(acme), a(acme, '192.0.2.7')] }),
+    changes: [remove(a(acme))],
+    deletedRecords: [],
+  },
+  {
+    what: 'an own record with one more value is listed as it was',
+    current: [{ ...a(acme), values: ['192.0.2.1', '198.51.100.9'] }],
+    name: purged([], [a(acme)], { previous: [a(acme)] }),
+    changes: [remove(a(acme))],
+    deletedRecords: [{ ...a(acme), values: ['192.0.2.1', '198.51.100.9'] }],
+  },
+  {
     what: 'an own record that another writer has edited is listed as it was',
     current: [a(acme, '198.51.100.9')],
     name: purged([], [a(acme)], { previous: [a(acme)] }),

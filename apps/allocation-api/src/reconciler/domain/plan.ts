@@ -187,11 +187,13 @@ export const planName = (
   })
   const changes = [...deletions.values(), ...upserts]
   const changedKeys = new Set(changes.map(changeKey))
-  const isDesired = (set: RecordSet) =>
-    desired.some(wanted => recordKey(wanted) === recordKey(set) && sameValues(wanted, set))
-  const deletedRecords = Array.from(purgeable).filter(
-    set => changedKeys.has(recordKey(set)) && !isWritten(set) && !isDesired(set),
-  )
+  // A provider without record sets can have the values of two writes at once, if the first took effect late.
+  const ownValues = Map.groupBy([...previous, ...desired], recordKey)
+  const isOwnValue = (key: string, value: string) => ownValues.get(key)?.some(({ values }) => values.includes(value))
+  const deletedRecords = Array.from(purgeable).filter(set => {
+    const key = recordKey(set)
+    return changedKeys.has(key) && !set.values.every(value => isOwnValue(key, value))
+  })
   return { kind: 'changes', changes, deletedRecords, isPartial: false }
 }
 

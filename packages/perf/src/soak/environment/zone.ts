@@ -24,13 +24,13 @@ export interface Zone {
   } | null
 }
 
-/** Records of other owners, next to pool names and at some of them. They must not change. */
+/** Records of other owners beside the pool names; a release deletes those at and below its name. They must not change. */
 export const FOREIGN_RECORDS: readonly ZoneRecordSet[] = [
   { name: ZONE, type: 'MX', ttl: 300, values: ['10 mail.example.'] },
   { name: ZONE, type: 'TXT', ttl: 300, values: ['"not ours"'] },
-  { name: `n0.${ZONE}`, type: 'TXT', ttl: 300, values: ['"next to a pool name"'] },
-  { name: `*.n1.${ZONE}`, type: 'AAAA', ttl: 300, values: ['2001:db8::1'] },
-  { name: `deep.n2.${ZONE}`, type: 'CNAME', ttl: 300, values: ['host.example.'] },
+  { name: `xn0.${ZONE}`, type: 'TXT', ttl: 300, values: ['"beside a pool name"'] },
+  { name: `*.wild.${ZONE}`, type: 'AAAA', ttl: 300, values: ['2001:db8::1'] },
+  { name: `deep.down.${ZONE}`, type: 'CNAME', ttl: 300, values: ['host.example.'] },
   { name: `www.${ZONE}`, type: 'A', ttl: 300, values: ['198.51.100.1', '198.51.100.2'] },
 ]
 
