@@ -1,6 +1,11 @@
+import { mkdtemp } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { deploymentRequest } from '@pool/test-kit/deployment-request.ts'
 import { describe, expect, test } from 'vitest'
+import { createZoneTable } from '../../src/dns/providers/local/zone-table.ts'
 import { startTestService } from '../support/service.ts'
+import { isTerraformMissing } from '../terraform/support/terraform.ts'
 
 const { call } = await startTestService({ PDM_BYO_PROOF: 'required', PDM_BYO_RESOLVERS: '127.0.0.1:9' })
 const path = '/api/v1/domains/challenge'
@@ -56,9 +61,37 @@ describe('a challenge', () => {
   })
 })
 
-test('a resolver that does not respond is 503 with Retry-After', async () => {
+test.skipIf(isTerraformMissing)('a resolver that does not respond is 503 with Retry-After', async () => {
   const request = { ...deploymentRequest('x'), sovereignDomainMode: 'byo', sovereignFQDN: 'cloud.acme.example' }
   const answer = await call('POST', '/api/v1/deployments', request)
   expect(answer).toMatchObject({ status: 503, body: { error: 'dns-unavailable' } })
   expect(answer.headers.get('retry-after')).toBe('5')
+})
+
+test.skipIf(isTerraformMissing)('with the record in DNS the deployment is created', async () => {
+  const dns = await startTestService({ DNSPROVIDER_MANAGED_DOMAINS: 'example' })
+  const other = await startTestService({
+    PDM_BYO_PROOF: 'required',
+    PDM_BYO_RESOLVERS: `127.0.0.1:${dns.api.dnsPort}`,
+    PDM_DEPLOYMENTS_DIR: await mkdtemp(join(tmpdir(), 'domains-')),
+  })
+  const domain = 'cloud.acme.example'
+  const request = { ...deploymentRequest('x'), sovereignDomainMode: 'byo', sovereignFQDN: domain }
+  const create = () => other.call('POST', '/api/v1/deployments', request)
+  expect(await create()).toMatchObject({
+    status: 409,
+    body: { error: 'domain-not-proven', detail: expect.stringContaining('_pool-challenge.cloud.acme.example') },
+  })
+  const { name, type, value } = (await other.call('POST', path, { domain })).body
+  const table = createZoneTable(dns.database.sql)
+  const { serial } = await table.read('example', [])
+  const set = { name, type, ttl: 60, values: [`"${value}"`] }
+  expect(await table.apply('example', [{ kind: 'upsert', set }], serial)).not.toBeNull()
+  const created = await create()
+  expect(created.status).toBe(201)
+  const { id, deploymentToken } = created.body
+  const removed = await other.call('DELETE', `/api/v1/deployments/${id}`, undefined, {
+    'X-Deployment-Token': deploymentToken,
+  })
+  expect(removed.status).toBe(202)
 })
