@@ -191,6 +191,7 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
     lookUpTxt: createTxtResolver({ servers: resolvers, timeoutMs: TXT_LOOKUP_TIMEOUT_MS }),
     timeoutMs,
   })
+  const provisioner = createTerraform({ ...config.deployments, env: config.env, graceMs: TERRAFORM_GRACE_MS })
   const deployments = new DeploymentService({
     sql,
     domainProof,
@@ -204,7 +205,7 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
         toBucketName: fqdn => toBucketName(objectStorage.platformPrefix, fqdn),
         pools: pools(),
       }),
-    provisioner: createTerraform({ ...config.deployments, env: config.env, graceMs: TERRAFORM_GRACE_MS }),
+    provisioner,
     storage: objectStorage,
     maxConcurrentRuns: config.deployments.concurrency,
     statementTimeoutMs: timeoutMs,
@@ -295,6 +296,13 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
     }),
   ]
   phase = 'ready'
+  // Everything else works without it, so the start neither waits nor fails.
+  void provisioner.preflight().then(
+    missing => {
+      if (missing !== null) observer.onDeploymentsUnavailable(missing)
+    },
+    error => observer.onError('deployment preflight failed', error),
+  )
 
   return {
     address: { port, operatorPort, dns: { kind: dnsProvider.kind, ...info }, managedDomains },

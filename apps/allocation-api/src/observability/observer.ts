@@ -36,6 +36,9 @@ export const createObserver = (log: Logger, metrics: Metrics): Observer => {
     onSweep(count) {
       metrics.countSwept(count)
     },
+    onDeploymentsUnavailable(reason) {
+      log.warn({ reason }, 'deployments unavailable')
+    },
     onRunEnded(deployment, outcome, seconds) {
       metrics.countRun(outcome, seconds)
       log.info({ deployment, outcome, seconds }, 'deployment run ended')

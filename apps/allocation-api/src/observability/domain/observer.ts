@@ -10,6 +10,7 @@ export type ErrorEvent =
   | 'pool refresh failed'
   | 'deployment failed unexpectedly'
   | 'deployment lease renewal failed'
+  | 'deployment preflight failed'
   | 'metrics source unavailable'
 
 export type DriftCheckResult =
@@ -34,6 +35,8 @@ export interface Observer {
   onCredentialCheck(kind: 'object-storage' | 'token', result: CredentialCheckOutcome): void
   /** The sweeper deleted `count` expired reservations. */
   onSweep(count: number): void
+  /** At the start: something that deployments need is missing on this machine. `reason` has no secrets. */
+  onDeploymentsUnavailable(reason: string): void
   /** This process ended its run of a deployment. */
   onRunEnded(deployment: string, outcome: string, seconds: number): void
   /** `context` is logged with the error and must not hold secrets. */
