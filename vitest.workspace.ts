@@ -13,6 +13,7 @@ const shared = { isolate: false } as const
 
 /** The test files of more than 5 s, longest first. */
 const slowFiles = [
+  'chaos/random-interleavings',
   'perf/test/soak/main',
   'process/races',
   'perf/test/bench/main',
@@ -24,11 +25,11 @@ const slowFiles = [
   'process/waiting',
   'chaos/races',
   'deployments/e2e',
-  'chaos/random-interleavings',
   'process/kill',
   'integration/timeouts',
   'chaos/provider-outage',
   'chaos/crash-recovery',
+  'chaos/update-under-load',
   'chaos/random-kills',
   'process/linearizability',
   'integration/list-stream',

@@ -53,7 +53,7 @@ export const allocationSql = (sql: Sql) => {
      * For the same reason it draws the version of an existing row after it has locked the row.
      *
      * `holder`: `new` for a commit. If the name had an earlier holder, every record set at or below it that is not in
-     * `records` is deleted, whoever wrote it. `same` for a change of an active name and for a release; a release has no
+     * `records` is deleted, whichever writer created it. `same` for a change of an active name and for a release; a release has no
      * `records`, and deletes all of them in any case.
      */
     setDesiredRecords: (rows: Fragment, records: readonly RecordSet[], holder: 'new' | 'same') => sql`

@@ -188,7 +188,7 @@ create table if not exists dns_names (
   failure text,
   last_error text,
   -- Until this version or a newer one is applied, every record set at or below the name is deleted unless it is desired,
-  -- whoever wrote it: the name had an earlier holder. A name without desired records is always treated so.
+  -- whichever writer created it: the name had an earlier holder. A name without desired records is always treated so.
   purge_version bigint not null default 0,
   -- Record sets that are deleted for that reason and that this service did not write, from before the write until the
   -- history lists them.

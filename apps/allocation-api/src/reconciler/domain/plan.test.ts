@@ -336,7 +336,7 @@ const purgeRows: readonly {
     deletedRecords: [],
   },
   {
-    what: 'own records are deleted once and not listed',
+    what: 'own records are deleted with one change each and not listed',
     current: [a(acme), a(star, '192.0.2.7')],
     name: purged([], [a(acme)], { previous: [a(acme), a(star, '192.0.2.7')] }),
     changes: [remove(a(acme)), remove(a(star))],

@@ -187,7 +187,7 @@ export const planName = (
   })
   const changes = [...deletions.values(), ...upserts]
   const changedKeys = new Set(changes.map(changeKey))
-  // A provider without record sets can have the values of two writes at once, if the first took effect late.
+  // A provider without record sets can have the values of two writes in one set, if the first took effect late.
   const ownValues = Map.groupBy([...previous, ...desired], recordKey)
   const isOwnValue = (key: string, value: string) => ownValues.get(key)?.some(({ values }) => values.includes(value))
   const deletedRecords = Array.from(purgeable).filter(set => {
