@@ -409,12 +409,21 @@ export const createAllocationRepository = (
     async liftCoolOff(name: PoolName, caller: Caller): Promise<boolean> {
       const lifted = await withTimeout(
         sql`
-          with lifted as (
-              update pool_allocations a set cool_off_until = ${now} where ${whereName(name)} and ${isCoolingOff}
-              returning a.*
+          with locked as (
+              select a.* from pool_allocations a where ${whereName(name)} and ${isCoolingOff} for update of a
             ),
-            history as (${insertHistory(sql`lifted`, sql`'cool-off-lifted', 'none', 'none'`, caller)})
-          select from lifted`,
+            lifted as (
+              update pool_allocations a set state = 'released', expires_at = null, cool_off_until = ${now}
+              from locked where ${whereName(name)}
+            ),
+            transitions as (
+              select *, 1 as step, 'expired' as event, 'reserved' as from_state from locked where state = 'reserved'
+              union all
+              select *, 2, 'cool-off-lifted', 'none' from locked
+              order by step
+            ),
+            history as (${insertHistory(sql`transitions`, sql`event, from_state, 'none'`, caller)})
+          select from locked`,
         timeoutMs,
       )
       return lifted.length > 0

@@ -201,6 +201,7 @@ describe('DELETE cool-off, for operators', () => {
     await database.advance(DEFAULT_RESERVATION_TTL_MS)
     expect((await lift('lift-back')).status).toBe(204)
     expect(await check('lift-back')).toMatchObject({ available: true })
+    expect((await readEvents('lift-back')).slice(-2)).toEqual(['expired reserved none', 'cool-off-lifted none none'])
   })
 
   test('422 for a bad name or an unknown pool; 401 without a token; 404 on the in-cluster listener', async () => {
