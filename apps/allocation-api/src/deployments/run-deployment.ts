@@ -171,7 +171,7 @@ export class DeploymentRun {
     if (remaining !== null) throw new DeploymentFailedError(`The destroy is not complete. ${remaining}`)
   }
 
-  /** The name is withdrawn last: until then, nobody else can create a deployment under it. */
+  /** The name is withdrawn last: until then, no other client can create a deployment under it. */
   async #withdraw(): Promise<RunOutcome> {
     const { state, repository } = this.#options
     await this.#releaseName()
