@@ -95,6 +95,9 @@ export const createApiWorkload = (
       'X-Deployment-Token': choices.chance(0.1) ? UNKNOWN_ID : deploymentToken,
       operation: choices.pick(['apply', 'destroy']),
       abandon: choices.pick(['true', 'false']),
+      deployment,
+      fqdn: `${name}.${POOL}`,
+      bucket: `catalyst-d${number}-${choices.below(3)}-fuzz-example`,
       asset: choices.pick(['start.js', 'swagger-ui.css', 'swagger-ui-bundle.js', 'package.json']),
       limit: `${1 + choices.below(20)}`,
       cursor: state.cursor,
@@ -150,6 +153,8 @@ export const createApiWorkload = (
         return fields('objectStorageAccessKey', 'objectStorageSecretKey')
       case 'planDeployment':
         return fields('operation', 'objectStorageAccessKey', 'objectStorageSecretKey')
+      case 'createDomainChallenge':
+        return { domain: `d${number}-${choices.below(3)}.fuzz.example` }
       case 'validateObjectStorageKeys':
         return fields('region', 'accessKey', 'secretKey', 'provider')
       default:
