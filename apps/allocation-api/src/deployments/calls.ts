@@ -45,7 +45,7 @@ export interface CallsOptions {
   readonly domainProof: Pick<DomainProof, 'prove'>
 }
 
-/** A plan runs in the request, so this bounds the Terraform processes besides those of runs. */
+/** A plan runs in the request, so this bounds the Terraform processes in addition to those of runs. */
 const MAX_CONCURRENT_PLANS = 2
 const MAX_QUEUED_PLANS = 10
 const PLAN_RETRY_S = 30

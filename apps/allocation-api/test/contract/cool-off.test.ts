@@ -91,13 +91,13 @@ describe('a released active name during its cool-off', () => {
     const { status, body } = await reserve('later', { createdBy: 'team b' })
     expect([status, body.createdBy]).toEqual([201, 'team b'])
     expect(await readEvents('later')).toEqual([...firstLife, 'reserved none reserved'])
-    // The former token is no token of the new reservation.
+    // The former token does not match the new reservation.
     expect((await call('POST', `${poolPath}/commit`, commitBody('later', reservationToken))).body.error).toBe(
       'token-mismatch',
     )
   })
 
-  test('a 409 is replayed under its key, and a new key decides anew', async () => {
+  test('a 409 is replayed under its key, and a new key decides again', async () => {
     await coolOff('keyed')
     const headers = { 'Idempotency-Key': 'keyed-cool-off-0001' }
     const first = await reserve('keyed', {}, headers)

@@ -103,7 +103,7 @@ const expectClearable = async ({ cloud, survivor, first, second }: Pair): Promis
     }
   }
   const { sovereignFQDN, name } = first.spec
-  // A reservation whose request was killed ends by itself.
+  // A reservation whose request was killed expires.
   await fixture.advance(TTL_MS)
   expect(cloud.statesUp(sovereignFQDN)).toEqual([])
   const rows = await fixture.sql`

@@ -204,7 +204,7 @@ describe('a pool that leaves the list', () => {
     expect(await database.sql`select from dns_zones`).toHaveLength(1)
   })
 
-  test('a withdrawal in a zone that never existed ends, and the zone is not checked for ever', async () => {
+  test('a withdrawal in a zone that never existed ends, and the zone is not checked any more', async () => {
     await database.sql`
       insert into dns_names (zone, subdomain, version, desired, changed_at, next_attempt_at, attempts, failure, last_error)
       values ('never.test', 'a', 2, '[]', now(), now(), 5, 'zone', 'There is no such zone.')`

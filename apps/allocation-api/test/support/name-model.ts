@@ -19,7 +19,7 @@ export interface ModelRow {
   address: string
 }
 
-/** Who reserves: nobody that had the name, the client of a token, or a lineage. */
+/** Who reserves: a client without a former claim, the client of a token, or a lineage. */
 export interface ModelFormer {
   readonly token?: string | undefined
   readonly lineage?: string | undefined

@@ -24,7 +24,7 @@ const MAX_UPDATES = 100
 /** Rejections per message after which the bisection stops. Enough to find at least two faulty updates in a message. */
 const MAX_REJECTIONS = 16
 
-export interface UpdateOutcome {
+export interface UpdateResponse {
   readonly rejected: ReadonlyMap<NameUpdate, string>
   readonly skipped: readonly NameUpdate[]
 }
@@ -35,7 +35,7 @@ export const sendUpdates = async (
   zone: string,
   updates: readonly NameUpdate[],
   nextId: () => number,
-): Promise<UpdateOutcome> => {
+): Promise<UpdateResponse> => {
   /** BADKEY is not signed. A forged one has no more effect than a closed connection: no update counts as applied. */
   const requestRcode = async (request: Buffer): Promise<string> => {
     for await (const { message } of exchangeSigned(peer, request)) return toRcodeName(message.rcode)
@@ -55,7 +55,7 @@ export const sendUpdates = async (
     batches: readonly (readonly NameUpdate[])[],
     attempt: (batch: readonly NameUpdate[]) => Promise<{ readonly rcode: string; readonly reason?: string }>,
     allRejected: string,
-  ): Promise<UpdateOutcome> => {
+  ): Promise<UpdateResponse> => {
     let isAnyAccepted = false
     let lastRcode = ''
     const run = async (batch: readonly NameUpdate[]): Promise<BatchResult<NameUpdate, never>> => {
