@@ -11,7 +11,19 @@ import { commitment, grant, type Operations, rejection, release, renewal } from 
 let id = 0
 const row = (event: string, from: string, to: string, change: Partial<ReplayRow> = {}): ReplayRow => {
   id += 1
-  return { id, subdomain: 'acme', event, from, to, owner: 'a', requestId: null, detail: null, ...change }
+  return {
+    id,
+    subdomain: 'acme',
+    event,
+    from,
+    to,
+    owner: 'a',
+    requestId: null,
+    detail: null,
+    at: id,
+    deletedRecords: null,
+    ...change,
+  }
 }
 const reserved = (change?: Partial<ReplayRow>) => row('reserved', 'none', 'reserved', change)
 const committed = (change?: Partial<ReplayRow>) => row('committed', 'reserved', 'active', change)

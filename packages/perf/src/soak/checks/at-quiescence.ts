@@ -1,11 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { findHistoryErrors } from '@pool/test-kit/history-rules.ts'
 import { checkLinearizability, describeViolation } from '@pool/test-kit/linearizability/check.ts'
-import { readTable, type Snapshot, takeSnapshot } from '../environment/database.ts'
+import { recordKey } from 'allocation-api/src/dns/domain/rrset.ts'
+import { readDeletions, readTable, type Snapshot, takeSnapshot } from '../environment/database.ts'
 import { RECORD_TEMPLATE, type SoakEnvironment } from '../environment/environment.ts'
-import { FOREIGN_RECORDS, ZONE } from '../environment/zone.ts'
+import { FIXED_RECORDS, ZONE } from '../environment/zone.ts'
 import type { InvariantChecker } from '../invariants.ts'
 import type { Recorder } from '../traffic/recorder.ts'
+import { checkForeignRecords } from './foreign-records.ts'
 import { findLostWrites, findReplayMismatches } from './history.ts'
 import { findHolderOverlaps, toHolderIntervals } from './lease-holders.ts'
 import { findLogStreamErrors } from './log-stream.ts'
@@ -26,7 +28,18 @@ const waitForZone = async ({ sql, zone }: SoakEnvironment): Promise<readonly str
   for (const end = performance.now() + MAX_CONVERGENCE_MS; ; await sleep(POLL_MS)) {
     const table = await readTable(sql)
     const records = await zone.records()
-    const differences = findZoneDifferences(records, toDesiredZone(ZONE, table, RECORD_TEMPLATE, FOREIGN_RECORDS))
+    const subdomains = new Set(zone.foreignRecords.map(({ subdomain }) => subdomain))
+    const history = await readDeletions(sql, [...subdomains])
+    const { present, unknown, violations } = checkForeignRecords(zone.foreignRecords, history)
+    const unknownKeys = new Set(unknown.map(recordKey))
+    const desired = toDesiredZone(ZONE, table, RECORD_TEMPLATE, [...FIXED_RECORDS, ...present])
+    const differences = [
+      ...violations,
+      ...findZoneDifferences(
+        records.filter(set => !unknownKeys.has(recordKey(set))),
+        desired.filter(set => !unknownKeys.has(recordKey(set))),
+      ),
+    ]
     const isUnchanged = serialize(await readTable(sql)) === serialize(table)
     if (isUnchanged && differences.length === 0) return []
     if (performance.now() > end) return differences

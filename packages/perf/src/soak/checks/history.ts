@@ -1,3 +1,4 @@
+import type { HistoryEntry } from '@pool/contract'
 import type { NameOperation } from './operations.ts'
 
 export interface ReplayRow {
@@ -9,6 +10,9 @@ export interface ReplayRow {
   readonly owner: string
   readonly requestId: string | null
   readonly detail: string | null
+  /** Milliseconds since the epoch on the clock of the database. */
+  readonly at: number
+  readonly deletedRecords: HistoryEntry['deletedRecords'] | null
 }
 
 export interface TableRow {

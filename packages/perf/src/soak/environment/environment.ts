@@ -11,7 +11,7 @@ import type { InvariantChecker } from '../invariants.ts'
 import type { LogSecretScanner } from './log-secrets.ts'
 import { type Replica, startReplica } from './replica.ts'
 import { startSoakWitness, type Witness } from './witness.ts'
-import { startZone, ZONE, type Zone } from './zone.ts'
+import { LOWER_POOL, startZone, ZONE, type Zone } from './zone.ts'
 
 export const REPLICAS = 3
 export const RECORD_TEMPLATE: RecordTemplate = { names: ['@', '*'], ttl: 300 }
@@ -33,7 +33,7 @@ export interface SoakEnvironment {
 
 const settings = (folder: string, zone: Zone): Record<string, string> => ({
   ...zone.env,
-  DNSPROVIDER_MANAGED_DOMAINS: ZONE,
+  DNSPROVIDER_MANAGED_DOMAINS: `${ZONE},${LOWER_POOL}`,
   DNSPROVIDER_RECORD_NAMES: RECORD_TEMPLATE.names.join(),
   DNSPROVIDER_RECORD_TTL: `${RECORD_TEMPLATE.ttl}s`,
   // Short, so that reservations expire many times in a run of a few minutes.

@@ -3,6 +3,7 @@ import { missingPowerdns, startPowerdns, type ZoneEdit, type ZoneRecordSet } fro
 import { until } from '@pool/test-kit/poll.ts'
 import { startTcpProxy, type TcpProxy } from '@pool/test-kit/tcp-proxy.ts'
 import { createZoneTable } from 'allocation-api/src/dns/providers/local/zone-table.ts'
+import type { ForeignRecord } from '../checks/foreign-records.ts'
 import type { LogSecretScanner } from './log-secrets.ts'
 
 export const ZONE = 'pool.test'
@@ -16,6 +17,8 @@ export interface Zone {
   /** Waits for a killed server to restart. */
   readonly records: () => Promise<readonly ZoneRecordSet[]>
   readonly edit: (edit: ZoneEdit) => Promise<void>
+  /** What the soak wrote at or below names of the pool, in order. */
+  readonly foreignRecords: ForeignRecord[]
   /** Null: the provider is part of the API's process and has no faults of its own. */
   readonly server: {
     readonly link: TcpProxy
@@ -24,15 +27,43 @@ export interface Zone {
   } | null
 }
 
-/** Records of other owners beside the pool names; a release deletes those at and below its name. They must not change. */
-export const FOREIGN_RECORDS: readonly ZoneRecordSet[] = [
+/** No client can have this name: a pool is below it. */
+export const COVERING_NAME = 'n5'
+/** Its records are in the same zone. */
+export const LOWER_POOL = `lower.${COVERING_NAME}.${ZONE}`
+
+/** Records of other writers outside all names that a client can have. They must not change. */
+export const FIXED_RECORDS: readonly ZoneRecordSet[] = [
   { name: ZONE, type: 'MX', ttl: 300, values: ['10 mail.example.'] },
   { name: ZONE, type: 'TXT', ttl: 300, values: ['"not ours"'] },
-  { name: `xn0.${ZONE}`, type: 'TXT', ttl: 300, values: ['"beside a pool name"'] },
+  { name: `xn0.${ZONE}`, type: 'TXT', ttl: 300, values: ['\"beside a pool name\"'] },
   { name: `*.wild.${ZONE}`, type: 'AAAA', ttl: 300, values: ['2001:db8::1'] },
   { name: `deep.down.${ZONE}`, type: 'CNAME', ttl: 300, values: ['host.example.'] },
   { name: `www.${ZONE}`, type: 'A', ttl: 300, values: ['198.51.100.1', '198.51.100.2'] },
+  { name: `host.${LOWER_POOL}`, type: 'A', ttl: 300, values: ['198.51.100.3'] },
 ]
+
+const firstForeignRecords: readonly (readonly [subdomain: string, set: ZoneRecordSet])[] = [
+  ['n0', { name: `n0.${ZONE}`, type: 'TXT', ttl: 300, values: ['"next to a pool name"'] }],
+  ['n1', { name: `*.n1.${ZONE}`, type: 'AAAA', ttl: 300, values: ['2001:db8::1'] }],
+  ['n2', { name: `deep.n2.${ZONE}`, type: 'CNAME', ttl: 300, values: ['host.example.'] }],
+]
+
+/** Writes record sets as another writer. If that fails, their `end` stays infinite: they may have been written. */
+export const writeForeignRecords = async (
+  { edit, foreignRecords }: Pick<Zone, 'edit' | 'foreignRecords'>,
+  records: readonly Pick<ForeignRecord, 'subdomain' | 'set' | 'isOverwrite'>[],
+  remove: ZoneEdit['remove'] = [],
+): Promise<void> => {
+  const start = Date.now()
+  const first = foreignRecords.length
+  foreignRecords.push(...records.map(record => ({ ...record, start, end: Number.POSITIVE_INFINITY })))
+  await edit({ remove, put: records.map(({ set }) => set) })
+  const end = Date.now()
+  records.forEach((record, index) => {
+    foreignRecords[first + index] = { ...record, start, end }
+  })
+}
 
 /** Retries while the server does not accept connections. */
 const retryUntilUp = async <Result>(call: () => Promise<Result>): Promise<Result> => {
@@ -54,6 +85,7 @@ const openLocalZone = async (sql: Sql): Promise<Zone> => {
     kind: 'local',
     missing: missingPowerdns,
     env: { DNSPROVIDER_KIND: 'local' },
+    foreignRecords: [],
     records: async () => (await table.read(ZONE, 'all')).records,
     async edit({ remove, put }) {
       const changes = [
@@ -85,6 +117,7 @@ const startPowerdnsZone = async (scanner: LogSecretScanner, cleanup: AsyncDispos
       DNSPROVIDER_POWERDNS_URL: `http://127.0.0.1:${link.port}`,
       DNSPROVIDER_POWERDNS_API_KEY: server.options.apiKey,
     },
+    foreignRecords: [],
     edit: edit => retryUntilUp(() => server.edit(ZONE, edit)),
     records: () => retryUntilUp(() => server.records(ZONE)),
     server: { link, stop: server.stop, start: server.start },
@@ -94,6 +127,10 @@ const startPowerdnsZone = async (scanner: LogSecretScanner, cleanup: AsyncDispos
 /** PowerDNS behind a proxy if it is installed, otherwise the API's local provider. */
 export const startZone = async (sql: Sql, scanner: LogSecretScanner, cleanup: AsyncDisposableStack): Promise<Zone> => {
   const zone = missingPowerdns ? await openLocalZone(sql) : await startPowerdnsZone(scanner, cleanup)
-  await zone.edit({ remove: [], put: FOREIGN_RECORDS })
+  await zone.edit({ remove: [], put: FIXED_RECORDS })
+  await writeForeignRecords(
+    zone,
+    firstForeignRecords.map(([subdomain, set]) => ({ subdomain, set, isOverwrite: false })),
+  )
   return zone
 }

@@ -5,7 +5,7 @@ import { toDesiredZone } from '../checks/zone.ts'
 import { readTable } from '../environment/database.ts'
 import { RECORD_TEMPLATE, type SoakEnvironment } from '../environment/environment.ts'
 import type { Replica } from '../environment/replica.ts'
-import { ZONE } from '../environment/zone.ts'
+import { writeForeignRecords, ZONE } from '../environment/zone.ts'
 import type { FaultName } from './kinds.ts'
 import type { PlannedFault } from './schedule.ts'
 
@@ -26,7 +26,6 @@ const RESET_INTERVAL_MS = 300
 const MAX_CLOCK_SHIFT_MINUTES = 10
 const MAX_DELAY_MS = 120
 const EDIT_COUNT = 3
-const WRONG_ADDRESS = '198.51.100.99'
 
 const signal = (pid: number | undefined, name: NodeJS.Signals) => {
   // 0 would signal our own process group.
@@ -53,10 +52,14 @@ const editRecords = async ({ sql, zone }: SoakEnvironment): Promise<() => Promis
   const records = (await zone.records()).filter(({ type, values }) => type === 'A' && values[0]?.startsWith('10.'))
   const edited: readonly RecordSet[] = records.slice(0, EDIT_COUNT)
   const [removed, ...changed] = edited
-  await zone.edit({
-    remove: removed ? [removed] : [],
-    put: changed.map(set => ({ ...set, values: [WRONG_ADDRESS] })),
-  })
+  const count = zone.foreignRecords.length
+  const overwrites = changed.map((set, index) => ({
+    // The name is one label below the zone, or a wildcard below such a name.
+    subdomain: set.name.slice(0, -ZONE.length - 1).replace(/^\*\./, ''),
+    set: { ...set, values: [`198.51.${100 + (((count + index) >> 8) & 127)}.${(count + index) & 255}`] },
+    isOverwrite: true,
+  }))
+  await writeForeignRecords(zone, overwrites, removed ? [removed] : [])
   return async () => {
     // The desired records may have changed in the meantime.
     const desiredZone = toDesiredZone(ZONE, await readTable(sql), RECORD_TEMPLATE, [])

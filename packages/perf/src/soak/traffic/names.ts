@@ -3,7 +3,8 @@ import type { Prng } from '@pool/test-kit/prng.ts'
 import type { Holding, PoolOperations } from './operations.ts'
 import type { Quiescer } from './quiescer.ts'
 
-const CONTENDED_NAMES = 6
+/** The last one is above a pool: no client gets it. */
+export const CONTENDED_NAMES = 6
 const OTHER_NAMES = 4_000
 /** Reservations that one client has at a time. */
 const MAX_HELD = 6

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { NameOperation, ObservedState } from '../checks/operations.ts'
-import { ZONE } from '../environment/zone.ts'
+import { COVERING_NAME, ZONE } from '../environment/zone.ts'
 import type { InvariantChecker } from '../invariants.ts'
 import type { ApiClient, RetriedResponse } from './api-client.ts'
 import type { Recorder } from './recorder.ts'
@@ -87,7 +87,8 @@ export const createPoolOperations = (
         body: { subdomain: name, createdBy: owner },
       })
       if (response?.status !== 201) {
-        if (response && response.status !== 409) reportUnexpected(`reserve ${name}`, response)
+        const isExpected = response?.status === (name === COVERING_NAME ? 422 : 409)
+        if (response && !isExpected) reportUnexpected(`reserve ${name}`, response)
         return undefined
       }
       const { reservationToken: token, reservedAt, expiresAt } = reserveResponse.parse(response.body)

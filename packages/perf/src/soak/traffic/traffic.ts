@@ -6,6 +6,7 @@ import { runDeployments } from './deployments.ts'
 import { createLeaseSender, runController } from './leases.ts'
 import { runNameClient } from './names.ts'
 import { createPoolOperations } from './operations.ts'
+import { runOtherWriter } from './other-writer.ts'
 import { Quiescer } from './quiescer.ts'
 import type { Recorder } from './recorder.ts'
 
@@ -20,7 +21,7 @@ export interface Traffic {
 
 /** Closed loops: a client sends its next request after the response to the last one, which limits the load. */
 export const startTraffic = (
-  { replicas, operatorToken, witness }: SoakEnvironment,
+  { replicas, operatorToken, witness, zone }: SoakEnvironment,
   { seed, withDeployments }: { readonly seed: number; readonly withDeployments: boolean },
   recorder: Recorder,
   invariants: InvariantChecker,
@@ -42,12 +43,13 @@ export const startTraffic = (
   const controllers = Array.from({ length: CONTROLLER_COUNT }, (_, number) =>
     runController(`region-${number}`, sendLease, createPrng(seed * CONTROLLER_COUNT + number), recorder, quiescer),
   )
+  const otherWriter = runOtherWriter(zone, prng.fork(2), recorder, quiescer)
   const deployments = async () => {
     if (!withDeployments) return
     const { clientPrng, client } = createClient('deployer', 1_000)
     await runDeployments({ client, replicas, prng: clientPrng, recorder, quiescer, invariants })
   }
-  const ended = Promise.all([...names, ...controllers, deployments()]).then(() => {})
+  const ended = Promise.all([...names, ...controllers, otherWriter, deployments()]).then(() => {})
   ended.catch(() => {})
   return { quiescer, ended }
 }
