@@ -36,7 +36,7 @@ export const LOWER_POOL = `lower.${COVERING_NAME}.${ZONE}`
 export const FIXED_RECORDS: readonly ZoneRecordSet[] = [
   { name: ZONE, type: 'MX', ttl: 300, values: ['10 mail.example.'] },
   { name: ZONE, type: 'TXT', ttl: 300, values: ['"not ours"'] },
-  { name: `xn0.${ZONE}`, type: 'TXT', ttl: 300, values: ['\"beside a pool name\"'] },
+  { name: `xn0.${ZONE}`, type: 'TXT', ttl: 300, values: ['"beside a pool name"'] },
   { name: `*.wild.${ZONE}`, type: 'AAAA', ttl: 300, values: ['2001:db8::1'] },
   { name: `deep.down.${ZONE}`, type: 'CNAME', ttl: 300, values: ['host.example.'] },
   { name: `www.${ZONE}`, type: 'A', ttl: 300, values: ['198.51.100.1', '198.51.100.2'] },
