@@ -40,19 +40,21 @@ export const createTestDatabase = async ({ schema = true, connections = 10 } = {
     sql,
     async advance(ms) {
       const shift = sql`${ms}::float8 * interval '1 millisecond'`
-      await sql`
-        update pool_allocations set
-          reserved_at = reserved_at - ${shift}, expires_at = expires_at - ${shift}, committed_at = committed_at - ${shift},
-          cool_off_until = cool_off_until - ${shift}`
-      await sql`update pools set listed_at = listed_at - ${shift}`
-      await sql`update idempotency_keys set expires_at = expires_at - ${shift}`
-      await sql`update domain_challenges set expires_at = expires_at - ${shift}`
-      await sql`
-        update dns_names set
-          next_attempt_at = next_attempt_at - ${shift}, changed_at = changed_at - ${shift},
-          applied_at = applied_at - ${shift}`
-      await sql`update deployments set run_expires_at = run_expires_at - ${shift}`
-      await sql`update dns_zones set next_drift_check_at = next_drift_check_at - ${shift}`
+      await Promise.all([
+        sql`
+          update pool_allocations set
+            reserved_at = reserved_at - ${shift}, expires_at = expires_at - ${shift}, committed_at = committed_at - ${shift},
+            cool_off_until = cool_off_until - ${shift}`,
+        sql`update pools set listed_at = listed_at - ${shift}`,
+        sql`update idempotency_keys set expires_at = expires_at - ${shift}`,
+        sql`update domain_challenges set expires_at = expires_at - ${shift}`,
+        sql`
+          update dns_names set
+            next_attempt_at = next_attempt_at - ${shift}, changed_at = changed_at - ${shift},
+            applied_at = applied_at - ${shift}`,
+        sql`update deployments set run_expires_at = run_expires_at - ${shift}`,
+        sql`update dns_zones set next_drift_check_at = next_drift_check_at - ${shift}`,
+      ])
     },
     async drop() {
       await sql.end({ timeout: 1 })
