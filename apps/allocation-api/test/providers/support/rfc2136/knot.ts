@@ -23,6 +23,7 @@ export const knot: ServerKind = {
 database:
     storage: ${folder}
     journal-db-max-size: 256M
+    journal-db-mode: asynchronous
 log:
   - target: stderr
     any: warning
@@ -46,7 +47,7 @@ zone:
     storage: ${folder}
     file: ${zoneFile}
     acl: [full, reader, limited]
-    zonefile-sync: 0
+    zonefile-sync: -1
 ${moreZones.map(other => `  - domain: ${other}\n    storage: ${folder}\n    file: ${other}\n    acl: [full, reader]\n    zonefile-sync: -1\n`).join('')}`,
       { mode: 0o600 },
     )
