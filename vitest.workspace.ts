@@ -13,10 +13,15 @@ const shared = { isolate: false } as const
 
 /** The test files of more than 5 s, longest first. */
 const slowFiles = [
-  'chaos/random-interleavings',
   'perf/test/soak/main',
+  'deployments/two-tenants',
+  'contract/pools',
   'process/races',
   'perf/test/bench/main',
+  'chaos/random-interleavings',
+  'chaos/model',
+  'terraform/destroy',
+  'terraform/locks',
   'chaos/postgres-outage',
   'perf/test/fuzz/main',
   'dev-server/test/start',
@@ -30,6 +35,7 @@ const slowFiles = [
   'chaos/provider-outage',
   'chaos/crash-recovery',
   'chaos/update-under-load',
+  'chaos/cool-off',
   'chaos/random-kills',
   'process/linearizability',
   'integration/list-stream',

@@ -20,7 +20,7 @@ import { createWorker } from '../support/random/worker.ts'
 /** `17` or `1-500`: these seeds only. */
 const requestedSeeds = process.env.PDM_TEST_SEEDS
 /** A provider that loses one earlier write fails in every sixth interleaving. */
-const INTERLEAVINGS = proofSize(1_000, 24)
+const INTERLEAVINGS = proofScale() < 1 ? proofSize(300, 24) : proofSize(1_000)
 /** A real server needs more time for each: 0.7 s for PowerDNS over its API. */
 const SERVER_INTERLEAVINGS = proofScale() < 1 ? proofSize(120, 12) : proofSize(1_000)
 const timeout = 60_000 + 3_000 * INTERLEAVINGS

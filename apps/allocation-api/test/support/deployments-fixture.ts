@@ -120,10 +120,13 @@ export const useDeployments = () => {
     await database.drop()
   })
   beforeEach(async () => {
-    // Without triggers, so that the histories can be cleared and no foreign key is checked. A truncate takes 20 times as long.
-    await database.sql.begin(
-      sql => [sql`set local session_replication_role = replica`, ...tables.map(table => sql`delete from ${sql(table)}`)],
-    )
+    // Without triggers, so that the histories can be cleared and no foreign key is checked; faster than truncate. The locks
+    // wait for statements of the test before.
+    await database.sql.begin(sql => [
+      sql`set local session_replication_role = replica`,
+      sql`lock table ${sql(tables)} in share row exclusive mode`,
+      ...tables.map(table => sql`delete from ${sql(table)}`),
+    ])
     states = new FakeStates()
   })
   afterEach(async () => {
