@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createDatabaseClient, type Sql } from '@pool/database/client'
-import { proofSize } from '@pool/test-kit/proof-size.ts'
+import { proofSize, reportProof } from '@pool/test-kit/proof-size.ts'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import type { Caller } from '../../src/allocation/domain/types.ts'
 import { hashToken } from '../../src/lib/token.ts'
@@ -229,7 +229,7 @@ describe('two statements that wait for the row of a name with a cool-off', () =>
 
 const PROCESSES = 4
 const CALLERS = 200
-const ROUNDS = proofSize(20, 3)
+const ROUNDS = proofSize(20, 2)
 
 describe('four processes and a cool-off', () => {
   let database: TestDatabase
@@ -239,6 +239,7 @@ describe('four processes and a cool-off', () => {
     fleet = await startReplicas(database.url, PROCESSES, { PDM_NAME_COOL_OFF: '10m', PDM_SWEEPER_INTERVAL: '50ms' })
   })
   afterAll(async () => {
+    reportProof(`cool-off: ${ROUNDS} rounds of each of 3 races, ${CALLERS} requests each`)
     await fleet?.stop()
     await database?.drop()
   })

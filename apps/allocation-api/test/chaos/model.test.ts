@@ -1,5 +1,5 @@
 import type { ReservedAllocation } from '@pool/contract'
-import { proofSize } from '@pool/test-kit/proof-size.ts'
+import { proofSize, reportProof } from '@pool/test-kit/proof-size.ts'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Caller } from '../../src/allocation/domain/types.ts'
@@ -378,6 +378,7 @@ describe('the repository behaves like its model', () => {
     expect(outcome.failed, fc.defaultReportMessage(outcome)).toBe(false)
     expect(outcome.numRuns).toBe(runs)
     expect(steps).toBeGreaterThan(runs * 25)
+    reportProof(`model: ${runs} runs, ${steps} steps`)
     // A tenth of the runs does not reach each of them every time; the seeded bugs below do.
     const missing = rareOutcomes.filter(outcome => !outcomes.has(outcome))
     expect(missing.length, missing.join(', ')).toBeLessThanOrEqual(runs >= 300 ? 0 : 2)

@@ -1,6 +1,6 @@
 import { until } from '@pool/test-kit/poll.ts'
-import { proofSize } from '@pool/test-kit/proof-size.ts'
-import { describe, expect, test } from 'vitest'
+import { proofSize, reportProof } from '@pool/test-kit/proof-size.ts'
+import { afterAll, describe, expect, test } from 'vitest'
 import { calls, decideCall, type Verdict } from '../../src/deployments/domain/lifecycle.ts'
 import { createDeploymentRepository } from '../../src/deployments/repository.ts'
 import { Cloud, type Extent } from '../support/cloud.ts'
@@ -182,6 +182,10 @@ const kills = Array.from({ length: MAX_STATEMENTS }, (_, i) => i + 1).flatMap(st
 const callsWithEffects = ['create', 'apply', 'destroy', 'delete', 'abandon'] as const
 
 describe('a kill at each statement of the next call and of its run', () => {
+  let killCount = 0
+  let endedCount = 0
+  afterAll(() => reportProof(`two tenants: ${killCount} kills; ${endedCount} runs ended before their kill`))
+
   const cases = Object.entries(states).flatMap(([state, steps]) =>
     callsWithEffects.flatMap(call => ['first', 'second'].map(caller => [state, call, caller, steps] as const)),
   )
@@ -207,6 +211,8 @@ describe('a kill at each statement of the next call and of its run', () => {
         .then(() => false),
       killed.then(() => true),
     ])
+    if (isKilled) killCount += 1
+    else endedCount += 1
     await settle(fixture, survivor, isKilled ? victim : undefined)
     // A client that received no response repeats the call, which is harmless whatever became of the first one.
     if (isKilled) await invoke(survivor, tenant, call)
