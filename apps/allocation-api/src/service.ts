@@ -14,7 +14,7 @@ import { readCaFile } from './credentials/ca-file.ts'
 import { createCredentialService } from './credentials/service.ts'
 import { applySchema } from './database/migrate.ts'
 import { createBucketClaims } from './deployments/bucket-claims.ts'
-import { parseDeploymentSpec } from './deployments/domain/spec.ts'
+import { parseDeploymentChange, parseDeploymentSpec, type SpecRules } from './deployments/domain/spec.ts'
 import { createDomainProof } from './deployments/domain-proof.ts'
 import { DeploymentService } from './deployments/service.ts'
 import { createTerraform } from './deployments/terraform/terraform.ts'
@@ -192,19 +192,20 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
     timeoutMs,
   })
   const provisioner = createTerraform({ ...config.deployments, env: config.env, graceMs: TERRAFORM_GRACE_MS })
+  const specRules = (): SpecRules => ({
+    storageProvider: objectStorage.provider,
+    knownProviders: config.deployments.knownProviders,
+    toBucketName: fqdn => toBucketName(objectStorage.platformPrefix, fqdn),
+    pools: pools(),
+  })
   const deployments = new DeploymentService({
     sql,
     domainProof,
     idempotency,
     allocations,
     validateKeys: credentials.validateKeys,
-    parseSpec: body =>
-      parseDeploymentSpec(body, {
-        storageProvider: objectStorage.provider,
-        knownProviders: config.deployments.knownProviders,
-        toBucketName: fqdn => toBucketName(objectStorage.platformPrefix, fqdn),
-        pools: pools(),
-      }),
+    parseSpec: body => parseDeploymentSpec(body, specRules()),
+    parseChange: (body, deployment) => parseDeploymentChange(body, deployment, specRules()),
     provisioner,
     storage: objectStorage,
     maxConcurrentRuns: config.deployments.concurrency,

@@ -88,13 +88,15 @@ export const deploymentCommon = z.object({
 })
 
 const fqdnRule = 'sovereignFQDN is required: a fully qualified domain name such as cloud.acme.example.'
-const fqdn = textThat(fqdnRule, name => canonicalName(name).replace(/\.$/, ''), isHostName).meta({
+export const toCanonicalFqdn = (name: string): string => canonicalName(name).replace(/\.$/, '')
+const fqdn = textThat(fqdnRule, toCanonicalFqdn, isHostName).meta({
   description:
     'Lower-cased, without trailing dot. Optional in mode `pool`, where it is derived from subdomain and pool.',
 })
 
 /** Clients without a notion of absence send null or an empty text for an optional field. */
-const isAbsent = (value: unknown) => value === null || (typeof value === 'string' && value.trim() === '')
+export const isAbsent = (value: unknown): boolean =>
+  value === null || (typeof value === 'string' && value.trim() === '')
 const optionalFqdn = z.preprocess(value => (isAbsent(value) ? undefined : value), fqdn.optional())
 
 const poolMode = z
@@ -138,18 +140,6 @@ export const deploymentCredentials = deploymentStorage
   .pick({ objectStorageAccessKey: true, objectStorageSecretKey: true })
   .meta({ id: 'DeploymentCredentials', description: 'Required if the deployment has object storage.' })
 
-/** A plan of an apply or a destroy. */
-export const planRequest = z
-  .object({
-    operation: z
-      .enum(['apply', 'destroy'], deploymentRule('operation must be "apply" or "destroy".'))
-      .default('apply')
-      .meta({ description: 'What to plan.' }),
-    objectStorageAccessKey: deploymentStorage.shape.objectStorageAccessKey.optional(),
-    objectStorageSecretKey: deploymentStorage.shape.objectStorageSecretKey.optional(),
-  })
-  .meta({ id: 'PlanRequest' })
-
 /** The whole request, for the OpenAPI document. Faults are reported in the order of its fields. */
 export const deploymentRequest = z
   .object({
@@ -167,6 +157,27 @@ export const deploymentRequest = z
     sshPublicKey: deploymentCommon.shape.sshPublicKey,
   })
   .meta({ id: 'DeploymentRequest', description: 'Unknown fields are ignored.' })
+
+/** New input of a deployment that exists. */
+export const applyRequest = deploymentRequest.partial().meta({
+  id: 'ApplyRequest',
+  description:
+    'A field that is absent keeps its stored value. The fields of the name, and `objectStorageRegion` if the deployment has a bucket, cannot change. The keys are required if the deployment has object storage.',
+})
+
+/** A plan of an apply or a destroy. */
+export const planRequest = z
+  .object({
+    operation: z
+      .enum(['apply', 'destroy'], deploymentRule('operation must be "apply" or "destroy".'))
+      .default('apply')
+      .meta({ description: 'What to plan.' }),
+    ...applyRequest.shape,
+  })
+  .meta({
+    id: 'PlanRequest',
+    description: 'The other fields are those of an apply. A plan of a destroy uses only the keys.',
+  })
 
 export const toFieldFaults = (error: z.core.$ZodError): readonly FieldFault[] =>
   error.issues.map(issue => ({

@@ -28,7 +28,8 @@ const deploymentToken = d.deploymentTokenHeader
 const wrongToken = error('`token-mismatch`: in-cluster, `X-Deployment-Token` must be the token of this deployment.')
 const notStarted = {
   400: {
-    description: '`invalid-deployment`: the credentials are missing or rejected; or `invalid-json`.',
+    description:
+      '`invalid-deployment`, with every invalid field: the credentials are missing or rejected, or new input is invalid or changes what cannot change; or `invalid-json`.',
     schema: deploymentProblem,
   },
   403: wrongToken,
@@ -370,10 +371,10 @@ export const operations: readonly Operation[] = [
     method: 'post',
     path: '/api/v1/deployments/{id}/apply',
     tag: 'Deployments',
-    summary: 'Applies the current module again: resumes, updates or reinstalls.',
+    summary: 'Applies the current module again, also with new input: resumes, updates or reinstalls.',
     pathParams: deploymentPath,
     headers: deploymentToken,
-    body: { schema: d.deploymentCredentials, required: false },
+    body: { schema: d.applyRequest, required: false },
     responses: {
       202: { description: 'Started. Follow `streamURL`.', schema: d.deploymentStarted },
       ...notStarted,

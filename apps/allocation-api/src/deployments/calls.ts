@@ -1,12 +1,12 @@
 import { timingSafeEqual } from 'node:crypto'
-import { type Deployment, firstFaultPerField, planRequest, toFieldFaults } from '@pool/contract'
+import { type Deployment, planRequest, toFieldFaults } from '@pool/contract'
 import pLimit from 'p-limit'
 import type { Caller, Rejection } from '../allocation/domain/types.ts'
 import { isJsonObject } from '../lib/json.ts'
 import { hashToken } from '../lib/token.ts'
 import { type Call, decideCall, type Verdict } from './domain/lifecycle.ts'
 import { type StorageProvider, toModuleSecrets, toModuleVariables } from './domain/run.ts'
-import { parseCredentials } from './domain/spec.ts'
+import { type ChangeableDeployment, parseCredentials, type SpecResult, toRecord } from './domain/spec.ts'
 import type {
   AccessKeyPair,
   Obstacle,
@@ -43,6 +43,7 @@ export interface CallsOptions {
   readonly runner: Runner
   readonly findObstacle: FindObstacle
   readonly domainProof: Pick<DomainProof, 'prove'>
+  readonly parseChange: (body: unknown, deployment: ChangeableDeployment) => SpecResult
 }
 
 /** A plan runs in the request, so this bounds the Terraform processes in addition to those of runs. */
@@ -79,11 +80,11 @@ export class DeploymentCalls {
     for (;;) {
       const found = await this.#find<'started'>(id, operation, callerWithToken)
       if (found.kind !== 'started') return found as StartOutcome
-      const { situation } = found
-      const parsed = parseCredentials(body, situation.spec)
+      const parsed = this.#parseInput(operation, body, found.situation)
       if (parsed.kind !== 'valid') return parsed
-      const { credentials } = parsed
-      const obstacle = await this.#options.findObstacle(situation.spec, credentials, callerWithToken.caller)
+      const { spec, credentials } = parsed
+      const situation = { ...found.situation, spec }
+      const obstacle = await this.#options.findObstacle(spec, credentials, callerWithToken.caller)
       if (obstacle) return obstacle
       const proven = await this.#prove(operation, situation)
       if (proven.kind !== 'proven') return proven
@@ -94,15 +95,16 @@ export class DeploymentCalls {
 
   /** What an apply or a destroy would do. */
   async plan(id: string, body: unknown, callerWithToken: CallerWithToken, signal: AbortSignal): Promise<PlanOutcome> {
-    const request = planRequest.safeParse(isJsonObject(body) ? body : {})
+    const request = planRequest.pick({ operation: true }).safeParse(isJsonObject(body) ? body : {})
     const operation = request.data?.operation ?? 'apply'
     const call = operation === 'destroy' ? 'plan-destroy' : 'plan'
     const found = await this.#find<'planned'>(id, call, callerWithToken)
     if (found.kind !== 'planned') return found as PlanOutcome
-    if (request.error) return { kind: 'invalid-deployment', faults: firstFaultPerField(toFieldFaults(request.error)) }
-    const { situation } = found
-    const parsed = parseCredentials(body, situation.spec)
-    if (parsed.kind !== 'valid') return parsed
+    const parsed = this.#parseInput(operation, body, found.situation)
+    const operationFaults = request.error ? toFieldFaults(request.error) : []
+    const faults = [...operationFaults, ...(parsed.kind === 'valid' ? [] : parsed.faults)]
+    if (parsed.kind !== 'valid' || faults.length > 0) return { kind: 'invalid-deployment', faults }
+    const situation = { ...found.situation, spec: parsed.spec }
     const obstacle =
       this.#planObstacle() ??
       (await this.#options.findObstacle(situation.spec, parsed.credentials, callerWithToken.caller))
@@ -147,6 +149,13 @@ export class DeploymentCalls {
     return { kind: 'unlocked', id, isLifted: unlocked.kind === 'unlocked' }
   }
 
+  /** A destroy runs with the stored input. */
+  #parseInput(operation: 'apply' | 'destroy', body: unknown, situation: DeploymentSituation): SpecResult {
+    if (operation === 'apply') return this.#options.parseChange(body, situation)
+    const parsed = parseCredentials(body, situation.spec)
+    return parsed.kind === 'valid' ? { ...parsed, spec: situation.spec } : parsed
+  }
+
   async #find<Accepted extends Verdict>(
     id: string,
     call: Call,
@@ -174,7 +183,7 @@ export class DeploymentCalls {
     return this.#options.domainProof.prove({ spec, lineageId, idempotencyKey: undefined })
   }
 
-  /** The only place that accepts an operation. */
+  /** The only place that accepts an operation. Stores its input. */
   async #accept(
     operation: 'apply' | 'destroy',
     situation: DeploymentSituation,
@@ -186,7 +195,10 @@ export class DeploymentCalls {
     const name = operation === 'apply' ? await this.#takeName(situation, caller) : null
     if (name && name.kind !== 'reserved') return name
     const reservationTokenHash = name ? name.tokenHash : situation.reservationTokenHash
-    const accepted = await repository.accept({ ...situation, reservationTokenHash }, operation, proof, caller)
+    const accepted = await repository.accept(
+      { ...situation, reservationTokenHash },
+      { operation, record: toRecord(situation.spec, credentials), proof, caller },
+    )
     if (accepted.kind !== 'accepted') return accepted
     runner.submit(accepted.state, credentials)
     return { kind: 'started', id: situation.id, status: operation === 'apply' ? 'provisioning' : 'destroying' }

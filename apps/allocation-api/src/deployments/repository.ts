@@ -33,6 +33,14 @@ export interface NewDeployment {
   readonly caller: Caller
 }
 
+export interface NewOperation {
+  readonly operation: 'apply' | 'destroy'
+  readonly record: DeploymentRecord
+  readonly proof: Proof | null
+  /** Of the request, for the history. */
+  readonly caller: Caller
+}
+
 /** A deployment as a call finds it. Its generation is an optimistic lock: each accepted call starts a new one. */
 export interface DeploymentSituation extends Situation {
   readonly id: string
@@ -221,19 +229,17 @@ export const createDeploymentRepository = (
     },
 
     /**
-     * Accepts an apply or a destroy of a finished deployment: its first run is leased to the caller. An apply claims the
-     * bucket again, in case an operator lifted the claim.
+     * Accepts an apply or a destroy of a finished deployment: its first run is leased to the caller, and every run of it
+     * has this input. An apply claims the bucket, which is new to the deployment or whose claim an operator lifted.
      */
     async accept(
       situation: DeploymentSituation,
-      operation: 'apply' | 'destroy',
-      proof: Proof | null,
-      caller: Caller,
+      { operation, record, proof, caller }: NewOperation,
     ): Promise<AcceptResult> {
-      const bucket = operation === 'apply' ? (situation.spec.storage?.bucket ?? null) : null
+      const bucket = operation === 'apply' ? (record.storage?.bucket ?? null) : null
       const statement = sql<Parameters<typeof toRunState>>`
         with accepted as (
-          update deployments d set operation = ${operation}, status = ${operation === 'apply' ? 'pending' : 'destroying'},
+          update deployments d set operation = ${operation}, request = ${sql.json(record as never)}, status = ${operation === 'apply' ? 'pending' : 'destroying'},
             run_generation = d.run_generation + 1, operation_generation = d.run_generation + 1,
             reservation_token_hash = ${situation.reservationTokenHash}, run_expires_at = ${leaseEnd}, is_applied = false, pending_error = null, error = null, finished_at = null,
             cancelled_at = null

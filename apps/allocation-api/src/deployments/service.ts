@@ -10,7 +10,7 @@ import {
 import { createToken } from '../lib/token.ts'
 import { type CallerWithToken, DeploymentCalls, type RemoveOutcome } from './calls.ts'
 import { Notifier, type TailOutcome, tailLog } from './deployment-log.ts'
-import { type SpecResult, toRecord } from './domain/spec.ts'
+import { type ChangeableDeployment, type SpecResult, toRecord } from './domain/spec.ts'
 import type {
   AccessKeyPair,
   CreateDecision,
@@ -36,6 +36,7 @@ export interface DeploymentServiceOptions
   readonly allocations: ReservationOperations
   readonly idempotency: Pick<Idempotency, 'replayThenExecute' | 'isExecuted'>
   readonly parseSpec: (body: unknown) => SpecResult
+  readonly parseChange: (body: unknown, deployment: ChangeableDeployment) => SpecResult
   readonly validateKeys: ValidateKeys
   readonly domainProof: Pick<DomainProof, 'prove'>
   /** A new UUID. */
@@ -143,8 +144,8 @@ export class DeploymentService {
   }
 
   /**
-   * Applies the current module again: resumes after a failure, brings a new version of the module, or installs again
-   * after a destroy.
+   * Applies the current module again: resumes after a failure, brings a new version of the module or new input, or
+   * installs again after a destroy.
    */
   async apply(id: string, body: unknown, caller: CallerWithToken): Promise<StartOutcome> {
     return this.#calls.start('apply', id, body, caller)

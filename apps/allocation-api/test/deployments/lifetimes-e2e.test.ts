@@ -150,7 +150,7 @@ describe.skipIf(isTerraformMissing)('the whole life of a name', () => {
     expect(others.filter(marker => thirdSeen.includes(marker))).toEqual([])
   })
 
-  test('a failed destroy accepts a destroy only, then it can be installed again', async () => {
+  test('a failed destroy accepts a destroy only, then it can be installed again and changed', async () => {
     const owned = await createOwned('stubborn')
     expect(await waitUntilFinished(owned)).toMatchObject({ status: 'ready' })
     module.set('fail-destroy', 'stubborn.pool.test')
@@ -171,6 +171,18 @@ describe.skipIf(isTerraformMissing)('the whole life of a name', () => {
       const addresses = await resolve('stubborn')
       return Array.isArray(addresses) && addresses[0] === end.result?.loadBalancerIP
     })
+
+    const planned = await call('POST', owned, '/plan', { region: 'hel1' })
+    expect([planned.status, planned.body.text]).toEqual([200, expect.stringContaining('"hel1"')])
+    expect(await read(owned)).toMatchObject({ region: 'fsn1' })
+    expect((await call('POST', owned, '/apply', { sovereignSubdomain: 'other' })).body).toMatchObject({
+      error: 'invalid-deployment',
+      field: 'sovereignSubdomain',
+    })
+    expect((await call('POST', owned, '/apply', { region: 'hel1' })).status).toBe(202)
+    expect(await waitUntilFinished(owned)).toMatchObject({ status: 'ready', region: 'hel1' })
+    const state = JSON.stringify((await readState(owned)).resources)
+    expect([state.includes('"hel1"'), state.includes('"fsn1"')]).toEqual([true, false])
   })
 
   describe('a destroy whose process is killed', () => {

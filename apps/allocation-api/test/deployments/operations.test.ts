@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { until } from '@pool/test-kit/poll.ts'
 import { describe, expect, test } from 'vitest'
 import type { CallerWithToken } from '../../src/deployments/calls.ts'
@@ -150,6 +151,142 @@ describe('an apply', () => {
     })
     const [row] = await fixture.sql<{ text: string }[]>`select to_jsonb(d)::text as text from deployments d`
     expect(row?.text).not.toContain('marked')
+  })
+})
+
+describe('new input', () => {
+  const seen = new Set<boolean>()
+  const readRequest = async () =>
+    (await fixture.sql<{ text: string }[]>`select request::text as text from deployments`)[0]?.text
+
+  test('reaches the module and is stored; what is absent stays', async () => {
+    const replica = fixture.replica()
+    const { id, owner } = await createReady(replica, specFor('acme'))
+    expect(await replica.deployments.apply(id, { orgName: 'Beta', region: 'hel1' }, owner)).toMatchObject({
+      kind: 'started',
+    })
+    expect(await waitUntilFinished(replica, id)).toMatchObject({ status: 'ready', orgName: 'Beta', region: 'hel1' })
+    expect((await waitForApply(replica, 2)).request.variables).toMatchObject({
+      org_name: 'Beta',
+      region: 'hel1',
+      org_email: 'ops@acme.test',
+      sovereign_fqdn: 'acme.pool.test',
+    })
+    await until('the run is over', () => replica.deployments.activeCount === 0)
+    await replica.deployments.apply(id, {}, owner)
+    expect((await waitForApply(replica, 3)).request.variables).toMatchObject({ org_name: 'Beta', region: 'hel1' })
+  })
+
+  const kills = [1, 2, 3, 4, 5, 6].flatMap(n => (['before', 'after'] as const).map(effect => [effect, n] as const))
+  test.each(kills)(
+    'of a process that is killed %s statement %i is what the next process applies, if it was accepted',
+    async (effect, n) => {
+      const left = fixture.replica()
+      const { id, owner } = await createReady(left, specFor('acme'))
+      left.provisioner.result = null
+      const killed = left.killAt(n, effect)
+      left.deployments.apply(id, { orgName: 'Beta', region: 'hel1' }, owner).catch(() => {})
+      await killed
+      const accepted = await fixture.sql`select from deployment_history where event = 'apply-requested'`
+      const other = await fixture.takeOver(applied())
+      const isNew = accepted.length > 0
+      expect(await waitUntilFinished(other, id)).toMatchObject({
+        status: 'ready',
+        orgName: isNew ? 'Beta' : 'Acme',
+        region: isNew ? 'hel1' : 'fsn1',
+      })
+      expect(other.provisioner.applies.map(({ request }) => request.variables.region)).toEqual(isNew ? ['hel1'] : [])
+      seen.add(isNew)
+    },
+  )
+  test('was accepted in some of these cases', () => expect(seen.size).toBe(2))
+
+  test('of a rejected apply, a plan or a destroy is not stored', async () => {
+    const replica = fixture.replica()
+    const { id, owner } = await createReady(replica, specFor('acme'))
+    const stored = await readRequest()
+    const input = { orgName: 'Beta', region: 'hel1' }
+    const { deployments } = replica
+    const { signal } = new AbortController()
+    expect(await deployments.apply(id, input, { caller, token: 'x' })).toEqual({ kind: 'token-mismatch' })
+    expect(await deployments.apply(owner.token ?? '', input, owner)).toEqual({ kind: 'not-found' })
+    expect(await deployments.apply(id, { ...input, sovereignSubdomain: 'beta' }, owner)).toMatchObject({
+      kind: 'invalid-deployment',
+      faults: [{ field: 'sovereignSubdomain' }],
+    })
+    expect(await deployments.plan(id, input, owner, signal)).toMatchObject({ kind: 'planned' })
+    expect(replica.provisioner.plans[0]?.variables).toMatchObject({ org_name: 'Beta', region: 'hel1' })
+    expect(await deployments.plan(id, { ...input, operation: 'destroy' }, owner, signal)).toMatchObject({
+      kind: 'planned',
+    })
+    expect(replica.provisioner.plans[1]?.variables).toMatchObject({ org_name: 'Acme', region: 'fsn1' })
+    expect(await deployments.plan(id, { operation: 'x', region: '' }, owner, signal)).toMatchObject({
+      faults: [{ field: 'operation' }, { field: 'region' }],
+    })
+    expect(await readRequest()).toBe(stored)
+    replica.provisioner.destroyResult = null
+    await deployments.destroy(id, input, owner)
+    const { end, request } = await waitForDestroy(replica)
+    expect(request.variables).toMatchObject({ org_name: 'Acme', region: 'fsn1' })
+    expect(await deployments.apply(id, input, owner)).toEqual({ kind: 'in-progress' })
+    end({ kind: 'failed', reason: 'no' })
+    await waitUntilFinished(replica, id)
+    expect(await deployments.apply(id, input, owner)).toEqual({ kind: 'destroy-incomplete' })
+    expect(await readRequest()).toBe(stored)
+  })
+
+  test('of an apply whose name or bucket belongs to another deployment is not stored', async () => {
+    const replica = fixture.replica()
+    replica.provisioner.result = { kind: 'failed', reason: 'no' }
+    const { id, owner } = await create(replica, specFor('acme'))
+    await waitUntilFinished(replica, id)
+    const stored = await readRequest()
+    await fixture.sql`
+      with other as (
+        insert into lineages (id, sovereign_fqdn, infrastructure_changed_at, created_at)
+        values (${randomUUID()}, 'acme-pool.test', now(), now()) returning id
+      )
+      insert into bucket_claims (bucket, lineage_id, sovereign_fqdn, claimed_at)
+      select 'catalyst-acme-pool-test', id, 'acme-pool.test', now() from other`
+    const withBucket = {
+      orgName: 'Beta',
+      providers: ['hetzner'],
+      objectStorageRegion: 'hel1',
+      ...toKeys(withStorage('')),
+    }
+    expect(await replica.deployments.apply(id, withBucket, owner)).toEqual({ kind: 'bucket-conflict' })
+    await fixture.sql`delete from pool_allocations`
+    await fixture.sql`
+      insert into pool_allocations (pool_domain, subdomain, state, reserved_at, expires_at, token_hash, created_by)
+      values ('pool.test', 'acme', 'reserved', now(), now() + interval '1 minute', sha256('theirs'), '')`
+    expect(await replica.deployments.apply(id, { orgName: 'Beta' }, owner)).toEqual({ kind: 'subdomain-conflict' })
+    expect(await readRequest()).toBe(stored)
+  })
+
+  test('adds object storage: the bucket is claimed, and the keys are redacted', async () => {
+    const checked: unknown[] = []
+    const replica = fixture.replica({
+      validateKeys: async keys => {
+        checked.push(keys)
+        return { kind: 'accepted', message: '' }
+      },
+    })
+    const { id, owner } = await createReady(replica, specFor('acme'))
+    const body = { providers: ['local', 'hetzner'], objectStorageRegion: 'hel1', ...toKeys(withStorage('')) }
+    expect(await replica.deployments.apply(id, body, owner)).toMatchObject({ kind: 'started' })
+    expect(await waitUntilFinished(replica, id)).toMatchObject({
+      status: 'ready',
+      objectStorageRegion: 'hel1',
+      objectStorageBucket: 'catalyst-acme-pool-test',
+    })
+    expect(checked).toEqual([{ region: 'hel1', ...credentials }])
+    const claims = await fixture.sql`select bucket, is_permanent from bucket_claims`
+    expect([...claims]).toEqual([{ bucket: 'catalyst-acme-pool-test', is_permanent: true }])
+    expect(await readRequest()).not.toContain('marked')
+    const moved = { ...toKeys(withStorage('')), objectStorageRegion: 'fsn1' }
+    expect(await replica.deployments.apply(id, moved, owner)).toMatchObject({
+      faults: [{ field: 'objectStorageRegion' }],
+    })
   })
 })
 

@@ -9,11 +9,12 @@ import { createAllocationReader } from '../../src/allocation/reader.ts'
 import { createAllocationRepository } from '../../src/allocation/repository.ts'
 import { createAllocationService } from '../../src/allocation/service.ts'
 import type { CallerWithToken } from '../../src/deployments/calls.ts'
+import { parseDeploymentChange } from '../../src/deployments/domain/spec.ts'
 import type { AccessKeyPair, DeploymentSpec } from '../../src/deployments/domain/types.ts'
 import { createDomainProof } from '../../src/deployments/domain-proof.ts'
 import { DeploymentService, type DeploymentServiceOptions } from '../../src/deployments/service.ts'
 import { createIdempotency } from '../../src/idempotency/idempotency.ts'
-import { createPools } from '../../src/naming/naming.ts'
+import { createPools, toBucketName } from '../../src/naming/naming.ts'
 import { createTestDatabase, type TestDatabase } from './database.ts'
 import { FakeProvisioner, FakeStates } from './fake-provisioner.ts'
 
@@ -190,6 +191,13 @@ export const useDeployments = () => {
           kind: 'valid',
           ...(body as { spec: DeploymentSpec; credentials: AccessKeyPair | null }),
         }),
+        parseChange: (body, deployment) =>
+          parseDeploymentChange(body, deployment, {
+            storageProvider: 'hetzner',
+            knownProviders: ['local', 'hetzner'],
+            toBucketName: fqdn => toBucketName('catalyst', fqdn),
+            pools,
+          }),
         validateKeys: async () => ({ kind: 'accepted', message: '' }),
         domainProof: createDomainProof({
           sql,

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { type BucketNameResult, createPools } from '../../naming/naming.ts'
-import { fromRecord, parseDeploymentSpec, type SpecRules, toRecord } from './spec.ts'
+import { fromRecord, parseDeploymentChange, parseDeploymentSpec, type SpecRules, toRecord } from './spec.ts'
+import type { DeploymentSpec } from './types.ts'
 
 const sshPublicKey = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAINwTop1nq0vv8Z/QQjBQ7vXrsRwYA/bTkh9KFLQaYWKx ops'
 const storage = {
@@ -207,4 +208,126 @@ test('a draining pool gives no name, and no tenant can bring a name in it', () =
     faults: [{ field: 'sovereignPoolDomain', detail: expect.stringContaining('no new names') }],
   })
   expect(getFaultFields({ ...byo, ...storage, sovereignFQDN: 'acme.old.test' })).toEqual(['sovereignFQDN'])
+})
+
+describe('new input of a deployment that exists', () => {
+  const parse = (body: object): DeploymentSpec => {
+    const outcome = parseDeploymentSpec(body, rules)
+    if (outcome.kind !== 'valid') throw new Error(outcome.kind)
+    return outcome.spec
+  }
+  const plain = parse({ ...pool, providers: ['local'] })
+  const stored = parse({ ...pool, ...storage })
+  const ownDomain = parse({ ...byo, providers: ['local'] })
+  const { objectStorageRegion: _, ...keys } = storage
+  const change = (spec: DeploymentSpec, body: unknown, hasBucket = true) =>
+    parseDeploymentChange(body, { spec, hasBucket }, rules)
+
+  test.each([
+    ['orgName', ' Beta ', 'Beta', '', /printable/],
+    ['orgEmail', 'Ops@Beta.Example', 'Ops@beta.example', 'ops', /mail address/],
+    ['region', 'hel1', 'hel1', 'Hel 1', /region/],
+    ['providers', [' AWS ', 'local'], ['aws', 'local'], ['awz'], /did you mean "aws"/],
+    ['sshPublicKey', `${sshPublicKey}-2`, `${sshPublicKey}-2`, 'ssh-rsa', /SSH|key/i],
+  ] as const)('%s: replaces the stored value, by the rule of create', (field, sent, canonical, invalid, detail) => {
+    const spec = { ...plain, [field]: canonical }
+    expect(change(plain, { [field]: sent })).toEqual({ kind: 'valid', spec, credentials: null })
+    for (const value of [invalid, null, 5]) {
+      const outcome = change(plain, { [field]: value })
+      const created = parseDeploymentSpec({ ...pool, providers: ['local'], [field]: value }, rules)
+      expect(outcome).toEqual(created)
+    }
+    expect(change(plain, { [field]: invalid })).toMatchObject({
+      faults: [{ field, detail: expect.stringMatching(detail) }],
+    })
+  })
+
+  test('an absent field keeps its stored value, whether it is valid today or not', () => {
+    for (const body of [undefined, null, [], {}, { consoleLoadBalancerIP: 1, objectStorageRegion: 5 }]) {
+      expect(change(plain, body)).toEqual({ kind: 'valid', spec: plain, credentials: null })
+    }
+    const outdated = {
+      ...plain,
+      providers: ['gone'],
+      sshPublicKey: 'ssh-dss',
+      name: { ...name, poolDomain: 'gone.test' },
+    }
+    expect(change(outdated, { region: 'hel1' })).toMatchObject({ spec: { ...outdated, region: 'hel1' } })
+    expect(change(stored, keys)).toEqual({ kind: 'valid', spec: stored, credentials })
+  })
+
+  test('the whole body of the creation changes nothing', () => {
+    const poolBody = { ...pool, ...storage, sovereignFQDN: '', sovereignSubdomain: ' ACME ' }
+    expect(change(stored, poolBody)).toEqual({ kind: 'valid', spec: stored, credentials })
+    const byoBody = { ...byo, providers: ['local'], sovereignFQDN: 'Cloud.Acme.Example.', sovereignPoolDomain: '' }
+    expect(change(ownDomain, byoBody)).toEqual({ kind: 'valid', spec: ownDomain, credentials: null })
+  })
+
+  test.each<[string, DeploymentSpec, object]>([
+    ['sovereignFQDN', plain, { sovereignFQDN: 'other.pool.test' }],
+    ['sovereignFQDN', plain, { sovereignFQDN: 5 }],
+    ['sovereignFQDN', ownDomain, { sovereignFQDN: 'www.acme.example' }],
+    ['sovereignDomainMode', plain, { sovereignDomainMode: 'byo' }],
+    ['sovereignDomainMode', ownDomain, { sovereignDomainMode: 'pool' }],
+    ['sovereignPoolDomain', plain, { sovereignPoolDomain: 'eu.pool.test' }],
+    ['sovereignPoolDomain', ownDomain, { sovereignPoolDomain: 'pool.test' }],
+    ['sovereignSubdomain', plain, { sovereignSubdomain: 'beta' }],
+    ['sovereignSubdomain', ownDomain, { sovereignSubdomain: 'acme' }],
+    ['objectStorageRegion', stored, { ...storage, objectStorageRegion: 'hel1' }],
+  ])('%s identifies the deployment and cannot change', (field, spec, body) => {
+    const outcome = change(spec, body)
+    expect(outcome).toMatchObject({ faults: [{ field, detail: expect.stringMatching(/cannot .*; omit it/) }] })
+  })
+
+  test('the region of a bucket that never existed can change', () => {
+    const body = { ...storage, objectStorageRegion: 'hel1' }
+    expect(change(stored, body, false)).toMatchObject({ spec: { ...stored, storage: { region: 'hel1' } } })
+  })
+
+  test('object storage can be added, with the bucket of the name, and not removed', () => {
+    const added = change(plain, { ...storage, providers: ['local', 'hetzner'] }, false)
+    expect(added).toEqual({
+      kind: 'valid',
+      spec: { ...plain, providers: ['local', 'hetzner'], storage: { region: 'fsn1', bucket: 'b-acme-pool-test' } },
+      credentials,
+    })
+    const faults = [{ field: 'providers', detail: expect.stringContaining('providers must list "hetzner"') }]
+    for (const hasBucket of [true, false]) {
+      expect(change(stored, { ...keys, providers: ['local'] }, hasBucket)).toMatchObject({ faults })
+    }
+    const long = { ...plain, sovereignFQDN: `${'a'.repeat(20)}.pool.test` }
+    expect(change(long, { ...storage, providers: ['hetzner'] }, false)).toMatchObject({
+      faults: [{ field: 'providers', detail: expect.stringContaining('at most 20') }],
+    })
+  })
+
+  test('all faults at once, in the documented order, without the values of keys', () => {
+    const body = {
+      orgName: '',
+      sovereignSubdomain: 'beta',
+      providers: ['hetzner', 'hetzner'],
+      region: null,
+      objectStorageRegion: 'mars',
+      objectStorageAccessKey: 'MARKED',
+      sshPublicKey: 'x',
+    }
+    const outcome = change(stored, body)
+    expect(outcome.kind === 'valid' ? [] : outcome.faults.map(({ field }) => field)).toEqual([
+      'orgName',
+      'sovereignSubdomain',
+      'providers',
+      'region',
+      'objectStorageRegion',
+      'objectStorageAccessKey',
+      'objectStorageSecretKey',
+      'sshPublicKey',
+    ])
+    expect(JSON.stringify(outcome)).not.toContain('MARKED')
+    const missing = change(plain, { providers: ['hetzner'] })
+    expect(missing.kind === 'valid' ? [] : missing.faults.map(({ field }) => field)).toEqual([
+      'objectStorageRegion',
+      'objectStorageAccessKey',
+      'objectStorageSecretKey',
+    ])
+  })
 })

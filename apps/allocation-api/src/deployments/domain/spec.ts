@@ -6,11 +6,13 @@ import {
   deploymentStorage,
   type FieldFault,
   firstFaultPerField,
+  isAbsent,
   redacted,
+  toCanonicalFqdn,
   toFieldFaults,
 } from '@pool/contract'
 import type { PoolName } from '../../allocation/domain/types.ts'
-import { isJsonObject } from '../../lib/json.ts'
+import { isJsonObject, type JsonObject } from '../../lib/json.ts'
 import { findNearest } from '../../lib/nearest.ts'
 import { type BucketNameResult, type Pools, toFqdn, validateName, validateOpenPool } from '../../naming/naming.ts'
 import type { AccessKeyPair, DeploymentSpec, InvalidDeployment } from './types.ts'
@@ -32,6 +34,8 @@ export type SpecResult =
       readonly credentials: AccessKeyPair | null
     }
   | InvalidDeployment
+
+const changeableFields = deploymentCommon.partial()
 
 type DomainResult =
   | { readonly kind: 'valid'; readonly fqdn: string; readonly name: PoolName | null }
@@ -130,6 +134,90 @@ export const parseDeploymentSpec = (
     ? { accessKey: section.objectStorageAccessKey, secretKey: section.objectStorageSecretKey }
     : null
   return { kind: 'valid', spec, credentials }
+}
+
+/** The fields that identify a deployment, as create parses them. */
+const identityFields = [
+  ['sovereignFQDN', ({ sovereignFQDN }: DeploymentSpec) => sovereignFQDN, toCanonicalFqdn],
+  ['sovereignDomainMode', ({ name }: DeploymentSpec) => (name ? 'pool' : 'byo'), (text: string) => text],
+  ['sovereignPoolDomain', ({ name }: DeploymentSpec) => name?.poolDomain, canonicalName],
+  ['sovereignSubdomain', ({ name }: DeploymentSpec) => name?.subdomain, canonicalName],
+] as const
+
+/** As in create, an empty FQDN is an absent one, and mode `byo` ignores the fields of the pool. */
+const toIdentityFaults = (body: JsonObject, spec: DeploymentSpec): readonly FieldFault[] =>
+  identityFields.flatMap(([field, getStored, toCanonical]) => {
+    const [sent, stored] = [body[field], getStored(spec)]
+    const isIgnored = stored === undefined && body.sovereignDomainMode === 'byo'
+    if (sent === undefined || isIgnored || (field === 'sovereignFQDN' && isAbsent(sent))) return []
+    if (typeof sent === 'string' && toCanonical(sent) === stored) return []
+    const detail =
+      stored === undefined
+        ? `${field} cannot be set, because the deployment has a domain of its own; omit it.`
+        : `${field} is "${stored}" and cannot change; omit it, or create another deployment.`
+    return [{ field, detail }]
+  })
+
+/** The storage of a deployment with changes. Storage never ends: without it, the module would delete the bucket. */
+const parseStorageChange = (
+  body: JsonObject,
+  { spec, hasBucket }: ChangeableDeployment,
+  { storageProvider, toBucketName }: SpecRules,
+): { readonly storage: DeploymentSpec['storage']; readonly faults: readonly FieldFault[] } => {
+  const { storage: stored, sovereignFQDN } = spec
+  const isListed = includesProvider(body.providers, storageProvider)
+  if (!stored && !isListed) return { storage: null, faults: [] }
+  const isRemoved = Array.isArray(body.providers) && !isListed
+  const providersDetail = `providers must list "${storageProvider}", because the deployment has object storage; add it, or create another deployment.`
+  const providerFaults = isRemoved ? [{ field: 'providers', detail: providersDetail }] : []
+  const sent = body.objectStorageRegion === undefined ? stored?.region : body.objectStorageRegion
+  const { data: region, error } = deploymentStorage.shape.objectStorageRegion.safeParse(sent)
+  const bucket: BucketNameResult = stored ? { kind: 'bucket', name: stored.bucket } : toBucketName(sovereignFQDN)
+  if (error || bucket.kind === 'invalid') {
+    const regionFaults = error
+      ? toFieldFaults(error).map(({ detail }) => ({ field: 'objectStorageRegion', detail }))
+      : []
+    const bucketFaults = bucket.kind === 'invalid' ? [{ field: 'providers', detail: bucket.reason }] : []
+    return { storage: null, faults: [...providerFaults, ...regionFaults, ...bucketFaults] }
+  }
+  const storage = { region, bucket: bucket.name }
+  if (!stored || !hasBucket || region === stored.region) return { storage, faults: providerFaults }
+  const detail = `objectStorageRegion is "${stored.region}" and cannot change, because the bucket exists; omit it, or create another deployment.`
+  return { storage, faults: [...providerFaults, { field: 'objectStorageRegion', detail }] }
+}
+
+/** A deployment whose input an apply can change. */
+export interface ChangeableDeployment {
+  readonly spec: DeploymentSpec
+  /** Whether its bucket may exist. */
+  readonly hasBucket: boolean
+}
+
+/**
+ * Parses the new input of a deployment by the rules of `parseDeploymentSpec`, and reports all invalid fields. A field that
+ * is absent keeps its stored value, which is not validated again: the rules may have changed since.
+ */
+export const parseDeploymentChange = (
+  body: unknown,
+  deployment: ChangeableDeployment,
+  rules: SpecRules,
+): SpecResult => {
+  const fields = isJsonObject(body) ? body : {}
+  const { spec } = deployment
+  const changes = changeableFields.safeParse(fields)
+  const { storage, faults: storageFaults } = parseStorageChange(fields, deployment, rules)
+  const usesStorage = spec.storage !== null || includesProvider(fields.providers, rules.storageProvider)
+  const keys = usesStorage ? deploymentCredentials.safeParse(fields) : null
+  const sections = [changes, keys].flatMap(section => (section?.error ? toFieldFaults(section.error) : []))
+  const providerFaults = toProviderFaults(fields.providers, rules.knownProviders)
+  const faults = [...sections, ...providerFaults, ...storageFaults, ...toIdentityFaults(fields, spec)]
+  if (!changes.success || faults.length > 0) return { kind: 'invalid-deployment', faults: firstFaultPerField(faults) }
+  const credentials = keys?.data
+    ? { accessKey: keys.data.objectStorageAccessKey, secretKey: keys.data.objectStorageSecretKey }
+    : null
+  // Only fields that were sent: JSON has no undefined.
+  const changed = changes.data as Partial<DeploymentSpec>
+  return { kind: 'valid', spec: { ...spec, ...changed, storage }, credentials }
 }
 
 export type CredentialsResult =

@@ -149,10 +149,11 @@ export const createApiWorkload = (
           : { ...common, sovereignDomainMode: 'byo', sovereignFQDN: `${label}.fuzz.example` }
       }
       case 'applyDeployment':
+        return fields('orgName', 'region', 'objectStorageAccessKey', 'objectStorageSecretKey')
       case 'destroyDeployment':
         return fields('objectStorageAccessKey', 'objectStorageSecretKey')
       case 'planDeployment':
-        return fields('operation', 'objectStorageAccessKey', 'objectStorageSecretKey')
+        return fields('operation', 'orgName', 'objectStorageAccessKey', 'objectStorageSecretKey')
       case 'createDomainChallenge':
         return { domain: `d${number}-${choices.below(3)}.fuzz.example` }
       case 'validateObjectStorageKeys':
