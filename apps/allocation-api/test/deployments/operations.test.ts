@@ -177,7 +177,9 @@ describe('new input', () => {
     expect((await waitForApply(replica, 3)).request.variables).toMatchObject({ org_name: 'Beta', region: 'hel1' })
   })
 
-  const kills = [1, 2, 3, 4, 5, 6, 7, 8].flatMap(n => (['before', 'after'] as const).map(effect => [effect, n] as const))
+  const kills = [1, 2, 3, 4, 5, 6, 7, 8].flatMap(n =>
+    (['before', 'after'] as const).map(effect => [effect, n] as const),
+  )
   test.each(kills)(
     'of a process that is killed %s statement %i is what the next process applies, if it was accepted',
     async (effect, n) => {
