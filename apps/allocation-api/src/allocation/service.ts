@@ -331,7 +331,9 @@ export const createAllocationService = (options: AllocationOptions) => {
       if (decision.kind !== 'released') return decision
       const { allocation: freed, version } = decision
       const withdrawal: DnsState =
-        version === null ? { status: 'published' } : await waitUntilApplied({ zone: poolDomain, subdomain, version })
+        version === null
+          ? { status: 'published' }
+          : await waitUntilApplied({ zone: poolDomain, subdomain, version, isWithdrawal: true })
       return { kind: 'released', freed, withdrawal }
     },
 

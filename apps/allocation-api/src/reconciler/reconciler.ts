@@ -7,7 +7,7 @@ import type { RecordTemplate } from '../dns/domain/rrset.ts'
 import type { DnsProvider } from '../dns/provider.ts'
 import { type NameRejection, type Pools, validatePool } from '../naming/naming.ts'
 import type { ZoneDiff } from './diff-zone.ts'
-import { isDecided, toDnsState } from './domain/status.ts'
+import { isDecided, toDnsState, toWithdrawalState } from './domain/status.ts'
 import { type Busy, DriftDetector, type DriftObserver } from './drift-detector.ts'
 import { type ProviderCallObserver, ProviderClient } from './provider-client.ts'
 import { createReconcilerRepository } from './repository.ts'
@@ -48,9 +48,11 @@ export interface DesiredVersion {
   readonly zone: string
   readonly subdomain: string
   readonly version: number
+  /** The version is that of a release: the name can have another client since. */
+  readonly isWithdrawal?: boolean
 }
 
-/** Waits, for a bounded time, until the version is applied. Returns the status of the name then. */
+/** Waits, for a bounded time, until the version is applied. Returns the status of the name, or of the withdrawal, then. */
 export type WaitUntilApplied = (desired: DesiredVersion) => Promise<DnsState>
 
 export interface RepairResult extends Omit<ZoneDiff, 'kind'> {
@@ -122,7 +124,7 @@ export const createReconciler = (options: ReconcilerOptions) => {
     }
   }
 
-  const waitUntilApplied: WaitUntilApplied = async ({ zone, subdomain, version }) => {
+  const waitUntilApplied: WaitUntilApplied = async ({ zone, subdomain, version, isWithdrawal = false }) => {
     const deadline = performance.now() + commitWaitMs
     for (;;) {
       const result = await valueOrNull(requestSync(zone), deadline - performance.now())
@@ -131,7 +133,9 @@ export const createReconciler = (options: ReconcilerOptions) => {
         // Another replica may have applied it: the table knows.
         const status = await repository.findStatus(zone, subdomain)
         const isOver = isStopping || performance.now() >= deadline
-        if (isOver || isDecided(status, version)) return toDnsState(status)
+        if (isOver || isDecided(status, version)) {
+          return isWithdrawal ? toWithdrawalState(status, version) : toDnsState(status)
+        }
       } catch (error) {
         // The caller's change is committed. That its status is unknown must not fail the response.
         reportError(zone, error)

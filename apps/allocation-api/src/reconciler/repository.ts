@@ -116,9 +116,12 @@ export const createReconcilerRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
     )
   },
 
-  /** Every zone that was ever written, whether or not it is still configured. */
+  /**
+   * Every zone that was ever written, whether or not it is still configured, and every pool that a replica has registered:
+   * this replica may not have read it yet.
+   */
   async listZones(): Promise<string[]> {
-    const rows = await withTimeout(sql<{ zone: string }[]>`select zone from dns_zones`, timeoutMs)
+    const rows = await withTimeout(sql<{ zone: string }[]>`select zone from dns_zones union select domain from pools`, timeoutMs)
     return rows.map(row => row.zone)
   },
 

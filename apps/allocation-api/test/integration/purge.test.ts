@@ -207,6 +207,28 @@ describe('the records of other writers at and below a released name', () => {
     expect(present()).toEqual(theirs)
   })
 
+  test('a pool below the name that another replica has just registered keeps its records', async () => {
+    const { dns } = replica()
+    const zone = 'eu.acme.pool.test'
+    await fixture.sql`insert into pools (domain, listed_at) values (${zone}, now())`
+    await dns.waitUntilApplied(await activate('acme'))
+    const theirs = [set(zone, 'NS', 'ns.eu.acme.pool.test.'), set(`ns.${zone}`, 'A', '198.51.100.1')]
+    put(...theirs, ...leftovers)
+    await dns.waitUntilApplied(await release('acme'))
+    expect(present()).toEqual(theirs)
+  })
+
+  test('a repeated release reports nothing about the records of the next holder', async () => {
+    const { dns } = replica()
+    await dns.waitUntilApplied(await activate('acme'))
+    const released = await release('acme')
+    expect(await dns.waitUntilApplied(released)).toEqual({ status: 'published' })
+    const next = await activate('acme', '192.0.2.2')
+    fixture.provider.faults.push({ result: down })
+    expect((await dns.waitUntilApplied(next)).status).toBe('failing')
+    expect(await dns.waitUntilApplied(released)).toEqual({ status: 'published' })
+  })
+
   test('a deletion that the provider rejects: the release is failing with the reason, and nothing else waits', async () => {
     const { dns } = replica()
     await dns.waitUntilApplied(await activate('acme'))

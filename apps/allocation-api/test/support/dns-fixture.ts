@@ -30,7 +30,7 @@ export const useDnsFixture = () => {
     provider = new FakeProvider()
     const { sql } = database
     await sql`alter table allocation_history disable trigger allocation_history_append_only`
-    await sql`truncate pool_allocations, dns_names, dns_zones, allocation_history`
+    await sql`truncate pool_allocations, dns_names, dns_zones, pools, allocation_history`
     await sql`alter table allocation_history enable trigger allocation_history_append_only`
   })
   afterEach(async () => {
@@ -75,7 +75,7 @@ export const useDnsFixture = () => {
     async release(subdomain: string, zone = poolDomain) {
       const released = await store.release({ poolDomain: zone, subdomain }, caller)
       if (released.kind !== 'released' || released.version === null) throw new Error(released.kind)
-      return { zone, subdomain, version: released.version }
+      return { zone, subdomain, version: released.version, isWithdrawal: true }
     },
     /**
      * Bounds, in seconds, of the pause that starts during `attempt`, on the clock of the database. The table must have

@@ -22,6 +22,15 @@ export const toDnsState = (status: SyncStatus | null): DnsState => {
   return { status: 'failing', detail: status.lastError }
 }
 
+/**
+ * The status of the withdrawal with this version. The status of a newer version is not for the former client: it can be that
+ * of the next one.
+ */
+export const toWithdrawalState = (status: SyncStatus | null, version: number): DnsState => {
+  if (!status || status.appliedVersion >= version) return { status: 'published' }
+  return status.version > version ? { status: 'pending' } : toDnsState(status)
+}
+
 /** Whether a caller need not wait for `version` any longer: it is applied, replaced by a newer one, or failed once. */
 export const isDecided = (status: SyncStatus | null, version: number): boolean =>
   !status || status.appliedVersion >= version || status.lastError !== null
