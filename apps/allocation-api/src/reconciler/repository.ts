@@ -121,7 +121,10 @@ export const createReconcilerRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
    * this replica may not have read it yet.
    */
   async listZones(): Promise<string[]> {
-    const rows = await withTimeout(sql<{ zone: string }[]>`select zone from dns_zones union select domain from pools`, timeoutMs)
+    const rows = await withTimeout(
+      sql<{ zone: string }[]>`select zone from dns_zones union select domain from pools`,
+      timeoutMs,
+    )
     return rows.map(row => row.zone)
   },
 
