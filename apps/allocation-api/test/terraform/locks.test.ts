@@ -100,6 +100,19 @@ describe.skipIf(isTerraformMissing)('the lock of a run', () => {
     expect(await inspect(options)).toMatchObject({ isEmpty: true })
   })
 
+  test('keeps a state that is empty so far from being reported as empty', async () => {
+    const server = await startServer()
+    const site = createTestSite(waiting.replace('terraform_data.first.id', '1'))
+    const options = { ...site.options, backend: server.backend }
+    const run = startApply(options)
+    await until('the provisioner runs', () => run.logged('(local-exec): waiting'))
+    const locked = { kind: 'failed', reason: 'The state is locked: another run may still change it.' }
+    expect(await inspect(options)).toEqual(locked)
+    release(site)
+    expect(await run.result).toMatchObject({ kind: 'applied' })
+    expect(await inspect(options)).toMatchObject({ isEmpty: false })
+  })
+
   test('that Terraform leaves behind when only it is killed, is lifted at once', async () => {
     const server = await startServer()
     const site = createTestSite(waiting)

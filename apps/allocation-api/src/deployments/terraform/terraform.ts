@@ -208,6 +208,10 @@ class TerraformProvisioner implements Provisioner {
     const result = await this.#operate(operation, async ({ session }): Promise<StateInspection> => {
       await this.#rejectUnsavedState(request)
       await session.execute('init', INIT)
+      // A state does not show what a Terraform that still runs is creating.
+      if ((await session.probeLock()).kind === 'locked') {
+        throw new CommandFailedError('The state is locked: another run may still change it.')
+      }
       const { hasKeptBucket, others } = await readState(session, request)
       return { kind: 'inspected', isEmpty: others.length === 0, hasKeptBucket, resources: others }
     })
