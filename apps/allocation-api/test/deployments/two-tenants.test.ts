@@ -1,5 +1,5 @@
 import { until } from '@pool/test-kit/poll.ts'
-import { proofSize, reportProof } from '@pool/test-kit/proof-size.ts'
+import { proofScale, proofSize, reportProof } from '@pool/test-kit/proof-size.ts'
 import { afterAll, describe, expect, test } from 'vitest'
 import { calls, decideCall, type Verdict } from '../../src/deployments/domain/lifecycle.ts'
 import { createDeploymentRepository } from '../../src/deployments/repository.ts'
@@ -191,7 +191,7 @@ describe('a kill at each statement of the next call and of its run', () => {
   )
   // The second tenant can only create; its calls to the deployment are rejected.
   const relevant = cases.filter(([, call, caller]) => caller === 'first' || call === 'create')
-  const size = proofSize(kills.length, 3)
+  const size = proofScale() < 0.5 ? 2 : proofSize(kills.length)
   const chosen = relevant.flatMap((row, at) =>
     Array.from(
       { length: size },

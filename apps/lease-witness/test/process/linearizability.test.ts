@@ -18,7 +18,7 @@ import { startWitness, temporaryDirectory } from './support/witness.ts'
 const OPERATIONS = proofSize(100_000, 10_000)
 /** On an idle machine, three violations in a hundred operations. */
 const UNSAFE_OPERATIONS = proofSize(8_000, 800)
-const MIN_LATE_RENEWALS = proofSize(33)
+const MIN_LATE_RENEWALS = proofSize(20)
 const MAX_SHOWN_VIOLATIONS = 5
 
 /** Different in every run, and printed with every failure. */
@@ -52,7 +52,9 @@ describe('a recorded history', () => {
         completion.lease.holder === invocation.holder &&
         completion.lease.generation === invocation.generation,
     )
-    expect(late.length, 'renewals by holders that paused for longer than the TTL').toBeGreaterThan(MIN_LATE_RENEWALS)
+    expect(late.length, 'renewals by holders that paused for longer than the TTL').toBeGreaterThanOrEqual(
+      MIN_LATE_RENEWALS,
+    )
   })
 
   test('is linearizable', () => {
