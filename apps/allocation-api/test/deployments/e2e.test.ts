@@ -303,18 +303,18 @@ describe.skipIf(isTerraformMissing)('a deployment from request to end', () => {
     beforeAll(async () => {
       const concurrency = String(2 * stages.length)
       let service = await start({ PDM_DEPLOYMENT_CONCURRENCY: concurrency })
-      const deployments = await Promise.all(
-        stages.flatMap(([stage, , reach], index) =>
-          ['with', 'without'].map(async credentials => {
-            const name = `stage-${index}-${credentials}`
-            const fqdn = `${name}.pool.test`
-            module.set('hold', fqdn)
-            const id = await create(service, name, credentials === 'with')
-            await until('the apply is in progress', () => isStored(id, 'holding'))
-            return { stage, id, name, fqdn, release: await reach(id, name, fqdn) }
-          }),
-        ),
-      )
+      const createAtStage = async ([stage, , reach]: Stage, index: number, credentials: 'with' | 'without') => {
+        const name = `stage-${index}-${credentials}`
+        const fqdn = `${name}.pool.test`
+        module.set('hold', fqdn)
+        const id = await create(service, name, credentials === 'with')
+        await until('the apply is in progress', () => isStored(id, 'holding'))
+        return { stage, id, name, fqdn, release: await reach(id, name, fqdn) }
+      }
+      // In two groups: on a busy machine, Terraform for all of them at the same time takes longer than one wait.
+      const withCredentials = await Promise.all(stages.map((stage, index) => createAtStage(stage, index, 'with')))
+      const withoutCredentials = await Promise.all(stages.map((stage, index) => createAtStage(stage, index, 'without')))
+      const deployments = [...withCredentials, ...withoutCredentials]
       const ids = deployments.map(({ id }) => id)
       const unfinished =
         await database.sql`select from deployments where id in ${database.sql(ids)} and finished_at is null`
