@@ -5,8 +5,8 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import type { Caller } from '../../src/allocation/domain/types.ts'
 import { hashToken } from '../../src/lib/token.ts'
 import type { Api, ApiResponse } from '../support/api.ts'
-import { createTestDatabase, repositoryOptions, type TestDatabase } from '../support/database.ts'
-import { holdLock, lockRow, untilSessionsWait } from '../support/locks.ts'
+import { createTestDatabase, repositoryOptions, type TestDatabase, truncateAllocations } from '../support/database.ts'
+import { holdLock, runInOrder, untilSessionsWait } from '../support/locks.ts'
 import { commit, countStatuses, pool, release, reserve, reserveToken } from '../support/operations.ts'
 import { type Replicas, startReplicas } from '../support/replicas.ts'
 import { createTokenRepository, type TokenRepository, tokenDigest } from '../support/token-repository.ts'
@@ -40,18 +40,6 @@ describe('two statements that wait for the row of a name with a cool-off', () =>
     await stores[0].commit(command, records('192.0.2.1'), caller)
     return reservationToken
   }
-  const runInOrder = async <First, Second>(
-    first: () => Promise<First>,
-    second: () => Promise<Second>,
-  ): Promise<[First, Second]> => {
-    const held = await lockRow(database.sql, name)
-    const firstResult = first()
-    await untilSessionsWait(database.sql, 1, '%', 5_000)
-    const secondResult = second()
-    await untilSessionsWait(database.sql, 2, '%', 5_000)
-    await held.release()
-    return Promise.all([firstResult, secondResult])
-  }
   const readRow = async () => {
     const [row] = await database.sql<{ state: string; digest: string; lineage: string | null; isCooling: boolean }[]>`
       select state, encode(token_hash, 'hex') as digest, lineage_id as lineage,
@@ -75,15 +63,14 @@ describe('two statements that wait for the row of a name with a cool-off', () =>
     await database?.drop()
   })
   afterEach(async () => {
-    await database.sql`truncate pool_allocations, dns_names`
-    await database.sql`alter table allocation_history disable trigger allocation_history_append_only`
-    await database.sql`truncate allocation_history`
-    await database.sql`alter table allocation_history enable trigger allocation_history_append_only`
+    await truncateAllocations(database.sql)
   })
 
   test('a reserve queued behind the release of an active name is not granted', async () => {
     await activate()
     const [released, reserved] = await runInOrder(
+      database.sql,
+      name,
       () => stores[1].release(name, caller),
       () => reserveByOther(stores[2]),
     )
@@ -96,6 +83,8 @@ describe('two statements that wait for the row of a name with a cool-off', () =>
   test('a take-back queued behind the release is granted, and the history has no expiry', async () => {
     const token = await activate()
     const [released, taken] = await runInOrder(
+      database.sql,
+      name,
       () => stores[1].release(name, caller),
       () => takeBack(stores[2], token),
     )
@@ -108,6 +97,8 @@ describe('two statements that wait for the row of a name with a cool-off', () =>
     const token = await activate()
     await stores[0].release(name, caller)
     const [first, second] = await runInOrder(
+      database.sql,
+      name,
       () => takeBack(stores[1], token),
       () => takeBack(stores[2], token),
     )
@@ -125,7 +116,7 @@ describe('two statements that wait for the row of a name with a cool-off', () =>
     const back = () => takeBack(stores[1], token)
     const other = () => reserveByOther(stores[2])
     const isBackFirst = order === 'take-back first'
-    const [first, second] = await runInOrder(isBackFirst ? back : other, isBackFirst ? other : back)
+    const [first, second] = await runInOrder(database.sql, name, isBackFirst ? back : other, isBackFirst ? other : back)
     expect([first.kind, second.kind]).toEqual(['granted', 'conflict'])
     expect(await readEvents()).toEqual([...firstLife, 'reserved none reserved'])
   })
@@ -134,6 +125,8 @@ describe('two statements that wait for the row of a name with a cool-off', () =>
     const token = await activate()
     await stores[0].release(name, caller)
     const [taken, lifted] = await runInOrder(
+      database.sql,
+      name,
       () => takeBack(stores[1], token),
       () => stores[2].liftCoolOff(name, caller),
     )
@@ -145,6 +138,8 @@ describe('two statements that wait for the row of a name with a cool-off', () =>
     await activate()
     await stores[0].release(name, caller)
     const [lifted, reserved] = await runInOrder(
+      database.sql,
+      name,
       () => stores[1].liftCoolOff(name, caller),
       () => reserveByOther(stores[2]),
     )
@@ -155,6 +150,8 @@ describe('two statements that wait for the row of a name with a cool-off', () =>
   test('a release queued behind a hold keeps the name for the lineage, without an end', async () => {
     const reservationToken = await activate()
     const [held, released] = await runInOrder(
+      database.sql,
+      name,
       () => stores[1].hold({ ...name, reservationToken }, lineageId),
       () => stores[2].release(name, caller),
     )
@@ -169,6 +166,8 @@ describe('two statements that wait for the row of a name with a cool-off', () =>
   test('a hold queued behind the release does not get the name', async () => {
     const reservationToken = await activate()
     const [released, held] = await runInOrder(
+      database.sql,
+      name,
       () => stores[1].release(name, caller),
       () => stores[2].hold({ ...name, reservationToken }, lineageId),
     )
@@ -180,6 +179,8 @@ describe('two statements that wait for the row of a name with a cool-off', () =>
     const reservationToken = await activate()
     await stores[0].hold({ ...name, reservationToken }, lineageId)
     const [released, letGo] = await runInOrder(
+      database.sql,
+      name,
       () => stores[1].release(name, caller),
       () => stores[2].letGo(name, lineageId),
     )
@@ -192,6 +193,8 @@ describe('two statements that wait for the row of a name with a cool-off', () =>
     const reservationToken = await activate()
     const update = { ...name, reservationToken, loadBalancerIP: '192.0.2.9' }
     const [released, updated] = await runInOrder(
+      database.sql,
+      name,
       () => stores[1].release(name, caller),
       () => stores[2].update(update, records('192.0.2.9'), caller),
     )
@@ -203,6 +206,8 @@ describe('two statements that wait for the row of a name with a cool-off', () =>
     const reservationToken = await activate()
     const update = { ...name, reservationToken, loadBalancerIP: '192.0.2.9' }
     const [updated, released] = await runInOrder(
+      database.sql,
+      name,
       () => stores[1].update(update, records('192.0.2.9'), caller),
       () => stores[2].release(name, caller),
     )
@@ -217,6 +222,8 @@ describe('two statements that wait for the row of a name with a cool-off', () =>
     const updateTo = (store: TokenRepository, loadBalancerIP: string) =>
       store.update({ ...name, reservationToken, loadBalancerIP }, records(loadBalancerIP), caller)
     const [first, second] = await runInOrder(
+      database.sql,
+      name,
       () => updateTo(stores[1], '192.0.2.8'),
       () => updateTo(stores[2], '192.0.2.9'),
     )

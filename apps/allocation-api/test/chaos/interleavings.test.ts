@@ -5,8 +5,8 @@ import type { Caller } from '../../src/allocation/domain/types.ts'
 import { createRecords } from '../../src/dns/domain/rrset.ts'
 import { type DuplicateRequest, isDuplicate } from '../../src/idempotency/idempotency.ts'
 import { type AttemptedName, createReconcilerRepository, type DueName } from '../../src/reconciler/repository.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { holdLock, lockRow, untilSessionsWait } from '../support/locks.ts'
+import { createTestDatabase, type TestDatabase, truncateAllocations } from '../support/database.ts'
+import { holdLock, lockRow, runInOrder, untilSessionsWait } from '../support/locks.ts'
 import {
   createTokenRepository,
   type GrantedToken,
@@ -65,21 +65,6 @@ describe('two statements that wait for the same row', () => {
     return decision
   }
 
-  /** The results of both statements when the first one is ahead of the second in the queue for the row. */
-  const runInOrder = async <First, Second>(
-    first: () => Promise<First>,
-    second: () => Promise<Second>,
-  ): Promise<[First, Second]> => {
-    const held = await lockRow(database.sql, name)
-    const firstResult = first()
-    await untilSessionsWait(database.sql, 1, '%', 5_000).catch(() => {})
-    const secondResult = second()
-    // If a statement does not wait for the row, the assertions on the results fail.
-    await untilSessionsWait(database.sql, 2, '%', 5_000).catch(() => {})
-    await held.release()
-    return Promise.all([firstResult, secondResult])
-  }
-
   const rows = () => database.sql<{ state: string; digest: string }[]>`
     select state, encode(token_hash, 'hex') as digest from pool_allocations`
   const desiredRows = () => database.sql<{ subdomain: string; desired: unknown[]; version: number }[]>`
@@ -98,15 +83,14 @@ describe('two statements that wait for the same row', () => {
     await database?.drop()
   })
   afterEach(async () => {
-    await database.sql`truncate pool_allocations, dns_names`
-    await database.sql`alter table allocation_history disable trigger allocation_history_append_only`
-    await database.sql`truncate allocation_history`
-    await database.sql`alter table allocation_history enable trigger allocation_history_append_only`
+    await truncateAllocations(database.sql)
   })
 
   test('a release queued behind a commit withdraws the records of the commit', async () => {
     const { reservationToken } = await reserveName()
     const [committed, released] = await runInOrder(
+      database.sql,
+      name,
       () => commit(stores[1], reservationToken),
       () => release(stores[2]),
     )
@@ -124,6 +108,8 @@ describe('two statements that wait for the same row', () => {
   test('a commit queued behind a release returns not-found, and no records are desired', async () => {
     const { reservationToken } = await reserveName()
     const [released, committed] = await runInOrder(
+      database.sql,
+      name,
       () => release(stores[2]),
       () => commit(stores[1], reservationToken),
     )
@@ -137,6 +123,8 @@ describe('two statements that wait for the same row', () => {
   test('a commit queued behind a commit with the same token returns already-active', async () => {
     const { reservationToken } = await reserveName()
     const [first, second] = await runInOrder(
+      database.sql,
+      name,
       () => commit(stores[1], reservationToken),
       () => commit(stores[2], reservationToken),
     )
@@ -149,6 +137,8 @@ describe('two statements that wait for the same row', () => {
     const { reservationToken } = await reserveName()
     await commit(stores[1], reservationToken)
     const [first, second] = await runInOrder(
+      database.sql,
+      name,
       () => release(stores[1]),
       () => release(stores[2]),
     )
@@ -161,6 +151,8 @@ describe('two statements that wait for the same row', () => {
   test('a reserve queued behind a release of the same name is granted, and there is one row', async () => {
     await reserveName()
     const [released, again] = await runInOrder(
+      database.sql,
+      name,
       () => release(stores[1]),
       () => reserve(stores[2]),
     )
@@ -175,6 +167,8 @@ describe('two statements that wait for the same row', () => {
     const { reservationToken: old } = await reserveName()
     await database.advance(ttlMs)
     const [first, second] = await runInOrder(
+      database.sql,
+      name,
       () => reserve(stores[1]),
       () => reserve(stores[2]),
     )
@@ -207,6 +201,8 @@ describe('two statements that wait for the same row', () => {
     const { reservationToken: old } = await reserveName()
     await database.advance(ttlMs)
     const [reserved, committed] = await runInOrder(
+      database.sql,
+      name,
       () => reserve(stores[1]),
       () => commit(stores[2], old),
     )
@@ -215,6 +211,8 @@ describe('two statements that wait for the same row', () => {
 
     await database.advance(ttlMs)
     const [reservedAgain, renewed] = await runInOrder(
+      database.sql,
+      name,
       () => reserve(stores[1]),
       () => renew(stores[2], (reserved as GrantedToken).reservationToken),
     )

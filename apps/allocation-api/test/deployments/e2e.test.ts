@@ -13,6 +13,7 @@ import { copyDeploymentModule, type DeploymentModule } from '../support/deployme
 import { createDnsClient } from '../support/dns.ts'
 import { startFakeObjectStorage } from '../support/fake-object-storage.ts'
 import { followStream, toMessages } from '../support/follow.ts'
+import { countLockWaiters, lockDeployment, lockRow } from '../support/locks.ts'
 import { createContractCall } from '../support/service.ts'
 import { isTerraformMissing } from '../terraform/support/terraform.ts'
 
@@ -234,17 +235,6 @@ describe.skipIf(isTerraformMissing)('a deployment from request to end', () => {
     const isActive = async (name: string) =>
       (await database.sql`select from pool_allocations where subdomain = ${name} and state = 'active'`).length > 0
 
-    /** Locks a row, so that every statement that changes it waits for the release. */
-    const lockRow = async (table: 'pool_allocations' | 'deployments', column: string, value: string) => {
-      const sql = await database.sql.reserve()
-      await sql`begin`
-      await sql`select from ${sql(table)} where ${sql(column)} = ${value} for update`
-      return async () => {
-        await sql`rollback`
-        sql.release()
-      }
-    }
-
     type Stage = readonly [
       stage: string,
       ends: readonly [withCredentials: string, withoutCredentials: string],
@@ -258,7 +248,7 @@ describe.skipIf(isTerraformMissing)('a deployment from request to end', () => {
         'after the apply, while its name is being committed',
         ['ready', 'ready'],
         async (id, name, fqdn) => {
-          const release = await lockRow('pool_allocations', 'subdomain', name)
+          const { release } = await lockRow(database.sql, { poolDomain: 'pool.test', subdomain: name })
           module.clear('hold', fqdn)
           await until('the infrastructure is up', () => isUp(id))
           return release
@@ -268,10 +258,10 @@ describe.skipIf(isTerraformMissing)('a deployment from request to end', () => {
         'after the commit of its name, before it is ready',
         ['ready', 'ready'],
         async (id, name, fqdn) => {
-          const releaseName = await lockRow('pool_allocations', 'subdomain', name)
+          const { release: releaseName } = await lockRow(database.sql, { poolDomain: 'pool.test', subdomain: name })
           module.clear('hold', fqdn)
           await until('the infrastructure is up', () => isUp(id))
-          const release = await lockRow('deployments', 'id', id)
+          const { release } = await lockDeployment(database.sql, id)
           await releaseName()
           await until('its name is active', () => isActive(name))
           return release
@@ -281,7 +271,7 @@ describe.skipIf(isTerraformMissing)('a deployment from request to end', () => {
         'after it failed, while its name is being released',
         ['failed', 'failed'],
         async (id, name, fqdn) => {
-          const release = await lockRow('pool_allocations', 'subdomain', name)
+          const { release } = await lockRow(database.sql, { poolDomain: 'pool.test', subdomain: name })
           module.set('fail', fqdn)
           module.clear('hold', fqdn)
           await until('the log shows the release', () => isStored(id, 'Released the name.'))
@@ -322,6 +312,8 @@ describe.skipIf(isTerraformMissing)('a deployment from request to end', () => {
       await service.process.kill()
       for (const { release } of deployments) await release()
       for (const { fqdn } of deployments) module.clear('hold', fqdn)
+      // A statement of the killed process that waited for a lock could deadlock with the update of every row.
+      await until('no statement of the killed process waits', async () => (await countLockWaiters(database.sql)) === 0)
       await database.advance(LEASE_MS)
       service = await start({ PDM_DEPLOYMENT_CONCURRENCY: concurrency })
       for (const { stage, id, name } of deployments) {

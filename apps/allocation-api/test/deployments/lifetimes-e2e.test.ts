@@ -12,6 +12,7 @@ import { copyDeploymentModule, type DeploymentModule } from '../support/deployme
 import { createDnsClient } from '../support/dns.ts'
 import { startFakeObjectStorage } from '../support/fake-object-storage.ts'
 import { followStream, toMessages } from '../support/follow.ts'
+import { lockDeployment, lockRow } from '../support/locks.ts'
 import { createContractCall } from '../support/service.ts'
 import { isTerraformMissing } from '../terraform/support/terraform.ts'
 
@@ -186,15 +187,6 @@ describe.skipIf(isTerraformMissing)('the whole life of a name', () => {
   })
 
   describe('a destroy whose process is killed', () => {
-    const lockRow = async (table: 'pool_allocations' | 'deployments', column: string, value: string) => {
-      const sql = await database.sql.reserve()
-      await sql`begin`
-      await sql`select from ${sql(table)} where ${sql(column)} = ${value} for update`
-      return async () => {
-        await sql`rollback`
-        sql.release()
-      }
-    }
     const hasLetGo = async (name: string) =>
       (await database.sql`select from lineages where subdomain = ${name} and not has_infrastructure`).length > 0
     const isReleased = async (name: string) =>
@@ -213,7 +205,7 @@ describe.skipIf(isTerraformMissing)('the whole life of a name', () => {
         'after Terraform, before the end of its infrastructure is recorded',
         'failed',
         async (owned, name) => {
-          const unlock = await lockRow('pool_allocations', 'subdomain', name)
+          const { release: unlock } = await lockRow(database.sql, { poolDomain: 'pool.test', subdomain: name })
           module.clear('hold-destroy', `${name}.pool.test`)
           await until('Terraform has ended', () => isStored(owned, 'Destroy complete!'))
           return unlock
@@ -223,8 +215,8 @@ describe.skipIf(isTerraformMissing)('the whole life of a name', () => {
         'after its infrastructure is gone, while its name is released',
         'destroyed',
         async (owned, name) => {
-          const unlock = await lockRow('deployments', 'id', owned.id)
-          const unlockName = await lockRow('pool_allocations', 'subdomain', name)
+          const { release: unlock } = await lockDeployment(database.sql, owned.id)
+          const { release: unlockName } = await lockRow(database.sql, { poolDomain: 'pool.test', subdomain: name })
           module.clear('hold-destroy', `${name}.pool.test`)
           await until('Terraform has ended', () => isStoredOrWaiting(owned))
           await unlock()

@@ -21,6 +21,13 @@ export interface TestDatabase {
   drop(): Promise<void>
 }
 
+/** Empties the tables of names. The history is append-only, so its trigger is off meanwhile. */
+export const truncateAllocations = async (sql: Sql): Promise<void> => {
+  await sql`alter table allocation_history disable trigger allocation_history_append_only`
+  await sql`truncate pool_allocations, dns_names, allocation_history`
+  await sql`alter table allocation_history enable trigger allocation_history_append_only`
+}
+
 const runOnServer = async (statement: string): Promise<void> => {
   const sql = postgres(getTestDsn(), { max: 1, onnotice: () => {} })
   await sql.unsafe(statement)

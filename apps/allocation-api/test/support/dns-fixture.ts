@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest'
 import type { Caller } from '../../src/allocation/domain/types.ts'
 import { createRecords } from '../../src/dns/domain/rrset.ts'
-import { createTestDatabase, repositoryOptions, type TestDatabase } from './database.ts'
+import { createTestDatabase, repositoryOptions, type TestDatabase, truncateAllocations } from './database.ts'
 import { FakeProvider } from './fake-provider.ts'
 import { type Replica, type ReplicaOptions, startReplica } from './replica.ts'
 import { createTokenRepository, type TokenRepository } from './token-repository.ts'
@@ -28,10 +28,8 @@ export const useDnsFixture = () => {
   afterAll(() => database.drop())
   beforeEach(async () => {
     provider = new FakeProvider()
-    const { sql } = database
-    await sql`alter table allocation_history disable trigger allocation_history_append_only`
-    await sql`truncate pool_allocations, dns_names, dns_zones, pools, allocation_history`
-    await sql`alter table allocation_history enable trigger allocation_history_append_only`
+    await truncateAllocations(database.sql)
+    await database.sql`truncate dns_zones, pools`
   })
   afterEach(async () => {
     for (const replica of replicas.splice(0)) await replica.close()

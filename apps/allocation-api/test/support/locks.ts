@@ -41,6 +41,9 @@ export const lockRow = (sql: Sql, name: { poolDomain: string; subdomain: string 
       where pool_domain = ${name.poolDomain} and subdomain = ${name.subdomain} for update`,
   )
 
+export const lockDeployment = (sql: Sql, id: string): Promise<HeldLock> =>
+  holdLock(sql, tx => tx`select from deployments where id = ${id} for update`)
+
 /** The number of sessions of this database that wait for a lock in a statement like `pattern`. */
 export const countLockWaiters = async (sql: Sql, pattern = '%'): Promise<number> => {
   const [row] = await sql<{ count: number }[]>`
@@ -55,3 +58,19 @@ export const untilSessionsWait = (sql: Sql, count: number, pattern = '%', within
     async () => (await countLockWaiters(sql, pattern)) >= count || undefined,
     withinMs,
   )
+
+/** The results of both statements when the first one is ahead of the second in the queue for the row of a name. */
+export const runInOrder = async <First, Second>(
+  sql: Sql,
+  name: { poolDomain: string; subdomain: string },
+  first: () => Promise<First>,
+  second: () => Promise<Second>,
+): Promise<[First, Second]> => {
+  const held = await lockRow(sql, name)
+  const firstResult = first()
+  await untilSessionsWait(sql, 1, '%', 5_000)
+  const secondResult = second()
+  await untilSessionsWait(sql, 2, '%', 5_000)
+  await held.release()
+  return Promise.all([firstResult, secondResult])
+}
