@@ -12,7 +12,7 @@ import { type Config, readConfig } from './config/config.ts'
 import { type ConfigIssue, ConfigIssuesError, type Env, EnvReader } from './config/env.ts'
 import { readCaFile } from './credentials/ca-file.ts'
 import { createCredentialService } from './credentials/service.ts'
-import { applySchema } from './database/migrate.ts'
+import { migrateDatabase } from './database/migrate.ts'
 import { createBucketClaims } from './deployments/bucket-claims.ts'
 import { parseDeploymentChange, parseDeploymentSpec, type SpecRules } from './deployments/domain/spec.ts'
 import { createDomainProof } from './deployments/domain-proof.ts'
@@ -121,7 +121,7 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
     idleTimeoutMs: ZONE_LOCK_IDLE_MS,
     timeoutMs,
   })
-  await waitForDatabase(() => applySchema(sql), {
+  await waitForDatabase(() => migrateDatabase(sql), {
     timeoutMs: MAX_DATABASE_WAIT_MS,
     onRetry: error => observer.onDatabaseWait(error),
   })

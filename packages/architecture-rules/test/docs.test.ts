@@ -71,8 +71,11 @@ test.each(pages)('the metrics that %s names exist', page => {
 })
 
 test.each(pages)('the tables and columns that %s names exist', page => {
-  const schema = read('apps/allocation-api/src/database/schema.sql')
-  const tables = Array.from(schema.matchAll(/create table if not exists (\w+)/g), ([, table]) => table ?? '')
+  const schema = tracked
+    .filter(path => path.startsWith('apps/allocation-api/src/database/') && !path.endsWith('.md'))
+    .map(read)
+    .join('\n')
+  const tables = Array.from(schema.matchAll(/create table (\w+)/g), ([, table]) => table ?? '')
   const prefixes = new Set(tables.map(table => table.split('_')[0]))
   const columns = [
     'attempted_version',

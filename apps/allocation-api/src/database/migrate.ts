@@ -1,21 +1,14 @@
-import { readFile } from 'node:fs/promises'
 import type { Sql } from '@pool/database/client'
+import { type MigrateOptions, migrate, readMigrations, type Schema } from '@pool/database/migrations'
 
-const SCHEMA_FILE = new URL('./schema.sql', import.meta.url)
+const MIGRATIONS_FOLDER = new URL('./migrations/', import.meta.url)
 
-/** The key of the advisory lock that a replica holds while it applies the schema. The number has no meaning. */
-const SCHEMA_LOCK_KEY = 7_210_453_001
+/** The schema of this build. */
+export const readSchema = async (): Promise<Schema> => ({
+  versionTable: 'allocation_api_migrations',
+  migrations: await readMigrations(MIGRATIONS_FOLDER),
+})
 
-/**
- * Creates the objects of the schema that do not exist. An advisory lock serializes replicas that start concurrently, because
- * concurrent `create … if not exists` statements can fail with a unique violation in the catalog. Each paragraph of the
- * script is its own transaction: even an index that exists locks its table until the end of the transaction, and a
- * transaction that locks several tables could deadlock with the writes of running replicas.
- */
-export const applySchema = async (sql: Sql): Promise<void> => {
-  const paragraphs = (await readFile(SCHEMA_FILE, 'utf8')).split(/\n{2,}/)
-  for (const statements of paragraphs) {
-    // A message with several statements is one transaction (Postgres manual, message flow: simple query).
-    await sql.unsafe(`select pg_advisory_xact_lock(${SCHEMA_LOCK_KEY});\n${statements}`).simple()
-  }
-}
+/** Brings the database to the schema of this build. */
+export const migrateDatabase = async (sql: Sql, options?: MigrateOptions): Promise<void> =>
+  migrate(sql, await readSchema(), options)

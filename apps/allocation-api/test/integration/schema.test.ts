@@ -1,9 +1,5 @@
-import { createDatabaseClient, type Sql } from '@pool/database/client'
-import { until } from '@pool/test-kit/poll.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { applySchema } from '../../src/database/migrate.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { dumpSchema } from '../support/dump-schema.ts'
 
 const good = {
   pool_domain: 'pool.test',
@@ -67,73 +63,6 @@ describe('schema', () => {
     database = await createTestDatabase()
   })
   afterAll(() => database.drop())
-
-  test('matches the golden dump', async () => {
-    await expect(await dumpSchema(database.sql)).toMatchFileSnapshot('./schema.golden.txt')
-  })
-
-  test('a second application changes nothing and keeps the rows', async () => {
-    await database.sql`insert into pool_allocations ${database.sql({ ...good, subdomain: 'kept' })}`
-    const before = await dumpSchema(database.sql)
-    await applySchema(database.sql)
-    expect(await dumpSchema(database.sql)).toBe(before)
-    expect(await database.sql`select from pool_allocations where subdomain = 'kept'`).toHaveLength(1)
-  })
-
-  test('ten replicas apply it concurrently to an empty database', async () => {
-    const empty = await createTestDatabase({ schema: false })
-    const replicas = Array.from({ length: 10 }, () =>
-      createDatabaseClient(empty.url, { maxConnections: 1, applicationName: 'replica' }),
-    )
-    await Promise.all(replicas.map(applySchema))
-    expect(await dumpSchema(empty.sql)).toBe(await dumpSchema(database.sql))
-    await Promise.all(replicas.map(replica => replica.end()))
-    await empty.drop()
-  })
-
-  test('an application interrupted after any paragraph is completed by a later one', async () => {
-    const empty = await createTestDatabase({ schema: false })
-    const interruption = new Error('interrupted')
-    const interruptAfter = (paragraphs: number): Sql => {
-      let left = paragraphs
-      const unsafe = (text: string) => {
-        left -= 1
-        if (left < 0) throw interruption
-        return empty.sql.unsafe(text)
-      }
-      return Object.assign((() => {}) as unknown as Sql, { unsafe })
-    }
-    let starts = 0
-    const isInterrupted = () =>
-      applySchema(interruptAfter(starts)).then(
-        () => false,
-        error => error === interruption || Promise.reject(error),
-      )
-    while (await isInterrupted()) starts += 1
-    expect(starts).toBeGreaterThan(10)
-    expect(await dumpSchema(empty.sql)).toBe(await dumpSchema(database.sql))
-    await empty.drop()
-  })
-
-  test('an application does not deadlock with a transaction that writes to several tables', async () => {
-    const { sql } = database
-    const starting = createDatabaseClient(database.url, { maxConnections: 1, applicationName: 'starting' })
-    let applied: Promise<void> | undefined
-    await sql.begin(async writer => {
-      await writer`insert into idempotency_keys (key_hash, fingerprint, expires_at) values (sha256('k'), sha256('k'), now())`
-      applied = applySchema(starting)
-      await until('the schema waits for the writer', async () => {
-        const [waiting] = await sql`
-          select from pg_locks join pg_database d on d.oid = database
-          where not granted and locktype = 'relation' and datname = current_database()`
-        return waiting !== undefined
-      })
-      await writer`insert into pool_allocations ${sql({ ...good, subdomain: 'concurrent' })}`
-    })
-    await applied
-    await starting.end()
-    expect(await sql`select from pool_allocations where subdomain = 'concurrent'`).toHaveLength(1)
-  })
 
   test.each([
     ['reserved', good],

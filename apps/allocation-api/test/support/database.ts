@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { createDatabaseClient, type Sql } from '@pool/database/client'
 import postgres from 'postgres'
-import { applySchema } from '../../src/database/migrate.ts'
+import { migrateDatabase } from '../../src/database/migrate.ts'
 
 /** The Postgres on which tests create their databases. */
 export const getTestDsn = (): string => {
@@ -41,7 +41,7 @@ export const createTestDatabase = async ({ schema = true, connections = 10 } = {
   await runOnServer(`create database ${name}${template ? ` template ${template}` : ''}`)
   const url = Object.assign(new URL(getTestDsn()), { pathname: `/${name}` }).href
   const sql = createDatabaseClient(url, { maxConnections: connections, applicationName: 'tests' })
-  if (schema && !template) await applySchema(sql)
+  if (schema && !template) await migrateDatabase(sql)
   return {
     url,
     sql,

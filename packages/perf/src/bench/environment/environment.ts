@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { createDatabaseClient, type Sql } from '@pool/database/client'
 import { startPostgres } from '@pool/dev-server/postgres'
 import { startNode } from '@pool/dev-server/process'
-import { applySchema } from 'allocation-api/src/database/migrate.ts'
+import { migrateDatabase } from 'allocation-api/src/database/migrate.ts'
 
 export interface Service extends AsyncDisposable {
   readonly port: number
@@ -88,7 +88,7 @@ export class Environment {
   async createSchema(): Promise<Database> {
     const url = await this.createDatabase()
     const sql = createDatabaseClient(url, { maxConnections: DATABASE_CONNECTIONS, applicationName: 'bench' })
-    await applySchema(sql)
+    await migrateDatabase(sql)
     return { url, sql, [Symbol.asyncDispose]: () => sql.end({ timeout: 1 }) }
   }
 

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Sql } from '@pool/database/client'
 import { type DedicatedPostgres, startDedicatedPostgres } from '@pool/test-kit/dedicated-postgres.ts'
-import { applySchema } from 'allocation-api/src/database/migrate.ts'
+import { migrateDatabase } from 'allocation-api/src/database/migrate.ts'
 import type { RecordTemplate } from 'allocation-api/src/dns/domain/rrset.ts'
 import type { InvariantChecker } from '../invariants.ts'
 import type { LogSecretScanner } from './log-secrets.ts'
@@ -63,7 +63,7 @@ export const startSoakEnvironment = async (
   const postgres = await postgresStart
   scanner.add('the database password', new URL(postgres.url).password)
   const sql = postgres.connect()
-  await applySchema(sql)
+  await migrateDatabase(sql)
   const [row] = await sql<{ version: string }[]>`select current_setting('server_version') as version`
   const zone = await startZone(sql, scanner, cleanup)
   const operatorToken = randomBytes(24).toString('hex')

@@ -1,10 +1,10 @@
--- The complete schema, applied at every start. Each statement does nothing if its object exists.
+-- Oldest build: 1
 -- Text columns that are compared or sorted have collation "C", so their byte order is the same on every server.
 
 -- At most one row per name; its lock orders everything that happens to the name. A name is free if it has no row, or if
 -- its reservation has expired or it was released, its cool-off is over, and no lineage holds it. A released row exists
 -- only during the cool-off or while a lineage holds the name. Clients do not see it.
-create table if not exists pool_allocations (
+create table pool_allocations (
   pool_domain text collate "C" not null,
   subdomain text collate "C" not null,
   state text collate "C" not null,
@@ -55,19 +55,19 @@ create table if not exists pool_allocations (
 );
 
 -- For the sweeper: free names, the first ones that became free first.
-create index if not exists pool_allocations_free_idx on pool_allocations (greatest(expires_at, cool_off_until))
+create index pool_allocations_free_idx on pool_allocations (greatest(expires_at, cool_off_until))
   where state <> 'active' and lineage_id is null;
 
-create index if not exists pool_allocations_pool_idx on pool_allocations (reserved_at) where state = 'pool';
+create index pool_allocations_pool_idx on pool_allocations (reserved_at) where state = 'pool';
 
 -- The pools that the replicas list. Each replica confirms its own; a pool that none has confirmed for a while is unlisted.
-create table if not exists pools (
+create table pools (
   domain text collate "C" not null,
   listed_at timestamptz not null,
   constraint pools_pkey primary key (domain)
 );
 
-create table if not exists allocation_history (
+create table allocation_history (
   id bigint generated always as identity,
   pool_domain text collate "C" not null,
   subdomain text collate "C" not null,
@@ -105,22 +105,22 @@ create table if not exists allocation_history (
   )
 );
 
-create index if not exists allocation_history_name_idx on allocation_history (pool_domain, subdomain, id);
-create index if not exists allocation_history_pool_domain_idx on allocation_history (pool_domain, id);
+create index allocation_history_name_idx on allocation_history (pool_domain, subdomain, id);
+create index allocation_history_pool_domain_idx on allocation_history (pool_domain, id);
 
-create or replace function reject_history_change() returns trigger language plpgsql as $$
+create function reject_history_change() returns trigger language plpgsql as $$
 begin
   raise exception '% is append-only', tg_table_name using errcode = 'integrity_constraint_violation';
 end
 $$;
 
-create or replace trigger allocation_history_append_only
+create trigger allocation_history_append_only
   before update or delete or truncate on allocation_history
   for each statement execute function reject_history_change();
 
 -- Requests with an Idempotency-Key, which is a secret of its client: only a hash of it is stored. `fingerprint` is the SHA-256 of the request. `revision` is an optimistic lock: the
 -- request that increments it executes again, because the stored result no longer holds.
-create table if not exists idempotency_keys (
+create table idempotency_keys (
   key_hash bytea not null,
   fingerprint bytea not null,
   revision integer not null default 1,
@@ -130,11 +130,11 @@ create table if not exists idempotency_keys (
   constraint idempotency_keys_fingerprint_check check (length(fingerprint) = 32)
 );
 
-create index if not exists idempotency_keys_expires_at_idx on idempotency_keys (expires_at);
+create index idempotency_keys_expires_at_idx on idempotency_keys (expires_at);
 
 -- The result of each keyed request, stored by the statement that produced it. `sealed` is the token that the client got
 -- with it, encrypted under a key that is derived from the Idempotency-Key and `salt`.
-create table if not exists idempotency_results (
+create table idempotency_results (
   key_hash bytea not null,
   result jsonb not null,
   salt bytea,
@@ -145,13 +145,13 @@ create table if not exists idempotency_results (
 );
 
 -- The session that holds the row lock is the only writer of what the row names: a zone, or every zone of an account.
-create table if not exists dns_zone_locks (
+create table dns_zone_locks (
   name text collate "C" not null,
   constraint dns_zone_locks_pkey primary key (name)
 );
 
 -- Every zone that was ever written: when it last had all desired records, and when the next drift check is due.
-create table if not exists dns_zones (
+create table dns_zones (
   zone text collate "C" not null,
   synced_at timestamptz,
   drift_checked_at timestamptz,
@@ -160,11 +160,11 @@ create table if not exists dns_zones (
 );
 
 -- One counter for all names: a version is never used twice, not even by a name that was deleted in between.
-create sequence if not exists dns_version as bigint;
+create sequence dns_version as bigint;
 
 -- The desired records of each name, and which version of them the provider has. The row of a withdrawn name stays
 -- until a later drift check finds none of its records.
-create table if not exists dns_names (
+create table dns_names (
   zone text collate "C" not null,
   subdomain text collate "C" not null,
   version bigint not null,
@@ -208,11 +208,11 @@ create table if not exists dns_names (
   constraint dns_names_applied_no_error_check check (applied_version < version or attempts = 0)
 );
 
-create index if not exists dns_names_due on dns_names (next_attempt_at) where applied_version < version;
-create index if not exists dns_names_pending on dns_names (zone, changed_at) where applied_version < version;
+create index dns_names_due on dns_names (next_attempt_at) where applied_version < version;
+create index dns_names_pending on dns_names (zone, changed_at) where applied_version < version;
 
 -- The infrastructure of one tenant under an FQDN. Its id is the key of the Terraform state. It outlives the deployment.
-create table if not exists lineages (
+create table lineages (
   id uuid not null,
   sovereign_fqdn text collate "C" not null,
   -- Null if the domain is the customer's own.
@@ -231,12 +231,12 @@ create table if not exists lineages (
 );
 
 -- At most one lineage of an FQDN has infrastructure.
-create unique index if not exists lineages_fqdn_unique on lineages (sovereign_fqdn)
+create unique index lineages_fqdn_unique on lineages (sovereign_fqdn)
   where has_infrastructure and archived_at is null;
 
 -- The lineage that each bucket belongs to; two FQDNs can give the same bucket name. A claim is permanent once the bucket
 -- may exist: a bucket outlives its deployments and must not be given to another tenant.
-create table if not exists bucket_claims (
+create table bucket_claims (
   bucket text collate "C" not null,
   lineage_id uuid not null,
   sovereign_fqdn text collate "C" not null,
@@ -247,10 +247,10 @@ create table if not exists bucket_claims (
   constraint bucket_claims_bucket_check check (bucket ~ '^[a-z0-9][a-z0-9-]{1,61}[a-z0-9]$')
 );
 
-create index if not exists bucket_claims_lineage_id_idx on bucket_claims (lineage_id);
-create index if not exists bucket_claims_fqdn_idx on bucket_claims (sovereign_fqdn) where is_permanent;
+create index bucket_claims_lineage_id_idx on bucket_claims (lineage_id);
+create index bucket_claims_fqdn_idx on bucket_claims (sovereign_fqdn) where is_permanent;
 
-create table if not exists deployments (
+create table deployments (
   id uuid not null,
   number bigint generated always as identity,
   lineage_id uuid not null,
@@ -307,14 +307,14 @@ create table if not exists deployments (
 );
 
 -- At most one deployment of an FQDN is ready or becomes ready.
-create unique index if not exists deployments_fqdn_unique on deployments (sovereign_fqdn)
+create unique index deployments_fqdn_unique on deployments (sovereign_fqdn)
   where status in ('pending', 'provisioning', 'ready');
 -- Unfinished deployments by the end of their lease: the first ones are orphaned.
-create index if not exists deployments_orphaned on deployments (run_expires_at) where finished_at is null;
-create index if not exists deployments_lineage_id_idx on deployments (lineage_id);
+create index deployments_orphaned on deployments (run_expires_at) where finished_at is null;
+create index deployments_lineage_id_idx on deployments (lineage_id);
 
 -- Values of TXT records that prove the control of a domain, as SHA-256. A value is bound to the lineage that used it.
-create table if not exists domain_challenges (
+create table domain_challenges (
   value_hash bytea not null,
   domain text collate "C" not null,
   -- Only a request with this Idempotency-Key can use it; null: any request.
@@ -326,10 +326,10 @@ create table if not exists domain_challenges (
   constraint domain_challenges_key_hash_check check (length(key_hash) = 32)
 );
 
-create index if not exists domain_challenges_expires_at_idx on domain_challenges (expires_at);
+create index domain_challenges_expires_at_idx on domain_challenges (expires_at);
 
 -- What was done to deployments, who did it and from where. It outlives the deployments.
-create table if not exists deployment_history (
+create table deployment_history (
   id bigint generated always as identity,
   at timestamptz not null default clock_timestamp(),
   event text not null,
@@ -351,14 +351,14 @@ create table if not exists deployment_history (
   constraint deployment_history_actor_check check (actor in ('in-cluster', 'operator', 'deployment'))
 );
 
-create index if not exists deployment_history_deployment_id_idx on deployment_history (deployment_id, id);
-create index if not exists deployment_history_sovereign_fqdn_idx on deployment_history (sovereign_fqdn, id);
+create index deployment_history_deployment_id_idx on deployment_history (deployment_id, id);
+create index deployment_history_sovereign_fqdn_idx on deployment_history (sovereign_fqdn, id);
 
-create or replace trigger deployment_history_append_only
+create trigger deployment_history_append_only
   before update or delete or truncate on deployment_history
   for each statement execute function reject_history_change();
 
-create table if not exists deployment_log_lines (
+create table deployment_log_lines (
   deployment_id uuid not null,
   seq integer not null,
   at timestamptz not null,
