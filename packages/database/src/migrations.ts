@@ -46,7 +46,8 @@ export const readMigrations = async (folder: URL): Promise<Migration[]> => {
     const script = await readFile(new URL(file, folder), 'utf8')
     const [, version, name] = FILE_NAME.exec(file) ?? []
     const oldestBuild = Number(OLDEST_BUILD.exec(script)?.[1])
-    if (!name || Number(version) !== index + 1) throw new Error(`${file}: expected a name that begins with ${index + 1}`)
+    if (!name || Number(version) !== index + 1)
+      throw new Error(`${file}: expected a name that begins with ${index + 1}`)
     if (!(oldestBuild >= (migrations.at(-1)?.oldestBuild ?? 1) && oldestBuild <= index + 1)) {
       throw new Error(`${file}: expected a line "-- Oldest build: N", at least that of the file before`)
     }
