@@ -72,9 +72,11 @@ export const listPendingMigrations = async (sql: Sql, { versionTable, migrations
   const newest = applied.at(-1)
   if (!newest) {
     const tables = migrations.flatMap(({ script }) => Array.from(script.matchAll(/^create table (\w+)/gm), m => m[1]))
+    // `to_regclass` sees a version table that another replica has just created with the tables.
     const existing = await sql.unsafe<{ relname: string }[]>(`
       select relname from pg_class
-      where relnamespace = current_schema()::regnamespace and relname in (${tables.map(table => `'${table}'`).join()})
+      where to_regclass('${versionTable}') is null and relnamespace = current_schema()::regnamespace
+        and relname in (${tables.map(table => `'${table}'`).join()})
       order by relname limit 3`)
     if (existing.length === 0) return [...migrations]
     throw new SchemaVersionError(
