@@ -1,5 +1,6 @@
 import type { Sql } from '@pool/database/client'
-import { type MigrateOptions, migrate, readMigrations, type Schema } from '@pool/database/migrations'
+import { readMigrations } from '@pool/database/migration-files'
+import { type MigrateOptions, migrate, type Schema } from '@pool/database/migrations'
 
 const MIGRATIONS_FOLDER = new URL('./migrations/', import.meta.url)
 

@@ -16,17 +16,11 @@ import type { DnsServer } from '../../src/dns/providers/local/server.ts'
 import { startDnsServer } from '../../src/dns/providers/local/server.ts'
 import type { ZoneTable } from '../../src/dns/providers/local/zone-table.ts'
 import { createZoneTable } from '../../src/dns/providers/local/zone-table.ts'
+import { createTestDatabase } from '../support/database.ts'
 
-const admin = process.env.PDM_TEST_DSN ?? ''
 const types = { int8: { to: 20, from: [20], serialize: String, parse: Number } }
-const database = `dns_local_${randomBytes(6).toString('hex')}`
-const dsn = Object.assign(new URL(admin), { pathname: `/${database}` }).href
-
-const atAdmin = async (statement: string): Promise<void> => {
-  const sql = postgres(admin, { max: 1 })
-  await sql.unsafe(statement)
-  await sql.end()
-}
+const database = await createTestDatabase({ connections: 1 })
+const dsn = database.url
 
 const zone = 'pool.test'
 const a = (name: string, ...values: string[]): RecordSet => ({ name, type: 'A', ttl: 60, values })
@@ -40,13 +34,8 @@ let table: ZoneTable
 let server: DnsServer
 
 beforeAll(async () => {
-  await atAdmin(`create database ${database}`)
   sql = openSql()
   table = createZoneTable(sql)
-  // Ten concurrent installs, each on a separate connection, in an empty database.
-  const clients = Array.from({ length: 10 }, () => postgres(dsn, { max: 1, types, onnotice: () => {} }))
-  await Promise.all(clients.map(client => createZoneTable(client).install()))
-  await Promise.all(clients.map(client => client.end()))
   await apply(zone, [
     upsert(a('acme.pool.test', '192.0.2.1')),
     upsert(a('*.acme.pool.test', '192.0.2.2')),
@@ -68,7 +57,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await server?.close()
   await sql?.end()
-  await atAdmin(`drop database ${database} with (force)`)
+  await database.drop()
 })
 
 /** Applies with the current serial of the zone. */

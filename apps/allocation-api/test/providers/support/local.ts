@@ -10,12 +10,11 @@ const ZONE = 'conformance.test'
 
 /** The zone is a table: tests write the table directly, and dropping the database removes it. */
 export const startLocalSubject = async (): Promise<ProviderSubject> => {
-  const database = await createTestDatabase({ schema: false })
+  const database = await createTestDatabase()
   const admin = postgres(getTestDsn(), { max: 1, onnotice: () => {} })
   const sql = createDatabaseClient(database.url, { maxConnections: 2, applicationName: 'provider' })
   const provider = createLocalProvider({ table: createZoneTable(sql), onError: () => {} })
   const table = createZoneTable(database.sql)
-  await table.install()
   const name = new URL(database.url).pathname.slice(1)
   const write = async (change: RecordChange) => {
     const { serial } = await table.read(ZONE, [])

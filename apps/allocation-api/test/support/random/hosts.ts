@@ -19,7 +19,6 @@ export type StartZoneHost = (sql: Sql) => Promise<ZoneHost>
 /** The zone is a table in the worker's database. */
 export const startLocalHost: StartZoneHost = async sql => {
   const table = createZoneTable(sql)
-  await table.install()
   const createProvider = () => createLocalProvider({ table: createZoneTable(sql), onError: () => {} })
   return {
     replacesZone: false,

@@ -80,7 +80,6 @@ const retryUntilUp = async <Result>(call: () => Promise<Result>): Promise<Result
 /** The API's local provider, whose zone is a table in its database. */
 const openLocalZone = async (sql: Sql): Promise<Zone> => {
   const table = createZoneTable(sql)
-  await table.install()
   return {
     kind: 'local',
     missing: missingPowerdns,

@@ -10,7 +10,6 @@ export const readLocalProvider = (read: EnvReader): StartProvider => {
   const port = read.integer('DNSPROVIDER_LOCAL_PORT', 0, { min: 0, max: 65_535 })
   return async ({ listZones, sql, onError }: ProviderContext): Promise<StartedProvider> => {
     const table = createZoneTable(sql)
-    await table.install()
     const server = await startDnsServer({ host, port, listZones, lookup: table.lookup, onError }).catch(
       (error: NodeJS.ErrnoException) => {
         throw new Error(`DNSPROVIDER_LOCAL_PORT: cannot listen on port ${port} (${error.code ?? error.name})`)

@@ -4,8 +4,6 @@ import { recordKey } from '../../domain/rrset.ts'
 import type { ZoneView } from './domain/resolve.ts'
 
 export interface ZoneTable {
-  /** Creates missing tables. Several processes may do so concurrently. */
-  install(): Promise<void>
   /** Every record set at or below each of `owners` (`'all'`: of the zone), each once, and the zone's serial. */
   read(zone: string, owners: readonly string[] | 'all'): Promise<ZoneView>
   /**
@@ -59,36 +57,7 @@ const candidates = (zone: string, name: string): string[] => {
   return nodes.flatMap(node => [node, `*.${node}`])
 }
 
-/**
- * Several statements in one message are one transaction, which holds the lock. Without it, two concurrent
- * `create table if not exists` can both fail in pg_type (23505).
- */
-const schema = `
-  select pg_advisory_xact_lock(hashtextextended('local_dns', 0));
-  create table if not exists local_dns_zones (
-    zone text collate "C" not null,
-    serial bigint not null,
-    constraint local_dns_zones_pkey primary key (zone),
-    constraint local_dns_zones_serial_check check (serial between 1 and 4294967295)
-  );
-  create table if not exists local_dns_record_sets (
-    zone text collate "C" not null,
-    reversed_name text collate "C" not null,
-    type text collate "C" not null,
-    ttl integer not null,
-    record_values text[] not null,
-    constraint local_dns_record_sets_pkey primary key (zone, reversed_name, type),
-    constraint local_dns_record_sets_name_is_lower_case check (reversed_name = lower(reversed_name)),
-    constraint local_dns_record_sets_ttl_is_not_negative check (ttl >= 0),
-    constraint local_dns_record_sets_has_values check (cardinality(record_values) > 0)
-  );
-`
-
 export const createZoneTable = (sql: Sql): ZoneTable => ({
-  async install() {
-    await sql.unsafe(schema).simple()
-  },
-
   async read(zone, owners) {
     // Two ranges for each owner; `offset 0` makes the planner use the index for each. `distinct` drops duplicates of nested owners.
     const wanted =
