@@ -23,7 +23,7 @@ import { type ChosenProvider, readProvider } from './dns/registry.ts'
 import { type AppDependencies, type AppOptions, createApp } from './http/app.ts'
 import { openApiDocument } from './http/routes/docs.ts'
 import { type HttpServer, listen } from './http/server.ts'
-import { createEventStreams } from './http/sse.ts'
+import { createStreamLimiter } from './http/streams.ts'
 import { createIdempotency } from './idempotency/idempotency.ts'
 import { runPeriodically } from './lib/run-periodically.ts'
 import { toBucketName } from './naming/naming.ts'
@@ -243,7 +243,7 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
     buckets: createBucketClaims(sql, { timeoutMs }),
     domains: domainProof,
     credentials,
-    streams: createEventStreams({ stopping: stopping.signal }),
+    streams: { logs: createStreamLimiter({ stopping: stopping.signal }), lists: createStreamLimiter() },
     providers: { objectStorage: objectStorage.provider, token: [...config.credentials.tokenUrls.keys()] },
     health: {
       isDatabaseUp: createHealthCheck(healthCheckSql, HEALTH_CHECK_TIMEOUT_MS),

@@ -45,6 +45,7 @@ export const errorCodes = [
   'too-many-attempts',
   'object-storage-unavailable',
   'provider-unavailable',
+  'too-many-readers',
 ] as const
 
 export type ErrorCode = (typeof errorCodes)[number]

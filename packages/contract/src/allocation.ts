@@ -160,14 +160,22 @@ export type CheckResult = z.infer<typeof checkResult>
 
 export const reservedList = z.object({ reserved: z.array(z.string()) }).meta({ id: 'ReservedList' })
 
-/** A whole number from 1. It has no other maximum, because the response is streamed. */
+/** The largest number of items that a request with a `limit` gets. */
+export const MAX_LIMIT = 1_000
+
 const limitRule = rule('invalid-limit', 'limit must be a whole number from 1 to 2147483647.')
+/** A whole number from 1. One above `MAX_LIMIT` means the same as `MAX_LIMIT`. */
 export const limit = z
   .string()
   .regex(/^[0-9]{1,10}$/, { ...limitRule, abort: true })
   .transform(Number)
   .refine(n => n >= 1 && n <= 2_147_483_647, limitRule)
-  .meta({ type: 'integer', minimum: 1, description: 'Maximum number of items; all by default.' })
+  .transform(n => Math.min(n, MAX_LIMIT))
+  .meta({
+    type: 'integer',
+    minimum: 1,
+    description: 'Maximum number of items; never more than 1000, and all if it is absent.',
+  })
 
 /** Makes a position opaque to clients, which send it back as `cursor`. */
 export const encodeCursor = (position: string): string => btoa(position).replaceAll('=', '')

@@ -14,6 +14,9 @@ const error = (description: string): ResponseSpec => ({ description, schema: pro
 const databaseUnavailable = error(
   '`database-unavailable`: the database did not respond; whether a write took effect is unknown.',
 )
+const listUnavailable = error(
+  '`too-many-readers`: too many lists are being read; retry after `Retry-After` seconds; or `database-unavailable`.',
+)
 const invalidJson = error('`invalid-json`: the body is not JSON; or `invalid-idempotency-key`.')
 const tooLarge = error('`body-too-large`: the body is larger than 64 KiB.')
 const pool = z.object({ domain: poolDomain })
@@ -224,13 +227,13 @@ export const operations: readonly Operation[] = [
     tag: 'Operator',
     summary: 'Lists the allocations of a pool, sorted by subdomain.',
     description:
-      'The response is streamed in constant memory. Each page is a separate read, so the list is not one snapshot.',
+      'The response is streamed in constant memory; the connection of a client that reads nothing for a minute is closed. Each page is a separate read, so the list is not one snapshot.',
     pathParams: pool,
     query: a.listQuery,
     responses: {
       200: { description: 'The allocations.', schema: a.listResponse },
       422: error('`unsupported-pool`, `invalid-state`, `invalid-limit` or `invalid-cursor`.'),
-      503: databaseUnavailable,
+      503: listUnavailable,
     },
   },
   {
@@ -244,7 +247,7 @@ export const operations: readonly Operation[] = [
     responses: {
       200: { description: 'The transitions.', schema: a.historyResponse },
       422: error('`invalid-format`, `unsupported-pool`, `invalid-limit` or `invalid-cursor`.'),
-      503: databaseUnavailable,
+      503: listUnavailable,
     },
   },
   {
@@ -334,7 +337,7 @@ export const operations: readonly Operation[] = [
     responses: {
       200: { description: 'A page of deployments.', schema: d.deploymentsResponse },
       422: error('`invalid-state`, `invalid-limit` or `invalid-cursor`.'),
-      503: databaseUnavailable,
+      503: listUnavailable,
     },
   },
   {
@@ -350,7 +353,7 @@ export const operations: readonly Operation[] = [
       200: { description: 'A page of entries.', schema: dh.deploymentHistoryResponse },
       401: error('`unauthorized`: this listener requires an operator token.'),
       422: error('`invalid-format`, `invalid-limit` or `invalid-cursor`.'),
-      503: databaseUnavailable,
+      503: listUnavailable,
     },
   },
   {
@@ -476,7 +479,7 @@ export const operations: readonly Operation[] = [
       200: { description: 'A page of claims.', schema: b.bucketClaimsResponse },
       401: error('`unauthorized`: this listener requires an operator token.'),
       422: error('`invalid-limit` or `invalid-cursor`.'),
-      503: databaseUnavailable,
+      503: listUnavailable,
     },
   },
   {

@@ -27,7 +27,7 @@ import {
 import { docsRoutes } from './routes/docs.ts'
 import { type DomainOperations, domainRoutes } from './routes/domains.ts'
 import { type HealthDependencies, healthRoutes, type MetricsSource } from './routes/health.ts'
-import type { EventStreams } from './sse.ts'
+import type { ListStreams, StreamLimiter } from './streams.ts'
 import type { HttpEnv, Listener, OnStreamError } from './types.ts'
 import { isBodyLimitError, isBodyTruncated } from './validate.ts'
 
@@ -43,8 +43,8 @@ export interface AppDependencies {
   readonly buckets: BucketOperations
   readonly domains: DomainOperations
   readonly credentials: CredentialService
-  /** Shared by all listeners. */
-  readonly streams: EventStreams
+  /** The responses that can be open at the same time, of both listeners. */
+  readonly streams: { readonly logs: StreamLimiter; readonly lists: StreamLimiter }
   readonly providers: KnownProviders
   readonly health: HealthDependencies
   readonly metrics: MetricsSource
@@ -114,6 +114,7 @@ export const createApp = (deps: AppDependencies, { listener, tokens, exposeLists
   })
   const onStreamError: OnStreamError = (error, id) =>
     deps.isUnavailable(error) ? observer.onResponseAborted(error, id) : observer.onRequestFailed(error, id)
+  const lists: ListStreams = { limiter: deps.streams.lists, onStreamError }
 
   app.route('/', healthRoutes(deps.health, deps.metrics))
   app.route('/', docsRoutes(deps.openApi))
@@ -121,15 +122,15 @@ export const createApp = (deps: AppDependencies, { listener, tokens, exposeLists
   const isOperator = listener === 'operator'
   app.route('/api/v1/pool', allocationRoutes(deps.allocations, { acceptsLoopback: deps.acceptsLoopback, isOperator }))
   if (isOperator) {
-    app.route('/api/v1/deployments', deploymentHistoryRoutes(deps.deployments))
-    app.route('/api/v1/buckets', bucketRoutes(deps.buckets))
+    app.route('/api/v1/deployments', deploymentHistoryRoutes(deps.deployments, lists))
+    app.route('/api/v1/buckets', bucketRoutes(deps.buckets, lists))
   }
-  app.route('/api/v1/deployments', deploymentRoutes(deps.deployments, deps.streams, onStreamError))
+  app.route('/api/v1/deployments', deploymentRoutes(deps.deployments, deps.streams.logs, onStreamError))
   app.route('/api/v1/domains', domainRoutes(deps.domains))
   app.route('/api/v1/credentials', credentialRoutes(deps.credentials, deps.providers))
   if (exposeLists) {
-    app.route('/api/v1/pool', allocationListRoutes(deps.allocations, onStreamError))
-    app.route('/api/v1/deployments', deploymentListRoutes(deps.deployments))
+    app.route('/api/v1/pool', allocationListRoutes(deps.allocations, lists))
+    app.route('/api/v1/deployments', deploymentListRoutes(deps.deployments, lists))
   }
   if (isOperator) {
     app.route('/api/v1/pool', convergeRoutes(deps.reconciler))

@@ -54,6 +54,7 @@ const STATUS_BY_CODE: Readonly<Record<ErrorCode, ContentfulStatusCode>> = {
   'provisioning-unavailable': 503,
   'object-storage-unavailable': 503,
   'provider-unavailable': 503,
+  'too-many-readers': 503,
 }
 
 /** Texts for errors that come without one. Validation errors and naming errors bring their own. */
@@ -74,6 +75,7 @@ const DEFAULT_DETAILS: Readonly<Partial<Record<ErrorCode, string>>> = {
   'reservation-expired': 'The reservation has expired; reserve the name again.',
   'body-too-large': 'The body must not be larger than 64 KiB.',
   'idempotency-key-reused': 'This Idempotency-Key was already used with a different request; use a new key.',
+  'too-many-readers': 'Too many lists are being read; retry later.',
   'internal-error': 'Internal error. Quote requestId when reporting it.',
   'database-unavailable':
     'The database did not respond. Whether a write took effect is unknown: read, or retry with an Idempotency-Key.',

@@ -1,6 +1,6 @@
 import { type AppDependencies, createApp } from '../../src/http/app.ts'
 import type { DeploymentOperations } from '../../src/http/routes/deployments.ts'
-import { createEventStreams } from '../../src/http/sse.ts'
+import { createStreamLimiter } from '../../src/http/streams.ts'
 
 const failOnCall = (): never => {
   throw new Error('this dependency must not be called')
@@ -37,7 +37,7 @@ export const unusedDependencies: AppDependencies = {
   },
   domains: { createChallenge: failOnCall },
   buckets: { list: failOnCall, lift: failOnCall },
-  streams: { acquire: failOnCall },
+  streams: { logs: { acquire: failOnCall }, lists: createStreamLimiter() },
   providers: { objectStorage: 'hetzner', token: ['hetzner'] },
   health: { isDatabaseUp: failOnCall, phase: failOnCall, pools: failOnCall },
   metrics: { contentType: 'text/plain', text: failOnCall },
@@ -63,7 +63,7 @@ export const createAppWithFakeDeployments = (
     {
       ...unusedDependencies,
       deployments: { ...unusedDependencies.deployments, ...deployments },
-      streams: createEventStreams({ stopping: stopping.signal, ...options }),
+      streams: { ...unusedDependencies.streams, logs: createStreamLimiter({ stopping: stopping.signal, ...options }) },
       observer: {
         onRequest: ({ outcome }) => outcomes.push(outcome),
         onRequestFailed: (error, requestId) => errors.push([String(error), requestId]),

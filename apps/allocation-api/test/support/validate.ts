@@ -68,6 +68,7 @@ export const statusByErrorCode: Readonly<Record<ErrorCode, number>> = {
   'provisioning-unavailable': 503,
   'object-storage-unavailable': 503,
   'provider-unavailable': 503,
+  'too-many-readers': 503,
 }
 
 const toPathPattern = (path: string): RegExp =>

@@ -17,7 +17,15 @@ import type { CallerWithToken } from '../../deployments/calls.ts'
 import type { TailEvent } from '../../deployments/deployment-log.ts'
 import type { DeploymentService } from '../../deployments/service.ts'
 import { type ErrorOutcome, RETRY_AFTER_S, sendError } from '../errors.ts'
-import { type EventStreams, eventStream, IDLE_COMMENT, RETRY_FIELD, toEventText } from '../sse.ts'
+import {
+  IDLE_COMMENT,
+  type ListStreams,
+  RETRY_FIELD,
+  type StreamLimiter,
+  sendListPage,
+  sendStream,
+  toEventText,
+} from '../streams.ts'
 import type { HttpEnv, Listener, OnStreamError } from '../types.ts'
 import { getCaller, parseIdempotencyKey, readJson, readRequiredJson, validate } from '../validate.ts'
 
@@ -87,17 +95,15 @@ const sendRejection = (c: Context<HttpEnv>, outcome: ErrorOutcome) => {
 }
 
 /** Separate, because only listeners that expose lists have this route. */
-export const deploymentListRoutes = (deployments: Pick<DeploymentOperations, 'list'>) =>
-  new Hono<HttpEnv>().get('/', validate('query', deploymentsQuery), async c => {
-    const page = await deployments.list(c.req.valid('query'))
-    const { nextCursor } = page
-    c.set('outcome', 'listed')
-    const visible = page.deployments.map(deployment => toVisible(deployment, c.get('listener')))
-    return c.json(
-      { deployments: visible, ...(nextCursor === undefined ? {} : { nextCursor: encodeCursor(nextCursor) }) },
-      200,
-    )
-  })
+export const deploymentListRoutes = (deployments: Pick<DeploymentOperations, 'list'>, lists: ListStreams) =>
+  new Hono<HttpEnv>().get('/', validate('query', deploymentsQuery), c =>
+    sendListPage(c, lists, async () => {
+      const page = await deployments.list(c.req.valid('query'))
+      const { nextCursor } = page
+      const visible = page.deployments.map(deployment => toVisible(deployment, c.get('listener')))
+      return { deployments: visible, ...(nextCursor === undefined ? {} : { nextCursor: encodeCursor(nextCursor) }) }
+    }),
+  )
 
 const startOperation = async (
   c: Context<HttpEnv>,
@@ -115,12 +121,13 @@ const startOperation = async (
 }
 
 /** Separate, because only the operator listener has it. Mount it before the routes with an id. */
-export const deploymentHistoryRoutes = (deployments: Pick<DeploymentOperations, 'history'>) =>
-  new Hono<HttpEnv>().get('/history', validate('query', deploymentHistoryQuery), async c => {
-    const { nextCursor, ...page } = await deployments.history(c.req.valid('query'))
-    c.set('outcome', 'listed')
-    return c.json({ ...page, ...(nextCursor === undefined ? {} : { nextCursor: encodeCursor(nextCursor) }) }, 200)
-  })
+export const deploymentHistoryRoutes = (deployments: Pick<DeploymentOperations, 'history'>, lists: ListStreams) =>
+  new Hono<HttpEnv>().get('/history', validate('query', deploymentHistoryQuery), c =>
+    sendListPage(c, lists, async () => {
+      const { nextCursor, ...page } = await deployments.history(c.req.valid('query'))
+      return { ...page, ...(nextCursor === undefined ? {} : { nextCursor: encodeCursor(nextCursor) }) }
+    }),
+  )
 
 /** Separate, because only the operator listener has it. */
 export const deploymentUnlockRoutes = (deployments: Pick<DeploymentOperations, 'unlock'>) =>
@@ -134,7 +141,7 @@ export const deploymentUnlockRoutes = (deployments: Pick<DeploymentOperations, '
 
 export const deploymentRoutes = (
   deployments: DeploymentOperations,
-  streams: EventStreams,
+  logs: StreamLimiter,
   onStreamError: OnStreamError,
 ) =>
   new Hono<HttpEnv>()
@@ -189,7 +196,7 @@ export const deploymentRoutes = (
     })
 
     .get('/:id/logs', validateId, validateLastEventId, async c => {
-      const permit = streams.acquire()
+      const permit = logs.acquire()
       if (!permit) {
         const detail = 'Too many open log streams; retry later.'
         return sendError(c, { kind: 'provisioning-unavailable', detail, retryAfterSeconds: RETRY_AFTER_S })
@@ -201,14 +208,10 @@ export const deploymentRoutes = (
           permit.release()
           throw error
         })
-      const isStreamed = outcome.kind === 'following' && c.req.method !== 'HEAD'
-      if (!isStreamed) permit.release()
-      if (outcome.kind !== 'following') return sendNotFound(c)
+      if (outcome.kind !== 'following') {
+        permit.release()
+        return sendNotFound(c)
+      }
       c.set('outcome', outcome.kind)
-      if (!isStreamed) return c.body(null, 200, STREAM_HEADERS)
-      const body = eventStream(toSseStream(outcome.events, c.get('listener')), permit, {
-        onStreamError: error => onStreamError(error, c.get('requestId')),
-        abort: () => c.env.outgoing?.destroy(),
-      })
-      return c.body(body, 200, STREAM_HEADERS)
+      return sendStream(c, toSseStream(outcome.events, c.get('listener')), permit, onStreamError, STREAM_HEADERS)
     })

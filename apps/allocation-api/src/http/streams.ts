@@ -1,0 +1,166 @@
+import type { Context } from 'hono'
+import { RETRY_AFTER_S, sendError } from './errors.ts'
+import type { HttpEnv, OnStreamError } from './types.ts'
+
+/** The right to one of the responses that a limiter counts. */
+export interface StreamPermit {
+  /** Aborts when the response ends, from either side, and when the service stops. */
+  readonly signal: AbortSignal
+  /** Milliseconds that a client may read nothing before its connection is closed. */
+  readonly stallTimeoutMs: number
+  release(): void
+}
+
+export interface StreamLimiter {
+  /** Null: the maximum number of responses is open, or the service is stopping. */
+  acquire(): StreamPermit | null
+}
+
+export interface StreamLimiterOptions {
+  /** Aborts when the service stops, which ends the responses. Absent: they have an end of their own and may reach it. */
+  readonly stopping?: AbortSignal
+  readonly maxStreams?: number
+  readonly stallTimeoutMs?: number
+}
+
+/** Limits the responses of one kind whose clients decide how long they take. */
+export const createStreamLimiter = ({
+  stopping,
+  maxStreams = 100,
+  stallTimeoutMs = 60_000,
+}: StreamLimiterOptions = {}): StreamLimiter => {
+  const open = new Set<AbortController>()
+  stopping?.addEventListener('abort', () => {
+    for (const stream of open) stream.abort()
+  })
+  return {
+    acquire() {
+      if (stopping?.aborted || open.size >= maxStreams) return null
+      const stream = new AbortController()
+      open.add(stream)
+      const release = () => {
+        open.delete(stream)
+        stream.abort()
+      }
+      return { signal: stream.signal, stallTimeoutMs, release }
+    },
+  }
+}
+
+/** The reconnection time in milliseconds (HTML standard, section 9.2, server-sent events). */
+export const RETRY_FIELD = 'retry: 1000\n\n'
+/** A comment, which clients ignore. It keeps proxies from closing the connection. */
+export const IDLE_COMMENT = ': idle\n\n'
+
+/** An event in the SSE format. JSON escapes line breaks, so the data is always one line. */
+export const toEventText = (data: unknown, { id, event }: { readonly id?: number; readonly event?: string } = {}) =>
+  `${id === undefined ? '' : `id: ${id}\n`}${event === undefined ? '' : `event: ${event}\n`}data: ${JSON.stringify(data)}\n\n`
+
+/**
+ * Sends the parts of `text` with status 200. It requests a part only when the client reads, so nothing accumulates for a
+ * slow client. It closes the connection if the client has stopped reading or a part failed: no client takes a truncated
+ * response for a whole one. The permit is released when the client has everything, or the connection is closed.
+ */
+export const sendStream = (
+  c: Context<HttpEnv>,
+  text: AsyncIterable<string>,
+  permit: StreamPermit,
+  onStreamError: OnStreamError,
+  headers: Readonly<Record<string, string>>,
+): Response => {
+  if (c.req.method === 'HEAD') {
+    permit.release()
+    return c.body(null, 200, headers)
+  }
+  const { outgoing } = c.env
+  const encoder = new TextEncoder()
+  const parts = text[Symbol.asyncIterator]()
+  let hasEnded = false
+  let isClosed = false
+  let isPulling = false
+  let stallTimer: ReturnType<typeof setTimeout> | undefined
+  const cleanUp = () => {
+    hasEnded = true
+    clearTimeout(stallTimer)
+    permit.release()
+    // A pending part may still fail, and its error no longer matters.
+    parts.return?.().catch(() => {})
+  }
+  const close = (controller: ReadableStreamDefaultController) => {
+    if (!isClosed) controller.close()
+    isClosed = true
+  }
+  const end = (controller: ReadableStreamDefaultController, isAborted: boolean) => {
+    if (hasEnded) return
+    cleanUp()
+    if (isAborted) outgoing?.destroy()
+    close(controller)
+  }
+  /** Ends the body. Its last bytes can still be in the buffers of the connection. */
+  const complete = (controller: ReadableStreamDefaultController) => {
+    if (!outgoing || outgoing.destroyed) return end(controller, false)
+    stallTimer = setTimeout(() => end(controller, true), permit.stallTimeoutMs)
+    outgoing.once('close', () => end(controller, false))
+    close(controller)
+  }
+  const body = new ReadableStream<Uint8Array>(
+    {
+      start(controller) {
+        if (permit.signal.aborted) return end(controller, false)
+        // A client that has not read the last part would not read the end either. An EventSource reconnects.
+        permit.signal.addEventListener('abort', () => end(controller, !isPulling))
+      },
+      async pull(controller) {
+        clearTimeout(stallTimer)
+        isPulling = true
+        const next = await parts.next().catch((error: unknown) => ({ error }))
+        // The stream ended while it waited.
+        if (permit.signal.aborted) return
+        if ('error' in next) {
+          onStreamError(next.error, c.get('requestId'))
+          return end(controller, true)
+        }
+        if (next.done) return complete(controller)
+        isPulling = false
+        controller.enqueue(encoder.encode(next.value))
+        stallTimer = setTimeout(() => end(controller, true), permit.stallTimeoutMs)
+      },
+      cancel: cleanUp,
+    },
+    { highWaterMark: 0 },
+  )
+  return c.body(body, 200, headers)
+}
+
+/** How the lists of the API are sent. */
+export interface ListStreams {
+  /** Shared by all lists of all listeners. */
+  readonly limiter: StreamLimiter
+  readonly onStreamError: OnStreamError
+}
+
+/** Sends the JSON text that `load` returns, in parts; 503 if too many clients are reading lists. */
+export const sendList = async (
+  c: Context<HttpEnv>,
+  { limiter, onStreamError }: ListStreams,
+  load: () => Promise<AsyncIterable<string>>,
+): Promise<Response> => {
+  const permit = limiter.acquire()
+  if (!permit) return sendError(c, { kind: 'too-many-readers', retryAfterSeconds: RETRY_AFTER_S })
+  try {
+    const text = await load()
+    c.set('outcome', 'listed')
+    return sendStream(c, text, permit, onStreamError, { 'Content-Type': 'application/json' })
+  } catch (error) {
+    permit.release()
+    throw error
+  }
+}
+
+async function* toSinglePart(body: object): AsyncGenerator<string, void, void> {
+  yield JSON.stringify(body)
+}
+
+/** Sends one page of a list. */
+export const sendListPage = (c: Context<HttpEnv>, lists: ListStreams, load: () => Promise<object>): Promise<Response> =>
+  sendList(c, lists, async () => toSinglePart(await load()))
