@@ -218,20 +218,22 @@ export const historyEntry = z
     poolDomain: z.string(),
     subdomain: z.string(),
     at: timestamp,
-    event: z.enum([
-      'reserved',
-      'renewed',
-      'committed',
-      'updated',
-      'republished',
-      'released',
-      'expired',
-      'cool-off-lifted',
-      'published',
-      'withdrawn',
-      'failing',
-      'repaired',
-    ]),
+    event: z
+      .enum([
+        'reserved',
+        'renewed',
+        'committed',
+        'updated',
+        'republished',
+        'released',
+        'expired',
+        'cool-off-lifted',
+        'published',
+        'withdrawn',
+        'failing',
+        'repaired',
+      ])
+      .meta({ description: '`renewed` occurs only in entries of earlier versions; see `renewalCount`.' }),
     from: z.enum(['none', 'reserved', 'active']),
     to: z.enum(['none', 'reserved', 'active']),
     actor: z.enum(['in-cluster', 'operator', 'sweeper', 'convergence', 'deployment']).meta({
@@ -248,6 +250,13 @@ export const historyEntry = z
     deletedRecords: z.array(deletedRecord).optional().meta({
       description:
         'Record sets of other writers at or below the released name that were deleted. With `withdrawn`, `repaired`, or the `published` of the next holder.',
+    }),
+    renewalCount: z.number().int().min(1).optional().meta({
+      description:
+        'How often the reservation was renewed, if it was. With the entry that ended it: `committed`, `released` or `expired`.',
+    }),
+    renewedUntil: timestamp.optional().meta({
+      description: 'With `renewalCount`: when the reservation expired, or would have expired, after its last renewal.',
     }),
   })
   .meta({ id: 'HistoryEntry' })

@@ -20,9 +20,21 @@ interface HistoryRow {
   readonly requestId: string | null
   readonly detail: string | null
   readonly deletedRecords: NonNullable<HistoryEntry['deletedRecords']> | null
+  readonly renewalCount: number | null
+  readonly renewedUntil: Date | null
 }
 
-const toHistoryEntry = ({ id, at, address, requestId, detail, deletedRecords, ...row }: HistoryRow): EntryWithId => ({
+const toHistoryEntry = ({
+  id,
+  at,
+  address,
+  requestId,
+  detail,
+  deletedRecords,
+  renewalCount,
+  renewedUntil,
+  ...row
+}: HistoryRow): EntryWithId => ({
   id,
   entry: {
     ...row,
@@ -31,6 +43,9 @@ const toHistoryEntry = ({ id, at, address, requestId, detail, deletedRecords, ..
     ...(requestId === null ? {} : { requestId }),
     ...(detail === null ? {} : { detail }),
     ...(deletedRecords === null ? {} : { deletedRecords }),
+    ...(renewalCount === null || renewedUntil === null
+      ? {}
+      : { renewalCount, renewedUntil: renewedUntil.toISOString() }),
   },
 })
 
@@ -129,7 +144,7 @@ export const createAllocationReader = (sql: Sql, { timeoutMs }: { readonly timeo
         sql<HistoryRow[]>`
           select id, pool_domain as "poolDomain", subdomain, at, event, from_state as "from", to_state as "to",
             actor, address, created_by as "createdBy", request_id as "requestId", detail,
-            deleted_records as "deletedRecords"
+            deleted_records as "deletedRecords", renewal_count as "renewalCount", renewed_until as "renewedUntil"
           from allocation_history
           where pool_domain = ${poolDomain}
             ${subdomain === undefined ? sql`` : sql`and subdomain = ${subdomain}`}

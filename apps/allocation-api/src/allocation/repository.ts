@@ -193,7 +193,7 @@ export const createAllocationRepository = (
   const maxAge = milliseconds(reservation.maxAgeMs)
   const allocations = allocationSql(sql)
   const { columns, columnsWithDns, whereName, isLive, isLapsed, isFree, isCoolingOff, freeAt } = allocations
-  const { setDesiredRecords, insertHistory, hold, letGo } = allocations
+  const { setDesiredRecords, insertHistory, renewalColumns, hold, letGo } = allocations
   const nameRow = ({ poolDomain, subdomain }: PoolName) =>
     sql`select ${poolDomain}::text as pool_domain, ${subdomain}::text as subdomain`
   const { claimKey, noClaim, storeAndReturn } = idempotencySql(sql)
@@ -230,7 +230,7 @@ export const createAllocationRepository = (
     from input where is_first order by pool_domain collate "C", subdomain collate "C"
     on conflict (pool_domain, subdomain) do update set
       state = excluded.state, reserved_at = excluded.reserved_at, expires_at = excluded.expires_at,
-      token_hash = excluded.token_hash, created_by = excluded.created_by, replaced_state = a.state,
+      token_hash = excluded.token_hash, created_by = excluded.created_by, replaced_state = a.state, renewal_count = 0,
       sovereign_fqdn = null, load_balancer_ip = null, committed_at = null,
       cool_off_until = case when a.cool_off_until > ${now} then a.cool_off_until end
     where ${isFree}
@@ -238,29 +238,34 @@ export const createAllocationRepository = (
     returning a.*`
 
   // A reservation that was inserted and expired while this statement waited for its row is not in the snapshot. Its
-  // created_by stays unknown.
+  // created_by and its renewals stay unknown.
   const reservedRows = sql`
-    select upserted.*, position, actor, address, request_id, coalesce(previous.created_by, '') as previous_created_by
+    select upserted.*, position, actor, address, request_id, coalesce(previous.created_by, '') as previous_created_by,
+      previous.renewal_count as previous_renewal_count, previous.expires_at as previous_expires_at
     from upserted
       join input on is_first
         and input.pool_domain = upserted.pool_domain and input.subdomain = upserted.subdomain
       left join lateral (
-        select created_by from pool_allocations a
+        select created_by, renewal_count, expires_at from pool_allocations a
         where upserted.replaced_state = 'reserved' and a.pool_domain = upserted.pool_domain and a.subdomain = upserted.subdomain limit 1
       ) previous on true`
 
   const transitionRows = sql`
     select position, 1 as step, pool_domain, subdomain, 'expired' as event, 'reserved' as from_state,
-      'none' as to_state, previous_created_by as created_by, actor, address, request_id
+      'none' as to_state, previous_created_by as created_by, actor, address, request_id,
+      ${renewalColumns(sql`previous_renewal_count`, sql`previous_expires_at`)}
     from reserved where replaced_state = 'reserved'
     union all
-    select position, 2, pool_domain, subdomain, 'reserved', 'none', 'reserved', created_by, actor, address, request_id
+    select position, 2, pool_domain, subdomain, 'reserved', 'none', 'reserved', created_by, actor, address, request_id,
+      null, null
     from reserved`
 
   const insertTransitions = sql`
     insert into allocation_history
-      (pool_domain, subdomain, event, from_state, to_state, created_by, actor, address, request_id)
-    select pool_domain, subdomain, event, from_state, to_state, created_by, actor, address, request_id
+      (pool_domain, subdomain, event, from_state, to_state, created_by, actor, address, request_id, renewal_count,
+        renewed_until)
+    select pool_domain, subdomain, event, from_state, to_state, created_by, actor, address, request_id, renewal_count,
+      renewed_until
     from transitions order by position, step`
 
   const reserveResults = sql`
@@ -315,7 +320,7 @@ export const createAllocationRepository = (
       when expires_at <= ${now} then 'reservation-expired'
       when token_hash <> ${command.tokenHash} then 'token-mismatch'
       else ${success}
-    end as outcome
+    end as outcome, renewal_count as renewals, expires_at as reserved_until
     from claim, pool_allocations a where ${whereName(command)} and a.state not in ('released', 'pool') for update of a`
 
   return {
@@ -346,12 +351,17 @@ export const createAllocationRepository = (
             updated as (
               update pool_allocations a set
                 state = 'active', expires_at = null, cool_off_until = null, committed_at = greatest(${now}, reserved_at),
-                sovereign_fqdn = ${command.sovereignFQDN}, load_balancer_ip = ${command.loadBalancerIP}::inet
+                sovereign_fqdn = ${command.sovereignFQDN}, load_balancer_ip = ${command.loadBalancerIP}::inet,
+                renewal_count = 0
               from locked where locked.outcome = 'committed' and ${whereName(command)}
               returning a.*
             ),
             desired as (${setDesiredRecords(sql`updated`, records, 'new')}),
-            history as (${insertHistory(sql`updated`, sql`'committed', 'reserved', 'active'`, caller)}),
+            history as (
+              ${insertHistory(sql`updated, locked`, sql`'committed', 'reserved', 'active'`, caller, {
+                renewals: renewalColumns(sql`renewals`, sql`reserved_until`),
+              })}
+            ),
             result as (
               select coalesce(locked.outcome, 'not-found') as outcome, ${columns}, desired.version
               from claim left join locked on true left join updated a on true left join desired on true
@@ -388,12 +398,9 @@ export const createAllocationRepository = (
             changed as (select * from updated where load_balancer_ip <> former_ip),
             desired as (${setDesiredRecords(sql`changed`, records, 'same')}),
             history as (
-              ${insertHistory(
-                sql`changed`,
-                sql`'updated', 'active', 'active'`,
-                caller,
-                sql`host(former_ip) || ' replaced by ' || host(load_balancer_ip)`,
-              )}
+              ${insertHistory(sql`changed`, sql`'updated', 'active', 'active'`, caller, {
+                detail: sql`host(former_ip) || ' replaced by ' || host(load_balancer_ip)`,
+              })}
             ),
             result as (
               select coalesce(locked.outcome, 'not-found') as outcome, ${columns}, desired.version
@@ -413,7 +420,7 @@ export const createAllocationRepository = (
               select a.* from pool_allocations a where ${whereName(name)} and ${isCoolingOff} for update of a
             ),
             lifted as (
-              update pool_allocations a set state = 'released', expires_at = null, cool_off_until = ${now}
+              update pool_allocations a set state = 'released', expires_at = null, renewal_count = 0, cool_off_until = ${now}
               from locked where ${whereName(name)}
             ),
             transitions as (
@@ -422,7 +429,11 @@ export const createAllocationRepository = (
               select *, 2, 'cool-off-lifted', 'none' from locked
               order by step
             ),
-            history as (${insertHistory(sql`transitions`, sql`event, from_state, 'none'`, caller)})
+            history as (
+              ${insertHistory(sql`transitions`, sql`event, from_state, 'none'`, caller, {
+                renewals: renewalColumns(sql`case when event = 'expired' then renewal_count end`, sql`expires_at`),
+              })}
+            )
           select from locked`,
         timeoutMs,
       )
@@ -448,19 +459,22 @@ export const createAllocationRepository = (
       return free.length > 0
     },
 
-    /** Extends the reservation of this token to `reservation.ttlMs` from now, but not beyond its `maxAgeMs`. */
-    async renew(command: RenewCommand, caller: Caller): Promise<RenewDecision> {
+    /**
+     * Extends the reservation of this token to `reservation.ttlMs` from now, but not beyond its `maxAgeMs`. A renewal is
+     * only counted: the history entry that ends the reservation has their number.
+     */
+    async renew(command: RenewCommand): Promise<RenewDecision> {
       const [row] = await withTimeout(
         sql<RenewResult[]>`
           with claim as (${noClaim}),
             locked as (${lockByToken(command, 'renewed')}),
             updated as (
               update pool_allocations a set
-                expires_at = greatest(a.expires_at, least(${now} + ${ttl}, a.reserved_at + ${maxAge}))
+                expires_at = greatest(a.expires_at, least(${now} + ${ttl}, a.reserved_at + ${maxAge})),
+                renewal_count = a.renewal_count + 1
               from locked where locked.outcome = 'renewed' and ${whereName(command)}
               returning a.*
-            ),
-            history as (${insertHistory(sql`updated`, sql`'renewed', 'reserved', 'reserved'`, caller)})
+            )
           select locked.outcome, ${columns} from locked left join updated a on true`,
         timeoutMs,
       )
@@ -494,14 +508,19 @@ export const createAllocationRepository = (
               from locked where outcome = 'released'
             ),
             kept as (
-              update pool_allocations a set state = 'released', expires_at = null, cool_off_until = released.free_at
+              update pool_allocations a set
+                state = 'released', expires_at = null, renewal_count = 0, cool_off_until = released.free_at
               from released where stays and ${whereName(command)}
             ),
             deleted as (
               delete from pool_allocations a using released where not stays and ${whereName(command)}
             ),
             desired as (${setDesiredRecords(sql`released where state = 'active'`, [], 'same')}),
-            history as (${insertHistory(sql`released`, sql`'released', state, 'none'`, caller)}),
+            history as (
+              ${insertHistory(sql`released`, sql`'released', state, 'none'`, caller, {
+                renewals: renewalColumns(sql`renewal_count`, sql`expires_at`),
+              })}
+            ),
             result as (
               select coalesce(locked.outcome, 'not-found') as outcome, ${columnsWithDns},
                 desired.version as "withdrawalVersion"
@@ -527,7 +546,11 @@ export const createAllocationRepository = (
               where a.pool_domain = expired.pool_domain and a.subdomain = expired.subdomain
               returning a.*
             ),
-            history as (${insertHistory(sql`deleted where state = 'reserved'`, sql`'expired', 'reserved', 'none'`, 'sweeper')})
+            history as (
+              ${insertHistory(sql`deleted where state = 'reserved'`, sql`'expired', 'reserved', 'none'`, 'sweeper', {
+                renewals: renewalColumns(sql`renewal_count`, sql`expires_at`),
+              })}
+            )
           select count(*) from deleted`,
         timeoutMs,
       )

@@ -314,8 +314,8 @@ export const createAllocationService = (options: AllocationOptions) => {
     },
 
     /** Extends a reservation. It takes no Idempotency-Key, because repeating it is harmless. */
-    async renew(command: RenewCommand, caller: Caller): Promise<RenewOutcome> {
-      return validatePool(command.poolDomain, pools()) ?? repository.renew(command, caller)
+    async renew(command: RenewCommand): Promise<RenewOutcome> {
+      return validatePool(command.poolDomain, pools()) ?? repository.renew(command)
     },
 
     /** Frees a name immediately, then waits a bounded time until the provider has removed its records. */

@@ -73,14 +73,28 @@ export const allocationSql = (sql: Sql) => {
         attempts = 0, failure = null, last_error = null, is_drift_repair = false, next_attempt_at = excluded.next_attempt_at
       returning version`,
 
-    /** Inserts one history entry per row of `rows`. `transition` is three values: event, from_state, to_state. */
-    insertHistory: (rows: Fragment, transition: Fragment, caller: Caller | 'sweeper', detail: Fragment = sql`null`) => {
+    /** What the entry that ends a reservation has of its renewals, if there were any: their number, and the last expiry. */
+    renewalColumns: (count: Fragment, lastExpiry: Fragment) =>
+      sql`nullif(${count}, 0) as renewal_count, case when ${count} > 0 then ${lastExpiry} end as renewed_until`,
+
+    /**
+     * Inserts one history entry per row of `rows`. `transition` is three values: event, from_state, to_state; `renewals`
+     * are `renewalColumns`.
+     */
+    insertHistory: (
+      rows: Fragment,
+      transition: Fragment,
+      caller: Caller | 'sweeper',
+      { detail = sql`null`, renewals = sql`null, null` }: { detail?: Fragment; renewals?: Fragment } = {},
+    ) => {
       const { actor, address, requestId } =
         caller === 'sweeper' ? { actor: caller, address: null, requestId: null } : caller
       return sql`
         insert into allocation_history
-          (pool_domain, subdomain, event, from_state, to_state, created_by, actor, address, request_id, detail)
-        select pool_domain, subdomain, ${transition}, created_by, ${actor}, ${address}, ${requestId}, ${detail}
+          (pool_domain, subdomain, event, from_state, to_state, created_by, actor, address, request_id, detail,
+            renewal_count, renewed_until)
+        select pool_domain, subdomain, ${transition}, created_by, ${actor}, ${address}, ${requestId}, ${detail},
+          ${renewals}
         from ${rows}`
     },
 

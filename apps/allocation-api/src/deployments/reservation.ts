@@ -97,7 +97,7 @@ export class ReservationClient {
   async renew(holder: Holder): Promise<boolean> {
     const reservation = toReservation(holder)
     if (!reservation) return true
-    const { kind } = await this.#allocations.renew(reservation, toCaller(holder.id))
+    const { kind } = await this.#allocations.renew(reservation)
     if (kind === 'already-active') return this.#allocations.isActiveWithToken(reservation, reservation.tokenHash)
     return kind === 'renewed'
   }

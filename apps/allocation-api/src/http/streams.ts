@@ -72,7 +72,8 @@ export const sendStream = (
     permit.release()
     return c.body(null, 200, headers)
   }
-  const { outgoing } = c.env
+  // Absent for a request that came without a connection.
+  const outgoing = c.env?.outgoing
   const encoder = new TextEncoder()
   const parts = text[Symbol.asyncIterator]()
   let hasEnded = false

@@ -57,7 +57,7 @@ describe('two statements that wait for the same row', () => {
     )
   const release = async (store: TokenRepository, reservationToken?: string) =>
     expectDecision(await store.release({ ...name, reservationToken }, caller))
-  const renew = (store: TokenRepository, reservationToken: string) => store.renew({ ...name, reservationToken }, caller)
+  const renew = (store: TokenRepository, reservationToken: string) => store.renew({ ...name, reservationToken })
 
   const reserveName = async (): Promise<GrantedToken> => {
     const decision = await reserve(stores[0])

@@ -165,7 +165,7 @@ const anyStep: fc.Arbitrary<Step>[] = [
     step(`renew ${n} with ${which}`, async (model, real) => {
       const reservationToken = pickToken(real, n, which)
       const command = { poolDomain: real.pool, subdomain: n, reservationToken }
-      const outcome = await real.store.renew(command, caller)
+      const outcome = await real.store.renew(command)
       const expected = model.renew(n, reservationToken)
       if (outcome.kind === 'renewed') expectLifetime(outcome.allocation, model.rows.get(n))
       return [outcome.kind, expected]
@@ -278,10 +278,10 @@ const seeded: Readonly<Record<string, (pool: string) => Partial<TokenRepository>
     commit: async (command, _, by) => realRepository(pool).commit(command, [], by),
   }),
   'renew exceeds the maximum age': pool => ({
-    renew: (command, by) => realRepository(pool, { maxAgeMs: 10 * MAX_AGE }).renew(command, by),
+    renew: command => realRepository(pool, { maxAgeMs: 10 * MAX_AGE }).renew(command),
   }),
   'renew extends nothing': pool => ({
-    renew: (command, by) => realRepository(pool, { ttlMs: 0 }).renew(command, by),
+    renew: command => realRepository(pool, { ttlMs: 0 }).renew(command),
   }),
   'release accepts any token': pool => ({
     release: (command, by) => realRepository(pool).release({ ...command, reservationToken: undefined }, by),

@@ -14,11 +14,13 @@ const history = async (query = '', path = poolPath) => (await call('GET', `${pat
 const events = (body: { entries: { event: string }[] }) => body.entries.map(({ event }) => event)
 
 describe('a name from reserve to release', () => {
+  let renewedUntil: string
   beforeAll(async () => {
     const id = (requestId: string) => ({ 'X-Request-Id': requestId })
     const reserve = await call('POST', `${poolPath}/reserve`, { subdomain: 'life', createdBy: 'team a' }, id('life-1'))
     const { reservationToken } = reserve.body
-    await call('POST', `${poolPath}/renew`, { subdomain: 'life', reservationToken }, id('life-2'))
+    const renewed = await call('POST', `${poolPath}/renew`, { subdomain: 'life', reservationToken }, id('life-2'))
+    renewedUntil = renewed.body.expiresAt
     await call('POST', `${poolPath}/commit`, commitBody('life', reservationToken), id('life-3'))
     await call('DELETE', `${poolPath}/release?sub=life`, undefined, id('life-4'))
   })
@@ -39,8 +41,16 @@ describe('a name from reserve to release', () => {
       { ...ofRecords, event: 'withdrawn', from: 'none', to: 'none' },
       { ...common, at, event: 'released', from: 'active', to: 'none', requestId: 'life-4' },
       { ...ofRecords, event: 'published', from: 'active', to: 'active' },
-      { ...common, at, event: 'committed', from: 'reserved', to: 'active', requestId: 'life-3' },
-      { ...common, at, event: 'renewed', from: 'reserved', to: 'reserved', requestId: 'life-2' },
+      {
+        ...common,
+        at,
+        event: 'committed',
+        from: 'reserved',
+        to: 'active',
+        requestId: 'life-3',
+        renewalCount: 1,
+        renewedUntil,
+      },
       { ...common, at, event: 'reserved', from: 'none', to: 'reserved', requestId: 'life-1' },
     ])
     const times = body.entries.map((entry: { at: string }) => entry.at)
@@ -84,6 +94,64 @@ test('a release of a reservation goes from reserved to none', async () => {
   await reserveName('dropped')
   await call('DELETE', `${poolPath}/release?sub=dropped`)
   expect((await history('?sub=dropped')).entries[0]).toMatchObject({ event: 'released', from: 'reserved', to: 'none' })
+})
+
+describe('renewals are in the entry that ends the reservation, which has their number and the last expiry', () => {
+  const renew = async (subdomain: string, reservationToken: string): Promise<string> =>
+    (await call('POST', `${poolPath}/renew`, { subdomain, reservationToken })).body.expiresAt
+  const reserveAndRenew = async (subdomain: string) => {
+    const { reservationToken } = await reserveName(subdomain)
+    await renew(subdomain, reservationToken)
+    await renew(subdomain, reservationToken)
+    return { reservationToken, renewedUntil: await renew(subdomain, reservationToken) }
+  }
+  const newest = async (subdomain: string, count: number) =>
+    (await history(`?sub=${subdomain}`)).entries
+      .filter(({ actor }: { actor: string }) => actor !== 'convergence')
+      .slice(0, count)
+
+  test('a commit; the release of the active name has none', async () => {
+    const { reservationToken, renewedUntil } = await reserveAndRenew('r-commit')
+    await call('POST', `${poolPath}/commit`, commitBody('r-commit', reservationToken))
+    await call('DELETE', `${poolPath}/release?sub=r-commit`)
+    const [released, committed, reserved] = await newest('r-commit', 9)
+    expect(committed).toMatchObject({ event: 'committed', renewalCount: 3, renewedUntil })
+    expect(released).not.toHaveProperty('renewalCount')
+    expect(released).not.toHaveProperty('renewedUntil')
+    expect(reserved).toMatchObject({ event: 'reserved' })
+  })
+
+  test('a release, and not the next reservation', async () => {
+    const { renewedUntil } = await reserveAndRenew('r-release')
+    await call('DELETE', `${poolPath}/release?sub=r-release`)
+    await reserveName('r-release')
+    await call('DELETE', `${poolPath}/release?sub=r-release`)
+    const [last, , first] = await newest('r-release', 3)
+    expect(first).toMatchObject({ event: 'released', renewalCount: 3, renewedUntil })
+    expect(last).not.toHaveProperty('renewalCount')
+  })
+
+  test('the expiry of a reservation that is replaced, and not the next one', async () => {
+    const { renewedUntil } = await reserveAndRenew('r-over')
+    await database.advance(DEFAULT_RESERVATION_TTL_MS)
+    await reserveName('r-over')
+    await database.advance(DEFAULT_RESERVATION_TTL_MS)
+    await reserveName('r-over')
+    const [, second, , first] = await newest('r-over', 4)
+    const expectedExpiry = new Date(Date.parse(renewedUntil) - DEFAULT_RESERVATION_TTL_MS).toISOString()
+    expect(first).toMatchObject({ event: 'expired', renewalCount: 3, renewedUntil: expectedExpiry })
+    expect(second).toMatchObject({ event: 'expired' })
+    expect(second).not.toHaveProperty('renewalCount')
+  })
+
+  test('1,000 renewals add no entry', async () => {
+    const { reservationToken } = await reserveName('r-many')
+    for (let batch = 0; batch < 10; batch += 1) {
+      await Promise.all(Array.from({ length: 100 }, () => renew('r-many', reservationToken)))
+    }
+    await call('DELETE', `${poolPath}/release?sub=r-many`)
+    expect(await newest('r-many', 9)).toMatchObject([{ event: 'released', renewalCount: 1_000 }, { event: 'reserved' }])
+  })
 })
 
 test('a rejected request leaves no entry', async () => {
@@ -138,7 +206,8 @@ test.each([
 })
 
 test('the sweeper records what it deletes as expired, without a request id', async () => {
-  await reserveName('swept')
+  const { reservationToken } = await reserveName('swept')
+  await call('POST', `${poolPath}/renew`, { subdomain: 'swept', reservationToken })
   await database.advance(DEFAULT_RESERVATION_TTL_MS)
   const sweeping = await startApi(database.url, { PDM_SWEEPER_INTERVAL: '20ms' })
   await expect
@@ -146,7 +215,8 @@ test('the sweeper records what it deletes as expired, without a request id', asy
     .toEqual(['expired', 'reserved'])
   await sweeping.process.stop()
   const [entry] = (await history('?sub=swept')).entries
-  expect(entry).toMatchObject({ from: 'reserved', to: 'none', actor: 'sweeper' })
+  expect(entry).toMatchObject({ from: 'reserved', to: 'none', actor: 'sweeper', renewalCount: 1 })
+  expect(Date.parse(entry.renewedUntil)).toBeLessThanOrEqual(Date.parse(entry.at))
   expect(Object.keys(entry)).not.toContain('requestId')
   expect(Object.keys(entry)).not.toContain('address')
   expect(await database.sql`select 1 from pool_allocations where subdomain = 'swept'`).toEqual([])

@@ -127,9 +127,12 @@ test('several database pages are one response', async () => {
   const all = names((await list('empty.test')).body)
   expect(all).toHaveLength(2_500)
   expect([...all].sort()).toEqual(all)
-  const { body } = await list('empty.test', '?limit=2000')
-  expect([
-    body.allocations.length,
-    names((await list('empty.test', `?cursor=${body.nextCursor}`)).body).length,
-  ]).toEqual([2_000, 500])
+})
+
+test.each(['1000', '1001', '2000', '2147483647'])('limit %s is served as 1000, with nextCursor', async limit => {
+  const { body } = await list('empty.test', `?limit=${limit}`)
+  expect(body.allocations).toHaveLength(1_000)
+  const next = (await list('empty.test', `?limit=${limit}&cursor=${body.nextCursor}`)).body
+  const last = (await list('empty.test', `?limit=${limit}&cursor=${next.nextCursor}`)).body
+  expect([next.allocations.length, last.allocations.length, last.nextCursor]).toEqual([1_000, 500, undefined])
 })

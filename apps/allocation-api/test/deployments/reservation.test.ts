@@ -38,12 +38,7 @@ test.each([
       return { kind }
     }, isOwn)
     expect(await client.renew(holder)).toBe(isHeld)
-    expect(calls).toEqual([
-      [
-        { poolDomain: 'pool.test', subdomain: 'acme', tokenHash: hashToken('a-token') },
-        { actor: 'deployment', address: null, requestId: 'an-id' },
-      ],
-    ])
+    expect(calls).toEqual([[{ poolDomain: 'pool.test', subdomain: 'acme', tokenHash: hashToken('a-token') }]])
   },
 )
 

@@ -1,12 +1,18 @@
+import { once } from 'node:events'
+import { connect } from 'node:net'
 import type { Allocation } from '@pool/contract'
 import type { Sql } from '@pool/database/client'
-import { describe, expect, test } from 'vitest'
+import { until } from '@pool/test-kit/poll.ts'
+import { afterEach, describe, expect, test } from 'vitest'
 import { createAllocationReader } from '../../src/allocation/reader.ts'
 import { type AllocationOptions, createAllocationService } from '../../src/allocation/service.ts'
 import { createApp } from '../../src/http/app.ts'
+import { listen } from '../../src/http/server.ts'
+import { createStreamLimiter } from '../../src/http/streams.ts'
 import { createPools } from '../../src/naming/naming.ts'
 import { createReconcilerRepository } from '../../src/reconciler/repository.ts'
-import { unusedDependencies } from '../support/fake-services-app.ts'
+import { createAppWithFakeDeployments, unusedDependencies } from '../support/fake-services-app.ts'
+import { expectContract } from '../support/validate.ts'
 
 const reserved = (n: number): Allocation => ({
   poolDomain: 'pool.test',
@@ -17,14 +23,23 @@ const reserved = (n: number): Allocation => ({
   expiresAt: '2026-01-01T00:10:00.000Z',
 })
 
-/** The list of an infinite pool. `pages` are the sizes of the requested pages. */
-const endless = () => {
+const path = '/api/v1/pool/pool.test/list'
+
+/** The list of an infinite pool, or of one with `names`. `pages` are the sizes of the requested pages. */
+const endless = ({
+  names = Number.POSITIVE_INFINITY,
+  ...limits
+}: {
+  readonly names?: number
+  readonly maxStreams?: number
+  readonly stallTimeoutMs?: number
+} = {}) => {
   const pages: number[] = []
   let next = 0
   const reader = {
     list: async (_: string, { limit }: { limit: number }) => {
       pages.push(limit)
-      return Array.from({ length: limit }, () => reserved(next++))
+      return Array.from({ length: Math.min(limit, names) }, () => reserved(next++))
     },
   }
   const allocations = createAllocationService({
@@ -36,11 +51,12 @@ const endless = () => {
     {
       ...unusedDependencies,
       allocations: { ...unusedDependencies.allocations, list: allocations.list },
+      streams: { ...unusedDependencies.streams, lists: createStreamLimiter(limits) },
       observer: { ...unusedDependencies.observer, onRequest: () => {} },
     },
     { listener: 'in-cluster', tokens: null, exposeLists: true },
   )
-  return { pages, open: (method = 'GET') => app.request('/api/v1/pool/pool.test/list', { method }) }
+  return { app, pages, open: (method = 'GET') => app.request(path, { method }) }
 }
 
 /** Runs the event loop until pending work is done. */
@@ -88,9 +104,116 @@ describe('a list applies backpressure', () => {
   })
 })
 
+describe('the limit of readers', () => {
+  test('is 503 with Retry-After until a list ends', async () => {
+    const { open } = endless({ maxStreams: 2 })
+    const [first] = await Promise.all([open(), open()])
+    const third = await open()
+    const text = await third.text()
+    expectContract('GET', path, { status: third.status, headers: third.headers, text })
+    expect([third.status, JSON.parse(text).error, third.headers.get('retry-after')]).toEqual([
+      503,
+      'too-many-readers',
+      '5',
+    ])
+    await first.body?.cancel()
+    expect((await open()).status).toBe(200)
+    expect((await open()).status).toBe(503)
+  })
+
+  test('is 100 by default', async () => {
+    const { open } = endless()
+    const statuses = await Promise.all(Array.from({ length: 101 }, async () => (await open()).status))
+    expect(statuses.filter(status => status === 200)).toHaveLength(100)
+  })
+
+  test('counts neither a list that was read to its end, nor HEAD, nor one that could not be read', async () => {
+    const { app, open } = endless({ maxStreams: 1, names: 3 })
+    for (let times = 0; times < 3; times += 1) {
+      expect(await (await open()).json()).toMatchObject({ allocations: { length: 3 } })
+      expect((await open('HEAD')).status).toBe(200)
+      expect((await app.request(`${path}?limit=0`)).status).toBe(422)
+    }
+    const broken = createAppWithFakeDeployments({ list: () => Promise.reject(new Error('away')) }, { maxStreams: 1 })
+    for (let times = 0; times < 3; times += 1) {
+      const { status, body } = await broken.app.request('/api/v1/deployments')
+      expect([status, await new Response(body).json()]).toMatchObject([503, { error: 'database-unavailable' }])
+    }
+  })
+})
+
+describe('over a socket', () => {
+  const closers: (() => Promise<void> | void)[] = []
+  afterEach(async () => {
+    for (const close of closers.splice(0)) await close()
+  })
+  const serve = async (limits: Parameters<typeof endless>[0]) => {
+    const list = endless(limits)
+    const server = await listen(list.app, 0)
+    closers.push(() => server.close(0))
+    const open = () => fetch(`http://127.0.0.1:${server.port}${path}`)
+    return { ...list, server, open }
+  }
+  const stuckReader = async (port: number) => {
+    const socket = connect(port, '127.0.0.1')
+    socket.on('error', () => {})
+    socket.pause()
+    socket.write(`GET ${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`)
+    closers.push(() => void socket.destroy())
+    await once(socket, 'connect')
+    return socket
+  }
+
+  test('a client that reads nothing for too long is disconnected, and another gets its place', async () => {
+    const { server, open, pages } = await serve({ maxStreams: 1, stallTimeoutMs: 300 })
+    await stuckReader(server.port)
+    await until('its list has started', () => pages.length > 0)
+    expect((await open()).status).toBe(503)
+    let reader: Response | undefined
+    await until('it is disconnected', async () => {
+      reader = await open()
+      return reader.status === 200
+    })
+    await reader?.body?.cancel()
+  })
+
+  test('a client that reads slowly is not disconnected', async () => {
+    const { server, pages } = await serve({ stallTimeoutMs: 300 })
+    const socket = await stuckReader(server.port)
+    const started = performance.now()
+    let closed = false
+    socket.once('close', () => {
+      closed = true
+    })
+    socket.on('data', () => {
+      socket.pause()
+      setTimeout(() => socket.resume(), 5)
+    })
+    socket.resume()
+    await until('it has read for three times as long', () => performance.now() - started > 900)
+    expect([closed, pages.length > 10]).toEqual([false, true])
+  })
+
+  test('a short list occupies its place until the client has it, and no longer', async () => {
+    const { open } = await serve({ maxStreams: 1, names: 3, stallTimeoutMs: 300 })
+    for (let times = 0; times < 3; times += 1) {
+      const response = await open()
+      expect([response.status, await response.json()]).toMatchObject([200, { allocations: { length: 3 } }])
+    }
+  })
+})
+
 describe('a page empties the result array of the driver', () => {
   const now = new Date(0)
-  const row = { id: 1, state: 'reserved', subdomain: 'acme', reservedAt: now, expiresAt: now, at: now }
+  const row = {
+    id: 1,
+    state: 'reserved',
+    subdomain: 'acme',
+    reservedAt: now,
+    expiresAt: now,
+    at: now,
+    renewalCount: null,
+  }
 
   test.each<[string, (sql: Sql) => Promise<readonly unknown[]>]>([
     ['list', sql => createAllocationReader(sql, { timeoutMs: 1_000 }).list('pool.test', { after: '', limit: 1 })],

@@ -96,7 +96,7 @@ describe('the rollout of a longer list', () => {
     const reader = createAllocationReader(database.sql, options)
     const name = { poolDomain: 'pool.test', subdomain: 'a' }
     const token = { ...name, reservationToken: '11111111-2222-4333-8444-555555555555' }
-    expect(await repository.renew(token, caller)).toEqual({ kind: 'not-found' })
+    expect(await repository.renew(token)).toEqual({ kind: 'not-found' })
     expect(await repository.release(name, caller)).toEqual({ kind: 'not-found' })
     const commit = { ...token, sovereignFQDN: 'a.pool.test', loadBalancerIP: '192.0.2.1' }
     expect(await repository.commit(commit, [], caller)).toEqual({ kind: 'not-found' })

@@ -63,7 +63,10 @@ export const createAppWithFakeDeployments = (
     {
       ...unusedDependencies,
       deployments: { ...unusedDependencies.deployments, ...deployments },
-      streams: { ...unusedDependencies.streams, logs: createStreamLimiter({ stopping: stopping.signal, ...options }) },
+      streams: {
+        logs: createStreamLimiter({ stopping: stopping.signal, ...options }),
+        lists: createStreamLimiter(options),
+      },
       observer: {
         onRequest: ({ outcome }) => outcomes.push(outcome),
         onRequestFailed: (error, requestId) => errors.push([String(error), requestId]),

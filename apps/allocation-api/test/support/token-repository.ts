@@ -68,7 +68,7 @@ export const createTokenRepository = (sql: Sql, options: AllocationRepositoryOpt
       caller: Caller,
       claim: IdempotencyClaim | null = null,
     ) => repository.commit(toHashed(command), records, caller, claim),
-    renew: (command: WithToken<RenewCommand>, caller: Caller) => repository.renew(toHashed(command), caller),
+    renew: (command: WithToken<RenewCommand>) => repository.renew(toHashed(command)),
     release: (
       { reservationToken, ...command }: OptionalToken<ReleaseCommand>,
       caller: Caller,

@@ -17,6 +17,8 @@ const createRow = (at: number, event: string, change: Partial<ReplayRow> = {}): 
   at,
   subdomain: 'acme',
   event,
+  renewalCount: null,
+  renewedUntil: null,
   from: event === 'committed' ? 'reserved' : 'active',
   to: 'active',
   owner: 'a',

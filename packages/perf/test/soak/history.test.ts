@@ -6,7 +6,7 @@ import {
   type ReplayRow,
   type TableRow,
 } from '../../src/soak/checks/history.ts'
-import { commitment, grant, type Operations, rejection, release, renewal } from './operations.ts'
+import { at, commitment, grant, type Operations, rejection, release, renewal } from './operations.ts'
 
 let id = 0
 const row = (event: string, from: string, to: string, change: Partial<ReplayRow> = {}): ReplayRow => {
@@ -22,6 +22,8 @@ const row = (event: string, from: string, to: string, change: Partial<ReplayRow>
     detail: null,
     at: id,
     deletedRecords: null,
+    renewalCount: null,
+    renewedUntil: null,
     ...change,
   }
 }
@@ -108,7 +110,21 @@ describe('no acknowledged write is lost', () => {
     ['a reservation', [grant([0, 1], 'a')], [reserved(by('reserve-a'))]],
     ['a reservation by a later attempt', [grant([0, 1], 'a')], [reserved(by('reserve-a', 7))]],
     ['a reservation by two attempts', [grant([0, 1], 'a')], [reserved(by('reserve-a')), reserved(by('reserve-a', 2))]],
-    ['a renewal', [renewal([0, 1], 'a', 9)], [row('renewed', 'reserved', 'reserved', by('renew-a'))]],
+    [
+      'a renewal',
+      [grant([0, 1], 'a'), renewal([0, 1], 'a', 9)],
+      [reserved(by('reserve-a')), expired({ renewalCount: 1, renewedUntil: at(9) })],
+    ],
+    [
+      'a renewal without a response',
+      [grant([0, 1], 'a'), renewal([0, 1], 'a', 9)],
+      [reserved(by('reserve-a')), expired({ renewalCount: 2, renewedUntil: at(12) })],
+    ],
+    [
+      'a renewal of a reservation that has not ended',
+      [grant([0, 1], 'a'), renewal([0, 1], 'a', 9)],
+      [expired(), reserved(by('reserve-a'))],
+    ],
     ['a commit', [commitment([0, 1], 'a')], [committed(by('commit-a'))]],
     ['a release', [release([0, 1], 'a')], [releasedBy('release-a')]],
     ['a release without a response', [release([0, 1], 'a', false)], []],
@@ -119,7 +135,18 @@ describe('no acknowledged write is lost', () => {
 
   it.each<readonly [string, RegExp, Operations, readonly ReplayRow[]]>([
     ['a lost reservation', /lost: acme reserved for reserve-a/, [grant([0, 1], 'a')], [reserved(by('reserve-ab'))]],
-    ['a lost renewal', /lost: acme renewed/, [renewal([0, 1], 'a', 9)], [reserved(by('renew-a'))]],
+    [
+      'a lost renewal',
+      /lost: 1 renewals of acme until/,
+      [grant([0, 1], 'a'), renewal([0, 1], 'a', 9)],
+      [reserved(by('reserve-a')), expired()],
+    ],
+    [
+      'a lost second renewal',
+      /lost: 2 renewals of acme until/,
+      [grant([0, 1], 'a'), renewal([0, 1], 'a', 9), renewal([2, 3], 'a', 12)],
+      [reserved(by('reserve-a')), expired({ renewalCount: 2, renewedUntil: at(9) })],
+    ],
     ['a lost commit', /lost: acme committed/, [commitment([0, 1], 'a')], []],
     ['a commit of another name', /lost/, [commitment([0, 1], 'a')], [committed({ ...by('commit-a'), subdomain: 'b' })]],
     ['a lost release', /lost: acme released/, [release([0, 1], null)], []],

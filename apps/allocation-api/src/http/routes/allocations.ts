@@ -128,8 +128,7 @@ export const allocationRoutes = (allocations: Allocations, options: AllocationRo
     .post('/:domain/renew', async c => {
       const request = await parseWrite(c, renewRequest)
       if (!request.ok) return sendError(c, request.error)
-      const { command, caller } = request.value
-      const outcome = await allocations.renew(hashCommandToken(command), caller)
+      const outcome = await allocations.renew(hashCommandToken(request.value.command))
       if (outcome.kind !== 'renewed') return sendError(c, outcome)
       c.set('outcome', outcome.kind)
       return c.json(outcome.allocation, 200)

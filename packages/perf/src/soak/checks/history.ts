@@ -13,6 +13,9 @@ export interface ReplayRow {
   /** Milliseconds since the epoch on the clock of the database. */
   readonly at: number
   readonly deletedRecords: HistoryEntry['deletedRecords'] | null
+  readonly renewalCount: number | null
+  /** Milliseconds since the epoch on the clock of the database. */
+  readonly renewedUntil: number | null
 }
 
 export interface TableRow {
@@ -52,20 +55,49 @@ export const findReplayMismatches = (history: readonly ReplayRow[], table: reado
   return violations
 }
 
-const events = { grant: 'reserved', renewal: 'renewed', commitment: 'committed', release: 'released' } as const
-const rejectedEvents = { commit: 'committed', renew: 'renewed', release: 'released' } as const
+const events = { grant: 'reserved', commitment: 'committed', release: 'released' } as const
+const rejectedEvents = { commit: 'committed', release: 'released' } as const
 
 /** Request ids are `<idempotency key>.<attempt>`. */
 export const parseOperationKey = (requestId: string): string => requestId.replace(/\.\d+$/, '')
 
+/** Every acknowledged renewal of a reservation is in the entry that ended it. One without a response may be too. */
+const findLostRenewals = (
+  operations: readonly NameOperation[],
+  history: readonly ReplayRow[],
+  rows: ReadonlyMap<string, readonly ReplayRow[]>,
+): string[] => {
+  const rowsByName = Map.groupBy(history, ({ subdomain }) => subdomain)
+  const renewals = Map.groupBy(
+    operations.filter(operation => operation.kind === 'renewal'),
+    ({ token }) => token,
+  )
+  return operations.flatMap(operation => {
+    if (operation.kind !== 'grant') return []
+    const { name, token, idempotencyKey } = operation
+    const acknowledged = renewals.get(token) ?? []
+    const latestExpiry = Math.max(...acknowledged.map(({ expiresAt }) => expiresAt))
+    const isComplete = (end: ReplayRow) =>
+      (end.renewalCount ?? 0) >= acknowledged.length &&
+      (acknowledged.length === 0 || (end.renewedUntil ?? 0) >= latestExpiry)
+    const starts = (rows.get(idempotencyKey) ?? []).filter(row => row.event === 'reserved' && row.subdomain === name)
+    const ends = starts.map(start => rowsByName.get(name)?.find(row => row.id > start.id && row.from === 'reserved'))
+    return ends.every(end => end && !isComplete(end)) && ends.length > 0
+      ? [
+          `lost: ${acknowledged.length} renewals of ${name} until ${latestExpiry}, but the history has ${JSON.stringify(ends)}`,
+        ]
+      : []
+  })
+}
+
 /**
  * Every acknowledged write is in the history exactly once under its idempotency key; a rejected commit or release is absent.
- * A reserve can appear more than once, because a retry after the end of the reservation creates a new one. So can a renewal,
- * which has no idempotency key.
+ * A reserve can appear more than once, because a retry after the end of the reservation creates a new one. Renewals are in
+ * the entry that ended the reservation.
  */
 export const findLostWrites = (operations: readonly NameOperation[], history: readonly ReplayRow[]): string[] => {
   const rows = Map.groupBy(history, ({ requestId }) => parseOperationKey(requestId ?? ''))
-  return operations.flatMap(operation => {
+  const lost = operations.flatMap(operation => {
     const { kind, name, idempotencyKey } = operation
     const countRows = (event: string) =>
       (rows.get(idempotencyKey) ?? []).filter(row => row.event === event && row.subdomain === name).length
@@ -76,10 +108,11 @@ export const findLostWrites = (operations: readonly NameOperation[], history: re
         ? [`rejected but applied: ${action} of ${name} (${idempotencyKey}) got ${status}`]
         : []
     }
-    if (kind === 'unanswered-commit' || (kind === 'release' && !operation.isAnswered)) return []
+    if (kind === 'renewal' || kind === 'unanswered-commit' || (kind === 'release' && !operation.isAnswered)) return []
     const count = countRows(events[kind])
     if (count === 0) return [`lost: ${name} ${events[kind]} for ${idempotencyKey}, but the history has no such event`]
     const isIdempotent = kind === 'commitment' || kind === 'release'
     return isIdempotent && count > 1 ? [`applied ${count} times: ${name} ${events[kind]} for ${idempotencyKey}`] : []
   })
+  return [...lost, ...findLostRenewals(operations, history, rows)]
 }

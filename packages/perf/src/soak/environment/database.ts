@@ -18,7 +18,8 @@ const selectTable = (sql: Sql) => sql<TableRow[]>`
 
 const historyColumns = (sql: Sql) => sql`
   id, subdomain, event, from_state as "from", to_state as "to", created_by as owner, request_id as "requestId", detail,
-  extract(epoch from at)::float8 * 1000 as at, deleted_records as "deletedRecords"`
+  extract(epoch from at)::float8 * 1000 as at, deleted_records as "deletedRecords",
+  renewal_count as "renewalCount", extract(epoch from renewed_until)::float8 * 1000 as "renewedUntil"`
 
 export const readTable = (sql: Sql): Promise<TableRow[]> => selectTable(sql)
 
