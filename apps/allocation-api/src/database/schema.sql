@@ -19,6 +19,9 @@ create table if not exists pool_allocations (
   replaced_state text collate "C",
   -- SHA-256 of the reservation token.
   token_hash bytea not null,
+  -- SHA-256 of the token that took the name back during its cool-off. It stays valid for that until a commit, because the
+  -- client may not have received the new one.
+  former_token_hash bytea,
   created_by text not null,
   sovereign_fqdn text,
   load_balancer_ip inet,
@@ -31,6 +34,7 @@ create table if not exists pool_allocations (
     subdomain ~ '^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$' and substr(subdomain, 3, 2) <> '--'
   ),
   constraint pool_allocations_token_hash_check check (length(token_hash) = 32),
+  constraint pool_allocations_former_token_hash_check check (length(former_token_hash) = 32),
   constraint pool_allocations_created_by_check check (length(created_by) <= 253),
   -- `pool`: no client can have the name, because it is at or above a pool.
   constraint pool_allocations_state_check check (state in ('pool', 'reserved', 'active', 'released')),
@@ -225,6 +229,9 @@ create table if not exists lineages (
   archived_at timestamptz,
   -- The lock of the state that a run took and is not known to have released.
   state_lock jsonb,
+  -- What Terraform calls the lineage of the state, and a serial that the state has reached. Null: no apply has started since
+  -- the state was empty.
+  known_state jsonb,
   created_at timestamptz not null,
   constraint lineages_pkey primary key (id),
   constraint lineages_name_check check ((pool_domain is null) = (subdomain is null))
@@ -241,6 +248,8 @@ create table if not exists bucket_claims (
   lineage_id uuid not null,
   sovereign_fqdn text collate "C" not null,
   is_permanent boolean not null default false,
+  -- Whether a run of the lineage is known to have created the bucket. Only then it may be imported.
+  is_created boolean not null default false,
   claimed_at timestamptz not null,
   constraint bucket_claims_pkey primary key (bucket),
   constraint bucket_claims_lineage_id_fkey foreign key (lineage_id) references lineages,
