@@ -21,9 +21,11 @@ test.each<[rows: string[], isObstructed: boolean, faults: string[]]>([
   [
     ['published', 'committed', 'published'],
     false,
-    ['published without a commit or an update', 'published without a commit or an update'],
+    ['published without a commit, an update or a republish', 'published without a commit, an update or a republish'],
   ],
   [['committed', 'published', 'updated', 'published', 'released|active', 'withdrawn'], false, []],
+  [['committed', 'published', 'republished', 'published'], false, []],
+  [['committed', 'published', 'republished'], false, ['the last change or failure was not resolved']],
   [['committed', 'updated', 'published', 'updated'], false, ['the last change or failure was not resolved']],
   [
     ['committed', 'published', 'withdrawn', 'released|active', 'withdrawn'],

@@ -12,7 +12,7 @@ import { tokenDigest } from '../support/token-repository.ts'
 /** To start a process takes more CPU time than its part of the race. */
 const PROCESSES = Math.min(8, proofSize(8, 4))
 const SWEEPERS = proofSize(8, 3)
-const STARTING_PROCESSES = proofSize(10, 4)
+const STARTING_PROCESSES = proofSize(10, 3)
 /** Of all processes of the race: more than MIN_WAITING. */
 const CONNECTIONS = 40
 const CALLERS = 200

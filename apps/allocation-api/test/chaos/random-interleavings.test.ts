@@ -19,10 +19,14 @@ import { createWorker } from '../support/random/worker.ts'
 
 /** `17` or `1-500`: these seeds only. */
 const requestedSeeds = process.env.PDM_TEST_SEEDS
+const toCount = ({ daily, ci }: { daily: number; ci: number }): number => {
+  if (proofScale() >= 1) return proofSize(1_000)
+  return proofScale() < 0.5 ? daily : ci
+}
 /** A provider that loses one earlier write fails in every sixth interleaving. */
-const INTERLEAVINGS = proofScale() < 1 ? proofSize(300, 24) : proofSize(1_000)
+const INTERLEAVINGS = toCount({ daily: 12, ci: 150 })
 /** A real server needs more time for each: 0.7 s for PowerDNS over its API. */
-const SERVER_INTERLEAVINGS = proofScale() < 1 ? proofSize(120, 12) : proofSize(1_000)
+const SERVER_INTERLEAVINGS = toCount({ daily: 6, ci: 60 })
 const timeout = 60_000 + 3_000 * INTERLEAVINGS
 const WORKERS = 6
 /** More failures in full would hide the first ones. */

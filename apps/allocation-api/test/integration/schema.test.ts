@@ -36,6 +36,7 @@ const invalidRows: readonly (readonly [
   ['an unknown state', 'state_check', { ...good, state: 'parked' }],
   ['a creator of 254 characters', 'created_by_check', { ...good, created_by: 'x'.repeat(254) }],
   ['a token instead of its hash', 'token_hash_check', { ...good, token_hash: Buffer.alloc(16) }],
+  ['a former token instead of its hash', 'former_token_hash_check', { ...good, former_token_hash: Buffer.alloc(16) }],
   ['a reservation without an expiry', 'reserved_columns_check', { ...good, expires_at: null }],
   [
     'a reservation that expires before it starts',

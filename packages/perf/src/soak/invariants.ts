@@ -1,5 +1,7 @@
 export const invariants = [
   'one owner per name',
+  'released names stay with their client for the cool-off',
+  'updated names always have an address',
   'history replays to the table',
   'acknowledged writes are durable and visible',
   'record history is consistent',

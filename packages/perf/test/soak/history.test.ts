@@ -6,7 +6,7 @@ import {
   type ReplayRow,
   type TableRow,
 } from '../../src/soak/checks/history.ts'
-import { at, commitment, grant, type Operations, rejection, release, renewal } from './operations.ts'
+import { at, commitment, grant, lift, type Operations, rejection, release, renewal, update } from './operations.ts'
 
 let id = 0
 const row = (event: string, from: string, to: string, change: Partial<ReplayRow> = {}): ReplayRow => {
@@ -128,6 +128,13 @@ describe('no acknowledged write is lost', () => {
     ['a commit', [commitment([0, 1], 'a')], [committed(by('commit-a'))]],
     ['a release', [release([0, 1], 'a')], [releasedBy('release-a')]],
     ['a release without a response', [release([0, 1], 'a', false)], []],
+    ['an update', [update([0, 1], 'a', '10.0.0.2')], [row('updated', 'active', 'active', by('update-a'))]],
+    ['an update without a response', [update([0, 1], 'a', '10.0.0.2', false)], []],
+    [
+      'a rejected take-back that was granted and expired',
+      [rejection([0, 1], 'take-back', 'a')],
+      [reserved(by('take-back-a'))],
+    ],
     ['a rejected commit', [rejection([0, 1], 'commit', 'a')], []],
   ])('good: %s', (_, operations, history) => {
     expect(findLostWrites(operations, history)).toEqual([])
@@ -149,6 +156,8 @@ describe('no acknowledged write is lost', () => {
     ],
     ['a lost commit', /lost: acme committed/, [commitment([0, 1], 'a')], []],
     ['a commit of another name', /lost/, [commitment([0, 1], 'a')], [committed({ ...by('commit-a'), subdomain: 'b' })]],
+    ['a lost update', /lost: acme updated/, [update([0, 1], 'a', '10.0.0.2')], []],
+    ['a lost end of a cool-off', /lost: acme cool-off-lifted/, [lift([0, 1])], []],
     ['a lost release', /lost: acme released/, [release([0, 1], null)], []],
     [
       'a commit that was applied twice',

@@ -1,12 +1,14 @@
 import type {
   Commitment,
   Grant,
+  Lift,
   NameObservation,
   NameOperation,
   ObservedState,
   RejectedCall,
   Release,
   Renewal,
+  Update,
 } from '../../src/soak/checks/operations.ts'
 
 /** Converts seconds since a fixed date to milliseconds since the epoch. */
@@ -27,6 +29,7 @@ export const grant = (times: Times, token: string, change: Partial<Grant> = {}):
   kind: 'grant',
   token,
   owner: `owner of ${token}`,
+  formerToken: null,
   reservedAt: at(times[0] + 0.5),
   expiresAt: at(times[0] + 10.5),
   ...common(times, 'acme', `reserve-${token}`),
@@ -45,6 +48,20 @@ export const commitment = (times: Times, token: string, address = '10.0.0.1'): C
   token,
   address,
   ...common(times, 'acme', `commit-${token}`),
+})
+
+export const update = (times: Times, token: string, address: string, isAnswered = true): Update => ({
+  kind: 'update',
+  token,
+  address,
+  isAnswered,
+  ...common(times, 'acme', `update-${token}`),
+})
+
+export const lift = (times: Times): Lift => ({
+  kind: 'lift',
+  isAnswered: true,
+  ...common(times, 'acme', 'lift'),
 })
 
 export const release = (times: Times, token: string | null, isAnswered = true): Release => ({

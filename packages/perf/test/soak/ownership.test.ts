@@ -57,6 +57,11 @@ const bad: readonly (readonly [what: string, fault: RegExp, operations: Operatio
     /release got 404/,
     [grant([0, 1], 'a'), commitment([2, 3], 'a'), rejection([30, 31], 'release', 'a')],
   ],
+  [
+    'an active owner whose update was rejected',
+    /update got 409/,
+    [grant([0, 1], 'a'), commitment([2, 3], 'a'), rejection([30, 31], 'update', 'a', 409)],
+  ],
 ]
 
 describe('one owner per name', () => {

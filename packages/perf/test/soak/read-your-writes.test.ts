@@ -9,10 +9,12 @@ import {
   type Operations,
   observation,
   release,
+  update,
 } from './operations.ts'
 
 const reserved = grant([0, 1], 'a')
 const committed = commitment([2, 3], 'a')
+const updated = update([10, 12], 'a', '10.0.0.2')
 const released = release([20, 21], 'a')
 
 const validObservations: readonly (readonly [what: string, operations: Operations, reading: NameObservation])[] = [
@@ -25,6 +27,19 @@ const validObservations: readonly (readonly [what: string, operations: Operation
     'an active name before the response to the commit',
     [reserved, committed],
     observation([2.5, 2.8], createActiveState('a')),
+  ],
+  ...['10.0.0.1', '10.0.0.2'].map(
+    address =>
+      [
+        `${address} during an update`,
+        [reserved, committed, updated],
+        observation([11, 13], createActiveState('a', address)),
+      ] as const,
+  ),
+  [
+    'the former address after an update without a response',
+    [reserved, committed, { ...updated, isAnswered: false, end: Number.POSITIVE_INFINITY }],
+    observation([13, 14], createActiveState('a')),
   ],
   ['no owner during the release', [reserved, committed, released], observation([20.5, 20.6], null)],
   ['the owner during the release', [reserved, committed, released], observation([20.5, 22], createActiveState('a'))],
@@ -57,6 +72,18 @@ const staleObservations: readonly (readonly [
     /instead of 10.0.0.1/,
     [reserved, committed],
     observation([4, 5], createActiveState('a', '10.9.9.9')),
+  ],
+  [
+    'the former address after an update',
+    /instead of 10.0.0.2/,
+    [reserved, committed, updated],
+    observation([13, 14], createActiveState('a')),
+  ],
+  [
+    'the new address before the update',
+    /instead of 10.0.0.1/,
+    [reserved, committed, updated],
+    observation([5, 6], createActiveState('a', '10.0.0.2')),
   ],
   ['a lost active name, much later', /returned free/, [reserved, committed], observation([99, 100], null)],
   [

@@ -139,19 +139,26 @@ export const findProcesses = (text: string): { pid: number; args: string }[] =>
       }
     })
 
-const killIfAlive = (pid: number): void => {
+const signal = (pid: number, name: NodeJS.Signals): void => {
   try {
-    process.kill(pid, 'SIGKILL')
+    process.kill(pid, name)
   } catch {
     // It has ended in the meantime.
   }
 }
 
-/** Kills the processes that have this text in their environment or arguments, and waits for their end. */
+/**
+ * Kills the processes that have this text in their environment or arguments, and waits for their end. It stops all of them
+ * first: a survivor of the first kill could end gracefully, and Terraform would release its lock.
+ */
 export const killProcesses = (text: string): Promise<boolean> =>
   until('nothing runs', () => {
-    const processes = findProcesses(text)
-    for (const { pid } of processes) killIfAlive(pid)
+    let processes = findProcesses(text)
+    for (let count = -1; count !== processes.length; processes = findProcesses(text)) {
+      count = processes.length
+      for (const { pid } of processes) signal(pid, 'SIGSTOP')
+    }
+    for (const { pid } of processes) signal(pid, 'SIGKILL')
     return processes.length === 0
   })
 

@@ -1,12 +1,17 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { findHistoryErrors } from '@pool/test-kit/history-rules.ts'
 import { checkLinearizability, describeViolation } from '@pool/test-kit/linearizability/check.ts'
+import { createPrng } from '@pool/test-kit/prng.ts'
 import { recordKey } from 'allocation-api/src/dns/domain/rrset.ts'
 import { readDeletions, readTable, type Snapshot, takeSnapshot } from '../environment/database.ts'
-import { RECORD_TEMPLATE, type SoakEnvironment } from '../environment/environment.ts'
+import { COOL_OFF_MS, RECORD_TEMPLATE, type SoakEnvironment } from '../environment/environment.ts'
 import { FIXED_RECORDS, ZONE } from '../environment/zone.ts'
 import type { InvariantChecker } from '../invariants.ts'
+import { createApiClient } from '../traffic/api-client.ts'
+import { republishRequest } from '../traffic/operations.ts'
 import type { Recorder } from '../traffic/recorder.ts'
+import { findWrongAddresses } from './addresses.ts'
+import { findCoolOffViolations } from './cool-off.ts'
 import { checkForeignRecords } from './foreign-records.ts'
 import { findLostWrites, findReplayMismatches } from './history.ts'
 import { findHolderOverlaps, toHolderIntervals } from './lease-holders.ts'
@@ -23,11 +28,23 @@ const MAX_REPORTED = 5
 
 const serialize = (table: readonly object[]): string => JSON.stringify(table.map(row => JSON.stringify(row)).sort())
 
+/** Deployments do not pause. */
+const isDeploymentName = (subdomain: string): boolean => /^d\d/.test(subdomain)
+
+/** The first replica republishes, so that all names have its template, but for those of deployments that start meanwhile. */
+const republish = async ({ replicas, operatorToken }: SoakEnvironment, recorder: Recorder): Promise<void> => {
+  const prng = createPrng(1)
+  const client = createApiClient({ name: 'observer', replicas: replicas.slice(0, 1), operatorToken, prng, recorder })
+  await client.sendUntilAnswered(republishRequest)
+}
+
 /** Waits until the zone equals the desired records and the table did not change while it was read. Returns the differences. */
 const waitForZone = async ({ sql, zone }: SoakEnvironment): Promise<readonly string[]> => {
   for (const end = performance.now() + MAX_CONVERGENCE_MS; ; await sleep(POLL_MS)) {
     const table = await readTable(sql)
-    const records = await zone.records()
+    const records = (await zone.records()).map(set =>
+      isDeploymentName(set.name.replace(/^\*\./, '')) ? { ...set, ttl: RECORD_TEMPLATE.ttl } : set,
+    )
     const subdomains = new Set(zone.foreignRecords.map(({ subdomain }) => subdomain))
     const history = await readDeletions(sql, [...subdomains])
     const { present, unknown, violations } = checkForeignRecords(zone.foreignRecords, history)
@@ -54,9 +71,9 @@ const waitForSnapshot = async ({ sql }: SoakEnvironment): Promise<Snapshot> => {
 }
 
 const findRecordHistoryErrors = ({ history, due }: Snapshot): string[] => {
-  // The zone sync writes its events after the records. Deployments do not pause, so the last events of their names may be missing.
+  // The zone sync writes its events after the records. The last events of deployments may be missing.
   const byName = Map.groupBy(
-    history.filter(({ subdomain }) => !/^d\d/.test(subdomain)),
+    history.filter(({ subdomain }) => !isDeploymentName(subdomain)),
     ({ subdomain }) => subdomain,
   )
   const errors = [...byName].flatMap(([name, rows]) => findHistoryErrors(rows, false).map(error => `${name}: ${error}`))
@@ -70,12 +87,22 @@ export const checkAtQuiescence = async (
   invariants: InvariantChecker,
 ): Promise<void> => {
   const { operations, observations, leases, followedLogs } = recorder
+  await republish(environment, recorder)
   invariants.record('zone equals the desired records', 1, await waitForZone(environment))
   const snapshot = await waitForSnapshot(environment)
   const { start, end, table, history } = snapshot
   invariants.record('record history is consistent', history.length, findRecordHistoryErrors(snapshot))
   invariants.record('history replays to the table', history.length, findReplayMismatches(history, table))
   invariants.record('one owner per name', operations.length, findOwnershipViolations(operations))
+  invariants.record(
+    'released names stay with their client for the cool-off',
+    operations.length,
+    findCoolOffViolations(operations, COOL_OFF_MS),
+  )
+  const { addressReadings } = recorder
+  const wrongAddresses = findWrongAddresses(addressReadings, operations, environment.zone.recordEdits)
+  invariants.record('updated names always have an address', addressReadings.length, wrongAddresses)
+  addressReadings.length = 0
   const states = new Map(table.map(({ subdomain, ...state }) => [subdomain, state]))
   const tableObservation: NameObservation = { source: 'the table', start, end, states, isCompleteList: true }
   invariants.record('acknowledged writes are durable and visible', operations.length + observations.length, [

@@ -55,8 +55,21 @@ export const findReplayMismatches = (history: readonly ReplayRow[], table: reado
   return violations
 }
 
-const events = { grant: 'reserved', commitment: 'committed', release: 'released' } as const
-const rejectedEvents = { commit: 'committed', release: 'released' } as const
+const events = {
+  grant: 'reserved',
+  commitment: 'committed',
+  update: 'updated',
+  release: 'released',
+  lift: 'cool-off-lifted',
+} as const
+/** Null: an earlier attempt without a response may have succeeded. */
+const rejectedEvents = {
+  'take-back': null,
+  commit: 'committed',
+  update: 'updated',
+  renew: null,
+  release: 'released',
+} as const
 
 /** Request ids are `<idempotency key>.<attempt>`. */
 export const parseOperationKey = (requestId: string): string => requestId.replace(/\.\d+$/, '')
@@ -91,9 +104,9 @@ const findLostRenewals = (
 }
 
 /**
- * Every acknowledged write is in the history exactly once under its idempotency key; a rejected commit or release is absent.
- * A reserve can appear more than once, because a retry after the end of the reservation creates a new one. Renewals are in
- * the entry that ended the reservation.
+ * Every acknowledged write is in the history exactly once under its idempotency key; a rejected one is absent. A reserve
+ * can appear more than once, because a retry after the end of the reservation creates a new one. So can the end of a
+ * cool-off, which has no idempotency key. Renewals are in the entry that ended the reservation.
  */
 export const findLostWrites = (operations: readonly NameOperation[], history: readonly ReplayRow[]): string[] => {
   const rows = Map.groupBy(history, ({ requestId }) => parseOperationKey(requestId ?? ''))
@@ -103,15 +116,16 @@ export const findLostWrites = (operations: readonly NameOperation[], history: re
       (rows.get(idempotencyKey) ?? []).filter(row => row.event === event && row.subdomain === name).length
     if (kind === 'rejection') {
       const { action, status } = operation
-      // An earlier attempt of a renewal, without a response, may have succeeded.
-      return action !== 'renew' && countRows(rejectedEvents[action]) > 0
+      const event = rejectedEvents[action]
+      return event !== null && countRows(event) > 0
         ? [`rejected but applied: ${action} of ${name} (${idempotencyKey}) got ${status}`]
         : []
     }
-    if (kind === 'renewal' || kind === 'unanswered-commit' || (kind === 'release' && !operation.isAnswered)) return []
+    if (kind === 'renewal' || kind === 'unanswered-commit') return []
+    if ('isAnswered' in operation && !operation.isAnswered) return []
     const count = countRows(events[kind])
     if (count === 0) return [`lost: ${name} ${events[kind]} for ${idempotencyKey}, but the history has no such event`]
-    const isIdempotent = kind === 'commitment' || kind === 'release'
+    const isIdempotent = kind === 'commitment' || kind === 'update' || kind === 'release'
     return isIdempotent && count > 1 ? [`applied ${count} times: ${name} ${events[kind]} for ${idempotencyKey}`] : []
   })
   return [...lost, ...findLostRenewals(operations, history, rows)]

@@ -19,6 +19,8 @@ export interface Grant extends NameCall {
   readonly token: string
   /** The `createdBy` of the request. No other reserve has the same. */
   readonly owner: string
+  /** Null unless the request presented the token of a former holder. */
+  readonly formerToken: string | null
   readonly reservedAt: number
   readonly expiresAt: number
 }
@@ -35,6 +37,14 @@ export interface Commitment extends NameCall {
   readonly address: string
 }
 
+/** A change of the address, also one without a response, which may have succeeded. */
+export interface Update extends NameCall {
+  readonly kind: 'update'
+  readonly token: string
+  readonly address: string
+  readonly isAnswered: boolean
+}
+
 /** A release that succeeded, or one without a response, which may have succeeded. */
 export interface Release extends NameCall {
   readonly kind: 'release'
@@ -43,10 +53,18 @@ export interface Release extends NameCall {
   readonly isAnswered: boolean
 }
 
-/** A commit, renew or release with a 4xx status: the token does not have the reservation. */
+/** An operator's end of a cool-off that succeeded, or one without a response, which may have succeeded. */
+export interface Lift extends NameCall {
+  readonly kind: 'lift'
+  readonly isAnswered: boolean
+}
+
+export type RejectedAction = 'take-back' | 'commit' | 'update' | 'renew' | 'release'
+
+/** A call with a 4xx status: the token does not have the reservation. Of a take-back: the former token. */
 export interface RejectedCall extends NameCall {
   readonly kind: 'rejection'
-  readonly action: 'commit' | 'renew' | 'release'
+  readonly action: RejectedAction
   readonly token: string | null
   readonly status: number
 }
@@ -57,7 +75,7 @@ export interface UnansweredCommit extends NameCall {
   readonly token: string
 }
 
-export type NameOperation = Grant | Renewal | Commitment | Release | RejectedCall | UnansweredCommit
+export type NameOperation = Grant | Renewal | Commitment | Update | Release | Lift | RejectedCall | UnansweredCommit
 
 export interface ObservedState {
   readonly state: 'reserved' | 'active'

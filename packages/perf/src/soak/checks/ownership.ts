@@ -1,4 +1,4 @@
-import type { Commitment, Grant, NameOperation, RejectedCall } from './operations.ts'
+import type { Commitment, Grant, NameOperation, RejectedCall, Span, Update } from './operations.ts'
 
 /** The time during which a token certainly had its name, according to the responses. */
 export interface OwnershipInterval {
@@ -7,6 +7,7 @@ export interface OwnershipInterval {
   readonly to: number
   /** Absent: no commit was acknowledged. */
   readonly commitment?: Commitment
+  readonly updates: readonly Update[]
   /** The earliest time at which the name can be active. */
   readonly mayBeActiveFrom: number
 }
@@ -36,8 +37,19 @@ const toOwnershipInterval = (grant: Grant, operations: readonly NameOperation[])
     from: reservedAt,
     to: Math.min(expiresAt, toEarliest(releases)),
     ...(commitment && { commitment }),
+    updates: own.filter(operation => operation.kind === 'update'),
     mayBeActiveFrom: toEarliest(commits),
   }
+}
+
+/** The addresses that the name can have at some time in the span: the last one that was set before, and those set in it. */
+export const findPossibleAddresses = (
+  { commitment, updates }: OwnershipInterval,
+  { start, end }: Span,
+): readonly string[] => {
+  const writes = [...(commitment ? [commitment] : []), ...updates].sort((a, b) => a.start - b.start)
+  const last = writes.findLastIndex(write => write.end < start)
+  return writes.filter((write, index) => index >= last && write.start <= end).map(({ address }) => address)
 }
 
 /** One interval per token of one name, in order of start. A reserve with two responses is one grant. */
@@ -71,8 +83,9 @@ const findWrongRejections = (intervals: readonly OwnershipInterval[], rejections
   rejections.flatMap(({ action, token, status, start, end }) => {
     const interval = intervals.find(({ grant }) => grant.token === token)
     if (!interval || start < interval.from) return []
-    // A name that may be active rightly rejects a commit or a renewal.
-    const until = action === 'release' ? interval.to : Math.min(interval.to, interval.mayBeActiveFrom)
+    // A name that may be active rightly rejects a commit or a renewal. Only an active one is updated.
+    const isAlwaysAllowed = action === 'release' || action === 'update'
+    const until = isAlwaysAllowed ? interval.to : Math.min(interval.to, interval.mayBeActiveFrom)
     if (end >= until) return []
     return [`owner rejected: ${action} got ${status} at ${formatTime(end)}; ${describeInterval(interval)}`]
   })

@@ -1,5 +1,11 @@
 import type { NameObservation, NameOperation, ObservedState } from './operations.ts'
-import { describeInterval, groupOperations, type OwnershipInterval, toOwnershipIntervals } from './ownership.ts'
+import {
+  describeInterval,
+  findPossibleAddresses,
+  groupOperations,
+  type OwnershipInterval,
+  toOwnershipIntervals,
+} from './ownership.ts'
 
 const formatState = (state: ObservedState | null | undefined): string =>
   state ? `${state.state} by ${state.owner}` : 'free'
@@ -15,8 +21,11 @@ const findStaleRead = (
   const isDuring = start >= Math.max(from, grant.end) && end < to
   if (isDuring && state?.owner !== grant.owner) return describe(formatState(state))
   if (state?.owner !== grant.owner) return undefined
-  if (isDuring && commitment && start >= commitment.end && state.address !== commitment.address)
-    return describe(`${formatState(state)} with address ${state.address} instead of ${commitment.address}`)
+  if (isDuring && commitment && start >= commitment.end) {
+    const addresses = findPossibleAddresses(interval, { start, end })
+    if (!addresses.includes(state.address ?? ''))
+      return describe(`${formatState(state)} with address ${state.address} instead of ${addresses.join(' or ')}`)
+  }
   return end < mayBeActiveFrom && state.state === 'active' ? describe('an active name before any commit') : undefined
 }
 

@@ -14,7 +14,10 @@ import { startSoakWitness, type Witness } from './witness.ts'
 import { LOWER_POOL, startZone, ZONE, type Zone } from './zone.ts'
 
 export const REPLICAS = 3
+/** Of the first replica. The others have another TTL, so that a republish changes records. */
 export const RECORD_TEMPLATE: RecordTemplate = { names: ['@', '*'], ttl: 300 }
+const OTHER_TTL_S = 240
+export const COOL_OFF_MS = 2_000
 /** Connections of each replica's pool. */
 export const POOL_SIZE = 5
 
@@ -29,15 +32,16 @@ export interface SoakEnvironment {
   readonly operatorToken: string
   readonly zone: Zone
   readonly witness: Witness
+  readonly scanner: LogSecretScanner
 }
 
 const settings = (folder: string, zone: Zone): Record<string, string> => ({
   ...zone.env,
   DNSPROVIDER_MANAGED_DOMAINS: `${ZONE},${LOWER_POOL}`,
   DNSPROVIDER_RECORD_NAMES: RECORD_TEMPLATE.names.join(),
-  DNSPROVIDER_RECORD_TTL: `${RECORD_TEMPLATE.ttl}s`,
   // Short, so that reservations expire many times in a run of a few minutes.
   PDM_RESERVATION_TTL: '5s',
+  PDM_NAME_COOL_OFF: `${COOL_OFF_MS}ms`,
   PDM_RESERVATION_MAX_AGE: '60s',
   PDM_SWEEPER_INTERVAL: '1s',
   PDM_DNS_COMMIT_WAIT: '1s',
@@ -72,9 +76,12 @@ export const startSoakEnvironment = async (
   const database = { url: postgres.url, port: postgres.port }
   const [witness, ...replicas] = await Promise.all([
     startSoakWitness(folder, scanner, invariants, cleanup),
-    ...Array.from({ length: REPLICAS }, (_, number) =>
-      startReplica({ number, folder, database, operatorToken, env, scanner, invariants }, cleanup),
-    ),
+    ...Array.from({ length: REPLICAS }, (_, number) => {
+      const ttl = number === 0 ? RECORD_TEMPLATE.ttl : OTHER_TTL_S
+      const ownEnv = { ...env, DNSPROVIDER_RECORD_TTL: `${ttl}s` }
+      return startReplica({ number, folder, database, operatorToken, env: ownEnv, scanner, invariants }, cleanup)
+    }),
   ])
-  return { folder, postgres, sql, version: row?.version ?? 'unknown', replicas, operatorToken, zone, witness }
+  const version = row?.version ?? 'unknown'
+  return { folder, postgres, sql, version, replicas, operatorToken, zone, witness, scanner }
 }

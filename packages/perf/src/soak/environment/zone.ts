@@ -1,8 +1,10 @@
+import { Resolver } from 'node:dns/promises'
 import type { Sql } from '@pool/database/client'
 import { missingPowerdns, startPowerdns, type ZoneEdit, type ZoneRecordSet } from '@pool/test-kit/dns/powerdns.ts'
 import { until } from '@pool/test-kit/poll.ts'
 import { startTcpProxy, type TcpProxy } from '@pool/test-kit/tcp-proxy.ts'
 import { createZoneTable } from 'allocation-api/src/dns/providers/local/zone-table.ts'
+import type { RecordEdit } from '../checks/addresses.ts'
 import type { ForeignRecord } from '../checks/foreign-records.ts'
 import type { LogSecretScanner } from './log-secrets.ts'
 
@@ -17,8 +19,12 @@ export interface Zone {
   /** Waits for a killed server to restart. */
   readonly records: () => Promise<readonly ZoneRecordSet[]>
   readonly edit: (edit: ZoneEdit) => Promise<void>
+  /** Queries the DNS server for the addresses of a name. Null: it does not respond. */
+  readonly addresses: (name: string) => Promise<readonly string[] | null>
   /** What the soak wrote at or below names of the pool, in order. */
   readonly foreignRecords: ForeignRecord[]
+  /** Changes of records of the service. */
+  readonly recordEdits: RecordEdit[]
   /** Null: the provider is part of the API's process and has no faults of its own. */
   readonly server: {
     readonly link: TcpProxy
@@ -77,6 +83,16 @@ const retryUntilUp = async <Result>(call: () => Promise<Result>): Promise<Result
   return result
 }
 
+const QUERY_TIMEOUT_MS = 1_000
+
+/** Queries the server on this port over UDP. */
+const createAddressQuery = (port: number): Zone['addresses'] => {
+  const resolver = new Resolver({ timeout: QUERY_TIMEOUT_MS, tries: 1 })
+  resolver.setServers([`127.0.0.1:${port}`])
+  return name =>
+    resolver.resolve4(name).catch(error => (['ENOTFOUND', 'ENODATA'].includes(String(error?.code)) ? [] : null))
+}
+
 /** The API's local provider, whose zone is a table in its database. */
 const openLocalZone = async (sql: Sql): Promise<Zone> => {
   const table = createZoneTable(sql)
@@ -85,6 +101,12 @@ const openLocalZone = async (sql: Sql): Promise<Zone> => {
     missing: missingPowerdns,
     env: { DNSPROVIDER_KIND: 'local' },
     foreignRecords: [],
+    recordEdits: [],
+    addresses: name =>
+      table.read(ZONE, 'all').then(
+        ({ records }) => records.find(set => set.name === name && set.type === 'A')?.values ?? [],
+        () => null,
+      ),
     records: async () => (await table.read(ZONE, 'all')).records,
     async edit({ remove, put }) {
       const changes = [
@@ -117,6 +139,8 @@ const startPowerdnsZone = async (scanner: LogSecretScanner, cleanup: AsyncDispos
       DNSPROVIDER_POWERDNS_API_KEY: server.options.apiKey,
     },
     foreignRecords: [],
+    recordEdits: [],
+    addresses: createAddressQuery(server.dnsPort),
     edit: edit => retryUntilUp(() => server.edit(ZONE, edit)),
     records: () => retryUntilUp(() => server.records(ZONE)),
     server: { link, stop: server.stop, start: server.start },

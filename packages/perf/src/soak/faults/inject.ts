@@ -53,13 +53,21 @@ const editRecords = async ({ sql, zone }: SoakEnvironment): Promise<() => Promis
   const edited: readonly RecordSet[] = records.slice(0, EDIT_COUNT)
   const [removed, ...changed] = edited
   const count = zone.foreignRecords.length
+  // The name is one label below the zone, or a wildcard below such a name.
+  const toSubdomain = ({ name }: RecordSet) => name.slice(0, -ZONE.length - 1).replace(/^\*\./, '')
   const overwrites = changed.map((set, index) => ({
-    // The name is one label below the zone, or a wildcard below such a name.
-    subdomain: set.name.slice(0, -ZONE.length - 1).replace(/^\*\./, ''),
+    subdomain: toSubdomain(set),
     set: { ...set, values: [`198.51.${100 + (((count + index) >> 8) & 127)}.${(count + index) & 255}`] },
     isOverwrite: true,
   }))
+  const start = Date.now()
+  const first = zone.recordEdits.length
+  zone.recordEdits.push(...edited.map(set => ({ name: toSubdomain(set), start, end: Number.POSITIVE_INFINITY })))
   await writeForeignRecords(zone, overwrites, removed ? [removed] : [])
+  const end = Date.now()
+  edited.forEach((set, index) => {
+    zone.recordEdits[first + index] = { name: toSubdomain(set), start, end }
+  })
   return async () => {
     // The desired records may have changed in the meantime.
     const desiredZone = toDesiredZone(ZONE, await readTable(sql), RECORD_TEMPLATE, [])
@@ -67,7 +75,8 @@ const editRecords = async ({ sql, zone }: SoakEnvironment): Promise<() => Promis
     const present = new Map((await zone.records()).map(set => [recordKey(set), set]))
     return edited.every(set => {
       const [expected, actual] = [desired.get(recordKey(set)), present.get(recordKey(set))]
-      return expected && actual ? sameRecordSet(expected, actual) : expected === actual
+      // The replicas have different TTLs.
+      return expected && actual ? sameRecordSet({ ...expected, ttl: actual.ttl }, actual) : expected === actual
     })
   }
 }

@@ -11,6 +11,10 @@ export interface ApiRequest {
   readonly headers?: Readonly<Record<string, string>>
   /** Sent to the operator listener. */
   readonly isOperator?: boolean
+  /** Default: REQUEST_TIMEOUT_MS. */
+  readonly timeoutMs?: number
+  /** 503 `dns-unavailable` is no failure: another replica has the lock of the zone. */
+  readonly canBeBusy?: boolean
 }
 
 export interface ApiResponse {
@@ -57,7 +61,7 @@ export const createApiClient = ({ name, replicas, operatorToken, prng, recorder 
   let requestCount = 0
 
   const fetchJson = async (replica: Replica, request: ApiRequest, requestId?: string) => {
-    const { method, path, body, headers, isOperator } = request
+    const { method, path, body, headers, isOperator, timeoutMs = REQUEST_TIMEOUT_MS } = request
     const response = await fetch((isOperator ? replica.operatorUrl : replica.url) + path, {
       method,
       headers: {
@@ -66,7 +70,7 @@ export const createApiClient = ({ name, replicas, operatorToken, prng, recorder 
         ...headers,
       },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-      signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS),
+      signal: AbortSignal.timeout(timeoutMs),
     })
     const text = await response.text()
     return { status: response.status, body: text === '' ? undefined : (JSON.parse(text) as unknown) }
@@ -77,7 +81,8 @@ export const createApiClient = ({ name, replicas, operatorToken, prng, recorder 
     const end = Date.now()
     const status = response?.status ?? null
     recorder.count(request.operation, status)
-    if (status === null || status >= 500) {
+    const isBusy = request.canBeBusy && status === 503 && Object(response?.body).error === 'dns-unavailable'
+    if (status === null || (status >= 500 && !isBusy)) {
       recorder.failedCalls.push({
         target: replica.number,
         operation: `${request.operation} (${requestId ?? name})`,

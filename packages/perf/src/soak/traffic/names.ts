@@ -13,7 +13,7 @@ const MEAN_PAUSE_MS = 70
 const pickName = (prng: Prng): string =>
   prng.chance(0.5) ? `n${prng.below(CONTENDED_NAMES)}` : `t${prng.below(OTHER_NAMES)}`
 
-/** Reserves, reads, commits, renews and releases names, one request at a time, until the run ends. */
+/** Reserves, reads, commits, updates, renews, releases and takes back names, one request at a time, until the run ends. */
 export const runNameClient = async (
   number: number,
   operations: PoolOperations,
@@ -46,7 +46,22 @@ export const runNameClient = async (
       await operations.release(name, token)
       replaceHolding(holding, undefined)
     }
-    if (address !== null) return prng.chance(0.4) ? release() : operations.get(name)
+    const releaseAndTakeBack = async () => {
+      await operations.release(name, token)
+      replaceHolding(holding, await operations.takeBack(holding))
+    }
+    const releaseAndLiftCoolOff = async () => {
+      await release()
+      await operations.liftCoolOff(name)
+    }
+    if (address !== null)
+      return prng.pickWeighted<() => Promise<void>>([
+        [6, release],
+        [2, releaseAndTakeBack],
+        [1, releaseAndLiftCoolOff],
+        [4, async () => replaceHolding(holding, await operations.update(holding, createAddress()))],
+        [8, () => operations.get(name)],
+      ])()
     await prng.pickWeighted<() => Promise<void>>([
       [10, async () => replaceHolding(holding, await operations.commit(holding, createAddress()))],
       [4, async () => replaceHolding(holding, await operations.renew(holding))],
@@ -61,6 +76,7 @@ export const runNameClient = async (
     if (prng.chance(0.3)) return readSome()
     // As an operator, who needs no token.
     if (prng.chance(0.02)) return operations.release(pickName(prng), null)
+    if (prng.chance(0.002)) return operations.republish()
     return holding && (held.length >= MAX_HELD || prng.chance(0.55)) ? useHolding(holding) : reserveOne()
   }
   while (await quiescer.run(step)) await sleep(prng.below(2 * MEAN_PAUSE_MS))

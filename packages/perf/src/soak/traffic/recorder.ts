@@ -1,4 +1,5 @@
 import type { Operation } from '@pool/test-kit/linearizability/history.ts'
+import type { AddressReading } from '../checks/addresses.ts'
 import type { FailedCall } from '../checks/errors-attributable.ts'
 import type { FollowedLog } from '../checks/log-stream.ts'
 import type { NameObservation, NameOperation } from '../checks/operations.ts'
@@ -15,6 +16,7 @@ export interface OperationCounts {
 export interface Recorder {
   readonly operations: NameOperation[]
   readonly observations: NameObservation[]
+  readonly addressReadings: AddressReading[]
   readonly failedCalls: FailedCall[]
   readonly leases: Operation[]
   readonly followedLogs: FollowedLog[]
@@ -34,6 +36,7 @@ export const createRecorder = (): Recorder => {
   return {
     operations: [],
     observations: [],
+    addressReadings: [],
     failedCalls: [],
     leases: [],
     followedLogs: [],

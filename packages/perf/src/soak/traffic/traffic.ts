@@ -21,7 +21,7 @@ export interface Traffic {
 
 /** Closed loops: a client sends its next request after the response to the last one, which limits the load. */
 export const startTraffic = (
-  { replicas, operatorToken, witness, zone }: SoakEnvironment,
+  { replicas, operatorToken, witness, zone, scanner }: SoakEnvironment,
   { seed, withDeployments }: { readonly seed: number; readonly withDeployments: boolean },
   recorder: Recorder,
   invariants: InvariantChecker,
@@ -37,7 +37,10 @@ export const startTraffic = (
   }
   const names = Array.from({ length: NAME_CLIENT_COUNT }, (_, number) => {
     const { clientPrng, client } = createClient(`c${number}`, 10 * number + 10)
-    return runNameClient(number, createPoolOperations(`c${number}`, client, recorder, invariants), clientPrng, quiescer)
+    const caller = `c${number}`
+    const onToken = (token: string) => scanner.addToken(token)
+    const operations = createPoolOperations({ caller, client, zone, recorder, invariants, onToken })
+    return runNameClient(number, operations, clientPrng, quiescer)
   })
   const sendLease = createLeaseSender(witness, recorder)
   const controllers = Array.from({ length: CONTROLLER_COUNT }, (_, number) =>
@@ -47,7 +50,8 @@ export const startTraffic = (
   const deployments = async () => {
     if (!withDeployments) return
     const { clientPrng, client } = createClient('deployer', 1_000)
-    await runDeployments({ client, replicas, prng: clientPrng, recorder, quiescer, invariants })
+    const onToken = (token: string) => scanner.addToken(token)
+    await runDeployments({ client, replicas, prng: clientPrng, recorder, quiescer, invariants, onToken })
   }
   const ended = Promise.all([...names, ...controllers, otherWriter, deployments()]).then(() => {})
   ended.catch(() => {})
