@@ -1,9 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createDatabaseClient } from '@pool/database/client'
+import { createDatabaseClient, type DatabaseClientOptions } from '@pool/database/client'
 import { isDatabaseUnavailable } from '@pool/database/errors'
 import { createHealthCheck } from '@pool/database/health-check'
+import { createServerClock } from '@pool/database/server-clock'
 import { waitForDatabase } from '@pool/database/wait-for-database'
+import { createWriter } from '@pool/database/writer'
 import { type CoveredPool, createPoolRegistry } from './allocation/pool-registry.ts'
 import { createAllocationReader } from './allocation/reader.ts'
 import { createAllocationRepository } from './allocation/repository.ts'
@@ -59,6 +61,11 @@ const COUNT_TIMEOUT_MS = 60_000
 /** How long a process knows nothing of a pool that another replica has added. */
 const POOL_REFRESH_MS = 5_000
 const SWEEP_BATCH_SIZE = 250
+/** As many locked rows are waited for at a time. They are opened on demand. */
+const WAITING_CONNECTIONS = 4
+const WAITING_IDLE_S = 30
+/** For the reconciler, deployments and the pool registry. A statement of theirs that waits for a lock delays no request. */
+const BACKGROUND_CONNECTIONS = 8
 const PROVIDER_TIMEOUT_MS = 10_000
 /** Below the contract's 8 s for one credential check, so that there is time for the response. */
 const CREDENTIAL_CHECK_TIMEOUT_MS = 7_900
@@ -111,11 +118,20 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
   const metrics = createMetrics({ version: VERSION, nodeVersion, providerKind: dnsProvider.kind })
   const observer = createObserver(log, metrics)
 
-  const openPool = (applicationName: string, maxConnections: number, maxStatementMs = timeoutMs) =>
-    createDatabaseClient(config.database.url, { applicationName, maxConnections, maxStatementMs })
-  const sql = openPool('allocation-api', config.database.poolSize)
+  const openPool = (
+    applicationName: string,
+    maxConnections: number,
+    { maxStatementMs = timeoutMs, ...options }: Partial<DatabaseClientOptions> = {},
+  ) => createDatabaseClient(config.database.url, { applicationName, maxConnections, maxStatementMs, ...options })
+  const writeSql = openPool('allocation-api write', config.database.poolSize)
+  const readSql = openPool('allocation-api read', Math.max(2, Math.ceil(config.database.poolSize / 2)))
+  const slowSql = openPool('allocation-api wait', WAITING_CONNECTIONS, {
+    pipelines: false,
+    idleTimeoutS: WAITING_IDLE_S,
+  })
+  const sql = openPool('allocation-api', BACKGROUND_CONNECTIONS, { pipelines: false })
   const healthCheckSql = openPool('allocation-api probe', 1)
-  const countSql = openPool('allocation-api count', 1, COUNT_TIMEOUT_MS)
+  const countSql = openPool('allocation-api count', 1, { maxStatementMs: COUNT_TIMEOUT_MS })
   const zoneLocks = createZoneLocks(config.database.url, {
     waitMs: ZONE_LOCK_WAIT_MS,
     idleTimeoutMs: ZONE_LOCK_IDLE_MS,
@@ -126,7 +142,13 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
     onRetry: error => observer.onDatabaseWait(error),
   })
 
-  const repository = createAllocationRepository(sql, { reservation, coolOffMs: config.nameCoolOffMs, timeoutMs })
+  const writer = createWriter({
+    fast: writeSql,
+    slow: slowSql,
+    clock: createServerClock(readSql, { timeoutMs }),
+    timeoutMs,
+  })
+  const repository = createAllocationRepository(writer, { reservation, coolOffMs: config.nameCoolOffMs })
   const poolRegistry = createPoolRegistry(sql, {
     managedDomains,
     timeoutMs,
@@ -168,10 +190,10 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
     onOutcome: observer.onCredentialCheck,
   })
 
-  const idempotency = createIdempotency(sql, { timeoutMs, keyTtlMs: config.idempotencyTtlMs })
+  const idempotency = createIdempotency(readSql, { timeoutMs, keyTtlMs: config.idempotencyTtlMs })
   const allocations = createAllocationService({
     repository,
-    reader: createAllocationReader(sql, { timeoutMs }),
+    reader: createAllocationReader(readSql, { timeoutMs }),
     countByState: createAllocationReader(countSql, { timeoutMs: COUNT_TIMEOUT_MS }).countByState,
     idempotency,
     waitUntilApplied: reconciler.waitUntilApplied,
@@ -200,6 +222,7 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
   })
   const deployments = new DeploymentService({
     sql,
+    writer,
     domainProof,
     idempotency,
     allocations,
@@ -318,7 +341,8 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
       await deployments.stop()
       await Promise.all([...jobs.map(job => job.stop()), reconciler.stop()])
       await provider.close()
-      await Promise.all([zoneLocks.close(), ...[sql, healthCheckSql, countSql].map(pool => pool.end({ timeout: 1 }))])
+      const clients = [sql, writeSql, readSql, slowSql, healthCheckSql, countSql]
+      await Promise.all([zoneLocks.close(), ...clients.map(client => client.end({ timeout: 1 }))])
     },
   }
 }

@@ -2,8 +2,11 @@ import { isStatementRejected } from './errors.ts'
 import { withTimeout } from './with-timeout.ts'
 
 export interface BatcherOptions<Request, Result> {
-  /** Executes a batch with one statement, all or nothing. Returns one result per request, in the order of the requests. */
-  readonly execute: (batch: readonly Request[]) => Promise<readonly Result[]>
+  /**
+   * Executes a batch with one statement, all or nothing. Returns one result per request, in the order of the requests.
+   * `deadline` is the earliest of the batch, in milliseconds of `performance.now()`: a caller stops waiting then.
+   */
+  readonly execute: (batch: readonly Request[], deadline: number) => Promise<readonly Result[]>
   /** Statements in flight, not counting slow ones. */
   readonly maxInFlight: number
   readonly maxBatchSize: number
@@ -21,6 +24,7 @@ export interface BatcherOptions<Request, Result> {
 
 interface PendingRequest<Request, Result> {
   readonly request: Request
+  readonly deadline: number
   readonly resolve: (result: Result) => void
   readonly reject: (error: unknown) => void
 }
@@ -43,7 +47,11 @@ export const createBatcher = <Request, Result>({
 
   const executeBatch = async (batch: readonly PendingRequest<Request, Result>[]): Promise<void> => {
     try {
-      const results = await execute(batch.map(({ request }) => request))
+      const deadline = Math.min(...batch.map(item => item.deadline))
+      const results = await execute(
+        batch.map(({ request }) => request),
+        deadline,
+      )
       if (results.length !== batch.length) throw new Error(`${batch.length} requests, ${results.length} results`)
       for (const [index, { resolve }] of batch.entries()) resolve(results[index] as Result)
     } catch (error) {
@@ -70,7 +78,7 @@ export const createBatcher = <Request, Result>({
 
   return async (request: Request): Promise<Result> => {
     const { promise, resolve, reject } = Promise.withResolvers<Result>()
-    const item = { request, resolve, reject }
+    const item = { request, deadline: performance.now() + timeoutMs, resolve, reject }
     pending.add(item)
     queue.add(item)
     flush()

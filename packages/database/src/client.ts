@@ -11,6 +11,12 @@ export interface DatabaseClientOptions {
    * is closed. Absent: only the kernel detects a lost peer.
    */
   readonly maxStatementMs?: number
+  /** False: each connection carries one statement at a time, because its statements may wait for locks. */
+  readonly pipelines?: boolean
+  /** Seconds after which an idle connection is closed. Absent: never. */
+  readonly idleTimeoutS?: number
+  /** False: the driver never replaces a connection, because its transaction is in use. */
+  readonly expires?: boolean
 }
 
 const DAY_MS = 86_400_000
@@ -22,9 +28,9 @@ const DAY_MS = 86_400_000
  * that answer is lost (PgBouncer issue 759; seen 2026-11-22 with 1.18). The driver's own transactions (`begin`) do not
  * work with this setting (postgres issue 1210).
  */
-const pipelineOptions = (url: string): { max_pipeline?: number } =>
+const pipelineOptions = (url: string, pipelines: boolean): { max_pipeline?: number } =>
   // The driver parses the URL. It opens no connection before the first statement.
-  postgres(url, { max: 1 }).options.prepare ? {} : { max_pipeline: 0 }
+  pipelines && postgres(url, { max: 1 }).options.prepare ? {} : { max_pipeline: 0 }
 
 /**
  * A connection pool that connects on demand. It keeps no session state, so it works behind a pooler in transaction mode.
@@ -34,8 +40,13 @@ export const createDatabaseClient = (url: string, options: DatabaseClientOptions
   postgres(url, {
     max: options.maxConnections,
     connect_timeout: 5,
+    ...(options.idleTimeoutS === undefined ? {} : { idle_timeout: options.idleTimeoutS }),
+    ...(options.expires === false ? { max_lifetime: null } : {}),
     // The driver accepts these two; its types do not declare them.
-    ...({ socket: createSocketFactory(2 * (options.maxStatementMs ?? DAY_MS)), ...pipelineOptions(url) } as object),
+    ...({
+      socket: createSocketFactory(2 * (options.maxStatementMs ?? DAY_MS)),
+      ...pipelineOptions(url, options.pipelines ?? true),
+    } as object),
     // Reconnects within a second of the database's return, however long the outage was.
     backoff: attempt => Math.min(1, 0.05 * 2 ** attempt),
     // Versions and counts stay far below 2^53.

@@ -1,7 +1,6 @@
 import type { Allocation, DnsState, ReservedAllocation } from '@pool/contract'
-import type { Sql } from '@pool/database/client'
 import { timeSql } from '@pool/database/time-sql'
-import { withTimeout } from '@pool/database/with-timeout'
+import type { Execute, Writer } from '@pool/database/writer'
 import type { RecordSet } from '../dns/domain/rrset.ts'
 import { type DuplicateRequest, duplicateRequest, type IdempotencyClaim } from '../idempotency/idempotency.ts'
 import type { SealedToken } from '../idempotency/sealed-token.ts'
@@ -169,25 +168,28 @@ export interface AllocationRepositoryOptions {
   readonly reservation: ReservationLimits
   /** Milliseconds for which a released active name can be reserved by its former client only; 0 by default. */
   readonly coolOffMs?: number
-  readonly timeoutMs: number
 }
 
 export type AllocationRepository = ReturnType<typeof createAllocationRepository>
 
 /**
- * The statements that change pool_allocations.
+ * The statements that change pool_allocations. Each of them has no effect after its deadline.
  *
  * One statement decides each write, with the condition inside it: `for update` waits for a concurrent writer of the row and
  * then sees that writer's result, so no decision uses an older state. The same statement inserts the history, sets the
  * desired records in dns_names, and stores the result under the Idempotency-Key. No transaction can be left
  * half done. A write with a claim returns `duplicate-request`, or no rows, if the key is not free.
  *
- * After `timeoutMs`, a statement rejects with a `TimeoutError`; its effect is then unknown.
+ * The locks, in their order: idempotency_keys, pool_allocations, dns_names, idempotency_results. The last part of each
+ * statement compares the time with the deadline; it counts the rows of all parts that write, so it follows all locks.
+ *
+ * If the time is up, a statement rejects with a `TimeoutError`; it can then only be committing or have no effect.
  */
 export const createAllocationRepository = (
-  sql: Sql,
-  { reservation, coolOffMs = 0, timeoutMs }: AllocationRepositoryOptions,
+  writer: Writer,
+  { reservation, coolOffMs = 0 }: AllocationRepositoryOptions,
 ) => {
+  const { sql } = writer
   const { now, milliseconds } = timeSql(sql)
   const ttl = milliseconds(reservation.ttlMs)
   const maxAge = milliseconds(reservation.maxAgeMs)
@@ -196,7 +198,12 @@ export const createAllocationRepository = (
   const { setDesiredRecords, insertHistory, renewalColumns, hold, letGo } = allocations
   const nameRow = ({ poolDomain, subdomain }: PoolName) =>
     sql`select ${poolDomain}::text as pool_domain, ${subdomain}::text as subdomain`
-  const { claimKey, noClaim, storeAndReturn } = idempotencySql(sql)
+  const { claimKey, assertInTime, storeAndReturn } = idempotencySql(sql)
+  const write = <Result>(
+    { poolDomain, subdomain }: PoolName,
+    execute: Execute<Result>,
+    first?: () => Promise<Result>,
+  ) => writer.write(`${subdomain}.${poolDomain}`, execute, first)
 
   // The parts of reserveMany, in the order of its statement.
 
@@ -266,7 +273,8 @@ export const createAllocationRepository = (
         renewed_until)
     select pool_domain, subdomain, event, from_state, to_state, created_by, actor, address, request_id, renewal_count,
       renewed_until
-    from transitions order by position, step`
+    from transitions order by position, step
+    returning 1`
 
   const reserveResults = sql`
     select input.position, case when a.state is null then 'conflict' else 'granted' end as outcome, ${columns},
@@ -277,8 +285,8 @@ export const createAllocationRepository = (
     from input left join reserved a using (position)`
 
   /**
-   * Reserves the requested names in one statement. If several requests want the same name, the first one gets it. Returns
-   * the decisions in the order of the requests, or none if the key of the claim is not free.
+   * Reserves the requested names in one statement. If several requests want the same name, the first one gets it. The
+   * result is the decisions in the order of the requests, or none if the key of the claim is not free.
    *
    *   claim        claims the Idempotency-Key, if any
    *   input        the requests, numbered; `is_first` marks the one request per name that competes for it
@@ -291,27 +299,26 @@ export const createAllocationRepository = (
    *
    * The upsert locks rows in name order, so concurrent batches cannot deadlock.
    */
-  const reserveMany = async (
-    requests: readonly ReserveRequest[],
-    claim: IdempotencyClaim | null = null,
-    token: SealedToken | null = null,
-    former: FormerHolder | null = null,
-  ): Promise<ReserveDecision[]> => {
-    const rows = await withTimeout(
-      sql<{ result: ReserveResult & { readonly position: number } }[]>`
-        with claim as (${claim ? claimKey(claim) : noClaim}),
+  const reserveRows =
+    (
+      requests: readonly ReserveRequest[],
+      claim: IdempotencyClaim | null,
+      token: SealedToken | null,
+      former: FormerHolder | null,
+    ): Execute<ReserveDecision[]> =>
+    async (lane, guard) => {
+      const rows = await lane<{ result: ReserveResult & { readonly position: number } }[]>`
+        with claim as (${claimKey(guard, claim)}),
           input as (${inputRows(requests)}),
           upserted as (${upsertReservations(former)}),
           reserved as (${reservedRows}),
           transitions as (${transitionRows}),
           history as (${insertTransitions}),
           result as (${reserveResults}),
-          ${storeAndReturn(token && { success: 'granted', token })}`,
-      timeoutMs,
-    )
-    const results = rows.map(({ result }) => result)
-    return results.toSorted((a, b) => a.position - b.position).map(toReserveDecision)
-  }
+          ${storeAndReturn(guard, ['upserted', 'history'], token && { success: 'granted', token })}`
+      const results = rows.map(({ result }) => result)
+      return results.toSorted((a, b) => a.position - b.position).map(toReserveDecision)
+    }
 
   /** The row of a reservation, locked, with `success` or the reason for a rejection as its `outcome`. */
   const lockByToken = (command: RenewCommand, success: 'committed' | 'renewed') => sql`
@@ -324,16 +331,22 @@ export const createAllocationRepository = (
     from claim, pool_allocations a where ${whereName(command)} and a.state not in ('released', 'pool') for update of a`
 
   return {
-    reserveMany,
+    /** Rejects if a name is locked, see `isLockTimeout`; `deadline` is in milliseconds of `performance.now()`. */
+    reserveMany(requests: readonly ReserveRequest[], deadline: number): Promise<ReserveDecision[]> {
+      return writer.executeOnce(reserveRows(requests, null, null, null), deadline)
+    },
 
+    /** `inBatch` may reserve the name with others in one statement. */
     async reserve(
       request: ReserveRequest,
       claim: IdempotencyClaim | null = null,
       /** The reservation token for a replay under the key of the claim. */
       token: SealedToken | null = null,
       former: FormerHolder | null = null,
+      inBatch?: () => Promise<ReserveDecision>,
     ): Promise<ReserveDecision | DuplicateRequest> {
-      const [decision] = await reserveMany([request], claim, token, former)
+      const first = inBatch && (async () => [await inBatch()])
+      const [decision] = await write(request.command, reserveRows([request], claim, token, former), first)
       return decision ?? duplicateRequest
     },
 
@@ -344,9 +357,10 @@ export const createAllocationRepository = (
       caller: Caller,
       claim: IdempotencyClaim | null = null,
     ): Promise<CommitDecision | DuplicateRequest> {
-      const [row] = await withTimeout(
-        sql<{ result: CommitResult }[]>`
-          with claim as (${claim ? claimKey(claim) : noClaim}),
+      const [row] = await write(
+        command,
+        (lane, guard) => lane<{ result: CommitResult }[]>`
+          with claim as (${claimKey(guard, claim)}),
             locked as (${lockByToken(command, 'committed')}),
             updated as (
               update pool_allocations a set
@@ -366,8 +380,7 @@ export const createAllocationRepository = (
               select coalesce(locked.outcome, 'not-found') as outcome, ${columns}, desired.version
               from claim left join locked on true left join updated a on true left join desired on true
             ),
-            ${storeAndReturn()}`,
-        timeoutMs,
+            ${storeAndReturn(guard, ['updated', 'desired', 'history'])}`,
       )
       return row ? toCommitDecision(row.result) : duplicateRequest
     },
@@ -379,9 +392,10 @@ export const createAllocationRepository = (
       caller: Caller,
       claim: IdempotencyClaim | null = null,
     ): Promise<UpdateDecision | DuplicateRequest> {
-      const [row] = await withTimeout(
-        sql<{ result: UpdateResult }[]>`
-          with claim as (${claim ? claimKey(claim) : noClaim}),
+      const [row] = await write(
+        name,
+        (lane, guard) => lane<{ result: UpdateResult }[]>`
+          with claim as (${claimKey(guard, claim)}),
             locked as (
               select a.load_balancer_ip as former_ip, case
                 when state <> 'active' then 'not-active'
@@ -406,22 +420,25 @@ export const createAllocationRepository = (
               select coalesce(locked.outcome, 'not-found') as outcome, ${columns}, desired.version
               from claim left join locked on true left join updated a on true left join desired on true
             ),
-            ${storeAndReturn()}`,
-        timeoutMs,
+            ${storeAndReturn(guard, ['updated', 'desired', 'history'])}`,
       )
       return row ? toUpdateDecision(row.result) : duplicateRequest
     },
 
     /** Ends the cool-off of a name. False if the name is not in a cool-off. */
     async liftCoolOff(name: PoolName, caller: Caller): Promise<boolean> {
-      const lifted = await withTimeout(
-        sql`
-          with locked as (
-              select a.* from pool_allocations a where ${whereName(name)} and ${isCoolingOff} for update of a
+      const lifted = await write(
+        name,
+        (lane, guard) => lane`
+          with claim as (${claimKey(guard, null)}),
+            locked as (
+              select a.* from claim, pool_allocations a
+              where ${whereName(name)} and ${isCoolingOff} for update of a
             ),
             lifted as (
               update pool_allocations a set state = 'released', expires_at = null, renewal_count = 0, cool_off_until = ${now}
               from locked where ${whereName(name)}
+              returning 1
             ),
             transitions as (
               select *, 1 as step, 'expired' as event, 'reserved' as from_state from locked where state = 'reserved'
@@ -433,28 +450,39 @@ export const createAllocationRepository = (
               ${insertHistory(sql`transitions`, sql`event, from_state, 'none'`, caller, {
                 renewals: renewalColumns(sql`case when event = 'expired' then renewal_count end`, sql`expires_at`),
               })}
-            )
-          select from locked`,
-        timeoutMs,
+            ),
+            ${assertInTime(guard, ['lifted', 'history'])}
+          select from locked, in_time`,
       )
       return lifted.length > 0
     },
 
     /** Gives the live name with this token to the lineage; see `hold` in sql.ts. False if it does not have the name. */
     async hold({ tokenHash, ...name }: RenewCommand, lineageId: string): Promise<boolean> {
-      const held = await withTimeout(
-        hold(sql`(${nameRow(name)}) as name, (
-        select ${tokenHash}::bytea as token_hash, ${lineageId}::uuid as lineage_id) as owner`),
-        timeoutMs,
+      const held = await write(
+        name,
+        (lane, guard) => lane`
+          with claim as (${claimKey(guard, null)}),
+            held as (${hold(sql`claim, (${nameRow(name)}) as name, (
+              select ${tokenHash}::bytea as token_hash, ${lineageId}::uuid as lineage_id) as owner`)}),
+            ${assertInTime(guard, ['held'])}
+          select from held, in_time`,
       )
       return held.length > 0
     },
 
     /** Ends the hold of the lineage; see `letGo` in sql.ts. False if it does not hold the name. */
     async letGo(name: PoolName, lineageId: string): Promise<boolean> {
-      const free = await withTimeout(
-        letGo(sql`(${nameRow(name)}) as name, (select ${lineageId}::uuid as lineage_id) as owner`, coolOffMs),
-        timeoutMs,
+      const free = await write(
+        name,
+        (lane, guard) => lane`
+          with claim as (${claimKey(guard, null)}),
+            free as (${letGo(
+              sql`claim, (${nameRow(name)}) as name, (select ${lineageId}::uuid as lineage_id) as owner`,
+              coolOffMs,
+            )}),
+            ${assertInTime(guard, ['free'])}
+          select from free, in_time`,
       )
       return free.length > 0
     },
@@ -464,9 +492,10 @@ export const createAllocationRepository = (
      * only counted: the history entry that ends the reservation has their number.
      */
     async renew(command: RenewCommand): Promise<RenewDecision> {
-      const [row] = await withTimeout(
-        sql<RenewResult[]>`
-          with claim as (${noClaim}),
+      const [row] = await write(
+        command,
+        (lane, guard) => lane<RenewResult[]>`
+          with claim as (${claimKey(guard, null)}),
             locked as (${lockByToken(command, 'renewed')}),
             updated as (
               update pool_allocations a set
@@ -474,9 +503,9 @@ export const createAllocationRepository = (
                 renewal_count = a.renewal_count + 1
               from locked where locked.outcome = 'renewed' and ${whereName(command)}
               returning a.*
-            )
-          select locked.outcome, ${columns} from locked left join updated a on true`,
-        timeoutMs,
+            ),
+            ${assertInTime(guard, ['updated'])}
+          select locked.outcome, ${columns} from in_time, locked left join updated a on true`,
       )
       return toRenewDecision(row ?? { outcome: 'not-found' })
     },
@@ -491,9 +520,10 @@ export const createAllocationRepository = (
       claim: IdempotencyClaim | null = null,
     ): Promise<ReleaseDecision | DuplicateRequest> {
       const { tokenHash } = command
-      const [row] = await withTimeout(
-        sql<{ result: ReleaseResult }[]>`
-          with claim as (${claim ? claimKey(claim) : noClaim}),
+      const [row] = await write(
+        command,
+        (lane, guard) => lane<{ result: ReleaseResult }[]>`
+          with claim as (${claimKey(guard, claim)}),
             locked as (
               select a.*,
                 case
@@ -511,9 +541,11 @@ export const createAllocationRepository = (
               update pool_allocations a set
                 state = 'released', expires_at = null, renewal_count = 0, cool_off_until = released.free_at
               from released where stays and ${whereName(command)}
+              returning 1
             ),
             deleted as (
               delete from pool_allocations a using released where not stays and ${whereName(command)}
+              returning 1
             ),
             desired as (${setDesiredRecords(sql`released where state = 'active'`, [], 'same')}),
             history as (
@@ -527,16 +559,15 @@ export const createAllocationRepository = (
               from claim left join locked on true left join released a on true left join desired on true
                 left join dns_names d on a.state = 'active' and d.zone = a.pool_domain and d.subdomain = a.subdomain
             ),
-            ${storeAndReturn()}`,
-        timeoutMs,
+            ${storeAndReturn(guard, ['kept', 'deleted', 'desired', 'history'])}`,
       )
       return row ? toReleaseDecision(row.result) : duplicateRequest
     },
 
     /** Deletes the rows of up to `limit` free names, except those that are locked. Returns how many. */
     async deleteExpired(limit: number): Promise<number> {
-      const [row] = await withTimeout(
-        sql<{ count: number }[]>`
+      const [row] = await writer.executeOnce(
+        lane => lane<{ count: number }[]>`
           with expired as (
               select pool_domain, subdomain from pool_allocations a where ${isFree}
               order by ${freeAt} limit ${limit} for update skip locked
@@ -552,18 +583,16 @@ export const createAllocationRepository = (
               })}
             )
           select count(*) from deleted`,
-        timeoutMs,
       )
       return row?.count ?? 0
     },
 
     /** The reservation of this token as it is now; null if it was committed or released, or has expired. */
     async findReservation(name: PoolName, tokenHash: Buffer): Promise<Granted | null> {
-      const [row] = await withTimeout(
-        sql<AllocationRow[]>`
+      const [row] = await writer.executeOnce(
+        lane => lane<AllocationRow[]>`
           select ${columns} from pool_allocations a
           where ${whereName(name)} and token_hash = ${tokenHash} and state = 'reserved' and ${isLive}`,
-        timeoutMs,
       )
       return row ? toGranted(row) : null
     },

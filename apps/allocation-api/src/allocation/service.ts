@@ -193,11 +193,9 @@ export const createAllocationService = (options: AllocationOptions) => {
       if (rejection) return rejection
       const { token: reservationToken, tokenHash } = createToken()
       const request = { command, tokenHash, caller }
-      const withToken = (decision: ReserveDecision, token: string) =>
-        decision.kind === 'granted' ? { ...decision, reservationToken: token } : decision
       // The statement of a keyed request stores its result under the key, and that of a former holder has its token, so
       // neither can be shared.
-      if (key === undefined && !formerTokenHash) return withToken(await reserveInBatch(request), reservationToken)
+      const inBatch = key === undefined && !formerTokenHash ? () => reserveInBatch(request) : undefined
       type Result = GrantedWithToken | Exclude<ReserveDecision, { kind: 'granted' }>
       const content = [
         'reserve',
@@ -209,8 +207,8 @@ export const createAllocationService = (options: AllocationOptions) => {
       return idempotency.executeThenReplay<Result>(key, content, {
         execute: async claim => {
           const sealedToken = claim?.sealToken(reservationToken) ?? null
-          const decision = await repository.reserve(request, claim, sealedToken, former)
-          return isDuplicate(decision) ? decision : withToken(decision, reservationToken)
+          const decision = await repository.reserve(request, claim, sealedToken, former, inBatch)
+          return decision.kind === 'granted' ? { ...decision, reservationToken } : decision
         },
         replay: async (stored, token) => {
           const result = stored as ReserveResult

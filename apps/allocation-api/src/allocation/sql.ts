@@ -95,7 +95,8 @@ export const allocationSql = (sql: Sql) => {
             renewal_count, renewed_until)
         select pool_domain, subdomain, ${transition}, created_by, ${actor}, ${address}, ${requestId}, ${detail},
           ${renewals}
-        from ${rows}`
+        from ${rows}
+        returning 1`
     },
 
     /**

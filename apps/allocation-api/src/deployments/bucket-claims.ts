@@ -22,13 +22,16 @@ export const bucketClaimSql = (sql: Sql) => {
       select ${bucket}, input.lineage_id, input.sovereign_fqdn, ${now} from ${lineages} input
       where ${bucket}::text is not null and not exists (
         select from bucket_claims c where c.bucket = ${bucket} and c.lineage_id = input.lineage_id
-      )`,
+      )
+      returning 1`,
     /** `lineages` has the column `id`. */
     makePermanent: (lineages: Fragment) => sql`
-      update bucket_claims c set is_permanent = true from ${lineages} input where c.lineage_id = input.id`,
+      update bucket_claims c set is_permanent = true from ${lineages} input where c.lineage_id = input.id
+      returning 1`,
     /** `lineages` has the column `lineage_id`. */
     dropProvisional: (lineages: Fragment) => sql`
-      delete from bucket_claims c using ${lineages} input where c.lineage_id = input.lineage_id and not c.is_permanent`,
+      delete from bucket_claims c using ${lineages} input where c.lineage_id = input.lineage_id and not c.is_permanent
+      returning 1`,
   }
 }
 

@@ -64,7 +64,8 @@ export const domainChallengeSql = (sql: Sql) => ({
     update domain_challenges c set lineage_id = input.lineage_id from ${lineages} input
     where c.domain = input.sovereign_fqdn and c.lineage_id is null and c.value_hash in (
       select decode(proof.value, 'hex') from jsonb_array_elements_text(${sql.json([...(proof?.valueHashes ?? [])])}) as proof (value)
-    )`,
+    )
+    returning 1`,
 })
 
 export type DomainProof = ReturnType<typeof createDomainProof>

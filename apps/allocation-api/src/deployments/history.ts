@@ -31,7 +31,8 @@ export const deploymentHistorySql = (sql: Sql) => ({
       insert into deployment_history
         (event, deployment_id, lineage_id, sovereign_fqdn, org_name, actor, address, request_id, detail)
       select ${event}, id, lineage_id, sovereign_fqdn, request ->> 'orgName', ${actor}, ${address}, ${requestId},
-        ${detail} from ${rows} changed`
+        ${detail} from ${rows} changed
+      returning 1`
   },
 })
 

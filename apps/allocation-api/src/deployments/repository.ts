@@ -2,6 +2,7 @@ import type { Deployment, DeploymentResult, DeploymentStatus } from '@pool/contr
 import type { Sql } from '@pool/database/client'
 import { timeSql } from '@pool/database/time-sql'
 import { withTimeout } from '@pool/database/with-timeout'
+import type { Execute, Writer } from '@pool/database/writer'
 import type { Caller, PoolName } from '../allocation/domain/types.ts'
 import { allocationSql } from '../allocation/sql.ts'
 import { type DuplicateRequest, duplicateRequest, type IdempotencyClaim } from '../idempotency/idempotency.ts'
@@ -119,13 +120,18 @@ const toConflict = (error: unknown): 'bucket-conflict' | 'fqdn-conflict' => {
 
 export type DeploymentRepository = ReturnType<typeof createDeploymentRepository>
 
-/** Deployments as requests create, find and change them. The clock of the database decides. */
+/**
+ * Deployments as requests create, find and change them. The clock of the database decides. No change takes effect after the
+ * deadline of its request; its locks, in their order: idempotency_keys, deployments, domain_challenges, lineages,
+ * pool_allocations, bucket_claims, idempotency_results. A lineage has one deployment, whose row is locked first.
+ */
 export const createDeploymentRepository = (
   sql: Sql,
+  writer: Pick<Writer, 'write'>,
   { timeoutMs, leaseMs, coolOffMs }: DeploymentRepositoryOptions,
 ) => {
   const { now, milliseconds } = timeSql(sql)
-  const { claimKey, noClaim, storeAndReturn } = idempotencySql(sql)
+  const { claimKey, assertInTime, storeAndReturn } = idempotencySql(sql)
   const { claim: claimBucket, dropProvisional } = bucketClaimSql(sql)
   const { letGo } = allocationSql(sql)
   const history = deploymentHistorySql(sql)
@@ -137,8 +143,10 @@ export const createDeploymentRepository = (
   /** A finished deployment that no call has changed since it was read. */
   const unchanged = ({ id, generation }: Pick<DeploymentSituation, 'id' | 'generation'>) =>
     sql`d.id = ${id} and d.run_generation = ${generation} and d.finished_at is not null`
-  const changesRow = async (statement: PromiseLike<{ readonly count: number }>): Promise<boolean> =>
-    (await withTimeout(statement, timeoutMs)).count > 0
+  const write = <Result>(id: string, execute: Execute<Result>): Promise<Result> =>
+    writer.write(`deployment ${id}`, execute)
+  const changesRow = async (id: string, execute: Execute<{ readonly count: number }>): Promise<boolean> =>
+    (await write(id, execute)).count > 0
 
   return {
     /**
@@ -151,8 +159,8 @@ export const createDeploymentRepository = (
       token: SealedToken | null,
     ): Promise<StoredCreateDecision | DuplicateRequest> {
       const { id, lineageId, name, record, tokenHash, reservationTokenHash, proof, caller } = deployment
-      const statement = sql<{ result: StoredCreateDecision }[]>`
-        with claim as (${claim ? claimKey(claim) : noClaim}), inserted as (
+      const statement: Execute<{ result: StoredCreateDecision }[]> = (lane, guard) => lane`
+        with claim as (${claimKey(guard, claim)}), inserted as (
           insert into deployments
             (id, lineage_id, status, request, sovereign_fqdn, token_hash, reservation_token_hash, started_at, run_expires_at)
           select ${id}, ${lineageId}, 'pending', ${sql.json(record as never)}, ${record.sovereignFQDN}, ${tokenHash},
@@ -164,12 +172,13 @@ export const createDeploymentRepository = (
           insert into lineages (id, sovereign_fqdn, pool_domain, subdomain, infrastructure_changed_at, created_at)
           select lineage_id, sovereign_fqdn, ${name?.poolDomain ?? null}, ${name?.subdomain ?? null}, ${now}, ${now}
           from inserted
+          returning 1
         ), claimed as (${claimBucket(record.storage?.bucket ?? null, sql`inserted`)}), result as (
           select case when inserted.id is null then 'fqdn-conflict' else 'created' end as outcome, inserted.id
           from claim left join inserted on true
-        ), ${storeAndReturn(token && { success: 'created', token })}`
+        ), ${storeAndReturn(guard, ['inserted', 'history', 'challenges', 'lineage', 'claimed'], token && { success: 'created', token })}`
       try {
-        const [row] = await withTimeout(statement, timeoutMs)
+        const [row] = await writer.write(`deployment of ${record.sovereignFQDN}`, statement)
         return row ? row.result : duplicateRequest
       } catch (error) {
         return { outcome: toConflict(error) }
@@ -237,20 +246,21 @@ export const createDeploymentRepository = (
       { operation, record, proof, caller }: NewOperation,
     ): Promise<AcceptResult> {
       const bucket = operation === 'apply' ? (record.storage?.bucket ?? null) : null
-      const statement = sql<Parameters<typeof toRunState>>`
-        with accepted as (
+      const statement: Execute<Parameters<typeof toRunState>> = (lane, guard) => lane`
+        with claim as (${claimKey(guard, null)}), accepted as (
           update deployments d set operation = ${operation}, request = ${sql.json(record as never)}, status = ${operation === 'apply' ? 'pending' : 'destroying'},
             run_generation = d.run_generation + 1, operation_generation = d.run_generation + 1,
             reservation_token_hash = ${situation.reservationTokenHash}, run_expires_at = ${leaseEnd}, is_applied = false, pending_error = null, error = null, finished_at = null,
             cancelled_at = null
-          where ${unchanged(situation)} and d.abandoned_at is null
+          from claim where ${unchanged(situation)} and d.abandoned_at is null
           returning d.*
         ), history as (${history.append(sql`accepted`, `${operation}-requested`, caller)}),
         challenges as (${challenges.bind(proof, sql`accepted`)}),
-        claimed as (${claimBucket(bucket, sql`accepted`)})
-        select ${runColumns(sql)} from accepted d join lineages l on l.id = d.lineage_id`
+        claimed as (${claimBucket(bucket, sql`accepted`)}),
+        ${assertInTime(guard, ['accepted', 'history', 'challenges', 'claimed'])}
+        select ${runColumns(sql)} from in_time, accepted d join lineages l on l.id = d.lineage_id`
       try {
-        const [row] = await withTimeout(statement, timeoutMs)
+        const [row] = await write(situation.id, statement)
         return row ? { kind: 'accepted', state: toRunState(row) } : { kind: 'changed' }
       } catch (error) {
         return { kind: toConflict(error) }
@@ -269,28 +279,37 @@ export const createDeploymentRepository = (
 
     /** Marks the run in progress as cancelled; null if there is none. The history has the first cancellation only. */
     async cancel(id: string, caller: Caller): Promise<Deployment | null> {
-      const [row] = await withTimeout(
-        sql<DeploymentRow[]>`
-          with running as (
-            select ${history.columns}, d.cancelled_at is null as is_first from deployments d
-            where d.id = ${id} and d.finished_at is null for update
-          ), history as (${history.append(sql`(select * from running where is_first)`, 'cancelled', caller)})
-          update deployments d set cancelled_at = coalesce(d.cancelled_at, ${now})
-          from running where d.id = running.id returning ${columns}`,
-        timeoutMs,
+      const [row] = await write(
+        id,
+        (lane, guard) => lane<DeploymentRow[]>`
+          with claim as (${claimKey(guard, null)}), running as (
+            select ${history.columns}, d.cancelled_at is null as is_first from claim, deployments d
+            where d.id = ${id} and d.finished_at is null for update of d
+          ), history as (${history.append(sql`(select * from running where is_first)`, 'cancelled', caller)}),
+          cancelled as (
+            update deployments d set cancelled_at = coalesce(d.cancelled_at, ${now})
+            from running where d.id = running.id returning ${columns}
+          ), ${assertInTime(guard, ['history', 'cancelled'])}
+          select cancelled.* from cancelled, in_time`,
       )
       return row ? toDeployment(row) : null
     },
 
     /** From now on, only `delete` changes the deployment. Can be repeated. */
     async markAbandoned(situation: DeploymentSituation, caller: Caller): Promise<boolean> {
-      return changesRow(sql`
-        with abandoned as (
-          select ${history.columns}, d.abandoned_at is null as is_first from deployments d
-          where ${unchanged(situation)} for update
-        ), history as (${history.append(sql`(select * from abandoned where is_first)`, 'abandoned', caller)})
-        update deployments d set abandoned_at = coalesce(d.abandoned_at, ${now})
-        from abandoned where d.id = abandoned.id`)
+      return changesRow(
+        situation.id,
+        (lane, guard) => lane`
+        with claim as (${claimKey(guard, null)}), abandoned as (
+          select ${history.columns}, d.abandoned_at is null as is_first from claim, deployments d
+          where ${unchanged(situation)} for update of d
+        ), history as (${history.append(sql`(select * from abandoned where is_first)`, 'abandoned', caller)}),
+        updated as (
+          update deployments d set abandoned_at = coalesce(d.abandoned_at, ${now})
+          from abandoned where d.id = abandoned.id returning 1
+        ), ${assertInTime(guard, ['history', 'updated'])}
+        select from updated, in_time`,
+      )
     },
 
     /**
@@ -298,9 +317,11 @@ export const createDeploymentRepository = (
      * it, if its infrastructure was abandoned. An abandoned lineage lets go of its name.
      */
     async delete(situation: DeploymentSituation, caller: Caller): Promise<boolean> {
-      return changesRow(sql`
-        with deleted as (
-          delete from deployments d where ${unchanged(situation)} returning ${history.columns}, d.abandoned_at
+      return changesRow(
+        situation.id,
+        (lane, guard) => lane`
+        with claim as (${claimKey(guard, null)}), deleted as (
+          delete from deployments d using claim where ${unchanged(situation)} returning ${history.columns}, d.abandoned_at
         ), history as (${history.append(sql`deleted`, 'deleted', caller)}), claims as (${dropProvisional(sql`deleted`)}), archived as (
           update lineages l set archived_at = ${now}
           from deleted where l.id = deleted.lineage_id and l.has_infrastructure and deleted.abandoned_at is not null
@@ -309,18 +330,23 @@ export const createDeploymentRepository = (
           delete from lineages l using deleted
           where l.id = deleted.lineage_id and not l.has_infrastructure
             and not exists (select from bucket_claims c where c.lineage_id = l.id and c.is_permanent)
-        )
-        select from deleted`)
+          returning 1
+        ), ${assertInTime(guard, ['deleted', 'history', 'claims', 'archived', 'free', 'empty'])}
+        select from deleted, in_time`,
+      )
     },
 
     /** `lockId`: of the lock that no longer exists. */
     async clearLock({ id, lineageId }: DeploymentSituation, lockId: string, caller: Caller): Promise<void> {
       const deployment = sql`(select ${history.columns} from deployments d where d.id = ${id})`
-      await withTimeout(
-        sql`
-          with history as (${history.append(deployment, 'unlocked', caller, `Lock ${lockId}`)})
-          update lineages set state_lock = null where id = ${lineageId}`,
-        timeoutMs,
+      await write(
+        id,
+        (lane, guard) => lane`
+          with claim as (${claimKey(guard, null)}),
+          history as (${history.append(sql`claim, ${deployment}`, 'unlocked', caller, `Lock ${lockId}`)}),
+          cleared as (update lineages set state_lock = null from claim where id = ${lineageId} returning 1),
+          ${assertInTime(guard, ['history', 'cleared'])}
+          select from in_time`,
       )
     },
 

@@ -1,5 +1,6 @@
 import type { Deployment, DeploymentStatus } from '@pool/contract'
 import type { Sql } from '@pool/database/client'
+import type { Writer } from '@pool/database/writer'
 import type { Caller, Rejection } from '../allocation/domain/types.ts'
 import {
   type DuplicateRequest,
@@ -33,6 +34,7 @@ import { Runner, type RunnerOptions } from './runner.ts'
 export interface DeploymentServiceOptions
   extends Omit<RunnerOptions, 'repository' | 'reservations' | 'reservationRenewalMs' | 'onLogChanged'> {
   readonly sql: Sql
+  readonly writer: Pick<Writer, 'write'>
   readonly allocations: ReservationOperations
   readonly idempotency: Pick<Idempotency, 'replayThenExecute' | 'isExecuted'>
   readonly parseSpec: (body: unknown) => SpecResult
@@ -86,10 +88,10 @@ export class DeploymentService {
   readonly #calls: DeploymentCalls
 
   constructor(options: DeploymentServiceOptions) {
-    const { sql, statementTimeoutMs, leaseMs, reservationTtlMs, nameCoolOffMs } = options
+    const { sql, writer, statementTimeoutMs, leaseMs, reservationTtlMs, nameCoolOffMs } = options
     this.#options = options
     const times = { timeoutMs: statementTimeoutMs, leaseMs, coolOffMs: nameCoolOffMs }
-    this.#repository = createDeploymentRepository(sql, times)
+    this.#repository = createDeploymentRepository(sql, writer, times)
     this.#reservations = new ReservationClient(options.allocations)
     this.#runner = new Runner({
       ...options,

@@ -1,5 +1,6 @@
 import type { Sql } from '@pool/database/client'
 import { timeSql } from '@pool/database/time-sql'
+import type { Guard } from '@pool/database/writer'
 import type { IdempotencyClaim } from './idempotency.ts'
 import type { SealedToken } from './sealed-token.ts'
 
@@ -10,36 +11,49 @@ export interface ResultToken {
 }
 
 /**
- * The first and the last part of a statement that executes at most once per Idempotency-Key:
+ * The first and the last part of a statement that executes at most once per Idempotency-Key, and not after its deadline:
  *
- *     with claim as (${claim ? claimKey(claim) : noClaim}),
- *       …,                            -- writes that select from `claim`
+ *     with claim as (${claimKey(guard, claim)}),
+ *       …,                            -- writes that select from `claim`, each with `returning`
  *       result as (select … from claim …),
- *       ${storeAndReturn()}
+ *       ${storeAndReturn(guard, ['updated', 'history'])}
  */
 export const idempotencySql = (sql: Sql) => {
   const { now, milliseconds } = timeSql(sql)
-  return {
-    /**
-     * One row if the statement may execute: the key is new or expired, or its revision is the expected one. Otherwise no
-     * row. A concurrent request with the same key waits here for the first one to commit.
-     */
-    claimKey: ({ keyHash, fingerprint, keyTtlMs, expectedRevision }: IdempotencyClaim) => sql`
+
+  /** The names are constants of the code. */
+  const countRows = (parts: readonly string[]) =>
+    sql`${sql.unsafe(parts.map(part => `(select count(*) from ${part})`).join(' + '))}`
+
+  const insertKey = (guard: Guard, { keyHash, fingerprint, keyTtlMs, expectedRevision }: IdempotencyClaim) => sql`
       insert into idempotency_keys as k (key_hash, fingerprint, expires_at)
-      values (${keyHash}, ${fingerprint}, ${now} + ${milliseconds(keyTtlMs)})
+      select ${keyHash}, ${fingerprint}, ${now} + ${milliseconds(keyTtlMs)} where ${guard.limitLockWait}
       on conflict (key_hash) do update set
         fingerprint = excluded.fingerprint, revision = k.revision + 1, expires_at = excluded.expires_at
       where k.revision = ${expectedRevision} or k.expires_at <= ${now}
-      returning k.key_hash`,
+      returning k.key_hash`
 
-    /** Without an Idempotency-Key, the statement always executes and stores nothing. */
-    noClaim: sql`select null::bytea as key_hash`,
+  /** True, or an error that undoes the statement. `parts` are all of its parts that write. */
+  const assertInTime = (guard: Guard, parts: readonly string[]) =>
+    sql`in_time as materialized (select ${guard.assertInTime(countRows(parts))})`
+
+  return {
+    /**
+     * One row if the statement may execute: the key is new or expired, or its revision is the expected one. Otherwise no
+     * row. A concurrent request with the same key waits here for the first one to commit. Without an Idempotency-Key, the
+     * statement always executes and stores nothing.
+     */
+    claimKey: (guard: Guard, claim: IdempotencyClaim | null) =>
+      claim ? insertKey(guard, claim) : sql`select null::bytea as key_hash where ${guard.limitLockWait}`,
+
+    /** The last part of a statement without a stored result, which selects `from in_time` what it returns. */
+    assertInTime,
 
     /**
      * Stores the row of `result` as JSON under the claimed key, if any, and returns it as the column `result`. The row must
-     * not contain a token; a token that a replay needs is stored sealed.
+     * not contain a token; a token that a replay needs is stored sealed. `parts` are the parts of the statement that write.
      */
-    storeAndReturn: (resultToken: ResultToken | null = null) => sql`
+    storeAndReturn: (guard: Guard, parts: readonly string[], resultToken: ResultToken | null = null) => sql`
       returned as (
         select claim.key_hash, to_jsonb(result) as result from claim, result
       ), stored as (
@@ -53,7 +67,8 @@ export const idempotencySql = (sql: Sql) => {
             : sql`null, null from returned`
         } where key_hash is not null
         on conflict (key_hash) do update set result = excluded.result, salt = excluded.salt, sealed = excluded.sealed
-      )
-      select result from returned`,
+        returning 1
+      ), ${assertInTime(guard, [...parts, 'stored'])}
+      select result from returned, in_time`,
   }
 }

@@ -100,6 +100,7 @@ export const createZoneLocks = (url: string, limits: ZoneLockLimits) => {
           maxConnections: 1,
           applicationName: 'allocation-api zone',
           maxStatementMs: waitMs + timeoutMs,
+          expires: false,
         })
       inUse.add(sql)
       try {

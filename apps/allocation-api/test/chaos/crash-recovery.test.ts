@@ -11,7 +11,7 @@ import {
   recordNames,
   untilApplied,
 } from '../support/consistency.ts'
-import { createTestDatabase, repositoryOptions, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase, createTestWriter, repositoryOptions, type TestDatabase } from '../support/database.ts'
 import { type HeldLock, holdLock, untilSessionsWait } from '../support/locks.ts'
 import { commit, pool, release, reserveToken } from '../support/operations.ts'
 import { smallPoolEnv } from '../support/replicas.ts'
@@ -88,7 +88,7 @@ describe('crash recovery', () => {
   }
   /** Stands for a replica without a DNS reconciler. */
   const releaseInDatabase = (database: TestDatabase, subdomain: string) =>
-    createAllocationRepository(database.sql, repositoryOptions).release(
+    createAllocationRepository(createTestWriter(database.sql), repositoryOptions).release(
       { poolDomain: pool, subdomain },
       { actor: 'in-cluster', address: null, requestId: 'kill' },
     )

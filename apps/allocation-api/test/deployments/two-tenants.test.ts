@@ -4,6 +4,7 @@ import { afterAll, describe, expect, test } from 'vitest'
 import { calls, decideCall, type Verdict } from '../../src/deployments/domain/lifecycle.ts'
 import { createDeploymentRepository } from '../../src/deployments/repository.ts'
 import { Cloud, type Extent } from '../support/cloud.ts'
+import { createTestWriter } from '../support/database.ts'
 import { LEASE_MS, TTL_MS, useDeployments } from '../support/deployments-fixture.ts'
 import {
   adoptUnheardCreations,
@@ -122,9 +123,11 @@ const expectRules = async ({ cloud, survivor, first, second }: Pair): Promise<vo
 
 /** What the first tenant's deployment is, for the table; null if it does not exist any more. */
 const findSituation = (tenant: Tenant) =>
-  createDeploymentRepository(fixture.sql, { timeoutMs: 5_000, leaseMs: LEASE_MS, coolOffMs: 0 }).findSituation(
-    tenant.id,
-  )
+  createDeploymentRepository(fixture.sql, createTestWriter(fixture.sql), {
+    timeoutMs: 5_000,
+    leaseMs: LEASE_MS,
+    coolOffMs: 0,
+  }).findSituation(tenant.id)
 
 const pairs = Object.entries(states).flatMap(([state, steps]) =>
   [false, true].flatMap(hasStorage => calls.map(call => [state, call, hasStorage, steps] as const)),

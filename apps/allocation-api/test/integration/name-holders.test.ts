@@ -6,7 +6,7 @@ import { createAllocationRepository } from '../../src/allocation/repository.ts'
 import { type AllocationService, createAllocationService } from '../../src/allocation/service.ts'
 import { createIdempotency } from '../../src/idempotency/idempotency.ts'
 import { createToken } from '../../src/lib/token.ts'
-import { createTestDatabase, repositoryOptions, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase, createTestWriter, repositoryOptions, type TestDatabase } from '../support/database.ts'
 
 const COOL_OFF_MS = 3_600_000
 const TTL_MS = repositoryOptions.reservation.ttlMs
@@ -19,7 +19,7 @@ const createService = (acceptsLoopback = false): AllocationService => {
   const timeoutMs = 5_000
   const reader = createAllocationReader(sql, { timeoutMs })
   return createAllocationService({
-    repository: createAllocationRepository(sql, { ...repositoryOptions, coolOffMs: COOL_OFF_MS }),
+    repository: createAllocationRepository(createTestWriter(sql), { ...repositoryOptions, coolOffMs: COOL_OFF_MS }),
     reader,
     countByState: reader.countByState,
     idempotency: createIdempotency(sql, { timeoutMs, keyTtlMs: 86_400_000 }),

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { createDatabaseClient } from '@pool/database/client'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { Caller, PoolName, ReserveRequest } from '../../src/allocation/domain/types.ts'
@@ -253,7 +254,7 @@ describe.skipIf(!process.env.PDM_TEST_DSN)('the repository', () => {
     }
 
     test('results are in the order of the requests: free, duplicate, reserved, active, expired, in several pools', async () => {
-      await store.reserveMany([createRequest('expired', {}, 8), createRequest('gone', {}, 9)], null)
+      await store.reserveMany([createRequest('expired', {}, 8), createRequest('gone', {}, 9)])
       await database.advance(TTL)
       await store.reserveMany([createRequest('taken', {}, 8)])
       const { reservationToken } = await reserved()
@@ -357,10 +358,11 @@ describe.skipIf(!process.env.PDM_TEST_DSN)('the repository', () => {
 
     test('a duplicate key reserves nothing, and the first result stays stored', async () => {
       const claim = createClaim('store-turn', [], TTL)
-      const [first] = await store.reserveMany([createRequest('first')], claim)
-      expect(first?.kind).toBe('granted')
+      const reserveUnder = (subdomain: string) =>
+        store.reserveHashed({ ...createRequest(subdomain), tokenHash: randomBytes(32) }, claim)
+      expect((await reserveUnder('first')).kind).toBe('granted')
       const written = await historySince()
-      expect(await store.reserveMany([createRequest('second')], claim)).toEqual([])
+      expect(await reserveUnder('second')).toEqual({ kind: 'duplicate-request' })
       expect(await findState({ ...name, subdomain: 'second' })).toBeNull()
       expect(await written()).toEqual([])
       const [stored] = await database.sql`select result from idempotency_results where key_hash = ${claim.keyHash}`

@@ -1,5 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { createDatabaseClient, type Sql } from '@pool/database/client'
+import { createServerClock } from '@pool/database/server-clock'
+import { createWriter, type Writer } from '@pool/database/writer'
 import postgres from 'postgres'
 import { migrateDatabase } from '../../src/database/migrate.ts'
 
@@ -12,6 +14,20 @@ export const getTestDsn = (): string => {
 
 /** Options of an allocation repository whose limits do not matter to the test. */
 export const repositoryOptions = { reservation: { ttlMs: 600_000, maxAgeMs: 86_400_000 }, timeoutMs: 5_000 }
+
+/** A writer whose statements queue for locks at the server, until the timeout. */
+export const createTestWriter = (
+  sql: Sql,
+  { timeoutMs }: { readonly timeoutMs: number } = repositoryOptions,
+  clockSql = sql,
+): Writer =>
+  createWriter({
+    fast: sql,
+    slow: sql,
+    clock: createServerClock(clockSql, { timeoutMs }),
+    timeoutMs,
+    fastLockWaitMs: timeoutMs,
+  })
 
 export interface TestDatabase {
   readonly url: string

@@ -15,7 +15,7 @@ import { createDomainProof } from '../../src/deployments/domain-proof.ts'
 import { DeploymentService, type DeploymentServiceOptions } from '../../src/deployments/service.ts'
 import { createIdempotency } from '../../src/idempotency/idempotency.ts'
 import { createPools, toBucketName } from '../../src/naming/naming.ts'
-import { createTestDatabase, type TestDatabase } from './database.ts'
+import { createTestDatabase, createTestWriter, type TestDatabase } from './database.ts'
 import { FakeProvisioner, FakeStates } from './fake-provisioner.ts'
 
 export const LEASE_MS = 30_000
@@ -163,17 +163,19 @@ export const useDeployments = () => {
       const timeoutMs = options.statementTimeoutMs ?? 5_000
       const reader = createAllocationReader(sql, { timeoutMs })
       const idempotency = createIdempotency(sql, { timeoutMs, keyTtlMs: 86_400_000 })
+      // The statements for the clock are not counted.
+      const writer = createTestWriter(sql, { timeoutMs }, client)
       // The end-to-end test publishes real records.
       const waitUntilApplied = async () => ({ status: 'published' as const })
       const provisioner = new FakeProvisioner(states)
       const errors: unknown[] = []
       const deployments = new DeploymentService({
         sql,
+        writer,
         idempotency,
         allocations: createAllocationService({
-          repository: createAllocationRepository(sql, {
+          repository: createAllocationRepository(writer, {
             reservation: { ttlMs: TTL_MS, maxAgeMs: 86_400_000 },
-            timeoutMs,
           }),
           reader,
           countByState: reader.countByState,

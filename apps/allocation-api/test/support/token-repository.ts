@@ -15,6 +15,7 @@ import { type AllocationRepositoryOptions, createAllocationRepository } from '..
 import type { RecordSet } from '../../src/dns/domain/rrset.ts'
 import { type IdempotencyClaim, isDuplicate } from '../../src/idempotency/idempotency.ts'
 import { createToken, hashToken } from '../../src/lib/token.ts'
+import { createTestWriter } from './database.ts'
 
 export type TokenRepository = ReturnType<typeof createTokenRepository>
 export type GrantedToken = Granted & { readonly reservationToken: string }
@@ -29,16 +30,16 @@ const toHashed = <Command extends { readonly reservationToken: string }>({ reser
 })
 
 /** The repository for tests that act as clients: they hold tokens, and it holds their hashes. */
-export const createTokenRepository = (sql: Sql, options: AllocationRepositoryOptions) => {
-  const repository = createAllocationRepository(sql, options)
+export const createTokenRepository = (
+  sql: Sql,
+  options: AllocationRepositoryOptions & { readonly timeoutMs: number },
+) => {
+  const repository = createAllocationRepository(createTestWriter(sql, options), options)
 
-  const reserveMany = async (
-    requests: readonly Omit<ReserveRequest, 'tokenHash'>[],
-    claim: IdempotencyClaim | null = null,
-  ): Promise<TokenDecision[]> => {
+  const reserveMany = async (requests: readonly Omit<ReserveRequest, 'tokenHash'>[]): Promise<TokenDecision[]> => {
     const tokens = requests.map(createToken)
     const hashed = requests.map((request, i) => ({ ...request, tokenHash: tokens[i]?.tokenHash ?? Buffer.alloc(32) }))
-    const decisions = await repository.reserveMany(hashed, claim)
+    const decisions = await repository.reserveMany(hashed, performance.now() + options.timeoutMs)
     return decisions.map((decision, i) =>
       decision.kind === 'granted' ? { ...decision, reservationToken: tokens[i]?.token ?? '' } : decision,
     )
@@ -46,6 +47,7 @@ export const createTokenRepository = (sql: Sql, options: AllocationRepositoryOpt
 
   return {
     ...repository,
+    reserveHashed: repository.reserve,
     reserveMany,
     async reserve(command: ReserveCommand, caller: Caller, former: FormerHolder = {}): Promise<TokenDecision> {
       const { token, tokenHash } = createToken()

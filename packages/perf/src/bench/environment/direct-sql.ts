@@ -1,5 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Sql } from '@pool/database/client'
+import { createServerClock } from '@pool/database/server-clock'
+import { createWriter } from '@pool/database/writer'
 import { createAllocationReader } from 'allocation-api/src/allocation/reader.ts'
 import { createAllocationRepository } from 'allocation-api/src/allocation/repository.ts'
 import { createRecords } from 'allocation-api/src/dns/domain/rrset.ts'
@@ -16,7 +18,8 @@ const createCaller = () => ({ actor: 'in-cluster' as const, address: '127.0.0.1'
 
 /** The API's own statements, one request each: without HTTP, and without the batching of concurrent requests. */
 export const createDirectSql = (sql: Sql) => {
-  const repository = createAllocationRepository(sql, OPTIONS)
+  const clock = createServerClock(sql, OPTIONS)
+  const repository = createAllocationRepository(createWriter({ fast: sql, slow: sql, clock, ...OPTIONS }), OPTIONS)
   const reader = createAllocationReader(sql, OPTIONS)
   return {
     async reserve(subdomain: string): Promise<ResponseError> {

@@ -1,0 +1,74 @@
+import type { Sql } from './client.ts'
+import { withTimeout } from './with-timeout.ts'
+
+/** A deadline on the clock of one server. */
+export interface ServerDeadline {
+  /** The start of the server process, which no other server shares. */
+  readonly server: string
+  /** Unix time in milliseconds. */
+  readonly deadlineMs: number
+}
+
+interface Sample {
+  readonly server: string
+  readonly timeMs: number
+  /** On the local monotonic clock, as every other time without a unit of the server. */
+  readonly receivedAt: number
+}
+
+/** From this age on, the next call refreshes the sample in the background. */
+const REFRESH_MS = 2_000
+/** An older sample is not used: the server may have corrected its clock. */
+const MAX_AGE_MS = 10_000
+/** A slower answer only replaces a sample that is not usable: it makes deadlines earlier by its delay. */
+const MAX_DELAY_MS = 50
+
+export type ServerClock = ReturnType<typeof createServerClock>
+
+/**
+ * Converts deadlines to the clock of the database server, without trust in the clock of this machine. The server read its
+ * clock before this process received the value, so the server's clock reaches the converted deadline at the same time
+ * or earlier. A step of the server's clock is noticed within seconds.
+ */
+export const createServerClock = (sql: Sql, { timeoutMs }: { readonly timeoutMs: number }) => {
+  let sample: Sample | null = null
+  let pending: Promise<Sample> | null = null
+
+  const isUsable = (candidate: Sample | null): candidate is Sample =>
+    candidate !== null && performance.now() - candidate.receivedAt < MAX_AGE_MS
+
+  const take = async (): Promise<Sample> => {
+    const sentAt = performance.now()
+    const [row] = await withTimeout(
+      sql<Omit<Sample, 'receivedAt'>[]>`
+        select extract(epoch from pg_postmaster_start_time())::text as server,
+          extract(epoch from clock_timestamp())::float8 * 1000 as "timeMs"`,
+      timeoutMs,
+    )
+    if (!row) throw new Error('the clock of the server was not returned')
+    const taken = { ...row, receivedAt: performance.now() }
+    if (!isUsable(sample) || taken.receivedAt - sentAt <= MAX_DELAY_MS) sample = taken
+    return taken
+  }
+
+  const refresh = (): Promise<Sample> => {
+    pending ??= take().finally(() => {
+      pending = null
+    })
+    return pending
+  }
+
+  return {
+    /** `deadline` is in milliseconds of `performance.now()`. Rejects if the server cannot be reached. */
+    async toServerDeadline(deadline: number): Promise<ServerDeadline> {
+      const current = isUsable(sample) ? sample : await refresh()
+      if (performance.now() - current.receivedAt > REFRESH_MS) refresh().catch(() => {})
+      return { server: current.server, deadlineMs: current.timeMs + (deadline - current.receivedAt) }
+    },
+
+    /** The sample was wrong: another server answers, or its clock was set. */
+    reset(): void {
+      sample = null
+    },
+  }
+}

@@ -1,0 +1,179 @@
+import postgres, { type PendingQuery, type Row } from 'postgres'
+import type { Sql } from './client.ts'
+import type { ServerClock } from './server-clock.ts'
+import { TimeoutError, withTimeout } from './with-timeout.ts'
+
+type Fragment = PendingQuery<Row[]>
+
+/** The two parts that make a statement safe to abandon: see `createWriter`. */
+export interface Guard {
+  /**
+   * A condition that is always true. Its evaluation limits each lock wait that follows in the transaction, so the first
+   * part of the statement must contain it.
+   */
+  readonly limitLockWait: Fragment
+  /**
+   * A value that is always true; an error after the deadline. `written` is an expression of type bigint that reads every
+   * data-modifying part of the statement, because the server evaluates it after these have their locks.
+   */
+  readonly assertInTime: (written: Fragment) => Fragment
+}
+
+export type Execute<Result> = (sql: Sql, guard: Guard) => PromiseLike<Result>
+
+export interface WriterOptions {
+  /** For statements that do not wait for locks. It may pipeline. */
+  readonly fast: Sql
+  /** For statements that wait. Without pipelining: other statements would wait behind them. */
+  readonly slow: Sql
+  readonly clock: ServerClock
+  /** Milliseconds from the call of `write` to its deadline. */
+  readonly timeoutMs: number
+  /** How long a statement may wait for a lock in the fast lane. */
+  readonly fastLockWaitMs?: number
+}
+
+/** SQLSTATEs of the function `assert_in_time`. In both cases nothing took place. */
+const OTHER_SERVER = '57PD1'
+const LATE = '57PD2'
+/** The SQLSTATE of an exceeded lock_timeout. */
+const LOCK_NOT_AVAILABLE = '55P03'
+
+/** Statements of other rows on the same connection wait as long. Most conflicts between requests are shorter. */
+const FAST_LOCK_WAIT_MS = 50
+/** After this time a statement of another row gets the connection. */
+const SLOW_LOCK_WAIT_MS = 500
+/** The time that a commit may take after the deadline was checked; at most a tenth of the timeout. */
+const COMMIT_MS = 50
+/** Of all rows. A request more is rejected immediately. */
+const MAX_QUEUED = 1_000
+/** How often a write is tried again because the server was not the one that the deadline was made for. */
+const MAX_CLOCK_RETRIES = 2
+
+const hasCode = (error: unknown, ...codes: string[]): boolean =>
+  error instanceof postgres.PostgresError && codes.includes(error.code)
+
+/** Whether a statement waited too long for a lock. It had no effect. */
+export const isLockTimeout = (error: unknown): boolean => hasCode(error, LOCK_NOT_AVAILABLE)
+
+interface RowQueue {
+  tail: Promise<unknown>
+  length: number
+  /** The last statement waited for the row in vain. */
+  isLocked: boolean
+}
+
+export type Writer = ReturnType<typeof createWriter>
+
+/**
+ * Executes writes that nobody waits for any more at most until their deadline, and keeps a locked row from delaying others.
+ *
+ * Deadline: a statement that was blocked, or lay in the buffer of a connection or of a suspended server, can execute long
+ * after its caller has timed out. Each statement therefore compares the server's clock with its deadline, after its last
+ * lock. A statement that passes may still be committing when its caller times out.
+ *
+ * Locked rows: in the fast lane, a statement waits for a lock for some milliseconds only. Then its request, and every later
+ * one of the same row, queues in this process, and the first of the queue waits for the row in the slow lane.
+ */
+export const createWriter = ({ fast, slow, clock, timeoutMs, fastLockWaitMs = FAST_LOCK_WAIT_MS }: WriterOptions) => {
+  const marginMs = Math.min(COMMIT_MS, timeoutMs / 10)
+  const queues = new Map<string, RowQueue>()
+  let queued = 0
+
+  /** `deadline` is in milliseconds of `performance.now()`. */
+  const attempt = async <Result>(
+    sql: Sql,
+    maxLockWaitMs: number,
+    deadline: number,
+    execute: Execute<Result>,
+  ): Promise<Result> => {
+    for (let retries = 0; ; retries += 1) {
+      const { server, deadlineMs } = await clock.toServerDeadline(deadline - marginMs)
+      const lockWaitMs = Math.ceil(Math.min(maxLockWaitMs, Math.max(1, deadline - performance.now())))
+      try {
+        return await execute(sql, {
+          limitLockWait: sql`set_config('lock_timeout', ${`${lockWaitMs}ms`}, true) is not null`,
+          assertInTime: written => sql`assert_in_time(${server}, ${deadlineMs}::float8, ${written})`,
+        })
+      } catch (error) {
+        if (!hasCode(error, OTHER_SERVER, LATE)) throw error
+        clock.reset()
+        if (retries >= MAX_CLOCK_RETRIES || performance.now() >= deadline - marginMs) throw error
+      }
+    }
+  }
+
+  const executeQueued = async <Result>(
+    queue: RowQueue,
+    deadline: number,
+    execute: Execute<Result>,
+  ): Promise<Result> => {
+    for (;;) {
+      const remainingMs = deadline - performance.now()
+      if (remainingMs <= 0) throw new TimeoutError('the row is locked')
+      try {
+        const result = queue.isLocked
+          ? attempt(slow, SLOW_LOCK_WAIT_MS, deadline, execute)
+          : attempt(fast, fastLockWaitMs, deadline, execute)
+        return await withTimeout(result, remainingMs)
+      } catch (error) {
+        if (!isLockTimeout(error)) throw error
+        queue.isLocked = true
+      }
+    }
+  }
+
+  const enqueue = async <Result>(rowName: string, deadline: number, execute: Execute<Result>): Promise<Result> => {
+    if (queued >= MAX_QUEUED) throw new TimeoutError('too many requests wait for locked rows')
+    const queue = queues.get(rowName) ?? { tail: Promise.resolve(), length: 0, isLocked: false }
+    queues.set(rowName, queue)
+    queue.length += 1
+    queued += 1
+    const result = queue.tail.then(() => executeQueued(queue, deadline, execute))
+    queue.tail = result.then(
+      () => {
+        queue.isLocked = false
+      },
+      () => {},
+    )
+    try {
+      return await result
+    } finally {
+      queue.length -= 1
+      queued -= 1
+      if (queue.length === 0) queues.delete(rowName)
+    }
+  }
+
+  return {
+    /** To build fragments, and for statements that wait for no lock. */
+    sql: fast,
+
+    /**
+     * Executes a write of one row, which `rowName` identifies. `first` may replace the first attempt, for example by a
+     * batch. Rejects with a `TimeoutError` after the timeout.
+     */
+    async write<Result>(rowName: string, execute: Execute<Result>, first?: () => Promise<Result>): Promise<Result> {
+      const deadline = performance.now() + timeoutMs
+      const run = async () => {
+        if (!queues.has(rowName)) {
+          try {
+            return await (first ? first() : attempt(fast, fastLockWaitMs, deadline, execute))
+          } catch (error) {
+            if (!isLockTimeout(error)) throw error
+          }
+        }
+        return enqueue(rowName, deadline, execute)
+      }
+      return withTimeout(run(), timeoutMs)
+    },
+
+    /**
+     * Executes a statement of several rows once, in the fast lane. If it waits too long for one of them, `isLockTimeout` is
+     * true of the error.
+     */
+    async executeOnce<Result>(execute: Execute<Result>, deadline = performance.now() + timeoutMs): Promise<Result> {
+      return withTimeout(attempt(fast, fastLockWaitMs, deadline, execute), Math.max(0, deadline - performance.now()))
+    },
+  }
+}
