@@ -26,6 +26,16 @@ const config = 'config' in parsed ? parsed.config : exitWithConfigIssues(parsed.
 const log = createLog(config.logLevel)
 process.on('unhandledRejection', error => log.error({ error: describeError(error) }, 'unhandled rejection'))
 
+const signals = ['SIGTERM', 'SIGINT'] as const
+/** Until the start is complete, no request has an effect, so none is waited for. */
+const abandonStart = (): void => {
+  log.info('stopped while starting')
+  process.exit(0)
+}
+for (const signal of signals) process.once(signal, abandonStart)
+// A parent that spawned this process with an IPC channel and died can no longer send a signal.
+if (process.channel) process.once('disconnect', abandonStart)
+
 const service: Service = await startService(config, log, process.version).catch((error: unknown) => {
   if (error instanceof ConfigIssuesError) return exitWithConfigIssues(error.issues)
   const { name, code, message } = describeError(error)
@@ -42,8 +52,11 @@ const stop = (reason: string): void => {
     log.info('stopped')
   })
 }
-for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => stop(signal))
-// A parent that spawned this process with an IPC channel and died can no longer send a signal.
+for (const signal of signals) {
+  process.removeListener(signal, abandonStart)
+  process.on(signal, () => stop(signal))
+}
+process.removeListener('disconnect', abandonStart)
 if (process.channel) process.on('disconnect', () => stop('parent gone'))
 
 // Last, because a parent may send a signal as soon as it reads this line.

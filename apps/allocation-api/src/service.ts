@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createDatabaseClient, type DatabaseClientOptions } from '@pool/database/client'
-import { isDatabaseUnavailable } from '@pool/database/errors'
+import { isDatabaseReadOnly, isDatabaseUnavailable } from '@pool/database/errors'
 import { createHealthCheck } from '@pool/database/health-check'
 import { createServerClock } from '@pool/database/server-clock'
 import { waitForDatabase } from '@pool/database/wait-for-database'
@@ -14,6 +14,7 @@ import { type Config, readConfig } from './config/config.ts'
 import { type ConfigIssue, ConfigIssuesError, type Env, EnvReader } from './config/env.ts'
 import { readCaFile } from './credentials/ca-file.ts'
 import { createCredentialService } from './credentials/service.ts'
+import { createWriteProbe, type Durability } from './database/durability.ts'
 import { migrateDatabase } from './database/migrate.ts'
 import { createBucketClaims } from './deployments/bucket-claims.ts'
 import { parseDeploymentChange, parseDeploymentSpec, type SpecRules } from './deployments/domain/spec.ts'
@@ -25,6 +26,7 @@ import { type ChosenProvider, readProvider } from './dns/registry.ts'
 import { type AppDependencies, type AppOptions, createApp } from './http/app.ts'
 import { openApiDocument } from './http/routes/docs.ts'
 import { type HttpServer, listen } from './http/server.ts'
+import { createStartingApp } from './http/starting-app.ts'
 import { createStreamLimiter } from './http/streams.ts'
 import { createIdempotency } from './idempotency/idempotency.ts'
 import { runPeriodically } from './lib/run-periodically.ts'
@@ -52,10 +54,10 @@ export interface Service {
 }
 
 const VERSION = '1.0.0'
-/** How long the service waits for the database before the start fails. */
-const MAX_DATABASE_WAIT_MS = 30_000
 /** Below the contract's 2 s, so that there is time for the response. */
 const HEALTH_CHECK_TIMEOUT_MS = 1_500
+/** Far below the 5 s in which the service is ready after the database accepts writes. */
+const WRITE_CHECK_INTERVAL_MS = 1_000
 /** Counting every row takes time in proportion to their number. No request waits for it. */
 const COUNT_TIMEOUT_MS = 60_000
 /** How long a process knows nothing of a pool that another replica has added. */
@@ -104,9 +106,14 @@ export const readServiceConfig = (env: Env): { config: ServiceConfig } | { issue
   return { issues: [service, dns, authorities].flatMap(result => ('issues' in result ? result.issues : [])) }
 }
 
+const toListeners = ({ operator, operatorOnlyList }: ServiceConfig) => ({
+  inCluster: { listener: 'in-cluster', tokens: null, exposeLists: !operatorOnlyList } satisfies AppOptions,
+  operator: operator && ({ listener: 'operator', tokens: operator.tokens, exposeLists: true } satisfies AppOptions),
+})
+
 /**
- * Composes the service and starts it: database, DNS, allocation, deployments, listeners, background jobs. `stop` ends
- * them in reverse order.
+ * Composes the service and starts it: listeners, database, DNS, allocation, deployments, background jobs. The listeners
+ * respond to probes while the service waits for the database. `stop` ends everything in reverse order.
  */
 export const startService = async (config: ServiceConfig, log: Logger, nodeVersion: string): Promise<Service> => {
   const { managedDomains, reservation, objectStorage, dnsProvider } = config
@@ -117,6 +124,19 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
   const stopping = new AbortController()
   const metrics = createMetrics({ version: VERSION, nodeVersion, providerKind: dnsProvider.kind })
   const observer = createObserver(log, metrics)
+
+  const { inCluster, operator } = toListeners(config)
+  const listenOn = async (port: number, variable: string, options: AppOptions): Promise<HttpServer> => {
+    const app = createStartingApp({ managedDomains, metrics, observer }, options)
+    return listen(app, port).catch((error: NodeJS.ErrnoException) => {
+      throw new Error(`${variable}: cannot listen on port ${port} (${error.code ?? error.name})`)
+    })
+  }
+  const inClusterServer = await listenOn(config.port, 'PORT', inCluster)
+  const operatorServer =
+    config.operator && operator && (await listenOn(config.operator.port, 'PDM_OPERATOR_PORT', operator))
+  const ports = { port: inClusterServer.port, operatorPort: operatorServer?.port ?? null }
+  log.info(ports, 'listening')
 
   const openPool = (
     applicationName: string,
@@ -130,18 +150,14 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
     idleTimeoutS: WAITING_IDLE_S,
   })
   const sql = openPool('allocation-api', BACKGROUND_CONNECTIONS, { pipelines: false })
-  const healthCheckSql = openPool('allocation-api probe', 1)
+  // Two, so that a write that hangs does not delay the health check.
+  const healthCheckSql = openPool('allocation-api probe', 2)
   const countSql = openPool('allocation-api count', 1, { maxStatementMs: COUNT_TIMEOUT_MS })
   const zoneLocks = createZoneLocks(config.database.url, {
     waitMs: ZONE_LOCK_WAIT_MS,
     idleTimeoutMs: ZONE_LOCK_IDLE_MS,
     timeoutMs,
   })
-  await waitForDatabase(() => migrateDatabase(sql), {
-    timeoutMs: MAX_DATABASE_WAIT_MS,
-    onRetry: error => observer.onDatabaseWait(error),
-  })
-
   const writer = createWriter({
     fast: writeSql,
     slow: slowSql,
@@ -157,7 +173,31 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
     },
   })
   const { pools } = poolRegistry
-  const covered = await poolRegistry.start()
+  const probeWrite = createWriteProbe(healthCheckSql, Math.random)
+  let durability: Durability | null = null
+  const checkWrite = async () => {
+    const latest = await probeWrite().catch(error => {
+      durability = null
+      throw error
+    })
+    if (latest !== durability && (latest === 'asynchronous' || latest === 'volatile')) observer.onWeakDurability(latest)
+    durability = latest
+  }
+  const acceptsWrites = createHealthCheck(checkWrite, {
+    timeoutMs: HEALTH_CHECK_TIMEOUT_MS,
+    keepMs: WRITE_CHECK_INTERVAL_MS,
+    now: () => performance.now(),
+  })
+  const covered: CoveredPool[] = []
+  const startDatabase = async () => {
+    await migrateDatabase(sql)
+    covered.push(...(await poolRegistry.start()))
+    await checkWrite()
+  }
+  await waitForDatabase(startDatabase, {
+    usesTls: false,
+    onWait: ({ reason, waitedMs }) => observer.onDatabaseWait(reason, waitedMs),
+  })
   if (covered.length > 0) throw new ConfigIssuesError(covered.map(toConfigIssue(config.env)))
 
   const { provider, info } = await dnsProvider.start({
@@ -254,6 +294,7 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
       zoneLag: reconciler.listZoneLag,
       isCircuitOpen: reconciler.isCircuitOpen,
       drainingPools: () => pools().draining,
+      durability: async () => ((await acceptsWrites()) ? durability : null),
     },
     error => observer.onError('metrics source unavailable', error),
   )
@@ -269,7 +310,12 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
     streams: { logs: createStreamLimiter({ stopping: stopping.signal }), lists: createStreamLimiter() },
     providers: { objectStorage: objectStorage.provider, token: [...config.credentials.tokenUrls.keys()] },
     health: {
-      isDatabaseUp: createHealthCheck(healthCheckSql, HEALTH_CHECK_TIMEOUT_MS),
+      isDatabaseUp: createHealthCheck(() => healthCheckSql`select 1`, {
+        timeoutMs: HEALTH_CHECK_TIMEOUT_MS,
+        keepMs: 0,
+        now: () => performance.now(),
+      }),
+      acceptsWrites,
       phase: () => phase,
       pools,
     },
@@ -279,27 +325,10 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
     openApi: openApiDocument(),
     observer,
     isUnavailable: isDatabaseUnavailable,
+    isReadOnly: isDatabaseReadOnly,
   }
-  const listeners: HttpServer[] = []
-  const listenOn = async (port: number, variable: string, options: AppOptions): Promise<number> => {
-    const listener = await listen(createApp(app, options), port).catch((error: NodeJS.ErrnoException) => {
-      throw new Error(`${variable}: cannot listen on port ${port} (${error.code ?? error.name})`)
-    })
-    listeners.push(listener)
-    return listener.port
-  }
-  const port = await listenOn(config.port, 'PORT', {
-    listener: 'in-cluster',
-    tokens: null,
-    exposeLists: !config.operatorOnlyList,
-  })
-  const operatorPort =
-    config.operator &&
-    (await listenOn(config.operator.port, 'PDM_OPERATOR_PORT', {
-      listener: 'operator',
-      tokens: config.operator.tokens,
-      exposeLists: true,
-    }))
+  inClusterServer.serve(createApp(app, inCluster))
+  if (operator) operatorServer?.serve(createApp(app, operator))
 
   const jobs = [
     runPeriodically(allocations.sweep, {
@@ -329,14 +358,18 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
   )
 
   return {
-    address: { port, operatorPort, dns: { kind: dnsProvider.kind, ...info }, managedDomains },
+    address: { ...ports, dns: { kind: dnsProvider.kind, ...info }, managedDomains },
     async stop() {
       phase = 'draining'
       // Readiness is off, and load balancers need time to notice.
       await sleep(config.drainMs)
       stopping.abort()
       // Runs need the database until they end, and the reconciler for their names.
-      await Promise.all([deployments.stop(), ...listeners.map(listener => listener.close(REQUEST_GRACE_MS))])
+      await Promise.all([
+        deployments.stop(),
+        inClusterServer.close(REQUEST_GRACE_MS),
+        operatorServer?.close(REQUEST_GRACE_MS),
+      ])
       // A request that ended in the meantime may have started another run.
       await deployments.stop()
       await Promise.all([...jobs.map(job => job.stop()), reconciler.stop()])

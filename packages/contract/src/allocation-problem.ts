@@ -34,6 +34,7 @@ export const errorCodes = [
   'not-active',
   'reservation-expired',
   'database-unavailable',
+  'database-read-only',
   'dns-unavailable',
   'provisioning-unavailable',
   'missing-region',

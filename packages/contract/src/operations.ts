@@ -12,7 +12,7 @@ import type { Operation, ResponseSpec } from './operation.ts'
 
 const error = (description: string): ResponseSpec => ({ description, schema: problem })
 const databaseUnavailable = error(
-  '`database-unavailable`: the database did not respond; whether a write took effect is unknown.',
+  '`database-unavailable`: the database did not respond; whether a write took effect is unknown. `database-read-only`: it accepts no writes; the write had no effect.',
 )
 const listUnavailable = error(
   '`too-many-readers`: too many lists are being read; retry after `Retry-After` seconds; or `database-unavailable`.',
@@ -40,7 +40,7 @@ const notStarted = {
   413: tooLarge,
   429: error('`too-many-attempts`: too many credential checks by this caller; retry after `Retry-After` seconds.'),
   503: error(
-    '`provisioning-unavailable`: provisioning is not possible at the moment; `object-storage-unavailable`; `dns-unavailable`: an apply could not look up the TXT record that proves the domain; or `database-unavailable`.',
+    '`provisioning-unavailable`: provisioning is not possible at the moment; `object-storage-unavailable`; `dns-unavailable`: an apply could not look up the TXT record that proves the domain; `database-unavailable`; or `database-read-only`.',
   ),
 }
 const deploymentNotFound = error('`not-found`: no such deployment.')
@@ -272,7 +272,7 @@ export const operations: readonly Operation[] = [
       401: error('`unauthorized`: this listener requires an operator token.'),
       422: error('`invalid-format` or `unsupported-pool`.'),
       503: error(
-        '`dns-unavailable`: the DNS provider did not respond, or another replica is updating the zone; or `database-unavailable`.',
+        '`dns-unavailable`: the DNS provider did not respond, or another replica is updating the zone; `database-unavailable`; or `database-read-only`.',
       ),
     },
   },
@@ -298,7 +298,7 @@ export const operations: readonly Operation[] = [
       401: error('`unauthorized`: this listener requires an operator token.'),
       422: error('`invalid-format` or `unsupported-pool`.'),
       503: error(
-        '`dns-unavailable`: another replica is updating the zone, and some names may not be changed yet: repeat the request; or `database-unavailable`.',
+        '`dns-unavailable`: another replica is updating the zone, and some names may not be changed yet: repeat the request; `database-unavailable`; or `database-read-only`.',
       ),
     },
   },
@@ -429,7 +429,9 @@ export const operations: readonly Operation[] = [
       401: error('`unauthorized`: this listener requires an operator token.'),
       404: deploymentNotFound,
       409: error('`in-progress`; or `lock-not-recorded`: no run of this deployment is known to have left a lock.'),
-      503: error('`provisioning-unavailable`: the state cannot be reached; or `database-unavailable`.'),
+      503: error(
+        '`provisioning-unavailable`: the state cannot be reached; `database-unavailable`; or `database-read-only`.',
+      ),
     },
   },
   {
@@ -465,7 +467,9 @@ export const operations: readonly Operation[] = [
       200: { description: 'The stream.', mediaType: 'text/event-stream', schema: z.string() },
       404: deploymentNotFound,
       422: error('`invalid-cursor`: Last-Event-ID is not the id of an event.'),
-      503: error('`provisioning-unavailable`: too many open log streams; or `database-unavailable`.'),
+      503: error(
+        '`provisioning-unavailable`: too many open log streams; `database-unavailable`; or `database-read-only`.',
+      ),
     },
   },
   {

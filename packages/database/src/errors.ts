@@ -10,10 +10,31 @@ const UNAVAILABLE_SQLSTATE = /^(?:08|28|3D000|53|57P|57014|58|25006|40001|40P01|
 const UNAVAILABLE_SYSTEM_CODE =
   /^(?:CONNECT|ECONN|ENOTFOUND|EAI_|EPIPE|ETIMEDOUT|EHOSTUNREACH|EHOSTDOWN|ENETUNREACH|ENETDOWN|EADDRNOTAVAIL|ENOBUFS)/
 const CONNECTION_REJECTED_SQLSTATE = /^(?:28|3D000)/
+/** A read-only transaction, as on a hot standby; a full disk. */
+const READ_ONLY_SQLSTATE = /^(?:25006|53100)$/
+/** The server accepts no connection at the moment. */
+const CANNOT_CONNECT_NOW = '57P03'
+
+/** The code of a connection error if no server of the connection string accepts writes. */
+export const NO_WRITABLE_SERVER = 'CONNECT_NO_WRITABLE_SERVER'
 
 /** Whether the server rejected the user or the database that the connection string names. */
 export const isConnectionRejected = (error: unknown): boolean =>
   error instanceof postgres.PostgresError && CONNECTION_REJECTED_SQLSTATE.test(error.code)
+
+/** Whether this SQLSTATE means that the server accepts no writes. */
+export const isReadOnlyCode = (sqlState: string): boolean => READ_ONLY_SQLSTATE.test(sqlState)
+
+/**
+ * Whether the database accepts no writes: it is read-only, a standby, or its disk is full. The statement had no effect.
+ * A standby without hot standby rejects connections with an explanation (`detail`), which a server that starts does not.
+ */
+export const isDatabaseReadOnly = (error: unknown): boolean => {
+  if (!(error instanceof postgres.PostgresError)) {
+    return error instanceof Error && 'code' in error && error.code === NO_WRITABLE_SERVER
+  }
+  return isReadOnlyCode(error.code) || (error.code === CANNOT_CONNECT_NOW && Boolean(error.detail))
+}
 
 /** Whether the database is down, unreachable or overloaded. Any other error is a defect of the statement or of the caller. */
 export const isDatabaseUnavailable = (error: unknown): boolean => {

@@ -1,24 +1,36 @@
-import type { Sql } from './client.ts'
 import { withTimeout } from './with-timeout.ts'
 
-/**
- * Returns a function that reports whether the database answers within `timeoutMs`. Concurrent calls share one statement, so
- * that probes do not pile up at a database that hangs.
- */
-export const createHealthCheck = (sql: Sql, timeoutMs: number): (() => Promise<boolean>) => {
-  let inFlight: Promise<boolean> | null = null
-  const check = async () => {
+export interface HealthCheckOptions {
+  /** Milliseconds after which a check that has not ended counts as failed. */
+  readonly timeoutMs: number
+  /** Milliseconds for which a result is returned again, so that probes cause a bounded number of checks. */
+  readonly keepMs: number
+  /** Milliseconds of a monotonic clock. */
+  readonly now: () => number
+}
+
+/** Returns a function that reports whether `check` succeeds in time. Concurrent calls share one check. */
+export const createHealthCheck = (
+  check: () => PromiseLike<unknown>,
+  { timeoutMs, keepMs, now }: HealthCheckOptions,
+): (() => Promise<boolean>) => {
+  let latest: Promise<boolean> | undefined
+  let validUntil = Number.POSITIVE_INFINITY
+  const run = async () => {
     try {
-      await withTimeout(sql`select 1`, timeoutMs)
+      await withTimeout(Promise.resolve(check()), timeoutMs)
       return true
     } catch {
       return false
     } finally {
-      inFlight = null
+      validUntil = now() + keepMs
     }
   }
   return () => {
-    inFlight ??= check()
-    return inFlight
+    if (latest === undefined || now() >= validUntil) {
+      validUntil = Number.POSITIVE_INFINITY
+      latest = run()
+    }
+    return latest
   }
 }

@@ -1,46 +1,52 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { isConnectionRejected, isDatabaseUnavailable } from './errors.ts'
-import { TimeoutError } from './with-timeout.ts'
+import { isDatabaseUnavailable } from './errors.ts'
+import { explainStartupError, StartupError } from './startup-errors.ts'
 
-export interface WaitOptions {
-  /** Milliseconds to wait for a database that is unavailable. */
-  readonly timeoutMs: number
-  readonly onRetry: (error: unknown) => void
+export interface DatabaseWait {
+  /** Why the last attempt failed. It has no secrets. */
+  readonly reason: string
+  /** Milliseconds since the first attempt. */
+  readonly waitedMs: number
 }
 
-const RETRY_PAUSE_MS = 250
+export interface WaitOptions {
+  /** Whether the connection string asks for TLS, for the explanation of errors. */
+  readonly usesTls: boolean
+  /** Called when the pause grows or the reason changes, and then once a minute. */
+  readonly onWait: (wait: DatabaseWait) => void
+  /** For tests. Milliseconds. */
+  readonly minPauseMs?: number
+}
 
-const errorCode = (error: unknown): string =>
-  error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : 'no answer'
+const MIN_PAUSE_MS = 250
+/** Below the 5 s in which the service is ready after the database is. */
+const MAX_PAUSE_MS = 4_000
+const REPORT_INTERVAL_MS = 60_000
 
 /**
- * Retries `connect` while the database is unavailable. Rejects with a message for the operator after `timeoutMs`, and
- * immediately if the server rejects the user or the database of the connection string.
+ * Calls `connect` again while the database is unavailable, with growing pauses and without an end. Any other error rejects:
+ * with a `StartupError` if the operator can correct it.
  */
 export const waitForDatabase = async (
   connect: () => Promise<void>,
-  { timeoutMs, onRetry }: WaitOptions,
+  { usesTls, onWait, minPauseMs = MIN_PAUSE_MS }: WaitOptions,
 ): Promise<void> => {
-  const deadline = performance.now() + timeoutMs
-  for (;;) {
-    const attempt = connect().then(
-      () => null,
-      (error: unknown) => ({ error }),
-    )
-    const noAnswer = { error: new TimeoutError('no answer') }
-    const hasEnded = new AbortController()
-    const { signal } = hasEnded
-    const timeout = sleep(Math.max(0, deadline - performance.now()), noAnswer, { signal }).catch(() => noAnswer)
-    // A pending timer would keep the process alive after its stop.
-    const failure = await Promise.race([attempt, timeout]).finally(() => hasEnded.abort())
-    if (!failure) return
-    const { error } = failure
-    if (isConnectionRejected(error)) throw new Error(`the server rejected PDM_DATABASE_URL (${errorCode(error)})`)
-    if (!isDatabaseUnavailable(error)) throw error
-    if (performance.now() >= deadline) {
-      throw new Error(`PDM_DATABASE_URL could not be reached within ${timeoutMs / 1_000} s (${errorCode(error)})`)
+  const startedAt = performance.now()
+  let reported = { reason: '', at: Number.NEGATIVE_INFINITY }
+  for (let pauseMs = minPauseMs; ; pauseMs = Math.min(2 * pauseMs, MAX_PAUSE_MS)) {
+    try {
+      return await connect()
+    } catch (error) {
+      const explanation = explainStartupError(error, { usesTls })
+      if (explanation.isFinal) throw new StartupError(explanation.text)
+      if (!isDatabaseUnavailable(error)) throw error
+      const { text: reason } = explanation
+      const now = performance.now()
+      if (pauseMs < MAX_PAUSE_MS || reason !== reported.reason || now - reported.at >= REPORT_INTERVAL_MS) {
+        reported = { reason, at: now }
+        onWait({ reason, waitedMs: now - startedAt })
+      }
     }
-    onRetry(error)
-    await sleep(RETRY_PAUSE_MS)
+    await sleep(pauseMs)
   }
 }

@@ -11,7 +11,7 @@ import type { Observer } from '../observability/domain/observer.ts'
 import type { Reconciler } from '../reconciler/reconciler.ts'
 import { requireOperatorToken } from './bearer-auth.ts'
 import { type BrowserPolicy, rejectForeignPages } from './browser-requests.ts'
-import { sendError } from './errors.ts'
+import { RETRY_AFTER_S, sendError } from './errors.ts'
 import { allocationListRoutes } from './routes/allocation-lists.ts'
 import { allocationRoutes, coolOffRoutes } from './routes/allocations.ts'
 import { type BucketOperations, bucketRoutes } from './routes/buckets.ts'
@@ -54,6 +54,8 @@ export interface AppDependencies {
   readonly observer: Pick<Observer, 'onRequest' | 'onRequestFailed' | 'onResponseAborted'>
   /** Whether an error that no operation expects means that a dependency is down: 503 instead of 500. */
   readonly isUnavailable: (error: unknown) => boolean
+  /** Whether such an error means that the database accepts no writes: the statement had no effect. */
+  readonly isReadOnly: (error: unknown) => boolean
 }
 
 export interface AppOptions {
@@ -71,7 +73,7 @@ const SAFE_ID = /^[A-Za-z0-9._:/+=@-]{1,128}$/
  * Sets the variables that every handler reads: the listener, and the request id, which is the client's if it is safe.
  * Reports the request when its response headers are ready.
  */
-const requestContext = (listener: Listener, observer: Pick<Observer, 'onRequest'>) =>
+export const requestContext = (listener: Listener, observer: Pick<Observer, 'onRequest'>) =>
   createMiddleware<HttpEnv>(async (c, next) => {
     const started = performance.now()
     const clientId = c.req.header('X-Request-Id') ?? ''
@@ -156,6 +158,9 @@ export const createApp = (deps: AppDependencies, { listener, tokens, exposeLists
     if (error instanceof HTTPException) return error.getResponse()
     if (isBodyLimitError(error)) return sendTooLarge(c)
     if (isBodyTruncated(c)) return sendError(c, { kind: 'invalid-json', detail: 'The request body was truncated.' })
+    if (deps.isReadOnly(error)) {
+      return sendError(c, { kind: 'database-read-only', retryAfterSeconds: RETRY_AFTER_S })
+    }
     if (deps.isUnavailable(error)) return sendError(c, { kind: 'database-unavailable' })
     observer.onRequestFailed(error, c.get('requestId'))
     return sendError(c, { kind: 'internal-error' })

@@ -50,6 +50,7 @@ const STATUS_BY_CODE: Readonly<Record<ErrorCode, ContentfulStatusCode>> = {
   'too-many-attempts': 429,
   'internal-error': 500,
   'database-unavailable': 503,
+  'database-read-only': 503,
   'dns-unavailable': 503,
   'provisioning-unavailable': 503,
   'object-storage-unavailable': 503,
@@ -79,6 +80,8 @@ const DEFAULT_DETAILS: Readonly<Partial<Record<ErrorCode, string>>> = {
   'internal-error': 'Internal error. Quote requestId when reporting it.',
   'database-unavailable':
     'The database did not respond. Whether a write took effect is unknown: read, or retry with an Idempotency-Key.',
+  'database-read-only':
+    'The database accepts no writes: it is read-only, a standby, or its disk is full. The write did not take effect; retry later.',
 }
 
 /** An error outcome of an operation. Its kind is the error code. */

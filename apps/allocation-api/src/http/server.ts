@@ -8,6 +8,8 @@ import type { HttpEnv } from './types.ts'
 
 export interface HttpServer {
   readonly port: number
+  /** Replaces the app. Requests in progress are completed by the one before. */
+  serve(app: Hono<HttpEnv>): void
   /** Stops accepting connections, lets requests in progress finish, and closes the remaining ones after `graceMs`. */
   close(graceMs: number): Promise<void>
 }
@@ -72,7 +74,8 @@ const hasSeveralHosts = ({ rawHeaders }: IncomingMessage): boolean => {
 
 /** Listens on all addresses. Rejects with the system's error if it cannot. */
 export const listen = async (app: Hono<HttpEnv>, port: number): Promise<HttpServer> => {
-  const listener = getRequestListener(app.fetch, {
+  let current = app
+  const listener = getRequestListener((request, env) => current.fetch(request, env), {
     // Only for malformed requests, such as one without Host. The routes handle their own errors.
     errorHandler: () => {
       const body = JSON.stringify(MALFORMED_REQUEST)
@@ -97,6 +100,9 @@ export const listen = async (app: Hono<HttpEnv>, port: number): Promise<HttpServ
   const address = server.address()
   return {
     port: typeof address === 'object' && address ? address.port : port,
+    serve(next) {
+      current = next
+    },
     async close(graceMs) {
       const closed = new Promise<void>(resolveClosed => server.close(() => resolveClosed()))
       // A keep-alive connection is idle only between requests, so idle connections are closed repeatedly.

@@ -30,7 +30,11 @@ export interface GaugeSources {
   isCircuitOpen(): boolean
   /** The pools that have names or records but are no longer configured. */
   drainingPools(): readonly string[]
+  /** What an acknowledged write has survived; null while the database accepts no writes. */
+  durability(): Promise<string | null>
 }
+
+const DURABILITIES = ['synchronous', 'single', 'asynchronous', 'volatile']
 
 export type Metrics = ReturnType<typeof createMetrics>
 
@@ -113,6 +117,17 @@ export const createMetrics = ({ version, nodeVersion, providerKind }: BuildInfo)
       collect() {
         this.reset()
         for (const pool of sources.drainingPools()) this.set({ pool }, 1)
+      },
+    })
+    new Gauge({
+      name: 'pdm_database_durability',
+      help: '1 for what an acknowledged write has survived: asynchronous and volatile writes can be lost.',
+      labelNames: ['mode'],
+      registers,
+      async collect() {
+        const current = await sources.durability().catch(() => null)
+        this.reset()
+        if (current) for (const mode of DURABILITIES) this.set({ mode }, mode === current ? 1 : 0)
       },
     })
     const oldestPending = new Gauge({

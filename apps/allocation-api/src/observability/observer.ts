@@ -17,8 +17,11 @@ export const createObserver = (log: Logger, metrics: Metrics): Observer => {
     onResponseAborted(error, requestId) {
       log.warn({ requestId, error: describeError(error) }, 'response aborted')
     },
-    onDatabaseWait(error) {
-      log.warn({ error: describeError(error) }, 'waiting for database')
+    onDatabaseWait(reason, waitedMs) {
+      log.warn({ reason, waitedSeconds: Math.round(waitedMs / 1_000) }, 'waiting for database')
+    },
+    onWeakDurability(durability) {
+      log.warn({ durability }, 'acknowledged writes can be lost')
     },
     onProviderCall(operation, outcome, seconds) {
       metrics.countProviderCall(operation, outcome, seconds)

@@ -39,13 +39,14 @@ export const unusedDependencies: AppDependencies = {
   buckets: { list: failOnCall, lift: failOnCall },
   streams: { logs: { acquire: failOnCall }, lists: createStreamLimiter() },
   providers: { objectStorage: 'hetzner', token: ['hetzner'] },
-  health: { isDatabaseUp: failOnCall, phase: failOnCall, pools: failOnCall },
+  health: { isDatabaseUp: failOnCall, acceptsWrites: failOnCall, phase: failOnCall, pools: failOnCall },
   metrics: { contentType: 'text/plain', text: failOnCall },
   browsers: { allowedOrigins: [], loopbackHostsOnly: false },
   reservedLabels: [],
   openApi: {},
   observer: { onRequest: failOnCall, onRequestFailed: failOnCall, onResponseAborted: failOnCall },
   isUnavailable: failOnCall,
+  isReadOnly: () => false,
 }
 
 type ReportedErrors = (readonly [message: string, requestId: string])[]

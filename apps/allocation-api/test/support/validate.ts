@@ -64,6 +64,7 @@ export const statusByErrorCode: Readonly<Record<ErrorCode, number>> = {
   'too-many-attempts': 429,
   'internal-error': 500,
   'database-unavailable': 503,
+  'database-read-only': 503,
   'dns-unavailable': 503,
   'provisioning-unavailable': 503,
   'object-storage-unavailable': 503,

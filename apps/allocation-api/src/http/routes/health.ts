@@ -6,6 +6,8 @@ import type { HttpEnv } from '../types.ts'
 export interface HealthDependencies {
   /** Whether the database responds. Resolves within 2 s even if the database hangs. */
   readonly isDatabaseUp: () => Promise<boolean>
+  /** Whether the database accepts a write. Resolves within 2 s even if the database hangs. */
+  readonly acceptsWrites: () => Promise<boolean>
   readonly phase: () => 'starting' | 'ready' | 'draining'
   readonly pools: () => Pick<Pools, 'managed' | 'draining'>
 }
@@ -16,11 +18,14 @@ export interface MetricsSource {
 }
 
 /** Health, liveness and readiness probes, and metrics. */
-export const healthRoutes = ({ isDatabaseUp, phase, pools }: HealthDependencies, metrics: MetricsSource) => {
+export const healthRoutes = (
+  { isDatabaseUp, acceptsWrites, phase, pools }: HealthDependencies,
+  metrics: MetricsSource,
+) => {
   const getReadiness = async (): Promise<Probe['status']> => {
     const current = phase()
     if (current !== 'ready') return current
-    return (await isDatabaseUp()) ? 'ok' : 'unhealthy'
+    return (await acceptsWrites()) ? 'ok' : 'unhealthy'
   }
   return new Hono<HttpEnv>()
     .get('/healthz', async c => {

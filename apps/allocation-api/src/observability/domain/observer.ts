@@ -29,7 +29,10 @@ export interface Observer {
   onRequestFailed(error: unknown, requestId: string): void
   /** A response was aborted after its headers were sent, because the database became unavailable. */
   onResponseAborted(error: unknown, requestId: string): void
-  onDatabaseWait(error: unknown): void
+  /** The start waits for the database. `reason` has no secrets. */
+  onDatabaseWait(reason: string, waitedMs: number): void
+  /** Acknowledged writes can be lost; at the start, and when that changes. */
+  onWeakDurability(durability: string): void
   onProviderCall(operation: 'read' | 'apply', outcome: 'done' | 'rejected' | 'unavailable', seconds: number): void
   onDriftCheck(zone: string, result: DriftCheckResult): void
   onCredentialCheck(kind: 'object-storage' | 'token', result: CredentialCheckOutcome): void

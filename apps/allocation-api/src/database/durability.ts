@@ -1,0 +1,44 @@
+import type { Sql } from '@pool/database/client'
+
+/**
+ * What a commit has survived when it is acknowledged. `synchronous`: it is on a standby as well. `single`: it is on this
+ * server's disk, and there is no standby. `asynchronous`: a standby that is promoted may lack it. `volatile`: the server
+ * itself may lose it.
+ */
+export type Durability = 'synchronous' | 'single' | 'asynchronous' | 'volatile'
+
+interface ProbeRow {
+  readonly synchronousCommit: string
+  readonly standbyNames: string
+  readonly fsync: string
+  readonly hasStandby: boolean
+}
+
+export const toDurability = ({ synchronousCommit, standbyNames, fsync, hasStandby }: ProbeRow): Durability => {
+  if (synchronousCommit === 'off' || fsync === 'off') return 'volatile'
+  // `local` waits for this server only, whatever standbys are configured.
+  if (standbyNames.trim() !== '' && synchronousCommit !== 'local') return 'synchronous'
+  return hasStandby ? 'asynchronous' : 'single'
+}
+
+const SLOTS = 1_000
+
+/**
+ * Returns a function that writes a row, as an allocation does but without history, and reports how durable the write is. It
+ * rejects if the database accepts no writes.
+ */
+export const createWriteProbe = (sql: Sql, random: () => number): (() => Promise<Durability>) => {
+  const slot = Math.floor(random() * SLOTS)
+  return async () => {
+    const [row] = await sql<ProbeRow[]>`
+      insert into write_probes as p (slot, written_at) values (${slot}, statement_timestamp())
+      on conflict (slot) do update set written_at = excluded.written_at
+      returning current_setting('synchronous_commit') as "synchronousCommit",
+        current_setting('synchronous_standby_names') as "standbyNames",
+        current_setting('fsync') as fsync,
+        exists (select from pg_stat_replication)
+          or exists (select from pg_replication_slots where slot_type = 'physical') as "hasStandby"`
+    if (!row) throw new Error('the write probe returned no row')
+    return toDurability(row)
+  }
+}

@@ -1,0 +1,73 @@
+import { fileURLToPath } from 'node:url'
+import { startNode } from '@pool/dev-server/process'
+import { until } from '@pool/test-kit/poll.ts'
+import { startTcpProxy, type TcpProxy } from '@pool/test-kit/tcp-proxy.ts'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { sendRequest } from '../support/api.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+
+const entry = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
+const token = { Authorization: 'Bearer token' }
+let database: TestDatabase
+let proxy: TcpProxy
+
+beforeAll(async () => {
+  database = await createTestDatabase({ schema: false, connections: 1 })
+  proxy = await startTcpProxy(Number(new URL(database.url).port))
+})
+afterEach(() => proxy.refuse(false))
+afterAll(async () => {
+  await proxy.close()
+  await database.drop()
+})
+
+/** Starts a process whose database refuses connections. Resolves when it listens. */
+const startWithoutDatabase = async () => {
+  proxy.refuse(true)
+  const lines: string[] = []
+  const child = startNode({
+    entry,
+    env: {
+      PORT: '0',
+      PDM_OPERATOR_PORT: '0',
+      PDM_OPERATOR_TOKENS: 'token',
+      PDM_DATABASE_URL: Object.assign(new URL(database.url), { port: String(proxy.port) }).href,
+    },
+    onLine: line => lines.push(line),
+    isReady: line => line.msg === 'listening',
+  })
+  const { port, operatorPort } = await child.ready
+  const waits = () => lines.filter(line => line.includes('waiting for database'))
+  return { child, lines, waits, url: `http://127.0.0.1:${port}`, operatorUrl: `http://127.0.0.1:${operatorPort}` }
+}
+
+test('without a database: alive, not ready, and every other route is 503 without an effect', async () => {
+  const { child, url, operatorUrl, waits } = await startWithoutDatabase()
+  await until('it waits', () => waits().length > 0)
+  expect((await sendRequest(`${url}/livez`, 'GET')).status).toBe(200)
+  const ready = await sendRequest(`${url}/readyz`, 'GET')
+  expect([ready.status, ready.body]).toEqual([503, { status: 'starting' }])
+  const healthy = await sendRequest(`${url}/healthz`, 'GET')
+  expect([healthy.status, healthy.body]).toEqual([503, { status: 'unhealthy', managedDomains: ['pool.test'] }])
+  expect((await sendRequest(`${url}/metrics`, 'GET')).text).toContain('pdm_build_info')
+  const reserved = await sendRequest(`${url}/api/v1/pool/pool.test/reserve`, 'POST', { subdomain: 'early' })
+  expect([reserved.status, reserved.body.error]).toEqual([503, 'database-unavailable'])
+  expect(reserved.headers.get('retry-after')).toBe('5')
+  expect((await sendRequest(`${operatorUrl}/readyz`, 'GET')).status).toBe(401)
+  expect((await sendRequest(`${operatorUrl}/readyz`, 'GET', undefined, token)).status).toBe(503)
+  expect(await child.stop()).toEqual({ code: 0, signal: null })
+})
+
+test('each step of the wait is one line without a stack, and the service is ready within 5 s of the database', async () => {
+  const { child, url, waits } = await startWithoutDatabase()
+  await until('it waits', () => waits().length === 3)
+  for (const line of waits()) {
+    expect(Object.keys(JSON.parse(line)).sort()).toEqual(['level', 'msg', 'reason', 'service', 'time', 'waitedSeconds'])
+  }
+  expect(waits()[0]).toMatch(/the database cannot be reached \((?:ECONNRESET|CONNECTION_CLOSED)\)/)
+  proxy.refuse(false)
+  const isReady = async () => (await sendRequest(`${url}/readyz`, 'GET')).status === 200
+  await until('it is ready', isReady, 5_000)
+  expect((await sendRequest(`${url}/api/v1/pool/pool.test/reserve`, 'POST', { subdomain: 'late' })).status).toBe(201)
+  expect(await child.stop()).toEqual({ code: 0, signal: null })
+})
