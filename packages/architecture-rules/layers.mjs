@@ -101,7 +101,7 @@ export const layers = [
   },
   { name: 'api-database', root: api, folders: ['database/'], imports: [], packages: [database, NODE] },
   /** The composition root imports every layer; no file imports it. */
-  { name: 'api-main', root: api, folders: ['main.ts', 'service.ts'], imports: null },
+  { name: 'api-main', root: api, folders: ['main.ts', 'migrate.ts', 'service.ts'], imports: null },
 
   { name: 'lease-domain', root: witness, folders: ['lease/', '**/domain/'], imports: ['contract'], packages: [] },
   {

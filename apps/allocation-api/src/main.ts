@@ -1,3 +1,4 @@
+import { SchemaVersionError } from '@pool/database/migrations'
 import { type ConfigIssue, ConfigIssuesError } from './config/env.ts'
 import { endProcess } from './lib/end-process.ts'
 import { describeError } from './observability/domain/redact.ts'
@@ -38,6 +39,7 @@ if (process.channel) process.once('disconnect', abandonStart)
 
 const service: Service = await startService(config, log, process.version).catch((error: unknown) => {
   if (error instanceof ConfigIssuesError) return exitWithConfigIssues(error.issues)
+  if (error instanceof SchemaVersionError) return exitWith(EXIT_INVALID_CONFIG, `schema: ${error.message}`)
   const { name, code, message } = describeError(error)
   return exitWith(EXIT_FAILURE, `start: ${message ?? code ?? name}`)
 })

@@ -4,6 +4,7 @@ import { createDatabaseClient, type DatabaseClientOptions } from '@pool/database
 import { isDatabaseReadOnly, isDatabaseUnavailable } from '@pool/database/errors'
 import { createHealthCheck } from '@pool/database/health-check'
 import { createServerClock } from '@pool/database/server-clock'
+import { migrate } from '@pool/database/migrations'
 import { waitForDatabase } from '@pool/database/wait-for-database'
 import { createWriter } from '@pool/database/writer'
 import { type CoveredPool, createPoolRegistry } from './allocation/pool-registry.ts'
@@ -15,7 +16,7 @@ import { type ConfigIssue, ConfigIssuesError, type Env, EnvReader } from './conf
 import { readCaFile } from './credentials/ca-file.ts'
 import { createCredentialService } from './credentials/service.ts'
 import { createWriteProbe, type Durability } from './database/durability.ts'
-import { migrateDatabase } from './database/migrate.ts'
+import { createSchemaCheck, readSchema } from './database/schema.ts'
 import { createBucketClaims } from './deployments/bucket-claims.ts'
 import { parseDeploymentChange, parseDeploymentSpec, type SpecRules } from './deployments/domain/spec.ts'
 import { createDomainProof } from './deployments/domain-proof.ts'
@@ -60,6 +61,10 @@ const HEALTH_CHECK_TIMEOUT_MS = 1_500
 const WRITE_CHECK_INTERVAL_MS = 1_000
 /** Counting every row takes time in proportion to their number. No request waits for it. */
 const COUNT_TIMEOUT_MS = 60_000
+/** A migration can rewrite a table. After twice this time without an answer its connection counts as lost. */
+const MAX_MIGRATION_MS = 3_600_000
+/** How long a replica stays ready after a migration that requires a newer build. */
+const SCHEMA_CHECK_INTERVAL_MS = 5_000
 /** How long a process knows nothing of a pool that another replica has added. */
 const POOL_REFRESH_MS = 5_000
 const SWEEP_BATCH_SIZE = 250
@@ -189,8 +194,16 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
     now: () => performance.now(),
   })
   const covered: CoveredPool[] = []
+  const schema = await readSchema()
+  const schemaCheck = createSchemaCheck(sql, schema, observer.onSchemaMisfit)
   const startDatabase = async () => {
-    await migrateDatabase(sql)
+    await using migrationSql = {
+      pool: openPool('allocation-api migration', 1, { maxStatementMs: MAX_MIGRATION_MS }),
+      [Symbol.asyncDispose]() {
+        return this.pool.end({ timeout: 1 })
+      },
+    }
+    await migrate(migrationSql.pool, schema, { onApplied: observer.onMigrated, onLocked: observer.onMigrationLocked })
     covered.push(...(await poolRegistry.start()))
     await checkWrite()
   }
@@ -315,7 +328,7 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
         keepMs: 0,
         now: () => performance.now(),
       }),
-      acceptsWrites,
+      acceptsWrites: async () => schemaCheck.fits() && (await acceptsWrites()),
       phase: () => phase,
       pools,
     },
@@ -338,6 +351,10 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
     runPeriodically(poolRegistry.refresh, {
       intervalMs: POOL_REFRESH_MS,
       onError: error => observer.onError('pool refresh failed', error),
+    }),
+    runPeriodically(schemaCheck.refresh, {
+      intervalMs: SCHEMA_CHECK_INTERVAL_MS,
+      onError: error => observer.onError('schema check failed', error),
     }),
     runPeriodically(() => deployments.tick(), {
       intervalMs: LEASE_RENEWAL_MS,

@@ -12,6 +12,7 @@ export interface Exit {
 export interface NodeOptions {
   /** A JavaScript or TypeScript file. */
   readonly entry: string
+  readonly args?: readonly string[]
   /** The complete environment except PATH and the compile cache: nothing leaks in from the caller's shell. */
   readonly env: NodeJS.ProcessEnv
   /** Called for every line of stdout and stderr. */
@@ -49,8 +50,14 @@ const STOP_TIMEOUT_MS = 20_000
  * Starts a process with this version of Node. It has its own process group, so a Ctrl-C in the terminal reaches it only
  * through stop(). It has an IPC channel; when the parent exits, for whatever reason, the child gets `disconnect`.
  */
-export function startNode({ entry, env, onLine, isReady = line => line.msg === 'ready' }: NodeOptions): NodeProcess {
-  const child = spawn(process.execPath, [...SERVICE_FLAGS, entry], {
+export function startNode({
+  entry,
+  args = [],
+  env,
+  onLine,
+  isReady = line => line.msg === 'ready',
+}: NodeOptions): NodeProcess {
+  const child = spawn(process.execPath, [...SERVICE_FLAGS, entry, ...args], {
     env: { PATH: process.env.PATH, NODE_COMPILE_CACHE: COMPILE_CACHE, ...env },
     detached: true,
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],

@@ -9,6 +9,8 @@ export interface Service {
   readonly env: NodeJS.ProcessEnv
   /** Path of the log file. */
   readonly log: string
+  /** For an exit that the user can correct: what to do, for the last line of the output. */
+  readonly adviseOnExit?: (lastLine: string) => string | undefined
   /** A URL that returns a status below 500 once the service is up. */
   readonly probe: string
 }
@@ -25,7 +27,7 @@ export interface RunningService {
 export const READY_TIMEOUT_MS = 60_000
 const TAIL_LINES = 10
 
-export function startService({ name, entry, env, log, probe }: Service): RunningService {
+export function startService({ name, entry, env, log, probe, adviseOnExit }: Service): RunningService {
   const file = createWriteStream(log, { flags: 'a', mode: 0o600 })
   const child = startNode({ entry, env, onLine: line => file.write(`${line}\n`) })
   let isLogged = false
@@ -46,7 +48,10 @@ export function startService({ name, entry, env, log, probe }: Service): Running
         intervalMs: 50,
         timeoutMs: READY_TIMEOUT_MS,
       }),
-    exitError: child.exited.then(exit => formatExit(name, exit, log, child.lastLines().slice(-TAIL_LINES))),
+    exitError: child.exited.then(exit => {
+      const tail = child.lastLines().slice(-TAIL_LINES)
+      return adviseOnExit?.(tail.at(-1) ?? '') ?? formatExit(name, exit, log, tail)
+    }),
     stop: () => waitForExit(child.stop('SIGTERM')),
     kill: () => waitForExit(child.kill()),
   }

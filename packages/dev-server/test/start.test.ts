@@ -131,6 +131,16 @@ test('reports an API that exits unexpectedly, and stops everything', async () =>
   expect(await postgresPid(dataDir)).toBe(0)
 }, 60_000)
 
+test('names the folder to move away in one line if the API cannot run on the database', async () => {
+  const dataDir = folderWithCluster('postgres')
+  const LAST_LINE = 'schema: the database has tables without a version; use an empty database'
+  const start = startFake(dataDir, { ...(await freePorts()), END_WITH: '2', LAST_LINE })
+  expect(await start.exitCode).toBe(1)
+  expect(start.output()).toBe(
+    `the database has tables without a version; use an empty database; \`start\` creates one if you move ${dataDir}/postgres away\n`,
+  )
+}, 60_000)
+
 test('reports a Postgres that exits unexpectedly; the API drains', async () => {
   const dataDir = folderWithCluster('postgres')
   const start = startFake(dataDir, await freePorts())

@@ -100,7 +100,7 @@ const isPostgresUrl = (text: string): boolean => {
   }
 }
 
-const readDatabaseUrl = (env: EnvReader): string => {
+export const readDatabaseUrl = (env: EnvReader): string => {
   const form = 'postgres://user:password@host:5432/database'
   const url = env.text('PDM_DATABASE_URL')
   if (url === undefined) env.addIssue('PDM_DATABASE_URL', `is required: ${form}`)

@@ -23,6 +23,16 @@ export const createObserver = (log: Logger, metrics: Metrics): Observer => {
     onWeakDurability(durability) {
       log.warn({ durability }, 'acknowledged writes can be lost')
     },
+    onMigrated({ version, name }) {
+      log.info({ version, name }, 'migration applied')
+    },
+    onMigrationLocked({ version, name }) {
+      log.warn({ version, name }, 'migration waits for a lock of another transaction')
+    },
+    onSchemaMisfit(reason) {
+      if (reason === null) log.info('the database fits this build again')
+      else log.error({ reason }, 'the database does not fit this build')
+    },
     onProviderCall(operation, outcome, seconds) {
       metrics.countProviderCall(operation, outcome, seconds)
     },

@@ -1,36 +1,153 @@
-import { createDatabaseClient } from '@pool/database/client'
+import { existsSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { fileURLToPath } from 'node:url'
+import { createDatabaseClient, type Sql } from '@pool/database/client'
 import { migrate } from '@pool/database/migrations'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { migrateDatabase, readSchema } from '../../src/database/migrate.ts'
+import { startNode } from '@pool/dev-server/process'
+import { afterAll, describe, expect, onTestFinished, test } from 'vitest'
+import { migrateDatabase, readSchema } from '../../src/database/schema.ts'
+import { startApi } from '../support/api.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { dumpSchema } from '../support/dump-schema.ts'
 
 const schema = await readSchema()
 const versions = schema.migrations.map(({ version }) => version)
+const newest = versions.length
 const upTo = (version: number) => ({ ...schema, migrations: schema.migrations.slice(0, version) })
-const toFileName = (version: number): string => String(version).padStart(4, '0')
+const toPath = (version: number, extension: 'txt' | 'sql'): string =>
+  fileURLToPath(new URL(`./golden/${String(version).padStart(4, '0')}.${extension}`, import.meta.url))
 
-describe('migrations', () => {
-  let database: TestDatabase
-  beforeAll(async () => {
-    database = await createTestDatabase({ schema: false })
-  })
-  afterAll(() => database.drop())
+/** A database of a version, without rows. */
+const createDatabaseAt = async (version: number): Promise<TestDatabase> => {
+  const database = await createTestDatabase({ schema: false, connections: 2 })
+  onTestFinished(() => database.drop())
+  if (version > 0) await migrate(database.sql, upTo(version))
+  return database
+}
+
+/** Inserts the rows that the builds up to `version` write. */
+const insertRows = async (sql: Sql, version: number): Promise<void> => {
+  for (const path of versions.slice(0, version).map(number => toPath(number, 'sql'))) {
+    if (existsSync(path)) await sql.unsafe(await readFile(path, 'utf8')).simple()
+  }
+}
+
+/** Every row of every table, by table. */
+const readRows = async (sql: Sql): Promise<Map<string, Record<string, unknown>[]>> => {
+  const tables = await sql<{ name: string }[]>`
+    select relname as name from pg_class
+    where relnamespace = 'public'::regnamespace and relkind = 'r' and relname <> ${schema.versionTable} order by 1`
+  const rows = new Map<string, Record<string, unknown>[]>()
+  for (const { name } of tables) {
+    const found = await sql<{ row: Record<string, unknown> }[]>`
+      select to_jsonb(t) as row from ${sql(name)} as t order by to_jsonb(t)::text collate "C"`
+    rows.set(
+      name,
+      found.map(({ row }) => row),
+    )
+  }
+  return rows
+}
+
+describe('each version', () => {
+  const database = createTestDatabase({ schema: false })
+  afterAll(async () => (await database).drop())
 
   // In order, on one database.
-  test.each(versions)('version %i matches its golden dump', async version => {
-    await migrate(database.sql, upTo(version))
-    await expect(await dumpSchema(database.sql)).toMatchFileSnapshot(`./golden/${toFileName(version)}.txt`)
+  test.each(versions)('%i matches its golden dump', async version => {
+    const { sql } = await database
+    await migrate(sql, upTo(version))
+    await expect(await dumpSchema(sql)).toMatchFileSnapshot(toPath(version, 'txt'))
   })
 
-  test('ten replicas migrate an empty database concurrently', async () => {
-    const empty = await createTestDatabase({ schema: false })
-    const replicas = Array.from({ length: 10 }, () =>
-      createDatabaseClient(empty.url, { maxConnections: 1, applicationName: 'replica' }),
-    )
-    await Promise.all(replicas.map(replica => migrateDatabase(replica)))
-    expect(await dumpSchema(empty.sql)).toBe(await dumpSchema(database.sql))
-    await Promise.all(replicas.map(replica => replica.end()))
-    await empty.drop()
+  test.each(versions)('%i is upgraded to the newest with its rows', async version => {
+    const { sql } = await createDatabaseAt(version)
+    await insertRows(sql, version)
+    const before = await readRows(sql)
+    if (version === 1) expect([...before.values()].filter(rows => rows.length === 0)).toEqual([])
+    await migrateDatabase(sql)
+    const after = await readRows(sql)
+    for (const [table, rows] of before) {
+      expect(after.get(table), table).toEqual(rows.map(row => expect.objectContaining(row)))
+    }
+  })
+
+  test('1 is upgraded by the start of the service, which serves its rows', async () => {
+    const { url, sql } = await createDatabaseAt(1)
+    await insertRows(sql, 1)
+    const api = await startApi(url, { PDM_DNS_COMMIT_WAIT: '0s' })
+    onTestFinished(async () => void (await api.process.kill()))
+    const { body } = await api.call('GET', '/api/v1/pool/pool.test/list')
+    expect(JSON.stringify(body)).toMatch(/acme.*again.*cluster.*kept/)
+    const path = '/api/v1/pool/pool.test/commit'
+    const commit = {
+      subdomain: 'kept',
+      reservationToken: 'kept',
+      loadBalancerIP: '192.0.2.3',
+      sovereignFQDN: 'kept.pool.test',
+    }
+    expect((await api.call('POST', path, commit)).body).toMatchObject({ subdomain: 'kept' })
+    expect((await api.call('GET', '/api/v1/pool/pool.test/history')).status).toBe(200)
+  })
+})
+
+test('ten replicas migrate an empty database concurrently', async () => {
+  const [empty, expected] = await Promise.all([createDatabaseAt(0), createTestDatabase()])
+  onTestFinished(() => expected.drop())
+  const replicas = Array.from({ length: 10 }, () =>
+    createDatabaseClient(empty.url, { maxConnections: 1, applicationName: 'replica' }),
+  )
+  await Promise.all(replicas.map(replica => migrateDatabase(replica)))
+  expect(await dumpSchema(empty.sql)).toBe(await dumpSchema(expected.sql))
+  await Promise.all(replicas.map(replica => replica.end()))
+})
+
+/** Runs a program of the service until it exits. */
+const run = async (program: 'main.ts' | 'migrate.ts', url: string, ...args: string[]) => {
+  const lines: string[] = []
+  const { code } = await startNode({
+    entry: fileURLToPath(new URL(`../../src/${program}`, import.meta.url)),
+    args,
+    env: { PORT: '0', PDM_OPERATOR_PORT: '0', PDM_DATABASE_URL: url, PDM_LOG_LEVEL: 'warn' },
+    onLine: line => lines.push(line),
+  }).exited
+  return { code, lines }
+}
+
+/** Records a migration that no build contains yet. */
+const recordNewer = (sql: Sql, oldestBuild: number) => sql`
+  insert into ${sql(schema.versionTable)} (version, name, oldest_build) values (${newest + 1}, 'newer', ${oldestBuild})`
+
+describe('a database that the service cannot run on ends the start with exit code 2 and one line', () => {
+  test('tables without a version', async () => {
+    const { url, sql } = await createDatabaseAt(0)
+    await sql.unsafe('create table pool_allocations (id integer); create table invoices (id integer)')
+    const message =
+      'the database has tables without a version (pool_allocations, but no allocation_api_migrations): ' +
+      'they are from a build without versions or of another program; use an empty database'
+    expect(await run('main.ts', url)).toEqual({ code: 2, lines: [`schema: ${message}`] })
+    expect(await run('migrate.ts', url)).toEqual({ code: 2, lines: [`migrate: ${message}`] })
+  })
+
+  test('a schema that requires a newer build', async () => {
+    const { url, sql } = await createDatabaseAt(newest)
+    await recordNewer(sql, newest + 1)
+    const { code, lines } = await run('main.ts', url)
+    expect([code, lines]).toEqual([2, [expect.stringContaining(`requires build ${newest + 1} or newer`)]])
+  })
+})
+
+test('migrate --check says what migrate would do, and migrate does it', async () => {
+  const { url, sql } = await createDatabaseAt(0)
+  const files = schema.migrations.map(({ version, name }) => `${String(version).padStart(4, '0')}-${name}.sql`)
+  expect(await run('migrate.ts', url, '--check')).toEqual({ code: 0, lines: files.map(file => `pending: ${file}`) })
+  expect(await dumpSchema(sql)).toBe('\n')
+  expect(await run('migrate.ts', url)).toEqual({ code: 0, lines: files.map(file => `applied: ${file}`) })
+  const nothing = { code: 0, lines: [`The database fits build ${newest}. No migration is pending.`] }
+  expect(await run('migrate.ts', url, '--check')).toEqual(nothing)
+  expect(await run('migrate.ts', url)).toEqual(nothing)
+  expect(await run('migrate.ts', url, '--dry-run')).toMatchObject({
+    code: 2,
+    lines: [expect.stringContaining('--check')],
   })
 })

@@ -3,7 +3,7 @@ import { createDatabaseClient, type Sql } from '@pool/database/client'
 import { createServerClock } from '@pool/database/server-clock'
 import { createWriter, type Writer } from '@pool/database/writer'
 import postgres from 'postgres'
-import { migrateDatabase } from '../../src/database/migrate.ts'
+import { migrateDatabase } from '../../src/database/schema.ts'
 
 /** The Postgres on which tests create their databases. */
 export const getTestDsn = (): string => {

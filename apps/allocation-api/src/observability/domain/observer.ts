@@ -6,12 +6,18 @@ export type ErrorEvent =
   | 'dns provider threw an unexpected error'
   | 'zone sync failed'
   | 'search for due zones failed'
+  | 'schema check failed'
   | 'sweep failed'
   | 'pool refresh failed'
   | 'deployment failed unexpectedly'
   | 'deployment lease renewal failed'
   | 'deployment preflight failed'
   | 'metrics source unavailable'
+
+export interface MigrationLabel {
+  readonly version: number
+  readonly name: string
+}
 
 export type DriftCheckResult =
   | { readonly kind: 'compared'; readonly driftedCount: number }
@@ -33,6 +39,11 @@ export interface Observer {
   onDatabaseWait(reason: string, waitedMs: number): void
   /** Acknowledged writes can be lost; at the start, and when that changes. */
   onWeakDurability(durability: string): void
+  onMigrated(migration: MigrationLabel): void
+  /** A migration waits for a lock that another transaction holds. */
+  onMigrationLocked(migration: MigrationLabel): void
+  /** The database no longer fits this build; null: it fits again. */
+  onSchemaMisfit(reason: string | null): void
   onProviderCall(operation: 'read' | 'apply', outcome: 'done' | 'rejected' | 'unavailable', seconds: number): void
   onDriftCheck(zone: string, result: DriftCheckResult): void
   onCredentialCheck(kind: 'object-storage' | 'token', result: CredentialCheckOutcome): void

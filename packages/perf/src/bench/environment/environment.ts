@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { createDatabaseClient, type Sql } from '@pool/database/client'
 import { startPostgres } from '@pool/dev-server/postgres'
 import { startNode } from '@pool/dev-server/process'
-import { migrateDatabase } from 'allocation-api/src/database/migrate.ts'
+import { migrateDatabase } from 'allocation-api/src/database/schema.ts'
 
 export interface Service extends AsyncDisposable {
   readonly port: number

@@ -1,0 +1,60 @@
+import { parseArgs } from 'node:util'
+import { createDatabaseClient } from '@pool/database/client'
+import { listPendingMigrations, migrate, SchemaVersionError } from '@pool/database/migrations'
+import { readDatabaseUrl } from './config/config.ts'
+import { EnvReader } from './config/env.ts'
+import { readSchema } from './database/schema.ts'
+import { describeError } from './observability/domain/redact.ts'
+
+// Applies the pending migrations without a start of the service; with --check, lists them. The exit codes are those of main.ts.
+
+const EXIT_FAILURE = 1
+const EXIT_INVALID_CONFIG = 2
+
+const print = (line: string): void => void process.stdout.write(`${line}\n`)
+const exitWith = (code: number, line: string): never => {
+  process.stderr.write(`${line}\n`)
+  process.exit(code)
+}
+const toFileName = ({ version, name }: { version: number; name: string }): string =>
+  `${String(version).padStart(4, '0')}-${name}.sql`
+
+const readArguments = (): { check: boolean } => {
+  try {
+    return parseArgs({ options: { check: { type: 'boolean', default: false } } }).values
+  } catch (error) {
+    return exitWith(
+      EXIT_INVALID_CONFIG,
+      `migrate: ${error instanceof Error ? error.message : error}; the option is --check`,
+    )
+  }
+}
+
+const { check } = readArguments()
+const env = new EnvReader(process.env)
+const url = readDatabaseUrl(env)
+if (env.issues.length > 0) {
+  exitWith(
+    EXIT_INVALID_CONFIG,
+    `configuration: ${env.issues.map(({ variable, detail }) => `${variable} ${detail}`).join('; ')}`,
+  )
+}
+const sql = createDatabaseClient(url, { maxConnections: 1, applicationName: 'allocation-api migrate' })
+try {
+  const schema = await readSchema()
+  const pending = await listPendingMigrations(sql, schema)
+  if (pending.length === 0) print(`The database fits build ${schema.migrations.length}. No migration is pending.`)
+  else if (check) for (const migration of pending) print(`pending: ${toFileName(migration)}`)
+  else {
+    await migrate(sql, schema, {
+      onApplied: migration => print(`applied: ${toFileName(migration)}`),
+      onLocked: migration => print(`waiting: ${toFileName(migration)} needs a lock that another transaction holds`),
+    })
+  }
+} catch (error) {
+  const { name, code, message } = describeError(error)
+  const line = `migrate: ${message ?? code ?? name}`
+  exitWith(error instanceof SchemaVersionError ? EXIT_INVALID_CONFIG : EXIT_FAILURE, line)
+} finally {
+  await sql.end({ timeout: 1 })
+}

@@ -1,0 +1,165 @@
+import { randomBytes } from 'node:crypto'
+import { until } from '@pool/test-kit/poll.ts'
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
+import { createDatabaseClient, type Sql } from './client.ts'
+import type { Migration } from './migration-files.ts'
+import { listPendingMigrations, migrate, type Schema, SchemaVersionError } from './migrations.ts'
+
+const step = (version: number, script: string, oldestBuild = 1): Migration => ({
+  version,
+  name: `step-${version}`,
+  oldestBuild,
+  script,
+})
+const [first, second, third] = [
+  step(1, 'create table things (id integer primary key);'),
+  step(2, 'alter table things add column name text;'),
+  step(3, 'create table others (id integer);'),
+] as const
+const schemaOf = (...migrations: Migration[]): Schema => ({ versionTable: 'test_migrations', migrations })
+const all = schemaOf(first, second, third)
+
+let url: string
+let sql: Sql
+
+const connect = (): Sql => {
+  const client = createDatabaseClient(url, { maxConnections: 1, applicationName: 'tests' })
+  onTestFinished(() => client.end({ timeout: 1 }))
+  return client
+}
+
+beforeEach(async () => {
+  // A schema is faster to create than a database.
+  const name = `migrations_${randomBytes(6).toString('hex')}`
+  url = `${process.env.PDM_TEST_DSN}?search_path=${name},other_${name}`
+  sql = connect()
+  await sql.unsafe(`create schema ${name}; create schema other_${name}`)
+  onTestFinished(() => sql.unsafe(`drop schema ${name}, other_${name} cascade`))
+})
+
+const listApplied = () => sql`select version, name, oldest_build from test_migrations order by version`
+
+/** Holds what `lock` locks until `release`. */
+const hold = async (lock: string) => {
+  const client = connect()
+  await client.unsafe(`begin; ${lock}`).simple()
+  return { release: () => client.unsafe('rollback').simple() }
+}
+
+describe('migrate', () => {
+  test('applies the pending migrations in order and records them', async () => {
+    await migrate(sql, schemaOf(first))
+    const applied: number[] = []
+    await migrate(sql, all, { onApplied: ({ version }) => applied.push(version) })
+    expect(applied).toEqual([2, 3])
+    expect([...(await listApplied())]).toEqual([
+      { version: 1, name: 'step-1', oldest_build: 1 },
+      { version: 2, name: 'step-2', oldest_build: 1 },
+      { version: 3, name: 'step-3', oldest_build: 1 },
+    ])
+  })
+
+  test('a migration that fails leaves nothing of itself and all before it', async () => {
+    const broken = step(3, 'create table others (id integer); select 1/0; create table more (id integer);')
+    await expect(migrate(sql, schemaOf(first, second, broken))).rejects.toMatchObject({ code: '22012' })
+    expect(await listApplied()).toHaveLength(2)
+    expect(await sql`select to_regclass('others') as others`).toEqual([{ others: null }])
+    await migrate(sql, all)
+    expect(await listApplied()).toHaveLength(3)
+  })
+
+  test('with the newest version it takes no lock except a read lock of the version table', async () => {
+    await migrate(sql, all)
+    const held = await hold(`
+      lock table things, others in access exclusive mode; lock table test_migrations in exclusive mode;
+      select pg_advisory_xact_lock(hashtextextended('test_migrations', 0));`)
+    await migrate(sql, all)
+    const reader = connect()
+    await reader`set default_transaction_read_only = on`
+    await migrate(reader, all)
+    await held.release()
+  })
+
+  test('behind the lock of a VACUUM it lets writes pass, and goes on when the lock is free', async () => {
+    await migrate(sql, schemaOf(first))
+    const held = await hold('lock table things in share update exclusive mode;')
+    let attempts = 0
+    const migrated = migrate(connect(), all, { pauseMs: 200, onLocked: () => (attempts += 1) })
+    const writer = connect()
+    for (let id = 0; attempts < 3; id += 1) {
+      const started = performance.now()
+      await writer`insert into things (id) values (${id})`
+      expect(performance.now() - started).toBeLessThan(1_000)
+    }
+    expect(await listApplied()).toHaveLength(1)
+    await held.release()
+    await migrated
+    expect(await listApplied()).toHaveLength(3)
+  })
+
+  test('a connection that is lost during a migration leaves nothing of it', async () => {
+    const slow = step(1, 'create table things (id integer); select pg_sleep(60);')
+    const broken = migrate(connect(), schemaOf(slow)).catch(error => error)
+    await until('the migration runs', async () => {
+      const ended = await sql`
+        select pg_terminate_backend(pid) from pg_stat_activity
+        where query like '%create table things%' and wait_event = 'PgSleep'`
+      return ended.length > 0
+    })
+    expect(await broken).toBeInstanceOf(Error)
+    await migrate(sql, all)
+    expect(await listApplied()).toHaveLength(3)
+  })
+
+  test('replicas of two builds migrate concurrently', async () => {
+    const builds = [1, 2, 3, 3, 2, 1, 3, 3].map(build => schemaOf(...all.migrations.slice(0, build)))
+    await Promise.all(builds.map(build => migrate(connect(), build)))
+    expect(await listApplied()).toHaveLength(3)
+  })
+})
+
+describe('listPendingMigrations', () => {
+  const list = async (schema: Schema) => (await listPendingMigrations(sql, schema)).map(({ version }) => version)
+
+  test('lists every migration for an empty database, and changes nothing', async () => {
+    expect(await list(all)).toEqual([1, 2, 3])
+    expect(await sql`select to_regclass('test_migrations') as versions`).toEqual([{ versions: null }])
+  })
+
+  test('lists nothing if a newer schema allows this build', async () => {
+    await migrate(sql, all)
+    expect(await list(schemaOf(first))).toEqual([])
+  })
+
+  test('rejects if a newer schema requires a newer build', async () => {
+    await migrate(sql, schemaOf(first, step(2, 'alter table things add column name text;', 2), step(3, 'select 1;', 2)))
+    await expect(list(schemaOf(first))).rejects.toThrow(
+      new SchemaVersionError(
+        'version 3 of the schema requires build 2 or newer, and this is build 1; run a newer build',
+      ),
+    )
+    expect(await list(schemaOf(first, second))).toEqual([])
+  })
+
+  test('rejects the migrations of another build', async () => {
+    await migrate(sql, schemaOf(first, { ...second, name: 'another-step' }))
+    await expect(list(all)).rejects.toThrow('"another-step"')
+  })
+
+  test('rejects tables of the service without a version, and changes nothing', async () => {
+    await sql.unsafe('create table things (id integer)')
+    await expect(migrate(sql, all)).rejects.toThrow('tables without a version (things, but no test_migrations)')
+    expect(await sql`select to_regclass('test_migrations') as versions`).toEqual([{ versions: null }])
+  })
+
+  test('ignores tables of other programs, also in another schema of the search path', async () => {
+    await sql.unsafe(`
+      create table other_migrations (version integer, name text, oldest_build integer);
+      insert into other_migrations values (9, 'other', 9);
+      create table invoices (id integer)`)
+    const [other] = await sql<{ name: string }[]>`select (current_schemas(false))[2] as name`
+    await sql`create table ${sql(other?.name ?? '')}.things (id integer)`
+    await migrate(sql, all)
+    expect(await listApplied()).toHaveLength(3)
+  })
+})
