@@ -3,8 +3,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { createDatabaseClient, type DatabaseClientOptions } from '@pool/database/client'
 import { isDatabaseReadOnly, isDatabaseUnavailable } from '@pool/database/errors'
 import { createHealthCheck } from '@pool/database/health-check'
-import { createServerClock } from '@pool/database/server-clock'
 import { migrate } from '@pool/database/migrations'
+import { createServerClock } from '@pool/database/server-clock'
 import { waitForDatabase } from '@pool/database/wait-for-database'
 import { createWriter } from '@pool/database/writer'
 import { type CoveredPool, createPoolRegistry } from './allocation/pool-registry.ts'
@@ -197,13 +197,11 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
   const schema = await readSchema()
   const schemaCheck = createSchemaCheck(sql, schema, observer.onSchemaMisfit)
   const startDatabase = async () => {
-    await using migrationSql = {
-      pool: openPool('allocation-api migration', 1, { maxStatementMs: MAX_MIGRATION_MS }),
-      [Symbol.asyncDispose]() {
-        return this.pool.end({ timeout: 1 })
-      },
-    }
-    await migrate(migrationSql.pool, schema, { onApplied: observer.onMigrated, onLocked: observer.onMigrationLocked })
+    const migrationSql = openPool('allocation-api migration', 1, { maxStatementMs: MAX_MIGRATION_MS })
+    await migrate(migrationSql, schema, {
+      onApplied: observer.onMigrated,
+      onLocked: observer.onMigrationLocked,
+    }).finally(() => migrationSql.end({ timeout: 1 }))
     covered.push(...(await poolRegistry.start()))
     await checkWrite()
   }

@@ -70,7 +70,8 @@ test.each(pages)('the metrics that %s names exist', page => {
   expect(named.filter(metric => !metrics.includes(`'${metric}'`))).toEqual([])
 })
 
-test.each(pages)('the tables and columns that %s names exist', page => {
+// The modules in infra/ have no tables; a key of cloud-init can look like one.
+test.each(pages.filter(page => !page.startsWith('infra/')))('the tables and columns that %s names exist', page => {
   const schema = tracked
     .filter(path => path.startsWith('apps/allocation-api/src/database/') && !path.endsWith('.md'))
     .map(read)

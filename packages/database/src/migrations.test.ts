@@ -34,7 +34,7 @@ beforeEach(async () => {
   url = `${process.env.PDM_TEST_DSN}?search_path=${name},other_${name}`
   sql = connect()
   await sql.unsafe(`create schema ${name}; create schema other_${name}`)
-  onTestFinished(() => sql.unsafe(`drop schema ${name}, other_${name} cascade`))
+  onTestFinished(async () => void (await sql.unsafe(`drop schema ${name}, other_${name} cascade`)))
 })
 
 const listApplied = () => sql`select version, name, oldest_build from test_migrations order by version`

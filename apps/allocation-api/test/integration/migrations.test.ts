@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { createDatabaseClient, type Sql } from '@pool/database/client'
 import { migrate } from '@pool/database/migrations'
 import { startNode } from '@pool/dev-server/process'
+import { until } from '@pool/test-kit/poll.ts'
 import { afterAll, describe, expect, onTestFinished, test } from 'vitest'
 import { migrateDatabase, readSchema } from '../../src/database/schema.ts'
 import { startApi } from '../support/api.ts'
@@ -135,6 +136,20 @@ describe('a database that the service cannot run on ends the start with exit cod
     const { code, lines } = await run('main.ts', url)
     expect([code, lines]).toEqual([2, [expect.stringContaining(`requires build ${newest + 1} or newer`)]])
   })
+})
+
+test('a replica serves on a newer schema that allows its build, and is not ready on one that does not', async () => {
+  const { url, sql } = await createDatabaseAt(newest)
+  await recordNewer(sql, newest)
+  const api = await startApi(url)
+  onTestFinished(async () => void (await api.process.kill()))
+  const getReadiness = async () => (await api.call('GET', '/readyz')).status
+  expect(await getReadiness()).toBe(200)
+  await sql`update ${sql(schema.versionTable)} set oldest_build = ${newest + 1} where version = ${newest + 1}`
+  await until('the replica is not ready', async () => (await getReadiness()) === 503)
+  expect(api.lines.filter(line => line.includes(`requires build ${newest + 1} or newer`))).toHaveLength(1)
+  await sql`update ${sql(schema.versionTable)} set oldest_build = ${newest} where version = ${newest + 1}`
+  await until('the replica is ready', async () => (await getReadiness()) === 200)
 })
 
 test('migrate --check says what migrate would do, and migrate does it', async () => {
