@@ -21,6 +21,7 @@ const createFixture = () => {
       },
       apply: async () => ({ kind: 'applied', rejected: [{ name: 'x', reason: 'no' }] }),
     },
+    writesZones: true,
     timeoutMs: 50,
     now: () => clock.now,
     random: () => 0.5,
@@ -76,6 +77,7 @@ describe('the provider client', () => {
     }
     const client = new ProviderClient({
       provider: { read: throws, apply: throws },
+      writesZones: true,
       timeoutMs: 50,
       now: () => 0,
       random: () => 0.5,
