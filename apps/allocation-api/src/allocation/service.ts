@@ -12,7 +12,7 @@ import { createBatcher } from '@pool/database/batcher'
 import { createRecords, type RecordTemplate } from '../dns/domain/rrset.ts'
 import { type Idempotency, isDuplicate } from '../idempotency/idempotency.ts'
 import { throttledCache } from '../lib/cached-query.ts'
-import { paginate } from '../lib/paginate.ts'
+import { createPageQueue, paginate } from '../lib/paginate.ts'
 import { createToken, hashToken } from '../lib/token.ts'
 import { type Pools, toBucketName, toFqdn, validateName, validatePool } from '../naming/naming.ts'
 import type { WaitUntilApplied } from '../reconciler/reconciler.ts'
@@ -112,6 +112,8 @@ export const createAllocationService = (options: AllocationOptions) => {
     now: options.now,
     wait: () => sleep(COUNT_WAIT_MS, undefined, { ref: false }),
   })
+
+  const fetchPage = createPageQueue({ now: options.now, sleep: ms => sleep(ms, undefined, { ref: false }) })
 
   const validateFields = ({
     poolDomain,
@@ -347,7 +349,7 @@ export const createAllocationService = (options: AllocationOptions) => {
       const rejection = validatePool(poolDomain, pools())
       if (rejection) return rejection
       const pages = paginate({
-        fetch: (after = '', size) => reader.list(poolDomain, { after, limit: size, state }),
+        fetch: (after = '', size) => fetchPage(() => reader.list(poolDomain, { after, limit: size, state })),
         toCursor: allocation => allocation.subdomain,
         cursor,
         limit,
@@ -362,7 +364,7 @@ export const createAllocationService = (options: AllocationOptions) => {
       const pages = paginate({
         fetch: (position, size) => {
           const before = position === undefined ? undefined : Number(position)
-          return reader.listHistory(poolDomain, { subdomain: sub, before, limit: size })
+          return fetchPage(() => reader.listHistory(poolDomain, { subdomain: sub, before, limit: size }))
         },
         toCursor: ({ id }) => String(id),
         cursor,

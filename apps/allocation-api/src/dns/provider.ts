@@ -19,10 +19,7 @@ export interface DnsProvider {
   readonly hasZoneTtl?: true
   /** Every record set at or below each of `owners` (`'all'`: of the zone). It may return more, but never less. */
   read(zone: string, owners: readonly string[] | 'all', signal: AbortSignal): Promise<ReadResult>
-  /**
-   * Applies `changes`, each completely or not at all. Applying the same changes again changes nothing. If this takes
-   * several requests, the first change is in the first one: it says that the others may follow.
-   */
+  /** Applies `changes`, each completely or not at all. Applying the same changes again changes nothing. */
   apply(zone: string, changes: readonly RecordChange[], signal: AbortSignal): Promise<ApplyResult>
   /** Closes sockets and timers. No call follows. */
   close(): Promise<void>

@@ -1,9 +1,7 @@
 import type { ReadResult, Unavailable } from '../dns/domain/result.ts'
 import type { RecordChange } from '../dns/domain/rrset.ts'
 import type { Pools } from '../naming/naming.ts'
-import { checkMarkers, findOtherProvider, type MarkerContext, writeMarker } from './check-markers.ts'
 import { type CurrentRecords, indexRecords, type PlanOptions, planName } from './domain/plan.ts'
-import { parseMarkers, type StopCause } from './domain/zone-marker.ts'
 import type { ProviderClient } from './provider-client.ts'
 import type { CheckedName, ReconcilerRepository } from './repository.ts'
 import { toPlanOptions } from './sync-zone.ts'
@@ -30,13 +28,11 @@ export interface ZoneDiff {
   readonly conflictCount: number
   /** Names that were applied and now differ: they are due again. */
   readonly driftedCount: number
-  /** Why nothing is written to the zone; null: it is written. */
-  readonly stopCause: StopCause | null
 }
 
-export interface DiffContext extends MarkerContext {
+export interface DiffContext {
   readonly repository: Pick<ReconcilerRepository, 'listNames' | 'listZones' | 'markDrifted' | 'prune'>
-  readonly provider: Pick<ProviderClient, 'read' | 'apply'>
+  readonly provider: Pick<ProviderClient, 'read'>
   readonly hasZoneTtl: boolean
   readonly pools: () => Pools
 }
@@ -97,8 +93,6 @@ export const diffZone = async (
   mode: DiffMode,
 ): Promise<ZoneDiff | Unavailable> => {
   const { repository, provider } = context
-  const otherProvider = await findOtherProvider(context, zone)
-  if (otherProvider) return otherProvider
   let page = await repository.listNames(zone, '', PAGE_SIZE)
   // A zone without names is not read: the provider may no longer have it.
   const read = page.length > 0 ? await provider.read(zone, 'all') : EMPTY_ZONE
@@ -106,8 +100,6 @@ export const diffZone = async (
   const current = indexRecords(zone, read)
   const collector = new DiffCollector()
   let driftedCount = 0
-  const isEmpty = page.length === 0
-  const marker = await checkMarkers(context, zone, isEmpty ? [] : parseMarkers(zone, read.records), mode)
   while (page.length > 0) {
     const options = await toPlanOptions(context, zone, page)
     const { same = [], different = [] } = Object.groupBy(page, name =>
@@ -124,10 +116,6 @@ export const diffZone = async (
     const last = page.length === PAGE_SIZE ? page.at(-1)?.subdomain : undefined
     page = last === undefined ? [] : await repository.listNames(zone, last, PAGE_SIZE)
   }
-  const { stopCause } = marker
-  // A sync of drifted names writes the marker with them.
-  const needsMarker = marker.isOutdated && !isEmpty && driftedCount === 0 && stopCause === null
-  if (mode === 'apply' && needsMarker) await writeMarker(context, zone, lock)
   const { changes, changeCount, conflicts, conflictCount } = collector
-  return { kind: 'compared', changes, changeCount, conflicts, conflictCount, driftedCount, stopCause }
+  return { kind: 'compared', changes, changeCount, conflicts, conflictCount, driftedCount }
 }

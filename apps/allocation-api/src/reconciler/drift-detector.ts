@@ -16,7 +16,7 @@ export interface DriftDetectorOptions extends DiffContext {
   readonly driftIntervalMs: number
   /** From 0 to 1. */
   readonly random: () => number
-  readonly observer: DiffContext['observer'] & DriftObserver
+  readonly observer: DriftObserver
 }
 
 /** Another replica held the zone lock for longer than this one waits. */

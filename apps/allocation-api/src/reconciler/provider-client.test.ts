@@ -21,7 +21,6 @@ const createFixture = () => {
       },
       apply: async () => ({ kind: 'applied', rejected: [{ name: 'x', reason: 'no' }] }),
     },
-    writesZones: true,
     timeoutMs: 50,
     now: () => clock.now,
     random: () => 0.5,
@@ -77,7 +76,6 @@ describe('the provider client', () => {
     }
     const client = new ProviderClient({
       provider: { read: throws, apply: throws },
-      writesZones: true,
       timeoutMs: 50,
       now: () => 0,
       random: () => 0.5,

@@ -19,8 +19,6 @@ export interface ProviderClientOptions {
   /** From 0 to 1. */
   readonly random: () => number
   readonly observer: ProviderCallObserver
-  /** False: every write is `unavailable`, without a call. */
-  readonly writesZones: boolean
 }
 
 /** The pause for the calls that are rejected while the call of a half-open circuit is in flight. */
@@ -45,10 +43,7 @@ export class ProviderClient {
     return this.#call('read', async signal => this.#options.provider.read(zone, owners, signal))
   }
 
-  async apply(zone: string, changes: readonly RecordChange[]): Promise<ApplyResult> {
-    if (!this.#options.writesZones) {
-      return { kind: 'unavailable', scope: 'zone', reason: 'DNS writes are turned off (PDM_DNS_WRITES=off).' }
-    }
+  apply(zone: string, changes: readonly RecordChange[]): Promise<ApplyResult> {
     return this.#call('apply', async signal => this.#options.provider.apply(zone, changes, signal))
   }
 

@@ -1,22 +1,13 @@
 import type { ApplyResult } from '../dns/domain/result.ts'
 import { changeKey, type RecordSet } from '../dns/domain/rrset.ts'
 import type { Pools } from '../naming/naming.ts'
-import { type MarkerContext, reportMarkerRejection, stopZone } from './check-markers.ts'
-import { type Failure, type Outcome, toFailure, toOutcome, toRetryDelayMs, toStopFailure } from './domain/outcome.ts'
+import { type Failure, type Outcome, toFailure, toOutcome, toRetryDelayMs } from './domain/outcome.ts'
 import { indexRecords, limitPlans, type Plan, type PlanOptions, planName } from './domain/plan.ts'
-import {
-  createMarkerRecord,
-  findStopCause,
-  isOwnProvider,
-  parseMarkers,
-  toMarkerName,
-  type ZoneWrites,
-} from './domain/zone-marker.ts'
 import type { ProviderClient } from './provider-client.ts'
 import type { AppliedName, DeletedRecord, DueName, FailedName, ReconcilerRepository } from './repository.ts'
 import type { ZoneLock } from './zone-lock.ts'
 
-export interface SyncContext extends Pick<MarkerContext, 'zoneWrites' | 'providerKind' | 'markerTtl' | 'observer'> {
+export interface SyncContext {
   readonly repository: Pick<
     ReconcilerRepository,
     'listDue' | 'listZones' | 'markAttempted' | 'markApplied' | 'markFailed' | 'recordSync'
@@ -60,26 +51,21 @@ interface NameOutcome {
  * the outcomes. It is the same after a commit, a crash or an outage, and repeating it changes nothing.
  */
 export const syncZone = async (context: SyncContext, zone: string, lock: ZoneLock): Promise<SyncResult> => {
-  const { repository, provider, zoneWrites, providerKind } = context
+  const { repository, provider } = context
   const toFqdn = ({ subdomain }: DueName) => `${subdomain}.${zone}`
-  const failAll = (failure: Failure) => {
-    const outcomes = names.map(name => ({ name, outcome: failure }))
-    return saveOutcomes(context, zone, outcomes)
+  let names = await repository.listDue(zone, MAX_BATCH_SIZE)
+  if (names.length === 0) return NOTHING_SYNCED
+  const read = await provider.read(zone, names.map(toFqdn))
+  if (read.kind === 'unavailable') {
+    const outcome = toFailure(read)
+    return saveOutcomes(
+      context,
+      zone,
+      names.map(name => ({ name, outcome })),
+    )
   }
-  let [names, writes] = await Promise.all([repository.listDue(zone, MAX_BATCH_SIZE), zoneWrites.find(zone)])
-  // A replica with the provider of the zone publishes the names.
-  if (names.length === 0 || !isOwnProvider(writes, providerKind)) return NOTHING_SYNCED
-  if (writes.stoppedCause) return failAll(toStopFailure(zone, writes.stoppedCause))
-  const read = await provider.read(zone, [...names.map(toFqdn), toMarkerName(zone)])
-  if (read.kind === 'unavailable') return failAll(toFailure(read))
   // Changes made during the read need not wait for the next sync: the lock excludes other writers since the read.
-  const listAgain = read.isFullZone ? repository.listDue(zone, MAX_BATCH_SIZE) : names
-  ;[names, writes] = await Promise.all([listAgain, zoneWrites.find(zone)])
-  const cause = findStopCause(parseMarkers(zone, read.records), writes)
-  if (cause) {
-    await stopZone(context, zone, cause)
-    return failAll(toStopFailure(zone, cause))
-  }
+  if (read.isFullZone) names = await repository.listDue(zone, MAX_BATCH_SIZE)
   const options = await toPlanOptions(context, zone, names)
   const current = indexRecords(zone, read)
   const plans = limitPlans(names.map(name => planName(current, name, options)))
@@ -87,7 +73,7 @@ export const syncZone = async (context: SyncContext, zone: string, lock: ZoneLoc
     const plan = plans[i]
     return plan ? [{ name, plan }] : []
   })
-  const result = await applyPlans(context, zone, lock, planned, writes)
+  const result = await applyPlans(context, zone, lock, planned)
   const outcomes = planned.map(({ name, plan }) => ({ name, outcome: toOutcome(toFqdn(name), plan, result) }))
   return saveOutcomes(context, zone, await confirmPurges(context, zone, outcomes, options))
 }
@@ -146,23 +132,19 @@ const toDeletedRecord = ({ name, type, ttl, values }: RecordSet): DeletedRecord 
 })
 
 const applyPlans = async (
-  { repository, provider, providerKind, markerTtl, observer }: SyncContext,
+  { repository, provider }: SyncContext,
   zone: string,
   lock: ZoneLock,
   planned: readonly PlannedName[],
-  { installation }: ZoneWrites,
 ): Promise<ApplyResult> => {
   const changes = planned.flatMap(({ plan }) => (plan.kind === 'changes' ? plan.changes : []))
   if (changes.length === 0) return NOTHING_TO_APPLY
   const attempted = planned.flatMap(({ name: { subdomain, version }, plan }) =>
     plan.kind === 'changes' ? [{ subdomain, version, deletedRecords: plan.deletedRecords.map(toDeletedRecord) }] : [],
   )
-  const serial = await repository.markAttempted(zone, attempted, providerKind)
+  await repository.markAttempted(zone, attempted)
   await lock.assertHeld()
-  const marker = createMarkerRecord(zone, { installation, serial }, markerTtl)
-  const result = await provider.apply(zone, [{ kind: 'upsert', set: marker }, ...changes])
-  reportMarkerRejection(observer, zone, result)
-  return result
+  return provider.apply(zone, changes)
 }
 
 const toAppliedName = ({ name, outcome }: NameOutcome): AppliedName[] => {

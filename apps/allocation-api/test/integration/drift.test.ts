@@ -252,7 +252,6 @@ describe('drift', () => {
         conflicts: [{ subdomain: 'stuck', reason: expect.stringContaining('CNAME') }],
         conflictCount: 1,
         driftedCount: 0,
-        stopCause: null,
       })
       expect(await readState()).toEqual(before)
     })

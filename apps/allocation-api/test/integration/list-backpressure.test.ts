@@ -46,6 +46,7 @@ const endless = ({
     repository: {},
     reader,
     pools: () => createPools(['pool.test']),
+    now: () => performance.now(),
   } as unknown as AllocationOptions)
   const app = createApp(
     {
