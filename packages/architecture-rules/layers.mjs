@@ -35,7 +35,7 @@ export const layers = [
     root: api,
     folders: ['dns/'],
     imports: ['api-domain', 'api-lib', 'contract'],
-    packages: [database, 'postgres', 'zod', NODE],
+    packages: [database, 'p-limit', 'postgres', 'zod', NODE],
   },
   {
     name: 'api-reconciler',

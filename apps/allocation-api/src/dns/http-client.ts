@@ -35,6 +35,14 @@ const parseJson = (text: string): unknown => {
   }
 }
 
+/** A response whose body is not read yet. */
+export interface StreamedResponse {
+  readonly kind: 'streamed'
+  readonly body: AsyncIterable<Uint8Array>
+  /** Octets of the body; undefined: the server did not state it. */
+  readonly length: number | undefined
+}
+
 /** The body; undefined: it is larger than MAX_RESPONSE_BYTES. */
 const readText = async (response: Response): Promise<string | undefined> => {
   const chunks: Uint8Array[] = []
@@ -54,31 +62,61 @@ const toErrorCode = (error: unknown): string => {
   return typeof code === 'string' && /^[A-Z0-9_]+$/.test(code) ? code : 'no connection'
 }
 
+async function* emptyBody(): AsyncGenerator<Uint8Array> {}
+
+/** The reason for an error of a request or of its body. It does not contain the URL, its query or a header. */
+export const toUnavailable = (error: unknown, signal: AbortSignal): Unavailable => ({
+  kind: 'unavailable',
+  reason: signal.aborted
+    ? 'The DNS provider did not answer in time.'
+    : `The DNS provider could not be reached (${toErrorCode(error)}).`,
+})
+
+const send = ({ url, method = 'GET', headers = {}, body }: ProviderRequest, signal: AbortSignal): Promise<Response> =>
+  fetch(url, {
+    method,
+    headers: { Accept: 'application/json', ...(body ? { 'Content-Type': 'application/json' } : {}), ...headers },
+    ...(body ? { body: JSON.stringify(body) } : {}),
+    redirect: 'manual',
+    signal,
+  })
+
+const readJson = async (response: Response): Promise<ProviderResponse | Unavailable> => {
+  const text = await readText(response)
+  // Another zone, or fewer names, can have a response of an acceptable size.
+  if (text === undefined)
+    return { kind: 'unavailable', reason: 'The response of the DNS provider is too large.', scope: 'zone' }
+  const pause = parseRetryAfter(response.headers.get('Retry-After'), Date.now())
+  const known = { kind: 'answered', status: response.status, body: parseJson(text) } as const
+  return pause === undefined ? known : { ...known, retryAfterMs: pause }
+}
+
 /**
  * Sends one request to a provider's HTTP API. A network error is `unavailable`; its reason does not contain the URL, its
  * query or a header, because they hold keys. Redirects are not followed: the keys would go to another host.
  */
 export const requestJson = async (
-  { url, method = 'GET', headers = {}, body }: ProviderRequest,
+  request: ProviderRequest,
   signal: AbortSignal,
 ): Promise<ProviderResponse | Unavailable> => {
   try {
-    const response = await fetch(url, {
-      method,
-      headers: { Accept: 'application/json', ...(body ? { 'Content-Type': 'application/json' } : {}), ...headers },
-      ...(body ? { body: JSON.stringify(body) } : {}),
-      redirect: 'manual',
-      signal,
-    })
-    const text = await readText(response)
-    if (text === undefined) return { kind: 'unavailable', reason: 'The response of the DNS provider is too large.' }
-    const pause = parseRetryAfter(response.headers.get('Retry-After'), Date.now())
-    const known = { kind: 'answered', status: response.status, body: parseJson(text) } as const
-    return pause === undefined ? known : { ...known, retryAfterMs: pause }
+    return await readJson(await send(request, signal))
   } catch (error) {
-    const reason = signal.aborted
-      ? 'The DNS provider did not answer in time.'
-      : `The DNS provider could not be reached (${toErrorCode(error)}).`
-    return { kind: 'unavailable', reason }
+    return toUnavailable(error, signal)
+  }
+}
+
+/** As `requestJson`, but the body of a response with status 200 can have any size. Reading it can throw. */
+export const requestStream = async (
+  request: ProviderRequest,
+  signal: AbortSignal,
+): Promise<StreamedResponse | ProviderResponse | Unavailable> => {
+  try {
+    const response = await send(request, signal)
+    if (response.status !== 200) return await readJson(response)
+    const length = Number(response.headers.get('Content-Length') ?? Number.NaN)
+    return { kind: 'streamed', body: response.body ?? emptyBody(), length: Number.isNaN(length) ? undefined : length }
+  } catch (error) {
+    return toUnavailable(error, signal)
   }
 }

@@ -1,10 +1,10 @@
 import type { Sql } from '@pool/database/client'
 import type { EnvReader } from '../config/env.ts'
-import type { ApplyResult, ReadResult } from './domain/result.ts'
+import type { ApplyResult, ReadResult, Unavailable, WantedRecords, ZonePart } from './domain/result.ts'
 import type { RecordChange } from './domain/rrset.ts'
 
 /**
- * The port to a DNS provider: the two operations that the reconciler needs.
+ * The port to a DNS provider: the operations that the reconciler needs.
  *
  * The caller holds the zone lock: no two `apply` calls of one zone overlap, in this process or another. The caller has
  * subtracted the records that the zone already has, so changes touch only records that the service owns. Expected
@@ -17,8 +17,16 @@ export interface DnsProvider {
   readonly concurrency?: 1
   /** Every record set has the TTL of its zone, so the desired TTL is not compared with the TTL that was read. */
   readonly hasZoneTtl?: true
-  /** Every record set at or below each of `owners` (`'all'`: of the zone). It may return more, but never less. */
-  read(zone: string, owners: readonly string[] | 'all', signal: AbortSignal): Promise<ReadResult>
+  /**
+   * The wanted record sets. It may return more, but never less. The next `apply` of the zone is planned on the result.
+   * `onProgress`: the provider still works on it, so it has not timed out.
+   */
+  read(zone: string, wanted: WantedRecords, signal: AbortSignal, onProgress?: () => void): Promise<ReadResult>
+  /**
+   * Every record set of the zone, in any order, without holding the zone in memory. `unavailable` is the last part. No
+   * `apply` is planned on it. A caller that stops early ends the transfer.
+   */
+  readZone(zone: string, signal: AbortSignal, onProgress?: () => void): AsyncGenerator<ZonePart | Unavailable, void>
   /** Applies `changes`, each completely or not at all. Applying the same changes again changes nothing. */
   apply(zone: string, changes: readonly RecordChange[], signal: AbortSignal): Promise<ApplyResult>
   /** Closes sockets and timers. No call follows. */

@@ -72,13 +72,17 @@ export const validateOpenPool = (poolDomain: string, pools: Pools): NameRejectio
   return validatePool(poolDomain, pools) ?? { kind: 'pool-draining', detail }
 }
 
+/** Whether a tenant could ever have this well-formed label: it is not reserved, and covers no pool. */
+export const canBeGranted = (poolDomain: string, subdomain: string, pools: Pools): boolean =>
+  !isReservedLabel(subdomain) && !coversPool(toFqdn(poolDomain, subdomain), pools.known)
+
 /** The reason why no tenant can have this well-formed label, or null. */
 export const validateName = (poolDomain: string, subdomain: string, pools: Pools): NameRejection | null => {
   const rejection = validateOpenPool(poolDomain, pools)
   if (rejection) return rejection
-  return isReservedLabel(subdomain) || coversPool(toFqdn(poolDomain, subdomain), pools.known)
-    ? { kind: 'reserved', detail: `"${subdomain}" is reserved; choose another name.` }
-    : null
+  return canBeGranted(poolDomain, subdomain, pools)
+    ? null
+    : { kind: 'reserved', detail: `"${subdomain}" is reserved; choose another name.` }
 }
 
 export type BucketNameResult =

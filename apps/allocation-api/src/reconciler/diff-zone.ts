@@ -1,11 +1,13 @@
-import type { ReadResult, Unavailable } from '../dns/domain/result.ts'
+import type { Unavailable } from '../dns/domain/result.ts'
 import type { RecordChange } from '../dns/domain/rrset.ts'
 import type { Pools } from '../naming/naming.ts'
-import { type CurrentRecords, indexRecords, type PlanOptions, planName } from './domain/plan.ts'
-import type { ProviderClient } from './provider-client.ts'
+import type { Orphan } from './domain/orphan.ts'
+import { indexRecords, type PlanOptions, planName } from './domain/plan.ts'
+import { findOrphans } from './orphans.ts'
 import type { CheckedName, ReconcilerRepository } from './repository.ts'
 import { toPlanOptions } from './sync-zone.ts'
-import type { ZoneLock } from './zone-lock.ts'
+import { holdDuring, type ZoneLock } from './zone-lock.ts'
+import { type ScanContext, type ScannedName, type ScanPage, scanZone } from './zone-scan.ts'
 
 export interface PlannedChange {
   readonly subdomain: string
@@ -28,22 +30,19 @@ export interface ZoneDiff {
   readonly conflictCount: number
   /** Names that were applied and now differ: they are due again. */
   readonly driftedCount: number
+  /** Records without a row; the first `MAX_LISTED`, by name. */
+  readonly orphans: readonly Orphan[]
+  readonly orphanCount: number
 }
 
-export interface DiffContext {
-  readonly repository: Pick<ReconcilerRepository, 'listNames' | 'listZones' | 'markDrifted' | 'prune'>
-  readonly provider: Pick<ProviderClient, 'read'>
+export interface DiffContext extends ScanContext {
+  readonly repository: ScanContext['repository'] & Pick<ReconcilerRepository, 'listZones' | 'markDrifted' | 'prune'>
   readonly hasZoneTtl: boolean
   readonly pools: () => Pools
 }
 
 /** `apply` makes drifted names due, and prunes previous records that the zone no longer has. `dry-run` changes nothing. */
 export type DiffMode = 'dry-run' | 'apply'
-
-const EMPTY_ZONE: ReadResult = { kind: 'read', records: [] }
-
-/** Names per page: a bound on memory and on a statement. */
-const PAGE_SIZE = 1_000
 
 /** Changes and conflicts that the result lists; the rest is only counted. */
 export const MAX_LISTED = 1_000
@@ -55,8 +54,8 @@ export const MAX_LISTED = 1_000
 const MAX_WRITE_DELAY_MS = 60_000
 
 /** Whether the previous records of a name in its desired state can be deleted: no earlier write can still take effect. */
-const canPrune = ({ isApplied, desired, previous, appliedMsAgo }: CheckedName): boolean =>
-  isApplied && (desired.length === 0 || previous.length > 0) && (appliedMsAgo ?? 0) > MAX_WRITE_DELAY_MS
+const canPrune = ({ isApplied, desired, previous, appliedMsAgo }: CheckedName, readMsAgo: number): boolean =>
+  isApplied && (desired.length === 0 || previous.length > 0) && (appliedMsAgo ?? 0) - readMsAgo > MAX_WRITE_DELAY_MS
 
 /** Collects the differences of one zone, name by name. */
 class DiffCollector {
@@ -64,11 +63,25 @@ class DiffCollector {
   readonly conflicts: PlannedConflict[] = []
   changeCount = 0
   conflictCount = 0
+  driftedCount = 0
+  readonly orphans: Orphan[] = []
+  orphanCount = 0
 
-  /** Whether the current records of `name` differ from its desired ones. */
-  add(current: CurrentRecords, name: CheckedName, options: PlanOptions): boolean {
+  addOrphans(orphans: readonly Orphan[]): void {
+    this.orphanCount += orphans.length
+    this.orphans.push(...orphans.slice(0, MAX_LISTED - this.orphans.length))
+  }
+
+  toDiff(): ZoneDiff {
+    const { changes, changeCount, conflicts, conflictCount, driftedCount, orphans, orphanCount } = this
+    return { kind: 'compared', changes, changeCount, conflicts, conflictCount, driftedCount, orphans, orphanCount }
+  }
+
+  /** Whether the records of the name differ from its desired ones. */
+  add({ name, isAsDesired, ...current }: ScannedName, options: PlanOptions): boolean {
+    if (isAsDesired && !name.hasInFlightWrite) return false
     const { subdomain } = name
-    const plan = planName(current, name, options)
+    const plan = planName(indexRecords(options.zone, current), name, options)
     if (plan.kind === 'conflict') {
       this.conflictCount += 1
       if (this.conflicts.length < MAX_LISTED) this.conflicts.push({ subdomain, reason: plan.reason })
@@ -92,30 +105,33 @@ export const diffZone = async (
   lock: ZoneLock,
   mode: DiffMode,
 ): Promise<ZoneDiff | Unavailable> => {
-  const { repository, provider } = context
-  let page = await repository.listNames(zone, '', PAGE_SIZE)
-  // A zone without names is not read: the provider may no longer have it.
-  const read = page.length > 0 ? await provider.read(zone, 'all') : EMPTY_ZONE
-  if (read.kind === 'unavailable') return read
-  const current = indexRecords(zone, read)
+  const { repository } = context
   const collector = new DiffCollector()
-  let driftedCount = 0
-  while (page.length > 0) {
-    const options = await toPlanOptions(context, zone, page)
-    const { same = [], different = [] } = Object.groupBy(page, name =>
-      collector.add(current, name, options) ? 'different' : 'same',
+  // A zone without names is compared on request only: the provider may no longer have it.
+  if (mode === 'apply' && (await repository.listNames(zone, '', 1)).length === 0) return collector.toDiff()
+  const addPage = async ({ names, orphans, readMsAgo }: ScanPage): Promise<void> => {
+    collector.addOrphans(await findOrphans(context, zone, orphans))
+    const options = await toPlanOptions(
+      context,
+      zone,
+      names.map(({ name }) => name),
     )
-    if (mode === 'apply') {
-      await lock.assertHeld()
-      const drifted = different.filter(name => name.isApplied)
-      const prunable = same.filter(canPrune)
-      if (drifted.length > 0) await repository.markDrifted(zone, drifted)
-      if (prunable.length > 0) await repository.prune(zone, prunable)
-      driftedCount += drifted.length
-    }
-    const last = page.length === PAGE_SIZE ? page.at(-1)?.subdomain : undefined
-    page = last === undefined ? [] : await repository.listNames(zone, last, PAGE_SIZE)
+    const { same = [], different = [] } = Object.groupBy(names, scanned =>
+      collector.add(scanned, options) ? 'different' : 'same',
+    )
+    if (mode === 'dry-run') return
+    await lock.assertHeld()
+    const drifted = different.map(({ name }) => name).filter(({ isApplied }) => isApplied)
+    const prunable = same.map(({ name }) => name).filter(name => canPrune(name, readMsAgo))
+    if (drifted.length > 0) await repository.markDrifted(zone, drifted)
+    if (prunable.length > 0) await repository.prune(zone, prunable)
+    collector.driftedCount += drifted.length
   }
-  const { changes, changeCount, conflicts, conflictCount } = collector
-  return { kind: 'compared', changes, changeCount, conflicts, conflictCount, driftedCount }
+  return holdDuring(lock, async () => {
+    for await (const page of scanZone(context, zone)) {
+      if (page.kind === 'unavailable') return page
+      await addPage(page)
+    }
+    return collector.toDiff()
+  })
 }

@@ -1,13 +1,17 @@
 import { describe, expect, test } from 'vitest'
-import type { ReadResult } from '../dns/domain/result.ts'
+import type { ReadResult, Unavailable, WantedRecords, ZonePart } from '../dns/domain/result.ts'
 import { ProviderClient } from './provider-client.ts'
 
 const none: ReadResult = { kind: 'read', records: [] }
 const down: ReadResult = { kind: 'unavailable', reason: 'It is down.' }
 const zoneDown: ReadResult = { kind: 'unavailable', reason: 'There is no such zone.', scope: 'zone' }
 
+const everything: WantedRecords = { names: [], branches: ['pool.test'] }
+
 /** A client of a fake provider whose responses and clock the test controls. */
-const createFixture = () => {
+const createFixture = (
+  zone: (signal?: AbortSignal) => AsyncGenerator<ZonePart | Unavailable, void> = async function* () {},
+) => {
   const requests: PromiseWithResolvers<ReadResult>[] = []
   const outcomes: string[] = []
   const errors: unknown[] = []
@@ -19,6 +23,7 @@ const createFixture = () => {
         requests.push(response)
         return response.promise
       },
+      readZone: (_zone, signal) => zone(signal),
       apply: async () => ({ kind: 'applied', rejected: [{ name: 'x', reason: 'no' }] }),
     },
     timeoutMs: 50,
@@ -29,7 +34,7 @@ const createFixture = () => {
       onError: (_, error) => void errors.push(error),
     },
   })
-  const read = () => client.read('pool.test', 'all')
+  const read = () => client.read('pool.test', everything)
   /** The result of a read to which the provider responds with `response`; `not called` if the circuit is open. */
   const readWith = async (response: ReadResult) => {
     const before = requests.length
@@ -59,6 +64,57 @@ describe('the provider client', () => {
     expect(outcomes).toEqual(['read unavailable'])
   })
 
+  const part: ZonePart = { kind: 'part', records: [] }
+  const pause = (ms: number) => new Promise(resolve => setTimeout(resolve, ms))
+
+  test('a read of a zone may take longer than the timeout while parts arrive, and the caller takes its time', async () => {
+    const { client, outcomes } = createFixture(async function* () {
+      for (let i = 0; i < 4; i += 1) {
+        await pause(25)
+        yield part
+      }
+    })
+    const parts: ZonePart[] = []
+    const result = await client.readZone('pool.test', async one => {
+      await pause(60)
+      parts.push(one)
+    })
+    expect(result).toBeNull()
+    expect(parts).toHaveLength(4)
+    expect(outcomes).toEqual(['read done'])
+  })
+
+  test('a zone whose parts stop is unavailable, and its transfer is aborted', async () => {
+    let isAborted = false
+    const { client, outcomes } = createFixture(async function* (signal) {
+      yield part
+      await new Promise(resolve => signal?.addEventListener('abort', resolve))
+      isAborted = true
+      yield part
+    })
+    expect(await client.readZone('pool.test', async () => {})).toMatchObject({ kind: 'unavailable', retryAfterMs: 500 })
+    expect(outcomes).toEqual(['read unavailable'])
+    await expect.poll(() => isAborted).toBe(true)
+  })
+
+  test('an error of the caller is the caller’s, and ends the transfer', async () => {
+    let isEnded = false
+    const { client, errors } = createFixture(async function* () {
+      try {
+        for (;;) yield part
+      } finally {
+        isEnded = true
+      }
+    })
+    const failing = client.readZone('pool.test', async () => {
+      throw new Error('the database is gone')
+    })
+    await expect(failing).rejects.toThrow('the database is gone')
+    expect(isEnded).toBe(true)
+    expect(errors).toEqual([])
+    expect(client.isCircuitOpen()).toBe(false)
+  })
+
   test('a throw is reported, its text is not in the result, and the circuit stays closed', async () => {
     const { read, requests, errors, client } = createFixture()
     const result = read()
@@ -75,13 +131,13 @@ describe('the provider client', () => {
       throw new Error('key=secret')
     }
     const client = new ProviderClient({
-      provider: { read: throws, apply: throws },
+      provider: { read: throws, readZone: throws, apply: throws },
       timeoutMs: 50,
       now: () => 0,
       random: () => 0.5,
       observer: { onProviderCall() {}, onError: (_, error) => void errors.push(error) },
     })
-    for (const result of [await client.read('pool.test', 'all'), await client.apply('pool.test', [])]) {
+    for (const result of [await client.read('pool.test', everything), await client.apply('pool.test', [])]) {
       expect(result).toMatchObject({ kind: 'unavailable', scope: 'zone' })
     }
     expect(errors).toHaveLength(2)

@@ -1,4 +1,4 @@
-import type { ApplyResult, ReadResult, Unavailable } from '../dns/domain/result.ts'
+import type { ApplyResult, ReadResult, Unavailable, WantedRecords, ZonePart } from '../dns/domain/result.ts'
 import type { RecordChange } from '../dns/domain/rrset.ts'
 import type { DnsProvider } from '../dns/provider.ts'
 import { afterFailure, type CircuitBreaker, CLOSED, msUntilRetry, openMs } from './domain/circuit-breaker.ts'
@@ -11,8 +11,8 @@ export interface ProviderCallObserver {
 }
 
 export interface ProviderClientOptions {
-  readonly provider: Pick<DnsProvider, 'read' | 'apply'>
-  /** Milliseconds that one call may take. */
+  readonly provider: Pick<DnsProvider, 'read' | 'readZone' | 'apply'>
+  /** Milliseconds that one call may take without progress. */
   readonly timeoutMs: number
   /** Milliseconds of a monotonic clock. */
   readonly now: () => number
@@ -21,11 +21,16 @@ export interface ProviderClientOptions {
   readonly observer: ProviderCallObserver
 }
 
+type CallResult = ReadResult | ApplyResult | { readonly kind: 'complete' }
+
+/** One call. `onProgress` restarts its time limit, and `pause` stops it until then. */
+type Run<Result> = (signal: AbortSignal, onProgress: () => void, pause: () => void) => Promise<Result>
+
 /** The pause for the calls that are rejected while the call of a half-open circuit is in flight. */
 const HALF_OPEN_RETRY_MS = 500
 
 /**
- * Calls the provider with a timeout, which holds even if the provider ignores its signal, and behind a circuit breaker.
+ * Calls the provider with a timeout, which ends a call without progress and holds even if the provider ignores its signal, and behind a circuit breaker.
  * `unavailable` results have `retryAfterMs` unless they are of one zone only.
  */
 export class ProviderClient {
@@ -39,8 +44,30 @@ export class ProviderClient {
     this.#options = options
   }
 
-  read(zone: string, owners: readonly string[] | 'all'): Promise<ReadResult> {
-    return this.#call('read', async signal => this.#options.provider.read(zone, owners, signal))
+  read(zone: string, wanted: WantedRecords): Promise<ReadResult> {
+    return this.#call('read', async (signal, onProgress) =>
+      this.#options.provider.read(zone, wanted, signal, onProgress),
+    )
+  }
+
+  /** Reads the whole zone in parts, each of which waits for `onPart` of the one before. Null: these were all. */
+  async readZone(zone: string, onPart: (part: ZonePart) => Promise<void>): Promise<Unavailable | null> {
+    let failure: { readonly error: unknown } | undefined
+    const result = await this.#call('read', async (signal, onProgress, pause) => {
+      for await (const part of this.#options.provider.readZone(zone, signal, onProgress)) {
+        if (part.kind === 'unavailable') return part
+        // The time of the caller is not the provider's.
+        pause()
+        await onPart(part).catch((error: unknown) => {
+          failure = { error }
+        })
+        if (failure) break
+        onProgress()
+      }
+      return { kind: 'complete' as const }
+    })
+    if (failure) throw failure.error
+    return result.kind === 'unavailable' ? result : null
   }
 
   apply(zone: string, changes: readonly RecordChange[]): Promise<ApplyResult> {
@@ -51,16 +78,17 @@ export class ProviderClient {
     return openMs(this.#breaker, this.#options.now()) > 0
   }
 
-  async #call<Result extends ReadResult | ApplyResult>(
-    operation: Operation,
-    run: (signal: AbortSignal) => Promise<Result>,
-  ): Promise<Result | Unavailable> {
+  async #call<Result extends CallResult>(operation: Operation, run: Run<Result>): Promise<Result | Unavailable> {
     const remainingMs = openMs(this.#breaker, this.#options.now())
     if (remainingMs > 0 || this.#isHalfOpenCallInFlight) return this.#rejectCall(remainingMs)
     const isHalfOpen = this.#breaker.isOpen
     this.#isHalfOpenCallInFlight = isHalfOpen
     const startedAt = performance.now()
-    const result = await this.#runWithTimeout(run)
+    const result = await this.#runWithTimeout(run, () => {
+      // Other calls need not wait for the end of a long one.
+      if (isHalfOpen) this.#isHalfOpenCallInFlight = false
+      this.#breaker = CLOSED
+    })
     if (isHalfOpen) this.#isHalfOpenCallInFlight = false
     const hasRejections = result.kind === 'applied' && result.rejected.length > 0
     const outcome = result.kind === 'unavailable' ? 'unavailable' : hasRejections ? 'rejected' : 'done'
@@ -74,22 +102,37 @@ export class ProviderClient {
     return { kind: 'unavailable', reason, retryAfterMs }
   }
 
-  async #runWithTimeout<Result>(run: (signal: AbortSignal) => Promise<Result>): Promise<Result | Unavailable> {
+  async #runWithTimeout<Result>(run: Run<Result>, onFirstProgress: () => void): Promise<Result | Unavailable> {
     const { timeoutMs, observer } = this.#options
-    const signal = AbortSignal.timeout(timeoutMs)
-    const timedOut = new Promise<Unavailable>(resolve => {
-      const reason = `The DNS provider did not answer within ${timeoutMs / 1_000} s.`
-      signal.addEventListener('abort', () => resolve({ kind: 'unavailable', reason }))
-    })
-    return Promise.race([run(signal), timedOut]).catch((error: unknown): Unavailable => {
-      observer.onError('dns provider threw an unexpected error', error)
-      // Most likely caused by what this call sent, so it must not block other zones.
-      const reason = 'Internal error calling the DNS provider; see the log.'
-      return { kind: 'unavailable', reason, scope: 'zone' }
-    })
+    const controller = new AbortController()
+    const { promise: timedOut, resolve } = Promise.withResolvers<Unavailable>()
+    let hasProgress = false
+    let timer: NodeJS.Timeout | undefined
+    const restart = () => {
+      clearTimeout(timer)
+      timer = setTimeout(() => {
+        controller.abort(new DOMException('The operation was aborted due to timeout', 'TimeoutError'))
+        resolve({ kind: 'unavailable', reason: `The DNS provider did not answer within ${timeoutMs / 1_000} s.` })
+      }, timeoutMs)
+    }
+    const onProgress = () => {
+      if (controller.signal.aborted) return
+      restart()
+      if (!hasProgress) onFirstProgress()
+      hasProgress = true
+    }
+    restart()
+    return Promise.race([run(controller.signal, onProgress, () => clearTimeout(timer)), timedOut])
+      .catch((error: unknown): Unavailable => {
+        observer.onError('dns provider threw an unexpected error', error)
+        // Most likely caused by what this call sent, so it must not block other zones.
+        const reason = 'Internal error calling the DNS provider; see the log.'
+        return { kind: 'unavailable', reason, scope: 'zone' }
+      })
+      .finally(() => clearTimeout(timer))
   }
 
-  #updateBreaker<Result extends ReadResult | ApplyResult>(result: Result | Unavailable): Result | Unavailable {
+  #updateBreaker<Result extends CallResult>(result: Result | Unavailable): Result | Unavailable {
     if (result.kind !== 'unavailable' || result.scope === 'zone') {
       this.#breaker = CLOSED
       return result

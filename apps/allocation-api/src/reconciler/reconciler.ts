@@ -9,6 +9,7 @@ import { type NameRejection, type Pools, validatePool } from '../naming/naming.t
 import type { ZoneDiff } from './diff-zone.ts'
 import { isDecided, toDnsState, toWithdrawalState } from './domain/status.ts'
 import { type Busy, DriftDetector, type DriftObserver } from './drift-detector.ts'
+import { type ChangeOrphansOptions, changeOrphans, createOrphanRepository, type OrphanChange } from './orphans.ts'
 import { type ProviderCallObserver, ProviderClient } from './provider-client.ts'
 import { createReconcilerRepository } from './repository.ts'
 import { republishZone, type TemplateDiff } from './republish-zone.ts'
@@ -68,6 +69,12 @@ export interface RepublishResult extends Omit<TemplateDiff, 'kind'>, Pick<Repair
 
 export type RepublishOutcome = TemplateDiff | RepublishResult | Busy | NameRejection
 
+export interface OrphanChangeResult extends Omit<OrphanChange, 'kind'>, Pick<RepairResult, 'pending' | 'failing'> {
+  readonly kind: 'changed'
+}
+
+export type OrphanOutcome = OrphanChange | OrphanChangeResult | Unavailable | Busy | NameRejection
+
 export type ConvergeOutcome = ZoneDiff | RepairResult | Unavailable | Busy | NameRejection
 
 export type Reconciler = ReturnType<typeof createReconciler>
@@ -92,8 +99,19 @@ export const createReconciler = (options: ReconcilerOptions) => {
     random,
     observer,
   })
-  const context = { repository, provider, hasZoneTtl, pools, driftIntervalMs, random }
-  const drift = new DriftDetector({ ...context, withZoneLock, observer })
+  const orphanRepository = createOrphanRepository(options.sql, { timeoutMs: options.statementTimeoutMs })
+  const context = {
+    repository,
+    orphanRepository,
+    provider,
+    hasZoneTtl,
+    pools,
+    recordTemplate,
+    withZoneLock,
+    driftIntervalMs,
+    random,
+  }
+  const drift = new DriftDetector({ ...context, observer })
   const queues = new Map<string, ZoneSyncQueue>()
   let isStopping = false
 
@@ -173,6 +191,19 @@ export const createReconciler = (options: ReconcilerOptions) => {
       if (result.kind === 'busy' || !caller) return result
       await syncUntilDone(poolDomain)
       return { ...result, kind: 'republished', ...(await repository.countPending(poolDomain)) }
+    },
+
+    /**
+     * Adopts the orphans of the zone or has them removed, and waits a bounded time until this is applied. Without a
+     * `caller`, only lists them.
+     */
+    async changeOrphans(poolDomain: string, change: ChangeOrphansOptions): Promise<OrphanOutcome> {
+      const rejection = validatePool(poolDomain, pools())
+      if (rejection) return rejection
+      const result = await changeOrphans(context, poolDomain, change)
+      if (result.kind !== 'orphans' || !change.caller) return result
+      await syncUntilDone(poolDomain)
+      return { ...result, kind: 'changed', ...(await repository.countPending(poolDomain)) }
     },
 
     /** Starts a sync of every zone with due names, which any replica, a crash or an outage may have left, and due drift checks. */

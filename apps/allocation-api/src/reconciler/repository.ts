@@ -87,6 +87,11 @@ const desiredColumns = (sql: Sql) => sql`
   attempted_version > applied_version as "hasInFlightWrite",
   desired = '[]' or purge_version > applied_version as "isPurged"`
 
+/** The columns of a `CheckedName`. */
+const checkedColumns = (sql: Sql) => sql`
+  ${desiredColumns(sql)}, applied_version = version as "isApplied",
+  extract(epoch from statement_timestamp() - applied_at)::float8 * 1000 as "appliedMsAgo"`
+
 /** Name and type of each desired record set of `item`. */
 const desiredKeys = (sql: Sql) => sql`(
   select coalesce(jsonb_agg(jsonb_build_object('name', record->'name', 'type', record->'type')), '[]')
@@ -282,10 +287,19 @@ export const createReconcilerRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
   async listNames(zone: string, after: string, limit: number): Promise<CheckedName[]> {
     const rows = await withTimeout(
       sql<CheckedName[]>`
-        select ${desiredColumns(sql)}, applied_version = version as "isApplied",
-          extract(epoch from statement_timestamp() - applied_at)::float8 * 1000 as "appliedMsAgo"
-        from dns_names where zone = ${zone} and subdomain > ${after}
+        select ${checkedColumns(sql)} from dns_names where zone = ${zone} and subdomain > ${after}
         order by subdomain limit ${limit}`,
+      timeoutMs,
+    )
+    return drainRows(rows)
+  },
+
+  /** Those of `subdomains` that have a row. */
+  async findNames(zone: string, subdomains: readonly string[]): Promise<CheckedName[]> {
+    const rows = await withTimeout(
+      sql<CheckedName[]>`
+        select ${checkedColumns(sql)} from dns_names
+        where zone = ${zone} and subdomain in (select jsonb_array_elements_text(${sql.json(subdomains)}))`,
       timeoutMs,
     )
     return drainRows(rows)

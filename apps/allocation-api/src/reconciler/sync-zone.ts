@@ -2,10 +2,10 @@ import type { ApplyResult } from '../dns/domain/result.ts'
 import { changeKey, type RecordSet } from '../dns/domain/rrset.ts'
 import type { Pools } from '../naming/naming.ts'
 import { type Failure, type Outcome, toFailure, toOutcome, toRetryDelayMs } from './domain/outcome.ts'
-import { indexRecords, limitPlans, type Plan, type PlanOptions, planName } from './domain/plan.ts'
+import { indexRecords, limitPlans, type Plan, type PlanOptions, planName, toWantedRecords } from './domain/plan.ts'
 import type { ProviderClient } from './provider-client.ts'
 import type { AppliedName, DeletedRecord, DueName, FailedName, ReconcilerRepository } from './repository.ts'
-import type { ZoneLock } from './zone-lock.ts'
+import { holdDuring, type ZoneLock } from './zone-lock.ts'
 
 export interface SyncContext {
   readonly repository: Pick<
@@ -55,7 +55,8 @@ export const syncZone = async (context: SyncContext, zone: string, lock: ZoneLoc
   const toFqdn = ({ subdomain }: DueName) => `${subdomain}.${zone}`
   let names = await repository.listDue(zone, MAX_BATCH_SIZE)
   if (names.length === 0) return NOTHING_SYNCED
-  const read = await provider.read(zone, names.map(toFqdn))
+  const wanted = toWantedRecords(zone, names)
+  const read = await holdDuring(lock, () => provider.read(zone, wanted))
   if (read.kind === 'unavailable') {
     const outcome = toFailure(read)
     return saveOutcomes(
@@ -75,7 +76,7 @@ export const syncZone = async (context: SyncContext, zone: string, lock: ZoneLoc
   })
   const result = await applyPlans(context, zone, lock, planned)
   const outcomes = planned.map(({ name, plan }) => ({ name, outcome: toOutcome(toFqdn(name), plan, result) }))
-  return saveOutcomes(context, zone, await confirmPurges(context, zone, outcomes, options))
+  return saveOutcomes(context, zone, await holdDuring(lock, () => confirmPurges(context, zone, outcomes, options)))
 }
 
 /** `names` are those of one sync or drift check. */
@@ -110,7 +111,7 @@ const confirmPurges = async (
     outcome.kind === 'applied' && name.isPurged && name.desired.length > 0
   const purged = outcomes.filter(needsRead).map(({ name }) => `${name.subdomain}.${zone}`)
   if (purged.length === 0) return [...outcomes]
-  const read = await provider.read(zone, purged)
+  const read = await provider.read(zone, { names: [], branches: purged })
   const current = indexRecords(zone, read.kind === 'read' ? read : { records: [] })
   const confirm = ({ name, outcome }: NameOutcome): Outcome => {
     if (read.kind === 'unavailable') return toFailure(read)

@@ -121,6 +121,16 @@ export const createZoneLocks = (url: string, limits: ZoneLockLimits) => {
   }
 }
 
+/** How often a lock is used during long work. Less than the time after which Postgres ends an idle transaction. */
+const HOLD_INTERVAL_MS = 5_000
+
+/** Keeps the lock during work that sends no statement on its connection for long, such as a read of a large zone. */
+export const holdDuring = async <Result>(lock: ZoneLock, work: () => Promise<Result>): Promise<Result> => {
+  // If the lock is lost, the next `assertHeld` of the work itself throws.
+  const timer = setInterval(() => void lock.assertHeld().catch(() => {}), HOLD_INTERVAL_MS)
+  return work().finally(() => clearInterval(timer))
+}
+
 /** Runs `work` while it holds the lock of `zone`; null if another replica held it for too long. */
 export type WithZoneLock = <Result>(zone: string, work: (lock: ZoneLock) => Promise<Result>) => Promise<Result | null>
 

@@ -133,12 +133,12 @@ describe('rejections', () => {
 })
 
 test('a provider that does not answer: 503 dns-unavailable with Retry-After, without internal details', async () => {
-  await database.sql`alter table local_dns_zones rename to local_dns_zones_away`
+  await database.sql`alter table local_dns_record_sets rename to local_dns_record_sets_away`
   for (const query of ['?dryRun=true', '']) {
     const { status, body, headers, text } = await converge(query)
     expect([status, body.error]).toEqual([503, 'dns-unavailable'])
     expect(Number(headers.get('retry-after'))).toBeGreaterThan(0)
     expect(text).not.toMatch(/local_dns|relation|42P01/)
   }
-  await database.sql`alter table local_dns_zones_away rename to local_dns_zones`
+  await database.sql`alter table local_dns_record_sets_away rename to local_dns_record_sets`
 })

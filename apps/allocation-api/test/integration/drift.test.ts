@@ -252,6 +252,8 @@ describe('drift', () => {
         conflicts: [{ subdomain: 'stuck', reason: expect.stringContaining('CNAME') }],
         conflictCount: 1,
         driftedCount: 0,
+        orphans: [],
+        orphanCount: 0,
       })
       expect(await readState()).toEqual(before)
     })

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import type { RecordChange, RecordSet } from '../../src/dns/domain/rrset.ts'
 import { createCloudflareProvider } from '../../src/dns/providers/cloudflare/index.ts'
 import { describeConformance } from './conformance.ts'
+import { atOrBelow } from './harness.ts'
 import { startCloudflareSubject, startSubject } from './support/cloudflare.ts'
 
 describeConformance('cloudflare', startSubject)
@@ -21,7 +22,7 @@ test('all small pages are read', async () => {
   await using subject = await startCloudflareSubject({ maxPageSize: 7 })
   const { provider, double, zone } = subject
   for (let i = 0; i < 40; i += 1) await subject.put(set(`n${i}.${zone}`, 'A', '192.0.2.1'))
-  const result = await provider.read(zone, 'all', signal())
+  const result = await provider.read(zone, atOrBelow(zone), signal())
   expect(result.kind === 'read' && result.records).toHaveLength(40)
   expect(double.count('list')).toBe(6)
 })
@@ -42,7 +43,7 @@ test.each([
       double.remove(zone, ({ name }) => deleted.some(gone => name === `${gone}.${zone}`))
     },
   })
-  const result = await provider.read(zone, 'all', signal())
+  const result = await provider.read(zone, atOrBelow(zone), signal())
   const names = result.kind === 'read' ? result.records.map(({ name }) => name).sort() : []
   expect(names).toEqual((await subject.records()).map(({ name }) => name))
   expect(names).toHaveLength(count)
@@ -53,21 +54,17 @@ test('a record that cannot be parsed is not left out: the zone is unavailable', 
   const { provider, double, zone } = subject
   await subject.put(set(`a.${zone}`, 'A', '192.0.2.1'))
   double.put(zone, { name: '', type: 'A' })
-  expect(await provider.read(zone, 'all', signal())).toMatchObject({ kind: 'unavailable' })
+  expect(await provider.read(zone, atOrBelow(zone), signal())).toMatchObject({ kind: 'unavailable' })
 })
 
 test('owners are listed separately while that needs fewer calls than the zone did', async () => {
   await using subject = await startCloudflareSubject({ maxPageSize: 5 })
   const { provider, double, zone } = subject
   for (let i = 0; i < 50; i += 1) await subject.put(set(`n${i}.${zone}`, 'A', '192.0.2.1'))
-  await provider.read(zone, 'all', signal())
+  await provider.read(zone, atOrBelow(zone), signal())
   expect(double.count('list')).toBe(10)
   double.resetCalls()
-  await provider.read(
-    zone,
-    Array.from({ length: 8 }, (_, i) => `n${i}.${zone}`),
-    signal(),
-  )
+  await provider.read(zone, atOrBelow(...Array.from({ length: 8 }, (_, i) => `n${i}.${zone}`)), signal())
   expect(double.count('list')).toBe(8)
 })
 
@@ -84,7 +81,7 @@ test('the active zone of the exact name is selected', async () => {
   expect(await provider.apply(zone, addresses(zone, 1), signal())).toEqual(applied())
   double.addZone(zone)
   double.schedule('zones', { kind: 'status', status: 200, body: { success: true, result: result.slice(0, 1) } })
-  expect(await provider.read(zone, 'all', signal())).toMatchObject({
+  expect(await provider.read(zone, atOrBelow(zone), signal())).toMatchObject({
     reason: expect.stringContaining(`no zone ${zone}`),
   })
 })
@@ -114,7 +111,7 @@ test.each([
   const { provider, double, zone } = subject
   const owners = Array.from({ length: count }, (_, i) => `n${i}.${zone}`)
   for (const owner of owners) await subject.put(set(`*.${owner}`, 'A', '192.0.2.1'))
-  const result = await provider.read(zone, owners, signal())
+  const result = await provider.read(zone, atOrBelow(...owners), signal())
   expect(result.kind === 'read' && result.records).toHaveLength(count)
   const filters = double.calls.filter(({ kind }) => kind === 'list').map(({ query }) => query['name.endswith'])
   expect(filters).toEqual(
@@ -155,7 +152,10 @@ test('a proxied record is repaired', async () => {
   const { provider, double, zone } = subject
   const wanted = set(`acme.${zone}`, 'A', '192.0.2.1')
   double.put(zone, { name: wanted.name, type: 'A', content: '192.0.2.1', ttl: 1, proxied: true })
-  expect(await provider.read(zone, [wanted.name], signal())).toEqual({ kind: 'read', records: [{ ...wanted, ttl: 1 }] })
+  expect(await provider.read(zone, atOrBelow(wanted.name), signal())).toEqual({
+    kind: 'read',
+    records: [{ ...wanted, ttl: 1 }],
+  })
   await provider.apply(zone, [upsert(wanted)], signal())
   expect(double.records(zone)).toMatchObject([{ ttl: 300, proxied: false }])
 })
@@ -234,7 +234,7 @@ test('more records of one name than a batch allows are deleted in several batche
   const { provider, double, zone } = subject
   const many = Array.from({ length: 450 }, (_, i) => `"${i}"`)
   await subject.put(set(`many.${zone}`, 'TXT', ...many))
-  await provider.read(zone, [`many.${zone}`], signal())
+  await provider.read(zone, atOrBelow(`many.${zone}`), signal())
   const before = double.calls.length
   const changes = [remove(set(`many.${zone}`, 'TXT')), upsert(set(`many.${zone}`, 'A', '192.0.2.1'))]
   expect(await provider.apply(zone, changes, signal())).toEqual({ kind: 'applied', rejected: [] })
@@ -277,7 +277,10 @@ test.each<[what: string, reads: (readonly string[] | 'all')[], name: string, lis
   const { provider, double, zone } = subject
   await subject.put(set(`n0.${zone}`, 'A', '192.0.2.9'))
   const full = (one: string) => `${one}.${zone}`
-  for (const owners of reads) await provider.read(zone, owners === 'all' ? owners : owners.map(full), signal())
+  for (const owners of reads) {
+    const wanted = owners === 'all' ? [zone] : owners.map(full)
+    await provider.read(zone, atOrBelow(...wanted), signal())
+  }
   const wanted = set(full(name), 'A', '192.0.2.1')
   expect(await provider.apply(zone, [upsert(wanted)], signal())).toEqual(applied())
   expect(double.count('list')).toBe(lists)
@@ -291,9 +294,9 @@ test.each<[what: string, reads: (readonly string[] | 'all')[], name: string, lis
 test('a failed read invalidates the read before it', async () => {
   await using subject = await startCloudflareSubject()
   const { provider, double, zone } = subject
-  await provider.read(zone, 'all', signal())
+  await provider.read(zone, atOrBelow(zone), signal())
   double.schedule('list', { kind: 'status', status: 500, body: {} })
-  expect((await provider.read(zone, 'all', signal())).kind).toBe('unavailable')
+  expect((await provider.read(zone, atOrBelow(zone), signal())).kind).toBe('unavailable')
   await provider.apply(zone, addresses(zone, 1), signal())
   expect(double.count('list')).toBe(3)
 })
@@ -302,7 +305,7 @@ test('a record deleted after the read is created again', async () => {
   await using subject = await startCloudflareSubject()
   const { provider, double, zone } = subject
   await subject.put(set(`n0.${zone}`, 'A', '192.0.2.9'))
-  await provider.read(zone, [`n0.${zone}`], signal())
+  await provider.read(zone, atOrBelow(`n0.${zone}`), signal())
   double.remove(zone, () => true)
   const wanted = set(`n0.${zone}`, 'A', '192.0.2.1')
   expect(await provider.apply(zone, [upsert(wanted)], signal())).toEqual(applied())
@@ -349,15 +352,15 @@ test('the response to the batch reveals a stale list', async () => {
 test('a zone that was created again under its name is looked up again', async () => {
   await using subject = await startCloudflareSubject()
   const { provider, double, zone } = subject
-  await provider.read(zone, 'all', signal())
+  await provider.read(zone, atOrBelow(zone), signal())
   double.addZone(zone)
   expect(await provider.apply(zone, addresses(zone, 1), signal())).toEqual(applied())
   expect(double.records(zone)).toHaveLength(1)
   expect(double.count('zones')).toBe(2)
   double.deleteZone(zone)
-  expect(await provider.read(zone, 'all', signal())).toMatchObject({ reason: expect.stringContaining(zone) })
+  expect(await provider.read(zone, atOrBelow(zone), signal())).toMatchObject({ reason: expect.stringContaining(zone) })
   double.resetCalls()
-  await provider.read(zone, 'all', signal())
+  await provider.read(zone, atOrBelow(zone), signal())
   expect(double.calls.map(({ kind }) => kind)).toEqual(['zones'])
 })
 
@@ -366,7 +369,7 @@ test('a rate limit has its Retry-After', async () => {
   const { provider, double, zone } = subject
   double.limitRate(30)
   const limited = { kind: 'unavailable', retryAfterMs: 30_000 }
-  expect(await provider.read(zone, 'all', signal())).toMatchObject(limited)
+  expect(await provider.read(zone, atOrBelow(zone), signal())).toMatchObject(limited)
   expect(await provider.apply(zone, addresses(zone, 1), signal())).toMatchObject(limited)
   double.limitRate(undefined)
   expect(await provider.apply(zone, addresses(zone, 1), signal())).toEqual(applied())
@@ -424,7 +427,7 @@ test('a failure of one zone has the scope zone; a failure of the provider has no
   await using subject = await startCloudflareSubject()
   const { provider, withWrongKey, double, zone } = subject
   double.addZone(`copy-of-${zone}`, 'free', 'secondary')
-  const read = async (name = zone, by = provider) => by.read(name, 'all', signal())
+  const read = async (name = zone, by = provider) => by.read(name, atOrBelow(name), signal())
   const zoneUnavailable = { kind: 'unavailable', scope: 'zone' }
   expect(await read(`no-${zone}`)).toMatchObject(zoneUnavailable)
   expect(await read(`copy-of-${zone}`)).toMatchObject({
@@ -452,7 +455,7 @@ test('a failure of one zone has the scope zone; a failure of the provider has no
 test('a reason contains neither the token nor the address of the API', async () => {
   await using subject = await startCloudflareSubject()
   const nowhere = createCloudflareProvider({ url: 'http://127.0.0.1:1/client/v4/', apiToken: 'not a header\n' })
-  const result = await nowhere.read(subject.zone, 'all', signal())
+  const result = await nowhere.read(subject.zone, atOrBelow(subject.zone), signal())
   expect(result).toMatchObject({ kind: 'unavailable' })
   expect(JSON.stringify(result)).not.toMatch(/not a header|127\.0\.0\.1/)
 })

@@ -1,6 +1,7 @@
 import type { DynadotDouble, DynadotFault } from '@pool/test-kit/dns/dynadot-double.ts'
 import { until } from '@pool/test-kit/poll.ts'
 import { expect, test } from 'vitest'
+import { atOrBelow } from './harness.ts'
 import { signal, startDynadotSubject, upsert } from './support/dynadot.ts'
 
 const differ = { kind: 'unavailable', scope: 'zone', reason: expect.stringMatching(/two responses .* differ/) }
@@ -8,7 +9,7 @@ const differ = { kind: 'unavailable', scope: 'zone', reason: expect.stringMatchi
 test('a read and an apply make three calls', async () => {
   await using subject = await startDynadotSubject()
   const { provider, zone, double } = subject
-  await provider.read(zone, 'all', signal())
+  await provider.read(zone, atOrBelow(zone), signal())
   await provider.apply(zone, [upsert(`acme.${zone}`)], signal())
   expect(double.calls).toEqual({ get_dns: 2, set_dns2: 1, busy: 0, other: 0, stale: 0, effects: 1 })
 })
@@ -24,12 +25,12 @@ test.each<[string, (double: DynadotDouble, zone: string) => void]>([
   await using subject = await startDynadotSubject()
   const { provider, zone, double } = subject
   double.change(zone, { main: [{ host: '', type: 'A', value: '192.0.2.8', extra: '' }] })
-  await provider.read(zone, 'all', signal())
+  await provider.read(zone, atOrBelow(zone), signal())
   edit(double, zone)
   const edited = double.domain(zone)
   expect(await provider.apply(zone, [upsert(`acme.${zone}`)], signal())).toEqual(differ)
   expect(double.domain(zone)).toBe(edited)
-  await provider.read(zone, 'all', signal())
+  await provider.read(zone, atOrBelow(zone), signal())
   expect(await provider.apply(zone, [upsert(`acme.${zone}`)], signal())).toEqual({ kind: 'applied', rejected: [] })
   const acme = { host: 'acme', type: 'A', value: '192.0.2.1', extra: '' }
   expect(double.domain(zone)).toEqual({ ...edited, sub: [...edited.sub, acme] })
@@ -41,7 +42,7 @@ test.each([0, 1])('response %i of the two is out of date: nothing is written', a
   await provider.apply(zone, [upsert(`acme.${zone}`)], signal())
   const before = double.domain(zone)
   if (stale === 0) double.fail('get_dns', 'stale')
-  await provider.read(zone, 'all', signal())
+  await provider.read(zone, atOrBelow(zone), signal())
   if (stale === 1) double.fail('get_dns', 'stale')
   expect(await provider.apply(zone, [upsert(`next.${zone}`)], signal())).toEqual(differ)
   expect(double.domain(zone)).toBe(before)
@@ -52,15 +53,15 @@ test('a read is valid for one apply; without one, the current state decides', as
   await using subject = await startDynadotSubject()
   const { provider, zone, double } = subject
   const theirs = { name: `late.${zone}`, type: 'TXT', ttl: 3_600, values: ['"new"'] }
-  await provider.read(zone, 'all', signal())
+  await provider.read(zone, atOrBelow(zone), signal())
   await provider.apply(zone, [upsert(`acme.${zone}`)], signal())
   await subject.put(theirs)
   expect(await provider.apply(zone, [upsert(`next.${zone}`)], signal())).toEqual({ kind: 'applied', rejected: [] })
   expect(await subject.records()).toContainEqual(theirs)
 
-  await provider.read(zone, 'all', signal())
+  await provider.read(zone, atOrBelow(zone), signal())
   double.fail('get_dns', { status: 500 })
-  await provider.read(zone, 'all', signal())
+  await provider.read(zone, atOrBelow(zone), signal())
   await subject.remove(theirs.name, theirs.type)
   expect(await provider.apply(zone, [upsert(`last.${zone}`)], signal())).toEqual({ kind: 'applied', rejected: [] })
 })
@@ -70,7 +71,7 @@ test('the same records in another order are the same', async () => {
   const { provider, zone, double } = subject
   const sub = ['a', 'b', 'c'].map(host => ({ host, type: 'A', value: '198.51.100.1', extra: '' }))
   double.change(zone, { sub })
-  await provider.read(zone, 'all', signal())
+  await provider.read(zone, atOrBelow(zone), signal())
   double.change(zone, { sub: sub.toReversed() })
   expect(await provider.apply(zone, [upsert(`acme.${zone}`)], signal())).toEqual({ kind: 'applied', rejected: [] })
 })
@@ -78,7 +79,10 @@ test('the same records in another order are the same', async () => {
 test('of two concurrent reads, one is unavailable: the account is busy, retry soon', async () => {
   await using subject = await startDynadotSubject({ delayMs: 30 })
   const { provider, zone } = subject
-  const both = await Promise.all([provider.read(zone, 'all', signal()), provider.read(zone, 'all', signal())])
+  const both = await Promise.all([
+    provider.read(zone, atOrBelow(zone), signal()),
+    provider.read(zone, atOrBelow(zone), signal()),
+  ])
   expect(both.map(({ kind }) => kind).sort()).toEqual(['read', 'unavailable'])
   expect(both).toContainEqual({ kind: 'unavailable', reason: expect.stringMatching(/busy/), retryAfterMs: 1_000 })
 })
@@ -99,7 +103,7 @@ test.each<[string, DynadotFault, object]>([
   await using subject = await startDynadotSubject()
   const { provider, zone, double } = subject
   double.fail('get_dns', fault)
-  const answer = await provider.read(zone, 'all', signal())
+  const answer = await provider.read(zone, atOrBelow(zone), signal())
   expect(answer).toMatchObject({ kind: 'unavailable', ...expected })
   expect(answer).not.toHaveProperty('scope')
   double.fail('get_dns', fault)
@@ -143,8 +147,8 @@ test.each<DynadotFault>([
   const shortSignal = () => (hangs ? AbortSignal.timeout(200) : signal())
   const results: unknown[] = []
   double.fail('get_dns', quoting)
-  results.push(await provider.read(zone, 'all', shortSignal()))
-  await until('it responds again', async () => (await provider.read(zone, 'all', signal())).kind === 'read')
+  results.push(await provider.read(zone, atOrBelow(zone), shortSignal()))
+  await until('it responds again', async () => (await provider.read(zone, atOrBelow(zone), signal())).kind === 'read')
   double.fail('set_dns2', quoting)
   results.push(await provider.apply(zone, [upsert(`acme.${zone}`)], shortSignal()))
   const text = JSON.stringify(results).toLowerCase()
@@ -210,7 +214,7 @@ test('an aborted write still executes: until then the account is busy, and nothi
   await until('the write has arrived', () => double.calls.set_dns2 === 1)
   abort.abort()
   expect(await late).toMatchObject({ kind: 'unavailable' })
-  expect(await provider.read(zone, 'all', signal())).toMatchObject({ reason: expect.stringMatching(/busy/) })
+  expect(await provider.read(zone, atOrBelow(zone), signal())).toMatchObject({ reason: expect.stringMatching(/busy/) })
   await until('the next apply succeeds', async () => {
     const next = await provider.apply(zone, [upsert(`next.${zone}`)], signal())
     return next.kind === 'applied'
@@ -228,7 +232,7 @@ test('a write with a late effect: the account is busy until then, and nothing ne
   await until('the write has arrived', () => double.calls.set_dns2 === 1)
   abort.abort()
   expect(await late).toMatchObject({ kind: 'unavailable' })
-  expect(await provider.read(zone, 'all', signal())).toMatchObject({ retryAfterMs: 1_000 })
+  expect(await provider.read(zone, atOrBelow(zone), signal())).toMatchObject({ retryAfterMs: 1_000 })
   expect(double.domain(zone).sub).toEqual([])
   effect.resolve()
   await until('the next apply succeeds', async () => {
@@ -249,7 +253,7 @@ test('the double returns the state before the last change, never twice in a row'
   double.change(zone, { sub })
   const counts: number[] = []
   for (let i = 0; i < 5; i += 1) {
-    const result = await provider.read(zone, 'all', signal())
+    const result = await provider.read(zone, atOrBelow(zone), signal())
     if (result.kind === 'read') counts.push(result.records.length)
   }
   expect(counts).toEqual([1, 2, 1, 2, 1])

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { describeConformance } from './conformance.ts'
+import { atOrBelow } from './harness.ts'
 import { signal, startDynadotSubject, upsert } from './support/dynadot.ts'
 
 describeConformance('dynadot', startDynadotSubject)
@@ -50,7 +51,7 @@ test.each(['Dynadot Parking', 'Name Servers', 'Forwarding'])('a domain in mode %
     scope: 'zone',
     reason: expect.stringContaining(`does not serve ${zone}`),
   }
-  expect(await provider.read(zone, 'all', signal())).toEqual(unavailable)
+  expect(await provider.read(zone, atOrBelow(zone), signal())).toEqual(unavailable)
   expect(await provider.apply(zone, [upsert(`acme.${zone}`)], signal())).toEqual(unavailable)
   expect(double.domain(zone).mode).toBe(mode)
   expect(double.calls.set_dns2).toBe(0)
@@ -59,7 +60,7 @@ test.each(['Dynadot Parking', 'Name Servers', 'Forwarding'])('a domain in mode %
 test('a domain of another account: only that zone is unavailable', async () => {
   await using subject = await startDynadotSubject()
   const unavailable = { kind: 'unavailable', scope: 'zone', reason: expect.stringContaining('other.example') }
-  expect(await subject.provider.read('other.example', 'all', signal())).toEqual(unavailable)
+  expect(await subject.provider.read('other.example', atOrBelow('other.example'), signal())).toEqual(unavailable)
   expect(await subject.provider.apply('other.example', [upsert('a.other.example')], signal())).toEqual(unavailable)
 })
 
@@ -69,7 +70,7 @@ test('the provider declares a concurrency of 1 and one TTL for each zone', async
   expect(provider).toMatchObject({ concurrency: 1, hasZoneTtl: true })
   double.change(zone, { ttl: '86400' })
   await provider.apply(zone, [upsert(`acme.${zone}`, 60)], signal())
-  expect(await provider.read(zone, 'all', signal())).toMatchObject({ records: [{ ttl: 86_400 }] })
+  expect(await provider.read(zone, atOrBelow(zone), signal())).toMatchObject({ records: [{ ttl: 86_400 }] })
   await provider.apply(zone, [upsert(`acme.${zone}`, 120)], signal())
   expect(double.calls.set_dns2).toBe(1)
 })

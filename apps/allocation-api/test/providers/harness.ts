@@ -1,5 +1,7 @@
+import type { ReadResult, WantedRecords } from '../../src/dns/domain/result.ts'
 import type { RecordSet } from '../../src/dns/domain/rrset.ts'
 import type { DnsProvider } from '../../src/dns/provider.ts'
+import { collectWanted } from '../../src/dns/read-zone.ts'
 
 /** A provider and a zone that a test may change freely. */
 export interface ProviderSubject extends AsyncDisposable {
@@ -34,3 +36,10 @@ export interface Traits {
   /** The provider serves every zone, so no zone is missing. */
   readonly hasEveryZone: boolean
 }
+
+/** Everything at or below each of `branches`; of a zone, everything. */
+export const atOrBelow = (...branches: readonly string[]): WantedRecords => ({ names: [], branches })
+
+/** The whole zone, as the parts of `readZone` give it. */
+export const readAll = (provider: DnsProvider, zone: string, signal: AbortSignal): Promise<ReadResult> =>
+  collectWanted(provider.readZone(zone, signal), atOrBelow(zone))

@@ -9,6 +9,7 @@ import { isAtOrBelow, type RecordChange, type RecordSet } from '../../src/dns/do
 import type { DnsProvider } from '../../src/dns/provider.ts'
 import { createPowerdnsProvider } from '../../src/dns/providers/powerdns/index.ts'
 import { describeConformance } from './conformance.ts'
+import { atOrBelow } from './harness.ts'
 import { startPowerdnsSubject } from './support/powerdns.ts'
 
 type Subject = Awaited<ReturnType<typeof startPowerdnsSubject>>
@@ -65,7 +66,7 @@ test.each([
 ])('status $status: unavailable', async ({ status, headers, body, expected }) => {
   await using stub = await startStub(status, headers, body)
   const results = [
-    await stub.provider.read('pool.test', 'all', signal()),
+    await stub.provider.read('pool.test', atOrBelow('pool.test'), signal()),
     await stub.provider.apply('pool.test', [remove('a.pool.test')], signal()),
   ]
   for (const result of results) {
@@ -79,7 +80,7 @@ test.each(['', '<html>', '[]', '{"rrsets":[{}]}', '{"name":"pool.test."}'])(
   'no zone in the response: %s',
   async body => {
     await using stub = await startStub(200, {}, body)
-    expect(await stub.provider.read('pool.test', 'all', signal())).toMatchObject({
+    expect(await stub.provider.read('pool.test', atOrBelow('pool.test'), signal())).toMatchObject({
       kind: 'unavailable',
       reason: expect.stringContaining('PowerDNS API'),
     })
@@ -124,7 +125,7 @@ test('a server that rejects everything gets a bounded number of requests', async
 
 test.each(['Slave', 'Consumer'])('a secondary zone of the kind %s: only that zone is unavailable', async kind => {
   await using stub = await startStub(200, {}, JSON.stringify({ kind, rrsets: [] }))
-  expect(await stub.provider.read('pool.test', 'all', signal())).toEqual({
+  expect(await stub.provider.read('pool.test', atOrBelow('pool.test'), signal())).toEqual({
     kind: 'unavailable',
     reason: expect.stringContaining(kind),
     scope: 'zone',
@@ -161,7 +162,7 @@ else {
     const at = (relative: string): string => `${relative}.${zone}`
     const a = (relative: string, ...values: string[]): RecordSet => set(at(relative), 'A', ...values)
     const read = async (...owners: string[]): Promise<RecordSet[]> => {
-      const result = await provider.read(zone, owners.map(at), signal())
+      const result = await provider.read(zone, atOrBelow(...owners.map(at)), signal())
       if (result.kind !== 'read') throw new Error(result.reason)
       return result.records.filter(({ name }) => owners.some(owner => isAtOrBelow(name, at(owner)))).sort(byName)
     }
@@ -211,7 +212,7 @@ else {
       const off = [{ content: '192.0.2.9', disabled: true }]
       await patch({ name: `${at('off')}.`, type: 'A', records: off })
       await patch({ name: `${at('half')}.`, type: 'A', records: [...off, { content: '192.0.2.1', disabled: false }] })
-      const result = await subject.provider.read(zone, 'all', signal())
+      const result = await subject.provider.read(zone, atOrBelow(zone), signal())
       const unserved = [a('half', '192.0.2.9'), a('off', '192.0.2.9')].map(set => ({ ...set, ttl: 60 }))
       expect(result).toMatchObject({ unserved })
       const changes = [remove(at('off')), upsert(a('half', '192.0.2.2'))].map(change => ({
@@ -369,12 +370,12 @@ else {
     test('a secondary zone is not written: the server would accept the change and lose it', async () => {
       const copy = `copy-of-${zone}`
       await subject.server.call('POST', '/zones', { name: `${copy}.`, kind: 'Slave', masters: ['127.0.0.9'] })
-      expect(await provider.read(copy, 'all', signal())).toMatchObject({ kind: 'unavailable', scope: 'zone' })
+      expect(await provider.read(copy, atOrBelow(copy), signal())).toMatchObject({ kind: 'unavailable', scope: 'zone' })
     })
 
     test('an unknown server id: unavailable, and the reason names it', async () => {
       const other = createPowerdnsProvider({ ...subject.server.options, serverId: 'elsewhere' })
-      expect(await other.read(zone, 'all', signal())).toMatchObject({
+      expect(await other.read(zone, atOrBelow(zone), signal())).toMatchObject({
         kind: 'unavailable',
         reason: expect.stringContaining('elsewhere'),
       })
@@ -383,7 +384,7 @@ else {
     test('a URL may end in a slash', async () => {
       const { options } = subject.server
       const other = createPowerdnsProvider({ ...options, url: `${options.url}/` })
-      expect((await other.read(zone, 'all', signal())).kind).toBe('read')
+      expect((await other.read(zone, atOrBelow(zone), signal())).kind).toBe('read')
     })
 
     test('a change increases the serial, so that secondaries transfer it', async () => {

@@ -6,6 +6,7 @@ import { isAtOrBelow, type RecordChange, type RecordSet } from '../../src/dns/do
 import type { DnsProvider } from '../../src/dns/provider.ts'
 import { createRfc2136Provider, type Rfc2136Options } from '../../src/dns/providers/rfc2136/index.ts'
 import { describeConformance } from './conformance.ts'
+import { atOrBelow } from './harness.ts'
 import { startBreakingProxy } from './support/rfc2136/breaking-proxy.ts'
 import { addresses, type KeyName, type Server, type ServerKind, startServer } from './support/rfc2136/server.ts'
 import { startRfc2136Subject } from './support/rfc2136.ts'
@@ -14,7 +15,7 @@ const signal = (): AbortSignal => AbortSignal.timeout(20_000)
 
 /** What a read shows at and below `name`. */
 const readAt = async (provider: DnsProvider, zone: string, name: string): Promise<RecordSet[]> => {
-  const result = await provider.read(zone, [name], signal())
+  const result = await provider.read(zone, atOrBelow(name), signal())
   if (result.kind !== 'read') throw new Error(result.reason)
   return result.records.filter(set => isAtOrBelow(set.name, name))
 }
@@ -95,7 +96,7 @@ export const describeRfc2136 = (kind: ServerKind) => {
       const reader = provider()
       const [theirs, ours] = [set(`b.late.${zone}`, 'A', '198.51.100.9'), set(`a.late.${zone}`, 'A', '192.0.2.1')]
       const changes = [upsert(ours), upsert(set(theirs.name, 'A', '192.0.2.1'))]
-      await reader.read(zone, 'all', signal())
+      await reader.read(zone, atOrBelow(zone), signal())
       await server.put(theirs)
       expect(await reader.apply(zone, changes, signal())).toEqual({
         kind: 'applied',
@@ -103,7 +104,7 @@ export const describeRfc2136 = (kind: ServerKind) => {
       })
       expect(await under(`late.${zone}`)).toEqual([ours, theirs])
       // After a read that returned it, the caller decides whether to replace it.
-      await reader.read(zone, 'all', signal())
+      await reader.read(zone, atOrBelow(zone), signal())
       expect(await reader.apply(zone, changes, signal())).toEqual({ kind: 'applied', rejected: [] })
       expect(await under(`late.${zone}`)).toEqual([ours, { ...theirs, values: ['192.0.2.1'] }])
       await reader.close()
@@ -135,7 +136,10 @@ export const describeRfc2136 = (kind: ServerKind) => {
             reason: expect.stringMatching(/the TSIG key, its secret and the clocks/),
             scope: 'zone',
           }
-      for (const result of [await wrong.read(zone, 'all', signal()), await wrong.apply(zone, [change], signal())]) {
+      for (const result of [
+        await wrong.read(zone, atOrBelow(zone), signal()),
+        await wrong.apply(zone, [change], signal()),
+      ]) {
         expect(result).toEqual(expected)
       }
       expect(await under(`wrong.${zone}`)).toEqual([])
@@ -144,7 +148,7 @@ export const describeRfc2136 = (kind: ServerKind) => {
     test('a key that may only read: many changes are unavailable', async () => {
       const many = Array.from({ length: 50 }, (_, i) => upsert(set(`r${i}.reader.${zone}`, 'A', '192.0.2.1')))
       const reader = provider('reader.key.test')
-      expect((await reader.read(zone, 'all', signal())).kind).toBe('read')
+      expect((await reader.read(zone, atOrBelow(zone), signal())).kind).toBe('read')
       expect(await reader.apply(zone, many, signal())).toMatchObject({
         kind: 'unavailable',
         reason: expect.stringMatching(/not allow .*\((REFUSED|BADKEY)\)|rejects every update of it \(REFUSED\)/),
@@ -154,7 +158,7 @@ export const describeRfc2136 = (kind: ServerKind) => {
     test('a zone that the server does not have affects only that zone', async () => {
       const other = `not-${zone}`
       const results = [
-        await provider().read(other, 'all', signal()),
+        await provider().read(other, atOrBelow(other), signal()),
         await provider().apply(other, [upsert(set(other, 'A', '192.0.2.1'))], signal()),
       ]
       for (const result of results) {
@@ -170,13 +174,13 @@ export const describeRfc2136 = (kind: ServerKind) => {
       'the server is reachable at %s',
       async host => {
         const there = createRfc2136Provider({ ...server.options(), server: { host, port: server.port } })
-        expect((await there.read(zone, 'all', signal())).kind).toBe('read')
+        expect((await there.read(zone, atOrBelow(zone), signal())).kind).toBe('read')
       },
     )
 
     test('neither an apply without effect nor the effect check changes the serial', async () => {
       const serial = async () => {
-        const result = await provider().read(zone, 'all', signal())
+        const result = await provider().read(zone, atOrBelow(zone), signal())
         const soa = result.kind === 'read' ? result.records.find(({ type }) => type === 'SOA') : undefined
         return Number(soa?.values[0]?.split(' ')[2])
       }
@@ -307,7 +311,7 @@ export const describeRfc2136 = (kind: ServerKind) => {
         socket.on('close', () => upstream.destroy())
       })
       const through = createRfc2136Provider({ ...server.options(), server: double.server })
-      expect(await through.read(zone, 'all', signal())).toMatchObject({
+      expect(await through.read(zone, atOrBelow(zone), signal())).toMatchObject({
         kind: 'unavailable',
         reason: expect.stringContaining('signature of its response is not valid'),
       })

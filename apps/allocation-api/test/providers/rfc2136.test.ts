@@ -4,6 +4,7 @@ import { startDnsDouble, toTcpMessage } from '@pool/test-kit/dns/dns-double.ts'
 import { describe, expect, test } from 'vitest'
 import type { RecordChange, RecordSet } from '../../src/dns/domain/rrset.ts'
 import { createRfc2136Provider, type Rfc2136Options } from '../../src/dns/providers/rfc2136/index.ts'
+import { atOrBelow } from './harness.ts'
 
 const signal = (): AbortSignal => AbortSignal.timeout(20_000)
 
@@ -73,7 +74,7 @@ describe('rfc2136: a faulty server', () => {
 
   const readFrom = async (answer: Handler) => {
     await using double = await startDnsDouble(answer)
-    const result = await createRfc2136Provider(options(double.server)).read(zone, ['x.a.test'], signal())
+    const result = await createRfc2136Provider(options(double.server)).read(zone, atOrBelow('x.a.test'), signal())
     if (result.kind === 'unavailable') expect(result.reason).toContain(zone)
     return result.kind === 'read' ? result.records.filter(({ name }) => name === 'x.a.test') : result.reason
   }
@@ -215,7 +216,7 @@ describe('rfc2136: a faulty server', () => {
     await using double = await startDnsDouble(() => requested.resolve())
     const controller = new AbortController()
     const provider = createRfc2136Provider(options(double.server))
-    const reading = provider.read(zone, 'all', controller.signal)
+    const reading = provider.read(zone, atOrBelow(zone), controller.signal)
     await requested.promise
     controller.abort()
     expect(await reading).toMatchObject({ kind: 'unavailable', reason: expect.stringContaining('in time') })
@@ -356,7 +357,7 @@ describe('rfc2136: a faulty server', () => {
     ['no answer', (_, socket) => socket.end(), false],
   ])('%s: whether only the zone is affected', async (_, answer, isOfZone) => {
     await using double = await startDnsDouble(answer)
-    const result = await createRfc2136Provider(options(double.server)).read(zone, 'all', signal())
+    const result = await createRfc2136Provider(options(double.server)).read(zone, atOrBelow(zone), signal())
     expect(result).toEqual({ kind: 'unavailable', reason: expect.any(String), ...(isOfZone ? { scope: 'zone' } : {}) })
   })
 

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { ApplyResult, ReadResult } from '../../src/dns/domain/result.ts'
+import type { ApplyResult, ReadResult, Unavailable, WantedRecords, ZonePart } from '../../src/dns/domain/result.ts'
 import { type RecordChange, type RecordSet, recordKey } from '../../src/dns/domain/rrset.ts'
 import type { DnsProvider } from '../../src/dns/provider.ts'
 
@@ -35,7 +35,7 @@ export class FakeProvider implements DnsProvider {
   appliesInFlight = 0
   maxAppliesInFlight = 0
 
-  async read(_zone: string, _owners: readonly string[] | 'all', signal: AbortSignal): Promise<ReadResult> {
+  async read(_zone: string, _wanted: WantedRecords, signal: AbortSignal): Promise<ReadResult> {
     this.calls.push('read')
     this.readsInFlight += 1
     await this.readGate.finally(() => {
@@ -45,6 +45,11 @@ export class FakeProvider implements DnsProvider {
     const records = this.staleRead ?? [...this.records.values()]
     this.staleRead = null
     return failure ?? { kind: 'read', records, ...(this.isFullZone ? { isFullZone: true } : {}) }
+  }
+
+  async *readZone(zone: string, signal: AbortSignal): AsyncGenerator<ZonePart | Unavailable, void> {
+    const result = await this.read(zone, { names: [], branches: [zone] }, signal)
+    yield result.kind === 'read' ? { ...result, kind: 'part' } : result
   }
 
   async apply(_zone: string, changes: readonly RecordChange[], signal: AbortSignal): Promise<ApplyResult> {

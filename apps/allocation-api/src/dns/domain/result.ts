@@ -10,6 +10,23 @@ export interface Unavailable {
   readonly scope?: 'zone' | 'provider'
 }
 
+/** The record sets at each of `names`, and those at or below each of `branches`. All are absolute names of one zone. */
+export interface WantedRecords {
+  readonly names: readonly string[]
+  readonly branches: readonly string[]
+}
+
+export type ZonePart =
+  /** Two parts can have the same record set, each with some of its values. */
+  | {
+      readonly kind: 'part'
+      readonly records: readonly RecordSet[]
+      /** As in `ReadResult`. */
+      readonly unserved?: readonly RecordSet[]
+    }
+  /** The zone changed during the transfer: the parts so far do not count, and every record set follows again. */
+  | { readonly kind: 'restart' }
+
 export type ReadResult =
   | {
       readonly kind: 'read'

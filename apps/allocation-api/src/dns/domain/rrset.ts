@@ -40,6 +40,36 @@ export const isAtOrBelow = (name: string, owner: string): boolean => {
   return backslashes.length % 2 === 0
 }
 
+/** Whether a name is one of `names`, or at or below one of `branches`. Its time does not depend on how many these are. */
+export const createNameFilter = ({
+  names,
+  branches,
+}: {
+  readonly names: readonly string[]
+  readonly branches: readonly string[]
+}): ((name: string) => boolean) => {
+  const exact = new Set([...names, ...branches])
+  const tops = new Set(branches)
+  return name => {
+    if (exact.has(name)) return true
+    if (tops.size === 0) return false
+    for (let dot = name.indexOf('.'); dot >= 0; dot = name.indexOf('.', dot + 1)) {
+      const above = name.slice(dot + 1)
+      if (tops.has(above) && isAtOrBelow(name, above)) return true
+    }
+    return false
+  }
+}
+
+/** `sets` with one set for each name and type, which has the values of all and the lowest TTL (RFC 2181 section 5.2). */
+export const mergeRecordSets = (sets: readonly RecordSet[]): RecordSet[] =>
+  Array.from(Map.groupBy(sets, recordKey).values()).flatMap(same => {
+    const [first, ...others] = same
+    if (!first || others.length === 0) return first ? [first] : []
+    const values = Array.from(new Set(same.flatMap(set => set.values))).sort()
+    return [{ ...first, ttl: Math.min(...same.map(set => set.ttl)), values }]
+  })
+
 export interface RecordTemplate {
   /** Names relative to the allocated name: `@` is the name itself, `*` its wildcard. */
   readonly names: readonly string[]

@@ -1,3 +1,4 @@
+import type { WantedRecords } from '../../dns/domain/result.ts'
 import {
   changeKey,
   isAtOrBelow,
@@ -62,15 +63,13 @@ export interface CurrentRecords {
   readonly atOrBelow: (fqdn: string) => readonly RecordSet[]
 }
 
-/** The name one label below `zone` that `name` is at or below; `name` itself if there is none. */
-const toBranch = (name: string, zone: string): string => {
-  if (name === zone || !isAtOrBelow(name, zone)) return name
+/** The label below `zone` of the name one label below `zone` that `name` is at or below; null if there is none. */
+export const toSubdomain = (name: string, zone: string): string | null => {
+  if (name === zone || !isAtOrBelow(name, zone)) return null
+  const relative = name.slice(0, -zone.length - 1)
+  if (!relative.includes('\\')) return relative.slice(relative.lastIndexOf('.') + 1)
   // A dot in a label is escaped (RFC 1035 section 5.1).
-  const label = name
-    .slice(0, -zone.length - 1)
-    .match(/(?:[^.\\]|\\.)+/g)
-    ?.at(-1)
-  return `${label}.${zone}`
+  return relative.match(/(?:[^.\\]|\\.)+/g)?.at(-1) ?? null
 }
 
 export const indexRecords = (
@@ -84,8 +83,8 @@ export const indexRecords = (
     unserved: new Map(unserved.map(set => [recordKey(set), set])),
     atOrBelow: fqdn => {
       // Most syncs purge no name.
-      branches ??= Map.groupBy([...records, ...unserved], set => toBranch(set.name, zone))
-      return branches.get(fqdn) ?? []
+      branches ??= Map.groupBy([...records, ...unserved], set => toSubdomain(set.name, zone) ?? '')
+      return branches.get(fqdn.slice(0, -zone.length - 1)) ?? []
     },
   }
 }
@@ -97,6 +96,20 @@ const namesUpTo = (name: string, top: string): string[] =>
     return isAtOrBelow(above, top) ? [above] : []
   })
 
+/** The records that the plans of `names` depend on: everything below a purged name, and otherwise each name on its own. */
+export const toWantedRecords = (zone: string, names: readonly DesiredName[]): WantedRecords => {
+  const purged = names.filter(name => name.isPurged)
+  const others = names.filter(name => !name.isPurged)
+  const toNames = ({ subdomain, desired, owned, previous }: DesiredName): string[] => [
+    ...desired.flatMap(set => namesUpTo(set.name, `${subdomain}.${zone}`)),
+    ...[...owned, ...previous].map(({ name }) => name),
+  ]
+  return {
+    names: [...new Set(others.flatMap(toNames))],
+    branches: purged.map(({ subdomain }) => `${subdomain}.${zone}`),
+  }
+}
+
 /** Whether `wanted`, which differs from `present`, could not exist or would not be served as long as `present` exists. */
 const conflictsWith = (present: RecordSet, wanted: RecordSet): boolean => {
   // A zone cut: other servers answer for the names at and below it (RFC 1034 section 4.2.1).
@@ -106,6 +119,15 @@ const conflictsWith = (present: RecordSet, wanted: RecordSet): boolean => {
   // RFC 1034 section 3.6.2: a CNAME is the only record at its name.
   if (present.type === 'CNAME' || wanted.type === 'CNAME') return true
   return present.type === wanted.type
+}
+
+/** Whether the plan of `name` can depend on a record set at or below it that is not one of its desired ones. */
+export const createRelevance = (zone: string, { subdomain, desired, owned, previous, isPurged }: DesiredName) => {
+  if (isPurged) return () => true
+  const fqdn = `${subdomain}.${zone}`
+  const keys = new Set([...desired, ...owned, ...previous].map(recordKey))
+  const names = new Set(desired.flatMap(set => namesUpTo(set.name, fqdn)))
+  return (set: RecordSet): boolean => keys.has(recordKey(set)) || names.has(set.name)
 }
 
 /** The server that signs a zone writes these, and deletes them with the records that they are about (RFC 4035 section 2). */

@@ -29,7 +29,7 @@ export const startLocalSubject = async (): Promise<ProviderSubject> => {
       },
     },
     zone: ZONE,
-    records: async () => (await table.read(ZONE, 'all')).records.toSorted((a, b) => compareKeys(a, b)),
+    records: async () => (await table.read(ZONE, [ZONE])).records.toSorted((a, b) => compareKeys(a, b)),
     put: set => write({ kind: 'upsert', set }),
     remove: (owner, type) => write({ kind: 'delete', name: owner, type }),
     async stop() {

@@ -1,8 +1,9 @@
 import type { DynadotCommand, DynadotFault } from '@pool/test-kit/dns/dynadot-double.ts'
 import type { Prng } from '@pool/test-kit/prng.ts'
-import type { ApplyResult, ReadResult, Unavailable } from '../../../src/dns/domain/result.ts'
+import type { ApplyResult, ReadResult, Unavailable, WantedRecords, ZonePart } from '../../../src/dns/domain/result.ts'
 import { type RecordChange, type RecordSet, recordKey } from '../../../src/dns/domain/rrset.ts'
 import type { DnsProvider } from '../../../src/dns/provider.ts'
+import { readAll } from '../../providers/harness.ts'
 import { applyFaults, httpFaults, readFaults } from './faults.ts'
 import type { InFlight } from './in-flight.ts'
 import type { ZoneHost } from './zone-host.ts'
@@ -129,7 +130,8 @@ export class FaultInjector {
   provider(inner: DnsProvider): DnsProvider {
     return {
       ...inner,
-      read: (zone, owners, signal) => this.#read(inner, zone, owners, signal),
+      read: (zone, wanted, signal) => this.#read(inner, zone, wanted, signal),
+      readZone: (zone, signal) => this.#readZone(inner, zone, signal),
       apply: (zone, changes, signal) => this.#apply(inner, zone, changes, signal),
       close: async () => {},
     }
@@ -146,17 +148,26 @@ export class FaultInjector {
     this.#pausedCalls.delete(call)
   }
 
+  async *#readZone(
+    inner: DnsProvider,
+    zone: string,
+    signal: AbortSignal,
+  ): AsyncGenerator<ZonePart | Unavailable, void> {
+    const result = await this.#read(inner, zone, 'all', signal)
+    yield result.kind === 'read' ? { ...result, kind: 'part' } : result
+  }
+
   async #read(
     inner: DnsProvider,
     zone: string,
-    owners: readonly string[] | 'all',
+    wanted: WantedRecords | 'all',
     signal: AbortSignal,
   ): Promise<ReadResult> {
     const { note, prng } = this.#options
     await this.#pause()
     const fault = this.isCalm ? 'none' : prng.pickWeighted(readFaults)
     if (fault !== 'none' && fault !== 'stale') this.counts.faults += 1
-    note(`read ${owners === 'all' ? 'all' : owners.map(owner => owner.split('.')[0])}: ${fault}`)
+    note(`read ${wanted === 'all' ? 'all' : JSON.stringify(wanted)}: ${fault}`)
     if (fault === 'no effect') return unavailable('HTTP 500')
     if (fault === 'zone') return ZONE_UNAVAILABLE
     if (fault === 'too many requests') return unavailable('HTTP 429', { retryAfterMs: 1_000 * (1 + prng.below(20)) })
@@ -169,7 +180,9 @@ export class FaultInjector {
       return { kind: 'read', records: before }
     }
     this.#wasEdited = false
-    const result = await this.#callWithAbort(signal, callSignal => inner.read(zone, owners, callSignal))
+    const result = await this.#callWithAbort(signal, callSignal =>
+      wanted === 'all' ? readAll(inner, zone, callSignal) : inner.read(zone, wanted, callSignal),
+    )
     await this.#pause()
     return fault === 'response lost' ? unavailable('no response in time') : result
   }

@@ -24,7 +24,7 @@ export const startLocalHost: StartZoneHost = async sql => {
     replacesZone: false,
     typesBelow: ['NS', 'DS', 'DNAME', 'TYPE65280'],
     addZone: async () => {},
-    records: async zone => (await table.read(zone, 'all')).records.slice(),
+    records: async zone => (await table.read(zone, [zone])).records.slice(),
     async edit(zone, { remove, put }) {
       const changes: RecordChange[] = [
         ...remove.map(key => ({ kind: 'delete' as const, ...key })),

@@ -103,11 +103,11 @@ const openLocalZone = async (sql: Sql): Promise<Zone> => {
     foreignRecords: [],
     recordEdits: [],
     addresses: name =>
-      table.read(ZONE, 'all').then(
+      table.read(ZONE, [ZONE]).then(
         ({ records }) => records.find(set => set.name === name && set.type === 'A')?.values ?? [],
         () => null,
       ),
-    records: async () => (await table.read(ZONE, 'all')).records,
+    records: async () => (await table.read(ZONE, [ZONE])).records,
     async edit({ remove, put }) {
       const changes = [
         ...remove.map(({ name, type }) => ({ kind: 'delete' as const, name, type })),

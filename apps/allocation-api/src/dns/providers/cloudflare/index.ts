@@ -1,15 +1,15 @@
 import type { EnvReader } from '../../../config/env.ts'
-import type { ApplyResult, ReadResult } from '../../domain/result.ts'
-import { isAtOrBelow } from '../../domain/rrset.ts'
+import type { ApplyResult, ReadResult, Unavailable, WantedRecords, ZonePart } from '../../domain/result.ts'
+import { createNameFilter } from '../../domain/rrset.ts'
 import { groupByOwner } from '../../group-changes.ts'
 import type { DnsProvider, ReadProvider } from '../../provider.ts'
 import { type CloudflareOptions, createApi, DEFAULT_URL } from './api.ts'
 import { validateCloudflareChange } from './batch.ts'
 import type { StaleZoneError } from './errors.ts'
-import { type ListedRecords, listRecords } from './list.ts'
+import { type ListedRecords, listParts, listRecords } from './list.ts'
 import { groupRecords } from './record.ts'
 import { write } from './write.ts'
-import { createWithZone } from './zone-lookup.ts'
+import { createWithZone, type ZoneRef } from './zone-lookup.ts'
 
 /**
  * Cloudflare DNS over its API v4. An apply needs the ids of the records that it changes. It has them from the previous
@@ -19,15 +19,16 @@ import { createWithZone } from './zone-lookup.ts'
 export const createCloudflareProvider = (options: CloudflareOptions): DnsProvider => {
   const api = createApi(options)
   const withZone = createWithZone(api)
-  /** By zone: the records and owners of the last read. Valid for one apply. */
-  const lastReads = new Map<string, { readonly listed: ListedRecords; readonly owners: readonly string[] | 'all' }>()
+  /** By zone: the records of the last read, and what was wanted. Valid for one apply. */
+  const lastReads = new Map<string, { readonly listed: ListedRecords; readonly wanted: WantedRecords }>()
+
   return {
-    read: (zone, owners, signal) => {
+    read: (zone, wanted, signal, onProgress) => {
       lastReads.delete(zone)
       return withZone(zone, signal, async (zoneRef): Promise<ReadResult | StaleZoneError> => {
-        const listed = await listRecords(api, zoneRef, owners, signal)
+        const listed = await listRecords(api, zoneRef, wanted, signal, onProgress)
         if (listed.kind !== 'listed') return listed
-        lastReads.set(zone, { listed, owners })
+        lastReads.set(zone, { listed, wanted })
         return {
           kind: 'read',
           records: groupRecords(listed.records),
@@ -36,12 +37,25 @@ export const createCloudflareProvider = (options: CloudflareOptions): DnsProvide
       })
     },
 
+    async *readZone(zone, signal): AsyncGenerator<ZonePart | Unavailable, void> {
+      // The first page shows whether the cached id of the zone is valid.
+      const found = await withZone(zone, signal, async (zoneRef: ZoneRef) => {
+        const first = await api.listPage(zoneRef.id, {}, 1, signal)
+        return first.kind === 'done' ? { kind: 'found' as const, zoneRef } : first
+      })
+      if (found.kind !== 'found') return yield found
+      for await (const part of listParts(api, found.zoneRef, undefined, signal)) {
+        if (part.kind === 'records') yield { kind: 'part', records: groupRecords(part.records) }
+        else yield part.kind === 'doubt' ? part.unavailable : part
+      }
+    },
+
     async apply(zone, changes, signal) {
       const { owners, rejected } = groupByOwner(changes, change => validateCloudflareChange(zone, change))
       const last = lastReads.get(zone)
       lastReads.delete(zone)
-      const wasRead = (name: string) =>
-        last?.listed.isFullZone || (last?.owners !== 'all' && last?.owners.some(owner => isAtOrBelow(name, owner)))
+      const wasWanted = createNameFilter(last?.wanted ?? { names: [], branches: [] })
+      const wasRead = (name: string) => last?.listed.isFullZone || wasWanted(name)
       const known = last && owners.every(({ name }) => wasRead(name)) ? last.listed : undefined
       return withZone<ApplyResult>(zone, signal, zoneRef => write(api, zoneRef, owners, { known, rejected }, signal))
     },

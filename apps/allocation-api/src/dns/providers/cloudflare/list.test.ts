@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Success } from './errors.ts'
-import { mergePages, toSuffixes } from './list.ts'
+import { PageCheck, toSuffixes } from './list.ts'
 
 test.each([
   [[], []],
@@ -21,12 +21,16 @@ const page = (total_count: number, ...ids: string[]): Success => ({
 })
 
 test.each([
-  ['one page', [page(2, 'a', 'b')], 2, ['a', 'b']],
-  ['two', [page(3, 'a', 'b'), page(3, 'c')], 3, ['a', 'b', 'c']],
-  ['no records', [page(0)], 0, []],
-  ['one record twice, so that another is missing', [page(3, 'a', 'b'), page(3, 'b')], 3, undefined],
-  ['a total that changed', [page(2, 'a'), page(3, 'b')], 2, undefined],
-  ['an invalid record', [{ ...page(1), result: [{ id: 'a' }] }], 1, undefined],
-])('merging pages: %s', (_, pages, total, ids) => {
-  expect(mergePages(pages, total)?.map(({ id }) => id)).toEqual(ids)
+  ['one page', [page(2, 'a', 'b')], ['a', 'b']],
+  ['two', [page(3, 'a', 'b'), page(3, 'c')], ['a', 'b', 'c']],
+  ['no records', [page(0)], []],
+  ['one record twice, so that another is missing', [page(3, 'a', 'b'), page(3, 'b')], undefined],
+  ['a total that changed', [page(2, 'a'), page(3, 'b')], undefined],
+  ['an invalid record', [{ ...page(1), result: [{ id: 'a' }] }], undefined],
+])('the pages of one list: %s', (_, [first, ...others], ids) => {
+  if (!first) throw new Error('there is no page')
+  const check = new PageCheck(first)
+  const records = [first, ...others].flatMap(page => check.add(page) ?? [])
+  expect(check.isComplete()).toBe(ids !== undefined)
+  if (ids) expect(records.map(({ id }) => id)).toEqual(ids)
 })

@@ -1,4 +1,6 @@
-import type { Unavailable } from '../../domain/result.ts'
+import type { Unavailable, WantedRecords } from '../../domain/result.ts'
+import { createNameFilter } from '../../domain/rrset.ts'
+import { MAX_FULL_READ } from '../../read-zone.ts'
 import type { CloudflareApi } from './api.ts'
 import { type StaleZoneError, type Success, unavailable } from './errors.ts'
 import { type CloudflareRecord, parseRecord, toList, toNumber } from './record.ts'
@@ -10,6 +12,11 @@ export interface ListedRecords {
   /** Of the whole zone. */
   readonly isFullZone: boolean
 }
+
+export type RecordPart =
+  | { readonly kind: 'records'; readonly records: readonly CloudflareRecord[] }
+  /** The zone changed between the calls: the parts so far do not count. */
+  | { readonly kind: 'restart' }
 
 /** For this many names, one filtered call for each is cheaper than listing the whole zone, whatever its size. */
 const MAX_FILTERED_NAMES = 4
@@ -29,65 +36,106 @@ export const toSuffixes = (names: readonly string[]): string[] => {
   return bare.filter(name => !hasAbove(name))
 }
 
-/** The records of all pages of one list; undefined: they are inconsistent, because the zone changed between the calls. */
-export const mergePages = (pages: readonly Success[], total: number): CloudflareRecord[] | undefined => {
-  const entries = pages.flatMap(({ result }) => toList(result).map(parseRecord))
-  const records = new Map(entries.flatMap(record => (record ? [[record.id, record] as const] : [])))
-  const isFullZone = !entries.includes(undefined) && records.size === total
-  return isFullZone && pages.every(({ info }) => info.total_count === total) ? Array.from(records.values()) : undefined
-}
-
-const mapInGroups = async <Item, Result>(
-  items: readonly Item[],
-  work: (item: Item) => Promise<Result>,
-): Promise<Result[]> => {
-  const results: Result[] = []
-  for (let i = 0; i < items.length; i += MAX_PARALLEL_CALLS)
-    results.push(...(await Promise.all(items.slice(i, i + MAX_PARALLEL_CALLS).map(work))))
-  return results
-}
-
-/** Every record whose name ends in `suffix`; without a suffix, every record of the zone. */
-const list = async (api: CloudflareApi, place: ZoneRef, suffix: string | undefined, signal: AbortSignal) => {
+/** Every record whose name ends in `suffix`; without a suffix, every record of the zone. A failure is the last part. */
+export const listParts = async function* (
+  api: CloudflareApi,
+  place: ZoneRef,
+  suffix: string | undefined,
+  signal: AbortSignal,
+): AsyncGenerator<RecordPart | StaleZoneError | Unavailable, void> {
   const query: Record<string, string> = suffix === undefined ? {} : { 'name.endswith': suffix }
-  const page = (number: number) => api.listPage(place.id, query, number, signal)
   for (let attempt = 0; attempt < MAX_LIST_ATTEMPTS; attempt += 1) {
-    const first = await page(1)
-    if (first.kind !== 'done') return first
-    const total = toNumber(first.info.total_count)
-    const size = toList(first.result).length
-    if (total === undefined || (size === 0 && total > 0)) continue
-    // A page may be smaller than requested.
-    const count = size === 0 ? 1 : Math.ceil(total / size)
-    const numbers = Array.from({ length: count - 1 }, (_, i) => i + 2)
-    const others = await mapInGroups(numbers, page)
-    const failed = others.find(other => other.kind !== 'done')
-    if (failed) return failed
-    const records = mergePages([first, ...others.filter(other => other.kind === 'done')], total)
-    if (!records) continue
-    if (suffix === undefined) place.pages = count
-    return { kind: 'listed', records, isFullZone: suffix === undefined } as const
+    const first = await api.listPage(place.id, query, 1, signal)
+    if (first.kind !== 'done') return yield first
+    const check = new PageCheck(first)
+    const firstRecords = check.add(first)
+    if (firstRecords) yield { kind: 'records', records: firstRecords }
+    // Each group of pages is in memory at once.
+    for (let next = 2; next <= check.pageCount && check.isConsistent; next += MAX_PARALLEL_CALLS) {
+      const count = Math.min(MAX_PARALLEL_CALLS, check.pageCount - next + 1)
+      const numbers = Array.from({ length: count }, (_, i) => next + i)
+      for (const page of await Promise.all(numbers.map(number => api.listPage(place.id, query, number, signal)))) {
+        if (page.kind !== 'done') return yield page
+        const records = check.add(page)
+        if (records) yield { kind: 'records', records }
+      }
+    }
+    if (check.isComplete()) {
+      if (suffix === undefined) place.pages = check.pageCount
+      return
+    }
+    yield { kind: 'restart' }
   }
-  return unavailable('The record list from Cloudflare is inconsistent; another client may be changing the zone.')
+  const reason = 'The record list from Cloudflare is inconsistent; another client may be changing the zone.'
+  yield { ...unavailable(reason), scope: 'zone' }
 }
 
-/** The records at or below `names`. The result may contain other records. */
+/** Whether the pages of one list belong to one state of the zone. */
+export class PageCheck {
+  readonly pageCount: number
+  isConsistent = true
+  readonly #total: number | undefined
+  readonly #ids = new Set<string>()
+
+  constructor({ result, info }: Success) {
+    this.#total = toNumber(info.total_count)
+    // A page may be smaller than requested.
+    const size = toList(result).length
+    this.pageCount = size === 0 ? 1 : Math.ceil((this.#total ?? 0) / size)
+  }
+
+  /** The records of the page; undefined: the pages are inconsistent, because the zone changed between the calls. */
+  add({ result, info }: Success): CloudflareRecord[] | undefined {
+    const records = toList(result)
+      .map(parseRecord)
+      .filter(record => record !== undefined)
+    const before = this.#ids.size
+    for (const { id } of records) this.#ids.add(id)
+    const isNew = this.#ids.size === before + records.length
+    this.isConsistent &&= isNew && records.length === toList(result).length && info.total_count === this.#total
+    return this.isConsistent ? records : undefined
+  }
+
+  isComplete(): boolean {
+    return this.isConsistent && this.#ids.size === this.#total
+  }
+}
+
+/** The wanted records. The result may contain others, and is the whole zone if that is small or one page. */
 export const listRecords = async (
   api: CloudflareApi,
   place: ZoneRef,
-  names: readonly string[] | 'all',
+  { names, branches }: WantedRecords,
   signal: AbortSignal,
+  onProgress: () => void = () => {},
 ): Promise<ListedRecords | StaleZoneError | Unavailable> => {
-  const suffixes = names === 'all' ? [] : toSuffixes(names)
-  if (names === 'all' || suffixes.length > Math.max(MAX_FILTERED_NAMES, place.pages))
-    return list(api, place, undefined, signal)
-  const lists = await mapInGroups(suffixes, suffix => list(api, place, suffix, signal))
-  const failed = lists.find(result => result.kind !== 'listed')
-  if (failed) return failed
-  const records = lists.flatMap(result => (result.kind === 'listed' ? result.records : []))
-  return {
-    kind: 'listed',
-    records: Array.from(new Map(records.map(record => [record.id, record])).values()),
-    isFullZone: false,
+  const suffixes = toSuffixes([...names, ...branches])
+  const isFiltered = !suffixes.includes(place.name) && suffixes.length <= Math.max(MAX_FILTERED_NAMES, place.pages)
+  const isWanted = createNameFilter({ names: [], branches: suffixes })
+  const lists = isFiltered ? suffixes : [undefined]
+  let isFull = !isFiltered
+  const listOne = async (suffix: string | undefined) => {
+    const found = new Map<string, CloudflareRecord>()
+    for await (const part of listParts(api, place, suffix, signal)) {
+      onProgress()
+      if (part.kind === 'restart') found.clear()
+      else if (part.kind !== 'records') return part
+      else
+        for (const record of part.records)
+          if (isFull || isFiltered || isWanted(record.name)) found.set(record.id, record)
+      if (isFull && found.size > MAX_FULL_READ) {
+        isFull = false
+        for (const { id, name } of found.values()) if (!isWanted(name)) found.delete(id)
+      }
+    }
+    return found
   }
+  const all = new Map<string, CloudflareRecord>()
+  for (let i = 0; i < lists.length; i += MAX_PARALLEL_CALLS) {
+    for (const found of await Promise.all(lists.slice(i, i + MAX_PARALLEL_CALLS).map(listOne))) {
+      if (!(found instanceof Map)) return found
+      for (const [id, record] of found) all.set(id, record)
+    }
+  }
+  return { kind: 'listed', records: Array.from(all.values()), isFullZone: isFull }
 }

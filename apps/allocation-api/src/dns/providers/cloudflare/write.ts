@@ -42,7 +42,7 @@ export const write = async (
     names: readonly string[],
     latest?: ListedRecords,
   ): Promise<StaleZoneError | Unavailable | undefined> => {
-    const listed = latest ?? (await listRecords(api, zoneRef, names, signal))
+    const listed = latest ?? (await listRecords(api, zoneRef, { names, branches: [] }, signal))
     if (listed.kind !== 'listed') return listed
     const present = Map.groupBy(listed.records, record => record.name)
     for (const name of names) {

@@ -9,12 +9,24 @@ const zoneUnavailable = (reason: string) => ({
 })
 
 test.each([
-  ['a zone', [zone], { id: 'i', batchLimit: 200, pages: 1 }],
-  ['in capitals', [{ ...zone, name: 'Z.Example' }], { id: 'i', batchLimit: 200, pages: 1 }],
-  ['on a larger plan', [{ ...zone, plan: { legacy_id: 'pro' } }], { id: 'i', batchLimit: 3_500, pages: 1 }],
-  ['on an unknown plan', [{ ...zone, plan: undefined }], { id: 'i', batchLimit: 200, pages: 1 }],
-  ['the active one of two', [{ ...zone, id: 'p', status: 'pending' }, zone], { id: 'i', batchLimit: 200, pages: 1 }],
-  ['one that is not active yet', [{ ...zone, status: 'pending' }], { id: 'i', batchLimit: 200, pages: 1 }],
+  ['a zone', [zone], { id: 'i', name: 'z.example', batchLimit: 200, pages: 1 }],
+  ['in capitals', [{ ...zone, name: 'Z.Example' }], { id: 'i', name: 'z.example', batchLimit: 200, pages: 1 }],
+  [
+    'on a larger plan',
+    [{ ...zone, plan: { legacy_id: 'pro' } }],
+    { id: 'i', name: 'z.example', batchLimit: 3_500, pages: 1 },
+  ],
+  ['on an unknown plan', [{ ...zone, plan: undefined }], { id: 'i', name: 'z.example', batchLimit: 200, pages: 1 }],
+  [
+    'the active one of two',
+    [{ ...zone, id: 'p', status: 'pending' }, zone],
+    { id: 'i', name: 'z.example', batchLimit: 200, pages: 1 },
+  ],
+  [
+    'one that is not active yet',
+    [{ ...zone, status: 'pending' }],
+    { id: 'i', name: 'z.example', batchLimit: 200, pages: 1 },
+  ],
   ['another zone', [{ ...zone, name: 'other.z.example' }], zoneUnavailable('no zone z.example')],
   ['no zones', [], zoneUnavailable('no zone z.example')],
   ['no list', undefined, zoneUnavailable('no zone z.example')],

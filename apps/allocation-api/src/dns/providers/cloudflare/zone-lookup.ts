@@ -7,6 +7,7 @@ import { toList, toText } from './record.ts'
 /** A zone in the API. */
 export interface ZoneRef {
   readonly id: string
+  readonly name: string
   /** Maximum operations in a batch on the zone's plan. */
   readonly batchLimit: number
   /** Calls that the last list of the whole zone needed. */
@@ -30,7 +31,7 @@ export const selectZone = (name: string, zones: unknown): ZoneRef | Unavailable 
     return { ...unavailable(`Cloudflare has no zone ${name}, or the API token may not read it (Zone Read).`), scope }
   if (zone.type === 'secondary')
     return { ...unavailable(`The zone ${name} at Cloudflare is secondary: its records come from elsewhere.`), scope }
-  return { id, batchLimit: toBatchLimit(zone), pages: 1 }
+  return { id, name, batchLimit: toBatchLimit(zone), pages: 1 }
 }
 
 /** Runs work on a zone with its cached id. If Cloudflare rejects the id, looks the zone up again. */

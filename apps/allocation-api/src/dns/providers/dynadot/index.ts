@@ -2,7 +2,7 @@ import type { EnvReader } from '../../../config/env.ts'
 import type { DnsProvider, ReadProvider } from '../../provider.ts'
 import { createDynadotApi } from './api.ts'
 import { parseRecordSets } from './record.ts'
-import { toFingerprint } from './response.ts'
+import { type DomainSettings, toFingerprint } from './response.ts'
 import { writeChanges } from './write.ts'
 
 export interface DynadotProviderOptions {
@@ -16,6 +16,9 @@ const DEFAULT_URL = 'https://api.dynadot.com/api3.json'
 
 /** Seconds assumed for a domain without a TTL. The documentation names no default; other clients report this one. */
 const DEFAULT_TTL = 300
+
+const toRecordSets = (zone: string, { records, ttl = DEFAULT_TTL }: DomainSettings) =>
+  parseRecordSets(records, zone, ttl)
 
 /**
  * Dynadot, the registrar: a zone is a domain registered in the account, never a name below one. Its API (version 3)
@@ -41,17 +44,17 @@ export const createDynadotProvider = ({ url = DEFAULT_URL, apiKey }: DynadotProv
     concurrency: 1,
     hasZoneTtl: true,
 
-    async read(zone, _owners, signal) {
+    async read(zone, _wanted, signal) {
       lastReads.delete(zone)
       const now = await api.getDns(zone, signal)
       if (now.kind === 'unavailable') return now
-      const { settings } = now
-      lastReads.set(zone, toFingerprint(settings))
-      return {
-        kind: 'read',
-        records: parseRecordSets(settings.records, zone, settings.ttl ?? DEFAULT_TTL),
-        isFullZone: true,
-      }
+      lastReads.set(zone, toFingerprint(now.settings))
+      return { kind: 'read', records: toRecordSets(zone, now.settings), isFullZone: true }
+    },
+
+    async *readZone(zone, signal) {
+      const now = await api.getDns(zone, signal)
+      yield now.kind === 'unavailable' ? now : { kind: 'part', records: toRecordSets(zone, now.settings) }
     },
 
     async apply(zone, changes, signal) {

@@ -1,10 +1,10 @@
 import { abortable } from '../../../lib/abortable.ts'
-import type { Unavailable } from '../../domain/result.ts'
+import type { Unavailable, ZonePart } from '../../domain/result.ts'
 import { toOwnerName } from '../../domain/rrset.ts'
 import { groupByOwner, toApplyResult } from '../../group-changes.ts'
 import type { DnsProvider } from '../../provider.ts'
 import { findCnameConflicts, validateChange } from './validate.ts'
-import type { ZoneTable } from './zone-table.ts'
+import type { RecordKey, ZonePage, ZoneTable } from './zone-table.ts'
 
 export interface LocalProviderOptions {
   readonly table: ZoneTable
@@ -25,6 +25,9 @@ const serialConflict: Unavailable = {
   scope: 'zone',
 }
 
+/** Record sets per statement of a read of the whole zone. */
+const PAGE_SIZE = 5_000
+
 /** For development: the zone is a table, so every replica serves the same records, also after a restart. */
 export const createLocalProvider = ({ table, server, onError }: LocalProviderOptions): DnsProvider => {
   /** The serial of the last read, on which the next apply is planned. */
@@ -41,19 +44,31 @@ export const createLocalProvider = ({ table, server, onError }: LocalProviderOpt
   }
 
   return {
-    read: (zone, owners, signal) =>
+    read: (zone, wanted, signal) =>
       attempt(async () => {
-        const { serial, records } = await table.read(zone, owners)
+        const { serial, records } = await table.read(zone, wanted.branches, wanted.names)
         // After an abort the next write is planned on the next read.
         if (!signal.aborted) serials.set(zone, serial)
         return { kind: 'read' as const, records }
       }, signal),
 
+    async *readZone(zone, signal): AsyncGenerator<ZonePart | Unavailable, void> {
+      let after: RecordKey | null = null
+      do {
+        const start: RecordKey | null = after
+        const page: ZonePage | Unavailable = await attempt(() => table.readPage(zone, start, PAGE_SIZE), signal)
+        if ('kind' in page) return yield page
+        yield { kind: 'part', records: page.records }
+        after = page.next
+      } while (after !== null)
+    },
+
     apply: (zone, changes, signal) =>
       attempt(async () => {
         const { owners, rejected } = groupByOwner(changes, change => validateChange(zone, change))
         const valid = owners.flatMap(owner => owner.changes)
-        const existing = await table.read(zone, valid.filter(({ kind }) => kind === 'upsert').map(toOwnerName))
+        const upserts = valid.filter(({ kind }) => kind === 'upsert')
+        const existing = await table.read(zone, [], upserts.map(toOwnerName))
         for (const name of findCnameConflicts(existing.records, valid)) {
           rejected.set(name, 'a CNAME must be the only record at its name')
         }

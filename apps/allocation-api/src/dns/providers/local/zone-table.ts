@@ -3,9 +3,22 @@ import type { RecordChange, RecordSet } from '../../domain/rrset.ts'
 import { recordKey } from '../../domain/rrset.ts'
 import type { ZoneView } from './domain/resolve.ts'
 
+export interface RecordKey {
+  readonly name: string
+  readonly type: string
+}
+
+export interface ZonePage {
+  readonly records: readonly RecordSet[]
+  /** The key after which the next page begins; null: this is the last page. */
+  readonly next: RecordKey | null
+}
+
 export interface ZoneTable {
-  /** Every record set at or below each of `owners` (`'all'`: of the zone), each once, and the zone's serial. */
-  read(zone: string, owners: readonly string[] | 'all'): Promise<ZoneView>
+  /** Every record set at or below each of `branches` and at each of `names`, each once, and the zone's serial. */
+  read(zone: string, branches: readonly string[], names?: readonly string[]): Promise<ZoneView>
+  /** Up to `limit` record sets of the zone after the key. Another page can show a later state of the zone. */
+  readPage(zone: string, after: RecordKey | null, limit: number): Promise<ZonePage>
   /**
    * Applies all of `changes` or none; of several changes to one name and type the last applies. Returns the new serial,
    * or null, without a change, if the serial is not `expected`: a late write that timed out cannot overwrite a newer one.
@@ -58,24 +71,33 @@ const candidates = (zone: string, name: string): string[] => {
 }
 
 export const createZoneTable = (sql: Sql): ZoneTable => ({
-  async read(zone, owners) {
-    // Two ranges for each owner; `offset 0` makes the planner use the index for each. `distinct` drops duplicates of nested owners.
-    const wanted =
-      owners === 'all'
-        ? sql`select reversed_name, type, ttl, record_values from local_dns_record_sets where zone = ${zone}`
-        : sql`
-          select distinct r.* from jsonb_array_elements_text(${sql.json(owners.map(toReversedName))}) as wanted (key), lateral (
-            (select reversed_name, type, ttl, record_values from local_dns_record_sets
-             where zone = ${zone} and reversed_name = wanted.key offset 0)
-            union all
-            (select reversed_name, type, ttl, record_values from local_dns_record_sets
-             where zone = ${zone} and reversed_name >= wanted.key || '.' and reversed_name < wanted.key || '/' offset 0)
-          ) as r`
+  async read(zone, branches, names = []) {
+    // `offset 0` makes the planner use the index for each range. `distinct` drops duplicates of nested names.
     return toZoneView(
       await sql<ViewRow[]>`
         select ${selectSerial(sql, zone)}, f.reversed_name, f.type, f.ttl, to_jsonb(f.record_values) as record_values
-        from (select) as always left join (${wanted}) as f on true order by f.reversed_name, f.type`,
+        from (select) as always left join (
+          select distinct r.* from jsonb_array_elements_text(${sql.json([...names, ...branches].map(toReversedName))}) as wanted (key),
+            lateral (
+              select reversed_name, type, ttl, record_values from local_dns_record_sets
+              where zone = ${zone} and reversed_name = wanted.key offset 0) as r
+          union
+          select distinct r.* from jsonb_array_elements_text(${sql.json(branches.map(toReversedName))}) as wanted (key),
+            lateral (
+              select reversed_name, type, ttl, record_values from local_dns_record_sets
+              where zone = ${zone} and reversed_name >= wanted.key || '.' and reversed_name < wanted.key || '/' offset 0) as r
+        ) as f on true order by f.reversed_name, f.type`,
     )
+  },
+
+  async readPage(zone, after, limit) {
+    const rows = await sql<Row[]>`
+      select reversed_name, type, ttl, to_jsonb(record_values) as record_values from local_dns_record_sets
+      where zone = ${zone} and (reversed_name, type) > (${after ? toReversedName(after.name) : ''}, ${after?.type ?? ''})
+      order by reversed_name, type limit ${limit}`
+    const records = rows.map(toRecordSet)
+    const last = records.at(-1)
+    return { records, next: last && records.length === limit ? { name: last.name, type: last.type } : null }
   },
 
   async apply(zone, changes, expected) {

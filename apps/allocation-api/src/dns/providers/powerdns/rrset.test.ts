@@ -12,7 +12,7 @@ test('splitRecords separates served records, normalized, from disabled ones', ()
     { name: 'comment-only.pool.test.', type: 'A', ttl: 0, records: [] },
     { name: 'mail.pool.test.', type: 'MX', ttl: 60, records: [record('10 MX.example.')] },
   ]
-  const { served, unserved } = splitRecords({ rrsets })
+  const { served, unserved } = splitRecords(rrsets)
   expect(served).toEqual([
     { name: 'www.pool.test', type: 'A', ttl: 60, values: ['192.0.2.1', '192.0.2.2'] },
     { name: 'twice.pool.test', type: 'A', ttl: 60, values: ['192.0.2.1'] },
@@ -34,7 +34,7 @@ test.each([
   ['Consumer', true],
   ['Producer', true],
 ])('a zone of the kind %s is secondary: %s', (kind, expected) => {
-  expect(isSecondary({ kind, rrsets: [] })).toBe(expected)
+  expect(isSecondary(kind)).toBe(expected)
 })
 
 const set = (name: string, type: string, ...values: string[]): RecordSet => ({ name, type, ttl: 300, values })

@@ -1,18 +1,17 @@
 import { z } from 'zod'
 import { isAtOrBelow, type RecordChange, type RecordSet, toOwnerName } from '../../domain/rrset.ts'
 
-export const zoneResponse = z.object({
-  kind: z.string().default('Native'),
-  rrsets: z.array(
-    z.object({
-      name: z.string(),
-      type: z.string(),
-      ttl: z.number().default(0),
-      records: z.array(z.object({ content: z.string(), disabled: z.boolean().default(false) })),
-    }),
-  ),
-})
-export type ZoneResponse = z.infer<typeof zoneResponse>
+export const rrsetList = z.array(
+  z.object({
+    name: z.string(),
+    type: z.string(),
+    ttl: z.number().default(0),
+    records: z.array(z.object({ content: z.string(), disabled: z.boolean().default(false) })),
+  }),
+)
+export type Rrset = z.infer<typeof rrsetList>[number]
+
+export const zoneResponse = z.object({ kind: z.string().default('Native'), rrsets: rrsetList })
 
 /**
  * Kinds whose records come from another source: another server, or a catalog's member list (RFC 9432). PowerDNS
@@ -20,12 +19,12 @@ export type ZoneResponse = z.infer<typeof zoneResponse>
  */
 const copiedKinds: ReadonlySet<string> = new Set(['Slave', 'Secondary', 'Consumer', 'Producer'])
 
-export const isSecondary = ({ kind }: ZoneResponse): boolean => copiedKinds.has(kind)
+export const isSecondary = (kind: string): boolean => copiedKinds.has(kind)
 
 const ownerName = (absolute: string): string => absolute.replace(/\.$/, '').toLowerCase()
 
-/** Splits a zone into its served record sets and its disabled records. */
-export const splitRecords = ({ rrsets }: Pick<ZoneResponse, 'rrsets'>) => {
+/** Splits RRsets into the served record sets and the disabled records. */
+export const splitRecords = (rrsets: readonly Rrset[]) => {
   const served: RecordSet[] = []
   const unserved: RecordSet[] = []
   for (const { name: absolute, type, ttl, records } of rrsets) {

@@ -1,11 +1,12 @@
+import type { ZonePart } from '../../domain/result.ts'
 import type { RecordSet } from '../../domain/rrset.ts'
-import { CLASSES, TYPES, toRcodeName, toTypeName } from '../../wire/message.ts'
+import { CLASSES, TYPES, toRcodeName, toTypeName, type WireRecord } from '../../wire/message.ts'
 import { printRdata } from '../../wire/rdata.ts'
 import { exchangeSigned, ServerError, type SignedPeer, toServerError } from './connection.ts'
 import { encodeTransferRequest } from './update-message.ts'
 
-/** Limits memory if a server sends without end. Far larger than any zone of the service. */
-const MAX_TRANSFER_BYTES = 256 * 1_024 * 1_024
+/** Ends a transfer that has no end. Far larger than any zone of the service. */
+const MAX_TRANSFER_BYTES = 2 * 1_024 * 1_024 * 1_024
 
 interface PartialRecordSet {
   readonly name: string
@@ -14,15 +15,49 @@ interface PartialRecordSet {
   readonly values: Set<string>
 }
 
+const toRecordSets = (sets: ReadonlyMap<string, PartialRecordSet>): RecordSet[] =>
+  Array.from(sets.values(), ({ name, type, ttl, values }) => ({ name, type, ttl, values: [...values].sort() }))
+
 /**
  * Reads the complete zone by AXFR (RFC 5936). A transfer begins and ends with the same SOA record, and its last message
- * is signed (RFC 8945 section 5.3.1), so the result is complete and authentic.
+ * is signed (RFC 8945 section 5.3.1), so all parts are authentic, and complete if it does not throw.
  */
-export const transferZone = async (peer: SignedPeer, zone: string, id: number): Promise<RecordSet[]> => {
-  const sets = new Map<string, PartialRecordSet>()
+export const transferZone = async function* (
+  peer: SignedPeer,
+  zone: string,
+  id: number,
+): AsyncGenerator<Extract<ZonePart, { kind: 'part' }>, void> {
+  /** Not authentic yet: a server signs at least every 100th message. */
+  let sets = new Map<string, PartialRecordSet>()
   let soa: string | undefined
   let isComplete = false
   let octetCount = 0
+
+  const add = (record: WireRecord, octets: Buffer): void => {
+    if (isComplete) throw new ServerError('sent records after its end')
+    if (record.class !== CLASSES.IN) throw new ServerError('sent a record of another class')
+    const name = record.name.toLowerCase()
+    const type = toTypeName(record.type)
+    const value = printRdata(record.type, octets, record.dataAt, record.dataLength)
+    if (soa === undefined) {
+      if (record.type !== TYPES.SOA || name !== zone)
+        throw new ServerError('sent a response that is not a transfer of it')
+      soa = value
+    } else if (record.type === TYPES.SOA) {
+      // RFC 5936 section 2.2: the last record is the first one again.
+      if (value !== soa) throw new ServerError('changed it while sending it')
+      isComplete = true
+      return
+    }
+    const key = `${name} ${type}`
+    const set = sets.get(key)
+    if (!set) sets.set(key, { name, type, ttl: record.ttl, values: new Set([value]) })
+    else {
+      set.values.add(value)
+      // RFC 2181 section 5.2: the TTLs of an RRset are equal. If a server violates this, the lowest applies.
+      set.ttl = Math.min(set.ttl, record.ttl)
+    }
+  }
 
   for await (const { octets, message, isVerified } of exchangeSigned(peer, encodeTransferRequest(id, zone))) {
     if (message.rcode !== 0) throw toServerError('does not transfer it', toRcodeName(message.rcode))
@@ -30,36 +65,15 @@ export const transferZone = async (peer: SignedPeer, zone: string, id: number): 
     if (question && (question.name.toLowerCase() !== zone || question.type !== TYPES.AXFR))
       throw new ServerError('sent a response to another question')
     octetCount += octets.length
-    if (octetCount > MAX_TRANSFER_BYTES) throw new ServerError('sent more than 256 MiB for it', true)
-    for (const record of message.answers) {
-      if (isComplete) throw new ServerError('sent records after its end')
-      if (record.class !== CLASSES.IN) throw new ServerError('sent a record of another class')
-      const name = record.name.toLowerCase()
-      const type = toTypeName(record.type)
-      const value = printRdata(record.type, octets, record.dataAt, record.dataLength)
-      if (soa === undefined) {
-        if (record.type !== TYPES.SOA || name !== zone)
-          throw new ServerError('sent a response that is not a transfer of it')
-        soa = value
-      } else if (record.type === TYPES.SOA) {
-        // RFC 5936 section 2.2: the last record is the first one again.
-        if (value !== soa) throw new ServerError('changed it while sending it')
-        isComplete = true
-        continue
-      }
-      const key = `${name} ${type}`
-      const set = sets.get(key)
-      if (!set) sets.set(key, { name, type, ttl: record.ttl, values: new Set([value]) })
-      else {
-        set.values.add(value)
-        // RFC 2181 section 5.2: the TTLs of an RRset are equal. If a server violates this, the lowest applies.
-        set.ttl = Math.min(set.ttl, record.ttl)
-      }
-    }
+    if (octetCount > MAX_TRANSFER_BYTES) throw new ServerError('sent more than 2 GiB for it', true)
+    for (const record of message.answers) add(record, octets)
     // Otherwise a server could send empty messages indefinitely.
     if (message.answers.length === 0) throw new ServerError('sent a response that is not a transfer of it')
+    if (isVerified) {
+      yield { kind: 'part', records: toRecordSets(sets) }
+      sets = new Map()
+    }
     if (isComplete && isVerified) break
     if (isComplete) throw new ServerError('did not sign the end of it')
   }
-  return Array.from(sets.values(), ({ name, type, ttl, values }) => ({ name, type, ttl, values: [...values].sort() }))
 }

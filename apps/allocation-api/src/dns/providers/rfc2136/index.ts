@@ -1,10 +1,11 @@
 import { randomInt } from 'node:crypto'
 import { isHostName } from '@pool/contract'
 import type { EnvReader } from '../../../config/env.ts'
-import type { Unavailable } from '../../domain/result.ts'
-import { recordKey } from '../../domain/rrset.ts'
+import type { Unavailable, WantedRecords, ZonePart } from '../../domain/result.ts'
+import { createNameFilter, isAtOrBelow, recordKey, toOwnerName } from '../../domain/rrset.ts'
 import { toApplyResult } from '../../group-changes.ts'
 import type { DnsProvider, ReadProvider } from '../../provider.ts'
+import { collectWanted } from '../../read-zone.ts'
 import { encodeName, FormatError } from '../../wire/name.ts'
 import { transferZone } from './axfr.ts'
 import { openConnection, ServerError, type SignedPeer } from './connection.ts'
@@ -40,48 +41,78 @@ export const createRfc2136Provider = ({ server, tsig, now = Date.now }: Rfc2136O
   if (key.secret.length === 0) throw new TypeError('the secret of the TSIG key is not base64')
   const nextId = () => randomInt(65_536)
   const closing = new AbortController()
-  /** By zone: the keys of the record sets that the last read returned. Each is used for one apply. */
-  const presentAtLastRead = new Map<string, ReadonlySet<string>>()
+  /** By zone: the keys of the record sets that the last read returned, and what was wanted. Each is used for one apply. */
+  const lastReads = new Map<string, { readonly wanted: WantedRecords; readonly present: ReadonlySet<string> }>()
+
+  const toUnavailable = (zone: string, error: unknown): Unavailable => {
+    if (error instanceof ServerError)
+      return {
+        kind: 'unavailable',
+        reason: `The DNS server of the zone ${zone}: ${error.message}.`,
+        ...(error.affectsZoneOnly ? { scope: 'zone' } : {}),
+      }
+    // One odd record is enough for it, so the other zones continue.
+    if (error instanceof FormatError)
+      return {
+        kind: 'unavailable',
+        reason: `The DNS server of the zone ${zone} sent a malformed DNS message: ${error.message}.`,
+        scope: 'zone',
+      }
+    throw error
+  }
+
+  const openPeer = (signal: AbortSignal): SignedPeer => ({
+    connection: openConnection(server, AbortSignal.any([signal, closing.signal])),
+    key,
+    now: () => Math.floor(now() / 1_000),
+  })
 
   const withConnection = async <T>(
     zone: string,
     signal: AbortSignal,
     work: (peer: SignedPeer) => Promise<T>,
   ): Promise<T | Unavailable> => {
-    const connection = openConnection(server, AbortSignal.any([signal, closing.signal]))
+    const peer = openPeer(signal)
     try {
-      return await work({ connection, key, now: () => Math.floor(now() / 1_000) })
+      return await work(peer)
     } catch (error) {
-      if (error instanceof ServerError)
-        return {
-          kind: 'unavailable',
-          reason: `The DNS server of the zone ${zone}: ${error.message}.`,
-          ...(error.affectsZoneOnly ? { scope: 'zone' } : {}),
-        }
-      if (error instanceof FormatError)
-        return {
-          kind: 'unavailable',
-          reason: `The DNS server of the zone ${zone} sent a malformed DNS message: ${error.message}.`,
-        }
-      throw error
+      return toUnavailable(zone, error)
     } finally {
-      connection.close()
+      peer.connection.close()
+    }
+  }
+
+  const readZone = async function* (zone: string, signal: AbortSignal): AsyncGenerator<ZonePart | Unavailable, void> {
+    const peer = openPeer(signal)
+    try {
+      yield* transferZone(peer, zone, nextId())
+    } catch (error) {
+      yield toUnavailable(zone, error)
+    } finally {
+      peer.connection.close()
     }
   }
 
   return {
-    read: (zone, _owners, signal) => {
-      presentAtLastRead.delete(zone)
-      return withConnection(zone, signal, async peer => {
-        const records = await transferZone(peer, zone, nextId())
-        presentAtLastRead.set(zone, new Set(records.map(recordKey)))
-        return { kind: 'read' as const, records, isFullZone: true as const }
-      })
+    readZone,
+
+    read: async (zone, wanted, signal, onProgress) => {
+      lastReads.delete(zone)
+      const result = await collectWanted(readZone(zone, signal), wanted, onProgress)
+      if (result.kind === 'read')
+        lastReads.set(zone, {
+          wanted: result.isFullZone ? { names: [], branches: [zone] } : wanted,
+          present: new Set(result.records.map(recordKey)),
+        })
+      return result
     },
 
     apply: async (zone, changes, signal) => {
-      const present = presentAtLastRead.get(zone)
-      presentAtLastRead.delete(zone)
+      const last = lastReads.get(zone)
+      lastReads.delete(zone)
+      const wasRead = createNameFilter(last?.wanted ?? { names: [], branches: [] })
+      const names = changes.map(toOwnerName).filter(name => isAtOrBelow(name, zone))
+      const present = names.every(wasRead) ? last?.present : undefined
       const { updates, rejected } = buildUpdates(zone, changes, {
         present,
         limit: maxUpdateSize(zone, toTsigSize(key)),
