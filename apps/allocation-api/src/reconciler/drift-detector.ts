@@ -1,7 +1,7 @@
 import type { Unavailable } from '../dns/domain/result.ts'
 import { type DiffContext, type DiffMode, diffZone, type ZoneDiff } from './diff-zone.ts'
 import type { ReconcilerRepository } from './repository.ts'
-import type { WithZoneLock } from './zone-lock.ts'
+import type { Busy, WithZoneLock } from './zone-lock.ts'
 
 export interface DriftObserver {
   onDriftCheck(zone: string, result: ZoneDiff | Unavailable): void
@@ -17,11 +17,6 @@ export interface DriftDetectorOptions extends DiffContext {
   /** From 0 to 1. */
   readonly random: () => number
   readonly observer: DriftObserver
-}
-
-/** Another replica held the zone lock for longer than this one waits. */
-export interface Busy {
-  readonly kind: 'busy'
 }
 
 /** A drift check that did not end is started again after this time, by any replica. */

@@ -5,9 +5,8 @@ import type { Unavailable } from '../dns/domain/result.ts'
 import { canBeGranted, type Pools } from '../naming/naming.ts'
 import type { Orphan } from './domain/orphan.ts'
 import { MAX_PREVIOUS_RECORD_SETS } from './domain/plan.ts'
-import type { Busy } from './drift-detector.ts'
 import type { ReconcilerRepository } from './repository.ts'
-import { holdDuring, type WithZoneLock } from './zone-lock.ts'
+import { type Busy, holdDuring, type WithZoneLock } from './zone-lock.ts'
 import { type ScanContext, scanZone } from './zone-scan.ts'
 
 export type OrphanRepository = ReturnType<typeof createOrphanRepository>

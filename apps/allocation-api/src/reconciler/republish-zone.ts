@@ -2,9 +2,8 @@ import type { Caller } from '../allocation/domain/types.ts'
 import { createRecords, type RecordTemplate } from '../dns/domain/rrset.ts'
 import { MAX_LISTED, type PlannedChange } from './diff-zone.ts'
 import { toTemplateChanges } from './domain/republish.ts'
-import type { Busy } from './drift-detector.ts'
 import type { ActiveRecords, ReconcilerRepository } from './repository.ts'
-import type { WithZoneLock } from './zone-lock.ts'
+import type { Busy, WithZoneLock } from './zone-lock.ts'
 
 export interface RepublishContext {
   readonly repository: Pick<ReconcilerRepository, 'listActive' | 'republish'>

@@ -131,6 +131,11 @@ export const holdDuring = async <Result>(lock: ZoneLock, work: () => Promise<Res
   return work().finally(() => clearInterval(timer))
 }
 
+/** Another replica held the zone lock for longer than this one waits. */
+export interface Busy {
+  readonly kind: 'busy'
+}
+
 /** Runs `work` while it holds the lock of `zone`; null if another replica held it for too long. */
 export type WithZoneLock = <Result>(zone: string, work: (lock: ZoneLock) => Promise<Result>) => Promise<Result | null>
 
