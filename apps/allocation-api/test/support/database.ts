@@ -19,12 +19,12 @@ export const repositoryOptions = { reservation: { ttlMs: 600_000, maxAgeMs: 86_4
 export const createTestWriter = (
   sql: Sql,
   { timeoutMs }: { readonly timeoutMs: number } = repositoryOptions,
-  clockSql = sql,
+  clock = createServerClock(sql, { timeoutMs }),
 ): Writer =>
   createWriter({
     fast: sql,
     slow: sql,
-    clock: createServerClock(clockSql, { timeoutMs }),
+    clock,
     timeoutMs,
     fastLockWaitMs: timeoutMs,
   })

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { Deployment } from '@pool/contract'
 import { createDatabaseClient, type Sql } from '@pool/database/client'
 import { isDatabaseUnavailable } from '@pool/database/errors'
+import { createServerClock } from '@pool/database/server-clock'
 import { until } from '@pool/test-kit/poll.ts'
 import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest'
 import type { Caller } from '../../src/allocation/domain/types.ts'
@@ -164,7 +165,7 @@ export const useDeployments = () => {
       const reader = createAllocationReader(sql, { timeoutMs })
       const idempotency = createIdempotency(sql, { timeoutMs, keyTtlMs: 86_400_000 })
       // The statements for the clock are not counted.
-      const writer = createTestWriter(sql, { timeoutMs }, client)
+      const writer = createTestWriter(sql, { timeoutMs }, createServerClock(client, { timeoutMs }))
       // The end-to-end test publishes real records.
       const waitUntilApplied = async () => ({ status: 'published' as const })
       const provisioner = new FakeProvisioner(states)
