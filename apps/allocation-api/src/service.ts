@@ -5,6 +5,12 @@ import { isDatabaseReadOnly, isDatabaseUnavailable } from '@pool/database/errors
 import { createHealthCheck } from '@pool/database/health-check'
 import { migrate } from '@pool/database/migrations'
 import { createServerClock } from '@pool/database/server-clock'
+import {
+  applySessionSettings,
+  createSessionSettings,
+  setSessionParameters,
+  toAlterRole,
+} from '@pool/database/session-settings'
 import { waitForDatabase } from '@pool/database/wait-for-database'
 import { createWriter } from '@pool/database/writer'
 import { type CoveredPool, createPoolRegistry } from './allocation/pool-registry.ts'
@@ -196,7 +202,12 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
   const covered: CoveredPool[] = []
   const schema = await readSchema()
   const schemaCheck = createSchemaCheck(sql, schema, observer.onSchemaMisfit)
+  const clients = [sql, writeSql, readSql, slowSql, healthCheckSql, countSql]
+  let remedy = ''
   const startDatabase = async () => {
+    const settings = await applySessionSettings(config.database.url, createSessionSettings(timeoutMs), timeoutMs)
+    for (const client of clients) setSessionParameters(client, settings.parameters)
+    remedy = toAlterRole(settings)
     const migrationSql = openPool('allocation-api migration', 1, { maxStatementMs: MAX_MIGRATION_MS })
     await migrate(migrationSql, schema, {
       onApplied: observer.onMigrated,
@@ -209,6 +220,7 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
     usesTls: false,
     onWait: ({ reason, waitedMs }) => observer.onDatabaseWait(reason, waitedMs),
   })
+  if (remedy !== '') observer.onMissingSessionSettings(remedy)
   if (covered.length > 0) throw new ConfigIssuesError(covered.map(toConfigIssue(config.env)))
 
   const { provider, info } = await dnsProvider.start({
@@ -389,7 +401,6 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
       await deployments.stop()
       await Promise.all([...jobs.map(job => job.stop()), reconciler.stop()])
       await provider.close()
-      const clients = [sql, writeSql, readSql, slowSql, healthCheckSql, countSql]
       await Promise.all([zoneLocks.close(), ...clients.map(client => client.end({ timeout: 1 }))])
     },
   }

@@ -13,6 +13,8 @@ export interface DatabaseClientOptions {
   readonly maxStatementMs?: number
   /** False: each connection carries one statement at a time, because its statements may wait for locks. */
   readonly pipelines?: boolean
+  /** Settings of each session. A connection pooler may reject them. */
+  readonly session?: Readonly<Record<string, string>>
   /** Seconds after which an idle connection is closed. Absent: never. */
   readonly idleTimeoutS?: number
   /** False: the driver never replaces a connection, because its transaction is in use. */
@@ -51,7 +53,7 @@ export const createDatabaseClient = (url: string, options: DatabaseClientOptions
     backoff: attempt => Math.min(1, 0.05 * 2 ** attempt),
     // Versions and counts stay far below 2^53.
     types: { int8: { to: 20, from: [20], serialize: String, parse: Number } },
-    connection: { application_name: options.applicationName },
+    connection: { application_name: options.applicationName, ...options.session },
     // Only array parameters need the catalog's types. Lists travel as JSON, which saves a round trip per connection.
     fetch_types: false,
     onnotice: () => {},

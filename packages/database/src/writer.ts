@@ -45,8 +45,8 @@ const FAST_LOCK_WAIT_MS = 50
 const SLOW_LOCK_WAIT_MS = 500
 /** The time that a commit may take after the deadline was checked; at most a tenth of the timeout. */
 const COMMIT_MS = 50
-/** Of all rows. A request more is rejected immediately. */
-const MAX_QUEUED = 1_000
+/** Of all rows. Another request is rejected immediately. */
+const MAX_WAITING = 1_000
 /** How often a write is tried again because the server was not the one that the deadline was made for. */
 const MAX_CLOCK_RETRIES = 2
 
@@ -56,6 +56,7 @@ const hasCode = (error: unknown, ...codes: string[]): boolean =>
 /** Whether a statement waited too long for a lock. It had no effect. */
 export const isLockTimeout = (error: unknown): boolean => hasCode(error, LOCK_NOT_AVAILABLE)
 
+/** The writes of one row in this process. One at a time executes. */
 interface RowQueue {
   tail: Promise<unknown>
   length: number
@@ -72,13 +73,14 @@ export type Writer = ReturnType<typeof createWriter>
  * after its caller has timed out. Each statement therefore compares the server's clock with its deadline, after its last
  * lock. A statement that passes may still be committing when its caller times out.
  *
- * Locked rows: in the fast lane, a statement waits for a lock for some milliseconds only. Then its request, and every later
- * one of the same row, queues in this process, and the first of the queue waits for the row in the slow lane.
+ * Locked rows: the writes of one row are executed one at a time. In the fast lane, a statement waits for a lock for some
+ * milliseconds only. Then it is executed in the slow lane, and so are the next ones until one succeeds.
  */
 export const createWriter = ({ fast, slow, clock, timeoutMs, fastLockWaitMs = FAST_LOCK_WAIT_MS }: WriterOptions) => {
   const marginMs = Math.min(COMMIT_MS, timeoutMs / 10)
   const queues = new Map<string, RowQueue>()
-  let queued = 0
+  /** Requests that are not the first of their queue. */
+  let waiting = 0
 
   /** `deadline` is in milliseconds of `performance.now()`. */
   const attempt = async <Result>(
@@ -103,7 +105,7 @@ export const createWriter = ({ fast, slow, clock, timeoutMs, fastLockWaitMs = FA
     }
   }
 
-  const executeQueued = async <Result>(
+  const executeInQueue = async <Result>(
     queue: RowQueue,
     deadline: number,
     execute: Execute<Result>,
@@ -124,12 +126,16 @@ export const createWriter = ({ fast, slow, clock, timeoutMs, fastLockWaitMs = FA
   }
 
   const enqueue = async <Result>(rowName: string, deadline: number, execute: Execute<Result>): Promise<Result> => {
-    if (queued >= MAX_QUEUED) throw new TimeoutError('too many requests wait for locked rows')
     const queue = queues.get(rowName) ?? { tail: Promise.resolve(), length: 0, isLocked: false }
+    const isWaiting = queue.length > 0
+    if (isWaiting && waiting >= MAX_WAITING) throw new TimeoutError('too many requests wait for locked rows')
     queues.set(rowName, queue)
     queue.length += 1
-    queued += 1
-    const result = queue.tail.then(() => executeQueued(queue, deadline, execute))
+    if (isWaiting) waiting += 1
+    const result = queue.tail.then(() => {
+      if (isWaiting) waiting -= 1
+      return executeInQueue(queue, deadline, execute)
+    })
     queue.tail = result.then(
       () => {
         queue.isLocked = false
@@ -140,7 +146,6 @@ export const createWriter = ({ fast, slow, clock, timeoutMs, fastLockWaitMs = FA
       return await result
     } finally {
       queue.length -= 1
-      queued -= 1
       if (queue.length === 0) queues.delete(rowName)
     }
   }
@@ -150,20 +155,19 @@ export const createWriter = ({ fast, slow, clock, timeoutMs, fastLockWaitMs = FA
     sql: fast,
 
     /**
-     * Executes a write of one row, which `rowName` identifies. `first` may replace the first attempt, for example by a
-     * batch. Rejects with a `TimeoutError` after the timeout.
+     * Executes a write of one row, which `rowName` identifies. `inBatch` executes it with others in one statement, unless
+     * the row is known to be locked. Rejects with a `TimeoutError` after the timeout.
      */
-    async write<Result>(rowName: string, execute: Execute<Result>, first?: () => Promise<Result>): Promise<Result> {
+    async write<Result>(rowName: string, execute: Execute<Result>, inBatch?: () => Promise<Result>): Promise<Result> {
       const deadline = performance.now() + timeoutMs
       const run = async () => {
-        if (!queues.has(rowName)) {
-          try {
-            return await (first ? first() : attempt(fast, fastLockWaitMs, deadline, execute))
-          } catch (error) {
-            if (!isLockTimeout(error)) throw error
-          }
+        if (!inBatch || queues.get(rowName)?.isLocked) return enqueue(rowName, deadline, execute)
+        try {
+          return await inBatch()
+        } catch (error) {
+          if (!isLockTimeout(error)) throw error
+          return enqueue(rowName, deadline, execute)
         }
-        return enqueue(rowName, deadline, execute)
       }
       return withTimeout(run(), timeoutMs)
     },

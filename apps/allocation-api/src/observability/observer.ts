@@ -33,6 +33,9 @@ export const createObserver = (log: Logger, metrics: Metrics): Observer => {
       if (reason === null) log.info('the database fits this build again')
       else log.error({ reason }, 'the database does not fit this build')
     },
+    onMissingSessionSettings(remedy) {
+      log.warn({ remedy }, 'database sessions lack settings that a connection pooler cannot set; execute the remedy')
+    },
     onProviderCall(operation, outcome, seconds) {
       metrics.countProviderCall(operation, outcome, seconds)
     },

@@ -37,6 +37,8 @@ export interface Observer {
   onResponseAborted(error: unknown, requestId: string): void
   /** The start waits for the database. `reason` has no secrets. */
   onDatabaseWait(reason: string, waitedMs: number): void
+  /** At the start: sessions of clients that are gone may stay. `remedy` is SQL for an operator. */
+  onMissingSessionSettings(remedy: string): void
   /** Acknowledged writes can be lost; at the start, and when that changes. */
   onWeakDurability(durability: string): void
   onMigrated(migration: MigrationLabel): void

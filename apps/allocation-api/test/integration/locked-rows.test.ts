@@ -1,0 +1,221 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
+import { MISSING_PGBOUNCER, pgbouncerVersion, startPgbouncer } from '@pool/test-kit/pgbouncer.ts'
+import { timed, until } from '@pool/test-kit/poll.ts'
+import { startTcpProxy } from '@pool/test-kit/tcp-proxy.ts'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type Api, startApi } from '../support/api.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { countLockWaiters, holdLock, lockRow, untilSessionsWait } from '../support/locks.ts'
+import { check, commit, countStatuses, pool, release, renew, reserve, reserveToken } from '../support/operations.ts'
+
+const TIMEOUT_MS = 1_000
+/** A response this fast did not wait for a locked row. Far more than a statement takes on a busy machine. */
+const PROMPT_MS = 700
+const env = { PDM_DATABASE_TIMEOUT: `${TIMEOUT_MS}ms`, PDM_DATABASE_POOL_SIZE: '4' }
+
+describe('a row that stays locked', () => {
+  let database: TestDatabase
+  let api: Api
+  let other: Api
+
+  beforeAll(async () => {
+    database = await createTestDatabase()
+    ;[api, other] = await Promise.all([startApi(database.url, env), startApi(database.url, env)])
+  })
+  afterAll(async () => {
+    await Promise.all([api, other].map(one => one?.process.kill()))
+    await database?.drop()
+  })
+
+  const name = (subdomain: string) => ({ poolDomain: pool, subdomain })
+  const listEvents = async (subdomain: string): Promise<string[]> => {
+    const rows = await database.sql<{ event: string }[]>`
+      select event from allocation_history where subdomain = ${subdomain} and actor <> 'convergence' order by id`
+    return rows.map(row => row.event)
+  }
+  /** Requests of every kind for other names. All succeed at once. */
+  const expectOthersServed = async (prefix: string) => {
+    const tokens = await Promise.all(Array.from({ length: 10 }, (_, i) => reserveToken(api, `${prefix}-token-${i}`)))
+    const { result, ms } = await timed(() =>
+      Promise.all([
+        ...Array.from({ length: 50 }, (_, i) => reserve(api, `${prefix}-beside-${i}`)),
+        ...Array.from({ length: 10 }, (_, i) =>
+          reserve(api, `${prefix}-keyed-${i}`, { 'Idempotency-Key': `${prefix}-${i}` }),
+        ),
+        ...Array.from({ length: 20 }, (_, i) => check(api, `${prefix}-free-${i}`)),
+        ...tokens.map((token, i) => renew(api, `${prefix}-token-${i}`, token)),
+      ]),
+    )
+    expect(countStatuses(result)).toEqual({ 200: 30, 201: 60 })
+    expect(ms).toBeLessThan(PROMPT_MS)
+  }
+
+  test('delays no request for another name; its own requests get 503, and nothing happens after that', async () => {
+    const token = await reserveToken(api, 'locked')
+    const held = await lockRow(database.sql, name('locked'))
+    const hot = Array.from({ length: 20 }, (_, i) => [
+      reserve(api, 'locked'),
+      renew(api, 'locked', token),
+      commit(api, 'locked', token),
+      release(api, 'locked', { 'Idempotency-Key': `locked-${i}` }),
+    ]).flat()
+    await untilSessionsWait(database.sql, 1)
+    await expectOthersServed('first')
+    await expectOthersServed('second')
+    // One statement waits for the name, whatever the number of requests. A batch may be about to give up its wait.
+    expect(await countLockWaiters(database.sql)).toBeLessThanOrEqual(2)
+    expect(countStatuses(await Promise.all(hot))).toEqual({ 503: 80 })
+    await held.release()
+    await sleep(100)
+    expect(await listEvents('locked')).toEqual(['reserved'])
+    expect((await renew(api, 'locked', token)).status).toBe(200)
+    expect((await commit(api, 'locked', token)).status).toBe(200)
+  })
+
+  test('a request that waits for less than the timeout succeeds when the row is free, in the order of arrival', async () => {
+    const token = await reserveToken(api, 'briefly')
+    const held = await lockRow(database.sql, name('briefly'))
+    const responses = Promise.all([
+      commit(api, 'briefly', token),
+      sleep(20).then(() => commit(api, 'briefly', token)),
+      sleep(40).then(() => release(api, 'briefly')),
+      sleep(60).then(() => reserve(api, 'briefly')),
+    ])
+    await sleep(300)
+    await held.release()
+    expect((await responses).map(({ status }) => status)).toEqual([200, 409, 200, 201])
+    expect(await listEvents('briefly')).toEqual(['reserved', 'committed', 'released', 'reserved'])
+  })
+
+  test('a release that got 503 does not take place when the lock goes; a repetition does', async () => {
+    expect((await commit(api, 'active', await reserveToken(api, 'active'))).status).toBe(200)
+    const held = await lockRow(database.sql, name('active'))
+    expect((await release(api, 'active')).status).toBe(503)
+    await held.release()
+    await sleep(100)
+    expect((await api.call('GET', `/api/v1/pool/${pool}/active`)).body?.state ?? 'active').toBe('active')
+    expect(await listEvents('active')).toEqual(['reserved', 'committed'])
+    expect((await release(api, 'active')).status).toBe(200)
+  })
+
+  test('a request and its repetitions with the same key on both replicas have one outcome', async () => {
+    await reserveToken(api, 'keyed')
+    const held = await lockRow(database.sql, name('keyed'))
+    const headers = { 'Idempotency-Key': 'release-keyed' }
+    const first = [api, other, api, other].map(one => release(one, 'keyed', headers))
+    await untilSessionsWait(database.sql, 1)
+    await expectOthersServed('beside-key')
+    expect(countStatuses(await Promise.all(first))).toEqual({ 503: 4 })
+    await held.release()
+    const again = await Promise.all([api, other, api, other].map(one => release(one, 'keyed', headers)))
+    expect(countStatuses(again)).toEqual({ 200: 4 })
+    expect(await listEvents('keyed')).toEqual(['reserved', 'released'])
+  })
+
+  test('more locked names than connections that wait: one that is locked briefly is served, and so are all others', async () => {
+    const names = Array.from({ length: 6 }, (_, i) => `many-${i}`)
+    for (const one of [...names, 'short']) await reserveToken(api, one)
+    const held = await Promise.all(names.map(one => lockRow(database.sql, name(one))))
+    const hot = names.flatMap(one => [release(api, one), reserve(api, one)])
+    await untilSessionsWait(database.sql, 4)
+    const short = await lockRow(database.sql, name('short'))
+    const response = timed(() => release(api, 'short'))
+    await sleep(100)
+    await short.release()
+    await expectOthersServed('many')
+    expect((await response).result.status).toBe(200)
+    expect(countStatuses(await Promise.all(hot))).toEqual({ 503: 12 })
+    await Promise.all(held.map(lock => lock.release()))
+  })
+
+  test.each([
+    [
+      'inserted by a transaction that does not end',
+      'ghost',
+      (subdomain: string) =>
+        holdLock(
+          database.sql,
+          tx => tx`
+          insert into pool_allocations (pool_domain, subdomain, state, reserved_at, expires_at, token_hash, created_by)
+          values (${pool}, ${subdomain}, 'reserved', now(), now() + interval '1 hour', sha256('x'), 'other')`,
+        ),
+    ],
+    [
+      'of an Idempotency-Key',
+      'key-of',
+      async (subdomain: string) => {
+        await reserve(api, `${subdomain}-before`, { 'Idempotency-Key': subdomain })
+        return holdLock(database.sql, tx => tx`select from idempotency_keys for update`)
+      },
+    ],
+  ])('%s: the same', async (_, subdomain, lock) => {
+    const held = await lock(subdomain)
+    const hot = Array.from({ length: 10 }, () => [
+      reserve(api, subdomain),
+      reserve(api, subdomain, { 'Idempotency-Key': subdomain }),
+    ]).flat()
+    await untilSessionsWait(database.sql, 1)
+    await expectOthersServed(subdomain)
+    const statuses = countStatuses(await Promise.all(hot))
+    await held.release()
+    expect(statuses[503]).toBeGreaterThanOrEqual(10)
+    expect(statuses[500]).toBeUndefined()
+  })
+})
+
+describe('sessions', () => {
+  let database: TestDatabase
+  beforeAll(async () => {
+    database = await createTestDatabase()
+  })
+  afterAll(() => database?.drop())
+
+  test('end soon after their client is gone, although they wait for a lock', async () => {
+    const proxy = await startTcpProxy(Number(new URL(database.url).port))
+    const url = Object.assign(new URL(database.url), { port: String(proxy.port) }).href
+    // The timeout is longer than the test, so that no lock_timeout ends the sessions.
+    const api = await startApi(url, { ...env, PDM_DATABASE_TIMEOUT: '30s' })
+    const held = await holdLock(database.sql, tx => tx`lock table pool_allocations in access exclusive mode`)
+    try {
+      const responses = Array.from({ length: 3 }, (_, i) => release(api, `cut-${i}`).catch(() => null))
+      await untilSessionsWait(database.sql, 3)
+      await api.process.kill()
+      proxy.resetAll()
+      await until('the sessions end', async () => (await countLockWaiters(database.sql)) === 0, 6_000)
+      await Promise.all(responses)
+    } finally {
+      await held.release()
+      await api.process.kill()
+      await proxy.close()
+    }
+  })
+
+  test.skipIf(shouldSkip(pgbouncerVersion ? undefined : MISSING_PGBOUNCER))(
+    'behind a pooler, which carries no settings, the start says what to execute, and then finds it executed',
+    async () => {
+      const startBehindPooler = async () => {
+        const pgbouncer = await startPgbouncer(database.url)
+        try {
+          const api = await startApi(`${pgbouncer.url}?prepare=false`, env)
+          await reserveToken(api, `pooled-${Date.now()}`)
+          await api.process.kill()
+          return api.lines.filter(line => line.includes('alter role')).map(line => JSON.parse(line).remedy as string)
+        } finally {
+          // The sessions of the pooler end with it.
+          await pgbouncer.stop()
+        }
+      }
+      const remedies = await startBehindPooler()
+      expect(remedies).toEqual([
+        expect.stringMatching(
+          /client_connection_check_interval = '2s'.* lock_timeout = '1000ms'.* idle_in_transaction_session_timeout/,
+        ),
+      ])
+      // For this database only, because the role belongs to all tests.
+      const inDatabase = `in database ${new URL(database.url).pathname.slice(1)}`
+      await database.sql.unsafe((remedies[0] ?? '').replaceAll(/alter role "\w+"/g, alter => `${alter} ${inDatabase}`))
+      expect(await startBehindPooler()).toEqual([])
+    },
+  )
+})
