@@ -77,6 +77,13 @@ export const layers = [
     packages: [database, 'p-limit', 'postgres', NODE],
   },
   {
+    name: 'api-transfer',
+    root: api,
+    folders: ['transfer/'],
+    imports: ['api-domain', 'api-lib', 'contract', 'api-allocation'],
+    packages: [database, 'postgres', NODE],
+  },
+  {
     name: 'api-observability',
     root: api,
     folders: ['observability/'],
@@ -88,7 +95,7 @@ export const layers = [
     root: api,
     folders: ['http/'],
     imports: ['api-domain', 'api-lib', 'contract'],
-    types: ['api-allocation', 'api-credentials', 'api-deployments', 'api-reconciler'],
+    types: ['api-allocation', 'api-credentials', 'api-deployments', 'api-reconciler', 'api-transfer'],
     packages: [
       'packages/openapi/src/',
       'hono',

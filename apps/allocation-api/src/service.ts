@@ -44,6 +44,7 @@ import { createMetrics } from './observability/metrics.ts'
 import { createObserver } from './observability/observer.ts'
 import { createReconciler } from './reconciler/reconciler.ts'
 import { createZoneLocks } from './reconciler/zone-lock.ts'
+import { createTransfer } from './transfer/transfer.ts'
 
 export interface ServiceConfig extends Config {
   readonly dnsProvider: ChosenProvider
@@ -73,6 +74,8 @@ const MAX_MIGRATION_MS = 3_600_000
 const SCHEMA_CHECK_INTERVAL_MS = 5_000
 /** How long a process knows nothing of a pool that another replica has added. */
 const POOL_REFRESH_MS = 5_000
+/** An export or import whose client sends and reads nothing ends after this time. */
+const TRANSFER_IDLE_MS = 90_000
 const SWEEP_BATCH_SIZE = 250
 /** As many locked rows are waited for at a time. They are opened on demand. */
 const WAITING_CONNECTIONS = 4
@@ -330,6 +333,11 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
     buckets: createBucketClaims(sql, { timeoutMs }),
     domains: domainProof,
     credentials,
+    transfer: createTransfer({
+      connect: () => openPool('allocation-api transfer', 1, { maxStatementMs: COUNT_TIMEOUT_MS, expires: false }),
+      schemaVersion: schema.migrations.length,
+      idleTimeoutMs: TRANSFER_IDLE_MS,
+    }),
     streams: { logs: createStreamLimiter({ stopping: stopping.signal }), lists: createStreamLimiter() },
     providers: { objectStorage: objectStorage.provider, token: [...config.credentials.tokenUrls.keys()] },
     health: {

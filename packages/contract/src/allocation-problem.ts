@@ -47,6 +47,8 @@ export const errorCodes = [
   'object-storage-unavailable',
   'provider-unavailable',
   'too-many-readers',
+  'invalid-import',
+  'not-empty',
 ] as const
 
 export type ErrorCode = (typeof errorCodes)[number]

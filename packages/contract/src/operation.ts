@@ -30,7 +30,12 @@ export interface Operation {
   readonly pathParams?: z.ZodObject
   readonly query?: z.ZodObject
   readonly headers?: z.ZodObject
-  readonly body?: { readonly schema: z.ZodType; readonly required: boolean }
+  readonly body?: {
+    readonly schema: z.ZodType
+    readonly required: boolean
+    /** `application/json` by default. */
+    readonly mediaType?: string
+  }
   readonly responses: Readonly<Record<number, ResponseSpec>>
   /** True: no token is needed. */
   readonly isPublic?: boolean

@@ -9,6 +9,7 @@ import * as dc from './domain-challenge.ts'
 import { idempotencyKey, poolDomain, subdomain } from './fields.ts'
 import { health, probe } from './health.ts'
 import type { Operation, ResponseSpec } from './operation.ts'
+import { exportLine, importQuery, importResponse } from './transfer.ts'
 
 const error = (description: string): ResponseSpec => ({ description, schema: problem })
 const databaseUnavailable = error(
@@ -499,6 +500,40 @@ export const operations: readonly Operation[] = [
       401: error('`unauthorized`: this listener requires an operator token.'),
       404: error('`not-found`: no claim of this bucket.'),
       409: error('`in-progress`: a run uses the bucket; `still-up`: infrastructure that uses the bucket may exist.'),
+      503: databaseUnavailable,
+    },
+  },
+  {
+    id: 'exportInstallation',
+    method: 'get',
+    path: '/api/v1/export',
+    tag: 'Operator',
+    summary: 'Streams the installation as newline-delimited JSON: everything but logs and credentials.',
+    description:
+      'Only on the operator listener. One line is an `ExportLine`. All rows are of one snapshot. An export without its `end` line is truncated. It holds hashes of tokens, and encrypted tokens for replays: keep it as you keep the database.',
+    responses: {
+      200: { description: 'The export.', mediaType: 'application/x-ndjson', schema: exportLine },
+      401: error('`unauthorized`: this listener requires an operator token.'),
+      503: listUnavailable,
+    },
+  },
+  {
+    id: 'importInstallation',
+    method: 'post',
+    path: '/api/v1/import',
+    tag: 'Operator',
+    summary: 'Imports an export into an empty database, or the names of one pool into another pool.',
+    description:
+      'Only on the operator listener. The body is an export; its size is not limited. All or nothing. Without `from`, the database must be empty, and every zone is stopped until `POST /api/v1/pool/{domain}/resume`. With `from` and `to`, the reservations and active names of the pool `from` become names of the managed pool `to`, without history; names that `to` cannot give are skipped and listed.',
+    query: importQuery,
+    body: { schema: exportLine, required: true, mediaType: 'application/x-ndjson' },
+    responses: {
+      200: { description: 'What was imported.', schema: importResponse },
+      401: error('`unauthorized`: this listener requires an operator token.'),
+      409: error('`not-empty`: the database has rows. Nothing was changed.'),
+      422: error(
+        '`invalid-import`: not a complete export that this build can read; `invalid-format`; or `unsupported-pool` or `pool-draining`: the target pool gives no names. Nothing was changed.',
+      ),
       503: databaseUnavailable,
     },
   },

@@ -42,7 +42,12 @@ const toOperationObject = (operation: Operation, commonHeaders: ServiceDescripti
       ...(headers ? { header: headers } : {}),
     },
     ...(body
-      ? { requestBody: { required: body.required, content: { 'application/json': { schema: body.schema } } } }
+      ? {
+          requestBody: {
+            required: body.required,
+            content: { [body.mediaType ?? 'application/json']: { schema: body.schema } },
+          },
+        }
       : {}),
     responses: Object.fromEntries(
       Object.entries(responses).map(([status, response]) => [status, toResponse(response, commonHeaders)]),

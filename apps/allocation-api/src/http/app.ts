@@ -9,6 +9,7 @@ import type { AllocationService } from '../allocation/service.ts'
 import type { CredentialService } from '../credentials/service.ts'
 import type { Observer } from '../observability/domain/observer.ts'
 import type { Reconciler } from '../reconciler/reconciler.ts'
+import type { Transfer } from '../transfer/transfer.ts'
 import { requireOperatorToken } from './bearer-auth.ts'
 import { type BrowserPolicy, rejectForeignPages } from './browser-requests.ts'
 import { RETRY_AFTER_S, sendError } from './errors.ts'
@@ -27,6 +28,7 @@ import {
 import { docsRoutes } from './routes/docs.ts'
 import { type DomainOperations, domainRoutes } from './routes/domains.ts'
 import { type HealthDependencies, healthRoutes, type MetricsSource } from './routes/health.ts'
+import { IMPORT_PATH, transferRoutes } from './routes/transfer.ts'
 import type { ListStreams, StreamLimiter } from './streams.ts'
 import type { HttpEnv, Listener, OnStreamError } from './types.ts'
 import { isBodyLimitError, isBodyTruncated } from './validate.ts'
@@ -43,6 +45,7 @@ export interface AppDependencies {
   readonly buckets: BucketOperations
   readonly domains: DomainOperations
   readonly credentials: CredentialService
+  readonly transfer: Transfer
   /** The responses that can be open at the same time, of both listeners. */
   readonly streams: { readonly logs: StreamLimiter; readonly lists: StreamLimiter }
   readonly providers: KnownProviders
@@ -108,8 +111,11 @@ export const createApp = (deps: AppDependencies, { listener, tokens, exposeLists
   app.use(requestContext(listener, observer))
   app.use(rejectForeignPages(deps.browsers))
   if (tokens) app.use(requireOperatorToken(tokens))
+  const isOperator = listener === 'operator'
   const limitStream = bodyLimit({ maxSize: MAX_BODY_BYTES, onError: sendTooLarge })
   app.use((c, next) => {
+    // It is read as a stream.
+    if (isOperator && c.req.path === IMPORT_PATH) return next()
     // Counting the bytes of a stream is slow, so a declared length is compared instead.
     if (c.req.header('Transfer-Encoding') !== undefined) return limitStream(c, next)
     return Number(c.req.header('Content-Length') ?? 0) > MAX_BODY_BYTES ? Promise.resolve(sendTooLarge(c)) : next()
@@ -121,7 +127,6 @@ export const createApp = (deps: AppDependencies, { listener, tokens, exposeLists
   app.route('/', healthRoutes(deps.health, deps.metrics))
   app.route('/', docsRoutes(deps.openApi))
   app.get('/api/v1/reserved', c => c.json({ reserved: deps.reservedLabels }, 200))
-  const isOperator = listener === 'operator'
   app.route('/api/v1/pool', allocationRoutes(deps.allocations, { acceptsLoopback: deps.acceptsLoopback, isOperator }))
   if (isOperator) {
     app.route('/api/v1/deployments', deploymentHistoryRoutes(deps.deployments, lists))
@@ -135,6 +140,7 @@ export const createApp = (deps: AppDependencies, { listener, tokens, exposeLists
     app.route('/api/v1/deployments', deploymentListRoutes(deps.deployments, lists))
   }
   if (isOperator) {
+    app.route('/api/v1', transferRoutes(deps.transfer, lists))
     app.route('/api/v1/pool', convergeRoutes(deps.reconciler))
     app.route('/api/v1/pool', coolOffRoutes(deps.allocations))
     app.route('/api/v1/deployments', deploymentUnlockRoutes(deps.deployments))

@@ -73,7 +73,9 @@ test('without lists only the lists are missing; the in-cluster listener has no o
     'DELETE /api/v1/pool/{domain}/cool-off/{subdomain}',
     'GET /api/v1/buckets',
     'GET /api/v1/deployments/history',
+    'GET /api/v1/export',
     'POST /api/v1/deployments/{id}/unlock',
+    'POST /api/v1/import',
     'POST /api/v1/pool/{domain}/converge',
     'POST /api/v1/pool/{domain}/republish',
   ]
@@ -134,6 +136,7 @@ test('every body is required, except for release and for calls that need credent
     destroyDeployment: false,
     planDeployment: false,
     createDomainChallenge: true,
+    importInstallation: true,
     validateObjectStorageKeys: true,
     validateToken: true,
   })

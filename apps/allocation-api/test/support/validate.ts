@@ -48,6 +48,7 @@ export const statusByErrorCode: Readonly<Record<ErrorCode, number>> = {
   'already-active': 409,
   'not-active': 409,
   'reservation-expired': 410,
+  'not-empty': 409,
   'body-too-large': 413,
   'invalid-format': 422,
   'invalid-state': 422,
@@ -70,6 +71,7 @@ export const statusByErrorCode: Readonly<Record<ErrorCode, number>> = {
   'object-storage-unavailable': 503,
   'provider-unavailable': 503,
   'too-many-readers': 503,
+  'invalid-import': 422,
 }
 
 const toPathPattern = (path: string): RegExp =>

@@ -1,0 +1,59 @@
+import { type ImportResponse, importQuery } from '@pool/contract'
+import { Hono } from 'hono'
+import type { Transfer } from '../../transfer/transfer.ts'
+import { RETRY_AFTER_S, sendError } from '../errors.ts'
+import { type ListStreams, sendStream } from '../streams.ts'
+import type { HttpEnv } from '../types.ts'
+import { validate } from '../validate.ts'
+
+export const IMPORT_PATH = '/api/v1/import'
+
+/**
+ * `first`, then the parts of `rest`. It is no generator: the `return` of a generator that has not started, because its client
+ * has left, would not reach `rest`, and its snapshot would stay open.
+ */
+const startWith = (first: string, rest: AsyncGenerator<string>): AsyncIterable<string> => {
+  const parts = [first]
+  return {
+    [Symbol.asyncIterator]: () => ({
+      async next() {
+        const value = parts.pop()
+        return value === undefined ? rest.next() : { done: false, value }
+      },
+      return: () => rest.return(undefined),
+    }),
+  }
+}
+
+/** Only the operator listener has them. */
+export const transferRoutes = (transfer: Transfer, { limiter, onStreamError }: ListStreams) =>
+  new Hono<HttpEnv>()
+    .get('/export', async c => {
+      const permit = limiter.acquire()
+      if (!permit) return sendError(c, { kind: 'too-many-readers', retryAfterSeconds: RETRY_AFTER_S })
+      try {
+        const lines = transfer.export()
+        // Before the status is sent, so an unavailable database is a 503.
+        const { value = '' } = await lines.next()
+        c.set('outcome', 'exported')
+        const headers = { 'Content-Type': 'application/x-ndjson', 'Cache-Control': 'no-store' }
+        return sendStream(c, startWith(value, lines), permit, onStreamError, headers)
+      } catch (error) {
+        permit.release()
+        throw error
+      }
+    })
+    .post('/import', validate('query', importQuery), async c => {
+      const isDryRun = c.req.valid('query').dryRun === 'true'
+      const outcome = await transfer.import(c.req.raw.body ?? new ReadableStream(), { isDryRun })
+      if (outcome.kind !== 'imported') return sendError(c, outcome)
+      c.set('outcome', isDryRun ? 'checked' : outcome.kind)
+      const body: ImportResponse = {
+        dryRun: isDryRun,
+        rows: { ...outcome.rows },
+        stoppedZones: [...outcome.stoppedZones],
+        skipped: [],
+        skippedCount: 0,
+      }
+      return c.json(body, 200)
+    })
