@@ -20,7 +20,7 @@ export const layers = [
     root: api,
     folders: ['config/', 'naming/', '**/domain/'],
     imports: ['contract', 'api-lib'],
-    packages: [],
+    packages: ['packages/database/src/connection-string.ts'],
   },
   { name: 'api-lib', root: api, folders: ['lib/'], imports: [], packages: ['p-limit', NODE] },
   {

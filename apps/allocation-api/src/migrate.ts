@@ -1,6 +1,8 @@
 import { parseArgs } from 'node:util'
 import { createDatabaseClient } from '@pool/database/client'
+import { isDatabaseUnavailable } from '@pool/database/errors'
 import { listPendingMigrations, migrate, SchemaVersionError } from '@pool/database/migrations'
+import { explainStartupError } from '@pool/database/startup-errors'
 import { readDatabaseUrl } from './config/config.ts'
 import { EnvReader } from './config/env.ts'
 import { readSchema } from './database/schema.ts'
@@ -32,7 +34,7 @@ const readArguments = (): { check: boolean } => {
 
 const { check } = readArguments()
 const env = new EnvReader(process.env)
-const url = readDatabaseUrl(env)
+const { url, usesTls } = readDatabaseUrl(env)
 if (env.issues.length > 0) {
   exitWith(
     EXIT_INVALID_CONFIG,
@@ -53,7 +55,9 @@ try {
   }
 } catch (error) {
   const { name, code, message } = describeError(error)
-  const line = `migrate: ${message ?? code ?? name}`
+  const explanation =
+    isDatabaseUnavailable(error) || code === '42501' ? explainStartupError(error, { usesTls }).text : null
+  const line = `migrate: ${explanation ?? message ?? code ?? name}`
   exitWith(error instanceof SchemaVersionError ? EXIT_INVALID_CONFIG : EXIT_FAILURE, line)
 } finally {
   await sql.end({ timeout: 1 })

@@ -4,6 +4,7 @@ import { createDatabaseClient, type DatabaseClientOptions } from '@pool/database
 import { isDatabaseReadOnly, isDatabaseUnavailable } from '@pool/database/errors'
 import { createHealthCheck } from '@pool/database/health-check'
 import { migrate } from '@pool/database/migrations'
+import { checkPreparedStatements } from '@pool/database/prepared-statements'
 import { createServerClock } from '@pool/database/server-clock'
 import {
   applySessionSettings,
@@ -11,6 +12,7 @@ import {
   setSessionParameters,
   toAlterRole,
 } from '@pool/database/session-settings'
+import { createSessions } from '@pool/database/sessions'
 import { waitForDatabase } from '@pool/database/wait-for-database'
 import { createWriter } from '@pool/database/writer'
 import { type CoveredPool, createPoolRegistry } from './allocation/pool-registry.ts'
@@ -152,11 +154,13 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
   const ports = { port: inClusterServer.port, operatorPort: operatorServer?.port ?? null }
   log.info(ports, 'listening')
 
+  const sessions = createSessions(() => performance.now())
   const openPool = (
     applicationName: string,
     maxConnections: number,
     { maxStatementMs = timeoutMs, ...options }: Partial<DatabaseClientOptions> = {},
-  ) => createDatabaseClient(config.database.url, { applicationName, maxConnections, maxStatementMs, ...options })
+  ) =>
+    createDatabaseClient(config.database.url, { applicationName, maxConnections, maxStatementMs, sessions, ...options })
   const writeSql = openPool('allocation-api write', config.database.poolSize)
   const readSql = openPool('allocation-api read', Math.max(2, Math.ceil(config.database.poolSize / 2)))
   const slowSql = openPool('allocation-api wait', WAITING_CONNECTIONS, {
@@ -194,6 +198,8 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
       durability = null
       throw error
     })
+    // Sessions that began while it accepted no writes may not accept any.
+    if (durability === null) sessions.expire()
     if (latest !== durability && (latest === 'asynchronous' || latest === 'volatile')) observer.onWeakDurability(latest)
     durability = latest
   }
@@ -202,7 +208,7 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
     keepMs: WRITE_CHECK_INTERVAL_MS,
     now: () => performance.now(),
   })
-  const covered: CoveredPool[] = []
+  let covered: readonly CoveredPool[] = []
   const schema = await readSchema()
   const schemaCheck = createSchemaCheck(sql, schema, observer.onSchemaMisfit)
   const clients = [sql, writeSql, readSql, slowSql, healthCheckSql, countSql]
@@ -211,16 +217,19 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
     const settings = await applySessionSettings(config.database.url, createSessionSettings(timeoutMs), timeoutMs)
     for (const client of clients) setSessionParameters(client, settings.parameters)
     remedy = toAlterRole(settings)
+    if (sql.options.prepare) {
+      await checkPreparedStatements(healthCheckSql, own => openPool('allocation-api start', 1, { sessions: own }))
+    }
     const migrationSql = openPool('allocation-api migration', 1, { maxStatementMs: MAX_MIGRATION_MS })
     await migrate(migrationSql, schema, {
       onApplied: observer.onMigrated,
       onLocked: observer.onMigrationLocked,
     }).finally(() => migrationSql.end({ timeout: 1 }))
-    covered.push(...(await poolRegistry.start()))
+    covered = await poolRegistry.start()
     await checkWrite()
   }
   await waitForDatabase(startDatabase, {
-    usesTls: false,
+    usesTls: config.database.usesTls,
     onWait: ({ reason, waitedMs }) => observer.onDatabaseWait(reason, waitedMs),
   })
   if (remedy !== '') observer.onMissingSessionSettings(remedy)

@@ -1,5 +1,7 @@
 import postgres from 'postgres'
-import { createSocketFactory } from './socket-timeout.ts'
+import { createSocketFactory } from './connect-socket.ts'
+import { parseConnectionString } from './connection-string.ts'
+import { createSessions, type Sessions } from './sessions.ts'
 
 export type Sql = postgres.Sql<{ int8: number }>
 
@@ -19,6 +21,8 @@ export interface DatabaseClientOptions {
   readonly idleTimeoutS?: number
   /** False: the driver never replaces a connection, because its transaction is in use. */
   readonly expires?: boolean
+  /** Shared by pools whose sessions are replaced when one of them finds the database read-only. Absent: its own. */
+  readonly sessions?: Sessions
 }
 
 const DAY_MS = 86_400_000
@@ -34,21 +38,32 @@ const pipelineOptions = (url: string, pipelines: boolean): { max_pipeline?: numb
   // The driver parses the URL. It opens no connection before the first statement.
   pipelines && postgres(url, { max: 1 }).options.prepare ? {} : { max_pipeline: 0 }
 
+const now = () => performance.now()
+
 /**
  * A connection pool that connects on demand. It keeps no session state, so it works behind a pooler in transaction mode.
- * A pooler without prepared statements needs `?prepare=false` in the URL.
+ * A pooler without prepared statements needs `?prepare=false` in the URL. Throws if the URL is not one that
+ * `parseConnectionString` accepts.
  */
-export const createDatabaseClient = (url: string, options: DatabaseClientOptions): Sql =>
-  postgres(url, {
+export const createDatabaseClient = (url: string, options: DatabaseClientOptions): Sql => {
+  const connection = parseConnectionString(url)
+  if ('issue' in connection) throw new Error(`the connection string ${connection.issue}`)
+  const { driverUrl } = connection
+  const socket = createSocketFactory(connection, {
+    silenceMs: 2 * (options.maxStatementMs ?? DAY_MS),
+    sessions: options.sessions ?? createSessions(now),
+    now,
+  })
+  return postgres(driverUrl, {
     max: options.maxConnections,
     connect_timeout: 5,
+    // The sockets are encrypted before the driver gets them.
+    ssl: false,
+    ...(connection.sessions === 'any' ? {} : { target_session_attrs: connection.sessions }),
     ...(options.idleTimeoutS === undefined ? {} : { idle_timeout: options.idleTimeoutS }),
     ...(options.expires === false ? { max_lifetime: null } : {}),
     // The driver accepts these two; its types do not declare them.
-    ...({
-      socket: createSocketFactory(2 * (options.maxStatementMs ?? DAY_MS)),
-      ...pipelineOptions(url, options.pipelines ?? true),
-    } as object),
+    ...({ socket, ...pipelineOptions(driverUrl, options.pipelines ?? true) } as object),
     // Reconnects within a second of the database's return, however long the outage was.
     backoff: attempt => Math.min(1, 0.05 * 2 ** attempt),
     // Versions and counts stay far below 2^53.
@@ -58,3 +73,4 @@ export const createDatabaseClient = (url: string, options: DatabaseClientOptions
     fetch_types: false,
     onnotice: () => {},
   })
+}

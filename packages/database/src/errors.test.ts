@@ -1,6 +1,12 @@
 import postgres from 'postgres'
 import { expect, test } from 'vitest'
-import { isConnectionRejected, isDatabaseUnavailable, isStatementRejected } from './errors.ts'
+import {
+  isConnectionRejected,
+  isDatabaseReadOnly,
+  isDatabaseUnavailable,
+  isStatementRejected,
+  NO_WRITABLE_SERVER,
+} from './errors.ts'
 import { TimeoutError } from './with-timeout.ts'
 
 const serverError = (code: string) => Object.assign(new postgres.PostgresError('example'), { code })
@@ -71,4 +77,18 @@ test.each([
 ])('any other error is a defect: %s', error => {
   expect(isDatabaseUnavailable(error)).toBe(false)
   expect(isStatementRejected(error)).toBe(false)
+})
+
+test.each([
+  ['a read-only transaction', serverError('25006'), true],
+  ['a full disk', serverError('53100'), true],
+  ['a standby that accepts no connections', Object.assign(serverError('57P03'), { detail: 'example' }), true],
+  ['a server that starts', serverError('57P03'), false],
+  ['no writable server among several', systemError(NO_WRITABLE_SERVER), true],
+  ['too many connections', serverError('53300'), false],
+  ['a refused connection', systemError('ECONNREFUSED'), false],
+  ['a timeout', new TimeoutError('no answer'), false],
+])('%s: the database accepts no writes, or it does not respond', (_, error, isReadOnly) => {
+  expect(isDatabaseReadOnly(error)).toBe(isReadOnly)
+  expect(isDatabaseUnavailable(error)).toBe(true)
 })

@@ -15,6 +15,8 @@ export interface StartupExplanation {
 
 const URL_VARIABLE = 'PDM_DATABASE_URL'
 
+export const NO_PREPARED_STATEMENTS = `the connection pooler does not support prepared statements; add prepare=false to ${URL_VARIABLE}, or set max_prepared_statements of PgBouncer`
+
 /** SQLSTATE of the errors that a start ends with. */
 const explainRejection = (code: string, usesTls: boolean): string | null => {
   if (code === '28P01') return `the server rejects the user or the password; correct them in ${URL_VARIABLE}`
@@ -28,9 +30,7 @@ const explainRejection = (code: string, usesTls: boolean): string | null => {
     return 'the role lacks a privilege; make it the owner of the tables, and: grant usage, create on schema public to <role>'
   }
   if (code === '3F000') return 'the schema does not exist; create it, or correct search_path of the role'
-  if (code === '26000' || code === '42P05') {
-    return `the connection pooler does not support prepared statements; add prepare=false to ${URL_VARIABLE}, or set max_prepared_statements of PgBouncer`
-  }
+  if (code === '26000' || code === '42P05') return NO_PREPARED_STATEMENTS
   return null
 }
 

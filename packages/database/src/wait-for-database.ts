@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises'
+import { setTimeout as wait } from 'node:timers/promises'
 import { isDatabaseUnavailable } from './errors.ts'
 import { explainStartupError, StartupError } from './startup-errors.ts'
 
@@ -14,8 +14,8 @@ export interface WaitOptions {
   readonly usesTls: boolean
   /** Called when the pause grows or the reason changes, and then once a minute. */
   readonly onWait: (wait: DatabaseWait) => void
-  /** For tests. Milliseconds. */
-  readonly minPauseMs?: number
+  /** For tests. */
+  readonly sleep?: (ms: number) => Promise<unknown>
 }
 
 const MIN_PAUSE_MS = 250
@@ -29,11 +29,11 @@ const REPORT_INTERVAL_MS = 60_000
  */
 export const waitForDatabase = async (
   connect: () => Promise<void>,
-  { usesTls, onWait, minPauseMs = MIN_PAUSE_MS }: WaitOptions,
+  { usesTls, onWait, sleep = wait }: WaitOptions,
 ): Promise<void> => {
   const startedAt = performance.now()
   let reported = { reason: '', at: Number.NEGATIVE_INFINITY }
-  for (let pauseMs = minPauseMs; ; pauseMs = Math.min(2 * pauseMs, MAX_PAUSE_MS)) {
+  for (let pauseMs = MIN_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, MAX_PAUSE_MS)) {
     try {
       return await connect()
     } catch (error) {

@@ -80,7 +80,7 @@ export const createCa = async (name = 'test CA'): Promise<TestCa> => {
       extensions: [
         new BasicConstraintsExtension(false, undefined, true),
         new KeyUsagesExtension(KeyUsageFlags.digitalSignature, true),
-        new ExtendedKeyUsageExtension([ExtendedKeyUsage.serverAuth]),
+        new ExtendedKeyUsageExtension([ExtendedKeyUsage.serverAuth, ExtendedKeyUsage.clientAuth]),
         ...(names.length > 0 ? [new SubjectAlternativeNameExtension(names)] : []),
       ],
     })

@@ -25,7 +25,11 @@ export interface Pgbouncer {
 }
 
 /** PgBouncer in transaction mode in front of the database of `target`, with fewer server connections than its clients open. */
-export const startPgbouncer = async (target: string, serverConnections = 8): Promise<Pgbouncer> => {
+export const startPgbouncer = async (
+  target: string,
+  serverConnections = 8,
+  { preparedStatements = true } = {},
+): Promise<Pgbouncer> => {
   if (!program) throw new Error(MISSING_PGBOUNCER)
   const { hostname, port, username, password, pathname } = new URL(target)
   const name = pathname.slice(1)
@@ -47,7 +51,7 @@ auth_file = ${users}
 pool_mode = transaction
 default_pool_size = ${serverConnections}
 max_client_conn = 500
-${pgbouncerVersion && pgbouncerVersion.major === 1 && pgbouncerVersion.minor < 21 ? '' : 'max_prepared_statements = 200'}
+${pgbouncerVersion && pgbouncerVersion.major === 1 && pgbouncerVersion.minor < 21 ? '' : `max_prepared_statements = ${preparedStatements ? 200 : 0}`}
 `,
   )
   // PgBouncer refuses to run as root.

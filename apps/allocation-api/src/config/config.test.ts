@@ -23,7 +23,7 @@ test('only the database URL has no default', () => {
     logLevel: 'info',
     drainMs: 0,
     managedDomains: ['pool.test'],
-    database: { url, poolSize: 10, timeoutMs: 5_000 },
+    database: { url, usesTls: false, poolSize: 10, timeoutMs: 5_000 },
     reservation: { ttlMs: 600_000, maxAgeMs: 86_400_000 },
     nameCoolOffMs: 0,
     sweeperIntervalMs: 30_000,

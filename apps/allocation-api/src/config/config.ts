@@ -1,4 +1,5 @@
 import { isDnsLabel, isHostName } from '@pool/contract'
+import { parseConnectionString } from '@pool/database/connection-string'
 import { normalizeOrigin } from '../http/domain/cross-origin.ts'
 import { type CredentialSettings, readCredentials } from './credentials.ts'
 import { type DomainProofSettings, readDomainProof } from './domain-proof.ts'
@@ -25,7 +26,12 @@ export interface Config {
   readonly logLevel: LogLevel
   readonly drainMs: number
   readonly managedDomains: readonly string[]
-  readonly database: { readonly url: string; readonly poolSize: number; readonly timeoutMs: number }
+  readonly database: {
+    readonly url: string
+    readonly usesTls: boolean
+    readonly poolSize: number
+    readonly timeoutMs: number
+  }
   readonly reservation: { readonly ttlMs: number; readonly maxAgeMs: number }
   /** Milliseconds for which a released active name can be reserved by its former client only. */
   readonly nameCoolOffMs: number
@@ -89,27 +95,18 @@ const readAllowedOrigins = (env: EnvReader): readonly string[] => {
   })
 }
 
-/** The driver decodes the parts of the URL, so they must be valid percent-encoding. */
-const isPostgresUrl = (text: string): boolean => {
-  const url = URL.parse(text)
-  if (!url || !/^postgres(?:ql)?:$/.test(url.protocol)) return false
-  try {
-    return [url.username, url.password, url.pathname].every(part => decodeURIComponent(part) !== null)
-  } catch {
-    return false
-  }
+export const readDatabaseUrl = (env: EnvReader): Pick<Config['database'], 'url' | 'usesTls'> => {
+  const url = env.required('PDM_DATABASE_URL', 'postgres://user:password@host:5432/database')
+  const connection = url === '' ? null : parseConnectionString(url)
+  if (connection && 'issue' in connection) env.addIssue('PDM_DATABASE_URL', connection.issue)
+  return { url, usesTls: connection !== null && 'tls' in connection && connection.tls !== null }
 }
 
-export const readDatabaseUrl = (env: EnvReader): string => {
-  const form = 'postgres://user:password@host:5432/database'
-  const url = env.text('PDM_DATABASE_URL')
-  if (url === undefined) env.addIssue('PDM_DATABASE_URL', `is required: ${form}`)
-  // No issue quotes the value, because it holds a password.
-  else if (!isPostgresUrl(url)) {
-    env.addIssue('PDM_DATABASE_URL', `must be a URL of the form ${form}, with special characters percent-encoded`)
-  }
-  return url ?? ''
-}
+const readDatabase = (env: EnvReader): Config['database'] => ({
+  ...readDatabaseUrl(env),
+  poolSize: env.integer('PDM_DATABASE_POOL_SIZE', 10, { min: 1, max: 1_000 }),
+  timeoutMs: env.durationMs('PDM_DATABASE_TIMEOUT', '5s', { min: '100ms', max: '1m' }),
+})
 
 const readKnownProviders = (env: EnvReader, storageProvider: string): readonly string[] => {
   const names = env.list('PDM_PROVIDERS') ?? []
@@ -158,11 +155,7 @@ export const readConfig = (variables: Env): { config: Config } | { issues: reado
     logLevel: env.oneOf('PDM_LOG_LEVEL', logLevels, 'info'),
     drainMs: env.durationMs('PDM_DRAIN_DELAY', '0s', { min: '0s', max: '10s' }),
     managedDomains: readManagedDomains(env, recordNames),
-    database: {
-      url: readDatabaseUrl(env),
-      poolSize: env.integer('PDM_DATABASE_POOL_SIZE', 10, { min: 1, max: 1_000 }),
-      timeoutMs: env.durationMs('PDM_DATABASE_TIMEOUT', '5s', { min: '100ms', max: '1m' }),
-    },
+    database: readDatabase(env),
     reservation: { ttlMs, maxAgeMs: Math.max(ttlMs, maxAgeMs) },
     nameCoolOffMs: env.durationMs('PDM_NAME_COOL_OFF', '0s', { min: '0s', max: '8760h' }),
     sweeperIntervalMs: env.durationMs('PDM_SWEEPER_INTERVAL', '30s', { min: '10ms', max: '24h' }),

@@ -1,0 +1,213 @@
+import { chmod, chown, readFile, stat, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { createDatabaseClient } from '@pool/database/client'
+import { freePort } from '@pool/dev-server/ports'
+import { startNode } from '@pool/dev-server/process'
+import { createCa } from '@pool/test-ceph/test-ca'
+import { type DedicatedPostgres, startDedicatedPostgres } from '@pool/test-kit/dedicated-postgres.ts'
+import { MISSING_PGBOUNCER, pgbouncerVersion, startPgbouncer } from '@pool/test-kit/pgbouncer.ts'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+
+const entry = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
+
+/** The lines of a start that is expected to fail, and the exit code. */
+const startInVain = async (url: string) => {
+  const lines: string[] = []
+  const child = startNode({
+    entry,
+    env: { PORT: '0', PDM_DATABASE_URL: url, PDM_LOG_LEVEL: 'error' },
+    onLine: line => lines.push(line),
+  })
+  return { lines, code: (await child.exited).code }
+}
+
+const withUrl = (url: string, parts: Partial<Pick<URL, 'hostname' | 'port' | 'username' | 'password' | 'pathname'>>) =>
+  Object.assign(new URL(url), parts).href
+
+describe('a server that requires TLS', () => {
+  let postgres: DedicatedPostgres
+  let folder: string
+  let url: string
+
+  const write = async (name: string, text: string): Promise<string> => {
+    const path = join(folder, name)
+    const { uid, gid } = await stat(folder)
+    await writeFile(path, text)
+    await chown(path, uid, gid)
+    await chmod(path, 0o600)
+    return path
+  }
+
+  beforeAll(async () => {
+    postgres = await startDedicatedPostgres()
+    const sql = postgres.connect()
+    const [row] = await sql`select current_setting('data_directory') as folder`
+    folder = row?.folder
+    const [ca, otherCa] = await Promise.all([createCa('database'), createCa('other')])
+    const server = await ca.issue({ names: ['localhost'] })
+    const client = await ca.issue({ names: ['postgres'] })
+    await write('server.crt', server.cert)
+    await write('server.key', server.key)
+    await write('ca.crt', ca.cert)
+    await write('other-ca.crt', otherCa.cert)
+    await write('client.crt', client.cert)
+    await write('client.key', client.key)
+    const rules = await readFile(join(folder, 'pg_hba.conf'), 'utf8')
+    await write('pg_hba.conf', rules.replaceAll(/^host\b/gm, 'hostssl'))
+    await sql`alter system set ssl = on`
+    await sql`alter system set ssl_ca_file = 'ca.crt'`
+    await sql`select pg_reload_conf()`
+    url = withUrl(postgres.url, { hostname: 'localhost' })
+  })
+  afterAll(() => postgres?.remove())
+
+  const file = (name: string) => encodeURIComponent(join(folder, name))
+  /** The TLS version of the session, or the code of the error. */
+  const connect = async (target: string): Promise<string> => {
+    const sql = createDatabaseClient(target, { maxConnections: 1, applicationName: 'tls' })
+    try {
+      const [row] = await sql`
+        select ssl.version, ssl.client_dn as client from pg_stat_ssl ssl where pid = pg_backend_pid()`
+      return `${row?.version} ${row?.client ?? ''}`.trim()
+    } catch (error) {
+      return error instanceof Error && 'code' in error ? String(error.code) : String(error)
+    } finally {
+      await sql.end({ timeout: 0 })
+    }
+  }
+
+  test('sslmode, sslrootcert, sslcert and sslkey mean what they mean to libpq', async () => {
+    const byAddress = withUrl(url, { hostname: '127.0.0.1' })
+    expect({
+      require: await connect(`${url}?sslmode=require`),
+      requireWithAuthority: await connect(`${url}?sslmode=require&sslrootcert=${file('ca.crt')}`),
+      requireWithOtherAuthority: await connect(`${url}?sslmode=require&sslrootcert=${file('other-ca.crt')}`),
+      verifyCaByAddress: await connect(`${byAddress}?sslmode=verify-ca&sslrootcert=${file('ca.crt')}`),
+      verifyFull: await connect(`${url}?sslmode=verify-full&sslrootcert=${file('ca.crt')}`),
+      verifyFullByAddress: await connect(`${byAddress}?sslmode=verify-full&sslrootcert=${file('ca.crt')}`),
+      verifyFullBySystem: await connect(`${url}?sslrootcert=system`),
+      clientCertificate: await connect(
+        `${url}?sslmode=require&sslcert=${file('client.crt')}&sslkey=${file('client.key')}`,
+      ),
+      missingFile: await connect(`${url}?sslmode=verify-full&sslrootcert=${file('no-such.crt')}`),
+      disable: await connect(`${url}?sslmode=disable`),
+    }).toEqual({
+      require: 'TLSv1.3',
+      requireWithAuthority: 'TLSv1.3',
+      requireWithOtherAuthority: 'CONNECT_TLS_FAILED',
+      verifyCaByAddress: 'TLSv1.3',
+      verifyFull: 'TLSv1.3',
+      verifyFullByAddress: 'CONNECT_TLS_FAILED',
+      verifyFullBySystem: 'CONNECT_TLS_FAILED',
+      clientCertificate: expect.stringMatching(/^TLSv1\.3 \/CN=/),
+      missingFile: 'CONNECT_TLS_FILE',
+      disable: '28000',
+    })
+  })
+
+  test('a pool over TLS survives resets and keeps its silence timeout', async () => {
+    const target = `${url}?sslmode=verify-full&sslrootcert=${file('ca.crt')}`
+    const sql = createDatabaseClient(target, { maxConnections: 2, applicationName: 'tls', maxStatementMs: 100 })
+    expect(await sql`select 1 as one`).toEqual([{ one: 1 }])
+    await expect(sql`select pg_sleep(5)`).rejects.toMatchObject({ code: 'ETIMEDOUT' })
+    expect(await sql`select 2 as two`).toEqual([{ two: 2 }])
+    await sql.end({ timeout: 1 })
+  })
+
+  test('one line at the start says which setting is missing', async () => {
+    const missing = await startInVain(url)
+    expect(missing.lines).toEqual([expect.stringMatching(/^start: .*without TLS; add sslmode=verify-full.*\(28000\)$/)])
+    const untrusted = await startInVain(`${url}?sslmode=verify-full&sslrootcert=${file('other-ca.crt')}`)
+    expect(untrusted.lines).toEqual([
+      expect.stringMatching(/^start: TLS with the database server failed .*sslrootcert/),
+    ])
+    expect([missing.code, untrusted.code]).toEqual([1, 1])
+  })
+})
+
+describe('a start that the operator must help', () => {
+  let database: TestDatabase
+  beforeAll(async () => {
+    database = await createTestDatabase({ schema: false, connections: 1 })
+  })
+  afterAll(() => database.drop())
+
+  test.each([
+    [
+      'a wrong password',
+      () => withUrl(database.url, { password: 'wrong' }),
+      /rejects the user or the password.*\(28P01\)$/,
+    ],
+    ['a missing database', () => withUrl(database.url, { pathname: '/none' }), /does not exist; create it.*\(3D000\)$/],
+    ['a server without TLS', () => `${database.url}?sslmode=require`, /does not support TLS; correct sslmode/],
+  ])('%s: exit code 1 and one line', async (_, toUrl, line) => {
+    const { lines, code } = await startInVain(toUrl())
+    expect(lines).toEqual([expect.stringMatching(line)])
+    expect(code).toBe(1)
+  })
+
+  test('a role without privileges: exit code 1 and one line', async () => {
+    const role = `poor_${Date.now()}`
+    await database.sql.unsafe(`create role ${role} login password 'poor'; revoke create on schema public from public`)
+    try {
+      const { lines, code } = await startInVain(withUrl(database.url, { username: role, password: 'poor' }))
+      expect(lines).toEqual([
+        expect.stringMatching(/^start: the role lacks a privilege.*grant usage, create on schema/),
+      ])
+      expect(code).toBe(1)
+    } finally {
+      await database.sql.unsafe(`drop role ${role}`)
+    }
+  })
+
+  test.skipIf(!pgbouncerVersion)(
+    `a pooler without prepared statements: exit code 1 and one line (${pgbouncerVersion ? '' : MISSING_PGBOUNCER})`,
+    async () => {
+      const pgbouncer = await startPgbouncer(database.url, 8, { preparedStatements: false })
+      try {
+        const { lines, code } = await startInVain(pgbouncer.url)
+        expect(lines).toEqual([
+          expect.stringMatching(/^start: the connection pooler does not support prepared statements/),
+        ])
+        expect(code).toBe(1)
+      } finally {
+        await pgbouncer.stop()
+      }
+    },
+  )
+})
+
+describe('several hosts', () => {
+  let database: TestDatabase
+  beforeAll(async () => {
+    database = await createTestDatabase({ schema: false, connections: 1 })
+  })
+  afterAll(() => database.drop())
+  const withHosts = (hosts: string, parameters = '') => {
+    const { username, password, pathname } = new URL(database.url)
+    return `postgres://${username}:${password}@${hosts}${pathname}${parameters}`
+  }
+
+  test('a host that refuses connections is skipped, whichever place it has', async () => {
+    const { port } = new URL(database.url)
+    const closed = await freePort()
+    for (const hosts of [`127.0.0.1:${port},127.0.0.1:${closed}`, `127.0.0.1:${closed},127.0.0.1:${port}`]) {
+      const sql = createDatabaseClient(withHosts(hosts), { maxConnections: 5, applicationName: 'hosts' })
+      const rows = await Promise.all(Array.from({ length: 20 }, (_, own) => sql`select ${own}::int as own`))
+      expect(rows.map(([row]) => row?.own)).toEqual(Array.from({ length: 20 }, (_, own) => own))
+      await sql.end({ timeout: 1 })
+    }
+  })
+
+  test('if every host refuses, statements fail quickly, and the pool recovers', async () => {
+    const [first, second] = [await freePort(), await freePort()]
+    const sql = createDatabaseClient(withHosts(`127.0.0.1:${first},127.0.0.1:${second}`), {
+      maxConnections: 1,
+      applicationName: 'hosts',
+    })
+    await expect(sql`select 1`).rejects.toMatchObject({ code: 'ECONNREFUSED' })
+    await sql.end({ timeout: 0 })
+  })
+})

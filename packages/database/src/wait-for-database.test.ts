@@ -1,0 +1,55 @@
+import postgres from 'postgres'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { StartupError } from './startup-errors.ts'
+import { type DatabaseWait, waitForDatabase } from './wait-for-database.ts'
+
+const systemError = (code: string) => Object.assign(new Error('mark-host'), { code })
+const serverError = (code: string) => Object.assign(new postgres.PostgresError('mark-role'), { code })
+const HOUR_MS = 3_600_000
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
+})
+afterEach(() => {
+  vi.useRealTimers()
+})
+
+test('the pauses grow to 4 s; each step is reported, then once a minute and when the reason changes', async () => {
+  const attempts: number[] = []
+  const waits: DatabaseWait[] = []
+  const startedAt = performance.now()
+  const waiting = waitForDatabase(
+    async () => {
+      const ms = performance.now() - startedAt
+      attempts.push(ms)
+      if (ms < HOUR_MS) throw systemError(ms < HOUR_MS / 2 ? 'ECONNREFUSED' : 'ENOTFOUND')
+    },
+    { usesTls: false, onWait: wait => waits.push(wait), sleep: ms => new Promise(done => setTimeout(done, ms)) },
+  )
+  await vi.advanceTimersByTimeAsync(HOUR_MS + 5_000)
+  await waiting
+  const pauses = attempts.slice(1).map((ms, index) => ms - (attempts[index] ?? 0))
+  expect(pauses.slice(0, 7)).toEqual([250, 500, 1_000, 2_000, 4_000, 4_000, 4_000])
+  expect(Math.max(...pauses)).toBe(4_000)
+  expect(waits.slice(0, 4).map(({ waitedMs }) => waitedMs)).toEqual([0, 250, 750, 1_750])
+  expect(waits.length).toBeGreaterThan(60)
+  expect(waits.length).toBeLessThan(70)
+  expect(new Set(waits.map(({ reason }) => reason))).toEqual(
+    new Set(['the database cannot be reached (ECONNREFUSED)', 'the database cannot be reached (ENOTFOUND)']),
+  )
+})
+
+test.each(['28P01', '28000', '3D000', '42501', '26000'])(
+  'SQLSTATE %s ends the wait with one line without a value',
+  async code => {
+    const failure = waitForDatabase(() => Promise.reject(serverError(code)), { usesTls: false, onWait: () => {} })
+    await expect(failure).rejects.toThrow(StartupError)
+    const message = await failure.catch((error: Error) => error.message)
+    expect(message).not.toMatch(/mark-|\n/)
+  },
+)
+
+test('any other error ends the wait as it is', async () => {
+  const defect = new Error('defect')
+  await expect(waitForDatabase(() => Promise.reject(defect), { usesTls: false, onWait: () => {} })).rejects.toBe(defect)
+})
