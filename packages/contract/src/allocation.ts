@@ -199,15 +199,16 @@ export const listResponse = z
   .object({ poolDomain: z.string(), allocations: z.array(allocation), nextCursor: z.string().optional() })
   .meta({ id: 'ListResponse' })
 
-/** An RRset (RFC 2181 section 5) of another writer that was deleted because its name had been released. */
-const deletedRecord = z
-  .object({
-    name: z.string().meta({ description: 'The owner name, absolute, without the trailing dot.' }),
-    type: z.string(),
-    ttl: z.number().int().meta({ description: 'Seconds.' }),
-    data: z.array(z.string()).meta({ description: 'In presentation format.' }),
-  })
-  .meta({ id: 'DeletedRecord' })
+/** An RRset (RFC 2181 section 5). */
+const recordSet = z.object({
+  name: z.string().meta({ description: 'The owner name, absolute, without the trailing dot.' }),
+  type: z.string(),
+  ttl: z.number().int().meta({ description: 'Seconds.' }),
+  data: z.array(z.string()).meta({ description: 'In presentation format.' }),
+})
+
+/** Of another writer; it was deleted because its name had been released. */
+const deletedRecord = recordSet.meta({ id: 'DeletedRecord' })
 
 /**
  * A transition of an allocation, or a result of its records at the DNS provider, which does not change the state. The
@@ -228,12 +229,17 @@ export const historyEntry = z
         'released',
         'expired',
         'cool-off-lifted',
+        'adopted',
+        'orphan-removed',
         'published',
         'withdrawn',
         'failing',
         'repaired',
       ])
-      .meta({ description: '`renewed` occurs only in entries of earlier versions; see `renewalCount`.' }),
+      .meta({
+        description:
+          '`renewed` occurs only in entries of earlier versions; see `renewalCount`. `adopted`: an operator made an allocation of records without one. `orphan-removed`: an operator had such records deleted; `withdrawn` follows.',
+      }),
     from: z.enum(['none', 'reserved', 'active']),
     to: z.enum(['none', 'reserved', 'active']),
     actor: z.enum(['in-cluster', 'operator', 'sweeper', 'convergence', 'deployment']).meta({
@@ -299,6 +305,23 @@ const plannedConflict = z.object({ subdomain: z.string(), detail: z.string() }).
   description: 'A name that is not changed because an unmanaged record conflicts with it.',
 })
 
+const orphan = z
+  .object({
+    subdomain: z.string(),
+    loadBalancerIP: z.string().meta({ description: 'The address of all its records.' }),
+    records: z
+      .array(recordSet)
+      .meta({ description: 'One A record set for each name of the template, as the zone has them.' }),
+    otherRecordCount: z.number().int().meta({ description: 'Other record sets at or below the name.' }),
+  })
+  .meta({
+    id: 'Orphan',
+    description: 'Records that match the template at a name that this service has no records for.',
+  })
+export type Orphan = z.infer<typeof orphan>
+
+const orphans = z.array(orphan).meta({ description: 'By name; the first 1000.' })
+
 export const convergeResponse = z
   .object({
     poolDomain: z.string(),
@@ -309,12 +332,50 @@ export const convergeResponse = z
     changeCount: z.number().int(),
     conflicts: z.array(plannedConflict).meta({ description: 'By name; the first 1000.' }),
     conflictCount: z.number().int(),
+    orphans,
+    orphanCount: z.number().int(),
   })
   .meta({ id: 'ConvergeResponse' })
 export type ConvergeResponse = z.infer<typeof convergeResponse>
 
 export const convergePendingResponse = convergeResponse.extend(warned).meta({ id: 'ConvergePendingResponse' })
 export type ConvergePendingResponse = z.infer<typeof convergePendingResponse>
+
+const MAX_ORPHAN_NAMES = 1_000
+const orphanNamesRule = rule('invalid-format', `subdomains must be a list of 1 to ${MAX_ORPHAN_NAMES} subdomains.`)
+
+export const orphansRequest = z
+  .object(
+    {
+      subdomains: absentIfNull(
+        z
+          .array(subdomain, orphanNamesRule)
+          .min(1, orphanNamesRule)
+          .max(MAX_ORPHAN_NAMES, orphanNamesRule)
+          .optional()
+          .meta({ description: 'Only these names. Default: every orphan of the zone.' }),
+      ),
+    },
+    rule('invalid-format', 'The body must be a JSON object, or absent.'),
+  )
+  .meta({ id: 'OrphansRequest' })
+
+export const orphansResponse = z
+  .object({
+    poolDomain: z.string(),
+    dryRun: z.boolean(),
+    orphans,
+    orphanCount: z.number().int(),
+    changedCount: z.number().int().meta({
+      description:
+        'Orphans that were adopted or removed; 0 with `dryRun`. The others got a reservation or a holder at the same moment.',
+    }),
+  })
+  .meta({ id: 'OrphansResponse' })
+export type OrphansResponse = z.infer<typeof orphansResponse>
+
+export const orphansPendingResponse = orphansResponse.extend(warned).meta({ id: 'OrphansPendingResponse' })
+export type OrphansPendingResponse = z.infer<typeof orphansPendingResponse>
 
 export const republishResponse = z
   .object({

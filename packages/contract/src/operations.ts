@@ -51,6 +51,26 @@ const tooManyAttempts = validationError(
 )
 const writeErrors = { 400: invalidJson, 413: tooLarge, 503: databaseUnavailable }
 
+const orphans = {
+  pathParams: pool,
+  query: a.convergeQuery,
+  body: { schema: a.orphansRequest, required: false },
+  responses: {
+    200: { description: 'The orphans. Without `dryRun`, they are adopted or removed.', schema: a.orphansResponse },
+    202: {
+      description: 'The zone does not have the result yet; no further request is needed.',
+      schema: a.orphansPendingResponse,
+    },
+    400: error('`invalid-json`: the body is not JSON.'),
+    401: error('`unauthorized`: this listener requires an operator token.'),
+    413: tooLarge,
+    422: error('`invalid-format` or `unsupported-pool`.'),
+    503: error(
+      '`dns-unavailable`: the DNS provider did not respond, or another replica is updating the zone; `database-unavailable`; or `database-read-only`.',
+    ),
+  },
+} as const
+
 /** The operations of the allocation API. Tests compare them with the mounted routes. */
 export const operations: readonly Operation[] = [
   {
@@ -302,6 +322,28 @@ export const operations: readonly Operation[] = [
         '`dns-unavailable`: another replica is updating the zone, and some names may not be changed yet: repeat the request; `database-unavailable`; or `database-read-only`.',
       ),
     },
+  },
+  {
+    id: 'adoptOrphans',
+    method: 'post',
+    path: '/api/v1/pool/{domain}/orphans/adopt',
+    tag: 'Operator',
+    summary:
+      'Makes allocations of the records that match the template and that no allocation explains, or lists them only.',
+    description:
+      'Only on the operator listener. The address and the records of an adopted name are those that the zone has. No client has its token. A name that is reserved or has an allocation is left out. Repeating it changes nothing.',
+    ...orphans,
+  },
+  {
+    id: 'removeOrphans',
+    method: 'post',
+    path: '/api/v1/pool/{domain}/orphans/remove',
+    tag: 'Operator',
+    summary:
+      'Deletes the records at and below the names whose records match the template and that no allocation explains, or lists them only.',
+    description:
+      'Only on the operator listener. As after a release, every record set at or below the name is deleted, whichever client created it; the history lists them. Waits a bounded time for it. Repeating it changes nothing.',
+    ...orphans,
   },
   {
     id: 'createDeployment',

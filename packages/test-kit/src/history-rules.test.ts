@@ -25,6 +25,8 @@ test.each<[rows: string[], isObstructed: boolean, faults: string[]]>([
   ],
   [['committed', 'published', 'updated', 'published', 'released|active', 'withdrawn'], false, []],
   [['committed', 'published', 'republished', 'published'], false, []],
+  [['adopted', 'published', 'released|active', 'withdrawn'], false, []],
+  [['orphan-removed', 'withdrawn', 'committed', 'published'], false, []],
   [['committed', 'published', 'republished'], false, ['the last change or failure was not resolved']],
   [['committed', 'updated', 'published', 'updated'], false, ['the last change or failure was not resolved']],
   [

@@ -20,24 +20,26 @@ const toCause = (detail: string | null): 'provider' | 'zone' | 'rejected' | 'for
  */
 export const findHistoryErrors = (rows: readonly RecordHistoryEntry[], isObstructed: boolean): string[] => {
   const faults: string[] = []
-  const count = { committed: 0, changed: 0, published: 0, left: 0, withdrawn: 0 }
+  const count = { committed: 0, changed: 0, published: 0, left: 0, removed: 0, withdrawn: 0 }
   let isSettled = true
   rows.forEach(({ event, from, detail }, i) => {
     const before = rows[i - 1]
-    if (event === 'committed') count.committed += 1
+    if (event === 'committed' || event === 'adopted') count.committed += 1
+    if (event === 'orphan-removed') count.removed += 1
     if (event === 'updated' || event === 'republished') count.changed += 1
     if (event === 'released' && from === 'active') count.left += 1
     if (event === 'published') count.published += 1
     if (event === 'withdrawn') count.withdrawn += 1
     if (event === 'published' && count.published > count.committed + count.changed)
       faults.push('published without a commit, an update or a republish')
-    if (event === 'withdrawn' && count.withdrawn > count.left) faults.push('withdrawn without a release')
+    if (event === 'withdrawn' && count.withdrawn > count.left + count.removed)
+      faults.push('withdrawn without a release')
     if (event === 'repaired' && count.published + count.withdrawn === 0)
       faults.push('repaired without a published record')
     if (event === 'failing' && before?.event === 'failing' && toCause(detail) === toCause(before.detail))
       faults.push(`failing twice: ${before.detail} / ${detail}`)
-    if (['committed', 'updated', 'republished'].includes(event) || (event === 'released' && from === 'active'))
-      isSettled = false
+    const isChange = ['committed', 'adopted', 'orphan-removed', 'updated', 'republished'].includes(event)
+    if (isChange || (event === 'released' && from === 'active')) isSettled = false
     if (event === 'published' && count.committed > count.left) isSettled = true
     if (event === 'withdrawn' && count.committed === count.left) isSettled = true
     if (event === 'failing') isSettled = false

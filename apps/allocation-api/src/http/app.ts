@@ -40,7 +40,7 @@ export interface AppDependencies {
   >
   /** Whether an address in 127/8 can be that of a load balancer. */
   readonly acceptsLoopback: boolean
-  readonly reconciler: Pick<Reconciler, 'preview' | 'repair' | 'republish'>
+  readonly reconciler: Pick<Reconciler, 'preview' | 'repair' | 'republish' | 'changeOrphans'>
   readonly deployments: DeploymentOperations
   readonly buckets: BucketOperations
   readonly domains: DomainOperations

@@ -45,7 +45,7 @@ const MAX_WEIGHT = 400_000
 const RECORD_SET_WEIGHT = 4
 
 /** As the check constraint of the table: no other label has a row. */
-const SUBDOMAIN = /^[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?$/
+const SUBDOMAIN = /^(?!..--)[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?$/
 
 /** Shared by all complete names. */
 const NONE: readonly RecordSet[] = []

@@ -15,7 +15,7 @@ const readRecords = async (subdomain: string) => {
     where reversed_name like ${`test.pool.${subdomain}%`} order by reversed_name`
   return rows.map(({ type, values }) => [type, ...values])
 }
-const nothing = { changes: [], changeCount: 0, conflicts: [], conflictCount: 0 }
+const nothing = { changes: [], changeCount: 0, conflicts: [], conflictCount: 0, orphans: [], orphanCount: 0 }
 
 test('a zone without drift: 200 and no changes, with dryRun or without', async () => {
   await reserveAndCommit('right')
@@ -55,6 +55,8 @@ test('dryRun=true reports the planned changes by name and applies none', async (
     changeCount: 4,
     conflicts: [],
     conflictCount: 0,
+    orphans: [],
+    orphanCount: 0,
   })
   expect(await readRecords('first')).toEqual([])
 })

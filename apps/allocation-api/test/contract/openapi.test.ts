@@ -77,6 +77,8 @@ test('without lists only the lists are missing; the in-cluster listener has no o
     'POST /api/v1/deployments/{id}/unlock',
     'POST /api/v1/import',
     'POST /api/v1/pool/{domain}/converge',
+    'POST /api/v1/pool/{domain}/orphans/adopt',
+    'POST /api/v1/pool/{domain}/orphans/remove',
     'POST /api/v1/pool/{domain}/republish',
   ]
   expect(missing('operator', false)).toEqual(lists)
@@ -121,12 +123,14 @@ test('Idempotency-Key is described on reserve, commit, update, release, createDe
   ])
 })
 
-test('every body is required, except for release and for calls that need credentials only with object storage', () => {
+test('every body is required, except for release, for orphans and for calls that need credentials only with object storage', () => {
   const bodies = listOperations().flatMap(({ operationId, requestBody }) =>
     requestBody ? [[operationId, requestBody.required]] : [],
   )
   expect(Object.fromEntries(bodies)).toEqual({
     reserveName: true,
+    adoptOrphans: false,
+    removeOrphans: false,
     commitName: true,
     updateName: true,
     renewReservation: true,

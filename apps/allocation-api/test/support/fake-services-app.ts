@@ -21,7 +21,7 @@ export const unusedDependencies: AppDependencies = {
     history: failOnCall,
   },
   acceptsLoopback: false,
-  reconciler: { preview: failOnCall, repair: failOnCall, republish: failOnCall },
+  reconciler: { preview: failOnCall, repair: failOnCall, republish: failOnCall, changeOrphans: failOnCall },
   credentials: { validateKeys: failOnCall, validateToken: failOnCall },
   deployments: {
     create: failOnCall,

@@ -87,7 +87,10 @@ export const fuzzApi = async (options: ApiRunOptions): Promise<void> => {
       if (code === 'database-unavailable' || code === 'unhealthy' || code === TRUNCATED)
         return sentAt < databaseFaultUntil
       // Only one of several concurrent calls for a zone runs.
-      return code === 'dns-unavailable' && ['convergeZone', 'republishZone'].includes(request.row)
+      return (
+        code === 'dns-unavailable' &&
+        ['convergeZone', 'republishZone', 'adoptOrphans', 'removeOrphans'].includes(request.row)
+      )
     },
     onExchange(exchange) {
       const event = toNameEvent(exchange)

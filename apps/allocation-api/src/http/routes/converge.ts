@@ -2,6 +2,10 @@ import {
   type ConvergePendingResponse,
   type ConvergeResponse,
   convergeQuery,
+  type Orphan,
+  type OrphansPendingResponse,
+  type OrphansResponse,
+  orphansRequest,
   type PlannedChange,
   type RepublishPendingResponse,
   type RepublishResponse,
@@ -10,11 +14,13 @@ import {
 import { type Context, Hono } from 'hono'
 import type { Unavailable } from '../../dns/domain/result.ts'
 import type { RecordChange } from '../../dns/domain/rrset.ts'
+import type { Orphan as FoundOrphan } from '../../reconciler/domain/orphan.ts'
+import type { OrphanAction } from '../../reconciler/orphans.ts'
 import type { Reconciler, RepairResult } from '../../reconciler/reconciler.ts'
 import type { Busy } from '../../reconciler/zone-lock.ts'
 import { RETRY_AFTER_S, sendError } from '../errors.ts'
 import type { HttpEnv } from '../types.ts'
-import { getCaller, getPoolDomain, validate } from '../validate.ts'
+import { getCaller, getPoolDomain, parseWrite, readJson, validate } from '../validate.ts'
 
 const toPlannedChange = (subdomain: string, change: RecordChange): PlannedChange => {
   if (change.kind === 'delete') return { subdomain, action: 'delete', name: change.name, type: change.type }
@@ -34,8 +40,37 @@ const toWarning = ({ pending, failing }: Pick<RepairResult, 'pending' | 'failing
   detail: `${pending} name(s) do not have their desired records yet; ${failing} of them failed. Retrying automatically.`,
 })
 
-export const convergeRoutes = (reconciler: Pick<Reconciler, 'preview' | 'repair' | 'republish'>) =>
-  new Hono<HttpEnv>()
+const toOrphan = ({ subdomain, address, records, otherCount }: FoundOrphan): Orphan => ({
+  subdomain,
+  loadBalancerIP: address,
+  records: records.map(({ name, type, ttl, values }) => ({ name, type, ttl, data: [...values] })),
+  otherRecordCount: otherCount,
+})
+
+export const convergeRoutes = (reconciler: Pick<Reconciler, 'preview' | 'repair' | 'republish' | 'changeOrphans'>) => {
+  const changeOrphans = async (c: Context<HttpEnv>, action: OrphanAction, isDryRun: boolean): Promise<Response> => {
+    const json = await readJson(c)
+    if (!json.ok) return sendError(c, json.error)
+    const write = await parseWrite(c, orphansRequest, Object(json.value ?? {}))
+    if (!write.ok) return sendError(c, write.error)
+    const { command, caller } = write.value
+    const { poolDomain, subdomains = null } = command
+    const outcome = await reconciler.changeOrphans(poolDomain, { action, caller: isDryRun ? null : caller, subdomains })
+    if (outcome.kind === 'unavailable' || outcome.kind === 'busy') return sendUnavailable(c, outcome)
+    if (outcome.kind !== 'orphans' && outcome.kind !== 'changed') return sendError(c, outcome)
+    c.set('outcome', outcome.kind)
+    const body: OrphansResponse = {
+      poolDomain,
+      dryRun: isDryRun,
+      orphans: outcome.orphans.map(toOrphan),
+      orphanCount: outcome.orphanCount,
+      changedCount: outcome.changedCount,
+    }
+    if (outcome.kind === 'orphans' || outcome.pending === 0) return c.json(body, 200)
+    const pending: OrphansPendingResponse = { ...body, ...toWarning(outcome) }
+    return c.json(pending, 202)
+  }
+  return new Hono<HttpEnv>()
     .post('/:domain/converge', validate('query', convergeQuery), async c => {
       const isDryRun = c.req.valid('query').dryRun === 'true'
       const poolDomain = getPoolDomain(c)
@@ -50,11 +85,19 @@ export const convergeRoutes = (reconciler: Pick<Reconciler, 'preview' | 'repair'
         changeCount: outcome.changeCount,
         conflicts: outcome.conflicts.map(({ subdomain, reason }) => ({ subdomain, detail: reason })),
         conflictCount: outcome.conflictCount,
+        orphans: outcome.orphans.map(toOrphan),
+        orphanCount: outcome.orphanCount,
       }
       if (outcome.kind === 'compared' || outcome.pending === 0) return c.json(body, 200)
       const pending: ConvergePendingResponse = { ...body, ...toWarning(outcome) }
       return c.json(pending, 202)
     })
+    .post('/:domain/orphans/adopt', validate('query', convergeQuery), async c =>
+      changeOrphans(c, 'adopt', c.req.valid('query').dryRun === 'true'),
+    )
+    .post('/:domain/orphans/remove', validate('query', convergeQuery), async c =>
+      changeOrphans(c, 'remove', c.req.valid('query').dryRun === 'true'),
+    )
     .post('/:domain/republish', validate('query', republishQuery), async c => {
       const isDryRun = c.req.valid('query').dryRun === 'true'
       const poolDomain = getPoolDomain(c)
@@ -73,3 +116,4 @@ export const convergeRoutes = (reconciler: Pick<Reconciler, 'preview' | 'repair'
       const pending: RepublishPendingResponse = { ...body, ...toWarning(outcome) }
       return c.json(pending, 202)
     })
+}

@@ -32,6 +32,8 @@ const weights: Readonly<Record<string, number>> = {
   readHistory: 4,
   convergeZone: 1,
   republishZone: 0.5,
+  adoptOrphans: 0.3,
+  removeOrphans: 0.3,
   createDeployment: 4,
   listDeployments: 2,
   getDeployment: 3,

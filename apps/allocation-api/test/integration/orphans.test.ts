@@ -1,0 +1,158 @@
+import { describe, expect, test } from 'vitest'
+import type { Caller } from '../../src/allocation/domain/types.ts'
+import { createRecords, type RecordSet, recordKey } from '../../src/dns/domain/rrset.ts'
+import { createOrphanRepository, type OrphanAction } from '../../src/reconciler/orphans.ts'
+import { poolDomain, template, useDnsFixture } from '../support/dns-fixture.ts'
+
+const caller: Caller = { actor: 'operator', address: '192.0.2.200', requestId: 'orphans' }
+
+describe('records without a row', () => {
+  const fixture = useDnsFixture()
+  const { replica, activate, release, events, row } = fixture
+  const put = (...sets: readonly RecordSet[]) => {
+    for (const set of sets) fixture.provider.records.set(recordKey(set), set)
+  }
+  const recordsOf = (subdomain: string, address = '198.51.100.7') =>
+    createRecords(`${subdomain}.${poolDomain}`, address, { ...template, ttl: 120 })
+  const note: RecordSet = { name: `note.lost.${poolDomain}`, type: 'TXT', ttl: 60, values: ['"theirs"'] }
+  const change = (action: OrphanAction, isDryRun = false, subdomains: readonly string[] | null = null) =>
+    replica().dns.changeOrphans(poolDomain, { action, caller: isDryRun ? null : caller, subdomains })
+
+  const lost = { subdomain: 'lost', address: '198.51.100.7', records: recordsOf('lost'), otherCount: 1 }
+  const found = {
+    subdomain: 'found',
+    address: '198.51.100.8',
+    records: recordsOf('found', '198.51.100.8'),
+    otherCount: 0,
+  }
+
+  /** An active name, and two names whose rows a restored database does not have. */
+  const prepare = async () => {
+    await replica().dns.waitUntilApplied(await activate('known'))
+    put(...lost.records, note, ...found.records)
+  }
+
+  test('the preview lists them, in a database without any name as well', async () => {
+    put(...lost.records, note, ...found.records)
+    const { dns } = replica()
+    expect(await dns.preview(poolDomain)).toMatchObject({ changeCount: 0, orphans: [found, lost], orphanCount: 2 })
+    await dns.waitUntilApplied(await activate('known'))
+    expect(await dns.preview(poolDomain)).toMatchObject({ changeCount: 0, orphans: [found, lost], orphanCount: 2 })
+    expect(await change('adopt', true)).toEqual({
+      kind: 'orphans',
+      orphans: [found, lost],
+      orphanCount: 2,
+      changedCount: 0,
+    })
+    expect(await change('remove', true, ['lost', 'known'])).toMatchObject({ orphans: [lost], orphanCount: 1 })
+    expect(await row('lost')).toBeUndefined()
+  })
+
+  test('no client could have had the name, or it has a row: not an orphan', async () => {
+    const { dns } = replica()
+    for (const subdomain of ['www', 'admin', 'ab--c']) put(...recordsOf(subdomain))
+    put(...recordsOf('pool', '198.51.100.1').map(set => ({ ...set, name: set.name.replace('pool.', '_x.') })))
+    fixture.provider.rejectedNames.add(`failing.${poolDomain}`)
+    await dns.waitUntilApplied(await activate('failing'))
+    put(...recordsOf('failing'))
+    await dns.waitUntilApplied(await activate('gone'))
+    fixture.provider.faults.push({ result: { kind: 'unavailable', reason: 'It is down.' } })
+    await dns.waitUntilApplied(await release('gone'))
+    expect(await dns.preview(poolDomain)).toMatchObject({ orphans: [], orphanCount: 0 })
+  })
+
+  test('adopted names are active with the records and the address of the zone, which stay', async () => {
+    await prepare()
+    const before = [...fixture.provider.records.values()]
+    expect(await change('adopt')).toMatchObject({ kind: 'changed', orphanCount: 2, changedCount: 2, pending: 0 })
+    expect([...fixture.provider.records.values()]).toEqual(before)
+    const rows = await fixture.sql`
+      select subdomain, state, host(load_balancer_ip) as address, sovereign_fqdn, created_by from pool_allocations
+      where subdomain <> 'known' order by subdomain`
+    expect(rows).toEqual([
+      {
+        subdomain: 'found',
+        state: 'active',
+        address: '198.51.100.8',
+        sovereign_fqdn: 'found.pool.test',
+        created_by: 'operator',
+      },
+      {
+        subdomain: 'lost',
+        state: 'active',
+        address: '198.51.100.7',
+        sovereign_fqdn: 'lost.pool.test',
+        created_by: 'operator',
+      },
+    ])
+    expect(await events('lost')).toEqual(['adopted', 'published'])
+    const [entry] = await fixture.sql`select actor, address, request_id from allocation_history where event = 'adopted'`
+    expect(entry).toEqual({ actor: 'operator', address: '192.0.2.200', request_id: 'orphans' })
+    expect(await replica().dns.preview(poolDomain)).toMatchObject({ changeCount: 0, orphanCount: 0 })
+    expect(await change('adopt')).toMatchObject({ orphanCount: 0, changedCount: 0 })
+    // As for every active name, a release deletes everything at and below it.
+    expect(await replica().dns.waitUntilApplied(await release('lost'))).toEqual({ status: 'published' })
+    expect(fixture.provider.names().filter(name => name.endsWith(`lost.${poolDomain}`))).toEqual([])
+  })
+
+  test('a removal deletes everything at and below the names, and the history lists what was deleted', async () => {
+    await prepare()
+    expect(await change('remove', false, ['lost'])).toMatchObject({
+      kind: 'changed',
+      orphanCount: 1,
+      changedCount: 1,
+      pending: 0,
+    })
+    expect(fixture.provider.names()).toEqual(
+      ['*.found', '*.known', 'found', 'known'].map(name => `${name}.${poolDomain}`),
+    )
+    expect(await events('lost')).toEqual(['orphan-removed', 'withdrawn'])
+    const [entry] = await fixture.sql<{ deleted: { name: string }[] }[]>`
+      select deleted_records as deleted from allocation_history where subdomain = 'lost' and event = 'withdrawn'`
+    expect(entry?.deleted.map(({ name }) => name).sort()).toEqual(
+      ['*.lost', 'lost', 'note.lost'].map(name => `${name}.${poolDomain}`),
+    )
+    expect(await change('remove', false, ['lost'])).toMatchObject({ orphanCount: 0, changedCount: 0 })
+  })
+
+  test('a name that was taken since is left out, whoever is first', async () => {
+    await prepare()
+    const orphans = createOrphanRepository(fixture.sql, { timeoutMs: 5_000 })
+    await fixture.sql`
+      insert into pool_allocations (pool_domain, subdomain, state, reserved_at, expires_at, token_hash, created_by)
+      values (${poolDomain}, 'lost', 'reserved', now(), now() + interval '1 hour', sha256('x'), 'tenant')`
+    expect(await orphans.adopt(poolDomain, [found, lost], caller)).toEqual(['found'])
+    expect(await events('lost')).toEqual([])
+    expect(await orphans.adopt(poolDomain, [found, lost], caller)).toEqual([])
+    expect(await orphans.remove(poolDomain, [found], caller)).toEqual([])
+    expect(await row('found')).toMatchObject({ desired: found.records })
+    expect(await events('found')).toEqual(['adopted'])
+  })
+
+  test('an adoption and a removal at the same moment: one of them gets the name', async () => {
+    const orphans = createOrphanRepository(fixture.sql, { timeoutMs: 5_000 })
+    for (let round = 0; round < 20; round += 1) {
+      const subdomain = `race${round}`
+      const orphan = { subdomain, address: '198.51.100.7', records: recordsOf(subdomain), otherCount: 0 }
+      const calls = [orphans.adopt, orphans.remove, orphans.adopt, orphans.remove]
+      await Promise.all(calls.map(call => call(poolDomain, [orphan], caller)))
+      const history = await events(subdomain)
+      const [allocation] = await fixture.sql`select state from pool_allocations where subdomain = ${subdomain}`
+      const { desired } = (await row(subdomain)) ?? {}
+      if (history.includes('adopted')) expect([allocation?.state, desired]).toEqual(['active', orphan.records])
+      else expect([allocation, desired]).toEqual([undefined, []])
+      expect(history.filter(event => event === 'adopted').length).toBeLessThanOrEqual(1)
+      expect(history.filter(event => event === 'orphan-removed').length).toBeLessThanOrEqual(1)
+    }
+  })
+
+  test('a provider that does not answer, and a zone that another replica works on', async () => {
+    fixture.provider.faults.push({ result: { kind: 'unavailable', reason: 'It is down.' } })
+    expect(await change('adopt')).toMatchObject({ kind: 'unavailable', reason: 'It is down.' })
+    expect(
+      await replica().dns.changeOrphans('elsewhere.test', { action: 'adopt', caller, subdomains: null }),
+    ).toMatchObject({
+      kind: 'unsupported-pool',
+    })
+  })
+})
