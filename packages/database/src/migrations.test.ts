@@ -84,7 +84,7 @@ describe('migrate', () => {
     await migrate(sql, schemaOf(first))
     const held = await hold('lock table things in share update exclusive mode;')
     let attempts = 0
-    const migrated = migrate(connect(), all, { pauseMs: 200, onLocked: () => (attempts += 1) })
+    const migrated = migrate(connect(), all, { pauseFactor: 2, onLocked: () => (attempts += 1) })
     const writer = connect()
     for (let id = 0; attempts < 3; id += 1) {
       const started = performance.now()

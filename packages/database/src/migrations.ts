@@ -11,9 +11,10 @@ export interface Schema {
 
 export interface MigrateOptions {
   readonly onApplied?: (migration: Migration) => void
-  /** Another transaction holds a lock that the migration needs. The next attempt follows after `pauseMs`. */
+  /** Another transaction holds a lock that the migration needs. The next attempt follows after a pause. */
   readonly onLocked?: (migration: Migration) => void
-  readonly pauseMs?: number
+  /** The pause as a multiple of the time that the attempt waited for the lock. */
+  readonly pauseFactor?: number
 }
 
 /** This build cannot run on the database. The message says why, then what to do. */
@@ -21,10 +22,11 @@ export class SchemaVersionError extends Error {
   override readonly name = 'SchemaVersionError'
 }
 
-/** While a migration waits for a lock of a table, every write to the table waits behind it. */
-const LOCK_TIMEOUT_MS = 100
+/** While a migration waits for a lock of a table, every write to the table waits behind it. Each attempt waits longer. */
+const MIN_LOCK_TIMEOUT_MS = 50
+const MAX_LOCK_TIMEOUT_MS = 1_000
 /** Writes wait for less than 1 % of the time, so their p99 stays the same. */
-const RETRY_PAUSE_MS = 15_000
+const PAUSE_FACTOR = 150
 
 const hasCode = (error: unknown, ...codes: string[]): error is postgres.PostgresError =>
   error instanceof postgres.PostgresError && codes.includes(error.code)
@@ -37,11 +39,9 @@ const rejectUnversioned = async (sql: Sql, { versionTable, migrations }: Schema)
     where to_regclass('${versionTable}') is null and relnamespace = current_schema()::regnamespace
       and relname in (${created.map(table => `'${table}'`).join()})
     order by 1 limit 3`)
-  if (tables.length === 0) return
-  throw new SchemaVersionError(
-    `the database has tables without a version (${tables.map(({ name }) => name).join(', ')}, but no ${versionTable}): ` +
-      'they are from a build without versions or of another program; use an empty database',
-  )
+  const found = `the database has tables without a version (${tables.map(({ name }) => name).join(', ')}, but no ${versionTable})`
+  const advice = 'they are from a build without versions or of another program; use an empty database'
+  if (tables.length > 0) throw new SchemaVersionError(`${found}: ${advice}`)
 }
 
 /**
@@ -75,7 +75,7 @@ export const listPendingMigrations = async (sql: Sql, schema: Schema): Promise<M
  */
 export const migrate = async (sql: Sql, schema: Schema, options: MigrateOptions = {}): Promise<void> => {
   const { versionTable } = schema
-  for (;;) {
+  for (let lockTimeoutMs = MIN_LOCK_TIMEOUT_MS; ; ) {
     const [next] = await listPendingMigrations(sql, schema)
     if (!next) return
     const { version, name, oldestBuild, script } = next
@@ -83,7 +83,7 @@ export const migrate = async (sql: Sql, schema: Schema, options: MigrateOptions 
     const statements = `
       set local statement_timeout = 0; set local lock_timeout = '30s';
       select pg_advisory_xact_lock(hashtextextended('${versionTable}', 0));
-      set local lock_timeout = '${LOCK_TIMEOUT_MS}ms';
+      set local lock_timeout = '${lockTimeoutMs}ms';
       create table if not exists ${versionTable} (version integer primary key, name text not null,
         oldest_build integer not null, applied_at timestamptz not null default now());
       insert into ${versionTable} (version, name, oldest_build) values (${version}, '${name}', ${oldestBuild});
@@ -96,7 +96,8 @@ export const migrate = async (sql: Sql, schema: Schema, options: MigrateOptions 
       if (hasCode(error, '23505') && error.table_name === versionTable) continue
       if (!hasCode(error, '55P03', '40P01')) throw error
       options.onLocked?.(next)
-      await sleep(options.pauseMs ?? RETRY_PAUSE_MS)
+      await sleep(lockTimeoutMs * (options.pauseFactor ?? PAUSE_FACTOR))
+      lockTimeoutMs = Math.min(2 * lockTimeoutMs, MAX_LOCK_TIMEOUT_MS)
     }
   }
 }
