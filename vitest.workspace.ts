@@ -34,6 +34,7 @@ const slowFiles = [
   'integration/timeouts',
   'chaos/provider-outage',
   'chaos/crash-recovery',
+  'chaos/upgrade',
   'chaos/update-under-load',
   'chaos/cool-off',
   'chaos/random-kills',

@@ -10,6 +10,7 @@ import { migrateDatabase, readSchema } from '../../src/database/schema.ts'
 import { startApi } from '../support/api.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { dumpSchema } from '../support/dump-schema.ts'
+import { holdLock } from '../support/locks.ts'
 
 const schema = await readSchema()
 const versions = schema.migrations.map(({ version }) => version)
@@ -150,6 +151,17 @@ test('a replica serves on a newer schema that allows its build, and is not ready
   expect(api.lines.filter(line => line.includes(`requires build ${newest + 1} or newer`))).toHaveLength(1)
   await sql`update ${sql(schema.versionTable)} set oldest_build = ${newest} where version = ${newest + 1}`
   await until('the replica is ready', async () => (await getReadiness()) === 200)
+})
+
+test('a replica starts while VACUUM holds its lock of every table, and writes go on', async () => {
+  const { url, sql } = await createDatabaseAt(newest)
+  const [names] = await sql<{ tables: string }[]>`
+    select string_agg(relname, ', ') as tables from pg_class where relnamespace = 'public'::regnamespace and relkind = 'r'`
+  const vacuum = await holdLock(sql, tx => tx.unsafe(`lock table ${names?.tables} in share update exclusive mode`))
+  const api = await startApi(url)
+  onTestFinished(async () => void (await api.process.kill()))
+  expect((await api.call('POST', '/api/v1/pool/pool.test/reserve', { subdomain: 'acme' })).status).toBe(201)
+  await vacuum.release()
 })
 
 test('migrate --check says what migrate would do, and migrate does it', async () => {

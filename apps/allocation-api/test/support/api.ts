@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url'
 import { type NodeProcess, startNode } from '@pool/dev-server/process'
 import { z } from 'zod'
 
-const entry = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
+const ownEntry = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
 
 const readyLine = z.object({
   port: z.number(),
@@ -49,8 +49,15 @@ export const sendRequest = async (
   return { status: response.status, headers: response.headers, text, body: isJson ? JSON.parse(text) : undefined }
 }
 
-/** Starts the API as a child process on free ports. Of the environment of the tests it gets `env` only. */
-export const startApi = async (databaseUrl: string, env: Record<string, string> = {}): Promise<Api> => {
+/**
+ * Starts the API as a child process on free ports, by default that of this checkout. Of the environment of the tests it gets
+ * `env` only.
+ */
+export const startApi = async (
+  databaseUrl: string,
+  env: Record<string, string> = {},
+  entry = ownEntry,
+): Promise<Api> => {
   const lines: string[] = []
   const child = startNode({
     entry,
