@@ -22,7 +22,8 @@ const TTL_MS = 600_000
  * rounds, and in every second one a table lock blocks all writers until at least this many statements wait for it.
  */
 const ROUNDS = proofSize(20, 2)
-const MIN_WAITING = 30
+/** A process executes one write of a name at a time, apart from its batches. */
+const MIN_WAITING = PROCESSES
 const DUELS = proofSize(150, 50)
 
 describe(`${PROCESSES} processes on one database`, () => {
