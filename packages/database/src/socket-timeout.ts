@@ -11,12 +11,21 @@ export const destroyOnSilence = (socket: Socket, timeoutMs: number): void => {
     clearTimeout(timer)
     timer = undefined
   }
-  const write = socket.write.bind(socket) as (...args: unknown[]) => boolean
-  socket.write = (...args: unknown[]) => {
+  const startTimer = () => {
     timer ??= setTimeout(() => {
       socket.destroy(Object.assign(new Error(`no answer for ${timeoutMs} ms`), { code: 'ETIMEDOUT' }))
     }, timeoutMs).unref()
+  }
+  const write = socket.write.bind(socket) as (...args: unknown[]) => boolean
+  socket.write = (...args: unknown[]) => {
+    startTimer()
     return write(...args)
+  }
+  // The peer closes its side next. Until then the socket would keep the process alive.
+  const end = socket.end.bind(socket) as (...args: unknown[]) => Socket
+  socket.end = (...args: unknown[]) => {
+    startTimer()
+    return end(...args)
   }
   socket.on('data', stopTimer)
   socket.on('close', stopTimer)
