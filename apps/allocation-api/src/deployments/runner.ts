@@ -156,6 +156,7 @@ export class Runner {
     const byId = new Map(renewed.map(lease => [lease.id, lease]))
     for (const entry of entries) {
       const lease = byId.get(entry.run.state.id)
+      if (lease?.isLocked) continue
       if (lease) entry.leaseRenewedAt = startedAt
       else if (this.#isActive(entry)) entry.run.stop(new LeaseLostError())
       if (lease?.isCancelled) entry.run.stop(new CancelledError())

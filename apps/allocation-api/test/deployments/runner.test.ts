@@ -16,6 +16,7 @@ import {
   withStorage,
 } from '../support/deployments-fixture.ts'
 import { applied, FAKE_MODULE } from '../support/fake-provisioner.ts'
+import { lockDeployment } from '../support/locks.ts'
 
 const fixture = useDeployments()
 const messages = async (id: string): Promise<string[]> => {
@@ -231,6 +232,28 @@ describe('the lease of a run', () => {
     await other.deployments.tick()
     expect(await waitUntilFinished(other, id)).toMatchObject({ status: 'ready' })
     expect(other.provisioner.cleanedUp).toEqual([id])
+  })
+
+  test('whose row is locked stops only its own run, and only when the lease ends', async () => {
+    const replica = fixture.replica()
+    const [locked, free] = [
+      await createDeployment(replica, specFor('locked')),
+      await createDeployment(replica, specFor('free')),
+    ]
+    const [first, second] = [await waitForApply(replica), await waitForApply(replica, 2)]
+    const tickWhileLocked = async () => {
+      const held = await lockDeployment(fixture.sql, locked)
+      await replica.deployments.tick()
+      await held.release()
+    }
+    await fixture.advance(0.5 * LEASE_MS)
+    await tickWhileLocked()
+    expect([first.signal.aborted, second.signal.aborted]).toEqual([false, false])
+    await fixture.advance(0.4 * LEASE_MS)
+    await tickWhileLocked()
+    expect([first.signal.aborted, second.signal.aborted]).toEqual([true, false])
+    second.end(applied())
+    expect(await waitUntilFinished(replica, free)).toMatchObject({ status: 'ready' })
   })
 
   test('is renewed during the run: no other process claims it', async () => {
