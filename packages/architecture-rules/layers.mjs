@@ -106,7 +106,7 @@ export const layers = [
       NODE,
     ],
   },
-  { name: 'api-database', root: api, folders: ['database/'], imports: [], packages: [database, NODE] },
+  { name: 'api-database', root: api, folders: ['database/'], imports: ['api-lib'], packages: [database, NODE] },
   /** The composition root imports every layer; no file imports it. */
   { name: 'api-main', root: api, folders: ['main.ts', 'migrate.ts', 'service.ts'], imports: null },
 

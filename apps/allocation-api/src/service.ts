@@ -24,6 +24,7 @@ import { type ConfigIssue, ConfigIssuesError, type Env, EnvReader } from './conf
 import { readCaFile } from './credentials/ca-file.ts'
 import { createCredentialService } from './credentials/service.ts'
 import { createWriteProbe, type Durability } from './database/durability.ts'
+import { createRetention } from './database/retention.ts'
 import { createSchemaCheck, readSchema } from './database/schema.ts'
 import { createBucketClaims } from './deployments/bucket-claims.ts'
 import { parseDeploymentChange, parseDeploymentSpec, type SpecRules } from './deployments/domain/spec.ts'
@@ -79,6 +80,8 @@ const POOL_REFRESH_MS = 5_000
 /** An export or import whose client sends and reads nothing ends after this time. */
 const TRANSFER_IDLE_MS = 90_000
 const SWEEP_BATCH_SIZE = 250
+/** Retention times are a day or longer, so nothing has to be deleted at once. */
+const RETENTION_INTERVAL_MS = 600_000
 /** As many locked rows are waited for at a time. They are opened on demand. */
 const WAITING_CONNECTIONS = 4
 const WAITING_IDLE_S = 30
@@ -281,6 +284,14 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
     onSwept: observer.onSweep,
   })
 
+  const deleteOldRows = createRetention(sql, {
+    ...config.retention,
+    timeoutMs,
+    now: () => performance.now(),
+    sleep: (ms, signal) => sleep(ms, undefined, { signal }).catch(() => {}),
+    onDeleted: observer.onOldRowsDeleted,
+  })
+
   const { isRequired, resolvers } = config.domainProof
   const domainProof = createDomainProof({
     sql,
@@ -374,6 +385,10 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
     runPeriodically(allocations.sweep, {
       intervalMs: config.sweeperIntervalMs,
       onError: error => observer.onError('sweep failed', error),
+    }),
+    runPeriodically(deleteOldRows, {
+      intervalMs: RETENTION_INTERVAL_MS,
+      onError: error => observer.onError('deletion of old rows failed', error),
     }),
     runPeriodically(poolRegistry.refresh, {
       intervalMs: POOL_REFRESH_MS,

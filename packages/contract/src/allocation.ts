@@ -212,7 +212,7 @@ const deletedRecord = recordSet.meta({ id: 'DeletedRecord' })
 
 /**
  * A transition of an allocation, or a result of its records at the DNS provider, which does not change the state. The
- * service never changes or deletes an entry.
+ * service never changes an entry, and deletes it only after a configured retention time.
  */
 export const historyEntry = z
   .object({

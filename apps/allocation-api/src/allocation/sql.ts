@@ -14,11 +14,17 @@ export const allocationSql = (sql: Sql) => {
     a.pool_domain as "poolDomain", a.subdomain, a.state, a.reserved_at as "reservedAt", a.expires_at as "expiresAt",
     a.created_by as "createdBy", a.sovereign_fqdn as "sovereignFQDN", host(a.load_balancer_ip) as "loadBalancerIP",
     a.committed_at as "committedAt"`
-  /** Whether the name of the row `held` was active before. Its row in dns_names may have been deleted since. */
-  const wasHeldBefore = sql`exists (
-    select from allocation_history h
-    where h.pool_domain = held.pool_domain and h.subdomain = held.subdomain
-      and h.event = 'released' and h.from_state = 'active')`
+  /**
+   * Whether the name of the row `held` was active before. Its row in dns_names may have been deleted since, and the entry
+   * of its release too.
+   */
+  const wasHeldBefore = sql`(
+    exists (
+      select from allocation_history h
+      where h.pool_domain = held.pool_domain and h.subdomain = held.subdomain
+        and h.event = 'released' and h.from_state = 'active')
+    or exists (
+      select from former_names f where f.pool_domain = held.pool_domain and f.subdomain = held.subdomain))`
   const isLive = sql`(a.state = 'active' or a.expires_at > ${now})`
   /** Released, or an expired reservation. */
   const isLapsed = sql`(a.state = 'released' or a.expires_at <= ${now})`

@@ -28,6 +28,7 @@ test('only the database URL has no default', () => {
     nameCoolOffMs: 0,
     sweeperIntervalMs: 30_000,
     idempotencyTtlMs: 86_400_000,
+    retention: { historyMs: null, deploymentLogMs: null },
     dns: {
       recordNames: ['@', '*', 'console', 'api', 'gitea', 'harbor'],
       recordTtlSeconds: 300,
@@ -62,6 +63,9 @@ describe('valid values', () => {
   test.each<readonly [variable: string, value: string, read: (config: Config) => unknown, expected: unknown]>([
     ['PORT', '9000', c => c.port, 9_000],
     ['PORT', '0', c => c.port, 0],
+    ['PDM_HISTORY_RETENTION', '8760h', c => c.retention.historyMs, 31_536_000_000],
+    ['PDM_HISTORY_RETENTION', ' ', c => c.retention.historyMs, null],
+    ['PDM_DEPLOYMENT_LOG_RETENTION', '720h', c => c.retention.deploymentLogMs, 2_592_000_000],
     [
       'PDM_ALLOWED_ORIGINS',
       ' HTTPS://Console.Example:443, http://[::1]:3000 ',
@@ -236,6 +240,9 @@ describe('invalid values', () => {
     ['PDM_RESERVATION_MAX_AGE', '9m'],
     ['PDM_SWEEPER_INTERVAL', '9ms'],
     ['PDM_SWEEPER_INTERVAL', '25h'],
+    ['PDM_HISTORY_RETENTION', '23h'],
+    ['PDM_HISTORY_RETENTION', 'forever'],
+    ['PDM_DEPLOYMENT_LOG_RETENTION', '59m'],
     ['PDM_IDEMPOTENCY_TTL', '59s'],
     ['PDM_LOG_LEVEL', 'verbose'],
     ['PDM_DRAIN_DELAY', '11s'],

@@ -37,6 +37,8 @@ export interface Config {
   readonly nameCoolOffMs: number
   readonly sweeperIntervalMs: number
   readonly idempotencyTtlMs: number
+  /** Milliseconds for which old rows are kept; null: indefinitely. */
+  readonly retention: { readonly historyMs: number | null; readonly deploymentLogMs: number | null }
   readonly dns: {
     readonly recordNames: readonly string[]
     readonly recordTtlSeconds: number
@@ -160,6 +162,11 @@ export const readConfig = (variables: Env): { config: Config } | { issues: reado
     nameCoolOffMs: env.durationMs('PDM_NAME_COOL_OFF', '0s', { min: '0s', max: '8760h' }),
     sweeperIntervalMs: env.durationMs('PDM_SWEEPER_INTERVAL', '30s', { min: '10ms', max: '24h' }),
     idempotencyTtlMs: env.durationMs('PDM_IDEMPOTENCY_TTL', '24h', { min: '1m', max: '8760h' }),
+    retention: {
+      // A day at least: a mistake such as 90m instead of 90 days cannot be undone.
+      historyMs: env.optionalDurationMs('PDM_HISTORY_RETENTION', { min: '24h', max: '876000h' }),
+      deploymentLogMs: env.optionalDurationMs('PDM_DEPLOYMENT_LOG_RETENTION', { min: '1h', max: '876000h' }),
+    },
     dns: {
       recordNames,
       recordTtlSeconds: Math.round(

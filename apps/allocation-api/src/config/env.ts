@@ -74,6 +74,11 @@ export class EnvReader {
     return parseDuration(fallback) ?? 0
   }
 
+  /** As `durationMs`, but null if the variable is not set. */
+  optionalDurationMs(variable: string, range: { min: string; max: string }): number | null {
+    return this.text(variable) === undefined ? null : this.durationMs(variable, range.min, range)
+  }
+
   /** Case does not matter. */
   oneOf<Choice extends string>(variable: string, choices: readonly Choice[], fallback: Choice): Choice {
     const text = this.text(variable)?.toLowerCase()

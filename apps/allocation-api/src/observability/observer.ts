@@ -52,6 +52,9 @@ export const createObserver = (log: Logger, metrics: Metrics): Observer => {
     onSweep(count) {
       metrics.countSwept(count)
     },
+    onOldRowsDeleted(counts) {
+      log.info(counts, 'old rows deleted')
+    },
     onDeploymentsUnavailable(reason) {
       log.warn({ reason }, 'deployments unavailable')
     },

@@ -12,6 +12,7 @@ export const TRANSFERRED_TABLES: readonly TransferredTable[] = [
   // Each replica blocks the labels of the pools in its own configuration.
   { name: 'pool_allocations', order: 'pool_domain, subdomain', where: "state <> 'pool'" },
   { name: 'allocation_history', order: 'id' },
+  { name: 'former_names', order: 'pool_domain, subdomain' },
   { name: 'idempotency_keys', order: 'key_hash' },
   { name: 'idempotency_results', order: 'key_hash' },
   { name: 'dns_zones', order: 'zone' },

@@ -8,6 +8,7 @@ export type ErrorEvent =
   | 'search for due zones failed'
   | 'schema check failed'
   | 'sweep failed'
+  | 'deletion of old rows failed'
   | 'pool refresh failed'
   | 'deployment failed unexpectedly'
   | 'deployment lease renewal failed'
@@ -51,6 +52,8 @@ export interface Observer {
   onCredentialCheck(kind: 'object-storage' | 'token', result: CredentialCheckOutcome): void
   /** The sweeper deleted `count` expired reservations. */
   onSweep(count: number): void
+  /** A run deleted rows that were older than their retention. */
+  onOldRowsDeleted(counts: object): void
   /** At the start: something that deployments need is missing on this machine. `reason` has no secrets. */
   onDeploymentsUnavailable(reason: string): void
   /** This process ended its run of a deployment. */
