@@ -47,6 +47,7 @@ import { createMetrics } from './observability/metrics.ts'
 import { createObserver } from './observability/observer.ts'
 import { createReconciler } from './reconciler/reconciler.ts'
 import { createZoneLocks } from './reconciler/zone-lock.ts'
+import { createZoneWritesRepository } from './reconciler/zone-writes.ts'
 import { createTransfer } from './transfer/transfer.ts'
 
 export interface ServiceConfig extends Config {
@@ -113,6 +114,24 @@ const toConfigIssue =
     detail: `lists ${pool}, but ${name} is granted, and its holder would control that pool; release the name first`,
   })
 
+const toProviderIssue =
+  (kind: string) =>
+  ({ zone, providerKind }: { zone: string; providerKind: string }): ConfigIssue => ({
+    variable: 'DNSPROVIDER_KIND',
+    detail: `is ${kind}, but ${zone} was published with ${providerKind}; set it to ${providerKind}, or set PDM_DNS_PROVIDER_MOVE=true to publish every name again with ${kind}`,
+  })
+
+/** Domains that are never delegated in the public DNS (RFC 6761). */
+const PRIVATE_DOMAIN = /(?:^|\.)(?:test|localhost|example|invalid)$/
+
+/** The records of the built-in server are not in the public DNS. */
+const validateLocalPools = ({ managedDomains, dns }: Config, kind: string): readonly ConfigIssue[] => {
+  const pool = managedDomains.find(domain => !PRIVATE_DOMAIN.test(domain))
+  if (kind !== 'local' || dns.acceptsAnyLocalDomain || pool === undefined) return []
+  const detail = `is local, which publishes ${pool} on this machine only; choose the provider of the pool, or set DNSPROVIDER_LOCAL_ANY_DOMAIN=true`
+  return [{ variable: 'DNSPROVIDER_KIND', detail }]
+}
+
 /** The whole configuration, or every error in it. */
 export const readServiceConfig = (env: Env): { config: ServiceConfig } | { issues: readonly ConfigIssue[] } => {
   const variable = 'OBJECT_STORAGE_CA_FILE'
@@ -120,6 +139,8 @@ export const readServiceConfig = (env: Env): { config: ServiceConfig } | { issue
   const dns = readProvider(env)
   const authorities = readCaFile(variable, new EnvReader(env).text(variable) ?? null)
   if ('config' in service && 'provider' in dns && 'ca' in authorities) {
+    const issues = validateLocalPools(service.config, dns.provider.kind)
+    if (issues.length > 0) return { issues }
     return { config: { ...service.config, dnsProvider: dns.provider, objectStorageCa: authorities.ca, env } }
   }
   return { issues: [service, dns, authorities].flatMap(result => ('issues' in result ? result.issues : [])) }
@@ -238,6 +259,18 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
   if (remedy !== '') observer.onMissingSessionSettings(remedy)
   if (covered.length > 0) throw new ConfigIssuesError(covered.map(toConfigIssue(config.env)))
 
+  const zoneWrites = createZoneWritesRepository(sql, { timeoutMs })
+  const { managed, draining } = pools()
+  const otherProviders = await zoneWrites.listOtherProviders(managed, dnsProvider.kind)
+  if (otherProviders.length > 0) {
+    if (!config.dns.movesProvider) throw new ConfigIssuesError(otherProviders.map(toProviderIssue(dnsProvider.kind)))
+    const names = await zoneWrites.moveTo(dnsProvider.kind, [...managed, ...draining])
+    observer.onProviderMove(
+      otherProviders.map(({ zone }) => zone),
+      names,
+    )
+  }
+
   const { provider, info } = await dnsProvider.start({
     listZones: () => [...pools().managed, ...pools().draining],
     sql,
@@ -246,6 +279,8 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
   const recordTemplate = { names: config.dns.recordNames, ttl: config.dns.recordTtlSeconds }
   const reconciler = createReconciler({
     provider,
+    providerKind: dnsProvider.kind,
+    writesZones: config.dns.writesZones,
     sql,
     zoneLocks,
     pools,

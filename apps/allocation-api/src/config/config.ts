@@ -44,6 +44,12 @@ export interface Config {
     readonly recordTtlSeconds: number
     readonly commitWaitMs: number
     readonly driftIntervalMs: number
+    /** If false, the process reads and plans, but writes to no zone. */
+    readonly writesZones: boolean
+    /** Whether the built-in DNS server can have pools that exist in the public DNS. */
+    readonly acceptsAnyLocalDomain: boolean
+    /** Whether zones that were published with a provider of another kind move to the configured one. */
+    readonly movesProvider: boolean
   }
   readonly objectStorage: ObjectStorageSettings
   readonly credentials: CredentialSettings
@@ -174,6 +180,9 @@ export const readConfig = (variables: Env): { config: Config } | { issues: reado
       ),
       commitWaitMs: env.durationMs('PDM_DNS_COMMIT_WAIT', '5s', { min: '0s', max: '1m' }),
       driftIntervalMs: env.durationMs('PDM_DRIFT_INTERVAL', '10m', { min: '1s', max: '24h' }),
+      acceptsAnyLocalDomain: env.oneOf('DNSPROVIDER_LOCAL_ANY_DOMAIN', ['true', 'false'], 'false') === 'true',
+      writesZones: env.oneOf('PDM_DNS_WRITES', ['on', 'off'], 'on') === 'on',
+      movesProvider: env.oneOf('PDM_DNS_PROVIDER_MOVE', ['true', 'false'], 'false') === 'true',
     },
     objectStorage,
     credentials: readCredentials(env),

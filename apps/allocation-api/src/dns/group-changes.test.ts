@@ -20,6 +20,13 @@ test('groups by owner: the last change of a record set wins, and deletions come 
   expect(rejected).toEqual(new Map())
 })
 
+test('the owner of the first change comes first, with its own deletions first', () => {
+  const changes = [upsert('marker', 'TXT', '"1"'), upsert('b', 'A', '192.0.2.1'), remove('c'), remove('marker')]
+  const { owners } = groupByOwner(changes, () => undefined)
+  expect(owners.map(({ name }) => name)).toEqual(['marker', 'c', 'b'])
+  expect(owners[0]?.changes).toEqual([remove('marker'), upsert('marker', 'TXT', '"1"')])
+})
+
 test('one rejected change rejects all changes at its name', () => {
   const changes = [upsert('a', 'A', 'bad'), upsert('a', 'TXT', 'good'), upsert('b', 'A', 'good')]
   const isBad = (change: RecordChange) => change.kind === 'upsert' && change.set.values.includes('bad')

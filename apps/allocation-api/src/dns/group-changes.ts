@@ -10,7 +10,7 @@ export interface OwnerChanges {
 /**
  * Groups changes by owner name. A name with a change that `validate` rejects is in `rejected`, with the reason. If there
  * are several changes to one record set, the last counts. Deletions first: a provider that applies in order then never
- * has a CNAME beside the records that replace it.
+ * has a CNAME beside the records that replace it. Only the owner of the first change comes before them.
  */
 export const groupByOwner = (
   changes: readonly RecordChange[],
@@ -23,7 +23,9 @@ export const groupByOwner = (
   }
   const last = [...new Map(changes.map(change => [changeKey(change), change])).values()]
   const wanted = last.filter(change => !rejected.has(toOwnerName(change)))
-  const deletionsFirst = wanted.toSorted((a, b) => Number(a.kind === 'upsert') - Number(b.kind === 'upsert'))
+  const rank = (change: RecordChange) =>
+    Number(change.kind === 'upsert') - 2 * Number(changes[0] && toOwnerName(change) === toOwnerName(changes[0]))
+  const deletionsFirst = wanted.toSorted((a, b) => rank(a) - rank(b))
   const owners = Array.from(
     Map.groupBy(deletionsFirst, toOwnerName),
     ([name, own]): OwnerChanges => ({ name, changes: own }),

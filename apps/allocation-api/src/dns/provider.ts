@@ -27,7 +27,10 @@ export interface DnsProvider {
    * `apply` is planned on it. A caller that stops early ends the transfer.
    */
   readZone(zone: string, signal: AbortSignal, onProgress?: () => void): AsyncGenerator<ZonePart | Unavailable, void>
-  /** Applies `changes`, each completely or not at all. Applying the same changes again changes nothing. */
+  /**
+   * Applies `changes`, each completely or not at all. Applying the same changes again changes nothing. If this takes
+   * several requests, the first change is in the first one: it says that the others may follow.
+   */
   apply(zone: string, changes: readonly RecordChange[], signal: AbortSignal): Promise<ApplyResult>
   /** Closes sockets and timers. No call follows. */
   close(): Promise<void>

@@ -44,6 +44,15 @@ export const createObserver = (log: Logger, metrics: Metrics): Observer => {
       if (result.kind === 'unavailable') log.warn({ zone, reason: result.reason }, 'drift check failed')
       else if (result.driftedCount > 0) log.warn({ zone, names: result.driftedCount }, 'drift detected')
     },
+    onZoneStopped(zone, cause) {
+      log.error({ zone, cause }, 'zone stopped')
+    },
+    onProviderMove(zones, names) {
+      log.warn({ zones, names }, 'zones move to another dns provider')
+    },
+    onMarkerRejected(zone, reason) {
+      log.warn({ zone, reason }, 'zone marker rejected')
+    },
     onCredentialCheck(kind, result) {
       metrics.countCredentialCheck(kind, result.kind)
       // The message is our own text about a host from the configuration.

@@ -1,9 +1,12 @@
 import type { Unavailable } from '../dns/domain/result.ts'
 import type { RecordChange } from '../dns/domain/rrset.ts'
 import type { Pools } from '../naming/naming.ts'
+import { checkMarkers, findOtherProvider, type MarkerCheck, type MarkerContext, writeMarker } from './check-markers.ts'
 import type { Orphan } from './domain/orphan.ts'
 import { indexRecords, type PlanOptions, planName } from './domain/plan.ts'
+import type { StopCause } from './domain/zone-marker.ts'
 import { findOrphans } from './orphans.ts'
+import type { ProviderClient } from './provider-client.ts'
 import type { CheckedName, ReconcilerRepository } from './repository.ts'
 import { toPlanOptions } from './sync-zone.ts'
 import { holdDuring, type ZoneLock } from './zone-lock.ts'
@@ -33,9 +36,12 @@ export interface ZoneDiff {
   /** Records without a row; the first `MAX_LISTED`, by name. */
   readonly orphans: readonly Orphan[]
   readonly orphanCount: number
+  /** Why nothing is written to the zone; null: it is written. */
+  readonly stopCause: StopCause | null
 }
 
-export interface DiffContext extends ScanContext {
+export interface DiffContext extends ScanContext, Omit<MarkerContext, 'provider'> {
+  readonly provider: ScanContext['provider'] & Pick<ProviderClient, 'apply'>
   readonly repository: ScanContext['repository'] & Pick<ReconcilerRepository, 'listZones' | 'markDrifted' | 'prune'>
   readonly hasZoneTtl: boolean
   readonly pools: () => Pools
@@ -66,6 +72,7 @@ class DiffCollector {
   driftedCount = 0
   readonly orphans: Orphan[] = []
   orphanCount = 0
+  stopCause: StopCause | null = null
 
   addOrphans(orphans: readonly Orphan[]): void {
     this.orphanCount += orphans.length
@@ -73,8 +80,11 @@ class DiffCollector {
   }
 
   toDiff(): ZoneDiff {
-    const { changes, changeCount, conflicts, conflictCount, driftedCount, orphans, orphanCount } = this
-    return { kind: 'compared', changes, changeCount, conflicts, conflictCount, driftedCount, orphans, orphanCount }
+    const { changes, changeCount, conflicts, conflictCount, driftedCount, orphans, orphanCount, stopCause } = this
+    return {
+      ...{ kind: 'compared', changes, changeCount, conflicts, conflictCount, driftedCount },
+      ...{ orphans, orphanCount, stopCause },
+    }
   }
 
   /** Whether the records of the name differ from its desired ones. */
@@ -106,10 +116,15 @@ export const diffZone = async (
   mode: DiffMode,
 ): Promise<ZoneDiff | Unavailable> => {
   const { repository } = context
+  const otherProvider = await findOtherProvider(context, zone)
+  if (otherProvider) return otherProvider
   const collector = new DiffCollector()
+  let marker: MarkerCheck | undefined
   // A zone without names is compared on request only: the provider may no longer have it.
   if (mode === 'apply' && (await repository.listNames(zone, '', 1)).length === 0) return collector.toDiff()
-  const addPage = async ({ names, orphans, readMsAgo }: ScanPage): Promise<void> => {
+  const addPage = async ({ names, orphans, markers, readMsAgo }: ScanPage): Promise<void> => {
+    marker ??= await checkMarkers(context, zone, markers, mode)
+    collector.stopCause = marker.stopCause
     collector.addOrphans(await findOrphans(context, zone, orphans))
     const options = await toPlanOptions(
       context,
@@ -132,6 +147,9 @@ export const diffZone = async (
       if (page.kind === 'unavailable') return page
       await addPage(page)
     }
+    // A sync of drifted names writes the marker with them.
+    const needsMarker = marker?.isOutdated && marker.stopCause === null && collector.driftedCount === 0
+    if (needsMarker && mode === 'apply' && context.writesZones) await writeMarker(context, zone, lock)
     return collector.toDiff()
   })
 }

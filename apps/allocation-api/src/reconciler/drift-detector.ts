@@ -16,7 +16,7 @@ export interface DriftDetectorOptions extends DiffContext {
   readonly driftIntervalMs: number
   /** From 0 to 1. */
   readonly random: () => number
-  readonly observer: DriftObserver
+  readonly observer: DiffContext['observer'] & DriftObserver
 }
 
 /** A drift check that did not end is started again after this time, by any replica. */

@@ -26,6 +26,7 @@ const createFixture = (
       readZone: (_zone, signal) => zone(signal),
       apply: async () => ({ kind: 'applied', rejected: [{ name: 'x', reason: 'no' }] }),
     },
+    writesZones: true,
     timeoutMs: 50,
     now: () => clock.now,
     random: () => 0.5,
@@ -132,6 +133,7 @@ describe('the provider client', () => {
     }
     const client = new ProviderClient({
       provider: { read: throws, readZone: throws, apply: throws },
+      writesZones: true,
       timeoutMs: 50,
       now: () => 0,
       random: () => 0.5,

@@ -19,6 +19,8 @@ export interface ProviderClientOptions {
   /** From 0 to 1. */
   readonly random: () => number
   readonly observer: ProviderCallObserver
+  /** False: every write is `unavailable`, without a call. */
+  readonly writesZones: boolean
 }
 
 type CallResult = ReadResult | ApplyResult | { readonly kind: 'complete' }
@@ -70,7 +72,10 @@ export class ProviderClient {
     return result.kind === 'unavailable' ? result : null
   }
 
-  apply(zone: string, changes: readonly RecordChange[]): Promise<ApplyResult> {
+  async apply(zone: string, changes: readonly RecordChange[]): Promise<ApplyResult> {
+    if (!this.#options.writesZones) {
+      return { kind: 'unavailable', scope: 'zone', reason: 'DNS writes are turned off (PDM_DNS_WRITES=off).' }
+    }
     return this.#call('apply', async signal => this.#options.provider.apply(zone, changes, signal))
   }
 

@@ -6,6 +6,7 @@ import type { Unavailable } from '../dns/domain/result.ts'
 import type { RecordTemplate } from '../dns/domain/rrset.ts'
 import type { DnsProvider } from '../dns/provider.ts'
 import { type NameRejection, type Pools, validatePool } from '../naming/naming.ts'
+import type { ZoneStopObserver } from './check-markers.ts'
 import type { ZoneDiff } from './diff-zone.ts'
 import { isDecided, toDnsState, toWithdrawalState } from './domain/status.ts'
 import { DriftDetector, type DriftObserver } from './drift-detector.ts'
@@ -16,8 +17,12 @@ import { republishZone, type TemplateDiff } from './republish-zone.ts'
 import { NOTHING_SYNCED, type SyncResult, syncZone } from './sync-zone.ts'
 import { type Busy, limitZones, type ZoneLocks } from './zone-lock.ts'
 import { ZoneSyncQueue } from './zone-sync-queue.ts'
+import { createZoneWritesRepository } from './zone-writes.ts'
 
-export interface ReconcilerObserver extends Omit<ProviderCallObserver, 'onError'>, Omit<DriftObserver, 'onError'> {
+export interface ReconcilerObserver
+  extends Omit<ProviderCallObserver, 'onError'>,
+    Omit<DriftObserver, 'onError'>,
+    ZoneStopObserver {
   onError(
     event: 'dns provider threw an unexpected error' | 'zone sync failed',
     error: unknown,
@@ -27,6 +32,10 @@ export interface ReconcilerObserver extends Omit<ProviderCallObserver, 'onError'
 
 export interface ReconcilerOptions {
   readonly provider: DnsProvider
+  /** Stored with each zone that it writes. A zone of another kind is not written. */
+  readonly providerKind: string
+  /** False: reads and plans only. */
+  readonly writesZones: boolean
   readonly sql: Sql
   readonly zoneLocks: Pick<ZoneLocks, 'withLock'>
   readonly pools: () => Pools
@@ -79,6 +88,9 @@ export type ConvergeOutcome = ZoneDiff | RepairResult | Unavailable | Busy | Nam
 
 export type Reconciler = ReturnType<typeof createReconciler>
 
+/** The pause before the next sync for a caller, after one that had nothing to do: another replica publishes the name. */
+const NOTHING_SYNCED_PAUSE_MS = 100
+
 /** The promise's value, or null after `timeoutMs`. */
 const valueOrNull = async <Value>(promise: Promise<Value>, timeoutMs: number): Promise<Value | null> => {
   const done = new AbortController()
@@ -89,6 +101,7 @@ const valueOrNull = async <Value>(promise: Promise<Value>, timeoutMs: number): P
 /** Keeps the provider's records equal to the desired records in the database. */
 export const createReconciler = (options: ReconcilerOptions) => {
   const { pools, recordTemplate, commitWaitMs, driftIntervalMs, now, random, observer } = options
+  const { providerKind, writesZones } = options
   const repository = createReconcilerRepository(options.sql, { timeoutMs: options.statementTimeoutMs })
   const { concurrency, hasZoneTtl = false } = options.provider
   const withZoneLock = limitZones(options.zoneLocks, concurrency)
@@ -98,20 +111,15 @@ export const createReconciler = (options: ReconcilerOptions) => {
     now,
     random,
     observer,
+    writesZones,
   })
   const orphanRepository = createOrphanRepository(options.sql, { timeoutMs: options.statementTimeoutMs })
+  const zoneWrites = createZoneWritesRepository(options.sql, { timeoutMs: options.statementTimeoutMs })
   const context = {
-    repository,
-    orphanRepository,
-    provider,
-    hasZoneTtl,
-    pools,
-    recordTemplate,
-    withZoneLock,
-    driftIntervalMs,
-    random,
+    ...{ repository, orphanRepository, zoneWrites, provider, providerKind, writesZones, hasZoneTtl, pools },
+    ...{ recordTemplate, markerTtl: recordTemplate.ttl, withZoneLock, driftIntervalMs, random, observer },
   }
-  const drift = new DriftDetector({ ...context, observer })
+  const drift = new DriftDetector(context)
   const queues = new Map<string, ZoneSyncQueue>()
   let isStopping = false
 
@@ -131,7 +139,7 @@ export const createReconciler = (options: ReconcilerOptions) => {
   }
 
   const requestSync = (zone: string): Promise<SyncResult> =>
-    isStopping ? Promise.resolve(NOTHING_SYNCED) : toQueue(zone).request()
+    isStopping || !writesZones ? Promise.resolve(NOTHING_SYNCED) : toQueue(zone).request()
 
   /** Syncs the zone until nothing is due, for `commitWaitMs` at most; the rest continues in the background. */
   const syncUntilDone = async (zone: string): Promise<void> => {
@@ -150,10 +158,11 @@ export const createReconciler = (options: ReconcilerOptions) => {
       try {
         // Another replica may have applied it: the table knows.
         const status = await repository.findStatus(zone, subdomain)
-        const isOver = isStopping || performance.now() >= deadline
+        const isOver = isStopping || !writesZones || performance.now() >= deadline
         if (isOver || isDecided(status, version)) {
           return isWithdrawal ? toWithdrawalState(status, version) : toDnsState(status)
         }
+        if (result === NOTHING_SYNCED) await sleep(NOTHING_SYNCED_PAUSE_MS)
       } catch (error) {
         // The caller's change is committed. That its status is unknown must not fail the response.
         reportError(zone, error)
@@ -208,7 +217,7 @@ export const createReconciler = (options: ReconcilerOptions) => {
 
     /** Starts a sync of every zone with due names, which any replica, a crash or an outage may have left, and due drift checks. */
     async syncDueZones(): Promise<void> {
-      for (const zone of await repository.listDueZones()) void requestSync(zone)
+      if (writesZones) for (const zone of await repository.listDueZones()) void requestSync(zone)
       await drift.startDueChecks()
     },
 

@@ -5,6 +5,7 @@ import { withTimeout } from '@pool/database/with-timeout'
 import type { Caller } from '../allocation/domain/types.ts'
 import { type DesiredName, MAX_PREVIOUS_RECORD_SETS } from './domain/plan.ts'
 import type { FailureCause, SyncStatus } from './domain/status.ts'
+import { raiseSerial } from './zone-writes.ts'
 
 /** A name with an unapplied version whose next attempt is due. */
 export interface DueName extends DesiredName {
@@ -147,22 +148,26 @@ export const createReconcilerRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
    * Records that the provider may have these versions from now on, whether or not the write is confirmed. It is committed
    * before the write: after a crash in between, the service must not take its own records for foreign ones. It does not
    * make the records `owned`, because a rejected write leaves the existing records in place. The records of other writers
-   * that it deletes are saved for the history, because nothing shows them after the write.
+   * that it deletes are saved for the history, because nothing shows them after the write. Returns the number of the write.
    */
-  async markAttempted(zone: string, names: readonly AttemptedName[]): Promise<void> {
-    await withTimeout(
-      sql`
-        update dns_names d set attempted_version = greatest(d.attempted_version, item.version),
-          deleted_records = case
-            when item."deletedRecords" = '[]' or d.applied_version >= item.version then d.deleted_records
-            else (
-              select jsonb_agg(distinct deleted)
-              from jsonb_array_elements(d.deleted_records || item."deletedRecords") deleted)
-          end
-        from ${toRows(sql, names)}
-        where d.zone = ${zone} and d.subdomain = item.subdomain`,
+  async markAttempted(zone: string, names: readonly AttemptedName[], providerKind: string): Promise<number> {
+    const [row] = await withTimeout(
+      sql<{ serial: number }[]>`
+        with attempted as (
+          update dns_names d set attempted_version = greatest(d.attempted_version, item.version),
+            deleted_records = case
+              when item."deletedRecords" = '[]' or d.applied_version >= item.version then d.deleted_records
+              else (
+                select jsonb_agg(distinct deleted)
+                from jsonb_array_elements(d.deleted_records || item."deletedRecords") deleted)
+            end
+          from ${toRows(sql, names)}
+          where d.zone = ${zone} and d.subdomain = item.subdomain
+        )
+        ${raiseSerial(sql, zone, providerKind)}`,
       timeoutMs,
     )
+    return row?.serial ?? 0
   },
 
   /**

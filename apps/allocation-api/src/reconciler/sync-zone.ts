@@ -1,13 +1,22 @@
 import type { ApplyResult } from '../dns/domain/result.ts'
 import { changeKey, type RecordSet } from '../dns/domain/rrset.ts'
 import type { Pools } from '../naming/naming.ts'
-import { type Failure, type Outcome, toFailure, toOutcome, toRetryDelayMs } from './domain/outcome.ts'
+import { type MarkerContext, reportMarkerRejection, stopZone } from './check-markers.ts'
+import { type Failure, type Outcome, toFailure, toOutcome, toRetryDelayMs, toStopFailure } from './domain/outcome.ts'
 import { indexRecords, limitPlans, type Plan, type PlanOptions, planName, toWantedRecords } from './domain/plan.ts'
+import {
+  createMarkerRecord,
+  findStopCause,
+  isOwnProvider,
+  parseMarkers,
+  toMarkerName,
+  type ZoneWrites,
+} from './domain/zone-marker.ts'
 import type { ProviderClient } from './provider-client.ts'
 import type { AppliedName, DeletedRecord, DueName, FailedName, ReconcilerRepository } from './repository.ts'
 import { holdDuring, type ZoneLock } from './zone-lock.ts'
 
-export interface SyncContext {
+export interface SyncContext extends Pick<MarkerContext, 'zoneWrites' | 'providerKind' | 'markerTtl' | 'observer'> {
   readonly repository: Pick<
     ReconcilerRepository,
     'listDue' | 'listZones' | 'markAttempted' | 'markApplied' | 'markFailed' | 'recordSync'
@@ -51,22 +60,28 @@ interface NameOutcome {
  * the outcomes. It is the same after a commit, a crash or an outage, and repeating it changes nothing.
  */
 export const syncZone = async (context: SyncContext, zone: string, lock: ZoneLock): Promise<SyncResult> => {
-  const { repository, provider } = context
+  const { repository, provider, zoneWrites, providerKind } = context
   const toFqdn = ({ subdomain }: DueName) => `${subdomain}.${zone}`
-  let names = await repository.listDue(zone, MAX_BATCH_SIZE)
-  if (names.length === 0) return NOTHING_SYNCED
-  const wanted = toWantedRecords(zone, names)
-  const read = await holdDuring(lock, () => provider.read(zone, wanted))
-  if (read.kind === 'unavailable') {
-    const outcome = toFailure(read)
-    return saveOutcomes(
-      context,
-      zone,
-      names.map(name => ({ name, outcome })),
-    )
+  const failAll = (failure: Failure) => {
+    const outcomes = names.map(name => ({ name, outcome: failure }))
+    return saveOutcomes(context, zone, outcomes)
   }
+  let [names, writes] = await Promise.all([repository.listDue(zone, MAX_BATCH_SIZE), zoneWrites.find(zone)])
+  // A replica with the provider of the zone publishes the names.
+  if (names.length === 0 || !isOwnProvider(writes, providerKind)) return NOTHING_SYNCED
+  if (writes.stoppedCause) return failAll(toStopFailure(zone, writes.stoppedCause))
+  const wanted = toWantedRecords(zone, names)
+  const withMarker = { ...wanted, names: [...wanted.names, toMarkerName(zone)] }
+  const read = await holdDuring(lock, () => provider.read(zone, withMarker))
+  if (read.kind === 'unavailable') return failAll(toFailure(read))
   // Changes made during the read need not wait for the next sync: the lock excludes other writers since the read.
-  if (read.isFullZone) names = await repository.listDue(zone, MAX_BATCH_SIZE)
+  const listAgain = read.isFullZone ? repository.listDue(zone, MAX_BATCH_SIZE) : names
+  ;[names, writes] = await Promise.all([listAgain, zoneWrites.find(zone)])
+  const cause = findStopCause(parseMarkers(zone, read.records), writes)
+  if (cause) {
+    await stopZone(context, zone, cause)
+    return failAll(toStopFailure(zone, cause))
+  }
   const options = await toPlanOptions(context, zone, names)
   const current = indexRecords(zone, read)
   const plans = limitPlans(names.map(name => planName(current, name, options)))
@@ -74,7 +89,7 @@ export const syncZone = async (context: SyncContext, zone: string, lock: ZoneLoc
     const plan = plans[i]
     return plan ? [{ name, plan }] : []
   })
-  const result = await applyPlans(context, zone, lock, planned)
+  const result = await applyPlans(context, zone, lock, planned, writes)
   const outcomes = planned.map(({ name, plan }) => ({ name, outcome: toOutcome(toFqdn(name), plan, result) }))
   return saveOutcomes(context, zone, await holdDuring(lock, () => confirmPurges(context, zone, outcomes, options)))
 }
@@ -133,19 +148,23 @@ const toDeletedRecord = ({ name, type, ttl, values }: RecordSet): DeletedRecord 
 })
 
 const applyPlans = async (
-  { repository, provider }: SyncContext,
+  { repository, provider, providerKind, markerTtl, observer }: SyncContext,
   zone: string,
   lock: ZoneLock,
   planned: readonly PlannedName[],
+  { installation }: ZoneWrites,
 ): Promise<ApplyResult> => {
   const changes = planned.flatMap(({ plan }) => (plan.kind === 'changes' ? plan.changes : []))
   if (changes.length === 0) return NOTHING_TO_APPLY
   const attempted = planned.flatMap(({ name: { subdomain, version }, plan }) =>
     plan.kind === 'changes' ? [{ subdomain, version, deletedRecords: plan.deletedRecords.map(toDeletedRecord) }] : [],
   )
-  await repository.markAttempted(zone, attempted)
+  const serial = await repository.markAttempted(zone, attempted, providerKind)
   await lock.assertHeld()
-  return provider.apply(zone, changes)
+  const marker = createMarkerRecord(zone, { installation, serial }, markerTtl)
+  const result = await provider.apply(zone, [{ kind: 'upsert', set: marker }, ...changes])
+  reportMarkerRejection(observer, zone, result)
+  return result
 }
 
 const toAppliedName = ({ name, outcome }: NameOutcome): AppliedName[] => {

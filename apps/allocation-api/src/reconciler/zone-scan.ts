@@ -2,6 +2,7 @@ import type { Unavailable, ZonePart } from '../dns/domain/result.ts'
 import { mergeRecordSets, type RecordSet, type RecordTemplate, recordKey, sameRecordSet } from '../dns/domain/rrset.ts'
 import { type Orphan, OrphanCandidate } from './domain/orphan.ts'
 import { createRelevance, toSubdomain } from './domain/plan.ts'
+import { parseMarkers, toMarkerName, type ZoneMarker } from './domain/zone-marker.ts'
 import type { ProviderClient } from './provider-client.ts'
 import type { CheckedName, ReconcilerRepository } from './repository.ts'
 
@@ -21,6 +22,8 @@ export interface ScanPage {
   readonly names: readonly ScannedName[]
   /** Names without a row whose records match the template, in their order. */
   readonly orphans: readonly Orphan[]
+  /** The markers of the zone. They are on the first page, which is always there. */
+  readonly markers: readonly ZoneMarker[]
   /** Milliseconds since the read of the zone that the page is about began. */
   readonly readMsAgo: number
 }
@@ -77,6 +80,7 @@ class ScanPass {
   /** Record sets whose rows are not looked up yet. */
   #served: RecordSet[] = []
   #unserved: RecordSet[] = []
+  #markers: RecordSet[] = []
 
   constructor(context: ScanContext, zone: string, start: string) {
     this.#context = context
@@ -92,9 +96,11 @@ class ScanPass {
       this.end = null
       this.#served = []
       this.#unserved = []
+      this.#markers = []
       return
     }
-    for (const set of part.records) this.#served.push(set)
+    const markerName = toMarkerName(this.#zone)
+    for (const set of part.records) (set.name === markerName ? this.#markers : this.#served).push(set)
     for (const set of part.unserved ?? []) this.#unserved.push(set)
     if (this.#served.length + this.#unserved.length >= LOOKUP_SIZE) await this.#lookUp()
   }
@@ -202,8 +208,10 @@ class ScanPass {
       kind: 'page',
       names,
       orphans,
+      markers: parseMarkers(this.#zone, this.#markers),
       readMsAgo: performance.now() - this.#startedAt,
     })
+    yield toPage([], [])
     for (let after: string | undefined = this.#start; after !== undefined; ) {
       const rows: CheckedName[] = await this.#context.repository.listNames(this.#zone, after, PAGE_SIZE)
       const inRange = rows.filter(({ subdomain }) => this.#isInRange(subdomain))

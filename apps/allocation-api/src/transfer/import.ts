@@ -184,7 +184,17 @@ const advanceSequence = async (sql: Sql, number: number, name: string, value: nu
  * Stops every zone that the import brings: until an operator resumes it, nothing is written there, because another
  * installation may still be its writer.
  */
-const stopZones = async (_sql: Sql): Promise<string[]> => []
+const stopZones = async (sql: Sql): Promise<string[]> => {
+  const rows = await sql<{ zone: string }[]>`
+    insert into dns_zone_writes as w (zone, stopped_cause)
+    select zone, 'imported' from (
+      select zone from dns_names union select zone from dns_zones
+      union select pool_domain from pool_allocations where state <> 'pool'
+    ) imported order by zone
+    on conflict (zone) do update set stopped_cause = excluded.stopped_cause
+    returning zone`
+  return rows.map(row => row.zone)
+}
 
 /**
  * Moves an installation into this database, in one transaction: all or nothing. No other transaction writes the tables in

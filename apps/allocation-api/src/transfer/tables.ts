@@ -28,7 +28,10 @@ export const TRANSFERRED_TABLES: readonly TransferredTable[] = [
 export const OMITTED_TABLES: Readonly<Record<string, string>> = {
   allocation_api_migrations: 'the schema of the target is its own',
   deployment_log_lines: 'logs stay where they were written',
+  dns_former_records: 'the records of an earlier provider belong to the source',
   dns_zone_locks: 'rows to lock, created when they are needed',
+  dns_zone_writes: 'the target numbers its own writes, and stops every zone until an operator resumes it',
+  installation: 'identifies the source to the zones that it wrote',
   local_dns_record_sets: 'the zones of the provider local, which is not part of the installation',
   local_dns_zones: 'as local_dns_record_sets',
   pools: 'each replica registers the pools of its own configuration',

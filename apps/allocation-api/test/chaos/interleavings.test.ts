@@ -300,7 +300,7 @@ describe('progress that is recorded late', () => {
       )
     const sync = async () => {
       const names = await due()
-      await repository.markAttempted(poolDomain, names.map(toAttempted))
+      await repository.markAttempted(poolDomain, names.map(toAttempted), 'local')
       await markApplied(names)
     }
     const activate = async () => {
@@ -340,7 +340,7 @@ describe('progress that is recorded late', () => {
     await store.commit({ ...name, reservationToken, ...address }, desired, caller)
     const due = (await repository.listDue(poolDomain, 10)).filter(due => due.subdomain === 'replaced')
     await store.release(name, caller)
-    await repository.markAttempted(poolDomain, due.map(toAttempted))
+    await repository.markAttempted(poolDomain, due.map(toAttempted), 'local')
     expect((await repository.listDue(poolDomain, 10)).filter(due => due.subdomain === 'replaced')).toMatchObject([
       { desired: [], hasInFlightWrite: true },
     ])
@@ -363,7 +363,7 @@ describe('progress that is recorded late', () => {
     await store.release(name, caller)
     const withdrawal = await due()
     await activate('192.0.2.2')
-    await repository.markAttempted(poolDomain, (await due()).map(toAttempted))
+    await repository.markAttempted(poolDomain, (await due()).map(toAttempted), 'local')
     const before = await database.sql`select * from dns_names where subdomain = 'hidden'`
     expect(before.map(row => row.attempted_version === row.version && row.applied_version === 0)).toEqual([true])
     await repository.markApplied(

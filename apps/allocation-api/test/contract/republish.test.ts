@@ -17,7 +17,7 @@ const republish = (query = '', domain = 'pool.test', token = 'operator-token') =
   operator('POST', `/api/v1/pool/${domain}/republish${query}`, undefined, { Authorization: `Bearer ${token}` })
 
 const readRecords = () => database.sql<{ name: string; ttl: number }[]>`
-  select reversed_name as name, ttl from local_dns_record_sets order by reversed_name`
+  select reversed_name as name, ttl from local_dns_record_sets where type = 'A' order by reversed_name`
 const readEvents = async (subdomain: string) =>
   (await call('GET', `${poolPath}/history?sub=${subdomain}`)).body.entries.toReversed()
 

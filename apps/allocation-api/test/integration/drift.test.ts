@@ -254,6 +254,7 @@ describe('drift', () => {
         driftedCount: 0,
         orphans: [],
         orphanCount: 0,
+        stopCause: null,
       })
       expect(await readState()).toEqual(before)
     })

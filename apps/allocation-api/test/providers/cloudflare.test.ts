@@ -18,6 +18,22 @@ const applied = (...names: string[]) => ({
   rejected: names.map(name => ({ name, reason: expect.stringMatching(/\w{3}/) })),
 })
 
+test.each([
+  ['in the first of several batches', 0],
+  ['before the deletions of a name that do not fit into one batch', 250],
+])('the first change of a write is %s', async (_, surplus) => {
+  await using subject = await startCloudflareSubject()
+  const { provider, double, zone } = subject
+  for (let i = 0; i < surplus; i += 1) double.put(zone, { name: `many.${zone}`, type: 'TXT', content: `"${i}"` })
+  await provider.read(zone, atOrBelow(zone), signal())
+  double.schedule('batch', { kind: 'concurrent-write', before: () => {} })
+  double.schedule('batch', { kind: 'status', status: 500 })
+  const first = upsert(set(`first.${zone}`, 'TXT', '"1"'))
+  const others = surplus > 0 ? [remove(set(`many.${zone}`, 'TXT'))] : addresses(zone, 300)
+  expect(await provider.apply(zone, [first, ...others], signal())).toMatchObject({ kind: 'unavailable' })
+  expect((await subject.records()).map(({ name }) => name)).toContain(`first.${zone}`)
+})
+
 test('all small pages are read', async () => {
   await using subject = await startCloudflareSubject({ maxPageSize: 7 })
   const { provider, double, zone } = subject

@@ -29,7 +29,7 @@ export const useDnsFixture = () => {
   beforeEach(async () => {
     provider = new FakeProvider()
     await truncateAllocations(database.sql)
-    await database.sql`truncate dns_zones, pools`
+    await database.sql`truncate dns_zones, dns_zone_writes, pools`
   })
   afterEach(async () => {
     for (const replica of replicas.splice(0)) await replica.close()

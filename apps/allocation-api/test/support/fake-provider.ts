@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { isZoneMarker } from '@pool/test-kit/dns/zone-marker.ts'
 import type { ApplyResult, ReadResult, Unavailable, WantedRecords, ZonePart } from '../../src/dns/domain/result.ts'
-import { type RecordChange, type RecordSet, recordKey } from '../../src/dns/domain/rrset.ts'
+import { type RecordChange, type RecordSet, recordKey, toOwnerName } from '../../src/dns/domain/rrset.ts'
 import type { DnsProvider } from '../../src/dns/provider.ts'
 
 /** The result of the next call. With `takesEffect`, an apply makes its changes first. */
@@ -9,11 +10,11 @@ export interface ProviderFault {
   readonly takesEffect?: boolean
 }
 
-const toOwnerName = (change: RecordChange): string => (change.kind === 'upsert' ? change.set.name : change.name)
-
 /** An in-memory provider that fulfils the contract of the port and fails as the test configures it. */
 export class FakeProvider implements DnsProvider {
   readonly records = new Map<string, RecordSet>()
+  /** The markers of the zones, which `records` does not contain. */
+  readonly markers = new Map<string, RecordSet>()
   readonly calls: ('read' | 'apply')[] = []
   /** Each call uses the first one. Null, or an empty queue: the call succeeds. */
   readonly faults: (ProviderFault | null)[] = []
@@ -42,7 +43,7 @@ export class FakeProvider implements DnsProvider {
       this.readsInFlight -= 1
     })
     const failure = await this.#nextFault(signal)
-    const records = this.staleRead ?? [...this.records.values()]
+    const records = [...(this.staleRead ?? this.records.values()), ...this.markers.values()]
     this.staleRead = null
     return failure ?? { kind: 'read', records, ...(this.isFullZone ? { isFullZone: true } : {}) }
   }
@@ -63,8 +64,10 @@ export class FakeProvider implements DnsProvider {
       if (next?.takesEffect) this.#change(changes)
       const failure = await this.#nextFault(signal)
       if (failure) return failure
-      const skipped = changes.slice(this.maxChanges).map(toOwnerName)
-      return { kind: 'applied', rejected: this.#change(changes.slice(0, this.maxChanges)), skipped }
+      const others = changes.filter(change => !isZoneMarker({ name: toOwnerName(change) }))
+      const skipped = others.slice(this.maxChanges).map(toOwnerName)
+      const done = changes.filter(change => !skipped.includes(toOwnerName(change)))
+      return { kind: 'applied', rejected: this.#change(done), skipped }
     } finally {
       this.appliesInFlight -= 1
     }
@@ -80,9 +83,10 @@ export class FakeProvider implements DnsProvider {
     const rejected: { name: string; reason: string }[] = []
     for (const change of changes) {
       const name = toOwnerName(change)
+      const records = isZoneMarker({ name }) ? this.markers : this.records
       if (this.rejectedNames.has(name)) rejected.push({ name, reason: 'not allowed' })
-      else if (change.kind === 'upsert') this.records.set(recordKey(change.set), change.set)
-      else this.records.delete(recordKey(change))
+      else if (change.kind === 'upsert') records.set(recordKey(change.set), change.set)
+      else records.delete(recordKey(change))
     }
     return rejected
   }

@@ -12,6 +12,8 @@ export const DRIFT_MS = 600_000
 export interface ReplicaOptions {
   readonly url: string
   readonly provider: DnsProvider
+  readonly providerKind?: string
+  readonly writesZones?: boolean
   readonly waitMs?: number
   readonly lockWaitMs?: number
   readonly recordTemplate?: RecordTemplate
@@ -27,12 +29,17 @@ export interface Replica {
   /** Errors of the reconciler and errors that the provider threw. */
   readonly errors: readonly unknown[]
   readonly driftChecks: readonly (ZoneDiff | Unavailable)[]
+  /** The causes of the zones that this replica stopped. */
+  readonly stops: readonly string[]
+  readonly markerRejections: readonly string[]
   close(): Promise<void>
 }
 
 export const startReplica = ({
   url,
   provider,
+  providerKind = 'fake',
+  writesZones = true,
   waitMs = 10_000,
   lockWaitMs = 10_000,
   recordTemplate = { names: ['@', '*'], ttl: 60 },
@@ -44,8 +51,12 @@ export const startReplica = ({
   const zoneLocks = createZoneLocks(url, { waitMs: lockWaitMs, idleTimeoutMs: 30_000, timeoutMs: 5_000 })
   const errors: unknown[] = []
   const driftChecks: (ZoneDiff | Unavailable)[] = []
+  const stops: string[] = []
+  const markerRejections: string[] = []
   const dns = createReconciler({
     provider,
+    providerKind,
+    writesZones,
     sql,
     zoneLocks,
     pools: () => createPools(['pool.test', 'other.test']),
@@ -59,6 +70,8 @@ export const startReplica = ({
     observer: {
       onProviderCall() {},
       onDriftCheck: (_, result) => void driftChecks.push(result),
+      onZoneStopped: (_, cause) => void stops.push(cause),
+      onMarkerRejected: (_, reason) => void markerRejections.push(reason),
       onError: (_, error) => void errors.push(error),
     },
   })
@@ -66,6 +79,8 @@ export const startReplica = ({
     dns,
     errors,
     driftChecks,
+    stops,
+    markerRejections,
     async close() {
       await dns.stop()
       await Promise.all([zoneLocks.close(), sql.end({ timeout: 1 })])

@@ -49,6 +49,11 @@ export interface Observer {
   onSchemaMisfit(reason: string | null): void
   onProviderCall(operation: 'read' | 'apply', outcome: 'done' | 'rejected' | 'unavailable', seconds: number): void
   onDriftCheck(zone: string, result: DriftCheckResult): void
+  /** Nothing is written to the zone any more until an operator decides. */
+  onZoneStopped(zone: string, cause: string): void
+  /** At the start: the zones move to the configured provider, and `names` names are due again. */
+  onProviderMove(zones: readonly string[], names: number): void
+  onMarkerRejected(zone: string, reason: string): void
   onCredentialCheck(kind: 'object-storage' | 'token', result: CredentialCheckOutcome): void
   /** The sweeper deleted `count` expired reservations. */
   onSweep(count: number): void

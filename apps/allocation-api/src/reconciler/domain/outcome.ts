@@ -3,6 +3,7 @@ import { isAtOrBelow, type RecordChange } from '../../dns/domain/rrset.ts'
 import { backoffMs } from './backoff.ts'
 import type { Plan } from './plan.ts'
 import type { FailureCause } from './status.ts'
+import { STOP_CAUSES, type StopCause, toStopReason } from './zone-marker.ts'
 
 export interface Failure {
   readonly kind: 'failed'
@@ -22,11 +23,22 @@ export type Outcome =
 /** After the provider recovers, the waiting names become due within this time and not all at the same moment. */
 const MAX_SPREAD_MS = 250
 
+/** The pause of the names of a stopped zone. `resume` ends it. */
+const STOPPED_RETRY_MS = 600_000
+
+const isStopCause = (cause: FailureCause): boolean => STOP_CAUSES.some(stopCause => stopCause === cause)
+
 export const toFailure = ({ reason, retryAfterMs, scope }: Unavailable): Failure => ({
   kind: 'failed',
   cause: scope === 'zone' ? 'zone' : 'provider',
   reason,
   retryAfterMs,
+})
+
+export const toStopFailure = (zone: string, cause: StopCause): Failure => ({
+  kind: 'failed',
+  cause,
+  reason: toStopReason(zone, cause),
 })
 
 /** `result` is the provider's answer to the changes of all names of the sync. */
@@ -58,5 +70,6 @@ export const toRetryDelayMs = (
   random: number,
 ): number => {
   if (cause === 'provider') return retryAfterMs + MAX_SPREAD_MS * random
+  if (isStopCause(cause)) return STOPPED_RETRY_MS
   return Math.max(retryAfterMs, backoffMs(failure === cause ? attempts + 1 : 1, random))
 }

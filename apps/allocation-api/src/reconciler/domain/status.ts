@@ -1,11 +1,13 @@
 import type { DnsState } from '@pool/contract'
+import { STOP_CAUSES } from './zone-marker.ts'
 
 /**
  * Why a name's records could not be applied; it decides when the next attempt is. `provider`: the provider is
  * unavailable; `zone`: only for this zone; `rejected`: the provider does not accept the records of this name;
- * `foreign-record`: a record that the service does not own is in the way.
+ * `foreign-record`: a record that the service does not own is in the way; the others: nothing is written to the zone until
+ * an operator resumes it.
  */
-export const FAILURE_CAUSES = ['provider', 'zone', 'rejected', 'foreign-record'] as const
+export const FAILURE_CAUSES = ['provider', 'zone', 'rejected', 'foreign-record', ...STOP_CAUSES] as const
 export type FailureCause = (typeof FAILURE_CAUSES)[number]
 
 /** The desired and the applied version of a name's records; null if it has no row, so nothing is desired or left. */

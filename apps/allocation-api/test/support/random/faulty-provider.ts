@@ -1,4 +1,5 @@
 import type { DynadotCommand, DynadotFault } from '@pool/test-kit/dns/dynadot-double.ts'
+import { isZoneMarker } from '@pool/test-kit/dns/zone-marker.ts'
 import type { Prng } from '@pool/test-kit/prng.ts'
 import type { ApplyResult, ReadResult, Unavailable, WantedRecords, ZonePart } from '../../../src/dns/domain/result.ts'
 import { type RecordChange, type RecordSet, recordKey } from '../../../src/dns/domain/rrset.ts'
@@ -195,11 +196,12 @@ export class FaultInjector {
   ): Promise<ApplyResult> {
     const { onWrite, onApplied } = this.#options
     await this.#pause()
-    onWrite(changes)
+    const ofNames = changes.filter(change => !isZoneMarker({ name: toOwnerKey(change) }))
+    onWrite(ofNames)
     const result = await this.#perform(inner, zone, changes, signal)
     if (result.kind === 'applied') {
       const unapplied = new Set([...result.rejected.map(({ name }) => name), ...(result.skipped ?? [])])
-      onApplied(changes, unapplied)
+      onApplied(ofNames, unapplied)
     }
     return result
   }

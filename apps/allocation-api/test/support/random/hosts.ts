@@ -3,6 +3,7 @@ import { startCloudflareDouble } from '@pool/test-kit/dns/cloudflare-double.ts'
 import type { DoubleRecord } from '@pool/test-kit/dns/dynadot-domain.ts'
 import { startDynadotDouble } from '@pool/test-kit/dns/dynadot-double.ts'
 import type { PowerdnsServer } from '@pool/test-kit/dns/powerdns.ts'
+import { withoutZoneMarker } from '@pool/test-kit/dns/zone-marker.ts'
 import { type RecordChange, type RecordSet, recordKey } from '../../../src/dns/domain/rrset.ts'
 import { createCloudflareProvider } from '../../../src/dns/providers/cloudflare/index.ts'
 import { createDynadotProvider } from '../../../src/dns/providers/dynadot/index.ts'
@@ -24,7 +25,7 @@ export const startLocalHost: StartZoneHost = async sql => {
     replacesZone: false,
     typesBelow: ['NS', 'DS', 'DNAME', 'TYPE65280'],
     addZone: async () => {},
-    records: async zone => (await table.read(zone, [zone])).records.slice(),
+    records: async zone => withoutZoneMarker((await table.read(zone, [zone])).records),
     async edit(zone, { remove, put }) {
       const changes: RecordChange[] = [
         ...remove.map(key => ({ kind: 'delete' as const, ...key })),
@@ -51,7 +52,7 @@ export const createPowerdnsHostStarter =
       replacesZone: false,
       typesBelow: ['NS', 'DS', 'DNAME', 'TYPE65280'],
       addZone: server.createZone,
-      records: server.records,
+      records: async zone => withoutZoneMarker(await server.records(zone)),
       edit: server.edit,
       createProvider,
       createUnconditionalProvider: createProvider,
@@ -70,7 +71,7 @@ export const createRfc2136HostStarter =
       // BIND ignores a DS record set without NS at the same name.
       typesBelow: ['NS', 'DNAME', 'TYPE65280'],
       addZone: async () => {},
-      records: server.records,
+      records: async zone => withoutZoneMarker(await server.records(zone)),
       edit: server.edit,
       createProvider,
       createUnconditionalProvider: createProvider,
@@ -87,7 +88,7 @@ export const startCloudflareHost: StartZoneHost = async () => {
     replacesZone: false,
     typesBelow: ['NS', 'DS', 'TYPE65280'],
     addZone: async zone => void double.addZone(zone),
-    records: async zone => listRecordSets(double, zone),
+    records: async zone => withoutZoneMarker(listRecordSets(double, zone)),
     async edit(zone, { remove, put }) {
       for (const key of remove) double.remove(zone, ({ name, type }) => name === key.name && type === key.type)
       for (const set of put) putRecordSet(double, zone, set)
@@ -127,10 +128,11 @@ export const startDynadotHost: StartZoneHost = async () => {
       const groups = Map.groupBy([...main, ...sub], ({ host: label, type }) =>
         recordKey({ name: label === '' ? zone : `${label}.${zone}`, type }),
       )
-      return Array.from(groups, ([key, group]): RecordSet => {
+      const sets = Array.from(groups, ([key, group]): RecordSet => {
         const [name = '', type = ''] = key.split(' ')
         return { name, type, ttl: Number(ttl), values: group.map(toRecordValue).sort() }
       })
+      return withoutZoneMarker(sets)
     },
     async edit(zone, { remove, put }) {
       const removed = new Set([...remove, ...put].map(recordKey))

@@ -72,6 +72,8 @@ class Interleaving {
     this.#replicas = worker.replicas.map(({ sql, zoneLocks, provider }) =>
       createReconciler({
         provider: this.#faultInjector.provider(provider),
+        providerKind: 'random',
+        writesZones: true,
         sql,
         // Every provider call is made under a zone lock.
         zoneLocks: {
@@ -95,6 +97,8 @@ class Interleaving {
                 : `drift check failed: ${result.reason}`,
             )
           },
+          onZoneStopped: (_, cause) => this.#violations.push(`zone stopped: ${cause}`),
+          onMarkerRejected() {},
           onError: (event, error) => this.#violations.push(`${event}: ${error}`),
         },
       }),

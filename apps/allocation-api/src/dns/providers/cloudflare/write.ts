@@ -87,6 +87,14 @@ export const write = async (
 
   const failure = await plan([...changes.keys()], known)
   if (failure) return failure
+  const hasSurplus = (name: string) => countOperations(operationsAt(name)) > zoneRef.batchLimit
+  const [first] = changes.keys()
+  if (first !== undefined && !hasSurplus(first) && [...changes.keys()].some(hasSurplus)) {
+    const sent = await bisect([[first]], send, { maxRejections: MAX_REJECTIONS })
+    if (sent.kind === 'failed') return sent.failure
+    for (const [name, reason] of sent.rejected) rejected.set(name, reason)
+    planned.set(first, nothing)
+  }
   for (const name of changes.keys()) {
     const surplusFailure = await sendSurplus(name)
     if (surplusFailure) return surplusFailure

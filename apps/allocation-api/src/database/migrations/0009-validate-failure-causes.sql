@@ -1,0 +1,3 @@
+-- Oldest build: 1
+
+alter table dns_names validate constraint dns_names_failure_check;
