@@ -30,6 +30,7 @@ const slowFiles = [
   'process/waiting',
   'chaos/races',
   'deployments/e2e',
+  'chaos/failover',
   'process/kill',
   'integration/timeouts',
   'chaos/provider-outage',

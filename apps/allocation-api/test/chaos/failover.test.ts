@@ -1,0 +1,167 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { createDatabaseClient } from '@pool/database/client'
+import { startNode } from '@pool/dev-server/process'
+import { until } from '@pool/test-kit/poll.ts'
+import { proofSize, reportProof } from '@pool/test-kit/proof-size.ts'
+import { type ReplicatedPostgres, startReplicatedPostgres } from '@pool/test-kit/replicated-postgres.ts'
+import { afterEach, expect, test } from 'vitest'
+import { type Api, sendRequest, startApi } from '../support/api.ts'
+import { reserve } from '../support/operations.ts'
+import { tokenDigest } from '../support/token-repository.ts'
+
+const entry = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
+const PROMOTIONS = proofSize(20, 2)
+const CALLERS = 8
+/** Each name is requested by so many callers concurrently, at both replicas. */
+const RIVALS = 2
+
+let servers: ReplicatedPostgres | undefined
+const apis: Api[] = []
+afterEach(async () => {
+  await Promise.all(apis.splice(0).map(api => api.process.kill()))
+  await servers?.remove()
+  servers = undefined
+})
+
+const start = async (replication: 'synchronous' | 'asynchronous') => {
+  servers = await startReplicatedPostgres(replication)
+  for (let index = 0; index < 2; index += 1) {
+    apis.push(await startApi(servers.url, { PDM_DATABASE_TIMEOUT: '2s', PDM_RESERVATION_TTL: '24h' }))
+  }
+  return { servers, apis }
+}
+
+/** Reserves names without an end. Records who holds which name according to the responses. */
+const startRivals = (targets: readonly Api[]) => {
+  const holders = new Map<string, string[]>()
+  const outcomes = new Map<string, number>()
+  let isStopping = false
+  let successes = 0
+  const run = async (caller: number) => {
+    for (let round = 0; !isStopping; round += 1) {
+      const name = `rival-${Math.floor(caller / RIVALS)}-${round}`
+      const api = targets[caller % targets.length] as Api
+      const response = await reserve(api, name).catch(() => null)
+      const outcome = response ? `${response.status} ${response.body?.error ?? 'ok'}` : 'aborted'
+      outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1)
+      if (response?.status === 201) {
+        successes += 1
+        holders.set(name, [...(holders.get(name) ?? []), response.body.reservationToken])
+      } else if (response?.status !== 409) await sleep(10)
+    }
+  }
+  const ended = Promise.all(Array.from({ length: CALLERS }, (_, caller) => run(caller)))
+  return {
+    holders,
+    outcomes,
+    successes: () => successes,
+    async stop() {
+      isStopping = true
+      await ended
+    },
+  }
+}
+
+/** The acknowledged names that the database gave to somebody else or to nobody. */
+const findLost = async (url: string, holders: ReadonlyMap<string, readonly string[]>): Promise<string[]> => {
+  const sql = createDatabaseClient(url, { maxConnections: 1, applicationName: 'tests' })
+  const rows = await sql<{ subdomain: string; digest: string }[]>`
+    select subdomain, encode(token_hash, 'hex') as digest from pool_allocations`
+  await sql.end({ timeout: 1 })
+  const stored = new Map(rows.map(({ subdomain, digest }) => [subdomain, digest]))
+  return [...holders].flatMap(([name, tokens]) =>
+    tokens.some(token => tokenDigest(token) === stored.get(name)) ? [] : [name],
+  )
+}
+
+const countDoubles = (holders: ReadonlyMap<string, readonly string[]>): number =>
+  [...holders.values()].filter(tokens => tokens.length > 1).length
+
+const UNAVAILABLE = /^(?:201 ok|409 conflict|503 database-(?:unavailable|read-only))$/
+
+test(`a synchronous standby is promoted ${PROMOTIONS} times under load: no acknowledged name is lost, none has two holders`, async () => {
+  const pair = await start('synchronous')
+  const rivals = startRivals(pair.apis)
+  const table: string[] = []
+  for (let promotion = 1; promotion <= PROMOTIONS; promotion += 1) {
+    const acknowledged = rivals.successes()
+    await until('names are reserved', () => rivals.successes() > acknowledged + 100)
+    const before = rivals.holders.size
+    const stoppedAt = performance.now()
+    await pair.servers.failOver()
+    const promotedAt = performance.now()
+    const during = rivals.successes()
+    await until('a name is reserved after the promotion', () => rivals.successes() > during)
+    const firstSuccessMs = Math.round(performance.now() - promotedAt)
+    await until(
+      'both replicas are ready',
+      async () => {
+        const statuses = await Promise.all(pair.apis.map(async api => (await api.call('GET', '/readyz')).status))
+        return statuses.every(status => status === 200)
+      },
+      5_000,
+    )
+    const lost = await findLost(pair.servers.primaryUrl(), new Map([...rivals.holders].slice(0, before)))
+    const doubles = countDoubles(rivals.holders)
+    table.push(
+      `${promotion}: promoted in ${Math.round(promotedAt - stoppedAt)} ms, first success ${firstSuccessMs} ms later, ` +
+        `${before} acknowledged, ${lost.length} lost, ${doubles} with two holders`,
+    )
+    expect([lost, doubles]).toEqual([[], 0])
+    await pair.servers.rejoin()
+  }
+  await rivals.stop()
+  const lost = await findLost(pair.servers.primaryUrl(), rivals.holders)
+  process.stdout.write(`${table.join('\n')}\n`)
+  reportProof(
+    `${PROMOTIONS} promotions, ${rivals.holders.size} acknowledged names: ${lost.length} lost, ` +
+      `${countDoubles(rivals.holders)} with two holders, ${JSON.stringify(Object.fromEntries(rivals.outcomes))}`,
+  )
+  expect(lost).toEqual([])
+  expect(countDoubles(rivals.holders)).toBe(0)
+  expect([...rivals.outcomes.keys()].filter(outcome => !UNAVAILABLE.test(outcome))).toEqual([])
+}, 1_200_000)
+
+test('with an asynchronous standby, the log and a metric say that acknowledged names can be lost', async () => {
+  const pair = await start('asynchronous')
+  const [api] = pair.apis
+  if (!api) throw new Error('no replica')
+  expect(api.lines.filter(line => line.includes('acknowledged writes can be lost'))).toEqual([
+    expect.stringContaining('"durability":"asynchronous"'),
+  ])
+  expect((await api.call('GET', '/metrics')).text).toContain('pdm_database_durability{mode="asynchronous"} 1')
+
+  const rivals = startRivals(pair.apis)
+  await until('names are reserved', () => rivals.successes() > 50)
+  await pair.servers.pauseReplication()
+  const paused = rivals.successes()
+  await until('names are reserved that the standby lacks', () => rivals.successes() > paused + 50)
+  await pair.servers.failOver()
+  const promoted = rivals.successes()
+  await until('a name is reserved after the promotion', () => rivals.successes() > promoted)
+  await rivals.stop()
+  const lost = await findLost(pair.servers.primaryUrl(), rivals.holders)
+  reportProof(`asynchronous standby: ${lost.length} of ${rivals.holders.size} acknowledged names lost`)
+  expect(lost.length).toBeGreaterThan(0)
+})
+
+test('a service whose only server is a standby waits, and is ready within 5 s of the promotion', async () => {
+  const pair = await start('synchronous')
+  const lines: string[] = []
+  const child = startNode({
+    entry,
+    env: { PORT: '0', PDM_DATABASE_URL: pair.servers.standbyUrl() },
+    onLine: line => lines.push(line),
+    isReady: line => line.msg === 'listening',
+  })
+  try {
+    const readyz = `http://127.0.0.1:${(await child.ready).port}/readyz`
+    await until('it waits', () => lines.some(line => line.includes('the database accepts no writes (25006)')))
+    expect((await sendRequest(readyz, 'GET')).body).toEqual({ status: 'starting' })
+    await pair.servers.failOver()
+    await until('it is ready', async () => (await sendRequest(readyz, 'GET')).status === 200, 5_000)
+  } finally {
+    await child.kill()
+  }
+})
