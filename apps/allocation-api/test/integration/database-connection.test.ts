@@ -179,6 +179,24 @@ describe('a start that the operator must help', () => {
   )
 })
 
+test.skipIf(!pgbouncerVersion)(
+  'target_session_attrs works behind a pooler, which does not report the state of its server',
+  async () => {
+    const database = await createTestDatabase({ schema: false, connections: 1 })
+    const pgbouncer = await startPgbouncer(database.url)
+    const url = `${pgbouncer.url}?prepare=false&target_session_attrs=primary`
+    const sql = createDatabaseClient(url, { maxConnections: 2, applicationName: 'pooler' })
+    try {
+      const rows = await Promise.all([1, 2, 3].map(own => sql`select ${own}::int as own`))
+      expect(rows.map(([row]) => row?.own)).toEqual([1, 2, 3])
+    } finally {
+      await sql.end({ timeout: 0 })
+      await pgbouncer.stop()
+      await database.drop()
+    }
+  },
+)
+
 describe('several hosts', () => {
   let database: TestDatabase
   beforeAll(async () => {

@@ -1,3 +1,5 @@
+import { createDatabaseClient } from '@pool/database/client'
+import { NO_WRITABLE_SERVER } from '@pool/database/errors'
 import { until } from '@pool/test-kit/poll.ts'
 import postgres from 'postgres'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -54,6 +56,20 @@ test('a read-only database: 503 without an effect, not ready, and no session sta
   await reserveMany('rejected')
   await server.unsafe(`alter database ${name} reset default_transaction_read_only`)
   await expectReadyAgain('after')
+})
+
+test('target_session_attrs=read-write rejects a read-only database, and accepts it again within 2 s', async () => {
+  const name = new URL(database.url).pathname.slice(1)
+  const sql = createDatabaseClient(`${database.url}?target_session_attrs=read-write`, {
+    maxConnections: 1,
+    applicationName: 'read-write',
+  })
+  await server.unsafe(`alter database ${name} set default_transaction_read_only = on`)
+  await expect(sql`select 1 as one`).rejects.toMatchObject({ code: NO_WRITABLE_SERVER })
+  await server.unsafe(`alter database ${name} reset default_transaction_read_only`)
+  const isConnected = () => sql`select 1 as one`.then(() => true).catch(() => false)
+  await until('it connects', isConnected, 2_000)
+  await sql.end({ timeout: 1 })
 })
 
 test('a full disk: 503 without an effect, not ready', async () => {
