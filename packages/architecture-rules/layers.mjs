@@ -81,7 +81,7 @@ export const layers = [
     root: api,
     folders: ['transfer/'],
     imports: ['api-domain', 'api-lib', 'contract', 'api-allocation'],
-    packages: [database, 'postgres', NODE],
+    packages: [database, 'postgres', 'zod', NODE],
   },
   {
     name: 'api-observability',

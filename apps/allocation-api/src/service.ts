@@ -392,6 +392,8 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
       connect: () => openPool('allocation-api transfer', 1, { maxStatementMs: COUNT_TIMEOUT_MS, expires: false }),
       schemaVersion: schema.migrations.length,
       idleTimeoutMs: TRANSFER_IDLE_MS,
+      pools,
+      recordTemplate,
     }),
     streams: { logs: createStreamLimiter({ stopping: stopping.signal }), lists: createStreamLimiter() },
     providers: { objectStorage: objectStorage.provider, token: [...config.credentials.tokenUrls.keys()] },

@@ -32,6 +32,11 @@ export const exportLine = z
   .meta({ id: 'ExportLine' })
 export type ExportLine = z.infer<typeof exportLine>
 
+export const skippedName = z
+  .object({ subdomain: z.string(), detail: z.string() })
+  .meta({ id: 'SkippedName', description: 'A name that cannot be moved to the pool.' })
+export type SkippedName = z.infer<typeof skippedName>
+
 export const importQuery = z
   .object({
     from: poolDomain.optional().meta({ description: 'Move the names of this pool only. Requires `to`.' }),
@@ -45,10 +50,6 @@ export const importQuery = z
     path: ['to'],
     message: 'from and to belong to each other: send both or neither.',
   })
-
-export const skippedName = z
-  .object({ subdomain: z.string(), detail: z.string() })
-  .meta({ id: 'SkippedName', description: 'A name that cannot be moved to the pool.' })
 
 export const importResponse = z
   .object({

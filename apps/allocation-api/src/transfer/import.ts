@@ -1,19 +1,48 @@
-import { type ExportLine, exportLine } from '@pool/contract'
+import { type ExportLine, exportLine, type SkippedName } from '@pool/contract'
 import type { Sql } from '@pool/database/client'
 import postgres from 'postgres'
+import * as z from 'zod'
+import type { Caller } from '../allocation/domain/types.ts'
+import { createRecords, type RecordTemplate } from '../dns/domain/rrset.ts'
 import { createLineSplitter } from '../lib/line-splitter.ts'
+import { type NameRejection, type Pools, toFqdn, validateName, validateOpenPool } from '../naming/naming.ts'
+import { type MovedName, moveNames } from './move-names.ts'
 import { OMITTED_TABLES, TRANSFERRED_TABLES } from './tables.ts'
 
-export type ImportOutcome =
-  | {
-      readonly kind: 'imported'
-      readonly rows: Readonly<Record<string, number>>
-      readonly stoppedZones: readonly string[]
-    }
-  /** The text is not a complete export that this build can read. Nothing was changed. */
-  | { readonly kind: 'invalid-import'; readonly detail: string }
-  /** The database has rows. Nothing was changed. */
-  | { readonly kind: 'not-empty'; readonly detail: string }
+export interface ImportedInstallation {
+  readonly kind: 'imported'
+  /** By table. */
+  readonly rows: Readonly<Record<string, number>>
+  readonly stoppedZones: readonly string[]
+}
+
+export interface ImportedNames {
+  readonly kind: 'moved'
+  readonly count: number
+  /** The first `MAX_LISTED`, by name. */
+  readonly skipped: readonly SkippedName[]
+  readonly skippedCount: number
+}
+
+/** Nothing was changed. */
+export interface RejectedImport {
+  /** Not a complete export that this build can read; or the database has rows. */
+  readonly kind: 'invalid-import' | 'not-empty'
+  readonly detail: string
+}
+
+export interface MoveRequest {
+  readonly from: string
+  readonly to: string
+  readonly caller: Caller
+  readonly isDryRun: boolean
+}
+
+/** What decides which names a pool can give, and which records they get. */
+export interface MoveRules {
+  readonly pools: () => Pools
+  readonly recordTemplate: RecordTemplate
+}
 
 export interface ImportOptions {
   /** A client with a single connection, which the import closes. */
@@ -27,6 +56,8 @@ type Row = Readonly<Record<string, unknown>>
 
 /** Rows per statement. */
 const BATCH_SIZE = 500
+/** Skipped names that a result lists; the rest is only counted. */
+const MAX_LISTED = 1_000
 /** A row can hold the plan-sized input of a deployment, but no more than this. */
 const MAX_LINE_LENGTH = 8 * 1_024 * 1_024
 
@@ -99,6 +130,17 @@ export async function* readExportLines(
   if (end !== rowCount) reject(`The export is incomplete: it has ${rowCount} rows instead of ${end}. Export again.`)
 }
 
+/** Class 22 of SQLSTATE is an invalid value, class 23 a violated constraint. */
+const isInvalidRow = (error: unknown): error is postgres.PostgresError =>
+  error instanceof postgres.PostgresError && /^2[23]/.test(error.code)
+
+const toSubject = (error: postgres.PostgresError): string => error.constraint_name ?? error.column_name ?? error.code
+
+const rejectInvalidRow = (error: unknown): never => {
+  if (isInvalidRow(error)) return reject(`An allocation is invalid (${toSubject(error)}).`)
+  throw error
+}
+
 const listColumns = async (sql: Sql): Promise<ReadonlyMap<string, ReadonlySet<string>>> => {
   const rows = await sql<{ table: string; column: string }[]>`
     select relname as table, attname as column from pg_attribute join pg_class on pg_class.oid = attrelid
@@ -138,10 +180,8 @@ const createInserter = (sql: Sql, columns: ReadonlyMap<string, ReadonlySet<strin
   const flush = async () => {
     if (batch.length === 0) return
     await insertRows(sql, table, batch).catch((error: unknown) => {
-      // Class 22: a value that is invalid; class 23: a violated constraint.
-      if (!(error instanceof postgres.PostgresError) || !/^2[23]/.test(error.code)) throw error
-      const subject = error.constraint_name ?? error.column_name ?? error.code
-      reject(`A row of ${table} from line ${firstNumber} on is invalid (${subject}).`)
+      if (!isInvalidRow(error)) throw error
+      reject(`A row of ${table} from line ${firstNumber} on is invalid (${toSubject(error)}).`)
     })
     counts[table] = (counts[table] ?? 0) + batch.length
     batch = []
@@ -196,25 +236,45 @@ const stopZones = async (sql: Sql): Promise<string[]> => {
   return rows.map(row => row.zone)
 }
 
+type Work<Result> = (sql: Sql) => Promise<Result>
+
+/** One transaction on a connection of its own; a rollback after an error and for a dry run. */
+const inTransaction = async <Result>(
+  { connect, idleTimeoutMs }: ImportOptions,
+  isDryRun: boolean,
+  work: Work<Result>,
+): Promise<Result | RejectedImport> => {
+  const sql = connect()
+  try {
+    await sql.unsafe(`
+      begin; set local idle_in_transaction_session_timeout = ${idleTimeoutMs}; set local statement_timeout = 0;
+      set local lock_timeout = '2s'; set local timezone = 'UTC'`)
+    const result = await work(sql)
+    await sql.unsafe(isDryRun ? 'rollback' : 'commit')
+    return result
+  } catch (error) {
+    if (error instanceof ImportError) return { kind: error.kind, detail: error.message }
+    throw error
+  } finally {
+    await sql.end({ timeout: 0 })
+  }
+}
+
 /**
  * Moves an installation into this database, in one transaction: all or nothing. No other transaction writes the tables in
  * the meantime. Every zone is stopped until an operator resumes it.
  */
 export const importInstallation = async (
-  { connect, schemaVersion, idleTimeoutMs }: ImportOptions,
+  options: ImportOptions,
   chunks: AsyncIterable<Uint8Array>,
   { isDryRun }: { readonly isDryRun: boolean },
-): Promise<ImportOutcome> => {
-  const sql = connect()
-  const tables = TRANSFERRED_TABLES.map(({ name }) => name).join(', ')
-  try {
-    await sql.unsafe(`
-      begin; set local idle_in_transaction_session_timeout = ${idleTimeoutMs}; set local statement_timeout = 0;
-      set local lock_timeout = '2s'; set local timezone = 'UTC'`)
+): Promise<ImportedInstallation | RejectedImport> =>
+  inTransaction(options, isDryRun, async sql => {
+    const tables = TRANSFERRED_TABLES.map(({ name }) => name).join(', ')
     await sql.unsafe(`lock table ${tables} in share row exclusive mode`)
     await requireEmptyDatabase(sql)
     const inserter = createInserter(sql, await listColumns(sql))
-    for await (const { number, line } of readExportLines(chunks, schemaVersion)) {
+    for await (const { number, line } of readExportLines(chunks, options.schemaVersion)) {
       if (line.type === 'row') {
         if (isRunning(line)) {
           reject(`Line ${number}: a deployment was in progress. Wait until none is, stop the source and export again.`)
@@ -227,15 +287,61 @@ export const importInstallation = async (
       }
     }
     await inserter.flush()
-    const stoppedZones = await stopZones(sql)
-    await sql.unsafe(isDryRun ? 'rollback' : 'commit')
-    return { kind: 'imported', rows: inserter.counts, stoppedZones }
-  } catch (error) {
-    if (error instanceof ImportError) return { kind: error.kind, detail: error.message }
-    throw error
-  } finally {
-    await sql.end({ timeout: 0 })
-  }
+    return { kind: 'imported', rows: inserter.counts, stoppedZones: await stopZones(sql) } as const
+  })
+
+/** The row of an allocation that a client has, in the pool `from`. */
+const movedRow = z.looseObject({
+  subdomain: z.string(),
+  state: z.enum(['reserved', 'active']),
+  load_balancer_ip: z.string().nullable(),
+})
+
+/**
+ * Moves the reservations and the active names of one pool to another pool of this service, in one transaction. Names that
+ * the pool cannot give are skipped. They are published at once; their records in the former pool stay.
+ */
+export const importNames = async (
+  options: ImportOptions & MoveRules,
+  chunks: AsyncIterable<Uint8Array>,
+  { from, to, caller, isDryRun }: MoveRequest,
+): Promise<ImportedNames | NameRejection | RejectedImport> => {
+  const rejection = validateOpenPool(to, options.pools())
+  if (rejection) return rejection
+  return inTransaction(options, isDryRun, async sql => {
+    const skipped: SkippedName[] = []
+    let count = 0
+    let batch: MovedName[] = []
+    const flush = async () => {
+      if (batch.length === 0) return
+      const detail = `Imported from the pool ${from}.`
+      const moved = new Set(await moveNames(sql, { poolDomain: to, caller, detail }, batch).catch(rejectInvalidRow))
+      const isTaken = 'The name is taken, or its reservation has expired.'
+      for (const { row } of batch) {
+        if (!moved.has(String(row.subdomain))) skipped.push({ subdomain: String(row.subdomain), detail: isTaken })
+      }
+      count += moved.size
+      batch = []
+    }
+    for await (const { number, line } of readExportLines(chunks, options.schemaVersion)) {
+      if (line.type !== 'row' || line.table !== 'pool_allocations' || line.row.pool_domain !== from) continue
+      if (line.row.state !== 'reserved' && line.row.state !== 'active') continue
+      const { data: row } = movedRow.safeParse(line.row)
+      if (!row) return reject(`Line ${number} is not an allocation.`)
+      const reserved = validateName(to, row.subdomain, options.pools())
+      if (reserved) {
+        skipped.push({ subdomain: row.subdomain, detail: reserved.detail })
+        continue
+      }
+      const address = row.load_balancer_ip?.replace(/\/32$/, '') ?? ''
+      const fqdn = toFqdn(to, row.subdomain)
+      batch.push({ row, records: row.state === 'active' ? createRecords(fqdn, address, options.recordTemplate) : [] })
+      if (batch.length === BATCH_SIZE) await flush()
+    }
+    await flush()
+    skipped.sort((a, b) => (a.subdomain < b.subdomain ? -1 : 1))
+    return { kind: 'moved', count, skipped: skipped.slice(0, MAX_LISTED), skippedCount: skipped.length } as const
+  })
 }
 
 /** For the test that compares the lists with the schema. */

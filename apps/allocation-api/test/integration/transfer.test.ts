@@ -17,7 +17,7 @@ interface Installation {
   readonly api: Api
 }
 
-const startInstallation = async (): Promise<Installation> => {
+const startInstallation = async (env: Record<string, string> = {}): Promise<Installation> => {
   const database = await createTestDatabase({ connections: 3 })
   const api = await startApi(database.url, {
     DNSPROVIDER_RECORD_NAMES: '@',
@@ -25,6 +25,7 @@ const startInstallation = async (): Promise<Installation> => {
     PDM_NAME_COOL_OFF: '24h',
     PDM_SWEEPER_INTERVAL: '1h',
     PDM_TERRAFORM_BINARY: '/nowhere/terraform',
+    ...env,
   })
   return { database, api }
 }
@@ -220,6 +221,96 @@ describe('an installation', () => {
     await until('the export is in progress', async () => (await countSnapshots()) === 1)
     client.destroy()
     await until('it has ended', async () => (await countSnapshots()) === 0)
+  })
+})
+
+describe('the names of one pool in another pool', () => {
+  const into = '?from=pool.test&to=other.test'
+  const tokens: Record<string, string> = {}
+  let exported: string
+  let target: Installation
+
+  beforeAll(async () => {
+    const source = await startInstallation()
+    const { call } = source.api
+    for (const subdomain of ['active', 'reserved', 'taken', 'blocked', 'released']) {
+      tokens[subdomain] = (
+        await call('POST', `${pool}/reserve`, { subdomain, createdBy: 'mover' })
+      ).body.reservationToken
+    }
+    for (const subdomain of ['active', 'released']) {
+      const commit = {
+        subdomain,
+        reservationToken: tokens[subdomain],
+        sovereignFQDN: `${subdomain}.pool.test`,
+        loadBalancerIP: '203.0.113.10',
+      }
+      expect((await call('POST', `${pool}/commit`, commit)).status).toBe(200)
+    }
+    expect((await call('DELETE', `${pool}/release?sub=released`)).status).toBe(200)
+    exported = await exportText(source)
+    await stop(source)
+    target = await startInstallation({ DNSPROVIDER_MANAGED_DOMAINS: 'other.test,blocked.other.test' })
+  })
+  afterAll(() => stop(target))
+
+  test('keep their tokens, and active ones are published; those that the pool cannot give are listed', async () => {
+    const { call } = target.api
+    const other = '/api/v1/pool/other.test'
+    expect((await call('POST', `${other}/reserve`, { subdomain: 'taken' })).status).toBe(201)
+    const planned = await importText(target, exported, `${into}&dryRun=true`)
+    expect((await call('GET', `${other}/check?sub=active`)).body.available).toBe(true)
+    const { status, body } = await importText(target, exported, into)
+    expect([status, importResponse.safeParse(body).error]).toEqual([200, undefined])
+    expect(body).toEqual({
+      dryRun: false,
+      rows: { pool_allocations: 2 },
+      stoppedZones: [],
+      skipped: [
+        { subdomain: 'blocked', detail: expect.stringContaining('reserved') },
+        { subdomain: 'taken', detail: expect.stringContaining('taken') },
+      ],
+      skippedCount: 2,
+    })
+    expect(planned.body).toEqual({ ...body, dryRun: true })
+    expect((await call('GET', `${other}/allocations/active`)).body).toMatchObject({
+      state: 'active',
+      sovereignFQDN: 'active.other.test',
+      createdBy: 'mover',
+    })
+    await until('its records are published', async () => {
+      const { body: allocation } = await call('GET', `${other}/allocations/active`)
+      return allocation.dns.status === 'published'
+    })
+    const commit = {
+      subdomain: 'reserved',
+      reservationToken: tokens.reserved,
+      sovereignFQDN: 'reserved.other.test',
+      loadBalancerIP: '203.0.113.11',
+    }
+    expect((await call('POST', `${other}/commit`, commit)).status).toBe(200)
+    const { body: history } = await call('GET', `${other}/history?sub=active`)
+    expect(history.entries.map(({ event }: { event: string }) => event)).toEqual(['published', 'committed', 'reserved'])
+    // Repeated, it changes nothing.
+    expect((await importText(target, exported, into)).body).toMatchObject({ rows: { pool_allocations: 0 } })
+  })
+
+  test.each([
+    ['?from=pool.test', 422, 'invalid-format'],
+    ['?from=pool.test&to=unknown.test', 422, 'unsupported-pool'],
+    ['?dryRun=maybe', 422, 'invalid-format'],
+  ])('%s is rejected', async (query, status, error) => {
+    const response = await importText(target, exported, query)
+    expect([response.status, response.body.error]).toEqual([status, error])
+  })
+
+  test('a damaged export moves nothing', async () => {
+    const damaged = exported.replaceAll('"subdomain": "active"', '"subdomain": "again"').trimEnd().split('\n')
+    const { body } = await importText(target, damaged.slice(0, -1).join('\n'), into)
+    expect(body).toMatchObject({ error: 'invalid-import' })
+    expect((await target.api.call('GET', '/api/v1/pool/other.test/check?sub=again')).body.available).toBe(true)
+    const invalid = exported.replaceAll('"subdomain": "active"', '"subdomain": "-not-a-label"')
+    expect((await importText(target, invalid, into)).body.detail).toMatch(/pool_allocations_subdomain_check/)
   })
 })
 

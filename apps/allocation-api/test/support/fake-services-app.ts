@@ -36,7 +36,7 @@ export const unusedDependencies: AppDependencies = {
     history: failOnCall,
   },
   domains: { createChallenge: failOnCall },
-  transfer: { export: failOnCall, import: failOnCall },
+  transfer: { export: failOnCall, import: failOnCall, importNames: failOnCall },
   buckets: { list: failOnCall, lift: failOnCall },
   streams: { logs: { acquire: failOnCall }, lists: createStreamLimiter() },
   providers: { objectStorage: 'hetzner', token: ['hetzner'] },

@@ -4,7 +4,7 @@ import type { Transfer } from '../../transfer/transfer.ts'
 import { RETRY_AFTER_S, sendError } from '../errors.ts'
 import { type ListStreams, sendStream } from '../streams.ts'
 import type { HttpEnv } from '../types.ts'
-import { validate } from '../validate.ts'
+import { getCaller, validate } from '../validate.ts'
 
 export const IMPORT_PATH = '/api/v1/import'
 
@@ -44,16 +44,22 @@ export const transferRoutes = (transfer: Transfer, { limiter, onStreamError }: L
       }
     })
     .post('/import', validate('query', importQuery), async c => {
-      const isDryRun = c.req.valid('query').dryRun === 'true'
-      const outcome = await transfer.import(c.req.raw.body ?? new ReadableStream(), { isDryRun })
-      if (outcome.kind !== 'imported') return sendError(c, outcome)
+      const { from, to, dryRun } = c.req.valid('query')
+      const isDryRun = dryRun === 'true'
+      const chunks = c.req.raw.body ?? new Blob([]).stream()
+      const outcome =
+        from === undefined || to === undefined
+          ? await transfer.import(chunks, { isDryRun })
+          : await transfer.importNames(chunks, { from, to, caller: getCaller(c), isDryRun })
+      if (outcome.kind !== 'imported' && outcome.kind !== 'moved') return sendError(c, outcome)
       c.set('outcome', isDryRun ? 'checked' : outcome.kind)
+      const isMove = outcome.kind === 'moved'
       const body: ImportResponse = {
         dryRun: isDryRun,
-        rows: { ...outcome.rows },
-        stoppedZones: [...outcome.stoppedZones],
-        skipped: [],
-        skippedCount: 0,
+        rows: isMove ? { pool_allocations: outcome.count } : { ...outcome.rows },
+        stoppedZones: isMove ? [] : [...outcome.stoppedZones],
+        skipped: isMove ? [...outcome.skipped] : [],
+        skippedCount: isMove ? outcome.skippedCount : 0,
       }
       return c.json(body, 200)
     })

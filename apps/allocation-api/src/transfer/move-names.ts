@@ -1,0 +1,89 @@
+import type { Sql } from '@pool/database/client'
+import { timeSql } from '@pool/database/time-sql'
+import type { Caller } from '../allocation/domain/types.ts'
+import { allocationSql } from '../allocation/sql.ts'
+import type { RecordSet } from '../dns/domain/rrset.ts'
+import { MAX_PREVIOUS_RECORD_SETS } from '../reconciler/domain/plan.ts'
+
+/** A live name of the export with the records that it gets in its new pool; none if it is only reserved. */
+export interface MovedName {
+  /** The row of pool_allocations. */
+  readonly row: Readonly<Record<string, unknown>>
+  readonly records: readonly RecordSet[]
+}
+
+export interface MoveTarget {
+  readonly poolDomain: string
+  readonly caller: Caller
+  /** For the history. */
+  readonly detail: string
+}
+
+/**
+ * Gives the names to their clients in another pool, in one statement: the token, the times and `createdBy` stay, the
+ * lineage and the cool-off do not. Returns the subdomains. A name that is not free, or whose reservation has expired, is
+ * left out: the upsert decides, as for a reservation.
+ */
+export const moveNames = async (
+  sql: Sql,
+  { poolDomain, caller, detail }: MoveTarget,
+  names: readonly MovedName[],
+): Promise<string[]> => {
+  const { now } = timeSql(sql)
+  const { isFree } = allocationSql(sql)
+  const rows = names.map(({ row }) => row)
+  const records = names.map(({ row, records: desired }) => ({ subdomain: row.subdomain, desired }))
+  const moved = await sql<{ subdomain: string }[]>`
+    with input as (
+        select * from jsonb_populate_recordset(null::pool_allocations, ${sql.json(rows as never)})
+        where state = 'active' or expires_at > ${now}
+      ),
+      records as (
+        select * from jsonb_to_recordset(${sql.json(records as never)}) as records (subdomain text, desired jsonb)
+      ),
+      held as (
+        insert into pool_allocations as a
+          (pool_domain, subdomain, state, reserved_at, expires_at, token_hash, created_by, sovereign_fqdn, load_balancer_ip,
+            committed_at, renewal_count)
+        select ${poolDomain}, subdomain, state, reserved_at, expires_at, token_hash, created_by,
+          case when state = 'active' then subdomain || '.' || ${poolDomain} end, load_balancer_ip, committed_at, renewal_count
+        from input order by subdomain collate "C"
+        on conflict (pool_domain, subdomain) do update set
+          state = excluded.state, reserved_at = excluded.reserved_at, expires_at = excluded.expires_at,
+          token_hash = excluded.token_hash, former_token_hash = null, created_by = excluded.created_by,
+          replaced_state = a.state, sovereign_fqdn = excluded.sovereign_fqdn, load_balancer_ip = excluded.load_balancer_ip,
+          committed_at = excluded.committed_at, cool_off_until = null, renewal_count = excluded.renewal_count
+        where ${isFree}
+        returning a.*
+      ),
+      desired as (
+        insert into dns_names as d (zone, subdomain, version, desired, changed_at, next_attempt_at, purge_version)
+        select pool_domain, subdomain, nextval('dns_version'), records.desired, now(), now(),
+          case when exists (
+            select from allocation_history h where h.pool_domain = held.pool_domain and h.subdomain = held.subdomain
+              and h.event = 'released' and h.from_state = 'active'
+          ) then 1 else 0 end
+        from held join records using (subdomain) where state = 'active' order by subdomain collate "C"
+        on conflict (zone, subdomain) do update set
+          version = nextval('dns_version'), desired = excluded.desired, changed_at = excluded.changed_at,
+          purge_version = d.version + 1,
+          previous_records = (
+            select coalesce(jsonb_agg(record_set), '[]') from (
+              select record_set from jsonb_array_elements(d.previous_records || d.desired)
+                with ordinality as previous (record_set, position)
+              order by position desc limit ${MAX_PREVIOUS_RECORD_SETS}
+            ) latest),
+          attempts = 0, failure = null, last_error = null, is_drift_repair = false, next_attempt_at = excluded.next_attempt_at
+      ),
+      history as (
+        insert into allocation_history
+          (pool_domain, subdomain, event, from_state, to_state, created_by, actor, address, request_id, detail)
+        select pool_domain, subdomain, event, from_state, to_state, created_by, ${caller.actor}, ${caller.address},
+          ${caller.requestId}, ${detail}
+        from held, (values (1, 'reserved', 'none', 'reserved'), (2, 'committed', 'reserved', 'active'))
+          as transition (step, event, from_state, to_state)
+        where step = 1 or state = 'active' order by subdomain collate "C", step
+      )
+    select subdomain from held`
+  return moved.map(({ subdomain }) => subdomain)
+}
