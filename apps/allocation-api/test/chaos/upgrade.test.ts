@@ -26,14 +26,14 @@ const CALLERS = proofSize(8, 2)
 const RATE = Math.min(200, proofSize(200, 50))
 
 test.skipIf(shouldSkip('missing' in before ? before.missing : undefined))(
-  'replicas are upgraded by one version and rolled back under traffic, and no request fails',
+  'replicas are upgraded from the previous build and rolled back under traffic, and no request fails',
   async () => {
     if ('missing' in before) throw new Error(before.missing)
     const database = await createTestDatabase({ schema: false, connections: 4 })
     onTestFinished(() => database.drop())
     const build = await extractBuild(before.commit)
     onTestFinished(() => build.remove())
-    await migrate(database.sql, { ...schema, migrations: schema.migrations.slice(0, newest - 1) })
+    await migrate(database.sql, { ...schema, migrations: schema.migrations.slice(0, before.version) })
 
     const serving: Api[] = []
     const running = new Set<Api>()
@@ -86,7 +86,7 @@ test.skipIf(shouldSkip('missing' in before ? before.missing : undefined))(
     await untilApplied(database.sql)
     await expectConsistentTables(database.sql)
     reportProof(
-      `upgrade from ${before.commit} (version ${newest - 1}) to version ${newest} and back, two replicas: ` +
+      `upgrade from ${before.commit} (version ${before.version}) to version ${newest} and back, two replicas: ` +
         `${load.successCount()} requests (${upgraded} until the upgrade was complete), 0 failed`,
     )
   },

@@ -11,14 +11,21 @@ const MIGRATIONS = 'apps/allocation-api/src/database/migrations'
 const git = (...args: string[]): string =>
   execFileSync('git', ['-C', ROOT, ...args], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim()
 
-/** The last commit before migration `version`, or why there is none. */
-export const findBuildBefore = (version: number): { commit: string } | { missing: string } => {
+export interface Build {
+  readonly commit: string
+  /** Its newest migration. */
+  readonly version: number
+}
+
+/** The last commit before migration `version`, or why there is none. A commit can add several migrations. */
+export const findBuildBefore = (version: number): Build | { missing: string } => {
   const missing = `the build before migration ${version} (needs a git clone with history)`
   try {
     const file = `${MIGRATIONS}/${String(version).padStart(4, '0')}-*.sql`
     const commit = git('rev-parse', '--short', `${git('log', '-1', '--format=%H', '--diff-filter=A', '--', file)}^`)
     const files = git('ls-tree', '--name-only', commit, `${MIGRATIONS}/`).split('\n')
-    return files.filter(name => name.endsWith('.sql')).length === version - 1 ? { commit } : { missing }
+    const earlier = files.filter(name => name.endsWith('.sql')).length
+    return earlier > 0 && earlier < version ? { commit, version: earlier } : { missing }
   } catch {
     return { missing }
   }
