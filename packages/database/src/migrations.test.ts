@@ -118,6 +118,53 @@ describe('migrate', () => {
   })
 })
 
+test('a column changes over two releases, while the builds before and after each release write', async () => {
+  const initial = step(1, 'create table names (id integer primary key, created_by text not null);')
+  // As in the README of the migrations of the allocation API.
+  const expand = step(
+    2,
+    `alter table names add column creator text;
+    create function copy_creator() returns trigger language plpgsql as $$
+    begin
+      if tg_op = 'INSERT' then
+        new.creator := coalesce(new.creator, new.created_by);
+        new.created_by := new.creator;
+      elsif new.creator is distinct from old.creator then
+        new.created_by := new.creator;
+      else
+        new.creator := new.created_by;
+      end if;
+      return new;
+    end
+    $$;
+    create trigger copy_creator before insert or update on names for each row execute function copy_creator();`,
+  )
+  const contract = step(
+    3,
+    'drop trigger copy_creator on names; drop function copy_creator; alter table names drop column created_by;',
+    2,
+  )
+  await migrate(sql, schemaOf(initial))
+  await sql`insert into names (id, created_by) values (1, 'a'), (2, 'a')`
+  await migrate(sql, schemaOf(initial, expand))
+  // The build before writes, then the build after.
+  await sql`insert into names (id, created_by) values (3, 'b')`
+  await sql`update names set created_by = 'c' where id = 1`
+  await sql`insert into names (id, creator) values (4, 'd')`
+  await sql`update names set creator = 'e' where id = 3`
+  const listCreators = async (column: string) =>
+    (await sql.unsafe<{ creator: string }[]>(`select ${column} as creator from names order by id`)).map(
+      row => row.creator,
+    )
+  expect(await listCreators('created_by')).toEqual(['c', 'a', 'e', 'd'])
+  expect(await listCreators('coalesce(creator, created_by)')).toEqual(['c', 'a', 'e', 'd'])
+  await sql`update names set creator = created_by where creator is null`
+  await migrate(sql, schemaOf(initial, expand, contract))
+  expect(await listCreators('creator')).toEqual(['c', 'a', 'e', 'd'])
+  await expect(listPendingMigrations(sql, schemaOf(initial))).rejects.toThrow(SchemaVersionError)
+  expect(await listPendingMigrations(sql, schemaOf(initial, expand))).toEqual([])
+})
+
 describe('listPendingMigrations', () => {
   const list = async (schema: Schema) => (await listPendingMigrations(sql, schema)).map(({ version }) => version)
 

@@ -164,6 +164,23 @@ test('a replica starts while VACUUM holds its lock of every table, and writes go
   await vacuum.release()
 })
 
+test('on a migrated database, the service needs no right to change the schema', async () => {
+  const { url, sql } = await createDatabaseAt(newest)
+  const role = `service_${new URL(url).pathname.slice(6)}`
+  await sql.unsafe(`
+    create role ${role} login password 'secret';
+    grant usage on schema public to ${role};
+    grant select, insert, update, delete on all tables in schema public to ${role};
+    grant usage on all sequences in schema public to ${role}`)
+  onTestFinished(async () => void (await sql.unsafe(`drop owned by ${role}; drop role ${role}`)))
+  const api = await startApi(Object.assign(new URL(url), { username: role, password: 'secret' }).href)
+  onTestFinished(async () => void (await api.process.kill()))
+  const { body } = await api.call('POST', '/api/v1/pool/pool.test/reserve', { subdomain: 'acme' })
+  const commit = { ...body, subdomain: 'acme', loadBalancerIP: '192.0.2.3', sovereignFQDN: 'acme.pool.test' }
+  expect((await api.call('POST', '/api/v1/pool/pool.test/commit', commit)).status).toBe(200)
+  expect((await api.call('DELETE', '/api/v1/pool/pool.test/release', { subdomain: 'acme' })).status).toBe(200)
+})
+
 test('migrate --check says what migrate would do, and migrate does it', async () => {
   const { url, sql } = await createDatabaseAt(0)
   const files = schema.migrations.map(({ version, name }) => `${String(version).padStart(4, '0')}-${name}.sql`)
