@@ -21,7 +21,7 @@ export interface FailedCall {
 
 const isAttributable = (
   { fault, startedAt: from, endedAt: to }: InjectedFault,
-  { target, start, end }: FailedCall,
+  { target, operation, status, start, end }: FailedCall,
 ): boolean => {
   if (end < from || start > to + RECOVERY_WINDOW_MS) return false
   switch (faultKinds[fault.name].errorScope) {
@@ -31,6 +31,8 @@ const isAttributable = (
       return target !== 'witness'
     case 'replica':
       return target === fault.replica
+    case 'lists of the replica':
+      return target === fault.replica && status === 503 && /^(?:list|history)\b/.test(operation)
     default:
       return false
   }

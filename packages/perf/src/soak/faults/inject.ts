@@ -1,3 +1,4 @@
+import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type RecordSet, recordKey, sameRecordSet } from 'allocation-api/src/dns/domain/rrset.ts'
 import type { InjectedFault } from '../checks/errors-attributable.ts'
@@ -26,6 +27,8 @@ const RESET_INTERVAL_MS = 300
 const MAX_CLOCK_SHIFT_MINUTES = 10
 const MAX_DELAY_MS = 120
 const EDIT_COUNT = 3
+/** More than a replica serves at a time, and fewer sockets than it may have. */
+const STALLED_READERS = 120
 
 const signal = (pid: number | undefined, name: NodeJS.Signals) => {
   // 0 would signal our own process group.
@@ -81,6 +84,25 @@ const editRecords = async ({ sql, zone }: SoakEnvironment): Promise<() => Promis
   }
 }
 
+/** Clients that request a history, which is long, and read nothing of it. */
+const stallReaders = ({ operatorUrl }: Replica, operatorToken: string): ActiveFault => {
+  const sockets = Array.from({ length: STALLED_READERS }, () => {
+    const socket = connect(Number(new URL(operatorUrl).port), '127.0.0.1')
+    // The service closes the connections, also when it stops.
+    socket.on('error', () => {})
+    socket.pause()
+    socket.write(
+      `GET /api/v1/pool/${ZONE}/history HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${operatorToken}\r\n\r\n`,
+    )
+    return socket
+  })
+  return {
+    end: () => {
+      for (const socket of sockets) socket.destroy()
+    },
+  }
+}
+
 const injectors: Readonly<Record<FaultName, FaultInjector>> = {
   'replica killed': async (_, { process }) => {
     await process.kill()
@@ -96,6 +118,7 @@ const injectors: Readonly<Record<FaultName, FaultInjector>> = {
     setClock(Math.round((2 * strength - 1) * MAX_CLOCK_SHIFT_MINUTES * 60_000))
     return { end: () => setClock(0) }
   },
+  'readers stalled': ({ operatorToken }, replica) => stallReaders(replica, operatorToken),
   'Postgres crashed': async ({ postgres }) => {
     await postgres.stop('immediate')
     return { end: postgres.start }

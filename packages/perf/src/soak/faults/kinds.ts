@@ -1,8 +1,8 @@
 /** The component that a fault affects. Concurrent faults affect different components. */
 export type Part = 'api' | 'database' | 'dns' | 'witness' | 'zone'
 
-/** The calls whose errors are attributable to a fault: to its replica, to every replica, to the witness, or none. */
-export type ErrorScope = 'replica' | 'replicas' | 'witness' | 'nothing'
+/** The calls whose errors are attributable to a fault: to its replica, only its lists, to every replica, to the witness, or none. */
+export type ErrorScope = 'replica' | 'lists of the replica' | 'replicas' | 'witness' | 'nothing'
 
 /** What must work again before the system counts as recovered. */
 export type Recovery = 'replica' | 'replicas' | 'witness' | 'records' | 'zone'
@@ -33,6 +33,7 @@ export const faultKinds = {
   // Longer than the zone lock and the lease of a deployment last.
   'replica frozen for long': kind('api', 'replicas', 'replica', 33_000, 35_000),
   'replica with a wrong clock': kind('api', 'nothing', 'replica', 4_000, 8_000),
+  'readers stalled': kind('api', 'lists of the replica', 'replica', 3_000, 7_000),
   'Postgres crashed': kind('database', 'replicas', 'replicas', 200, 2_500),
   'Postgres hung': kind('database', 'replicas', 'replicas', 1_000, 6_000),
   'Postgres slow': kind('database', 'replicas', 'replicas', 3_000, 7_000),
