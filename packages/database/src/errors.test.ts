@@ -82,8 +82,9 @@ test.each([
 test.each([
   ['a read-only transaction', serverError('25006'), true],
   ['a full disk', serverError('53100'), true],
-  ['a standby that accepts no connections', Object.assign(serverError('57P03'), { detail: 'example' }), true],
+  ['a closed standby', Object.assign(serverError('57P03'), { detail: 'Hot standby mode is disabled.' }), true],
   ['a server that starts', serverError('57P03'), false],
+  ['a server that recovers from a crash', Object.assign(serverError('57P03'), { detail: 'example' }), false],
   ['no writable server among several', systemError(NO_WRITABLE_SERVER), true],
   ['too many connections', serverError('53300'), false],
   ['a refused connection', systemError('ECONNREFUSED'), false],

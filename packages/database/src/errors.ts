@@ -12,8 +12,11 @@ const UNAVAILABLE_SYSTEM_CODE =
 const CONNECTION_REJECTED_SQLSTATE = /^(?:28|3D000)/
 /** A read-only transaction, as on a hot standby; a full disk. */
 const READ_ONLY_SQLSTATE = /^(?:25006|53100)$/
-/** The server accepts no connection at the moment. */
-const CANNOT_CONNECT_NOW = '57P03'
+/**
+ * The server accepts no connection at the moment (57P03). This detail distinguishes a standby without hot standby from a
+ * server that starts or recovers. A server that does not report in English is not distinguished.
+ */
+const CLOSED_STANDBY = { code: '57P03', detail: 'Hot standby mode is disabled.' }
 
 /** The code of a connection error if no server of the connection string accepts writes. */
 export const NO_WRITABLE_SERVER = 'CONNECT_NO_WRITABLE_SERVER'
@@ -25,15 +28,12 @@ export const isConnectionRejected = (error: unknown): boolean =>
 /** Whether this SQLSTATE means that the server accepts no writes. */
 export const isReadOnlyCode = (sqlState: string): boolean => READ_ONLY_SQLSTATE.test(sqlState)
 
-/**
- * Whether the database accepts no writes: it is read-only, a standby, or its disk is full. The statement had no effect.
- * A standby without hot standby rejects connections with an explanation (`detail`), which a server that starts does not.
- */
+/** Whether the database accepts no writes: it is read-only, a standby, or its disk is full. The statement had no effect. */
 export const isDatabaseReadOnly = (error: unknown): boolean => {
   if (!(error instanceof postgres.PostgresError)) {
     return error instanceof Error && 'code' in error && error.code === NO_WRITABLE_SERVER
   }
-  return isReadOnlyCode(error.code) || (error.code === CANNOT_CONNECT_NOW && Boolean(error.detail))
+  return isReadOnlyCode(error.code) || (error.code === CLOSED_STANDBY.code && error.detail === CLOSED_STANDBY.detail)
 }
 
 /** Whether the database is down, unreachable or overloaded. Any other error is a defect of the statement or of the caller. */

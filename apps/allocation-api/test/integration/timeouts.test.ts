@@ -1,7 +1,4 @@
-import { once } from 'node:events'
-import { createServer } from 'node:net'
-import { fileURLToPath } from 'node:url'
-import { type Exit, startNode } from '@pool/dev-server/process'
+import type { Exit } from '@pool/dev-server/process'
 import { startDedicatedPostgres } from '@pool/test-kit/dedicated-postgres.ts'
 import { timed, until } from '@pool/test-kit/poll.ts'
 import { describe, expect, test } from 'vitest'
@@ -11,32 +8,9 @@ import { createTestDatabase } from '../support/database.ts'
 import { holdLock, untilSessionsWait } from '../support/locks.ts'
 import { commit, reserve, reserveToken } from '../support/operations.ts'
 
-// The timeouts of start and stop. The tests run concurrently.
+// The timeouts of a stop. The tests run concurrently.
 
 const MAX_STOP_MS = 20_000
-/** The process waits 30 s for its database, on a clock that runs ten times as fast. */
-const DATABASE_WAIT_S = 30 / 10
-const fastClock = { NODE_OPTIONS: `--import ${new URL('../support/fast-clock.ts', import.meta.url)}` }
-
-/** Starts the API on a port without a database and waits for its exit. */
-const startWithoutDatabase = async (port: number) => {
-  const lines: string[] = []
-  const { result, ms } = await timed(
-    () =>
-      startNode({
-        entry: fileURLToPath(new URL('../../src/main.ts', import.meta.url)),
-        env: {
-          PORT: '0',
-          PDM_DATABASE_URL: `postgres://user:mark-password@127.0.0.1:${port}/db`,
-          PDM_LOG_LEVEL: 'fatal',
-          ...fastClock,
-        },
-        onLine: line => lines.push(line),
-      }).exited,
-  )
-  return { code: result.code, lines, seconds: ms / 1_000 }
-}
-
 /** Stops the API, which must exit in time and without a SIGKILL. */
 const expectTimelyStop = async (api: Api, what: string): Promise<Exit> => {
   const { result, ms } = await timed(() => api.process.stop('SIGTERM', 2 * MAX_STOP_MS))
@@ -45,31 +19,6 @@ const expectTimelyStop = async (api: Api, what: string): Promise<Exit> => {
   expect(ms).toBeLessThan(MAX_STOP_MS)
   return result
 }
-
-describe.concurrent('exit code 1 after 30 s and one line of output if the database is unreachable', () => {
-  test('connection refused', async () => {
-    const { code, lines, seconds } = await startWithoutDatabase(1)
-    expect(lines).toEqual([expect.stringContaining('PDM_DATABASE_URL')])
-    expect(lines[0]).not.toContain('mark-password')
-    expect(code).toBe(1)
-    expect(seconds).toBeGreaterThan(DATABASE_WAIT_S * (28 / 30))
-    expect(seconds).toBeLessThan(DATABASE_WAIT_S + 6)
-  })
-
-  test('a server that accepts connections and does not answer', async () => {
-    const silent = createServer().listen(0)
-    await once(silent, 'listening')
-    const address = silent.address()
-    const { code, lines, seconds } = await startWithoutDatabase(
-      typeof address === 'object' && address ? address.port : 0,
-    )
-    silent.close()
-    expect(lines).toEqual([expect.stringContaining('PDM_DATABASE_URL')])
-    expect(lines[0]).not.toContain('mark-password')
-    expect(code).toBe(1)
-    expect(seconds).toBeLessThan(DATABASE_WAIT_S + 6)
-  })
-})
 
 describe.concurrent('a graceful stop', () => {
   test('ends in time while a commit waits for its records, and the records are published later', async () => {

@@ -15,15 +15,25 @@ beforeAll(async () => {
   database = await createTestDatabase({ schema: false, connections: 1 })
   proxy = await startTcpProxy(Number(new URL(database.url).port))
 })
-afterEach(() => proxy.refuse(false))
+afterEach(() => {
+  proxy.refuse(false)
+  proxy.thaw()
+})
 afterAll(async () => {
   await proxy.close()
   await database.drop()
 })
 
+/** The timers of a process run ten times as fast. */
+const fastClock = { NODE_OPTIONS: `--import ${new URL('../support/fast-clock.ts', import.meta.url)}` }
+
 /** Starts a process whose database refuses connections. Resolves when it listens. */
 const startWithoutDatabase = async () => {
   proxy.refuse(true)
+  return startProcess()
+}
+
+const startProcess = async (env: Record<string, string> = {}) => {
   const lines: string[] = []
   const child = startNode({
     entry,
@@ -32,6 +42,7 @@ const startWithoutDatabase = async () => {
       PDM_OPERATOR_PORT: '0',
       PDM_OPERATOR_TOKENS: 'token',
       PDM_DATABASE_URL: Object.assign(new URL(database.url), { port: String(proxy.port) }).href,
+      ...env,
     },
     onLine: line => lines.push(line),
     isReady: line => line.msg === 'listening',
@@ -69,5 +80,16 @@ test('each step of the wait is one line without a stack, and the service is read
   const isReady = async () => (await sendRequest(`${url}/readyz`, 'GET')).status === 200
   await until('it is ready', isReady, 5_000)
   expect((await sendRequest(`${url}/api/v1/pool/pool.test/reserve`, 'POST', { subdomain: 'late' })).status).toBe(201)
+  expect(await child.stop()).toEqual({ code: 0, signal: null })
+})
+
+test('a database that accepts connections and does not respond is waited for, too', async () => {
+  proxy.freeze()
+  const { child, url, waits } = await startProcess(fastClock)
+  await until('it waits', () => waits().length > 0)
+  expect(waits()[0]).toMatch(/the database cannot be reached \((?:no response|CONNECT_TIMEOUT)\)/)
+  expect((await sendRequest(`${url}/livez`, 'GET')).status).toBe(200)
+  proxy.thaw()
+  await until('it is ready', async () => (await sendRequest(`${url}/readyz`, 'GET')).status === 200)
   expect(await child.stop()).toEqual({ code: 0, signal: null })
 })
