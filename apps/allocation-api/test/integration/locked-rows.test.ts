@@ -9,9 +9,9 @@ import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { countLockWaiters, holdLock, lockRow, untilSessionsWait } from '../support/locks.ts'
 import { check, commit, countStatuses, pool, release, renew, reserve, reserveToken } from '../support/operations.ts'
 
-const TIMEOUT_MS = 1_000
+const TIMEOUT_MS = 2_000
 /** A response this fast did not wait for a locked row. Far more than a statement takes on a busy machine. */
-const PROMPT_MS = 700
+const PROMPT_MS = 1_700
 const env = { PDM_DATABASE_TIMEOUT: `${TIMEOUT_MS}ms`, PDM_DATABASE_POOL_SIZE: '4' }
 
 describe('a row that stays locked', () => {
@@ -209,7 +209,7 @@ describe('sessions', () => {
       const remedies = await startBehindPooler()
       expect(remedies).toEqual([
         expect.stringMatching(
-          /client_connection_check_interval = '2s'.* lock_timeout = '1000ms'.* idle_in_transaction_session_timeout/,
+          /client_connection_check_interval = '2s'.* lock_timeout = '2000ms'.* idle_in_transaction_session_timeout/,
         ),
       ])
       // For this database only, because the role belongs to all tests.
