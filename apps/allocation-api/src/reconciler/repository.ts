@@ -29,6 +29,13 @@ export interface AttemptedName extends Pick<DueName, 'subdomain' | 'version'> {
   readonly deletedRecords: readonly DeletedRecord[]
 }
 
+export interface Attempt {
+  /** The number of the write. */
+  readonly serial: number
+  /** The names that may be written. */
+  readonly subdomains: ReadonlySet<string>
+}
+
 export interface AppliedName extends Pick<DueName, 'subdomain' | 'version' | 'desired'> {
   readonly event: DnsEvent
   readonly detail: string | null
@@ -81,6 +88,14 @@ const toVersionRows = (sql: Sql, names: readonly NameVersion[]) =>
     sql,
     names.map(({ subdomain, version }) => ({ subdomain, version })),
   )
+
+/**
+ * The names of these whose rows no other transaction has locked; the statement locks them. The others stay due. So a locked
+ * row does not hold up its zone.
+ */
+const unlockedNames = (sql: Sql, zone: string, names: readonly NameVersion[]) => sql`
+  select l.subdomain from ${toVersionRows(sql, names)} join dns_names l on l.zone = ${zone} and l.subdomain = item.subdomain
+  for no key update of l skip locked`
 
 /** The columns of a `DesiredName` and its version. */
 const desiredColumns = (sql: Sql) => sql`
@@ -148,12 +163,13 @@ export const createReconcilerRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
    * Records that the provider may have these versions from now on, whether or not the write is confirmed. It is committed
    * before the write: after a crash in between, the service must not take its own records for foreign ones. It does not
    * make the records `owned`, because a rejected write leaves the existing records in place. The records of other writers
-   * that it deletes are saved for the history, because nothing shows them after the write. Returns the number of the write.
+   * that it deletes are saved for the history, because nothing shows them after the write. Returns the number of the write
+   * and the names to write: not those whose row is locked.
    */
-  async markAttempted(zone: string, names: readonly AttemptedName[], providerKind: string): Promise<number> {
+  async markAttempted(zone: string, names: readonly AttemptedName[], providerKind: string): Promise<Attempt> {
     const [row] = await withTimeout(
-      sql<{ serial: number }[]>`
-        with attempted as (
+      sql<{ serial: number; subdomains: string[] }[]>`
+        with unlocked as (${unlockedNames(sql, zone, names)}), attempted as (
           update dns_names d set attempted_version = greatest(d.attempted_version, item.version),
             deleted_records = case
               when item."deletedRecords" = '[]' or d.applied_version >= item.version then d.deleted_records
@@ -161,28 +177,29 @@ export const createReconcilerRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
                 select jsonb_agg(distinct deleted)
                 from jsonb_array_elements(d.deleted_records || item."deletedRecords") deleted)
             end
-          from ${toRows(sql, names)}
+          from ${toRows(sql, names)} join unlocked using (subdomain)
           where d.zone = ${zone} and d.subdomain = item.subdomain
-        )
-        ${raiseSerial(sql, zone, providerKind)}`,
+          returning d.subdomain
+        ), raised as (${raiseSerial(sql, zone, providerKind)})
+        select raised.serial, (select coalesce(jsonb_agg(subdomain), '[]') from attempted) as subdomains from raised`,
       timeoutMs,
     )
-    return row?.serial ?? 0
+    return { serial: row?.serial ?? 0, subdomains: new Set(row?.subdomains ?? []) }
   },
 
   /**
    * Records that the provider has these versions. A statement that arrives after a newer version was attempted or applied
-   * changes nothing.
+   * changes nothing. A name whose row is locked stays due; the next sync finds its records and records that.
    */
   async markApplied(zone: string, names: readonly AppliedName[]): Promise<void> {
     await withTimeout(
       sql`
-        with events as (
+        with unlocked as (${unlockedNames(sql, zone, names)}), events as (
           update dns_names d set
             applied_version = item.version, applied_at = statement_timestamp(), attempted_version = item.version,
             attempts = 0, failure = null, last_error = null, is_drift_repair = false, owned = ${desiredKeys(sql)},
             deleted_records = '[]'
-          from ${toRows(sql, names)} join dns_names before
+          from ${toRows(sql, names)} join unlocked using (subdomain) join dns_names before
             on before.zone = ${zone} and before.subdomain = item.subdomain
           where d.zone = ${zone} and d.subdomain = item.subdomain
             and d.applied_version < item.version and d.attempted_version <= item.version
@@ -201,12 +218,12 @@ export const createReconcilerRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
   async markFailed(zone: string, names: readonly FailedName[]): Promise<void> {
     await withTimeout(
       sql`
-        with failed as (
+        with unlocked as (${unlockedNames(sql, zone, names)}), failed as (
           update dns_names d set
             attempts = case when d.failure = item.failure then d.attempts + 1 else 1 end,
             failure = item.failure, last_error = item.reason,
             next_attempt_at = statement_timestamp() + item."retryDelayMs" * interval '1 millisecond'
-          from ${toRows(sql, names)} join dns_names before
+          from ${toRows(sql, names)} join unlocked using (subdomain) join dns_names before
             on before.zone = ${zone} and before.subdomain = item.subdomain
           where d.zone = ${zone} and d.subdomain = item.subdomain and d.version = item.version
             and d.applied_version < d.version

@@ -43,6 +43,12 @@ export const NOTHING_SYNCED: SyncResult = { applied: new Map(), hasMore: false }
 /** What one provider call can carry, and a bound on memory. */
 const MAX_BATCH_SIZE = 1_000
 
+interface Applied {
+  readonly result: ApplyResult
+  /** The names that were not written because their rows were locked. */
+  readonly locked: ReadonlySet<string>
+}
+
 const NOTHING_TO_APPLY: ApplyResult = { kind: 'applied', rejected: [] }
 
 interface PlannedName {
@@ -89,9 +95,17 @@ export const syncZone = async (context: SyncContext, zone: string, lock: ZoneLoc
     const plan = plans[i]
     return plan ? [{ name, plan }] : []
   })
-  const result = await applyPlans(context, zone, lock, planned, writes)
-  const outcomes = planned.map(({ name, plan }) => ({ name, outcome: toOutcome(toFqdn(name), plan, result) }))
-  return saveOutcomes(context, zone, await holdDuring(lock, () => confirmPurges(context, zone, outcomes, options)))
+  const { result, locked } = await applyPlans(context, zone, lock, planned, writes)
+  const outcomes = planned.map(
+    ({ name, plan }): NameOutcome => ({
+      name,
+      outcome: locked.has(name.subdomain) ? { kind: 'locked' } : toOutcome(toFqdn(name), plan, result),
+    }),
+  )
+  const confirmed = await holdDuring(lock, () => confirmPurges(context, zone, outcomes, options))
+  // A replica that lost the lock does not know what another one has written since.
+  await lock.assertHeld()
+  return saveOutcomes(context, zone, confirmed)
 }
 
 /** `names` are those of one sync or drift check. */
@@ -153,18 +167,24 @@ const applyPlans = async (
   lock: ZoneLock,
   planned: readonly PlannedName[],
   { installation }: ZoneWrites,
-): Promise<ApplyResult> => {
-  const changes = planned.flatMap(({ plan }) => (plan.kind === 'changes' ? plan.changes : []))
-  if (changes.length === 0) return NOTHING_TO_APPLY
+): Promise<Applied> => {
+  if (!planned.some(({ plan }) => plan.kind === 'changes' && plan.changes.length > 0)) {
+    return { result: NOTHING_TO_APPLY, locked: new Set() }
+  }
   const attempted = planned.flatMap(({ name: { subdomain, version }, plan }) =>
     plan.kind === 'changes' ? [{ subdomain, version, deletedRecords: plan.deletedRecords.map(toDeletedRecord) }] : [],
   )
-  const serial = await repository.markAttempted(zone, attempted, providerKind)
+  const { serial, subdomains } = await repository.markAttempted(zone, attempted, providerKind)
+  const locked = new Set(attempted.map(name => name.subdomain).filter(subdomain => !subdomains.has(subdomain)))
+  const changes = planned.flatMap(({ name, plan }) =>
+    plan.kind === 'changes' && !locked.has(name.subdomain) ? plan.changes : [],
+  )
+  if (changes.length === 0) return { result: NOTHING_TO_APPLY, locked }
   await lock.assertHeld()
   const marker = createMarkerRecord(zone, { installation, serial }, markerTtl)
   const result = await provider.apply(zone, [{ kind: 'upsert', set: marker }, ...changes])
   reportMarkerRejection(observer, zone, result)
-  return result
+  return { result, locked }
 }
 
 const toAppliedName = ({ name, outcome }: NameOutcome): AppliedName[] => {
@@ -198,8 +218,9 @@ const saveOutcomes = async (
     isComplete: applied.length === outcomes.length,
     firstDriftCheckMs: driftIntervalMs * (0.5 + 0.5 * random()),
   })
+  const skipped = outcomes.filter(({ outcome }) => outcome.kind === 'skipped')
   return {
     applied: new Map(applied.map(({ subdomain, version }) => [subdomain, version])),
-    hasMore: outcomes.length === MAX_BATCH_SIZE || applied.length + failed.length < outcomes.length,
+    hasMore: outcomes.length === MAX_BATCH_SIZE || skipped.length > 0,
   }
 }

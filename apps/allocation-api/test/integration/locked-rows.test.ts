@@ -5,6 +5,7 @@ import { timed, until } from '@pool/test-kit/poll.ts'
 import { startTcpProxy } from '@pool/test-kit/tcp-proxy.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Api, startApi } from '../support/api.ts'
+import { untilApplied } from '../support/consistency.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { countLockWaiters, holdLock, lockRow, untilSessionsWait } from '../support/locks.ts'
 import { check, commit, countStatuses, pool, release, renew, reserve, reserveToken } from '../support/operations.ts'
@@ -111,6 +112,33 @@ describe('a row that stays locked', () => {
     const again = await Promise.all([api, other, api, other].map(one => release(one, 'keyed', headers)))
     expect(countStatuses(again)).toEqual({ 200: 4 })
     expect(await listEvents('keyed')).toEqual(['reserved', 'released'])
+  })
+
+  test('of dns_names: the records of other names are published meanwhile, and those of its name afterwards', async () => {
+    const activate = async (subdomain: string) => commit(api, subdomain, await reserveToken(api, subdomain))
+    const names = ['records-same', 'records-changed']
+    expect(countStatuses(await Promise.all(names.map(activate)))).toEqual({ 200: 2 })
+    // Due soon: one differs from the zone, the other does not.
+    await database.sql`
+      update dns_names set version = nextval('dns_version'), next_attempt_at = now() + interval '0.3 s',
+        desired = case when subdomain = 'records-same' then desired else replace(desired::text, '192.0.2.1', '192.0.2.9')::jsonb end
+      where subdomain in ${database.sql(names)}`
+    const held = await holdLock(
+      database.sql,
+      tx => tx`select from dns_names where subdomain in ${tx(names)} for update`,
+    )
+    await sleep(300)
+    const { result, ms } = await timed(() => Promise.all(['one', 'two', 'three'].map(activate)))
+    expect((await release(api, 'records-same')).status).toBe(503)
+    const isApplied = database.sql<{ subdomain: string; isApplied: boolean }[]>`
+      select subdomain, applied_version = version as "isApplied" from dns_names
+      where subdomain in ${database.sql(names)}`
+    expect((await isApplied).map(row => row.isApplied)).toEqual([false, false])
+    await held.release()
+    expect(countStatuses(result)).toEqual({ 200: 3 })
+    expect(ms).toBeLessThan(PROMPT_MS)
+    await untilApplied(database.sql)
+    expect((await release(api, 'records-same')).status).toBe(200)
   })
 
   test('more locked names than connections that wait: one that is locked briefly is served, and so are all others', async () => {

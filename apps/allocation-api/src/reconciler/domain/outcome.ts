@@ -19,6 +19,8 @@ export type Outcome =
   | Failure
   /** The provider did not get to this name, or not to all of its changes: it stays due. */
   | { readonly kind: 'skipped' }
+  /** Another transaction has locked the row of this name: it stays due. */
+  | { readonly kind: 'locked' }
 
 /** After the provider recovers, the waiting names become due within this time and not all at the same moment. */
 const MAX_SPREAD_MS = 250
