@@ -343,6 +343,7 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
   })
   const deployments = new DeploymentService({
     sql,
+    readSql,
     writer,
     domainProof,
     idempotency,

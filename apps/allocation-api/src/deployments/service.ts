@@ -34,6 +34,8 @@ import { Runner, type RunnerOptions } from './runner.ts'
 export interface DeploymentServiceOptions
   extends Omit<RunnerOptions, 'repository' | 'reservations' | 'reservationRenewalMs' | 'onLogChanged'> {
   readonly sql: Sql
+  /** For the reads of requests. */
+  readonly readSql: Sql
   readonly writer: Pick<Writer, 'write'>
   readonly allocations: ReservationOperations
   readonly idempotency: Pick<Idempotency, 'replayThenExecute' | 'isExecuted'>
@@ -88,10 +90,10 @@ export class DeploymentService {
   readonly #calls: DeploymentCalls
 
   constructor(options: DeploymentServiceOptions) {
-    const { sql, writer, statementTimeoutMs, leaseMs, reservationTtlMs, nameCoolOffMs } = options
+    const { sql, readSql, writer, statementTimeoutMs, leaseMs, reservationTtlMs, nameCoolOffMs } = options
     this.#options = options
     const times = { timeoutMs: statementTimeoutMs, leaseMs, coolOffMs: nameCoolOffMs }
-    this.#repository = createDeploymentRepository(sql, writer, times)
+    this.#repository = createDeploymentRepository(readSql, writer, times)
     this.#reservations = new ReservationClient(options.allocations)
     this.#runner = new Runner({
       ...options,
@@ -169,7 +171,7 @@ export class DeploymentService {
 
   /** What was done to deployments, also to deleted ones; newest first. */
   async history(query: DeploymentHistoryQuery): Promise<DeploymentHistoryPage> {
-    return listDeploymentHistory(this.#options.sql, query, this.#options.statementTimeoutMs)
+    return listDeploymentHistory(this.#options.readSql, query, this.#options.statementTimeoutMs)
   }
 
   async unlock(id: string, caller: Caller): Promise<UnlockOutcome> {

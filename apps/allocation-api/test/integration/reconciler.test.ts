@@ -351,4 +351,22 @@ describe('the reconciler', () => {
     expect(fixture.provider.calls.slice(before)).toEqual([])
     expect(fixture.provider.names()).toEqual([])
   })
+
+  test('a writer that loses its zone lock during the write stores no result; the next sync does', async () => {
+    const one = replica({ waitMs: 300 })
+    const gate = Promise.withResolvers<void>()
+    fixture.provider.applyGate = gate.promise
+    expect((await one.dns.waitUntilApplied(await activate('acme'))).status).toBe('pending')
+    expect(fixture.provider.appliesInFlight).toBe(1)
+    fixture.provider.applyGate = Promise.resolve()
+    await fixture.sql`
+      select pg_terminate_backend(pid) from pg_stat_activity
+      where datname = current_database() and application_name = 'allocation-api zone' and state = 'idle in transaction'`
+    gate.resolve()
+    await until('the lost lock is reported', () => one.errors.length > 0)
+    expect(await row('acme')).toMatchObject({ applied_version: 0 })
+    await one.dns.syncDueZones()
+    await until('the result is stored', async () => (await row('acme'))?.applied_version !== 0)
+    expect(fixture.provider.names()).not.toEqual([])
+  })
 })

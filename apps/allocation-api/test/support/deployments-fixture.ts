@@ -172,6 +172,7 @@ export const useDeployments = () => {
       const errors: unknown[] = []
       const deployments = new DeploymentService({
         sql,
+        readSql: sql,
         writer,
         idempotency,
         allocations: createAllocationService({
