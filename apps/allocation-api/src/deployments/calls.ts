@@ -225,7 +225,7 @@ export class DeploymentCalls {
       ...this.#stateRequest(situation),
       variables: toModuleVariables(situation.id, situation.spec, storage),
       secrets: toModuleSecrets(credentials),
-      mayImportBucket: true,
+      mayImportBucket: situation.hasCreatedBucket,
       destroy: operation === 'destroy',
     }
     const planned = await provisioner.plan(request, signal)
@@ -260,7 +260,7 @@ export class DeploymentCalls {
     return (await repository.delete(situation, caller)) ? { kind: 'removed' } : null
   }
 
-  #stateRequest({ id, generation, lineageId, spec }: DeploymentSituation): StateRequest {
-    return { id, run: generation, stateKey: lineageId, bucket: spec.storage?.bucket ?? null }
+  #stateRequest({ id, generation, lineageId, spec, knownState }: DeploymentSituation): StateRequest {
+    return { id, run: generation, stateKey: lineageId, bucket: spec.storage?.bucket ?? null, knownState }
   }
 }

@@ -5,7 +5,7 @@ import { withTimeout } from '@pool/database/with-timeout'
 import { allocationSql } from '../allocation/sql.ts'
 import { bucketClaimSql } from './bucket-claims.ts'
 import { type DeploymentRecord, fromRecord } from './domain/spec.ts'
-import type { DeploymentLogLine, RunLease, RunState, StateLock } from './domain/types.ts'
+import type { DeploymentLogLine, KnownState, RunLease, RunState, StateLock } from './domain/types.ts'
 import { deploymentHistorySql } from './history.ts'
 import { isUniqueViolation } from './unique-violation.ts'
 
@@ -36,7 +36,8 @@ export const runColumns = (sql: Sql) => sql`
   d.id, d.run_generation as generation, d.request, d.lineage_id as "lineageId", d.operation,
   d.run_generation - d.operation_generation + 1 as attempt, d.reservation_token_hash as "reservationTokenHash",
   l.has_infrastructure as "hasInfrastructure", d.is_applied as "isApplied", d.result,
-  l.state_lock as "stateLock", d.cancelled_at is not null as "isCancelled", d.pending_error as "pendingError",
+  l.state_lock as "stateLock", l.known_state as "knownState", ${bucketClaimSql(sql).hasCreatedBucket} as "hasCreatedBucket",
+  d.cancelled_at is not null as "isCancelled", d.pending_error as "pendingError",
   d.line_count as "lineCount"`
 
 export type RunRepository = ReturnType<typeof createRunRepository>
@@ -47,7 +48,7 @@ export type RunRepository = ReturnType<typeof createRunRepository>
  */
 export const createRunRepository = (sql: Sql, { timeoutMs, leaseMs, coolOffMs }: DeploymentRepositoryOptions) => {
   const { now, milliseconds } = timeSql(sql)
-  const { makePermanent, dropProvisional } = bucketClaimSql(sql)
+  const { makePermanent, markCreated, dropUnused } = bucketClaimSql(sql)
   const { hold, letGo } = allocationSql(sql)
   const history = deploymentHistorySql(sql)
   const leaseEnd = sql`${now} + ${milliseconds(leaseMs)}`
@@ -55,7 +56,7 @@ export const createRunRepository = (sql: Sql, { timeoutMs, leaseMs, coolOffMs }:
     sql`d.id = ${id} and d.run_generation = ${generation} and d.finished_at is null`
   /** The row of the run, locked: a statement that changes other tables must not act on a lease that is being lost. */
   const lockOwned = (lease: RunLease) =>
-    sql`select d.id, d.lineage_id, d.reservation_token_hash from deployments d
+    sql`select d.id, d.lineage_id, d.request, d.reservation_token_hash from deployments d
         where ${ownedBy(lease)} for update of d`
   const changesRow = async (statement: PromiseLike<{ readonly count: number }>): Promise<boolean> =>
     (await withTimeout(statement, timeoutMs)).count > 0
@@ -131,7 +132,7 @@ export const createRunRepository = (sql: Sql, { timeoutMs, leaseMs, coolOffMs }:
     async clearInfrastructure(lease: RunLease): Promise<boolean> {
       return changesRow(sql`
         with owned as (${lockOwned(lease)}), lineage as (
-          update lineages l set has_infrastructure = false, infrastructure_changed_at = ${now}
+          update lineages l set has_infrastructure = false, infrastructure_changed_at = ${now}, known_state = null
           from owned where l.id = owned.lineage_id
           returning l.id as lineage_id, l.pool_domain, l.subdomain
         ), free as (${letGo(sql`lineage`, coolOffMs)})
@@ -143,6 +144,18 @@ export const createRunRepository = (sql: Sql, { timeoutMs, leaseMs, coolOffMs }:
         with owned as (${lockOwned(lease)})
         update lineages l set state_lock = ${lock === null ? null : sql.json(lock as never)}
         from owned where l.id = owned.lineage_id`)
+    },
+
+    /** Call it with each state that Terraform has written or is about to change. */
+    async recordState(lease: RunLease, known: KnownState): Promise<boolean> {
+      return changesRow(sql`
+        with owned as (${lockOwned(lease)})
+        update lineages l set known_state = ${sql.json(known as never)} from owned where l.id = owned.lineage_id`)
+    },
+
+    /** Records that the bucket of the deployment exists and comes from this lineage. */
+    async recordBucket(lease: RunLease): Promise<boolean> {
+      return changesRow(sql`with owned as (${lockOwned(lease)}) ${markCreated(sql`owned`)}`)
     },
 
     async saveResult(lease: RunLease, result: DeploymentResult): Promise<boolean> {
@@ -173,14 +186,14 @@ export const createRunRepository = (sql: Sql, { timeoutMs, leaseMs, coolOffMs }:
         with destroyed as (
           update deployments d set status = 'destroyed', result = null, pending_error = null, ${finished}
           where ${ownedBy(lease)} returning ${history.columns}
-        ), history as (${history.append(sql`destroyed`, 'destroyed', 'run')})
+        ), claims as (${dropUnused(sql`destroyed`)}), history as (${history.append(sql`destroyed`, 'destroyed', 'run')})
         select from destroyed`)
     },
 
-    /** Call after `markFailing`. A bucket that was never created is free again. */
+    /** Call after `markFailing`. A bucket that was never created is free again, unless infrastructure is to get it. */
     async markFailed(lease: RunLease): Promise<boolean> {
       return changesRow(sql`
-        with owned as (${lockOwned(lease)}), claims as (${dropProvisional(sql`owned`)}), failed as (
+        with owned as (${lockOwned(lease)}), claims as (${dropUnused(sql`owned`)}), failed as (
           update deployments d set status = 'failed', error = d.pending_error, ${finished}
           from owned where d.id = owned.id returning ${history.columns}, d.error
         ), history as (${history.append(sql`failed`, 'failed', 'run', sql`error`)})

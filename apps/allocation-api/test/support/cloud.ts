@@ -95,6 +95,7 @@ export class CloudProvisioner implements Provisioner {
     if (variables.object_storage_bucket) {
       this.cloud.createBucket(stateKey, variables.object_storage_bucket)
       state.bucket = variables.object_storage_bucket
+      await request.onBucketCreated?.()
     }
     const machines = [...state.machines]
     return {

@@ -296,17 +296,42 @@ describe.skipIf(isTerraformMissing)('an apply whose state was lost', () => {
   })
 })
 
+describe.skipIf(isTerraformMissing)('the creation of the bucket', () => {
+  test('is reported while the apply is still in progress, and by the next operation', async () => {
+    const { site, options } = await createBucketSite(`
+      resource "terraform_data" "machine" {
+        input = module.bucket.bucket
+        provisioner "local-exec" {
+          command     = "until [ -e ../go ]; do sleep 0.02; done"
+          working_dir = path.module
+        }
+      }`)
+    let reports = 0
+    const onBucketCreated = async () => {
+      reports += 1
+    }
+    const run = startApply(options, { ...request, onBucketCreated })
+    await until('the bucket is reported', () => reports === 1)
+    writeFileSync(join(site.folder, 'go'), '')
+    expect(await run.result).toEqual(applied)
+    const before = reports
+    await startApply(options, { ...request, onBucketCreated, run: 2 }).result
+    expect(reports).toBeGreaterThan(before)
+  })
+})
+
 describe.skipIf(isTerraformMissing)('an archived state', () => {
   test('is kept and never used again', async () => {
     const site = createTestSite('resource "terraform_data" "machine" { input = 1 }')
     await startApply(site.options).result
     const state = readFileSync(statePath(site), 'utf8')
     const terraform = createTerraform(site.options)
-    const stateRequest = { id: 'm1', run: 1, stateKey: 'acme.pool.test', bucket: null }
+    const stateRequest = { id: 'm1', run: 1, stateKey: 'acme.pool.test', bucket: null, knownState: null }
     await terraform.archive(stateRequest)
     await terraform.archive(stateRequest)
     expect(await inspect(site.options)).toMatchObject({ isEmpty: true })
     const kept = readFiles(join(site.options.dataDir, 'state', 'archive'))
-    expect(kept.map(({ text }) => text)).toEqual([state])
+    const backup = expect.stringContaining('"resources": []')
+    expect(kept.map(({ text }) => text).toSorted((a, b) => b.length - a.length)).toEqual([state, backup])
   })
 })
