@@ -113,14 +113,23 @@ const toDestroyTargets = ({ hasKeptBucket, others, requiredByBucket }: StateCont
   return targets.length > 0 ? targets.map(address => `-target=${address}`) : null
 }
 
+const parsePlan = (text: string): unknown => {
+  try {
+    return JSON.parse(text)
+  } catch {
+    throw new CommandFailedError(
+      'The plan that Terraform printed is not JSON; check the binary (PDM_TERRAFORM_BINARY).',
+    )
+  }
+}
+
 /** The JSON of a plan, which contains secrets. */
 const planAsJson = async (session: TerraformSession, more: readonly string[] = []) => {
   const file = await session.openPlanFile()
   try {
     await session.capture([...PLAN, ...more], file)
     const text = await session.capture(['show', '-no-color', PLAN_FILE], file)
-    const json: unknown = JSON.parse(await session.capture(['show', '-json', PLAN_FILE], file))
-    return { text, json }
+    return { text, json: parsePlan(await session.capture(['show', '-json', PLAN_FILE], file)) }
   } finally {
     await file.close()
   }
