@@ -63,13 +63,13 @@ export const createRunRepository = (sql: Sql, { timeoutMs, leaseMs, coolOffMs }:
   const finished = sql`finished_at = greatest(${now}, started_at), run_expires_at = null`
 
   return {
-    /** Claims up to `limit` runs whose lease has expired, each as a new generation. */
-    async claimExpired(limit: number): Promise<RunState[]> {
+    /** Claims up to `limit` runs whose lease expired at least `forMs` milliseconds ago, each as a new generation. */
+    async claimExpired(limit: number, forMs: number): Promise<RunState[]> {
       const rows = await withTimeout(
         sql<RunRow[]>`
           with orphaned as (
-            select id from deployments where finished_at is null and run_expires_at <= ${now}
-            order by run_expires_at limit ${limit} for update skip locked
+            select id from deployments where finished_at is null and run_expires_at <= ${now} - ${milliseconds(forMs)}
+            order by run_expires_at, id limit ${limit} for update skip locked
           )
           update deployments d set run_generation = d.run_generation + 1, run_expires_at = ${leaseEnd}
           from orphaned, lineages l where d.id = orphaned.id and l.id = d.lineage_id
@@ -79,13 +79,18 @@ export const createRunRepository = (sql: Sql, { timeoutMs, leaseMs, coolOffMs }:
       return rows.map(toRunState)
     },
 
-    /** Renews these leases. Those missing from the result are lost. */
+    /** Renews these leases. Those missing from the result are lost. The rows are locked in the order of their ids. */
     async renewLeases(leases: readonly RunLease[]): Promise<RenewedLease[]> {
       return withTimeout(
         sql<RenewedLease[]>`
-          update deployments d set run_expires_at = ${leaseEnd}
-          from jsonb_to_recordset(${sql.json(leases as never)}) as run (id uuid, generation integer)
-          where d.id = run.id and d.run_generation = run.generation and d.finished_at is null
+          with held as (
+            select d.id from deployments d
+              join jsonb_to_recordset(${sql.json(leases as never)}) as run (id uuid, generation integer)
+                on d.id = run.id and d.run_generation = run.generation
+            where d.finished_at is null
+            order by d.id for update of d
+          )
+          update deployments d set run_expires_at = ${leaseEnd} from held where d.id = held.id
           returning d.id, d.cancelled_at is not null as "isCancelled"`,
         timeoutMs,
       )

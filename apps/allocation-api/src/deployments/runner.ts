@@ -35,6 +35,8 @@ export interface RunnerOptions {
 
 interface ActiveRun {
   readonly run: DeploymentRun
+  /** Waits for a slot. */
+  isQueued: boolean
   leaseRenewedAt: number
   reservationRenewedAt: number
 }
@@ -93,11 +95,12 @@ export class Runner {
     })
     // When an orphaned deployment's reservation was last renewed is unknown, so it is renewed at the next tick.
     const reservationRenewedAt = generation > 1 ? Number.NEGATIVE_INFINITY : now()
-    const entry: ActiveRun = { run, leaseRenewedAt: now(), reservationRenewedAt }
+    const entry: ActiveRun = { run, isQueued: true, leaseRenewedAt: now(), reservationRenewedAt }
     this.#active.set(id, entry)
     const started = Promise.withResolvers<void>()
     let hasStarted = false
     const start = (): Promise<void> => {
+      entry.isQueued = false
       if (!hasStarted) started.resolve(this.#execute(run))
       hasStarted = true
       return started.promise
@@ -162,10 +165,18 @@ export class Runner {
     }
   }
 
+  /**
+   * Without a free slot, it claims an orphan that no process with a free slot has claimed in time, one at a time: a queue
+   * that is never empty must not keep orphans waiting.
+   */
   async #claimExpired(): Promise<void> {
-    const free = this.#options.maxConcurrentRuns - this.#active.size
-    if (this.#isStopping || free <= 0) return
-    for (const state of await this.#options.repository.claimExpired(free)) this.submit(state, null)
+    const { maxConcurrentRuns, repository, leaseMs } = this.#options
+    if (this.#isStopping) return
+    const free = maxConcurrentRuns - this.#active.size
+    const hasQueuedOrphan = [...this.#active.values()].some(({ run, isQueued }) => isQueued && run.state.attempt > 1)
+    if (free <= 0 && hasQueuedOrphan) return
+    const claimed = free > 0 ? repository.claimExpired(free, 0) : repository.claimExpired(1, leaseMs)
+    for (const state of await claimed) this.submit(state, null)
   }
 
   /** One renewal that fails does not keep the others from being tried. */
