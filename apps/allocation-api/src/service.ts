@@ -11,7 +11,7 @@ import { createAllocationService } from './allocation/service.ts'
 import { type Config, readConfig } from './config/config.ts'
 import { type ConfigIssue, ConfigIssuesError, type Env, EnvReader } from './config/env.ts'
 import { readCaFile } from './credentials/ca-file.ts'
-import { createCredentialService } from './credentials/service.ts'
+import { createCredentialService, toRateLimitKey } from './credentials/service.ts'
 import { applySchema } from './database/migrate.ts'
 import { createBucketClaims } from './deployments/bucket-claims.ts'
 import { parseDeploymentChange, parseDeploymentSpec, type SpecRules } from './deployments/domain/spec.ts'
@@ -25,6 +25,7 @@ import { openApiDocument } from './http/routes/docs.ts'
 import { type HttpServer, listen } from './http/server.ts'
 import { createEventStreams } from './http/sse.ts'
 import { createIdempotency } from './idempotency/idempotency.ts'
+import { createRateLimiter } from './lib/rate-limiter.ts'
 import { runPeriodically } from './lib/run-periodically.ts'
 import { toBucketName } from './naming/naming.ts'
 import { reservedLabels } from './naming/reserved-labels.ts'
@@ -77,6 +78,9 @@ const TERRAFORM_GRACE_MS = 7_000
 /** How long a request waits for the TXT record that proves a domain. */
 const TXT_LOOKUP_TIMEOUT_MS = 5_000
 const REQUEST_GRACE_MS = 8_000
+/** Of one client address, in one process. */
+const CHALLENGES_PER_MINUTE = 60
+const MAX_CHALLENGE_CLIENTS = 10_000
 
 const toConfigIssue =
   (env: Env) =>
@@ -191,6 +195,7 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
     lookUpTxt: createTxtResolver({ servers: resolvers, timeoutMs: TXT_LOOKUP_TIMEOUT_MS }),
     timeoutMs,
   })
+  const limitChallenges = createRateLimiter({ perMinute: CHALLENGES_PER_MINUTE, maxCallers: MAX_CHALLENGE_CLIENTS })
   const provisioner = createTerraform({ ...config.deployments, env: config.env, graceMs: TERRAFORM_GRACE_MS })
   const specRules = (): SpecRules => ({
     storageProvider: objectStorage.provider,
@@ -241,7 +246,10 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
     reconciler,
     deployments,
     buckets: createBucketClaims(sql, { timeoutMs }),
-    domains: domainProof,
+    domains: {
+      createChallenge: domainProof.createChallenge,
+      limitChallenges: address => limitChallenges(toRateLimitKey(address), performance.now()),
+    },
     credentials,
     streams: createEventStreams({ stopping: stopping.signal }),
     providers: { objectStorage: objectStorage.provider, token: [...config.credentials.tokenUrls.keys()] },

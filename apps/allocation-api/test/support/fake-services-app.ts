@@ -35,7 +35,7 @@ export const unusedDependencies: AppDependencies = {
     tailLog: failOnCall,
     history: failOnCall,
   },
-  domains: { createChallenge: failOnCall },
+  domains: { createChallenge: failOnCall, limitChallenges: failOnCall },
   buckets: { list: failOnCall, lift: failOnCall },
   streams: { acquire: failOnCall },
   providers: { objectStorage: 'hetzner', token: ['hetzner'] },
