@@ -59,7 +59,6 @@ const HEALTH_CHECK_TIMEOUT_MS = 1_500
 const COUNT_TIMEOUT_MS = 60_000
 /** How long a process knows nothing of a pool that another replica has added. */
 const POOL_REFRESH_MS = 5_000
-const SWEEP_BATCH_SIZE = 250
 const PROVIDER_TIMEOUT_MS = 10_000
 /** Below the contract's 8 s for one credential check, so that there is time for the response. */
 const CREDENTIAL_CHECK_TIMEOUT_MS = 7_900
@@ -134,9 +133,6 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
   const poolRegistry = createPoolRegistry(sql, {
     managedDomains,
     timeoutMs,
-    sweep: async () => {
-      while ((await repository.deleteExpired(SWEEP_BATCH_SIZE)) === SWEEP_BATCH_SIZE);
-    },
   })
   const { pools } = poolRegistry
   const covered = await poolRegistry.start()
