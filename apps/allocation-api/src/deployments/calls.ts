@@ -253,11 +253,11 @@ export class DeploymentCalls {
     }
     if (verdict === 'abandoned') {
       if (!(await repository.markAbandoned(situation, caller))) return null
-      await provisioner.archive(this.#stateRequest(situation))
     }
+    const archived = verdict === 'abandoned' ? await provisioner.archive(this.#stateRequest(situation)) : null
     // The name first: after a crash between the two, the deployment can still be removed again.
     await reservations.release(situation, caller)
-    return (await repository.delete(situation, caller)) ? { kind: 'removed' } : null
+    return (await repository.delete(situation, caller, archived)) ? { kind: 'removed' } : null
   }
 
   #stateRequest({ id, generation, lineageId, spec, knownState }: DeploymentSituation): StateRequest {

@@ -96,9 +96,9 @@ export interface Provisioner {
   inspect(request: StateRequest, signal: AbortSignal): Promise<StateInspection>
   /**
    * Keeps the state where no later call finds it: a local one is moved, a remote one stays under its key, which must not be
-   * used again. Can be repeated, also after a kill.
+   * used again. Can be repeated, also after a kill. Returns a sentence for the history that says where the state is.
    */
-  archive(request: StateRequest): Promise<void>
+  archive(request: StateRequest): Promise<string>
   /** Whether the process group that took the lock has ended; `unknown` if that cannot be checked from this machine. */
   findLockHolder(lock: StateLock): Promise<'running' | 'ended' | 'unknown'>
   /** Lifts exactly this lock. */

@@ -299,13 +299,13 @@ export const createDeploymentRepository = (
 
     /**
      * Deletes a finished deployment and its log. Its lineage remains if it owns a bucket or, as the record of who owned
-     * it, if its infrastructure was abandoned. An abandoned lineage lets go of its name.
+     * it, if its infrastructure was abandoned. An abandoned lineage lets go of its name. `detail`: for the history.
      */
-    async delete(situation: DeploymentSituation, caller: Caller): Promise<boolean> {
+    async delete(situation: DeploymentSituation, caller: Caller, detail: string | null): Promise<boolean> {
       return changesRow(sql`
         with deleted as (
           delete from deployments d where ${unchanged(situation)} returning ${history.columns}, d.abandoned_at
-        ), history as (${history.append(sql`deleted`, 'deleted', caller)}), claims as (${dropProvisional(sql`deleted`)}), archived as (
+        ), history as (${history.append(sql`deleted`, 'deleted', caller, detail)}), claims as (${dropProvisional(sql`deleted`)}), archived as (
           update lineages l set archived_at = ${now}
           from deleted where l.id = deleted.lineage_id and l.has_infrastructure and deleted.abandoned_at is not null
           returning l.id as lineage_id, l.pool_domain, l.subdomain

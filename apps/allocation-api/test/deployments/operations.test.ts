@@ -70,6 +70,9 @@ describe('the deployment token', () => {
     expect(await replica.deployments.remove(id, true, operator)).toEqual({ kind: 'removed' })
     expect(fixture.states.archived).toHaveLength(1)
     expect(await fixture.nameState('acme')).toBe('free')
+    const { entries } = await replica.deployments.history({ deployment: id })
+    const detail = `The state is in archive/${fixture.states.archived[0]}.`
+    expect(entries.slice(0, 2)).toMatchObject([{ event: 'deleted', detail }, { event: 'abandoned' }])
   })
 })
 

@@ -131,11 +131,11 @@ export class CloudProvisioner implements Provisioner {
     return { kind: 'inspected', isEmpty: resources.length === 0, hasKeptBucket: state?.bucket !== null, resources }
   }
 
-  async archive({ stateKey }: StateRequest): Promise<void> {
+  async archive({ stateKey }: StateRequest): Promise<string> {
     const state = this.cloud.states.get(stateKey)
-    if (!state) return
-    this.cloud.archived.set(stateKey, state)
+    if (state) this.cloud.archived.set(stateKey, state)
     this.cloud.states.delete(stateKey)
+    return 'The state is in the archive.'
   }
 
   async findLockHolder(): Promise<'ended'> {

@@ -177,8 +177,9 @@ export class FakeProvisioner implements Provisioner {
     }
   }
 
-  async archive({ stateKey }: StateRequest): Promise<void> {
+  async archive({ stateKey }: StateRequest): Promise<string> {
     this.states.archive(stateKey)
+    return `The state is in archive/${stateKey}.`
   }
 
   async findLockHolder(_: StateLock): Promise<'running' | 'ended' | 'unknown'> {

@@ -7,6 +7,7 @@ import { until } from '@pool/test-kit/poll.ts'
 import { describe, expect, test } from 'vitest'
 import { createTerraform, type TerraformOptions } from '../../src/deployments/terraform/terraform.ts'
 import { BUCKET, renderBucketModule, storageVariables, withMinio } from './support/bucket-site.ts'
+import { startStateServer } from './support/state-server.ts'
 import {
   findProcesses,
   inspect,
@@ -327,11 +328,28 @@ describe.skipIf(isTerraformMissing)('an archived state', () => {
     const state = readFileSync(statePath(site), 'utf8')
     const terraform = createTerraform(site.options)
     const stateRequest = { id: 'm1', run: 1, stateKey: 'acme.pool.test', bucket: null, knownState: null }
-    await terraform.archive(stateRequest)
-    await terraform.archive(stateRequest)
+    const where = await terraform.archive(stateRequest)
+    expect(where).toMatch(
+      /^The state is in archive\/acme\.pool\.test\.tfstate\.\d{8}T[\d.]+Z, archive\/.*\.backup\.[^,]+\.$/,
+    )
+    expect(await terraform.archive(stateRequest)).toBe(where)
     expect(await inspect(site.options)).toMatchObject({ isEmpty: true })
     const kept = readFiles(join(site.options.dataDir, 'state', 'archive'))
     const backup = expect.stringContaining('"resources": []')
     expect(kept.map(({ text }) => text).toSorted((a, b) => b.length - a.length)).toEqual([state, backup])
+  })
+
+  test('of a remote backend stays where it is, and its place is said', async () => {
+    const server = await startStateServer()
+    const site = createTestSite('resource "terraform_data" "machine" { input = 1 }')
+    const options = { ...site.options, backend: server.backend }
+    await startApply(options).result
+    const state = server.state()
+    const stateRequest = { id: 'm1', run: 1, stateKey: 'acme.pool.test', bucket: null, knownState: null }
+    expect(await createTerraform(options).archive(stateRequest)).toBe(
+      'The state stays in the http backend under the key acme.pool.test; no other deployment uses it.',
+    )
+    expect(server.state()).toBe(state)
+    server.close()
   })
 })

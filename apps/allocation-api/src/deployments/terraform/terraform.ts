@@ -229,7 +229,7 @@ class TerraformProvisioner implements Provisioner {
     return result.kind === 'stopped' ? { kind: 'failed', reason: 'The state was not read in time.' } : result
   }
 
-  archive({ stateKey }: StateRequest): Promise<void> {
+  archive({ stateKey }: StateRequest): Promise<string> {
     return archiveState(this.#directories.dataDir, stateKey, this.#options.backend)
   }
 
