@@ -36,20 +36,22 @@ const terraform = `#!/bin/sh
 state=$(sed -n 's/.*"path": "\\(.*\\)".*/\\1/p' main.tf.json 2>/dev/null)
 lock=\${state%/*}/.\${state##*/}.lock.info
 machine=$(sed -n 's/.*"name":"\\([A-Za-z0-9]*\\)".*/\\1/p' "$state" 2>/dev/null)
+lineage=$(sed -n 's/.*"lineage":"\\([^"]*\\)".*/\\1/p' "$state" 2>/dev/null)
+save() { printf '{"version":4,"serial":1,"resources":[%s],\\n"lineage":"%s"}' "$1" "\${lineage:-$$}" >"$state"; }
 line() { printf '{"@level":"info","@message":"%s %s","type":"%s"}\\n' "$2" "$machine" "$1"; }
 case $1 in
 version) echo '{"terraform_version":"1.9.0"}' ;;
-state) [ ! -f "$state" ] || cat "$state" ;;
+state) if [ "$2" = push ]; then for file; do :; done; cp "$file" "$state"; else cat "$state" 2>/dev/null || true; fi ;;
 show) case $* in *-json*) echo '{"format_version":"1.2"}' ;; *) echo "Machines: $machine" ;; esac ;;
 untaint) [ ! -f "$lock" ] || { printf 'Lock Info:\\n  ID:        lock-1\\n  Operation: OperationTypeApply\\n'; exit 1; } ;;
 force-unlock) if [ -f "$lock.stuck" ]; then rm "$lock.stuck"; exit 1; else rm -f "$lock"; fi ;;
 destroy)
   line apply_start Destroying
-  rm -f "$state" ;;
+  save '' ;;
 apply)
   if [ -z "$machine" ]; then
     machine=$(printf %s "$TF_VAR_org_name" | tr -cd A-Za-z0-9 | cut -c1-60)
-    printf '{"version":4,"resources":[{"mode":"managed","type":"machine",\\n"name":"%s","instances":[{}]}]}' "$machine" >"$state"
+    save "{\\"mode\\":\\"managed\\",\\"type\\":\\"machine\\",\\"name\\":\\"$machine\\",\\"instances\\":[{}]}"
   fi
   case $TF_VAR_org_name in Stuck*)
     echo '{"ID":"lock-1"}' >"$lock"
