@@ -40,10 +40,10 @@ const weights: Readonly<Record<string, number>> = {
   getDeployment: 3,
   applyDeployment: 2,
   planDeployment: 1,
-  destroyDeployment: 3,
+  destroyDeployment: 6,
   unlockDeployment: 5,
-  removeDeployment: 3,
-  followDeployment: 1,
+  removeDeployment: 6,
+  followDeployment: 2,
   validateObjectStorageKeys: 3,
   validateToken: 3,
   health: 1,
@@ -64,6 +64,18 @@ const OPERATOR_CALLS = [
   'readDeploymentHistory',
 ]
 const REJECTED_SHARE = 0.2
+/** They need a deployment of the client. */
+const DEPLOYMENT_CALLS = [
+  ...[
+    'getDeployment',
+    'applyDeployment',
+    'planDeployment',
+    'destroyDeployment',
+    'unlockDeployment',
+    'removeDeployment',
+  ],
+  'followDeployment',
+]
 
 const toWeighted = ({ operations }: ServiceDocument, isOperator: boolean): readonly string[] =>
   operations.flatMap(({ id }) => {
@@ -118,13 +130,13 @@ export const createApiWorkload = (
   }
   /** A label for a deployment. Four clients, one of them an operator, contend for the shared one. */
   const pickLabel = (choices: Choices): string =>
-    choices.chance(0.5) ? `e${number >> 2}` : `d${number}-${choices.below(3)}`
+    choices.chance(0.8) ? `e${number >> 2}` : `d${number}-${choices.below(3)}`
 
   const createKnown = (id: string, choices: Choices): Readonly<Record<string, unknown>> => {
     const name = pickName(id, choices)
     const { tokens, deployments } = state
     const [deployment, deploymentToken] =
-      deployments.length > 0 && choices.chance(0.8) ? choices.pick(deployments) : [UNKNOWN_ID, UNKNOWN_ID]
+      deployments.length > 0 && choices.chance(0.9) ? choices.pick(deployments) : [UNKNOWN_ID, UNKNOWN_ID]
     return {
       domain: choices.chance(0.05) ? 'POOL.test ' : POOL,
       subdomain: name,
@@ -153,7 +165,7 @@ export const createApiWorkload = (
       accessKey: `AK${mark}0123456789abcdef`,
       secretKey: `SK${mark}0123456789abcdef0123456789abcdef`,
       token: `PT${mark}0123456789abcdef`,
-      orgName: `${choices.chance(token === null ? 0.05 : 0.5) ? 'Stuck' : 'Fuzz'} ${tenantMark}`,
+      orgName: `${choices.chance(token === null ? 0.02 : 0.3) ? 'Stuck' : 'Fuzz'} ${tenantMark}`,
       orgEmail: `ops@${tenantMark}.example`,
       providers: choices.chance(0.7) ? ['local'] : ['hetzner'],
       sshPublicKey,
@@ -216,9 +228,14 @@ export const createApiWorkload = (
     }
   }
 
-  const createSeed = (id: string, choices: Choices): SeedRequest => {
+  const pickOperation = (choices: Choices): string => {
+    const id = choices.pick(weighted)
+    const isInVain = DEPLOYMENT_CALLS.includes(id) && state.deployments.length === 0
+    return isInVain && choices.chance(0.8) ? 'createDeployment' : id
+  }
+
+  const createSeed = (id: string, known: Readonly<Record<string, unknown>>, choices: Choices): SeedRequest => {
     const operation = findOperation(document, id)
-    const known = createKnown(id, choices)
     const documented = createDocumentedRequest(document, operation, known, choices)
     const path = operation.path.replace(/\{([^}]+)\}/g, (_, name: string) => encodeURIComponent(String(known[name])))
     const hasToken = operation.parameters.some(({ name }) => name === 'X-Deployment-Token')
@@ -242,7 +259,9 @@ export const createApiWorkload = (
     }
   }
 
-  const learn = (row: string, response: HttpResponse) => {
+  const learn = (row: string, deployment: unknown, response: HttpResponse) => {
+    if ([204, 404].includes(response.status) && DEPLOYMENT_CALLS.includes(row))
+      state.deployments = state.deployments.filter(([known]) => known !== deployment)
     const {
       state: allocationState,
       subdomain,
@@ -274,8 +293,9 @@ export const createApiWorkload = (
 
   return {
     next(choices): Step {
-      const id = choices.pick(weighted)
-      const seed = createSeed(id, choices)
+      const id = pickOperation(choices)
+      const known = createKnown(id, choices)
+      const seed = createSeed(id, known, choices)
       const mutation = pickMutation(choices)
       const isUnusual = mutation === 'headers' && token !== null && choices.chance(0.3)
       const authorizationLine =
@@ -283,7 +303,7 @@ export const createApiWorkload = (
       const page = choices.chance(0.03) ? pageHeaders(choices) : []
       const headers = [...authorizationLine, ...(seed.headers ?? []), ...page]
       const request = { ...mutate({ ...seed, headers }, mutation, choices), tenant: number }
-      return { request, learn: response => learn(id, response) }
+      return { request, learn: response => learn(id, known.deployment, response) }
     },
     clone: () =>
       createApiWorkload(options, {
