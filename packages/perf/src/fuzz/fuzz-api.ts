@@ -34,6 +34,9 @@ const AFTER_FAULT_MS = 6_000
 /** In this environment these services do not exist in any phase. */
 const ALWAYS_UNAVAILABLE = ['object-storage-unavailable', 'provider-unavailable']
 
+/** The limits of waiting runs and plans. The other causes of this code do not occur. */
+const QUEUE_FULL = /Deployment queue is full|Too many plans/
+
 const isReady = async (port: number): Promise<boolean> => {
   const response = await fetch(`http://127.0.0.1:${port}/readyz`).catch(() => undefined)
   await response?.body?.cancel()
@@ -90,8 +93,10 @@ export const fuzzApi = async (options: ApiRunOptions): Promise<void> => {
       isFromPlatform: () => false,
       allowedOrigins: [ALLOWED_ORIGIN],
     },
-    isExplained(code, { sentAt, request }) {
+    isExplained(code, { sentAt, request, outcome }) {
       if (ALWAYS_UNAVAILABLE.includes(code)) return true
+      if (code === 'provisioning-unavailable')
+        return outcome.kind === 'response' && QUEUE_FULL.test(outcome.response.text)
       if (code === 'database-unavailable' || code === 'unhealthy' || code === TRUNCATED)
         return sentAt < databaseFaultUntil
       // Only one of several concurrent calls for a zone runs.

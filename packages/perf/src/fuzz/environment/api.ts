@@ -127,7 +127,7 @@ export const startApi = async (
       OBJECT_STORAGE_DOMAIN: 'localhost:1',
       PDM_TERRAFORM_BINARY: binary,
       PDM_DEPLOYMENTS_DIR: join(folder, 'deployments'),
-      PDM_DEPLOYMENT_CONCURRENCY: '4',
+      PDM_DEPLOYMENT_CONCURRENCY: '6',
       DNSPROVIDER_KIND: 'cloudflare',
       DNSPROVIDER_CLOUDFLARE_URL: Object.assign(new URL(double.url), { port: String(proxy.port) }).href,
       DNSPROVIDER_CLOUDFLARE_API_TOKEN: double.token,

@@ -35,7 +35,7 @@ const weights: Readonly<Record<string, number>> = {
   readHistory: 4,
   convergeZone: 1,
   republishZone: 0.5,
-  createDeployment: 6,
+  createDeployment: 4,
   listDeployments: 2,
   getDeployment: 3,
   applyDeployment: 2,
@@ -231,7 +231,7 @@ export const createApiWorkload = (
   const pickOperation = (choices: Choices): string => {
     const id = choices.pick(weighted)
     const isInVain = DEPLOYMENT_CALLS.includes(id) && state.deployments.length === 0
-    return isInVain && choices.chance(0.8) ? 'createDeployment' : id
+    return isInVain && choices.chance(0.4) ? 'createDeployment' : id
   }
 
   const createSeed = (id: string, known: Readonly<Record<string, unknown>>, choices: Choices): SeedRequest => {
