@@ -260,7 +260,7 @@ export const createApiWorkload = (
   }
 
   const learn = (row: string, deployment: unknown, response: HttpResponse) => {
-    if ([204, 404].includes(response.status) && DEPLOYMENT_CALLS.includes(row))
+    if (response.status === 204 && row === 'removeDeployment')
       state.deployments = state.deployments.filter(([known]) => known !== deployment)
     const {
       state: allocationState,
