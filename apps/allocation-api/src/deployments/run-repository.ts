@@ -79,7 +79,10 @@ export const createRunRepository = (sql: Sql, { timeoutMs, leaseMs, coolOffMs }:
       return rows.map(toRunState)
     },
 
-    /** Renews these leases. Those missing from the result are lost. The rows are locked in the order of their ids. */
+    /**
+     * Renews these leases, but does not wait for a locked row: what locks one run must not end the others. Missing from the
+     * result are lost leases and those of locked rows.
+     */
     async renewLeases(leases: readonly RunLease[]): Promise<RenewedLease[]> {
       return withTimeout(
         sql<RenewedLease[]>`
@@ -88,12 +91,23 @@ export const createRunRepository = (sql: Sql, { timeoutMs, leaseMs, coolOffMs }:
               join jsonb_to_recordset(${sql.json(leases as never)}) as run (id uuid, generation integer)
                 on d.id = run.id and d.run_generation = run.generation
             where d.finished_at is null
-            order by d.id for update of d
+            for update of d skip locked
           )
           update deployments d set run_expires_at = ${leaseEnd} from held where d.id = held.id
           returning d.id, d.cancelled_at is not null as "isCancelled"`,
         timeoutMs,
       )
+    },
+
+    /** Renews one lease, and waits for its row. Null if it is lost. */
+    async renewLease(lease: RunLease): Promise<RenewedLease | null> {
+      const [row] = await withTimeout(
+        sql<RenewedLease[]>`
+          update deployments d set run_expires_at = ${leaseEnd} where ${ownedBy(lease)}
+          returning d.id, d.cancelled_at is not null as "isCancelled"`,
+        timeoutMs,
+      )
+      return row ?? null
     },
 
     /** Lets any process claim the run at once. */
