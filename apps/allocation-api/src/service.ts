@@ -22,7 +22,7 @@ import { createAllocationService } from './allocation/service.ts'
 import { type Config, readConfig } from './config/config.ts'
 import { type ConfigIssue, ConfigIssuesError, type Env, EnvReader } from './config/env.ts'
 import { readCaFile } from './credentials/ca-file.ts'
-import { createCredentialService } from './credentials/service.ts'
+import { createCredentialService, toRateLimitKey } from './credentials/service.ts'
 import { createWriteProbe, type Durability } from './database/durability.ts'
 import { createRetention } from './database/retention.ts'
 import { createSchemaCheck, readSchema } from './database/schema.ts'
@@ -39,6 +39,7 @@ import { type HttpServer, listen } from './http/server.ts'
 import { createStartingApp } from './http/starting-app.ts'
 import { createStreamLimiter } from './http/streams.ts'
 import { createIdempotency } from './idempotency/idempotency.ts'
+import { createRateLimiter } from './lib/rate-limiter.ts'
 import { runPeriodically } from './lib/run-periodically.ts'
 import { toBucketName } from './naming/naming.ts'
 import { reservedLabels } from './naming/reserved-labels.ts'
@@ -80,7 +81,6 @@ const SCHEMA_CHECK_INTERVAL_MS = 5_000
 const POOL_REFRESH_MS = 5_000
 /** An export or import whose client sends and reads nothing ends after this time. */
 const TRANSFER_IDLE_MS = 90_000
-const SWEEP_BATCH_SIZE = 250
 /** Retention times are a day or longer, so nothing has to be deleted at once. */
 const RETENTION_INTERVAL_MS = 600_000
 /** As many locked rows are waited for at a time. They are opened on demand. */
@@ -106,6 +106,9 @@ const TERRAFORM_GRACE_MS = 7_000
 /** How long a request waits for the TXT record that proves a domain. */
 const TXT_LOOKUP_TIMEOUT_MS = 5_000
 const REQUEST_GRACE_MS = 8_000
+/** Of one client address, in one process. */
+const CHALLENGES_PER_MINUTE = 60
+const MAX_CHALLENGE_CLIENTS = 10_000
 
 const toConfigIssue =
   (env: Env) =>
@@ -210,9 +213,6 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
   const poolRegistry = createPoolRegistry(sql, {
     managedDomains,
     timeoutMs,
-    sweep: async () => {
-      while ((await repository.deleteExpired(SWEEP_BATCH_SIZE)) === SWEEP_BATCH_SIZE);
-    },
   })
   const { pools } = poolRegistry
   const probeWrite = createWriteProbe(healthCheckSql, Math.random)
@@ -334,6 +334,7 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
     lookUpTxt: createTxtResolver({ servers: resolvers, timeoutMs: TXT_LOOKUP_TIMEOUT_MS }),
     timeoutMs,
   })
+  const limitChallenges = createRateLimiter({ perMinute: CHALLENGES_PER_MINUTE, maxCallers: MAX_CHALLENGE_CLIENTS })
   const provisioner = createTerraform({ ...config.deployments, env: config.env, graceMs: TERRAFORM_GRACE_MS })
   const specRules = (): SpecRules => ({
     storageProvider: objectStorage.provider,
@@ -387,7 +388,10 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
     reconciler,
     deployments,
     buckets: createBucketClaims(sql, { timeoutMs }),
-    domains: domainProof,
+    domains: {
+      createChallenge: domainProof.createChallenge,
+      limitChallenges: address => limitChallenges(toRateLimitKey(address), performance.now()),
+    },
     credentials,
     transfer: createTransfer({
       connect: () => openPool('allocation-api transfer', 1, { maxStatementMs: COUNT_TIMEOUT_MS, expires: false }),

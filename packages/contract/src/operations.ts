@@ -594,6 +594,7 @@ export const operations: readonly Operation[] = [
       400: invalidJson,
       413: tooLarge,
       422: error('`invalid-fqdn`.'),
+      429: error('`too-many-attempts`: too many challenges for this caller; retry after `Retry-After` seconds.'),
       503: databaseUnavailable,
     },
   },

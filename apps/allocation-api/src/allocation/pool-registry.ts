@@ -2,13 +2,12 @@ import type { Sql } from '@pool/database/client'
 import { timeSql } from '@pool/database/time-sql'
 import { withTimeout } from '@pool/database/with-timeout'
 import { type CoveringName, createPools, type Pools, toCoveringNames, toFqdn } from '../naming/naming.ts'
+import { allocationSql } from './sql.ts'
 
 export interface PoolRegistryOptions {
   readonly managedDomains: readonly string[]
   /** Milliseconds. */
   readonly timeoutMs: number
-  /** Deletes expired reservations, which would otherwise keep a pool from being added. */
-  readonly sweep: () => Promise<void>
 }
 
 /** A pool of the configuration is at or below a name that a client holds. */
@@ -34,11 +33,14 @@ export type PoolRegistry = ReturnType<typeof createPoolRegistry>
  *
  * A name at or above a pool must not be granted: its holder would control every name of the pool. During the rollout of a
  * longer list, replicas have different lists. Therefore the label that covers a pool gets a row in the state `pool`, which
- * no statement replaces. The primary key orders that insert and any reservation of the same label: either the label is
+ * no statement replaces; it replaces an expired reservation, and a name in its cool-off, which nobody takes back then. The primary key orders that insert and any reservation of the same label: either the label is
  * blocked, or the replica with the new pool finds it granted and does not start.
  */
-export const createPoolRegistry = (sql: Sql, { managedDomains, timeoutMs, sweep }: PoolRegistryOptions) => {
+export const createPoolRegistry = (sql: Sql, { managedDomains, timeoutMs }: PoolRegistryOptions) => {
   const { now, milliseconds } = timeSql(sql)
+  const { isLive, isLapsed, insertHistory } = allocationSql(sql)
+  /** Rows of which no client and no lineage has the name. */
+  const isUnheld = sql`(a.state <> 'pool' and a.lineage_id is null and ${isLapsed})`
   const confirmedBefore = sql`${now} - ${milliseconds(CONFIRMATION_MS)}`
   const expiredBefore = sql`${now} - ${milliseconds(REGISTRATION_TTL_MS)}`
   const managed = managedDomains.toSorted()
@@ -107,12 +109,20 @@ export const createPoolRegistry = (sql: Sql, { managedDomains, timeoutMs, sweep 
     // In the order of the key, as every statement that locks several rows.
     await withTimeout(
       sql`
-        insert into pool_allocations as a (pool_domain, subdomain, state, reserved_at, token_hash, created_by)
-        select distinct on (pool_domain collate "C", subdomain collate "C")
-          pool_domain, subdomain, 'pool', ${now}, sha256(gen_random_uuid()::text::bytea), ''
-        from ${toRows(names)} order by pool_domain collate "C", subdomain collate "C"
-        on conflict (pool_domain, subdomain) do update set reserved_at = excluded.reserved_at
-        where a.state = 'pool' and a.reserved_at < ${confirmedBefore}`,
+        with blocked as (
+          insert into pool_allocations as a (pool_domain, subdomain, state, reserved_at, token_hash, created_by)
+          select distinct on (pool_domain collate "C", subdomain collate "C")
+            pool_domain, subdomain, 'pool', ${now}, sha256(gen_random_uuid()::text::bytea), ''
+          from ${toRows(names)} order by pool_domain collate "C", subdomain collate "C"
+          on conflict (pool_domain, subdomain) do update set
+            state = excluded.state, reserved_at = excluded.reserved_at, token_hash = excluded.token_hash,
+            created_by = excluded.created_by, replaced_state = nullif(a.state, excluded.state),
+            expires_at = null, cool_off_until = null, former_token_hash = null, sovereign_fqdn = null,
+            load_balancer_ip = null, committed_at = null
+          where (a.state = 'pool' and a.reserved_at < ${confirmedBefore}) or ${isUnheld}
+          returning a.*
+        )
+        ${insertHistory(sql`blocked where replaced_state = 'reserved'`, sql`'expired', 'reserved', 'none'`, 'sweeper')}`,
       timeoutMs,
     )
   }
@@ -123,7 +133,7 @@ export const createPoolRegistry = (sql: Sql, { managedDomains, timeoutMs, sweep 
       sql<(CoveringName & { coveredPool: string })[]>`
         select a.pool_domain as "poolDomain", a.subdomain, covered_pool as "coveredPool"
         from ${toRows(managed.flatMap(toCoveringNames))} join pool_allocations a using (pool_domain, subdomain)
-        where a.state <> 'pool' order by covered_pool, a.subdomain`,
+        where a.state <> 'pool' and (${isLive} or a.lineage_id is not null) order by covered_pool, a.subdomain`,
       timeoutMs,
     )
     return rows.map(({ poolDomain, subdomain, coveredPool }) => ({
@@ -170,12 +180,7 @@ export const createPoolRegistry = (sql: Sql, { managedDomains, timeoutMs, sweep 
     async start(): Promise<readonly CoveredPool[]> {
       const added = await register()
       await blockLabels(await load())
-      let covered = await findCovered()
-      if (covered.length > 0) {
-        await sweep()
-        await blockLabels(await load())
-        covered = await findCovered()
-      }
+      const covered = await findCovered()
       if (covered.length > 0) {
         const rejected = covered.map(({ pool }) => pool).filter(pool => added.includes(pool))
         await withTimeout(sql`delete from pools where domain in (select domain from ${toDomains(rejected)})`, timeoutMs)

@@ -226,7 +226,7 @@ export const createAllocationRepository = (
 
   const hasFormer = ({ tokenHash, lineageId }: FormerHolder) => sql`
     ${isLapsed} and case
-      when a.lineage_id is null then a.token_hash = ${tokenHash ?? null}::bytea
+      when a.lineage_id is null then ${tokenHash ?? null}::bytea in (a.token_hash, a.former_token_hash)
       else a.lineage_id = ${lineageId ?? null}::uuid
     end`
 
@@ -237,7 +237,8 @@ export const createAllocationRepository = (
     from input where is_first order by pool_domain collate "C", subdomain collate "C"
     on conflict (pool_domain, subdomain) do update set
       state = excluded.state, reserved_at = excluded.reserved_at, expires_at = excluded.expires_at,
-      token_hash = excluded.token_hash, created_by = excluded.created_by, replaced_state = a.state, renewal_count = 0,
+      token_hash = excluded.token_hash, former_token_hash = ${former?.tokenHash ?? null}::bytea,
+      created_by = excluded.created_by, replaced_state = a.state, renewal_count = 0,
       sovereign_fqdn = null, load_balancer_ip = null, committed_at = null,
       cool_off_until = case when a.cool_off_until > ${now} then a.cool_off_until end
     where ${isFree}
@@ -364,7 +365,8 @@ export const createAllocationRepository = (
             locked as (${lockByToken(command, 'committed')}),
             updated as (
               update pool_allocations a set
-                state = 'active', expires_at = null, cool_off_until = null, committed_at = greatest(${now}, reserved_at),
+                state = 'active', expires_at = null, cool_off_until = null, former_token_hash = null,
+                committed_at = greatest(${now}, reserved_at),
                 sovereign_fqdn = ${command.sovereignFQDN}, load_balancer_ip = ${command.loadBalancerIP}::inet,
                 renewal_count = 0
               from locked where locked.outcome = 'committed' and ${whereName(command)}

@@ -28,9 +28,23 @@ export const bucketClaimSql = (sql: Sql) => {
     makePermanent: (lineages: Fragment) => sql`
       update bucket_claims c set is_permanent = true from ${lineages} input where c.lineage_id = input.id
       returning 1`,
+    /** `deployments` has the columns `lineage_id` and `request`. */
+    markCreated: (deployments: Fragment) => sql`
+      update bucket_claims c set is_created = true from ${deployments} input
+      where c.lineage_id = input.lineage_id and c.bucket = input.request -> 'storage' ->> 'bucket'
+      returning 1`,
+    /** Whether a run of lineage `l` is known to have created the bucket of deployment `d`. */
+    hasCreatedBucket: sql`exists (
+      select from bucket_claims c
+      where c.lineage_id = l.id and c.bucket = d.request -> 'storage' ->> 'bucket' and c.is_created)`,
     /** `lineages` has the column `lineage_id`. */
     dropProvisional: (lineages: Fragment) => sql`
       delete from bucket_claims c using ${lineages} input where c.lineage_id = input.lineage_id and not c.is_permanent
+      returning 1`,
+    /** The same for deployments that remain: one with infrastructure keeps the claim of its input. */
+    dropUnused: (lineages: Fragment) => sql`
+      delete from bucket_claims c using ${lineages} input join lineages l on l.id = input.lineage_id
+      where c.lineage_id = l.id and not c.is_permanent and not l.has_infrastructure
       returning 1`,
   }
 }

@@ -225,7 +225,7 @@ export class DeploymentCalls {
       ...this.#stateRequest(situation),
       variables: toModuleVariables(situation.id, situation.spec, storage),
       secrets: toModuleSecrets(credentials),
-      mayImportBucket: true,
+      mayImportBucket: situation.hasCreatedBucket,
       destroy: operation === 'destroy',
     }
     const planned = await provisioner.plan(request, signal)
@@ -253,14 +253,14 @@ export class DeploymentCalls {
     }
     if (verdict === 'abandoned') {
       if (!(await repository.markAbandoned(situation, caller))) return null
-      await provisioner.archive(this.#stateRequest(situation))
     }
+    const archived = verdict === 'abandoned' ? await provisioner.archive(this.#stateRequest(situation)) : null
     // The name first: after a crash between the two, the deployment can still be removed again.
     await reservations.release(situation, caller)
-    return (await repository.delete(situation, caller)) ? { kind: 'removed' } : null
+    return (await repository.delete(situation, caller, archived)) ? { kind: 'removed' } : null
   }
 
-  #stateRequest({ id, generation, lineageId, spec }: DeploymentSituation): StateRequest {
-    return { id, run: generation, stateKey: lineageId, bucket: spec.storage?.bucket ?? null }
+  #stateRequest({ id, generation, lineageId, spec, knownState }: DeploymentSituation): StateRequest {
+    return { id, run: generation, stateKey: lineageId, bucket: spec.storage?.bucket ?? null, knownState }
   }
 }

@@ -1,4 +1,4 @@
-import type { DeploymentLogLine, StateLock } from './domain/types.ts'
+import type { DeploymentLogLine, KnownState, StateLock } from './domain/types.ts'
 
 /** Identifies one state and the process that works on it. */
 export interface StateRequest {
@@ -10,6 +10,8 @@ export interface StateRequest {
   readonly stateKey: string
   /** Name of the bucket, by which its resource is found in the state; null without object storage. */
   readonly bucket: string | null
+  /** What earlier runs reported. An operation fails, and changes nothing, if it finds another or an older state. */
+  readonly knownState: KnownState | null
 }
 
 export interface ProvisioningRequest extends StateRequest {
@@ -18,7 +20,7 @@ export interface ProvisioningRequest extends StateRequest {
   /** Further input variables, whose values appear in no file, argument or log line. */
   readonly secrets: Readonly<Record<string, string>>
   /**
-   * Whether an earlier run may have created the bucket. If it exists and is not in the state, it is imported instead of
+   * Whether an earlier run has created the bucket. If it exists and is not in the state, it is imported instead of
    * created. Default: false.
    */
   readonly mayImportBucket?: boolean
@@ -27,6 +29,10 @@ export interface ProvisioningRequest extends StateRequest {
    * does not stop the run.
    */
   readonly onLock?: (lock: StateLock | null) => Promise<void>
+  /** Called before an apply changes anything, and after each apply and destroy. A rejected promise ends the operation. */
+  readonly onState?: (state: KnownState) => Promise<void>
+  /** Called, perhaps several times, when the bucket is known to come from this state. Rejected promises are ignored. */
+  readonly onBucketCreated?: () => Promise<void>
 }
 
 /** `reason` is a sentence for users, without secrets. */
@@ -90,9 +96,9 @@ export interface Provisioner {
   inspect(request: StateRequest, signal: AbortSignal): Promise<StateInspection>
   /**
    * Keeps the state where no later call finds it: a local one is moved, a remote one stays under its key, which must not be
-   * used again. Can be repeated, also after a kill.
+   * used again. Can be repeated, also after a kill. Returns a sentence for the history that says where the state is.
    */
-  archive(request: StateRequest): Promise<void>
+  archive(request: StateRequest): Promise<string>
   /** Whether the process group that took the lock has ended; `unknown` if that cannot be checked from this machine. */
   findLockHolder(lock: StateLock): Promise<'running' | 'ended' | 'unknown'>
   /** Lifts exactly this lock. */

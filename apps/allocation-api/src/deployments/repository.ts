@@ -11,7 +11,7 @@ import { idempotencySql } from '../idempotency/sql.ts'
 import { bucketClaimSql } from './bucket-claims.ts'
 import type { Situation } from './domain/lifecycle.ts'
 import { type DeploymentRecord, fromRecord } from './domain/spec.ts'
-import type { DeploymentSpec, RunState, StateLock, StoredLogLine } from './domain/types.ts'
+import type { DeploymentSpec, KnownState, RunState, StateLock, StoredLogLine } from './domain/types.ts'
 import { domainChallengeSql, type Proof } from './domain-proof.ts'
 import { deploymentHistorySql } from './history.ts'
 import { type DeploymentRepositoryOptions, runColumns, toRunState } from './run-repository.ts'
@@ -51,6 +51,9 @@ export interface DeploymentSituation extends Situation {
   readonly tokenHash: Buffer
   readonly reservationTokenHash: Buffer | null
   readonly stateLock: StateLock | null
+  readonly knownState: KnownState | null
+  /** Whether a run of the lineage is known to have created the bucket. */
+  readonly hasCreatedBucket: boolean
   readonly isAbandoned: boolean
 }
 
@@ -132,7 +135,7 @@ export const createDeploymentRepository = (
 ) => {
   const { now, milliseconds } = timeSql(sql)
   const { claimKey, assertInTime, storeAndReturn } = idempotencySql(sql)
-  const { claim: claimBucket, dropProvisional } = bucketClaimSql(sql)
+  const { claim: claimBucket, hasCreatedBucket, dropProvisional } = bucketClaimSql(sql)
   const { letGo } = allocationSql(sql)
   const history = deploymentHistorySql(sql)
   const challenges = domainChallengeSql(sql)
@@ -227,7 +230,8 @@ export const createDeploymentRepository = (
           select d.id, d.run_generation as generation, d.status, d.operation, d.request, d.lineage_id as "lineageId",
             d.token_hash as "tokenHash", d.reservation_token_hash as "reservationTokenHash",
             d.abandoned_at is not null as "isAbandoned", l.state_lock as "stateLock",
-            l.has_infrastructure as "hasInfrastructure",
+            l.has_infrastructure as "hasInfrastructure", l.known_state as "knownState",
+            ${hasCreatedBucket} as "hasCreatedBucket",
             exists (select from bucket_claims c where c.lineage_id = l.id and c.is_permanent) as "hasBucket"
           from deployments d join lineages l on l.id = d.lineage_id where d.id = ${id}`,
         timeoutMs,
@@ -314,15 +318,15 @@ export const createDeploymentRepository = (
 
     /**
      * Deletes a finished deployment and its log. Its lineage remains if it owns a bucket or, as the record of who owned
-     * it, if its infrastructure was abandoned. An abandoned lineage lets go of its name.
+     * it, if its infrastructure was abandoned. An abandoned lineage lets go of its name. `detail`: for the history.
      */
-    async delete(situation: DeploymentSituation, caller: Caller): Promise<boolean> {
+    async delete(situation: DeploymentSituation, caller: Caller, detail: string | null): Promise<boolean> {
       return changesRow(
         situation.id,
         (lane, guard) => lane`
         with claim as (${claimKey(guard, null)}), deleted as (
           delete from deployments d using claim where ${unchanged(situation)} returning ${history.columns}, d.abandoned_at
-        ), history as (${history.append(sql`deleted`, 'deleted', caller)}), claims as (${dropProvisional(sql`deleted`)}), archived as (
+        ), history as (${history.append(sql`deleted`, 'deleted', caller, detail)}), claims as (${dropProvisional(sql`deleted`)}), archived as (
           update lineages l set archived_at = ${now}
           from deleted where l.id = deleted.lineage_id and l.has_infrastructure and deleted.abandoned_at is not null
           returning l.id as lineage_id, l.pool_domain, l.subdomain

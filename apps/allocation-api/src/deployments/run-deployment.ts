@@ -9,7 +9,7 @@ import {
   toModuleSecrets,
   toModuleVariables,
 } from './domain/run.ts'
-import type { AccessKeyPair, DeploymentLogLine, RunState } from './domain/types.ts'
+import type { AccessKeyPair, DeploymentLogLine, KnownState, RunState } from './domain/types.ts'
 import type {
   Provisioner,
   ProvisioningFailed,
@@ -62,12 +62,14 @@ export class DeploymentRun {
   #hasInfrastructure: boolean
   /** Whether no Terraform of an earlier run can still change the state. */
   #isStateSettled: boolean
+  #knownState: KnownState | null
 
   constructor(options: DeploymentRunOptions) {
     this.state = options.state
     this.#options = options
     this.#hasInfrastructure = options.state.hasInfrastructure
     this.#isStateSettled = !options.state.hasInfrastructure
+    this.#knownState = options.state.knownState
   }
 
   /** Aborts when the run is stopped. */
@@ -190,9 +192,16 @@ export class DeploymentRun {
       ...this.#stateRequest,
       variables: toModuleVariables(state.id, state.spec, storage),
       secrets: toModuleSecrets(credentials),
-      mayImportBucket: state.operation === 'apply',
+      mayImportBucket: state.hasCreatedBucket,
       onLock: async lock => {
         await this.#retryUntilAvailable(() => repository.recordLock(state, lock))
+      },
+      onState: async known => {
+        await this.#fenced(() => repository.recordState(state, known))
+        this.#knownState = known
+      },
+      onBucketCreated: async () => {
+        await this.#retryUntilAvailable(() => repository.recordBucket(state))
       },
     })
     this.#isStateSettled = true
@@ -288,7 +297,13 @@ export class DeploymentRun {
 
   get #stateRequest(): StateRequest {
     const { id, generation, lineageId, spec } = this.state
-    return { id, run: generation, stateKey: lineageId, bucket: spec.storage?.bucket ?? null }
+    return {
+      id,
+      run: generation,
+      stateKey: lineageId,
+      bucket: spec.storage?.bucket ?? null,
+      knownState: this.#knownState,
+    }
   }
 
   readonly #log = (line: DeploymentLogLine): void => this.#options.logWriter.log(line)

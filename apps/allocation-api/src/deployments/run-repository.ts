@@ -5,7 +5,7 @@ import { withTimeout } from '@pool/database/with-timeout'
 import { allocationSql } from '../allocation/sql.ts'
 import { bucketClaimSql } from './bucket-claims.ts'
 import { type DeploymentRecord, fromRecord } from './domain/spec.ts'
-import type { DeploymentLogLine, RunLease, RunState, StateLock } from './domain/types.ts'
+import type { DeploymentLogLine, KnownState, RunLease, RunState, StateLock } from './domain/types.ts'
 import { deploymentHistorySql } from './history.ts'
 import { isUniqueViolation } from './unique-violation.ts'
 
@@ -20,8 +20,6 @@ export interface DeploymentRepositoryOptions {
 export interface RenewedLease {
   readonly id: string
   readonly isCancelled: boolean
-  /** Another transaction has locked the row: the lease is neither renewed nor lost. */
-  readonly isLocked: boolean
 }
 
 /** `name-lost`: the name belongs to another client now. `fqdn-remains`: another lineage has infrastructure. */
@@ -38,7 +36,8 @@ export const runColumns = (sql: Sql) => sql`
   d.id, d.run_generation as generation, d.request, d.lineage_id as "lineageId", d.operation,
   d.run_generation - d.operation_generation + 1 as attempt, d.reservation_token_hash as "reservationTokenHash",
   l.has_infrastructure as "hasInfrastructure", d.is_applied as "isApplied", d.result,
-  l.state_lock as "stateLock", d.cancelled_at is not null as "isCancelled", d.pending_error as "pendingError",
+  l.state_lock as "stateLock", l.known_state as "knownState", ${bucketClaimSql(sql).hasCreatedBucket} as "hasCreatedBucket",
+  d.cancelled_at is not null as "isCancelled", d.pending_error as "pendingError",
   d.line_count as "lineCount"`
 
 export type RunRepository = ReturnType<typeof createRunRepository>
@@ -49,7 +48,7 @@ export type RunRepository = ReturnType<typeof createRunRepository>
  */
 export const createRunRepository = (sql: Sql, { timeoutMs, leaseMs, coolOffMs }: DeploymentRepositoryOptions) => {
   const { now, milliseconds } = timeSql(sql)
-  const { makePermanent, dropProvisional } = bucketClaimSql(sql)
+  const { makePermanent, markCreated, dropUnused } = bucketClaimSql(sql)
   const { hold, letGo } = allocationSql(sql)
   const history = deploymentHistorySql(sql)
   const leaseEnd = sql`${now} + ${milliseconds(leaseMs)}`
@@ -57,20 +56,20 @@ export const createRunRepository = (sql: Sql, { timeoutMs, leaseMs, coolOffMs }:
     sql`d.id = ${id} and d.run_generation = ${generation} and d.finished_at is null`
   /** The row of the run, locked: a statement that changes other tables must not act on a lease that is being lost. */
   const lockOwned = (lease: RunLease) =>
-    sql`select d.id, d.lineage_id, d.reservation_token_hash from deployments d
+    sql`select d.id, d.lineage_id, d.request, d.reservation_token_hash from deployments d
         where ${ownedBy(lease)} for update of d`
   const changesRow = async (statement: PromiseLike<{ readonly count: number }>): Promise<boolean> =>
     (await withTimeout(statement, timeoutMs)).count > 0
   const finished = sql`finished_at = greatest(${now}, started_at), run_expires_at = null`
 
   return {
-    /** Claims up to `limit` runs whose lease has expired, each as a new generation. */
-    async claimExpired(limit: number): Promise<RunState[]> {
+    /** Claims up to `limit` runs whose lease expired at least `forMs` milliseconds ago, each as a new generation. */
+    async claimExpired(limit: number, forMs: number): Promise<RunState[]> {
       const rows = await withTimeout(
         sql<RunRow[]>`
           with orphaned as (
-            select id from deployments where finished_at is null and run_expires_at <= ${now}
-            order by run_expires_at limit ${limit} for update skip locked
+            select id from deployments where finished_at is null and run_expires_at <= ${now} - ${milliseconds(forMs)}
+            order by run_expires_at, id limit ${limit} for update skip locked
           )
           update deployments d set run_generation = d.run_generation + 1, run_expires_at = ${leaseEnd}
           from orphaned, lineages l where d.id = orphaned.id and l.id = d.lineage_id
@@ -80,27 +79,35 @@ export const createRunRepository = (sql: Sql, { timeoutMs, leaseMs, coolOffMs }:
       return rows.map(toRunState)
     },
 
-    /** Renews these leases. Those missing from the result are lost. A locked row does not hold up the other leases. */
+    /**
+     * Renews these leases, but does not wait for a locked row: what locks one run must not end the others. Missing from the
+     * result are lost leases and those of locked rows.
+     */
     async renewLeases(leases: readonly RunLease[]): Promise<RenewedLease[]> {
       return withTimeout(
         sql<RenewedLease[]>`
-          with runs as (
-            select d.id, d.run_generation from deployments d
+          with held as (
+            select d.id from deployments d
               join jsonb_to_recordset(${sql.json(leases as never)}) as run (id uuid, generation integer)
                 on d.id = run.id and d.run_generation = run.generation
             where d.finished_at is null
-          ), free as (
-            select d.id from deployments d where d.id in (select id from runs) for no key update skip locked
-          ), renewed as (
-            update deployments d set run_expires_at = ${leaseEnd} from runs join free using (id)
-            where d.id = runs.id and d.run_generation = runs.run_generation and d.finished_at is null
-            returning d.id, d.cancelled_at is not null as is_cancelled
+            for update of d skip locked
           )
-          select id, is_cancelled as "isCancelled", false as "isLocked" from renewed
-          union all
-          select id, false, true from runs where id not in (select id from free)`,
+          update deployments d set run_expires_at = ${leaseEnd} from held where d.id = held.id
+          returning d.id, d.cancelled_at is not null as "isCancelled"`,
         timeoutMs,
       )
+    },
+
+    /** Renews one lease, and waits for its row. Null if it is lost. */
+    async renewLease(lease: RunLease): Promise<RenewedLease | null> {
+      const [row] = await withTimeout(
+        sql<RenewedLease[]>`
+          update deployments d set run_expires_at = ${leaseEnd} where ${ownedBy(lease)}
+          returning d.id, d.cancelled_at is not null as "isCancelled"`,
+        timeoutMs,
+      )
+      return row ?? null
     },
 
     /** Lets any process claim the run at once. */
@@ -144,7 +151,7 @@ export const createRunRepository = (sql: Sql, { timeoutMs, leaseMs, coolOffMs }:
     async clearInfrastructure(lease: RunLease): Promise<boolean> {
       return changesRow(sql`
         with owned as (${lockOwned(lease)}), lineage as (
-          update lineages l set has_infrastructure = false, infrastructure_changed_at = ${now}
+          update lineages l set has_infrastructure = false, infrastructure_changed_at = ${now}, known_state = null
           from owned where l.id = owned.lineage_id
           returning l.id as lineage_id, l.pool_domain, l.subdomain
         ), free as (${letGo(sql`lineage`, coolOffMs)})
@@ -156,6 +163,18 @@ export const createRunRepository = (sql: Sql, { timeoutMs, leaseMs, coolOffMs }:
         with owned as (${lockOwned(lease)})
         update lineages l set state_lock = ${lock === null ? null : sql.json(lock as never)}
         from owned where l.id = owned.lineage_id`)
+    },
+
+    /** Call it with each state that Terraform has written or is about to change. */
+    async recordState(lease: RunLease, known: KnownState): Promise<boolean> {
+      return changesRow(sql`
+        with owned as (${lockOwned(lease)})
+        update lineages l set known_state = ${sql.json(known as never)} from owned where l.id = owned.lineage_id`)
+    },
+
+    /** Records that the bucket of the deployment exists and comes from this lineage. */
+    async recordBucket(lease: RunLease): Promise<boolean> {
+      return changesRow(sql`with owned as (${lockOwned(lease)}) ${markCreated(sql`owned`)}`)
     },
 
     async saveResult(lease: RunLease, result: DeploymentResult): Promise<boolean> {
@@ -186,14 +205,14 @@ export const createRunRepository = (sql: Sql, { timeoutMs, leaseMs, coolOffMs }:
         with destroyed as (
           update deployments d set status = 'destroyed', result = null, pending_error = null, ${finished}
           where ${ownedBy(lease)} returning ${history.columns}
-        ), history as (${history.append(sql`destroyed`, 'destroyed', 'run')})
+        ), claims as (${dropUnused(sql`destroyed`)}), history as (${history.append(sql`destroyed`, 'destroyed', 'run')})
         select from destroyed`)
     },
 
-    /** Call after `markFailing`. A bucket that was never created is free again. */
+    /** Call after `markFailing`. A bucket that was never created is free again, unless infrastructure is to get it. */
     async markFailed(lease: RunLease): Promise<boolean> {
       return changesRow(sql`
-        with owned as (${lockOwned(lease)}), claims as (${dropProvisional(sql`owned`)}), failed as (
+        with owned as (${lockOwned(lease)}), claims as (${dropUnused(sql`owned`)}), failed as (
           update deployments d set status = 'failed', error = d.pending_error, ${finished}
           from owned where d.id = owned.id returning ${history.columns}, d.error
         ), history as (${history.append(sql`failed`, 'failed', 'run', sql`error`)})

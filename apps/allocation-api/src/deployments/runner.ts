@@ -1,12 +1,12 @@
 import pLimit from 'p-limit'
 import { LogWriter } from './deployment-log.ts'
 import type { StorageProvider } from './domain/run.ts'
-import type { AccessKeyPair, RunState } from './domain/types.ts'
+import type { AccessKeyPair, RunLease, RunState } from './domain/types.ts'
 import type { Provisioner } from './provisioner.ts'
 import type { ReservationClient } from './reservation.ts'
 import { DeploymentRun, type RunOutcome } from './run-deployment.ts'
 import { CancelledError, LeaseLostError, ReservationLostError, ShutdownError } from './run-errors.ts'
-import type { RunRepository } from './run-repository.ts'
+import type { RenewedLease, RunRepository } from './run-repository.ts'
 
 export interface RunObserver {
   onRunEnded(id: string, outcome: RunOutcome, seconds: number): void
@@ -35,6 +35,8 @@ export interface RunnerOptions {
 
 interface ActiveRun {
   readonly run: DeploymentRun
+  /** Waits for a slot. */
+  isQueued: boolean
   leaseRenewedAt: number
   reservationRenewedAt: number
 }
@@ -43,6 +45,13 @@ interface ActiveRun {
 const MAX_QUEUED = 100
 /** Part of the lease after which an unrenewed run stops, in case this clock is slower than the database's. */
 const LEASE_SAFETY = 0.8
+
+const toLease = ({ run: { state } }: ActiveRun): RunLease => ({ id: state.id, generation: state.generation })
+
+const throwFirstFailure = (results: readonly PromiseSettledResult<unknown>[]): void => {
+  const failed = results.find(result => result.status === 'rejected')
+  if (failed) throw failed.reason
+}
 
 /**
  * Runs deployments in this process, a bounded number at a time, each under a lease that is renewed while it runs. A
@@ -93,11 +102,12 @@ export class Runner {
     })
     // When an orphaned deployment's reservation was last renewed is unknown, so it is renewed at the next tick.
     const reservationRenewedAt = generation > 1 ? Number.NEGATIVE_INFINITY : now()
-    const entry: ActiveRun = { run, leaseRenewedAt: now(), reservationRenewedAt }
+    const entry: ActiveRun = { run, isQueued: true, leaseRenewedAt: now(), reservationRenewedAt }
     this.#active.set(id, entry)
     const started = Promise.withResolvers<void>()
     let hasStarted = false
     const start = (): Promise<void> => {
+      entry.isQueued = false
       if (!hasStarted) started.resolve(this.#execute(run))
       hasStarted = true
       return started.promise
@@ -147,26 +157,48 @@ export class Runner {
     await Promise.all(this.#unfinished)
   }
 
+  /** A renewal that fails or waits does not keep the others from taking effect. */
   async #renewLeases(): Promise<void> {
+    const { repository, now } = this.#options
     const entries = [...this.#active.values()]
     if (entries.length === 0) return
-    const startedAt = this.#options.now()
-    const leases = entries.map(({ run: { state } }) => ({ id: state.id, generation: state.generation }))
-    const renewed = await this.#options.repository.renewLeases(leases)
+    const startedAt = now()
+    const renewed = await repository.renewLeases(entries.map(toLease))
     const byId = new Map(renewed.map(lease => [lease.id, lease]))
+    const missing: ActiveRun[] = []
     for (const entry of entries) {
       const lease = byId.get(entry.run.state.id)
-      if (lease?.isLocked) continue
-      if (lease) entry.leaseRenewedAt = startedAt
-      else if (this.#isActive(entry)) entry.run.stop(new LeaseLostError())
-      if (lease?.isCancelled) entry.run.stop(new CancelledError())
+      if (lease) this.#onRenewed(entry, lease, startedAt)
+      else missing.push(entry)
     }
+    const results = await Promise.allSettled(
+      missing.map(async entry => {
+        const retriedAt = now()
+        const lease = await repository.renewLease(toLease(entry))
+        if (lease) this.#onRenewed(entry, lease, retriedAt)
+        else if (this.#isActive(entry)) entry.run.stop(new LeaseLostError())
+      }),
+    )
+    throwFirstFailure(results)
   }
 
+  #onRenewed(entry: ActiveRun, { isCancelled }: RenewedLease, at: number): void {
+    entry.leaseRenewedAt = at
+    if (isCancelled) entry.run.stop(new CancelledError())
+  }
+
+  /**
+   * Without a free slot, it claims an orphan that no process with a free slot has claimed in time, one at a time: a queue
+   * that is never empty must not keep orphans waiting.
+   */
   async #claimExpired(): Promise<void> {
-    const free = this.#options.maxConcurrentRuns - this.#active.size
-    if (this.#isStopping || free <= 0) return
-    for (const state of await this.#options.repository.claimExpired(free)) this.submit(state, null)
+    const { maxConcurrentRuns, repository, leaseMs } = this.#options
+    if (this.#isStopping) return
+    const free = maxConcurrentRuns - this.#active.size
+    const hasQueuedOrphan = [...this.#active.values()].some(({ run, isQueued }) => isQueued && run.state.attempt > 1)
+    if (free <= 0 && hasQueuedOrphan) return
+    const claimed = free > 0 ? repository.claimExpired(free, 0) : repository.claimExpired(1, leaseMs)
+    for (const state of await claimed) this.submit(state, null)
   }
 
   /** One renewal that fails does not keep the others from being tried. */
@@ -186,8 +218,7 @@ export class Runner {
         if (!isHeld && this.#isActive(entry)) entry.run.stop(new ReservationLostError())
       }),
     )
-    const failed = results.find(result => result.status === 'rejected')
-    if (failed) throw failed.reason
+    throwFirstFailure(results)
   }
 
   #stopUnrenewed(): void {

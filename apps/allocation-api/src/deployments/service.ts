@@ -262,6 +262,8 @@ export class DeploymentService {
       isApplied: false,
       result: null,
       stateLock: null,
+      knownState: null,
+      hasCreatedBucket: false,
       isCancelled: false,
       pendingError: null,
       lineCount: 0,

@@ -126,6 +126,10 @@ describe('a request', () => {
       more()
     })
     const result = await requestJson({ url: server.url }, never())
-    expect(result).toEqual({ kind: 'unavailable', reason: 'The response of the DNS provider is too large.' })
+    expect(result).toEqual({
+      kind: 'unavailable',
+      reason: 'The response of the DNS provider is too large.',
+      scope: 'zone',
+    })
   })
 })

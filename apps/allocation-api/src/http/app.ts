@@ -8,6 +8,7 @@ import { matchedRoutes } from 'hono/route'
 import type { AllocationService } from '../allocation/service.ts'
 import type { CredentialService } from '../credentials/service.ts'
 import type { Observer } from '../observability/domain/observer.ts'
+import { toDeploymentId } from '../observability/domain/request-log.ts'
 import type { Reconciler } from '../reconciler/reconciler.ts'
 import type { Transfer } from '../transfer/transfer.ts'
 import { requireOperatorToken } from './bearer-auth.ts'
@@ -31,7 +32,7 @@ import { type HealthDependencies, healthRoutes, type MetricsSource } from './rou
 import { IMPORT_PATH, transferRoutes } from './routes/transfer.ts'
 import type { ListStreams, StreamLimiter } from './streams.ts'
 import type { HttpEnv, Listener, OnStreamError } from './types.ts'
-import { isBodyLimitError, isBodyTruncated } from './validate.ts'
+import { getAddress, isBodyLimitError, isBodyTruncated } from './validate.ts'
 
 export interface AppDependencies {
   readonly allocations: Pick<
@@ -84,12 +85,16 @@ export const requestContext = (listener: Listener, observer: Pick<Observer, 'onR
     c.set('listener', listener)
     c.set('requestId', requestId)
     c.header('X-Request-Id', requestId)
+    const address = getAddress(c)
     await next()
+    const route = matchedRoutes(c).find(({ path }) => !path.includes('*'))?.path ?? 'none'
     observer.onRequest({
       requestId,
       listener,
+      address,
+      deployment: c.get('deployment') ?? toDeploymentId(route, c.req.path),
       method: c.req.method,
-      route: matchedRoutes(c).find(route => !route.path.includes('*'))?.path ?? 'none',
+      route,
       status: c.res.status,
       outcome: c.get('outcome') ?? '',
       seconds: (performance.now() - started) / 1_000,

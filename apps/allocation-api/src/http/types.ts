@@ -14,5 +14,7 @@ export interface HttpEnv {
     requestId: string
     /** An operation's outcome or an error code, for the log and the metrics. */
     outcome: string
+    /** The id of the deployment that the request created. */
+    deployment: string | undefined
   }
 }

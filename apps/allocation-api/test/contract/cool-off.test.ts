@@ -149,8 +149,6 @@ describe('the former client', () => {
     const expected = new Date(Date.parse(until) - left).toISOString()
     expect(await check(subdomain)).toMatchObject({ reason: 'cooling-off', availableAt: expected })
     expect((await reserve(subdomain)).body).toMatchObject({ error: 'cooling-off', availableAt: expected })
-    // Only the latest token takes the name back.
-    expect((await reserve(subdomain, { reservationToken: formerToken })).body.error).toBe('cooling-off')
     expect((await reserve(subdomain, { reservationToken })).status).toBe(201)
     const end = how === 'release' ? ['released reserved none'] : ['expired reserved none']
     expect(await readEvents(subdomain)).toEqual([
@@ -160,6 +158,32 @@ describe('the former client', () => {
       'reserved none reserved',
     ])
   })
+
+  test.each(['release', 'expiry'])(
+    'whose response was lost takes the name back again after the %s of that reservation, until a commit',
+    async how => {
+      const subdomain = `lost-${how}`
+      const formerToken = await coolOff(subdomain)
+      const end = () => (how === 'release' ? release(subdomain) : database.advance(DEFAULT_RESERVATION_TTL_MS))
+      for (let attempt = 0; attempt < 2; attempt += 1) {
+        expect((await reserve(subdomain, { reservationToken: formerToken })).status).toBe(201)
+        // The new reservation belongs to whoever has its token.
+        expect((await reserve(subdomain, { reservationToken: formerToken })).body.error).toBe('conflict')
+        await end()
+      }
+      const { reservationToken } = (await reserve(subdomain, { reservationToken: formerToken })).body
+      await end()
+      const latest = (await reserve(subdomain, { reservationToken })).body.reservationToken
+      await end()
+      // The new token was received, so it has replaced the former one.
+      expect((await reserve(subdomain, { reservationToken: formerToken })).body.error).toBe('cooling-off')
+      const last = (await reserve(subdomain, { reservationToken: latest })).body.reservationToken
+      expect((await call('POST', `${poolPath}/commit`, commitBody(subdomain, last))).status).toBe(200)
+      await release(subdomain)
+      expect((await reserve(subdomain, { reservationToken: latest })).body.error).toBe('cooling-off')
+      expect((await reserve(subdomain, { reservationToken: last })).status).toBe(201)
+    },
+  )
 
   test('cannot take it from the client that has reserved it since', async () => {
     const formerToken = await coolOff('too-late')

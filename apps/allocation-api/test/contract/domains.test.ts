@@ -7,7 +7,7 @@ import { createZoneTable } from '../../src/dns/providers/local/zone-table.ts'
 import { startTestService } from '../support/service.ts'
 import { isTerraformMissing } from '../terraform/support/terraform.ts'
 
-const { call } = await startTestService({ PDM_BYO_PROOF: 'required', PDM_BYO_RESOLVERS: '127.0.0.1:9' })
+const { call, database } = await startTestService({ PDM_BYO_PROOF: 'required', PDM_BYO_RESOLVERS: '127.0.0.1:9' })
 const path = '/api/v1/domains/challenge'
 
 describe('a challenge', () => {
@@ -94,4 +94,17 @@ test.skipIf(isTerraformMissing)('with the record in DNS the deployment is create
     'X-Deployment-Token': deploymentToken,
   })
   expect(removed.status).toBe(202)
+})
+
+test('a client that requests too many challenges is 429 with Retry-After, and nothing more is stored', async () => {
+  let answer = await call('POST', path, { domain: 'acme.example' })
+  for (let n = 0; n < 100 && answer.status === 201; n += 1)
+    answer = await call('POST', path, { domain: 'acme.example' })
+  expect(answer).toMatchObject({
+    status: 429,
+    body: { error: 'too-many-attempts', detail: 'Too many challenges from your address; retry later.' },
+  })
+  expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0)
+  const [row] = await database.sql<{ count: number }[]>`select count(*) from domain_challenges`
+  expect(row?.count).toBeLessThan(100)
 })

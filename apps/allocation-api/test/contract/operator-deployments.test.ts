@@ -103,3 +103,16 @@ test('DELETE of a claim is 204, then 404; the history has it, by deployment and 
   expect(rest.body.entries).toMatchObject(entries.slice(1))
   expect(rest.body).not.toHaveProperty('nextCursor')
 })
+
+test('the log shows from where each call to a deployment came and which deployment it was', async () => {
+  const stranger = { 'X-Deployment-Token': '11111111-2222-4333-8444-555555555555', 'X-Request-Id': 'a-stranger' }
+  await call('POST', `/api/v1/deployments/${deployment.toUpperCase()}/destroy`, undefined, stranger)
+  await call('DELETE', '/api/v1/deployments/not-an-id', undefined, { 'X-Request-Id': 'a-typo' })
+  const logged = (id: string) => api.lines.filter(line => line.includes(id)).map(line => JSON.parse(line))
+  const address = '127.0.0.1'
+  await expect.poll(() => logged('a-stranger')).toMatchObject([{ address, deployment, outcome: 'token-mismatch' }])
+  await expect.poll(() => logged('a-typo')).toMatchObject([{ address, outcome: 'not-found' }])
+  const lines = [...logged('a-stranger'), ...logged('a-typo')].map(line => JSON.stringify(line)).join()
+  expect(lines).not.toContain('not-an-id')
+  expect(lines).not.toContain(stranger['X-Deployment-Token'])
+})

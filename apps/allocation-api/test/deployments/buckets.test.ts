@@ -144,6 +144,49 @@ describe('a process that is killed at any statement of a creation', () => {
   })
 })
 
+describe('an apply that adds storage and ends before the bucket may exist', () => {
+  const spec = specFor('acme')
+  const addition = { providers: ['hetzner'], objectStorageRegion: 'fsn1', ...toKeys(withStorage('acme')) }
+  const claim = { bucket: 'catalyst-acme-pool-test', isPermanent: false }
+
+  /** Cancels the apply while it is queued. */
+  const applyInVain = async (replica: DeploymentReplica, id: string) => {
+    const busy = await createDeployment(replica, specFor('busy'))
+    const { end } = await waitForApply(replica, replica.provisioner.applies.length + 1)
+    expect(await replica.deployments.apply(id, addition, operator)).toMatchObject({ kind: 'started' })
+    await removeDeployment(replica, id)
+    expect(await waitUntilFinished(replica, id)).toMatchObject({
+      status: 'failed',
+      objectStorageBucket: claim.bucket,
+    })
+    end(applied())
+    await waitUntilFinished(replica, busy)
+  }
+
+  test('keeps the claim with the input while the deployment has infrastructure', async () => {
+    const replica = fixture.replica({ maxConcurrentRuns: 1 })
+    const id = await createReady(replica, spec)
+    replica.provisioner.result = null
+    await applyInVain(replica, id)
+    expect(await listClaims()).toMatchObject([claim])
+    await destroy(replica, id, withStorage('acme'))
+    expect(await listClaims()).toEqual([])
+  })
+
+  test('drops the claim if the deployment has no infrastructure, and the next apply claims the bucket again', async () => {
+    const replica = fixture.replica({ maxConcurrentRuns: 1 })
+    const id = await createReady(replica, spec)
+    await destroy(replica, id, spec)
+    replica.provisioner.result = null
+    await applyInVain(replica, id)
+    expect(await listClaims()).toEqual([])
+    replica.provisioner.result = applied()
+    await replica.deployments.apply(id, addition, operator)
+    await waitUntilFinished(replica, id)
+    expect(await listClaims()).toMatchObject([{ ...claim, isPermanent: true }])
+  })
+})
+
 describe('lifting a claim', () => {
   test('is rejected while a run or infrastructure uses the bucket', async () => {
     const replica = fixture.replica()
@@ -181,6 +224,28 @@ describe('lifting a claim', () => {
       detail: bucket,
       orgName: 'Acme',
     })
+  })
+
+  test('does not let the next deployment import the bucket, only the one that created it', async () => {
+    const replica = fixture.replica()
+    const [former, next] = [specOf('a.b.c.io'), specOf('a-b.c.io')]
+    const id = await createReady(replica, former)
+    await destroy(replica, id, former)
+    const lastApply = () => replica.provisioner.applies.at(-1)?.request
+    await replica.deployments.apply(id, toKeys(former), operator)
+    await waitUntilFinished(replica, id)
+    expect(lastApply()).toMatchObject({ id, mayImportBucket: true })
+    await destroy(replica, id, former)
+    await claims().lift(bucket, lifter)
+
+    replica.provisioner.result = { kind: 'failed', reason: 'The bucket exists.' }
+    const nextId = await createDeployment(replica, next)
+    await waitUntilFinished(replica, nextId)
+    expect(await replica.deployments.apply(nextId, toKeys(next), operator)).toMatchObject({ kind: 'started' })
+    await waitUntilFinished(replica, nextId)
+    expect(lastApply()).toMatchObject({ id: nextId, mayImportBucket: false })
+    await replica.deployments.plan(nextId, toKeys(next), operator, new AbortController().signal)
+    expect(replica.provisioner.plans.at(-1)).toMatchObject({ id: nextId, mayImportBucket: false })
   })
 
   test('of a deleted deployment leaves no lineage behind', async () => {

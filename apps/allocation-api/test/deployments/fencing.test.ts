@@ -15,11 +15,31 @@ import {
   withStorage,
 } from '../support/deployments-fixture.ts'
 import { applied } from '../support/fake-provisioner.ts'
-import { lockRow } from '../support/locks.ts'
+import { lockDeployment, lockRow, untilSessionsWait } from '../support/locks.ts'
 
 const fixture = useDeployments()
 
 const holdName = () => lockRow(fixture.sql, { poolDomain: 'pool.test', subdomain: 'acme' })
+
+describe('the renewal of several leases', () => {
+  test('does not wait for a locked row, so that it neither ends other runs nor deadlocks', async () => {
+    const replica = fixture.replica({ maxConcurrentRuns: 1 })
+    const created: string[] = []
+    for (let i = 0; i < 4; i += 1) created.push(await createDeployment(replica, specFor(`locked-${i}`)))
+    await waitForApply(replica)
+    replica.kill()
+    const [first = '', ...others] = created
+    const held = await lockDeployment(fixture.sql, first)
+    const repository = createRunRepository(fixture.sql, { timeoutMs: 5_000, leaseMs: LEASE_MS, coolOffMs: 0 })
+    const renewed = await repository.renewLeases(created.map(id => ({ id, generation: 1 })))
+    expect(renewed.map(({ id }) => id).toSorted()).toEqual(others.toSorted())
+    const waiting = repository.renewLease({ id: first, generation: 1 })
+    await untilSessionsWait(fixture.sql, 1, '%run_expires_at%')
+    await held.release()
+    expect(await waiting).toEqual({ id: first, isCancelled: false })
+    expect(await repository.renewLease({ id: first, generation: 2 })).toBe(null)
+  })
+})
 
 describe('a run whose lease another process has claimed', () => {
   test.each([

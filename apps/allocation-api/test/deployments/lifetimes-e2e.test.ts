@@ -1,4 +1,4 @@
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Deployment } from '@pool/contract'
@@ -100,10 +100,12 @@ describe.skipIf(isTerraformMissing)('the whole life of a name', () => {
   /** Ids that Terraform gave to resources. */
   const toResourceIds = (messages: readonly string[]) =>
     messages.flatMap(message => /\[id=([^\]]+)\]/.exec(message)?.[1] ?? [])
-  const readState = async ({ id }: Owned): Promise<{ resources: unknown[] }> => {
+  const findStatePath = async ({ id }: Owned): Promise<string> => {
     const [row] = await database.sql<{ key: string }[]>`select lineage_id as key from deployments where id = ${id}`
-    return JSON.parse(await readFile(join(dataDir, 'state', `${row?.key}.tfstate`), 'utf8'))
+    return join(dataDir, 'state', `${row?.key}.tfstate`)
   }
+  const readState = async (owned: Owned): Promise<{ resources: unknown[] }> =>
+    JSON.parse(await readFile(await findStatePath(owned), 'utf8'))
 
   test('a second tenant of a name starts from nothing, whether the first one destroyed or an operator abandoned it', async () => {
     const first = await createOwned('shared', { orgName: 'Alpha' })
@@ -150,6 +152,31 @@ describe.skipIf(isTerraformMissing)('the whole life of a name', () => {
     const thirdSeen = [JSON.stringify(thirdEnd), ...(await readLog(third))].join('\n')
     const others = [...toResourceIds(secondLog), second.id, second.token, 'Beta']
     expect(others.filter(marker => thirdSeen.includes(marker))).toEqual([])
+  })
+
+  test('a destroy without its state fails and keeps the name; with an older state too; with its own it succeeds', async () => {
+    const owned = await createOwned('lost')
+    expect(await waitUntilFinished(owned)).toMatchObject({ status: 'ready' })
+    const path = await findStatePath(owned)
+    const older = await readFile(path)
+    expect((await call('POST', owned, '/apply', { region: 'hel1' })).status).toBe(202)
+    expect(await waitUntilFinished(owned)).toMatchObject({ status: 'ready' })
+    const own = await readFile(path)
+    await rm(path)
+    const expectFailure = async (reason: RegExp) => {
+      expect((await call('POST', owned, '/destroy')).status).toBe(202)
+      const error = expect.stringMatching(reason)
+      expect(await waitUntilFinished(owned)).toMatchObject({ status: 'failed', error })
+      expect(await check('lost')).toMatchObject({ available: false, reason: 'active-state' })
+      expect((await call('DELETE', owned)).body.error).toBe('still-up')
+    }
+    await expectFailure(/^The state of this deployment is missing/)
+    await writeFile(path, older)
+    await expectFailure(/^The state is older/)
+    await writeFile(path, own)
+    expect((await call('POST', owned, '/destroy')).status).toBe(202)
+    expect(await waitUntilFinished(owned)).toMatchObject({ status: 'destroyed' })
+    expect((await readState(owned)).resources).toEqual([])
   })
 
   test('a failed destroy accepts a destroy only, then it can be installed again and changed', async () => {
@@ -236,8 +263,14 @@ describe.skipIf(isTerraformMissing)('the whole life of a name', () => {
         },
       ],
     ]
-    /** The log cannot be stored while the row of the deployment is locked; then the state shows that Terraform ended. */
-    const isStoredOrWaiting = async (owned: Owned) => (await readState(owned)).resources.length === 0
+    /**
+     * The log cannot be stored while the row of the deployment is locked; then the state shows that Terraform ended. While
+     * Terraform writes the file, it is not JSON.
+     */
+    const isStoredOrWaiting = async (owned: Owned) => {
+      const state = await readState(owned).catch(() => null)
+      return state?.resources.length === 0
+    }
 
     // Every other stage every day; CI runs all.
     test.each(proofScale() < 0.5 ? stages.filter((_, index) => index % 2 === 0) : stages)(

@@ -70,6 +70,9 @@ describe('the deployment token', () => {
     expect(await replica.deployments.remove(id, true, operator)).toEqual({ kind: 'removed' })
     expect(fixture.states.archived).toHaveLength(1)
     expect(await fixture.nameState('acme')).toBe('free')
+    const { entries } = await replica.deployments.history({ deployment: id })
+    const detail = `The state is in archive/${fixture.states.archived[0]}.`
+    expect(entries.slice(0, 2)).toMatchObject([{ event: 'deleted', detail }, { event: 'abandoned' }])
   })
 })
 
@@ -329,6 +332,29 @@ describe('a destroy', () => {
     expect(fixture.states.get(stateKey).resources.size).toBe(0)
     expect(await fixture.nameState('acme')).toBe('active')
     expect(await replica.deployments.apply(id, {}, owner)).toEqual({ kind: 'destroy-incomplete' })
+  })
+
+  test('whose state was lost fails; its name and bucket stay, and it finishes when the state is back', async () => {
+    const replica = fixture.replica()
+    const { id, owner } = await createReady(replica, withStorage('acme'))
+    const [stateKey = ''] = fixture.states.keys
+    const state = fixture.states.lose(stateKey)
+    const keys = toKeys(withStorage('acme'))
+    const missing = expect.stringMatching(/^The state of this deployment is missing: .*Nothing was changed/)
+    for (const call of ['apply', 'destroy'] as const) {
+      expect(await replica.deployments[call](id, keys, owner)).toMatchObject({ kind: 'started' })
+      expect(await waitUntilFinished(replica, id)).toMatchObject({ status: 'failed', error: missing })
+      expect(await fixture.nameState('acme')).toBe('active')
+    }
+    const kept = await fixture.sql`
+      select from lineages l join bucket_claims c on c.lineage_id = l.id where l.has_infrastructure and c.is_permanent`
+    expect(kept).toHaveLength(1)
+    expect(await replica.deployments.remove(id, false, owner)).toMatchObject({ kind: 'still-up' })
+
+    fixture.states.restore(stateKey, state)
+    await replica.deployments.destroy(id, keys, owner)
+    expect(await waitUntilFinished(replica, id)).toMatchObject({ status: 'destroyed' })
+    expect(await fixture.nameState('acme')).toBe('free')
   })
 
   test.each([

@@ -499,6 +499,41 @@ describe('a process that is killed', () => {
     expect(other.deployments.activeCount).toBe(2)
   })
 
+  test('leaves a deployment to a process whose queue is never empty, if no other claims it in time', async () => {
+    const killed = fixture.replica()
+    const orphans = [
+      await createDeployment(killed, specFor('orphan-1')),
+      await createDeployment(killed, specFor('orphan-2')),
+    ]
+    await waitForApply(killed, 2)
+    killed.kill()
+    const busy = fixture.replica({ maxConcurrentRuns: 1 })
+    for (let i = 0; i < 3; i += 1) await createDeployment(busy, specFor(`busy-${i}`))
+    await waitForApply(busy)
+    const expireOrphans = async () => {
+      await fixture.advance(LEASE_MS / 2)
+      await busy.deployments.tick()
+      await fixture.advance(LEASE_MS / 2)
+      await busy.deployments.tick()
+    }
+    await expireOrphans()
+    expect(busy.deployments.activeCount).toBe(3)
+    await expireOrphans()
+    expect(busy.deployments.activeCount).toBe(4)
+    await busy.deployments.tick()
+    expect(busy.deployments.activeCount).toBe(4)
+    for (let n = 1; n <= 4; n += 1) {
+      const { end } = await waitForApply(busy, n)
+      await createDeployment(busy, specFor(`more-${n}`))
+      end(applied())
+    }
+    expect(orphans).toContain(busy.provisioner.applies[3]?.request.id)
+    await until('the next one is claimed', async () => {
+      await busy.deployments.tick()
+      return busy.deployments.activeCount === 5
+    })
+  })
+
   test('leaves ten deployments: several processes claim each exactly once', async () => {
     const replica = fixture.replica({ maxConcurrentRuns: 20 })
     const ids = await Promise.all(Array.from({ length: 10 }, (_, i) => createDeployment(replica, specFor(`left-${i}`))))

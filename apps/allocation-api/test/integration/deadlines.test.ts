@@ -304,14 +304,14 @@ describe('a write that gets its lock after its deadline has no effect', () => {
       row: 'deployments',
       setUp: failed,
       lock: lockDeployment,
-      execute: async name => lateDeployments().delete(await situation(name), caller),
+      execute: async name => lateDeployments().delete(await situation(name), caller, null),
     },
     {
       write: 'delete deployment',
       row: 'lineages',
       setUp: failed,
       lock: lockLineage,
-      execute: async name => lateDeployments().delete(await situation(name), caller),
+      execute: async name => lateDeployments().delete(await situation(name), caller, null),
     },
     {
       write: 'unlock',

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { Caller } from '../../src/allocation/domain/types.ts'
 import { createPoolRegistry } from '../../src/allocation/pool-registry.ts'
 import { createAllocationReader } from '../../src/allocation/reader.ts'
+import { hashToken } from '../../src/lib/token.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { holdLock, untilSessionsWait } from '../support/locks.ts'
 import { createTokenRepository } from '../support/token-repository.ts'
@@ -21,9 +22,7 @@ beforeEach(async () => {
 
 const options = { reservation: { ttlMs: TTL_MS, maxAgeMs: TTL_MS }, timeoutMs: 5_000 }
 const createReplica = (...managedDomains: string[]) => {
-  const repository = createTokenRepository(database.sql, options)
-  const sweep = async () => void (await repository.deleteExpired(100))
-  return createPoolRegistry(database.sql, { managedDomains, timeoutMs: 5_000, sweep })
+  return createPoolRegistry(database.sql, { managedDomains, timeoutMs: 5_000 })
 }
 const reserve = (poolDomain: string, subdomain: string) =>
   createTokenRepository(database.sql, options).reserve({ poolDomain, subdomain, createdBy: '' }, caller)
@@ -69,6 +68,52 @@ describe('start', () => {
     await database.advance(TTL_MS)
     expect(await createReplica('pool.test', 'acme.pool.test').start()).toEqual([])
     expect(await findState('pool.test', 'acme')).toBe('pool')
+    const history = await database.sql<{ event: string }[]>`
+      select event from allocation_history where subdomain = 'acme' order by id desc limit 2`
+    expect(history.map(({ event }) => event)).toEqual(['expired', 'reserved'])
+  })
+
+  test.each(['released', 'reserved again by its former client, in vain,'])(
+    'a name in its cool-off that was %s does not keep a pool out, and nobody takes it back',
+    async how => {
+      const repository = createTokenRepository(database.sql, { ...options, coolOffMs: 2 * TTL_MS })
+      const name = { poolDomain: 'pool.test', subdomain: 'acme' }
+      const takeBack = (token: string) =>
+        repository.reserve({ ...name, createdBy: '' }, caller, { tokenHash: hashToken(token) })
+      const outcome = await reserve('pool.test', 'acme')
+      const reservationToken = outcome.kind === 'granted' ? outcome.reservationToken : ''
+      const target = { ...name, reservationToken, sovereignFQDN: 'acme.pool.test', loadBalancerIP: '192.0.2.1' }
+      await repository.commit(target, [], caller)
+      await repository.release({ ...name, reservationToken }, caller)
+      if (how !== 'released') {
+        expect(await takeBack(reservationToken)).toMatchObject({ kind: 'granted' })
+        expect(await createReplica('pool.test', 'acme.pool.test').start()).toHaveLength(1)
+        await database.advance(TTL_MS)
+      }
+      expect(await findState('pool.test', 'acme')).toMatchObject({ kind: 'cooling-off' })
+      expect(await createReplica('pool.test', 'acme.pool.test').start()).toEqual([])
+      expect(await takeBack(reservationToken)).toEqual({ kind: 'conflict' })
+      expect(await findState('pool.test', 'acme')).toBe('pool')
+    },
+  )
+
+  test('an active name keeps a pool out', async () => {
+    const outcome = await reserve('pool.test', 'acme')
+    const reservationToken = outcome.kind === 'granted' ? outcome.reservationToken : ''
+    const address = { sovereignFQDN: 'acme.pool.test', loadBalancerIP: '192.0.2.1' }
+    const name = { poolDomain: 'pool.test', subdomain: 'acme' }
+    await createTokenRepository(database.sql, options).commit({ ...name, reservationToken, ...address }, [], caller)
+    expect(await createReplica('pool.test', 'acme.pool.test').start()).toHaveLength(1)
+  })
+
+  test('a released name of which a lineage still has infrastructure keeps a pool out', async () => {
+    const repository = createTokenRepository(database.sql, options)
+    const name = { poolDomain: 'pool.test', subdomain: 'acme' }
+    const outcome = await reserve('pool.test', 'acme')
+    const reservationToken = outcome.kind === 'granted' ? outcome.reservationToken : ''
+    await repository.hold({ ...name, reservationToken }, '0a000000-0000-4000-8000-000000000001')
+    await repository.release({ ...name, reservationToken }, caller)
+    expect(await createReplica('pool.test', 'acme.pool.test').start()).toHaveLength(1)
   })
 })
 

@@ -1,4 +1,5 @@
 import { randomBytes, randomUUID } from 'node:crypto'
+import { until } from '@pool/test-kit/poll.ts'
 import postgres from 'postgres'
 import { afterAll, describe, expect, test } from 'vitest'
 import { type ApiResponse, sendRequest, startApi } from '../support/api.ts'
@@ -177,7 +178,8 @@ describe('without a database', () => {
   test('healthz is 503 unhealthy with the managed domains, readyz 503, livez 200', async () => {
     const health = await send('GET', '/healthz')
     expect([health.status, health.body]).toEqual([503, { status: 'unhealthy', managedDomains: ['pool.test'] }])
-    expect((await send('GET', '/readyz')).status).toBe(503)
+    // It checks at most once per second whether the database accepts writes.
+    await until('readyz is 503', async () => (await send('GET', '/readyz')).status === 503)
     expect((await send('GET', '/livez')).status).toBe(200)
   })
 

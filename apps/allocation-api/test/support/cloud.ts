@@ -95,6 +95,7 @@ export class CloudProvisioner implements Provisioner {
     if (variables.object_storage_bucket) {
       this.cloud.createBucket(stateKey, variables.object_storage_bucket)
       state.bucket = variables.object_storage_bucket
+      await request.onBucketCreated?.()
     }
     const machines = [...state.machines]
     return {
@@ -130,11 +131,11 @@ export class CloudProvisioner implements Provisioner {
     return { kind: 'inspected', isEmpty: resources.length === 0, hasKeptBucket: state?.bucket !== null, resources }
   }
 
-  async archive({ stateKey }: StateRequest): Promise<void> {
+  async archive({ stateKey }: StateRequest): Promise<string> {
     const state = this.cloud.states.get(stateKey)
-    if (!state) return
-    this.cloud.archived.set(stateKey, state)
+    if (state) this.cloud.archived.set(stateKey, state)
     this.cloud.states.delete(stateKey)
+    return 'The state is in the archive.'
   }
 
   async findLockHolder(): Promise<'ended'> {

@@ -1,4 +1,4 @@
-import type { DeploymentLogLine, StateLock } from '../../src/deployments/domain/types.ts'
+import type { DeploymentLogLine, KnownState, StateLock } from '../../src/deployments/domain/types.ts'
 import type {
   DestroyResult,
   PlanResult,
@@ -9,6 +9,7 @@ import type {
   StateRequest,
   UnlockResult,
 } from '../../src/deployments/provisioner.ts'
+import { findStateMismatch } from '../../src/deployments/terraform/domain/known-state.ts'
 
 interface FakeCall<Result> {
   readonly request: ProvisioningRequest
@@ -33,10 +34,11 @@ export const applied = (address = '192.0.2.1', outputs: object = {}): Provisioni
   outputs: { load_balancer_ip: address, ...outputs },
 })
 
-/** A state: addresses of resources, the bucket among them. */
+/** A state: addresses of resources, and the bucket. `version` is null until the first apply. */
 export interface FakeState {
   readonly resources: Set<string>
   bucket: string | null
+  version: KnownState | null
 }
 
 /** The states of a backend, which all replicas share. An apply creates `machine` and the bucket. */
@@ -50,9 +52,32 @@ export class FakeStates {
   }
 
   get(stateKey: string): FakeState {
-    const state = this.#states.get(stateKey) ?? { resources: new Set(), bucket: null }
+    const state = this.#states.get(stateKey) ?? { resources: new Set(), bucket: null, version: null }
     this.#states.set(stateKey, state)
     return state
+  }
+
+  /** Why an operation must not use the state; null if it can. */
+  findMismatch({ stateKey, knownState }: StateRequest): string | null {
+    return findStateMismatch(this.get(stateKey).version, knownState)
+  }
+
+  /** Changes the version of the state, as every write does. */
+  async write({ stateKey, onState }: ProvisioningRequest): Promise<void> {
+    const state = this.get(stateKey)
+    state.version = { lineage: state.version?.lineage ?? stateKey, serial: (state.version?.serial ?? 0) + 1 }
+    await onState?.(state.version)
+  }
+
+  /** Removes the state, as if the backend had been emptied or changed. */
+  lose(stateKey: string): FakeState {
+    const state = this.get(stateKey)
+    this.#states.delete(stateKey)
+    return state
+  }
+
+  restore(stateKey: string, state: FakeState): void {
+    this.#states.set(stateKey, state)
   }
 
   archive(stateKey: string): void {
@@ -103,13 +128,18 @@ export class FakeProvisioner implements Provisioner {
     signal: AbortSignal,
   ): Promise<ProvisioningResult> {
     log({ phase: 'apply', level: 'info', message: `applying ${request.variables.sovereign_fqdn}` })
+    const mismatch = this.states.findMismatch(request)
+    if (mismatch !== null) return { kind: 'failed', reason: mismatch }
+    await this.states.write(request)
     if (this.createsBeforeFailure) this.states.get(request.stateKey).resources.add('machine')
     const result = await this.#run(this.applies, this.result, { request, log, signal })
     const state = this.states.get(request.stateKey)
     if (result.kind === 'applied') {
       state.resources.add('machine')
       state.bucket = request.variables.object_storage_bucket || state.bucket
+      if (state.bucket !== null) await request.onBucketCreated?.()
     }
+    await this.states.write(request)
     return result
   }
 
@@ -119,8 +149,11 @@ export class FakeProvisioner implements Provisioner {
     signal: AbortSignal,
   ): Promise<DestroyResult> {
     log({ phase: 'destroy', level: 'info', message: `destroying ${request.variables.sovereign_fqdn}` })
+    const mismatch = this.states.findMismatch(request)
+    if (mismatch !== null) return { kind: 'failed', reason: mismatch }
     const result = await this.#run(this.destroys, this.destroyResult, { request, log, signal })
     if (result.kind === 'destroyed') this.states.get(request.stateKey).resources.clear()
+    await this.states.write(request)
     return result
   }
 
@@ -131,8 +164,10 @@ export class FakeProvisioner implements Provisioner {
     return { kind: 'planned', text, json: { resources } }
   }
 
-  async inspect({ stateKey }: StateRequest): Promise<StateInspection> {
-    if (this.inspectionFailure !== null) return { kind: 'failed', reason: this.inspectionFailure }
+  async inspect(request: StateRequest): Promise<StateInspection> {
+    const { stateKey } = request
+    const failure = this.inspectionFailure ?? this.states.findMismatch(request)
+    if (failure !== null) return { kind: 'failed', reason: failure }
     const { resources, bucket } = this.states.get(stateKey)
     return {
       kind: 'inspected',
@@ -142,8 +177,9 @@ export class FakeProvisioner implements Provisioner {
     }
   }
 
-  async archive({ stateKey }: StateRequest): Promise<void> {
+  async archive({ stateKey }: StateRequest): Promise<string> {
     this.states.archive(stateKey)
+    return `The state is in archive/${stateKey}.`
   }
 
   async findLockHolder(_: StateLock): Promise<'running' | 'ended' | 'unknown'> {

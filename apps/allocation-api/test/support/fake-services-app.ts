@@ -35,7 +35,7 @@ export const unusedDependencies: AppDependencies = {
     tailLog: failOnCall,
     history: failOnCall,
   },
-  domains: { createChallenge: failOnCall },
+  domains: { createChallenge: failOnCall, limitChallenges: failOnCall },
   transfer: { export: failOnCall, import: failOnCall, importNames: failOnCall },
   buckets: { list: failOnCall, lift: failOnCall },
   streams: { logs: { acquire: failOnCall }, lists: createStreamLimiter() },

@@ -8,6 +8,8 @@ export interface ModelLimits {
 
 export interface ModelRow {
   token: string
+  /** The token that took the name back, until the commit. */
+  formerToken?: string | undefined
   state: 'reserved' | 'active' | 'released'
   readonly reservedAt: number
   expiresAt: number
@@ -66,12 +68,15 @@ export class NameModel {
 
   reserve(name: string, token: string, former: ModelFormer = {}): string {
     const row = this.rows.get(name)
-    const isFormer = row && (row.lineage === null ? row.token === former.token : row.lineage === former.lineage)
+    const { token: formerToken, lineage } = former
+    const hasToken = row && formerToken !== undefined && [row.token, row.formerToken].includes(formerToken)
+    const isFormer = row && (row.lineage === null ? hasToken : row.lineage === lineage)
     if (row && !this.isFree(name) && (this.live(name) || !isFormer)) {
       return this.isCoolingOff(name) ? 'cooling-off' : 'conflict'
     }
     this.rows.set(name, {
       token,
+      formerToken,
       state: 'reserved',
       reservedAt: this.now,
       expiresAt: this.now + this.#limits.ttlMs,
@@ -94,7 +99,8 @@ export class NameModel {
   commit(name: string, token: string, address: string): string {
     const rejection = this.#rejection(name, token)
     const row = this.rows.get(name)
-    if (!rejection && row) Object.assign(row, { state: 'active', wasActive: true, coolOffUntil: 0, address })
+    if (!rejection && row)
+      Object.assign(row, { state: 'active', wasActive: true, coolOffUntil: 0, formerToken: undefined, address })
     return rejection ?? 'committed'
   }
 

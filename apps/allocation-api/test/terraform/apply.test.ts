@@ -174,7 +174,15 @@ describe.skipIf(isTerraformMissing)('an apply', () => {
     const startOne = (id: string, stateKey: string, signal: AbortSignal = new AbortController().signal) => {
       const lines: string[] = []
       const result = terraform.apply(
-        { id, run: 1, stateKey, bucket: null, variables: { ...variables, deployment_id: id }, secrets },
+        {
+          id,
+          run: 1,
+          stateKey,
+          bucket: null,
+          knownState: null,
+          variables: { ...variables, deployment_id: id },
+          secrets,
+        },
         line => lines.push(line.message),
         signal,
       )

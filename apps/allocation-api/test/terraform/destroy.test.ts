@@ -7,6 +7,7 @@ import { until } from '@pool/test-kit/poll.ts'
 import { describe, expect, test } from 'vitest'
 import { createTerraform, type TerraformOptions } from '../../src/deployments/terraform/terraform.ts'
 import { BUCKET, renderBucketModule, storageVariables, withMinio } from './support/bucket-site.ts'
+import { startStateServer } from './support/state-server.ts'
 import {
   findProcesses,
   inspect,
@@ -296,17 +297,59 @@ describe.skipIf(isTerraformMissing)('an apply whose state was lost', () => {
   })
 })
 
+describe.skipIf(isTerraformMissing)('the creation of the bucket', () => {
+  test('is reported while the apply is still in progress, and by the next operation', async () => {
+    const { site, options } = await createBucketSite(`
+      resource "terraform_data" "machine" {
+        input = module.bucket.bucket
+        provisioner "local-exec" {
+          command     = "until [ -e ../go ]; do sleep 0.02; done"
+          working_dir = path.module
+        }
+      }`)
+    let reports = 0
+    const onBucketCreated = async () => {
+      reports += 1
+    }
+    const run = startApply(options, { ...request, onBucketCreated })
+    await until('the bucket is reported', () => reports === 1)
+    writeFileSync(join(site.folder, 'go'), '')
+    expect(await run.result).toEqual(applied)
+    const before = reports
+    await startApply(options, { ...request, onBucketCreated, run: 2 }).result
+    expect(reports).toBeGreaterThan(before)
+  })
+})
+
 describe.skipIf(isTerraformMissing)('an archived state', () => {
   test('is kept and never used again', async () => {
     const site = createTestSite('resource "terraform_data" "machine" { input = 1 }')
     await startApply(site.options).result
     const state = readFileSync(statePath(site), 'utf8')
     const terraform = createTerraform(site.options)
-    const stateRequest = { id: 'm1', run: 1, stateKey: 'acme.pool.test', bucket: null }
-    await terraform.archive(stateRequest)
-    await terraform.archive(stateRequest)
+    const stateRequest = { id: 'm1', run: 1, stateKey: 'acme.pool.test', bucket: null, knownState: null }
+    const where = await terraform.archive(stateRequest)
+    expect(where).toMatch(
+      /^The state is in archive\/acme\.pool\.test\.tfstate\.\d{8}T[\d.]+Z, archive\/.*\.backup\.[^,]+\.$/,
+    )
+    expect(await terraform.archive(stateRequest)).toBe(where)
     expect(await inspect(site.options)).toMatchObject({ isEmpty: true })
     const kept = readFiles(join(site.options.dataDir, 'state', 'archive'))
-    expect(kept.map(({ text }) => text)).toEqual([state])
+    const backup = expect.stringContaining('"resources": []')
+    expect(kept.map(({ text }) => text).toSorted((a, b) => b.length - a.length)).toEqual([state, backup])
+  })
+
+  test('of a remote backend stays where it is, and its place is said', async () => {
+    const server = await startStateServer()
+    const site = createTestSite('resource "terraform_data" "machine" { input = 1 }')
+    const options = { ...site.options, backend: server.backend }
+    await startApply(options).result
+    const state = server.state()
+    const stateRequest = { id: 'm1', run: 1, stateKey: 'acme.pool.test', bucket: null, knownState: null }
+    expect(await createTerraform(options).archive(stateRequest)).toBe(
+      'The state stays in the http backend under the key acme.pool.test; no other deployment uses it.',
+    )
+    expect(server.state()).toBe(state)
+    server.close()
   })
 })

@@ -132,6 +132,18 @@ describe.skipIf(isTerraformMissing)('a plan', () => {
     expect(readdirSync(join(site.options.dataDir, 'work'))).toEqual([])
   })
 
+  test('that Terraform does not print as JSON fails with a reason', async () => {
+    const site = createTestSite('')
+    const binary = join(site.folder, 'terraform')
+    writeFileSync(binary, `#!/bin/sh\n[ "$1" = version ] && echo '{"terraform_version":"1.9.0"}'\nexit 0\n`, {
+      mode: 0o755,
+    })
+    expect(await plan({ ...site.options, binary }, false)).toEqual({
+      kind: 'failed',
+      reason: 'The plan that Terraform printed is not JSON; check the binary (PDM_TERRAFORM_BINARY).',
+    })
+  })
+
   test('whose service and Terraform are killed leaves no secret and no process; its directory is removed later', async () => {
     const site = createTestSite(machine)
     // Ends only when it is killed, after the plan file has been written.

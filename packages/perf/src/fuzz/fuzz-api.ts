@@ -2,10 +2,11 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { openApiDocument } from 'allocation-api/src/http/routes/docs.ts'
 import { type Exchange, TRUNCATED } from './connection.ts'
 import { type Client, drive } from './drive.ts'
-import type { ApiEnvironment } from './environment/api.ts'
+import { ALLOWED_ORIGIN, type ApiEnvironment } from './environment/api.ts'
 import { createApiWorkload } from './generate/api-workload.ts'
 import { readDocument } from './oracle/document.ts'
 import { findLogStreamViolations, LOG_STREAM_LIMITS } from './oracle/log-stream.ts'
+import { createTenantLedger } from './oracle/tenants.ts'
 import { findDuplicateNames, type NameEvent } from './oracle/uniqueness.ts'
 import type { FuzzStats } from './report/stats.ts'
 
@@ -15,7 +16,7 @@ export interface ApiRunOptions {
   readonly seed: string
   readonly mark: string
   readonly markPattern: RegExp
-  /** Every reservation token that the API issued. */
+  /** Every token that the API issued. */
   readonly tokens: Set<string>
   readonly stats: FuzzStats
   readonly say: (line: string) => void
@@ -32,6 +33,9 @@ const AFTER_FAULT_MS = 6_000
 
 /** In this environment these services do not exist in any phase. */
 const ALWAYS_UNAVAILABLE = ['object-storage-unavailable', 'provider-unavailable']
+
+/** The limits of waiting runs and plans. The other causes of this code do not occur. */
+const QUEUE_FULL = /Deployment queue is full|Too many plans/
 
 const isReady = async (port: number): Promise<boolean> => {
   const response = await fetch(`http://127.0.0.1:${port}/readyz`).catch(() => undefined)
@@ -73,6 +77,7 @@ export const fuzzApi = async (options: ApiRunOptions): Promise<void> => {
   let phase = 'up'
   let databaseFaultUntil = 0
   const events: NameEvent[] = []
+  const tenants = createTenantLedger()
   const run = drive({
     service: 'api',
     clients,
@@ -81,9 +86,17 @@ export const fuzzApi = async (options: ApiRunOptions): Promise<void> => {
     deadlineMs: DEADLINE_MS,
     stream: LOG_STREAM_LIMITS,
     phase: () => phase,
-    rules: { document, mark: markPattern, isToken: uuid => tokens.has(uuid), isFromPlatform: () => false },
-    isExplained(code, { sentAt, request }) {
+    rules: {
+      document,
+      mark: markPattern,
+      isToken: uuid => tokens.has(uuid),
+      isFromPlatform: () => false,
+      allowedOrigins: [ALLOWED_ORIGIN],
+    },
+    isExplained(code, { sentAt, request, outcome }) {
       if (ALWAYS_UNAVAILABLE.includes(code)) return true
+      if (code === 'provisioning-unavailable')
+        return outcome.kind === 'response' && QUEUE_FULL.test(outcome.response.text)
       if (code === 'database-unavailable' || code === 'unhealthy' || code === TRUNCATED)
         return sentAt < databaseFaultUntil
       // Only one of several concurrent calls for a zone runs.
@@ -96,7 +109,9 @@ export const fuzzApi = async (options: ApiRunOptions): Promise<void> => {
       const event = toNameEvent(exchange)
       if (event) events.push({ ...event, sentAt: exchange.sentAt, answeredAt: exchange.answeredAt })
       if (event?.kind === 'granted') tokens.add(event.token.toLowerCase())
-      return findLogStreamViolations(exchange)
+      const { deploymentToken } = parseBody(exchange)
+      if (typeof deploymentToken === 'string') tokens.add(deploymentToken.toLowerCase())
+      return [...findLogStreamViolations(exchange), ...tenants.check(exchange)]
     },
   })
   let isDone = false

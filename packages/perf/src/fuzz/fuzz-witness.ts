@@ -68,7 +68,13 @@ export const fuzzWitness = async (options: WitnessRunOptions): Promise<void> => 
     stats,
     deadlineMs: DEADLINE_MS,
     phase: () => 'up',
-    rules: { document, mark: markPattern, isToken: () => false, isFromPlatform: isFromWorkerd },
+    rules: {
+      document,
+      mark: markPattern,
+      isToken: () => false,
+      isFromPlatform: isFromWorkerd,
+      allowedOrigins: null,
+    },
     isExplained: () => false,
     onExchange(exchange) {
       const slot = findSlot(exchange)

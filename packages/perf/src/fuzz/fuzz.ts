@@ -26,13 +26,16 @@ const createMark = (seed: string): string => `Zq${Buffer.from(seed).toString('he
 interface WatchedService {
   readonly service: string
   readonly running: RunningService
+  /** Processes that must not end. */
   readonly pids: readonly number[]
   readonly bytesBefore: number
 }
 
 const watch = (service: string, running: RunningService): WatchedService => {
   const pids = listProcessTree(running.pid)
-  return { service, running, pids, bytesBefore: residentBytes(pids) }
+  // Below the API there are only commands of Terraform, which end.
+  const lasting = service === 'api' ? [running.pid] : pids
+  return { service, running, pids: lasting, bytesBefore: residentBytes(pids) }
 }
 
 /** Checks that no process was replaced, the memory, and that the log has no secret. Stops the service. */

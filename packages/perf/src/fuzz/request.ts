@@ -12,6 +12,8 @@ export interface FuzzRequest {
   readonly chunked?: boolean
   /** Bytes that replace all of the above: HTTP forbids them, and servers respond in different ways. */
   readonly raw?: Buffer
+  /** The number of the client that sends it. */
+  readonly tenant?: number
 }
 
 export const encodeFuzzRequest = ({ method, target, headers, body, chunked = false, raw }: FuzzRequest): Buffer =>

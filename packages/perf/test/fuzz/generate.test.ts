@@ -54,7 +54,7 @@ test.each([
   ['api', createApi, api],
   ['witness', createWitness, witness],
 ] as const)('%s: the same seed generates the same bytes, every operation and every mutation', (_, create, document) => {
-  const requests = generateRequests(create, 5, 4_000)
+  const requests = generateRequests(create, 5, 6_000)
   const again = generateRequests(create, 5, 500)
   again.forEach((request, index) => {
     expect(encodeFuzzRequest(request).equals(encodeFuzzRequest(requests[index] as FuzzRequest))).toBe(true)

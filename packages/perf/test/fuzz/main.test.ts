@@ -64,6 +64,7 @@ const driveAgainst = async (
       mark: createMarkPattern('MARKmark'),
       isToken: () => false,
       isFromPlatform: () => false,
+      allowedOrigins: null,
     },
     isExplained: () => false,
     onExchange: () => [],

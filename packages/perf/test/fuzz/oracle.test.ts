@@ -17,6 +17,7 @@ const rules: Rules = {
   isFromPlatform: () => false,
   mark: createMarkPattern(MARK),
   isToken: uuid => uuid === TOKEN,
+  allowedOrigins: ['https://console.example'],
 }
 const check: FuzzRequest = {
   row: 'checkName',
@@ -30,6 +31,19 @@ const reserve: FuzzRequest = {
   target: '/api/v1/pool/pool.test/reserve',
   headers: [],
 }
+const create: FuzzRequest = { row: 'createDeployment', method: 'POST', target: '/api/v1/deployments', headers: [] }
+const created = {
+  id: '00000000-0000-4000-8000-000000000000',
+  status: 'provisioning',
+  streamURL: '/api/v1/deployments/00000000-0000-4000-8000-000000000000/logs',
+  deploymentToken: TOKEN,
+}
+/** The check, with what a browser adds to a request of a page. */
+const fromPage = (...headers: readonly string[]): FuzzRequest => ({ ...check, headers })
+const crossSite = 'Sec-Fetch-Site: cross-site'
+const allowed = 'Origin: https://console.example'
+const available = { available: true, fqdn: 'a.pool.test' }
+const rejectedPage = { error: 'forbidden', detail: 'A web page of another origin sent this request.' }
 const json = { 'content-type': 'application/json', 'x-request-id': 'r1' }
 
 const answered = (
@@ -55,6 +69,11 @@ const reserved = {
 const good: readonly (readonly [string, FuzzRequest, RequestOutcome])[] = [
   ['a documented response', check, answered(200, { available: true, fqdn: 'a.pool.test' })],
   ['the token in the response to reserve', reserve, answered(201, reserved)],
+  ['the token in the response to a creation', create, answered(201, created)],
+  ['a rejection of a page of another site', fromPage(crossSite), answered(403, rejectedPage)],
+  ['an unknown path for a page of another site', fromPage(crossSite), answered(404, { error: 'not-found' })],
+  ['an allowed page', fromPage(crossSite, allowed), answered(200, available)],
+  ['an own page', fromPage('Sec-Fetch-Site: same-origin', 'Origin: https://any.example'), answered(200, available)],
   ['a documented error', reserve, answered(409, { error: 'conflict', detail: 'Not free.' })],
   ['a 503 with a documented cause', check, answered(503, { error: 'database-unavailable' })],
   ['an unknown path', { ...check, target: '/nowhere' }, answered(404, { error: 'not-found' })],
@@ -69,9 +88,23 @@ test.each(good)('%s is accepted', (_, request, outcome) => {
 const violations: readonly (readonly [string, RegExp, FuzzRequest, RequestOutcome])[] = [
   [
     'a token in an error',
-    /^secret: a reservation token/,
+    /^secret: a token of a client/,
     reserve,
     answered(409, { error: 'conflict', reservationToken: TOKEN }),
+  ],
+  ['a deployment token in another response', /^secret: a token/, create, answered(201, { ...created, id: TOKEN })],
+  ['a request of another site', /page of another site was accepted/, fromPage(crossSite), answered(200, available)],
+  [
+    'a request of another origin',
+    /page of another site was accepted/,
+    fromPage('Origin: https://evil.example'),
+    answered(200, available),
+  ],
+  [
+    'a rejected request of an allowed page',
+    /from a page was rejected/,
+    fromPage(crossSite, allowed),
+    answered(403, rejectedPage),
   ],
   [
     'an internal error',
@@ -132,11 +165,11 @@ const violations: readonly (readonly [string, RegExp, FuzzRequest, RequestOutcom
   ],
   [
     'the token of another client',
-    /^secret: a reservation token/,
+    /^secret: a token of a client/,
     check,
     answered(200, { available: true, detail: TOKEN }),
   ],
-  ['a repeated token', /^secret: a reservation token/, reserve, answered(201, { ...reserved, createdBy: TOKEN })],
+  ['a repeated token', /^secret: a token of a client/, reserve, answered(201, { ...reserved, createdBy: TOKEN })],
 ]
 test.each(violations)('%s is reported', (_, expected, request, outcome) => {
   const found = findViolations(rules, request, outcome)
@@ -194,7 +227,7 @@ describe('a secret', () => {
   })
   test('a token inside base64 is found', () => {
     expect(findUuids(Buffer.from(`Basic ${TOKEN}!`).toString('base64'))).toContain(TOKEN)
-    expect(findLeak(rules, `x ${Buffer.from(TOKEN).toString('base64url')} y`)).toBe('a reservation token')
+    expect(findLeak(rules, `x ${Buffer.from(TOKEN).toString('base64url')} y`)).toBe('a token of a client')
   })
   test('other text is not a secret', () => {
     expect(

@@ -23,6 +23,8 @@ const state: RunState = {
   hasInfrastructure: false,
   isApplied: false,
   stateLock: null,
+  knownState: null,
+  hasCreatedBucket: false,
   result: null,
   isCancelled: false,
   pendingError: null,

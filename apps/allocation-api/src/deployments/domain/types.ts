@@ -52,6 +52,15 @@ export interface StateLock {
   readonly startedAt: string
 }
 
+/**
+ * Identifies a state and how far it has come, in Terraform's terms: two states that were created separately differ in
+ * `lineage`, and each change of a state increases its `serial`.
+ */
+export interface KnownState {
+  readonly lineage: string
+  readonly serial: number
+}
+
 /** What a process has to know to start or resume a run. */
 export interface RunState extends RunLease {
   readonly spec: DeploymentSpec
@@ -70,6 +79,10 @@ export interface RunState extends RunLease {
   readonly result: DeploymentResult | null
   /** The lock of the state that an earlier run took and is not known to have released. */
   readonly stateLock: StateLock | null
+  /** The state as the runs so far know it; null if none has started an apply since the state was empty. */
+  readonly knownState: KnownState | null
+  /** Whether a run of the lineage is known to have created the bucket. */
+  readonly hasCreatedBucket: boolean
   readonly isCancelled: boolean
   /** The reason for a failure that an earlier run decided but did not finish. */
   readonly pendingError: string | null

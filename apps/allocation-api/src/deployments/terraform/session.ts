@@ -3,9 +3,10 @@ import { access, type FileHandle, open, readFile, rm } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import type { Env } from '../../config/env.ts'
 import { type Backend, toTerraformEnv } from '../../config/terraform.ts'
+import { createLineSplitter } from '../../lib/line-splitter.ts'
 import type { StateLock } from '../domain/types.ts'
 import { type LockProbe, PROBE, parseLockFile, parseProbe } from './domain/lock.ts'
-import type { OutputCollector } from './domain/output.ts'
+import { type CreatedResource, type OutputCollector, parseCreatedResource } from './domain/output.ts'
 import { LockRecorder } from './lock-recorder.ts'
 import { type ProcessExit, runInProcessGroup } from './process-group.ts'
 import { toLockFilePath } from './workdir.ts'
@@ -21,6 +22,11 @@ export class CommandFailedError extends Error {
 
 export type OnLock = (lock: StateLock | null) => Promise<void>
 type Phase = 'init' | 'apply' | 'destroy'
+
+export interface ExecuteObserver {
+  readonly onLock?: OnLock
+  readonly onCreated?: (resource: CreatedResource) => void
+}
 
 export interface SessionOptions {
   readonly binary: string
@@ -41,8 +47,10 @@ export interface SessionOptions {
 
 /** Characters of a state, a plan or an error that a command prints. */
 const MAX_CAPTURE = 64 * 1_024 * 1_024
-/** A lock is looked up and lifted also after the command was stopped. */
-const LOCK_TIMEOUT_MS = 30_000
+/** A lock is looked up and lifted, and the state is read, also after the command was stopped. */
+const FINAL_TIMEOUT_MS = 30_000
+/** Longer lines do not report a created resource. In characters. */
+const MAX_LINE = 256 * 1_024
 /** Characters at the end of the output in which RELEASE_FAILED is searched. */
 const MAX_TAIL = 4_096
 const RELEASE_FAILED = 'Error releasing the state lock'
@@ -76,16 +84,27 @@ export class TerraformSession {
   }
 
   /** Runs a command whose output is logged, and returns the outputs that it printed. */
-  async execute(phase: Phase, args: readonly string[], onLock?: OnLock): Promise<Readonly<Record<string, unknown>>> {
+  async execute(
+    phase: Phase,
+    args: readonly string[],
+    { onLock, onCreated }: ExecuteObserver = {},
+  ): Promise<Readonly<Record<string, unknown>>> {
     this.throwIfEnded()
     const output = this.#options.collector.forPhase(phase)
     const recorder = onLock && this.#createRecorder(onLock)
+    const lines = createLineSplitter(MAX_LINE, line => {
+      const created = parseCreatedResource(line)
+      if (created) onCreated?.(created)
+    })
     let text = ''
     const exit = await this.#run(args, {
       onStarted: leader => recorder?.onStarted(leader),
       onOutput: (stream, chunk) => {
         output.write(stream, chunk)
-        if (stream === 'stdout') recorder?.write(chunk)
+        if (stream === 'stdout') {
+          recorder?.write(chunk)
+          lines.push(chunk)
+        }
         text = (text + chunk).slice(-MAX_TAIL)
       },
     })
@@ -117,9 +136,15 @@ export class TerraformSession {
     return file
   }
 
+  /** The state, or null if it cannot be read. Works also after the session has ended. */
+  async pullStateAtEnd(): Promise<string | null> {
+    const { exit, stdout } = await this.#capture(['state', 'pull'], AbortSignal.timeout(FINAL_TIMEOUT_MS))
+    return exit.code === 0 && stdout.length < MAX_CAPTURE ? stdout : null
+  }
+
   /** The lock that the state has now. Works also after the session has ended. */
   async probeLock(): Promise<LockProbe> {
-    const { exit, stdout, stderr } = await this.#capture(PROBE, AbortSignal.timeout(LOCK_TIMEOUT_MS))
+    const { exit, stdout, stderr } = await this.#capture(PROBE, AbortSignal.timeout(FINAL_TIMEOUT_MS))
     return parseProbe(exit.code, stdout + stderr)
   }
 
@@ -128,7 +153,7 @@ export class TerraformSession {
     const probe = await this.probeLock()
     // Some backends lift any lock, whatever the ID.
     if (probe.kind !== 'locked' || probe.id !== id) return probe
-    const signal = AbortSignal.timeout(LOCK_TIMEOUT_MS)
+    const signal = AbortSignal.timeout(FINAL_TIMEOUT_MS)
     const { exit } = await this.#capture(['force-unlock', '-force', '-no-color', id], signal)
     return exit.code === 0 ? probe : { kind: 'unknown' }
   }

@@ -19,11 +19,12 @@ import type {
 import { OutputCollector } from './domain/output.ts'
 import { createPlanMask, findPlannedBucket, toPublicPlan } from './domain/plan.ts'
 import { createMask, type Mask, maskValue } from './domain/secret-masker.ts'
-import { parseState, type StateContents, StateFormatError, sortState } from './domain/state.ts'
+import { type State, type StateContents, StateFormatError, sortState } from './domain/state.ts'
 import { readModuleVersion } from './module-version.ts'
 import { Prerequisites } from './prerequisites.ts'
 import { checkProcessGroup } from './process-identity.ts'
 import { CommandFailedError, StoppedError, TerraformSession } from './session.ts'
+import { changeState, establishState, readState } from './state-access.ts'
 import {
   archiveState,
   type BucketImport,
@@ -104,9 +105,6 @@ interface Work {
   readonly mask: Mask
 }
 
-const readState = async (session: TerraformSession, { bucket }: StateRequest): Promise<StateContents> =>
-  sortState(parseState(await session.capture(['state', 'pull'])), bucket)
-
 /** Null: nothing is left to destroy. */
 const toDestroyTargets = ({ hasKeptBucket, others, requiredByBucket }: StateContents): string[] | null => {
   if (others.length === 0) return null
@@ -115,14 +113,23 @@ const toDestroyTargets = ({ hasKeptBucket, others, requiredByBucket }: StateCont
   return targets.length > 0 ? targets.map(address => `-target=${address}`) : null
 }
 
+const parsePlan = (text: string): unknown => {
+  try {
+    return JSON.parse(text)
+  } catch {
+    throw new CommandFailedError(
+      'The plan that Terraform printed is not JSON; check the binary (PDM_TERRAFORM_BINARY).',
+    )
+  }
+}
+
 /** The JSON of a plan, which contains secrets. */
 const planAsJson = async (session: TerraformSession, more: readonly string[] = []) => {
   const file = await session.openPlanFile()
   try {
     await session.capture([...PLAN, ...more], file)
     const text = await session.capture(['show', '-no-color', PLAN_FILE], file)
-    const json: unknown = JSON.parse(await session.capture(['show', '-json', PLAN_FILE], file))
-    return { text, json }
+    return { text, json: parsePlan(await session.capture(['show', '-json', PLAN_FILE], file)) }
   } finally {
     await file.close()
   }
@@ -165,10 +172,11 @@ class TerraformProvisioner implements Provisioner {
     return this.#operate(operation, async ({ session, mask }) => {
       await this.#rejectUnsavedState(request)
       await session.execute('init', INIT)
-      if (await this.#importBucket(session, request)) {
+      const state = await establishState(session, request)
+      if (await this.#importBucket(session, request, state)) {
         log({ phase: 'apply', level: 'info', message: `Importing the existing bucket ${request.bucket}.` })
       }
-      const outputs = await session.execute('apply', APPLY, request.onLock)
+      const outputs = await changeState(session, 'apply', APPLY, request, state)
       return { kind: 'applied', outputs: Object(maskValue(outputs, mask)) }
     })
   }
@@ -178,9 +186,10 @@ class TerraformProvisioner implements Provisioner {
     return this.#operate(operation, async ({ session }) => {
       await this.#rejectUnsavedState(request)
       await session.execute('init', INIT)
-      const contents = await readState(session, request)
+      const state = await readState(session, request)
+      const contents = sortState(state.resources, request.bucket)
       const targets = toDestroyTargets(contents)
-      if (targets) await session.execute('destroy', [...DESTROY, ...targets], request.onLock)
+      if (targets) await changeState(session, 'destroy', [...DESTROY, ...targets], request, state)
       if (contents.requiredByBucket.length === 0) return { kind: 'destroyed' }
       const addresses = contents.requiredByBucket.join(', ')
       throw new CommandFailedError(`The bucket depends on resources that therefore remain: ${addresses}.`)
@@ -191,11 +200,12 @@ class TerraformProvisioner implements Provisioner {
     const operation = { request, isRun: false, isStateOnly: false, log: () => {}, signal }
     return this.#operate(operation, async ({ session, mask }) => {
       await session.execute('init', INIT)
-      const targets = request.destroy ? toDestroyTargets(await readState(session, request)) : []
+      const state = await readState(session, request)
+      const targets = request.destroy ? toDestroyTargets(sortState(state.resources, request.bucket)) : []
       if (targets === null) {
         return { kind: 'planned', text: 'No changes. Nothing is left to destroy.\n', json: toPublicPlan({}, mask) }
       }
-      if (!request.destroy) await this.#importBucket(session, request)
+      if (!request.destroy) await this.#importBucket(session, request, state)
       const { text, json } = await planAsJson(session, request.destroy ? ['-destroy', ...targets] : [])
       const maskSensitive = createPlanMask(json)
       const maskAll: Mask = value => maskSensitive(mask(value))
@@ -212,13 +222,14 @@ class TerraformProvisioner implements Provisioner {
       if ((await session.probeLock()).kind === 'locked') {
         throw new CommandFailedError('The state is locked: another run may still change it.')
       }
-      const { hasKeptBucket, others } = await readState(session, request)
+      const { resources } = await readState(session, request)
+      const { hasKeptBucket, others } = sortState(resources, request.bucket)
       return { kind: 'inspected', isEmpty: others.length === 0, hasKeptBucket, resources: others }
     })
     return result.kind === 'stopped' ? { kind: 'failed', reason: 'The state was not read in time.' } : result
   }
 
-  archive({ stateKey }: StateRequest): Promise<void> {
+  archive({ stateKey }: StateRequest): Promise<string> {
     return archiveState(this.#directories.dataDir, stateKey, this.#options.backend)
   }
 
@@ -257,9 +268,9 @@ class TerraformProvisioner implements Provisioner {
    * Adds an import of the bucket to the root module if the bucket exists and the state has lost it. Only a plan shows which
    * address the module gives it, and only a plan with the import shows whether it exists.
    */
-  async #importBucket(session: TerraformSession, request: ProvisioningRequest): Promise<boolean> {
+  async #importBucket(session: TerraformSession, request: ProvisioningRequest, state: State): Promise<boolean> {
     const { bucket, mayImportBucket = false } = request
-    if (!mayImportBucket || bucket === null || (await readState(session, request)).hasKeptBucket) return false
+    if (!mayImportBucket || bucket === null || sortState(state.resources, bucket).hasKeptBucket) return false
     const to = findPlannedBucket((await planAsJson(session)).json, bucket)
     if (to === null) return false
     await this.#writeRootModule(session.cwd, request, { to, id: bucket })

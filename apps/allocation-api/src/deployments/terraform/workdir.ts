@@ -200,17 +200,23 @@ export const removeTemporaryWorkdir = async (workdir: string | undefined): Promi
 
 /**
  * Moves a local state to the folder `archive` beside it. Any other state stays where it is: its key is that of a lineage,
- * which no later deployment has.
+ * which no later deployment has. Returns a sentence that says where the state is.
  */
-export const archiveState = async (dataDir: string, stateKey: string, configured: Backend | null): Promise<void> => {
-  const path = toStatePath(toBackend(dataDir, stateKey, configured), stateKey)
-  if (path === null) return
+export const archiveState = async (dataDir: string, stateKey: string, configured: Backend | null): Promise<string> => {
+  const backend = toBackend(dataDir, stateKey, configured)
+  const path = toStatePath(backend, stateKey)
+  if (path === null) {
+    return `The state stays in the ${backend.type} backend under the key ${stateKey}; no other deployment uses it.`
+  }
   const archive = join(dirname(path), 'archive')
   await mkdir(archive, PRIVATE_DIRECTORY)
   const suffix = new Date().toISOString().replaceAll(/[-:]/g, '')
   for (const file of [path, `${path}.backup`]) {
     await rename(file, join(archive, `${basename(file)}.${suffix}`)).catch(ignoreMissing)
   }
+  // Of an interrupted call too.
+  const names = (await readdir(archive)).filter(name => name.startsWith(`${basename(path)}.`)).toSorted()
+  return names.length > 0 ? `The state is in archive/${names.join(', archive/')}.` : 'No state was found.'
 }
 
 /** Returns the path, relative to the data directory, of a state that exists nowhere else; null if there is none. */

@@ -154,6 +154,7 @@ export const deploymentRoutes = (
       if (outcome.kind !== 'created') return sendRejection(c, outcome)
       c.set('outcome', outcome.kind)
       const { id, deploymentToken } = outcome
+      c.set('deployment', id)
       const body: DeploymentCreated = {
         id,
         status: 'provisioning',

@@ -1,16 +1,24 @@
 import { domainChallengeRequest } from '@pool/contract'
 import { Hono } from 'hono'
 import type { DomainProof } from '../../deployments/domain-proof.ts'
+import type { RateLimitDecision } from '../../lib/rate-limiter.ts'
 import { sendError } from '../errors.ts'
 import type { HttpEnv } from '../types.ts'
-import { parseIdempotencyKey, validateJson } from '../validate.ts'
+import { getAddress, parseIdempotencyKey, validateJson } from '../validate.ts'
 
-export type DomainOperations = Pick<DomainProof, 'createChallenge'>
+export interface DomainOperations extends Pick<DomainProof, 'createChallenge'> {
+  /** Counts a challenge for the client with this address: each one is stored for days. */
+  readonly limitChallenges: (address: string | null) => RateLimitDecision
+}
 
 export const domainRoutes = (domains: DomainOperations) =>
   new Hono<HttpEnv>().post('/challenge', validateJson(domainChallengeRequest), async c => {
     const key = parseIdempotencyKey(c)
     if (!key.ok) return sendError(c, key.error)
+    const limit = domains.limitChallenges(getAddress(c))
+    if (limit.kind !== 'allowed') {
+      return sendError(c, { ...limit, detail: 'Too many challenges from your address; retry later.' })
+    }
     const challenge = await domains.createChallenge(c.req.valid('json').domain, key.value)
     c.set('outcome', 'challenged')
     return c.json(challenge, 201)

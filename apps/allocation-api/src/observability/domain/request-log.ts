@@ -1,7 +1,13 @@
-/** One request and its response. `route` is the pattern, not the path: it is bounded and holds nothing that was sent. */
+/**
+ * One request and its response. `route` is the pattern, not the path: it is bounded and holds nothing that was sent. Of a
+ * path, only the id of a deployment is logged, if it has the form of one.
+ */
 export interface RequestLogEntry {
   readonly requestId: string
   readonly listener: string
+  /** Of the peer: a client, or the proxy in front of it. */
+  readonly address: string | null
+  readonly deployment?: string | undefined
   readonly method: string
   readonly route: string
   readonly status: number
@@ -25,6 +31,10 @@ const operations: ReadonlyMap<string, string> = new Map([
   [`GET ${pool}/history`, 'history'],
   [`POST ${pool}/converge`, 'converge'],
   [`POST ${pool}/republish`, 'republish'],
+  [`POST ${pool}/orphans/adopt`, 'adopt-orphans'],
+  [`POST ${pool}/orphans/remove`, 'remove-orphans'],
+  ['GET /api/v1/export', 'export'],
+  ['POST /api/v1/import', 'import'],
   [`DELETE ${pool}/cool-off/:subdomain`, 'lift-cool-off'],
   [`POST ${deployments}`, 'create-deployment'],
   [`GET ${deployments}`, 'list-deployments'],
@@ -42,6 +52,12 @@ const operations: ReadonlyMap<string, string> = new Map([
   [`POST ${credentials}/object-storage/validate`, 'validate-keys'],
   [`POST ${credentials}/validate`, 'validate-token'],
 ])
+
+const DEPLOYMENT_PATH = /^\/api\/v1\/deployments\/([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?:\/|$)/i
+
+/** The deployment that a request is about; undefined if the path has none, or something else in its place. */
+export const toDeploymentId = (route: string, path: string): string | undefined =>
+  route.startsWith(`${deployments}/:id`) ? DEPLOYMENT_PATH.exec(path)?.[1]?.toLowerCase() : undefined
 
 /** The operation whose outcome is counted, by method and route; HEAD is GET without a body (RFC 9110 section 9.3.2). */
 export const toOperation = (method: string, route: string): string | undefined =>

@@ -86,6 +86,7 @@ export const toRequest = (request: Partial<ProvisioningRequest> = {}): Provision
   id: 'm1',
   run: 1,
   stateKey: 'acme.pool.test',
+  knownState: null,
   bucket: null,
   variables,
   secrets,

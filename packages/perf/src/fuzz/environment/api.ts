@@ -27,14 +27,46 @@ export interface ApiEnvironment extends RunningService {
   readonly startDns: () => void
 }
 
-/** Outputs an address immediately, and plans no change: this does not test Terraform. */
+/**
+ * Stands for Terraform, which this does not test. The state has one machine, named after the organization that created it,
+ * and every command shows it. The apply of an organization whose name starts with `Stuck` fails and leaves its lock, which
+ * can be lifted at the second attempt.
+ */
 const terraform = `#!/bin/sh
+state=$(sed -n 's/.*"path": "\\(.*\\)".*/\\1/p' main.tf.json 2>/dev/null)
+lock=\${state%/*}/.\${state##*/}.lock.info
+machine=$(sed -n 's/.*"name":"\\([A-Za-z0-9]*\\)".*/\\1/p' "$state" 2>/dev/null)
+lineage=$(sed -n 's/.*"lineage":"\\([^"]*\\)".*/\\1/p' "$state" 2>/dev/null)
+save() { printf '{"version":4,"serial":1,"resources":[%s],\\n"lineage":"%s"}' "$1" "\${lineage:-$$}" >"$state"; }
+line() { printf '{"@level":"info","@message":"%s %s","type":"%s"}\\n' "$2" "$machine" "$1"; }
 case $1 in
 version) echo '{"terraform_version":"1.9.0"}' ;;
-show) echo '{"format_version":"1.2"}' ;;
-apply) echo '{"@level":"info","@message":"Outputs: 1","type":"outputs","outputs":{"load_balancer_ip":{"sensitive":false,"value":"203.0.113.9"}}}' ;;
+state) if [ "$2" = push ]; then for file; do :; done; cp "$file" "$state"; else cat "$state" 2>/dev/null || true; fi ;;
+show) case $* in *-json*) echo '{"format_version":"1.2"}' ;; *) echo "Machines: $machine" ;; esac ;;
+untaint) [ ! -f "$lock" ] || { printf 'Lock Info:\\n  ID:        lock-1\\n  Operation: OperationTypeApply\\n'; exit 1; } ;;
+force-unlock) if [ -f "$lock.stuck" ]; then rm "$lock.stuck"; exit 1; else rm -f "$lock"; fi ;;
+destroy)
+  line apply_start Destroying
+  save '' ;;
+apply)
+  if [ -z "$machine" ]; then
+    machine=$(printf %s "$TF_VAR_org_name" | tr -cd A-Za-z0-9 | cut -c1-60)
+    save "{\\"mode\\":\\"managed\\",\\"type\\":\\"machine\\",\\"name\\":\\"$machine\\",\\"instances\\":[{}]}"
+  fi
+  case $TF_VAR_org_name in Stuck*)
+    echo '{"ID":"lock-1"}' >"$lock"
+    touch "$lock.stuck"
+    line refresh_start Reading
+    sleep 0.2
+    echo 'Error releasing the state lock' >&2
+    exit 1 ;;
+  esac
+  line apply_complete Applied
+  printf '{"@level":"info","@message":"Outputs: 2","type":"outputs","outputs":{"load_balancer_ip":{"sensitive":false,"value":"203.0.113.9"},"details":{"sensitive":false,"value":"%s"}}}\\n' "$machine" ;;
 esac
 `
+/** Of web pages that may send requests. */
+export const ALLOWED_ORIGIN = 'https://console.example'
 /** Nothing listens there: connections are refused immediately. */
 const REFUSED_ADDRESS = '127.0.0.1:1'
 
@@ -87,13 +119,15 @@ export const startApi = async (
       PDM_OPERATOR_TOKENS: operatorToken,
       // No reservation expires during a run: an available name was released.
       PDM_RESERVATION_TTL: '1h',
+      PDM_NAME_COOL_OFF: '15s',
+      PDM_ALLOWED_ORIGINS: ALLOWED_ORIGIN,
       PDM_DNS_COMMIT_WAIT: '200ms',
       PDM_VALIDATION_ATTEMPTS: '10000',
       PROVIDER_TOKEN_URLS: `hetzner=https://${REFUSED_ADDRESS}/`,
       OBJECT_STORAGE_DOMAIN: 'localhost:1',
       PDM_TERRAFORM_BINARY: binary,
       PDM_DEPLOYMENTS_DIR: join(folder, 'deployments'),
-      PDM_DEPLOYMENT_CONCURRENCY: '4',
+      PDM_DEPLOYMENT_CONCURRENCY: '6',
       DNSPROVIDER_KIND: 'cloudflare',
       DNSPROVIDER_CLOUDFLARE_URL: Object.assign(new URL(double.url), { port: String(proxy.port) }).href,
       DNSPROVIDER_CLOUDFLARE_API_TOKEN: double.token,

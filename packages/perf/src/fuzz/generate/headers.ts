@@ -97,7 +97,10 @@ const lines: readonly ((choices: Choices) => string)[] = [
     `Idempotency-Key: ${choices.pick(['', ' ', 'k', 'a b', 'x'.repeat(255), 'x'.repeat(256), '\u00ff', '"quoted"'])}`,
   choices => `Range: ${choices.pick(['bytes=0-1', 'bytes=-1', 'lines=1-'])}`,
   choices => `If-Modified-Since: ${choices.pick(['0', 'Sat, 31 Dec 2050 23:59:59 GMT'])}`,
-  choices => `Origin: ${choices.pick(['null', 'https://evil.example'])}`,
+  choices => `Origin: ${choices.pick(['null', 'https://evil.example', 'https://console.example', 'http://[::1', ''])}`,
+  choices =>
+    `Sec-Fetch-Site: ${choices.pick(['cross-site', 'same-site', 'same-origin', 'none', 'Cross-Site', 'later', ''])}`,
+  choices => `Sec-Fetch-Mode: ${choices.pick(['navigate', 'cors', 'no-cors'])}`,
   choices => `Cookie: ${choices.pick(['', '=', 'a=b; a=c', '__proto__=1'])}`,
   choices => `Forwarded: for=${choices.pick(['_x', '"[::1]"', 'unknown'])};proto=https`,
   () => 'X-Forwarded-For: 1.2.3.4, ::1',
@@ -114,6 +117,13 @@ const lines: readonly ((choices: Choices) => string)[] = [
   choices => `X-Holder: ${choices.pick(['', ' ', 'é', 'a'.repeat(254), 'a b', '\u00ff', '"x"'])}`,
   choices => `X-Long-${choices.below(9)}: ${'v'.repeat(choices.pick([10, 1_000, 12_000]))}`,
 ]
+
+/** What a browser adds to the request of a page. */
+export const pageHeaders = (choices: Choices): string[] => {
+  const site = choices.pick(['same-origin', 'none', 'cross-site', 'same-site'])
+  const origin = choices.pick([null, 'https://console.example', 'https://evil.example', 'null'])
+  return [`Sec-Fetch-Site: ${site}`, ...(origin === null ? [] : [`Origin: ${origin}`])]
+}
 
 /** Lines of further headers, sometimes repeated, sometimes hundreds of them. */
 export const otherHeaders = (choices: Choices): string[] => {

@@ -7,7 +7,7 @@ const MAX_READS_MS = 10_000
 
 /**
  * A stream has a comment after 15 s of silence. It ends with its deployment: after an outage, at the latest when the lease of
- * the run has expired (30 s) and the orphans before it are claimed. A full queue has 104 of them, and four are claimed every
+ * the run has expired (30 s) and the orphans before it are claimed. A full queue has 106 of them, and some are claimed every
  * 2 s.
  */
 export const LOG_STREAM_LIMITS: StreamLimits = { silenceMs: 15_000 + MAX_READS_MS, durationMs: 120_000 }

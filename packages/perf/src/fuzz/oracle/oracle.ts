@@ -12,8 +12,10 @@ export interface Rules {
   /** Whether the platform sent the response: invalid HTTP does not reach the service. */
   readonly isFromPlatform: (response: HttpResponse, request: FuzzRequest) => boolean
   readonly mark: RegExp
-  /** Whether this UUID is a reservation token that the service issued. */
+  /** Whether this UUID is a token that the service issued. */
   readonly isToken: (uuid: string) => boolean
+  /** Normalized origins of web pages that may send requests; null: the service does not look at pages. */
+  readonly allowedOrigins: readonly string[] | null
 }
 
 /** Responses that every path can have, by status, all in the common error shape. Operations do not document them. */
@@ -100,6 +102,26 @@ const checkHead = ({ document }: Rules, request: FuzzRequest, { status }: HttpRe
   return isKnown ? null : 'a status that is not documented'
 }
 
+const findHeaders = ({ headers }: FuzzRequest, name: string): string[] =>
+  headers.filter(line => line.toLowerCase().startsWith(`${name}:`)).map(line => line.slice(name.length + 1).trim())
+
+/** Whether a page of another site sent the request; null: unclear, or not sent by a browser. */
+const isFromForeignPage = ({ allowedOrigins }: Rules, request: FuzzRequest): boolean | null => {
+  const [site, ...moreSites] = findHeaders(request, 'sec-fetch-site')
+  const [origin, ...moreOrigins] = findHeaders(request, 'origin')
+  const isClear = moreSites.length + moreOrigins.length + findHeaders(request, 'host').length === 0
+  if (!allowedOrigins || request.raw || !isClear) return null
+  if (origin !== undefined && allowedOrigins.includes(origin)) return false
+  if (site === undefined) return origin === undefined ? null : true
+  return { 'same-origin': false, none: false, 'same-site': true, 'cross-site': true }[site] ?? null
+}
+
+const checkPage = (rules: Rules, request: FuzzRequest, { status, text }: HttpResponse): string[] => {
+  const isForeign = isFromForeignPage(rules, request)
+  if (isForeign === true && status < 400) return ['a request from a page of another site was accepted']
+  return isForeign === false && status === 403 && /web page/.test(text) ? ['a request from a page was rejected'] : []
+}
+
 const REQUEST_ID = /^[A-Za-z0-9._:/+=@-]{1,128}$/
 
 const checkResponse = (rules: Rules, request: FuzzRequest, response: HttpResponse): string[] => {
@@ -113,7 +135,7 @@ const checkResponse = (rules: Rules, request: FuzzRequest, response: HttpRespons
   if ([...response.headers.keys()].some(name => name.startsWith('access-control-'))) violations.push('a CORS header')
   const difference = isHead ? checkHead(rules, request, response) : checkSchema(rules, request, response)
   if (difference !== null) violations.push(`${response.status}: ${difference}`)
-  return violations
+  return [...violations, ...checkPage(rules, request, response)]
 }
 
 /** Everything that is wrong with the outcome of a request. */

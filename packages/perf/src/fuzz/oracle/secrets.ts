@@ -48,18 +48,20 @@ interface KnownSecrets {
 /** The secret in a text; null: there is none. */
 export const findLeak = ({ mark, isToken }: KnownSecrets, text: string): string | null => {
   if (mark.test(text)) return 'a marked secret'
-  return findUuids(text).some(isToken) ? 'a reservation token' : null
+  return findUuids(text).some(isToken) ? 'a token of a client' : null
 }
 
 const ASSET_BYTES = 300_000
 
-/** Secrets in a response. Only the response to reserve may contain the reservation token, once. */
+/** Secrets in a response. Only the response that grants a name or a deployment may contain its token, once. */
 export const findLeaks = (known: KnownSecrets, { method, target }: FuzzRequest, response: HttpResponse): string[] => {
   // Scripts and style sheets of the API reference are files of a package.
   const body = response.body.length > ASSET_BYTES ? '' : response.body.toString('utf8')
   const head = [...response.headers].map(([name, value]) => `${name}: ${value}`).join('\n')
-  const isGrant = method === 'POST' && response.status === 201 && /reserve/i.test(decodeSafely(target))
-  const withoutGrant = isGrant ? body.replace(/"reservationToken":"[^"]*"/, '') : body
+  const [, granted] = /(reserve|deployments)/i.exec(decodeSafely(target)) ?? []
+  const field = granted?.toLowerCase() === 'reserve' ? 'reservationToken' : 'deploymentToken'
+  const isGrant = granted !== undefined && method === 'POST' && response.status === 201
+  const withoutGrant = isGrant ? body.replace(new RegExp(`"${field}":"[^"]*"`), '') : body
   return [head, withoutGrant].flatMap(text => {
     const leak = findLeak(known, text)
     return leak === null ? [] : [`secret: ${leak}`]

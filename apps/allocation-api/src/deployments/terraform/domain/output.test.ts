@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { parseDiagnostic, parseUiMessage } from './output.ts'
+import { parseCreatedResource, parseDiagnostic, parseUiMessage } from './output.ts'
 
 const json = (message: object): string => JSON.stringify({ '@level': 'info', '@module': 'terraform.ui', ...message })
 const line = (level: string, text: string, prefix = '') => ({ kind: 'line', level, prefix, text, isReason: false })
@@ -106,4 +106,18 @@ test.each<readonly [string, readonly string[], string | null]>([
   ['up to a warning', ['Error: a', 'b', 'Warning: c'], 'a: b'],
 ])('the reason in plain output: %s', (_, lines, reason) => {
   expect(parseDiagnostic(lines)).toBe(reason)
+})
+
+test('the creation of a resource is recognised by its end', () => {
+  const toLine = (type: string, action: string, more: object = { id_key: 'id', id_value: 'b-1' }) =>
+    JSON.stringify({ type, hook: { resource: { resource_type: 'minio_s3_bucket' }, action, ...more } })
+  expect(parseCreatedResource(toLine('apply_complete', 'create'))).toEqual({ type: 'minio_s3_bucket', id: 'b-1' })
+  for (const line of [
+    toLine('apply_start', 'create'),
+    toLine('apply_complete', 'delete'),
+    toLine('apply_complete', 'create', {}),
+    '"type":"apply_complete"',
+  ]) {
+    expect(parseCreatedResource(line)).toBe(null)
+  }
 })

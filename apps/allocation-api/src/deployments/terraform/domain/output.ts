@@ -97,6 +97,20 @@ export const parseUiMessage = (line: string, defaultLevel: Level): UiMessage => 
   return { kind: 'line', level: toLevel(json['@level']), prefix: '', text: message, isReason: false }
 }
 
+export interface CreatedResource {
+  readonly type: string
+  /** The attribute that identifies it. */
+  readonly id: string
+}
+
+/** The resource whose creation a line of the machine-readable UI reports as complete; null for any other line. */
+export const parseCreatedResource = (line: string): CreatedResource | null => {
+  if (!line.includes('"type":"apply_complete"')) return null
+  const { action, resource, id_value: id } = toObject(parseJsonLine(line).hook)
+  const { resource_type: type } = toObject(resource)
+  return action === 'create' && typeof type === 'string' && typeof id === 'string' ? { type, id } : null
+}
+
 /**
  * The first diagnostic in output for people, on one line: its summary and its paragraphs up to the next diagnostic. Null
  * without an error.

@@ -3,7 +3,8 @@ import { parseState, StateFormatError, sortState } from './state.ts'
 
 const BUCKET = 'catalyst-acme-pool-test'
 
-const toState = (resources: readonly object[]): string => JSON.stringify({ version: 4, resources })
+const toState = (resources: readonly object[]): string =>
+  JSON.stringify({ version: 4, serial: 1, lineage: 'l', resources })
 const machine = {
   module: 'module.deployment.module.m["x"]',
   mode: 'managed',
@@ -19,7 +20,7 @@ const toBucket = (type: string, attributes: object, dependencies: readonly strin
   instances: [{ attributes, dependencies }],
 })
 const sort = (resources: readonly object[], bucket: string | null = BUCKET) =>
-  sortState(parseState(toState(resources)), bucket)
+  sortState(parseState(toState(resources)).resources, bucket)
 
 describe('the contents of a state', () => {
   test('are the addresses of managed resources as commands take them, each once', () => {
@@ -68,10 +69,11 @@ describe('the contents of a state', () => {
   })
 
   test('are empty without a state', () => {
-    expect(sortState(parseState('\n'), BUCKET)).toEqual({ hasKeptBucket: false, others: [], requiredByBucket: [] })
+    const absent = JSON.stringify({ version: 4, serial: 0, lineage: '', resources: null })
+    for (const text of ['\n', absent]) expect(parseState(text)).toEqual({ version: null, resources: [] })
   })
 
-  test.each(['{', '[]', '{"version":3}'])('are not guessed from %s', text => {
+  test.each(['{', '[]', '{"version":3}', '{"version":4,"serial":1}'])('are not guessed from %s', text => {
     expect(() => parseState(text)).toThrow(StateFormatError)
   })
 })

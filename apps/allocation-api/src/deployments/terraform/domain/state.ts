@@ -1,4 +1,5 @@
 import { isJsonObject, type JsonObject } from '../../../lib/json.ts'
+import type { KnownState } from '../../domain/types.ts'
 
 /** A managed resource instance of a state. */
 export interface StateResource {
@@ -10,6 +11,12 @@ export interface StateResource {
   readonly attributes: JsonObject
   /** `configAddress` of the resources that its configuration refers to. */
   readonly dependencies: readonly string[]
+}
+
+export interface State {
+  /** Null: there is no state. */
+  readonly version: KnownState | null
+  readonly resources: readonly StateResource[]
 }
 
 /** The text is not a state of a known version. It is not quoted, as a state has secrets. */
@@ -39,14 +46,21 @@ const parseJson = (text: string): unknown => {
   }
 }
 
-/** Parses a state file. Data sources are left out; an empty text is a state without resources. */
-export const parseState = (text: string): readonly StateResource[] => {
-  if (text.trim() === '') return []
+/**
+ * Parses a state file. Data sources are left out. Without a state, Terraform prints nothing or, with some backends, a state
+ * without a lineage.
+ */
+export const parseState = (text: string): State => {
+  if (text.trim() === '') return { version: null, resources: [] }
   const state = parseJson(text)
   if (!isJsonObject(state) || state.version !== STATE_VERSION) {
     throw new StateFormatError(`The state is not of version ${STATE_VERSION}: use another release of Terraform.`)
   }
-  return toObjects(state.resources)
+  const { lineage, serial } = state
+  if (typeof lineage !== 'string' || typeof serial !== 'number') {
+    throw new StateFormatError('The state has no lineage or no serial: restore a version that Terraform has written.')
+  }
+  const resources = toObjects(state.resources)
     .filter(({ mode }) => mode === 'managed')
     .flatMap(resource => {
       const { module, type, name } = resource
@@ -59,6 +73,7 @@ export const parseState = (text: string): readonly StateResource[] => {
         dependencies: toTexts(instance.dependencies),
       }))
     })
+  return { version: lineage === '' ? null : { lineage, serial }, resources }
 }
 
 /** The attribute that names the bucket differs between providers. */
