@@ -9,8 +9,8 @@ export interface Service {
   readonly env: NodeJS.ProcessEnv
   /** Path of the log file. */
   readonly log: string
-  /** For an exit that the user can correct: what to do, for the last line of the output. */
-  readonly adviseOnExit?: (lastLine: string) => string | undefined
+  /** For an exit that the user can correct: what to do, from the last lines of the output. */
+  readonly adviseOnExit?: (tail: readonly string[]) => string | undefined
   /** A URL that returns a status below 500 once the service is up. */
   readonly probe: string
 }
@@ -50,7 +50,7 @@ export function startService({ name, entry, env, log, probe, adviseOnExit }: Ser
       }),
     exitError: child.exited.then(exit => {
       const tail = child.lastLines().slice(-TAIL_LINES)
-      return adviseOnExit?.(tail.at(-1) ?? '') ?? formatExit(name, exit, log, tail)
+      return adviseOnExit?.(tail) ?? formatExit(name, exit, log, tail)
     }),
     stop: () => waitForExit(child.stop('SIGTERM')),
     kill: () => waitForExit(child.kill()),

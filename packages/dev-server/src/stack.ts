@@ -21,7 +21,7 @@ export interface StackContext {
 }
 
 const TAIL_LINES = 10
-/** The API exits with a line that begins so if it cannot run on the database. */
+/** The API exits with a line that begins like this if it cannot run on the database. */
 const UNUSABLE_DATABASE = 'schema: '
 /** The exit code of a command that SIGINT has terminated. */
 const EXIT_SIGINT = 130
@@ -116,10 +116,10 @@ function apiService(
     entry,
     log: data.apiLog,
     probe: `http://127.0.0.1:${apiPort}/readyz`,
-    adviseOnExit: lastLine =>
-      lastLine.startsWith(UNUSABLE_DATABASE)
-        ? `${lastLine.slice(UNUSABLE_DATABASE.length)}; \`start\` creates one if you move ${data.postgres} away`
-        : undefined,
+    adviseOnExit: tail => {
+      const reason = tail.find(line => line.startsWith(UNUSABLE_DATABASE))?.slice(UNUSABLE_DATABASE.length)
+      return reason && `${reason}; \`start\` creates one if you move ${data.postgres} away`
+    },
     env: {
       ...apiEnv,
       PORT: String(apiPort),

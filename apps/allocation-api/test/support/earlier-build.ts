@@ -17,12 +17,16 @@ export interface Build {
   readonly version: number
 }
 
-/** The last commit before migration `version`, or why there is none. A commit can add several migrations. */
+/**
+ * The last commit before migration `version`, or why there is none: no git, a shallow clone, or no earlier version. A commit
+ * can add several migrations.
+ */
 export const findBuildBefore = (version: number): Build | { missing: string } => {
-  const missing = `the build before migration ${version} (needs a git clone with history)`
+  const missing = `Skipped: the upgrade from the build before migration ${version} (needs a git clone with its history)`
   try {
     const file = `${MIGRATIONS}/${String(version).padStart(4, '0')}-*.sql`
-    const commit = git('rev-parse', '--short', `${git('log', '-1', '--format=%H', '--diff-filter=A', '--', file)}^`)
+    const added = git('log', '-1', '--format=%H', '--diff-filter=A', '--', file)
+    const commit = git('rev-parse', '--short', '--verify', added === '' ? 'HEAD' : `${added}^`)
     const files = git('ls-tree', '--name-only', commit, `${MIGRATIONS}/`).split('\n')
     const earlier = files.filter(name => name.endsWith('.sql')).length
     return earlier > 0 && earlier < version ? { commit, version: earlier } : { missing }
