@@ -27,6 +27,7 @@ const RESET_INTERVAL_MS = 300
 const MAX_CLOCK_SHIFT_MINUTES = 10
 const MAX_DELAY_MS = 120
 const EDIT_COUNT = 3
+const LOCKED_ROWS = 20
 /** More than a replica serves at a time, and fewer sockets than it may have. */
 const STALLED_READERS = 120
 
@@ -150,6 +151,32 @@ const injectors: Readonly<Record<FaultName, FaultInjector>> = {
   'Postgres connections abandoned': (_, { link }) => {
     link.abandon()
     return { end: () => {} }
+  },
+  'Postgres read-only': async ({ sql }) => {
+    // As a managed database does while its disk is full: for new sessions. The transaction writes whatever their default is.
+    const setDefault = (value: 'on' | 'off') =>
+      sql.begin('read write', tx =>
+        tx.unsafe(`alter database ${sql.options.database} set default_transaction_read_only = ${value}`),
+      )
+    await setDefault('on')
+    await sql`select pg_terminate_backend(pid) from pg_stat_activity where application_name like 'allocation-api%'`
+    return { end: async () => void (await setDefault('off')) }
+  },
+  'rows locked from outside': async ({ sql }) => {
+    const isLocked = Promise.withResolvers<void>()
+    const isOver = Promise.withResolvers<void>()
+    const transaction = sql.begin(async tx => {
+      await tx`select from pool_allocations order by random() limit ${LOCKED_ROWS} for update skip locked`
+      isLocked.resolve()
+      await isOver.promise
+    })
+    await Promise.race([isLocked.promise, transaction])
+    return {
+      end: async () => {
+        isOver.resolve()
+        await transaction
+      },
+    }
   },
   'DNS provider killed': async environment => {
     const server = getDnsServer(environment)

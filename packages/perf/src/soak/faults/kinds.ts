@@ -5,7 +5,7 @@ export type Part = 'api' | 'database' | 'dns' | 'witness' | 'zone'
 export type ErrorScope = 'replica' | 'lists of the replica' | 'replicas' | 'witness' | 'nothing'
 
 /** What must work again before the system counts as recovered. */
-export type Recovery = 'replica' | 'replicas' | 'witness' | 'records' | 'zone'
+export type Recovery = 'replica' | 'replicas' | 'writes' | 'witness' | 'records' | 'zone'
 
 export interface FaultKind {
   readonly part: Part
@@ -40,6 +40,8 @@ export const faultKinds = {
   'Postgres connections cut': kind('database', 'replicas', 'replicas', 500, 3_000),
   'Postgres silent for one replica': kind('database', 'replicas', 'replica', 2_000, 7_000),
   'Postgres connections abandoned': kind('database', 'replicas', 'replica', 3_000, 5_000),
+  'Postgres read-only': kind('database', 'replicas', 'writes', 1_500, 5_000),
+  'rows locked from outside': kind('database', 'replicas', 'replicas', 3_000, 8_000),
   'DNS provider killed': kind('dns', 'nothing', 'records', 500, 4_000),
   'DNS provider hung': kind('dns', 'nothing', 'records', 2_000, 7_000),
   'DNS provider slow': kind('dns', 'nothing', 'records', 3_000, 7_000),

@@ -22,6 +22,9 @@ const fetchText = (url: string, init: RequestInit = {}) =>
 const isReady = async ({ url }: Replica) =>
   (await fetchText(`${url}/api/v1/pool/${ZONE}/check?sub=probe`))?.status === 200
 
+/** The readiness probe writes a row. */
+const acceptsWrites = async ({ url }: Replica) => (await fetchText(`${url}/readyz`))?.status === 200
+
 const allocationResponse = z.object({ dns: z.object({ status: z.string() }) })
 
 /** Polls an affected component until it works again. The recorder does not count these calls. */
@@ -51,6 +54,8 @@ export class RecoveryProbe {
         return affected !== undefined && (await isReady(affected))
       case 'replicas':
         return (await Promise.all(replicas.map(isReady))).every(Boolean)
+      case 'writes':
+        return (await Promise.all(replicas.map(acceptsWrites))).every(Boolean)
       case 'records':
         return this.#canPublishRecords()
       case 'zone':
