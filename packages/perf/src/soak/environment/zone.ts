@@ -1,6 +1,7 @@
 import { Resolver } from 'node:dns/promises'
 import type { Sql } from '@pool/database/client'
 import { missingPowerdns, startPowerdns, type ZoneEdit, type ZoneRecordSet } from '@pool/test-kit/dns/powerdns.ts'
+import { withoutZoneMarker } from '@pool/test-kit/dns/zone-marker.ts'
 import { until } from '@pool/test-kit/poll.ts'
 import { startTcpProxy, type TcpProxy } from '@pool/test-kit/tcp-proxy.ts'
 import { createZoneTable } from 'allocation-api/src/dns/providers/local/zone-table.ts'
@@ -107,7 +108,7 @@ const openLocalZone = async (sql: Sql): Promise<Zone> => {
         ({ records }) => records.find(set => set.name === name && set.type === 'A')?.values ?? [],
         () => null,
       ),
-    records: async () => (await table.read(ZONE, [ZONE])).records,
+    records: async () => withoutZoneMarker((await table.read(ZONE, [ZONE])).records),
     async edit({ remove, put }) {
       const changes = [
         ...remove.map(({ name, type }) => ({ kind: 'delete' as const, name, type })),
@@ -142,7 +143,7 @@ const startPowerdnsZone = async (scanner: LogSecretScanner, cleanup: AsyncDispos
     recordEdits: [],
     addresses: createAddressQuery(server.dnsPort),
     edit: edit => retryUntilUp(() => server.edit(ZONE, edit)),
-    records: () => retryUntilUp(() => server.records(ZONE)),
+    records: async () => withoutZoneMarker(await retryUntilUp(() => server.records(ZONE))),
     server: { link, stop: server.stop, start: server.start },
   }
 }
