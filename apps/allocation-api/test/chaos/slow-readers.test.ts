@@ -41,7 +41,8 @@ const measureChecks = async (seconds: number): Promise<number[]> => {
   const started = performance.now()
   const check = async (index: number) => {
     const due = performance.now()
-    const connection = idle.pop() ?? (await HttpConnection.open(port))
+    // In turn, because the service closes a connection that is idle for long.
+    const connection = idle.shift() ?? (await HttpConnection.open(port))
     all.add(connection)
     const { status } = await connection.send(
       `GET /api/v1/pool/pool.test/check?sub=free-${index} HTTP/1.1\r\nHost: localhost\r\n\r\n`,
