@@ -138,7 +138,7 @@ describe('the pages of several lists', () => {
     const { read, advanceTo, started } = setUp()
     const pages = Promise.all(['a', 'b', 'c', 'd', 'e', 'f'].map(name => read(name, 5)))
     await advanceTo(200)
-    expect(started).toEqual(['a at 0', 'b at 25', 'c at 50', 'd at 70', 'e at 85', 'f at 95'])
+    expect(started).toEqual(['a at 0', 'b at 30', 'c at 55', 'd at 75', 'e at 90', 'f at 100'])
     expect(await pages).toEqual(['a', 'b', 'c', 'd', 'e', 'f'])
   })
 

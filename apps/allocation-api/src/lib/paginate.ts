@@ -41,8 +41,8 @@ export interface PageQueueOptions {
   readonly sleep: (ms: number) => Promise<unknown>
 }
 
-/** The longest pause after a page, as a multiple of its duration: the pages of many readers take a fifth of the time. */
-const MAX_PAUSE_FACTOR = 4
+/** The longest pause after a page, as a multiple of its duration: the pages of many readers take a tenth of the time. */
+const MAX_PAUSE_FACTOR = 9
 /** The next page is read even if the current one takes longer, and after a pause of at most this time. Milliseconds. */
 const MAX_TURN_MS = 100
 
