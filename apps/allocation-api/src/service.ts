@@ -131,7 +131,7 @@ const PRIVATE_DOMAIN = /(?:^|\.)(?:test|localhost|example|invalid)$/
 const validateLocalPools = ({ managedDomains, dns }: Config, kind: string): readonly ConfigIssue[] => {
   const pool = managedDomains.find(domain => !PRIVATE_DOMAIN.test(domain))
   if (kind !== 'local' || dns.acceptsAnyLocalDomain || pool === undefined) return []
-  const detail = `is local, which publishes ${pool} on this machine only; choose the provider of the pool, or set DNSPROVIDER_LOCAL_ANY_DOMAIN=true`
+  const detail = `is local, which publishes ${pool} on this machine only; choose the provider of the pools in DNSPROVIDER_MANAGED_DOMAINS, or set DNSPROVIDER_LOCAL_ANY_DOMAIN=true`
   return [{ variable: 'DNSPROVIDER_KIND', detail }]
 }
 

@@ -36,6 +36,8 @@ export const errorCodes = [
   'database-unavailable',
   'database-read-only',
   'dns-unavailable',
+  'dns-writes-off',
+  'not-stopped',
   'provisioning-unavailable',
   'missing-region',
   'invalid-region',

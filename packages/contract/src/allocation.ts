@@ -322,6 +322,13 @@ export type Orphan = z.infer<typeof orphan>
 
 const orphans = z.array(orphan).meta({ description: 'By name; the first 1000.' })
 
+/** Why nothing is written to a zone until an operator resumes it. */
+const stopCause = z.enum(['database-older', 'other-installation', 'imported']).meta({
+  id: 'StopCause',
+  description:
+    '`database-older`: the database is older than the last write to the zone; `other-installation`: another database wrote it last; `imported`: the database was imported.',
+})
+
 export const convergeResponse = z
   .object({
     poolDomain: z.string(),
@@ -334,12 +341,82 @@ export const convergeResponse = z
     conflictCount: z.number().int(),
     orphans,
     orphanCount: z.number().int(),
+    stopped: stopCause
+      .optional()
+      .meta({ description: 'Nothing is written to the zone, for this reason, until an operator resumes it.' }),
   })
   .meta({ id: 'ConvergeResponse' })
 export type ConvergeResponse = z.infer<typeof convergeResponse>
 
 export const convergePendingResponse = convergeResponse.extend(warned).meta({ id: 'ConvergePendingResponse' })
 export type ConvergePendingResponse = z.infer<typeof convergePendingResponse>
+
+export const resumeQuery = convergeQuery
+
+const resumeRule = rule('invalid-format', 'The body must be {"trust":"database"} or {"trust":"zone"}.')
+
+export const resumeRequest = z
+  .object(
+    {
+      trust: z.enum(['database', 'zone'], resumeRule).meta({
+        description:
+          '`database`: the zone gets the records of the database, and orphans are removed. `zone`: the database gets the names and addresses of the zone.',
+      }),
+    },
+    resumeRule,
+  )
+  .meta({ id: 'ResumeRequest' })
+
+const zoneDifference = z
+  .object({
+    subdomain: z.string(),
+    databaseAddress: z.string().optional().meta({ description: 'Absent: no client has the name in the database.' }),
+    zoneAddress: z.string().optional().meta({
+      description: 'Absent: the zone does not have all records of the template with one address.',
+    }),
+    action: z.enum(['publish', 'withdraw', 'adopt', 'readdress', 'release']).meta({
+      description:
+        '`publish`, `withdraw`: the records change to those of the database. `adopt`: the name becomes active with the address of the zone; `readdress`: it gets that address; `release`: it becomes free. After these three, no client has a valid token of the name.',
+    }),
+  })
+  .meta({ id: 'ZoneDifference' })
+export type ZoneDifference = z.infer<typeof zoneDifference>
+
+export const resumeResponse = z
+  .object({
+    poolDomain: z.string(),
+    dryRun: z.boolean(),
+    cause: stopCause,
+    differences: z.array(zoneDifference).meta({
+      description: 'Names whose records in the zone are not those of the database, and what is done; the first 1000.',
+    }),
+    differenceCount: z.number().int(),
+  })
+  .meta({ id: 'ResumeResponse' })
+export type ResumeResponse = z.infer<typeof resumeResponse>
+
+export const resumePendingResponse = resumeResponse.extend(warned).meta({ id: 'ResumePendingResponse' })
+export type ResumePendingResponse = z.infer<typeof resumePendingResponse>
+
+export const formerRecordsQuery = z.object({ cursor: cursor(/^[1-9][0-9]{0,9}$/).optional() })
+
+const formerRecord = z
+  .object({
+    provider: z.string().meta({ description: 'The `DNSPROVIDER_KIND` that had the record set.' }),
+    name: z.string().meta({ description: 'The owner name, absolute, without the trailing dot.' }),
+    type: z.string(),
+    data: z.array(z.string()).optional().meta({ description: 'The values that were written last, if they are known.' }),
+  })
+  .meta({ id: 'FormerRecord' })
+
+export const formerRecordsResponse = z
+  .object({
+    poolDomain: z.string(),
+    records: z.array(formerRecord).meta({ description: 'By provider, name and type; at most 1000.' }),
+    nextCursor: z.string().optional(),
+  })
+  .meta({ id: 'FormerRecordsResponse' })
+export type FormerRecordsResponse = z.infer<typeof formerRecordsResponse>
 
 const MAX_ORPHAN_NAMES = 1_000
 const orphanNamesRule = rule('invalid-format', `subdomains must be a list of 1 to ${MAX_ORPHAN_NAMES} subdomains.`)

@@ -324,6 +324,50 @@ export const operations: readonly Operation[] = [
     },
   },
   {
+    id: 'resumeZone',
+    method: 'post',
+    path: '/api/v1/pool/{domain}/resume',
+    tag: 'Operator',
+    summary:
+      'Starts the writes to a stopped zone again, with the database or the zone as the truth, or lists the differences only.',
+    description:
+      'Only on the operator listener. A zone is stopped if the database is older than its last write, if another database wrote it, or after an import. If the call is interrupted, the zone stays stopped, and a repetition does the rest.',
+    pathParams: pool,
+    query: a.resumeQuery,
+    body: { schema: a.resumeRequest, required: true },
+    responses: {
+      200: { description: 'The differences. Without `dryRun`, all are settled.', schema: a.resumeResponse },
+      202: {
+        description: 'The zone is written again; some names do not have their desired records yet.',
+        schema: a.resumePendingResponse,
+      },
+      400: invalidJson,
+      401: error('`unauthorized`: this listener requires an operator token.'),
+      409: error('`not-stopped`; or `dns-writes-off`: `PDM_DNS_WRITES=off` is set (not with `dryRun`).'),
+      413: tooLarge,
+      422: error('`invalid-format` or `unsupported-pool`.'),
+      503: error(
+        '`dns-unavailable`: the DNS provider did not respond, or another replica is updating the zone; `database-unavailable`; or `database-read-only`.',
+      ),
+    },
+  },
+  {
+    id: 'listFormerRecords',
+    method: 'get',
+    path: '/api/v1/pool/{domain}/former-records',
+    tag: 'Operator',
+    summary: 'Lists the records that an earlier DNS provider has from before a move, for removal there.',
+    description: 'Only on the operator listener. The list of a provider ends when the zone moves back to it.',
+    pathParams: pool,
+    query: a.formerRecordsQuery,
+    responses: {
+      200: { description: 'The record sets.', schema: a.formerRecordsResponse },
+      401: error('`unauthorized`: this listener requires an operator token.'),
+      422: error('`invalid-cursor` or `unsupported-pool`.'),
+      503: databaseUnavailable,
+    },
+  },
+  {
     id: 'adoptOrphans',
     method: 'post',
     path: '/api/v1/pool/{domain}/orphans/adopt',

@@ -41,7 +41,10 @@ export interface AppDependencies {
   >
   /** Whether an address in 127/8 can be that of a load balancer. */
   readonly acceptsLoopback: boolean
-  readonly reconciler: Pick<Reconciler, 'preview' | 'repair' | 'republish' | 'changeOrphans'>
+  readonly reconciler: Pick<
+    Reconciler,
+    'preview' | 'repair' | 'republish' | 'changeOrphans' | 'resume' | 'listFormerRecords'
+  >
   readonly deployments: DeploymentOperations
   readonly buckets: BucketOperations
   readonly domains: DomainOperations

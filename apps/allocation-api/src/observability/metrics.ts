@@ -11,6 +11,7 @@ interface ZoneLag {
   readonly driftCheckedAt: number | null
   /** Names by the cause of their last failure. */
   readonly failing: Readonly<Record<string, number>>
+  readonly stopCause: string | null
 }
 
 export interface BuildInfo {
@@ -142,6 +143,12 @@ export const createMetrics = ({ version, nodeVersion, providerKind }: BuildInfo)
       labelNames: ['zone', 'cause'],
       registers,
     })
+    const stopped = new Gauge({
+      name: 'pdm_dns_zone_stopped',
+      help: '1 for each zone to which nothing is written until an operator resumes it, by cause.',
+      labelNames: ['zone', 'cause'],
+      registers,
+    })
     const lastSync = new Gauge({
       name: 'pdm_dns_last_sync_timestamp_seconds',
       help: 'Unix time at which a replica last finished a sync of a zone.',
@@ -183,16 +190,18 @@ export const createMetrics = ({ version, nodeVersion, providerKind }: BuildInfo)
         sources.zoneLag(),
         sources.countDeployments(),
       ])
-      for (const gauge of [allocations, oldestPending, failing, lastSync, lastDriftCheck, deployments]) gauge.reset()
+      for (const gauge of [allocations, oldestPending, failing, stopped, lastSync, lastDriftCheck, deployments])
+        gauge.reset()
       if (deploymentCounts.status === 'rejected') onSourceError(deploymentCounts.reason)
       else for (const { status, count } of deploymentCounts.value) deployments.set({ status }, count)
       if (counts.status === 'rejected') onSourceError(counts.reason)
       else for (const { poolDomain, state, count } of counts.value) allocations.set({ pool: poolDomain, state }, count)
       if (zones.status === 'rejected') onSourceError(zones.reason)
       else {
-        for (const { zone, oldestPendingSeconds, syncedAt, driftCheckedAt, failing: names } of zones.value) {
+        for (const { zone, oldestPendingSeconds, syncedAt, driftCheckedAt, failing: names, stopCause } of zones.value) {
           oldestPending.set({ zone }, oldestPendingSeconds)
           for (const cause of FAILURE_CAUSES) failing.set({ zone, cause }, names[cause] ?? 0)
+          if (stopCause) stopped.set({ zone, cause: stopCause }, 1)
           if (syncedAt !== null) lastSync.set({ zone }, syncedAt)
           if (driftCheckedAt !== null) lastDriftCheck.set({ zone }, driftCheckedAt)
         }

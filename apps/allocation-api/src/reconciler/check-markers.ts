@@ -75,13 +75,20 @@ export const checkMarkers = async (
   return { stopCause, isOutdated: isMarkerOutdated(markers, writes) }
 }
 
-/** Writes the marker alone, for a zone where no name is due. */
-export const writeMarker = async (context: MarkerContext, zone: string, lock: ZoneLock): Promise<void> => {
-  const { zoneWrites, provider, providerKind, markerTtl, writesZones, observer } = context
-  if (!writesZones) return
+/** Writes the marker alone. */
+export const writeMarker = async (
+  context: Pick<MarkerContext, 'provider' | 'providerKind' | 'markerTtl' | 'observer'> & {
+    readonly zoneWrites: Pick<ZoneWritesRepository, 'find' | 'raise'>
+  },
+  zone: string,
+  lock: ZoneLock,
+): Promise<ApplyResult> => {
+  const { zoneWrites, provider, providerKind, markerTtl, observer } = context
   const { installation } = await zoneWrites.find(zone)
   const serial = await zoneWrites.raise(zone, providerKind)
   await lock.assertHeld()
   const set = createMarkerRecord(zone, { installation, serial }, markerTtl)
-  reportMarkerRejection(observer, zone, await provider.apply(zone, [{ kind: 'upsert', set }]))
+  const result = await provider.apply(zone, [{ kind: 'upsert', set }])
+  reportMarkerRejection(observer, zone, result)
+  return result
 }

@@ -14,10 +14,17 @@ import { type ChangeOrphansOptions, changeOrphans, createOrphanRepository, type 
 import { type ProviderCallObserver, ProviderClient } from './provider-client.ts'
 import { createReconcilerRepository } from './repository.ts'
 import { republishZone, type TemplateDiff } from './republish-zone.ts'
+import {
+  createResumeRepository,
+  type NotStopped,
+  type ResumeOptions,
+  type ResumePlan,
+  resumeZone,
+} from './resume-zone.ts'
 import { NOTHING_SYNCED, type SyncResult, syncZone } from './sync-zone.ts'
 import { type Busy, limitZones, type ZoneLocks } from './zone-lock.ts'
 import { ZoneSyncQueue } from './zone-sync-queue.ts'
-import { createZoneWritesRepository } from './zone-writes.ts'
+import { createZoneWritesRepository, type FormerRecord } from './zone-writes.ts'
 
 export interface ReconcilerObserver
   extends Omit<ProviderCallObserver, 'onError'>,
@@ -84,6 +91,23 @@ export interface OrphanChangeResult extends Omit<OrphanChange, 'kind'>, Pick<Rep
 
 export type OrphanOutcome = OrphanChange | OrphanChangeResult | Unavailable | Busy | NameRejection
 
+export interface ResumeResult extends Omit<ResumePlan, 'kind'>, Pick<RepairResult, 'pending' | 'failing'> {
+  readonly kind: 'resumed'
+}
+
+export type ResumeOutcome =
+  | ResumePlan
+  | ResumeResult
+  | NotStopped
+  | { readonly kind: 'dns-writes-off' }
+  | Unavailable
+  | Busy
+  | NameRejection
+
+export type FormerRecordsOutcome =
+  | { readonly kind: 'listed'; readonly records: readonly FormerRecord[] }
+  | NameRejection
+
 export type ConvergeOutcome = ZoneDiff | RepairResult | Unavailable | Busy | NameRejection
 
 export type Reconciler = ReturnType<typeof createReconciler>
@@ -116,6 +140,7 @@ export const createReconciler = (options: ReconcilerOptions) => {
   const orphanRepository = createOrphanRepository(options.sql, { timeoutMs: options.statementTimeoutMs })
   const zoneWrites = createZoneWritesRepository(options.sql, { timeoutMs: options.statementTimeoutMs })
   const context = {
+    resumeRepository: createResumeRepository(options.sql, { timeoutMs: options.statementTimeoutMs }),
     ...{ repository, orphanRepository, zoneWrites, provider, providerKind, writesZones, hasZoneTtl, pools },
     ...{ recordTemplate, markerTtl: recordTemplate.ttl, withZoneLock, driftIntervalMs, random, observer },
   }
@@ -213,6 +238,26 @@ export const createReconciler = (options: ReconcilerOptions) => {
       if (result.kind !== 'orphans' || !change.caller) return result
       await syncUntilDone(poolDomain)
       return { ...result, kind: 'changed', ...(await repository.countPending(poolDomain)) }
+    },
+
+    /**
+     * Starts the writes to a stopped zone again, and waits a bounded time until its names are applied. Without a `caller`,
+     * only lists the differences.
+     */
+    async resume(poolDomain: string, resume: ResumeOptions): Promise<ResumeOutcome> {
+      const rejection = validatePool(poolDomain, pools())
+      if (rejection) return rejection
+      if (resume.caller && !writesZones) return { kind: 'dns-writes-off' }
+      const result = await resumeZone(context, poolDomain, resume)
+      if (result.kind !== 'planned' || !resume.caller) return result
+      await syncUntilDone(poolDomain)
+      return { ...result, kind: 'resumed', ...(await repository.countPending(poolDomain)) }
+    },
+
+    /** Up to `limit` records of earlier providers, after the first `offset`. */
+    async listFormerRecords(poolDomain: string, offset: number, limit: number): Promise<FormerRecordsOutcome> {
+      const rejection = validatePool(poolDomain, pools())
+      return rejection ?? { kind: 'listed', records: await zoneWrites.listFormerRecords(poolDomain, offset, limit) }
     },
 
     /** Starts a sync of every zone with due names, which any replica, a crash or an outage may have left, and due drift checks. */

@@ -5,6 +5,7 @@ import { withTimeout } from '@pool/database/with-timeout'
 import type { Caller } from '../allocation/domain/types.ts'
 import { type DesiredName, MAX_PREVIOUS_RECORD_SETS } from './domain/plan.ts'
 import type { FailureCause, SyncStatus } from './domain/status.ts'
+import type { StopCause } from './domain/zone-marker.ts'
 import { raiseSerial } from './zone-writes.ts'
 
 /** A name with an unapplied version whose next attempt is due. */
@@ -55,6 +56,9 @@ export interface CheckedName extends DesiredName {
   readonly isApplied: boolean
   /** Milliseconds since; null: never. */
   readonly appliedMsAgo: number | null
+  readonly changedMsAgo: number
+  /** A drift check found that the provider no longer had the records. */
+  readonly isDriftRepair: boolean
 }
 
 /** The desired records of an active name, and the address that they have. */
@@ -74,6 +78,8 @@ export interface ZoneLag {
   readonly driftCheckedAt: number | null
   /** Names by the cause of their last failure. */
   readonly failing: Readonly<Partial<Record<FailureCause, number>>>
+  /** Why nothing is written to the zone; null: it is written. */
+  readonly stopCause: StopCause | null
 }
 
 /** `items` as rows named `item`, passed as one JSON parameter. */
@@ -106,7 +112,9 @@ const desiredColumns = (sql: Sql) => sql`
 /** The columns of a `CheckedName`. */
 const checkedColumns = (sql: Sql) => sql`
   ${desiredColumns(sql)}, applied_version = version as "isApplied",
-  extract(epoch from statement_timestamp() - applied_at)::float8 * 1000 as "appliedMsAgo"`
+  extract(epoch from statement_timestamp() - applied_at)::float8 * 1000 as "appliedMsAgo",
+  extract(epoch from statement_timestamp() - changed_at)::float8 * 1000 as "changedMsAgo",
+  is_drift_repair as "isDriftRepair"`
 
 /** Name and type of each desired record set of `item`. */
 const desiredKeys = (sql: Sql) => sql`(
@@ -271,8 +279,9 @@ export const createReconcilerRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
         select zone, extract(epoch from min(z.synced_at))::float8 as "syncedAt",
           extract(epoch from min(z.drift_checked_at))::float8 as "driftCheckedAt",
           coalesce(extract(epoch from statement_timestamp() - min(p.since))::float8, 0) as "oldestPendingSeconds",
-          coalesce(jsonb_object_agg(p.failure, p.names) filter (where p.failure is not null), '{}') as failing
-        from dns_zones z full join pending p using (zone)
+          coalesce(jsonb_object_agg(p.failure, p.names) filter (where p.failure is not null), '{}') as failing,
+          min(w.stopped_cause) as "stopCause"
+        from dns_zones z full join pending p using (zone) left join dns_zone_writes w using (zone)
         group by zone`,
       timeoutMs,
     )

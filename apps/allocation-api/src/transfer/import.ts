@@ -226,12 +226,12 @@ const advanceSequence = async (sql: Sql, number: number, name: string, value: nu
  */
 const stopZones = async (sql: Sql): Promise<string[]> => {
   const rows = await sql<{ zone: string }[]>`
-    insert into dns_zone_writes as w (zone, stopped_cause)
-    select zone, 'imported' from (
+    insert into dns_zone_writes as w (zone, stopped_cause, stopped_at)
+    select zone, 'imported', statement_timestamp() from (
       select zone from dns_names union select zone from dns_zones
       union select pool_domain from pool_allocations where state <> 'pool'
     ) imported order by zone
-    on conflict (zone) do update set stopped_cause = excluded.stopped_cause
+    on conflict (zone) do update set stopped_cause = excluded.stopped_cause, stopped_at = excluded.stopped_at
     returning zone`
   return rows.map(row => row.zone)
 }

@@ -74,12 +74,14 @@ test('without lists only the lists are missing; the in-cluster listener has no o
     'GET /api/v1/buckets',
     'GET /api/v1/deployments/history',
     'GET /api/v1/export',
+    'GET /api/v1/pool/{domain}/former-records',
     'POST /api/v1/deployments/{id}/unlock',
     'POST /api/v1/import',
     'POST /api/v1/pool/{domain}/converge',
     'POST /api/v1/pool/{domain}/orphans/adopt',
     'POST /api/v1/pool/{domain}/orphans/remove',
     'POST /api/v1/pool/{domain}/republish',
+    'POST /api/v1/pool/{domain}/resume',
   ]
   expect(missing('operator', false)).toEqual(lists)
   expect(missing('in-cluster', true)).toEqual(operatorRoutes)
@@ -131,6 +133,7 @@ test('every body is required, except for release, for orphans and for calls that
     reserveName: true,
     adoptOrphans: false,
     removeOrphans: false,
+    resumeZone: true,
     commitName: true,
     updateName: true,
     renewReservation: true,

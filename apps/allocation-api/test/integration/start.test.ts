@@ -40,6 +40,7 @@ test.concurrent('exit code 1 immediately if the database does not exist, with on
 describe.concurrent('exit code 2 with one line that names every invalid variable and reveals no secret', () => {
   test.each<Record<string, string>>([
     { PDM_LOG_LEVEL: 'loud' },
+    { DNSPROVIDER_KIND: 'local', DNSPROVIDER_MANAGED_DOMAINS: 'a.test,pool.cloud' },
     { PORT: 'http', PDM_DATABASE_URL: '', PDM_RESERVATION_TTL: '600', OBJECT_STORAGE_CA_FILE: '/no/such/file.pem' },
     {
       PORT: '65536',

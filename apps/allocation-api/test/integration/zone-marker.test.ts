@@ -1,12 +1,29 @@
+import type { Sql } from '@pool/database/client'
 import { until } from '@pool/test-kit/poll.ts'
 import { describe, expect, test } from 'vitest'
 import { createMarkerRecord, parseMarkers, toMarkerName } from '../../src/reconciler/domain/zone-marker.ts'
+import type { Reconciler } from '../../src/reconciler/reconciler.ts'
 import { poolDomain, useDnsFixture } from '../support/dns-fixture.ts'
 
 const MARKER_KEY = `${toMarkerName(poolDomain)} TXT`
 const MINUTE_MS = 60_000
 const otherInstallation = '11111111-2222-4333-8444-555555555555'
 const down = { kind: 'unavailable', reason: 'The provider is down.' } as const
+
+/** Copies the tables of the names and of the zones. `restore` brings them back. */
+const backUp = async (sql: Sql) => {
+  const tables = ['pool_allocations', 'dns_names', 'dns_zones', 'dns_zone_writes']
+  for (const table of tables) {
+    await sql`drop table if exists ${sql(`backup_${table}`)}`
+    await sql`create table ${sql(`backup_${table}`)} as table ${sql(table)}`
+  }
+  return async function restore() {
+    for (const table of tables) {
+      await sql`delete from ${sql(table)}`
+      await sql`insert into ${sql(table)} table ${sql(`backup_${table}`)}`
+    }
+  }
+}
 
 describe('the marker of a zone', () => {
   const fixture = useDnsFixture()
@@ -18,22 +35,6 @@ describe('the marker of a zone', () => {
     const [found] = await fixture.sql`select serial from dns_zone_writes where zone = ${poolDomain}`
     return found?.serial
   }
-  /** Copies the tables of the names and of the zones. `restore` brings them back. */
-  const dump = async () => {
-    const { sql } = fixture
-    const tables = ['pool_allocations', 'dns_names', 'dns_zones', 'dns_zone_writes']
-    for (const table of tables) {
-      await sql`drop table if exists ${sql(`backup_${table}`)}`
-      await sql`create table ${sql(`backup_${table}`)} as table ${sql(table)}`
-    }
-    return async () => {
-      for (const table of tables) {
-        await sql`delete from ${sql(table)}`
-        await sql`insert into ${sql(table)} table ${sql(`backup_${table}`)}`
-      }
-    }
-  }
-
   test('has the number of the last write, which the database has as well', async () => {
     const { dns } = replica()
     await dns.waitUntilApplied(await activate('acme'))
@@ -57,7 +58,7 @@ describe('the marker of a zone', () => {
     const { dns, stops } = replica()
     await dns.waitUntilApplied(await activate('moved'))
     await dns.waitUntilApplied(await activate('kept', '192.0.2.2'))
-    const restore = await dump()
+    const restore = await backUp(fixture.sql)
     await dns.waitUntilApplied(await release('moved'))
     await dns.waitUntilApplied(await activate('moved', '192.0.2.71'))
     await dns.waitUntilApplied(await activate('newer', '192.0.2.80'))
@@ -77,7 +78,7 @@ describe('the marker of a zone', () => {
   test('the drift check alone finds an older database', async () => {
     const { dns, stops } = replica()
     await dns.waitUntilApplied(await activate('acme'))
-    const restore = await dump()
+    const restore = await backUp(fixture.sql)
     await dns.waitUntilApplied(await activate('newer'))
     await restore()
     await advance(20 * MINUTE_MS)
@@ -174,6 +175,188 @@ describe('the marker of a zone', () => {
     await fixture.sql`delete from dns_zones`
     expect(await dns.waitUntilApplied(await activate('beta'))).toEqual({ status: 'published' })
     expect(stops).toEqual([])
+  })
+})
+
+describe('the resume of a stopped zone', () => {
+  const fixture = useDnsFixture()
+  const { replica, activate, update, release, row, advance } = fixture
+  const operator = { actor: 'operator', address: null, requestId: 'resume' } as const
+  const getAddresses = () =>
+    Object.fromEntries(
+      [...fixture.provider.records.values()]
+        .filter(({ name }) => !name.startsWith('*'))
+        .map(({ name, values }) => [name.split('.')[0], values[0]]),
+    )
+  const listActive = async () => {
+    const rows = await fixture.sql<{ subdomain: string; address: string }[]>`
+      select subdomain, host(load_balancer_ip) as address from pool_allocations where state = 'active' order by 1`
+    return Object.fromEntries(rows.map(({ subdomain, address }) => [subdomain, address]))
+  }
+
+  /** Names that were released, granted again, readdressed and created after the dump that is restored. */
+  const restoreOlder = async (dns: Reconciler) => {
+    for (const [name, last] of Object.entries({ same: 1, gone: 2, reused: 70, moved: 3, odd: 4 }))
+      await dns.waitUntilApplied(await activate(name, `192.0.2.${last}`))
+    await dns.waitUntilApplied(await activate('freed', '192.0.2.5'))
+    await dns.waitUntilApplied(await release('freed'))
+    await advance(60 * MINUTE_MS)
+    const restore = await backUp(fixture.sql)
+    await dns.waitUntilApplied(await release('gone'))
+    await dns.waitUntilApplied(await release('reused'))
+    await dns.waitUntilApplied(await activate('reused', '192.0.2.71'))
+    await dns.waitUntilApplied(await update('moved', '192.0.2.33'))
+    await dns.waitUntilApplied(await activate('newer', '192.0.2.80'))
+    await dns.waitUntilApplied(await activate('freed', '192.0.2.55'))
+    fixture.provider.records.delete('*.odd.pool.test A')
+    await restore()
+  }
+  const differences = (actions: Record<string, string>) =>
+    expect.arrayContaining([
+      { subdomain: 'freed', databaseAddress: null, zoneAddress: '192.0.2.55', action: actions.freed },
+      { subdomain: 'gone', databaseAddress: '192.0.2.2', zoneAddress: null, action: actions.gone },
+      { subdomain: 'moved', databaseAddress: '192.0.2.3', zoneAddress: '192.0.2.33', action: actions.moved },
+      { subdomain: 'newer', databaseAddress: null, zoneAddress: '192.0.2.80', action: actions.newer },
+      { subdomain: 'odd', databaseAddress: '192.0.2.4', zoneAddress: null, action: 'publish' },
+      { subdomain: 'reused', databaseAddress: '192.0.2.70', zoneAddress: '192.0.2.71', action: actions.reused },
+    ])
+  const byDatabase = differences({
+    ...{ freed: 'withdraw', newer: 'withdraw' },
+    ...{ gone: 'publish', moved: 'publish', reused: 'publish' },
+  })
+  const byZone = differences({
+    ...{ freed: 'adopt', newer: 'adopt', gone: 'release' },
+    ...{ moved: 'readdress', reused: 'readdress' },
+  })
+
+  test('a dry run names exactly the differences, for both, and changes nothing', async () => {
+    const { dns } = replica()
+    await restoreOlder(dns)
+    const before = new Map(fixture.provider.records)
+    const plan = await dns.resume(poolDomain, { trust: 'database', caller: null })
+    expect(plan).toMatchObject({
+      kind: 'planned',
+      stopCause: 'database-older',
+      differenceCount: 6,
+      differences: byDatabase,
+    })
+    const other = await dns.resume(poolDomain, { trust: 'zone', caller: null })
+    expect(other).toMatchObject({ differenceCount: 6, differences: byZone })
+    expect(fixture.provider.records).toEqual(before)
+    expect(await listActive()).toMatchObject({ gone: '192.0.2.2', moved: '192.0.2.3' })
+  })
+
+  test('with the database as the truth, the zone gets its records, and what it does not know is removed', async () => {
+    const { dns } = replica()
+    await restoreOlder(dns)
+    const result = await dns.resume(poolDomain, { trust: 'database', caller: operator })
+    expect(result).toMatchObject({ kind: 'resumed', differences: byDatabase, pending: 0 })
+    const expected = {
+      same: '192.0.2.1',
+      gone: '192.0.2.2',
+      reused: '192.0.2.70',
+      moved: '192.0.2.3',
+      odd: '192.0.2.4',
+    }
+    expect(getAddresses()).toEqual(expected)
+    expect(fixture.provider.records.size).toBe(10)
+    expect(await dns.repair(poolDomain)).toMatchObject({ stopCause: null, changeCount: 0, orphanCount: 0 })
+  })
+
+  test('with the zone as the truth, the database gets its names and addresses, and no former token is valid', async () => {
+    const { dns } = replica()
+    await restoreOlder(dns)
+    const tokens = await fixture.sql<{ token: string }[]>`select token_hash::text as token from pool_allocations`
+    const result = await dns.resume(poolDomain, { trust: 'zone', caller: operator })
+    expect(result).toMatchObject({ kind: 'resumed', differences: byZone, pending: 0 })
+    const expected = {
+      ...{ same: '192.0.2.1', reused: '192.0.2.71', moved: '192.0.2.33', odd: '192.0.2.4' },
+      ...{ newer: '192.0.2.80', freed: '192.0.2.55' },
+    }
+    expect(await listActive()).toEqual(expected)
+    expect(getAddresses()).toEqual(expected)
+    const kept = await fixture.sql<{ subdomain: string }[]>`
+      select subdomain from pool_allocations where token_hash::text in ${fixture.sql(tokens.map(({ token }) => token))}
+      order by 1`
+    expect(kept.map(({ subdomain }) => subdomain)).toEqual(['odd', 'same'])
+    const events = await fixture.sql`
+      select subdomain, event, actor from allocation_history where request_id = 'resume' order by subdomain`
+    expect(events.map(({ subdomain, event, actor }) => `${subdomain} ${event} ${actor}`)).toEqual([
+      ...['freed adopted operator', 'gone released operator', 'moved updated operator'],
+      ...['newer adopted operator', 'reused updated operator'],
+    ])
+    expect(await dns.repair(poolDomain)).toMatchObject({ stopCause: null, changeCount: 0, orphanCount: 0 })
+  })
+
+  test('what clients changed after the restore is newer than the zone', async () => {
+    const { dns } = replica()
+    await restoreOlder(dns)
+    expect((await dns.waitUntilApplied(await activate('late', '192.0.2.90'))).status).toBe('failing')
+    await dns.waitUntilApplied(await release('same'))
+    await dns.waitUntilApplied(await update('odd', '192.0.2.91'))
+    expect(await dns.resume(poolDomain, { trust: 'zone', caller: operator })).toMatchObject({ pending: 0 })
+    expect(await row('late')).toMatchObject({ failure: null })
+    const expected = {
+      ...{ late: '192.0.2.90', odd: '192.0.2.91', reused: '192.0.2.71', moved: '192.0.2.33' },
+      ...{ newer: '192.0.2.80', freed: '192.0.2.55' },
+    }
+    expect(getAddresses()).toEqual(expected)
+    expect(await listActive()).toEqual(expected)
+  })
+
+  test('a resume that is interrupted leaves the zone stopped, and a repetition completes it', async () => {
+    const { dns } = replica()
+    await restoreOlder(dns)
+    fixture.provider.faults.push(null, null, { result: down })
+    expect(await dns.resume(poolDomain, { trust: 'zone', caller: operator })).toMatchObject({ kind: 'unavailable' })
+    expect(await dns.preview(poolDomain)).toMatchObject({ stopCause: 'database-older' })
+    await advance(MINUTE_MS)
+    expect(await dns.resume(poolDomain, { trust: 'zone', caller: operator })).toMatchObject({
+      kind: 'resumed',
+      pending: 0,
+    })
+    expect(await listActive()).toMatchObject({ newer: '192.0.2.80', reused: '192.0.2.71' })
+  })
+
+  test('a zone that is not stopped is not resumed', async () => {
+    const { dns } = replica()
+    await dns.waitUntilApplied(await activate('acme'))
+    expect(await dns.resume(poolDomain, { trust: 'zone', caller: operator })).toEqual({ kind: 'not-stopped' })
+  })
+
+  test('without DNS writes there is only a dry run', async () => {
+    const { dns } = replica()
+    await restoreOlder(dns)
+    const off = replica({ writesZones: false })
+    expect(await off.dns.resume(poolDomain, { trust: 'database', caller: operator })).toEqual({
+      kind: 'dns-writes-off',
+    })
+    const plan = await off.dns.resume(poolDomain, { trust: 'database', caller: null })
+    expect(plan).toMatchObject({ kind: 'planned', differenceCount: 6 })
+  })
+
+  test('a zone of another installation is this one after a resume, and stopped for the other', async () => {
+    const { dns } = replica()
+    await dns.waitUntilApplied(await activate('acme'))
+    const [own] = await fixture.sql<{ id: string }[]>`select id from installation`
+    await fixture.sql`update installation set id = ${otherInstallation}`
+    expect((await dns.waitUntilApplied(await activate('beta', '192.0.2.2'))).status).toBe('failing')
+    expect(await dns.resume(poolDomain, { trust: 'database', caller: operator })).toMatchObject({
+      ...{ kind: 'resumed', stopCause: 'other-installation', pending: 0 },
+    })
+    await fixture.sql`update installation set id = ${own?.id ?? ''}`
+    const state = await dns.waitUntilApplied(await activate('gamma', '192.0.2.3'))
+    expect(state).toMatchObject({ status: 'failing', detail: expect.stringContaining('another database') })
+  })
+
+  test('an imported zone is written from its resume on', async () => {
+    const { dns } = replica()
+    await fixture.sql`insert into dns_zone_writes (zone, stopped_cause) values (${poolDomain}, 'imported')`
+    expect((await dns.waitUntilApplied(await activate('acme'))).status).toBe('failing')
+    expect(await dns.resume(poolDomain, { trust: 'database', caller: operator })).toMatchObject({
+      stopCause: 'imported',
+    })
+    expect(getAddresses()).toEqual({ acme: '192.0.2.1' })
   })
 })
 

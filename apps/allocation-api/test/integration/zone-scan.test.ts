@@ -20,6 +20,8 @@ const createName = (subdomain: string, other: Partial<CheckedName> = {}): Checke
   hasInFlightWrite: false,
   isPurged: false,
   isApplied: true,
+  changedMsAgo: 0,
+  isDriftRepair: false,
   appliedMsAgo: 3_600_000,
   ...other,
 })

@@ -21,7 +21,14 @@ export const unusedDependencies: AppDependencies = {
     history: failOnCall,
   },
   acceptsLoopback: false,
-  reconciler: { preview: failOnCall, repair: failOnCall, republish: failOnCall, changeOrphans: failOnCall },
+  reconciler: {
+    preview: failOnCall,
+    repair: failOnCall,
+    republish: failOnCall,
+    changeOrphans: failOnCall,
+    resume: failOnCall,
+    listFormerRecords: failOnCall,
+  },
   credentials: { validateKeys: failOnCall, validateToken: failOnCall },
   deployments: {
     create: failOnCall,

@@ -46,6 +46,8 @@ export const statusByErrorCode: Readonly<Record<ErrorCode, number>> = {
   'plan-failed': 409,
   'lock-not-recorded': 409,
   'already-active': 409,
+  'dns-writes-off': 409,
+  'not-stopped': 409,
   'not-active': 409,
   'reservation-expired': 410,
   'not-empty': 409,

@@ -2,6 +2,9 @@ import {
   type ConvergePendingResponse,
   type ConvergeResponse,
   convergeQuery,
+  encodeCursor,
+  type FormerRecordsResponse,
+  formerRecordsQuery,
   type Orphan,
   type OrphansPendingResponse,
   type OrphansResponse,
@@ -9,7 +12,11 @@ import {
   type PlannedChange,
   type RepublishPendingResponse,
   type RepublishResponse,
+  type ResumePendingResponse,
+  type ResumeResponse,
   republishQuery,
+  resumeQuery,
+  resumeRequest,
 } from '@pool/contract'
 import { type Context, Hono } from 'hono'
 import type { Unavailable } from '../../dns/domain/result.ts'
@@ -20,7 +27,7 @@ import type { Reconciler, RepairResult } from '../../reconciler/reconciler.ts'
 import type { Busy } from '../../reconciler/zone-lock.ts'
 import { RETRY_AFTER_S, sendError } from '../errors.ts'
 import type { HttpEnv } from '../types.ts'
-import { getCaller, getPoolDomain, parseWrite, readJson, validate } from '../validate.ts'
+import { getCaller, getPoolDomain, parseWrite, readJson, validate, validateJson } from '../validate.ts'
 
 const toPlannedChange = (subdomain: string, change: RecordChange): PlannedChange => {
   if (change.kind === 'delete') return { subdomain, action: 'delete', name: change.name, type: change.type }
@@ -47,7 +54,11 @@ const toOrphan = ({ subdomain, address, records, otherCount }: FoundOrphan): Orp
   otherRecordCount: otherCount,
 })
 
-export const convergeRoutes = (reconciler: Pick<Reconciler, 'preview' | 'repair' | 'republish' | 'changeOrphans'>) => {
+const MAX_FORMER_RECORDS = 1_000
+
+export const convergeRoutes = (
+  reconciler: Pick<Reconciler, 'preview' | 'repair' | 'republish' | 'changeOrphans' | 'resume' | 'listFormerRecords'>,
+) => {
   const changeOrphans = async (c: Context<HttpEnv>, action: OrphanAction, isDryRun: boolean): Promise<Response> => {
     const json = await readJson(c)
     if (!json.ok) return sendError(c, json.error)
@@ -87,6 +98,7 @@ export const convergeRoutes = (reconciler: Pick<Reconciler, 'preview' | 'repair'
         conflictCount: outcome.conflictCount,
         orphans: outcome.orphans.map(toOrphan),
         orphanCount: outcome.orphanCount,
+        ...(outcome.stopCause ? { stopped: outcome.stopCause } : {}),
       }
       if (outcome.kind === 'compared' || outcome.pending === 0) return c.json(body, 200)
       const pending: ConvergePendingResponse = { ...body, ...toWarning(outcome) }
@@ -98,6 +110,45 @@ export const convergeRoutes = (reconciler: Pick<Reconciler, 'preview' | 'repair'
     .post('/:domain/orphans/remove', validate('query', convergeQuery), async c =>
       changeOrphans(c, 'remove', c.req.valid('query').dryRun === 'true'),
     )
+    .post('/:domain/resume', validate('query', resumeQuery), validateJson(resumeRequest), async c => {
+      const isDryRun = c.req.valid('query').dryRun === 'true'
+      const { trust } = c.req.valid('json')
+      const poolDomain = getPoolDomain(c)
+      const outcome = await reconciler.resume(poolDomain, { trust, caller: isDryRun ? null : getCaller(c) })
+      if (outcome.kind === 'unavailable' || outcome.kind === 'busy') return sendUnavailable(c, outcome)
+      if (outcome.kind !== 'planned' && outcome.kind !== 'resumed') return sendError(c, outcome)
+      c.set('outcome', outcome.kind)
+      const body: ResumeResponse = {
+        poolDomain,
+        dryRun: isDryRun,
+        cause: outcome.stopCause,
+        differences: outcome.differences.map(({ subdomain, databaseAddress, zoneAddress, action }) => ({
+          subdomain,
+          ...(databaseAddress === null ? {} : { databaseAddress }),
+          ...(zoneAddress === null ? {} : { zoneAddress }),
+          action,
+        })),
+        differenceCount: outcome.differenceCount,
+      }
+      if (outcome.kind === 'planned' || outcome.pending === 0) return c.json(body, 200)
+      const pending: ResumePendingResponse = { ...body, ...toWarning(outcome) }
+      return c.json(pending, 202)
+    })
+    .get('/:domain/former-records', validate('query', formerRecordsQuery), async c => {
+      const poolDomain = getPoolDomain(c)
+      const offset = Number(c.req.valid('query').cursor ?? 0)
+      const outcome = await reconciler.listFormerRecords(poolDomain, offset, MAX_FORMER_RECORDS)
+      if (outcome.kind !== 'listed') return sendError(c, outcome)
+      c.set('outcome', outcome.kind)
+      const body: FormerRecordsResponse = {
+        poolDomain,
+        records: outcome.records.map(({ data, ...record }) => ({ ...record, ...(data ? { data } : {}) })),
+        ...(outcome.records.length === MAX_FORMER_RECORDS
+          ? { nextCursor: encodeCursor(String(offset + MAX_FORMER_RECORDS)) }
+          : {}),
+      }
+      return c.json(body, 200)
+    })
     .post('/:domain/republish', validate('query', republishQuery), async c => {
       const isDryRun = c.req.valid('query').dryRun === 'true'
       const poolDomain = getPoolDomain(c)

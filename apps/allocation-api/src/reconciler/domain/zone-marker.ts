@@ -17,11 +17,13 @@ export interface ZoneMarker {
 /** What the database knows about a zone. */
 export interface ZoneWrites extends ZoneMarker {
   readonly stoppedCause: StopCause | null
+  /** Milliseconds since; null: the zone is not stopped. */
+  readonly stoppedMsAgo: number | null
   /** The kind of the provider that the zone was published with; null: none yet. */
   readonly providerKind: string | null
 }
 
-const MARKER_LABEL = '_allocation-serial'
+export const MARKER_LABEL = '_allocation-serial'
 const MARKER_VALUE = /^"v=1 installation=([0-9a-f-]{36}) serial=(\d{1,15})"$/
 
 /** No name of a pool can have this label, because it begins with an underscore. */

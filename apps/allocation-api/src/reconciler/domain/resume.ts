@@ -1,0 +1,40 @@
+/** Which side of a stopped zone is right where the two differ. */
+export type Trust = 'database' | 'zone'
+
+/**
+ * What a resume does with a name. `publish`, `withdraw`: the records at the provider change; `adopt`: the name becomes active
+ * with the address of its records; `readdress`: an active name gets the address of its records; `release`: an active name
+ * without records becomes free. The last three end the validity of the name's token, because its holder is not known.
+ */
+export type ResumeAction = 'publish' | 'withdraw' | 'adopt' | 'readdress' | 'release'
+
+/** A name whose records differ from those that the database wants. */
+export interface ZoneDifference {
+  readonly subdomain: string
+  /** Null: the name has no holder in the database. */
+  readonly databaseAddress: string | null
+  /** Null: the zone does not have all records of the template with one address. */
+  readonly zoneAddress: string | null
+  readonly action: ResumeAction
+}
+
+export interface DecisionOptions extends Pick<ZoneDifference, 'databaseAddress' | 'zoneAddress'> {
+  /** The zone has some records of the name. */
+  readonly hasRecords: boolean
+  /** The database has written the records, as far as it knows. */
+  readonly wasPublished: boolean
+  /** The name was changed after the zone was stopped, so that the zone cannot have the change. */
+  readonly isNewer: boolean
+}
+
+export const decideAction = (
+  trust: Trust,
+  { databaseAddress, zoneAddress, hasRecords, wasPublished, isNewer }: DecisionOptions,
+): ResumeAction => {
+  const trustsZone = trust === 'zone' && !isNewer
+  if (databaseAddress === null) return trustsZone && zoneAddress !== null ? 'adopt' : 'withdraw'
+  if (!trustsZone || zoneAddress === databaseAddress) return 'publish'
+  if (zoneAddress !== null) return 'readdress'
+  // Of records that are not the template's, no address is known.
+  return hasRecords || !wasPublished ? 'publish' : 'release'
+}
