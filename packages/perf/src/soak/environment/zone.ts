@@ -18,6 +18,7 @@ export interface Zone {
   readonly missing: string | undefined
   readonly env: Readonly<Record<string, string>>
   /** Waits for a killed server to restart. */
+  /** Without the marker of the service. */
   readonly records: () => Promise<readonly ZoneRecordSet[]>
   readonly edit: (edit: ZoneEdit) => Promise<void>
   /** Queries the DNS server for the addresses of a name. Null: it does not respond. */
