@@ -29,7 +29,8 @@ export interface DnsProvider {
   readZone(zone: string, signal: AbortSignal, onProgress?: () => void): AsyncGenerator<ZonePart | Unavailable, void>
   /**
    * Applies `changes`, each completely or not at all. Applying the same changes again changes nothing. If this takes
-   * several requests, the first change is in the first one: it says that the others may follow.
+   * several requests, the first change is in the first one: it says that the others may follow. Not so after a rejection
+   * of a part, and with a provider whose request replaces the whole zone.
    */
   apply(zone: string, changes: readonly RecordChange[], signal: AbortSignal): Promise<ApplyResult>
   /** Closes sockets and timers. No call follows. */

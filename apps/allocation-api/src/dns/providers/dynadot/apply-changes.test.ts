@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { RecordChange } from '../../domain/rrset.ts'
-import { applyChanges, groupByName } from './apply-changes.ts'
+import { applyChanges } from './apply-changes.ts'
 import type { DynadotRecord } from './record.ts'
 
 const ZONE = 'pool.example'
@@ -134,10 +134,4 @@ test.each<[string, Case]>([
   expect(outcome.isChanged).toBe(!unchanged)
   expect([...outcome.rejected.keys()].sort()).toEqual(Object.keys(rejected).map(toFqdn).sort())
   for (const [host, reason] of Object.entries(rejected)) expect(outcome.rejected.get(toFqdn(host))).toMatch(reason)
-})
-
-test('the name of the first change comes first, then those that do not grow', () => {
-  const changes: RecordChange[] = [up('zz', '192.0.2.1'), up('b', '192.0.2.1'), del('c')]
-  const names = groupByName([sub('c', 'A', '192.0.2.9')], changes, ZONE).map(({ name }) => name)
-  expect(names).toEqual(['zz', 'c', 'b'].map(toFqdn))
 })

@@ -94,8 +94,8 @@ export interface NameChanges {
 }
 
 /**
- * The names that need a change. The name of the first change comes first. Then names that do not grow, because they may
- * free room. Then the order is by name, so that if not all fit, the same ones are left out each time.
+ * The names that need a change. Names that do not grow come first, because they may free room. Then the order is by
+ * name, so that if not all fit, the same ones are left out each time.
  */
 export const groupByName = (
   before: readonly DynadotRecord[],
@@ -109,16 +109,10 @@ export const groupByName = (
       return {
         name,
         changes: ownChanges,
-        isFirst: changes[0] !== undefined && toOwnerName(changes[0]) === name,
         isNeeded: isChanged || rejected.size > 0,
         isGrowing: rejected.size > 0 || records.length > before.length,
       }
     },
   )
     .filter(({ isNeeded }) => isNeeded)
-    .sort(
-      (a, b) =>
-        Number(b.isFirst) - Number(a.isFirst) ||
-        Number(a.isGrowing) - Number(b.isGrowing) ||
-        (a.name < b.name ? -1 : 1),
-    )
+    .sort((a, b) => Number(a.isGrowing) - Number(b.isGrowing) || (a.name < b.name ? -1 : 1))

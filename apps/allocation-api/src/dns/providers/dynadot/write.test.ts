@@ -162,7 +162,7 @@ test('released and rejected names make room for others in the same apply', async
   const full = upTo(99).map(i => `x${i}`)
   const released = { kind: 'delete', name: `x7.${ZONE}`, type: 'A' } as const
   const { write, storedHosts } = account(hosts(1))
-  const result = await writeChanges(ZONE, domain(full), [upsert(1), upsert(3), upsert(2), upsert(0), released], write)
+  const result = await writeChanges(ZONE, domain(full), [upsert(3), upsert(2), upsert(1), upsert(0), released], write)
   expect(result).toEqual({
     kind: 'applied',
     rejected: [
@@ -179,7 +179,7 @@ test('the existing TTL is used; without one, the first valid desired TTL', async
   await writeChanges(
     ZONE,
     { ...domain([]), ttl: undefined },
-    [upsert(1), upsert(2, '192.0.2.1', 77), upsert(0, 'x', 9)],
+    [upsert(2, '192.0.2.1', 77), upsert(1), upsert(0, 'x', 9)],
     write,
   )
   expect(written.map(({ ttl }) => ttl)).toEqual([60, 300])
