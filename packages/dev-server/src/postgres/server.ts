@@ -92,7 +92,7 @@ function settings(port: number, fsync: boolean): string[] {
     listen_addresses: '127.0.0.1',
     port: String(port),
     unix_socket_directories: '',
-    max_connections: '200', // ten API processes with default pools, and a margin
+    max_connections: '300', // ten API processes with default pools
     timezone: 'UTC',
     log_timezone: 'UTC',
     // A commit is still written before the response, because synchronous_commit stays on.

@@ -77,18 +77,19 @@ export const toResourceUsage = ({ title, unit, bound, processes }: ResourceSerie
 }
 
 const SAMPLE_INTERVAL_MS = 1_000
+/** Writes, reads, background work, requests that wait for locked rows, probes, counts, and the writer of the zone. */
+const CONNECTIONS_PER_REPLICA = POOL_SIZE + Math.ceil(POOL_SIZE / 2) + 8 + 4 + 2 + 1 + 1
 const MB = 1e6
 
 /**
- * A Node process of this size settles below 200 MB and swings by about three times the young generation of its heap. Each
- * replica has its pool, a probe, the connection of the zone's writer and one per waiting zone lock. Connections of a killed
- * or frozen process stay until the server notices.
+ * A Node process of this size settles below 200 MB and swings by about three times the young generation of its heap.
+ * Connections of a killed or frozen process stay until the server notices.
  */
 const bounds = {
   replicaMemory: { max: 400, growth: { share: 0.25, extra: 20 } },
   workerdMemory: { max: 500, growth: { share: 0.25, extra: 30 } },
   files: { max: 200, growth: { share: 0.5, extra: 20 } },
-  connections: { max: 3 * REPLICAS * (POOL_SIZE + 1), growth: { share: 0.5, extra: 6 } },
+  connections: { max: 2 * REPLICAS * CONNECTIONS_PER_REPLICA, growth: { share: 0.5, extra: 6 } },
 } satisfies Readonly<Record<string, Bound>>
 
 const countFiles = (pid: number): Promise<number | undefined> =>
