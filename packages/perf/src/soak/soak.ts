@@ -8,7 +8,7 @@ import { REPLICAS, type SoakEnvironment } from './environment/environment.ts'
 import type { LogSecretScanner } from './environment/log-secrets.ts'
 import { injectFault } from './faults/inject.ts'
 import { type FaultName, faultKinds, faultNames } from './faults/kinds.ts'
-import { MAX_RECOVERY_MS, RecoveryProbe } from './faults/measure-recovery.ts'
+import { MAX_READINESS_MS, MAX_RECOVERY_MS, RecoveryProbe } from './faults/measure-recovery.ts'
 import { createSchedule, type PlannedFault } from './faults/schedule.ts'
 import type { InvariantChecker } from './invariants.ts'
 import type { SoakOptions } from './options.ts'
@@ -42,6 +42,8 @@ const findMissingForDeployments = (minutes: number): string | undefined => {
     : 'No deployments: install terraform 1.6 or later (or tofu): https://developer.hashicorp.com/terraform/install'
 }
 
+const affectsReplicas = ({ name }: PlannedFault): boolean => ['api', 'database'].includes(faultKinds[name].part)
+
 /** Runs traffic and rounds of faults against a started environment, checks the invariants, and returns the report. */
 export const soak = async ({ options, environment, invariants, scanner }: SoakInput): Promise<SoakReport> => {
   const { minutes, seed } = options
@@ -63,10 +65,17 @@ export const soak = async ({ options, environment, invariants, scanner }: SoakIn
     const seconds = ((performance.now() - started) / 1_000).toFixed(0)
     progress(`${seconds} s: ${name} (replica ${replica}), ${durationMs} ms`)
     const active = await injectFault(environment, fault, injected)
-    const ms = await probe.measure(fault, active)
-    const violations = ms === null ? [`${name} (replica ${replica}): no recovery within ${MAX_RECOVERY_MS} ms`] : []
+    const isOtherFaultActive = () =>
+      injected.some(other => other.endedAt === Number.POSITIVE_INFINITY && affectsReplicas(other.fault))
+    const { recoveryMs, writableMs } = await probe.measure(fault, active, isOtherFaultActive)
+    const where = `${name} (replica ${replica})`
+    const violations = recoveryMs === null ? [`${where}: no recovery within ${MAX_RECOVERY_MS} ms`] : []
     invariants.record('recovery after every fault', 1, violations)
-    recoveries.set(name, [...(recoveries.get(name) ?? []), ...(ms === null ? [] : [ms])])
+    if (affectsReplicas(fault)) {
+      const late = writableMs > MAX_READINESS_MS ? [`${where}: not ready after ${Math.round(writableMs)} ms`] : []
+      invariants.record('ready within 5 s after every fault', 1, late)
+    }
+    recoveries.set(name, [...(recoveries.get(name) ?? []), ...(recoveryMs === null ? [] : [recoveryMs])])
   }
   const checkErrors = () => {
     const failedCalls = recorder.failedCalls.splice(0)
@@ -76,7 +85,7 @@ export const soak = async ({ options, environment, invariants, scanner }: SoakIn
   const quiesce = async () => {
     if (!(await traffic.quiescer.pause(MAX_QUIESCE_MS)))
       invariants.reportAnomaly(`clients still had requests in flight after ${MAX_QUIESCE_MS} ms`)
-    await checkAtQuiescence(environment, recorder, invariants)
+    await checkAtQuiescence(environment, recorder, injected, invariants)
     traffic.quiescer.resume()
   }
 
@@ -103,7 +112,7 @@ export const soak = async ({ options, environment, invariants, scanner }: SoakIn
   traffic.quiescer.end()
   await traffic.ended
   checkErrors()
-  await checkAtQuiescence(environment, recorder, invariants)
+  await checkAtQuiescence(environment, recorder, injected, invariants)
   await sampler.stop()
 
   const resources = sampler.series.map(toResourceUsage)

@@ -57,6 +57,25 @@ describe('every failed call is attributable to a fault', () => {
       'readers stalled',
       { ...createFailedCall(1, 1_500, 1_600, null), operation: 'list (c1)' },
     ],
+    ['any call, because of table locks', false, 'tables locked', createFailedCall(1, 1_500, 1_600)],
+    [
+      'a write that a read-only database rejected',
+      true,
+      'Postgres read-only',
+      { ...createFailedCall(1, 1_500, 1_600), error: 'database-read-only' },
+    ],
+    [
+      'a write that a crashed database rejected as read-only',
+      false,
+      'Postgres crashed',
+      { ...createFailedCall(1, 1_500, 1_600), error: 'database-read-only' },
+    ],
+    [
+      'too many readers, without readers that stall',
+      false,
+      'replica frozen',
+      { ...createFailedCall(1, 1_500, 1_600), error: 'too-many-readers' },
+    ],
     ['the witness', true, 'workerd frozen', createFailedCall('witness', 1_500, 1_600)],
     ['the witness, because of the database', false, 'Postgres hung', createFailedCall('witness', 1_500, 1_600)],
     ['the API, because of the witness', false, 'witness killed', createFailedCall(1, 1_500, 1_600)],
@@ -76,5 +95,17 @@ describe('every failed call is attributable to a fault', () => {
     expect(findUnattributableErrors([createFailedCall(1, 0, 1_000, null)], [])).toEqual([
       'replica 1: reserve got no response, 1970-01-01T00:00:00.000Z to 1970-01-01T00:00:01.000Z',
     ])
+  })
+
+  it.each<readonly [string, boolean, Partial<FailedCall>]>([
+    ['a locked name', true, { name: 'n0' }],
+    ['another name', false, { name: 'n1' }],
+    ['no name', false, { operation: 'list' }],
+    ['every name', true, { operation: 'republish (c1.1)' }],
+  ])('locks of names account for a call that needs %s: %s', (_, isExplained, call) => {
+    const fault = createFault('names locked', 1_000, 2_000)
+    const locks = { table: 'pool_allocations', names: new Set(['n0']), start: 1_100, end: 1_900 } as const
+    const found = findUnattributableErrors([{ ...createFailedCall(1, 1_500, 1_600), ...call }], [{ ...fault, locks }])
+    expect(found.length).toBe(isExplained ? 0 : 1)
   })
 })

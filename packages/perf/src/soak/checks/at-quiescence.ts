@@ -12,6 +12,7 @@ import { republishRequest } from '../traffic/operations.ts'
 import type { Recorder } from '../traffic/recorder.ts'
 import { findWrongAddresses } from './addresses.ts'
 import { findCoolOffViolations } from './cool-off.ts'
+import type { InjectedFault } from './errors-attributable.ts'
 import { checkForeignRecords } from './foreign-records.ts'
 import { findLostWrites, findReplayMismatches } from './history.ts'
 import { findHolderOverlaps, toHolderIntervals } from './lease-holders.ts'
@@ -19,6 +20,7 @@ import { findLogStreamErrors } from './log-stream.ts'
 import type { NameObservation } from './operations.ts'
 import { findOwnershipViolations } from './ownership.ts'
 import { findStaleReads } from './read-your-writes.ts'
+import { findLateWrites } from './unavailable-writes.ts'
 import { findZoneDifferences, toDesiredZone } from './zone.ts'
 
 /** Backoffs and intervals of the service are seconds, so it converges well within this time. */
@@ -84,9 +86,10 @@ const findRecordHistoryErrors = ({ history, due }: Snapshot): string[] => {
 export const checkAtQuiescence = async (
   environment: SoakEnvironment,
   recorder: Recorder,
+  injected: readonly InjectedFault[],
   invariants: InvariantChecker,
 ): Promise<void> => {
-  const { operations, observations, leases, followedLogs } = recorder
+  const { operations, observations, unavailableWrites, leases, followedLogs } = recorder
   await republish(environment, recorder)
   invariants.record('zone equals the desired records', 1, await waitForZone(environment))
   const snapshot = await waitForSnapshot(environment)
@@ -110,6 +113,8 @@ export const checkAtQuiescence = async (
     ...findStaleReads(operations, [...observations, tableObservation]),
   ])
   observations.length = 0
+  const lateWrites = findLateWrites(unavailableWrites, injected, history)
+  invariants.record('writes have no effect after their 503', unavailableWrites.length, lateWrites)
   invariants.record(
     'lease slots are linearizable',
     leases.length,

@@ -1,11 +1,19 @@
-import { faultKinds, RECOVERY_WINDOW_MS } from '../faults/kinds.ts'
+import { faultKinds, RECOVERY_WINDOW_MS, readOnlyFaults } from '../faults/kinds.ts'
 import type { PlannedFault } from '../faults/schedule.ts'
+import type { Span } from './operations.ts'
+
+/** Row locks that a fault holds from the start to the end of the span. */
+export interface HeldLocks extends Span {
+  readonly table: 'pool_allocations' | 'dns_names'
+  readonly names: ReadonlySet<string>
+}
 
 export interface InjectedFault {
   readonly fault: PlannedFault
   readonly startedAt: number
   /** Infinity while the fault lasts. */
   readonly endedAt: number
+  readonly locks?: HeldLocks
 }
 
 /** A call with a 5xx response or none. */
@@ -13,17 +21,23 @@ export interface FailedCall {
   /** The number of a replica, or the witness. */
   readonly target: number | 'witness'
   readonly operation: string
+  /** Absent: the call is not about one name. */
+  readonly name?: string
   /** Null: no response. */
   readonly status: number | null
+  /** The error code of the response. */
+  readonly error?: string
   readonly start: number
   readonly end: number
 }
 
 const isAttributable = (
-  { fault, startedAt: from, endedAt: to }: InjectedFault,
-  { target, operation, status, start, end }: FailedCall,
+  { fault, startedAt: from, endedAt: to, locks }: InjectedFault,
+  { target, operation, name, status, error, start, end }: FailedCall,
 ): boolean => {
   if (end < from || start > to + RECOVERY_WINDOW_MS) return false
+  if (error === 'database-read-only' && !readOnlyFaults.has(fault.name)) return false
+  if (error === 'too-many-readers' && fault.name !== 'readers stalled') return false
   switch (faultKinds[fault.name].errorScope) {
     case 'witness':
       return target === 'witness'
@@ -33,6 +47,9 @@ const isAttributable = (
       return target === fault.replica
     case 'lists of the replica':
       return target === fault.replica && status === 503 && /^(?:list|history)\b/.test(operation)
+    case 'locked names':
+      // A republish needs the records of every name.
+      return name === undefined ? operation.startsWith('republish') : locks?.names.has(name) === true
     default:
       return false
   }
@@ -46,6 +63,6 @@ export const findUnattributableErrors = (
   failures
     .filter(failure => failure.status === 500 || !inflicted.some(fault => isAttributable(fault, failure)))
     .map(
-      ({ target, operation: what, status, start, end }) =>
-        `${target === 'witness' ? target : `replica ${target}`}: ${what} ${status === null ? 'got no response' : `got ${status}`}, ${new Date(start).toISOString()} to ${new Date(end).toISOString()}`,
+      ({ target, operation: what, name, status, error, start, end }) =>
+        `${target === 'witness' ? target : `replica ${target}`}: ${what}${name ? ` of ${name}` : ''} ${status === null ? 'got no response' : `got ${status}${error ? ` ${error}` : ''}`}, ${new Date(start).toISOString()} to ${new Date(end).toISOString()}`,
     )

@@ -68,6 +68,7 @@ export const startSoakEnvironment = async (
   scanner.add('the database password', new URL(postgres.url).password)
   const sql = postgres.connect()
   await migrateDatabase(sql)
+  await sql`create table soak_writes (at timestamptz default now())`
   const [row] = await sql<{ version: string }[]>`select current_setting('server_version') as version`
   const zone = await startZone(sql, scanner, cleanup)
   const operatorToken = randomBytes(24).toString('hex')

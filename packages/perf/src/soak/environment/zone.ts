@@ -17,8 +17,7 @@ export interface Zone {
   /** Why PowerDNS is not used. */
   readonly missing: string | undefined
   readonly env: Readonly<Record<string, string>>
-  /** Waits for a killed server to restart. */
-  /** Without the marker of the service. */
+  /** Without the record in which the service numbers its writes. Waits for a killed server to restart. */
   readonly records: () => Promise<readonly ZoneRecordSet[]>
   readonly edit: (edit: ZoneEdit) => Promise<void>
   /** Queries the DNS server for the addresses of a name. Null: it does not respond. */

@@ -7,14 +7,10 @@ import { readTable } from '../environment/database.ts'
 import { RECORD_TEMPLATE, type SoakEnvironment } from '../environment/environment.ts'
 import type { Replica } from '../environment/replica.ts'
 import { writeForeignRecords, ZONE } from '../environment/zone.ts'
+import type { ActiveFault } from './active-fault.ts'
+import { lockRows, lockTables, makeReadOnly } from './database-faults.ts'
 import type { FaultName } from './kinds.ts'
 import type { PlannedFault } from './schedule.ts'
-
-export interface ActiveFault {
-  readonly end: () => Promise<void> | void
-  /** Only for edited records: whether the service has restored them. */
-  readonly isRepaired?: () => Promise<boolean>
-}
 
 type FaultInjector = (
   environment: SoakEnvironment,
@@ -27,7 +23,6 @@ const RESET_INTERVAL_MS = 300
 const MAX_CLOCK_SHIFT_MINUTES = 10
 const MAX_DELAY_MS = 120
 const EDIT_COUNT = 3
-const LOCKED_ROWS = 20
 /** More than a replica serves at a time, and fewer sockets than it may have. */
 const STALLED_READERS = 120
 
@@ -152,32 +147,10 @@ const injectors: Readonly<Record<FaultName, FaultInjector>> = {
     link.abandon()
     return { end: () => {} }
   },
-  'Postgres read-only': async ({ sql }) => {
-    // As a managed database does while its disk is full: for new sessions. The transaction writes whatever their default is.
-    const setDefault = (value: 'on' | 'off') =>
-      sql.begin('read write', tx =>
-        tx.unsafe(`alter database ${sql.options.database} set default_transaction_read_only = ${value}`),
-      )
-    await setDefault('on')
-    await sql`select pg_terminate_backend(pid) from pg_stat_activity where application_name like 'allocation-api%'`
-    return { end: async () => void (await setDefault('off')) }
-  },
-  'rows locked from outside': async ({ sql }) => {
-    const isLocked = Promise.withResolvers<void>()
-    const isOver = Promise.withResolvers<void>()
-    const transaction = sql.begin(async tx => {
-      await tx`select from pool_allocations order by random() limit ${LOCKED_ROWS} for update skip locked`
-      isLocked.resolve()
-      await isOver.promise
-    })
-    await Promise.race([isLocked.promise, transaction])
-    return {
-      end: async () => {
-        isOver.resolve()
-        await transaction
-      },
-    }
-  },
+  'Postgres read-only': ({ sql }, _, { strength }) => makeReadOnly(sql, strength),
+  'names locked': ({ sql }) => lockRows(sql, 'pool_allocations'),
+  'records locked': ({ sql }) => lockRows(sql, 'dns_names'),
+  'tables locked': ({ sql }) => lockTables(sql),
   'DNS provider killed': async environment => {
     const server = getDnsServer(environment)
     await server.stop()
@@ -226,11 +199,14 @@ export const injectFault = async (
   const startedAt = Date.now()
   const index = injected.push({ fault, startedAt, endedAt: Number.POSITIVE_INFINITY }) - 1
   const active = await injectors[fault.name](environment, replica, fault)
+  const locks = active.locks && { ...active.locks, start: Date.now(), end: Number.POSITIVE_INFINITY }
+  injected[index] = { fault, startedAt, endedAt: Number.POSITIVE_INFINITY, ...(locks && { locks }) }
   try {
     await sleep(fault.durationMs)
   } finally {
+    const end = Date.now()
     await active.end()
-    injected[index] = { fault, startedAt, endedAt: Date.now() }
+    injected[index] = { fault, startedAt, endedAt: Date.now(), ...(locks && { locks: { ...locks, end } }) }
   }
   return active
 }

@@ -1,11 +1,14 @@
 /** The component that a fault affects. Concurrent faults affect different components. */
 export type Part = 'api' | 'database' | 'dns' | 'witness' | 'zone'
 
-/** The calls whose errors are attributable to a fault: to its replica, only its lists, to every replica, to the witness, or none. */
-export type ErrorScope = 'replica' | 'lists of the replica' | 'replicas' | 'witness' | 'nothing'
+/**
+ * The calls whose errors are attributable to a fault: to its replica, only its lists, to every replica, only those that need
+ * locked names, to the witness, or none.
+ */
+export type ErrorScope = 'replica' | 'lists of the replica' | 'replicas' | 'locked names' | 'witness' | 'nothing'
 
 /** What must work again before the system counts as recovered. */
-export type Recovery = 'replica' | 'replicas' | 'writes' | 'witness' | 'records' | 'zone'
+export type Recovery = 'replica' | 'replicas' | 'witness' | 'records' | 'zone'
 
 export interface FaultKind {
   readonly part: Part
@@ -40,8 +43,12 @@ export const faultKinds = {
   'Postgres connections cut': kind('database', 'replicas', 'replicas', 500, 3_000),
   'Postgres silent for one replica': kind('database', 'replicas', 'replica', 2_000, 7_000),
   'Postgres connections abandoned': kind('database', 'replicas', 'replica', 3_000, 5_000),
-  'Postgres read-only': kind('database', 'replicas', 'writes', 1_500, 5_000),
-  'rows locked from outside': kind('database', 'replicas', 'replicas', 3_000, 8_000),
+  'Postgres read-only': kind('database', 'replicas', 'replicas', 500, 5_000),
+  // By another program, for longer than the service waits.
+  'names locked': kind('database', 'locked names', 'replicas', 2_000, 7_000),
+  'records locked': kind('database', 'locked names', 'replicas', 2_000, 7_000),
+  // As VACUUM does.
+  'tables locked': kind('database', 'nothing', 'replicas', 3_000, 7_000),
   'DNS provider killed': kind('dns', 'nothing', 'records', 500, 4_000),
   'DNS provider hung': kind('dns', 'nothing', 'records', 2_000, 7_000),
   'DNS provider slow': kind('dns', 'nothing', 'records', 3_000, 7_000),
@@ -58,3 +65,6 @@ export const faultNames = Object.keys(faultKinds) as FaultName[]
 
 /** How long after a fault a call may still fail because of it: timeouts expire and pools reconnect. */
 export const RECOVERY_WINDOW_MS = 5_000
+
+/** The faults during which the database accepts no writes, but may respond. */
+export const readOnlyFaults: ReadonlySet<FaultName> = new Set(['Postgres read-only'])

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import type { SoakEnvironment } from '../environment/environment.ts'
 import type { Replica } from '../environment/replica.ts'
 import { ZONE } from '../environment/zone.ts'
-import type { ActiveFault } from './inject.ts'
+import type { ActiveFault } from './active-fault.ts'
 import { faultKinds } from './kinds.ts'
 import type { PlannedFault } from './schedule.ts'
 
@@ -11,6 +11,8 @@ const PROBE_INTERVAL_MS = 20
 const PROBE_TIMEOUT_MS = 1_000
 /** After this time the fault counts as not recovered. */
 export const MAX_RECOVERY_MS = 45_000
+/** From the first write that the database accepts after the fault. */
+export const MAX_READINESS_MS = 5_000
 
 const fetchText = (url: string, init: RequestInit = {}) =>
   fetch(url, { ...init, signal: AbortSignal.timeout(PROBE_TIMEOUT_MS) }).then(
@@ -18,12 +20,25 @@ const fetchText = (url: string, init: RequestInit = {}) =>
     () => undefined,
   )
 
-/** The check reads the database, so 200 means that the database is available again. */
-const isReady = async ({ url }: Replica) =>
-  (await fetchText(`${url}/api/v1/pool/${ZONE}/check?sub=probe`))?.status === 200
+/** The readiness probe writes a row. The check uses other connections. */
+const isReady = async ({ url }: Replica) => {
+  const paths = ['/readyz', `/api/v1/pool/${ZONE}/check?sub=probe`]
+  const responses = await Promise.all(paths.map(path => fetchText(url + path)))
+  return responses.every(response => response?.status === 200)
+}
 
-/** The readiness probe writes a row. */
-const acceptsWrites = async ({ url }: Replica) => (await fetchText(`${url}/readyz`))?.status === 200
+const isWritable = ({ sql }: SoakEnvironment): Promise<boolean> =>
+  sql`insert into soak_writes default values`.then(
+    () => true,
+    () => false,
+  )
+
+export interface FaultRecovery {
+  /** Milliseconds from the end of the fault to the recovery; null: none within MAX_RECOVERY_MS. */
+  readonly recoveryMs: number | null
+  /** Milliseconds for which the database accepted writes before the recovery, without another fault. */
+  readonly writableMs: number
+}
 
 const allocationResponse = z.object({ dns: z.object({ status: z.string() }) })
 
@@ -36,14 +51,19 @@ export class RecoveryProbe {
     this.#environment = environment
   }
 
-  /** Milliseconds until the recovery; null: none within MAX_RECOVERY_MS. */
-  async measure(fault: PlannedFault, active: ActiveFault): Promise<number | null> {
+  async measure(fault: PlannedFault, active: ActiveFault, isOtherFaultActive: () => boolean): Promise<FaultRecovery> {
     const started = performance.now()
-    while (!(await this.#isRecovered(fault, active))) {
-      if (performance.now() - started > MAX_RECOVERY_MS) return null
+    let writableAt: number | undefined
+    for (;;) {
+      if (isOtherFaultActive()) writableAt = undefined
+      else if (writableAt === undefined && (await isWritable(this.#environment))) writableAt = performance.now()
+      const isRecovered = await this.#isRecovered(fault, active)
+      const now = performance.now()
+      const writableMs = now - (writableAt ?? now)
+      if (isRecovered) return { recoveryMs: now - started, writableMs }
+      if (now - started > MAX_RECOVERY_MS) return { recoveryMs: null, writableMs }
       await sleep(PROBE_INTERVAL_MS)
     }
-    return performance.now() - started
   }
 
   async #isRecovered({ name, replica }: PlannedFault, { isRepaired }: ActiveFault): Promise<boolean> {
@@ -54,8 +74,6 @@ export class RecoveryProbe {
         return affected !== undefined && (await isReady(affected))
       case 'replicas':
         return (await Promise.all(replicas.map(isReady))).every(Boolean)
-      case 'writes':
-        return (await Promise.all(replicas.map(acceptsWrites))).every(Boolean)
       case 'records':
         return this.#canPublishRecords()
       case 'zone':

@@ -1,10 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Prng } from '@pool/test-kit/prng.ts'
+import { z } from 'zod'
 import type { Replica } from '../environment/replica.ts'
 import type { Recorder } from './recorder.ts'
 
 export interface ApiRequest {
   readonly operation: string
+  /** The name that it is about. */
+  readonly name?: string
   readonly method: string
   readonly path: string
   readonly body?: unknown
@@ -81,12 +84,17 @@ export const createApiClient = ({ name, replicas, operatorToken, prng, recorder 
     const end = Date.now()
     const status = response?.status ?? null
     recorder.count(request.operation, status)
-    const isBusy = request.canBeBusy && status === 503 && Object(response?.body).error === 'dns-unavailable'
+    const { error } = z.object({ error: z.string() }).safeParse(response?.body).data ?? {}
+    const isBusy = request.canBeBusy && status === 503 && error === 'dns-unavailable'
+    if (status === 503 && requestId)
+      recorder.unavailableWrites.push({ requestId, name: request.name, error, start, end })
     if (status === null || (status >= 500 && !isBusy)) {
       recorder.failedCalls.push({
         target: replica.number,
         operation: `${request.operation} (${requestId ?? name})`,
+        ...(request.name && { name: request.name }),
         status,
+        ...(error && { error }),
         start,
         end,
       })

@@ -117,6 +117,7 @@ export const createPoolOperations = ({
     const owner = `${caller}/${owners}`
     const response = await client.sendUntilAnswered({
       operation: formerToken === null ? 'reserve' : 'take back',
+      name,
       method: 'POST',
       path: `${path}/reserve`,
       body: { subdomain: name, createdBy: owner, ...(formerToken === null ? {} : { reservationToken: formerToken }) },
@@ -155,6 +156,7 @@ export const createPoolOperations = ({
       const start = Date.now()
       const response = await client.sendUntilAnswered({
         operation: 'update',
+        name,
         method: 'POST',
         path: `${path}/update`,
         body: { subdomain: name, reservationToken: token, loadBalancerIP: address },
@@ -178,6 +180,7 @@ export const createPoolOperations = ({
       const start = Date.now()
       const response = await client.sendUntilAnswered({
         operation: 'commit',
+        name,
         method: 'POST',
         path: `${path}/commit`,
         body: { subdomain: name, reservationToken: token, sovereignFQDN: `${name}.${ZONE}`, loadBalancerIP: address },
@@ -206,6 +209,7 @@ export const createPoolOperations = ({
       const body = { subdomain: name, reservationToken: token }
       const response = await client.sendUntilAnswered({
         operation: 'renew',
+        name,
         method: 'POST',
         path: `${path}/renew`,
         body,
@@ -223,6 +227,7 @@ export const createPoolOperations = ({
       const body = { subdomain: name, ...(token === null ? {} : { reservationToken: token }) }
       const response = await client.sendUntilAnswered({
         operation: 'release',
+        name,
         method: 'DELETE',
         path: `${path}/release`,
         body,
@@ -235,7 +240,12 @@ export const createPoolOperations = ({
       else addRejection('release', name, token, response)
     },
     async get(name) {
-      const response = await client.sendToAny({ operation: 'get', method: 'GET', path: `${path}/allocations/${name}` })
+      const response = await client.sendToAny({
+        operation: 'get',
+        name,
+        method: 'GET',
+        path: `${path}/allocations/${name}`,
+      })
       if (response?.status !== 200 && response?.status !== 404) return
       const states = response.status === 404 ? null : toObservedState(allocationResponse.parse(response.body))
       const { start, end } = response
@@ -248,7 +258,12 @@ export const createPoolOperations = ({
       })
     },
     async check(name) {
-      const response = await client.sendToAny({ operation: 'check', method: 'GET', path: `${path}/check?sub=${name}` })
+      const response = await client.sendToAny({
+        operation: 'check',
+        name,
+        method: 'GET',
+        path: `${path}/check?sub=${name}`,
+      })
       if (response?.status !== 200 || !checkResponse.parse(response.body).available) return
       const { start, end } = response
       recorder.observations.push({
@@ -280,12 +295,13 @@ export const createPoolOperations = ({
     },
     async history(name) {
       const query = `${path}/history?sub=${name}&limit=20`
-      await client.sendToAny({ operation: 'history', method: 'GET', path: query, isOperator: true })
+      await client.sendToAny({ operation: 'history', name, method: 'GET', path: query, isOperator: true })
     },
     async liftCoolOff(name) {
       const start = Date.now()
       const response = await client.sendUntilAnswered({
         operation: 'lift cool-off',
+        name,
         method: 'DELETE',
         path: `${path}/cool-off/${name}`,
         isOperator: true,

@@ -3,6 +3,7 @@ import type { AddressReading } from '../checks/addresses.ts'
 import type { FailedCall } from '../checks/errors-attributable.ts'
 import type { FollowedLog } from '../checks/log-stream.ts'
 import type { NameObservation, NameOperation } from '../checks/operations.ts'
+import type { UnavailableWrite } from '../checks/unavailable-writes.ts'
 
 export interface OperationCounts {
   requests: number
@@ -18,6 +19,7 @@ export interface Recorder {
   readonly observations: NameObservation[]
   readonly addressReadings: AddressReading[]
   readonly failedCalls: FailedCall[]
+  readonly unavailableWrites: UnavailableWrite[]
   readonly leases: Operation[]
   readonly followedLogs: FollowedLog[]
   readonly counts: Map<string, OperationCounts>
@@ -38,6 +40,7 @@ export const createRecorder = (): Recorder => {
     observations: [],
     addressReadings: [],
     failedCalls: [],
+    unavailableWrites: [],
     leases: [],
     followedLogs: [],
     counts,
