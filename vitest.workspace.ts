@@ -41,6 +41,7 @@ const slowFiles = [
   'chaos/random-kills',
   'process/linearizability',
   'integration/list-stream',
+  'chaos/slow-readers',
   'integration/zone-replacing-provider',
   'integration/provider-secrets',
   'dev-server/test/quickstart-e2e',
