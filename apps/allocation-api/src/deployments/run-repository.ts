@@ -20,6 +20,8 @@ export interface DeploymentRepositoryOptions {
 export interface RenewedLease {
   readonly id: string
   readonly isCancelled: boolean
+  /** Another transaction has locked the row: the lease is neither renewed nor lost. */
+  readonly isLocked: boolean
 }
 
 /** `name-lost`: the name belongs to another client now. `fqdn-remains`: another lineage has infrastructure. */
@@ -79,35 +81,27 @@ export const createRunRepository = (sql: Sql, { timeoutMs, leaseMs, coolOffMs }:
       return rows.map(toRunState)
     },
 
-    /**
-     * Renews these leases, but does not wait for a locked row: what locks one run must not end the others. Missing from the
-     * result are lost leases and those of locked rows.
-     */
+    /** Renews these leases. Those missing from the result are lost. A locked row does not hold up the other leases. */
     async renewLeases(leases: readonly RunLease[]): Promise<RenewedLease[]> {
       return withTimeout(
         sql<RenewedLease[]>`
-          with held as (
-            select d.id from deployments d
+          with runs as (
+            select d.id, d.run_generation from deployments d
               join jsonb_to_recordset(${sql.json(leases as never)}) as run (id uuid, generation integer)
                 on d.id = run.id and d.run_generation = run.generation
             where d.finished_at is null
-            for update of d skip locked
+          ), free as (
+            select d.id from deployments d where d.id in (select id from runs) for no key update skip locked
+          ), renewed as (
+            update deployments d set run_expires_at = ${leaseEnd} from runs join free using (id)
+            where d.id = runs.id and d.run_generation = runs.run_generation and d.finished_at is null
+            returning d.id, d.cancelled_at is not null as is_cancelled
           )
-          update deployments d set run_expires_at = ${leaseEnd} from held where d.id = held.id
-          returning d.id, d.cancelled_at is not null as "isCancelled"`,
+          select id, is_cancelled as "isCancelled", false as "isLocked" from renewed
+          union all
+          select id, false, true from runs where id not in (select id from free)`,
         timeoutMs,
       )
-    },
-
-    /** Renews one lease, and waits for its row. Null if it is lost. */
-    async renewLease(lease: RunLease): Promise<RenewedLease | null> {
-      const [row] = await withTimeout(
-        sql<RenewedLease[]>`
-          update deployments d set run_expires_at = ${leaseEnd} where ${ownedBy(lease)}
-          returning d.id, d.cancelled_at is not null as "isCancelled"`,
-        timeoutMs,
-      )
-      return row ?? null
     },
 
     /** Lets any process claim the run at once. */

@@ -6,7 +6,7 @@ import type { Provisioner } from './provisioner.ts'
 import type { ReservationClient } from './reservation.ts'
 import { DeploymentRun, type RunOutcome } from './run-deployment.ts'
 import { CancelledError, LeaseLostError, ReservationLostError, ShutdownError } from './run-errors.ts'
-import type { RenewedLease, RunRepository } from './run-repository.ts'
+import type { RunRepository } from './run-repository.ts'
 
 export interface RunObserver {
   onRunEnded(id: string, outcome: RunOutcome, seconds: number): void
@@ -157,7 +157,7 @@ export class Runner {
     await Promise.all(this.#unfinished)
   }
 
-  /** A renewal that fails or waits does not keep the others from taking effect. */
+  /** A run whose row stays locked stops when its lease ends. */
   async #renewLeases(): Promise<void> {
     const { repository, now } = this.#options
     const entries = [...this.#active.values()]
@@ -165,26 +165,13 @@ export class Runner {
     const startedAt = now()
     const renewed = await repository.renewLeases(entries.map(toLease))
     const byId = new Map(renewed.map(lease => [lease.id, lease]))
-    const missing: ActiveRun[] = []
     for (const entry of entries) {
       const lease = byId.get(entry.run.state.id)
-      if (lease) this.#onRenewed(entry, lease, startedAt)
-      else missing.push(entry)
+      if (lease?.isLocked) continue
+      if (lease) entry.leaseRenewedAt = startedAt
+      else if (this.#isActive(entry)) entry.run.stop(new LeaseLostError())
+      if (lease?.isCancelled) entry.run.stop(new CancelledError())
     }
-    const results = await Promise.allSettled(
-      missing.map(async entry => {
-        const retriedAt = now()
-        const lease = await repository.renewLease(toLease(entry))
-        if (lease) this.#onRenewed(entry, lease, retriedAt)
-        else if (this.#isActive(entry)) entry.run.stop(new LeaseLostError())
-      }),
-    )
-    throwFirstFailure(results)
-  }
-
-  #onRenewed(entry: ActiveRun, { isCancelled }: RenewedLease, at: number): void {
-    entry.leaseRenewedAt = at
-    if (isCancelled) entry.run.stop(new CancelledError())
   }
 
   /**

@@ -15,29 +15,31 @@ import {
   withStorage,
 } from '../support/deployments-fixture.ts'
 import { applied } from '../support/fake-provisioner.ts'
-import { lockDeployment, lockRow, untilSessionsWait } from '../support/locks.ts'
+import { lockDeployment, lockRow } from '../support/locks.ts'
 
 const fixture = useDeployments()
 
 const holdName = () => lockRow(fixture.sql, { poolDomain: 'pool.test', subdomain: 'acme' })
 
 describe('the renewal of several leases', () => {
-  test('does not wait for a locked row, so that it neither ends other runs nor deadlocks', async () => {
+  test('does not wait for a locked row, and distinguishes it from a lost lease', async () => {
     const replica = fixture.replica({ maxConcurrentRuns: 1 })
     const created: string[] = []
     for (let i = 0; i < 4; i += 1) created.push(await createDeployment(replica, specFor(`locked-${i}`)))
     await waitForApply(replica)
     replica.kill()
-    const [first = '', ...others] = created
+    const [first = ''] = created
     const held = await lockDeployment(fixture.sql, first)
     const repository = createRunRepository(fixture.sql, { timeoutMs: 5_000, leaseMs: LEASE_MS, coolOffMs: 0 })
     const renewed = await repository.renewLeases(created.map(id => ({ id, generation: 1 })))
-    expect(renewed.map(({ id }) => id).toSorted()).toEqual(others.toSorted())
-    const waiting = repository.renewLease({ id: first, generation: 1 })
-    await untilSessionsWait(fixture.sql, 1, '%run_expires_at%')
+    const isLocked = (id: string) => id === first
+    expect(renewed.toSorted((a, b) => a.id.localeCompare(b.id))).toEqual(
+      created.toSorted().map(id => ({ id, isCancelled: false, isLocked: isLocked(id) })),
+    )
     await held.release()
-    expect(await waiting).toEqual({ id: first, isCancelled: false })
-    expect(await repository.renewLease({ id: first, generation: 2 })).toBe(null)
+    const lease = { id: first, generation: 1 }
+    expect(await repository.renewLeases([lease])).toEqual([{ id: first, isCancelled: false, isLocked: false }])
+    expect(await repository.renewLeases([{ ...lease, generation: 2 }])).toEqual([])
   })
 })
 
