@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { freePort } from '@pool/dev-server/ports'
 import { findProgram, startServerAndWait } from '@pool/dev-server/server-process'
 import { until } from '../poll.ts'
-import { pdnsSchema, writePdnsFiles } from './pdns-files.ts'
+import { fillPdnsZone, pdnsSchema, writePdnsFiles } from './pdns-files.ts'
 
 const program = findProgram('pdns_server')
 
@@ -47,6 +47,8 @@ export interface PowerdnsServer extends AsyncDisposable {
   readonly edit: (zone: string, edit: ZoneEdit) => Promise<void>
   readonly put: (zone: string, set: ZoneRecordSet) => Promise<void>
   readonly remove: (zone: string, name: string, type: string) => Promise<void>
+  /** Adds A records to a zone, directly in its database: many times faster than `edit`. */
+  readonly fill: (zone: string, records: Iterable<readonly [name: string, address: string]>) => void
   /** Kills it. `start` starts it again on the same ports with the same data. */
   readonly stop: () => Promise<void>
   readonly start: () => Promise<void>
@@ -153,6 +155,7 @@ const startOnce = async (): Promise<PowerdnsServer> => {
     async remove(zone, name, type) {
       await patch(zone, { name: `${name}.`, type, changetype: 'DELETE' })
     },
+    fill: (zone, records) => fillPdnsZone(folder, zone, records),
     stop,
     async start() {
       kill ??= await start()

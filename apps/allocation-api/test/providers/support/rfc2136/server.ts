@@ -90,13 +90,14 @@ const RETRY_PAUSE_MS = 100
 
 let zoneCount = 0
 
-const startOnce = async (kind: ServerKind, moreZones: readonly string[]): Promise<Server> => {
+const startOnce = async (kind: ServerKind, moreZones: readonly string[], records: readonly string[]): Promise<Server> => {
   const folder = await mkdtemp(join(tmpdir(), `pool-${kind.name.toLowerCase()}-`))
   const port = await freePort()
   zoneCount += 1
   const zone = `zone${zoneCount}.test`
   const secret = randomBytes(32).toString('base64')
-  for (const other of moreZones) await writeFile(join(folder, other), zoneText(other))
+  for (const [i, other] of moreZones.entries())
+    await writeFile(join(folder, other), zoneText(other) + (records[i] ?? ''))
   const command = await kind.prepare({ folder, port, zone, zoneFile: join(folder, 'zone'), moreZones, secret })
   const [dig, nsupdate] = [findProgram('dig') ?? '', findProgram('nsupdate') ?? '']
   const key = `hmac-sha256:full.key.test:${secret}`
@@ -177,11 +178,18 @@ const startOnce = async (kind: ServerKind, moreZones: readonly string[]): Promis
   return server
 }
 
-/** Starts a server as the current user, with one zone, and `moreZones`, that only its keys may read and change. */
-export const startServer = async (kind: ServerKind, moreZones: readonly string[] = []): Promise<Server> => {
+/**
+ * Starts a server as the current user, with one zone, and `moreZones`, that only its keys may read and change. `records`:
+ * for each of `moreZones`, lines of its zone file.
+ */
+export const startServer = async (
+  kind: ServerKind,
+  moreZones: readonly string[] = [],
+  records: readonly string[] = [],
+): Promise<Server> => {
   if (kind.missingPrograms) throw new Error(kind.missingPrograms)
   // A port that was free a moment ago may be in use now: retry with another.
-  return startOnce(kind, moreZones).catch(() => startOnce(kind, moreZones))
+  return startOnce(kind, moreZones, records).catch(() => startOnce(kind, moreZones, records))
 }
 
 /** The zone file of a new zone. */
