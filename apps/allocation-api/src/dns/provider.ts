@@ -30,9 +30,14 @@ export interface DnsProvider {
   /**
    * Applies `changes`, each completely or not at all. Applying the same changes again changes nothing. If this takes
    * several requests, the first change is in the first one: it says that the others may follow. Not so after a rejection
-   * of a part, and with a provider whose request replaces the whole zone.
+   * of a part, and with a provider whose request replaces the whole zone. `onProgress`: as above.
    */
-  apply(zone: string, changes: readonly RecordChange[], signal: AbortSignal): Promise<ApplyResult>
+  apply(
+    zone: string,
+    changes: readonly RecordChange[],
+    signal: AbortSignal,
+    onProgress?: () => void,
+  ): Promise<ApplyResult>
   /** Closes sockets and timers. No call follows. */
   close(): Promise<void>
 }

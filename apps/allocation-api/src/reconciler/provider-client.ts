@@ -76,7 +76,9 @@ export class ProviderClient {
     if (!this.#options.writesZones) {
       return { kind: 'unavailable', scope: 'zone', reason: 'DNS writes are turned off (PDM_DNS_WRITES=off).' }
     }
-    return this.#call('apply', async signal => this.#options.provider.apply(zone, changes, signal))
+    return this.#call('apply', async (signal, onProgress) =>
+      this.#options.provider.apply(zone, changes, signal, onProgress),
+    )
   }
 
   isCircuitOpen(): boolean {

@@ -40,7 +40,7 @@ export interface ScanContext {
 const PAGE_SIZE = 1_000
 
 /** Record sets of the zone per statement that finds their rows. */
-const LOOKUP_SIZE = 5_000
+const LOOKUP_SIZE = 1_500
 
 /** Names and record sets that one pass keeps, in units of about 100 bytes. */
 const MAX_WEIGHT = 400_000
@@ -53,7 +53,7 @@ const SUBDOMAIN = /^(?!..--)[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?$/
 /** Shared by all complete names. */
 const NONE: readonly RecordSet[] = []
 
-/** A name with a row: what the pass has found of its desired records, and of others. */
+/** A name with a row that is not complete: what the pass has found of its desired records, and of others. */
 interface KnownName {
   readonly version: number
   /** The desired record sets that are not found yet. */
@@ -75,6 +75,8 @@ class ScanPass {
   end: string | null = null
   readonly #startedAt = performance.now()
   readonly #known = new Map<string, KnownName>()
+  /** The version of each name of which the pass has found exactly the desired records: most names. */
+  readonly #complete = new Map<string, number>()
   readonly #unknown = new Map<string, OrphanCandidate>()
   #weight = 0
   /** Record sets whose rows are not looked up yet. */
@@ -91,6 +93,7 @@ class ScanPass {
   async add(part: ZonePart): Promise<void> {
     if (part.kind === 'restart') {
       this.#known.clear()
+      this.#complete.clear()
       this.#unknown.clear()
       this.#weight = 0
       this.end = null
@@ -140,35 +143,40 @@ class ScanPass {
   }
 
   #addKnown(row: CheckedName, served: readonly RecordSet[], unserved: readonly RecordSet[]): void {
-    const before = this.#known.get(row.subdomain)
-    const known = before ?? {
-      version: row.version,
-      missing: row.desired,
+    const { subdomain } = row
+    const before = this.#known.get(subdomain)
+    const completeVersion = this.#complete.get(subdomain)
+    const known: KnownName = before ?? {
+      version: completeVersion ?? row.version,
+      missing: completeVersion === undefined ? row.desired : NONE,
       extra: NONE,
       unserved: NONE,
-      isChanging: this.#unknown.has(row.subdomain),
+      isChanging: this.#unknown.has(subdomain),
     }
-    this.#weight -= before ? this.#toWeight(before) : 0
+    if (before) this.#weight -= this.#toWeight(before)
+    else if (completeVersion !== undefined) this.#weight -= 1
+    this.#known.delete(subdomain)
+    this.#complete.delete(subdomain)
     known.isChanging ||= known.version !== row.version
-    const isRelevant = createRelevance(this.#zone, row)
     const others = served.filter(set => {
-      if (!known.missing.some(missing => sameRecordSet(missing, set))) return isRelevant(set)
+      if (!known.missing.some(missing => sameRecordSet(missing, set))) return true
       known.missing = known.missing.filter(missing => recordKey(missing) !== recordKey(set))
-      if (known.missing.length === 0) known.missing = NONE
       return false
     })
-    if (others.length > 0) known.extra = [...known.extra, ...others]
+    const relevant = others.length > 0 ? others.filter(createRelevance(this.#zone, row)) : NONE
+    if (relevant.length > 0) known.extra = [...known.extra, ...relevant]
     if (unserved.length > 0 && row.isPurged) known.unserved = [...known.unserved, ...unserved]
-    this.#known.set(row.subdomain, known)
-    this.#weight += this.#toWeight(known)
+    const isComplete = known.missing.length + known.extra.length + known.unserved.length === 0 && !known.isChanging
+    if (isComplete) this.#complete.set(subdomain, known.version)
+    else this.#known.set(subdomain, known)
+    this.#weight += isComplete ? 1 : this.#toWeight(known)
   }
 
   #addUnknown(subdomain: string, served: readonly RecordSet[], unserved: readonly RecordSet[]): void {
     const known = this.#known.get(subdomain)
-    if (known) {
-      known.isChanging = true
-      return
-    }
+    if (known) known.isChanging = true
+    // Its row was deleted since: no listed row has this version.
+    if (known || this.#complete.has(subdomain)) return
     const candidate =
       this.#unknown.get(subdomain) ?? new OrphanCandidate(`${subdomain}.${this.#zone}`, this.#context.recordTemplate)
     for (const set of served) candidate.add(set, { isServed: true })
@@ -184,14 +192,20 @@ class ScanPass {
   /** Drops the second half of the names until the rest is small enough. */
   #limitWeight(): void {
     const { maxWeight = MAX_WEIGHT } = this.#context
-    while (this.#weight > maxWeight && this.#known.size + this.#unknown.size > 1) {
-      const names = [...new Set([...this.#known.keys(), ...this.#unknown.keys()])].sort()
+    while (this.#weight > maxWeight && this.#known.size + this.#complete.size + this.#unknown.size > 1) {
+      const all = [...this.#known.keys(), ...this.#complete.keys(), ...this.#unknown.keys()]
+      const names = [...new Set(all)].sort()
       const end = names[Math.ceil(names.length / 2) - 1] ?? ''
       this.end = end
       for (const [subdomain, known] of this.#known) {
         if (subdomain <= end) continue
         this.#weight -= this.#toWeight(known)
         this.#known.delete(subdomain)
+      }
+      for (const subdomain of this.#complete.keys()) {
+        if (subdomain <= end) continue
+        this.#weight -= 1
+        this.#complete.delete(subdomain)
       }
       for (const subdomain of this.#unknown.keys()) {
         if (subdomain <= end) continue
@@ -233,8 +247,12 @@ class ScanPass {
   }
 
   #toScannedName(name: CheckedName): ScannedName[] {
-    const known = this.#known.get(name.subdomain)
-    const isChanging = known ? known.isChanging || known.version !== name.version : this.#unknown.has(name.subdomain)
+    const { subdomain } = name
+    if (this.#complete.get(subdomain) === name.version)
+      return [{ name, records: name.desired, unserved: NONE, isAsDesired: true }]
+    if (this.#complete.has(subdomain)) return []
+    const known = this.#known.get(subdomain)
+    const isChanging = known ? known.isChanging || known.version !== name.version : this.#unknown.has(subdomain)
     if (isChanging) return []
     if (!known) return [{ name, records: NONE, unserved: NONE, isAsDesired: name.desired.length === 0 }]
     const missing = new Set(known.missing.map(recordKey))

@@ -93,7 +93,7 @@ describe('a zone with many record sets', { timeout: 900_000 }, () => {
         loadBalancerIP: '203.0.113.1',
       }
       const { result, ms } = await timed(() => api.call('POST', `/api/v1/pool/${zone}/commit`, command))
-      expect([result.status, result.body]).toMatchObject([200, { dns: { status: 'published' } }])
+      expect(result.body.dns).toEqual({ status: 'published' })
       return ms
     }
     try {
@@ -138,6 +138,8 @@ describe('a zone with many record sets', { timeout: 900_000 }, () => {
   test.skipIf(shouldSkip(missingPowerdns))('powerdns', async () => {
     await using server = await startPowerdns()
     for (const zone of [ZONE, SMALL_ZONE]) await server.createZone(zone)
+    // Otherwise each write takes as long as a read of the whole zone, because the server rectifies it.
+    await server.call('PUT', `/zones/${ZONE}.`, { api_rectify: false })
     server.fill(ZONE, listRecords())
     await prove('PowerDNS', {
       DNSPROVIDER_KIND: 'powerdns',

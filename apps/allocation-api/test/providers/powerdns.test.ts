@@ -9,7 +9,7 @@ import { isAtOrBelow, type RecordChange, type RecordSet } from '../../src/dns/do
 import type { DnsProvider } from '../../src/dns/provider.ts'
 import { createPowerdnsProvider } from '../../src/dns/providers/powerdns/index.ts'
 import { describeConformance } from './conformance.ts'
-import { atOrBelow } from './harness.ts'
+import { atOrBelow, readAll } from './harness.ts'
 import { startPowerdnsSubject } from './support/powerdns.ts'
 
 type Subject = Awaited<ReturnType<typeof startPowerdnsSubject>>
@@ -86,6 +86,77 @@ test.each(['', '<html>', '[]', '{"rrsets":[{}]}', '{"name":"pool.test."}'])(
     })
   },
 )
+
+/** A server whose response to a GET has the RRsets in `texts`, and that counts the queries by name. */
+const startZoneStub = async (texts: () => Iterable<string>) => {
+  const queries: (string | null)[] = []
+  const server = createServer(async (request, response) => {
+    request.resume()
+    queries.push(new URL(request.url ?? '', 'http://localhost').searchParams.get('rrset_name'))
+    if (queries.at(-1) !== null) {
+      const rrset = { name: queries.at(-1), type: 'A', ttl: 60, records: [{ content: '192.0.2.1', disabled: false }] }
+      response.end(JSON.stringify({ kind: 'Native', rrsets: [rrset] }))
+      return
+    }
+    response.write('{"kind":"Native","rrsets":[')
+    let isFirst = true
+    for (const text of texts()) {
+      if (!response.write(isFirst ? text : `,${text}`)) await new Promise(setImmediate)
+      if (response.destroyed) return
+      isFirst = false
+    }
+    response.end(']}')
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  const port = typeof address === 'object' && address ? address.port : 0
+  return {
+    provider: createPowerdnsProvider({ url: `http://127.0.0.1:${port}`, apiKey: 'k', serverId: 'localhost' }),
+    queries,
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections()
+      server.close()
+      await once(server, 'close')
+    },
+  }
+}
+
+function* rrsetTexts(count: number, content = '192.0.2.1') {
+  for (let i = 0; i < count; i += 1)
+    yield `{"name":"n${i}.pool.test.","type":"A","ttl":60,"records":[{"content":"${content}","disabled":false}]}`
+}
+
+test('a zone of more than 64 MiB is read, and only the wanted record sets are returned', async () => {
+  await using stub = await startZoneStub(() => rrsetTexts(1_200, 'x'.repeat(60_000)))
+  let count = 0
+  for await (const part of stub.provider.readZone('pool.test', signal())) {
+    if (part.kind !== 'part') throw new Error(JSON.stringify(part))
+    count += part.records.length
+  }
+  expect(count).toBe(1_200)
+  await using many = await startZoneStub(() => rrsetTexts(12_000))
+  const result = await many.provider.read('pool.test', atOrBelow('n7.pool.test'), signal())
+  expect(result).toEqual({
+    kind: 'read',
+    records: [{ name: 'n7.pool.test', type: 'A', ttl: 60, values: ['192.0.2.1'] }],
+  })
+})
+
+test('a large zone is read by name to publish, and completely to release', async () => {
+  await using stub = await startZoneStub(() => rrsetTexts(60_000))
+  const names = { names: ['n1.pool.test', '*.n1.pool.test'], branches: [] }
+  // The size of the zone is not known yet.
+  expect(await stub.provider.read('pool.test', names, signal())).toMatchObject({ kind: 'read' })
+  await readAll(stub.provider, 'pool.test', signal())
+  stub.queries.length = 0
+  const result = await stub.provider.read('pool.test', names, signal())
+  expect(result.kind === 'read' && result.records.map(({ name }) => name)).toEqual(names.names)
+  expect(stub.queries.sort()).toEqual(['*.n1.pool.test.', 'n1.pool.test.'])
+  stub.queries.length = 0
+  await stub.provider.read('pool.test', atOrBelow('n1.pool.test'), signal())
+  expect(stub.queries).toEqual([null])
+})
 
 test('an empty apply sends no request; a rejection without a text has a reason', async () => {
   await using stub = await startStub(422, {}, '')

@@ -355,6 +355,7 @@ describe('rfc2136: a faulty server', () => {
     ],
     ['an unsigned SERVFAIL', (request, socket) => send(socket, message(request, ok | 2)), false],
     ['no answer', (_, socket) => socket.end(), false],
+    ['a malformed message', (request, socket) => send(socket, message(request, ok, 'ff')), true],
   ])('%s: whether only the zone is affected', async (_, answer, isOfZone) => {
     await using double = await startDnsDouble(answer)
     const result = await createRfc2136Provider(options(double.server)).read(zone, atOrBelow(zone), signal())

@@ -55,8 +55,11 @@ const RECORD_SETS_PER_QUERY = 50
 /** A zone of unknown size is read by name if its whole response is larger, or takes longer. */
 const MAX_UNKNOWN_BYTES = 4_000_000
 const MAX_UNKNOWN_WAIT_MS = 2_000
-/** The server composes the whole response before it sends any of it: 8 s for 10^6 record sets (version 4.7.3). */
-const MAX_ZONE_READ_MS = 120_000
+/**
+ * One call for a large zone. The server composes the whole response before it sends any of it: 8 s for 10^6 record sets
+ * (version 4.7.3). A PATCH takes as long if the server rectifies the zone after it.
+ */
+const MAX_CALL_MS = 120_000
 /** How often a short query asks whether a server that sends nothing is alive. */
 const PROBE_INTERVAL_MS = 3_000
 /** Disabled records of a zone that are remembered. */
@@ -171,26 +174,34 @@ export const createPowerdnsProvider = ({ url, apiKey, serverId }: PowerdnsOption
     }
   }
 
-  /** The whole zone. While the server composes the response, short queries show that it is alive. */
+  /** While the server works on a large zone, short queries show that it is alive. `isOver`: it took too long. */
+  const createProbe = (zone: string, signal: AbortSignal, onProgress: () => void) => {
+    const limit = AbortSignal.timeout(MAX_CALL_MS)
+    const timer = setInterval(async () => {
+      const answer = await get(zone, '?rrsets=false', AbortSignal.any([signal, AbortSignal.timeout(PROBE_INTERVAL_MS)]))
+      if (answer.kind === 'answered') onProgress()
+    }, PROBE_INTERVAL_MS)
+    return {
+      signal: AbortSignal.any([signal, limit]),
+      isOver: () => limit.aborted && !signal.aborted,
+      [Symbol.dispose]: () => clearInterval(timer),
+    }
+  }
+
+  const tooSlow = (zone: string): Unavailable => ({
+    kind: 'unavailable',
+    reason: `PowerDNS needs more than ${MAX_CALL_MS / 1_000} s for the zone ${zone}.`,
+    scope: 'zone',
+  })
+
   const readZone = async function* (
     zone: string,
     signal: AbortSignal,
     onProgress: () => void = () => {},
   ): AsyncGenerator<ZonePart | Unavailable, void> {
-    const limit = AbortSignal.timeout(MAX_ZONE_READ_MS)
-    const probe = setInterval(async () => {
-      const answer = await get(zone, '?rrsets=false', AbortSignal.any([signal, AbortSignal.timeout(PROBE_INTERVAL_MS)]))
-      if (answer.kind === 'answered') onProgress()
-    }, PROBE_INTERVAL_MS)
-    try {
-      for await (const part of streamZone(zone, AbortSignal.any([signal, limit]))) {
-        const isTooSlow = part.kind === 'unavailable' && limit.aborted && !signal.aborted
-        const reason = `PowerDNS needs more than ${MAX_ZONE_READ_MS / 1_000} s to send the zone ${zone}.`
-        yield isTooSlow ? { kind: 'unavailable', scope: 'zone', reason } : part
-      }
-    } finally {
-      clearInterval(probe)
-    }
+    using probe = createProbe(zone, signal, onProgress)
+    for await (const part of streamZone(zone, probe.signal))
+      yield part.kind === 'unavailable' && probe.isOver() ? tooSlow(zone) : part
   }
 
   const readName = async (zone: string, name: string, signal: AbortSignal): Promise<ReadResult> => {
@@ -254,7 +265,7 @@ export const createPowerdnsProvider = ({ url, apiKey, serverId }: PowerdnsOption
       return readNames(zone, wanted.names, signal, onProgress)
     },
 
-    async apply(zone, changes, signal): Promise<ApplyResult> {
+    async apply(zone, changes, signal, onProgress = () => {}): Promise<ApplyResult> {
       const { owners, rejected } = groupByOwner(changes, change => validatePowerdnsChange(zone, change))
       const unserved = lastUnserved.get(zone)
       const wanted: readonly OwnerRrsets[] = owners.map(({ name, changes: own }) => ({
@@ -262,8 +273,9 @@ export const createPowerdnsProvider = ({ url, apiKey, serverId }: PowerdnsOption
         rrsets: own.map(change => toRrset(change, unserved?.get(changeKey(change)))),
       }))
       const parts = chunkBySize(wanted, ({ rrsets }) => Buffer.byteLength(JSON.stringify(rrsets)), MAX_BODY_BYTES)
-      const result = await bisect(parts, part => send(zone, part, signal), { maxRejections: MAX_REJECTIONS })
-      if (result.kind === 'failed') return result.failure
+      using probe = createProbe(zone, signal, onProgress)
+      const result = await bisect(parts, part => send(zone, part, probe.signal), { maxRejections: MAX_REJECTIONS })
+      if (result.kind === 'failed') return probe.isOver() ? tooSlow(zone) : result.failure
       const all = [...rejected, ...Array.from(result.rejected, ([{ name }, reason]) => [name, reason] as const)]
       return toApplyResult(
         new Map(all),

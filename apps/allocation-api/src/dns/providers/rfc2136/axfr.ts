@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { ZonePart } from '../../domain/result.ts'
 import type { RecordSet } from '../../domain/rrset.ts'
 import { CLASSES, TYPES, toRcodeName, toTypeName, type WireRecord } from '../../wire/message.ts'
@@ -70,6 +71,8 @@ export const transferZone = async function* (
     // Otherwise a server could send empty messages indefinitely.
     if (message.answers.length === 0) throw new ServerError('sent a response that is not a transfer of it')
     if (isVerified) {
+      // The next messages may have arrived already; other work must not wait for all of them.
+      await nextTurn()
       yield { kind: 'part', records: toRecordSets(sets) }
       sets = new Map()
     }

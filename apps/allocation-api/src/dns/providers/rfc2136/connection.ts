@@ -33,26 +33,49 @@ interface Connection {
 const toErrorCode = (error: unknown): string =>
   error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : 'no connection'
 
+/**
+ * Octets that wait for the caller. Knot DNS closes a connection on which it cannot write for 0.5 s, so a transfer is read
+ * as fast as it arrives, up to this.
+ */
+const MAX_QUEUED_BYTES = 16 * 1_024 * 1_024
+
 /** DNS over TCP (RFC 1035 section 4.2.2). The connection lasts until `signal` aborts or `close` is called. */
 export const openConnection = (server: { host: string; port: number }, signal: AbortSignal): Connection => {
   // An IPv6 address may be in brackets, as in a URL.
   const host = server.host.replace(/^\[(.*)\]$/, '$1')
   const socket = connect({ host, port: server.port, noDelay: true, signal })
-  // `receive` reports the error. Without a listener, an error between two calls would end the process.
-  socket.on('error', () => {})
-  const chunks: AsyncIterator<Buffer> = socket[Symbol.asyncIterator]()
+  const chunks: Buffer[] = []
+  let queuedBytes = 0
+  let end: ServerError | undefined
+  let notify = () => {}
+  const finish = (error: ServerError) => {
+    end ??= error
+    notify()
+  }
+  socket.on('data', (chunk: Buffer) => {
+    chunks.push(chunk)
+    queuedBytes += chunk.length
+    if (queuedBytes > MAX_QUEUED_BYTES) socket.pause()
+    notify()
+  })
+  socket.on('error', error => {
+    finish(new ServerError(signal.aborted ? 'did not respond in time' : `could not be reached (${toErrorCode(error)})`))
+  })
+  socket.on('close', () => finish(new ServerError('closed the connection before its response was complete')))
   let received: Buffer = Buffer.alloc(0)
 
   const readMore = async (): Promise<void> => {
-    let next: IteratorResult<Buffer>
-    try {
-      next = await chunks.next()
-    } catch (error) {
-      if (signal.aborted) throw new ServerError('did not respond in time')
-      throw new ServerError(`could not be reached (${toErrorCode(error)})`)
+    let chunk = chunks.shift()
+    while (chunk === undefined) {
+      if (end) throw end
+      await new Promise<void>(resolve => {
+        notify = resolve
+      })
+      chunk = chunks.shift()
     }
-    if (next.done) throw new ServerError('closed the connection before its response was complete')
-    received = Buffer.concat([received, next.value])
+    received = Buffer.concat([received, chunk])
+    queuedBytes -= chunk.length
+    if (socket.isPaused() && queuedBytes < MAX_QUEUED_BYTES) socket.resume()
   }
 
   return {

@@ -90,7 +90,11 @@ const RETRY_PAUSE_MS = 100
 
 let zoneCount = 0
 
-const startOnce = async (kind: ServerKind, moreZones: readonly string[], records: readonly string[]): Promise<Server> => {
+const startOnce = async (
+  kind: ServerKind,
+  moreZones: readonly string[],
+  records: readonly string[],
+): Promise<Server> => {
   const folder = await mkdtemp(join(tmpdir(), `pool-${kind.name.toLowerCase()}-`))
   const port = await freePort()
   zoneCount += 1
