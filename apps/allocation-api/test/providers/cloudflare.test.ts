@@ -73,6 +73,23 @@ test('a record that cannot be parsed is not left out: the zone is unavailable', 
   expect(await provider.read(zone, atOrBelow(zone), signal())).toMatchObject({ kind: 'unavailable' })
 })
 
+test('a whole zone is a part per page, and each page is progress', async () => {
+  await using subject = await startCloudflareSubject({ maxPageSize: 5 })
+  const { provider, zone } = subject
+  for (let i = 0; i < 23; i += 1) await subject.put(set(`n${i}.${zone}`, 'A', '192.0.2.1'))
+  const sizes: number[] = []
+  for await (const part of provider.readZone(zone, signal())) {
+    if (part.kind !== 'part') throw new Error(JSON.stringify(part))
+    sizes.push(part.records.length)
+  }
+  expect(sizes).toEqual([5, 5, 5, 5, 3])
+  let progress = 0
+  await provider.read(zone, atOrBelow(zone), signal(), () => {
+    progress += 1
+  })
+  expect(progress).toBe(5)
+})
+
 test('owners are listed separately while that needs fewer calls than the zone did', async () => {
   await using subject = await startCloudflareSubject({ maxPageSize: 5 })
   const { provider, double, zone } = subject
