@@ -182,9 +182,7 @@ const applyPlans = async (
   if (changes.length === 0) return { result: NOTHING_TO_APPLY, locked }
   await lock.assertHeld()
   const marker = createMarkerRecord(zone, { installation, serial }, markerTtl)
-  const result = await holdDuring(lock, () =>
-    provider.apply(zone, [{ kind: 'upsert', set: marker }, ...changes]),
-  )
+  const result = await holdDuring(lock, () => provider.apply(zone, [{ kind: 'upsert', set: marker }, ...changes]))
   reportMarkerRejection(observer, zone, result)
   return { result, locked }
 }
