@@ -143,6 +143,7 @@ export const fuzzApi = async (options: ApiRunOptions): Promise<void> => {
   environment.startDns()
   phase = 'up'
   await run.done
+  say(`api: ${tenants.successions()} deployments followed one of another client under their FQDN`)
   for (const violation of findDuplicateNames(events)) stats.addViolation('api', violation)
   if (!(await isReady(environment.port))) stats.addViolation('api', 'not ready at the end')
 }

@@ -32,7 +32,7 @@ export interface ApiEnvironment extends RunningService {
  * and every command shows it. The apply of an organization whose name starts with `Stuck` fails and leaves its lock, which
  * can be lifted at the second attempt.
  */
-const terraform = `#!/bin/sh
+export const fakeTerraform = `#!/bin/sh
 state=$(sed -n 's/.*"path": "\\(.*\\)".*/\\1/p' main.tf.json 2>/dev/null)
 lock=\${state%/*}/.\${state##*/}.lock.info
 machine=$(sed -n 's/.*"name":"\\([A-Za-z0-9]*\\)".*/\\1/p' "$state" 2>/dev/null)
@@ -94,6 +94,7 @@ export const startApi = async (
   folder: string,
   mark: string,
   cleanup: AsyncDisposableStack,
+  terraform = fakeTerraform,
 ): Promise<ApiEnvironment> => {
   const dataDir = mkdtempSync(join(tmpdir(), 'pool-fuzz-'))
   cleanup.defer(() => rm(dataDir, { recursive: true, force: true }))

@@ -17,11 +17,21 @@ const parseObject = (text: string): Readonly<Record<string, unknown>> => {
   }
 }
 
+/** The FQDN that a creation asks for; null: unclear. */
+const toFqdn = ({ body }: Exchange['request']): string | null => {
+  const { sovereignFQDN, sovereignSubdomain, sovereignPoolDomain } = parseObject(body?.toString('utf8') ?? '')
+  if (typeof sovereignFQDN === 'string') return sovereignFQDN
+  return typeof sovereignSubdomain === 'string' ? `${sovereignSubdomain}.${sovereignPoolDomain}` : null
+}
+
 /**
  * Finds what belongs to one client in responses about the resources of another. Each client is a tenant. Its resources are the
  * deployments that it created and the names that it has a token of.
  */
 export const createTenantLedger = () => {
+  /** The last tenant of each FQDN. */
+  const tenantsByFqdn = new Map<string, number>()
+  let successions = 0
   /** The tenants of deployments and tokens. */
   const owners = new Map<string, number>()
 
@@ -37,6 +47,8 @@ export const createTenantLedger = () => {
   }
 
   return {
+    /** How many deployments followed one of another client under their FQDN. */
+    successions: () => successions,
     /** Records what the response grants. Returns the violations. */
     check(exchange: Exchange): string[] {
       const { request, outcome } = exchange
@@ -47,6 +59,11 @@ export const createTenantLedger = () => {
         const { id, deploymentToken, reservationToken } = parseObject(text)
         for (const value of [deploymentToken === undefined ? undefined : id, deploymentToken, reservationToken])
           if (typeof value === 'string') owners.set(value, tenant)
+        const fqdn = deploymentToken === undefined ? null : toFqdn(request)
+        if (fqdn !== null) {
+          if ((tenantsByFqdn.get(fqdn) ?? tenant) !== tenant) successions += 1
+          tenantsByFqdn.set(fqdn, tenant)
+        }
       }
       if (!isAboutOwn(exchange)) return []
       const marks = [...text.matchAll(MARK)].filter(([, number]) => Number(number) !== tenant)
