@@ -1,9 +1,9 @@
-import { readdirSync, readFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createDatabaseClient, type Sql } from '@pool/database/client'
 import { type Postgres, startPostgres } from '@pool/dev-server/postgres'
+import { freezeFamily } from './processes.ts'
 
 export interface DedicatedPostgres {
   readonly url: string
@@ -27,33 +27,12 @@ export const startDedicatedPostgres = async (): Promise<DedicatedPostgres> => {
   let server: Postgres = await startPostgres({ dataDir })
   const { url, port } = server
   const clients = new Set<Sql>()
-  let frozen: number[] = []
+  let resume = () => {}
   let databases = 0
 
-  const family = (): number[] => {
-    const children = readdirSync('/proc').filter(entry => {
-      if (!/^\d+$/.test(entry)) return false
-      try {
-        // After the name in brackets: state, parent.
-        return Number(readFileSync(`/proc/${entry}/stat`, 'utf8').split(') ').at(-1)?.split(' ')[1]) === server.pid
-      } catch {
-        return false
-      }
-    })
-    return [server.pid, ...children.map(Number)]
-  }
-  const signal = (pids: readonly number[], name: NodeJS.Signals) => {
-    for (const pid of pids) {
-      try {
-        process.kill(pid, name)
-      } catch {
-        // The process has exited in the meantime.
-      }
-    }
-  }
   const thaw = () => {
-    signal(frozen, 'SIGCONT')
-    frozen = []
+    resume()
+    resume = () => {}
   }
 
   return {
@@ -64,10 +43,7 @@ export const startDedicatedPostgres = async (): Promise<DedicatedPostgres> => {
       server = await startPostgres({ dataDir, port })
     },
     freeze() {
-      // The postmaster first, so that no child starts after the list is read.
-      signal([server.pid], 'SIGSTOP')
-      frozen = family()
-      signal(frozen, 'SIGSTOP')
+      resume = freezeFamily(server.pid)
     },
     thaw,
     async createDatabase() {

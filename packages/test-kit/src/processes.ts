@@ -35,6 +35,25 @@ export const listChildren = (pid: number, name: string): number[] =>
 /** The current workerd of a witness. Undefined between a crash and the restart. */
 export const findWorkerd = (pid: number): number | undefined => listChildren(pid, '/workerd')[0]
 
+const signalAll = (pids: readonly number[], name: NodeJS.Signals): void => {
+  for (const pid of pids) {
+    try {
+      process.kill(pid, name)
+    } catch {
+      // The process has exited in the meantime.
+    }
+  }
+}
+
+/** Sends SIGSTOP to a process and its children. Returns a function that sends SIGCONT to them. */
+export const freezeFamily = (pid: number): (() => void) => {
+  // The parent first, so that no child starts after the list is read.
+  signalAll([pid], 'SIGSTOP')
+  const children = listPids().filter(child => parseParent(readProc(child, 'stat')) === pid)
+  signalAll(children, 'SIGSTOP')
+  return () => signalAll([pid, ...children], 'SIGCONT')
+}
+
 export const waitForExit = async (pid: number, withinMs: number): Promise<number> => {
   const started = performance.now()
   while (isRunning(pid)) {

@@ -7,6 +7,7 @@ import { createDatabaseClient, type Sql } from '@pool/database/client'
 import { freePort } from '@pool/dev-server/ports'
 import { type Postgres, startPostgres } from '@pool/dev-server/postgres'
 import { until } from './poll.ts'
+import { freezeFamily } from './processes.ts'
 
 export type Replication = 'synchronous' | 'asynchronous'
 
@@ -17,12 +18,19 @@ export interface ReplicatedPostgres {
   /** Connection string of the same database on the server that is the primary at the moment. */
   primaryUrl(): string
   standbyUrl(): string
-  /** Stops the primary as a crash would, and promotes the standby. */
-  failOver(): Promise<void>
+  /** Stops the primary as a crash would, and promotes the standby after `beforePromotion`. */
+  failOver(beforePromotion?: () => Promise<void>): Promise<void>
   /** Makes a new standby of the server that was the primary. Resolves when it replicates as the pair should. */
   rejoin(): Promise<void>
   /** The primary sends nothing to the standby until `failOver`. */
   pauseReplication(): Promise<void>
+  /** Stops the primary. */
+  stop(mode: 'fast' | 'immediate'): Promise<void>
+  /** Starts the primary again with the same data and port. */
+  start(): Promise<void>
+  /** Sends SIGSTOP to the primary and its child processes: connections stay open without responses. */
+  freeze(): void
+  thaw(): void
   remove(): Promise<void>
 }
 
@@ -37,8 +45,11 @@ const NAME = 'replicated'
 const SHUTDOWN_SIGNAL_MS = 200
 const WITHOUT_FILES = ['postmaster.pid', 'postmaster.opts', 'standby.signal', 'backup_label']
 
-/** Starts two Postgres servers, with fsync as in production. */
-export const startReplicatedPostgres = async (replication: Replication): Promise<ReplicatedPostgres> => {
+/** Starts two Postgres servers, with fsync as in production. Without a standby, `rejoin` makes the first one. */
+export const startReplicatedPostgres = async (
+  replication: Replication,
+  { withStandby = true } = {},
+): Promise<ReplicatedPostgres> => {
   const root = await mkdtemp(join(tmpdir(), 'pool-replicated-postgres-'))
   const createNode = async (name: string): Promise<Node> => {
     const folder = join(root, name)
@@ -52,6 +63,7 @@ export const startReplicatedPostgres = async (replication: Replication): Promise
   const toNodeUrl = ({ port }: Node, database = NAME) => toUrl(`127.0.0.1:${port}`, database)
 
   let pausedSender: number | null = null
+  let thaw = () => {}
 
   const withNode = async <Result>(node: Node, work: (sql: Sql) => Promise<Result>): Promise<Result> => {
     const sql = createDatabaseClient(toNodeUrl(node, 'postgres'), { maxConnections: 1, applicationName: 'tests' })
@@ -109,13 +121,13 @@ export const startReplicatedPostgres = async (replication: Replication): Promise
   }
 
   await withNode(primary, sql => sql.unsafe(`create database ${NAME}`))
-  await addStandby()
+  if (withStandby) await addStandby()
 
   return {
     url: toUrl(`127.0.0.1:${primary.port},127.0.0.1:${standby.port}`, NAME),
     primaryUrl: () => toNodeUrl(primary),
     standbyUrl: () => toNodeUrl(standby),
-    async failOver() {
+    async failOver(beforePromotion = async () => {}) {
       const stopped = primary.server?.stop('immediate')
       if (pausedSender !== null) {
         // It ends without sending anything, because the shutdown's signal is handled first.
@@ -124,6 +136,7 @@ export const startReplicatedPostgres = async (replication: Replication): Promise
         pausedSender = null
       }
       await stopped
+      await beforePromotion()
       await withNode(standby, sql => sql`select pg_promote(true, 60)`)
       const former = primary
       primary = standby
@@ -137,7 +150,16 @@ export const startReplicatedPostgres = async (replication: Replication): Promise
       })
       process.kill(pausedSender, 'SIGSTOP')
     },
+    stop: async mode => primary.server?.stop(mode),
+    async start() {
+      primary.server = await startPostgres({ dataDir: primary.folder, port: primary.port })
+    },
+    freeze() {
+      if (primary.server) thaw = freezeFamily(primary.server.pid)
+    },
+    thaw: () => thaw(),
     async remove() {
+      thaw()
       for (const { server } of [standby, primary]) await server?.stop('immediate')
       await rm(root, { recursive: true, force: true })
     },

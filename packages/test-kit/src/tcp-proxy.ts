@@ -17,6 +17,8 @@ export interface TcpProxy {
   refuse(isRefusing: boolean): void
   /** Silences the current connections permanently and serves new ones, as a failover from a vanished server does. */
   abandon(): void
+  /** Forwards new connections to this port. */
+  redirect(target: number): void
   /** Resets one connection. */
   resetOne(): void
   /** Resets every connection. */
@@ -31,6 +33,7 @@ interface Pair {
 
 /** Forwards connections to port `target` of 127.0.0.1. */
 export const startTcpProxy = async (target: number): Promise<TcpProxy> => {
+  let currentTarget = target
   const pairs = new Set<Pair>()
   const abandoned = new Set<Pair>()
   let frozen = false
@@ -46,7 +49,7 @@ export const startTcpProxy = async (target: number): Promise<TcpProxy> => {
       near.resetAndDestroy()
       return
     }
-    const pair: Pair = { near, far: connect(target, '127.0.0.1') }
+    const pair: Pair = { near, far: connect(currentTarget, '127.0.0.1') }
     pairs.add(pair)
     for (const [from, to] of [
       [near, pair.far],
@@ -104,6 +107,9 @@ export const startTcpProxy = async (target: number): Promise<TcpProxy> => {
         // The server's side closes, so that data in flight never arrives.
         pair.far.destroy()
       }
+    },
+    redirect(target) {
+      currentTarget = target
     },
     resetOne() {
       const [...open] = pairs

@@ -59,6 +59,17 @@ describe('the TCP proxy', () => {
     expect(await readText(idle)).toBe('hello')
   })
 
+  it('redirects new connections', async () => {
+    const other = createServer(socket => void socket.end('other')).listen(0, '127.0.0.1')
+    await once(other, 'listening')
+    const socket = await open()
+    proxy.redirect(Object(other.address()).port)
+    socket.write('same')
+    expect(await readText(socket)).toBe('same')
+    expect(await readText(await open())).toBe('other')
+    other.close()
+  })
+
   it('refuses new connections and resets open ones', async () => {
     const socket = await open()
     socket.write('hello')

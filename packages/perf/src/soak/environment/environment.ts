@@ -4,7 +4,9 @@ import { rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Sql } from '@pool/database/client'
-import { type DedicatedPostgres, startDedicatedPostgres } from '@pool/test-kit/dedicated-postgres.ts'
+import { createDatabaseClient } from '@pool/database/client'
+import { type ReplicatedPostgres, startReplicatedPostgres } from '@pool/test-kit/replicated-postgres.ts'
+import { startTcpProxy, type TcpProxy } from '@pool/test-kit/tcp-proxy.ts'
 import { migrateDatabase } from 'allocation-api/src/database/schema.ts'
 import type { RecordTemplate } from 'allocation-api/src/dns/domain/rrset.ts'
 import type { InvariantChecker } from '../invariants.ts'
@@ -24,9 +26,11 @@ export const POOL_SIZE = 5
 /** The whole system with the handles for observation and fault injection. */
 export interface SoakEnvironment {
   readonly folder: string
-  readonly postgres: DedicatedPostgres
-  /** The observer's connection. It bypasses every proxy. */
+  /** It has a standby only while one is about to be promoted. */
+  readonly postgres: ReplicatedPostgres
+  /** The observer's connections. Their proxy has no faults. */
   readonly sql: Sql
+  readonly observerLink: TcpProxy
   readonly version: string
   readonly replicas: readonly Replica[]
   readonly operatorToken: string
@@ -62,11 +66,17 @@ export const startSoakEnvironment = async (
   chmodSync(folder, 0o755)
   cleanup.defer(() => rm(folder, { recursive: true, force: true, maxRetries: 5 }))
   mkdirSync(join(folder, 'deployments'))
-  const postgresStart = startDedicatedPostgres()
+  const postgresStart = startReplicatedPostgres('synchronous', { withStandby: false })
   cleanup.defer(async () => (await postgresStart.catch(() => undefined))?.remove())
   const postgres = await postgresStart
-  scanner.add('the database password', new URL(postgres.url).password)
-  const sql = postgres.connect()
+  const url = postgres.primaryUrl()
+  scanner.add('the database password', new URL(url).password)
+  const port = Number(new URL(url).port)
+  const observerLink = await startTcpProxy(port)
+  cleanup.defer(() => observerLink.close())
+  const observerUrl = Object.assign(new URL(url), { port: String(observerLink.port) }).href
+  const sql = createDatabaseClient(observerUrl, { maxConnections: 2, applicationName: 'tests' })
+  cleanup.defer(() => sql.end({ timeout: 1 }))
   await migrateDatabase(sql)
   await sql`create table soak_writes (at timestamptz default now())`
   const [row] = await sql<{ version: string }[]>`select current_setting('server_version') as version`
@@ -74,7 +84,7 @@ export const startSoakEnvironment = async (
   const operatorToken = randomBytes(24).toString('hex')
   scanner.add('the operator token', operatorToken)
   const env = settings(folder, zone)
-  const database = { url: postgres.url, port: postgres.port }
+  const database = { url, port }
   const [witness, ...replicas] = await Promise.all([
     startSoakWitness(folder, scanner, invariants, cleanup),
     ...Array.from({ length: REPLICAS }, (_, number) => {
@@ -84,5 +94,5 @@ export const startSoakEnvironment = async (
     }),
   ])
   const version = row?.version ?? 'unknown'
-  return { folder, postgres, sql, version, replicas, operatorToken, zone, witness, scanner }
+  return { folder, postgres, sql, observerLink, version, replicas, operatorToken, zone, witness, scanner }
 }

@@ -1,10 +1,13 @@
 import type { Sql } from '@pool/database/client'
 import type { HeldLocks } from '../checks/errors-attributable.ts'
+import type { SoakEnvironment } from '../environment/environment.ts'
 import { ZONE } from '../environment/zone.ts'
 import type { ActiveFault } from './active-fault.ts'
 
 /** Of a fault that makes the database read-only. In the others, the sessions notice the new setting. */
 const TERMINATION_PROBABILITY = 0.5
+/** Of a failover that redirects the clients to the standby before its promotion. */
+const EARLY_REDIRECTION_PROBABILITY = 0.5
 const TABLES = ['pool_allocations', 'dns_names', 'idempotency_keys', 'allocation_history', 'write_probes']
 
 /** As a managed database does when its disk is almost full. */
@@ -17,6 +20,32 @@ export const makeReadOnly = async (sql: Sql, strength: number): Promise<ActiveFa
     async end() {
       await sql`alter system reset default_transaction_read_only`
       await sql`select pg_reload_conf()`
+    },
+  }
+}
+
+/** Stops the primary like a crash. Promotes the standby at the end, and redirects the clients before that or then. */
+export const promoteStandby = async (
+  { postgres, replicas, observerLink }: SoakEnvironment,
+  strength: number,
+): Promise<ActiveFault> => {
+  const standbyPort = Number(new URL(postgres.standbyUrl()).port)
+  const redirect = () => {
+    for (const { link } of replicas) link.redirect(standbyPort)
+  }
+  const [isStopped, isOver] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const promoted = postgres.failOver(async () => {
+    isStopped.resolve()
+    if (strength < EARLY_REDIRECTION_PROBABILITY) redirect()
+    await isOver.promise
+  })
+  await Promise.race([isStopped.promise, promoted])
+  return {
+    async end() {
+      isOver.resolve()
+      await promoted
+      redirect()
+      observerLink.redirect(standbyPort)
     },
   }
 }

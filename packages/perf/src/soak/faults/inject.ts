@@ -8,7 +8,7 @@ import { RECORD_TEMPLATE, type SoakEnvironment } from '../environment/environmen
 import type { Replica } from '../environment/replica.ts'
 import { writeForeignRecords, ZONE } from '../environment/zone.ts'
 import type { ActiveFault } from './active-fault.ts'
-import { lockRows, lockTables, makeReadOnly } from './database-faults.ts'
+import { lockRows, lockTables, makeReadOnly, promoteStandby } from './database-faults.ts'
 import type { FaultName } from './kinds.ts'
 import type { PlannedFault } from './schedule.ts'
 
@@ -147,6 +147,7 @@ const injectors: Readonly<Record<FaultName, FaultInjector>> = {
     link.abandon()
     return { end: () => {} }
   },
+  'standby promoted': (environment, _, { strength }) => promoteStandby(environment, strength),
   'Postgres read-only': ({ sql }, _, { strength }) => makeReadOnly(sql, strength),
   'names locked': ({ sql }) => lockRows(sql, 'pool_allocations'),
   'records locked': ({ sql }) => lockRows(sql, 'dns_names'),
@@ -196,6 +197,7 @@ export const injectFault = async (
 ): Promise<ActiveFault> => {
   const replica = environment.replicas[fault.replica]
   if (!replica) throw new Error(`replica ${fault.replica} does not exist`)
+  if (fault.name === 'standby promoted') await environment.postgres.rejoin()
   const startedAt = Date.now()
   const index = injected.push({ fault, startedAt, endedAt: Number.POSITIVE_INFINITY }) - 1
   const active = await injectors[fault.name](environment, replica, fault)

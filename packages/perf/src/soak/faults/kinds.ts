@@ -43,6 +43,7 @@ export const faultKinds = {
   'Postgres connections cut': kind('database', 'replicas', 'replicas', 500, 3_000),
   'Postgres silent for one replica': kind('database', 'replicas', 'replica', 2_000, 7_000),
   'Postgres connections abandoned': kind('database', 'replicas', 'replica', 3_000, 5_000),
+  'standby promoted': kind('database', 'replicas', 'replicas', 200, 3_000),
   'Postgres read-only': kind('database', 'replicas', 'replicas', 500, 5_000),
   // By another program, for longer than the service waits.
   'names locked': kind('database', 'locked names', 'replicas', 2_000, 7_000),
@@ -67,4 +68,4 @@ export const faultNames = Object.keys(faultKinds) as FaultName[]
 export const RECOVERY_WINDOW_MS = 5_000
 
 /** The faults during which the database accepts no writes, but may respond. */
-export const readOnlyFaults: ReadonlySet<FaultName> = new Set(['Postgres read-only'])
+export const readOnlyFaults: ReadonlySet<FaultName> = new Set(['Postgres read-only', 'standby promoted'])
