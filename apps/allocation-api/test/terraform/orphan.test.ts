@@ -50,9 +50,14 @@ describe('a run that ends late', () => {
 describe.skipIf(isTerraformMissing)('a state', () => {
   test('that its backend rejects is kept, and the log shows where', async () => {
     const site = createTestSite('resource "terraform_data" "machine" { input = 1 }')
-    const server = createServer((request, response) => {
-      request.resume()
-      response.writeHead(request.method === 'GET' ? 404 : 403).end()
+    // The state that says that a run begins is accepted, and no later one.
+    let stored = Buffer.alloc(0)
+    const server = createServer(async (request, response) => {
+      const body = Buffer.concat(await request.toArray())
+      if (request.method === 'GET') return void response.writeHead(stored.length > 0 ? 200 : 404).end(stored)
+      const isFirst = stored.length === 0
+      if (isFirst) stored = body
+      response.writeHead(isFirst ? 200 : 403).end()
     }).listen(0, '127.0.0.1')
     await until('it listens', () => server.listening)
     const { port } = server.address() as AddressInfo

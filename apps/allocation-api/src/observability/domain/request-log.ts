@@ -33,6 +33,8 @@ const operations: ReadonlyMap<string, string> = new Map([
   [`POST ${pool}/republish`, 'republish'],
   [`POST ${pool}/orphans/adopt`, 'adopt-orphans'],
   [`POST ${pool}/orphans/remove`, 'remove-orphans'],
+  [`POST ${pool}/resume`, 'resume'],
+  [`GET ${pool}/former-records`, 'list-former-records'],
   ['GET /api/v1/export', 'export'],
   ['POST /api/v1/import', 'import'],
   [`DELETE ${pool}/cool-off/:subdomain`, 'lift-cool-off'],
