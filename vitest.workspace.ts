@@ -1,6 +1,7 @@
 import { cloudflareTest } from '@cloudflare/vitest-plugin'
 import { defineConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
+import { longProofs } from './packages/test-kit/src/proof-size.ts'
 
 /** Starts one embedded Postgres for all projects of the run, unless PDM_TEST_DSN names another server. */
 const withPostgres = './packages/dev-server/src/vitest-postgres.ts'
@@ -13,45 +14,65 @@ const shared = { isolate: false } as const
 
 /** The test files of more than 5 s, longest first. */
 const slowFiles = [
-  'perf/test/soak/main',
-  'deployments/two-tenants',
-  'contract/pools',
-  'process/races',
-  'perf/test/bench/main',
-  'chaos/random-interleavings',
-  'chaos/model',
-  'terraform/destroy',
-  'terraform/locks',
-  'chaos/postgres-outage',
-  'perf/test/fuzz/main',
-  'dev-server/test/start',
-  'process/local-run',
-  'providers/rfc2136',
-  'process/waiting',
-  'chaos/races',
-  'deployments/e2e',
-  'chaos/failover',
-  'process/kill',
-  'integration/timeouts',
-  'chaos/provider-outage',
-  'chaos/crash-recovery',
+  'chaos/locked-rows-under-load',
   'chaos/upgrade',
+  'deployments/two-tenants',
+  'terraform/locks',
+  'deployments/lifetimes-e2e',
+  'contract/pools',
   'chaos/update-under-load',
-  'chaos/cool-off',
-  'chaos/random-kills',
-  'process/linearizability',
+  'chaos/crash-recovery',
+  'deployments/e2e',
+  'providers/rfc2136-knot',
+  'integration/locked-rows',
+  'perf/test/fuzz/main',
+  'integration/transfer',
+  'terraform/destroy',
+  'chaos/failover',
+  'chaos/postgres-outage',
+  'chaos/random-interleavings',
+  'process/waiting',
+  'perf/test/bench/main',
+  'integration/migrations',
+  'deployments/random-tenants',
+  'process/kill',
+  'perf/test/soak/main',
   'integration/list-stream',
-  'chaos/slow-readers',
+  'chaos/races',
+  'chaos/provider-outage',
+  'deployments/secrets',
+  'dev-server/test/start',
+  'process/races',
+  'test-ceph/test/gateway',
+  'chaos/model',
+  'chaos/restore-drill',
+  'process/local-run',
+  'terraform-tests/test/bucket-gateway',
+  'chaos/random-kills',
+  'integration/waiting-for-database',
+  'terraform/known-state',
   'integration/zone-replacing-provider',
-  'integration/provider-secrets',
-  'dev-server/test/quickstart-e2e',
-  'dev-server/test/postgres',
+  'process/linearizability',
+  'integration/timeouts',
+  'terraform/gateway',
+  'providers/rfc2136-powerdns',
+  'chaos/slow-readers',
   'credentials/check',
+  'terraform/plan',
+  'dev-server/test/quickstart-e2e',
+  'chaos/cool-off',
+  'providers/rfc2136-bind',
   'terraform-tests/test/tokens',
   'terraform-tests/test/apply',
-  'deployments/runner',
-  'test-ceph/test/gateway',
-  'terraform-tests/test/bucket-gateway',
+  'terraform/apply',
+  'integration/drift',
+  'integration/dns-local',
+  'integration/read-only-database',
+  'integration/reconciler',
+  'integration/deadlines',
+  'deployments/domain-proof',
+  'integration/zone-marker',
+  'terraform/termination',
 ]
 
 /** Starts the slow files first, so that none of them runs alone at the end. */
@@ -64,6 +85,9 @@ class SlowFilesFirst extends BaseSequencer {
     return (await super.sort(files)).sort((a, b) => rank(a) - rank(b))
   }
 }
+
+/** Set by the everyday test run. */
+const exclude = process.env.SKIP_LONG_PROOFS ? longProofs.map(name => `**/${name}.test.ts`) : []
 
 /** The accepted bearer tokens of the worker under test. */
 const witnessTokens = ['token-of-region-a-0123456789abcdef', 'token-of-region-b-0123456789abcdef']
@@ -89,6 +113,7 @@ export default defineConfig({
           name: 'allocation-api',
           root: './apps/allocation-api',
           include: ['test/**/*.test.ts'],
+          exclude,
           globalSetup: [`../../${withPostgres}`, './test/support/template-database.ts'],
           testTimeout: 60_000,
           hookTimeout: 60_000,

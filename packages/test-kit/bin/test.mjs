@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { readFileSync, statfsSync } from 'node:fs'
 import { constants, setPriority } from 'node:os'
-import { proofScale } from '../src/proof-size.ts'
+import { longProofs, MIN_LONG_PROOF_SCALE, proofScale } from '../src/proof-size.ts'
 import { runVitest } from './vitest.mjs'
 
 // `pnpm test` runs all tests, with the linter and the type checker beside them.
@@ -50,8 +50,16 @@ const keepFilesInMemory = () => {
 
 const args = process.argv.slice(2)
 process.stdout.write(`PROOF_SCALE ${proofScale()}\n`)
+const isDaily = args.length === 0 && proofScale() < MIN_LONG_PROOF_SCALE
+if (isDaily) {
+  process.stdout.write(
+    `Not run every day: ${longProofs.join(', ')}. PROOF_SCALE=${MIN_LONG_PROOF_SCALE} runs them, as CI does.\n`,
+  )
+}
 const checks = args.length === 0 ? ['lint', 'typecheck'].map(runCheck) : []
-const testsPassed = await runVitest(args, { env: keepFilesInMemory() })
+const testsPassed = await runVitest(args, {
+  env: { ...keepFilesInMemory(), ...(isDaily ? { SKIP_LONG_PROOFS: '1' } : {}) },
+})
 const results = await Promise.all(checks)
 results.forEach(report)
 process.exitCode = testsPassed && results.every(({ passed }) => passed) ? 0 : 1

@@ -19,6 +19,24 @@ export const proofScale = (env: NodeJS.ProcessEnv = process.env): number => {
   return scale
 }
 
+/** From this fraction on, `pnpm test` runs the long proofs below as well. */
+export const MIN_LONG_PROOF_SCALE = 0.5
+
+/**
+ * Test files, by a part of their path, that take more than 10 s at any size, because they load, kill or promote servers. The
+ * everyday test run names them and leaves them out. Every guarantee that they check under load has faster tests as well.
+ */
+export const longProofs = [
+  'chaos/failover',
+  'chaos/locked-rows-under-load',
+  'chaos/random-kills',
+  'chaos/restore-drill',
+  'chaos/slow-readers',
+  'chaos/update-under-load',
+  'chaos/upgrade',
+  'deployments/random-tenants',
+] as const
+
 /**
  * The size at which a long proof runs: `full` scaled by PROOF_SCALE and rounded, never less than `min` (of the same unit).
  * Set `min` where fewer rounds would miss a case, for example a kill at each of four places.

@@ -194,7 +194,7 @@ describe('a kill at each statement of the next call and of its run', () => {
   )
   // The second tenant can only create; its calls to the deployment are rejected.
   const relevant = cases.filter(([, call, caller]) => caller === 'first' || call === 'create')
-  const size = proofScale() < 0.5 ? 2 : proofSize(kills.length)
+  const size = proofScale() < 0.5 ? 1 : proofSize(kills.length)
   const chosen = relevant.flatMap((row, at) =>
     Array.from(
       { length: size },

@@ -1,7 +1,7 @@
 import { request } from 'node:http'
 import { exportLine, importResponse } from '@pool/contract'
 import { until } from '@pool/test-kit/poll.ts'
-import { proofSize, reportProof } from '@pool/test-kit/proof-size.ts'
+import { proofScale, proofSize, reportProof } from '@pool/test-kit/proof-size.ts'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { listTransferTables } from '../../src/transfer/import.ts'
 import { type Api, startApi } from '../support/api.ts'
@@ -10,7 +10,7 @@ import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 const token = 'operator-token-of-the-transfer'
 const headers = { Authorization: `Bearer ${token}` }
 const pool = '/api/v1/pool/pool.test'
-const NAMES = proofSize(100_000, 3_000)
+const NAMES = proofScale() < 0.5 ? 2_000 : proofSize(100_000)
 
 interface Installation {
   readonly database: TestDatabase
