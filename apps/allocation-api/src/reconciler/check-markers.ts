@@ -20,7 +20,7 @@ export interface ZoneStopObserver {
 
 export interface MarkerContext {
   readonly zoneWrites: Pick<ZoneWritesRepository, 'find' | 'stop' | 'raise'>
-  readonly provider: Pick<ProviderClient, 'apply'>
+  readonly provider: Pick<ProviderClient, 'read' | 'apply'>
   readonly providerKind: string
   /** Seconds. */
   readonly markerTtl: number
@@ -75,7 +75,7 @@ export const checkMarkers = async (
   return { stopCause, isOutdated: isMarkerOutdated(markers, writes) }
 }
 
-/** Writes the marker alone. */
+/** Writes the marker alone. It reads it first: a provider that replaces whole zones plans the write on that read. */
 export const writeMarker = async (
   context: Pick<MarkerContext, 'provider' | 'providerKind' | 'markerTtl' | 'observer'> & {
     readonly zoneWrites: Pick<ZoneWritesRepository, 'find' | 'raise'>
@@ -84,6 +84,8 @@ export const writeMarker = async (
   lock: ZoneLock,
 ): Promise<ApplyResult> => {
   const { zoneWrites, provider, providerKind, markerTtl, observer } = context
+  const read = await provider.read(zone, { names: [toMarkerName(zone)], branches: [] })
+  if (read.kind === 'unavailable') return read
   const { installation } = await zoneWrites.find(zone)
   const serial = await zoneWrites.raise(zone, providerKind)
   await lock.assertHeld()

@@ -41,7 +41,7 @@ export interface ZoneDiff {
 }
 
 export interface DiffContext extends ScanContext, Omit<MarkerContext, 'provider'> {
-  readonly provider: ScanContext['provider'] & Pick<ProviderClient, 'apply'>
+  readonly provider: ScanContext['provider'] & Pick<ProviderClient, 'read' | 'apply'>
   readonly repository: ScanContext['repository'] & Pick<ReconcilerRepository, 'listZones' | 'markDrifted' | 'prune'>
   readonly hasZoneTtl: boolean
   readonly pools: () => Pools

@@ -19,6 +19,7 @@ const MAX_RATIO = 2
 /** Beside other tests the p99 varies by more than the factor: then only a wait for the timeout is an error. */
 const MIN_P99_MS = proofScale() >= 1 ? 5 : 500
 const TIMED_OUT = proofSize(10_000, 300)
+const timeout = 60_000 + 10_000 * LOCKED_S
 
 const percentile = (values: readonly number[], percent: number): number =>
   values.toSorted((a, b) => a - b)[Math.ceil((values.length * percent) / 100) - 1] ?? 0
@@ -35,7 +36,9 @@ describe('locked rows under load', () => {
   })
   afterAll(() => postgres?.remove())
 
-  test(`one row locked for ${LOCKED_S} s: other requests are as fast as without, on as many connections`, async () => {
+  test(`one row locked for ${LOCKED_S} s: other requests are as fast as without, on as many connections`, {
+    timeout,
+  }, async () => {
     const url = await postgres.createDatabase()
     const api = await startApi(url)
     const sql = postgres.connect(url)
@@ -128,7 +131,9 @@ describe('locked rows under load', () => {
     }
   })
 
-  test(`${TIMED_OUT} writes that timed out behind locks, table locks and a suspended server: none takes place after its 503`, async () => {
+  test(`${TIMED_OUT} writes that timed out behind locks, table locks and a suspended server: none takes place after its 503`, {
+    timeout,
+  }, async () => {
     const url = await postgres.createDatabase()
     const TIMEOUT_MS = 300
     const env = { PDM_DATABASE_TIMEOUT: `${TIMEOUT_MS}ms`, PDM_DNS_COMMIT_WAIT: '100ms', PDM_RESERVATION_TTL: '5s' }

@@ -317,15 +317,6 @@ const seeded: Readonly<Record<string, (pool: string) => Partial<TokenRepository>
       return realRepository(pool).reserve(command, by, former)
     },
   }),
-  'only the latest token takes a name back': pool => ({
-    reserve: async (command, by, former) => {
-      const outcome = await realRepository(pool).reserve(command, by, former)
-      await database.sql`
-        update pool_allocations set former_token_hash = null
-        where pool_domain = ${pool} and subdomain = ${command.subdomain}`
-      return outcome
-    },
-  }),
   'a release ends the hold of a lineage': pool => ({
     release: async (command, by) => {
       const outcome = await realRepository(pool).release(command, by)
