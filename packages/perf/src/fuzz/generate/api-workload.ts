@@ -79,6 +79,11 @@ const DEPLOYMENT_CALLS = [
   'followDeployment',
 ]
 
+/** They end a deployment, so that the next client gets its FQDN, or show what its runs printed. */
+const SUCCESSION_CALLS = ['destroyDeployment', 'removeDeployment', 'followDeployment']
+/** Of the requests of a client that has deployments. */
+const SUCCESSION_SHARE = 0.2
+
 const toWeighted = ({ operations }: ServiceDocument, isOperator: boolean): readonly string[] =>
   operations.flatMap(({ id }) => {
     const share = isOperator || !OPERATOR_CALLS.includes(id) ? 1 : REJECTED_SHARE
@@ -231,6 +236,7 @@ export const createApiWorkload = (
   }
 
   const pickOperation = (choices: Choices): string => {
+    if (state.deployments.length > 0 && choices.chance(SUCCESSION_SHARE)) return choices.pick(SUCCESSION_CALLS)
     const id = choices.pick(weighted)
     const isInVain = DEPLOYMENT_CALLS.includes(id) && state.deployments.length === 0
     return isInVain && choices.chance(0.4) ? 'createDeployment' : id
