@@ -1,3 +1,5 @@
+import { type IncomingMessage, request as requestHttp } from 'node:http'
+import { request as requestHttps } from 'node:https'
 import type { Unavailable } from './domain/result.ts'
 
 export interface ProviderRequest {
@@ -44,10 +46,10 @@ export interface StreamedResponse {
 }
 
 /** The body; undefined: it is larger than MAX_RESPONSE_BYTES. */
-const readText = async (response: Response): Promise<string | undefined> => {
+const readText = async (body: AsyncIterable<Uint8Array>): Promise<string | undefined> => {
   const chunks: Uint8Array[] = []
   let size = 0
-  for await (const chunk of response.body ?? []) {
+  for await (const chunk of body) {
     size += chunk.byteLength
     if (size > MAX_RESPONSE_BYTES) return undefined
     chunks.push(chunk)
@@ -55,14 +57,20 @@ const readText = async (response: Response): Promise<string | undefined> => {
   return Buffer.concat(chunks).toString('utf8')
 }
 
-/** The system's error code below an error of fetch(). Never its text, which may quote the URL. */
+/** The system's error code of an error, or below an error of fetch(). Never its text, which may quote the URL. */
 const toErrorCode = (error: unknown): string => {
-  const cause = error instanceof Error ? error.cause : undefined
+  const cause = error instanceof Error ? (error.cause ?? error) : undefined
   const code = cause instanceof Error && 'code' in cause ? cause.code : undefined
   return typeof code === 'string' && /^[A-Z0-9_]+$/.test(code) ? code : 'no connection'
 }
 
 async function* emptyBody(): AsyncGenerator<Uint8Array> {}
+
+const toHeaders = ({ headers = {}, body }: ProviderRequest): Record<string, string> => ({
+  Accept: 'application/json',
+  ...(body ? { 'Content-Type': 'application/json' } : {}),
+  ...headers,
+})
 
 /** The reason for an error of a request or of its body. It does not contain the URL, its query or a header. */
 export const toUnavailable = (error: unknown, signal: AbortSignal): Unavailable => ({
@@ -72,22 +80,55 @@ export const toUnavailable = (error: unknown, signal: AbortSignal): Unavailable 
     : `The DNS provider could not be reached (${toErrorCode(error)}).`,
 })
 
-const send = ({ url, method = 'GET', headers = {}, body }: ProviderRequest, signal: AbortSignal): Promise<Response> =>
-  fetch(url, {
+const send = (request: ProviderRequest, signal: AbortSignal): Promise<Response> => {
+  const { url, method = 'GET', body } = request
+  return fetch(url, {
     method,
-    headers: { Accept: 'application/json', ...(body ? { 'Content-Type': 'application/json' } : {}), ...headers },
+    headers: toHeaders(request),
     ...(body ? { body: JSON.stringify(body) } : {}),
     redirect: 'manual',
     signal,
   })
+}
 
-const readJson = async (response: Response): Promise<ProviderResponse | Unavailable> => {
-  const text = await readText(response)
+/**
+ * Not with fetch(): in Node 24, it ends the process if the server closes the connection while the reader of the body is
+ * slower than the server (an assertion of undici, seen 2026-11-23). On a connection of its own, because the reader may
+ * abandon the body.
+ */
+const sendStreaming = (request: ProviderRequest, signal: AbortSignal): Promise<IncomingMessage> =>
+  new Promise((resolve, reject) => {
+    const start = request.url.protocol === 'https:' ? requestHttps : requestHttp
+    start(request.url, { headers: toHeaders(request), agent: false, signal }, resolve)
+      .on('error', reject)
+      .end()
+  })
+
+/** Closes the connection if the reader abandons the body, even before its first read. */
+const toBody = (response: IncomingMessage): AsyncIterable<Uint8Array> => ({
+  [Symbol.asyncIterator]() {
+    const chunks: AsyncIterator<Uint8Array> = response[Symbol.asyncIterator]()
+    return {
+      next: () => chunks.next(),
+      async return() {
+        response.destroy()
+        return { done: true, value: undefined }
+      },
+    }
+  },
+})
+
+const readJson = async (
+  status: number,
+  retryAfter: string | null,
+  body: AsyncIterable<Uint8Array>,
+): Promise<ProviderResponse | Unavailable> => {
+  const text = await readText(body)
   // Another zone, or fewer names, can have a response of an acceptable size.
   if (text === undefined)
     return { kind: 'unavailable', reason: 'The response of the DNS provider is too large.', scope: 'zone' }
-  const pause = parseRetryAfter(response.headers.get('Retry-After'), Date.now())
-  const known = { kind: 'answered', status: response.status, body: parseJson(text) } as const
+  const pause = parseRetryAfter(retryAfter, Date.now())
+  const known = { kind: 'answered', status, body: parseJson(text) } as const
   return pause === undefined ? known : { ...known, retryAfterMs: pause }
 }
 
@@ -100,22 +141,25 @@ export const requestJson = async (
   signal: AbortSignal,
 ): Promise<ProviderResponse | Unavailable> => {
   try {
-    return await readJson(await send(request, signal))
+    const { status, headers, body } = await send(request, signal)
+    return await readJson(status, headers.get('Retry-After'), body ?? emptyBody())
   } catch (error) {
     return toUnavailable(error, signal)
   }
 }
 
-/** As `requestJson`, but the body of a response with status 200 can have any size. Reading it can throw. */
+/** As `requestJson` with GET, but the body of a response with status 200 can have any size. Reading it can throw. */
 export const requestStream = async (
   request: ProviderRequest,
   signal: AbortSignal,
 ): Promise<StreamedResponse | ProviderResponse | Unavailable> => {
   try {
-    const response = await send(request, signal)
-    if (response.status !== 200) return await readJson(response)
-    const length = Number(response.headers.get('Content-Length') ?? Number.NaN)
-    return { kind: 'streamed', body: response.body ?? emptyBody(), length: Number.isNaN(length) ? undefined : length }
+    const response = await sendStreaming(request, signal)
+    const { statusCode = 0, headers } = response
+    const body = toBody(response)
+    if (statusCode !== 200) return await readJson(statusCode, headers['retry-after'] ?? null, body)
+    const length = Number(headers['content-length'] ?? Number.NaN)
+    return { kind: 'streamed', body, length: Number.isNaN(length) ? undefined : length }
   } catch (error) {
     return toUnavailable(error, signal)
   }
