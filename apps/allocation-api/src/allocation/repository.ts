@@ -195,6 +195,7 @@ export const createAllocationRepository = (
   const maxAge = milliseconds(reservation.maxAgeMs)
   const allocations = allocationSql(sql)
   const { columns, columnsWithDns, whereName, isLive, isLapsed, isFree, isCoolingOff, freeAt } = allocations
+  const toJson = (records: readonly RecordSet[]) => sql`${sql.json(records as never)}`
   const { setDesiredRecords, insertHistory, renewalColumns, hold, letGo } = allocations
   const nameRow = ({ poolDomain, subdomain }: PoolName) =>
     sql`select ${poolDomain}::text as pool_domain, ${subdomain}::text as subdomain`
@@ -372,7 +373,7 @@ export const createAllocationRepository = (
               from locked where locked.outcome = 'committed' and ${whereName(command)}
               returning a.*
             ),
-            desired as (${setDesiredRecords(sql`updated`, records, 'new')}),
+            desired as (${setDesiredRecords(sql`updated`, toJson(records), 'new')}),
             history as (
               ${insertHistory(sql`updated, locked`, sql`'committed', 'reserved', 'active'`, caller, {
                 renewals: renewalColumns(sql`renewals`, sql`reserved_until`),
@@ -412,7 +413,7 @@ export const createAllocationRepository = (
               returning a.*, former_ip
             ),
             changed as (select * from updated where load_balancer_ip <> former_ip),
-            desired as (${setDesiredRecords(sql`changed`, records, 'same')}),
+            desired as (${setDesiredRecords(sql`changed`, toJson(records), 'same')}),
             history as (
               ${insertHistory(sql`changed`, sql`'updated', 'active', 'active'`, caller, {
                 detail: sql`host(former_ip) || ' replaced by ' || host(load_balancer_ip)`,
@@ -549,7 +550,7 @@ export const createAllocationRepository = (
               delete from pool_allocations a using released where not stays and ${whereName(command)}
               returning 1
             ),
-            desired as (${setDesiredRecords(sql`released where state = 'active'`, [], 'same')}),
+            desired as (${setDesiredRecords(sql`released where state = 'active'`, toJson([]), 'same')}),
             history as (
               ${insertHistory(sql`released`, sql`'released', state, 'none'`, caller, {
                 renewals: renewalColumns(sql`renewal_count`, sql`expires_at`),

@@ -1,7 +1,6 @@
 import type { Sql } from '@pool/database/client'
 import { timeSql } from '@pool/database/time-sql'
 import type { PendingQuery, Row } from 'postgres'
-import type { RecordSet } from '../dns/domain/rrset.ts'
 import { MAX_PREVIOUS_RECORD_SETS } from '../reconciler/domain/plan.ts'
 import type { Caller, PoolName } from './domain/types.ts'
 
@@ -59,12 +58,12 @@ export const allocationSql = (sql: Sql) => {
      * For the same reason it draws the version of an existing row after it has locked the row.
      *
      * `holder`: `new` for a commit. If the name had an earlier holder, every record set at or below it that is not in
-     * `records` is deleted, whichever writer created it. `same` for a change of an active name and for a release; a release has no
-     * `records`, and deletes all of them in any case.
+     * `desired` is deleted, whichever writer created it. `same` for a change of an active name and for a release; a release
+     * has no desired records, and deletes all of them in any case. `desired`: JSON, which can be a column of `rows`.
      */
-    setDesiredRecords: (rows: Fragment, records: readonly RecordSet[], holder: 'new' | 'same') => sql`
+    setDesiredRecords: (rows: Fragment, desired: Fragment, holder: 'new' | 'same') => sql`
       insert into dns_names as d (zone, subdomain, version, desired, changed_at, next_attempt_at, purge_version)
-      select pool_domain, subdomain, nextval('dns_version'), ${sql.json(records as never)}, now(), now(),
+      select pool_domain, subdomain, nextval('dns_version'), ${desired}, now(), now(),
         ${holder === 'new' ? sql`case when ${wasHeldBefore} then 1 else 0 end` : sql`0`}
       from (select * from ${rows}) held
       on conflict (zone, subdomain) do update set

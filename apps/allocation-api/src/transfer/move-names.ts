@@ -3,7 +3,6 @@ import { timeSql } from '@pool/database/time-sql'
 import type { Caller } from '../allocation/domain/types.ts'
 import { allocationSql } from '../allocation/sql.ts'
 import type { RecordSet } from '../dns/domain/rrset.ts'
-import { MAX_PREVIOUS_RECORD_SETS } from '../reconciler/domain/plan.ts'
 
 /** A live name of the export with the records that it gets in its new pool; none if it is only reserved. */
 export interface MovedName {
@@ -30,7 +29,7 @@ export const moveNames = async (
   names: readonly MovedName[],
 ): Promise<string[]> => {
   const { now } = timeSql(sql)
-  const { isFree } = allocationSql(sql)
+  const { isFree, setDesiredRecords } = allocationSql(sql)
   const rows = names.map(({ row }) => row)
   const records = names.map(({ row, records: desired }) => ({ subdomain: row.subdomain, desired }))
   const moved = await sql<{ subdomain: string }[]>`
@@ -56,25 +55,11 @@ export const moveNames = async (
         where ${isFree}
         returning a.*
       ),
-      desired as (
-        insert into dns_names as d (zone, subdomain, version, desired, changed_at, next_attempt_at, purge_version)
-        select pool_domain, subdomain, nextval('dns_version'), records.desired, now(), now(),
-          case when exists (
-            select from allocation_history h where h.pool_domain = held.pool_domain and h.subdomain = held.subdomain
-              and h.event = 'released' and h.from_state = 'active'
-          ) then 1 else 0 end
-        from held join records using (subdomain) where state = 'active' order by subdomain collate "C"
-        on conflict (zone, subdomain) do update set
-          version = nextval('dns_version'), desired = excluded.desired, changed_at = excluded.changed_at,
-          purge_version = d.version + 1,
-          previous_records = (
-            select coalesce(jsonb_agg(record_set), '[]') from (
-              select record_set from jsonb_array_elements(d.previous_records || d.desired)
-                with ordinality as previous (record_set, position)
-              order by position desc limit ${MAX_PREVIOUS_RECORD_SETS}
-            ) latest),
-          attempts = 0, failure = null, last_error = null, is_drift_repair = false, next_attempt_at = excluded.next_attempt_at
+      published as (
+        select held.*, records.desired from held join records using (subdomain)
+        where state = 'active' order by subdomain collate "C"
       ),
+      desired as (${setDesiredRecords(sql`published`, sql`held.desired`, 'new')}),
       history as (
         insert into allocation_history
           (pool_domain, subdomain, event, from_state, to_state, created_by, actor, address, request_id, detail)

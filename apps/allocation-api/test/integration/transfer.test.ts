@@ -258,6 +258,8 @@ describe('the names of one pool in another pool', () => {
     const { call } = target.api
     const other = '/api/v1/pool/other.test'
     expect((await call('POST', `${other}/reserve`, { subdomain: 'taken' })).status).toBe(201)
+    // An earlier holder, of whom the history no longer shows anything.
+    await target.database.sql`insert into former_names (pool_domain, subdomain) values ('other.test', 'active')`
     const planned = await importText(target, exported, `${into}&dryRun=true`)
     expect((await call('GET', `${other}/check?sub=active`)).body.available).toBe(true)
     const { status, body } = await importText(target, exported, into)
@@ -282,6 +284,9 @@ describe('the names of one pool in another pool', () => {
       const { body: allocation } = await call('GET', `${other}/allocations/active`)
       return allocation.dns.status === 'published'
     })
+    const [purged] = await target.database.sql`
+      select purge_version > 0 as "isPurged" from dns_names where zone = 'other.test' and subdomain = 'active'`
+    expect(purged, 'records of the earlier holder are deleted').toEqual({ isPurged: true })
     const commit = {
       subdomain: 'reserved',
       reservationToken: tokens.reserved,
