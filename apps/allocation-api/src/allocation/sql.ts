@@ -1,7 +1,7 @@
 import type { Sql } from '@pool/database/client'
 import { timeSql } from '@pool/database/time-sql'
 import type { PendingQuery, Row } from 'postgres'
-import { MAX_PREVIOUS_RECORD_SETS } from '../reconciler/domain/plan.ts'
+import { newVersionColumns } from '../reconciler/domain/new-version.ts'
 import type { Caller, PoolName } from './domain/types.ts'
 
 type Fragment = PendingQuery<Row[]>
@@ -67,15 +67,8 @@ export const allocationSql = (sql: Sql) => {
         ${holder === 'new' ? sql`case when ${wasHeldBefore} then 1 else 0 end` : sql`0`}
       from (select * from ${rows}) held
       on conflict (zone, subdomain) do update set
-        version = nextval('dns_version'), desired = excluded.desired, changed_at = excluded.changed_at,
         purge_version = ${holder === 'new' ? sql`d.version + 1` : sql`d.purge_version`},
-        previous_records = (
-          select coalesce(jsonb_agg(record_set), '[]') from (
-            select record_set from jsonb_array_elements(d.previous_records || d.desired)
-              with ordinality as previous (record_set, position)
-            order by position desc limit ${MAX_PREVIOUS_RECORD_SETS}
-          ) latest),
-        attempts = 0, failure = null, last_error = null, is_drift_repair = false, next_attempt_at = excluded.next_attempt_at
+        ${newVersionColumns(sql, sql`excluded.desired`, sql`excluded.changed_at`)}
       returning version`,
 
     /** What the entry that ends a reservation has of its renewals, if there were any: their number, and the last expiry. */

@@ -3,8 +3,8 @@ import { withTimeout } from '@pool/database/with-timeout'
 import type { Caller } from '../allocation/domain/types.ts'
 import type { Unavailable } from '../dns/domain/result.ts'
 import { canBeGranted, type Pools } from '../naming/naming.ts'
+import { newVersionColumns } from './domain/new-version.ts'
 import type { Orphan } from './domain/orphan.ts'
-import { MAX_PREVIOUS_RECORD_SETS } from './domain/plan.ts'
 import type { ReconcilerRepository } from './repository.ts'
 import { type Busy, holdDuring, type WithZoneLock } from './zone-lock.ts'
 import { type ScanContext, scanZone } from './zone-scan.ts'
@@ -78,15 +78,7 @@ export const createOrphanRepository = (sql: Sql, { timeoutMs }: { timeoutMs: num
             from adopted join input using (subdomain) order by subdomain collate "C"
             -- A row that a removal of the same orphan has just inserted.
             on conflict (zone, subdomain) do update set
-              version = nextval('dns_version'), desired = excluded.desired, changed_at = excluded.changed_at,
-              previous_records = (
-                select coalesce(jsonb_agg(record_set), '[]') from (
-                  select record_set from jsonb_array_elements(d.previous_records || d.desired)
-                    with ordinality as previous (record_set, position)
-                  order by position desc limit ${MAX_PREVIOUS_RECORD_SETS}
-                ) latest),
-              attempts = 0, failure = null, last_error = null, is_drift_repair = false,
-              next_attempt_at = excluded.next_attempt_at
+              ${newVersionColumns(sql, sql`excluded.desired`, sql`excluded.changed_at`)}
           )
         insert into allocation_history
           (pool_domain, subdomain, event, from_state, to_state, created_by, actor, address, request_id)

@@ -3,7 +3,8 @@ import type { Sql } from '@pool/database/client'
 import { drainRows } from '@pool/database/drain-rows'
 import { withTimeout } from '@pool/database/with-timeout'
 import type { Caller } from '../allocation/domain/types.ts'
-import { type DesiredName, MAX_PREVIOUS_RECORD_SETS } from './domain/plan.ts'
+import { newVersionColumns } from './domain/new-version.ts'
+import type { DesiredName } from './domain/plan.ts'
 import type { FailureCause, SyncStatus } from './domain/status.ts'
 import type { StopCause } from './domain/zone-marker.ts'
 import { raiseSerial } from './zone-writes.ts'
@@ -376,15 +377,7 @@ export const createReconcilerRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
       sql`
         with republished as (
           update dns_names d set
-            version = nextval('dns_version'), desired = item.desired, changed_at = statement_timestamp(),
-            previous_records = (
-              select coalesce(jsonb_agg(record_set), '[]') from (
-                select record_set from jsonb_array_elements(d.previous_records || d.desired)
-                  with ordinality as previous (record_set, position)
-                order by position desc limit ${MAX_PREVIOUS_RECORD_SETS}
-              ) latest),
-            attempts = 0, failure = null, last_error = null, is_drift_repair = false,
-            next_attempt_at = statement_timestamp()
+            ${newVersionColumns(sql, sql`item.desired`, sql`statement_timestamp()`)}
           from ${toRows(sql, items)}
           where d.zone = ${zone} and d.subdomain = item.subdomain and d.version = item.version
           returning d.subdomain

@@ -5,8 +5,9 @@ import type { Unavailable } from '../dns/domain/result.ts'
 import type { RecordSet } from '../dns/domain/rrset.ts'
 import { findOtherProvider, type MarkerContext, stopZone, writeMarker } from './check-markers.ts'
 import { MAX_LISTED } from './diff-zone.ts'
+import { newVersionColumns } from './domain/new-version.ts'
 import { OrphanCandidate } from './domain/orphan.ts'
-import { indexRecords, MAX_PREVIOUS_RECORD_SETS, type PlanOptions, planName } from './domain/plan.ts'
+import { indexRecords, type PlanOptions, planName } from './domain/plan.ts'
 import { decideAction, type ResumeAction, type Trust, type ZoneDifference } from './domain/resume.ts'
 import { findStopCause, maxSerial, parseMarkers, type StopCause, toMarkerName } from './domain/zone-marker.ts'
 import { findOrphans, type OrphanContext } from './orphans.ts'
@@ -78,17 +79,9 @@ export const createResumeRepository = (sql: Sql, { timeoutMs }: { timeoutMs: num
           ),
           changed as (
             update dns_names d set
-              version = nextval('dns_version'), desired = item.desired, changed_at = statement_timestamp(),
-              previous_records = (
-                select coalesce(jsonb_agg(record_set), '[]') from (
-                  select record_set from jsonb_array_elements(d.previous_records || d.desired)
-                    with ordinality as previous (record_set, position)
-                  order by position desc limit ${MAX_PREVIOUS_RECORD_SETS}
-                ) latest),
               -- What else the zone has below the name is its holder's.
               purge_version = 0,
-              attempts = 0, failure = null, last_error = null, is_drift_repair = false,
-              next_attempt_at = statement_timestamp()
+              ${newVersionColumns(sql, sql`item.desired`, sql`statement_timestamp()`)}
             from item left join held using (subdomain)
             where d.zone = ${zone} and d.subdomain = item.subdomain and d.version = item.version
               and case when item.action = 'adopt'

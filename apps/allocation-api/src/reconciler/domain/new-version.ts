@@ -1,0 +1,18 @@
+import { MAX_PREVIOUS_RECORD_SETS } from './plan.ts'
+
+/** The template tag of a database client. */
+type SqlTag<Fragment> = (template: TemplateStringsArray, ...values: readonly (Fragment | number)[]) => Fragment
+
+/**
+ * The assignments that start a new version of a row `d` of dns_names, due at `at`. The records that were desired before
+ * become previous ones, because a write of them that timed out can still take effect. Failures of the former version end.
+ */
+export const newVersionColumns = <Fragment>(sql: SqlTag<Fragment>, desired: Fragment, at: Fragment): Fragment => sql`
+  version = nextval('dns_version'), desired = ${desired}, changed_at = ${at}, next_attempt_at = ${at},
+  previous_records = (
+    select coalesce(jsonb_agg(record_set), '[]') from (
+      select record_set from jsonb_array_elements(d.previous_records || d.desired)
+        with ordinality as previous (record_set, position)
+      order by position desc limit ${MAX_PREVIOUS_RECORD_SETS}
+    ) latest),
+  attempts = 0, failure = null, last_error = null, is_drift_repair = false`
