@@ -76,7 +76,7 @@ const encrypt = async (socket: Socket, host: string, options: ConnectionOptions)
   if (answer[0] !== SSL_ACCEPTED) {
     throw toConnectError('CONNECT_TLS_UNSUPPORTED', 'the database server does not support TLS')
   }
-  // More bytes than the answer would not be encrypted: somebody else may have sent them (CVE-2021-23222).
+  // More bytes than the answer would not be encrypted: another sender is possible (CVE-2021-23222).
   if (answer.length > 1) throw toConnectError('CONNECT_TLS_FAILED', 'the database server sent data before TLS')
   const encrypted = connectTls({ ...options, socket, host, ...(isIP(host) ? {} : { servername: host }) })
   await untilEvent(encrypted, 'secureConnect')

@@ -67,7 +67,7 @@ interface RowQueue {
 export type Writer = ReturnType<typeof createWriter>
 
 /**
- * Executes writes that nobody waits for any more at most until their deadline, and keeps a locked row from delaying others.
+ * Executes writes. None passes its deadline, even if its caller no longer waits, and a locked row delays no other row.
  *
  * Deadline: a statement that was blocked, or lay in the buffer of a connection or of a suspended server, can execute long
  * after its caller has timed out. Each statement therefore compares the server's clock with its deadline, after its last

@@ -33,8 +33,9 @@ export type PoolRegistry = ReturnType<typeof createPoolRegistry>
  *
  * A name at or above a pool must not be granted: its holder would control every name of the pool. During the rollout of a
  * longer list, replicas have different lists. Therefore the label that covers a pool gets a row in the state `pool`, which
- * no statement replaces; it replaces an expired reservation, and a name in its cool-off, which nobody takes back then. The primary key orders that insert and any reservation of the same label: either the label is
- * blocked, or the replica with the new pool finds it granted and does not start.
+ * no statement replaces. It replaces an expired reservation, and a name in its cool-off, which then cannot be taken back.
+ * The primary key orders that insert and any reservation of the same label: either the label is blocked, or the replica
+ * with the new pool finds it granted and does not start.
  */
 export const createPoolRegistry = (sql: Sql, { managedDomains, timeoutMs }: PoolRegistryOptions) => {
   const { now, milliseconds } = timeSql(sql)

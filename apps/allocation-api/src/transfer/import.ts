@@ -63,7 +63,7 @@ const MAX_LINE_LENGTH = 8 * 1_024 * 1_024
 
 const order = new Map(TRANSFERRED_TABLES.map(({ name }, index) => [name, index]))
 
-export class ImportError extends Error {
+class ImportError extends Error {
   override readonly name = 'ImportError'
   readonly kind: 'invalid-import' | 'not-empty'
   constructor(kind: 'invalid-import' | 'not-empty', message: string) {

@@ -63,7 +63,7 @@ const startRivals = (targets: readonly Api[]) => {
   }
 }
 
-/** The acknowledged names that the database gave to somebody else or to nobody. */
+/** The acknowledged names that the database gave to another client, or lost. */
 const findLost = async (url: string, holders: ReadonlyMap<string, readonly string[]>): Promise<string[]> => {
   const sql = createDatabaseClient(url, { maxConnections: 1, applicationName: 'tests' })
   const rows = await sql<{ subdomain: string; digest: string }[]>`

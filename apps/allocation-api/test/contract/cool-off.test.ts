@@ -167,7 +167,7 @@ describe('the former client', () => {
       const end = () => (how === 'release' ? release(subdomain) : database.advance(DEFAULT_RESERVATION_TTL_MS))
       for (let attempt = 0; attempt < 2; attempt += 1) {
         expect((await reserve(subdomain, { reservationToken: formerToken })).status).toBe(201)
-        // The new reservation belongs to whoever has its token.
+        // The new reservation belongs to the client that has its token.
         expect((await reserve(subdomain, { reservationToken: formerToken })).body.error).toBe('conflict')
         await end()
       }

@@ -115,7 +115,7 @@ describe('records without a row', () => {
     expect(await change('remove', false, ['lost'])).toMatchObject({ orphanCount: 0, changedCount: 0 })
   })
 
-  test('a name that was taken since is left out, whoever is first', async () => {
+  test('a name that was taken since is left out, in either order', async () => {
     await prepare()
     const orphans = createOrphanRepository(fixture.sql, { timeoutMs: 5_000 })
     await fixture.sql`

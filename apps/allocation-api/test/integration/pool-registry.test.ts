@@ -74,7 +74,7 @@ describe('start', () => {
   })
 
   test.each(['released', 'reserved again by its former client, in vain,'])(
-    'a name in its cool-off that was %s does not keep a pool out, and nobody takes it back',
+    'a name in its cool-off that was %s does not keep a pool out, and cannot be taken back',
     async how => {
       const repository = createTokenRepository(database.sql, { ...options, coolOffMs: 2 * TTL_MS })
       const name = { poolDomain: 'pool.test', subdomain: 'acme' }

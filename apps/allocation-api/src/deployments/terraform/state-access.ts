@@ -19,7 +19,7 @@ export const readState = async (
   return state
 }
 
-/** Tells the caller what the state is and whether it has the bucket. */
+/** Reports what the state is and whether it has the bucket. */
 const report = async (state: State, request: ProvisioningRequest): Promise<void> => {
   if (state.version) await request.onState?.(state.version)
   // The next report repeats what could not be recorded.
