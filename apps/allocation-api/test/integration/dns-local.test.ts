@@ -500,11 +500,26 @@ describe('the server, over TCP', () => {
 describe('the server, starting and stopping', () => {
   const options = { listZones: () => [zone], onError: ignore, lookup: async () => ({ serial: 1, records: [] }) }
 
+  /** A UDP socket whose port is free for TCP: a connection of another process can have it. */
+  const bindUdp = async () => {
+    for (;;) {
+      const udp = createSocket('udp4')
+      udp.bind(0, '127.0.0.1')
+      await once(udp, 'listening')
+      const tcp = createServer().listen(udp.address().port, '127.0.0.1')
+      const isFree = await once(tcp, 'listening').then(
+        () => true,
+        () => false,
+      )
+      tcp.close()
+      if (isFree) return udp
+      udp.close()
+    }
+  }
+
   test('rejects with EADDRINUSE if the port is in use for UDP or TCP, and releases the other', async () => {
     await expect(startDnsServer({ ...options, port: server.port })).rejects.toMatchObject({ code: 'EADDRINUSE' })
-    const udp = createSocket('udp4')
-    udp.bind(0, '127.0.0.1')
-    await once(udp, 'listening')
+    const udp = await bindUdp()
     const { port } = udp.address()
     await expect(startDnsServer({ ...options, port })).rejects.toMatchObject({ code: 'EADDRINUSE' })
     const tcp = createServer().listen(port, '127.0.0.1')
