@@ -106,10 +106,75 @@ const expectChainedHistory = async (pool: string) => {
   expect(broken).toEqual([])
 }
 
-const name = fc.constantFrom('a', 'b', 'c')
+/** Mostly one name: the rare outcomes need many steps of one name. */
+const name = fc.constantFrom('a', 'a', 'a', 'b', 'c')
 const lineage = fc.constantFrom(...LINEAGES)
 const address = fc.constantFrom(...ADDRESSES)
 const choice = fc.constantFrom<TokenChoice>('own', 'own', 'own', 'older', 'foreign', 'garbage')
+
+const reserve = async (
+  model: NameModel,
+  real: Real,
+  subdomain: string,
+  former: string | undefined,
+  lineageId: string | undefined,
+) => {
+  const outcome = await real.store.reserve({ poolDomain: real.pool, subdomain, createdBy: '' }, caller, {
+    tokenHash: former === undefined ? undefined : hashToken(former),
+    lineageId,
+  })
+  const token = outcome.kind === 'granted' ? outcome.reservationToken : ''
+  const wasFree = model.isFree(subdomain)
+  const expected = model.reserve(subdomain, token, { token: former, lineage: lineageId })
+  if (outcome.kind === 'granted') expectLifetime(outcome.allocation, model.rows.get(subdomain))
+  if (outcome.kind === 'granted' && !wasFree) countOutcome('reserve', 'taken back')
+  if (outcome.kind === 'cooling-off') expectAvailableAt(outcome.availableAt, model, subdomain)
+  return { token, actual: outcome.kind, expected }
+}
+
+const commit = async (
+  model: NameModel,
+  { store, pool: poolDomain }: Real,
+  subdomain: string,
+  reservationToken: string,
+  loadBalancerIP: string,
+): Promise<[actual: string, expected: string]> => {
+  const sovereignFQDN = `${subdomain}.${poolDomain}`
+  const outcome = await store.commit(
+    { poolDomain, subdomain, reservationToken, sovereignFQDN, loadBalancerIP },
+    [{ name: sovereignFQDN, type: 'A', ttl: 60, values: [loadBalancerIP] }],
+    caller,
+  )
+  return [outcome.kind, model.commit(subdomain, reservationToken, loadBalancerIP)]
+}
+
+const hold = async (
+  model: NameModel,
+  { store, pool: poolDomain }: Real,
+  subdomain: string,
+  reservationToken: string,
+  lineageId: string,
+): Promise<[actual: string, expected: string]> => {
+  const held = await store.hold({ poolDomain, subdomain, reservationToken }, lineageId)
+  return [`${held}`, `${model.hold(subdomain, reservationToken, lineageId)}`]
+}
+
+const release = async (
+  model: NameModel,
+  { store, pool }: Real,
+  subdomain: string,
+  reservationToken: string | undefined,
+): Promise<[actual: string, expected: string]> => {
+  const outcome = await store.release({ poolDomain: pool, subdomain, reservationToken }, caller)
+  return [outcome.kind, model.release(subdomain, reservationToken)]
+}
+
+const check = async (model: NameModel, poolDomain: string, subdomain: string): Promise<[unknown, unknown]> => {
+  const [state] = await reader.findStates([{ poolDomain, subdomain }])
+  if (typeof state !== 'object' || state === null) return [state, model.check(subdomain)]
+  expectAvailableAt(state.availableAt, model, subdomain)
+  return [state.kind, model.check(subdomain)]
+}
 
 const anyStep: fc.Arbitrary<Step>[] = [
   fc
@@ -118,36 +183,34 @@ const anyStep: fc.Arbitrary<Step>[] = [
       step(
         `reserve ${n} as the former client (${which ?? 'no token'}, ${lineageId ?? 'no lineage'})`,
         async (model, real) => {
-          const { store, pool, tokens } = real
-          const former = which && pickToken(real, n, which)
-          const command = { poolDomain: pool, subdomain: n, createdBy: '' }
-          const outcome = await store.reserve(command, caller, {
-            tokenHash: former === undefined ? undefined : hashToken(former),
-            lineageId,
-          })
-          const token = outcome.kind === 'granted' ? outcome.reservationToken : ''
-          if (token) tokens.set(n, [...(tokens.get(n) ?? []), token])
-          const wasFree = model.isFree(n)
-          const expected = model.reserve(n, token, { token: former, lineage: lineageId })
-          if (outcome.kind === 'granted') expectLifetime(outcome.allocation, model.rows.get(n))
-          if (outcome.kind === 'granted' && !wasFree) countOutcome('reserve', 'taken back')
-          if (outcome.kind === 'cooling-off') expectAvailableAt(outcome.availableAt, model, n)
-          return [outcome.kind, expected]
+          const { token, ...outcomes } = await reserve(model, real, n, which && pickToken(real, n, which), lineageId)
+          if (token) real.tokens.set(n, [...(real.tokens.get(n) ?? []), token])
+          return [outcomes.actual, outcomes.expected]
         },
       ),
     ),
-  fc.tuple(name, choice, address).map(([n, which, loadBalancerIP]) =>
-    step(`commit ${n} with ${which}`, async (model, real) => {
-      const reservationToken = pickToken(real, n, which)
-      const sovereignFQDN = `${n}.${real.pool}`
-      const outcome = await real.store.commit(
-        { poolDomain: real.pool, subdomain: n, reservationToken, sovereignFQDN, loadBalancerIP },
-        [{ name: sovereignFQDN, type: 'A', ttl: 60, values: [loadBalancerIP] }],
-        caller,
-      )
-      return [outcome.kind, model.commit(n, reservationToken, loadBalancerIP)]
+  // What clients do, in one step: the rare outcomes need it often.
+  fc.tuple(name, fc.boolean(), fc.option(lineage, { nil: undefined, freq: 1 })).map(([n, losesResponse, lineageId]) =>
+    step(`tenure of ${n} (${losesResponse ? 'response lost' : (lineageId ?? 'no lineage')})`, async (model, real) => {
+      const former = pickToken(real, n, 'own')
+      const { token, ...reserved } = await reserve(model, real, n, former, undefined)
+      const outcomes = [[reserved.actual, reserved.expected]]
+      if (token && !losesResponse) {
+        real.tokens.set(n, [...(real.tokens.get(n) ?? []), token])
+        outcomes.push(await commit(model, real, n, token, '192.0.2.1'))
+        if (lineageId) outcomes.push(await hold(model, real, n, token, lineageId))
+      }
+      outcomes.push(await release(model, real, n, token))
+      return [outcomes.map(([actual]) => actual).join(), outcomes.map(([, expected]) => expected).join()]
     }),
   ),
+  fc
+    .tuple(name, choice, address)
+    .map(([n, which, loadBalancerIP]) =>
+      step(`commit ${n} with ${which}`, (model, real) =>
+        commit(model, real, n, pickToken(real, n, which), loadBalancerIP),
+      ),
+    ),
   fc.tuple(name, fc.option(choice, { nil: undefined }), address).map(([n, which, loadBalancerIP]) =>
     step(`update ${n} with ${which ?? 'no token'}`, async (model, real) => {
       const reservationToken = which && pickToken(real, n, which)
@@ -161,8 +224,10 @@ const anyStep: fc.Arbitrary<Step>[] = [
       return [outcome.kind, expected]
     }),
   ),
-  fc.tuple(name, choice).map(([n, which]) =>
-    step(`renew ${n} with ${which}`, async (model, real) => {
+  fc.tuple(name, choice, fc.constantFrom(0, ...STEPS)).map(([n, which, ms]) =>
+    step(`renew ${n} with ${which} after ${ms / 1_000} s`, async (model, real) => {
+      await real.advance(ms)
+      model.now += ms
       const reservationToken = pickToken(real, n, which)
       const command = { poolDomain: real.pool, subdomain: n, reservationToken }
       const outcome = await real.store.renew(command)
@@ -171,36 +236,32 @@ const anyStep: fc.Arbitrary<Step>[] = [
       return [outcome.kind, expected]
     }),
   ),
-  fc.tuple(name, fc.option(choice, { nil: undefined })).map(([n, which]) =>
-    step(`release ${n} with ${which ?? 'no token'}`, async (model, real) => {
-      const reservationToken = which && pickToken(real, n, which)
-      const outcome = await real.store.release({ poolDomain: real.pool, subdomain: n, reservationToken }, caller)
-      return [outcome.kind, model.release(n, reservationToken)]
-    }),
-  ),
-  name.map(n =>
-    step(`check ${n}`, async (model, { pool }) => {
-      const [state] = await reader.findStates([{ poolDomain: pool, subdomain: n }])
-      if (typeof state !== 'object' || state === null) return [state, model.check(n)]
-      expectAvailableAt(state.availableAt, model, n)
-      return [state.kind, model.check(n)]
-    }),
-  ),
+  fc
+    .tuple(name, fc.option(choice, { nil: undefined }))
+    .map(([n, which]) =>
+      step(`release ${n} with ${which ?? 'no token'}`, (model, real) =>
+        release(model, real, n, which && pickToken(real, n, which)),
+      ),
+    ),
+  name.map(n => step(`check ${n}`, (model, { pool }) => check(model, pool, n))),
   name.map(n =>
     step(`lift ${n}`, async (model, { store, pool }) => {
       return [await store.liftCoolOff({ poolDomain: pool, subdomain: n }, caller), model.lift(n)]
     }),
   ),
-  fc.tuple(name, choice, lineage).map(([n, which, lineageId]) =>
-    step(`hold ${n} for ${lineageId} with ${which}`, async (model, real) => {
-      const reservationToken = pickToken(real, n, which)
-      const held = await real.store.hold({ poolDomain: real.pool, subdomain: n, reservationToken }, lineageId)
-      return [held, model.hold(n, reservationToken, lineageId)]
-    }),
-  ),
+  fc
+    .tuple(name, choice, lineage)
+    .map(([n, which, lineageId]) =>
+      step(`hold ${n} for ${lineageId} with ${which}`, (model, real) =>
+        hold(model, real, n, pickToken(real, n, which), lineageId),
+      ),
+    ),
   fc.tuple(name, lineage).map(([n, lineageId]) =>
     step(`letGo ${n} of ${lineageId}`, async (model, { store, pool }) => {
-      return [await store.letGo({ poolDomain: pool, subdomain: n }, lineageId), model.letGo(n, lineageId)]
+      const ended = await store.letGo({ poolDomain: pool, subdomain: n }, lineageId)
+      const expected = model.letGo(n, lineageId)
+      expect(await check(model, pool, n)).toEqual([model.check(n), model.check(n)])
+      return [ended, expected]
     }),
   ),
   fc.constant(step('sweep', async (model, { store }) => [await store.deleteExpired(100), model.sweep()])),
@@ -314,6 +375,14 @@ const seeded: Readonly<Record<string, (pool: string) => Partial<TokenRepository>
           update pool_allocations set token_hash = ${former.tokenHash}
           where pool_domain = ${pool} and subdomain = ${command.subdomain} and state = 'released'`
       }
+      return realRepository(pool).reserve(command, by, former)
+    },
+  }),
+  'only the latest token takes a name back': pool => ({
+    reserve: async (command, by, former) => {
+      await database.sql`
+        update pool_allocations set former_token_hash = null
+        where pool_domain = ${pool} and subdomain = ${command.subdomain}`
       return realRepository(pool).reserve(command, by, former)
     },
   }),

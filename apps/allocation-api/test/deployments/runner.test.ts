@@ -236,11 +236,10 @@ describe('the lease of a run', () => {
 
   test('whose row is locked stops only its own run, and only when the lease ends', async () => {
     const replica = fixture.replica()
-    const [locked, free] = [
-      await createDeployment(replica, specFor('locked')),
-      await createDeployment(replica, specFor('free')),
-    ]
-    const [first, second] = [await waitForApply(replica), await waitForApply(replica, 2)]
+    const locked = await createDeployment(replica, specFor('locked'))
+    const first = await waitForApply(replica)
+    const free = await createDeployment(replica, specFor('free'))
+    const second = await waitForApply(replica, 2)
     const tickWhileLocked = async () => {
       const held = await lockDeployment(fixture.sql, locked)
       await replica.deployments.tick()

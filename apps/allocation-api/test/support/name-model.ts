@@ -136,7 +136,7 @@ export class NameModel {
   lift(name: string): boolean {
     const row = this.rows.get(name)
     if (!row || !this.isCoolingOff(name)) return false
-    row.coolOffUntil = this.now
+    Object.assign(row, { state: 'released', coolOffUntil: this.now })
     return true
   }
 
