@@ -1,11 +1,11 @@
 import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { describe, expect, test } from 'vitest'
-import { expectLease, NEVER_WRITTEN, parseLease } from './support/bodies.ts'
-import { freshSlot, get, put, release } from './support/client.ts'
-import { fakeClock } from './support/clock.ts'
+import { expectLease, NEVER_WRITTEN, parseLease } from '../http/support/bodies.ts'
+import { freshSlot, get, put, release } from '../http/support/client.ts'
+import { fakeClock } from '../http/support/clock.ts'
+import { captureLogs } from '../http/support/logs.ts'
 import { failingKv, kvKey, readCopy } from './support/kv.ts'
-import { captureLogs } from './support/logs.ts'
 import { readAlarm, readStored, replaceKv, slotObject } from './support/object.ts'
 
 const runAlarm = (slot: string): Promise<boolean> => runDurableObjectAlarm(slotObject(slot))

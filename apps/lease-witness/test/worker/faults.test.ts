@@ -3,7 +3,7 @@ import { env } from 'cloudflare:workers'
 import { describe, expect, test } from 'vitest'
 import { createApp } from '../../src/app.ts'
 import type { LeaseObject } from '../../src/object/lease-object.ts'
-import { expectLease, expectProblem, NEVER_WRITTEN } from './support/bodies.ts'
+import { expectLease, expectProblem, NEVER_WRITTEN } from '../http/support/bodies.ts'
 import {
   freshSlot,
   get,
@@ -12,11 +12,12 @@ import {
   type ReceivedResponse,
   readResponse,
   release,
-  sendWith,
   TOKEN,
-} from './support/client.ts'
-import { captureLogs } from './support/logs.ts'
-import { abortObject, held, readStored, replaceKv, seed, slotObject, waitForWaiters } from './support/object.ts'
+} from '../http/support/client.ts'
+import { captureLogs } from '../http/support/logs.ts'
+import { held, seed, waitForWaiters } from '../http/support/slots.ts'
+import { sendWithBindings } from './support/host.ts'
+import { abortObject, readStored, replaceKv, slotObject } from './support/object.ts'
 
 const WRITE = { headers: { 'If-Match': '0', 'X-Holder': 'region-a' } }
 
@@ -87,11 +88,11 @@ describe('an unreachable object', () => {
     const LEASES = unreachable(flags)
     const path = leasePath(freshSlot())
     const responses = [
-      await sendWith({ LEASES }, 'GET', path),
-      await sendWith({ LEASES }, 'GET', path, { headers: { 'If-None-Match': '"1"', Prefer: 'wait=1' } }),
-      await sendWith({ LEASES }, 'PUT', path, WRITE),
-      await sendWith({ LEASES }, 'DELETE', path, WRITE),
-      await sendWith({ LEASES }, 'GET', path.replace('/lease/', '/history/')),
+      await sendWithBindings({ LEASES }, 'GET', path),
+      await sendWithBindings({ LEASES }, 'GET', path, { headers: { 'If-None-Match': '"1"', Prefer: 'wait=1' } }),
+      await sendWithBindings({ LEASES }, 'PUT', path, WRITE),
+      await sendWithBindings({ LEASES }, 'DELETE', path, WRITE),
+      await sendWithBindings({ LEASES }, 'GET', path.replace('/lease/', '/history/')),
     ]
     for (const response of responses) {
       expectUnavailable(response, code)

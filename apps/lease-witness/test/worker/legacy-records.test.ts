@@ -2,11 +2,11 @@ import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from 'c
 import { env } from 'cloudflare:workers'
 import { describe, expect, test } from 'vitest'
 import { RECOVERY_GENERATION_GAP } from '../../src/kv-copy/domain/import-legacy.ts'
-import { expectLease, expectProblem, NEVER_WRITTEN, parseHistory, parseLease } from './support/bodies.ts'
-import { freshSlot, get, leasePath, put, release, send } from './support/client.ts'
-import { fakeClock, iso } from './support/clock.ts'
+import { expectLease, expectProblem, NEVER_WRITTEN, parseHistory, parseLease } from '../http/support/bodies.ts'
+import { freshSlot, get, leasePath, put, release, send } from '../http/support/client.ts'
+import { fakeClock, iso } from '../http/support/clock.ts'
+import { captureLogs } from '../http/support/logs.ts'
 import { failingKv, kvKey, putLegacyRecord, readCopy } from './support/kv.ts'
-import { captureLogs } from './support/logs.ts'
 import { deleteObject, readAlarm, readStored, replaceKv, slotObject } from './support/object.ts'
 
 const DAY = 86_400_000

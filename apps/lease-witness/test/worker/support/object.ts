@@ -18,25 +18,6 @@ export const readStored = (slot: string): Promise<StoredState | undefined> =>
 export const seed = (slot: string, lease: LeaseState, copy: CopyState = {}): Promise<void> =>
   runInDurableObject(slotObject(slot), (_, { storage }) => storage.kv.put('lease', { slot, lease, ...copy }))
 
-export const held = (lease: Partial<LeaseState & { kind: 'held' }> = {}): LeaseState => {
-  const now = Date.now()
-  return {
-    kind: 'held',
-    holder: 'region-a',
-    acquiredAt: now - 1_000,
-    renewedAt: now - 1_000,
-    expiresAt: now + 30_000,
-    generation: 1,
-    ...lease,
-  }
-}
-
-/** An expired lease. */
-export const expired = (lease: Partial<LeaseState & { kind: 'held' }> = {}): LeaseState => {
-  const now = Date.now()
-  return held({ acquiredAt: now - 90_000, renewedAt: now - 60_000, expiresAt: now - 30_000, ...lease })
-}
-
 export const readAlarm = (slot: string): Promise<number | null> =>
   runInDurableObject(slotObject(slot), (_, { storage }) => storage.getAlarm())
 
@@ -59,13 +40,4 @@ export const deleteObject = async (slot: string): Promise<void> => {
 /** Aborts the object, as a restart of its machine does: pending calls fail. */
 export const abortObject = async (slot: string): Promise<void> => {
   await runInDurableObject(slotObject(slot), (_, state) => state.abort('restarting')).catch(() => undefined)
-}
-
-/** Resolves when `count` readers wait for the slot. */
-export const waitForWaiters = async (slot: string, count: number): Promise<void> => {
-  const startedAt = performance.now()
-  while ((await slotObject(slot).waiterCount()) !== count) {
-    if (performance.now() - startedAt > 10_000) throw new Error(`${slot} does not have ${count} waiting readers`)
-    await new Promise(resolve => setTimeout(resolve, 2))
-  }
 }

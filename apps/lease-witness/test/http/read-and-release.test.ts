@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { expectLease, expectProblem, NEVER_WRITTEN, parseLease } from './support/bodies.ts'
 import { freshSlot, get, leasePath, put, release, send } from './support/client.ts'
-import { expired, held, seed } from './support/object.ts'
+import { expired, held, seed } from './support/slots.ts'
 
 describe('GET', () => {
   test('a slot that was never written: 404, and no entity tag', async () => {

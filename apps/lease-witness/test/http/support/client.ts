@@ -1,7 +1,4 @@
-import { createExecutionContext, waitOnExecutionContext } from 'cloudflare:test'
-import { env, exports } from 'cloudflare:workers'
-import type { WorkerEnv } from '../../../src/env.ts'
-import worker from '../../../src/index.ts'
+import { getHost, type WitnessSettings } from './host.ts'
 
 /** The allow-list in vitest.workspace.ts. */
 export const TOKEN = 'token-of-region-a-0123456789abcdef'
@@ -23,7 +20,7 @@ export interface SendOptions {
   readonly signal?: AbortSignal
 }
 
-const createRequest = (method: string, path: string, options: SendOptions): Request => {
+export const createRequest = (method: string, path: string, options: SendOptions): Request => {
   const { authorization = `Bearer ${TOKEN}`, headers = {}, body, signal } = options
   return new Request(`http://witness.test${path}`, {
     method,
@@ -38,24 +35,17 @@ export const readResponse = async (response: Response): Promise<ReceivedResponse
   return { status: response.status, headers: response.headers, text, json: text === '' ? undefined : JSON.parse(text) }
 }
 
-/** Sends a request to the worker under test, in this isolate. */
-export const send = async (method: string, path: string, options: SendOptions = {}): Promise<ReceivedResponse> =>
-  readResponse(await exports.default.fetch(createRequest(method, path, options)))
-
-/** Sends a request to the worker with other bindings. */
+/** Sends a request to the witness with other settings. */
 export const sendWith = async (
-  bindings: { readonly [Name in keyof WorkerEnv]?: WorkerEnv[Name] | undefined },
+  settings: WitnessSettings,
   method: string,
   path: string,
   options: SendOptions = {},
-): Promise<ReceivedResponse> => {
-  const context = createExecutionContext()
-  const response = await readResponse(
-    await worker.fetch(createRequest(method, path, options), { ...env, ...bindings }, context),
-  )
-  await waitOnExecutionContext(context)
-  return response
-}
+): Promise<ReceivedResponse> => readResponse(await getHost().fetch(createRequest(method, path, options), settings))
+
+/** Sends a request to the witness under test. */
+export const send = (method: string, path: string, options: SendOptions = {}): Promise<ReceivedResponse> =>
+  sendWith({}, method, path, options)
 
 /** A slot that no other test uses. */
 export const freshSlot = (): string => `fresh/${crypto.randomUUID()}`

@@ -9,9 +9,8 @@ import {
   sendWith,
   TOKEN,
 } from './support/client.ts'
-import { failingKv, putLegacyRecord } from './support/kv.ts'
 import { captureLogs, type LogLine } from './support/logs.ts'
-import { held, replaceKv, seed } from './support/object.ts'
+import { held, seed } from './support/slots.ts'
 
 const HOLDER = { 'X-Holder': 'region-a' }
 
@@ -134,15 +133,6 @@ describe('LOG_LEVEL', () => {
     expect(await readLines('error', 'GET', path, { authorization: null })).toEqual([])
   })
 
-  test('error: one line for a failed request', async () => {
-    const slot = freshSlot()
-    await putLegacyRecord(slot, 'junk')
-    const lines = await readLines('error', 'GET', leasePath(slot))
-    expect(lines).toMatchObject([
-      { level: 'error', msg: 'request', outcome: 'invalid-lease-record', status: 503, slot },
-    ])
-  })
-
   test.each(['info', '', 'nonsense'])('%j: one line, without the request', async level => {
     const lines = await readLines(level, 'PUT', leasePath(freshSlot()), write)
     expect(lines).toHaveLength(1)
@@ -218,23 +208,6 @@ describe('no line contains a token', () => {
     expect(new Set(responses.map(({ status }) => status))).toEqual(new Set([200, 204, 400, 401, 404, 405, 412]))
     for (const token of tokens) expect(logged.text()).not.toContain(token)
     expect(logged.text()).toContain('<redacted>')
-  })
-
-  test('after errors', async () => {
-    using logged = captureLogs()
-    const slot = `${TOKEN}/${crypto.randomUUID()}`
-    await replaceKv(slot, failingKv)
-    await sendWith({ LOG_LEVEL: 'debug' }, 'GET', leasePath(slot))
-    await replaceKv(slot, { getWithMetadata: () => Promise.reject(new Error(`no response for ${OTHER_TOKEN}`)) })
-    await sendWith({ LOG_LEVEL: 'debug' }, 'GET', leasePath(slot))
-    const broken = `${TOKEN}/${crypto.randomUUID()}`
-    await putLegacyRecord(broken, TOKEN)
-    await sendWith({ LOG_LEVEL: 'debug' }, 'GET', leasePath(broken))
-    await seed(`${broken}/x`, held({ expiresAt: Number.NaN }))
-    await sendWith({ LOG_LEVEL: 'debug' }, 'GET', leasePath(`${broken}/x`))
-    expect(logged.lines().map(({ msg }) => msg)).toContain('unhandled-error')
-    expect(logged.lines().map(({ msg }) => msg)).toContain('import-failed')
-    for (const token of tokens) expect(logged.text()).not.toContain(token)
   })
 
   test('or its beginning, when X-Lease-Slot is too long', async () => {

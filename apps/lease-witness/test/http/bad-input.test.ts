@@ -1,9 +1,8 @@
-import { listDurableObjectIds } from 'cloudflare:test'
-import { env } from 'cloudflare:workers'
 import { describe, expect, test } from 'vitest'
 import { expectLease, expectProblem, parseProblem } from './support/bodies.ts'
 import { freshSlot, leasePath, type SendOptions, send, TOKEN } from './support/client.ts'
-import { held, readStored, seed } from './support/object.ts'
+import { getHost } from './support/host.ts'
+import { held, seed } from './support/slots.ts'
 
 const KIB = 1_024
 const PRECONDITION = { 'If-Match': '4' }
@@ -214,9 +213,9 @@ const expectRejected = async (response: Awaited<ReturnType<typeof send>>, [statu
 const expectUnchanged = async (sendTo: (path: string) => Promise<void>): Promise<void> => {
   const slot = freshSlot()
   await seed(slot, held({ generation: 4 }))
-  const before = await readStored(slot)
+  const before = await getHost().readStored(slot)
   await sendTo(leasePath(slot))
-  expect(await readStored(slot)).toEqual(before)
+  expect(await getHost().readStored(slot)).toEqual(before)
 }
 
 test('the table has enough rows', () => {
@@ -224,14 +223,14 @@ test('the table has enough rows', () => {
   expect(rows).toBeGreaterThanOrEqual(80)
 })
 
-describe('an invalid slot creates no Durable Object', () => {
+describe('an invalid slot stores nothing', () => {
   test.each(slots)('%s', async (_, encoded, expected) => {
-    const before = (await listDurableObjectIds(env.LEASES)).length
+    const before = await getHost().countStored()
     await expectRejected(await send('GET', `/lease/${encoded}`), expected)
     await expectRejected(await send('PUT', `/lease/${encoded}`, { headers: { ...HOLDER, 'If-Match': '0' } }), expected)
     await expectRejected(await send('DELETE', `/lease/${encoded}`, { headers: BOTH }), expected)
     await expectRejected(await send('GET', `/history/${encoded}`), expected)
-    expect((await listDurableObjectIds(env.LEASES)).length).toBe(before)
+    expect(await getHost().countStored()).toBe(before)
   })
 })
 

@@ -1,10 +1,7 @@
-import { evictDurableObject } from 'cloudflare:test'
 import { describe, expect, test } from 'vitest'
 import { expectProblem, parseHistory } from './support/bodies.ts'
 import { freshSlot, put, release, send } from './support/client.ts'
 import { fakeClock, iso } from './support/clock.ts'
-import { putLegacyRecord } from './support/kv.ts'
-import { slotObject } from './support/object.ts'
 
 const historyPath = (slot: string): string => `/history/${encodeURIComponent(slot)}`
 const readHistory = async (slot: string) => parseHistory(await send('GET', historyPath(slot)))
@@ -62,22 +59,8 @@ describe('GET /history/<slot>', () => {
     expect(transitions.map(({ generation }) => generation)).toEqual(Array.from({ length: 50 }, (_, i) => 52 - i))
   })
 
-  test('survives an eviction of the object', async () => {
-    const slot = freshSlot()
-    await put(slot, 0)
-    const before = await readHistory(slot)
-    await evictDurableObject(slotObject(slot))
-    expect(await readHistory(slot)).toEqual(before)
-  })
-
   test('of a slot that was never written: 404', async () => {
     expectProblem(await send('GET', historyPath(freshSlot())), 404, 'not-found')
-  })
-
-  test('of an imported record that was released', async () => {
-    const slot = freshSlot()
-    await putLegacyRecord(slot, { holder: '', acquiredAt: '', expiresAt: '', generation: 6 })
-    expect((await readHistory(slot)).transitions).toMatchObject([{ generation: 6, event: 'adopted', by: '', to: '' }])
   })
 
   test('is the same for every encoding of the slot', async () => {

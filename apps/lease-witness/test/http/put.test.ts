@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { expectLease, expectProblem, NEVER_WRITTEN, parseLease } from './support/bodies.ts'
 import { freshSlot, get, leasePath, put, release, send } from './support/client.ts'
 import { fakeClock, iso } from './support/clock.ts'
-import { expired, held, seed } from './support/object.ts'
+import { expired, held, seed } from './support/slots.ts'
 
 describe('PUT acquire', () => {
   test('a slot that was never written, by If-Match: 0', async () => {
