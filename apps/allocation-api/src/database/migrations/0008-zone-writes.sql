@@ -1,4 +1,5 @@
--- Oldest build: 1
+-- Oldest build: 8
+-- An older build would write to a zone whose writes are stopped, and would not count its writes.
 
 -- Identifies this database to the zones that it writes. A restored copy has the same id.
 create table installation (
