@@ -30,7 +30,7 @@ const untilPublished = (api: Api, subdomain: string) =>
 
 const expectPending = ({ status, body }: ApiResponse) => {
   expect(status).toBe(202)
-  expect(body).toMatchObject({ warning: 'dns-pending', detail: expect.stringMatching(/Retrying automatically/) })
+  expect(body).toMatchObject({ warning: 'dns-pending', detail: expect.stringMatching(/as soon as it can/) })
 }
 
 const activate = async (api: Api, subdomain: string, address = BEFORE) => {

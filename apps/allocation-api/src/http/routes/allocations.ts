@@ -40,7 +40,7 @@ const toCoolOffDetail = ({ availableAt }: CoolingOff): string =>
 /** The additional fields of a 202: the database has the change, and the DNS provider does not have it yet. */
 const toPendingWarning = (dns: DnsState, change: string) => ({
   warning: 'dns-pending' as const,
-  detail: `${change} ${dns.detail ?? 'The DNS provider has not confirmed yet.'} Retrying automatically.`,
+  detail: `${change} ${dns.detail ?? 'The DNS provider has not confirmed yet.'} The service writes the records as soon as it can.`,
 })
 
 /**

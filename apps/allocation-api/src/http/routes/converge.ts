@@ -44,7 +44,7 @@ const sendUnavailable = (c: Context<HttpEnv>, outcome: Unavailable | Busy) => {
 
 const toWarning = ({ pending, failing }: Pick<RepairResult, 'pending' | 'failing'>) => ({
   warning: 'dns-pending' as const,
-  detail: `${pending} name(s) do not have their desired records yet; ${failing} of them failed. Retrying automatically.`,
+  detail: `${pending} name(s) do not have their desired records yet; ${failing} of them failed. The service writes the records as soon as it can.`,
 })
 
 const toOrphan = ({ subdomain, address, records, otherCount }: FoundOrphan): Orphan => ({
