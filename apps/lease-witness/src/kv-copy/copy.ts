@@ -43,7 +43,7 @@ export const readRecords = async (
 /** Writes the copy of a lease. Readers elsewhere may see it only after a minute or more. */
 export const writeCopy = (kv: KVNamespace, slot: string, state: LeaseState): Promise<void> => {
   const lease = toWireLease(state)
-  const mark: CopyMark = { renewedAt: state.kind === 'held' ? state.renewedAt : 0 }
+  const mark: CopyMark = { renewedAt: state.kind === 'held' ? state.writtenAt : 0 }
   const full: CopyMetadata = { ...mark, lease }
   const fits = utf8.encode(JSON.stringify(full)).length <= MAX_METADATA_BYTES
   return kv.put(copyKey(slot), JSON.stringify(lease), { metadata: fits ? full : mark })

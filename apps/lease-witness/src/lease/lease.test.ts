@@ -1,15 +1,18 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import {
+  advanceClock,
   type Decision,
   decide,
   type HeldLease,
   hasChanged,
   includesGeneration,
   isExpired,
+  jumpAfterLoss,
   type KnownGenerations,
   type LeaseState,
   type LeaseWrite,
+  MAX_BRIDGED_MS,
   type RejectionReason,
   toWireLease,
 } from './lease.ts'
@@ -19,7 +22,7 @@ const held = (lease: Partial<HeldLease> = {}): HeldLease => ({
   kind: 'held',
   holder: 'a',
   acquiredAt: NOW - 50_000,
-  renewedAt: NOW - 10_000,
+  writtenAt: NOW - 10_000,
   expiresAt: NOW + 20_000,
   generation: 7,
   ...lease,
@@ -27,7 +30,7 @@ const held = (lease: Partial<HeldLease> = {}): HeldLease => ({
 const lastMoment = held({ expiresAt: NOW + 1 })
 const expired = held({ expiresAt: NOW })
 const longExpired = held({ expiresAt: NOW - 86_400_000 })
-const released: LeaseState = { kind: 'released', generation: 7 }
+const released: LeaseState = { kind: 'released', acquiredAt: NOW - 50_000, writtenAt: NOW - 10_000, generation: 7 }
 
 const acquire = (holder: string, generation: number): LeaseWrite => ({
   kind: 'acquire',
@@ -48,18 +51,18 @@ const rejected = (reason: RejectionReason): Decision => ({ kind: 'rejected', rea
 /** A new tenure, recorded in the history. */
 const acquired = (holder: string, from: string, generation: number): Decision => ({
   kind: 'granted',
-  next: { kind: 'held', holder, acquiredAt: NOW, renewedAt: NOW, expiresAt: NOW + 30_000, generation },
+  next: { kind: 'held', holder, acquiredAt: NOW, writtenAt: NOW, expiresAt: NOW + 30_000, generation },
   transition: { event: 'acquired', by: holder, from, to: holder },
 })
 /** A renewal: `acquiredAt` stays, and the history does not grow. */
 const renewed: Decision = {
   kind: 'granted',
-  next: held({ renewedAt: NOW, expiresAt: NOW + 30_000, generation: 8 }),
+  next: held({ writtenAt: NOW, expiresAt: NOW + 30_000, generation: 8 }),
   transition: undefined,
 }
 const releasedBy = (by: string): Decision => ({
   kind: 'released',
-  next: { kind: 'released', generation: 8 },
+  next: { kind: 'released', acquiredAt: NOW - 50_000, writtenAt: NOW, generation: 8 },
   transition: { event: 'released', by, from: 'a', to: '' },
 })
 
@@ -123,6 +126,86 @@ test.each([
   expect(isExpired(held({ expiresAt }), NOW)).toBe(answer)
 })
 
+describe('a new tenure', () => {
+  const future = NOW + 3_600_000
+  test.each<readonly [rule: string, current: LeaseState, request: LeaseWrite, acquiredAt: number]>([
+    ['starts at the clock of the slot', released, acquire('b', 7), NOW],
+    ['of a slot released in this millisecond starts later', { ...released, acquiredAt: NOW }, acquire('b', 7), NOW + 1],
+    [
+      'after one that started in the future starts later',
+      { ...released, acquiredAt: future },
+      acquire('b', 7),
+      future + 1,
+    ],
+    [
+      'after an expired one that started in the future',
+      held({ expiresAt: NOW, acquiredAt: future }),
+      acquire('b', 7),
+      future + 1,
+    ],
+    ['of the same holder', held({ expiresAt: NOW, acquiredAt: future }), acquire('a', 7), future + 1],
+  ])('%s', (_, current, request, acquiredAt) => {
+    const decision = decide(current, request, NOW)
+    expect(decision).toMatchObject({ kind: 'granted', next: { acquiredAt, writtenAt: NOW, expiresAt: NOW + 30_000 } })
+  })
+})
+
+describe('the clock of a slot', () => {
+  const written = NOW - 10_000
+  const lease = held({ writtenAt: written, expiresAt: written + 30_000 })
+  const limit = written - MAX_BRIDGED_MS
+
+  test('one minute is bridged', () => {
+    expect(MAX_BRIDGED_MS).toBe(60_000)
+  })
+
+  test.each<readonly [rule: string, state: LeaseState | undefined, wallNow: number, now: number]>([
+    ['never written: the wall clock', undefined, NOW, NOW],
+    ['held, later than the last write: the wall clock', lease, NOW, NOW],
+    ['held, in the millisecond of the last write: the wall clock', lease, written, written],
+    ['held, one millisecond behind: the last write', lease, written - 1, written],
+    ['held, a minute behind: the last write', lease, limit, written],
+    ['released, a minute behind: the last write', { ...released, writtenAt: written }, limit, written],
+    ['expired, a minute behind: the last write', { ...lease, expiresAt: written + 1 }, limit, written],
+  ])('%s', (_, state, wallNow, now) => {
+    expect(advanceClock(state, wallNow)).toEqual({ now, reanchored: undefined })
+  })
+
+  test.each<readonly [rule: string, state: LeaseState, wallNow: number, reanchored: LeaseState]>([
+    [
+      'held, more than a minute behind: its whole TTL again',
+      lease,
+      limit - 1,
+      { ...lease, writtenAt: limit - 1, expiresAt: limit - 1 + 30_000 },
+    ],
+    [
+      'expired by the clock that was ahead: its whole TTL again',
+      { ...lease, expiresAt: written + 5_000 },
+      written - 3_600_000,
+      { ...lease, writtenAt: written - 3_600_000, expiresAt: written - 3_600_000 + 5_000 },
+    ],
+    [
+      'released, more than a minute behind: only the time of the last write',
+      { ...released, writtenAt: written },
+      limit - 1,
+      { ...released, writtenAt: limit - 1 },
+    ],
+  ])('%s', (_, state, wallNow, reanchored) => {
+    expect(advanceClock(state, wallNow)).toEqual({ now: wallNow, reanchored })
+    expect(advanceClock(reanchored, wallNow)).toEqual({ now: wallNow, reanchored: undefined })
+  })
+
+  test.each([
+    [0, 2 ** 20],
+    [0.5, 2 ** 20 + 10],
+    [1, 2 ** 20 + 10],
+    [3_600_000, 2 ** 20 + 36_000_000],
+    [-1, 2 ** 20],
+  ])('after the loss of the writes of %d ms, the generation jumps by %d', (lostMs, jump) => {
+    expect(jumpAfterLoss(lostMs)).toBe(jump)
+  })
+})
+
 describe('whether a waiting reader gets a response', () => {
   test.each<readonly [rule: string, current: LeaseState | undefined, known: KnownGenerations, changed: boolean]>([
     ['held, its generation is known', lastMoment, [7], false],
@@ -168,7 +251,7 @@ describe('a lease on the wire', () => {
     expect(toWireLease(released)).toEqual({ ...empty, generation: 7 })
   })
 
-  test('held: times with milliseconds, without renewedAt', () => {
+  test('held: times with milliseconds, without writtenAt', () => {
     const acquiredAt = Date.parse('2026-01-31T12:00:00Z')
     expect(toWireLease(held({ acquiredAt, expiresAt: acquiredAt + 30_500 }))).toEqual({
       holder: 'a',
@@ -179,13 +262,21 @@ describe('a lease on the wire', () => {
   })
 })
 
-/** A random request, some time after the previous one. `off` is the difference to the current generation. */
+/**
+ * A random request, some time after the previous one. `off` is the difference to the current generation. `clockStepMs` is
+ * added to the wall clock just before.
+ */
 const step = fc.record({
   kind: fc.constantFrom('acquire' as const, 'renew' as const, 'release' as const),
   holder: fc.constantFrom('a', 'b', 'c'),
   off: fc.constantFrom(0, 0, 0, -1, 1),
   ttlMs: fc.integer({ min: 1_000, max: 5_000 }),
   elapsed: fc.integer({ min: 0, max: 4_000 }),
+  clockStepMs: fc.oneof(
+    { weight: 6, arbitrary: fc.constant(0) },
+    { weight: 1, arbitrary: fc.integer({ min: -MAX_BRIDGED_MS, max: MAX_BRIDGED_MS }) },
+    { weight: 1, arbitrary: fc.integer({ min: -3_600_000, max: 3_600_000 }) },
+  ),
 })
 
 interface Recorded {
@@ -194,19 +285,29 @@ interface Recorded {
   readonly decision: Decision
   readonly after: LeaseState | undefined
   readonly now: number
+  readonly wasSetBack: boolean
+  readonly wallNow: number
+  /** Time that has really passed, whatever the wall clock shows. */
+  readonly trueNow: number
+  readonly clockStepMs: number
 }
 
 const run = (steps: readonly (typeof step extends fc.Arbitrary<infer Step> ? Step : never)[]): Recorded[] => {
   let current: LeaseState | undefined
-  let now = NOW
-  return steps.map(({ kind, holder, off, ttlMs, elapsed }) => {
-    now += elapsed
-    const before = current
+  let trueNow = 10_000_000
+  let offset = 0
+  return steps.map(({ kind, holder, off, ttlMs, elapsed, clockStepMs }) => {
+    trueNow += elapsed
+    offset += clockStepMs
+    const wallNow = trueNow + offset
+    const { now, reanchored } = advanceClock(current, wallNow)
+    const before = reanchored ?? current
     const generation = (before?.generation ?? 0) + off
     const request: LeaseWrite = kind === 'release' ? { kind, holder, generation } : { kind, holder, ttlMs, generation }
     const decision = decide(before, request, now)
-    if ('next' in decision) current = decision.next
-    return { before, request, decision, after: current, now }
+    current = 'next' in decision ? decision.next : before
+    const wasSetBack = reanchored !== undefined
+    return { before, request, decision, after: current, now, wasSetBack, wallNow, trueNow, clockStepMs }
   })
 }
 
@@ -251,7 +352,9 @@ describe('in any sequence of writes', () => {
     always(({ before, decision, now }) => {
       if (decision.kind !== 'granted') return true
       const isRenewal = isLive(before, now) && before.holder === decision.next.holder
-      return decision.next.acquiredAt === (isRenewal ? before.acquiredAt : now)
+      return isRenewal
+        ? decision.next.acquiredAt === before.acquiredAt
+        : decision.next.acquiredAt >= now && decision.next.acquiredAt > (before?.acquiredAt ?? 0)
     })
   })
 
@@ -269,6 +372,50 @@ describe('in any sequence of writes', () => {
         request.kind !== 'renew' ||
         decision.kind !== 'granted' ||
         (isLive(before, now) && before.holder === request.holder),
+    )
+  })
+
+  test('the time of the last write decreases only if the clock is set back by more than a minute', () => {
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 40 }), steps => {
+        let writtenAt = 0
+        for (const { before, after, now, wasSetBack } of run(steps)) {
+          if (wasSetBack) expect(before?.writtenAt).toBeLessThan(writtenAt - MAX_BRIDGED_MS)
+          else expect(now).toBeGreaterThanOrEqual(writtenAt)
+          writtenAt = after?.writtenAt ?? 0
+        }
+      }),
+    )
+  })
+
+  test('a lease is not shorter than its TTL, except by the steps of the clock forward', () => {
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 40 }), steps => {
+        let lastGrant: { holder: string; end: number } | undefined
+        let forwardMs = 0
+        for (const { request, decision, trueNow, clockStepMs } of run(steps)) {
+          forwardMs += Math.max(0, clockStepMs)
+          if (decision.kind === 'released') lastGrant = undefined
+          if (decision.kind !== 'granted' || request.kind === 'release') continue
+          if (lastGrant && request.holder !== lastGrant.holder) {
+            expect(trueNow).toBeGreaterThanOrEqual(lastGrant.end - forwardMs)
+          }
+          lastGrant = { holder: request.holder, end: trueNow + request.ttlMs }
+          forwardMs = 0
+        }
+      }),
+    )
+  })
+
+  test('a holder that stops renewing blocks its slot for at most its TTL and the minute that is bridged', () => {
+    fc.assert(
+      fc.property(fc.array(step, { minLength: 1, maxLength: 40 }), steps => {
+        const last = run(steps).at(-1)
+        if (last?.after?.kind !== 'held') return
+        const ttlMs = last.after.expiresAt - last.after.writtenAt
+        const { now } = advanceClock(last.after, last.wallNow + MAX_BRIDGED_MS + ttlMs)
+        expect(decide(last.after, acquire('d', last.after.generation), now).kind).toBe('granted')
+      }),
     )
   })
 })

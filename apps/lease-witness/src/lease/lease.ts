@@ -1,19 +1,24 @@
 import type { Lease } from '@pool/contract/lease'
 
-/** A lease with a holder, expired or not. Times are milliseconds since the epoch on the Durable Object's clock. */
-export interface HeldLease {
-  readonly kind: 'held'
-  readonly holder: string
+/** What every state of a slot has. Times are milliseconds since the epoch by the clock of the slot (see `advanceClock`). */
+interface SlotTimes {
+  /** The start of the current or the last tenure. Strictly increases from tenure to tenure, so it identifies one. */
   readonly acquiredAt: number
-  readonly renewedAt: number
-  /** The first millisecond at which it has expired. Expiry is not an event: it only lets others acquire. */
-  readonly expiresAt: number
+  /** The time of the last write. The clock of the slot does not go back behind it. */
+  readonly writtenAt: number
   readonly generation: number
 }
 
-export interface ReleasedLease {
+/** A lease with a holder, expired or not. Its TTL is `expiresAt - writtenAt`. */
+export interface HeldLease extends SlotTimes {
+  readonly kind: 'held'
+  readonly holder: string
+  /** The first millisecond at which it has expired. Expiry is not an event: it only lets others acquire. */
+  readonly expiresAt: number
+}
+
+export interface ReleasedLease extends SlotTimes {
   readonly kind: 'released'
-  readonly generation: number
 }
 
 /** The state of a slot's lease; undefined: the slot was never written. */
@@ -46,9 +51,54 @@ export type Decision =
   | { readonly kind: 'absent' }
   | { readonly kind: 'rejected'; readonly reason: RejectionReason }
 
+/**
+ * How far the generation jumps where writes may exist that this slot does not know: a slot taken over from a system that
+ * may still be writing, or restored from a copy. More than anyone writes before it is noticed.
+ */
+export const GENERATION_JUMP = 2 ** 20
+
+/** More than one object or one database row can commit. */
+const MAX_WRITES_PER_MS = 10
+
+/** The jump after the loss of all writes that were made in the last `lostMs` milliseconds. */
+export const jumpAfterLoss = (lostMs: number): number =>
+  GENERATION_JUMP + MAX_WRITES_PER_MS * Math.max(0, Math.ceil(lostMs))
+
+/** A clock that is behind the last write by at most this is bridged: the slot keeps the time of that write. */
+export const MAX_BRIDGED_MS = 60_000
+
+export interface ClockReading {
+  /** The time for the next decision. */
+  readonly now: number
+  /** The state to store, because the clock was set back; undefined: nothing to store. */
+  readonly reanchored: LeaseState | undefined
+}
+
+/**
+ * The clock of a slot: the wall clock, made monotonic. The clock of a machine can be set back, and a slot can move to a
+ * machine whose clock is behind. Up to `MAX_BRIDGED_MS` the time of the slot stands still, so a lease is never shorter than
+ * acknowledged. Beyond that the wall clock was wrong before, and waiting for it could block the slot for hours: the lease
+ * starts again at the wall clock with its whole TTL. A wall clock that is set forward cannot be detected: it expires leases
+ * early.
+ */
+export const advanceClock = (state: LeaseState | undefined, wallNow: number): ClockReading => {
+  if (!state || wallNow >= state.writtenAt) return { now: wallNow, reanchored: undefined }
+  if (state.writtenAt - wallNow <= MAX_BRIDGED_MS) return { now: state.writtenAt, reanchored: undefined }
+  return { now: wallNow, reanchored: restartAt(state, wallNow) }
+}
+
+/** The same lease as if its last write had been at `now`: a holder gets its whole TTL again. */
+export const restartAt = (state: LeaseState, now: number): LeaseState =>
+  state.kind === 'held'
+    ? { ...state, writtenAt: now, expiresAt: now + state.expiresAt - state.writtenAt }
+    : { ...state, writtenAt: now }
+
 export const isExpired = (lease: HeldLease, now: number): boolean => now >= lease.expiresAt
 
-/** The compare-and-set: decides whether a write succeeds (If-Match of RFC 9110 section 13.1.1). */
+/**
+ * The compare-and-set: decides whether a write succeeds (If-Match of RFC 9110 section 13.1.1). `now` is a reading of
+ * `advanceClock`, and `current` the state after it.
+ */
 export const decide = (current: LeaseState | undefined, request: LeaseWrite, now: number): Decision => {
   if (request.kind === 'release' && !current) return { kind: 'absent' }
   const generation = current?.generation ?? 0
@@ -60,7 +110,13 @@ export const decide = (current: LeaseState | undefined, request: LeaseWrite, now
   if (request.kind === 'release') {
     if (!ownLease) return { kind: 'rejected', reason: 'not-holder' }
     const transition = { event: 'released', by: request.holder, from, to: '' } as const
-    return { kind: 'released', next: { kind: 'released', generation: generation + 1 }, transition }
+    const next: ReleasedLease = {
+      kind: 'released',
+      acquiredAt: ownLease.acquiredAt,
+      writtenAt: now,
+      generation: generation + 1,
+    }
+    return { kind: 'released', next, transition }
   }
 
   const isLive = held !== undefined && !isExpired(held, now)
@@ -70,11 +126,13 @@ export const decide = (current: LeaseState | undefined, request: LeaseWrite, now
 
   const { holder, ttlMs } = request
   const isRenewal = isLive && ownLease !== undefined
+  // Later than any earlier tenure, even if the clock was set back since.
+  const tenureStart = Math.max(now, (current?.acquiredAt ?? 0) + 1)
   const next: HeldLease = {
     kind: 'held',
     holder,
-    acquiredAt: isRenewal ? ownLease.acquiredAt : now,
-    renewedAt: now,
+    acquiredAt: isRenewal ? ownLease.acquiredAt : tenureStart,
+    writtenAt: now,
     expiresAt: now + ttlMs,
     generation: generation + 1,
   }

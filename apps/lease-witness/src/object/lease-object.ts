@@ -3,7 +3,7 @@ import type { LeaseTransition } from '@pool/contract/lease'
 import { withTimeout } from '@pool/database/with-timeout'
 import { readRecords, writeCopy } from '../kv-copy/copy.ts'
 import { importLegacy } from '../kv-copy/domain/import-legacy.ts'
-import { type CopyState, classifyChange, copyDueAt, retryDelayMs } from '../kv-copy/domain/schedule.ts'
+import { classifyChange, copyDueAt, retryDelayMs } from '../kv-copy/domain/schedule.ts'
 import {
   decide,
   hasChanged,
@@ -16,16 +16,11 @@ import type { SlotAddress } from '../lease/request.ts'
 import type { HistoryOutcome, ReadOutcome, ReadRequest, SlotUnavailable, WriteOutcome } from '../lease-service.ts'
 import { type LogSettings, log } from '../log.ts'
 import { LongPolls } from './long-poll.ts'
+import { type StoredSlot, toStoredSlot } from './stored-slot.ts'
 
 /** The bindings that an object uses. */
 export interface ObjectEnv extends LogSettings {
   readonly OPENOVA_LEASES: KVNamespace
-}
-
-/** The whole state of a slot in one value, so that each write of it is atomic. */
-interface StoredSlot extends CopyState {
-  readonly slot: string
-  readonly lease: LeaseState
 }
 
 interface SlotUpdate {
@@ -167,7 +162,8 @@ export class LeaseObject extends DurableObject<ObjectEnv> {
   }
 
   #load(): StoredSlot | undefined {
-    return this.ctx.storage.kv.get<StoredSlot>('lease')
+    const stored = this.ctx.storage.kv.get<StoredSlot>('lease')
+    return stored && toStoredSlot(stored)
   }
 
   #save(stored: StoredSlot): void {

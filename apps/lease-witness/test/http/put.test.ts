@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { expectLease, expectProblem, NEVER_WRITTEN, parseLease } from './support/bodies.ts'
 import { freshSlot, get, leasePath, put, release, send } from './support/client.ts'
 import { fakeClock, iso } from './support/clock.ts'
-import { expired, held, seed } from './support/slots.ts'
+import { expired, held, released, seed } from './support/slots.ts'
 
 describe('PUT acquire', () => {
   test('a slot that was never written, by If-Match: 0', async () => {
@@ -31,7 +31,7 @@ describe('PUT acquire', () => {
 
   test('a released slot, by its generation, with any holder', async () => {
     const slot = freshSlot()
-    await seed(slot, { kind: 'released', generation: 6 })
+    await seed(slot, released(6))
     expectLease(await put(slot, 0, { holder: 'region-b' }), 412, { ...NEVER_WRITTEN, generation: 6 })
     expectLease(await put(slot, 6, { holder: 'region-b' }), 200, { holder: 'region-b', generation: 7 })
   })
@@ -124,7 +124,7 @@ describe('PUT renew', () => {
 
   test('of a released slot: 412', async () => {
     const slot = freshSlot()
-    await seed(slot, { kind: 'released', generation: 3 })
+    await seed(slot, released(3))
     expectLease(await put(slot, 3, { op: 'renew' }), 412, { ...NEVER_WRITTEN, generation: 3 })
   })
 

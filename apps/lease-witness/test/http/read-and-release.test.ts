@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { expectLease, expectProblem, NEVER_WRITTEN, parseLease } from './support/bodies.ts'
 import { freshSlot, get, leasePath, put, release, send } from './support/client.ts'
-import { expired, held, seed } from './support/slots.ts'
+import { expired, held, released, seed } from './support/slots.ts'
 
 describe('GET', () => {
   test('a slot that was never written: 404, and no entity tag', async () => {
@@ -16,7 +16,7 @@ describe('GET', () => {
     expectLease(await get(slot), 200, { holder: 'region-a', generation: 4 })
     await seed(slot, expired({ generation: 5 }))
     expectLease(await get(slot), 200, { holder: 'region-a', generation: 5 })
-    await seed(slot, { kind: 'released', generation: 6 })
+    await seed(slot, released(6))
     expect((await get(slot)).json).toEqual({ ...NEVER_WRITTEN, generation: 6 })
   })
 

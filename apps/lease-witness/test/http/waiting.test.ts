@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { expectLease, expectProblem, NEVER_WRITTEN } from './support/bodies.ts'
 import { freshSlot, get, leasePath, put, type ReceivedResponse, release, send, sendWith } from './support/client.ts'
-import { countWaiters, expired, held, seed, waitForWaiters } from './support/slots.ts'
+import { countWaiters, expired, held, released, seed, waitForWaiters } from './support/slots.ts'
 
 /** Starts a long poll, and returns when the witness has accepted it. */
 const startPoll = async (
@@ -40,7 +40,7 @@ describe('a waiting reader gets a response', () => {
 
   test('when another holder acquires the slot', async () => {
     const slot = freshSlot()
-    await seed(slot, { kind: 'released', generation: 4 })
+    await seed(slot, released(4))
     const { response } = await startPoll(slot, '"4"')
     await put(slot, 4, { holder: 'region-b' })
     expectLease(await response, 200, { holder: 'region-b', generation: 5 })

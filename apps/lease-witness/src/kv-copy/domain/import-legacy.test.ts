@@ -24,10 +24,12 @@ const lease: LeaseState = {
   kind: 'held',
   holder: 'a',
   acquiredAt: ACQUIRED,
-  renewedAt: ACQUIRED,
+  writtenAt: ACQUIRED,
   expiresAt: EXPIRES,
   generation: 7,
 }
+
+const released = (generation: number): LeaseState => ({ kind: 'released', acquiredAt: 0, writtenAt: 0, generation })
 
 describe('a record of an older deployment', () => {
   test.each<readonly [rule: string, value: unknown, parsed: LeaseState | undefined]>([
@@ -40,10 +42,10 @@ describe('a record of an older deployment', () => {
     ['times with an offset', { ...shape, acquiredAt: '2026-01-31T13:00:00+01:00' }, lease],
     ['times finer than milliseconds', { ...shape, acquiredAt: '2026-01-31T12:00:00.000123Z' }, lease],
     ['unknown fields', { ...shape, ttlSeconds: 30, slot: 'x' }, lease],
-    ['released', { holder: '', acquiredAt: '', expiresAt: '', generation: 7 }, { kind: 'released', generation: 7 }],
-    ['only a generation', { generation: 7 }, { kind: 'released', generation: 7 }],
-    ['generation 0', { generation: 0 }, { kind: 'released', generation: 0 }],
-    ['the maximum generation', { generation: 2 ** 52 }, { kind: 'released', generation: 2 ** 52 }],
+    ['released', { holder: '', acquiredAt: '', expiresAt: '', generation: 7 }, released(7)],
+    ['only a generation', { generation: 7 }, released(7)],
+    ['generation 0', { generation: 0 }, released(0)],
+    ['the maximum generation', { generation: 2 ** 52 }, released(2 ** 52)],
     ['a larger generation', { ...shape, generation: 2 ** 52 + 1 }, undefined],
     ['no generation', { ...shape, generation: undefined }, undefined],
     ['a negative generation', { ...shape, generation: -1 }, undefined],
@@ -148,13 +150,13 @@ describe('a slot whose object was lost', () => {
 
   test('the generation skips the gap, and the holder gets the full TTL again', () => {
     expect(importLegacy(own('lease:a', shape), [], NOW)).toEqual(
-      imported({ ...lease, generation, renewedAt: ACQUIRED, expiresAt: NOW + 30_000 }),
+      imported({ ...lease, generation, writtenAt: ACQUIRED, expiresAt: NOW + 30_000 }),
     )
   })
 
   test('the TTL is that of the last renewal', () => {
     expect(importLegacy(own('lease:a', shape, ACQUIRED + 25_000), [], NOW + 60_000)).toEqual(
-      imported({ ...lease, generation, renewedAt: ACQUIRED + 25_000, expiresAt: NOW + 65_000 }),
+      imported({ ...lease, generation, writtenAt: ACQUIRED + 25_000, expiresAt: NOW + 65_000 }),
     )
   })
 
@@ -163,8 +165,8 @@ describe('a slot whose object was lost', () => {
   })
 
   test('a released slot stays released', () => {
-    const released = { holder: '', acquiredAt: '', expiresAt: '', generation: 7 }
-    expect(importLegacy(own('lease:a', released, 0), [], NOW)).toEqual(imported({ kind: 'released', generation }))
+    const record = { holder: '', acquiredAt: '', expiresAt: '', generation: 7 }
+    expect(importLegacy(own('lease:a', record, 0), [], NOW)).toEqual(imported(released(generation)))
   })
 
   test('legacy records are ignored if our own copy exists', () => {

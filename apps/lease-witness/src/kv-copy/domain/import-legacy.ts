@@ -50,11 +50,11 @@ export const parseLeaseRecord = (value: string): LeaseState | undefined => {
   if (typeof generation !== 'number' || !Number.isInteger(generation)) return undefined
   if (generation < 0 || generation > MAX_IMPORTED_GENERATION) return undefined
   const holder = 'holder' in record ? record.holder : ''
-  if (holder === '') return { kind: 'released', generation }
+  if (holder === '') return { kind: 'released', acquiredAt: 0, writtenAt: 0, generation }
   const acquiredAt = parseTime('acquiredAt' in record ? record.acquiredAt : undefined)
   const expiresAt = parseTime('expiresAt' in record ? record.expiresAt : undefined)
   if (typeof holder !== 'string' || acquiredAt === undefined || expiresAt === undefined) return undefined
-  return { kind: 'held', holder, acquiredAt, renewedAt: acquiredAt, expiresAt, generation }
+  return { kind: 'held', holder, acquiredAt, writtenAt: acquiredAt, expiresAt, generation }
 }
 
 /**
@@ -65,7 +65,7 @@ const recover = (lease: LeaseState, { renewedAt }: CopyMark, now: number): Lease
   const generation = lease.generation + RECOVERY_GENERATION_GAP
   if (lease.kind === 'released') return { ...lease, generation }
   const expiresAt = Math.max(lease.expiresAt, now + lease.expiresAt - renewedAt)
-  return { ...lease, generation, renewedAt, expiresAt }
+  return { ...lease, generation, writtenAt: renewedAt, expiresAt }
 }
 
 /**

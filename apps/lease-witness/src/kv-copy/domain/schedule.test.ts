@@ -50,21 +50,21 @@ describe('the kind of change that is missing in a copy', () => {
     kind: 'held',
     holder: 'a',
     acquiredAt: 1,
-    renewedAt: 2,
+    writtenAt: 2,
     expiresAt: 3,
     generation: 4,
     ...lease,
   })
-  const released: LeaseState = { kind: 'released', generation: 5 }
+  const released: LeaseState = { kind: 'released', acquiredAt: 0, writtenAt: 0, generation: 5 }
 
   test.each<readonly [rule: string, before: LeaseState, after: LeaseState, change: 'transition' | 'renewal']>([
-    ['renewed', held(), held({ renewedAt: 9, expiresAt: 10, generation: 5 }), 'renewal'],
-    ['renewed many times', held(), held({ renewedAt: 9, generation: 50 }), 'renewal'],
+    ['renewed', held(), held({ writtenAt: 9, expiresAt: 10, generation: 5 }), 'renewal'],
+    ['renewed many times', held(), held({ writtenAt: 9, generation: 50 }), 'renewal'],
     ['another holder', held(), held({ holder: 'b', generation: 5 }), 'transition'],
     ['the same holder, a later acquiredAt', held(), held({ acquiredAt: 9, generation: 5 }), 'transition'],
     ['released', held(), released, 'transition'],
     ['acquired', released, held({ generation: 6 }), 'transition'],
-    ['released again', released, { kind: 'released', generation: 7 }, 'transition'],
+    ['released again', released, { kind: 'released', acquiredAt: 0, writtenAt: 0, generation: 7 }, 'transition'],
   ])('%s', (_, before, after, change) => {
     expect(classifyChange(before, after)).toBe(change)
   })

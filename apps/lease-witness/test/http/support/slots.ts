@@ -9,17 +9,22 @@ export const held = (lease: Partial<LeaseState & { kind: 'held' }> = {}): LeaseS
     kind: 'held',
     holder: 'region-a',
     acquiredAt: now - 1_000,
-    renewedAt: now - 1_000,
+    writtenAt: now - 1_000,
     expiresAt: now + 30_000,
     generation: 1,
     ...lease,
   }
 }
 
+export const released = (generation: number): LeaseState => {
+  const now = Date.now()
+  return { kind: 'released', acquiredAt: now - 2_000, writtenAt: now - 1_000, generation }
+}
+
 /** An expired lease. */
 export const expired = (lease: Partial<LeaseState & { kind: 'held' }> = {}): LeaseState => {
   const now = Date.now()
-  return held({ acquiredAt: now - 90_000, renewedAt: now - 60_000, expiresAt: now - 30_000, ...lease })
+  return held({ acquiredAt: now - 90_000, writtenAt: now - 60_000, expiresAt: now - 30_000, ...lease })
 }
 
 export const countWaiters = (slot: string): Promise<number> => getHost().countWaiters(slot)
