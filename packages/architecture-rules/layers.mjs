@@ -118,7 +118,13 @@ export const layers = [
     imports: ['lease-domain', 'contract'],
     packages: [],
   },
-  { name: 'lease-log', root: witness, folders: ['log.ts'], imports: ['lease-domain', 'contract'], packages: [] },
+  {
+    name: 'lease-log',
+    root: witness,
+    folders: ['log.ts', 'settings.ts'],
+    imports: ['lease-domain', 'contract'],
+    packages: [],
+  },
   {
     name: 'lease-kv-copy',
     root: witness,
@@ -140,7 +146,7 @@ export const layers = [
     root: witness,
     folders: ['http/', 'app.ts'],
     imports: ['lease-domain', 'lease-log', 'contract'],
-    types: ['lease-service', 'lease-bindings'],
+    types: ['lease-service'],
     packages: ['hono', '@hono/zod-validator', 'zod'],
   },
   {
@@ -148,7 +154,7 @@ export const layers = [
     root: witness,
     folders: ['env.ts'],
     imports: [],
-    types: ['lease-object'],
+    types: ['lease-object', 'lease-log'],
     packages: [],
   },
   { name: 'lease-main', root: witness, folders: ['index.ts'], imports: null },

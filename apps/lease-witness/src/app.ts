@@ -7,6 +7,7 @@ import { listLeasesRoutes } from './http/list-leases.ts'
 import { accessLog, rawPath, readBody, requireBody, requireHost } from './http/middleware.ts'
 import type { Services, WitnessHttpEnv } from './http/types.ts'
 import { log } from './log.ts'
+import type { WitnessSettings } from './settings.ts'
 
 const RESOURCES = [
   { pattern: /^\/lease\/./s, methods: 'GET, HEAD, PUT, DELETE, OPTIONS' },
@@ -17,9 +18,10 @@ const RESOURCES = [
 const allowedMethods = (path: string): string | undefined =>
   RESOURCES.find(({ pattern }) => pattern.test(path))?.methods
 
-export const createApp = (services: Services): Hono<WitnessHttpEnv> => {
+/** The witness over HTTP, for any host. */
+export const createApp = (settings: WitnessSettings, services: Services): Hono<WitnessHttpEnv> => {
   const app = new Hono<WitnessHttpEnv>({ getPath: rawPath })
-  app.use(accessLog)
+  app.use(accessLog(settings))
   app.use(readBody)
   app.use(requireHost)
   // Before authentication: a CORS preflight carries no token.
@@ -30,7 +32,7 @@ export const createApp = (services: Services): Hono<WitnessHttpEnv> => {
     c.set('outcome', 'options')
     return c.body(null, 204)
   })
-  app.use(bearerAuth)
+  app.use(bearerAuth(settings))
   app.use(requireBody)
   app.route('/lease', leaseRoutes(services))
   app.route('/history', historyRoutes(services))
@@ -43,7 +45,7 @@ export const createApp = (services: Services): Hono<WitnessHttpEnv> => {
   })
   app.onError((error, c) => {
     const { name, message, stack } = error
-    log(c.env, 'error', { msg: 'unhandled-error', requestId: c.get('requestId'), error: { name, message, stack } })
+    log(settings, 'error', { msg: 'unhandled-error', requestId: c.get('requestId'), error: { name, message, stack } })
     return errorResponse(c, { code: 'internal-error' })
   })
   return app

@@ -1,8 +1,7 @@
 import type { LeaseObject, ObjectEnv } from './object/lease-object.ts'
+import type { WitnessSettings } from './settings.ts'
 
-/** The bindings of wrangler.toml, and the secret of the deployment. */
-export interface WorkerEnv extends ObjectEnv {
+/** The bindings of wrangler.toml, and the secrets of the deployment. */
+export interface WorkerEnv extends ObjectEnv, WitnessSettings {
   readonly LEASES: DurableObjectNamespace<LeaseObject>
-  /** The allow-list: tokens separated by commas. If it is empty or absent, every request is rejected. */
-  readonly BEARER_TOKENS_CSV?: string
 }

@@ -1,38 +1,44 @@
 import type { Lease, LeaseHistory, LeaseList, LeaseListQuery } from '@pool/contract/lease'
-import type { KnownGenerations, LeaseWrite, RejectionReason } from './lease/lease.ts'
+import type { KnownGenerations, LeaseWrite, RejectionReason, WaitCondition } from './lease/lease.ts'
 import type { SlotAddress } from './lease/request.ts'
 
 /** Why a slot did not decide. Such a write may or may not have taken effect: the client reads the lease and compares. */
 export type SlotUnavailable =
-  | { readonly kind: 'overloaded' }
-  /** The Durable Object is restarting, or a read of legacy records in Workers KV failed. */
-  | { readonly kind: 'lease-unavailable' }
+  /** `reason` is the error text of the platform or of the database, for the log only. */
+  | { readonly kind: 'overloaded' | 'lease-unavailable'; readonly reason?: string }
   /** The legacy record of this slot is not a valid lease: an operator has to look at it. */
   | { readonly kind: 'invalid-lease-record'; readonly key: string }
 
-/** A long poll. */
-export interface Wait {
-  /** Identifies the wait for `cancelWait`. */
-  readonly id: string
-  readonly maxMs: number
-}
-
-export interface ReadRequest {
-  /** The generations that the reader already has. */
-  readonly known: KnownGenerations
-  /** Undefined: respond immediately. */
-  readonly wait: Wait | undefined
+/** A lease and its remaining time, both as of the moment of the decision. */
+export interface ObservedLease {
+  readonly lease: Lease
+  /** Milliseconds until a held lease expires; 0 if it has expired. Undefined: nobody holds it. */
+  readonly remainingMs: number | undefined
 }
 
 export type ReadOutcome =
-  | { readonly kind: 'lease'; readonly lease: Lease }
-  | { readonly kind: 'not-modified'; readonly lease: Lease }
+  | ({ readonly kind: 'lease' | 'not-modified' } & ObservedLease)
   | { readonly kind: 'absent' }
   | SlotUnavailable
 
+/** A lease with the number of clients that wait for a change of it. */
+export type LeaseStatusOutcome =
+  | ({ readonly kind: 'lease'; readonly waiters: number } & ObservedLease)
+  | { readonly kind: 'absent'; readonly waiters: number }
+  | SlotUnavailable
+
+export interface WaitRequest {
+  readonly condition: WaitCondition
+  /** The generations that the reader already has. They decide between `lease` and `not-modified` after `maxMs`. */
+  readonly known: KnownGenerations
+  readonly maxMs: number
+  /** Aborted when the client disconnects. */
+  readonly signal: AbortSignal
+}
+
 export type WriteOutcome =
-  | { readonly kind: 'granted' | 'released'; readonly lease: Lease }
-  | { readonly kind: 'rejected'; readonly reason: RejectionReason; readonly lease: Lease }
+  | ({ readonly kind: 'granted' | 'released' } & ObservedLease)
+  | ({ readonly kind: 'rejected'; readonly reason: RejectionReason } & ObservedLease)
   | { readonly kind: 'absent' }
   | SlotUnavailable
 
@@ -43,16 +49,24 @@ export type HistoryOutcome =
 
 /** Port: the leases. Reads and writes of one slot are linearizable; an acknowledged write is durable. */
 export interface LeaseService {
-  readonly read: (address: SlotAddress, request: ReadRequest) => Promise<ReadOutcome>
-  readonly write: (address: SlotAddress, request: LeaseWrite) => Promise<WriteOutcome>
+  readonly read: (address: SlotAddress, known: KnownGenerations) => Promise<ReadOutcome>
+  /**
+   * Ends when the condition holds (`lease` or `absent`), after `maxMs`, or when the signal is aborted: then the outcome is
+   * not sent to anybody.
+   */
+  readonly wait: (address: SlotAddress, request: WaitRequest) => Promise<ReadOutcome>
+  /** `caller` identifies the token of the request in the history; empty if it is unknown. */
+  readonly write: (address: SlotAddress, request: LeaseWrite, caller: string) => Promise<WriteOutcome>
   readonly history: (address: SlotAddress) => Promise<HistoryOutcome>
-  /** Ends the wait of a client that has disconnected. */
-  readonly cancelWait: (address: SlotAddress, waitId: string) => Promise<void>
+  /** The outcomes are in the order of the addresses. */
+  readonly readMany: (addresses: readonly SlotAddress[]) => Promise<readonly LeaseStatusOutcome[]>
+  /** Whether the service can respond to requests. */
+  readonly checkHealth: () => Promise<boolean>
 }
 
 export type LeaseListOutcome =
   | { readonly kind: 'listed'; readonly leases: LeaseList['leases']; readonly nextCursor: string | undefined }
-  | { readonly kind: 'copy-unavailable' }
+  | { readonly kind: 'copy-unavailable'; readonly reason: string }
 
 /** Port: the copies of all leases. Eventually consistent; never used for a decision. */
 export interface LeaseDirectory {

@@ -1,4 +1,5 @@
 import { createMiddleware } from 'hono/factory'
+import type { WitnessSettings } from '../settings.ts'
 import { parseTokenList } from './domain/token-list.ts'
 import type { WitnessHttpEnv } from './types.ts'
 
@@ -16,6 +17,10 @@ const toBytes = (token: string, width: number): { readonly bytes: Uint8Array; re
   return { bytes, fits: read === token.length }
 }
 
+/** In constant time. Web Crypto has no such function on every host. */
+const isEqual = (a: Uint8Array, b: Uint8Array): boolean =>
+  a.reduce((difference, byte, index) => difference | (byte ^ (b[index] ?? 0)), 0) === 0
+
 /**
  * Checks a token against a comma-separated list. Compares byte arrays of equal length, and always with every token of the
  * list, so that the timing reveals neither how much of a token was right nor which token matched.
@@ -26,25 +31,20 @@ export const createAllowlist = (csv: string | undefined): ((token: string) => bo
   const allowed = tokens.map(token => toBytes(token, width).bytes)
   return token => {
     const { bytes, fits } = toBytes(token, width)
-    const matches = allowed.filter(candidate => crypto.subtle.timingSafeEqual(candidate, bytes)).length
+    const matches = allowed.filter(candidate => isEqual(candidate, bytes)).length
     return fits && matches > 0
   }
 }
 
-/** Per isolate: a new secret is a new deployment with new isolates. */
-let cache: { readonly csv: string | undefined; readonly isAllowed: (token: string) => boolean } | undefined
-
-const isAllowed = (csv: string | undefined, token: string): boolean => {
-  if (!cache || cache.csv !== csv) cache = { csv, isAllowed: createAllowlist(csv) }
-  return cache.isAllowed(token)
-}
-
 /** Rejects a request without a token of the allow-list. */
-export const bearerAuth = createMiddleware<WitnessHttpEnv>(async (c, next) => {
-  const token = parseBearerToken(c.req.header('Authorization'))
-  if (token !== undefined && isAllowed(c.env.BEARER_TOKENS_CSV, token)) return next()
-  c.set('outcome', 'unauthorized')
-  c.header('WWW-Authenticate', 'Bearer')
-  // The contract fixes this body: no detail.
-  return c.json({ error: 'unauthorized' }, 401)
-})
+export const bearerAuth = ({ BEARER_TOKENS_CSV }: WitnessSettings) => {
+  const isAllowed = createAllowlist(BEARER_TOKENS_CSV)
+  return createMiddleware<WitnessHttpEnv>(async (c, next) => {
+    const token = parseBearerToken(c.req.header('Authorization'))
+    if (token !== undefined && isAllowed(token)) return next()
+    c.set('outcome', 'unauthorized')
+    c.header('WWW-Authenticate', 'Bearer')
+    // The contract fixes this body: no detail.
+    return c.json({ error: 'unauthorized' }, 401)
+  })
+}

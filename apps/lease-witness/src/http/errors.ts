@@ -67,17 +67,18 @@ export const errorResponse = (c: Context<WitnessHttpEnv>, { code, detail = DETAI
 export const neverWrittenResponse = (c: Context<WitnessHttpEnv>) =>
   errorResponse(c, { code: 'not-found', detail: 'This slot was never written.' })
 
-export const unavailableResponse = (c: Context<WitnessHttpEnv>, outcome: SlotUnavailable) =>
-  outcome.kind === 'invalid-lease-record'
-    ? errorResponse(c, {
-        code: outcome.kind,
-        detail: `The record in Workers KV at ${outcome.key} is not a lease. Repair it, or delete it if no fencing token of it is in use.`,
-      })
-    : errorResponse(c, { code: outcome.kind })
-
 /** Logs why a dependency failed. The client gets a 503 without that text. */
 export const logUnavailable = (
   c: Context<WitnessHttpEnv>,
   msg: 'object-unavailable' | 'copy-unavailable',
-  error: unknown,
-): void => log(c.env, 'error', { msg, requestId: c.get('requestId'), slot: c.get('slot'), reason: String(error) })
+  reason: string,
+): void => log(c.get('settings'), 'error', { msg, requestId: c.get('requestId'), slot: c.get('slot'), reason })
+
+export const unavailableResponse = (c: Context<WitnessHttpEnv>, outcome: SlotUnavailable) => {
+  if (outcome.kind === 'invalid-lease-record') {
+    const detail = `The record in Workers KV at ${outcome.key} is not a lease. Repair it, or delete it if no fencing token of it is in use.`
+    return errorResponse(c, { code: outcome.kind, detail })
+  }
+  if (outcome.reason !== undefined) logUnavailable(c, 'object-unavailable', outcome.reason)
+  return errorResponse(c, { code: outcome.kind })
+}

@@ -1,15 +1,15 @@
 import type { LeaseHistory } from '@pool/contract/lease'
 import { Hono } from 'hono'
 import { errorResponse, neverWrittenResponse, unavailableResponse } from './errors.ts'
-import { leaseService, slotAddress } from './lease.ts'
+import { slotAddress } from './lease.ts'
 import type { Services, WitnessHttpEnv } from './types.ts'
 
-export const historyRoutes = (services: Services): Hono<WitnessHttpEnv> => {
+export const historyRoutes = ({ leases }: Services): Hono<WitnessHttpEnv> => {
   const app = new Hono<WitnessHttpEnv>()
   app.get('/:slot{.+}', async c => {
     const address = slotAddress(c)
     if (!address) return errorResponse(c, { code: 'invalid-slot' })
-    const outcome = await leaseService(c, services).history(address)
+    const outcome = await leases.history(address)
     switch (outcome.kind) {
       case 'history': {
         c.set('outcome', 'read')

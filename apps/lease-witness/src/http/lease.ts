@@ -11,8 +11,8 @@ import {
   type SlotAddress,
   type WriteHeaders,
 } from '../lease/request.ts'
-import type { LeaseService, ReadOutcome, WriteOutcome } from '../lease-service.ts'
-import { errorResponse, logUnavailable, neverWrittenResponse, unavailableResponse } from './errors.ts'
+import type { ReadOutcome, WriteOutcome } from '../lease-service.ts'
+import { errorResponse, neverWrittenResponse, unavailableResponse } from './errors.ts'
 import type { Services, WitnessHttpEnv } from './types.ts'
 
 /** The slot of `/<resource>/<slot>`, also noted for the access log. */
@@ -22,9 +22,6 @@ export const slotAddress = (c: Context<WitnessHttpEnv>): SlotAddress | undefined
   if (address) c.set('slot', address.slot)
   return address
 }
-
-export const leaseService = (c: Context<WitnessHttpEnv>, services: Services): LeaseService =>
-  services.leases(c.env, error => logUnavailable(c, 'object-unavailable', error))
 
 const setETag = (c: Context<WitnessHttpEnv>, outcome: string, { generation }: Lease): void => {
   c.set('outcome', outcome)
@@ -72,23 +69,24 @@ const writeResponse = (c: Context<WitnessHttpEnv>, outcome: WriteOutcome) => {
 /** Whether the slot's object has responded: only then did the wait take place. */
 const wasApplied = ({ kind }: ReadOutcome): boolean => kind === 'lease' || kind === 'not-modified' || kind === 'absent'
 
-export const leaseRoutes = (services: Services): Hono<WitnessHttpEnv> => {
+/** No token has a name. */
+const UNKNOWN_CALLER = ''
+
+export const leaseRoutes = ({ leases }: Services): Hono<WitnessHttpEnv> => {
   const app = new Hono<WitnessHttpEnv>()
 
   app.get('/:slot{.+}', async c => {
     const address = slotAddress(c)
     if (!address) return errorResponse(c, { code: 'invalid-slot' })
-    const leases = leaseService(c, services)
     const known = parseKnownGenerations(c.req.header('If-None-Match'))
     // A reader that knows no generation gets the lease immediately, even with Prefer.
     const seconds = known.length > 0 ? parseWaitSeconds(c.req.header('Prefer')) : 0
-    const wait = seconds > 0 ? { id: crypto.randomUUID(), maxMs: seconds * 1_000 } : undefined
-    c.set('request', { known, ...wait })
-    if (wait) {
-      c.req.raw.signal.addEventListener('abort', () => c.executionCtx.waitUntil(leases.cancelWait(address, wait.id)))
-    }
-    const outcome = await leases.read(address, { known, wait })
-    if (wait && wasApplied(outcome)) c.header('Preference-Applied', `wait=${seconds}`)
+    const maxMs = seconds * 1_000
+    c.set('request', { known, ...(seconds > 0 ? { maxMs } : {}) })
+    if (seconds === 0) return readResponse(c, await leases.read(address, known))
+    const { signal } = c.req.raw
+    const outcome = await leases.wait(address, { condition: { kind: 'changed', known }, known, maxMs, signal })
+    if (wasApplied(outcome)) c.header('Preference-Applied', `wait=${seconds}`)
     return readResponse(c, outcome)
   })
 
@@ -106,7 +104,7 @@ export const leaseRoutes = (services: Services): Hono<WitnessHttpEnv> => {
     const request = parse(headers, c.get('body'))
     if (!request.ok) return errorResponse(c, request.error)
     c.set('request', request.value)
-    return writeResponse(c, await leaseService(c, services).write(address, request.value))
+    return writeResponse(c, await leases.write(address, request.value, UNKNOWN_CALLER))
   }
   app.put('/:slot{.+}', c => write(c, parsePut))
   app.delete('/:slot{.+}', c => write(c, parseRelease))

@@ -9,14 +9,16 @@ const DETAIL =
   'Eventually consistent: a change of holder appears after seconds to minutes, a renewed expiresAt up to a minute ' +
   'later. Do not use it for decisions; GET /lease/<slot> is authoritative.'
 
-export const listLeasesRoutes = (services: Services): Hono<WitnessHttpEnv> => {
+export const listLeasesRoutes = ({ directory }: Services): Hono<WitnessHttpEnv> => {
   const app = new Hono<WitnessHttpEnv>()
   app.get('/', async c => {
     const query = parseWith(leaseListQuery, c.req.query())
     if (!query.ok) return errorResponse(c, query.error)
-    const directory = services.directory(c.env, error => logUnavailable(c, 'copy-unavailable', error))
     const outcome = await directory.list(query.value)
-    if (outcome.kind === 'copy-unavailable') return errorResponse(c, { code: outcome.kind })
+    if (outcome.kind === 'copy-unavailable') {
+      logUnavailable(c, outcome.kind, outcome.reason)
+      return errorResponse(c, { code: outcome.kind })
+    }
     c.set('outcome', 'listed')
     const { leases, nextCursor } = outcome
     const body: LeaseList = { consistency: 'eventual', detail: DETAIL, leases }

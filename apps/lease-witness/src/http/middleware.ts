@@ -1,5 +1,6 @@
 import { createMiddleware } from 'hono/factory'
 import { isLogged, log } from '../log.ts'
+import type { WitnessSettings } from '../settings.ts'
 import { errorResponse } from './errors.ts'
 import type { BodyError, WitnessHttpEnv } from './types.ts'
 
@@ -21,29 +22,31 @@ const toLoggedHeader = (header: string | undefined): string | undefined =>
   header === undefined || header.length <= MAX_LOGGED_HEADER_LENGTH ? header : `<${header.length} characters>`
 
 /** Assigns the request id and writes the access line. */
-export const accessLog = createMiddleware<WitnessHttpEnv>(async (c, next) => {
-  const startedAt = Date.now()
-  const clientId = c.req.header('X-Request-Id') ?? ''
-  const requestId = SAFE_REQUEST_ID.test(clientId) ? clientId : crypto.randomUUID()
-  c.set('requestId', requestId)
-  c.header('X-Request-Id', requestId)
-  c.header('Cache-Control', 'no-store')
-  await next()
-  const { status } = c.res
-  log(c.env, status >= 500 ? 'error' : 'info', {
-    msg: 'request',
-    requestId,
-    method: c.req.method,
-    slot: c.get('slot'),
-    leaseSlot: toLoggedHeader(c.req.header('X-Lease-Slot')),
-    generation: c.get('generation'),
-    outcome: c.get('outcome'),
-    status,
-    // A Worker's clock advances only during I/O, so this measures waiting, not CPU time.
-    ms: Date.now() - startedAt,
-    ...(isLogged(c.env, 'debug') ? { request: c.get('request') } : {}),
+export const accessLog = (settings: WitnessSettings) =>
+  createMiddleware<WitnessHttpEnv>(async (c, next) => {
+    c.set('settings', settings)
+    const startedAt = Date.now()
+    const clientId = c.req.header('X-Request-Id') ?? ''
+    const requestId = SAFE_REQUEST_ID.test(clientId) ? clientId : crypto.randomUUID()
+    c.set('requestId', requestId)
+    c.header('X-Request-Id', requestId)
+    c.header('Cache-Control', 'no-store')
+    await next()
+    const { status } = c.res
+    log(settings, status >= 500 ? 'error' : 'info', {
+      msg: 'request',
+      requestId,
+      method: c.req.method,
+      slot: c.get('slot'),
+      leaseSlot: toLoggedHeader(c.req.header('X-Lease-Slot')),
+      generation: c.get('generation'),
+      outcome: c.get('outcome'),
+      status,
+      // A Worker's clock advances only during I/O, so this measures waiting, not CPU time.
+      ms: Date.now() - startedAt,
+      ...(isLogged(settings, 'debug') ? { request: c.get('request') } : {}),
+    })
   })
-})
 
 const MAX_BODY_BYTES = 64 * 1_024
 /** Cloudflare's own limit on most plans. Up to here a body is read to its end, because an early response can be lost. */

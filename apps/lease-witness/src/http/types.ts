@@ -1,13 +1,13 @@
-import type { WorkerEnv } from '../env.ts'
 import type { LeaseDirectory, LeaseService } from '../lease-service.ts'
+import type { WitnessSettings } from '../settings.ts'
 
 /** Why a body could not be read. After `over-drain-limit` and `aborted` the connection is unusable. */
 export type BodyError = 'too-large' | 'over-drain-limit' | 'aborted'
 
 /** What middleware and handlers store for each other and for the access log. */
 export interface WitnessHttpEnv {
-  Bindings: WorkerEnv
   Variables: {
+    settings: WitnessSettings
     requestId: string
     /** Set unless `bodyError` is. */
     body: Uint8Array
@@ -21,8 +21,7 @@ export interface WitnessHttpEnv {
   }
 }
 
-/** Created per request, because a Worker receives its bindings with each request. `onError` gets the platform's error. */
 export interface Services {
-  readonly leases: (env: WorkerEnv, onError: (error: unknown) => void) => LeaseService
-  readonly directory: (env: WorkerEnv, onError: (error: unknown) => void) => LeaseDirectory
+  readonly leases: LeaseService
+  readonly directory: LeaseDirectory
 }

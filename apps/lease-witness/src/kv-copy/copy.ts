@@ -80,13 +80,7 @@ const listCopies = async (kv: KVNamespace, { prefix, limit, cursor }: LeaseListQ
 }
 
 /** The lease directory in a KV namespace. */
-export const createLeaseDirectory = (
-  { OPENOVA_LEASES }: { readonly OPENOVA_LEASES: KVNamespace },
-  onError: (error: unknown) => void,
-): LeaseDirectory => ({
+export const createLeaseDirectory = ({ OPENOVA_LEASES }: { readonly OPENOVA_LEASES: KVNamespace }): LeaseDirectory => ({
   list: query =>
-    listCopies(OPENOVA_LEASES, query).catch(error => {
-      onError(error)
-      return { kind: 'copy-unavailable' }
-    }),
+    listCopies(OPENOVA_LEASES, query).catch(error => ({ kind: 'copy-unavailable', reason: String(error) })),
 })

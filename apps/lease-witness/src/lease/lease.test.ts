@@ -4,8 +4,8 @@ import {
   advanceClock,
   type Decision,
   decide,
+  endsWait,
   type HeldLease,
-  hasChanged,
   includesGeneration,
   isExpired,
   jumpAfterLoss,
@@ -14,6 +14,7 @@ import {
   type LeaseWrite,
   MAX_BRIDGED_MS,
   type RejectionReason,
+  toRemainingMs,
   toWireLease,
 } from './lease.ts'
 
@@ -226,7 +227,16 @@ describe('whether a waiting reader gets a response', () => {
     ['never written, and nothing is known', undefined, [], true],
     ['never written: * matches nothing', undefined, 'any', true],
   ])('%s: %s', (_, current, known, changed) => {
-    expect(hasChanged(current, known, NOW)).toBe(changed)
+    expect(endsWait({ kind: 'changed', known }, current, NOW)).toBe(changed)
+  })
+
+  test.each<readonly [rule: string, current: LeaseState | undefined, isVacant: boolean]>([
+    ['never written', undefined, true],
+    ['released', released, true],
+    ['held', held({ expiresAt: NOW + 1 }), false],
+    ['expired', held({ expiresAt: NOW }), true],
+  ])('for a vacant slot, if it is %s: %s', (_, current, isVacant) => {
+    expect(endsWait({ kind: 'vacant' }, current, NOW)).toBe(isVacant)
   })
 
   test.each<readonly [known: KnownGenerations, isIncluded: boolean]>([
@@ -238,6 +248,16 @@ describe('whether a waiting reader gets a response', () => {
   ])('%j includes generation 7: %s', (known, isIncluded) => {
     expect(includesGeneration(known, 7)).toBe(isIncluded)
   })
+})
+
+test.each<readonly [rule: string, current: LeaseState | undefined, ms: number | undefined]>([
+  ['never written', undefined, undefined],
+  ['released', released, undefined],
+  ['held', held({ expiresAt: NOW + 1_500 }), 1_500],
+  ['at its expiry', held({ expiresAt: NOW }), 0],
+  ['expired', held({ expiresAt: NOW - 5 }), 0],
+])('the remaining time of a slot that is %s', (_, current, ms) => {
+  expect(toRemainingMs(current, NOW)).toBe(ms)
 })
 
 describe('a lease on the wire', () => {

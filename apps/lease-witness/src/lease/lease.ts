@@ -147,13 +147,28 @@ export const includesGeneration = (known: KnownGenerations, generation: number):
   known === 'any' || known.includes(generation)
 
 /**
- * Whether a waiting reader must get a response: the generation is not among the known ones, or the known lease has
- * expired. A slot that was never written counts as generation 0, so a standby can wait for the first lease.
+ * What ends a wait: `changed` is a generation that the reader does not know, or the expiry of the lease; `vacant` is a slot
+ * that nobody holds (never written, released or expired), so a renewal does not end the wait.
  */
-export const hasChanged = (current: LeaseState | undefined, known: KnownGenerations, now: number): boolean => {
+export type WaitCondition = { readonly kind: 'changed'; readonly known: KnownGenerations } | { readonly kind: 'vacant' }
+
+const isVacant = (current: LeaseState | undefined, now: number): boolean =>
+  current?.kind !== 'held' || isExpired(current, now)
+
+/**
+ * Whether a waiting reader must get a response. A slot that was never written counts as generation 0, so a standby can
+ * wait for the first lease.
+ */
+export const endsWait = (condition: WaitCondition, current: LeaseState | undefined, now: number): boolean => {
+  if (condition.kind === 'vacant') return isVacant(current, now)
+  const { known } = condition
   if (!current) return known === 'any' || !includesGeneration(known, 0)
   return !includesGeneration(known, current.generation) || (current.kind === 'held' && isExpired(current, now))
 }
+
+/** Milliseconds until a held lease expires; 0 if it has expired. Undefined: nobody holds it. */
+export const toRemainingMs = (current: LeaseState | undefined, now: number): number | undefined =>
+  current?.kind === 'held' ? Math.max(0, current.expiresAt - now) : undefined
 
 const toRfc3339 = (ms: number): string => new Date(ms).toISOString()
 

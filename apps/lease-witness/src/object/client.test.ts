@@ -20,5 +20,5 @@ test.each<readonly [rule: string, error: unknown, kind: 'overloaded' | 'lease-un
   ['null', null, 'lease-unavailable'],
   ['a string', 'overloaded', 'lease-unavailable'],
 ])('a failed call to an object: %s', (_, error, kind) => {
-  expect(toUnavailable(error)).toEqual(kind && { kind })
+  expect(toUnavailable(error)).toEqual(kind && { kind, reason: String(error) })
 })

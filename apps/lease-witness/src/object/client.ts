@@ -1,6 +1,7 @@
+import { waitUntil } from 'cloudflare:workers'
+import { MAX_SLOT_BYTES } from '@pool/contract/lease'
 import type { WorkerEnv } from '../env.ts'
-import type { SlotAddress } from '../lease/request.ts'
-import type { HistoryOutcome, LeaseService, ReadOutcome, SlotUnavailable, WriteOutcome } from '../lease-service.ts'
+import type { LeaseService, SlotUnavailable } from '../lease-service.ts'
 import type { LeaseObject } from './lease-object.ts'
 
 /** Properties that the platform sets on the error of a failed call to a Durable Object. */
@@ -18,30 +19,42 @@ interface ErrorFlags {
  */
 export const toUnavailable = (error: unknown): SlotUnavailable | undefined => {
   const flags: ErrorFlags = typeof error === 'object' && error !== null ? error : {}
-  if (flags.overloaded === true) return { kind: 'overloaded' }
+  const reason = String(error)
+  if (flags.overloaded === true) return { kind: 'overloaded', reason }
   const isPlatform = flags.retryable === true || flags.durableObjectReset === true || flags.remote !== true
-  return isPlatform ? { kind: 'lease-unavailable' } : undefined
+  return isPlatform ? { kind: 'lease-unavailable', reason } : undefined
 }
 
+/** Longer than any slot, so it is not the object of a lease. */
+const HEALTH_OBJECT = 'health'.padEnd(MAX_SLOT_BYTES + 1, '-')
+
 /** The leases in Durable Objects: one object per slot, named by the decoded slot. */
-export const createLeaseService = (env: WorkerEnv, onError: (error: unknown) => void): LeaseService => {
+export const createLeaseService = ({ LEASES }: Pick<WorkerEnv, 'LEASES'>): LeaseService => {
   const call = async <Outcome>(
-    { slot }: SlotAddress,
+    name: string,
     method: (object: DurableObjectStub<LeaseObject>) => Promise<Outcome>,
   ): Promise<Outcome | SlotUnavailable> => {
     try {
-      return await method(env.LEASES.getByName(slot))
+      return await method(LEASES.getByName(name))
     } catch (error) {
       const unavailable = toUnavailable(error)
       if (!unavailable) throw error
-      onError(error)
       return unavailable
     }
   }
   return {
-    read: (address, request) => call<ReadOutcome>(address, async object => await object.read(address, request)),
-    write: (address, request) => call<WriteOutcome>(address, async object => await object.write(address, request)),
-    history: address => call<HistoryOutcome>(address, async object => await object.history(address)),
-    cancelWait: async (address, waitId) => void (await call(address, async object => await object.cancelWait(waitId))),
+    read: (address, known) => call(address.slot, async object => await object.read(address, known)),
+    wait: (address, { signal, ...request }) => {
+      const id = crypto.randomUUID()
+      const cancel = () => waitUntil(call(address.slot, async object => await object.cancelWait(id)))
+      signal.addEventListener('abort', cancel)
+      return call(address.slot, async object => await object.wait(address, id, request))
+    },
+    write: (address, request, caller) =>
+      call(address.slot, async object => await object.write(address, request, caller)),
+    history: address => call(address.slot, async object => await object.history(address)),
+    readMany: addresses =>
+      Promise.all(addresses.map(address => call(address.slot, async object => await object.readStatus(address)))),
+    checkHealth: async () => (await call(HEALTH_OBJECT, async object => await object.checkHealth())) === true,
   }
 }

@@ -6,14 +6,24 @@ import { importLegacy } from '../kv-copy/domain/import-legacy.ts'
 import { classifyChange, copyDueAt, retryDelayMs } from '../kv-copy/domain/schedule.ts'
 import {
   decide,
-  hasChanged,
+  endsWait,
   includesGeneration,
+  type KnownGenerations,
   type LeaseState,
   type LeaseWrite,
+  toRemainingMs,
   toWireLease,
 } from '../lease/lease.ts'
 import type { SlotAddress } from '../lease/request.ts'
-import type { HistoryOutcome, ReadOutcome, ReadRequest, SlotUnavailable, WriteOutcome } from '../lease-service.ts'
+import type {
+  HistoryOutcome,
+  LeaseStatusOutcome,
+  ObservedLease,
+  ReadOutcome,
+  SlotUnavailable,
+  WaitRequest,
+  WriteOutcome,
+} from '../lease-service.ts'
 import { type LogSettings, log } from '../log.ts'
 import { LongPolls } from './long-poll.ts'
 import { type StoredSlot, toStoredSlot } from './stored-slot.ts'
@@ -35,6 +45,11 @@ const MAX_TRANSITIONS = 50
 const MAX_WAITERS = 2_000
 const KV_TIMEOUT_MS = 5_000
 
+const toObservedLease = (current: LeaseState | undefined, now: number): ObservedLease => ({
+  lease: toWireLease(current),
+  remainingMs: toRemainingMs(current, now),
+})
+
 /**
  * The only authority for one slot's lease. The platform runs at most one object per name and verifies that at every access
  * to its storage. Nothing is awaited between a load and the store that follows, so writes cannot interleave. The output
@@ -46,7 +61,7 @@ export class LeaseObject extends DurableObject<ObjectEnv> {
   #imported = false
   #copyFailures = 0
 
-  async write(address: SlotAddress, request: LeaseWrite): Promise<WriteOutcome> {
+  async write(address: SlotAddress, request: LeaseWrite, _caller: string): Promise<WriteOutcome> {
     const unavailable = await this.#ensureImported(address)
     if (unavailable) return unavailable
 
@@ -57,30 +72,45 @@ export class LeaseObject extends DurableObject<ObjectEnv> {
       case 'absent':
         return decision
       case 'rejected':
-        return { ...decision, lease: toWireLease(stored?.lease) }
+        return { ...decision, ...toObservedLease(stored?.lease, now) }
       case 'granted':
       case 'released': {
         const { kind, next, transition } = decision
         this.#update(stored, { slot: address.slot, lease: next, transition, now })
-        return { kind, lease: toWireLease(next) }
+        return { kind, ...toObservedLease(next, now) }
       }
     }
   }
 
-  async read(address: SlotAddress, { known, wait }: ReadRequest): Promise<ReadOutcome> {
+  async read(address: SlotAddress, known: KnownGenerations): Promise<ReadOutcome> {
+    const unavailable = await this.#ensureImported(address)
+    return unavailable ?? this.#toReadOutcome(known, Date.now())
+  }
+
+  async readStatus(address: SlotAddress): Promise<LeaseStatusOutcome> {
     const unavailable = await this.#ensureImported(address)
     if (unavailable) return unavailable
-    const deadline = Date.now() + (wait?.maxMs ?? 0)
+    const current = this.#load()?.lease
+    const waiters = this.#longPolls.size
+    return current ? { kind: 'lease', waiters, ...toObservedLease(current, Date.now()) } : { kind: 'absent', waiters }
+  }
+
+  async wait(
+    address: SlotAddress,
+    id: string,
+    { condition, known, maxMs }: Omit<WaitRequest, 'signal'>,
+  ): Promise<ReadOutcome> {
+    const unavailable = await this.#ensureImported(address)
+    if (unavailable) return unavailable
+    const deadline = Date.now() + maxMs
     for (;;) {
       const current = this.#load()?.lease
       const now = Date.now()
-      if (wait === undefined)
-        return this.#toReadOutcome(current, current && includesGeneration(known, current.generation))
-      const changed = hasChanged(current, known, now)
-      if (changed || now >= deadline) return this.#toReadOutcome(current, !changed)
+      if (endsWait(condition, current, now)) return this.#toReadOutcome([], now)
+      if (now >= deadline) return this.#toReadOutcome(known, now)
       if (this.#longPolls.size >= MAX_WAITERS) return { kind: 'overloaded' }
       const until = current?.kind === 'held' ? Math.min(deadline, current.expiresAt) : deadline
-      const end = await this.#longPolls.wait(wait.id, until - now)
+      const end = await this.#longPolls.wait(id, until - now)
       if (end === 'cancelled') return { kind: 'absent' }
     }
   }
@@ -94,6 +124,10 @@ export class LeaseObject extends DurableObject<ObjectEnv> {
 
   cancelWait(waitId: string): void {
     this.#longPolls.cancel(waitId)
+  }
+
+  checkHealth(): boolean {
+    return true
   }
 
   waiterCount(): number {
@@ -190,8 +224,10 @@ export class LeaseObject extends DurableObject<ObjectEnv> {
     this.#longPolls.notifyAll()
   }
 
-  #toReadOutcome(current: LeaseState | undefined, isKnown: boolean | undefined): ReadOutcome {
+  #toReadOutcome(known: KnownGenerations, now: number): ReadOutcome {
+    const current = this.#load()?.lease
     if (!current) return { kind: 'absent' }
-    return { kind: isKnown ? 'not-modified' : 'lease', lease: toWireLease(current) }
+    const isKnown = includesGeneration(known, current.generation)
+    return { kind: isKnown ? 'not-modified' : 'lease', ...toObservedLease(current, now) }
   }
 }

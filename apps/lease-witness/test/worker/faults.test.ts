@@ -1,4 +1,4 @@
-import { abortAllDurableObjects, createExecutionContext, runInDurableObject } from 'cloudflare:test'
+import { abortAllDurableObjects, runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { describe, expect, test } from 'vitest'
 import { createApp } from '../../src/app.ts'
@@ -72,7 +72,7 @@ describe('an object that restarts during a request', () => {
 /** A namespace whose objects are unreachable. `flags` are the platform's properties of the error. */
 const unreachable = (flags: object): DurableObjectNamespace<LeaseObject> => {
   const fail = () => Promise.reject(Object.assign(new Error('internal error; reference = abc'), flags))
-  const stub = { read: fail, write: fail, history: fail, cancelWait: fail }
+  const stub = { read: fail, wait: fail, write: fail, history: fail, cancelWait: fail }
   return { getByName: () => stub } as unknown as DurableObjectNamespace<LeaseObject>
 }
 
@@ -137,8 +137,9 @@ describe('an unexpected error', () => {
       throw new Error(`an error near ${TOKEN}`)
     }
     const request = new Request('http://witness.test/lease/a', { headers: { Authorization: `Bearer ${TOKEN}` } })
-    const app = createApp({ leases: fail, directory: fail })
-    const response = await readResponse(await app.fetch(request, env, createExecutionContext()))
+    const leases = { read: fail, wait: fail, write: fail, history: fail, readMany: fail, checkHealth: fail }
+    const app = createApp(env, { leases, directory: { list: fail } })
+    const response = await readResponse(await app.fetch(request))
     const { requestId } = expectProblem(response, 500, 'internal-error')
     expect(response.headers.get('X-Request-Id')).toBe(requestId)
     expect(response.text).not.toContain('an error near')

@@ -7,20 +7,22 @@ import { freshSlot, get, release } from '../http/support/client.ts'
 import { held, seed, waitForWaiters } from '../http/support/slots.ts'
 import { slotObject } from './support/object.ts'
 
+const WAIT = { condition: { kind: 'changed', known: [4] }, known: [4], maxMs: 30_000 } as const
+
 const heldSlot = async (): Promise<string> => {
   const slot = freshSlot()
   await seed(slot, held({ generation: 4 }))
   return slot
 }
 
-test('a wait is cancelled by its id, and the others continue', async () => {
+test('the end of one client ends its own wait only', async () => {
   const slot = await heldSlot()
-  const address = { slot, encoded: slot }
-  const leases = createLeaseService(env, () => {})
-  const read = (id: string) => leases.read(address, { known: [4], wait: { id, maxMs: 30_000 } })
-  const [cancelled, remaining] = [read('cancelled'), read('remaining')]
+  const leases = createLeaseService(env)
+  const wait = (signal: AbortSignal) => leases.wait({ slot, encoded: slot }, { ...WAIT, signal })
+  const controller = new AbortController()
+  const [cancelled, remaining] = [wait(controller.signal), wait(new AbortController().signal)]
   await waitForWaiters(slot, 2)
-  await leases.cancelWait(address, 'cancelled')
+  controller.abort()
   await waitForWaiters(slot, 1)
   expect((await cancelled).kind).toBe('absent')
   await release(slot, 4)
@@ -33,7 +35,7 @@ test('a slot accepts at most 2,000 waiting readers: 503, and the others continue
   const address = { slot, encoded: slot }
   const waits = await runInDurableObject(slotObject(slot), instance =>
     Array.from({ length: 2_000 }, (_, i) => ({
-      ended: instance.read(address, { known: [4], wait: { id: `wait-${i}`, maxMs: 30_000 } }),
+      ended: instance.wait(address, `wait-${i}`, WAIT),
     })),
   )
   expect(await slotObject(slot).waiterCount()).toBe(2_000)
