@@ -9,7 +9,7 @@ import type { Target } from './load/target.ts'
 import type { BenchOptions } from './options.ts'
 import type { Section, SectionResult } from './report.ts'
 import { checkSection, commitSection, reserveSection } from './sections/allocation.ts'
-import { acquireAll, createGetTarget, createRenewTarget, LeaseClient } from './sections/lease-client.ts'
+import { acquireAll, createGetTarget, createRenewTarget, LeaseClient, waitForCopies } from './sections/lease-client.ts'
 import { leaseGetSection } from './sections/leases.ts'
 import {
   createCheckWorkload,
@@ -46,7 +46,8 @@ const startApi = async ({ environment, checkout, stack }: Side) =>
 const acquireLeases = async ({ environment, checkout, options, stack }: Side) => {
   const { port } = stack.use(await environment.startLeaseWorker('witness', checkout))
   const client = new LeaseClient('against', options.slots)
-  await acquireAll(port, client, true)
+  await acquireAll(port, client)
+  await waitForCopies(port, client)
   return { port, client }
 }
 

@@ -1,15 +1,42 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { HttpResponse } from '@pool/test-kit/http1.ts'
 import { LEASE_TOKEN } from '../environment/environment.ts'
-import { type BenchRequest, expectStatus, openHttpUsers, sendAll, sendOne, type Target } from '../load/target.ts'
+import {
+  type BenchRequest,
+  expectStatus,
+  openHttpUsers,
+  type ResponseError,
+  sendAll,
+  sendOne,
+  type Target,
+} from '../load/target.ts'
+import { GrantCounter } from './grants.ts'
 
 const AUTHORIZATION = `Authorization: Bearer ${LEASE_TOKEN}\r\n`
 const HOLDER = 'region-a/controller-0'
 /** Longer than any run: a renewed lease has not expired. */
 const TTL_SECONDS = 86_400
 
+/** The requests of a client to a store that compares a version before it writes a slot. */
+export interface SlotClient {
+  readonly slots: number
+  /** What is wrong with the response to a `get`: it must have the version of the last `update`. */
+  readonly checkRead: (slot: number, response: HttpResponse) => ResponseError
+  readonly get: (slot: number) => BenchRequest
+  /** A write with the version of the last `update`. */
+  readonly put: (slot: number) => BenchRequest
+  /** Whether a `put` was applied. */
+  readonly isGranted: (response: HttpResponse) => boolean
+  /** Whether the response to a `put` shows that another version is stored. */
+  readonly isRejected: (response: HttpResponse) => boolean
+  /** Stores the version in a response, and returns it. */
+  readonly update: (slot: number, response: HttpResponse) => number
+}
+
+const expectOk = expectStatus(200)
+
 /** What a client knows of its slots: the generation of each in the last response. */
-export class LeaseClient {
+export class LeaseClient implements SlotClient {
   readonly slots: number
   readonly #name: string
   readonly #generations: number[]
@@ -45,8 +72,17 @@ export class LeaseClient {
     return generation
   }
 
-  generation(slot: number): number {
-    return this.#generations[slot] ?? 0
+  checkRead(slot: number, response: HttpResponse): ResponseError {
+    const isExpected = response.text.endsWith(`"generation":${this.#generations[slot]}}`)
+    return expectOk(response) ?? (isExpected ? null : `an unexpected lease: ${response.text}`)
+  }
+
+  isGranted({ status }: HttpResponse): boolean {
+    return status === 200
+  }
+
+  isRejected({ status }: HttpResponse): boolean {
+    return status === 412
   }
 
   #path(slot: number): string {
@@ -68,11 +104,11 @@ export const createSlotPicker = (slots: number): ((user: number, users: number) 
 const MAX_COPY_MS = 60_000
 const POLL_MS = 100
 
-/**
- * The first write of each slot. The witness copies it to KV. With `copied`, this waits for the copies, because their cost must not
- * be part of the next measurement.
- */
-export const acquireAll = async (port: number, client: LeaseClient, copied: boolean): Promise<void> => {
+const checkGranted = (client: SlotClient, response: HttpResponse): ResponseError =>
+  client.isGranted(response) ? null : `status ${response.status}: ${response.text.slice(0, 120)}`
+
+/** The first write of each slot. */
+export const acquireAll = async (port: number, client: SlotClient): Promise<void> => {
   let next = 0
   await sendAll(port, () => {
     if (next >= client.slots) return undefined
@@ -81,11 +117,14 @@ export const acquireAll = async (port: number, client: LeaseClient, copied: bool
       request: client.put(slot),
       check(response) {
         client.update(slot, response)
-        return expectStatus(200)(response)
+        return checkGranted(client, response)
       },
     }
   })
-  if (!copied) return
+}
+
+/** Waits until the first writes are copied to KV: the cost of the copies must not be part of the next measurement. */
+export const waitForCopies = async (port: number, client: LeaseClient): Promise<void> => {
   const until = performance.now() + MAX_COPY_MS
   for (;;) {
     const { leases } = JSON.parse((await sendOne(port, client.list())).text)
@@ -97,9 +136,8 @@ export const acquireAll = async (port: number, client: LeaseClient, copied: bool
 }
 
 /** Each response has the status and the generation of the last write. */
-export const createGetTarget = (name: string, port: number, client: LeaseClient): Target => {
+export const createGetTarget = (name: string, port: number, client: SlotClient): Target => {
   const pick = createSlotPicker(client.slots)
-  const expectOk = expectStatus(200)
   return {
     name,
     open: users =>
@@ -108,20 +146,15 @@ export const createGetTarget = (name: string, port: number, client: LeaseClient)
         const slot = client.slots === 1 ? 0 : pick(user, users)
         return {
           request: client.get(slot),
-          check: response =>
-            expectOk(response) ??
-            (response.text.endsWith(`"generation":${client.generation(slot)}}`)
-              ? null
-              : `an unexpected lease: ${response.text}`),
+          check: response => client.checkRead(slot, response),
         }
       }),
   }
 }
 
-/** Each virtual user renews its own slots in order: every response is a 200. */
-export const createRenewTarget = (name: string, port: number, client: LeaseClient): Target => {
+/** Each virtual user renews its own slots in order: every write is granted. */
+export const createRenewTarget = (name: string, port: number, client: SlotClient): Target => {
   const pick = createSlotPicker(client.slots)
-  const expectOk = expectStatus(200)
   return {
     name,
     open: users =>
@@ -130,11 +163,41 @@ export const createRenewTarget = (name: string, port: number, client: LeaseClien
         return {
           request: client.put(slot),
           check(response) {
-            // A 412 shows the generation that a failed response left out.
-            if (response.status === 200 || response.status === 412) client.update(slot, response)
-            return expectOk(response)
+            // A rejection shows the version that a failed response left out.
+            if (client.isGranted(response) || client.isRejected(response)) client.update(slot, response)
+            return checkGranted(client, response)
           },
         }
       }),
+  }
+}
+
+/** All clients write the same slot, each with the version in its last response. */
+export const createContendedTarget = (
+  name: string,
+  port: number,
+  createClient: () => SlotClient,
+  { mayGrantTwice = false } = {},
+): Target => {
+  const grants = new GrantCounter()
+  return {
+    name,
+    prepare: async () => grants.reset(),
+    counters: async () => grants.counters,
+    open: users => {
+      const clients = Array.from({ length: users }, createClient)
+      return openHttpUsers(port, users, user => {
+        const client = clients[user] ?? createClient()
+        return {
+          request: client.put(0),
+          check(response) {
+            const version = client.update(0, response)
+            const isGranted = client.isGranted(response)
+            if (isGranted && grants.add(version) && !mayGrantTwice) return 'a version was granted twice'
+            return isGranted || client.isRejected(response) ? null : checkGranted(client, response)
+          },
+        }
+      })
+    },
   }
 }

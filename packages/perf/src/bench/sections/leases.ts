@@ -1,10 +1,17 @@
 import type { Table } from '../../shared/table.ts'
 import type { LeaseWorker, Service } from '../environment/environment.ts'
 import { type Load, type LoadResults, loadTable, measureLoads } from '../load/compare.ts'
-import { expectStatus, openHttpUsers, type Target } from '../load/target.ts'
+import type { Target } from '../load/target.ts'
 import { type Goal, goalTable, type Section, type SectionContext, toGoal } from '../report.ts'
-import { GrantCounter, summarizeGrants } from './grants.ts'
-import { acquireAll, createGetTarget, createRenewTarget, LeaseClient } from './lease-client.ts'
+import { summarizeGrants } from './grants.ts'
+import {
+  acquireAll,
+  createContendedTarget,
+  createGetTarget,
+  createRenewTarget,
+  LeaseClient,
+  waitForCopies,
+} from './lease-client.ts'
 
 /** The first is the numerator of every ratio. */
 const TARGETS = [
@@ -44,7 +51,8 @@ const startWorkers = async ({ environment }: SectionContext, stack: AsyncDisposa
 
 const acquiredClient = async ({ worker, service }: Workers[number], name: string, slots: number) => {
   const client = new LeaseClient(name, slots)
-  await acquireAll(service.port, client, worker === 'witness')
+  await acquireAll(service.port, client)
+  if (worker === 'witness') await waitForCopies(service.port, client)
   return client
 }
 
@@ -96,34 +104,6 @@ export const leaseGetSection: Section = {
   },
 }
 
-/** All clients write the same slot, each with the generation in its last response. */
-const createContendedTarget = async (worker: Workers[number]): Promise<Target> => {
-  await acquiredClient(worker, 'put-one', 1)
-  const grants = new GrantCounter()
-  const expectDecision = expectStatus(200, 412)
-  return {
-    name: worker.name,
-    prepare: async () => grants.reset(),
-    counters: async () => grants.counters,
-    open: users => {
-      const clients = Array.from({ length: users }, () => new LeaseClient('put-one', 1))
-      return openHttpUsers(worker.service.port, users, user => {
-        const client = clients[user] ?? new LeaseClient('put-one', 1)
-        return {
-          request: client.put(0),
-          check(response) {
-            const generation = client.update(0, response)
-            const isDuplicate = response.status === 200 && grants.add(generation)
-            // The KV-only worker does this by design; of the witness it would break its only promise.
-            const isError = isDuplicate && worker.worker !== 'kv-only'
-            return isError ? 'a generation was granted twice' : expectDecision(response)
-          },
-        }
-      })
-    },
-  }
-}
-
 export const leasePutSection: Section = {
   name: 'lease-put',
   title: 'PUT of a lease by clients that know its generation',
@@ -132,7 +112,13 @@ export const leasePutSection: Section = {
     await using stack = new AsyncDisposableStack()
     const workers = await startWorkers(context, stack)
     const contended: Target[] = []
-    for (const worker of workers) contended.push(await createContendedTarget(worker))
+    for (const worker of workers) {
+      await acquiredClient(worker, 'put-one', 1)
+      const createClient = () => new LeaseClient('put-one', 1)
+      // The KV-only worker does this by design; of the witness it would break its only promise.
+      const mayGrantTwice = worker.worker === 'kv-only'
+      contended.push(createContendedTarget(worker.name, worker.service.port, createClient, { mayGrantTwice }))
+    }
     const one = await measure('lease-put', context, 1, contended)
     const { slots } = context.options
     const renewing: Target[] = []
