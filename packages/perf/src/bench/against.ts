@@ -10,6 +10,7 @@ import type { BenchOptions } from './options.ts'
 import type { Section, SectionResult } from './report.ts'
 import { checkSection, commitSection, reserveSection } from './sections/allocation.ts'
 import { acquireAll, createGetTarget, createRenewTarget, LeaseClient, waitForCopies } from './sections/lease-client.ts'
+import { leaseWaitAgainst } from './sections/lease-wait.ts'
 import { leaseGetSection } from './sections/leases.ts'
 import {
   createCheckWorkload,
@@ -86,8 +87,6 @@ const sections: readonly ComparableSection[] = [
   leaseSection(leaseGetSection, createGetTarget),
   leaseSection({ name: 'lease-put', title: 'PUT that renews a lease' }, createRenewTarget),
 ]
-
-export const comparableNames = sections.map(({ name }) => name)
 
 const NOTE = [
   'The same load on the services of this checkout and of another one, interleaved round by round; every other round runs',
@@ -176,4 +175,6 @@ const toSection = ({ name, title, needs, users, createTarget }: ComparableSectio
   },
 })
 
-export const comparableSections: readonly Section[] = sections.map(toSection)
+export const comparableSections: readonly Section[] = [...sections.map(toSection), leaseWaitAgainst]
+
+export const comparableNames = comparableSections.map(({ name }) => name)

@@ -62,7 +62,7 @@ export const benchUsage = (
 ): string => `pnpm bench [section …] [options]
 
 Sections: ${known.join(', ')}. Default: all of them.
-The first part of a name selects every section that starts with it: "lease" selects "lease-get" and "lease-put".
+The first part of a name selects every section that starts with it: "lease" selects "lease-get", "lease-put" and so on.
 
   --seconds N    how long each target is under load in one round (${numbers.seconds.fallback})
   --rounds N     number of rounds; medians are reported (${numbers.rounds.fallback})

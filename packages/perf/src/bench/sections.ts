@@ -1,5 +1,6 @@
 import type { Section } from './report.ts'
 import { checkSection, commitSection, reserveSection } from './sections/allocation.ts'
+import { leaseWaitSection } from './sections/lease-wait.ts'
 import { leaseGetSection, leasePutSection } from './sections/leases.ts'
 import { listSection } from './sections/list.ts'
 import { startSection } from './sections/start.ts'
@@ -13,4 +14,5 @@ export const sections: readonly Section[] = [
   startSection,
   leaseGetSection,
   leasePutSection,
+  leaseWaitSection,
 ]

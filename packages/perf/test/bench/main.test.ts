@@ -62,6 +62,14 @@ const expected: Readonly<Record<string, object>> = {
       ['witness', 'memory', 'KV only'].map(name => ({ users, target: name, validGrantsPerSecond: spread })),
     ),
   },
+  'lease-wait': {
+    loads: [1, 100, 2_000].map(waiters => ({
+      waiters,
+      sides: [{ name: 'witness', medianMs: spread, lastMs: spread }],
+      ratio: null,
+    })),
+    goals: [],
+  },
 }
 
 describe('the command', () => {
