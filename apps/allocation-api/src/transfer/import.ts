@@ -238,6 +238,9 @@ const stopZones = async (sql: Sql): Promise<string[]> => {
 
 type Work<Result> = (sql: Sql) => Promise<Result>
 
+/** Milliseconds. Below the default `deadlock_timeout`, so that in a deadlock the import ends, and not a request. */
+const LOCK_TIMEOUT_MS = 500
+
 /** One transaction on a connection of its own; a rollback after an error and for a dry run. */
 const inTransaction = async <Result>(
   { connect, idleTimeoutMs }: ImportOptions,
@@ -248,7 +251,7 @@ const inTransaction = async <Result>(
   try {
     await sql.unsafe(`
       begin; set local idle_in_transaction_session_timeout = ${idleTimeoutMs}; set local statement_timeout = 0;
-      set local lock_timeout = '2s'; set local timezone = 'UTC'`)
+      set local lock_timeout = ${LOCK_TIMEOUT_MS}; set local timezone = 'UTC'`)
     const result = await work(sql)
     await sql.unsafe(isDryRun ? 'rollback' : 'commit')
     return result
@@ -270,6 +273,8 @@ export const importInstallation = async (
   { isDryRun }: { readonly isDryRun: boolean },
 ): Promise<ImportedInstallation | RejectedImport> =>
   inTransaction(options, isDryRun, async sql => {
+    // Before the locks too: an import into a database in use must not delay its requests.
+    await requireEmptyDatabase(sql)
     const tables = TRANSFERRED_TABLES.map(({ name }) => name).join(', ')
     await sql.unsafe(`lock table ${tables} in share row exclusive mode`)
     await requireEmptyDatabase(sql)

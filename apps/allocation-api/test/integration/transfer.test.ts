@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import { listTransferTables } from '../../src/transfer/import.ts'
 import { type Api, startApi } from '../support/api.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { holdLock } from '../support/locks.ts'
 
 const token = 'operator-token-of-the-transfer'
 const headers = { Authorization: `Bearer ${token}` }
@@ -136,6 +137,15 @@ describe('an installation', () => {
     // A sequence that was not moved would give the number of an existing row.
     expect((await call('POST', `${pool}/reserve`, { subdomain: 'new' })).status).toBe(201)
     expect((await importText(target, exported)).body).toMatchObject({ error: 'not-empty' })
+  })
+
+  test('takes no lock in a database in use', async () => {
+    const target = await startTarget()
+    await target.api.call('POST', `${pool}/reserve`, { subdomain: 'own' })
+    const writer = await holdLock(target.database.sql, tx => tx`update pool_allocations set created_by = 'writer'`)
+    const { status, body } = await importText(target, exported)
+    await writer.release()
+    expect([status, body.error]).toEqual([409, 'not-empty'])
   })
 
   test('is checked by a dry run, which changes nothing', async () => {
