@@ -1,4 +1,4 @@
-# Always managed: the provider cannot delete this setting, so omitting it would leave the address enabled.
+# Always managed, so that a plan shows whether the address is enabled.
 resource "cloudflare_workers_script_subdomain" "witness" {
   account_id  = var.account_id
   script_name = cloudflare_workers_script.witness.script_name

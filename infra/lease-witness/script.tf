@@ -6,6 +6,54 @@ locals {
   migration_tag       = "v1"
 
   script_file = coalesce(var.script_file, "${path.module}/../../apps/lease-witness/dist/index.js")
+
+  # The last migration that Cloudflare has applied to the script. Null: the script does not exist, or has no Durable Objects.
+  applied_migration_tag = one([
+    for script in data.cloudflare_workers_scripts.account.result : script.migration_tag if script.id == var.script_name
+  ])
+
+  secrets = {
+    for name, text in {
+      BEARER_TOKENS_CSV = local.has_bearer_tokens ? join(",", var.bearer_tokens) : null
+      TOKEN_POLICIES    = length(var.token_policies) > 0 ? local.token_policies : null
+    } : name => text if nonsensitive(text != null)
+  }
+
+  # A setting that is null keeps the default of the witness.
+  settings = {
+    for name, text in {
+      DRAIN                   = var.drain ? "true" : null
+      JURISDICTION            = var.jurisdiction
+      LOCATION_HINTS          = length(var.location_hints) > 0 ? join(",", [for prefix, hint in var.location_hints : "${prefix}=${hint}"]) : null
+      LOG_LEVEL               = var.log_level
+      MAX_REQUESTS_PER_MINUTE = var.max_requests_per_minute == null ? null : tostring(var.max_requests_per_minute)
+      MAX_WAIT_SECONDS        = var.max_wait_seconds == null ? null : tostring(var.max_wait_seconds)
+    } : name => text if text != null
+  }
+}
+
+data "cloudflare_workers_scripts" "account" {
+  account_id = var.account_id
+}
+
+# The jurisdiction with which the first objects were created. Objects that are older than this record have none. For objects
+# that something else created with a jurisdiction, the record is imported, with the jurisdiction as its id.
+resource "terraform_data" "jurisdiction" {
+  input = local.applied_migration_tag == null ? var.jurisdiction : null
+
+  lifecycle {
+    ignore_changes = [input]
+    # A new record would accept another jurisdiction.
+    prevent_destroy = true
+  }
+}
+
+locals {
+  first_jurisdiction = (
+    contains(["eu", "us", "fedramp", "fedramp-high"], terraform_data.jurisdiction.id)
+    ? terraform_data.jurisdiction.id
+    : terraform_data.jurisdiction.output
+  )
 }
 
 resource "cloudflare_workers_script" "witness" {
@@ -19,41 +67,44 @@ resource "cloudflare_workers_script" "witness" {
   compatibility_date  = local.compatibility_date
   compatibility_flags = local.compatibility_flags
 
-  bindings = [
-    {
-      name         = "OPENOVA_LEASES"
-      type         = "kv_namespace"
-      namespace_id = cloudflare_workers_kv_namespace.leases.id
-    },
-    {
-      name       = "LEASES"
-      type       = "durable_object_namespace"
-      class_name = local.lease_class
-    },
-    {
-      name = "BEARER_TOKENS_CSV"
-      type = "secret_text"
-      text = join(",", var.bearer_tokens)
-    },
-    {
-      name = "LOG_LEVEL"
-      type = "plain_text"
-      text = var.log_level
-    },
-  ]
+  bindings = concat(
+    [
+      {
+        name         = "OPENOVA_LEASES"
+        type         = "kv_namespace"
+        namespace_id = cloudflare_workers_kv_namespace.leases.id
+      },
+      {
+        name       = "LEASES"
+        type       = "durable_object_namespace"
+        class_name = local.lease_class
+      },
+    ],
+    [for name, text in local.secrets : { name = name, type = "secret_text", text = text }],
+    [for name, text in local.settings : { name = name, type = "plain_text", text = text }],
+  )
 
-  # The provider sends this with every upload, and Cloudflare accepts a migration once: an applied one must be removed here.
-  migrations = var.applied_migration_tag == local.migration_tag ? null : {
+  # The provider sends this with every upload, and Cloudflare accepts a migration once: an applied one must be null here.
+  migrations = local.applied_migration_tag == local.migration_tag ? null : {
     new_tag            = local.migration_tag
     new_sqlite_classes = [local.lease_class]
   }
 
+  # All values are explicit: Cloudflare reports those that are not set with its defaults, which every later plan would remove.
   observability = {
-    enabled = true
+    enabled            = true
+    head_sampling_rate = 1
     logs = {
-      enabled = true
+      enabled            = true
+      head_sampling_rate = 1
       # The witness logs each request; invocation logs would duplicate that, including the path.
       invocation_logs = false
+      persist         = true
+    }
+    traces = {
+      enabled            = false
+      head_sampling_rate = 1
+      persist            = true
     }
   }
 
@@ -62,24 +113,8 @@ resource "cloudflare_workers_script" "witness" {
     prevent_destroy = true
 
     precondition {
-      condition     = length(var.bearer_tokens) > 0
-      error_message = "bearer_tokens is empty: the witness would reject all requests. Add a token."
-    }
-
-    precondition {
-      condition     = alltrue([for token in var.bearer_tokens : try(length(token) >= 32, false)])
-      error_message = "Each of bearer_tokens must have at least 32 characters: use openssl rand -hex 32."
-    }
-
-    # The witness splits the list at commas and trims; a header value is visible ASCII.
-    precondition {
-      condition     = alltrue([for token in var.bearer_tokens : can(regex("^[!-+\\--~]*$", token))])
-      error_message = "Each of bearer_tokens must consist of visible ASCII characters without commas: no white space, no control character."
-    }
-
-    precondition {
-      condition     = try(length(join(",", var.bearer_tokens)) <= 5120, true)
-      error_message = "bearer_tokens are too long: with commas, at most 5120 characters, the limit of a Worker variable."
+      condition     = length(local.token_errors) == 0
+      error_message = join("\n", local.token_errors)
     }
 
     precondition {
@@ -91,12 +126,15 @@ resource "cloudflare_workers_script" "witness" {
       condition     = var.workers_dev || var.custom_domain != null
       error_message = "The witness would have no address: leave workers_dev true, or set custom_domain, or both."
     }
-  }
-}
 
-check "migration_is_recorded" {
-  assert {
-    condition     = var.applied_migration_tag == local.migration_tag
-    error_message = "This configuration sends migration ${local.migration_tag}, which Cloudflare accepts once. After the apply that creates the script, set applied_migration_tag = \"${local.migration_tag}\"; while it is null, Cloudflare rejects every later change of the script with 412."
+    precondition {
+      condition     = contains(["", local.migration_tag], local.applied_migration_tag == null ? "" : local.applied_migration_tag)
+      error_message = "The script ${var.script_name} has a migration that this version of the module does not have: use the version that applied it."
+    }
+
+    precondition {
+      condition     = var.jurisdiction == local.first_jurisdiction
+      error_message = "jurisdiction cannot be changed: it is part of the id of every Durable Object, so all leases would be lost. Set it to ${local.first_jurisdiction == null ? "null" : jsonencode(local.first_jurisdiction)}, or create a second witness with another script_name."
+    }
   }
 }

@@ -51,23 +51,128 @@ variable "log_level" {
   }
 }
 
-# A set, because the order of tokens has no meaning and must not cause a change. The rules are preconditions of the script:
-# a failed validation would print the lines of the .tfvars file with the value.
+# A map, because the order of policies has no meaning and must not cause a change, and names are unique.
+variable "token_policies" {
+  type = map(object({
+    token                   = string
+    access                  = string
+    slots                   = optional(set(string))
+    holders                 = optional(set(string))
+    expires_at              = optional(string)
+    max_requests_per_minute = optional(number)
+  }))
+  description = "What the bearer of each token may do, by the name of the policy. The token is given as sha256: and its SHA-256, so that the state contains no token."
+  default     = {}
+  nullable    = false
+
+  validation {
+    condition     = alltrue([for name in keys(var.token_policies) : can(regex("^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$", name))])
+    error_message = "The names of token_policies must be 1 to 63 letters, digits, dots, underscores and hyphens, and start with a letter or digit."
+  }
+
+  validation {
+    condition     = alltrue([for policy in var.token_policies : contains(["read", "write"], policy.access)])
+    error_message = "The access of each of token_policies must be \"read\" or \"write\"."
+  }
+
+  validation {
+    condition = alltrue([
+      for policy in var.token_policies :
+      policy.slots == null ? true : length(policy.slots) > 0 && alltrue([for prefix in policy.slots : try(length(prefix) > 0 && length(prefix) <= 506, false)])
+    ])
+    error_message = "The slots of token_policies must be prefixes of 1 to 506 characters. Omit slots for all slots."
+  }
+
+  validation {
+    condition = alltrue([
+      for policy in var.token_policies :
+      policy.holders == null ? true : length(policy.holders) > 0 && alltrue([for holder in policy.holders : can(regex("^[!-~]([ -~]{0,252}[!-~])?$", holder))])
+    ])
+    error_message = "The holders of token_policies must be names of holders, or prefixes followed by *. Omit holders for all holders."
+  }
+
+  validation {
+    condition     = alltrue([for policy in var.token_policies : policy.expires_at == null ? true : can(timecmp(policy.expires_at, policy.expires_at))])
+    error_message = "The expires_at of token_policies must be a time with an offset, such as 2027-01-31T00:00:00Z. Omit it for a token that does not expire."
+  }
+
+  validation {
+    condition = alltrue([
+      for policy in var.token_policies :
+      policy.max_requests_per_minute == null ? true : policy.max_requests_per_minute >= 1 && policy.max_requests_per_minute <= 10000000 && floor(policy.max_requests_per_minute) == policy.max_requests_per_minute
+    ])
+    error_message = "The max_requests_per_minute of token_policies must be a whole number from 1 to 10000000."
+  }
+}
+
+# A set, because the order of tokens has no meaning and must not cause a change.
 variable "bearer_tokens" {
   type        = set(string)
-  description = "Bearer tokens of the clients; two during a rotation. The state contains them in plain text."
+  description = "Tokens with full power. Warning: the state contains them in plain text. Prefer token_policies."
+  default     = []
   sensitive   = true
   nullable    = false
 }
 
-variable "applied_migration_tag" {
-  type        = string
-  description = "Migration that Cloudflare has applied to the script: null for the first apply, then \"v1\"."
+variable "max_requests_per_minute" {
+  type        = number
+  description = "Requests per minute of one token, unless its policy has its own limit. Null: the default of the witness."
   default     = null
 
   validation {
-    condition     = var.applied_migration_tag == null ? true : var.applied_migration_tag == "v1"
-    error_message = "applied_migration_tag must be null (the script does not exist yet) or \"v1\", the only migration."
+    condition     = var.max_requests_per_minute == null ? true : var.max_requests_per_minute >= 1 && var.max_requests_per_minute <= 10000000 && floor(var.max_requests_per_minute) == var.max_requests_per_minute
+    error_message = "max_requests_per_minute must be a whole number from 1 to 10000000."
+  }
+}
+
+variable "max_wait_seconds" {
+  type        = number
+  description = "Longest wait that a request is granted, from 1 to 60 seconds. Null: the default of the witness, 25."
+  default     = null
+
+  validation {
+    condition     = var.max_wait_seconds == null ? true : var.max_wait_seconds >= 1 && var.max_wait_seconds <= 60 && floor(var.max_wait_seconds) == var.max_wait_seconds
+    error_message = "max_wait_seconds must be a whole number from 1 to 60."
+  }
+}
+
+variable "drain" {
+  type        = bool
+  description = "Whether the witness rejects writes with 503, so that all copies in KV can be completed before a migration."
+  default     = false
+  nullable    = false
+}
+
+variable "jurisdiction" {
+  type        = string
+  description = "Jurisdiction of the Durable Objects: eu, us, fedramp or fedramp-high. It cannot be changed after the first apply: it is part of the id of every object. Null: none."
+  default     = null
+
+  validation {
+    condition     = var.jurisdiction == null ? true : contains(["eu", "us", "fedramp", "fedramp-high"], var.jurisdiction)
+    error_message = "jurisdiction must be eu, us, fedramp or fedramp-high, or null."
+  }
+}
+
+variable "location_hints" {
+  type        = map(string)
+  description = "Where the Durable Objects of new slots are created, by prefix of the slot, such as { \"eu/\" = \"weur\" }; the longest prefix applies, and the empty one to all slots. Existing objects do not move."
+  default     = {}
+  nullable    = false
+
+  validation {
+    condition     = alltrue([for hint in values(var.location_hints) : contains(["wnam", "enam", "sam", "weur", "eeur", "apac", "apac-ne", "apac-se", "oc", "afr", "me"], hint)])
+    error_message = "The values of location_hints must be wnam, enam, sam, weur, eeur, apac, apac-ne, apac-se, oc, afr or me."
+  }
+
+  validation {
+    condition     = alltrue([for prefix in keys(var.location_hints) : !strcontains(prefix, ",") && trimspace(prefix) == prefix])
+    error_message = "The prefixes of location_hints must not contain a comma, or white space at either end."
+  }
+
+  validation {
+    condition     = length(join(",", [for prefix, hint in var.location_hints : "${prefix}=${hint}"])) <= 5120
+    error_message = "location_hints are too long: at most 5120 characters, the limit of a Worker variable."
   }
 }
 

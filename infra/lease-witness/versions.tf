@@ -4,8 +4,8 @@ terraform {
   required_providers {
     cloudflare = {
       source = "cloudflare/cloudflare"
-      # 5.7 added content_sha256; 5.8.0 to 5.8.2 did not send the migrations of Durable Objects.
-      version = "~> 5.14"
+      # Before 5.19, each plan replaces a custom domain, because the API sets an attribute that the configuration does not.
+      version = "~> 5.19"
     }
   }
 }

@@ -1,10 +1,9 @@
 mock_provider "cloudflare" {}
 
 variables {
-  account_id            = "acc0acc0acc0acc0acc0acc0acc0acc0"
-  script_file           = "tests/script.txt"
-  bearer_tokens         = ["first-token-0123456789-0123456789"]
-  applied_migration_tag = "v1"
+  account_id     = "acc0acc0acc0acc0acc0acc0acc0acc0"
+  script_file    = "tests/script.txt"
+  token_policies = { region-a = { token = "sha256:0000000000000000000000000000000000000000000000000000000000000000", access = "write" } }
 }
 
 run "unknown_workers_dev_subdomain" {

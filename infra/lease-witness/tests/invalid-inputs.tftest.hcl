@@ -2,10 +2,9 @@
 mock_provider "cloudflare" {}
 
 variables {
-  account_id            = "acc0acc0acc0acc0acc0acc0acc0acc0"
-  script_file           = "tests/script.txt"
-  bearer_tokens         = ["first-token-0123456789-0123456789"]
-  applied_migration_tag = "v1"
+  account_id     = "acc0acc0acc0acc0acc0acc0acc0acc0"
+  script_file    = "tests/script.txt"
+  token_policies = { region-a = { token = "sha256:0000000000000000000000000000000000000000000000000000000000000000", access = "write" } }
 }
 
 run "malformed_account_id" {
@@ -48,14 +47,94 @@ run "unknown_log_level" {
   expect_failures = [var.log_level]
 }
 
-run "unknown_migration" {
+run "wait_of_more_than_a_minute" {
   command = plan
 
   variables {
-    applied_migration_tag = "v2"
+    max_wait_seconds = 61
   }
 
-  expect_failures = [var.applied_migration_tag]
+  expect_failures = [var.max_wait_seconds]
+}
+
+run "wait_of_half_a_second" {
+  command = plan
+
+  variables {
+    max_wait_seconds = 0.5
+  }
+
+  expect_failures = [var.max_wait_seconds]
+}
+
+run "no_request_per_minute" {
+  command = plan
+
+  variables {
+    max_requests_per_minute = 0
+  }
+
+  expect_failures = [var.max_requests_per_minute]
+}
+
+run "unknown_jurisdiction" {
+  command = plan
+
+  variables {
+    jurisdiction = "de"
+  }
+
+  expect_failures = [var.jurisdiction]
+}
+
+run "unknown_location_hint" {
+  command = plan
+
+  variables {
+    location_hints = { "eu/" = "fra" }
+  }
+
+  expect_failures = [var.location_hints]
+}
+
+run "location_hint_for_a_prefix_with_a_comma" {
+  command = plan
+
+  variables {
+    location_hints = { "eu,us" = "weur" }
+  }
+
+  expect_failures = [var.location_hints]
+}
+
+run "location_hints_that_are_too_long" {
+  command = plan
+
+  variables {
+    location_hints = { for n in range(400) : format("prefix-%05d/", n) => "weur" }
+  }
+
+  expect_failures = [var.location_hints]
+}
+
+run "policy_with_a_token" {
+  command = plan
+
+  variables {
+    token_policies = { region-a = { token = "0000000000000000000000000000000000000000000000000000000000000000", access = "write" } }
+  }
+
+  expect_failures = [cloudflare_workers_script.witness]
+}
+
+run "policy_with_an_unknown_access" {
+  command = plan
+
+  variables {
+    token_policies = { region-a = { token = "sha256:0000000000000000000000000000000000000000000000000000000000000000", access = "all" } }
+  }
+
+  expect_failures = [var.token_policies]
 }
 
 run "subdomain_with_a_dot" {
@@ -142,7 +221,7 @@ run "no_token" {
   command = plan
 
   variables {
-    bearer_tokens = []
+    token_policies = {}
   }
 
   expect_failures = [cloudflare_workers_script.witness]

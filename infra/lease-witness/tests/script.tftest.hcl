@@ -2,18 +2,13 @@
 mock_provider "cloudflare" {}
 
 variables {
-  account_id            = "acc0acc0acc0acc0acc0acc0acc0acc0"
-  script_file           = "tests/script.txt"
-  bearer_tokens         = ["first-token-0123456789-0123456789", "other-token-0123456789-0123456789"]
-  applied_migration_tag = "v1"
+  account_id     = "acc0acc0acc0acc0acc0acc0acc0acc0"
+  script_file    = "tests/script.txt"
+  token_policies = { region-a = { token = "sha256:0000000000000000000000000000000000000000000000000000000000000000", access = "write" } }
 }
 
-run "first_apply_sends_the_migration_and_names_the_next_step" {
+run "first_apply_sends_the_migration" {
   command = plan
-
-  variables {
-    applied_migration_tag = null
-  }
 
   assert {
     condition     = cloudflare_workers_script.witness.migrations.new_tag == "v1"
@@ -24,17 +19,6 @@ run "first_apply_sends_the_migration_and_names_the_next_step" {
     condition     = tolist(cloudflare_workers_script.witness.migrations.new_sqlite_classes) == tolist(["LeaseObject"])
     error_message = "The class must have SQLite storage."
   }
-
-  expect_failures = [check.migration_is_recorded]
-}
-
-run "later_applies_send_no_migration" {
-  command = plan
-
-  assert {
-    condition     = cloudflare_workers_script.witness.migrations == null
-    error_message = "An applied migration must not be sent again."
-  }
 }
 
 run "bindings" {
@@ -42,22 +26,47 @@ run "bindings" {
 
   assert {
     condition = { for binding in cloudflare_workers_script.witness.bindings : binding.name => binding.type } == {
-      OPENOVA_LEASES    = "kv_namespace"
-      LEASES            = "durable_object_namespace"
-      BEARER_TOKENS_CSV = "secret_text"
-      LOG_LEVEL         = "plain_text"
+      OPENOVA_LEASES = "kv_namespace"
+      LEASES         = "durable_object_namespace"
+      TOKEN_POLICIES = "secret_text"
+      LOG_LEVEL      = "plain_text"
     }
-    error_message = "The witness must have exactly these four bindings."
+    error_message = "By default, the witness must have exactly these four bindings."
   }
 
   assert {
-    condition     = one([for binding in cloudflare_workers_script.witness.bindings : binding.text if binding.name == "BEARER_TOKENS_CSV"]) == join(",", var.bearer_tokens)
-    error_message = "The tokens must be one comma-separated string."
+    condition = jsondecode(one([for binding in cloudflare_workers_script.witness.bindings : binding.text if binding.name == "TOKEN_POLICIES"])) == [
+      { name = "region-a", token = "sha256:0000000000000000000000000000000000000000000000000000000000000000", access = "write" }
+    ]
+    error_message = "The policies must be JSON without the fields that are not set."
   }
 
   assert {
     condition     = one([for binding in cloudflare_workers_script.witness.bindings : binding.class_name if binding.name == "LEASES"]) == "LeaseObject"
     error_message = "The binding must use the class of the migration."
+  }
+}
+
+run "bearer_tokens" {
+  command = plan
+
+  variables {
+    token_policies = {}
+    bearer_tokens  = ["other-token-0123456789-0123456789", "first-token-0123456789-0123456789"]
+  }
+
+  assert {
+    condition     = one([for binding in cloudflare_workers_script.witness.bindings : binding.text if binding.name == "BEARER_TOKENS_CSV"]) == "first-token-0123456789-0123456789,other-token-0123456789-0123456789"
+    error_message = "The tokens must be one comma-separated string."
+  }
+}
+
+run "every_log_line_is_kept" {
+  command = plan
+
+  assert {
+    condition     = cloudflare_workers_script.witness.observability.head_sampling_rate == 1 && cloudflare_workers_script.witness.observability.logs.head_sampling_rate == 1
+    error_message = "The sampling rates must be explicit: otherwise each plan removes the ones that Cloudflare reports."
   }
 }
 

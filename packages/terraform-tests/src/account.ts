@@ -1,19 +1,29 @@
 import { createHash } from 'node:crypto'
 import { ApiError } from './resource.ts'
-import type { Attributes } from './schema.ts'
+import { type Attributes, isObject, type Value } from './schema.ts'
 
 export interface Upload {
   readonly content: string
   readonly bindings: readonly Attributes[]
   readonly migration: { oldTag: string; newTag: string; newClasses: readonly string[] } | null
+  /** As sent, without what the API adds. Default: none, and no logs. */
+  readonly observability?: Attributes | null
 }
 
 interface Script {
   content: string
   bindings: readonly Attributes[]
+  observability: Attributes | null
   migrationTag: string
   classes: ReadonlySet<string>
   uploads: number
+}
+
+interface AccountOptions {
+  /** Whether the settings of a script contain `traces` even if the upload did not. Both were reported for the real API. */
+  readonly reportsTraces?: boolean
+  /** Called after an upload was accepted, with the name of the script. */
+  deploy?(script: string, upload: Upload): Promise<void>
 }
 
 /** A Cloudflare account in memory: the operations of four resources, and the rejections of the API. */
@@ -22,7 +32,12 @@ export class Account {
   readonly scripts = new Map<string, Script>()
   readonly subdomains = new Map<string, { enabled: boolean; previews: boolean }>()
   readonly domains = new Map<string, { hostname: string; zoneId: string; service: string }>()
+  readonly #options: AccountOptions
   #lastId = 0
+
+  constructor(options: AccountOptions = {}) {
+    this.#options = options
+  }
 
   /** 32 hexadecimal digits, as in Cloudflare. */
   newId(kind: string): string {
@@ -30,7 +45,8 @@ export class Account {
     return createHash('md5').update(`${kind} ${this.#lastId}`).digest('hex')
   }
 
-  upload(name: string, { content, bindings, migration }: Upload): Script {
+  async upload(name: string, upload: Upload): Promise<Script> {
+    const { content, bindings, migration, observability = null } = upload
     const previous = this.scripts.get(name)
     const tag = previous?.migrationTag ?? ''
     if (migration !== null && migration.oldTag !== tag) {
@@ -51,11 +67,13 @@ export class Account {
     const script: Script = {
       content,
       bindings,
+      observability,
       classes,
       migrationTag: migration?.newTag ?? tag,
       uploads: (previous?.uploads ?? 0) + 1,
     }
     this.scripts.set(name, script)
+    await this.#options.deploy?.(name, upload)
     return script
   }
 
@@ -64,4 +82,25 @@ export class Account {
     if (!script) throw new ApiError('404 Not Found', `no script '${name}'`)
     return script
   }
+
+  /** The observability in the settings of a script: what the upload contained, completed with the defaults of the API. */
+  readObservability(name: string): Attributes | null {
+    const { observability } = this.script(name)
+    if (observability === null) return null
+    const { enabled, head_sampling_rate, logs, traces } = observability
+    const defaults = { head_sampling_rate: 1, persist: true }
+    return {
+      enabled: enabled ?? false,
+      head_sampling_rate: head_sampling_rate ?? 1,
+      logs: withDefaults(logs, { enabled: false, invocation_logs: true, ...defaults }),
+      ...((isObject(traces) || this.#options.reportsTraces !== false) && {
+        traces: withDefaults(traces, { enabled: false, ...defaults }),
+      }),
+    }
+  }
+}
+
+function withDefaults(sent: Value | undefined, defaults: Attributes): Attributes {
+  const values = isObject(sent) ? Object.entries(sent).filter(([, value]) => value !== null) : []
+  return { ...defaults, ...Object.fromEntries(values) }
 }

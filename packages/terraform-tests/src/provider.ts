@@ -47,7 +47,7 @@ const error = (summary: string, detail: string, attribute?: string): object => (
   ...(attribute ? { attribute: { steps: [{ attribute_name: attribute }] } } : {}),
 })
 
-function createService({ name, schema, resources, configure }: Provider) {
+function createService({ name, schema, resources, dataSources = {}, configure }: Provider) {
   const handler = (handle: (request: Request) => object | Promise<object>): handleUnaryCall<Request, object> => {
     return async ({ request }, callback) => {
       try {
@@ -64,11 +64,20 @@ function createService({ name, schema, resources, configure }: Provider) {
     return resource
   }
 
+  const findDataSource = ({ type_name }: Request) => {
+    const dataSource = dataSources[type_name]
+    if (!dataSource) throw new Error(`unknown data source ${type_name}`)
+    return dataSource
+  }
+
   return {
     GetProviderSchema: handler(() => ({
       provider: schemaToWire(schema),
       resource_schemas: Object.fromEntries(
-        Object.entries(resources).map(([type, { schema }]) => [type, schemaToWire(schema)]),
+        Object.entries(resources).map(([type, { schema, version }]) => [type, schemaToWire(schema, version)]),
+      ),
+      data_source_schemas: Object.fromEntries(
+        Object.entries(dataSources).map(([type, { schema }]) => [type, schemaToWire(schema)]),
       ),
     })),
     ValidateProviderConfig: handler(() => ({})),
@@ -111,9 +120,20 @@ function createService({ name, schema, resources, configure }: Provider) {
     ApplyResourceChange: handler(async request => {
       const { behavior } = findResource(request)
       const [prior, planned] = [fromWire(request.prior_state), fromWire(request.planned_state)]
-      if (isObject(planned)) return { new_state: toWire(await behavior.write(planned, isObject(prior) ? prior : null)) }
+      const config = fromWire(request.config)
+      if (isObject(planned) && isObject(config)) {
+        return { new_state: toWire(await behavior.write(planned, isObject(prior) ? prior : null, config)) }
+      }
       if (isObject(prior)) await behavior.remove(prior)
       return { new_state: toWire(null) }
+    }),
+
+    ValidateDataResourceConfig: handler(() => ({ diagnostics: [] })),
+
+    ReadDataSource: handler(async request => {
+      const { schema, read } = findDataSource(request)
+      const config = fromWire(request.config)
+      return { state: toWire(fillMissingAttributes(schema, await read(isObject(config) ? config : {}))) }
     }),
 
     ImportResourceState: handler(async request => {

@@ -11,8 +11,11 @@ type MaybePromise<Answer> = Answer | Promise<Answer>
 
 /** The operations of a provider for one resource type. */
 export interface ResourceBehavior {
-  /** Creates or updates the resource. Returns the values that the plan left unknown. */
-  write(planned: Attributes, prior: Attributes | null): MaybePromise<Attributes>
+  /**
+   * Creates or updates the resource. Returns the new state, with the values that the plan left unknown. `config` is the
+   * configuration as written; unlike the plan, it is not affected by `ignore_changes`.
+   */
+  write(planned: Attributes, prior: Attributes | null, config: Attributes): MaybePromise<Attributes>
   /** Returns the current state, or null if the resource does not exist. */
   read(state: Attributes): MaybePromise<Attributes | null>
   remove(state: Attributes): MaybePromise<void>
@@ -22,15 +25,29 @@ export interface ResourceBehavior {
   validate?(config: Attributes): { attribute: string; detail: string } | null
 }
 
-/** A provider: its schema and its resources. */
+export interface Resource {
+  readonly schema: Schema
+  /** Version of the schema. Default: 0. A state of an older version is upgraded, a state of a newer one rejected. */
+  readonly version?: number
+  readonly behavior: ResourceBehavior
+}
+
+export interface DataSource {
+  readonly schema: Schema
+  /** Returns the configuration with the computed values. */
+  read(config: Attributes): MaybePromise<Attributes>
+}
+
+/** A provider: its schema, its resources and its data sources. */
 export interface Provider {
   /** Display name, for error messages. */
   readonly name: string
   /** Address in a registry, such as cloudflare/cloudflare. */
   readonly source: string
   readonly schema: Schema
-  readonly resources: { readonly [type: string]: { readonly schema: Schema; readonly behavior: ResourceBehavior } }
-  /** Called before any operation of a resource. */
+  readonly resources: { readonly [type: string]: Resource }
+  readonly dataSources?: { readonly [type: string]: DataSource }
+  /** Called before any operation of a resource or data source. */
   configure?(config: Attributes): void
 }
 

@@ -39,27 +39,44 @@ export function isEqual(left: Value | undefined, right: Value | undefined): bool
 
 /**
  * An attribute. `keepsValue` and `replaces` are plan modifiers of the real provider: an update keeps the known value of a
- * computed attribute; a change of the attribute replaces the resource.
+ * computed attribute; a change of the attribute replaces the resource, with `if-configured` only if the configuration sets it.
  */
 export interface Attribute {
-  readonly type: 'string' | 'bool' | 'number' | readonly ['list' | 'set', 'string'] | Nested
+  readonly type: 'string' | 'bool' | 'number' | 'dynamic' | readonly ['list' | 'set', 'string'] | Nested
   readonly required?: boolean
   readonly optional?: boolean
   readonly computed?: boolean
   readonly sensitive?: boolean
+  readonly deprecated?: boolean
   readonly keepsValue?: boolean
-  readonly replaces?: boolean
+  readonly replaces?: boolean | 'if-configured'
   readonly default?: boolean | string
   /** Computed only for elements of this `type`; null in others. */
   readonly computedFor?: string
 }
 
 export interface Nested {
-  readonly nesting: 'single' | 'list'
+  readonly nesting: 'single' | 'list' | 'set'
   readonly attributes: Schema
 }
 
 export type Schema = { readonly [name: string]: Attribute }
+
+/** The numbers of the plugin protocol. */
+const NESTING = { single: 1, list: 2, set: 3 } as const
+
+/** The schema with every attribute computed and nothing else, as the results of data sources have it. */
+export const allComputed = (schema: Schema): Schema =>
+  Object.fromEntries(
+    Object.entries(schema).map(([name, { type, deprecated }]) => [
+      name,
+      {
+        type: isNested(type) ? { nesting: type.nesting, attributes: allComputed(type.attributes) } : type,
+        computed: true,
+        ...(deprecated && { deprecated }),
+      },
+    ]),
+  )
 
 export const isNested = (type: Attribute['type']): type is Nested => typeof type === 'object' && 'nesting' in type
 
@@ -76,19 +93,20 @@ export const fillMissingAttributes = (schema: Schema, state: Attributes): Attrib
   )
 
 const attributesToWire = (schema: Schema): object[] =>
-  Object.entries(schema).map(([name, { type, required, optional, computed, sensitive }]) => ({
+  Object.entries(schema).map(([name, { type, required, optional, computed, sensitive, deprecated }]) => ({
     name,
     required,
     optional,
     computed,
     sensitive,
+    deprecated,
     ...(isNested(type)
-      ? { nested_type: { nesting: type.nesting === 'single' ? 1 : 2, attributes: attributesToWire(type.attributes) } }
+      ? { nested_type: { nesting: NESTING[type.nesting], attributes: attributesToWire(type.attributes) } }
       : { type: Buffer.from(JSON.stringify(type)) }),
   }))
 
-export const schemaToWire = (schema: Schema): object => ({
-  version: 0,
+export const schemaToWire = (schema: Schema, version = 0): object => ({
+  version,
   block: { attributes: attributesToWire(schema) },
 })
 
@@ -144,6 +162,11 @@ export function planChange(
   if (!isObject(prior)) return { planned: markUnknowns(schema, config, withDefaults), replaces: [] }
   if (isEqual(withDefaults, prior)) return { planned: prior, replaces: [] }
   const planned = markUnknowns(schema, config, withDefaults, prior)
-  const replaces = Object.keys(schema).filter(name => schema[name]?.replaces && !isEqual(planned[name], prior[name]))
+  const replaces = Object.entries(schema).flatMap(([name, { replaces }]) =>
+    (replaces === true || (replaces === 'if-configured' && (config[name] ?? null) !== null)) &&
+    !isEqual(planned[name], prior[name])
+      ? [name]
+      : [],
+  )
   return { planned, replaces }
 }

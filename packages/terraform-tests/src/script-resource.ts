@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { Account, Upload } from './account.ts'
-import { parseImportId, type ResourceBehavior } from './resource.ts'
-import { type Attributes, isObject, isText, Unknown, type Value } from './schema.ts'
+import { type DataSource, parseImportId, type ResourceBehavior } from './resource.ts'
+import { type Attributes, isObject, isText, type Schema, Unknown, type Value } from './schema.ts'
 
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex')
 
@@ -17,36 +17,56 @@ function parseMigration(migrations: Value | undefined): Upload['migration'] {
   return { oldTag: isText(old_tag) ? old_tag : '', newTag: isText(new_tag) ? new_tag : '', newClasses }
 }
 
+/** What the API reports about a script, beside its settings. */
+function readMetadata(account: Account, name: string): Attributes {
+  const { content, classes, migrationTag, uploads } = account.script(name)
+  return {
+    created_on: '2026-11-21T09:00:00Z',
+    etag: sha256(content),
+    handlers: ['fetch'],
+    has_assets: false,
+    has_modules: true,
+    last_deployed_from: 'terraform',
+    migration_tag: migrationTag || null,
+    modified_on: `2026-11-21T09:00:${String(uploads).padStart(2, '0')}Z`,
+    named_handlers: [...classes].map(name => ({ name, handlers: ['class'] })),
+    usage_model: 'standard',
+  }
+}
+
+/** Upload, refresh, deletion and import of a script, after the source of the real provider (5.19.1). */
 export function scriptResource(account: Account, directory: string): ResourceBehavior {
   const readContent = ({ content, content_file }: Attributes): string =>
     isText(content_file) ? readFileSync(resolve(directory, content_file), 'utf8') : String(content)
 
-  const computedAttributes = (name: string): Attributes => {
-    const { content, migrationTag, uploads } = account.script(name)
-    return {
-      id: name,
-      etag: sha256(content),
-      migration_tag: migrationTag || null,
-      created_on: '2026-11-21T09:00:00Z',
-      modified_on: `2026-11-21T09:00:${String(uploads).padStart(2, '0')}Z`,
-      has_modules: true,
-      startup_time_ms: 7,
-      usage_model: 'standard',
-    }
-  }
-
   return {
-    write(planned) {
+    async write(planned, _prior, { migrations = null }) {
       const name = String(planned.script_name)
       const bindings = getBindings(planned).map(binding => ({
         ...binding,
         namespace_id:
           binding.namespace_id instanceof Unknown
             ? toObjectNamespaceId(name, binding.class_name)
-            : binding.namespace_id,
+            : (binding.namespace_id ?? null),
       })) as Attributes[]
-      account.upload(name, { content: readContent(planned), bindings, migration: parseMigration(planned.migrations) })
-      return { ...planned, ...computedAttributes(name), bindings }
+      await account.upload(name, {
+        content: readContent(planned),
+        bindings,
+        // The provider reads migrations from the configuration, because a refresh cannot find them.
+        migration: parseMigration(migrations),
+        observability: isObject(planned.observability) ? planned.observability : null,
+      })
+      const uploadResult: Attributes = {
+        ...readMetadata(account, name),
+        annotations: { workers_message: null, workers_tag: null, workers_triggered_by: 'upload' },
+        id: name,
+        startup_time_ms: 7,
+      }
+      const known = Object.entries(planned).map(([attribute, value]) => [
+        attribute,
+        value instanceof Unknown ? (uploadResult[attribute] ?? null) : value,
+      ])
+      return { ...Object.fromEntries(known), bindings, migrations }
     },
 
     read(state) {
@@ -54,16 +74,18 @@ export function scriptResource(account: Account, directory: string): ResourceBeh
       const script = account.scripts.get(name)
       if (!script) return null
       const previous = getBindings(state)
-      // The API never returns a secret: the provider keeps the one in the state and omits unknown ones.
-      const bindings = script.bindings.flatMap(binding => {
-        if (binding.type !== 'secret_text') return [binding]
-        const previousBinding = previous.find(({ name }) => name === binding.name)
-        return previousBinding ? [{ ...binding, text: previousBinding.text ?? null }] : []
-      })
+      const isSame = (left: Attributes, right: Attributes) => left.name === right.name && left.type === right.type
+      const isSecret = ({ type }: Attributes) => type === 'secret_text'
       return {
         ...state,
-        ...computedAttributes(name),
-        bindings,
+        ...readMetadata(account, name),
+        // The provider keeps known bindings as they are in the state, and the API never returns a secret: a refresh shows
+        // only that a secret is missing, or that there is another binding that is not a secret.
+        bindings: [
+          ...previous.filter(known => !isSecret(known) || script.bindings.some(binding => isSame(known, binding))),
+          ...script.bindings.filter(binding => !isSecret(binding) && !previous.some(known => isSame(known, binding))),
+        ],
+        observability: merge(state.observability ?? null, account.readObservability(name)),
         content: isText(state.content_file) ? null : script.content,
         content_sha256: isText(state.content_sha256) ? sha256(script.content) : null,
       }
@@ -83,6 +105,27 @@ export function scriptResource(account: Account, directory: string): ResourceBeh
       return { attribute: 'content_sha256', detail: `content_sha256 does not match ${content_file}` }
     },
   }
+}
+
+/** The list of the scripts of the account. */
+export const scriptsDataSource = (account: Account, schema: Schema): DataSource => ({
+  schema,
+  read: config => ({
+    ...config,
+    result: [...account.scripts.keys()].map(id => ({
+      ...readMetadata(account, id),
+      id,
+      observability: account.readObservability(id),
+    })),
+  }),
+})
+
+/** The values of `found` over those of `known`, as a refresh combines them: what the API does not return is kept. */
+function merge(known: Value, found: Value): Value {
+  if (found === null) return known
+  if (!isObject(known) || !isObject(found)) return found
+  const names = [...new Set([...Object.keys(known), ...Object.keys(found)])]
+  return Object.fromEntries(names.map(name => [name, merge(known[name] ?? null, found[name] ?? null)]))
 }
 
 /** The id of a Durable Object namespace. It is stable as long as the script exists. */

@@ -1,5 +1,6 @@
 import type { Account } from './account.ts'
-import { parseImportId, type ResourceBehavior } from './resource.ts'
+import { ApiError, parseImportId, type ResourceBehavior } from './resource.ts'
+import { type Attributes, Unknown } from './schema.ts'
 
 export const namespaceResource = (account: Account): ResourceBehavior => ({
   write(planned, prior) {
@@ -20,32 +21,48 @@ export const subdomainResource = (account: Account): ResourceBehavior => ({
     const name = String(planned.script_name)
     account.script(name)
     account.subdomains.set(name, { enabled: planned.enabled === true, previews: planned.previews_enabled === true })
-    return planned
+    return { ...planned, id: name, previews_enabled: planned.previews_enabled === true }
   },
   read(state) {
     const setting = account.subdomains.get(String(state.script_name))
-    return setting ? { ...state, enabled: setting.enabled, previews_enabled: setting.previews } : null
+    return setting
+      ? { ...state, id: state.script_name ?? null, enabled: setting.enabled, previews_enabled: setting.previews }
+      : null
   },
-  // The provider has no API call to delete this setting, so it stays unchanged.
-  remove: () => undefined,
+  remove: ({ script_name }) => void account.subdomains.set(String(script_name), { enabled: false, previews: false }),
   import: id => parseImportId(id, 'account_id', 'script_name'),
+})
+
+const readComputed = (id: string, hostname: string): Attributes => ({
+  id,
+  zone_name: hostname.split('.').slice(-2).join('.'),
+  environment: 'production',
+  cert_id: `certificate-of-${id}`,
 })
 
 export const domainResource = (account: Account): ResourceBehavior => ({
   write(planned, prior) {
     const service = String(planned.service)
     account.script(service)
-    const id = prior ? String(prior.id) : account.newId('domain')
     const hostname = String(planned.hostname)
+    const other = [...account.domains.values()].find(
+      domain => domain.hostname === hostname && domain.service !== service,
+    )
+    if (other) throw new ApiError('409 Conflict (100117)', `${hostname} is already the domain of '${other.service}'`)
+    const id = prior ? String(prior.id) : account.newId('domain')
     account.domains.set(id, { hostname, service, zoneId: String(planned.zone_id) })
-    return { ...planned, id, zone_name: hostname.split('.').slice(-2).join('.'), environment: 'production' }
+    const computed = readComputed(id, hostname)
+    const known = Object.entries(planned).map(([name, value]) => [
+      name,
+      value instanceof Unknown ? (computed[name] ?? null) : value,
+    ])
+    return Object.fromEntries(known)
   },
   read(state) {
     const domain = account.domains.get(String(state.id))
     if (!domain) return null
     const { hostname, service, zoneId } = domain
-    const zone_name = hostname.split('.').slice(-2).join('.')
-    return { ...state, hostname, service, zone_id: zoneId, zone_name, environment: 'production' }
+    return { ...state, ...readComputed(String(state.id), hostname), hostname, service, zone_id: zoneId }
   },
   remove: ({ id }) => void account.domains.delete(String(id)),
   import: id => parseImportId(id, 'account_id', 'id'),

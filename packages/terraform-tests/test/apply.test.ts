@@ -1,94 +1,151 @@
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { Account } from '../src/account.ts'
+import { customDomain } from '../src/cloudflare-schema.ts'
+import type { Schema } from '../src/schema.ts'
 import { collapseWhitespace, replaceInFile } from './fixtures/module-fixture.ts'
+import { changedPaths } from './fixtures/plan.ts'
 import { withTerraform } from './fixtures/with-terraform.ts'
-import { createWitnessFixture } from './fixtures/witness-fixture.ts'
+import { createWitnessFixture, zoneId } from './fixtures/witness-fixture.ts'
 
-const migrationRecorded = { applied_migration_tag: 'v1' }
-const reminder = 'set applied_migration_tag = "v1"'
+const script = 'cloudflare_workers_script.witness'
+const withDomain = { custom_domain: { hostname: 'witness.example.com', zone_id: zoneId } }
 
 withTerraform('the first apply and later ones', () => {
-  test('the first apply creates the script with its migration and names the next step; the next plan is empty', async () => {
-    const { account, terraform, apply } = await createWitnessFixture()
-    expect(collapseWhitespace(await apply())).toContain(reminder)
+  test('the first apply creates the script with its migration', async () => {
+    const { account, apply } = await createWitnessFixture()
+    await apply()
     expect(account.script('lease-witness')).toMatchObject({
       migrationTag: 'v1',
       classes: new Set(['LeaseObject']),
       content: '// first\n',
+      uploads: 1,
     })
     expect([...account.namespaces.values()]).toEqual(['lease-witness'])
-    const second = await terraform('plan', '-no-color', '-detailed-exitcode')
-    expect(second.code, second.output).toBe(0)
-    expect(second.output).toContain('No changes')
   })
 
-  test('after the migration is recorded, a new script is uploaded without a reminder and keeps its objects', async () => {
-    const { account, terraform, set, build, plan, apply, outputs } = await createWitnessFixture()
+  test.each([
+    ['reports the settings of traces', true],
+    ['reports only what was uploaded', false],
+  ])(
+    'the second apply only removes the applied migration; then the plan is empty: the API %s',
+    async (_, reportsTraces) => {
+      const { account, set, terraform, plan, apply } = await createWitnessFixture({
+        account: new Account({ reportsTraces }),
+      })
+      set(withDomain)
+      await apply()
+      expect(changedPaths(await plan())).toEqual([`${script}.migrations`])
+      await apply()
+      for (const command of ['plan', 'apply'] as const) {
+        const { code, output } = await terraform(
+          command,
+          '-no-color',
+          ...(command === 'plan' ? ['-detailed-exitcode'] : []),
+        )
+        expect(code, output).toBe(0)
+        expect(output).toContain('No changes')
+      }
+      expect(account.script('lease-witness')).toMatchObject({ uploads: 2, migrationTag: 'v1' })
+    },
+  )
+
+  test.each([
+    ['at the upper level', '    head_sampling_rate = 1\n    logs', '    logs'],
+    ['of the logs', '      head_sampling_rate = 1\n      # The witness', '      # The witness'],
+  ])('without the sampling rate %s, each plan is an upload that changes nothing', async (_, from, to) => {
+    const { account, terraform, apply } = await createWitnessFixture({
+      change: directory => replaceInFile(join(directory, 'script.tf'), from, to),
+    })
+    for (let applies = 1; applies <= 3; applies += 1) {
+      await apply()
+      expect(account.script('lease-witness').uploads).toBe(applies)
+      const { code, output } = await terraform('plan', '-no-color', '-detailed-exitcode')
+      expect(code, output).toBe(2)
+      expect(collapseWhitespace(output)).toContain('- head_sampling_rate = 1 -> null')
+    }
+  })
+
+  test('a new script is uploaded without the migration, also in the second apply, and keeps its objects', async () => {
+    const { account, terraform, build, plan, apply, outputs } = await createWitnessFixture()
     await apply()
     const { namespace_id } = await outputs()
-    set(migrationRecorded)
-    const { resource_changes } = await plan()
-    expect(resource_changes.flatMap(({ change }) => change.actions)).not.toContain('delete')
-    const output = await apply()
-    expect(collapseWhitespace(output)).not.toContain(reminder)
-    build('// second\n')
-    await apply()
-    expect(account.script('lease-witness')).toMatchObject({ content: '// second\n', migrationTag: 'v1' })
+    for (const content of ['// second\n', '// third\n', '// first\n']) {
+      build(content)
+      const { resource_changes } = await plan()
+      expect(resource_changes.flatMap(({ change }) => change.actions)).not.toContain('delete')
+      await apply()
+      expect(account.script('lease-witness')).toMatchObject({ content, migrationTag: 'v1' })
+    }
     expect((await outputs()).namespace_id).toBe(namespace_id)
     expect((await terraform('plan', '-detailed-exitcode')).code).toBe(0)
   })
 
-  test('one apply can record the migration and upload a new script', async () => {
-    const { account, set, build, apply } = await createWitnessFixture()
+  test('an apply that failed after the upload is completed by the next one', async () => {
+    const { account, set, apply, terraform } = await createWitnessFixture()
+    account.domains.set('taken', { hostname: 'witness.example.com', zoneId, service: 'other' })
+    set(withDomain)
+    const { code, output } = await terraform('apply', '-auto-approve', '-no-color')
+    expect(code, output).toBe(1)
+    expect(output).toContain('409 Conflict')
+    expect(account.script('lease-witness').migrationTag).toBe('v1')
+    account.domains.clear()
     await apply()
-    set(migrationRecorded)
-    build('// second\n')
-    await apply()
-    expect(account.script('lease-witness').content).toBe('// second\n')
+    expect((await terraform('plan', '-detailed-exitcode')).code).toBe(0)
   })
 
-  test('without the recorded migration a new script is rejected with 412; recording it fixes this', async () => {
-    const { account, terraform, set, build, apply } = await createWitnessFixture()
+  test('a script without Durable Objects, such as an earlier witness, gets the migration', async () => {
+    const { account, apply } = await createWitnessFixture()
+    await account.upload('lease-witness', { content: '// without objects\n', bindings: [], migration: null })
     await apply()
-    build('// second\n')
+    expect(account.script('lease-witness')).toMatchObject({ content: '// first\n', migrationTag: 'v1' })
+  })
+
+  test('the migrations of other scripts have no effect', async () => {
+    const { account, apply } = await createWitnessFixture()
+    const migration = { oldTag: '', newTag: 'v1', newClasses: ['Other'] }
+    await account.upload('other', { content: '// other\n', bindings: [], migration })
+    await apply()
+    expect(account.script('lease-witness').migrationTag).toBe('v1')
+  })
+
+  test('a migration that this version of the module does not have is rejected', async () => {
+    const { account, terraform } = await createWitnessFixture()
+    const migration = { oldTag: '', newTag: 'v2', newClasses: ['LeaseObject'] }
+    await account.upload('lease-witness', { content: '// newer\n', bindings: [], migration })
     const { code, output } = await terraform('apply', '-auto-approve', '-no-color')
     expect(code).toBe(1)
-    expect(output).toContain('412')
-    expect(collapseWhitespace(output)).toContain(reminder)
-    expect(account.script('lease-witness').content).toBe('// first\n')
-    set(migrationRecorded)
-    await apply()
-    expect(account.script('lease-witness').content).toBe('// second\n')
+    expect(collapseWhitespace(output)).toContain('use the version that applied it')
+    expect(account.script('lease-witness').content).toBe('// newer\n')
   })
 
-  test('ignore_changes does not help: the provider sends the migration in the state again', async () => {
-    const { terraform, set, build, apply } = await createWitnessFixture({
+  test('ignore_changes would not avoid the second upload: the provider and the plan disagree', async () => {
+    const { terraform, build, apply } = await createWitnessFixture({
       change: directory =>
         replaceInFile(
           join(directory, 'script.tf'),
-          '    prevent_destroy = true',
-          '    prevent_destroy = true\n    ignore_changes = [migrations]',
+          '    # Cloudflare deletes',
+          '    ignore_changes = [migrations]\n    # Cloudflare deletes',
         ),
     })
     await apply()
-    set(migrationRecorded)
+    expect((await terraform('plan', '-detailed-exitcode')).code).toBe(0)
     build('// second\n')
     const { code, output } = await terraform('apply', '-auto-approve', '-no-color')
     expect(code).toBe(1)
-    expect(output).toContain('412')
+    expect(output).toContain('Provider produced inconsistent result after apply')
   })
 
-  test('a migration recorded before the script exists is rejected: its class has no objects', async () => {
-    const { account, terraform, set, apply } = await createWitnessFixture()
-    set(migrationRecorded)
-    const { code, output } = await terraform('apply', '-auto-approve', '-no-color')
-    expect(code).toBe(1)
-    expect(collapseWhitespace(output)).toContain("no Durable Objects of a class 'LeaseObject'")
-    expect(account.scripts.size).toBe(0)
-    set({})
+  test('with a provider before 5.19, each plan replaces the custom domain', async () => {
+    const environment = { type: 'string', optional: true, deprecated: true, replaces: true } as const
+    const customDomainSchema: Schema = { ...customDomain, environment }
+    const { set, apply, plan } = await createWitnessFixture({ customDomainSchema })
+    set(withDomain)
     await apply()
-    expect(account.script('lease-witness').migrationTag).toBe('v1')
+    await apply()
+    const replaced = (await plan()).resource_changes.filter(({ change }) => change.actions.includes('delete'))
+    expect(replaced.map(({ address }) => address)).toEqual(['cloudflare_workers_custom_domain.witness[0]'])
   })
 
   test('without a built script nothing is created', async () => {
@@ -119,7 +176,7 @@ withTerraform('the first apply and later ones', () => {
   ])('%s is rejected, because it would delete the leases', async (_, command, variables, resource) => {
     const { account, terraform, set, apply } = await createWitnessFixture()
     await apply()
-    set({ ...migrationRecorded, ...variables })
+    set(variables)
     const { code, output } = await terraform(...command, '-no-color')
     expect(code, output).toBe(1)
     expect(collapseWhitespace(output)).toContain(

@@ -19,12 +19,12 @@ test.each(modules)('the README of %s lists every input and every output', module
 test('the modules require the documented versions', () => {
   expect(modules.map(module => [module, readVersionConstraints(module)])).toEqual([
     ['first-boot-secret', ['>= 1.6.0']],
-    ['lease-witness', ['>= 1.6.0', '~> 5.14']],
+    ['lease-witness', ['>= 1.6.0', '~> 5.19']],
     ['local-deployment', ['>= 1.6.0']],
     ['object-storage-bucket', ['>= 1.6.0', '~> 3.5']],
     ['object-storage-inputs', ['>= 1.6.0']],
   ])
-  expect(readHclBlocks('lease-witness')[0]).toContain('version = "~> 5.14"')
+  expect(readHclBlocks('lease-witness')[0]).toContain('version = "~> 5.19"')
 })
 
 const [bucket = '', alwaysImported = '', importedOnDemand = ''] = readHclBlocks('object-storage-bucket')

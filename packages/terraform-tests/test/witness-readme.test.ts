@@ -1,29 +1,57 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { SECRET_MARK } from './fixtures/module-fixture.ts'
 import { readHclBlocks } from './fixtures/readme.ts'
 import { withTerraform } from './fixtures/with-terraform.ts'
-import { createWitnessFixture, token } from './fixtures/witness-fixture.ts'
+import { createWitnessFixture, hashToken, token } from './fixtures/witness-fixture.ts'
 
-const [usage = '', importBlocks = ''] = readHclBlocks('lease-witness')
+const [usage = '', policies = '', importBlocks = '', importedJurisdiction = ''] = readHclBlocks('lease-witness')
+const onePolicy = { one: { token: hashToken(token('one')), access: 'write' } }
 /** The id in the example. */
 const namespaceId = 'fedcba9876543210'.repeat(2)
 
 withTerraform('the README of the lease-witness module', () => {
-  test('has an example that can be applied with tokens from the environment and the built script', async () => {
+  const exampleVariables = { TF_VAR_lease_witness_policies: JSON.stringify(onePolicy) }
+
+  test('has an example that can be applied with policies from the environment and the built script', async () => {
     const { account, environment, build, apply, outputs, terraform } = await createWitnessFixture({ rootModule: usage })
     build('// built\n')
-    environment.TF_VAR_lease_witness_tokens = JSON.stringify([token('one')])
+    Object.assign(environment, exampleVariables)
+    await apply()
     await apply()
     expect(await outputs()).toEqual({ lease_witness_url: 'https://lease-witness.acme.workers.dev' })
     expect(account.script('lease-witness').content).toBe('// built\n')
     expect((await terraform('plan', '-detailed-exitcode')).code).toBe(0)
   })
 
-  test('has import blocks that import the resources of a Wrangler deployment in place', async () => {
-    const root = `${usage}${importBlocks}`.replace('applied_migration_tag = null', 'applied_migration_tag = "v1"')
+  test('has an example of a policy with every field', async () => {
+    const { account, directory, set, apply } = await createWitnessFixture()
+    set({ token_policies: undefined })
+    writeFileSync(join(directory, 'policies.auto.tfvars'), policies)
+    await apply()
+    const { text } = account.script('lease-witness').bindings.find(({ name }) => name === 'TOKEN_POLICIES') ?? {}
+    expect(JSON.parse(String(text))).toEqual([
+      {
+        name: 'region-a',
+        token: hashToken('test'),
+        access: 'write',
+        slots: ['eu/'],
+        holders: ['region-a-*'],
+        expiresAt: '2027-01-31T00:00:00Z',
+        maxRequestsPerMinute: 600,
+      },
+    ])
+  })
+
+  test.each([
+    ['without a jurisdiction', '', ''],
+    ['with one', 'jurisdiction = "eu"', importedJurisdiction],
+  ])('has import blocks that import a Wrangler deployment in place: %s', async (_, input, block) => {
+    const root = `${usage}${importBlocks}${block}`.replace('account_id ', `${input}\n  account_id `)
     const { account, environment, build, plan, apply, terraform } = await createWitnessFixture({ rootModule: root })
     account.namespaces.set(namespaceId, 'lease-witness')
-    account.upload('lease-witness', {
+    await account.upload('lease-witness', {
       content: '// by wrangler\n',
       bindings: [
         { name: 'LEASES', type: 'durable_object_namespace', class_name: 'LeaseObject', namespace_id: 'objects' },
@@ -33,7 +61,7 @@ withTerraform('the README of the lease-witness module', () => {
       migration: { oldTag: '', newTag: 'v1', newClasses: ['LeaseObject'] },
     })
     build('// built\n')
-    environment.TF_VAR_lease_witness_tokens = JSON.stringify([token('one')])
+    Object.assign(environment, exampleVariables)
     const actions = Object.fromEntries(
       (await plan()).resource_changes.map(({ address, change }) => [address.split('.')[2], change.actions.join()]),
     )
@@ -41,6 +69,7 @@ withTerraform('the README of the lease-witness module', () => {
       cloudflare_workers_kv_namespace: 'no-op',
       cloudflare_workers_script: 'update',
       cloudflare_workers_script_subdomain: 'create',
+      terraform_data: block ? 'no-op' : 'create',
     })
     await apply()
     expect(account.script('lease-witness')).toMatchObject({ content: '// built\n', migrationTag: 'v1' })

@@ -48,7 +48,7 @@ withTerraform('the module and wrangler.toml', () => {
       wrangler.durable_objects,
     )
     expect(Object.fromEntries(of('plain_text').map(({ name, text }) => [name, text]))).toEqual(wrangler.vars)
-    expect(of('secret_text').map(({ name }) => name)).toEqual(['BEARER_TOKENS_CSV'])
+    expect(of('secret_text').map(({ name }) => name)).toEqual(['TOKEN_POLICIES'])
     const { new_tag: tag, new_sqlite_classes } = (script?.migrations ?? {}) as Record<string, unknown>
     expect([{ tag, new_sqlite_classes }]).toEqual(wrangler.migrations)
     expect([subdomain?.enabled, subdomain?.previews_enabled]).toEqual([wrangler.workers_dev, wrangler.preview_urls])

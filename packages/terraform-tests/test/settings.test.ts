@@ -1,0 +1,85 @@
+import { expect, test } from 'vitest'
+import { collapseWhitespace } from './fixtures/module-fixture.ts'
+import { changedPaths } from './fixtures/plan.ts'
+import { withTerraform } from './fixtures/with-terraform.ts'
+import { createWitnessFixture, type WitnessFixture } from './fixtures/witness-fixture.ts'
+
+const readSettings = ({ account }: WitnessFixture): Record<string, unknown> =>
+  Object.fromEntries(
+    account
+      .script('lease-witness')
+      .bindings.filter(({ type }) => type === 'plain_text')
+      .map(({ name, text }) => [String(name), text]),
+  )
+
+const replaceRecord = ['apply', '-auto-approve', '-no-color', '-replace=terraform_data.jurisdiction'] as const
+
+withTerraform('the settings of the witness', () => {
+  test('only a setting that differs from its default is a variable of the script, except the log level', async () => {
+    const fixture = await createWitnessFixture()
+    await fixture.apply()
+    expect(readSettings(fixture)).toEqual({ LOG_LEVEL: 'info' })
+    fixture.set({
+      log_level: 'debug',
+      max_wait_seconds: 60,
+      max_requests_per_minute: 600,
+      drain: true,
+      location_hints: { 'us/': 'enam', 'eu/': 'weur', '': 'eeur' },
+    })
+    await fixture.apply()
+    expect(readSettings(fixture)).toEqual({
+      LOG_LEVEL: 'debug',
+      MAX_WAIT_SECONDS: '60',
+      MAX_REQUESTS_PER_MINUTE: '600',
+      DRAIN: 'true',
+      LOCATION_HINTS: '=eeur,eu/=weur,us/=enam',
+    })
+    expect((await fixture.terraform('plan', '-detailed-exitcode')).code).toBe(0)
+    fixture.set({})
+    await fixture.apply()
+    expect(readSettings(fixture)).toEqual({ LOG_LEVEL: 'info' })
+  })
+})
+
+withTerraform('the jurisdiction', () => {
+  test.each([
+    ['another one', 'eu', 'us', 'Set it to "eu"'],
+    ['none', 'eu', null, 'Set it to "eu"'],
+    ['one where there was none', null, 'eu', 'Set it to null'],
+  ])('cannot be changed after the first apply: %s', async (_, first, later, advice) => {
+    const fixture = await createWitnessFixture()
+    fixture.set({ jurisdiction: first })
+    await fixture.apply()
+    await fixture.apply()
+    expect(readSettings(fixture).JURISDICTION).toBe(first ?? undefined)
+    expect((await fixture.terraform('plan', '-detailed-exitcode')).code).toBe(0)
+    fixture.set({ jurisdiction: later })
+    const { code, output } = await fixture.terraform('apply', '-auto-approve', '-no-color')
+    expect(code, output).toBe(1)
+    expect(collapseWhitespace(output)).toContain('jurisdiction cannot be changed')
+    expect(collapseWhitespace(output)).toContain(advice)
+    const replaced = await fixture.terraform(...replaceRecord)
+    expect(replaced.code, replaced.output).toBe(1)
+    expect(replaced.output).toContain('prevent_destroy')
+    expect(readSettings(fixture).JURISDICTION).toBe(first ?? undefined)
+  })
+
+  test('of objects that were created without Terraform is imported', async () => {
+    const fixture = await createWitnessFixture()
+    fixture.set({ jurisdiction: 'eu' })
+    const migration = { oldTag: '', newTag: 'v1', newClasses: ['LeaseObject'] }
+    await fixture.account.upload('lease-witness', { content: '// eu\n', bindings: [], migration })
+    const rejected = await fixture.terraform('apply', '-auto-approve', '-no-color')
+    expect(rejected.code).toBe(1)
+    expect(collapseWhitespace(rejected.output)).toContain('jurisdiction cannot be changed')
+    expect(fixture.account.script('lease-witness').content).toBe('// eu\n')
+    await fixture.terraform('state', 'rm', 'terraform_data.jurisdiction')
+    const imported = await fixture.terraform('import', '-no-color', 'terraform_data.jurisdiction', 'eu')
+    expect(imported.code, imported.output).toBe(0)
+    await fixture.apply()
+    expect(readSettings(fixture).JURISDICTION).toBe('eu')
+    expect(changedPaths(await fixture.plan())).toEqual([])
+    fixture.set({})
+    expect((await fixture.terraform('plan')).code).toBe(1)
+  })
+})
