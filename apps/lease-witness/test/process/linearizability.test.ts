@@ -30,7 +30,7 @@ describe('a recorded history', () => {
   beforeAll(async () => {
     using directory = temporaryDirectory()
     await using witness = await startWitness(directory.path)
-    history = await recordHistory({ port: witness.port, operations: OPERATIONS, seed, timeoutMs: 10 * OPERATIONS })
+    history = await recordHistory({ ports: [witness.port], operations: OPERATIONS, seed, timeoutMs: 10 * OPERATIONS })
     reportProof(`linearizability, seed ${seed}: ${summarizeHistory(history)}`)
   }, 11 * OPERATIONS)
 
@@ -76,7 +76,7 @@ describe('a recorded history', () => {
 
 test('the check rejects the history of a worker that reads and then writes', async () => {
   await using worker = await startReadThenWrite()
-  const history = await recordHistory({ port: worker.port, operations: UNSAFE_OPERATIONS, seed, timeoutMs: 60_000 })
+  const history = await recordHistory({ ports: [worker.port], operations: UNSAFE_OPERATIONS, seed, timeoutMs: 60_000 })
   const violations = checkLinearizability(history)
   const rules = [...Map.groupBy(violations, ({ rule }) => rule)].map(([rule, { length }]) => `${rule}: ${length}`)
   process.stdout.write(`read-then-write, ${summarizeHistory(history)}; violations by rule: ${rules.join(', ')}\n`)

@@ -2,6 +2,7 @@ import type { Lease } from '@pool/contract/lease'
 import { describe, expect, test } from 'vitest'
 import { checkLinearizability, type Rule } from './check.ts'
 import { type Completion, freeLease, type Invocation, type Operation } from './history.ts'
+import { SteppedClock, type WitnessClock } from './witness-clock.ts'
 
 /** Start and end in milliseconds since the start of the history, on both clocks. */
 type Interval = readonly [start: number, end: number]
@@ -92,6 +93,10 @@ const linearizable: readonly (readonly [name: string, history: readonly Operatio
       unansweredRelease([1_102, 1_103], 'a', 1),
       acquire([1_200, 1_202], 'c', 2, held(3, 'c', 1_201)),
     ],
+  ],
+  [
+    'tenures that start in the same millisecond differ',
+    [acquire([0, 1], 'a', 0, held(1, 'a', 1)), release([1, 1], 'a', 1), acquire([1, 2], 'b', 2, held(3, 'b', 2, 1))],
   ],
   ['no operations', []],
   ['a slot that was never written', [notFound([0, 1]), rejected('renew', [2, 3], 'a', 0, freeLease(0))]],
@@ -248,6 +253,89 @@ const notLinearizable: readonly (readonly [name: string, rules: readonly Rule[],
   ],
 ]
 
+const MINUTE = 60_000
+const HOUR = 3_600_000
+
+/** The clock of the witness is set at time 100. */
+const setBy = (ms: number): WitnessClock => ({
+  readings: (from, until) => {
+    const at = EPOCH + 100
+    return [
+      ...(from < at ? [{ from, until: Math.min(until, at) }] : []),
+      ...(until >= at ? [{ from: Math.max(from, at) + ms, until: until + ms }] : []),
+    ]
+  },
+})
+/** At time 10, in generation 1. */
+const beforeStep = acquire([9, 11], 'a', 0, held(1, 'a', 10))
+const restarted = held(1, 'a', 10, 201 - HOUR)
+const seenRestarted = read([200, 202], restarted)
+const byB = (at: Interval, decidedAt: number, acquiredAt = decidedAt) =>
+  acquire(at, 'b', 1, held(2, 'b', acquiredAt, decidedAt))
+
+const steps: readonly (readonly [
+  rule: string,
+  stepMs: number,
+  rules: readonly Rule[],
+  history: readonly Operation[],
+])[] = [
+  ['back by a minute: the slot stands still', -MINUTE, [], [renew([200, 201], 'a', 1, held(2, 'a', 10))]],
+  [
+    'back by a minute: the slot does not go back',
+    -MINUTE,
+    ['effect'],
+    [renew([200, 201], 'a', 1, held(2, 'a', 10, 200 - MINUTE))],
+  ],
+  ['back by a minute: the lease does not expire', -MINUTE, ['effect'], [byB([200, 201], 200 - MINUTE)]],
+  [
+    'back by a minute: the lease does not restart',
+    -MINUTE,
+    ['body'],
+    [read([200, 202], held(1, 'a', 10, 201 - MINUTE))],
+  ],
+  ['back by an hour: the lease restarts', -HOUR, [], [seenRestarted]],
+  [
+    'back by an hour: the lease restarts, and is renewed',
+    -HOUR,
+    [],
+    [seenRestarted, renew([300, 302], 'a', 1, held(2, 'a', 10, 301 - HOUR))],
+  ],
+  [
+    'back by an hour: the lease restarts unseen, and is renewed',
+    -HOUR,
+    [],
+    [renew([300, 302], 'a', 1, held(2, 'a', 10, 301 - HOUR))],
+  ],
+  [
+    'back by an hour: the lease has not restarted after a restart was seen',
+    -HOUR,
+    ['real-time'],
+    [seenRestarted, read([300, 301], held(1, 'a', 10))],
+  ],
+  [
+    'back by an hour: the lease restarts before its TTL is over',
+    -HOUR,
+    ['effect'],
+    [byB([1_000, 1_002], 1_001 - HOUR, 11)],
+  ],
+  ['back by an hour: the restarted lease expires', -HOUR, [], [seenRestarted, byB([1_300, 1_302], 1_301 - HOUR, 11)]],
+  [
+    'back by an hour: tenures are in the wrong order',
+    -HOUR,
+    ['effect'],
+    [seenRestarted, byB([1_300, 1_302], 1_301 - HOUR)],
+  ],
+  ['back by an hour: a restart at another time', -HOUR, ['body'], [read([200, 202], held(1, 'a', 10, 500 - HOUR))]],
+  ['forward by an hour: the lease expires', HOUR, [], [byB([200, 202], 201 + HOUR)]],
+  ['forward by an hour: the slot stands still', HOUR, ['effect'], [renew([200, 202], 'a', 1, held(2, 'a', 10))]],
+  [
+    'forward by an hour: a live lease',
+    HOUR,
+    ['rejection'],
+    [rejected('acquire', [200, 202], 'b', 1, held(1, 'a', 10))],
+  ],
+]
+
 const violatedRules = (history: readonly Operation[]) => new Set(checkLinearizability(history).map(({ rule }) => rule))
 
 describe('checkLinearizability', () => {
@@ -262,6 +350,22 @@ describe('checkLinearizability', () => {
   test.each(notLinearizable)('rejects %s: %j', (_, rules, history) => {
     expect(violatedRules(history)).toEqual(new Set(rules))
     expect(violatedRules(history.toReversed())).toEqual(new Set(rules))
+  })
+
+  test.each(steps)('a clock that is set %s (%d ms): %j', (_, stepMs, rules, history) => {
+    const violations = checkLinearizability([beforeStep, ...history], setBy(stepMs))
+    expect(violations.map(({ rule }) => rule)).toEqual(rules)
+  })
+
+  test('a stepped clock has both readings while it is set', async () => {
+    const clock = new SteppedClock()
+    const before = Date.now()
+    await clock.step(HOUR, () => new Promise(resolve => setTimeout(resolve, 5)))
+    const after = Date.now()
+    expect(clock.readings(before - 10, before - 5)).toEqual([{ from: before - 10, until: before - 5 }])
+    expect(clock.readings(after + 1, after + 2)).toEqual([{ from: after + 1 + HOUR, until: after + 2 + HOUR }])
+    expect(clock.readings(before - 1, after + 1)).toHaveLength(2)
+    expect(clock.now()).toBeGreaterThanOrEqual(after + HOUR)
   })
 
   test('checks each slot separately', () => {

@@ -102,13 +102,14 @@ export class Controller {
     return this.#write(kind, this.#seen.get(slot)?.generation ?? 0)
   }
 
-  observe({ slot, invocation, completion, receivedAt }: Operation): void {
+  /** `now` is the time by the clock of the witness. */
+  observe({ slot, invocation, completion, receivedAt }: Operation, now = receivedAt): void {
     if (completion?.status === 404) this.#seen.delete(slot)
     if (completion?.status === 204 && invocation.kind === 'release')
       this.#seen.set(slot, freeLease(invocation.generation + 1))
     if (completion && 'lease' in completion) this.#seen.set(slot, completion.lease)
     const { holder = '', expiresAt = '' } = this.#seen.get(slot) ?? {}
-    const remainingMs = Date.parse(expiresAt) - receivedAt
+    const remainingMs = Date.parse(expiresAt) - now
     this.#racedSlot = holder !== this.#name && Math.abs(remainingMs) < EXPIRY_RACE_MS ? slot : undefined
   }
 

@@ -2,14 +2,18 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type LeaseConnection, openLeaseConnections } from '@pool/test-kit/lease-connection.ts'
 import { Controller, invoke } from '@pool/test-kit/linearizability/controller.ts'
 import type { Invocation, Operation } from '@pool/test-kit/linearizability/history.ts'
+import type { SteppedClock } from '@pool/test-kit/linearizability/witness-clock.ts'
 import { createPrng, type Prng } from '@pool/test-kit/prng.ts'
 
 export interface LoadOptions {
-  readonly port: number
+  /** The clients are divided among the replicas. */
+  readonly ports: readonly number[]
   readonly operations: number
   readonly seed: number
   /** Ends the load even if fewer operations are done. */
   readonly timeoutMs: number
+  /** Absent: the witness runs on this machine's clock. */
+  readonly clock?: SteppedClock
 }
 
 const CLIENTS = 16
@@ -24,13 +28,25 @@ const REQUEST_MS = 6
 
 const slots = Array.from({ length: SLOTS }, (_, i) => `region-pair-${i}`)
 
+/** Longer than every TTL. After a step of the clock, a lease seems to last for hours. */
+const MAX_PAUSE_MS = 3_000
+
 /** Half of the pauses outlast the lease. The others end so that the next write is decided when the lease expires. */
-const pauseMs = (prng: Prng, leaseEnd: number): number =>
-  Math.max(0, leaseEnd - Date.now() + (prng.chance(0.5) ? prng.below(MAX_EXTRA_PAUSE_MS) : -prng.below(REQUEST_MS)))
+const pauseMs = (prng: Prng, remainingMs: number): number => {
+  const shift = prng.chance(0.5) ? prng.below(MAX_EXTRA_PAUSE_MS) : -prng.below(REQUEST_MS)
+  return Math.min(MAX_PAUSE_MS, Math.max(0, remainingMs + shift))
+}
 
 /** Runs sixteen controllers, each on its own connection, and records all their operations. */
-export const recordHistory = async ({ port, operations, seed, timeoutMs }: LoadOptions): Promise<Operation[]> => {
+export const recordHistory = async ({
+  ports,
+  operations,
+  seed,
+  timeoutMs,
+  clock,
+}: LoadOptions): Promise<Operation[]> => {
   const history: Operation[] = []
+  const now = () => clock?.now() ?? Date.now()
   const deadline = performance.now() + timeoutMs
   const isOver = () => history.length >= operations || performance.now() > deadline
 
@@ -38,7 +54,7 @@ export const recordHistory = async ({ port, operations, seed, timeoutMs }: LoadO
     const perform = async (slot: string, invocation: Invocation) => {
       const operation = await invoke(connection, slot, invocation)
       history.push(operation)
-      controller.observe(operation)
+      controller.observe(operation, now())
     }
     while (!isOver()) {
       const contended = slots[Math.floor(history.length / OPERATIONS_PER_CONTENDED_SLOT) % SLOTS]
@@ -46,12 +62,14 @@ export const recordHistory = async ({ port, operations, seed, timeoutMs }: LoadO
       await perform(slot, controller.nextInvocation(slot))
       if (!prng.chance(1 / OPERATIONS_BETWEEN_PAUSES)) continue
       const own = controller.heldSlots
-      await sleep(pauseMs(prng, controller.getExpiry(own[0] ?? '') ?? Date.now()))
+      await sleep(pauseMs(prng, (controller.getExpiry(own[0] ?? '') ?? now()) - now()))
       for (const slot of own) await perform(slot, controller.staleInvocation(slot))
     }
   }
 
-  const connections = await openLeaseConnections(port, CLIENTS)
+  const connections = (
+    await Promise.all(ports.map(port => openLeaseConnections(port, Math.ceil(CLIENTS / ports.length))))
+  ).flat()
   try {
     const clients = connections.map((connection, i) => {
       const prng = createPrng(seed * CLIENTS + i)

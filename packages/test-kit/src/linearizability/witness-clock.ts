@@ -1,0 +1,57 @@
+/** Readings of a clock, in milliseconds since the epoch. */
+export interface TimeWindow {
+  readonly from: number
+  readonly until: number
+}
+
+/** What the clock of the witness can have shown. */
+export interface WitnessClock {
+  /** The possible readings between two times of this machine's clock. */
+  readonly readings: (from: number, until: number) => readonly TimeWindow[]
+}
+
+/** The witness runs on this machine's clock. */
+export const machineClock: WitnessClock = { readings: (from, until) => [{ from, until }] }
+
+interface Offset {
+  /** How far the clock of the witness is ahead of this machine's. */
+  readonly aheadMs: number
+  /** This machine's times between which the witness can have used the offset. */
+  readonly from: number
+  until: number
+}
+
+/** A clock of the witness that a test sets forward and back. */
+export class SteppedClock implements WitnessClock {
+  readonly #offsets: Offset[] = [{ aheadMs: 0, from: Number.NEGATIVE_INFINITY, until: Number.POSITIVE_INFINITY }]
+
+  get aheadMs(): number {
+    return this.#offsets.at(-1)?.aheadMs ?? 0
+  }
+
+  get steps(): number {
+    return this.#offsets.length - 1
+  }
+
+  /** What the clock shows now, unless a step is in progress. */
+  now(): number {
+    return Date.now() + this.aheadMs
+  }
+
+  /** Sets the clock. `apply` resolves when the witness no longer uses the previous offset. */
+  async step(aheadMs: number, apply: (aheadMs: number) => Promise<void>): Promise<void> {
+    const previous = this.#offsets.at(-1)
+    this.#offsets.push({ aheadMs, from: Date.now(), until: Number.POSITIVE_INFINITY })
+    await apply(aheadMs)
+    if (previous) previous.until = Date.now()
+  }
+
+  readings(from: number, until: number): readonly TimeWindow[] {
+    return this.#offsets
+      .filter(offset => offset.from <= until && offset.until >= from)
+      .map(offset => ({
+        from: Math.max(from, offset.from) + offset.aheadMs,
+        until: Math.min(until, offset.until) + offset.aheadMs,
+      }))
+  }
+}
