@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createDatabaseClient, type DatabaseClientOptions } from '@pool/database/client'
-import { isDatabaseReadOnly, isDatabaseUnavailable } from '@pool/database/errors'
+import { isDatabaseReadOnly, isDatabaseUnavailable, NotWrittenError } from '@pool/database/errors'
 import { createHealthCheck } from '@pool/database/health-check'
 import { migrate } from '@pool/database/migrations'
 import { checkPreparedStatements } from '@pool/database/prepared-statements'
@@ -419,6 +419,7 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
     observer,
     isUnavailable: isDatabaseUnavailable,
     isReadOnly: isDatabaseReadOnly,
+    isNotWritten: error => error instanceof NotWrittenError,
   }
   inClusterServer.serve(createApp(app, inCluster))
   if (operator) operatorServer?.serve(createApp(app, operator))

@@ -4,8 +4,10 @@ import {
   isConnectionRejected,
   isDatabaseReadOnly,
   isDatabaseUnavailable,
+  isNotExecuted,
   isStatementRejected,
   NO_WRITABLE_SERVER,
+  NotWrittenError,
 } from './errors.ts'
 import { TimeoutError } from './with-timeout.ts'
 
@@ -92,4 +94,30 @@ test.each([
 ])('%s: the database accepts no writes, or it does not respond', (_, error, isReadOnly) => {
   expect(isDatabaseReadOnly(error)).toBe(isReadOnly)
   expect(isDatabaseUnavailable(error)).toBe(true)
+})
+
+test.each(['28P01', '3D000', '40001', '40P01', '53100', '53300', '55P03', '57P03', '57PD1', '57PD2'])(
+  'SQLSTATE %s: the statement had no effect',
+  code => expect(isNotExecuted(serverError(code))).toBe(true),
+)
+
+test.each(['CONNECT_TIMEOUT', 'ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN'])('%s: the statement had no effect', code =>
+  expect(isNotExecuted(systemError(code))).toBe(true),
+)
+
+test.each([
+  serverError('08006'),
+  serverError('57014'),
+  serverError('57P01'),
+  serverError('58030'),
+  systemError('CONNECTION_CLOSED'),
+  systemError('ECONNRESET'),
+  systemError('EPIPE'),
+  systemError('ETIMEDOUT'),
+  new TimeoutError('example'),
+  new Error('example'),
+])('%s %#: the effect of the statement is unknown', error => expect(isNotExecuted(error)).toBe(false))
+
+test('a write that had no effect can be tried again later', () => {
+  expect(isDatabaseUnavailable(new NotWrittenError('example'))).toBe(true)
 })

@@ -21,6 +21,23 @@ const CLOSED_STANDBY = { code: '57P03', detail: 'Hot standby mode is disabled.' 
 /** The code of a connection error if no server of the connection string accepts writes. */
 export const NO_WRITABLE_SERVER = 'CONNECT_NO_WRITABLE_SERVER'
 
+/** Errors of a statement that the server has rolled back, and of connections that could not be opened. */
+const NOT_EXECUTED_SQLSTATE = /^(?:28|3D000|40001|40P01|53|55P03|57P03|57PD)/
+const NOT_CONNECTED = /^(?:CONNECT_TIMEOUT|ECONNREFUSED|ENOTFOUND|EAI_)/
+
+/** A write that certainly had no effect, and that may succeed later. */
+export class NotWrittenError extends Error {
+  override readonly name = 'NotWrittenError'
+  /** That of the cause. */
+  readonly code: unknown = Object(this.cause).code
+}
+
+/** Whether the statement certainly had no effect. After any other error of a connection that is unknown. */
+export const isNotExecuted = (error: unknown): boolean => {
+  if (!(error instanceof Error) || !('code' in error) || typeof error.code !== 'string') return false
+  return (error instanceof postgres.PostgresError ? NOT_EXECUTED_SQLSTATE : NOT_CONNECTED).test(error.code)
+}
+
 /** Whether the server rejected the user or the database that the connection string names. */
 export const isConnectionRejected = (error: unknown): boolean =>
   error instanceof postgres.PostgresError && CONNECTION_REJECTED_SQLSTATE.test(error.code)
@@ -38,7 +55,7 @@ export const isDatabaseReadOnly = (error: unknown): boolean => {
 
 /** Whether the database is down, unreachable or overloaded. Any other error is a defect of the statement or of the caller. */
 export const isDatabaseUnavailable = (error: unknown): boolean => {
-  if (error instanceof TimeoutError) return true
+  if (error instanceof TimeoutError || error instanceof NotWrittenError) return true
   if (!(error instanceof Error) || !('code' in error) || typeof error.code !== 'string') return false
   const codes = error instanceof postgres.PostgresError ? UNAVAILABLE_SQLSTATE : UNAVAILABLE_SYSTEM_CODE
   return codes.test(error.code)

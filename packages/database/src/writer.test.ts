@@ -1,6 +1,7 @@
 import postgres from 'postgres'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { Sql } from './client.ts'
+import { NotWrittenError } from './errors.ts'
 import type { ServerClock } from './server-clock.ts'
 import { createWriter, isLockTimeout } from './writer.ts'
 
@@ -70,14 +71,26 @@ describe('a locked row', () => {
       lanes.push(toLane(sql))
       return toLane(sql) === 'fast' ? Promise.reject(locked()) : new Promise(() => {})
     })
-    await vi.advanceTimersByTimeAsync(10)
+    await vi.advanceTimersByTimeAsync(100)
     const inBatch = vi.fn(async () => 'batched')
     const later = writer.write('a', async sql => toLane(sql), inBatch)
     const outcomes = Promise.allSettled([stuck, later])
-    await vi.advanceTimersByTimeAsync(TIMEOUT_MS + 10)
+    await vi.advanceTimersByTimeAsync(TIMEOUT_MS + 100)
     expect((await outcomes).map(({ status }) => status)).toEqual(['rejected', 'fulfilled'])
     expect(lanes).toEqual(['fast', 'slow'])
     expect(inBatch).not.toHaveBeenCalled()
+  })
+
+  test('a row that stays locked: the write certainly had no effect', async () => {
+    const { writer } = setUp()
+    const rejected = expect(
+      writer.write('a', async () => {
+        await new Promise(resolve => setTimeout(resolve, 450))
+        throw locked()
+      }),
+    ).rejects.toThrow(NotWrittenError)
+    await vi.advanceTimersByTimeAsync(TIMEOUT_MS)
+    await rejected
   })
 
   test('a request whose batch met a locked row is executed alone', async () => {

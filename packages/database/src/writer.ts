@@ -1,7 +1,8 @@
 import postgres, { type PendingQuery, type Row } from 'postgres'
 import type { Sql } from './client.ts'
+import { isDatabaseReadOnly, isNotExecuted, NotWrittenError } from './errors.ts'
 import type { ServerClock } from './server-clock.ts'
-import { TimeoutError, withTimeout } from './with-timeout.ts'
+import { withTimeout } from './with-timeout.ts'
 
 type Fragment = PendingQuery<Row[]>
 
@@ -91,7 +92,9 @@ export const createWriter = ({ fast, slow, clock, timeoutMs, fastLockWaitMs = FA
   ): Promise<Result> => {
     for (let retries = 0; ; retries += 1) {
       const { server, deadlineMs } = await clock.toServerDeadline(deadline - marginMs)
-      const lockWaitMs = Math.ceil(Math.min(maxLockWaitMs, Math.max(1, deadline - performance.now())))
+      // So that a statement that waits to the end is rolled back before its caller times out.
+      const remainingMs = deadline - marginMs - performance.now()
+      const lockWaitMs = Math.ceil(Math.min(maxLockWaitMs, Math.max(1, remainingMs)))
       try {
         return await execute(sql, {
           limitLockWait: sql`set_config('lock_timeout', ${`${lockWaitMs}ms`}, true) is not null`,
@@ -112,7 +115,7 @@ export const createWriter = ({ fast, slow, clock, timeoutMs, fastLockWaitMs = FA
   ): Promise<Result> => {
     for (;;) {
       const remainingMs = deadline - performance.now()
-      if (remainingMs <= 0) throw new TimeoutError('the row is locked')
+      if (remainingMs <= (queue.isLocked ? marginMs : 0)) throw new NotWrittenError('the row is locked')
       try {
         const result = queue.isLocked
           ? attempt(slow, SLOW_LOCK_WAIT_MS, deadline, execute)
@@ -128,7 +131,7 @@ export const createWriter = ({ fast, slow, clock, timeoutMs, fastLockWaitMs = FA
   const enqueue = async <Result>(rowName: string, deadline: number, execute: Execute<Result>): Promise<Result> => {
     const queue = queues.get(rowName) ?? { tail: Promise.resolve(), length: 0, isLocked: false }
     const isWaiting = queue.length > 0
-    if (isWaiting && waiting >= MAX_WAITING) throw new TimeoutError('too many requests wait for locked rows')
+    if (isWaiting && waiting >= MAX_WAITING) throw new NotWrittenError('too many requests wait for locked rows')
     queues.set(rowName, queue)
     queue.length += 1
     if (isWaiting) waiting += 1
@@ -156,7 +159,8 @@ export const createWriter = ({ fast, slow, clock, timeoutMs, fastLockWaitMs = FA
 
     /**
      * Executes a write of one row, which `rowName` identifies. `inBatch` executes it with others in one statement, unless
-     * the row is known to be locked. Rejects with a `TimeoutError` after the timeout.
+     * the row is known to be locked. Rejects with a `TimeoutError` after the timeout, and with a `NotWrittenError` if the
+     * write certainly had no effect.
      */
     async write<Result>(rowName: string, execute: Execute<Result>, inBatch?: () => Promise<Result>): Promise<Result> {
       const deadline = performance.now() + timeoutMs
@@ -169,7 +173,11 @@ export const createWriter = ({ fast, slow, clock, timeoutMs, fastLockWaitMs = FA
           return enqueue(rowName, deadline, execute)
         }
       }
-      return withTimeout(run(), timeoutMs)
+      const rejectNotWritten = (error: unknown): never => {
+        const isKnown = isNotExecuted(error) && !isDatabaseReadOnly(error)
+        throw isKnown ? new NotWrittenError('the database did not execute the write', { cause: error }) : error
+      }
+      return withTimeout(run().catch(rejectNotWritten), timeoutMs)
     },
 
     /**

@@ -63,7 +63,12 @@ export interface AppDependencies {
   readonly isUnavailable: (error: unknown) => boolean
   /** Whether such an error means that the database accepts no writes: the statement had no effect. */
   readonly isReadOnly: (error: unknown) => boolean
+  /** Whether such an error means that a write certainly had no effect. */
+  readonly isNotWritten: (error: unknown) => boolean
 }
+
+const NOT_WRITTEN =
+  'The database did not execute the write: it is not reachable, or the row stayed locked. Nothing changed; retry later.'
 
 export interface AppOptions {
   readonly listener: Listener
@@ -175,6 +180,7 @@ export const createApp = (deps: AppDependencies, { listener, tokens, exposeLists
     if (deps.isReadOnly(error)) {
       return sendError(c, { kind: 'database-read-only', retryAfterSeconds: RETRY_AFTER_S })
     }
+    if (deps.isNotWritten(error)) return sendError(c, { kind: 'database-unavailable', detail: NOT_WRITTEN })
     if (deps.isUnavailable(error)) return sendError(c, { kind: 'database-unavailable' })
     observer.onRequestFailed(error, c.get('requestId'))
     return sendError(c, { kind: 'internal-error' })

@@ -55,6 +55,7 @@ export const unusedDependencies: AppDependencies = {
   observer: { onRequest: failOnCall, onRequestFailed: failOnCall, onResponseAborted: failOnCall },
   isUnavailable: failOnCall,
   isReadOnly: () => false,
+  isNotWritten: () => false,
 }
 
 type ReportedErrors = (readonly [message: string, requestId: string])[]
