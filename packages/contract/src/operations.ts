@@ -13,7 +13,7 @@ import { exportLine, importQuery, importResponse } from './transfer.ts'
 
 const error = (description: string): ResponseSpec => ({ description, schema: problem })
 const databaseUnavailable = error(
-  '`database-unavailable`: the database did not respond; `detail` says whether a write had no effect, or whether that is unknown. `database-read-only`: it accepts no writes; the write had no effect.',
+  '`database-unavailable`: the database did not respond; the detail says whether a write had no effect, or whether that is unknown. `database-read-only`: it accepts no writes; the write had no effect.',
 )
 const listUnavailable = error(
   '`too-many-readers`: too many lists are being read; retry after `Retry-After` seconds; or `database-unavailable`.',
