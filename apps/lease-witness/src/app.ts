@@ -1,12 +1,11 @@
 import { Hono } from 'hono'
 import { bearerAuth } from './http/bearer-auth.ts'
-import { errorResponse } from './http/errors.ts'
+import { errorResponse, logRequest } from './http/errors.ts'
 import { historyRoutes } from './http/history.ts'
 import { leaseRoutes } from './http/lease.ts'
 import { listLeasesRoutes } from './http/list-leases.ts'
 import { accessLog, rawPath, readBody, requireBody, requireHost } from './http/middleware.ts'
 import type { Services, WitnessHttpEnv } from './http/types.ts'
-import { log } from './log.ts'
 import type { WitnessSettings } from './settings.ts'
 
 const RESOURCES = [
@@ -32,7 +31,7 @@ export const createApp = (settings: WitnessSettings, services: Services): Hono<W
     c.set('outcome', 'options')
     return c.body(null, 204)
   })
-  app.use(bearerAuth(settings))
+  app.use(bearerAuth(settings, services.sharedRequestLimit))
   app.use(requireBody)
   app.route('/lease', leaseRoutes(services))
   app.route('/history', historyRoutes(services))
@@ -45,7 +44,7 @@ export const createApp = (settings: WitnessSettings, services: Services): Hono<W
   })
   app.onError((error, c) => {
     const { name, message, stack } = error
-    log(settings, 'error', { msg: 'unhandled-error', requestId: c.get('requestId'), error: { name, message, stack } })
+    logRequest(c, 'error', { msg: 'unhandled-error', requestId: c.get('requestId'), error: { name, message, stack } })
     return errorResponse(c, { code: 'internal-error' })
   })
   return app

@@ -37,7 +37,8 @@ export interface WaitRequest {
 }
 
 export type WriteOutcome =
-  | ({ readonly kind: 'granted' | 'released' } & ObservedLease)
+  /** `granted`: a new tenure. */
+  | ({ readonly kind: 'granted' | 'renewed' | 'released' } & ObservedLease)
   | ({ readonly kind: 'rejected'; readonly reason: RejectionReason } & ObservedLease)
   | { readonly kind: 'absent' }
   | SlotUnavailable

@@ -64,3 +64,19 @@ describe('no line contains a token of the allow-list', () => {
     expect(lines.join()).not.toContain('and-more')
   })
 })
+
+test.each<readonly [rule: string, secret: string, text: string]>([
+  ['in a value', 'secret-of-a-request', 'ns/secret-of-a-request'],
+  ['a part of an escape sequence', 't0000000', 'x\t0000000'],
+  ['the beginning of a longer secret', 'token-of-a', 'token-of-a-and-more'],
+])('a secret of the request is redacted, and the line stays JSON: %s', (_, secret, text) => {
+  log({ BEARER_TOKENS_CSV: 'token-of-a-and-more' }, 'info', { slot: text, generation: 12_345_678 }, [
+    secret,
+    '12345678',
+  ])
+  expect(JSON.parse(lines[0] ?? '')).toMatchObject({
+    slot: expect.not.stringContaining(secret),
+    generation: 12_345_678,
+  })
+  expect(lines.join()).not.toContain('and-more')
+})

@@ -20,28 +20,38 @@ export const isLogged = (settings: LogSettings, level: WitnessLogLevel): boolean
 /** A shorter token is a word that occurs in log lines by accident, and is too short to be a secret. */
 const MIN_REDACTED_LENGTH = 8
 
-const escapeJson = (text: string): string => JSON.stringify(text).slice(1, -1)
-
-/** The tokens as they occur in a line of JSON. Longest first, because one token may be the prefix of another. */
-const toRedactedTexts = (csv: string | undefined): string[] =>
-  parseTokenList(csv)
-    .filter(token => token.length >= MIN_REDACTED_LENGTH)
-    .sort((a, b) => b.length - a.length)
-    .map(escapeJson)
+const isSecret = (token: string): boolean => token.length >= MIN_REDACTED_LENGTH
 
 /** Per isolate: a new secret is a new deployment with new isolates. */
-let cache: { readonly csv: string | undefined; readonly texts: readonly string[] } = { csv: undefined, texts: [] }
+let cache: { readonly csv: string | undefined; readonly tokens: readonly string[] } = { csv: undefined, tokens: [] }
 
-/** A client may send a token by mistake as its slot, its holder or a header. */
-const redact = (line: string, { BEARER_TOKENS_CSV: csv }: LogSettings): string => {
-  if (cache.csv !== csv) cache = { csv, texts: toRedactedTexts(csv) }
-  return cache.texts.reduce((text, token) => text.replaceAll(token, redacted), line)
+/** Longest first, because one token may be the prefix of another. */
+const toSecrets = (csv: string | undefined, more: readonly string[]): readonly string[] => {
+  if (cache.csv !== csv) cache = { csv, tokens: parseTokenList(csv).filter(isSecret) }
+  return [...cache.tokens, ...more.filter(isSecret)].sort((a, b) => b.length - a.length)
 }
 
-/** Writes one line of JSON. The caller chooses each field; request headers are never logged as a whole. */
-export const log = (settings: LogSettings, level: WitnessLogLevel, fields: Readonly<Record<string, unknown>>): void => {
+/**
+ * A client may send a token by mistake as its slot, its holder or a header. Replaces tokens in values, not in the line: a
+ * token can be a part of an escape sequence or of a number, and the line must stay JSON.
+ */
+const redact = (line: Readonly<Record<string, unknown>>, secrets: readonly string[]): string =>
+  JSON.stringify(line, (_, value: unknown) =>
+    typeof value === 'string' ? secrets.reduce((text, secret) => text.replaceAll(secret, redacted), value) : value,
+  )
+
+/**
+ * Writes one line of JSON. The caller chooses each field; request headers are never logged as a whole. `secrets` are
+ * texts that the line must not contain, in addition to the tokens of the settings.
+ */
+export const log = (
+  settings: LogSettings,
+  level: WitnessLogLevel,
+  fields: Readonly<Record<string, unknown>>,
+  secrets: readonly string[] = [],
+): void => {
   if (!isLogged(settings, level)) return
   const line = { level, time: new Date().toISOString(), service: 'lease-witness', ...fields }
   // biome-ignore lint/suspicious/noConsole: the Workers runtime collects logs from the console only
-  console.log(redact(JSON.stringify(line), settings))
+  console.log(redact(line, toSecrets(settings.BEARER_TOKENS_CSV, secrets)))
 }

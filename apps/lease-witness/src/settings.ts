@@ -1,7 +1,34 @@
+import { parseTokenPolicies } from './http/domain/token-policies.ts'
 import type { LogSettings } from './log.ts'
 
 /** The variables and secrets of the witness, the same on every host. Texts, as the environment has them. */
 export interface WitnessSettings extends LogSettings {
-  /** The allow-list: tokens separated by commas. If it is empty or absent, every request is rejected. */
+  /** Tokens with full power, separated by commas. Without these and policies, every request is rejected. */
   readonly BEARER_TOKENS_CSV?: string
+  /** A JSON array of tokens with limited power: their hashes, and what they may do. */
+  readonly TOKEN_POLICIES?: string
+  /** The default request limit of a token, per isolate or process; 0: none. */
+  readonly MAX_REQUESTS_PER_MINUTE?: string
 }
+
+/** Twice what a controller needs that renews 10,000 leases every 10 s, one by one. */
+const DEFAULT_MAX_REQUESTS_PER_MINUTE = 120_000
+
+/** Undefined: the text is not a whole number. */
+const parseCount = (text: string | undefined): number | undefined => {
+  const trimmed = text?.trim() ?? ''
+  if (trimmed === '') return DEFAULT_MAX_REQUESTS_PER_MINUTE
+  return /^\d{1,8}$/.test(trimmed) ? Number(trimmed) : undefined
+}
+
+/** An invalid value means the default: a deployed worker cannot refuse to start. */
+export const parseMaxRequestsPerMinute = ({ MAX_REQUESTS_PER_MINUTE }: WitnessSettings): number =>
+  parseCount(MAX_REQUESTS_PER_MINUTE) ?? DEFAULT_MAX_REQUESTS_PER_MINUTE
+
+/** What is wrong with the settings about tokens. A process that can refuse to start does so. */
+export const findTokenSettingsErrors = (settings: WitnessSettings): readonly string[] => [
+  ...parseTokenPolicies(settings.TOKEN_POLICIES).errors,
+  ...(parseCount(settings.MAX_REQUESTS_PER_MINUTE) === undefined
+    ? ['MAX_REQUESTS_PER_MINUTE must be a whole number; 0 means no limit']
+    : []),
+]

@@ -15,9 +15,9 @@ const error = (description: string, headers?: ResponseSpec['headers']): Response
   ...(headers ? { headers } : {}),
 })
 const unauthorized: ResponseSpec = {
-  description: '`unauthorized`: the token is missing or is not on the allow-list. The body has no detail.',
+  description: '`unauthorized`: the token is missing, unknown or expired. The body has no detail.',
   schema: z.object({ error: z.literal('unauthorized') }).meta({ id: 'Unauthorized' }),
-  headers: { 'WWW-Authenticate': '`Bearer`' },
+  headers: { 'WWW-Authenticate': '`Bearer`; with a token, also `error="invalid_token"`.' },
 }
 const tooLarge = error(
   '`body-too-large`: the body is larger than 64 KiB, with any method. An endless body closes the connection.',
@@ -27,7 +27,11 @@ const unavailable = error(
   '`overloaded`, `lease-unavailable` or `invalid-lease-record`: the slot could not process the request; whether a write took effect is unknown.',
   retryAfter,
 )
-const commonErrors = { 401: unauthorized, 413: tooLarge, 500: internalError }
+const forbidden = error('`forbidden`: the policy of the token does not permit the request.', {
+  'WWW-Authenticate': '`Bearer error="insufficient_scope"`',
+})
+const tooMany = error('`too-many-requests`: the token has used up its requests per minute.', retryAfter)
+const commonErrors = { 401: unauthorized, 403: forbidden, 413: tooLarge, 429: tooMany, 500: internalError }
 const truncated = '`invalid-request`: the request body was truncated'
 const neverWritten: ResponseSpec = {
   description: '`not-found`: the slot was never written.',

@@ -4,6 +4,8 @@ import { commonErrorCodes, createProblemSchema, createRules } from './problem.ts
 /** Every error code of the lease witness. The body of a 412 is not an error but the current lease. */
 export const leaseErrorCodes = [
   ...commonErrorCodes,
+  'forbidden',
+  'too-many-requests',
   'invalid-request',
   'invalid-slot',
   'invalid-prefix',

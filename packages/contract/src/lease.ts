@@ -119,6 +119,8 @@ export const leaseTransition = z
     by: z.union([holder, never]),
     from: z.union([holder, never]),
     to: z.union([holder, never]),
+    /** The name of the token's policy, or a fingerprint: `sha256:` and 8 hex digits. Empty if it is unknown. */
+    token: z.string(),
   })
   .meta({ id: 'LeaseTransition' })
 export type LeaseTransition = z.infer<typeof leaseTransition>

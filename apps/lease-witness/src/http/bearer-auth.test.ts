@@ -1,5 +1,10 @@
-import { describe, expect, test } from 'vitest'
-import { createAllowlist, parseBearerToken } from './bearer-auth.ts'
+import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { createApp } from '../app.ts'
+import type { LeaseService } from '../lease-service.ts'
+import type { WitnessSettings } from '../settings.ts'
+import { parseBearerToken } from './bearer-auth.ts'
+import { createAllowlist } from './tokens.ts'
+import type { Services, SharedRequestLimit } from './types.ts'
 
 const long = 'x'.repeat(10_000)
 
@@ -41,7 +46,7 @@ describe('an allow-list accepts only its tokens', () => {
     [`${long}x`, long, false],
     ['a', long, false],
   ])('list %.20j, token %.20j: %j', (csv, token, isAllowed) => {
-    expect(createAllowlist(csv)(token)).toBe(isAllowed)
+    expect(createAllowlist(csv)(token) >= 0).toBe(isAllowed)
   })
 })
 
@@ -70,5 +75,113 @@ describe('the token of an Authorization header', () => {
     ['Bearer: a', undefined],
   ])('%j', (authorization, token) => {
     expect(parseBearerToken(authorization)).toBe(token)
+  })
+})
+
+describe('the request limit', () => {
+  const POLICY_TOKEN = 'token-with-its-own-limit'
+  const services: Pick<Services, 'leases' | 'directory'> = {
+    leases: { read: async () => ({ kind: 'absent' }) } as Partial<LeaseService> as LeaseService,
+    directory: { list: async () => ({ kind: 'listed', leases: [], nextCursor: undefined }) },
+  }
+  let policies: string
+  beforeAll(async () => {
+    const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', new TextEncoder().encode(POLICY_TOKEN)))
+    const token = `sha256:${[...digest].map(byte => byte.toString(16).padStart(2, '0')).join('')}`
+    policies = JSON.stringify([{ name: 'limited', token, access: 'read', maxRequestsPerMinute: 2 }])
+  })
+  beforeEach(() => {
+    vi.useFakeTimers({ toFake: ['Date'], now: Date.UTC(2040, 0, 1) })
+  })
+  afterEach(() => {
+    vi.useRealTimers()
+    vi.restoreAllMocks()
+  })
+
+  const createLimited = (settings: WitnessSettings = {}, sharedRequestLimit?: SharedRequestLimit) => {
+    const lines: Record<string, unknown>[] = []
+    vi.spyOn(console, 'log').mockImplementation(line => void lines.push(JSON.parse(line)))
+    const all = {
+      BEARER_TOKENS_CSV: 'token-a,token-b',
+      TOKEN_POLICIES: policies,
+      MAX_REQUESTS_PER_MINUTE: '3',
+      ...settings,
+    }
+    const app = createApp(all, { ...services, sharedRequestLimit })
+    const sendMany = async (token: string | undefined, count: number, path = '/lease/a') => {
+      const statuses: number[] = []
+      for (let sent = 0; sent < count; sent += 1) {
+        const headers = token === undefined ? {} : { Authorization: `Bearer ${token}` }
+        statuses.push((await app.request(path, { headers })).status)
+      }
+      return statuses
+    }
+    return { app, lines, sendMany }
+  }
+
+  test('applies to each token alone, and starts to be refilled at once', async () => {
+    const { sendMany } = createLimited()
+    expect(await sendMany('token-a', 5)).toEqual([404, 404, 404, 429, 429])
+    expect(await sendMany('token-b', 1)).toEqual([404])
+    vi.setSystemTime(Date.now() + 20_000)
+    expect(await sendMany('token-a', 2)).toEqual([404, 429])
+  })
+
+  test('of a policy replaces the default', async () => {
+    const { sendMany } = createLimited()
+    expect(await sendMany(POLICY_TOKEN, 4)).toEqual([404, 404, 429, 429])
+  })
+
+  test('is shared by all requests without an accepted token, and leaves the others alone', async () => {
+    const { sendMany } = createLimited()
+    expect(await sendMany('unknown-1', 2)).toEqual([401, 401])
+    expect(await sendMany('unknown-2', 2)).toEqual([401, 429])
+    expect(await sendMany(undefined, 1)).toEqual([429])
+    expect(await sendMany('token-a', 1)).toEqual([404])
+    expect(await sendMany(POLICY_TOKEN, 1)).toEqual([404])
+  })
+
+  test('says when to retry', async () => {
+    const { app, sendMany } = createLimited()
+    await sendMany('token-a', 3)
+    const response = await app.request('/lease/a', { headers: { Authorization: 'Bearer token-a' } })
+    expect(response.headers.get('Retry-After')).toBe('20')
+    expect(await response.json()).toMatchObject({ error: 'too-many-requests' })
+  })
+
+  test('logs one rejection per token and ten seconds', async () => {
+    const { lines, sendMany } = createLimited()
+    await sendMany('token-a', 3)
+    lines.length = 0
+    await sendMany('token-a', 5)
+    expect(lines).toMatchObject([
+      { status: 429, outcome: 'too-many-requests', token: expect.stringMatching(/^sha256:/) },
+    ])
+    vi.setSystemTime(Date.now() + 10_000)
+    await sendMany('token-a', 5)
+    expect(lines).toHaveLength(2)
+  })
+
+  test.each([
+    ['0', 10_000],
+    ['', 10_000],
+    ['many', 10_000],
+  ])('MAX_REQUESTS_PER_MINUTE=%j allows %i requests', async (text, count) => {
+    const { sendMany } = createLimited({ MAX_REQUESTS_PER_MINUTE: text, LOG_LEVEL: 'error' })
+    expect(new Set(await sendMany('token-a', count))).toEqual(new Set([404]))
+  })
+
+  test('that processes share is applied too', async () => {
+    const keys: string[] = []
+    const { app, sendMany } = createLimited({}, async key => {
+      keys.push(key)
+      return key !== 'limited'
+    })
+    expect(await sendMany(POLICY_TOKEN, 1)).toEqual([429])
+    expect(await sendMany('token-a', 1)).toEqual([404])
+    expect(await sendMany('unknown', 1)).toEqual([401])
+    expect(keys).toEqual(['limited', expect.stringMatching(/^sha256:[0-9a-f]{8}$/), ''])
+    const response = await app.request('/lease/a', { headers: { Authorization: `Bearer ${POLICY_TOKEN}` } })
+    expect(response.headers.get('Retry-After')).toBe('5')
   })
 })

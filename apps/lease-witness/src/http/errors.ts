@@ -3,7 +3,7 @@ import type { Context } from 'hono'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import type { RequestError } from '../lease/request.ts'
 import type { SlotUnavailable } from '../lease-service.ts'
-import { log } from '../log.ts'
+import { log, type WitnessLogLevel } from '../log.ts'
 import type { WitnessHttpEnv } from './types.ts'
 
 /** The only place that maps an error code to a status. */
@@ -23,9 +23,11 @@ const STATUS: Readonly<Record<LeaseErrorCode, ContentfulStatusCode>> = {
   'invalid-ttl': 400,
   'invalid-op': 400,
   unauthorized: 401,
+  forbidden: 403,
   'not-found': 404,
   'method-not-allowed': 405,
   'body-too-large': 413,
+  'too-many-requests': 429,
   'internal-error': 500,
   overloaded: 503,
   'lease-unavailable': 503,
@@ -41,9 +43,11 @@ const DETAIL: Readonly<Partial<Record<LeaseErrorCode, string>>> = {
   'invalid-if-none-match': 'On a write, If-None-Match must be *, which means the same as If-Match: 0.',
   'missing-x-holder': 'X-Holder is required: only the holder can release a lease.',
   'holder-mismatch': 'X-Holder and the holder in the body differ. Send only one of them.',
+  forbidden: 'The policy of this token does not permit this request.',
   'not-found': 'This path does not exist.',
   'method-not-allowed': 'This path does not support the method. The Allow header lists the supported methods.',
   'body-too-large': 'The body must not be larger than 64 KiB.',
+  'too-many-requests': 'This token has used up its requests per minute. Retry after the time in Retry-After.',
   'internal-error': 'An unexpected error occurred. The log has its details under this requestId.',
   overloaded: 'This slot is overloaded. Retry later; after a write, first read the lease and compare.',
   'lease-unavailable':
@@ -64,15 +68,28 @@ export const errorResponse = (c: Context<WitnessHttpEnv>, { code, detail = DETAI
   return c.json(body, status)
 }
 
+/** The token does not permit the request (RFC 6750 section 3.1). */
+export const forbiddenResponse = (c: Context<WitnessHttpEnv>) => {
+  c.header('WWW-Authenticate', 'Bearer error="insufficient_scope"')
+  return errorResponse(c, { code: 'forbidden' })
+}
+
 export const neverWrittenResponse = (c: Context<WitnessHttpEnv>) =>
   errorResponse(c, { code: 'not-found', detail: 'This slot was never written.' })
+
+/** Writes a line about a request, without its credentials. */
+export const logRequest = (
+  c: Context<WitnessHttpEnv>,
+  level: WitnessLogLevel,
+  fields: Readonly<Record<string, unknown>>,
+): void => log(c.get('settings'), level, fields, c.get('secrets'))
 
 /** Logs why a dependency failed. The client gets a 503 without that text. */
 export const logUnavailable = (
   c: Context<WitnessHttpEnv>,
   msg: 'object-unavailable' | 'copy-unavailable',
   reason: string,
-): void => log(c.get('settings'), 'error', { msg, requestId: c.get('requestId'), slot: c.get('slot'), reason })
+): void => logRequest(c, 'error', { msg, requestId: c.get('requestId'), slot: c.get('slot'), reason })
 
 export const unavailableResponse = (c: Context<WitnessHttpEnv>, outcome: SlotUnavailable) => {
   if (outcome.kind === 'invalid-lease-record') {

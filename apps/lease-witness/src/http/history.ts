@@ -1,6 +1,7 @@
 import type { LeaseHistory } from '@pool/contract/lease'
 import { Hono } from 'hono'
-import { errorResponse, neverWrittenResponse, unavailableResponse } from './errors.ts'
+import { canRead } from './domain/token-policies.ts'
+import { errorResponse, forbiddenResponse, neverWrittenResponse, unavailableResponse } from './errors.ts'
 import { slotAddress } from './lease.ts'
 import type { Services, WitnessHttpEnv } from './types.ts'
 
@@ -9,6 +10,7 @@ export const historyRoutes = ({ leases }: Services): Hono<WitnessHttpEnv> => {
   app.get('/:slot{.+}', async c => {
     const address = slotAddress(c)
     if (!address) return errorResponse(c, { code: 'invalid-slot' })
+    if (!canRead(c.get('caller').grant, address.slot)) return forbiddenResponse(c)
     const outcome = await leases.history(address)
     switch (outcome.kind) {
       case 'history': {

@@ -12,7 +12,8 @@ import {
   type WriteHeaders,
 } from '../lease/request.ts'
 import type { ReadOutcome, WriteOutcome } from '../lease-service.ts'
-import { errorResponse, neverWrittenResponse, unavailableResponse } from './errors.ts'
+import { canActAs, canRead, canWrite } from './domain/token-policies.ts'
+import { errorResponse, forbiddenResponse, neverWrittenResponse, unavailableResponse } from './errors.ts'
 import type { Services, WitnessHttpEnv } from './types.ts'
 
 /** The slot of `/<resource>/<slot>`, also noted for the access log. */
@@ -39,6 +40,7 @@ const readResponse = (c: Context<WitnessHttpEnv>, outcome: ReadOutcome) => {
     case 'lease':
       return leaseResponse(c, 'read', outcome.lease, 200)
     case 'not-modified':
+      c.set('isRoutine', true)
       setETag(c, outcome.kind, outcome.lease)
       return c.body(null, 304)
     case 'absent':
@@ -51,6 +53,9 @@ const readResponse = (c: Context<WitnessHttpEnv>, outcome: ReadOutcome) => {
 const writeResponse = (c: Context<WitnessHttpEnv>, outcome: WriteOutcome) => {
   switch (outcome.kind) {
     case 'granted':
+      return leaseResponse(c, outcome.kind, outcome.lease, 200)
+    case 'renewed':
+      c.set('isRoutine', true)
       return leaseResponse(c, outcome.kind, outcome.lease, 200)
     case 'released':
       c.set('generation', outcome.lease.generation)
@@ -69,15 +74,13 @@ const writeResponse = (c: Context<WitnessHttpEnv>, outcome: WriteOutcome) => {
 /** Whether the slot's object has responded: only then did the wait take place. */
 const wasApplied = ({ kind }: ReadOutcome): boolean => kind === 'lease' || kind === 'not-modified' || kind === 'absent'
 
-/** No token has a name. */
-const UNKNOWN_CALLER = ''
-
 export const leaseRoutes = ({ leases }: Services): Hono<WitnessHttpEnv> => {
   const app = new Hono<WitnessHttpEnv>()
 
   app.get('/:slot{.+}', async c => {
     const address = slotAddress(c)
     if (!address) return errorResponse(c, { code: 'invalid-slot' })
+    if (!canRead(c.get('caller').grant, address.slot)) return forbiddenResponse(c)
     const known = parseKnownGenerations(c.req.header('If-None-Match'))
     // A reader that knows no generation gets the lease immediately, even with Prefer.
     const seconds = known.length > 0 ? parseWaitSeconds(c.req.header('Prefer')) : 0
@@ -86,6 +89,7 @@ export const leaseRoutes = ({ leases }: Services): Hono<WitnessHttpEnv> => {
     if (seconds === 0) return readResponse(c, await leases.read(address, known))
     const { signal } = c.req.raw
     const outcome = await leases.wait(address, { condition: { kind: 'changed', known }, known, maxMs, signal })
+    c.set('isRoutine', true)
     if (wasApplied(outcome)) c.header('Preference-Applied', `wait=${seconds}`)
     return readResponse(c, outcome)
   })
@@ -96,6 +100,8 @@ export const leaseRoutes = ({ leases }: Services): Hono<WitnessHttpEnv> => {
   ) => {
     const address = slotAddress(c)
     if (!address) return errorResponse(c, { code: 'invalid-slot' })
+    const { name, grant } = c.get('caller')
+    if (!canWrite(grant, address.slot)) return forbiddenResponse(c)
     const headers = {
       ifMatch: c.req.header('If-Match'),
       ifNoneMatch: c.req.header('If-None-Match'),
@@ -103,8 +109,9 @@ export const leaseRoutes = ({ leases }: Services): Hono<WitnessHttpEnv> => {
     }
     const request = parse(headers, c.get('body'))
     if (!request.ok) return errorResponse(c, request.error)
+    if (!canActAs(grant, request.value.holder)) return forbiddenResponse(c)
     c.set('request', request.value)
-    return writeResponse(c, await leases.write(address, request.value, UNKNOWN_CALLER))
+    return writeResponse(c, await leases.write(address, request.value, name))
   }
   app.put('/:slot{.+}', c => write(c, parsePut))
   app.delete('/:slot{.+}', c => write(c, parseRelease))

@@ -1,7 +1,7 @@
 import { createMiddleware } from 'hono/factory'
-import { isLogged, log } from '../log.ts'
+import { isLogged, type WitnessLogLevel } from '../log.ts'
 import type { WitnessSettings } from '../settings.ts'
-import { errorResponse } from './errors.ts'
+import { errorResponse, logRequest } from './errors.ts'
 import type { BodyError, WitnessHttpEnv } from './types.ts'
 
 /** Not the path of any valid request: every path starts with a slash. */
@@ -21,10 +21,23 @@ const MAX_LOGGED_HEADER_LENGTH = 506
 const toLoggedHeader = (header: string | undefined): string | undefined =>
   header === undefined || header.length <= MAX_LOGGED_HEADER_LENGTH ? header : `<${header.length} characters>`
 
+/** More parts do not occur by mistake, and each one costs time. */
+const MAX_SECRETS = 4
+
+/** Also the parts of a header that is not a bearer token: a client may have sent a token with the wrong scheme. */
+const toSecrets = (authorization: string | undefined): readonly string[] =>
+  authorization?.split(/[\s,]+/, MAX_SECRETS) ?? []
+
+const toLevel = (status: number, isRoutine: boolean | undefined): WitnessLogLevel => {
+  if (status >= 500) return 'error'
+  return isRoutine ? 'debug' : 'info'
+}
+
 /** Assigns the request id and writes the access line. */
 export const accessLog = (settings: WitnessSettings) =>
   createMiddleware<WitnessHttpEnv>(async (c, next) => {
     c.set('settings', settings)
+    c.set('secrets', toSecrets(c.req.header('Authorization')))
     const startedAt = Date.now()
     const clientId = c.req.header('X-Request-Id') ?? ''
     const requestId = SAFE_REQUEST_ID.test(clientId) ? clientId : crypto.randomUUID()
@@ -33,10 +46,11 @@ export const accessLog = (settings: WitnessSettings) =>
     c.header('Cache-Control', 'no-store')
     await next()
     const { status } = c.res
-    log(settings, status >= 500 ? 'error' : 'info', {
+    logRequest(c, toLevel(status, c.get('isRoutine')), {
       msg: 'request',
       requestId,
       method: c.req.method,
+      token: c.get('tokenName'),
       slot: c.get('slot'),
       leaseSlot: toLoggedHeader(c.req.header('X-Lease-Slot')),
       generation: c.get('generation'),

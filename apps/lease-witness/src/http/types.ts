@@ -1,5 +1,6 @@
 import type { LeaseDirectory, LeaseService } from '../lease-service.ts'
 import type { WitnessSettings } from '../settings.ts'
+import type { Caller } from './tokens.ts'
 
 /** Why a body could not be read. After `over-drain-limit` and `aborted` the connection is unusable. */
 export type BodyError = 'too-large' | 'over-drain-limit' | 'aborted'
@@ -14,14 +15,27 @@ export interface WitnessHttpEnv {
     bodyError?: BodyError
     /** The result of the request: an outcome of the lease service or an error code. */
     outcome: string
+    /** The parts of `Authorization` that may be a token: log lines must not contain them. */
+    secrets: readonly string[]
+    /** The name or the fingerprint of the token, accepted or not. */
+    tokenName?: string
+    /** Set after authentication. */
+    caller: Caller
     slot: string
     generation: number
+    /** Whether the access line is written at `debug` only. */
+    isRoutine?: boolean
     /** Logged at `debug` only. */
     request: Readonly<Record<string, unknown>>
   }
 }
 
+/** Counts a request of a token in a limit that several processes share. Whether the request is within it. */
+export type SharedRequestLimit = (tokenName: string) => Promise<boolean>
+
 export interface Services {
   readonly leases: LeaseService
   readonly directory: LeaseDirectory
+  /** Undefined: each process has its own limit only. */
+  readonly sharedRequestLimit?: SharedRequestLimit | undefined
 }

@@ -33,6 +33,9 @@ export interface ObjectEnv extends LogSettings {
   readonly OPENOVA_LEASES: KVNamespace
 }
 
+/** Entries of earlier versions have no token. */
+type StoredTransition = Omit<LeaseTransition, 'token'> & Partial<Pick<LeaseTransition, 'token'>>
+
 interface SlotUpdate {
   readonly slot: string
   readonly lease: LeaseState
@@ -61,7 +64,7 @@ export class LeaseObject extends DurableObject<ObjectEnv> {
   #imported = false
   #copyFailures = 0
 
-  async write(address: SlotAddress, request: LeaseWrite, _caller: string): Promise<WriteOutcome> {
+  async write(address: SlotAddress, request: LeaseWrite, caller: string): Promise<WriteOutcome> {
     const unavailable = await this.#ensureImported(address)
     if (unavailable) return unavailable
 
@@ -75,9 +78,10 @@ export class LeaseObject extends DurableObject<ObjectEnv> {
         return { ...decision, ...toObservedLease(stored?.lease, now) }
       case 'granted':
       case 'released': {
-        const { kind, next, transition } = decision
+        const { next } = decision
+        const transition = decision.transition && { ...decision.transition, token: caller }
         this.#update(stored, { slot: address.slot, lease: next, transition, now })
-        return { kind, ...toObservedLease(next, now) }
+        return { kind: transition ? decision.kind : 'renewed', ...toObservedLease(next, now) }
       }
     }
   }
@@ -188,7 +192,7 @@ export class LeaseObject extends DurableObject<ObjectEnv> {
     if (result.kind === 'imported') {
       const { lease } = result
       const to = lease.kind === 'held' ? lease.holder : ''
-      const transition = { event: 'adopted', by: '', from: '', to } as const
+      const transition = { event: 'adopted', by: '', from: '', to, token: '' } as const
       this.#update(undefined, { slot: address.slot, lease, transition, now })
     }
     this.#imported = true
@@ -210,7 +214,8 @@ export class LeaseObject extends DurableObject<ObjectEnv> {
   }
 
   #loadTransitions(): LeaseTransition[] {
-    return this.ctx.storage.kv.get<LeaseTransition[]>('transitions') ?? []
+    const stored = this.ctx.storage.kv.get<StoredTransition[]>('transitions') ?? []
+    return stored.map(transition => ({ token: '', ...transition }))
   }
 
   #update(stored: StoredSlot | undefined, { slot, lease, transition, now }: SlotUpdate): void {

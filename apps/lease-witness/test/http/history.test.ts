@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { expectProblem, parseHistory } from './support/bodies.ts'
-import { freshSlot, put, release, send } from './support/client.ts'
+import { FINGERPRINT, freshSlot, put, release, send } from './support/client.ts'
 import { fakeClock, iso } from './support/clock.ts'
 
 const historyPath = (slot: string): string => `/history/${encodeURIComponent(slot)}`
@@ -26,14 +26,15 @@ describe('GET /history/<slot>', () => {
     clock.advance(30_000)
     recordTime()
     await put(slot, 4)
+    const token = FINGERPRINT
     expect(await readHistory(slot)).toEqual({
       slot,
       transitions: [
-        { generation: 5, at: at[4], event: 'acquired', by: 'region-a', from: 'region-a', to: 'region-a' },
-        { generation: 4, at: at[3], event: 'acquired', by: 'region-a', from: '', to: 'region-a' },
-        { generation: 3, at: at[2], event: 'released', by: 'region-b', from: 'region-b', to: '' },
-        { generation: 2, at: at[1], event: 'acquired', by: 'region-b', from: 'region-a', to: 'region-b' },
-        { generation: 1, at: at[0], event: 'acquired', by: 'region-a', from: '', to: 'region-a' },
+        { generation: 5, at: at[4], event: 'acquired', by: 'region-a', from: 'region-a', to: 'region-a', token },
+        { generation: 4, at: at[3], event: 'acquired', by: 'region-a', from: '', to: 'region-a', token },
+        { generation: 3, at: at[2], event: 'released', by: 'region-b', from: 'region-b', to: '', token },
+        { generation: 2, at: at[1], event: 'acquired', by: 'region-b', from: 'region-a', to: 'region-b', token },
+        { generation: 1, at: at[0], event: 'acquired', by: 'region-a', from: '', to: 'region-a', token },
       ],
     })
   })

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { expectLease } from './support/bodies.ts'
 import {
+  FINGERPRINT,
   freshSlot,
   leasePath,
   OTHER_TOKEN,
@@ -10,7 +11,7 @@ import {
   TOKEN,
 } from './support/client.ts'
 import { captureLogs, type LogLine } from './support/logs.ts'
-import { held, seed } from './support/slots.ts'
+import { expired, held, seed } from './support/slots.ts'
 
 const HOLDER = { 'X-Holder': 'region-a' }
 
@@ -26,23 +27,16 @@ const readLines = async (
   return logged.lines()
 }
 
-describe('one line for each request', () => {
-  const held4 = async (): Promise<string> => {
-    const slot = freshSlot()
-    await seed(slot, held({ generation: 4 }))
-    return slot
-  }
+const held4 = async (): Promise<string> => {
+  const slot = freshSlot()
+  await seed(slot, held({ generation: 4 }))
+  return slot
+}
 
+describe('one line for each request', () => {
   test.each<readonly [rule: string, method: string, options: SendOptions, line: LogLine]>([
     ['a read', 'GET', {}, { outcome: 'read', status: 200, generation: 4 }],
     ['a HEAD', 'HEAD', {}, { outcome: 'read', status: 200, generation: 4 }],
-    [
-      'a read of a known generation',
-      'GET',
-      { headers: { 'If-None-Match': '"4"' } },
-      { outcome: 'not-modified', status: 304, generation: 4 },
-    ],
-    ['a grant', 'PUT', { headers: { 'If-Match': '4', ...HOLDER } }, { outcome: 'granted', status: 200, generation: 5 }],
     [
       'a rejection by generation',
       'PUT',
@@ -84,12 +78,30 @@ describe('one line for each request', () => {
       requestId: 'req-1',
       method,
       leaseSlot: 'ns/name',
+      ...(options.authorization === null ? {} : { token: FINGERPRINT }),
       ms: expect.any(Number),
       ...line,
     })
     const reachesSlot = ![400, 401, 405, 413].includes(Number(line.status)) && method !== 'OPTIONS'
     if (reachesSlot || line.status === 400) expect(lines[0]).toMatchObject({ slot })
     expect(lines[0]).not.toHaveProperty('request')
+  })
+
+  test('a grant', async () => {
+    const slot = freshSlot()
+    await seed(slot, expired({ generation: 4 }))
+    const lines = await readLines('info', 'PUT', leasePath(slot), { headers: { 'If-Match': '4', ...HOLDER } })
+    expect(lines).toMatchObject([{ outcome: 'granted', status: 200, generation: 5, slot, token: FINGERPRINT }])
+  })
+
+  test.each<readonly [rule: string, authorization: string | null, token: string | undefined]>([
+    ['no token', null, undefined],
+    ['another scheme', `Basic ${TOKEN}`, undefined],
+    ['an unknown token', 'Bearer unknown-token', 'sha256:9206c239'],
+    ['another accepted token', `Bearer ${OTHER_TOKEN}`, 'sha256:199d6daf'],
+  ])('names the token: %s', async (_, authorization, token) => {
+    const [line] = await readLines('info', 'GET', leasePath(freshSlot()), { authorization })
+    expect(line?.token).toBe(token)
   })
 
   test('a release of a slot that was never written', async () => {
@@ -120,6 +132,45 @@ describe('one line for each request', () => {
     await sendWith({ LOG_LEVEL: 'info' }, 'GET', leasePath(slot))
     expect(logged.text().split(/[\r\n]/)).toHaveLength(1)
     expect(logged.lines()).toMatchObject([{ slot }])
+  })
+})
+
+describe('a successful renewal, a wait or a 304 writes its line at debug only', () => {
+  test.each<readonly [rule: string, method: string, options: SendOptions, line: LogLine]>([
+    [
+      'a read of a known generation',
+      'GET',
+      { headers: { 'If-None-Match': '"4"' } },
+      { outcome: 'not-modified', status: 304, generation: 4 },
+    ],
+    [
+      'a wait that ends without a change',
+      'GET',
+      { headers: { 'If-None-Match': '"4"', Prefer: 'wait=1' } },
+      { outcome: 'not-modified', status: 304, generation: 4 },
+    ],
+    [
+      'a wait that a change ends',
+      'GET',
+      { headers: { 'If-None-Match': '"3"', Prefer: 'wait=1' } },
+      { outcome: 'read', status: 200, generation: 4 },
+    ],
+    [
+      'a renewal',
+      'PUT',
+      { headers: { 'If-Match': '4', ...HOLDER }, body: '{"op":"renew"}' },
+      { outcome: 'renewed', status: 200, generation: 5 },
+    ],
+    [
+      'a renewal by acquire',
+      'PUT',
+      { headers: { 'If-Match': '4', ...HOLDER } },
+      { outcome: 'renewed', status: 200, generation: 5 },
+    ],
+  ])('%s', async (_, method, options, line) => {
+    expect(await readLines('info', method, leasePath(await held4()), options)).toEqual([])
+    const lines = await readLines('debug', method, leasePath(await held4()), options)
+    expect(lines).toMatchObject([{ level: 'debug', msg: 'request', ...line }])
   })
 })
 

@@ -119,12 +119,16 @@ describe('one slot in every encoding', () => {
 })
 
 describe('a token', () => {
-  const expectUnauthorized = async (authorization: string | null, path = leasePath('a')): Promise<void> => {
+  const expectUnauthorized = async (
+    authorization: string | null,
+    path = leasePath('a'),
+    challenge = 'Bearer',
+  ): Promise<void> => {
     for (const method of ['GET', 'PUT', 'DELETE', 'POST']) {
       const response = await send(method, path, { authorization, headers: { 'If-Match': '0', 'X-Holder': 'region-a' } })
       expect(response.status).toBe(401)
       expect(response.text).toBe('{"error":"unauthorized"}')
-      expect(response.headers.get('WWW-Authenticate')).toBe('Bearer')
+      expect(response.headers.get('WWW-Authenticate')).toBe(challenge)
       expect(response.headers.get('Content-Type')).toBe('application/json')
     }
   }
@@ -137,22 +141,27 @@ describe('a token', () => {
     expect((await send('GET', '/leases?limit=1', { authorization: `${scheme} ${TOKEN}` })).status).toBe(200)
   })
 
-  test.each<readonly [rule: string, authorization: string | null]>([
-    ['none', null],
-    ['an empty header', ''],
-    ['the scheme alone', 'Bearer'],
+  test.each<readonly [rule: string, authorization: string]>([
     ['a wrong token', 'Bearer wrong'],
     ['the beginning of a valid token', `Bearer ${TOKEN.slice(0, -1)}`],
     ['a valid token and another character', `Bearer ${TOKEN}x`],
     ['a valid token in upper case', `Bearer ${TOKEN.toUpperCase()}`],
     ['the whole list', `Bearer ${TOKEN},${OTHER_TOKEN}`],
+    ['letters outside ASCII', 'Bearer tökén'],
+    ['a long token', `Bearer ${'x'.repeat(16_000)}`],
+  ])('%s: 401 with the exact body and invalid_token', async (_, authorization) => {
+    await expectUnauthorized(authorization, leasePath('a'), 'Bearer error="invalid_token"')
+  })
+
+  test.each<readonly [rule: string, authorization: string | null]>([
+    ['none', null],
+    ['an empty header', ''],
+    ['the scheme alone', 'Bearer'],
     ['a valid token with another scheme', `Token ${TOKEN}`],
     ['a valid token as Basic', `Basic ${btoa(`x:${TOKEN}`)}`],
     ['a valid token without a scheme', TOKEN],
     ['two valid tokens', `Bearer ${TOKEN} ${OTHER_TOKEN}`],
     ['two headers', `Bearer ${TOKEN}, Bearer ${OTHER_TOKEN}`],
-    ['letters outside ASCII', 'Bearer tökén'],
-    ['a long token', `Bearer ${'x'.repeat(16_000)}`],
   ])('%s: 401 with the exact body', async (_, authorization) => {
     await expectUnauthorized(authorization)
   })

@@ -105,7 +105,9 @@ describe('a record of an older deployment', () => {
     await get(slot)
     expect(parseHistory(await send('GET', `/history/${encodeURIComponent(slot)}`))).toEqual({
       slot,
-      transitions: [{ generation: 7, at: iso(clock.now()), event: 'adopted', by: '', from: '', to: 'region-a' }],
+      transitions: [
+        { generation: 7, at: iso(clock.now()), event: 'adopted', by: '', from: '', to: 'region-a', token: '' },
+      ],
     })
     expect(await readAlarm(slot)).toBe(clock.now())
     await runDurableObjectAlarm(slotObject(slot))

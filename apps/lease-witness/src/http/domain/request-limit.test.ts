@@ -34,10 +34,10 @@ describe('a request limit', () => {
     expect(limit.take('b', 1, START)).toBe(0)
   })
 
-  test('a clock that is set back by a day delays a key by one interval', () => {
+  test('starts again after the clock was set back', () => {
     const limit = new RequestLimit()
     takeMany(limit, 'a', 60, START, 60)
-    expect(limit.take('a', 60, START - 86_400_000)).toBeCloseTo(1_000)
-    expect(limit.take('a', 60, START - 86_400_000 + 60_000)).toBeCloseTo(1_000)
+    expect(takeMany(limit, 'a', 60, START - 86_400_000, 100)).toBe(60)
+    expect(takeMany(limit, 'a', 60, START - 86_400_000 + 30_000, 100)).toBe(30)
   })
 })

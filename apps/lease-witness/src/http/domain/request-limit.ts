@@ -11,8 +11,9 @@ export class RequestLimit {
   /** Counts a request. 0: it is within the limit; otherwise the milliseconds until the next one will be. */
   take(key: string, maxPerMinute: number, now: number): number {
     const interval = MINUTE_MS / maxPerMinute
-    // The upper bound matters only after the clock was set back: without it, the key would have to wait for the old time.
-    const refilledAt = Math.min(Math.max(this.#refilledAt.get(key) ?? now, now), now + MINUTE_MS)
+    const stored = this.#refilledAt.get(key) ?? now
+    // Later than a minute from now: the clock was set back. The key would have to wait for the old time.
+    const refilledAt = stored > now + MINUTE_MS + interval ? now : Math.max(stored, now)
     const waitMs = refilledAt + interval - (now + MINUTE_MS)
     // Sums of fractions of a millisecond are not exact.
     if (waitMs > 1e-6) return waitMs

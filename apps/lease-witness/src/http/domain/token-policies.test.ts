@@ -37,7 +37,11 @@ describe('TOKEN_POLICIES', () => {
     ['slot prefixes', { slots: ['eu/', 'é'] }, { slots: ['eu/', 'é'] }],
     ['holders', { holders: ['region-a/0', 'b*', '*'] }, { holders: ['region-a/0', 'b*', '*'] }],
     ['an expiry in UTC', { expiresAt: '2027-01-31T00:00:00Z' }, { expiresAt: Date.UTC(2027, 0, 31) }],
-    ['an expiry with an offset', { expiresAt: '2027-01-31t02:00:00.5+02:00' }, { expiresAt: Date.UTC(2027, 0, 31) + 500 }],
+    [
+      'an expiry with an offset',
+      { expiresAt: '2027-01-31t02:00:00.5+02:00' },
+      { expiresAt: Date.UTC(2027, 0, 31) + 500 },
+    ],
     ['a request limit', { maxRequestsPerMinute: 600 }, { maxRequestsPerMinute: 600 }],
   ])('%s', (_, entry, parsed) => {
     const text = JSON.stringify([{ ...minimal, ...entry }])

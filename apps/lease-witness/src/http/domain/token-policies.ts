@@ -39,8 +39,10 @@ const MAX_REQUESTS_PER_MINUTE = 10_000_000
 /** Undefined: the value is invalid. */
 type Parse<Value> = (value: unknown) => Value | undefined
 
-const toText = (pattern: RegExp): Parse<string> => value =>
-  typeof value === 'string' ? pattern.exec(value)?.at(-1) : undefined
+const toText =
+  (pattern: RegExp): Parse<string> =>
+  value =>
+    typeof value === 'string' ? pattern.exec(value)?.at(-1) : undefined
 
 const toList =
   (isItem: (text: string) => boolean): Parse<readonly string[]> =>
@@ -174,9 +176,7 @@ export const canWrite = (grant: Grant, slot: string): boolean =>
 export const canActAs = (grant: Grant, holder: string): boolean =>
   grant === 'full' ||
   grant.holders === undefined ||
-  grant.holders.some(pattern =>
-    pattern.endsWith('*') ? holder.startsWith(pattern.slice(0, -1)) : holder === pattern,
-  )
+  grant.holders.some(pattern => (pattern.endsWith('*') ? holder.startsWith(pattern.slice(0, -1)) : holder === pattern))
 
 /** Whether the token may list the slots with this prefix, all of which it must be able to read. */
 export const canList = canRead

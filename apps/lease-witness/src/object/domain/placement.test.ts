@@ -46,11 +46,16 @@ describe('LOCATION_HINTS', () => {
     expect(findLocationHint(toPlacement({ LOCATION_HINTS: text }), slot)).toBe(hint)
   })
 
-  test.each(['eu/', 'eu/=', 'eu/=europe', 'eu/=WEUR', 'eu/=weur;us/=enam', 'a=b=oc', 'weur'])('%j is an error', text => {
-    expect(parsePlacement({ LOCATION_HINTS: text })).toEqual({
-      errors: [expect.stringMatching(/^LOCATION_HINTS must be prefix=hint, separated by commas; the hints are wnam, /)],
-    })
-  })
+  test.each(['eu/', 'eu/=', 'eu/=europe', 'eu/=WEUR', 'eu/=weur;us/=enam', 'a=b=oc', 'weur'])(
+    '%j is an error',
+    text => {
+      expect(parsePlacement({ LOCATION_HINTS: text })).toEqual({
+        errors: [
+          expect.stringMatching(/^LOCATION_HINTS must be prefix=hint, separated by commas; the hints are wnam, /),
+        ],
+      })
+    },
+  )
 
   test('a prefix that occurs twice is an error', () => {
     expect(parsePlacement({ LOCATION_HINTS: 'eu/=weur,eu/=eeur' })).toEqual({

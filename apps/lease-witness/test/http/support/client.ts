@@ -2,6 +2,8 @@ import { getHost, type WitnessSettings } from './host.ts'
 
 /** The allow-list in vitest.workspace.ts. */
 export const TOKEN = 'token-of-region-a-0123456789abcdef'
+/** The first 32 bits of its SHA-256. */
+export const FINGERPRINT = 'sha256:19593234'
 export const OTHER_TOKEN = 'token-of-region-b-0123456789abcdef'
 
 export interface ReceivedResponse {
