@@ -1,0 +1,84 @@
+import type { Sql } from '@pool/database/client'
+
+const CHANNEL = 'lease_changes'
+/** A payload must be shorter than 8,000 bytes (Postgres manual, NOTIFY). */
+const MAX_PAYLOAD_BYTES = 7_900
+/** With more slots, one notification says that any slot may have changed. */
+const MAX_SLOTS = 2_000
+
+export interface NotificationsOptions {
+  /** Sends. May lead to a pooler. */
+  readonly sql: Sql
+  /** Listens on a connection of its own. Must lead to the server itself. */
+  readonly listenSql: Sql
+  /** Identifies this process: it does not receive its own notifications. */
+  readonly sender: string
+  readonly onChanged: (slots: readonly string[]) => void
+  /** Notifications may have been lost. */
+  readonly onAnyChanged: () => void
+}
+
+/** Splits the slots into payloads: JSON arrays of the sender and slots. */
+export const toPayloads = (sender: string, slots: Iterable<string>): string[] => {
+  const payloads: string[] = []
+  let texts = [JSON.stringify(sender)]
+  let size = 2 + Buffer.byteLength(sender) + 2
+  const empty = size
+  for (const slot of slots) {
+    const text = JSON.stringify(slot)
+    const bytes = Buffer.byteLength(text) + 1
+    if (size + bytes > MAX_PAYLOAD_BYTES) {
+      payloads.push(`[${texts.join()}]`)
+      texts = [JSON.stringify(sender)]
+      size = empty
+    }
+    texts.push(text)
+    size += bytes
+  }
+  return [...payloads, `[${texts.join()}]`]
+}
+
+/**
+ * Tells the other replicas which slots have changed. A notification is a statement of its own after the write: its commit
+ * takes a lock of the whole database, which the commit of a write must not wait for. Changes that happen while one is in
+ * flight share the next. A lost notification delays waiters, and changes nothing else.
+ */
+export const createNotifications = ({ sql, listenSql, sender, onChanged, onAnyChanged }: NotificationsOptions) => {
+  const changed = new Set<string>()
+  let isSending = false
+
+  const send = async (): Promise<void> => {
+    if (isSending) return
+    isSending = true
+    while (changed.size > 0) {
+      const payloads = changed.size > MAX_SLOTS ? [JSON.stringify([sender, null])] : toPayloads(sender, changed)
+      changed.clear()
+      // Without synchronous_commit: a notification does not survive a restart of the server in any case.
+      await sql`
+        select set_config('synchronous_commit', 'off', true), pg_notify(${CHANNEL}, payload)
+        from jsonb_array_elements_text(${sql.json(payloads)}) as payload`.catch(() => {})
+    }
+    isSending = false
+  }
+
+  const onPayload = (payload: string): void => {
+    const [from, ...slots] = JSON.parse(payload) as (string | null)[]
+    if (from === sender) return
+    const names = slots.filter(slot => slot !== null)
+    if (names.length < slots.length) onAnyChanged()
+    else onChanged(names)
+  }
+
+  return {
+    /** Another replica must learn that the slot has changed. */
+    notify(slot: string): void {
+      changed.add(slot)
+      void send()
+    },
+
+    /** Resolves when the connection listens. It is opened again whenever it is lost. */
+    async listen(): Promise<void> {
+      await listenSql.listen(CHANNEL, onPayload, onAnyChanged)
+    },
+  }
+}

@@ -1,0 +1,10 @@
+import { readMigrations } from '@pool/database/migration-files'
+import type { Schema } from '@pool/database/migrations'
+
+const MIGRATIONS_FOLDER = new URL('./migrations/', import.meta.url)
+
+/** The schema of this build. */
+export const readSchema = async (): Promise<Schema> => ({
+  versionTable: 'lease_witness_migrations',
+  migrations: await readMigrations(MIGRATIONS_FOLDER),
+})

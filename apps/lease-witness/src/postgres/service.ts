@@ -1,0 +1,192 @@
+import { createBatcher } from '@pool/database/batcher'
+import { isDatabaseUnavailable } from '@pool/database/errors'
+import {
+  advanceClock,
+  type ClockReading,
+  hasEnded,
+  includesGeneration,
+  type KnownGenerations,
+  remainingMs,
+  toWireLease,
+} from '../lease/lease.ts'
+import type {
+  HistoryOutcome,
+  LeaseDirectory,
+  LeaseService,
+  LeaseStatusOutcome,
+  ObservedLease,
+  ReadOutcome,
+  SlotUnavailable,
+  WriteOutcome,
+} from '../lease-service.ts'
+import type { LeaseRepository, SlotWrite, StoredLease, WrittenLease } from './repository.ts'
+import { createWaits, type Observation } from './waits.ts'
+
+/** Statements of reads, and of writes, in flight: one at the database while the next one is prepared. */
+const MAX_IN_FLIGHT = 2
+const MAX_BATCH_SIZE = 100
+/** A statement that takes longer waits for a locked row or a dead connection and must not block the other requests. */
+const SLOW_MS = 100
+/** How long a waiter does not see a change whose notification was lost. */
+const RECHECK_MS = 2_000
+/** Of one process: each has a request, a timer and some closures. */
+const MAX_WAITERS = 20_000
+
+export interface PostgresLeaseServiceOptions {
+  readonly repository: LeaseRepository
+  readonly timeoutMs: number
+  /** Called after each write that has changed a slot. */
+  readonly onWritten: (slot: string) => void
+  readonly checkHealth: () => Promise<boolean>
+  readonly recheckMs?: number
+}
+
+export type PostgresLeaseService = ReturnType<typeof createPostgresLeaseService>
+
+const toObservedLease = ({ lease, now }: Observation): ObservedLease => ({
+  lease: toWireLease(lease),
+  remainingMs: remainingMs(lease, now),
+})
+
+const toReadOutcome = (observation: Observation, isKnown: boolean): ReadOutcome =>
+  observation.lease
+    ? { kind: isKnown ? 'not-modified' : 'lease', ...toObservedLease(observation) }
+    : { kind: 'absent' }
+
+const isKnown = ({ lease }: Observation, known: KnownGenerations): boolean =>
+  lease !== undefined && includesGeneration(known, lease.generation)
+
+const toWriteOutcome = ({ outcome, lease, now }: WrittenLease): WriteOutcome => {
+  const observed = toObservedLease({ lease, now })
+  switch (outcome) {
+    case 'granted':
+    case 'released':
+      return { kind: outcome, ...observed }
+    case 'absent':
+      return { kind: outcome }
+    case 'observed':
+      throw new Error('a write was not decided')
+    default:
+      return { kind: 'rejected', reason: outcome, ...observed }
+  }
+}
+
+/**
+ * The leases in Postgres, for any number of replicas. Requests that arrive while two statements are in flight share the next
+ * one, whatever their slots are.
+ */
+export const createPostgresLeaseService = ({
+  repository,
+  timeoutMs,
+  onWritten,
+  checkHealth,
+  recheckMs = RECHECK_MS,
+}: PostgresLeaseServiceOptions) => {
+  const batching = { maxInFlight: MAX_IN_FLIGHT, maxBatchSize: MAX_BATCH_SIZE, slowMs: SLOW_MS, timeoutMs }
+  const readInBatch = createBatcher<string, StoredLease>({ ...batching, execute: repository.readMany })
+  const writeInBatch = createBatcher<SlotWrite, WrittenLease>({ ...batching, execute: repository.writeMany })
+
+  const write = async (request: SlotWrite): Promise<WrittenLease> => {
+    const written = await repository.write(request, () => writeInBatch(request))
+    if (written.outcome === 'granted' || written.outcome === 'released') {
+      onWritten(request.slot)
+      waits.onChanged([request.slot])
+    }
+    return written
+  }
+
+  /** A clock that was set back is stored, as otherwise the lease of a dead holder would not expire. */
+  const toObservation = async (slot: string, { lease, wallNow }: StoredLease): Promise<Observation> => {
+    const { now, reanchored }: ClockReading = advanceClock(lease, wallNow)
+    if (!reanchored) return { lease, now }
+    const written = await write({ slot, request: { kind: 'observe' }, caller: '' })
+    return { lease: written.lease, now: written.now }
+  }
+
+  const observe = async (slot: string): Promise<Observation> => toObservation(slot, await readInBatch(slot))
+
+  const observeMany = async (slots: readonly string[]): Promise<Observation[]> => {
+    const stored = await repository.readMany(slots)
+    return Promise.all(stored.map((lease, index) => toObservation(slots[index] ?? '', lease)))
+  }
+
+  const waits = createWaits({
+    observe: observeMany,
+    hasEnded: (condition, { lease, now }) => hasEnded(condition, lease, now),
+    remainingMs: ({ lease, now }) => remainingMs(lease, now),
+    recheckMs,
+    maxWaiters: MAX_WAITERS,
+  })
+
+  const answer = async <Outcome>(execute: () => Promise<Outcome>): Promise<Outcome | SlotUnavailable> => {
+    try {
+      return await execute()
+    } catch (error) {
+      if (!isDatabaseUnavailable(error)) throw error
+      return { kind: 'lease-unavailable', reason: String(error) }
+    }
+  }
+
+  const leases: LeaseService = {
+    read: ({ slot }, known) =>
+      answer<ReadOutcome>(async () => {
+        const observation = await observe(slot)
+        return toReadOutcome(observation, isKnown(observation, known))
+      }),
+
+    wait: ({ slot }, { condition, known, maxMs, signal }) =>
+      answer<ReadOutcome>(async () => {
+        const end = await waits.wait(slot, { condition, maxMs, signal })
+        switch (end.kind) {
+          case 'ended': {
+            const { observation } = end
+            const isOver = hasEnded(condition, observation.lease, observation.now)
+            return toReadOutcome(observation, !isOver && isKnown(observation, known))
+          }
+          case 'aborted':
+            return { kind: 'absent' }
+          case 'too-many':
+            return { kind: 'overloaded', reason: 'too many clients wait' }
+          case 'stopping':
+            return { kind: 'lease-unavailable', reason: 'the witness stops' }
+        }
+      }),
+
+    write: ({ slot }, request, caller) =>
+      answer<WriteOutcome>(async () => toWriteOutcome(await write({ slot, request, caller }))),
+
+    history: ({ slot }) =>
+      answer<HistoryOutcome>(async () => {
+        const transitions = await repository.readHistory(slot)
+        return transitions.length === 0 ? { kind: 'absent' } : { kind: 'history', transitions }
+      }),
+
+    async readMany(addresses) {
+      const slots = addresses.map(({ slot }) => slot)
+      const observations = await answer(() => observeMany(slots))
+      return addresses.map(({ slot }, index): LeaseStatusOutcome => {
+        if ('kind' in observations) return observations
+        const observation = observations[index]
+        const waiters = waits.countWaiters(slot)
+        return observation?.lease
+          ? { kind: 'lease', waiters, ...toObservedLease(observation) }
+          : { kind: 'absent', waiters }
+      })
+    },
+
+    checkHealth,
+  }
+
+  const directory: LeaseDirectory = {
+    async list({ prefix, limit, cursor }) {
+      const after = Buffer.from(cursor ?? '', 'base64url').toString()
+      const page = await answer(() => repository.list({ prefix, limit, after }))
+      if ('kind' in page) return { kind: 'copy-unavailable', reason: page.kind }
+      const last = page.leases.at(-1)
+      const nextCursor = page.isLast || !last ? undefined : Buffer.from(last.slot).toString('base64url')
+      return { kind: 'listed', leases: page.leases, nextCursor }
+    },
+  }
+
+  return { leases, directory, waits }
+}
