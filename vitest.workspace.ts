@@ -132,8 +132,21 @@ export default defineConfig({
           name: 'lease-witness',
           root: './apps/lease-witness',
           include: ['src/**/*.test.ts', 'test/http/**/*.test.ts', 'test/worker/**/*.test.ts'],
+          exclude: ['src/postgres/**'],
           setupFiles: './test/worker/support/host.ts',
           testTimeout: 60_000,
+        },
+      },
+      {
+        // The witness on Node and Postgres.
+        test: {
+          ...shared,
+          name: 'lease-witness-postgres',
+          root: './apps/lease-witness',
+          include: ['src/postgres/**/*.test.ts', 'test/postgres/**/*.test.ts'],
+          globalSetup: `../../${withPostgres}`,
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
         },
       },
       {

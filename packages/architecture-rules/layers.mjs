@@ -157,6 +157,14 @@ export const layers = [
     types: ['lease-object', 'lease-log'],
     packages: [],
   },
+  {
+    name: 'lease-postgres',
+    root: witness,
+    folders: ['postgres/'],
+    imports: ['lease-domain', 'lease-log', 'contract'],
+    types: ['lease-service'],
+    packages: [database, 'postgres', NODE],
+  },
   { name: 'lease-main', root: witness, folders: ['index.ts'], imports: null },
 ]
 

@@ -1,4 +1,4 @@
-import type { LeaseHistory, LeaseList, LeaseListQuery } from '@pool/contract/lease'
+import type { LeaseList, LeaseListQuery, LeaseTransition } from '@pool/contract/lease'
 import type { Sql } from '@pool/database/client'
 import { withTimeout } from '@pool/database/with-timeout'
 import type { Execute, Writer } from '@pool/database/writer'
@@ -25,6 +25,11 @@ export interface WrittenLease {
   readonly lease: LeaseState | undefined
   /** The time of the decision. */
   readonly now: number
+}
+
+export interface HistoryEntry extends LeaseTransition {
+  /** Identifies the token of the request; empty if there was no request. */
+  readonly token: string
 }
 
 interface LeaseRow {
@@ -129,9 +134,9 @@ export const createLeaseRepository = ({ writer, read, epochs, timeoutMs }: Lease
     },
 
     /** The newest first. Empty if the slot was never written. */
-    async readHistory(slot: string): Promise<LeaseHistory['transitions']> {
+    async readHistory(slot: string): Promise<HistoryEntry[]> {
       const rows = await select(
-        () => read<(Omit<LeaseHistory['transitions'][number], 'at'> & { readonly at: number })[]>`
+        () => read<(Omit<HistoryEntry, 'at'> & { readonly at: number })[]>`
           select generation, at, event, actor as by, from_holder as "from", to_holder as "to", token
           from (select lease_generation_base() offset 0) epoch, lease_history where slot = ${toSlotKey(slot)}
           order by number desc`,
@@ -140,7 +145,11 @@ export const createLeaseRepository = ({ writer, read, epochs, timeoutMs }: Lease
     },
 
     /** A page in the order of the slots' bytes, and whether more follow. */
-    async list({ prefix, limit, after }: Pick<LeaseListQuery, 'prefix' | 'limit'> & { readonly after: string }): Promise<{
+    async list({
+      prefix,
+      limit,
+      after,
+    }: Pick<LeaseListQuery, 'prefix' | 'limit'> & { readonly after: string }): Promise<{
       readonly leases: LeaseList['leases']
       readonly isLast: boolean
     }> {
@@ -153,7 +162,9 @@ export const createLeaseRepository = ({ writer, read, epochs, timeoutMs }: Lease
           where slot >= ${key} and slot > ${toSlotKey(after)} and slot < ${key + AFTER_PREFIX}
           order by slot limit ${limit + 1}`,
       )
-      const leases = rows.slice(0, limit).map(row => ({ slot: fromSlotKey(row.slot), ...toWireLease(toLeaseState(row)) }))
+      const leases = rows
+        .slice(0, limit)
+        .map(row => ({ slot: fromSlotKey(row.slot), ...toWireLease(toLeaseState(row)) }))
       return { leases, isLast: rows.length <= limit }
     },
   }

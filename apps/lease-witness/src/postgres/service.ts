@@ -3,10 +3,10 @@ import { isDatabaseUnavailable } from '@pool/database/errors'
 import {
   advanceClock,
   type ClockReading,
-  hasEnded,
+  endsWait,
   includesGeneration,
   type KnownGenerations,
-  remainingMs,
+  toRemainingMs,
   toWireLease,
 } from '../lease/lease.ts'
 import type {
@@ -45,13 +45,11 @@ export type PostgresLeaseService = ReturnType<typeof createPostgresLeaseService>
 
 const toObservedLease = ({ lease, now }: Observation): ObservedLease => ({
   lease: toWireLease(lease),
-  remainingMs: remainingMs(lease, now),
+  remainingMs: toRemainingMs(lease, now),
 })
 
 const toReadOutcome = (observation: Observation, isKnown: boolean): ReadOutcome =>
-  observation.lease
-    ? { kind: isKnown ? 'not-modified' : 'lease', ...toObservedLease(observation) }
-    : { kind: 'absent' }
+  observation.lease ? { kind: isKnown ? 'not-modified' : 'lease', ...toObservedLease(observation) } : { kind: 'absent' }
 
 const isKnown = ({ lease }: Observation, known: KnownGenerations): boolean =>
   lease !== undefined && includesGeneration(known, lease.generation)
@@ -112,8 +110,8 @@ export const createPostgresLeaseService = ({
 
   const waits = createWaits({
     observe: observeMany,
-    hasEnded: (condition, { lease, now }) => hasEnded(condition, lease, now),
-    remainingMs: ({ lease, now }) => remainingMs(lease, now),
+    hasEnded: (condition, { lease, now }) => endsWait(condition, lease, now),
+    remainingMs: ({ lease, now }) => toRemainingMs(lease, now),
     recheckMs,
     maxWaiters: MAX_WAITERS,
   })
@@ -138,9 +136,11 @@ export const createPostgresLeaseService = ({
       answer<ReadOutcome>(async () => {
         const end = await waits.wait(slot, { condition, maxMs, signal })
         switch (end.kind) {
-          case 'ended': {
-            const { observation } = end
-            const isOver = hasEnded(condition, observation.lease, observation.now)
+          case 'condition-holds':
+            return toReadOutcome(end.observation, false)
+          case 'time-is-up': {
+            const observation = await observe(slot)
+            const isOver = endsWait(condition, observation.lease, observation.now)
             return toReadOutcome(observation, !isOver && isKnown(observation, known))
           }
           case 'aborted':

@@ -15,9 +15,8 @@ export interface WaitOptions {
 }
 
 export type WaitEnd =
-  /** The condition holds, or the time is up. */
-  | { readonly kind: 'ended'; readonly observation: Observation }
-  | { readonly kind: 'aborted' | 'stopping' | 'too-many' }
+  | { readonly kind: 'condition-holds'; readonly observation: Observation }
+  | { readonly kind: 'time-is-up' | 'aborted' | 'stopping' | 'too-many' }
 
 export interface WaitsOptions {
   /** The slots in their order. Rejects if the database is not available. */
@@ -32,6 +31,8 @@ export interface WaitsOptions {
 
 interface Waiter {
   readonly condition: WaitCondition
+  /** The number of the last read that started before the wait. Its result can be older than what the client knows. */
+  readonly lastReadBefore: number
   readonly end: (end: WaitEnd) => void
 }
 
@@ -59,12 +60,15 @@ export const createWaits = ({ observe, hasEnded, remainingMs, recheckMs, maxWait
   let isReading = false
   let isStopping = false
   let size = 0
+  let readNumber = 0
 
-  const apply = (slot: string, observation: Observation): void => {
+  const apply = (slot: string, observation: Observation, number: number): void => {
     const waited = slots.get(slot)
     if (!waited) return
     for (const waiter of [...waited.waiters]) {
-      if (hasEnded(waiter.condition, observation)) waiter.end({ kind: 'ended', observation })
+      if (waiter.lastReadBefore < number && hasEnded(waiter.condition, observation)) {
+        waiter.end({ kind: 'condition-holds', observation })
+      }
     }
     clearTimeout(waited.expiryTimer)
     const remaining = remainingMs(observation)
@@ -78,11 +82,13 @@ export const createWaits = ({ observe, hasEnded, remainingMs, recheckMs, maxWait
     while (due.size > 0) {
       const chunk = [...due].slice(0, MAX_CHUNK)
       for (const slot of chunk) due.delete(slot)
+      readNumber += 1
+      const number = readNumber
       try {
         const observations = await observe(chunk)
-        for (const [index, observation] of observations.entries()) apply(chunk[index] ?? '', observation)
+        for (const [index, observation] of observations.entries()) apply(chunk[index] ?? '', observation, number)
       } catch {
-        // The next recheck reads them. A waiter whose time is up reads the slot itself and gets the error.
+        // The next recheck reads them. A client whose time is up reads the slot itself and gets the error.
       }
     }
     isReading = false
@@ -103,18 +109,18 @@ export const createWaits = ({ observe, hasEnded, remainingMs, recheckMs, maxWait
 
     countWaiters: (slot: string): number => slots.get(slot)?.waiters.size ?? 0,
 
-    /** Resolves when the condition holds, after `maxMs`, or when the signal is aborted. Rejects if the last read fails. */
+    /** Resolves when the condition holds, after `maxMs`, or when the signal is aborted. */
     async wait(slot: string, { condition, maxMs, signal }: WaitOptions): Promise<WaitEnd> {
       if (isStopping) return { kind: 'stopping' }
       if (signal.aborted) return { kind: 'aborted' }
       if (size >= maxWaiters) return { kind: 'too-many' }
-      const { promise, resolve } = Promise.withResolvers<WaitEnd | 'time-is-up'>()
-      const waiter: Waiter = { condition, end: resolve }
+      const { promise, resolve } = Promise.withResolvers<WaitEnd>()
+      const waiter: Waiter = { condition, lastReadBefore: readNumber, end: resolve }
       const waited = slots.get(slot) ?? { waiters: new Set(), expiryTimer: undefined }
       slots.set(slot, waited)
       waited.waiters.add(waiter)
       size += 1
-      const timer = setTimeout(() => resolve('time-is-up'), maxMs)
+      const timer = setTimeout(() => resolve({ kind: 'time-is-up' }), maxMs)
       const onAbort = () => resolve({ kind: 'aborted' })
       signal.addEventListener('abort', onAbort)
       // After the registration, so that no change is missed.
@@ -128,10 +134,7 @@ export const createWaits = ({ observe, hasEnded, remainingMs, recheckMs, maxWait
         clearTimeout(waited.expiryTimer)
         slots.delete(slot)
       }
-      if (end !== 'time-is-up') return end
-      const [observation] = await observe([slot])
-      if (!observation) throw new Error('a slot was not read')
-      return { kind: 'ended', observation }
+      return end
     },
 
     /** Ends all waits, and each later one immediately. */

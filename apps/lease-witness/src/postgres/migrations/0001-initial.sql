@@ -84,22 +84,21 @@ $$;
 -- statement calls it, so none reads or writes before the generations have jumped.
 create function lease_generation_base() returns bigint language plpgsql volatile as $$
 declare
-  current_epoch lease_epochs;
-  current_table oid;
+  base bigint;
+  is_current boolean;
 begin
   if pg_is_in_recovery() then
     raise exception 'the server is a standby' using errcode = '25006';
   end if;
-  select e, e.tableoid into current_epoch, current_table from lease_epochs e order by e.epoch desc limit 1;
-  if not found
-    or current_epoch.server_start <> pg_postmaster_start_time()
-    or current_epoch.timeline <> left(pg_walfile_name(pg_current_wal_lsn()), 8)
-    or current_epoch.table_oid <> current_table
-    or current_epoch.database_oid <> (select d.oid from pg_database d where d.datname = current_database())
-  then
+  select e.generation_base, e.server_start = pg_postmaster_start_time()
+      and e.timeline = left(pg_walfile_name(pg_current_wal_lsn()), 8)
+      and e.table_oid = e.tableoid
+      and e.database_oid = (select d.oid from pg_database d where d.datname = current_database())
+    into base, is_current from lease_epochs e order by e.epoch desc limit 1;
+  if is_current is not true then
     raise exception 'the database may be another one than before' using errcode = '57PD3';
   end if;
-  return current_epoch.generation_base;
+  return base;
 end
 $$;
 
