@@ -132,7 +132,7 @@ export default defineConfig({
           name: 'lease-witness',
           root: './apps/lease-witness',
           include: ['src/**/*.test.ts', 'test/http/**/*.test.ts', 'test/worker/**/*.test.ts'],
-          exclude: ['src/postgres/**'],
+          exclude: ['src/node/**', 'src/postgres/**'],
           setupFiles: './test/worker/support/host.ts',
           testTimeout: 60_000,
         },
@@ -143,7 +143,7 @@ export default defineConfig({
           ...shared,
           name: 'lease-witness-postgres',
           root: './apps/lease-witness',
-          include: ['src/postgres/**/*.test.ts', 'test/postgres/**/*.test.ts'],
+          include: ['src/{node,postgres}/**/*.test.ts', 'test/postgres/**/*.test.ts'],
           globalSetup: `../../${withPostgres}`,
           testTimeout: 60_000,
           hookTimeout: 60_000,
@@ -208,6 +208,7 @@ export default defineConfig({
           hookTimeout: 60_000,
         },
       },
+      { test: { ...shared, name: 'node-service', root: './packages/node-service', include: ['src/**/*.test.ts'] } },
       { test: { ...shared, name: 'test-kit', root: './packages/test-kit', include: ['src/**/*.test.ts'] } },
       {
         test: {

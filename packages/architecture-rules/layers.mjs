@@ -8,6 +8,7 @@
 const api = 'apps/allocation-api/src/'
 const witness = 'apps/lease-witness/src/'
 const database = 'packages/database/src/'
+const environment = 'packages/node-service/src/env.ts'
 
 /** Any module of Node. The worker has a rule against it. */
 export const NODE = 'node:*'
@@ -20,7 +21,7 @@ export const layers = [
     root: api,
     folders: ['config/', 'naming/', '**/domain/'],
     imports: ['contract', 'api-lib'],
-    packages: ['packages/database/src/connection-string.ts'],
+    packages: ['packages/database/src/connection-string.ts', environment],
   },
   { name: 'api-lib', root: api, folders: ['lib/'], imports: [], packages: ['p-limit', NODE] },
   {
@@ -35,7 +36,7 @@ export const layers = [
     root: api,
     folders: ['dns/'],
     imports: ['api-domain', 'api-lib', 'contract'],
-    packages: [database, 'p-limit', 'postgres', 'zod', NODE],
+    packages: [database, environment, 'p-limit', 'postgres', 'zod', NODE],
   },
   {
     name: 'api-reconciler',
@@ -58,7 +59,7 @@ export const layers = [
     root: api,
     folders: ['credentials/'],
     imports: ['api-domain', 'api-lib', 'contract'],
-    packages: ['aws4fetch', 'fast-xml-parser', 'zod', NODE],
+    packages: [environment, 'aws4fetch', 'fast-xml-parser', 'zod', NODE],
   },
   {
     name: 'api-terraform',
@@ -66,7 +67,7 @@ export const layers = [
     folders: ['deployments/terraform/'],
     imports: ['api-domain', 'api-lib'],
     types: ['api-deployments'],
-    packages: [NODE],
+    packages: [environment, NODE],
   },
   {
     name: 'api-deployments',
@@ -165,7 +166,8 @@ export const layers = [
     types: ['lease-service'],
     packages: [database, 'postgres', NODE],
   },
-  { name: 'lease-main', root: witness, folders: ['index.ts'], imports: null },
+  /** The composition roots: of the worker, and of the process on Node. */
+  { name: 'lease-main', root: witness, folders: ['index.ts', 'node/'], imports: null },
 ]
 
 const toPattern = text => text.replace('**/', '.+/').replace(/\.ts$/, '\\.ts$')

@@ -1,6 +1,6 @@
 import { SchemaVersionError } from '@pool/database/migrations'
-import { type ConfigIssue, ConfigIssuesError } from './config/env.ts'
-import { endProcess } from './lib/end-process.ts'
+import { endProcess } from '@pool/node-service/end-process'
+import { type ConfigIssue, ConfigIssuesError } from '@pool/node-service/env'
 import { describeError } from './observability/domain/redact.ts'
 import { createLog } from './observability/log.ts'
 import { readServiceConfig, type Service, startService } from './service.ts'

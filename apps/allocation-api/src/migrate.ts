@@ -3,8 +3,8 @@ import { createDatabaseClient } from '@pool/database/client'
 import { isDatabaseUnavailable } from '@pool/database/errors'
 import { listPendingMigrations, migrate, SchemaVersionError } from '@pool/database/migrations'
 import { explainStartupError } from '@pool/database/startup-errors'
+import { EnvReader } from '@pool/node-service/env'
 import { readDatabaseUrl } from './config/config.ts'
-import { EnvReader } from './config/env.ts'
 import { readSchema } from './database/schema.ts'
 import { describeError } from './observability/domain/redact.ts'
 
@@ -56,7 +56,9 @@ try {
 } catch (error) {
   const { name, code, message } = describeError(error)
   const explanation =
-    isDatabaseUnavailable(error) || code === '42501' ? explainStartupError(error, { usesTls }).text : null
+    isDatabaseUnavailable(error) || code === '42501'
+      ? explainStartupError(error, { usesTls, urlVariable: 'PDM_DATABASE_URL' }).text
+      : null
   const line = `migrate: ${explanation ?? message ?? code ?? name}`
   exitWith(error instanceof SchemaVersionError ? EXIT_INVALID_CONFIG : EXIT_FAILURE, line)
 } finally {

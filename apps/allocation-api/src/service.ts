@@ -1,10 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createDatabaseClient, type DatabaseClientOptions } from '@pool/database/client'
+import { createWriteProbe, type Durability } from '@pool/database/durability'
 import { isDatabaseReadOnly, isDatabaseUnavailable, NotWrittenError } from '@pool/database/errors'
 import { createHealthCheck } from '@pool/database/health-check'
 import { migrate } from '@pool/database/migrations'
 import { checkPreparedStatements } from '@pool/database/prepared-statements'
+import { createSchemaCheck } from '@pool/database/schema-check'
 import { createServerClock } from '@pool/database/server-clock'
 import {
   applySessionSettings,
@@ -15,17 +17,18 @@ import {
 import { createSessions } from '@pool/database/sessions'
 import { waitForDatabase } from '@pool/database/wait-for-database'
 import { createWriter } from '@pool/database/writer'
+import { type ConfigIssue, ConfigIssuesError, type Env, EnvReader } from '@pool/node-service/env'
+import { type HttpServer, listen } from '@pool/node-service/http-server'
+import { runPeriodically } from '@pool/node-service/run-periodically'
 import { type CoveredPool, createPoolRegistry } from './allocation/pool-registry.ts'
 import { createAllocationReader } from './allocation/reader.ts'
 import { createAllocationRepository } from './allocation/repository.ts'
 import { createAllocationService } from './allocation/service.ts'
 import { type Config, readConfig } from './config/config.ts'
-import { type ConfigIssue, ConfigIssuesError, type Env, EnvReader } from './config/env.ts'
 import { readCaFile } from './credentials/ca-file.ts'
 import { createCredentialService, toRateLimitKey } from './credentials/service.ts'
-import { createWriteProbe, type Durability } from './database/durability.ts'
 import { createRetention } from './database/retention.ts'
-import { createSchemaCheck, readSchema } from './database/schema.ts'
+import { readSchema } from './database/schema.ts'
 import { createBucketClaims } from './deployments/bucket-claims.ts'
 import { parseDeploymentChange, parseDeploymentSpec, type SpecRules } from './deployments/domain/spec.ts'
 import { createDomainProof } from './deployments/domain-proof.ts'
@@ -35,12 +38,10 @@ import { createTxtResolver } from './deployments/txt-resolver.ts'
 import { type ChosenProvider, readProvider } from './dns/registry.ts'
 import { type AppDependencies, type AppOptions, createApp } from './http/app.ts'
 import { openApiDocument } from './http/routes/docs.ts'
-import { type HttpServer, listen } from './http/server.ts'
 import { createStartingApp } from './http/starting-app.ts'
 import { createStreamLimiter } from './http/streams.ts'
 import { createIdempotency } from './idempotency/idempotency.ts'
 import { createRateLimiter } from './lib/rate-limiter.ts'
-import { runPeriodically } from './lib/run-periodically.ts'
 import { toBucketName } from './naming/naming.ts'
 import { reservedLabels } from './naming/reserved-labels.ts'
 import type { Logger } from './observability/log.ts'
@@ -67,6 +68,7 @@ export interface Service {
 }
 
 const VERSION = '1.0.0'
+const URL_VARIABLE = 'PDM_DATABASE_URL'
 /** Below the contract's 2 s, so that there is time for the response. */
 const HEALTH_CHECK_TIMEOUT_MS = 1_500
 /** Far below the 5 s in which the service is ready after the database accepts writes. */
@@ -171,7 +173,7 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
   const { inCluster, operator } = toListeners(config)
   const listenOn = async (port: number, variable: string, options: AppOptions): Promise<HttpServer> => {
     const app = createStartingApp({ managedDomains, metrics, observer }, options)
-    return listen(app, port).catch((error: NodeJS.ErrnoException) => {
+    return listen(app, port, { malformedRequestCode: 'invalid-format' }).catch((error: NodeJS.ErrnoException) => {
       throw new Error(`${variable}: cannot listen on port ${port} (${error.code ?? error.name})`)
     })
   }
@@ -215,7 +217,7 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
     timeoutMs,
   })
   const { pools } = poolRegistry
-  const probeWrite = createWriteProbe(healthCheckSql, Math.random)
+  const probeWrite = createWriteProbe(healthCheckSql, 'write_probes', Math.random)
   let durability: Durability | null = null
   const checkWrite = async () => {
     const latest = await probeWrite().catch(error => {
@@ -238,11 +240,17 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
   const clients = [sql, writeSql, readSql, slowSql, healthCheckSql, countSql]
   let remedy = ''
   const startDatabase = async () => {
-    const settings = await applySessionSettings(config.database.url, createSessionSettings(timeoutMs), timeoutMs)
+    const settings = await applySessionSettings(config.database.url, createSessionSettings(timeoutMs), {
+      applicationName: 'allocation-api settings',
+      timeoutMs,
+    })
     for (const client of clients) setSessionParameters(client, settings.parameters)
     remedy = toAlterRole(settings)
     if (sql.options.prepare) {
-      await checkPreparedStatements(healthCheckSql, own => openPool('allocation-api start', 1, { sessions: own }))
+      await checkPreparedStatements(healthCheckSql, {
+        open: own => openPool('allocation-api start', 1, { sessions: own }),
+        urlVariable: URL_VARIABLE,
+      })
     }
     const migrationSql = openPool('allocation-api migration', 1, { maxStatementMs: MAX_MIGRATION_MS })
     await migrate(migrationSql, schema, {
@@ -254,6 +262,7 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
   }
   await waitForDatabase(startDatabase, {
     usesTls: config.database.usesTls,
+    urlVariable: URL_VARIABLE,
     onWait: ({ reason, waitedMs }) => observer.onDatabaseWait(reason, waitedMs),
   })
   if (remedy !== '') observer.onMissingSessionSettings(remedy)

@@ -1,6 +1,6 @@
 import type { Sql } from './client.ts'
 import type { Sessions } from './sessions.ts'
-import { NO_PREPARED_STATEMENTS, StartupError } from './startup-errors.ts'
+import { explainUnprepared, StartupError } from './startup-errors.ts'
 import { withTimeout } from './with-timeout.ts'
 
 /** Long enough for a statement, and short enough for a start. */
@@ -13,7 +13,10 @@ const UNKNOWN_STATEMENT = '26000'
  * it. The driver repeats such a statement, but not reliably under load. `open` creates a client with one connection. A
  * pooler with a single server connection cannot be examined; its prepared statements work.
  */
-export const checkPreparedStatements = async (sql: Sql, open: (sessions: Sessions) => Sql): Promise<void> => {
+export const checkPreparedStatements = async (
+  sql: Sql,
+  { open, urlVariable }: { readonly open: (sessions: Sessions) => Sql; readonly urlVariable: string },
+): Promise<void> => {
   const session = await sql<{ pid: number }[]>`select pg_backend_pid() as pid`
   // Only a pooler has process ids of its own.
   if (session.state.pid === session[0]?.pid) return
@@ -37,5 +40,5 @@ export const checkPreparedStatements = async (sql: Sql, open: (sessions: Session
   } finally {
     await Promise.all([prepared, other].map(client => client.end({ timeout: 0 })))
   }
-  if (isUnknown) throw new StartupError(NO_PREPARED_STATEMENTS)
+  if (isUnknown) throw new StartupError(explainUnprepared(urlVariable))
 }

@@ -50,12 +50,12 @@ const readMissing = async (sql: Sql, wanted: SessionSettings, timeoutMs: number)
 export const applySessionSettings = async (
   url: string,
   wanted: SessionSettings,
-  timeoutMs: number,
+  { applicationName, timeoutMs }: { readonly applicationName: string; readonly timeoutMs: number },
 ): Promise<AppliedSettings> => {
   const check = async (parameters: SessionSettings): Promise<AppliedSettings> => {
     const sql = createDatabaseClient(url, {
       maxConnections: 1,
-      applicationName: 'allocation-api settings',
+      applicationName,
       maxStatementMs: timeoutMs,
       session: parameters,
     })

@@ -13,24 +13,30 @@ export interface StartupExplanation {
   readonly text: string
 }
 
-const URL_VARIABLE = 'PDM_DATABASE_URL'
+export interface ConnectionConfig {
+  /** Whether the connection string asks for TLS. */
+  readonly usesTls: boolean
+  /** The environment variable with the connection string. */
+  readonly urlVariable: string
+}
 
-export const NO_PREPARED_STATEMENTS = `the connection pooler does not support prepared statements; add prepare=false to ${URL_VARIABLE}, or set max_prepared_statements of PgBouncer`
+export const explainUnprepared = (urlVariable: string): string =>
+  `the connection pooler does not support prepared statements; add prepare=false to ${urlVariable}, or set max_prepared_statements of PgBouncer`
 
 /** SQLSTATE of the errors that a start ends with. */
-const explainRejection = (code: string, usesTls: boolean): string | null => {
-  if (code === '28P01') return `the server rejects the user or the password; correct them in ${URL_VARIABLE}`
+const explainRejection = (code: string, { usesTls, urlVariable }: ConnectionConfig): string | null => {
+  if (code === '28P01') return `the server rejects the user or the password; correct them in ${urlVariable}`
   if (code.startsWith('28')) {
     return usesTls
-      ? `the server rejects the user from this address; add an entry for it to pg_hba.conf, or correct ${URL_VARIABLE}`
-      : `the server rejects the user from this address without TLS; add sslmode=verify-full&sslrootcert=<file> or sslmode=require to ${URL_VARIABLE}, or an entry to pg_hba.conf`
+      ? `the server rejects the user from this address; add an entry for it to pg_hba.conf, or correct ${urlVariable}`
+      : `the server rejects the user from this address without TLS; add sslmode=verify-full&sslrootcert=<file> or sslmode=require to ${urlVariable}, or an entry to pg_hba.conf`
   }
-  if (code === '3D000') return `the database does not exist; create it, or correct ${URL_VARIABLE}`
+  if (code === '3D000') return `the database does not exist; create it, or correct ${urlVariable}`
   if (code === '42501') {
     return 'the role lacks a privilege; make it the owner of the tables, and: grant usage, create on schema public to <role>'
   }
   if (code === '3F000') return 'the schema does not exist; create it, or correct search_path of the role'
-  if (code === '26000' || code === '42P05') return NO_PREPARED_STATEMENTS
+  if (code === '26000' || code === '42P05') return explainUnprepared(urlVariable)
   return null
 }
 
@@ -38,12 +44,15 @@ const toCode = (error: unknown): string =>
   error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : 'no response'
 
 /** What an operator does about an error of the first attempts to use the database. */
-export const explainStartupError = (error: unknown, { usesTls }: { readonly usesTls: boolean }): StartupExplanation => {
+export const explainStartupError = (error: unknown, config: ConnectionConfig): StartupExplanation => {
   const code = toCode(error)
-  const rejection = error instanceof postgres.PostgresError ? explainRejection(code, usesTls) : null
+  const rejection = error instanceof postgres.PostgresError ? explainRejection(code, config) : null
   if (rejection !== null) return { isFinal: true, text: `${rejection} (${code})` }
   if (code.startsWith('CONNECT_TLS')) {
-    return { isFinal: true, text: `${(error as Error).message}; correct sslmode and sslrootcert in ${URL_VARIABLE}` }
+    return {
+      isFinal: true,
+      text: `${(error as Error).message}; correct sslmode and sslrootcert in ${config.urlVariable}`,
+    }
   }
   const reason = isDatabaseReadOnly(error) ? 'the database accepts no writes' : 'the database cannot be reached'
   return { isFinal: false, text: `${reason} (${code})` }

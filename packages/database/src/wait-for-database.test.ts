@@ -24,7 +24,12 @@ test('the pauses grow to 4 s; each step is reported, then once a minute and when
       attempts.push(ms)
       if (ms < HOUR_MS) throw systemError(ms < HOUR_MS / 2 ? 'ECONNREFUSED' : 'ENOTFOUND')
     },
-    { usesTls: false, onWait: wait => waits.push(wait), sleep: ms => new Promise(done => setTimeout(done, ms)) },
+    {
+      usesTls: false,
+      urlVariable: 'DATABASE_URL',
+      onWait: wait => waits.push(wait),
+      sleep: ms => new Promise(done => setTimeout(done, ms)),
+    },
   )
   await vi.advanceTimersByTimeAsync(HOUR_MS + 5_000)
   await waiting
@@ -42,7 +47,11 @@ test('the pauses grow to 4 s; each step is reported, then once a minute and when
 test.each(['28P01', '28000', '3D000', '42501', '26000'])(
   'SQLSTATE %s ends the wait with one line without a value',
   async code => {
-    const failure = waitForDatabase(() => Promise.reject(serverError(code)), { usesTls: false, onWait: () => {} })
+    const failure = waitForDatabase(() => Promise.reject(serverError(code)), {
+      usesTls: false,
+      urlVariable: 'DATABASE_URL',
+      onWait: () => {},
+    })
     await expect(failure).rejects.toThrow(StartupError)
     const message = await failure.catch((error: Error) => error.message)
     expect(message).not.toMatch(/mark-|\n/)
@@ -51,5 +60,7 @@ test.each(['28P01', '28000', '3D000', '42501', '26000'])(
 
 test('any other error ends the wait as it is', async () => {
   const defect = new Error('defect')
-  await expect(waitForDatabase(() => Promise.reject(defect), { usesTls: false, onWait: () => {} })).rejects.toBe(defect)
+  await expect(
+    waitForDatabase(() => Promise.reject(defect), { usesTls: false, urlVariable: 'DATABASE_URL', onWait: () => {} }),
+  ).rejects.toBe(defect)
 })

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { isDatabaseUnavailable } from './errors.ts'
-import { explainStartupError, StartupError } from './startup-errors.ts'
+import { type ConnectionConfig, explainStartupError, StartupError } from './startup-errors.ts'
 
 export interface DatabaseWait {
   /** Why the last attempt failed. It has no secrets. */
@@ -9,9 +9,8 @@ export interface DatabaseWait {
   readonly waitedMs: number
 }
 
-export interface WaitOptions {
-  /** Whether the connection string asks for TLS, for the explanation of errors. */
-  readonly usesTls: boolean
+/** The connection is described for the explanation of errors. */
+export interface WaitOptions extends ConnectionConfig {
   /** Called when the pause grows or the reason changes, and then once a minute. */
   readonly onWait: (wait: DatabaseWait) => void
   /** For tests. */
@@ -29,7 +28,7 @@ const REPORT_INTERVAL_MS = 60_000
  */
 export const waitForDatabase = async (
   connect: () => Promise<void>,
-  { usesTls, onWait, sleep = wait }: WaitOptions,
+  { onWait, sleep = wait, ...config }: WaitOptions,
 ): Promise<void> => {
   const startedAt = performance.now()
   let reported = { reason: '', at: Number.NEGATIVE_INFINITY }
@@ -37,7 +36,7 @@ export const waitForDatabase = async (
     try {
       return await connect()
     } catch (error) {
-      const explanation = explainStartupError(error, { usesTls })
+      const explanation = explainStartupError(error, config)
       if (explanation.isFinal) throw new StartupError(explanation.text)
       if (!isDatabaseUnavailable(error)) throw error
       const { text: reason } = explanation

@@ -1,9 +1,9 @@
 import { isDnsLabel, isHostName } from '@pool/contract'
 import { parseConnectionString } from '@pool/database/connection-string'
+import { type ConfigIssue, type Env, EnvReader } from '@pool/node-service/env'
 import { normalizeOrigin } from '../http/domain/cross-origin.ts'
 import { type CredentialSettings, readCredentials } from './credentials.ts'
 import { type DomainProofSettings, readDomainProof } from './domain-proof.ts'
-import { type ConfigIssue, type Env, EnvReader } from './env.ts'
 import { type ObjectStorageSettings, readObjectStorage } from './object-storage.ts'
 import { readTerraform, type TerraformSettings } from './terraform.ts'
 

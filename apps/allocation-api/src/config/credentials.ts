@@ -1,5 +1,5 @@
 import { isDnsLabel } from '@pool/contract'
-import type { EnvReader } from './env.ts'
+import type { EnvReader } from '@pool/node-service/env'
 
 export interface CredentialSettings {
   /** Maximum checks per minute and caller; also the size of a burst. */

@@ -1,4 +1,4 @@
-import type { EnvReader } from './env.ts'
+import type { EnvReader } from '@pool/node-service/env'
 
 export interface DomainProofSettings {
   /** Whether a deployment in mode `byo` needs a TXT record that proves the control of its domain. */

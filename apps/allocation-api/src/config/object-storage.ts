@@ -1,6 +1,6 @@
 import { isDnsLabel, isHostName, objectStorageRegions } from '@pool/contract'
+import type { EnvReader } from '@pool/node-service/env'
 import { toBucketName } from '../naming/naming.ts'
-import type { EnvReader } from './env.ts'
 
 export interface ObjectStorageSettings {
   /** Its name in the field `providers` of a deployment, and in the name of the cluster's secret. */

@@ -1,5 +1,5 @@
+import { EnvReader } from '@pool/node-service/env'
 import { expect, test } from 'vitest'
-import { EnvReader } from './env.ts'
 import { findEnvSecrets, isDenied, readTerraform, toTerraformEnv } from './terraform.ts'
 
 const read = (env: Record<string, string>) => {

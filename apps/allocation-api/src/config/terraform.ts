@@ -1,5 +1,5 @@
+import type { Env, EnvReader } from '@pool/node-service/env'
 import { isJsonObject } from '../lib/json.ts'
-import type { Env, EnvReader } from './env.ts'
 
 /** A Terraform backend and its arguments, as in a `terraform` block. */
 export interface Backend {

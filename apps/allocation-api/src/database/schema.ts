@@ -1,12 +1,6 @@
 import type { Sql } from '@pool/database/client'
 import { readMigrations } from '@pool/database/migration-files'
-import {
-  listPendingMigrations,
-  type MigrateOptions,
-  migrate,
-  type Schema,
-  SchemaVersionError,
-} from '@pool/database/migrations'
+import { type MigrateOptions, migrate, type Schema } from '@pool/database/migrations'
 
 const MIGRATIONS_FOLDER = new URL('./migrations/', import.meta.url)
 
@@ -19,30 +13,3 @@ export const readSchema = async (): Promise<Schema> => ({
 /** Brings the database to the schema of this build, or leaves a newer schema that this build can run on. */
 export const migrateDatabase = async (sql: Sql, options?: MigrateOptions): Promise<void> =>
   migrate(sql, await readSchema(), options)
-
-/**
- * Whether a running build still fits the database: another build can migrate it, and an operator can restore an older one.
- * `onChange` gets the reason why it no longer fits, or null once it fits again.
- */
-export const createSchemaCheck = (sql: Sql, schema: Schema, onChange: (misfit: string | null) => void) => {
-  let misfit: string | null = null
-  const findMisfit = async (): Promise<string | null> => {
-    try {
-      const [pending] = await listPendingMigrations(sql, schema)
-      return pending ? `the database lacks migration ${pending.version}; restart this process to apply it` : null
-    } catch (error) {
-      if (error instanceof SchemaVersionError) return error.message
-      throw error
-    }
-  }
-  return {
-    /** As of the last successful `refresh`. */
-    fits: (): boolean => misfit === null,
-    async refresh(): Promise<void> {
-      const latest = await findMisfit()
-      if (latest === misfit) return
-      misfit = latest
-      onChange(misfit)
-    },
-  }
-}

@@ -1,5 +1,5 @@
 import type { Sql } from '@pool/database/client'
-import type { EnvReader } from '../config/env.ts'
+import type { EnvReader } from '@pool/node-service/env'
 import type { ApplyResult, ReadResult, Unavailable, WantedRecords, ZonePart } from './domain/result.ts'
 import type { RecordChange } from './domain/rrset.ts'
 

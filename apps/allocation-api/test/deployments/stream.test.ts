@@ -2,11 +2,11 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { setImmediate as quiet } from 'node:timers/promises'
 import type { Deployment } from '@pool/contract'
+import { listen } from '@pool/node-service/http-server'
 import { until } from '@pool/test-kit/poll.ts'
 import { afterEach, describe, expect, test } from 'vitest'
 import type { TailEvent } from '../../src/deployments/deployment-log.ts'
 import type { StoredLogLine } from '../../src/deployments/domain/types.ts'
-import { listen } from '../../src/http/server.ts'
 import { parseEvents } from '../support/events.ts'
 import { createAppWithFakeDeployments } from '../support/fake-services-app.ts'
 import { expectContract } from '../support/validate.ts'
@@ -212,7 +212,7 @@ describe('over a socket', () => {
   })
   const serve = async (parts: Parts, options: Parameters<typeof createAppWithFakeDeployments>[1] = {}) => {
     const testApp = createTestApp(parts, options)
-    const server = await listen(testApp.app, 0)
+    const server = await listen(testApp.app, 0, { malformedRequestCode: 'invalid-format' })
     closers.push(() => server.close(0))
     return { ...testApp, server }
   }

@@ -2,12 +2,12 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import type { Allocation } from '@pool/contract'
 import type { Sql } from '@pool/database/client'
+import { listen } from '@pool/node-service/http-server'
 import { until } from '@pool/test-kit/poll.ts'
 import { afterEach, describe, expect, test } from 'vitest'
 import { createAllocationReader } from '../../src/allocation/reader.ts'
 import { type AllocationOptions, createAllocationService } from '../../src/allocation/service.ts'
 import { createApp } from '../../src/http/app.ts'
-import { listen } from '../../src/http/server.ts'
 import { createStreamLimiter } from '../../src/http/streams.ts'
 import { createPools } from '../../src/naming/naming.ts'
 import { createReconcilerRepository } from '../../src/reconciler/repository.ts'
@@ -150,7 +150,7 @@ describe('over a socket', () => {
   })
   const serve = async (limits: Parameters<typeof endless>[0]) => {
     const list = endless(limits)
-    const server = await listen(list.app, 0)
+    const server = await listen(list.app, 0, { malformedRequestCode: 'invalid-format' })
     closers.push(() => server.close(0))
     const open = () => fetch(`http://127.0.0.1:${server.port}${path}`)
     return { ...list, server, open }

@@ -3,14 +3,18 @@ import type { Sql } from '@pool/database/client'
 const CHANNEL = 'lease_changes'
 /** A payload must be shorter than 8,000 bytes (Postgres manual, NOTIFY). */
 const MAX_PAYLOAD_BYTES = 7_900
+/** A connection on which the process has not heard itself for this time is lost. Below it are two or three heartbeats. */
+const MAX_SILENCE_MS = 6_000
 /** With more slots, one notification says that any slot may have changed. */
 const MAX_SLOTS = 2_000
 
 export interface NotificationsOptions {
   /** Sends. May lead to a pooler. */
   readonly sql: Sql
-  /** Listens on a connection of its own. Must lead to the server itself. */
-  readonly listenSql: Sql
+  /** Creates a client that listens on a connection of its own. It must lead to the server itself. */
+  readonly openListener: () => Sql
+  /** Milliseconds of a monotonic clock. */
+  readonly now: () => number
   /** Identifies this process: it does not receive its own notifications. */
   readonly sender: string
   readonly onChanged: (slots: readonly string[]) => void
@@ -43,16 +47,21 @@ export const toPayloads = (sender: string, slots: Iterable<string>): string[] =>
  * takes a lock of the whole database, which the commit of a write must not wait for. Changes that happen while one is in
  * flight share the next. A lost notification delays waiters, and changes nothing else.
  */
-export const createNotifications = ({ sql, listenSql, sender, onChanged, onAnyChanged }: NotificationsOptions) => {
+export const createNotifications = (options: NotificationsOptions) => {
+  const { sql, openListener, sender, onChanged, onAnyChanged, now } = options
   const changed = new Set<string>()
   let isSending = false
+  let isHeartbeatDue = false
+  let listener: Sql | undefined
+  let heardAt = now()
 
   const send = async (): Promise<void> => {
     if (isSending) return
     isSending = true
-    while (changed.size > 0) {
+    while (changed.size > 0 || isHeartbeatDue) {
       const payloads = changed.size > MAX_SLOTS ? [JSON.stringify([sender, null])] : toPayloads(sender, changed)
       changed.clear()
+      isHeartbeatDue = false
       // Without synchronous_commit: a notification does not survive a restart of the server in any case.
       await sql`
         select set_config('synchronous_commit', 'off', true), pg_notify(${CHANNEL}, payload)
@@ -63,10 +72,35 @@ export const createNotifications = ({ sql, listenSql, sender, onChanged, onAnyCh
 
   const onPayload = (payload: string): void => {
     const [from, ...slots] = JSON.parse(payload) as (string | null)[]
-    if (from === sender) return
+    if (from === sender) {
+      heardAt = now()
+      return
+    }
     const names = slots.filter(slot => slot !== null)
     if (names.length < slots.length) onAnyChanged()
     else onChanged(names)
+  }
+
+  const close = async (): Promise<void> => {
+    const closing = listener
+    listener = undefined
+    await closing?.end({ timeout: 0 })
+  }
+
+  /** Resolves when a new connection listens. */
+  const listen = async (): Promise<void> => {
+    await close()
+    const opened = openListener()
+    listener = opened
+    // The driver calls it again after it has replaced a lost connection.
+    const onListening = () => {
+      heardAt = now()
+      onAnyChanged()
+    }
+    await opened.listen(CHANNEL, onPayload, onListening).catch(async error => {
+      if (listener === opened) await close()
+      throw error
+    })
   }
 
   return {
@@ -76,9 +110,14 @@ export const createNotifications = ({ sql, listenSql, sender, onChanged, onAnyCh
       void send()
     },
 
-    /** Resolves when the connection listens. It is opened again whenever it is lost. */
-    async listen(): Promise<void> {
-      await listenSql.listen(CHANNEL, onPayload, onAnyChanged)
+    listen,
+    close,
+
+    /** Sends a notification to itself, and listens on a new connection if the earlier ones did not arrive. */
+    async heartbeat(): Promise<void> {
+      if (now() - heardAt > MAX_SILENCE_MS) await listen()
+      isHeartbeatDue = true
+      await send()
     },
   }
 }

@@ -1,4 +1,4 @@
-import type { EnvReader } from '../../../config/env.ts'
+import type { EnvReader } from '@pool/node-service/env'
 import type { ApplyResult, ReadResult, Unavailable, WantedRecords, ZonePart } from '../../domain/result.ts'
 import { createNameFilter } from '../../domain/rrset.ts'
 import { groupByOwner } from '../../group-changes.ts'

@@ -1,4 +1,4 @@
-import type { EnvReader } from '../../../config/env.ts'
+import type { EnvReader } from '@pool/node-service/env'
 import type { DnsProvider, ReadProvider } from '../../provider.ts'
 import { createDynadotApi } from './api.ts'
 import { parseRecordSets } from './record.ts'

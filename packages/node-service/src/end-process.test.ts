@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { expect, test } from 'vitest'
 
-const module = new URL('../../src/lib/end-process.ts', import.meta.url)
+const module = new URL('./end-process.ts', import.meta.url)
 
 /** Runs a process that calls `endProcess` with this body of `stop`, after `setUp`. It has an IPC channel. */
 const run = async (stop: string, timeoutMs: number, setUp = '') => {

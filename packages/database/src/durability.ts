@@ -1,4 +1,4 @@
-import type { Sql } from '@pool/database/client'
+import type { Sql } from './client.ts'
 
 /**
  * What a commit has survived when it is acknowledged. `synchronous`: it is on a standby as well. `single`: it is on this
@@ -24,14 +24,14 @@ export const toDurability = ({ synchronousCommit, standbyNames, fsync, hasStandb
 const SLOTS = 1_000
 
 /**
- * Returns a function that writes a row, as an allocation does but without history, and reports how durable the write is. It
- * rejects if the database accepts no writes.
+ * Returns a function that writes a row of `table`, which has the columns slot and written_at, and reports how durable the
+ * write is. It rejects if the database accepts no writes.
  */
-export const createWriteProbe = (sql: Sql, random: () => number): (() => Promise<Durability>) => {
+export const createWriteProbe = (sql: Sql, table: string, random: () => number): (() => Promise<Durability>) => {
   const slot = Math.floor(random() * SLOTS)
   return async () => {
     const [row] = await sql<ProbeRow[]>`
-      insert into write_probes as p (slot, written_at) values (${slot}, statement_timestamp())
+      insert into ${sql(table)} as p (slot, written_at) values (${slot}, statement_timestamp())
       on conflict (slot) do update set written_at = excluded.written_at
       returning current_setting('synchronous_commit') as "synchronousCommit",
         current_setting('synchronous_standby_names') as "standbyNames",

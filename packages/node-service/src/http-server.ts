@@ -2,20 +2,33 @@ import { randomUUID } from 'node:crypto'
 import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { getRequestListener } from '@hono/node-server'
-import type { Problem } from '@pool/contract'
-import type { Hono } from 'hono'
-import type { HttpEnv } from './types.ts'
+
+/** A Hono app, whatever its environment. */
+export interface App {
+  fetch(request: Request, env: object): Response | Promise<Response>
+}
+
+/** The body of an error response. */
+interface Problem {
+  readonly error: string
+  readonly detail: string
+}
+
+export interface ListenOptions {
+  /** The error code of a request that is not valid HTTP. */
+  readonly malformedRequestCode: string
+}
 
 export interface HttpServer {
   readonly port: number
   /** Replaces the app. Requests in progress are completed by the one before. */
-  serve(app: Hono<HttpEnv>): void
+  serve(app: App): void
   /** Stops accepting connections, lets requests in progress finish, and closes the remaining ones after `graceMs`. */
   close(graceMs: number): Promise<void>
 }
 
-/** The error of a request that does not reach the routes (RFC 9112). */
-const MALFORMED_REQUEST: Problem = { error: 'invalid-format', detail: 'Malformed HTTP/1.1 request.' }
+/** The detail for a request that does not reach the routes (RFC 9112). */
+const MALFORMED_REQUEST = 'Malformed HTTP/1.1 request.'
 
 const toHeaders = (body: string): Record<string, string> => ({
   'Content-Type': 'application/json',
@@ -38,7 +51,7 @@ const PARSER_ERRORS: ReadonlyMap<string, readonly [status: number, detail: strin
 ])
 
 /** Responds to requests for which Node alone would send no body, or no response. */
-const handleProtocolErrors = (server: Server): void => {
+const handleProtocolErrors = (server: Server, toMalformed: (detail: string) => Problem): void => {
   const openResponses = new WeakMap<Duplex, Map<IncomingMessage, ServerResponse>>()
   server.on('request', (request, response) => {
     const pending = openResponses.get(request.socket) ?? new Map()
@@ -50,11 +63,11 @@ const handleProtocolErrors = (server: Server): void => {
     const pending = [...(openResponses.get(socket) ?? [])]
     const canRespond = pending.every(([request, response]) => !request.complete && !response.headersSent)
     if (error.code === 'ECONNRESET' || !socket.writable || !canRespond) return socket.destroy()
-    const [status, detail] = PARSER_ERRORS.get(error.code ?? '') ?? [400, MALFORMED_REQUEST.detail ?? '']
-    return sendRaw(socket, status, { ...MALFORMED_REQUEST, detail })
+    const [status, detail] = PARSER_ERRORS.get(error.code ?? '') ?? [400, MALFORMED_REQUEST]
+    return sendRaw(socket, status, toMalformed(detail))
   })
   server.on('checkExpectation', (_, response) => {
-    const body = JSON.stringify({ ...MALFORMED_REQUEST, detail: 'Only "Expect: 100-continue" is supported.' })
+    const body = JSON.stringify(toMalformed('Only "Expect: 100-continue" is supported.'))
     response.writeHead(417, toHeaders(body)).end(body)
   })
   server.on('connect', (_, socket) => {
@@ -73,12 +86,13 @@ const hasSeveralHosts = ({ rawHeaders }: IncomingMessage): boolean => {
 }
 
 /** Listens on all addresses. Rejects with the system's error if it cannot. */
-export const listen = async (app: Hono<HttpEnv>, port: number): Promise<HttpServer> => {
+export const listen = async (app: App, port: number, { malformedRequestCode }: ListenOptions): Promise<HttpServer> => {
+  const toMalformed = (detail: string): Problem => ({ error: malformedRequestCode, detail })
   let current = app
   const listener = getRequestListener((request, env) => current.fetch(request, env), {
     // Only for malformed requests, such as one without Host. The routes handle their own errors.
     errorHandler: () => {
-      const body = JSON.stringify(MALFORMED_REQUEST)
+      const body = JSON.stringify(toMalformed(MALFORMED_REQUEST))
       return new Response(body, { status: 400, headers: toHeaders(body) })
     },
   })
@@ -86,13 +100,13 @@ export const listen = async (app: Hono<HttpEnv>, port: number): Promise<HttpServ
     // Host is required only since HTTP/1.1 (RFC 9112 section 3.2), and no route depends on it.
     if (request.httpVersion === '1.0') request.headers.host ??= 'localhost'
     if (hasSeveralHosts(request)) {
-      const body = JSON.stringify({ ...MALFORMED_REQUEST, detail: 'A request must have one Host header.' })
+      const body = JSON.stringify(toMalformed('A request must have one Host header.'))
       response.writeHead(400, { ...toHeaders(body), Connection: 'close' }).end(body)
       return
     }
     return listener(request, response)
   })
-  handleProtocolErrors(server)
+  handleProtocolErrors(server, toMalformed)
   const { promise, resolve, reject } = Promise.withResolvers<void>()
   server.once('error', reject)
   server.listen(port, resolve)

@@ -1,0 +1,65 @@
+import { parseConnectionString } from '@pool/database/connection-string'
+import { type ConfigIssue, type Env, EnvReader } from '@pool/node-service/env'
+import { LOG_LEVELS } from '../log.ts'
+import type { WitnessSettings } from '../settings.ts'
+
+export interface Config {
+  /** 0: a free port. */
+  readonly port: number
+  readonly database: {
+    readonly url: string
+    /** Leads to the server itself, where `url` may lead to a pooler. */
+    readonly listenUrl: string
+    readonly usesTls: boolean
+    readonly poolSize: number
+    readonly timeoutMs: number
+  }
+  /** Whether the witness serves although a promoted standby may lack acknowledged writes. */
+  readonly allowsLostWrites: boolean
+  /** Milliseconds between the signal to stop and the end of the listener. */
+  readonly drainMs: number
+  /** What the worker gets as its bindings. */
+  readonly settings: WitnessSettings
+}
+
+export const URL_VARIABLE = 'WITNESS_DATABASE_URL'
+export const LISTEN_URL_VARIABLE = 'WITNESS_LISTEN_URL'
+
+const readUrl = (env: EnvReader, variable: string, url: string): boolean => {
+  const connection = url === '' ? null : parseConnectionString(url)
+  if (connection && 'issue' in connection) env.addIssue(variable, connection.issue)
+  return connection !== null && 'tls' in connection && connection.tls !== null
+}
+
+export const readDatabaseUrl = (env: EnvReader): { readonly url: string; readonly usesTls: boolean } => {
+  const url = env.required(URL_VARIABLE, 'postgres://user:password@host:5432/database')
+  return { url, usesTls: readUrl(env, URL_VARIABLE, url) }
+}
+
+/** The configuration, or everything that is wrong with it. */
+export const readConfig = (
+  variables: Env,
+): { readonly config: Config } | { readonly issues: readonly ConfigIssue[] } => {
+  const env = new EnvReader(variables)
+  const { url, usesTls } = readDatabaseUrl(env)
+  const listenUrl = env.text(LISTEN_URL_VARIABLE) ?? url
+  if (listenUrl !== url) readUrl(env, LISTEN_URL_VARIABLE, listenUrl)
+  env.oneOf('LOG_LEVEL', LOG_LEVELS, 'info')
+  if (!env.text('BEARER_TOKENS_CSV') && !env.text('TOKEN_POLICIES')) {
+    env.addIssue('BEARER_TOKENS_CSV', 'or TOKEN_POLICIES is required: without a token, every request is rejected')
+  }
+  const config: Config = {
+    port: env.integer('PORT', 8080, { min: 0, max: 65_535 }),
+    database: {
+      url,
+      listenUrl,
+      usesTls,
+      poolSize: env.integer('WITNESS_DATABASE_POOL_SIZE', 4, { min: 1, max: 1_000 }),
+      timeoutMs: env.durationMs('WITNESS_DATABASE_TIMEOUT', '5s', { min: '100ms', max: '1m' }),
+    },
+    allowsLostWrites: env.oneOf('WITNESS_ALLOW_LOST_WRITES', ['true', 'false'], 'false') === 'true',
+    drainMs: env.durationMs('WITNESS_DRAIN_DELAY', '0s', { min: '0s', max: '10s' }),
+    settings: variables,
+  }
+  return env.issues.length > 0 ? { issues: env.issues } : { config }
+}
