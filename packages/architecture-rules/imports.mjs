@@ -75,7 +75,10 @@ export default {
       name: 'worker-is-not-node',
       comment: 'The worker runs on a platform without the modules of Node.',
       severity: 'error',
-      from: { path: '^apps/lease-witness/src/', pathNot: ['\\.test\\.ts$', '^apps/lease-witness/src/(node|postgres)/'] },
+      from: {
+        path: '^apps/lease-witness/src/',
+        pathNot: ['\\.test\\.ts$', '^apps/lease-witness/src/(node|postgres)/'],
+      },
       to: { dependencyTypes: ['core'] },
     },
     { name: 'no-cycle', severity: 'error', from: {}, to: { circular: true } },
