@@ -1,8 +1,8 @@
-import { waitUntil } from 'cloudflare:workers'
 import { MAX_SLOT_BYTES } from '@pool/contract/lease'
 import type { WorkerEnv } from '../env.ts'
 import type { LeaseService, SlotUnavailable } from '../lease-service.ts'
 import type { LeaseObject } from './lease-object.ts'
+import { waitForObject } from './waits.ts'
 
 /** Properties that the platform sets on the error of a failed call to a Durable Object. */
 interface ErrorFlags {
@@ -44,12 +44,7 @@ export const createLeaseService = ({ LEASES }: Pick<WorkerEnv, 'LEASES'>): Lease
   }
   return {
     read: (address, known) => call(address.slot, async object => await object.read(address, known)),
-    wait: (address, { signal, ...request }) => {
-      const id = crypto.randomUUID()
-      const cancel = () => waitUntil(call(address.slot, async object => await object.cancelWait(id)))
-      signal.addEventListener('abort', cancel)
-      return call(address.slot, async object => await object.wait(address, id, request))
-    },
+    wait: (address, request) => call(address.slot, object => waitForObject(object, address, request)),
     write: (address, request, caller) =>
       call(address.slot, async object => await object.write(address, request, caller)),
     history: address => call(address.slot, async object => await object.history(address)),

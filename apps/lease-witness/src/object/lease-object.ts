@@ -4,29 +4,18 @@ import { withTimeout } from '@pool/database/with-timeout'
 import { readRecords, writeCopy } from '../kv-copy/copy.ts'
 import { importLegacy } from '../kv-copy/domain/import-legacy.ts'
 import { classifyChange, copyDueAt, retryDelayMs } from '../kv-copy/domain/schedule.ts'
-import {
-  decide,
-  endsWait,
-  includesGeneration,
-  type KnownGenerations,
-  type LeaseState,
-  type LeaseWrite,
-  toRemainingMs,
-  toWireLease,
-} from '../lease/lease.ts'
+import { decide, includesGeneration, type KnownGenerations, type LeaseState, type LeaseWrite } from '../lease/lease.ts'
 import type { SlotAddress } from '../lease/request.ts'
 import type {
   HistoryOutcome,
   LeaseStatusOutcome,
-  ObservedLease,
   ReadOutcome,
   SlotUnavailable,
-  WaitRequest,
   WriteOutcome,
 } from '../lease-service.ts'
 import { type LogSettings, log } from '../log.ts'
-import { LongPolls } from './long-poll.ts'
 import { type StoredSlot, toStoredSlot } from './stored-slot.ts'
+import { parseWaitUrl, toObservedLease, Waits } from './waits.ts'
 
 /** The bindings that an object uses. */
 export interface ObjectEnv extends LogSettings {
@@ -44,14 +33,7 @@ interface SlotUpdate {
 }
 
 const MAX_TRANSITIONS = 50
-/** Per slot: the memory of an object is limited. */
-const MAX_WAITERS = 2_000
 const KV_TIMEOUT_MS = 5_000
-
-const toObservedLease = (current: LeaseState | undefined, now: number): ObservedLease => ({
-  lease: toWireLease(current),
-  remainingMs: toRemainingMs(current, now),
-})
 
 /**
  * The only authority for one slot's lease. The platform runs at most one object per name and verifies that at every access
@@ -59,7 +41,7 @@ const toObservedLease = (current: LeaseState | undefined, now: number): Observed
  * gate delays each response until the storage has confirmed the write. Expected outcomes are values, never exceptions.
  */
 export class LeaseObject extends DurableObject<ObjectEnv> {
-  readonly #longPolls = new LongPolls()
+  readonly #waits = new Waits(this.ctx)
   #pendingImport: Promise<SlotUnavailable | undefined> | undefined
   #imported = false
   #copyFailures = 0
@@ -95,28 +77,19 @@ export class LeaseObject extends DurableObject<ObjectEnv> {
     const unavailable = await this.#ensureImported(address)
     if (unavailable) return unavailable
     const current = this.#load()?.lease
-    const waiters = this.#longPolls.size
+    const waiters = this.#waits.count
     return current ? { kind: 'lease', waiters, ...toObservedLease(current, Date.now()) } : { kind: 'absent', waiters }
   }
 
-  async wait(
-    address: SlotAddress,
-    id: string,
-    { condition, known, maxMs }: Omit<WaitRequest, 'signal'>,
-  ): Promise<ReadOutcome> {
+  /** Begins a wait. RPC cannot return a WebSocket. */
+  override async fetch(request: Request): Promise<Response> {
+    const { address, condition } = parseWaitUrl(request.url)
     const unavailable = await this.#ensureImported(address)
-    if (unavailable) return unavailable
-    const deadline = Date.now() + maxMs
-    for (;;) {
-      const current = this.#load()?.lease
-      const now = Date.now()
-      if (endsWait(condition, current, now)) return this.#toReadOutcome([], now)
-      if (now >= deadline) return this.#toReadOutcome(known, now)
-      if (this.#longPolls.size >= MAX_WAITERS) return { kind: 'overloaded' }
-      const until = current?.kind === 'held' ? Math.min(deadline, current.expiresAt) : deadline
-      const end = await this.#longPolls.wait(id, until - now)
-      if (end === 'cancelled') return { kind: 'absent' }
-    }
+    return unavailable ? Response.json(unavailable) : this.#waits.begin(condition, this.#load()?.lease, Date.now())
+  }
+
+  override webSocketMessage(socket: WebSocket): void {
+    this.#waits.respond(socket, this.#load()?.lease, Date.now())
   }
 
   async history(address: SlotAddress): Promise<HistoryOutcome> {
@@ -126,16 +99,12 @@ export class LeaseObject extends DurableObject<ObjectEnv> {
     return { kind: 'history', transitions: this.#loadTransitions() }
   }
 
-  cancelWait(waitId: string): void {
-    this.#longPolls.cancel(waitId)
-  }
-
   checkHealth(): boolean {
     return true
   }
 
   waiterCount(): number {
-    return this.#longPolls.size
+    return this.#waits.count
   }
 
   /** Updates the copy in Workers KV. The alarm is stored with the lease, so it survives every restart. */
@@ -226,7 +195,7 @@ export class LeaseObject extends DurableObject<ObjectEnv> {
       this.ctx.storage.kv.put('transitions', [newest, ...this.#loadTransitions()].slice(0, MAX_TRANSITIONS))
     }
     if (dueAt !== stored?.dueAt) this.#setAlarm(dueAt)
-    this.#longPolls.notifyAll()
+    this.#waits.notify(lease, now)
   }
 
   #toReadOutcome(known: KnownGenerations, now: number): ReadOutcome {

@@ -42,7 +42,8 @@ describe('an object that restarts during a request', () => {
     expectUnavailable(await response)
     expectLease(await get(slot), 200, { generation: 4 })
     const unavailable = logged.lines().filter(({ msg }) => msg === 'object-unavailable')
-    expect(unavailable).toEqual([expect.objectContaining({ level: 'error', slot, reason: 'Error: restarting' })])
+    const reason = expect.stringContaining('the connection to the object was lost')
+    expect(unavailable).toEqual([expect.objectContaining({ level: 'error', slot, reason })])
   })
 
   test('a write: 503 with Retry-After, without a retry', async () => {
@@ -72,7 +73,7 @@ describe('an object that restarts during a request', () => {
 /** A namespace whose objects are unreachable. `flags` are the platform's properties of the error. */
 const unreachable = (flags: object): DurableObjectNamespace<LeaseObject> => {
   const fail = () => Promise.reject(Object.assign(new Error('internal error; reference = abc'), flags))
-  const stub = { read: fail, wait: fail, write: fail, history: fail, cancelWait: fail }
+  const stub = { read: fail, fetch: fail, write: fail, history: fail }
   return { getByName: () => stub } as unknown as DurableObjectNamespace<LeaseObject>
 }
 

@@ -1,26 +1,138 @@
-import { runInDurableObject } from 'cloudflare:test'
+import { evictDurableObject, runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
-import { expect, test } from 'vitest'
+import { afterEach, describe, expect, test, vi } from 'vitest'
+import type { WaitCondition } from '../../src/lease/lease.ts'
 import { createLeaseService } from '../../src/object/client.ts'
+import { MAX_WAITERS, waitForObject } from '../../src/object/waits.ts'
 import { expectLease, expectProblem } from '../http/support/bodies.ts'
-import { freshSlot, get, release } from '../http/support/client.ts'
-import { held, seed, waitForWaiters } from '../http/support/slots.ts'
-import { slotObject } from './support/object.ts'
+import { freshSlot, get, put, release } from '../http/support/client.ts'
+import { held, released, seed, waitForWaiters } from '../http/support/slots.ts'
+import { readAlarm, slotObject } from './support/object.ts'
 
-const WAIT = { condition: { kind: 'changed', known: [4] }, known: [4], maxMs: 30_000 } as const
+const CHANGED: WaitCondition = { kind: 'changed', known: [4] }
+const VACANT: WaitCondition = { kind: 'vacant' }
 
-const heldSlot = async (): Promise<string> => {
+const leases = createLeaseService(env)
+const { signal } = new AbortController()
+
+const wait = (slot: string, condition: WaitCondition = CHANGED, maxMs = 30_000) =>
+  leases.wait({ slot, encoded: slot }, { condition, known: [4], maxMs, signal })
+
+const heldSlot = async (expiresInMs = 30_000): Promise<string> => {
   const slot = freshSlot()
-  await seed(slot, held({ generation: 4 }))
+  await seed(slot, held({ generation: 4, expiresAt: Date.now() + expiresInMs }))
   return slot
 }
 
+afterEach(() => void vi.restoreAllMocks())
+
+describe('an object whose slot has waiters', () => {
+  test.each([
+    ['changed', CHANGED],
+    ['vacant', VACANT],
+  ])('can leave memory: a release ends the waits nevertheless (%s)', async (_, condition) => {
+    const slot = await heldSlot()
+    const outcomes = Array.from({ length: 20 }, () => wait(slot, condition))
+    await waitForWaiters(slot, 20)
+    const mark = { instance: 'first' }
+    await runInDurableObject(slotObject(slot), instance => void Object.assign(instance, mark))
+    // Waits until no event is pending, so this would fail if a wait were one.
+    await evictDurableObject(slotObject(slot))
+    expect(await runInDurableObject(slotObject(slot), instance => 'instance' in instance)).toBe(false)
+    await waitForWaiters(slot, 20)
+    await evictDurableObject(slotObject(slot))
+    await release(slot, 4)
+    for (const outcome of await Promise.all(outcomes)) {
+      expect(outcome).toMatchObject({ kind: 'lease', lease: { holder: '', generation: 5 } })
+    }
+    await waitForWaiters(slot, 0)
+  })
+
+  test('wakes up for the expiry of the lease, and for the end of a wait', async () => {
+    const slot = await heldSlot(300)
+    const [expired, over] = [wait(slot), wait(slot, VACANT, 100)]
+    await waitForWaiters(slot, 2)
+    await evictDurableObject(slotObject(slot))
+    expect(await over).toMatchObject({ kind: 'not-modified', lease: { generation: 4 } })
+    await evictDurableObject(slotObject(slot))
+    expect(await expired).toMatchObject({ kind: 'lease', lease: { generation: 4 }, remainingMs: 0 })
+  })
+
+  test('has no timer and no alarm for them', async () => {
+    const slot = await heldSlot()
+    const timers = [vi.spyOn(globalThis, 'setTimeout'), vi.spyOn(globalThis, 'setInterval')]
+    const target = JSON.stringify({ address: { slot, encoded: slot }, condition: CHANGED })
+    const url = `http://object/?${encodeURIComponent(target)}`
+    // Without the worker's part, whose timers would count here.
+    const { status, webSocket } = await slotObject(slot).fetch(url, { headers: { Upgrade: 'websocket' } })
+    expect([status, await slotObject(slot).waiterCount(), await readAlarm(slot)]).toEqual([101, 1, null])
+    for (const timer of timers) expect(timer).not.toHaveBeenCalled()
+    webSocket?.accept()
+    webSocket?.close()
+  })
+})
+
+describe('no wake-up is lost', () => {
+  test('when waits begin at the same time as the release', async () => {
+    for (let round = 0; round < 10; round += 1) {
+      const slot = await heldSlot()
+      const before = Array.from({ length: 20 }, () => wait(slot))
+      const writing = release(slot, 4)
+      const after = Array.from({ length: 20 }, () => wait(slot))
+      expect((await writing).status).toBe(204)
+      for (const outcome of await Promise.all([...before, ...after])) {
+        expect(outcome).toMatchObject({ kind: 'lease', lease: { generation: 5 } })
+      }
+    }
+  })
+
+  test('when a renewal has moved the expiry', async () => {
+    const slot = await heldSlot(400)
+    const outcome = wait(slot, VACANT)
+    await waitForWaiters(slot, 1)
+    const renewedAt = Date.now()
+    expectLease(await put(slot, 4, { op: 'renew', ttlSeconds: 1 }), 200, { generation: 5 })
+    expect(await outcome).toMatchObject({ kind: 'lease', lease: { generation: 5 }, remainingMs: 0 })
+    expect(Date.now()).toBeGreaterThanOrEqual(renewedAt + 1_000)
+  })
+
+  test('when the lease that a reader waits for is acquired after a release', async () => {
+    const slot = freshSlot()
+    await seed(slot, released(4))
+    const outcome = wait(slot)
+    await waitForWaiters(slot, 1)
+    await evictDurableObject(slotObject(slot))
+    await put(slot, 4)
+    expect(await outcome).toMatchObject({ kind: 'lease', lease: { holder: 'region-a', generation: 5 } })
+  })
+})
+
+test('a wait for a vacant slot outlasts renewals, and its end shows the current lease', async () => {
+  const slot = await heldSlot()
+  const outcome = wait(slot, VACANT, 500)
+  await waitForWaiters(slot, 1)
+  await put(slot, 4, { op: 'renew' })
+  await put(slot, 5, { op: 'renew' })
+  expect(await slotObject(slot).waiterCount()).toBe(1)
+  expect(await outcome).toMatchObject({ kind: 'lease', lease: { holder: 'region-a', generation: 6 } })
+})
+
+test('a reader may know more generations than an object stores', async () => {
+  const slot = await heldSlot()
+  const known = Array.from({ length: 5_000 }, (_, generation) => generation)
+  const outcome = wait(slot, { kind: 'changed', known: [...known.toReversed(), 2 ** 52] })
+  expect(await outcome).toMatchObject({ kind: 'lease', lease: { generation: 4 } })
+  const newest = wait(slot, { kind: 'changed', known: known.filter(generation => generation <= 4) })
+  await waitForWaiters(slot, 1)
+  await release(slot, 4)
+  expect(await newest).toMatchObject({ lease: { generation: 5 } })
+})
+
 test('the end of one client ends its own wait only', async () => {
   const slot = await heldSlot()
-  const leases = createLeaseService(env)
-  const wait = (signal: AbortSignal) => leases.wait({ slot, encoded: slot }, { ...WAIT, signal })
   const controller = new AbortController()
-  const [cancelled, remaining] = [wait(controller.signal), wait(new AbortController().signal)]
+  const request = { condition: CHANGED, known: [4], maxMs: 30_000, signal: controller.signal }
+  const [cancelled, remaining] = [leases.wait({ slot, encoded: slot }, request), wait(slot)]
   await waitForWaiters(slot, 2)
   controller.abort()
   await waitForWaiters(slot, 1)
@@ -30,25 +142,37 @@ test('the end of one client ends its own wait only', async () => {
   await waitForWaiters(slot, 0)
 })
 
+test('an object that does not respond at the end of a wait: unavailable', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  try {
+    const { 0: client, 1: server } = new WebSocketPair()
+    server.accept()
+    const silent = { fetch: async () => new Response(null, { status: 101, webSocket: client }) }
+    const request = { condition: CHANGED, known: [4], maxMs: 1_000, signal }
+    const outcome = waitForObject(silent as never, { slot: 'silent', encoded: 'silent' }, request)
+    await vi.advanceTimersByTimeAsync(6_000)
+    expect(await outcome).toMatchObject({ kind: 'lease-unavailable', reason: expect.stringContaining('5000 ms') })
+    server.close()
+  } finally {
+    vi.useRealTimers()
+  }
+})
+
 test('a slot accepts at most 2,000 waiting readers: 503, and the others continue', async () => {
   const slot = await heldSlot()
-  const address = { slot, encoded: slot }
-  const waits = await runInDurableObject(slotObject(slot), instance =>
-    Array.from({ length: 2_000 }, (_, i) => ({
-      ended: instance.wait(address, `wait-${i}`, WAIT),
-    })),
-  )
-  expect(await slotObject(slot).waiterCount()).toBe(2_000)
+  const outcomes = Array.from({ length: MAX_WAITERS }, () => wait(slot))
+  await waitForWaiters(slot, 2_000)
   const response = await get(slot, { 'If-None-Match': '"4"', Prefer: 'wait=30' })
   expectProblem(response, 503, 'overloaded')
   expect(response.headers.get('Preference-Applied')).toBeNull()
-  expect(response.headers.get('Retry-After')).toBe('1')
+  expect(response.headers.get('Retry-After')).toMatch(/^\d+$/)
   expectLease(await get(slot), 200, { generation: 4 })
   expect(await slotObject(slot).waiterCount()).toBe(2_000)
   await release(slot, 4)
-  const kinds = await runInDurableObject(slotObject(slot), async () =>
-    Promise.all(waits.map(async ({ ended }) => (await ended).kind)),
-  )
+  // Those whose connections are still closing do not prevent new ones.
+  const again = wait(slot, { kind: 'changed', known: [5] }, 50)
+  const kinds = (await Promise.all(outcomes)).map(({ kind }) => kind)
   expect(new Set(kinds)).toEqual(new Set(['lease']))
-  expect(await slotObject(slot).waiterCount()).toBe(0)
+  expect((await again).kind).toBe('lease')
+  await waitForWaiters(slot, 0)
 })

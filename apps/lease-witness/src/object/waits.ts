@@ -1,0 +1,178 @@
+import {
+  endsWait,
+  includesGeneration,
+  type KnownGenerations,
+  type LeaseState,
+  toRemainingMs,
+  toWireLease,
+  type WaitCondition,
+} from '../lease/lease.ts'
+import type { SlotAddress } from '../lease/request.ts'
+import type { ObservedLease, ReadOutcome, WaitRequest } from '../lease-service.ts'
+
+/*
+ * A long poll. The worker holds the request of the client, and a WebSocket to the object of the slot. The object accepts it
+ * with the Hibernation API, so that it can leave memory while clients wait for it, and the wait costs no duration. All timers
+ * are in the worker, where waiting is free: the object has none, and no alarm.
+ */
+
+/** Per slot. The object notifies all of them in one event. */
+export const MAX_WAITERS = 2_000
+/** The platform stores at most 16 KiB with a hibernating WebSocket. A generation takes at most 9 bytes. */
+const MAX_KNOWN_GENERATIONS = 1_000
+/** How long the object may take to respond when the time of a wait is over. */
+const RESPONSE_TIMEOUT_MS = 5_000
+
+const REMAINING_HEADER = 'Lease-Remaining-Ms'
+
+export const toObservedLease = (current: LeaseState | undefined, now: number): ObservedLease => ({
+  lease: toWireLease(current),
+  remainingMs: toRemainingMs(current, now),
+})
+
+/** What the object sends over the WebSocket: the state of the slot, and whether it ends the wait. */
+interface WaitMessage {
+  readonly ends: boolean
+  readonly outcome: ({ readonly kind: 'lease' } & ObservedLease) | { readonly kind: 'absent' }
+}
+
+const toOutcome = (current: LeaseState | undefined, now: number): WaitMessage['outcome'] =>
+  current ? { kind: 'lease', ...toObservedLease(current, now) } : { kind: 'absent' }
+
+const toText = (message: WaitMessage): string => JSON.stringify(message)
+
+/** The waiting clients of a slot. The runtime keeps them: this class has no state, so it survives hibernation. */
+export class Waits {
+  readonly #ctx: Pick<DurableObjectState, 'acceptWebSocket' | 'getWebSockets'>
+
+  constructor(ctx: Pick<DurableObjectState, 'acceptWebSocket' | 'getWebSockets'>) {
+    this.#ctx = ctx
+  }
+
+  get count(): number {
+    return this.#open().length
+  }
+
+  /**
+   * Begins a wait (101 with a WebSocket), or responds with an outcome that prevents it. No wake-up is lost: `current` must
+   * have been read in the same event, and every later write calls `notify`.
+   */
+  begin(condition: WaitCondition, current: LeaseState | undefined, now: number): Response {
+    if (endsWait(condition, current, now)) return Response.json(toOutcome(current, now))
+    if (this.#isFull()) return Response.json({ kind: 'overloaded' } satisfies ReadOutcome)
+    const { 0: client, 1: server } = new WebSocketPair()
+    this.#ctx.acceptWebSocket(server)
+    server.serializeAttachment(condition)
+    const remainingMs = toRemainingMs(current, now)
+    const headers = remainingMs === undefined ? {} : { [REMAINING_HEADER]: String(remainingMs) }
+    return new Response(null, { status: 101, webSocket: client, headers })
+  }
+
+  /** Ends the waits that `current` ends. The output gate delays the messages until the storage has confirmed the write. */
+  notify(current: LeaseState | undefined, now: number): void {
+    let text: string | undefined
+    for (const socket of this.#open()) {
+      if (!endsWait(socket.deserializeAttachment(), current, now)) continue
+      text ??= toText({ ends: true, outcome: toOutcome(current, now) })
+      socket.send(text)
+      // It no longer counts, and no later write notifies it again.
+      socket.close(1_000)
+    }
+  }
+
+  /** Responds to a waiter that asks for the state, at the expiry of the lease or at the end of its time. */
+  respond(socket: WebSocket, current: LeaseState | undefined, now: number): void {
+    if (socket.readyState !== WebSocket.OPEN) return
+    // An expiry ends all waits: the first waiter that asks wakes the others.
+    if (endsWait(socket.deserializeAttachment(), current, now)) this.notify(current, now)
+    else socket.send(toText({ ends: false, outcome: toOutcome(current, now) }))
+  }
+
+  #open(): WebSocket[] {
+    return this.#ctx.getWebSockets().filter(({ readyState }) => readyState === WebSocket.OPEN)
+  }
+
+  #isFull(): boolean {
+    // The first number includes closing sockets. The second one takes longer, so it is computed only if it can matter.
+    return this.#ctx.getWebSockets().length >= MAX_WAITERS && this.count >= MAX_WAITERS
+  }
+}
+
+export interface WaitTarget {
+  readonly address: SlotAddress
+  readonly condition: WaitCondition
+}
+
+/** A client that lists more generations than an object can store may get a response earlier than necessary. */
+const limitCondition = (condition: WaitCondition): WaitCondition => {
+  if (condition.kind === 'vacant' || condition.known === 'any') return condition
+  if (condition.known.length <= MAX_KNOWN_GENERATIONS) return condition
+  return { kind: 'changed', known: condition.known.toSorted((a, b) => b - a).slice(0, MAX_KNOWN_GENERATIONS) }
+}
+
+const toWaitUrl = ({ address, condition }: WaitTarget): string => {
+  const target: WaitTarget = { address, condition: limitCondition(condition) }
+  return `http://object/wait?${encodeURIComponent(JSON.stringify(target))}`
+}
+
+/** What a request of `waitForObject` waits for. */
+export const parseWaitUrl = (url: string): WaitTarget => JSON.parse(decodeURIComponent(new URL(url).search.slice(1)))
+
+/** The outcome of a wait whose time is over. */
+const toFinalOutcome = (outcome: WaitMessage['outcome'], known: KnownGenerations): ReadOutcome =>
+  outcome.kind === 'lease' && includesGeneration(known, outcome.lease.generation)
+    ? { ...outcome, kind: 'not-modified' }
+    : outcome
+
+/** Waits in the worker until the object ends the wait, the time is over, the client disconnects or the object is reset. */
+export const waitForObject = async (
+  object: Pick<DurableObjectStub, 'fetch'>,
+  address: SlotAddress,
+  { condition, known, maxMs, signal }: WaitRequest,
+): Promise<ReadOutcome> => {
+  const response = await object.fetch(toWaitUrl({ address, condition }), { headers: { Upgrade: 'websocket' } })
+  const { webSocket: socket } = response
+  if (!socket) return await response.json<ReadOutcome>()
+
+  const { promise: ended, resolve: end } = Promise.withResolvers<ReadOutcome>()
+  const endUnavailable = (reason: string) => end({ kind: 'lease-unavailable', reason })
+  const disconnect = () => end({ kind: 'absent' })
+  const ask = () => {
+    if (socket.readyState === WebSocket.OPEN) socket.send('')
+  }
+  let isOver = false
+  let expiryTimer: number | null = null
+  const askAtExpiry = (remainingMs: number | undefined) => {
+    clearTimeout(expiryTimer)
+    expiryTimer = remainingMs === undefined || remainingMs >= maxMs ? null : setTimeout(ask, remainingMs)
+  }
+  const endTimer = setTimeout(() => {
+    isOver = true
+    ask()
+  }, maxMs)
+  const responseTimer = setTimeout(
+    () => endUnavailable(`the object did not respond within ${RESPONSE_TIMEOUT_MS} ms`),
+    maxMs + RESPONSE_TIMEOUT_MS,
+  )
+  socket.addEventListener('message', ({ data }) => {
+    const { ends, outcome }: WaitMessage = JSON.parse(String(data))
+    if (ends) end(outcome)
+    else if (isOver) end(toFinalOutcome(outcome, known))
+    else askAtExpiry(outcome.kind === 'lease' ? outcome.remainingMs : undefined)
+  })
+  const lose = (cause: string) => endUnavailable(`the connection to the object was lost: ${cause}`)
+  socket.addEventListener('close', ({ code, reason }) => lose(`${code} ${reason}`))
+  socket.addEventListener('error', ({ message }) => lose(message))
+  signal.addEventListener('abort', disconnect)
+  if (signal.aborted) disconnect()
+  socket.accept()
+  const remaining = response.headers.get(REMAINING_HEADER)
+  askAtExpiry(remaining === null ? undefined : Number(remaining))
+  try {
+    return await ended
+  } finally {
+    for (const timer of [endTimer, responseTimer, expiryTimer]) clearTimeout(timer)
+    signal.removeEventListener('abort', disconnect)
+    socket.close(1_000)
+  }
+}
