@@ -29,7 +29,7 @@ export const moveNames = async (
   names: readonly MovedName[],
 ): Promise<string[]> => {
   const { now } = timeSql(sql)
-  const { isFree, setDesiredRecords } = allocationSql(sql)
+  const { isFree, renewalColumns, setDesiredRecords } = allocationSql(sql)
   const rows = names.map(({ row }) => row)
   const records = names.map(({ row, records: desired }) => ({ subdomain: row.subdomain, desired }))
   const moved = await sql<{ subdomain: string }[]>`
@@ -60,14 +60,27 @@ export const moveNames = async (
         where state = 'active' order by subdomain collate "C"
       ),
       desired as (${setDesiredRecords(sql`published`, sql`held.desired`, 'new')}),
+      -- The upsert has locked the rows; a reservation that it replaced is still in the snapshot.
+      previous as (
+        select a.* from held join pool_allocations a using (pool_domain, subdomain) where held.replaced_state = 'reserved'
+      ),
+      transitions as (
+        select pool_domain, subdomain, created_by, 1 as step, 'expired' as event, 'reserved' as from_state,
+          'none' as to_state, ${renewalColumns(sql`renewal_count`, sql`expires_at`)}
+        from previous
+        union all
+        select pool_domain, subdomain, created_by, 2, 'reserved', 'none', 'reserved', null, null from held
+        union all
+        select pool_domain, subdomain, created_by, 3, 'committed', 'reserved', 'active', null, null
+        from held where state = 'active'
+      ),
       history as (
         insert into allocation_history
-          (pool_domain, subdomain, event, from_state, to_state, created_by, actor, address, request_id, detail)
+          (pool_domain, subdomain, event, from_state, to_state, created_by, actor, address, request_id, detail,
+            renewal_count, renewed_until)
         select pool_domain, subdomain, event, from_state, to_state, created_by, ${caller.actor}, ${caller.address},
-          ${caller.requestId}, ${detail}
-        from held, (values (1, 'reserved', 'none', 'reserved'), (2, 'committed', 'reserved', 'active'))
-          as transition (step, event, from_state, to_state)
-        where step = 1 or state = 'active' order by subdomain collate "C", step
+          ${caller.requestId}, case when step > 1 then ${detail} end, renewal_count, renewed_until
+        from transitions order by subdomain collate "C", step
       )
     select subdomain from held`
   return moved.map(({ subdomain }) => subdomain)

@@ -268,6 +268,10 @@ describe('the names of one pool in another pool', () => {
     const { call } = target.api
     const other = '/api/v1/pool/other.test'
     expect((await call('POST', `${other}/reserve`, { subdomain: 'taken' })).status).toBe(201)
+    expect((await call('POST', `${other}/reserve`, { subdomain: 'reserved' })).status).toBe(201)
+    await target.database.sql`
+      update pool_allocations set reserved_at = now() - interval '1 min', expires_at = now() - interval '1 s', renewal_count = 2
+      where subdomain = 'reserved'`
     // An earlier holder, of whom the history no longer shows anything.
     await target.database.sql`insert into former_names (pool_domain, subdomain) values ('other.test', 'active')`
     const planned = await importText(target, exported, `${into}&dryRun=true`)
@@ -306,6 +310,19 @@ describe('the names of one pool in another pool', () => {
     expect((await call('POST', `${other}/commit`, commit)).status).toBe(200)
     const { body: history } = await call('GET', `${other}/history?sub=active`)
     expect(history.entries.map(({ event }: { event: string }) => event)).toEqual(['published', 'committed', 'reserved'])
+    const { body: replaced } = await call('GET', `${other}/history?sub=reserved`)
+    expect(
+      replaced.entries.map(({ event, renewalCount }: { event: string; renewalCount?: number }) => [
+        event,
+        renewalCount,
+      ]),
+    ).toEqual([
+      ['published', undefined],
+      ['committed', undefined],
+      ['reserved', undefined],
+      ['expired', 2],
+      ['reserved', undefined],
+    ])
     // Repeated, it changes nothing.
     expect((await importText(target, exported, into)).body).toMatchObject({ rows: { pool_allocations: 0 } })
   })
