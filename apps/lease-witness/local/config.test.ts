@@ -9,6 +9,13 @@ test.each([
   ['a port', { PORT: ' 0 ' }, 0, '/project/.data', { BEARER_TOKENS_CSV: '' }],
   ['the highest port', { PORT: '65535' }, 65_535, '/project/.data', { BEARER_TOKENS_CSV: '' }],
   ['tokens', { BEARER_TOKENS_CSV: 'a, b ,' }, 8787, '/project/.data', { BEARER_TOKENS_CSV: 'a, b ,' }],
+  [
+    'token settings',
+    { TOKEN_POLICIES: ' [] ', MAX_REQUESTS_PER_MINUTE: '600' },
+    8787,
+    '/project/.data',
+    { BEARER_TOKENS_CSV: '', TOKEN_POLICIES: ' [] ', MAX_REQUESTS_PER_MINUTE: '600' },
+  ],
   ['a level', { LOG_LEVEL: ' DEBUG ' }, 8787, '/project/.data', { BEARER_TOKENS_CSV: '', LOG_LEVEL: 'DEBUG' }],
   ['a directory', { DATA_DIR: '/data', INIT_CWD: '/working/directory' }, 8787, '/data', { BEARER_TOKENS_CSV: '' }],
   [
@@ -36,6 +43,9 @@ test.each([
   [{ PORT: '80.5' }, ['PORT']],
   [{ PORT: '0x50' }, ['PORT']],
   [{ LOG_LEVEL: 'warn' }, ['LOG_LEVEL']],
+  [{ TOKEN_POLICIES: '{}' }, ['TOKEN_POLICIES']],
+  [{ TOKEN_POLICIES: '[{"token":"two words"}]' }, Array(3).fill('TOKEN_POLICIES')],
+  [{ MAX_REQUESTS_PER_MINUTE: '-1' }, ['MAX_REQUESTS_PER_MINUTE']],
   [{ BEARER_TOKENS_CSV: 'good,two words' }, ['BEARER_TOKENS_CSV']],
   [{ BEARER_TOKENS_CSV: 'schlüssel' }, ['BEARER_TOKENS_CSV']],
   [{ BEARER_TOKENS_CSV: 'a\nb' }, ['BEARER_TOKENS_CSV']],

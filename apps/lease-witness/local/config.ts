@@ -1,6 +1,7 @@
 import { resolve } from 'node:path'
 import { parseTokenList } from '../src/http/domain/token-list.ts'
 import { LOG_LEVELS } from '../src/log.ts'
+import { findTokenIssues } from '../src/settings.ts'
 
 export interface LocalConfig {
   readonly port: number
@@ -11,6 +12,12 @@ export interface LocalConfig {
   /** The worker's bindings in addition to the variables of wrangler.toml. */
   readonly bindings: Readonly<Record<string, string>>
 }
+
+/** Passed to the worker as they are. LOCATION_HINTS and JURISDICTION are Cloudflare's only. */
+const SETTINGS = ['TOKEN_POLICIES', 'MAX_REQUESTS_PER_MINUTE'] as const
+
+const pickSettings = (env: Readonly<Record<string, string | undefined>>): Readonly<Record<string, string>> =>
+  Object.fromEntries(SETTINGS.flatMap(name => (env[name]?.trim() ? [[name, env[name]]] : [])))
 
 /** Parses the environment, or returns all its errors. */
 export const readLocalConfig = (
@@ -31,6 +38,8 @@ export const readLocalConfig = (
   if (parseTokenList(csv).some(token => !/^[!-~]+$/.test(token))) {
     errors.push('BEARER_TOKENS_CSV must be tokens of printable ASCII without spaces, separated by commas')
   }
+  const settings = pickSettings(env)
+  errors.push(...findTokenIssues(settings).map(({ variable, detail }) => `${variable} ${detail}`))
   const loopbackText = env.LOOPBACK_HOSTS_ONLY?.trim().toLowerCase() || 'false'
   if (!['true', 'false'].includes(loopbackText)) errors.push('LOOPBACK_HOSTS_ONLY must be true or false')
   const loopbackHostsOnly = loopbackText === 'true'
@@ -43,7 +52,7 @@ export const readLocalConfig = (
       port,
       dataDir,
       loopbackHostsOnly,
-      bindings: { BEARER_TOKENS_CSV: csv, ...(level ? { LOG_LEVEL: level } : {}) },
+      bindings: { BEARER_TOKENS_CSV: csv, ...settings, ...(level ? { LOG_LEVEL: level } : {}) },
     },
   }
 }

@@ -1,5 +1,6 @@
 import { resolve } from 'node:path'
 import { parseTokenList } from '../src/http/domain/token-list.ts'
+import { parseTokenPolicies } from '../src/http/domain/token-policies.ts'
 import { log } from '../src/log.ts'
 import { readLocalConfig } from './config.ts'
 import { startWorkerd } from './workerd.ts'
@@ -23,8 +24,9 @@ process.stdout.on('error', () => {})
 process.stderr.on('error', () => {})
 try {
   await using witness = await startWorkerd(resolve(projectRoot, 'wrangler.toml'), config, writeLine)
-  if (parseTokenList(config.bindings.BEARER_TOKENS_CSV).length === 0) {
-    const detail = 'BEARER_TOKENS_CSV is empty: all requests will be rejected.'
+  const { BEARER_TOKENS_CSV, TOKEN_POLICIES } = config.bindings
+  if (parseTokenList(BEARER_TOKENS_CSV).length + parseTokenPolicies(TOKEN_POLICIES).policies.length === 0) {
+    const detail = 'BEARER_TOKENS_CSV and TOKEN_POLICIES are empty: all requests will be rejected.'
     log(config.bindings, 'error', { msg: 'no-tokens', detail })
   }
   writeLine(JSON.stringify({ level: 'info', service: 'lease-witness', msg: 'ready', port: witness.port }))

@@ -1,7 +1,10 @@
+import type { PlacementSettings } from './object/domain/placement.ts'
 import type { LeaseObject, ObjectEnv } from './object/lease-object.ts'
 import type { WitnessSettings } from './settings.ts'
 
 /** The bindings of wrangler.toml, and the secrets of the deployment. */
-export interface WorkerEnv extends ObjectEnv, WitnessSettings {
+export interface WorkerEnv extends ObjectEnv, WitnessSettings, PlacementSettings {
   readonly LEASES: DurableObjectNamespace<LeaseObject>
+  /** Counts the requests of each token in one location of the platform. Optional. */
+  readonly REQUEST_LIMIT?: RateLimit
 }

@@ -1,9 +1,19 @@
 import { createApp } from './app.ts'
 import type { WorkerEnv } from './env.ts'
+import type { Services, SharedRequestLimit } from './http/types.ts'
 import { createLeaseDirectory } from './kv-copy/copy.ts'
 import { createLeaseService } from './object/client.ts'
 
 export { LeaseObject } from './object/lease-object.ts'
+
+/** A failure of the limit must not be one of the witness. */
+const createSharedLimit = ({ REQUEST_LIMIT }: WorkerEnv): SharedRequestLimit | undefined =>
+  REQUEST_LIMIT &&
+  (key =>
+    REQUEST_LIMIT.limit({ key }).then(
+      ({ success }) => success,
+      () => true,
+    ))
 
 type App = ReturnType<typeof createApp>
 
@@ -12,7 +22,11 @@ let cache: { readonly env: WorkerEnv; readonly app: App } | undefined
 
 const toApp = (env: WorkerEnv): App => {
   if (cache?.env !== env) {
-    const services = { leases: createLeaseService(env), directory: createLeaseDirectory(env) }
+    const services: Services = {
+      leases: createLeaseService(env),
+      directory: createLeaseDirectory(env),
+      sharedRequestLimit: createSharedLimit(env),
+    }
     cache = { env, app: createApp(env, services) }
   }
   return cache.app

@@ -25,10 +25,19 @@ const parseCount = (text: string | undefined): number | undefined => {
 export const parseMaxRequestsPerMinute = ({ MAX_REQUESTS_PER_MINUTE }: WitnessSettings): number =>
   parseCount(MAX_REQUESTS_PER_MINUTE) ?? DEFAULT_MAX_REQUESTS_PER_MINUTE
 
+export interface SettingsIssue {
+  readonly variable: keyof WitnessSettings
+  readonly detail: string
+}
+
 /** What is wrong with the settings about tokens. A process that can refuse to start does so. */
-export const findTokenSettingsErrors = (settings: WitnessSettings): readonly string[] => [
-  ...parseTokenPolicies(settings.TOKEN_POLICIES).errors,
-  ...(parseCount(settings.MAX_REQUESTS_PER_MINUTE) === undefined
-    ? ['MAX_REQUESTS_PER_MINUTE must be a whole number; 0 means no limit']
-    : []),
-]
+export const findTokenIssues = (settings: WitnessSettings): readonly SettingsIssue[] => {
+  const policies = parseTokenPolicies(settings.TOKEN_POLICIES)
+  const hasLimit = parseCount(settings.MAX_REQUESTS_PER_MINUTE) !== undefined
+  return [
+    ...policies.errors.map(detail => ({ variable: 'TOKEN_POLICIES', detail }) as const),
+    ...(hasLimit
+      ? []
+      : [{ variable: 'MAX_REQUESTS_PER_MINUTE', detail: 'must be a whole number; 0 means no limit' } as const]),
+  ]
+}

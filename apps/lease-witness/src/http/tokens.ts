@@ -75,7 +75,8 @@ export class TokenRegistry {
     this.#findInAllowlist = createAllowlist(settings.BEARER_TOKENS_CSV)
     const { policies, errors } = parseTokenPolicies(settings.TOKEN_POLICIES)
     this.#policies = policies
-    if (errors.length > 0) log(settings, 'error', { msg: 'invalid-settings', detail: errors.join('; ') })
+    if (errors.length > 0)
+      log(settings, 'error', { msg: 'invalid-settings', detail: `TOKEN_POLICIES ${errors.join('; ')}` })
   }
 
   /** A promise only if the token's digest is not known yet. */

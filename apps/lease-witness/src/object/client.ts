@@ -1,7 +1,7 @@
 import { MAX_SLOT_BYTES } from '@pool/contract/lease'
-import type { WorkerEnv } from '../env.ts'
 import type { LeaseService, SlotUnavailable } from '../lease-service.ts'
 import type { LeaseObject } from './lease-object.ts'
+import { createObjectLookup, type ObjectLookupEnv } from './lookup.ts'
 import { waitForObject } from './waits.ts'
 
 /** Properties that the platform sets on the error of a failed call to a Durable Object. */
@@ -29,13 +29,14 @@ export const toUnavailable = (error: unknown): SlotUnavailable | undefined => {
 const HEALTH_OBJECT = 'health'.padEnd(MAX_SLOT_BYTES + 1, '-')
 
 /** The leases in Durable Objects: one object per slot, named by the decoded slot. */
-export const createLeaseService = ({ LEASES }: Pick<WorkerEnv, 'LEASES'>): LeaseService => {
+export const createLeaseService = (env: ObjectLookupEnv): LeaseService => {
+  const toObject = createObjectLookup(env)
   const call = async <Outcome>(
     name: string,
     method: (object: DurableObjectStub<LeaseObject>) => Promise<Outcome>,
   ): Promise<Outcome | SlotUnavailable> => {
     try {
-      return await method(LEASES.getByName(name))
+      return await method(toObject(name))
     } catch (error) {
       const unavailable = toUnavailable(error)
       if (!unavailable) throw error

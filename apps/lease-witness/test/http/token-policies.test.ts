@@ -201,7 +201,7 @@ describe('a token that is not accepted', () => {
     expect(logged.lines()[0]).toMatchObject({
       level: 'error',
       msg: 'invalid-settings',
-      detail: expect.stringContaining('TOKEN_POLICIES: policy 1 token must be'),
+      detail: expect.stringContaining('TOKEN_POLICIES policy 1: token must be'),
     })
     expect(logged.text()).not.toContain(WRITER)
   })

@@ -73,23 +73,23 @@ describe('TOKEN_POLICIES', () => {
     ['an impossible expiry', { ...minimal, expiresAt: '2027-13-01T00:00:00Z' }, 'expiresAt must be'],
     ['a limit of 0', { ...minimal, maxRequestsPerMinute: 0 }, 'maxRequestsPerMinute must be'],
     ['a limit that is text', { ...minimal, maxRequestsPerMinute: '60' }, 'maxRequestsPerMinute must be'],
-    ['a misspelled field', { ...minimal, slot: ['eu/'] }, 'has an unknown field'],
-    ['a string', 'region-a', 'must be an object'],
-    ['null', null, 'must be an object'],
-    ['a list', [], 'must be an object'],
+    ['a misspelled field', { ...minimal, slot: ['eu/'] }, 'it has an unknown field'],
+    ['a string', 'region-a', 'it must be an object'],
+    ['null', null, 'it must be an object'],
+    ['a list', [], 'it must be an object'],
   ])('%s: an error, and no rights', (_, entry, error) => {
     const other = { ...minimal, name: 'other', token: `sha256:${OTHER_DIGEST}` }
     const { policies, errors } = parseTokenPolicies(JSON.stringify([other, entry]))
     expect(policies.map(({ name }) => name)).toEqual(['other'])
     expect(errors.length).toBeGreaterThan(0)
-    expect(errors[0]).toContain(`TOKEN_POLICIES: policy 2 ${error}`)
+    expect(errors[0]).toContain(`policy 2: ${error}`)
     expect(errors.join()).not.toContain('plain-text-token')
   })
 
   test.each(['{}', 'null', '"x"', '[', 'plain-text-token'])('%s is not a list of policies', text => {
     expect(parseTokenPolicies(text)).toEqual({
       policies: [],
-      errors: ['TOKEN_POLICIES must be a JSON array of policies'],
+      errors: ['must be a JSON array of policies'],
     })
   })
 
@@ -99,8 +99,8 @@ describe('TOKEN_POLICIES', () => {
     const { policies, errors } = parseTokenPolicies(JSON.stringify([minimal, sameName, sameToken]))
     expect(policies).toEqual([policy])
     expect(errors).toEqual([
-      'TOKEN_POLICIES: policy 2 has the name of an earlier policy',
-      'TOKEN_POLICIES: policy 3 has the token of an earlier policy',
+      'policy 2: it has the name of an earlier policy',
+      'policy 3: it has the token of an earlier policy',
     ])
   })
 })

@@ -96,7 +96,7 @@ const REQUIRED: readonly FieldName[] = ['name', 'token', 'access']
 
 /** An entry of the list, or what is wrong with it. */
 const parseEntry = (entry: unknown): TokenPolicy | { readonly errors: readonly string[] } => {
-  if (typeof entry !== 'object' || entry === null || Array.isArray(entry)) return { errors: ['must be an object'] }
+  if (typeof entry !== 'object' || entry === null || Array.isArray(entry)) return { errors: ['it must be an object'] }
   const fields: Readonly<Record<string, unknown>> = { ...entry }
   // A misspelled restriction must not grant more than the operator meant.
   const hasUnknown = Object.keys(fields).some(name => !FIELD_NAMES.some(known => known === name))
@@ -104,7 +104,7 @@ const parseEntry = (entry: unknown): TokenPolicy | { readonly errors: readonly s
   const errors = FIELD_NAMES.flatMap(name =>
     isAbsent(name) || FIELDS[name].parse(fields[name]) !== undefined ? [] : [`${name} ${FIELDS[name].rule}`],
   )
-  if (hasUnknown) errors.push(`has an unknown field; the fields are ${FIELD_NAMES.join(', ')}`)
+  if (hasUnknown) errors.push(`it has an unknown field; the fields are ${FIELD_NAMES.join(', ')}`)
   const name = FIELDS.name.parse(fields.name)
   const digest = FIELDS.token.parse(fields.token)
   const access = FIELDS.access.parse(fields.access)
@@ -132,18 +132,18 @@ const parseJson = (text: string): unknown => {
 export const parseTokenPolicies = (text: string | undefined): ParsedPolicies => {
   if (text === undefined || text.trim() === '') return { policies: [], errors: [] }
   const list = parseJson(text)
-  if (!Array.isArray(list)) return { policies: [], errors: ['TOKEN_POLICIES must be a JSON array of policies'] }
+  if (!Array.isArray(list)) return { policies: [], errors: ['must be a JSON array of policies'] }
   const policies: TokenPolicy[] = []
   const errors: string[] = []
   list.forEach((entry: unknown, index) => {
     const parsed = parseEntry(entry)
     const found = 'errors' in parsed ? [...parsed.errors] : []
     if (!('errors' in parsed)) {
-      if (policies.some(({ name }) => name === parsed.name)) found.push('has the name of an earlier policy')
-      if (policies.some(({ digest }) => digest === parsed.digest)) found.push('has the token of an earlier policy')
+      if (policies.some(({ name }) => name === parsed.name)) found.push('it has the name of an earlier policy')
+      if (policies.some(({ digest }) => digest === parsed.digest)) found.push('it has the token of an earlier policy')
       if (found.length === 0) policies.push(parsed)
     }
-    errors.push(...found.map(error => `TOKEN_POLICIES: policy ${index + 1} ${error}`))
+    errors.push(...found.map(error => `policy ${index + 1}: ${error}`))
   })
   return { policies, errors }
 }
