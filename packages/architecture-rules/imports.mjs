@@ -43,7 +43,7 @@ export default {
       to: {
         pathNot: [
           '^apps/lease-witness/local/',
-          '^apps/lease-witness/src/(log|http/domain/[^/]+)\\.ts$',
+          '^apps/lease-witness/src/(log|settings|http/domain/[^/]+)\\.ts$',
           '^packages/dev-server/',
           '^packages/contract/src/loopback-host\\.ts$',
           ...['esbuild', 'miniflare', 'smol-toml', 'zod', NODE].map(toPackagePattern),
