@@ -1,5 +1,6 @@
 import type { PlacementSettings } from './object/domain/placement.ts'
-import type { LeaseObject, ObjectEnv } from './object/lease-object.ts'
+import type { LeaseObject } from './object/lease-object.ts'
+import type { ObjectEnv } from './object/slot.ts'
 import type { WitnessSettings } from './settings.ts'
 
 /** The bindings of wrangler.toml, and the secrets of the deployment. */

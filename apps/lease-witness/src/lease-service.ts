@@ -5,7 +5,7 @@ import type { SlotAddress } from './lease/request.ts'
 /** Why a slot did not decide. Such a write may or may not have taken effect: the client reads the lease and compares. */
 export type SlotUnavailable =
   /** `reason` is the error text of the platform or of the database, for the log only. */
-  | { readonly kind: 'overloaded' | 'lease-unavailable'; readonly reason?: string }
+  | { readonly kind: 'overloaded' | 'lease-unavailable' | 'draining'; readonly reason?: string }
   /** The legacy record of this slot is not a valid lease: an operator has to look at it. */
   | { readonly kind: 'invalid-lease-record'; readonly key: string }
 

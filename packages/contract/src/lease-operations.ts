@@ -24,7 +24,7 @@ const tooLarge = error(
 )
 const internalError = error('`internal-error`: a bug; the log has details under `requestId`.')
 const unavailable = error(
-  '`overloaded`, `lease-unavailable` or `invalid-lease-record`: the slot could not process the request; whether a write took effect is unknown.',
+  '`overloaded`, `lease-unavailable` or `invalid-lease-record`: the slot could not process the request; whether a write took effect is unknown. `draining`: no write is accepted.',
   retryAfter,
 )
 const forbidden = error('`forbidden`: the policy of the token does not permit the request.', {

@@ -21,6 +21,7 @@ export const leaseErrorCodes = [
   'overloaded',
   'lease-unavailable',
   'copy-unavailable',
+  'draining',
 ] as const
 
 export type LeaseErrorCode = (typeof leaseErrorCodes)[number]

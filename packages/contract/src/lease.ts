@@ -107,14 +107,18 @@ export const leaseList = z
 export type LeaseList = z.infer<typeof leaseList>
 
 /**
- * A change of a slot's holder or of its acquisition time. `adopted`: imported from Workers KV, where an older deployment
- * left it, or after the Durable Objects were lost. A renewal is not a transition.
+ * A change of a slot's holder or of its acquisition time, or an event that affects it. A renewal is not a transition.
+ *
+ * - `adopted`: taken over from a system that kept its leases in Workers KV, with the generation found there.
+ * - `jumped`: the generation jumped, after the loss of the slot's storage or after a drain.
+ * - `foreign-writer`: another system wrote to the slot's record in Workers KV; the generation jumped above it.
+ * - `clock-set-back`: the clock of the witness was set back by more than a minute; the lease has its whole TTL again.
  */
 export const leaseTransition = z
   .object({
     generation,
     at: timestamp,
-    event: z.enum(['acquired', 'released', 'adopted']),
+    event: z.enum(['acquired', 'released', 'adopted', 'jumped', 'foreign-writer', 'clock-set-back']),
     /** The client that requested it. */
     by: z.union([holder, never]),
     from: z.union([holder, never]),

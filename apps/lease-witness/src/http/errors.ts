@@ -32,6 +32,7 @@ const STATUS: Readonly<Record<LeaseErrorCode, ContentfulStatusCode>> = {
   overloaded: 503,
   'lease-unavailable': 503,
   'copy-unavailable': 503,
+  draining: 503,
   'invalid-lease-record': 503,
 }
 
@@ -52,6 +53,7 @@ const DETAIL: Readonly<Partial<Record<LeaseErrorCode, string>>> = {
   overloaded: 'This slot is overloaded. Retry later; after a write, first read the lease and compare.',
   'lease-unavailable':
     'This slot is temporarily unavailable. After a write, read the lease and compare before a retry.',
+  draining: 'The leases are being moved to another system: no write is accepted. Use the address of that system.',
   'copy-unavailable': 'Workers KV did not respond. Leases are not affected: read a single lease instead.',
 }
 

@@ -2,8 +2,8 @@ import type { Lease, LeaseList, LeaseListQuery } from '@pool/contract/lease'
 import { type LeaseState, toWireLease } from '../lease/lease.ts'
 import type { SlotAddress } from '../lease/request.ts'
 import type { LeaseDirectory, LeaseListOutcome } from '../lease-service.ts'
-import { type CopyMark, isOwnCopy, type KvRecord, parseLeaseRecord } from './domain/import-legacy.ts'
 import { copyKey, KEY_PREFIX, legacyKeys, parseLegacyKey } from './domain/keys.ts'
+import { type CopyMark, type KvRecord, parseLeaseRecord, parseMark, toCopiedLease } from './domain/records.ts'
 
 /** Limits of Workers KV: keys per bulk read, bytes of metadata per key. */
 const MAX_BULK_KEYS = 100
@@ -30,7 +30,14 @@ const readAll = async (kv: KVNamespace, keys: readonly string[]): Promise<KvReco
   )
 }
 
-/** The records in Workers KV from which a slot without stored state is imported. */
+/** The record in Workers KV that a copy of the slot replaces. */
+export const readRecord = async (kv: KVNamespace, slot: string): Promise<KvRecord | undefined> => {
+  const key = copyKey(slot)
+  const { value, metadata } = await kv.getWithMetadata<unknown>(key, 'text')
+  return value === null ? undefined : { key, value, metadata }
+}
+
+/** All records in Workers KV that a slot without stored state can have. */
 export const readRecords = async (
   kv: KVNamespace,
   address: SlotAddress,
@@ -40,13 +47,32 @@ export const readRecords = async (
   return { decoded: records.find(({ key }) => key === own), encoded: records.filter(({ key }) => key !== own) }
 }
 
-/** Writes the copy of a lease. Readers elsewhere may see it only after a minute or more. */
-export const writeCopy = (kv: KVNamespace, slot: string, state: LeaseState): Promise<void> => {
+export interface CopyOptions {
+  /** The id of the Durable Object. */
+  readonly object: string
+  /** Added to the generation of the value, for a namespace to which another system may still write. */
+  readonly ahead: number
+  readonly now: number
+}
+
+/**
+ * Writes the copy of a lease. Readers elsewhere may see it only after a minute or more. The metadata has the lease as it is.
+ * A system that keeps its leases in KV reads the value and continues from its generation: with `ahead`, it does not grant a
+ * generation that this witness grants before the next copy.
+ */
+export const writeCopy = (
+  kv: KVNamespace,
+  slot: string,
+  state: LeaseState,
+  { object, ahead, now }: CopyOptions,
+): Promise<void> => {
   const lease = toWireLease(state)
-  const mark: CopyMark = { renewedAt: state.kind === 'held' ? state.writtenAt : 0 }
+  const renewedAt = state.kind === 'held' ? state.writtenAt : 0
+  const mark: CopyMark = { renewedAt, copiedAt: now, object, ...(ahead === 0 ? {} : { ahead }) }
   const full: CopyMetadata = { ...mark, lease }
   const fits = utf8.encode(JSON.stringify(full)).length <= MAX_METADATA_BYTES
-  return kv.put(copyKey(slot), JSON.stringify(lease), { metadata: fits ? full : mark })
+  const value = JSON.stringify({ ...lease, generation: lease.generation + ahead })
+  return kv.put(copyKey(slot), value, { metadata: fits ? full : mark })
 }
 
 const parseLeaseMetadata = (metadata: unknown): Lease | undefined => {
@@ -67,11 +93,11 @@ const listCopies = async (kv: KVNamespace, { prefix, limit, cursor }: LeaseListQ
   const bySlot = new Map<string, LeaseList['leases'][number]>()
   for (const { name, metadata } of page.keys) {
     const record = byKey.get(name)
-    const isOwn = isOwnCopy({ metadata })
-    const slot = isOwn ? name.slice(KEY_PREFIX.length) : parseLegacyKey(name)
+    const mark = parseMark(metadata)
+    const slot = mark ? name.slice(KEY_PREFIX.length) : parseLegacyKey(name)
     const parsed = record && parseLeaseRecord(record.value)
-    const lease = parseLeaseMetadata(metadata) ?? (parsed && toWireLease(parsed))
-    if (!slot || !lease || (!isOwn && copyKey(slot) !== name && byKey.has(copyKey(slot)))) continue
+    const lease = parseLeaseMetadata(metadata) ?? (parsed && toCopiedLease(toWireLease(parsed), mark))
+    if (!slot || !lease || (!mark && copyKey(slot) !== name && byKey.has(copyKey(slot)))) continue
     // Among several legacy records of a slot the highest generation wins, as in the import.
     if (lease.generation >= (bySlot.get(slot)?.generation ?? 0)) bySlot.set(slot, { slot, ...lease })
   }

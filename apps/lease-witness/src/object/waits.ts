@@ -118,6 +118,11 @@ const toWaitUrl = ({ address, condition }: WaitTarget): string => {
 /** What a request of `waitForObject` waits for. */
 export const parseWaitUrl = (url: string): WaitTarget => JSON.parse(decodeURIComponent(new URL(url).search.slice(1)))
 
+/** What a waiter sends to ask for the state: the object may have forgotten which slot it is. */
+const toWaitMessage = (address: SlotAddress): string => JSON.stringify(address)
+
+export const parseWaitMessage = (message: string | ArrayBuffer): SlotAddress => JSON.parse(String(message))
+
 /** The outcome of a wait whose time is over. */
 const toFinalOutcome = (outcome: WaitMessage['outcome'], known: KnownGenerations): ReadOutcome =>
   outcome.kind === 'lease' && includesGeneration(known, outcome.lease.generation)
@@ -138,7 +143,7 @@ export const waitForObject = async (
   const endUnavailable = (reason: string) => end({ kind: 'lease-unavailable', reason })
   const disconnect = () => end({ kind: 'absent' })
   const ask = () => {
-    if (socket.readyState === WebSocket.OPEN) socket.send('')
+    if (socket.readyState === WebSocket.OPEN) socket.send(toWaitMessage(address))
   }
   let isOver = false
   let expiryTimer: number | null = null

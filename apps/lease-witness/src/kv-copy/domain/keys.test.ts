@@ -24,6 +24,37 @@ describe('keys in Workers KV', () => {
     expect(legacyKeys({ slot, encoded }).toSorted()).toEqual(keys.toSorted())
   })
 
+  /** The slot of the table below, as clients of other languages encode it. Computed by those languages. */
+  const slot = "région:a@b/c&d=e+f$g,h;i~j!k*l'm(n)o p[q]|r^s"
+  test.each<readonly [client: string, encoded: string]>([
+    ['encodeURIComponent', encodeURIComponent(slot)],
+    ['encodeURI', encodeURI(slot).replaceAll('^', '%5E').replaceAll('|', '%7C')],
+    ['new URL()', new URL(`http://witness.test/${slot}`).pathname.slice(1)],
+    ['Go url.PathEscape', 'r%C3%A9gion:a@b%2Fc&d=e+f$g%2Ch%3Bi~j%21k%2Al%27m%28n%29o%20p%5Bq%5D%7Cr%5Es'],
+    ['Go url.URL', 'r%C3%A9gion:a@b/c&d=e+f$g,h;i~j%21k%2Al%27m%28n%29o%20p%5Bq%5D%7Cr%5Es'],
+    [
+      "Python quote(safe='')",
+      'r%C3%A9gion%3Aa%40b%2Fc%26d%3De%2Bf%24g%2Ch%3Bi~j%21k%2Al%27m%28n%29o%20p%5Bq%5D%7Cr%5Es',
+    ],
+    ['Python quote', 'r%C3%A9gion%3Aa%40b/c%26d%3De%2Bf%24g%2Ch%3Bi~j%21k%2Al%27m%28n%29o%20p%5Bq%5D%7Cr%5Es'],
+    ['Python requests', "r%C3%A9gion:a@b/c&d=e+f$g,h;i~j!k*l'm(n)o%20p[q]%7Cr%5Es"],
+  ])('%s of a slot with many reserved characters is one of its legacy keys, also in lower case', (_, encoded) => {
+    const keys = legacyKeys({ slot, encoded: slot })
+    expect(keys).toContain(`lease:${encoded}`)
+    expect(keys).toContain(`lease:${encoded.replace(/%../g, hex => hex.toLowerCase())}`)
+  })
+
+  test('up to four different reserved characters are found in every combination', () => {
+    const keys = legacyKeys({ slot: 'a:b@c/d', encoded: 'a:b@c/d' })
+    for (const name of ['a%3Ab@c/d', 'a:b%40c/d', 'a:b@c%2Fd', 'a%3ab%40c/d', 'a%3Ab%40c%2Fd']) {
+      expect(keys).toContain(`lease:${name}`)
+    }
+  })
+
+  test('the number of legacy keys is limited', () => {
+    expect(legacyKeys({ slot, encoded: slot }).length).toBeLessThanOrEqual(100)
+  })
+
   test('no legacy key exceeds the maximum length of a key', () => {
     const slot = '/'.repeat(506)
     expect(legacyKeys({ slot, encoded: slot })).toEqual([])

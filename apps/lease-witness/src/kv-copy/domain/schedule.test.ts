@@ -1,45 +1,51 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { HeldLease, LeaseState } from '../../lease/lease.ts'
-import { type CopyState, classifyChange, copyDueAt, retryDelayMs } from './schedule.ts'
+import { afterCopy, afterFailure, type CopyState, classifyChange, copyDueAt, retryDelayMs } from './schedule.ts'
 
-const NOW = 1_000_000
+const NOW = 1_000_000_000
+const MINUTE = 60_000
 
 describe('when a change is copied', () => {
-  test.each<readonly [rule: string, state: CopyState, change: 'transition' | 'renewal', dueAt: number]>([
-    ['never copied: a transition immediately', {}, 'transition', NOW],
-    ['never copied: a renewal immediately', {}, 'renewal', NOW],
-    ['copied long ago: a transition immediately', { copiedAt: NOW - 60_000 }, 'transition', NOW],
-    ['copied long ago: a renewal immediately', { copiedAt: NOW - 60_000 }, 'renewal', NOW],
-    ['copied 59,999 ms ago: a renewal at the full minute', { copiedAt: NOW - 59_999 }, 'renewal', NOW + 1],
-    ['copied just now: a renewal in a minute', { copiedAt: NOW }, 'renewal', NOW + 60_000],
-    ['copied just now: a transition in a second', { copiedAt: NOW }, 'transition', NOW + 1_000],
-    ['copied a second ago: a transition immediately', { copiedAt: NOW - 1_000 }, 'transition', NOW],
+  test.each<readonly [rule: string, state: CopyState, change: 'transition' | 'renewal', jitter: number, inMs: number]>([
+    ['never copied: a transition after a second', {}, 'transition', 0, 1_000],
+    ['never copied: a transition after a second and a random part', {}, 'transition', 0.75, 1_750],
+    ['never copied: a renewal after a second', {}, 'renewal', 0.5, 1_500],
+    ['copied long ago: a transition after a second', { copiedAt: NOW - 60 * MINUTE }, 'transition', 0, 1_000],
+    ['copied just now: a transition after a second', { copiedAt: NOW }, 'transition', 0, 1_000],
+    ['copied just now: a renewal after nine minutes', { copiedAt: NOW }, 'renewal', 0, 9 * MINUTE],
+    ['copied just now: a renewal before ten minutes', { copiedAt: NOW }, 'renewal', 0.5, 9.5 * MINUTE],
+    ['copied 8 minutes ago: a renewal after the ninth', { copiedAt: NOW - 8 * MINUTE }, 'renewal', 0, MINUTE],
+    ['copied long ago: a renewal immediately', { copiedAt: NOW - 60 * MINUTE }, 'renewal', 0.5, 0],
     [
-      'a renewal is due: a transition comes before it',
-      { copiedAt: NOW, dueAt: NOW + 60_000 },
-      'transition',
-      NOW + 1_000,
+      'copied by a clock that was ahead: a renewal within ten minutes',
+      { copiedAt: NOW + 60 * MINUTE },
+      'renewal',
+      0,
+      10 * MINUTE,
     ],
-    ['a transition is due: a renewal does not delay it', { copiedAt: NOW, dueAt: NOW + 500 }, 'renewal', NOW + 500],
-    ['overdue: unchanged', { copiedAt: NOW - 5, dueAt: NOW - 1 }, 'transition', NOW - 1],
-    ['a first copy that has not succeeded stays due', { dueAt: NOW - 9_000 }, 'renewal', NOW - 9_000],
-  ])('%s', (_, state, change, dueAt) => {
-    expect(copyDueAt(state, change, NOW)).toBe(dueAt)
+    ['a renewal is due: a transition comes before it', { copiedAt: NOW, dueAt: NOW + MINUTE }, 'transition', 0, 1_000],
+    ['a transition is due: a renewal does not delay it', { copiedAt: NOW, dueAt: NOW + 500 }, 'renewal', 0, 500],
+    ['overdue: unchanged', { copiedAt: NOW - 5, dueAt: NOW - 1 }, 'transition', 0, -1],
+    ['due by a clock that was ahead: earlier', { dueAt: NOW + 60 * MINUTE }, 'transition', 0, 1_000],
+    ['after a failure: not before the retry', { dueAt: NOW + 9_000, retryAt: NOW + 9_000 }, 'transition', 0, 9_000],
+  ])('%s', (_, state, change, jitter, inMs) => {
+    expect(copyDueAt(state, change, NOW, jitter)).toBe(NOW + inMs)
   })
 
-  test('no due copy is delayed, and no transition waits longer than a second', () => {
-    const time = fc.option(fc.integer({ min: NOW - 100_000, max: NOW }), { nil: undefined })
-    const due = fc.option(fc.integer({ min: NOW - 100_000, max: NOW + 60_000 }), { nil: undefined })
+  test('no due copy is delayed, and none lags more than two seconds or ten minutes', () => {
+    const time = fc.option(fc.integer({ min: NOW - 100_000, max: NOW + 100_000 }), { nil: undefined })
+    const jitter = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true })
+    const change = fc.constantFrom('transition' as const, 'renewal' as const)
     fc.assert(
-      fc.property(time, due, fc.constantFrom('transition' as const, 'renewal' as const), (copiedAt, dueAt, change) => {
-        const at = copyDueAt(
-          { ...(copiedAt === undefined ? {} : { copiedAt }), ...(dueAt === undefined ? {} : { dueAt }) },
-          change,
-          NOW,
-        )
+      fc.property(time, time, change, jitter, (copiedAt, dueAt, kind, value) => {
+        const state = {
+          ...(copiedAt === undefined ? {} : { copiedAt }),
+          ...(dueAt === undefined ? {} : { dueAt }),
+        }
+        const at = copyDueAt(state, kind, NOW, value)
         expect(at).toBeLessThanOrEqual(dueAt ?? Number.POSITIVE_INFINITY)
-        expect(at).toBeLessThanOrEqual(NOW + (change === 'transition' ? 1_000 : 60_000))
+        expect(at).toBeLessThanOrEqual(NOW + (kind === 'transition' ? 2_000 : 10 * MINUTE))
       }),
     )
   })
@@ -67,6 +73,32 @@ describe('the kind of change that is missing in a copy', () => {
     ['released again', released, { kind: 'released', acquiredAt: 0, writtenAt: 0, generation: 7 }, 'transition'],
   ])('%s', (_, before, after, change) => {
     expect(classifyChange(before, after)).toBe(change)
+  })
+})
+
+describe('the state after an attempt', () => {
+  const lease: LeaseState = { kind: 'released', acquiredAt: 1, writtenAt: 2, generation: 4 }
+
+  test('that succeeded: the copy is up to date', () => {
+    expect(afterCopy({}, lease, lease, NOW, 0)).toEqual({ copiedAt: NOW })
+  })
+
+  test('that succeeded, with a change during the attempt: the next copy is due', () => {
+    expect(afterCopy({}, lease, { ...lease, generation: 5 }, NOW, 0)).toEqual({ copiedAt: NOW, dueAt: NOW + 1_000 })
+    expect(afterCopy({}, lease, { ...lease, writtenAt: 1 }, NOW, 0)).toEqual({ copiedAt: NOW, dueAt: NOW + 1_000 })
+  })
+
+  test('that failed: it is repeated', () => {
+    const failed = afterFailure({ copiedAt: 7, dueAt: 8 }, { failures: 2, wasAbandoned: false }, NOW, 0)
+    expect(failed).toEqual({ copiedAt: 7, dueAt: NOW + 1_000, retryAt: NOW + 1_000 })
+  })
+
+  test('that was abandoned: the next copy is written again when the abandoned one can no longer take effect', () => {
+    const abandoned = afterFailure({ dueAt: 8 }, { failures: 1, wasAbandoned: true }, NOW, 0)
+    expect(abandoned).toEqual({ dueAt: NOW + 500, retryAt: NOW + 500, abandonedAt: NOW })
+    const copied = afterCopy(abandoned, lease, lease, NOW + 500, 0)
+    expect(copied).toEqual({ copiedAt: NOW + 500, abandonedAt: NOW, dueAt: NOW + 15 * MINUTE })
+    expect(afterCopy(copied, lease, lease, NOW + 15 * MINUTE, 0)).toEqual({ copiedAt: NOW + 15 * MINUTE })
   })
 })
 

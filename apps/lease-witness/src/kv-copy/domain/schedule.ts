@@ -2,8 +2,14 @@ import type { LeaseState } from '../../lease/lease.ts'
 
 /** Limit of Workers KV: one write per second to the same key. */
 const MIN_COPY_INTERVAL_MS = 1_000
-const MIN_RENEWAL_COPY_INTERVAL_MS = 60_000
+/** A KV write costs five times as much as the lease's own write. */
+const MAX_RENEWAL_LAG_MS = 600_000
 const MAX_RETRY_MS = 60_000
+/**
+ * After this, a KV write that was abandoned no longer takes effect: the platform allows no call of an object to run longer
+ * than 15 minutes.
+ */
+const SETTLE_MS = 15 * 60_000
 
 /** Progress of the copy in Workers KV. Times are milliseconds since the epoch. */
 export interface CopyState {
@@ -11,17 +17,30 @@ export interface CopyState {
   readonly copiedAt?: number
   /** When the next write is due; absent: the copy is up to date. */
   readonly dueAt?: number
+  /** After a failure: no attempt before this time. */
+  readonly retryAt?: number
+  /** When a write was abandoned that may still take effect, even after later ones. */
+  readonly abandonedAt?: number
 }
 
 /**
- * When a change at `now` must be copied: immediately after a transition, at most once a minute for renewals (a KV write
- * costs five times as much as the lease's own write, and the free plan allows a thousand a day). Never later than the
- * write that is already due.
+ * When a change at `now` must be copied: one to two seconds after a transition, and nine to ten minutes after the last copy
+ * for renewals. A copy that is already due in time is not moved. `jitter` in [0, 1) spreads slots that change at the same
+ * time, so that their copies do not delay requests.
  */
-export const copyDueAt = ({ copiedAt, dueAt }: CopyState, change: 'transition' | 'renewal', now: number): number => {
-  const interval = change === 'transition' ? MIN_COPY_INTERVAL_MS : MIN_RENEWAL_COPY_INTERVAL_MS
-  const due = copiedAt === undefined ? now : Math.max(now, copiedAt + interval)
-  return Math.min(dueAt ?? Number.POSITIVE_INFINITY, due)
+export const copyDueAt = (
+  { copiedAt, dueAt = Number.POSITIVE_INFINITY, retryAt = 0 }: CopyState,
+  change: 'transition' | 'renewal',
+  now: number,
+  jitter: number,
+): number => {
+  const isUrgent = change === 'transition' || copiedAt === undefined
+  const latest = now + (isUrgent ? 2 * MIN_COPY_INTERVAL_MS : MAX_RENEWAL_LAG_MS)
+  if (dueAt <= latest) return Math.max(dueAt, retryAt)
+  if (isUrgent) return Math.max(Math.ceil(now + MIN_COPY_INTERVAL_MS * (1 + jitter)), retryAt)
+  const due = Math.ceil(copiedAt + MAX_RENEWAL_LAG_MS * (0.9 + jitter / 10))
+  // A clock that was ahead may have stored a later time.
+  return Math.max(now, Math.min(due, latest), retryAt)
 }
 
 /** Whether only renewals or a transition are missing in a copy of `before`, now that the lease is `after`. */
@@ -32,6 +51,33 @@ export const classifyChange = (before: LeaseState, after: LeaseState): 'transiti
     before.holder === after.holder &&
     before.acquiredAt === after.acquiredAt
   return isSameTenure ? 'renewal' : 'transition'
+}
+
+/** The state after the copy of `before` was written at `now`, when the lease has become `after`. */
+export const afterCopy = (
+  { abandonedAt }: CopyState,
+  before: LeaseState,
+  after: LeaseState,
+  now: number,
+  jitter: number,
+): CopyState => {
+  const settledAt = (abandonedAt ?? Number.NEGATIVE_INFINITY) + SETTLE_MS
+  const copied = { copiedAt: now, ...(abandonedAt !== undefined && settledAt > now ? { abandonedAt } : {}) }
+  const isCurrent = before.generation === after.generation && before.writtenAt === after.writtenAt
+  if (!isCurrent) return { ...copied, dueAt: copyDueAt(copied, classifyChange(before, after), now, jitter) }
+  // Written once more, in case the abandoned write takes effect later.
+  return settledAt > now ? { ...copied, dueAt: settledAt } : copied
+}
+
+/** The state after a write failed at `now`, or was abandoned because it took too long. */
+export const afterFailure = (
+  state: CopyState,
+  { failures, wasAbandoned }: { readonly failures: number; readonly wasAbandoned: boolean },
+  now: number,
+  jitter: number,
+): CopyState => {
+  const retryAt = now + Math.ceil(retryDelayMs(failures, jitter))
+  return { ...state, dueAt: retryAt, retryAt, ...(wasAbandoned ? { abandonedAt: now } : {}) }
 }
 
 /** The pause before the next attempt, in milliseconds. `jitter` in [0, 1) spreads slots that failed at the same time. */

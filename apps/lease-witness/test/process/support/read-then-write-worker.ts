@@ -1,5 +1,5 @@
 import type { Lease } from '@pool/contract/lease'
-import { parseLeaseRecord } from '../../../src/kv-copy/domain/import-legacy.ts'
+import { parseLeaseRecord } from '../../../src/kv-copy/domain/records.ts'
 import { decide, includesGeneration, type LeaseState, type LeaseWrite, toWireLease } from '../../../src/lease/lease.ts'
 import { parseKnownGenerations, parsePrecondition } from '../../../src/lease/request.ts'
 

@@ -2,13 +2,15 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { LeaseState } from '../../lease/lease.ts'
 import {
-  importLegacy,
+  type FoundRecord,
+  findRecord,
+  isForeign,
   isOwnCopy,
   type KvRecord,
-  type LegacyImport,
   parseLeaseRecord,
-  RECOVERY_GENERATION_GAP,
-} from './import-legacy.ts'
+  parseMark,
+  recover,
+} from './records.ts'
 
 const ACQUIRED = Date.parse('2026-01-31T12:00:00Z')
 const EXPIRES = ACQUIRED + 30_000
@@ -94,6 +96,16 @@ describe('our own copies', () => {
   ])('are recognized by their metadata: %j', (metadata, isOwn) => {
     expect(isOwnCopy({ metadata })).toBe(isOwn)
   })
+
+  test('have the fields that are known and valid', () => {
+    expect(parseMark({ renewedAt: 1, copiedAt: 2, object: 'o', ahead: 3, lease: shape })).toEqual({
+      renewedAt: 1,
+      copiedAt: 2,
+      object: 'o',
+      ahead: 3,
+    })
+    expect(parseMark({ renewedAt: 1, copiedAt: '2', object: 3, ahead: null })).toEqual({ renewedAt: 1 })
+  })
 })
 
 const legacy = (key: string, value: unknown): KvRecord => ({
@@ -105,22 +117,26 @@ const own = (key: string, value: unknown, renewedAt = ACQUIRED): KvRecord => ({
   ...legacy(key, value),
   metadata: { renewedAt },
 })
-const nothing: LegacyImport = { kind: 'nothing' }
-const imported = (current: LeaseState): LegacyImport => ({ kind: 'imported', lease: current })
+const nothing: FoundRecord = { kind: 'nothing' }
+const foreign = (generation: number): FoundRecord => ({
+  kind: 'foreign',
+  lease: { ...lease, generation },
+  value: JSON.stringify({ ...shape, generation }),
+})
 
-describe('the import of a slot without stored state', () => {
+describe('what Workers KV has for a slot', () => {
   const at7 = legacy('lease:a/b', shape)
   const at9 = legacy('lease:a%2Fb', { ...shape, generation: 9 })
   const at5 = legacy('lease:a%2fb', { ...shape, generation: 5 })
   const junk = legacy('lease:a%2Fb', 'junk')
 
-  test.each<readonly [rule: string, decoded: KvRecord | undefined, encoded: KvRecord[], expected: LegacyImport]>([
+  test.each<readonly [rule: string, decoded: KvRecord | undefined, encoded: KvRecord[], expected: FoundRecord]>([
     ['no records', undefined, [], nothing],
-    ['a record under the decoded key', at7, [], imported(lease)],
-    ['a record under a legacy key', undefined, [at9], imported({ ...lease, generation: 9 })],
-    ['several: the highest generation is under a legacy key', at7, [at9, at5], imported({ ...lease, generation: 9 })],
-    ['several: the highest generation is under the decoded key', at7, [at5], imported(lease)],
-    ['several legacy keys', undefined, [at5, at9], imported({ ...lease, generation: 9 })],
+    ['a record under the decoded key', at7, [], foreign(7)],
+    ['a record under a legacy key', undefined, [at9], foreign(9)],
+    ['several: the highest generation is under a legacy key', at7, [at9, at5], foreign(9)],
+    ['several: the highest generation is under the decoded key', at7, [at5], foreign(7)],
+    ['several legacy keys', undefined, [at5, at9], foreign(9)],
     ['an invalid record', legacy('lease:a/b', 'junk'), [], { kind: 'invalid', key: 'lease:a/b' }],
     ['an invalid record in addition to a valid one', at7, [junk], { kind: 'invalid', key: 'lease:a%2Fb' }],
     ["another slot's own copy under a legacy key", undefined, [own('lease:a%2Fb', shape)], nothing],
@@ -129,49 +145,80 @@ describe('the import of a slot without stored state', () => {
       "another slot's own copy in addition to a record",
       at7,
       [own('lease:a%2Fb', { ...shape, generation: 99 })],
-      imported(lease),
+      foreign(7),
     ],
     ['our own copy, invalid', own('lease:a/b', 'junk'), [], { kind: 'invalid', key: 'lease:a/b' }],
   ])('%s', (_, decoded, encoded, expected) => {
-    expect(importLegacy(decoded, encoded, NOW)).toEqual(expected)
+    expect(findRecord(decoded, encoded)).toEqual(expected)
   })
 
-  test('an expired record is imported unchanged', () => {
-    expect(importLegacy(at7, [], EXPIRES + 5)).toEqual(imported(lease))
+  test('our own copy, and legacy records are ignored', () => {
+    const before = legacy('lease:a%2Fb', { ...shape, generation: 9 })
+    const found = findRecord(own('lease:a/b', shape), [before, legacy('lease:a%2fb', 'junk')])
+    expect(found).toEqual({ kind: 'copy', lease, value: JSON.stringify(shape), mark: { renewedAt: ACQUIRED } })
+  })
+
+  test('the time of the last write of a record without it is at most the longest TTL before its expiry', () => {
+    const parsed = parseLeaseRecord(JSON.stringify({ ...shape, expiresAt: '2026-02-28T12:00:30.000Z' }))
+    expect(parsed?.writtenAt).toBe(Date.parse('2026-02-27T12:00:30.000Z'))
   })
 })
 
 describe('a slot whose object was lost', () => {
-  const generation = 7 + RECOVERY_GENERATION_GAP
+  const JUMP = 2 ** 20
+  const copy = (value: unknown, mark: object): FoundRecord & { kind: 'copy' } => {
+    const found = findRecord({ ...legacy('lease:a', value), metadata: mark }, [])
+    if (found.kind !== 'copy') throw new Error(found.kind)
+    return found
+  }
 
-  test('the gap is 2^20', () => {
-    expect(RECOVERY_GENERATION_GAP).toBe(1_048_576)
+  test('the generation jumps by 2^20 and ten for each millisecond since the copy', () => {
+    const found = copy(shape, { renewedAt: ACQUIRED, copiedAt: NOW - 60_000 })
+    expect(recover(found, NOW).generation).toBe(7 + JUMP + 600_000)
   })
 
-  test('the generation skips the gap, and the holder gets the full TTL again', () => {
-    expect(importLegacy(own('lease:a', shape), [], NOW)).toEqual(
-      imported({ ...lease, generation, writtenAt: ACQUIRED, expiresAt: NOW + 30_000 }),
-    )
+  test('a copy of version 1.0 is as old as its last renewal', () => {
+    expect(recover(copy(shape, { renewedAt: NOW - 1_000 }), NOW).generation).toBe(7 + JUMP + 10_000)
   })
 
-  test('the TTL is that of the last renewal', () => {
-    expect(importLegacy(own('lease:a', shape, ACQUIRED + 25_000), [], NOW + 60_000)).toEqual(
-      imported({ ...lease, generation, writtenAt: ACQUIRED + 25_000, expiresAt: NOW + 65_000 }),
-    )
+  test('a copy from the future, by a clock that was ahead: 2^20', () => {
+    expect(recover(copy(shape, { renewedAt: NOW, copiedAt: NOW + 60_000 }), NOW).generation).toBe(7 + JUMP)
   })
 
-  test('no lease is shortened', () => {
-    expect(importLegacy(own('lease:a', shape), [], ACQUIRED - 5_000)).toEqual(imported({ ...lease, generation }))
+  test.each([
+    ['the whole TTL', ACQUIRED, 30_000],
+    ['that of the last renewal', ACQUIRED + 25_000, 5_000],
+  ])('the holder gets its whole TTL again: %s', (_, renewedAt, ttlMs) => {
+    expect(recover(copy(shape, { renewedAt, copiedAt: NOW }), NOW)).toEqual({
+      ...lease,
+      generation: 7 + JUMP,
+      writtenAt: NOW,
+      expiresAt: NOW + ttlMs,
+    })
   })
 
   test('a released slot stays released', () => {
     const record = { holder: '', acquiredAt: '', expiresAt: '', generation: 7 }
-    expect(importLegacy(own('lease:a', record, 0), [], NOW)).toEqual(imported(released(generation)))
+    expect(recover(copy(record, { renewedAt: 0, copiedAt: NOW }), NOW)).toEqual({
+      ...released(7 + JUMP),
+      writtenAt: NOW,
+    })
   })
+})
 
-  test('legacy records are ignored if our own copy exists', () => {
-    const before = legacy('lease:a%2Fb', { ...shape, generation: 9 })
-    const found = importLegacy(own('lease:a/b', shape), [before, legacy('lease:a%2fb', 'junk')], NOW)
-    expect(found).toMatchObject({ kind: 'imported', lease: { generation } })
+describe('a record that another system wrote over our copy', () => {
+  const OBJECT = 'ours'
+  const record = (metadata: unknown, value = 'x'): KvRecord => ({ key: 'lease:a', value, metadata })
+
+  test.each<readonly [rule: string, record: KvRecord, takenOver: string | undefined, isForeign: boolean]>([
+    ['without metadata', record(null), undefined, true],
+    ['without metadata, after another one was taken over', record(null, 'y'), 'x', true],
+    ['the one that was taken over, read again', record(null), 'x', false],
+    ['our own copy', record({ renewedAt: 1, object: OBJECT }), undefined, false],
+    ['our own copy, by version 1.0', record({ renewedAt: 1 }), undefined, false],
+    ['the copy of another object', record({ renewedAt: 1, object: 'other' }), undefined, true],
+    ['the copy of another object, taken over', record({ renewedAt: 1, object: 'other' }), 'x', false],
+  ])('%s', (_, found, takenOver, expected) => {
+    expect(isForeign(found, OBJECT, takenOver)).toBe(expected)
   })
 })

@@ -1,0 +1,307 @@
+import type { LeaseTransition } from '@pool/contract/lease'
+import { TimeoutError, withTimeout } from '@pool/database/with-timeout'
+import { readRecord, readRecords, writeCopy } from '../kv-copy/copy.ts'
+import { findRecord, isForeign, parseLeaseRecord, recover } from '../kv-copy/domain/records.ts'
+import { afterCopy, afterFailure, type CopyState, copyDueAt } from '../kv-copy/domain/schedule.ts'
+import { advanceClock, GENERATION_JUMP, type LeaseState } from '../lease/lease.ts'
+import type { SlotAddress } from '../lease/request.ts'
+import type { SlotUnavailable } from '../lease-service.ts'
+import { type LogSettings, log } from '../log.ts'
+import { type StoredSlot, toStoredSlot } from './stored-slot.ts'
+
+/** The bindings that an object uses. */
+export interface ObjectEnv extends LogSettings {
+  readonly OPENOVA_LEASES: KVNamespace
+  /** `true` while leases move back to a system that keeps them in Workers KV: no write is accepted. */
+  readonly DRAIN?: string
+}
+
+/** Before the first write: what Workers KV has. It is not stored, because the other system may still be writing. */
+interface TakeOver {
+  readonly lease: LeaseState
+  /** The record; empty if there is none. */
+  readonly value: string
+  /** Whether the lease is that of another system. */
+  readonly isForeign: boolean
+}
+
+/** `takeOver` is present until the first write. */
+export type OpenedSlot = { readonly kind: 'open'; readonly takeOver?: TakeOver } | SlotUnavailable
+
+/** The lease at a moment of the slot's clock. Valid until the next `await`. */
+export interface Observation {
+  readonly current: LeaseState | undefined
+  readonly now: number
+  readonly stored: StoredSlot | undefined
+  /** Present if the next write is the first one. */
+  readonly takeOver?: TakeOver
+}
+
+export type DrainedSlot =
+  | { readonly kind: 'drained'; readonly slot: string; readonly copiedAt: number }
+  | { readonly kind: 'pending'; readonly slot: string; readonly reason: string }
+  /** The object has no state: its lease is in Workers KV, if anywhere. */
+  | { readonly kind: 'empty' }
+
+/** Entries of version 1.0 have no token. */
+type StoredTransition = Omit<LeaseTransition, 'token'> & Partial<Pick<LeaseTransition, 'token'>>
+
+/** `generation`: that of the lease, if absent. `token`: no token, if absent. */
+type Transition = Omit<StoredTransition, 'at' | 'generation'> & { readonly generation?: number }
+
+const OPEN: OpenedSlot = { kind: 'open' }
+const MAX_TRANSITIONS = 50
+const KV_READ_TIMEOUT_MS = 5_000
+/** Far below the 15 minutes after which the platform ends an alarm and, after some of them, deletes it. */
+const KV_WRITE_TIMEOUT_MS = 30_000
+/** An alarm is late by seconds on a busy machine. Later than this, it was lost. */
+const MAX_ALARM_DELAY_MS = 120_000
+
+/**
+ * The stored state of one slot: its lease, its history, its clock, and its copy in Workers KV. All methods without a promise
+ * are one step: nothing is awaited between a load and the store that follows.
+ */
+export class Slot {
+  readonly #ctx: DurableObjectState
+  readonly #env: () => ObjectEnv
+  readonly #onChange: (lease: LeaseState, now: number) => void
+  #pendingLookUp: Promise<OpenedSlot> | undefined
+  #pendingCopy: Promise<void> | undefined
+  #copyFailures = 0
+  #nextAlarmCheck = 0
+  /** Whether the stored state decides, not Workers KV. */
+  #isWritten = false
+
+  /** `onChange` is called after each change of the lease. */
+  constructor(ctx: DurableObjectState, env: () => ObjectEnv, onChange: (lease: LeaseState, now: number) => void) {
+    this.#ctx = ctx
+    this.#env = env
+    this.#onChange = onChange
+    this.#checkAlarm(this.#load())
+  }
+
+  /** Looks in Workers KV if the slot was never written here. Stores nothing that another system wrote. */
+  open(address: SlotAddress): OpenedSlot | Promise<OpenedSlot> {
+    if (!this.#isWritten) {
+      const stored = this.#load()
+      this.#isWritten = stored !== undefined && !stored.isDrained
+    }
+    if (this.#isWritten) return OPEN
+    this.#pendingLookUp ??= this.#lookUp(address).finally(() => {
+      this.#pendingLookUp = undefined
+    })
+    return this.#pendingLookUp
+  }
+
+  observe({ takeOver }: OpenedSlot & { kind: 'open' }): Observation {
+    const wallNow = Date.now()
+    const stored = this.#load()
+    // Another request may have written the slot since it was opened.
+    if (takeOver && !this.#isWritten) {
+      return { current: takeOver.lease, now: advanceClock(takeOver.lease, wallNow).now, stored, takeOver }
+    }
+    this.#checkAlarm(stored)
+    const { now, reanchored } = advanceClock(stored?.lease, wallNow)
+    if (!stored || !reanchored) return { current: stored?.lease, now, stored }
+    const { slot, lease } = stored
+    log(this.#env(), 'error', { msg: 'clock-set-back', slot, byMs: lease.writtenAt - wallNow })
+    const holder = reanchored.kind === 'held' ? reanchored.holder : ''
+    const transition = { event: 'clock-set-back', by: '', from: holder, to: holder } as const
+    return { current: reanchored, now, stored: this.#store(stored, reanchored, [transition], now) }
+  }
+
+  /** Stores the lease that was decided on an observation of the same step, and returns it with its generation. */
+  write(
+    { slot }: SlotAddress,
+    { stored, takeOver, now }: Observation,
+    next: LeaseState,
+    transition: Transition | undefined,
+  ): LeaseState {
+    const transitions = transition ? [transition] : []
+    if (!takeOver) return this.#store(stored ?? { slot }, next, transitions, now).lease
+    const { lease, value } = takeOver
+    const generation = lease.generation + GENERATION_JUMP
+    const to = lease.kind === 'held' ? lease.holder : ''
+    const adopted: Transition = { event: 'adopted', by: '', from: '', to, generation: lease.generation }
+    const jumped: Transition = { event: 'jumped', by: '', from: to, to }
+    const { isDrained: _, ...rest } = stored ?? { slot }
+    const all = [...transitions, takeOver.isForeign ? adopted : jumped]
+    return this.#store({ ...rest, takenOver: value }, { ...next, generation }, all, now).lease
+  }
+
+  transitions(): LeaseTransition[] {
+    const stored = this.#ctx.storage.kv.get<StoredTransition[]>('transitions') ?? []
+    return stored.map(transition => ({ token: '', ...transition }))
+  }
+
+  /** Writes the copy that is due, if any. Expected failures are logged, and the next attempt is scheduled. */
+  async writeDueCopy(): Promise<void> {
+    while (this.#pendingCopy) await this.#pendingCopy
+    const stored = this.#load()
+    if (stored?.dueAt === undefined) return
+    this.#pendingCopy = this.#writeCopy(stored).finally(() => {
+      this.#pendingCopy = undefined
+    })
+    await this.#pendingCopy
+  }
+
+  /** Writes the copy now. Once it is in Workers KV, the slot takes over whatever another system makes of it. */
+  async drain(): Promise<DrainedSlot> {
+    const before = this.#load()
+    if (!before) return { kind: 'empty' }
+    const { slot } = before
+    if (this.#env().DRAIN !== 'true') return { kind: 'pending', slot, reason: 'its object still runs without DRAIN' }
+    await this.writeDueCopy()
+    const stored = this.#load()
+    if (stored?.copiedAt === undefined || stored.dueAt !== undefined) {
+      const reason =
+        stored?.abandonedAt === undefined
+          ? 'Workers KV did not accept its copy'
+          : 'an abandoned write to Workers KV may still take effect'
+      return { kind: 'pending', slot, reason }
+    }
+    if (!stored.isDrained) this.#save({ ...stored, isDrained: true })
+    this.#isWritten = false
+    return { kind: 'drained', slot, copiedAt: stored.copiedAt }
+  }
+
+  async #lookUp(address: SlotAddress): Promise<OpenedSlot> {
+    const { slot } = address
+    const kv = this.#env().OPENOVA_LEASES
+    try {
+      const { decoded, encoded } = await withTimeout(readRecords(kv, address), KV_READ_TIMEOUT_MS)
+      const found = findRecord(decoded, encoded)
+      if (this.#isWritten) return OPEN
+      const stored = this.#load()
+      if (found.kind === 'invalid') return { kind: 'invalid-lease-record', key: found.key }
+      if (stored) {
+        // After a drain. The generation of our own copy may be ahead of the lease.
+        const isOwn =
+          found.kind === 'nothing' || (decoded !== undefined && !isForeign(decoded, this.#id, stored.takenOver))
+        const lease = isOwn
+          ? stored.lease
+          : { ...found.lease, generation: Math.max(found.lease.generation, stored.lease.generation) }
+        return {
+          kind: 'open',
+          takeOver: { lease, value: isOwn ? (stored.takenOver ?? '') : found.value, isForeign: !isOwn },
+        }
+      }
+      if (found.kind === 'nothing') return OPEN
+      if (found.kind === 'foreign') return { kind: 'open', takeOver: { ...found, isForeign: true } }
+      const now = Date.now()
+      const lease = recover(found, now)
+      // First in KV: if the object is lost again, the generation must jump from here.
+      await withTimeout(writeCopy(kv, slot, lease, this.#copyOptions(undefined, now)), KV_READ_TIMEOUT_MS)
+      if (this.#isWritten) return OPEN
+      const to = lease.kind === 'held' ? lease.holder : ''
+      this.#store({ slot, copiedAt: now }, lease, [{ event: 'jumped', by: '', from: '', to }], now)
+      return OPEN
+    } catch (error) {
+      log(this.#env(), 'error', { msg: 'import-failed', slot, reason: String(error) })
+      return { kind: 'lease-unavailable' }
+    }
+  }
+
+  async #writeCopy(before: StoredSlot): Promise<void> {
+    let isWriting = false
+    try {
+      const kv = this.#env().OPENOVA_LEASES
+      const record = await withTimeout(readRecord(kv, before.slot), KV_READ_TIMEOUT_MS)
+      if (record && isForeign(record, this.#id, this.#load()?.takenOver)) this.#jumpAbove(record.value)
+      const { slot, lease, takenOver, ...copy } = this.#load() ?? before
+      isWriting = true
+      await withTimeout(writeCopy(kv, slot, lease, this.#copyOptions(takenOver, Date.now())), KV_WRITE_TIMEOUT_MS)
+      this.#copyFailures = 0
+      const stored = this.#load()
+      if (!stored) return
+      const { dueAt: _due, retryAt: _retry, abandonedAt: _abandoned, ...after } = stored
+      this.#schedule(after, afterCopy(copy, lease, after.lease, Date.now(), Math.random()))
+    } catch (error) {
+      const { slot } = before
+      this.#copyFailures += 1
+      const failures = this.#copyFailures
+      log(this.#env(), 'error', { msg: 'copy-failed', slot, failures, reason: String(error) })
+      const wasAbandoned = isWriting && error instanceof TimeoutError
+      const after = this.#load()
+      if (after) this.#schedule(after, afterFailure(after, { failures, wasAbandoned }, Date.now(), Math.random()))
+    }
+  }
+
+  /** Another system wrote a record where our copy is. Our next writes must not repeat its generations. */
+  #jumpAbove(value: string): void {
+    const stored = this.#load()
+    if (!stored) return
+    const theirs = parseLeaseRecord(value)
+    const generation = Math.max(stored.lease.generation, theirs?.generation ?? 0) + GENERATION_JUMP
+    const { slot, lease } = stored
+    log(this.#env(), 'error', { msg: 'foreign-writer', slot, found: value.slice(0, 512), generation })
+    const from = theirs?.kind === 'held' ? theirs.holder : ''
+    const to = lease.kind === 'held' ? lease.holder : ''
+    const transition = { event: 'foreign-writer', by: '', from, to } as const
+    this.#store({ ...stored, takenOver: value }, { ...lease, generation }, [transition], Date.now())
+  }
+
+  #copyOptions(takenOver: string | undefined, now: number) {
+    return { object: this.#id, ahead: takenOver === undefined ? 0 : GENERATION_JUMP, now }
+  }
+
+  get #id(): string {
+    return this.#ctx.id.toString()
+  }
+
+  #load(): StoredSlot | undefined {
+    const stored = this.#ctx.storage.kv.get<StoredSlot>('lease')
+    return stored && toStoredSlot(stored)
+  }
+
+  #save(stored: StoredSlot): void {
+    this.#ctx.storage.kv.put('lease', stored)
+  }
+
+  /** Not awaited, so that it commits in one transaction with the writes before it. */
+  #setAlarm(time: number): void {
+    void this.#ctx.storage.setAlarm(time)
+  }
+
+  #schedule(stored: StoredSlot, copy: CopyState): void {
+    this.#save({ ...stored, ...copy })
+    if (copy.dueAt !== undefined) this.#setAlarm(copy.dueAt)
+  }
+
+  /** Newest transition first. */
+  #store(
+    stored: Omit<StoredSlot, 'lease'>,
+    lease: LeaseState,
+    transitions: readonly Transition[],
+    now: number,
+  ): StoredSlot {
+    const change = transitions.length > 0 ? 'transition' : 'renewal'
+    const dueAt = copyDueAt(stored, change, Date.now(), Math.random())
+    const next: StoredSlot = { ...stored, lease, dueAt }
+    this.#save(next)
+    this.#isWritten = true
+    if (transitions.length > 0) {
+      const at = new Date(now).toISOString()
+      const newest = transitions.map(transition => ({ generation: lease.generation, at, ...transition }))
+      this.#ctx.storage.kv.put('transitions', [...newest, ...this.transitions()].slice(0, MAX_TRANSITIONS))
+    }
+    if (dueAt !== stored.dueAt) this.#setAlarm(dueAt)
+    this.#onChange(lease, now)
+    return next
+  }
+
+  /**
+   * Sets the alarm of a due copy if it was lost. The platform deletes an alarm that has failed too often, and holds alarms
+   * back under a spending limit.
+   */
+  #checkAlarm(stored: StoredSlot | undefined): void {
+    const now = Date.now()
+    if (stored?.dueAt === undefined || now < this.#nextAlarmCheck) return
+    this.#nextAlarmCheck = Math.max(now, stored.dueAt) + MAX_ALARM_DELAY_MS
+    void this.#ctx.storage.getAlarm().then(alarm => {
+      const dueAt = this.#load()?.dueAt
+      if (dueAt === undefined || this.#pendingCopy) return
+      if (alarm === null || alarm > dueAt || alarm < Date.now() - MAX_ALARM_DELAY_MS) this.#setAlarm(dueAt)
+    })
+  }
+}
