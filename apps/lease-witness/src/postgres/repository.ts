@@ -20,7 +20,7 @@ export interface SlotWrite {
 }
 
 export interface WrittenLease {
-  readonly outcome: 'granted' | 'released' | 'absent' | 'observed' | RejectionReason
+  readonly outcome: 'granted' | 'renewed' | 'released' | 'absent' | 'observed' | RejectionReason
   /** The state after the decision. */
   readonly lease: LeaseState | undefined
   /** The time of the decision. */

@@ -32,6 +32,9 @@ const RECHECK_MS = 2_000
 /** Of one process: each has a request, a timer and some closures. */
 const MAX_WAITERS = 20_000
 
+/** The outcomes with a new generation. */
+const CHANGES: ReadonlySet<WrittenLease['outcome']> = new Set(['granted', 'renewed', 'released'])
+
 export interface PostgresLeaseServiceOptions {
   readonly repository: LeaseRepository
   readonly timeoutMs: number
@@ -58,6 +61,7 @@ const toWriteOutcome = ({ outcome, lease, now }: WrittenLease): WriteOutcome => 
   const observed = toObservedLease({ lease, now })
   switch (outcome) {
     case 'granted':
+    case 'renewed':
     case 'released':
       return { kind: outcome, ...observed }
     case 'absent':
@@ -86,7 +90,7 @@ export const createPostgresLeaseService = ({
 
   const write = async (request: SlotWrite): Promise<WrittenLease> => {
     const written = await repository.write(request, () => writeInBatch(request))
-    if (written.outcome === 'granted' || written.outcome === 'released') {
+    if (CHANGES.has(written.outcome)) {
       onWritten(request.slot)
       waits.onChanged([request.slot])
     }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { expectLease, expectProblem, parseProblem } from './support/bodies.ts'
 import { freshSlot, leasePath, type SendOptions, send, TOKEN } from './support/client.ts'
-import { getHost } from './support/host.ts'
+import { getHost, type RequestBody } from './support/host.ts'
 import { held, seed } from './support/slots.ts'
 
 const KIB = 1_024
@@ -263,7 +263,7 @@ describe('an unsupported method', () => {
 })
 
 describe('unusual but valid bodies', () => {
-  test.each<readonly [rule: string, body: BodyInit]>([
+  test.each<readonly [rule: string, body: RequestBody]>([
     ['a byte order mark', new Uint8Array([0xef, 0xbb, 0xbf, 0x7b, 0x7d])],
     ['64 KiB, most of it white space', `{}${' '.repeat(64 * KIB - 2)}`],
     ['a duplicate key: the last one counts', '{"op":"nonsense","op":"renew"}'],

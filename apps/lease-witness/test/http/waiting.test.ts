@@ -186,10 +186,10 @@ describe('a reader that disconnects', () => {
     const slot = await heldSlot()
     const controller = new AbortController()
     const options = { headers: { 'If-None-Match': '"4"', Prefer: 'wait=30' }, signal: controller.signal }
-    const response = sendWith({ LOG_LEVEL: 'error' }, 'GET', leasePath(slot), options)
+    const response = sendWith({ LOG_LEVEL: 'error' }, 'GET', leasePath(slot), options).catch(() => undefined)
     await waitForWaiters(slot, 1)
     controller.abort()
     await waitForWaiters(slot, 0)
-    await response.catch(() => undefined)
+    await response
   })
 })

@@ -41,7 +41,8 @@ const applyToModel = (
   }
   const { kind, next, transition } = decision
   const added = transition ? [{ ...transition, generation: next.generation }, ...anchored] : anchored
-  return { slot: { lease: next, history: added }, written: { outcome: kind, lease: next, now } }
+  const outcome = transition ? kind : 'renewed'
+  return { slot: { lease: next, history: added }, written: { outcome, lease: next, now } }
 }
 
 const command = fc.record({

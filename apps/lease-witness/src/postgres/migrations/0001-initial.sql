@@ -216,23 +216,24 @@ begin
         when request.kind = 'release' then 'released'
         when request.kind = 'renew' and not is_live then 'expired'
         when is_live and not is_own then 'held'
+        when is_live then 'renewed'
         else 'granted'
       end;
-      if result in ('granted', 'released') then
+      if result in ('granted', 'renewed', 'released') then
         if not exists_already then next.generation := base; end if;
         next.generation := next.generation + 1;
         next.generation_base := base;
         next.written_at := at;
         next.transition_count := coalesce(lease.transition_count, 0)
           + (exists_already and lease.generation_base <> base)::integer
-          + (result = 'released' or not (is_live and is_own))::integer;
+          + (result <> 'renewed')::integer;
         if result = 'released' then
           next.holder := null;
           next.expires_at := null;
         else
           next.holder := request.holder;
           next.expires_at := at + request.ttl_ms;
-          if not (is_live and is_own) then next.acquired_at := greatest(at, coalesce(lease.acquired_at + 1, at)); end if;
+          if result = 'granted' then next.acquired_at := greatest(at, coalesce(lease.acquired_at + 1, at)); end if;
         end if;
         if exists_already then
           update leases l set
@@ -249,7 +250,7 @@ begin
           perform add_lease_transition(lease.slot, lease.transition_count + 1, request.generation, at, 'jumped', '',
             coalesce(lease.holder, ''), coalesce(lease.holder, ''), '');
         end if;
-        if result = 'released' or not (is_live and is_own) then
+        if result <> 'renewed' then
           perform add_lease_transition(next.slot, next.transition_count, next.generation, at,
             case result when 'granted' then 'acquired' else result end, request.holder, coalesce(lease.holder, ''),
             coalesce(next.holder, ''), request.token);

@@ -1,4 +1,4 @@
-import { getHost, type WitnessSettings } from './host.ts'
+import { getHost, type RequestBody, type WitnessRequest, type WitnessSettings } from './host.ts'
 
 /** The allow-list in vitest.workspace.ts. */
 export const TOKEN = 'token-of-region-a-0123456789abcdef'
@@ -18,18 +18,14 @@ export interface SendOptions {
   /** Absent: the first test token. null: no Authorization header. */
   readonly authorization?: string | null
   readonly headers?: Readonly<Record<string, string>>
-  readonly body?: BodyInit
+  readonly body?: RequestBody
   readonly signal?: AbortSignal
 }
 
-export const createRequest = (method: string, path: string, options: SendOptions): Request => {
-  const { authorization = `Bearer ${TOKEN}`, headers = {}, body, signal } = options
-  return new Request(`http://witness.test${path}`, {
-    method,
-    headers: { ...(authorization === null ? {} : { Authorization: authorization }), ...headers },
-    ...(body === undefined ? {} : { body }),
-    ...(signal === undefined ? {} : { signal }),
-  })
+export const createRequest = (method: string, path: string, options: SendOptions): WitnessRequest => {
+  const { authorization = `Bearer ${TOKEN}`, headers = {}, ...rest } = options
+  const token = authorization === null ? {} : { Authorization: authorization }
+  return { method, path, headers: { ...token, ...headers }, ...rest }
 }
 
 export const readResponse = async (response: Response): Promise<ReceivedResponse> => {
@@ -43,7 +39,7 @@ export const sendWith = async (
   method: string,
   path: string,
   options: SendOptions = {},
-): Promise<ReceivedResponse> => readResponse(await getHost().fetch(createRequest(method, path, options), settings))
+): Promise<ReceivedResponse> => readResponse(await getHost().send(createRequest(method, path, options), settings))
 
 /** Sends a request to the witness under test. */
 export const send = (method: string, path: string, options: SendOptions = {}): Promise<ReceivedResponse> =>

@@ -3,10 +3,21 @@ import type { LeaseState } from '../../../src/lease/lease.ts'
 /** Environment variables of the witness. Undefined: not set. */
 export type WitnessSettings = Readonly<Record<string, string | undefined>>
 
+export type RequestBody = string | Uint8Array<ArrayBuffer> | ReadableStream
+
+/** A request as a client sends it: a `Request` of the standard rejects some methods. */
+export interface WitnessRequest {
+  readonly method: string
+  readonly path: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly body?: RequestBody
+  readonly signal?: AbortSignal
+}
+
 /** What the tests of the HTTP interface need of the witness that they run against, beside its responses. */
 export interface WitnessHost {
   /** `settings` replace variables of the same name for this request. */
-  readonly fetch: (request: Request, settings: WitnessSettings) => Promise<Response>
+  readonly send: (request: WitnessRequest, settings: WitnessSettings) => Promise<Response>
   /** Replaces the state of a slot's lease. */
   readonly seed: (slot: string, lease: LeaseState) => Promise<void>
   /** Everything that is stored for a slot, for a comparison. */

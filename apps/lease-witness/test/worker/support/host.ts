@@ -3,13 +3,15 @@ import { env, exports } from 'cloudflare:workers'
 import type { WorkerEnv } from '../../../src/env.ts'
 import worker from '../../../src/index.ts'
 import { createRequest, type ReceivedResponse, readResponse, type SendOptions } from '../../http/support/client.ts'
-import { installHost } from '../../http/support/host.ts'
+import { installHost, type WitnessRequest } from '../../http/support/host.ts'
 import { readStored, seed, slotObject } from './object.ts'
 
 type Bindings = { readonly [Name in keyof WorkerEnv]?: WorkerEnv[Name] | undefined }
 
-const fetchWith = (bindings: Bindings, request: Request): Promise<Response> =>
-  Promise.resolve(worker.fetch(request, { ...env, ...bindings } as WorkerEnv))
+const toRequest = ({ path, ...init }: WitnessRequest): Request => new Request(`http://witness.test${path}`, init)
+
+const fetchWith = (bindings: Bindings, request: WitnessRequest): Promise<Response> =>
+  Promise.resolve(worker.fetch(toRequest(request), { ...env, ...bindings } as WorkerEnv))
 
 /** Sends a request to the worker with other bindings. */
 export const sendWithBindings = async (
@@ -20,8 +22,8 @@ export const sendWithBindings = async (
 ): Promise<ReceivedResponse> => readResponse(await fetchWith(bindings, createRequest(method, path, options)))
 
 installHost({
-  fetch: (request, settings) =>
-    Object.keys(settings).length === 0 ? exports.default.fetch(request) : fetchWith(settings, request),
+  send: (request, settings) =>
+    Object.keys(settings).length === 0 ? exports.default.fetch(toRequest(request)) : fetchWith(settings, request),
   seed,
   readStored,
   countStored: async () => (await listDurableObjectIds(env.LEASES)).length,
