@@ -116,12 +116,12 @@ variable "bearer_tokens" {
 
 variable "max_requests_per_minute" {
   type        = number
-  description = "Requests per minute of one token, unless its policy has its own limit. Null: the default of the witness."
+  description = "Requests per minute of one token in one isolate, unless its policy has its own limit. 0: no limit. Null: the default of the witness, 120000."
   default     = null
 
   validation {
-    condition     = var.max_requests_per_minute == null ? true : var.max_requests_per_minute >= 1 && var.max_requests_per_minute <= 10000000 && floor(var.max_requests_per_minute) == var.max_requests_per_minute
-    error_message = "max_requests_per_minute must be a whole number from 1 to 10000000."
+    condition     = var.max_requests_per_minute == null ? true : var.max_requests_per_minute >= 0 && var.max_requests_per_minute <= 10000000 && floor(var.max_requests_per_minute) == var.max_requests_per_minute
+    error_message = "max_requests_per_minute must be a whole number from 0 (no limit) to 10000000."
   }
 }
 

@@ -67,11 +67,11 @@ run "wait_of_half_a_second" {
   expect_failures = [var.max_wait_seconds]
 }
 
-run "no_request_per_minute" {
+run "half_a_request_per_minute" {
   command = plan
 
   variables {
-    max_requests_per_minute = 0
+    max_requests_per_minute = 0.5
   }
 
   expect_failures = [var.max_requests_per_minute]

@@ -58,13 +58,13 @@ withTerraform('the first apply and later ones', () => {
     const { account, terraform, apply } = await createWitnessFixture({
       change: directory => replaceInFile(join(directory, 'script.tf'), from, to),
     })
-    for (let applies = 1; applies <= 3; applies += 1) {
+    for (let applies = 1; applies <= 2; applies += 1) {
       await apply()
       expect(account.script('lease-witness').uploads).toBe(applies)
-      const { code, output } = await terraform('plan', '-no-color', '-detailed-exitcode')
-      expect(code, output).toBe(2)
-      expect(collapseWhitespace(output)).toContain('- head_sampling_rate = 1 -> null')
     }
+    const { code, output } = await terraform('plan', '-no-color', '-detailed-exitcode')
+    expect(code, output).toBe(2)
+    expect(collapseWhitespace(output)).toContain('- head_sampling_rate = 1 -> null')
   })
 
   test('a new script is uploaded without the migration, also in the second apply, and keeps its objects', async () => {

@@ -1,3 +1,4 @@
+import { parsePlacement } from 'lease-witness/src/object/domain/placement.ts'
 import { expect, test } from 'vitest'
 import { collapseWhitespace } from './fixtures/module-fixture.ts'
 import { changedPaths } from './fixtures/plan.ts'
@@ -34,6 +35,7 @@ withTerraform('the settings of the witness', () => {
       DRAIN: 'true',
       LOCATION_HINTS: '=eeur,eu/=weur,us/=enam',
     })
+    expect(parsePlacement(readSettings(fixture))).toMatchObject({ placement: { hints: [{}, {}, { prefix: '' }] } })
     expect((await fixture.terraform('plan', '-detailed-exitcode')).code).toBe(0)
     fixture.set({})
     await fixture.apply()

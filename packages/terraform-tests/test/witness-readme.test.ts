@@ -1,5 +1,6 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { parseTokenPolicies } from 'lease-witness/src/http/domain/token-policies.ts'
 import { expect, test } from 'vitest'
 import { SECRET_MARK } from './fixtures/module-fixture.ts'
 import { readHclBlocks } from './fixtures/readme.ts'
@@ -31,6 +32,7 @@ withTerraform('the README of the lease-witness module', () => {
     writeFileSync(join(directory, 'policies.auto.tfvars'), policies)
     await apply()
     const { text } = account.script('lease-witness').bindings.find(({ name }) => name === 'TOKEN_POLICIES') ?? {}
+    expect(parseTokenPolicies(String(text))).toMatchObject({ policies: [{ name: 'region-a' }], errors: [] })
     expect(JSON.parse(String(text))).toEqual([
       {
         name: 'region-a',
