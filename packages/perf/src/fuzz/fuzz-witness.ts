@@ -5,6 +5,7 @@ import { type Client, drive } from './drive.ts'
 import type { WitnessEnvironment } from './environment/witness.ts'
 import { createWitnessWorkload } from './generate/witness-workload.ts'
 import { readDocument } from './oracle/document.ts'
+import { findRightsViolations } from './oracle/token-rights.ts'
 import { createGenerationLedger } from './oracle/uniqueness.ts'
 import type { FuzzStats } from './report/stats.ts'
 import type { FuzzRequest } from './request.ts'
@@ -17,7 +18,6 @@ export interface WitnessRunOptions {
   readonly stats: FuzzStats
 }
 
-const CLIENTS = 32
 const DEADLINE_MS = 20_000
 
 /** The generated methods that workerd knows. It rejects others itself. */
@@ -53,14 +53,14 @@ export const fuzzWitness = async (options: WitnessRunOptions): Promise<void> => 
   const { environment, requests, seed, markPattern, stats } = options
   const document = readDocument(leaseWitnessDocument(), { problem: 'LeaseProblem', greedy: ['slot'] })
   const ledger = createGenerationLedger()
-  const clients = Array.from({ length: CLIENTS }, (_, number): Client => {
-    const token = environment.tokens[number % 2 === 0 ? 0 : 1]
-    return {
+  const { rights, port } = environment
+  const clients = rights.map(
+    ({ token }, number): Client => ({
       workload: createWitnessWorkload({ document, number, token }),
-      port: environment.port,
+      port,
       name: `witness client ${number} of seed ${seed}`,
-    }
-  })
+    }),
+  )
   await drive({
     service: 'witness',
     clients,
@@ -77,12 +77,16 @@ export const fuzzWitness = async (options: WitnessRunOptions): Promise<void> => 
     },
     isExplained: () => false,
     onExchange(exchange) {
+      const { request, outcome } = exchange
+      if (outcome.kind !== 'response' || isFromWorkerd(outcome.response, request)) return []
+      const { response } = outcome
+      const own = rights[request.tenant ?? -1]
+      const violations = own ? findRightsViolations(own, request, response) : []
       const slot = findSlot(exchange)
-      const { outcome } = exchange
-      if (slot === null || outcome.kind !== 'response' || outcome.response.status !== 200) return []
-      const { generation, holder } = Object(JSON.parse(outcome.response.text || '{}'))
+      if (slot === null || response.status !== 200) return violations
+      const { generation, holder } = Object(JSON.parse(response.text || '{}'))
       const duplicate = typeof generation === 'number' ? ledger.record(slot, generation, String(holder)) : null
-      return duplicate === null ? [] : ['a generation was granted twice']
+      return duplicate === null ? violations : [...violations, 'a generation was granted twice']
     },
   }).done
 }

@@ -1,12 +1,16 @@
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { startNode } from '@pool/dev-server/process'
+import { createWitnessTokens, type TokenRights } from '../witness-tokens.ts'
 import type { RunningService } from './api.ts'
 import { openLogFile } from './log-file.ts'
 
 export interface WitnessEnvironment extends RunningService {
-  readonly tokens: readonly [string, string]
+  /** By number of the client. */
+  readonly rights: readonly TokenRights[]
 }
+
+const CLIENTS = 32
 
 /** The witness under workerd, with new storage. It is stopped, never killed: a kill would leave workerd running. */
 export const startFuzzWitness = async (
@@ -14,15 +18,15 @@ export const startFuzzWitness = async (
   mark: string,
   cleanup: AsyncDisposableStack,
 ): Promise<WitnessEnvironment> => {
-  const tokens = [`WA${mark}0123456789abcdef`, `WB${mark}0123456789abcdef`] as const
+  const { rights, settings } = createWitnessTokens(mark, CLIENTS)
   const log = openLogFile(join(folder, 'witness.log'))
   const child = startNode({
     entry: fileURLToPath(import.meta.resolve('lease-witness/local/main.ts')),
     onLine: log.write,
-    env: { PORT: '0', BEARER_TOKENS_CSV: tokens.join(','), DATA_DIR: join(folder, 'witness') },
+    env: { PORT: '0', ...settings, DATA_DIR: join(folder, 'witness') },
   })
   cleanup.defer(async () => void (await child.stop()))
   const { port } = await child.ready
   if (typeof port !== 'number') throw new Error('the witness did not log the port that it listens on')
-  return { pid: child.pid, port, tokens, log, stop: () => child.stop() }
+  return { pid: child.pid, port, rights, log, stop: () => child.stop() }
 }

@@ -50,6 +50,8 @@ export const createWitnessWorkload = (
 
   const pickSlot = (choices: Choices) => {
     if (choices.chance(0.1)) return `shared/${choices.below(4)}`
+    // A slot of another client, for which most tokens with a policy have no rights.
+    if (choices.chance(0.05)) return `client ${number + 1}/${choices.below(SLOTS)}`
     return choices.chance(0.05) ? `é 💥/${number}` : `client ${number}/${choices.below(SLOTS)}`
   }
   const pickHolder = (slot: string, choices: Choices) =>
@@ -135,7 +137,8 @@ export const createWitnessWorkload = (
       const isUnusual = mutation === 'headers' && choices.chance(0.4)
       const authorizationLine = `Authorization: ${isUnusual ? authorization(token, choices) : `Bearer ${token}`}`
       const headers = [authorizationLine, ...quick]
-      const request = mutate({ ...seed, headers, ...(query ? { query } : {}) }, mutation, choices)
+      const mutated = mutate({ ...seed, headers, ...(query ? { query } : {}) }, mutation, choices)
+      const request = { ...mutated, tenant: number }
       const hasSlot = seed.path.startsWith('/lease/') && isValid && mutation !== 'paths'
       return { request, learn: response => learn(response, hasSlot ? slot : undefined) }
     },

@@ -27,6 +27,7 @@ const commonErrors: ReadonlyMap<number, readonly string[]> = new Map([
   [405, ['method-not-allowed']],
   [408, ['invalid-format']],
   [413, ['body-too-large']],
+  [429, ['too-many-requests']],
   [417, ['invalid-format']],
   [431, ['invalid-format']],
 ])
