@@ -217,6 +217,7 @@ export default defineConfig({
           name: 'perf',
           root: './packages/perf',
           include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
+          exclude,
           testTimeout: 120_000,
         },
       },

@@ -19,6 +19,8 @@ export function isolatedEnv(more: Record<string, string> = {}): { env: Record<st
       CHECKPOINT_DISABLE: '1',
       TF_IN_AUTOMATION: '1',
       TF_INPUT: '0',
+      // No garbage collector, which takes a quarter of the CPU time of a command with a small state.
+      GOGC: 'off',
       ...more,
     },
   }

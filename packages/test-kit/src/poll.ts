@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** The first pause; each one is twice as long as the one before, until the maximum. */
-const MIN_POLL_MS = 1
-const MAX_POLL_MS = 10
+/** Each pause is this part of the wait so far, so that a long wait costs little CPU time and ends a little later. */
+const PAUSE_FRACTION = 0.1
+const MIN_PAUSE_MS = 1
+const MAX_PAUSE_MS = 50
 
 /** Polls `fact` until its result is neither false nor undefined. Throws an error with `what` after `withinMs`. */
 export const until = async <Result>(
@@ -10,12 +11,13 @@ export const until = async <Result>(
   fact: () => Promise<Result | false | undefined> | Result | false | undefined,
   withinMs = 20_000,
 ): Promise<Result> => {
-  const end = performance.now() + withinMs
-  for (let pauseMs = MIN_POLL_MS; ; pauseMs = Math.min(2 * pauseMs, MAX_POLL_MS)) {
+  const started = performance.now()
+  for (;;) {
     const result = await fact()
     if (result !== false && result !== undefined) return result
-    if (performance.now() > end) throw new Error(`not within ${withinMs} ms: ${what}`)
-    await sleep(pauseMs)
+    const waitedMs = performance.now() - started
+    if (waitedMs > withinMs) throw new Error(`not within ${withinMs} ms: ${what}`)
+    await sleep(Math.min(MAX_PAUSE_MS, Math.max(MIN_PAUSE_MS, PAUSE_FRACTION * waitedMs)))
   }
 }
 

@@ -23,18 +23,22 @@ export const proofScale = (env: NodeJS.ProcessEnv = process.env): number => {
 export const MIN_LONG_PROOF_SCALE = 0.5
 
 /**
- * Test files, by a part of their path, that take more than 10 s at any size, because they load, kill or promote servers. The
- * everyday test run names them and leaves them out. Every guarantee that they check under load has faster tests as well.
+ * Test files, by a part of their path, that take more than 10 s at any size, because they load, kill or promote servers or
+ * run Terraform many times. The everyday test run names them and leaves them out. Every guarantee that they check for all
+ * parts of the service at once has faster tests as well.
  */
 export const longProofs = [
   'chaos/failover',
   'chaos/locked-rows-under-load',
+  'chaos/provider-outage',
   'chaos/random-kills',
   'chaos/restore-drill',
   'chaos/slow-readers',
   'chaos/update-under-load',
   'chaos/upgrade',
+  'deployments/lifetimes-e2e',
   'deployments/random-tenants',
+  'soak/main',
 ] as const
 
 /**

@@ -461,7 +461,7 @@ describe('the repository behaves like its model', () => {
     const mutate = seeded[bug]
     const outcome = await fc.check(
       property(pool => ({ ...realRepository(pool), ...mutate?.(pool) })),
-      { numRuns: 1_000, endOnFailure: true },
+      { numRuns: 3_000, endOnFailure: true },
     )
     expect(outcome.failed).toBe(true)
   })

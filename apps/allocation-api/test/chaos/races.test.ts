@@ -24,7 +24,7 @@ const TTL_MS = 600_000
 const ROUNDS = proofSize(20, 2)
 /** A process executes one write of a name at a time, apart from its batches. */
 const MIN_WAITING = PROCESSES
-const DUELS = proofSize(150, 50)
+const DUELS = proofSize(150, 30)
 
 describe(`${PROCESSES} processes on one database`, () => {
   let database: TestDatabase

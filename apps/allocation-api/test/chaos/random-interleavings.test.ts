@@ -24,9 +24,9 @@ const toCount = ({ daily, ci }: { daily: number; ci: number }): number => {
   return proofScale() < 0.5 ? daily : ci
 }
 /** A provider that loses one earlier write fails in every sixth interleaving. */
-const INTERLEAVINGS = toCount({ daily: 12, ci: 150 })
+const INTERLEAVINGS = toCount({ daily: 6, ci: 150 })
 /** A real server needs more time for each: 0.7 s for PowerDNS over its API. */
-const SERVER_INTERLEAVINGS = toCount({ daily: 6, ci: 60 })
+const SERVER_INTERLEAVINGS = toCount({ daily: 3, ci: 60 })
 const timeout = 60_000 + 3_000 * INTERLEAVINGS
 const WORKERS = 6
 /** More failures in full would hide the first ones. */

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import type { Deployment } from '@pool/contract'
 import { deploymentRequest, storageSection } from '@pool/test-kit/deployment-request.ts'
 import { until } from '@pool/test-kit/poll.ts'
-import { proofSize } from '@pool/test-kit/proof-size.ts'
+import { MIN_LONG_PROOF_SCALE, proofScale, proofSize } from '@pool/test-kit/proof-size.ts'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { type Api, startApi } from '../support/api.ts'
 import { type Identities, makeIdentities, withStorageNames } from '../support/credentials/identities.ts'
@@ -15,7 +15,7 @@ import { startFakeObjectStorage } from '../support/fake-object-storage.ts'
 import { followStream, toMessages } from '../support/follow.ts'
 import { countLockWaiters, lockDeployment, lockRow } from '../support/locks.ts'
 import { createContractCall } from '../support/service.ts'
-import { isTerraformMissing } from '../terraform/support/terraform.ts'
+import { isTerraformMissing, withoutCollector } from '../terraform/support/terraform.ts'
 
 const LEASE_MS = 30_000
 const credentials = { accessKey: 'accesskey-0123456789', secretKey: 'secret-key-of-at-least-thirty-two-characters' }
@@ -56,6 +56,8 @@ describe.skipIf(isTerraformMissing)('a deployment from request to end', () => {
       OBJECT_STORAGE_CA_FILE: identities.caFile,
       PDM_TERRAFORM_MODULE: module.directory,
       PDM_DEPLOYMENTS_DIR: dataDir,
+      PDM_TERRAFORM_PASS_ENV: Object.keys(withoutCollector).join(),
+      ...withoutCollector,
       ...env,
     })
   /** Stopped after the test. */
@@ -286,7 +288,10 @@ describe.skipIf(isTerraformMissing)('a deployment from request to end', () => {
       readonly end: Deployment
       readonly isFree: boolean
     }
-    /** Two of each stage: with and without credentials. */
+    /** CI tests every stage with and without credentials; every day, those without whose end differs. */
+    const stagesWithout =
+      proofScale() >= MIN_LONG_PROOF_SCALE ? stages : stages.filter(([, [withThem, without]]) => withThem !== without)
+    /** One or two of each stage: with credentials, and without. */
     const results = new Map<string, readonly StageResult[]>()
 
     // All stages in one process. The second process resumes all deployments at its first tick.
@@ -303,7 +308,9 @@ describe.skipIf(isTerraformMissing)('a deployment from request to end', () => {
       }
       // In two groups: on a busy machine, Terraform for all of them at the same time takes longer than one wait.
       const withCredentials = await Promise.all(stages.map((stage, index) => createAtStage(stage, index, 'with')))
-      const withoutCredentials = await Promise.all(stages.map((stage, index) => createAtStage(stage, index, 'without')))
+      const withoutCredentials = await Promise.all(
+        stagesWithout.map((stage, index) => createAtStage(stage, index, 'without')),
+      )
       const deployments = [...withCredentials, ...withoutCredentials]
       const ids = deployments.map(({ id }) => id)
       const unfinished =
@@ -326,7 +333,8 @@ describe.skipIf(isTerraformMissing)('a deployment from request to end', () => {
 
     test.each(stages)('%s: after a restart each deployment finishes', (stage, ends) => {
       const found = results.get(stage) ?? []
-      expect(found.map(({ end }) => end.status)).toEqual(ends)
+      expect(found.map(({ end }) => end.status)).toEqual(ends.slice(0, found.length))
+      expect(found.length).toBeGreaterThan(0)
       for (const { end, isFree } of found) {
         // What a failed one has created remains, and its name with it.
         expect(isFree).toBe(false)

@@ -11,7 +11,7 @@ import { holdLock } from '../support/locks.ts'
 const token = 'operator-token-of-the-transfer'
 const headers = { Authorization: `Bearer ${token}` }
 const pool = '/api/v1/pool/pool.test'
-const NAMES = proofScale() < 0.5 ? 2_000 : proofSize(100_000)
+const NAMES = proofScale() < 0.5 ? 1_000 : proofSize(100_000)
 
 interface Installation {
   readonly database: TestDatabase

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Api, ApiResponse } from './api.ts'
 import { check, commit, pool, reserve } from './operations.ts'
 import { tokenDigest } from './token-repository.ts'
@@ -17,6 +18,9 @@ export interface LoadGenerator {
   /** Sends no new request and waits for those in flight. */
   stop(): Promise<void>
 }
+
+/** After a failed reserve, so that an outage with immediate responses does not use all CPU time. */
+const PAUSE_AFTER_FAILURE_MS = 10
 
 /** Starts callers that reserve, check and, every second time, commit. Every third iteration uses Idempotency-Keys. */
 export const startLoad = (api: Api, callers: number, prefix = 'load'): LoadGenerator => {
@@ -53,7 +57,10 @@ export const startLoad = (api: Api, callers: number, prefix = 'load'): LoadGener
         iteration % 3 === 0 ? { 'Idempotency-Key': `${operation}-${name}` } : undefined
       const response = await record('reserve', name, reserve(api, name, headers('reserve')))
       const checkResponse = await record('check', name, check(api, name))
-      if (response?.status !== 201) continue
+      if (response?.status !== 201) {
+        await sleep(PAUSE_AFTER_FAILURE_MS)
+        continue
+      }
       if (checkResponse?.status === 200 && checkResponse.body.available)
         count('check 200 available, after the reservation')
       const token: string = response.body.reservationToken

@@ -24,6 +24,9 @@ export const secrets = {
 }
 export const variables = { deployment_id: 'd1', provider_names: '["hcloud","minio"]' }
 
+/** Turns off the garbage collector of Terraform, which takes a quarter of the CPU time of a command with a small state. */
+export const withoutCollector = { GOGC: 'off' }
+
 /** The variables that every module of the tests declares. */
 const header = `
 variable "deployment_id" { type = string }
@@ -53,8 +56,8 @@ const createSite = (text: string, more: Partial<TerraformOptions> = {}): Site =>
     moduleDir: moduleFolder,
     backend: null,
     timeoutMs: 60_000,
-    passthrough: [],
-    env: { PATH: process.env.PATH },
+    passthrough: Object.keys(withoutCollector),
+    env: { PATH: process.env.PATH, ...withoutCollector },
     ...more,
   }
   return { folder, options, write, remove: () => rmSync(folder, { recursive: true, force: true }) }
