@@ -71,7 +71,7 @@ variable "token_policies" {
   }
 
   validation {
-    condition     = alltrue([for policy in var.token_policies : contains(["read", "write"], policy.access)])
+    condition     = alltrue([for policy in var.token_policies : try(contains(["read", "write"], policy.access), false)])
     error_message = "The access of each of token_policies must be \"read\" or \"write\"."
   }
 
@@ -161,7 +161,7 @@ variable "location_hints" {
   nullable    = false
 
   validation {
-    condition     = alltrue([for hint in values(var.location_hints) : contains(["wnam", "enam", "sam", "weur", "eeur", "apac", "apac-ne", "apac-se", "oc", "afr", "me"], hint)])
+    condition     = alltrue([for hint in values(var.location_hints) : try(contains(["wnam", "enam", "sam", "weur", "eeur", "apac", "apac-ne", "apac-se", "oc", "afr", "me"], hint), false)])
     error_message = "The values of location_hints must be wnam, enam, sam, weur, eeur, apac, apac-ne, apac-se, oc, afr or me."
   }
 
@@ -171,7 +171,7 @@ variable "location_hints" {
   }
 
   validation {
-    condition     = length(join(",", [for prefix, hint in var.location_hints : "${prefix}=${hint}"])) <= 5120
+    condition     = try(length(join(",", [for prefix, hint in var.location_hints : "${prefix}=${hint}"])) <= 5120, true)
     error_message = "location_hints are too long: at most 5120 characters, the limit of a Worker variable."
   }
 }

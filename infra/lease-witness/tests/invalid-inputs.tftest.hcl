@@ -97,6 +97,16 @@ run "unknown_location_hint" {
   expect_failures = [var.location_hints]
 }
 
+run "no_location_hint" {
+  command = plan
+
+  variables {
+    location_hints = { "eu/" = null }
+  }
+
+  expect_failures = [var.location_hints]
+}
+
 run "location_hint_for_a_prefix_with_a_comma" {
   command = plan
 

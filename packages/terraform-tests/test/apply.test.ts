@@ -120,6 +120,29 @@ withTerraform('the first apply and later ones', () => {
     expect(account.script('lease-witness').content).toBe('// newer\n')
   })
 
+  test('a plan repairs a deleted secret and other content, but does not see another KV namespace', async () => {
+    const { account, apply, terraform } = await createWitnessFixture()
+    await apply()
+    await apply()
+    const deployed = account.script('lease-witness')
+    const isEmpty = async () => (await terraform('plan', '-detailed-exitcode')).code === 0
+    const changes = [
+      { bindings: deployed.bindings.filter(({ type }) => type !== 'secret_text') },
+      { content: '// by another tool\n' },
+    ]
+    for (const change of changes) {
+      account.scripts.set('lease-witness', { ...deployed, ...change })
+      expect(await isEmpty()).toBe(false)
+      await apply()
+      expect(account.script('lease-witness')).toMatchObject({ content: '// first\n', bindings: deployed.bindings })
+    }
+    const bindings = deployed.bindings.map(binding =>
+      binding.type === 'kv_namespace' ? { ...binding, namespace_id: 'another' } : binding,
+    )
+    account.scripts.set('lease-witness', { ...deployed, bindings })
+    expect(await isEmpty()).toBe(true)
+  })
+
   test('ignore_changes would not avoid the second upload: the provider and the plan disagree', async () => {
     const { terraform, build, apply } = await createWitnessFixture({
       change: directory =>

@@ -120,6 +120,7 @@ withTerraform('token policies', () => {
       'must be "read" or "write".*prefixes of 1 to 506.*names of holders.*a time with an offset.*a whole number from 1',
     ],
     ['list', 'one', { slots: [], holders: [] }, 'Omit slots for all slots.*Omit holders for all holders'],
+    ['null', 'one', { access: null, slots: [null] }, 'must be "read" or "write".*prefixes of 1 to 506'],
   ])('with an invalid %s are rejected with the reason', async (_, name, fields, expectedErrors) => {
     const { set, terraform } = await createWitnessFixture()
     set({ token_policies: { [name]: { ...policy('one'), ...fields } } })
