@@ -10,8 +10,8 @@ type SqlTag<Fragment> = (template: TemplateStringsArray, ...values: readonly (Fr
 export const newVersionColumns = <Fragment>(sql: SqlTag<Fragment>, desired: Fragment, at: Fragment): Fragment => sql`
   version = nextval('dns_version'), desired = ${desired}, changed_at = ${at}, next_attempt_at = ${at},
   previous_records = (
-    select coalesce(jsonb_agg(record_set), '[]') from (
-      select record_set from jsonb_array_elements(d.previous_records || d.desired)
+    select coalesce(jsonb_agg(record_set order by position), '[]') from (
+      select record_set, position from jsonb_array_elements(d.previous_records || d.desired)
         with ordinality as previous (record_set, position)
       order by position desc limit ${MAX_PREVIOUS_RECORD_SETS}
     ) latest),
