@@ -82,6 +82,15 @@ export const parseMemory = (status: string): Memory | null => {
 
 export const readMemory = (pid: number): Memory | null => parseMemory(readProc(pid, 'status'))
 
+/** The unit of CPU times in /proc: 1/100 s on every Linux that runs Node. */
+const CPU_TICK_MS = 10
+
+/** The CPU time that a process has used, in milliseconds; 0 if it is unknown. */
+export const readCpuMs = (pid: number): number => {
+  const [userTicks = 0, systemTicks = 0] = parseStat(readProc(pid, 'stat')).slice(11, 13).map(Number)
+  return (userTicks + systemTicks) * CPU_TICK_MS
+}
+
 /** Resident memory in MiB; 0 if it is unknown. */
 export const readRssMib = (pid: number): number => (readMemory(pid)?.residentBytes ?? 0) / 1_048_576
 

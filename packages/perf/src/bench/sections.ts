@@ -1,5 +1,6 @@
 import type { Section } from './report.ts'
 import { checkSection, commitSection, reserveSection } from './sections/allocation.ts'
+import { leaseCostSection } from './sections/lease-cost.ts'
 import { leaseWaitSection } from './sections/lease-wait.ts'
 import { leaseGetSection, leasePutSection } from './sections/leases.ts'
 import { listSection } from './sections/list.ts'
@@ -15,4 +16,5 @@ export const sections: readonly Section[] = [
   leaseGetSection,
   leasePutSection,
   leaseWaitSection,
+  leaseCostSection,
 ]

@@ -70,6 +70,7 @@ const expected: Readonly<Record<string, object>> = {
     })),
     goals: [],
   },
+  'lease-cost': { costs: [1, 100, 160].map(slots => ({ slots, dollars: expect.any(Number) })), goals: [{ goal: 0.5 }] },
 }
 
 describe('the command', () => {

@@ -136,6 +136,17 @@ export class Environment {
       : this.#start(toEntry('./lease-baselines/main.ts'), { ...env, WORKER: `${worker}.toml` }, { canBeKilled: false })
   }
 
+  /** The witness with counters of what Cloudflare bills. */
+  startCountedWitness(): Promise<Service> {
+    const env = {
+      PORT: '0',
+      BEARER_TOKENS_CSV: LEASE_TOKEN,
+      DATA_DIR: mkdtempSync(join(this.folder, 'counted-')),
+      WORKER: '../lease-cost/counted.toml',
+    }
+    return this.#start(toEntry('./lease-baselines/main.ts'), env, { canBeKilled: false })
+  }
+
   /** Defers the end of what a section starts itself. */
   defer(stop: () => Promise<void>): void {
     this.#cleanup.defer(stop)
