@@ -38,6 +38,7 @@ export const longProofs = [
   'chaos/upgrade',
   'deployments/lifetimes-e2e',
   'deployments/random-tenants',
+  'postgres/failover',
   'soak/main',
 ] as const
 

@@ -5,6 +5,8 @@ const CHANNEL = 'lease_changes'
 const MAX_PAYLOAD_BYTES = 7_900
 /** A connection on which the process has not heard itself for this time is lost. Below it are two or three heartbeats. */
 const MAX_SILENCE_MS = 6_000
+/** Without a heartbeat of another replica for this time, nothing is sent. */
+const MAX_PEER_SILENCE_MS = 10_000
 /** With more slots, one notification says that any slot may have changed. */
 const MAX_SLOTS = 2_000
 
@@ -54,6 +56,7 @@ export const createNotifications = (options: NotificationsOptions) => {
   let isHeartbeatDue = false
   let listener: Sql | undefined
   let heardAt = now()
+  let peerHeardAt = Number.NEGATIVE_INFINITY
 
   const send = async (): Promise<void> => {
     if (isSending) return
@@ -76,6 +79,7 @@ export const createNotifications = (options: NotificationsOptions) => {
       heardAt = now()
       return
     }
+    peerHeardAt = now()
     const names = slots.filter(slot => slot !== null)
     if (names.length < slots.length) onAnyChanged()
     else onChanged(names)
@@ -104,8 +108,9 @@ export const createNotifications = (options: NotificationsOptions) => {
   }
 
   return {
-    /** Another replica must learn that the slot has changed. */
+    /** The other replicas, if any, must learn that the slot has changed. */
     notify(slot: string): void {
+      if (now() - peerHeardAt > MAX_PEER_SILENCE_MS) return
       changed.add(slot)
       void send()
     },

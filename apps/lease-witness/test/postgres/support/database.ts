@@ -1,12 +1,14 @@
-import { randomBytes } from 'node:crypto'
+import { randomBytes, randomUUID } from 'node:crypto'
 import { createDatabaseClient, type Sql } from '@pool/database/client'
 import { migrate } from '@pool/database/migrations'
 import { createServerClock } from '@pool/database/server-clock'
 import { createWriter } from '@pool/database/writer'
 import postgres from 'postgres'
 import { createEpochs, type Epoch } from '../../../src/postgres/epochs.ts'
+import { createNotifications } from '../../../src/postgres/notifications.ts'
 import { createLeaseRepository } from '../../../src/postgres/repository.ts'
 import { readSchema } from '../../../src/postgres/schema.ts'
+import { createPostgresLeaseService } from '../../../src/postgres/service.ts'
 
 export const TIMEOUT_MS = 5_000
 
@@ -56,3 +58,50 @@ export const createTestRepository = (sql: Sql, onStarted: (epoch: Epoch) => void
 /** From now on the server's clock shows `ms` and stands still. */
 export const setLeaseClock = (sql: Sql, ms: number) =>
   sql.unsafe(`create or replace function lease_clock() returns bigint language sql volatile as 'select ${ms}::bigint'`)
+
+export interface TestReplica extends ReturnType<typeof createPostgresLeaseService> {
+  /** The epochs that it has reported. */
+  readonly epochsStarted: readonly Epoch[]
+  readonly close: () => Promise<void>
+}
+
+/** The leases as one replica serves them, without HTTP. */
+export const startTestReplica = async (
+  url: string,
+  { recheckMs = 60_000, listens = true, timeoutMs = TIMEOUT_MS } = {},
+): Promise<TestReplica> => {
+  const open = () =>
+    createDatabaseClient(url, { maxConnections: 2, applicationName: 'tests', maxStatementMs: timeoutMs })
+  const [fast, slow, read] = [open(), open(), open()]
+  const epochsStarted: Epoch[] = []
+  const epochs = createEpochs(read, { timeoutMs, onStarted: epoch => void epochsStarted.push(epoch) })
+  const writer = createWriter({ fast, slow, clock: createServerClock(read, { timeoutMs }), timeoutMs })
+  const service = createPostgresLeaseService({
+    repository: createLeaseRepository({ writer, read, epochs, timeoutMs }),
+    timeoutMs,
+    onWritten: slot => notifications.notify(slot),
+    checkHealth: async () => true,
+    recheckMs,
+  })
+  const notifications = createNotifications({
+    sql: read,
+    openListener: open,
+    sender: randomUUID(),
+    onChanged: service.waits.onChanged,
+    onAnyChanged: service.waits.onAnyChanged,
+    now: () => performance.now(),
+  })
+  if (listens) {
+    await notifications.listen()
+    await notifications.heartbeat()
+  }
+  return {
+    ...service,
+    epochsStarted,
+    async close() {
+      service.waits.stop()
+      await notifications.close()
+      await Promise.all([fast, slow, read].map(sql => sql.end({ timeout: 0 })))
+    },
+  }
+}

@@ -1,0 +1,153 @@
+import { createDatabaseClient } from '@pool/database/client'
+import { migrate } from '@pool/database/migrations'
+import { missingMachinePostgres, startMachinePostgres } from '@pool/test-kit/machine-postgres.ts'
+import { until } from '@pool/test-kit/poll.ts'
+import { type Replication, startReplicatedPostgres } from '@pool/test-kit/replicated-postgres.ts'
+import { afterEach, describe, expect, test } from 'vitest'
+import { readSchema } from '../../src/postgres/schema.ts'
+import { startTestReplica, TIMEOUT_MS } from './support/database.ts'
+import { FencedResource, RecordingClient } from './support/fencing.ts'
+
+const JUMP = 2 ** 20
+
+const cleanups: (() => unknown)[] = []
+afterEach(async () => {
+  for (const cleanUp of cleanups.splice(0).reverse()) await cleanUp()
+})
+
+const migrateDatabase = async (url: string): Promise<void> => {
+  const sql = createDatabaseClient(url, { maxConnections: 1, applicationName: 'tests' })
+  await migrate(sql, await readSchema())
+  await sql.end()
+}
+
+const startClient = async (url: string, timeoutMs = TIMEOUT_MS): Promise<RecordingClient> => {
+  const replica = await startTestReplica(url, { listens: false, timeoutMs })
+  cleanups.push(() => replica.close())
+  return new RecordingClient(replica)
+}
+
+const untilServing = (client: RecordingClient) =>
+  until('the database serves again', async () => {
+    const written = await client.write('probe', 'renew', 'a', 0)
+    const read = await client.replica.leases.read({ slot: 'probe', encoded: 'probe' }, [])
+    return written.kind === 'rejected' && read.kind === 'absent'
+  })
+
+describe('a standby is promoted', () => {
+  const startPair = async (replication: Replication) => {
+    const postgres = await startReplicatedPostgres(replication)
+    cleanups.push(() => postgres.remove())
+    await migrateDatabase(postgres.primaryUrl())
+    return postgres
+  }
+
+  test('a synchronous one: nothing is lost, no generation repeats, and no second holder exists', async () => {
+    const postgres = await startPair('synchronous')
+    const client = await startClient(postgres.url, 2_000)
+    const held = await client.acquire('held', 'a', 0)
+    const renewing = { generation: await client.acquire('renewed', 'a', 0), isOver: false }
+    const renewals = (async () => {
+      while (!renewing.isOver) {
+        const outcome = await client.write('renewed', 'renew', 'a', renewing.generation)
+        if ('lease' in outcome) renewing.generation = outcome.lease.generation
+      }
+    })()
+    await postgres.failOver()
+    await untilServing(client)
+    renewing.isOver = true
+    await renewals
+
+    const generation = await client.read('held')
+    expect(generation).toBeGreaterThan(held + JUMP)
+    expect(await client.write('held', 'acquire', 'b', generation)).toMatchObject({
+      kind: 'rejected',
+      reason: 'held',
+      lease: { holder: 'a' },
+    })
+    expect(await client.write('held', 'renew', 'a', held)).toMatchObject({ kind: 'rejected', reason: 'generation' })
+    expect(await client.acquire('held', 'a', generation)).toBe(generation + 1)
+    await client.acquire('new', 'b', 0)
+    expect(client.findRepeats()).toEqual([])
+    expect(client.replica.epochsStarted).toMatchObject([{ reason: 'promoted' }])
+  })
+
+  test('an asynchronous one that lacks writes: no generation repeats, the older holder cannot renew, and a fenced resource accepts no late write', async () => {
+    const postgres = await startPair('asynchronous')
+    const client = await startClient(postgres.url, 2_000)
+    await client.acquire('held', 'a', 0, 1_000)
+    const replicated = await client.read('held')
+    await until('the standby has the lease', async () => {
+      const sql = createDatabaseClient(postgres.standbyUrl(), { maxConnections: 1, applicationName: 'tests' })
+      const [row] = await sql`select generation from leases where slot = 'held'`.finally(() => sql.end())
+      return row?.generation === replicated
+    })
+    await postgres.pauseReplication()
+    // Acknowledged, and lost by the promotion.
+    let older = replicated
+    for (let count = 0; count < 200; count += 1) older = await client.acquire('held', 'a', older, 1_000)
+    const lostFirst = await client.acquire('new', 'a', 0, 1_000)
+    await postgres.failOver()
+    await untilServing(client)
+
+    const resource = new FencedResource()
+    expect(resource.accepts(older)).toBe(true)
+    const read = await client.read('held')
+    expect(read).toBeGreaterThan(older)
+    const newer = await client.acquire('new', 'b', 0)
+    expect(newer).toBeGreaterThan(lostFirst)
+    // The lease of `a` is the one that was replicated, so `b` gets the slot when that has expired.
+    await until('the slot is free', async () => (await client.write('held', 'acquire', 'b', read)).kind === 'granted')
+    const held = await client.read('held')
+    expect(resource.accepts(held)).toBe(true)
+    expect(resource.accepts(older)).toBe(false)
+    for (const [slot, generation] of [
+      ['held', older],
+      ['new', lostFirst],
+    ] as const) {
+      expect(await client.write(slot, 'renew', 'a', generation)).toMatchObject({
+        kind: 'rejected',
+        reason: 'generation',
+      })
+    }
+    expect(client.findRepeats()).toEqual([])
+    expect(client.replica.epochsStarted).toMatchObject([{ reason: 'promoted' }])
+  })
+})
+
+test.skipIf(missingMachinePostgres)(
+  'a backup is restored, into the same server or another: no generation repeats, although a replica keeps running',
+  async () => {
+    const server = await startMachinePostgres()
+    cleanups.push(() => server[Symbol.asyncDispose]())
+    const url = await server.createDatabase('witness')
+    await migrateDatabase(url)
+    const client = await startClient(url)
+    const other = await startClient(url)
+    await client.acquire('held', 'a', 0)
+    const backup = await server.dump('witness')
+    let older = await client.read('held')
+    for (let count = 0; count < 50; count += 1) older = await client.acquire('held', 'a', older)
+    const lostFirst = await client.acquire('new', 'a', 0)
+
+    await server.restore('witness', backup)
+    await untilServing(client)
+    const restored = await client.read('held')
+    expect(restored).toBeGreaterThan(older)
+    expect(await other.write('held', 'renew', 'a', older)).toMatchObject({ kind: 'rejected', reason: 'generation' })
+    expect(await client.acquire('new', 'b', 0)).toBeGreaterThan(lostFirst)
+    await client.acquire('held', 'a', restored)
+    const started = [client, other].flatMap(({ replica }) => replica.epochsStarted)
+    expect(started).toMatchObject([{ epoch: 2, reason: 'restored' }])
+    expect(client.findRepeats()).toEqual([])
+
+    // Another server, with the same backup.
+    const second = await startMachinePostgres()
+    cleanups.push(() => second[Symbol.asyncDispose]())
+    const movedUrl = await second.createDatabase('witness')
+    await second.restore('witness', backup)
+    const moved = await startClient(movedUrl)
+    expect(await moved.read('held')).toBeGreaterThan(older)
+    expect(moved.replica.epochsStarted).toMatchObject([{ reason: 'restored' }])
+  },
+)

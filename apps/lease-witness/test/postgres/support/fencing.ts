@@ -1,0 +1,64 @@
+import type { WriteOutcome } from '../../../src/lease-service.ts'
+import type { TestReplica } from './database.ts'
+
+export interface Grant {
+  readonly slot: string
+  readonly holder: string
+  readonly generation: number
+}
+
+/** A resource that rejects a fencing token older than the newest it has seen (Kleppmann, 2016). */
+export class FencedResource {
+  #newest = 0
+  accepts(token: number): boolean {
+    if (token < this.#newest) return false
+    this.#newest = token
+    return true
+  }
+}
+
+/** Clients of leases, which record every generation that they were granted. */
+export class RecordingClient {
+  readonly grants: Grant[] = []
+  replica: TestReplica
+
+  constructor(replica: TestReplica) {
+    this.replica = replica
+  }
+
+  async write(
+    slot: string,
+    kind: 'acquire' | 'renew',
+    holder: string,
+    generation: number,
+    ttlMs = 60_000,
+  ): Promise<WriteOutcome> {
+    const outcome = await this.replica.leases.write({ slot, encoded: slot }, { kind, holder, ttlMs, generation }, '')
+    if (outcome.kind === 'granted') this.grants.push({ slot, holder, generation: outcome.lease.generation })
+    return outcome
+  }
+
+  async acquire(slot: string, holder: string, generation: number, ttlMs?: number): Promise<number> {
+    const outcome = await this.write(slot, 'acquire', holder, generation, ttlMs)
+    if (outcome.kind !== 'granted') throw new Error(`not granted: ${JSON.stringify(outcome)}`)
+    return outcome.lease.generation
+  }
+
+  /** The generation of a slot; 0 if it was never written. */
+  async read(slot: string): Promise<number> {
+    const outcome = await this.replica.leases.read({ slot, encoded: slot }, [])
+    if (outcome.kind === 'absent') return 0
+    if (outcome.kind !== 'lease') throw new Error(`not read: ${JSON.stringify(outcome)}`)
+    return outcome.lease.generation
+  }
+
+  /** Generations that a slot was granted more than once, or not in ascending order. */
+  findRepeats(): Grant[] {
+    const newest = new Map<string, number>()
+    return this.grants.filter(({ slot, generation }) => {
+      const isRepeated = generation <= (newest.get(slot) ?? 0)
+      newest.set(slot, Math.max(generation, newest.get(slot) ?? 0))
+      return isRepeated
+    })
+  }
+}

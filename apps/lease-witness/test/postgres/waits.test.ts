@@ -1,0 +1,169 @@
+import { until } from '@pool/test-kit/poll.ts'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+import type { WaitCondition } from '../../src/lease/lease.ts'
+import type { ReadOutcome } from '../../src/lease-service.ts'
+import { createTestDatabase, startTestReplica, type TestDatabase, type TestReplica } from './support/database.ts'
+
+const LONG_MS = 60_000
+
+let database: TestDatabase
+let [here, there] = [] as unknown as [TestReplica, TestReplica]
+const others: TestReplica[] = []
+
+beforeAll(async () => {
+  database = await createTestDatabase()
+  here = await startTestReplica(database.url)
+  there = await startTestReplica(database.url)
+})
+afterEach(() => Promise.all(others.splice(0).map(replica => replica.close())))
+afterAll(async () => {
+  await Promise.all([here.close(), there.close()])
+  await database[Symbol.asyncDispose]()
+})
+
+let slotNumber = 0
+let slot = ''
+beforeEach(() => {
+  slotNumber += 1
+  slot = `slot-${slotNumber}`
+})
+
+const address = (name = slot) => ({ slot: name, encoded: name })
+const acquire = async (generation: number, { ttlMs = LONG_MS, replica = here, holder = 'a' } = {}) => {
+  const outcome = await replica.leases.write(address(), { kind: 'acquire', holder, ttlMs, generation }, '')
+  expect(outcome.kind).toBe('granted')
+}
+const release = async (generation: number, replica = here) => {
+  const outcome = await replica.leases.write(address(), { kind: 'release', holder: 'a', generation }, '')
+  expect(outcome.kind).toBe('released')
+}
+const wait = (
+  replica: TestReplica,
+  { condition = { kind: 'vacant' } as WaitCondition, maxMs = LONG_MS, signal = new AbortController().signal } = {},
+): Promise<ReadOutcome> =>
+  replica.leases.wait(address(), {
+    condition,
+    known: condition.kind === 'changed' ? condition.known : [],
+    maxMs,
+    signal,
+  })
+const untilWaiting = (replica: TestReplica, count = 1) =>
+  until('clients wait', () => replica.waits.countWaiters(slot) === count)
+const changed = (...known: number[]): WaitCondition => ({ kind: 'changed', known })
+
+test.each([
+  ['the same replica', () => here],
+  ['another replica', () => there],
+])('a release ends the wait of a client of %s', async (_, replica) => {
+  await acquire(0)
+  const outcome = wait(replica())
+  await untilWaiting(replica())
+  await release(1)
+  expect(await outcome).toMatchObject({ kind: 'lease', lease: { holder: '', generation: 2 } })
+  expect(replica().waits.countWaiters(slot)).toBe(0)
+})
+
+test('a renewal ends the wait for a change, and not the wait until the slot is vacant', async () => {
+  await acquire(0)
+  const vacant = wait(there)
+  const change = wait(there, { condition: changed(1) })
+  await untilWaiting(there, 2)
+  await acquire(1)
+  expect(await change).toMatchObject({ kind: 'lease', lease: { generation: 2 } })
+  expect(there.waits.countWaiters(slot)).toBe(1)
+  await release(2)
+  expect(await vacant).toMatchObject({ kind: 'lease', lease: { generation: 3 } })
+})
+
+test('a wait whose condition already holds ends immediately', async () => {
+  expect(await wait(here)).toEqual({ kind: 'absent' })
+  await acquire(0)
+  expect(await wait(here, { condition: changed(7) })).toMatchObject({ kind: 'lease', lease: { generation: 1 } })
+})
+
+test('the first lease of a slot ends the wait of a client that knows generation 0', async () => {
+  const outcome = wait(there, { condition: changed(0) })
+  await untilWaiting(there)
+  await acquire(0)
+  expect(await outcome).toMatchObject({ kind: 'lease', lease: { generation: 1 } })
+})
+
+test('the expiry of the lease ends a wait on every replica, without any request', async () => {
+  await acquire(0, { ttlMs: 300 })
+  const outcomes = await Promise.all([wait(here), wait(there, { condition: changed(1) })])
+  for (const outcome of outcomes) {
+    expect(outcome).toMatchObject({ kind: 'lease', lease: { holder: 'a', generation: 1 }, remainingMs: 0 })
+  }
+})
+
+test('a renewal moves the expiry for which a client waits', async () => {
+  await acquire(0, { ttlMs: 300 })
+  const outcome = wait(there)
+  await untilWaiting(there)
+  await acquire(1, { ttlMs: 900 })
+  expect(await outcome).toMatchObject({ lease: { generation: 2 }, remainingMs: 0 })
+})
+
+test('after the time the outcome depends on what the client knows', async () => {
+  await acquire(0)
+  const options = { condition: { kind: 'vacant' } as const, maxMs: 20, signal: new AbortController().signal }
+  expect(await here.leases.wait(address(), { ...options, known: [1] })).toMatchObject({ kind: 'not-modified' })
+  expect(await here.leases.wait(address(), { ...options, known: [] })).toMatchObject({ kind: 'lease' })
+})
+
+test('a client that disconnects frees its place', async () => {
+  await acquire(0)
+  const client = new AbortController()
+  const outcome = wait(here, { signal: client.signal })
+  await untilWaiting(here)
+  client.abort()
+  expect(await outcome).toEqual({ kind: 'absent' })
+  expect(here.waits.countWaiters(slot)).toBe(0)
+  expect(await wait(here, { signal: client.signal })).toEqual({ kind: 'absent' })
+})
+
+test('a change whose notification is lost is seen when the slots are read again', async () => {
+  const deaf = await startTestReplica(database.url, { listens: false, recheckMs: 50 })
+  others.push(deaf)
+  await acquire(0)
+  const outcome = wait(deaf)
+  await untilWaiting(deaf)
+  await release(1)
+  expect(await outcome).toMatchObject({ kind: 'lease', lease: { generation: 2 } })
+})
+
+test('a connection that listens and is lost is replaced, and waiters miss nothing', async () => {
+  const replica = await startTestReplica(database.url)
+  others.push(replica)
+  await acquire(0)
+  const outcome = wait(replica)
+  await untilWaiting(replica)
+  await database.sql`select pg_terminate_backend(pid) from pg_stat_activity where query like 'listen %' and datname = current_database()`
+  await release(1)
+  expect(await outcome).toMatchObject({ kind: 'lease', lease: { generation: 2 } })
+})
+
+test('a stop ends all waits as unavailable, and each later one', async () => {
+  const replica = await startTestReplica(database.url)
+  others.push(replica)
+  await acquire(0)
+  const outcomes = [wait(replica), wait(replica, { condition: changed(1) })]
+  await untilWaiting(replica, 2)
+  replica.waits.stop()
+  for (const outcome of [...(await Promise.all(outcomes)), await wait(replica)]) {
+    expect(outcome).toMatchObject({ kind: 'lease-unavailable' })
+  }
+})
+
+test('one read ends the waits of 3,000 clients, and the number of waiters is known', async () => {
+  await acquire(0)
+  const outcomes = Array.from({ length: 3_000 }, () => wait(there))
+  await untilWaiting(there, 3_000)
+  expect(await there.leases.readMany([address(), address('unknown')])).toMatchObject([
+    { kind: 'lease', waiters: 3_000 },
+    { kind: 'absent', waiters: 0 },
+  ])
+  await release(1)
+  const ended = await Promise.all(outcomes)
+  expect(ended.every(outcome => outcome.kind === 'lease' && outcome.lease.generation === 2)).toBe(true)
+})
