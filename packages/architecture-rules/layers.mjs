@@ -167,7 +167,7 @@ export const layers = [
     packages: [database, 'postgres', NODE],
   },
   /** The composition roots: of the worker, and of the process on Node. */
-  { name: 'lease-main', root: witness, folders: ['index.ts', 'node/'], imports: null },
+  { name: 'lease-main', root: witness, folders: ['index.ts', 'stored-policies.ts', 'node/'], imports: null },
 ]
 
 const toPattern = text => text.replace('**/', '.+/').replace(/\.ts$/, '\\.ts$')

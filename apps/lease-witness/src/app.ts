@@ -31,7 +31,7 @@ export const createApp = (settings: WitnessSettings, services: Services): Hono<W
     c.set('outcome', 'options')
     return c.body(null, 204)
   })
-  app.use(bearerAuth(settings, services.sharedRequestLimit))
+  app.use(bearerAuth(settings, services))
   app.use(requireBody)
   app.route('/lease', leaseRoutes(services))
   app.route('/history', historyRoutes(services))

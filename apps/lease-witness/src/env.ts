@@ -2,9 +2,12 @@ import type { PlacementSettings } from './object/domain/placement.ts'
 import type { LeaseObject } from './object/lease-object.ts'
 import type { ObjectEnv } from './object/slot.ts'
 import type { WitnessSettings } from './settings.ts'
+import type { StoredSecret } from './stored-policies.ts'
 
 /** The bindings of wrangler.toml, and the secrets of the deployment. */
-export interface WorkerEnv extends ObjectEnv, WitnessSettings, PlacementSettings {
+export interface WorkerEnv extends ObjectEnv, Omit<WitnessSettings, 'TOKEN_POLICIES'>, PlacementSettings {
+  /** The policies themselves, or a secret of a store that holds them. */
+  readonly TOKEN_POLICIES?: string | StoredSecret
   readonly LEASES: DurableObjectNamespace<LeaseObject>
   /** Counts the requests of each token in one location of the platform. Optional. */
   readonly REQUEST_LIMIT?: RateLimit

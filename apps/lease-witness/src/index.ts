@@ -2,7 +2,9 @@ import { createApp } from './app.ts'
 import type { WorkerEnv } from './env.ts'
 import type { Services, SharedRequestLimit } from './http/types.ts'
 import { createLeaseDirectory } from './kv-copy/copy.ts'
+import { log } from './log.ts'
 import { createLeaseService } from './object/client.ts'
+import { StoredPolicies, type StoredSecret } from './stored-policies.ts'
 
 export { LeaseObject } from './object/lease-object.ts'
 
@@ -18,20 +20,36 @@ const createSharedLimit = ({ REQUEST_LIMIT }: WorkerEnv): SharedRequestLimit | u
 type App = ReturnType<typeof createApp>
 
 /** Per isolate: the platform passes the same bindings with every request. */
-let cache: { readonly env: WorkerEnv; readonly app: App } | undefined
+let cache: { readonly env: WorkerEnv; readonly policies: string | undefined; readonly app: App } | undefined
+let stored: { readonly secret: StoredSecret; readonly policies: StoredPolicies } | undefined
 
-const toApp = (env: WorkerEnv): App => {
-  if (cache?.env !== env) {
+const toApp = (env: WorkerEnv, policies: string | undefined, lacksPolicies = false): App => {
+  if (cache?.env !== env || cache.policies !== policies) {
     const services: Services = {
       leases: createLeaseService(env),
       directory: createLeaseDirectory(env),
       sharedRequestLimit: createSharedLimit(env),
+      lacksPolicies,
     }
-    cache = { env, app: createApp(env, services) }
+    const { TOKEN_POLICIES: _, ...settings } = env
+    const app = createApp(policies === undefined ? settings : { ...settings, TOKEN_POLICIES: policies }, services)
+    cache = { env, policies, app }
   }
   return cache.app
 }
 
+const fetchWithStoredPolicies = async (request: Request, env: WorkerEnv, secret: StoredSecret): Promise<Response> => {
+  const onError = (error: unknown) => log(env, 'error', { msg: 'policies-unavailable', reason: String(error) })
+  if (stored?.secret !== secret) stored = { secret, policies: new StoredPolicies() }
+  const policies = await stored.policies.read(secret, Date.now(), onError)
+  return toApp(env, policies, policies === undefined).fetch(request)
+}
+
 export default {
-  fetch: (request: Request, env: WorkerEnv): Response | Promise<Response> => toApp(env).fetch(request),
+  fetch: (request: Request, env: WorkerEnv): Response | Promise<Response> => {
+    const { TOKEN_POLICIES } = env
+    return typeof TOKEN_POLICIES === 'object'
+      ? fetchWithStoredPolicies(request, env, TOKEN_POLICIES)
+      : toApp(env, TOKEN_POLICIES).fetch(request)
+  },
 }

@@ -3,7 +3,7 @@ import { parseMaxRequestsPerMinute, type WitnessSettings } from '../settings.ts'
 import { RequestLimit } from './domain/request-limit.ts'
 import { errorResponse } from './errors.ts'
 import { type Authentication, TokenRegistry } from './tokens.ts'
-import type { SharedRequestLimit, WitnessHttpEnv } from './types.ts'
+import type { Services, SharedRequestLimit, WitnessHttpEnv } from './types.ts'
 
 /** The token of an `Authorization` header (RFC 6750 section 2.1). The scheme is case-insensitive. */
 export const parseBearerToken = (authorization: string | undefined): string | undefined =>
@@ -49,9 +49,12 @@ class TokenLimits {
 }
 
 /** Rejects a request without an accepted token, and requests above the limit of a token. */
-export const bearerAuth = (settings: WitnessSettings, shared: SharedRequestLimit | undefined) => {
+export const bearerAuth = (
+  settings: WitnessSettings,
+  { sharedRequestLimit, lacksPolicies }: Pick<Services, 'sharedRequestLimit' | 'lacksPolicies'>,
+) => {
   const tokens = new TokenRegistry(settings)
-  const limits = new TokenLimits(settings, shared)
+  const limits = new TokenLimits(settings, sharedRequestLimit)
   return createMiddleware<WitnessHttpEnv>(async (c, next) => {
     const now = Date.now()
     const token = parseBearerToken(c.req.header('Authorization'))
@@ -69,6 +72,12 @@ export const bearerAuth = (settings: WitnessSettings, shared: SharedRequestLimit
     if (isAccepted) {
       c.set('caller', authentication.caller)
       return next()
+    }
+    if (lacksPolicies && token !== undefined) {
+      return errorResponse(c, {
+        code: 'lease-unavailable',
+        detail: 'The witness cannot read its token policies now. Retry later.',
+      })
     }
     c.set('outcome', 'unauthorized')
     c.header('WWW-Authenticate', token === undefined ? 'Bearer' : 'Bearer error="invalid_token"')

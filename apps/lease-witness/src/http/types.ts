@@ -38,4 +38,6 @@ export interface Services {
   readonly directory: LeaseDirectory
   /** Undefined: each process has its own limit only. */
   readonly sharedRequestLimit?: SharedRequestLimit | undefined
+  /** Whether the policies could not be read yet: it is unknown whether a token has one. */
+  readonly lacksPolicies?: boolean
 }
