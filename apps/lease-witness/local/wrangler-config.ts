@@ -19,6 +19,7 @@ const wranglerConfig = z.strictObject({
   preview_urls: z.boolean().optional(),
   send_metrics: z.boolean().optional(),
   observability: z.unknown().optional(),
+  ratelimits: z.unknown().optional(),
 })
 
 const parseToml = (path: string): unknown => {

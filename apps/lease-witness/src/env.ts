@@ -2,7 +2,11 @@ import type { PlacementSettings } from './object/domain/placement.ts'
 import type { LeaseObject } from './object/lease-object.ts'
 import type { ObjectEnv } from './object/slot.ts'
 import type { WitnessSettings } from './settings.ts'
-import type { StoredSecret } from './stored-policies.ts'
+
+/** A secret of Cloudflare's Secrets Store. */
+export interface StoredSecret {
+  readonly get: () => Promise<string>
+}
 
 /** The bindings of wrangler.toml, and the secrets of the deployment. */
 export interface WorkerEnv extends ObjectEnv, Omit<WitnessSettings, 'TOKEN_POLICIES'>, PlacementSettings {

@@ -1,10 +1,10 @@
 import { createApp } from './app.ts'
-import type { WorkerEnv } from './env.ts'
+import type { StoredSecret, WorkerEnv } from './env.ts'
 import type { Services, SharedRequestLimit } from './http/types.ts'
 import { createLeaseDirectory } from './kv-copy/copy.ts'
 import { log } from './log.ts'
 import { createLeaseService } from './object/client.ts'
-import { StoredPolicies, type StoredSecret } from './stored-policies.ts'
+import { StoredPolicies } from './stored-policies.ts'
 
 export { LeaseObject } from './object/lease-object.ts'
 

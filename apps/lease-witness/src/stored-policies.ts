@@ -1,7 +1,4 @@
-/** A secret of Cloudflare's Secrets Store. */
-export interface StoredSecret {
-  readonly get: () => Promise<string>
-}
+import type { StoredSecret } from './env.ts'
 
 /** How long a rotated token may still be accepted by an isolate, beside the delay of the store itself. */
 export const REFRESH_MS = 30_000

@@ -78,7 +78,13 @@ describe('the environment is documented', () => {
     expect(defaults).toHaveProperty('config')
     // The variables after these are for the repository tests and the lease witness.
     const others = Object.keys(parseAssignments(example.slice(example.indexOf('# --- Tests'))))
-    expect(others).toEqual(['PDM_TEST_DSN', 'BEARER_TOKENS_CSV', 'LOG_LEVEL'])
+    expect(others).toEqual([
+      'PDM_TEST_DSN',
+      'BEARER_TOKENS_CSV',
+      'TOKEN_POLICIES',
+      'MAX_REQUESTS_PER_MINUTE',
+      'LOG_LEVEL',
+    ])
   })
 })
 

@@ -139,7 +139,8 @@ describe('an unexpected error', () => {
     }
     const request = new Request('http://witness.test/lease/a', { headers: { Authorization: `Bearer ${TOKEN}` } })
     const leases = { read: fail, wait: fail, write: fail, history: fail, readMany: fail, checkHealth: fail }
-    const app = createApp(env, { leases, directory: { list: fail } })
+    const { TOKEN_POLICIES: _, ...settings } = env
+    const app = createApp(settings, { leases, directory: { list: fail } })
     const response = await readResponse(await app.fetch(request))
     const { requestId } = expectProblem(response, 500, 'internal-error')
     expect(response.headers.get('X-Request-Id')).toBe(requestId)
