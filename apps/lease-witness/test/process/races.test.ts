@@ -1,42 +1,13 @@
-import { type LeaseConnection, openLeaseConnections } from '@pool/test-kit/lease-connection.ts'
 import { proofSize, reportProof } from '@pool/test-kit/proof-size.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { prepareRaces, type Race, type RaceResult, runRace, SLOT_STATES, waitForExpiry } from './support/race.ts'
+import { connect, MAX_WRITERS, prepareRaces, type Race, runRaces, SLOT_STATES, waitForExpiry } from './support/race.ts'
 import { type RunningWorker, startReadThenWrite } from './support/read-then-write.ts'
 import { type RunningWitness, startWitness, temporaryDirectory } from './support/witness.ts'
 
 /** A decision that awaits anything between its read and its write fails in more than a third of the rounds. */
 const ROUNDS = proofSize(500)
-const CONNECTIONS = 32
-
-/** Every round uses `writers` connections, so several rounds run in parallel. */
-const runRaces = async (
-  connections: readonly LeaseConnection[],
-  races: readonly Race[],
-  writers: number,
-): Promise<RaceResult[]> => {
-  const results: RaceResult[] = []
-  const remaining = races.values()
-  const runLane = async (own: readonly LeaseConnection[]) => {
-    for (const race of remaining) results.push(await runRace(own, race))
-  }
-  const lanes = Array.from({ length: connections.length / writers }, (_, i) =>
-    connections.slice(i * writers, (i + 1) * writers),
-  )
-  await Promise.all(lanes.map(runLane))
-  return results
-}
-
-const connect = async (port: number) => {
-  const connections = await openLeaseConnections(port, CONNECTIONS)
-  const close = () => {
-    for (const connection of connections) connection[Symbol.dispose]()
-  }
-  return { connections, [Symbol.dispose]: close }
-}
-
 describe('concurrent writers', () => {
-  const cases = SLOT_STATES.flatMap(state => [2, 8, 32].map(writers => ({ state, writers })))
+  const cases = SLOT_STATES.flatMap(state => [2, 8, MAX_WRITERS].map(writers => ({ state, writers })))
   const directory = temporaryDirectory()
   let witness: RunningWitness
   /** Prepared for all cases first, so that the short leases expire during the other cases. */
@@ -44,7 +15,7 @@ describe('concurrent writers', () => {
 
   beforeAll(async () => {
     witness = await startWitness(directory.path)
-    using client = await connect(witness.port)
+    using client = await connect([witness.port])
     for (const row of cases) {
       prepared.set(row, await prepareRaces(client.connections, row.state, row.writers, ROUNDS))
     }
@@ -60,7 +31,7 @@ describe('concurrent writers', () => {
     async row => {
       const races = prepared.get(row) ?? []
       await waitForExpiry(races)
-      using client = await connect(witness.port)
+      using client = await connect([witness.port])
       const results = await runRaces(client.connections, races, row.writers)
       expect(results.flatMap(({ violations }) => violations)).toEqual([])
       expect(results.map(({ grants }) => grants)).toEqual(Array(ROUNDS).fill(1))
@@ -80,13 +51,13 @@ describe('a worker that reads and then writes', () => {
   afterAll(() => worker[Symbol.asyncDispose]())
 
   test.each(SLOT_STATES)('fails on a slot that is %s', async state => {
-    using client = await connect(worker.port)
-    const races = await prepareRaces(client.connections, state, CONNECTIONS, UNSAFE_ROUNDS)
+    using client = await connect([worker.port])
+    const races = await prepareRaces(client.connections, state, MAX_WRITERS, UNSAFE_ROUNDS)
     await waitForExpiry(races)
-    const results = await runRaces(client.connections, races, CONNECTIONS)
+    const results = await runRaces(client.connections, races, MAX_WRITERS)
     const failed = results.filter(({ grants, violations }) => grants > 1 && violations.length > 0)
     process.stdout.write(
-      `read-then-write, ${state}: ${failed.length} double grants in ${UNSAFE_ROUNDS} rounds of ${CONNECTIONS} writers\n`,
+      `read-then-write, ${state}: ${failed.length} double grants in ${UNSAFE_ROUNDS} rounds of ${MAX_WRITERS} writers\n`,
     )
     expect(failed).not.toEqual([])
   })

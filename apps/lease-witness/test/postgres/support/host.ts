@@ -9,15 +9,9 @@ import { toSlotKey } from '../../../src/postgres/repository.ts'
 import { OTHER_TOKEN, TOKEN } from '../../http/support/client.ts'
 import { installHost, type WitnessHost, type WitnessRequest, type WitnessSettings } from '../../http/support/host.ts'
 import { createTestDatabase, TIMEOUT_MS } from './database.ts'
+import { replaceLeaseClock } from './test-clock.ts'
 
 const DEFAULT_SETTINGS = { BEARER_TOKENS_CSV: `${TOKEN},${OTHER_TOKEN}`, LOG_LEVEL: 'error' }
-
-/** The clock of `fakeClock`, if a test has one. */
-const CLOCK = `
-  create table test_clock (ms bigint not null);
-  create or replace function lease_clock() returns bigint language sql volatile as $$
-    select coalesce((select ms from test_clock), floor(extract(epoch from clock_timestamp()) * 1000)::bigint)
-  $$`
 
 const agent = new Agent({ keepAlive: true })
 
@@ -74,16 +68,14 @@ const startHost = async (): Promise<WitnessHost> => {
     settings: DEFAULT_SETTINGS,
     allowsLostWrites: false,
   })
-  await sql.unsafe(CLOCK)
+  const { stopAt } = await replaceLeaseClock(sql)
   let clock: number | undefined
+  /** Follows `fakeClock`. */
   const setClock = async () => {
     const ms = vi.isFakeTimers() ? Date.now() : undefined
     if (ms === clock) return
     clock = ms
-    await sql.begin(async transaction => {
-      await transaction`delete from test_clock`
-      if (ms !== undefined) await transaction`insert into test_clock values (${ms})`
-    })
+    await stopAt(ms)
   }
   const ports = new Map<string, Promise<number>>()
   const getPort = (settings: WitnessSettings): Promise<number> => {

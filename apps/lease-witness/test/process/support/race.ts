@@ -1,7 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import type { Lease } from '@pool/contract/lease'
-import type { LeaseConnection, LeaseRequest, LeaseResponse } from '@pool/test-kit/lease-connection.ts'
+import {
+  type LeaseConnection,
+  type LeaseRequest,
+  type LeaseResponse,
+  openLeaseConnections,
+} from '@pool/test-kit/lease-connection.ts'
+
+export const MAX_WRITERS = 32
 
 /** The state of a slot before the race. */
 export const SLOT_STATES = ['fresh', 'held', 'expired'] as const
@@ -167,4 +174,33 @@ export const runRace = async (connections: readonly LeaseConnection[], race: Rac
     violations.push(`a later read returned ${after?.status} ${after?.text} instead of ${winner.response.text}`)
   }
   return { grants: grants.length, violations: violations.map(violation => `${slot}: ${violation}`) }
+}
+
+/** Every round uses `writers` connections, so several rounds run in parallel. */
+export const runRaces = async (
+  connections: readonly LeaseConnection[],
+  races: readonly Race[],
+  writers: number,
+): Promise<RaceResult[]> => {
+  const results: RaceResult[] = []
+  const remaining = races.values()
+  const runLane = async (own: readonly LeaseConnection[]) => {
+    for (const race of remaining) results.push(await runRace(own, race))
+  }
+  const lanes = Array.from({ length: connections.length / writers }, (_, i) =>
+    connections.slice(i * writers, (i + 1) * writers),
+  )
+  await Promise.all(lanes.map(runLane))
+  return results
+}
+
+/** Opens a connection for each writer, in turn to each of the replicas. */
+export const connect = async (ports: readonly number[]) => {
+  const count = Math.ceil(MAX_WRITERS / ports.length)
+  const groups = await Promise.all(ports.map(port => openLeaseConnections(port, count)))
+  const connections = Array.from({ length: count }, (_, i) => groups.flatMap(group => group[i] ?? [])).flat()
+  const close = () => {
+    for (const connection of connections) connection[Symbol.dispose]()
+  }
+  return { connections, [Symbol.dispose]: close }
 }

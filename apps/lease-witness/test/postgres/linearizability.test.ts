@@ -1,0 +1,93 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { checkLinearizability, describeViolation } from '@pool/test-kit/linearizability/check.ts'
+import { type Operation, summarizeHistory } from '@pool/test-kit/linearizability/history.ts'
+import {
+  doubleGrant,
+  generationBack,
+  lostRelease,
+  staleRead,
+  type Tamper,
+} from '@pool/test-kit/linearizability/tamper.ts'
+import { SteppedClock } from '@pool/test-kit/linearizability/witness-clock.ts'
+import { createPrng, type Prng } from '@pool/test-kit/prng.ts'
+import { proofSize, reportProof } from '@pool/test-kit/proof-size.ts'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { recordHistory } from '../process/support/record-history.ts'
+import { createTestDatabase } from './support/database.ts'
+import { startReplicas } from './support/replica.ts'
+import { replaceLeaseClock } from './support/test-clock.ts'
+
+const OPERATIONS = proofSize(100_000, 5_000)
+const MAX_STEP_MS = 3_600_000
+/** Near the longest step that a slot bridges. */
+const MAX_SHORT_STEP_MS = 70_000
+const MAX_STEP_INTERVAL_MS = 500
+/** A statement that began before a step may use the time before it for as long as it takes. */
+const STATEMENT_MS = 50
+const MAX_SHOWN_VIOLATIONS = 5
+
+/** Different in every run, and printed with every failure. */
+const seed = Date.now() % 2 ** 31
+
+const chooseStep = (prng: Prng): number => {
+  const maxMs = prng.pick([MAX_STEP_MS, MAX_SHORT_STEP_MS, 1_000])
+  return prng.below(2 * maxMs + 1) - maxMs
+}
+
+describe('a history of two replicas whose clock is set forward and back', () => {
+  const clock = new SteppedClock()
+  let history: Operation[] = []
+  let restarts = 0
+
+  beforeAll(async () => {
+    await using database = await createTestDatabase({ connections: 2 })
+    const { setAhead } = await replaceLeaseClock(database.sql)
+    await using replicas = await startReplicas(database.url)
+    const prng = createPrng(seed)
+    const stop = new AbortController()
+    const setClock = async () => {
+      while (!stop.signal.aborted) {
+        await sleep(prng.below(MAX_STEP_INTERVAL_MS))
+        await clock.step(chooseStep(prng), async aheadMs => {
+          await setAhead(aheadMs)
+          await sleep(STATEMENT_MS)
+        })
+      }
+    }
+    const steps = setClock()
+    const options = { ports: replicas.ports, operations: OPERATIONS, seed, timeoutMs: 10 * OPERATIONS, clock }
+    history = await recordHistory(options).finally(() => stop.abort())
+    await steps
+    restarts = (await database.sql`select 1 from lease_history where event = 'clock-set-back'`).length
+    reportProof(`linearizability on Postgres, seed ${seed}, ${clock.steps} steps: ${summarizeHistory(history)}`)
+  }, 11 * OPERATIONS)
+
+  afterAll(() => {
+    history = []
+  })
+
+  test('is complete, and has leases that started again', () => {
+    expect(history.length).toBeGreaterThanOrEqual(OPERATIONS)
+    expect(clock.steps).toBeGreaterThan(0)
+    expect(restarts).toBeGreaterThan(0)
+  })
+
+  test('is linearizable', () => {
+    const violations = checkLinearizability(history, clock)
+    expect(violations.slice(0, MAX_SHOWN_VIOLATIONS).map(describeViolation), `seed ${seed}`).toEqual([])
+  })
+
+  test('would not be on a clock that is not set', () => {
+    expect(checkLinearizability(history)).not.toEqual([])
+  })
+
+  const tampers: readonly (readonly [name: string, tamper: Tamper])[] = [
+    ['a stale read', staleRead],
+    ['a double grant', doubleGrant],
+    ['a generation that went back', generationBack],
+    ['a lost release', lostRelease],
+  ]
+  test.each(tampers)('with %s is not', (_, tamper) => {
+    expect(checkLinearizability(tamper(history), clock)).not.toEqual([])
+  })
+})
