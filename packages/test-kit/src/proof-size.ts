@@ -39,6 +39,7 @@ export const longProofs = [
   'deployments/lifetimes-e2e',
   'deployments/random-tenants',
   'postgres/failover',
+  'postgres/kill',
   'soak/main',
 ] as const
 

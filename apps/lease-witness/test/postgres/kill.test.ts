@@ -1,0 +1,73 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { startDedicatedPostgres } from '@pool/test-kit/dedicated-postgres.ts'
+import { proofSize, reportProof } from '@pool/test-kit/proof-size.ts'
+import { expect, test } from 'vitest'
+import { createClient } from '../process/support/client.ts'
+import { Ledger, readLease, runController, type WriteCounts } from '../process/support/controllers.ts'
+import { type Replica, startReplica } from './support/replica.ts'
+
+const REPLICA_KILLS = proofSize(20, 2)
+const SERVER_KILLS = proofSize(20, 2)
+const MIN_ACKNOWLEDGED_WRITES = proofSize(2_000)
+const CONTROLLERS = 12
+
+const slots = Array.from({ length: 20 }, (_, index) => `busy/${index}`)
+
+test('kills of replicas and of the server during writes lose nothing that was acknowledged', async () => {
+  const postgres = await startDedicatedPostgres()
+  const ledger = new Ledger()
+  const counts: WriteCounts = { acknowledged: 0, rejected: 0, applied: 0, notApplied: 0 }
+  const replicas: Replica[] = []
+  try {
+    const url = await postgres.createDatabase()
+    replicas.push(await startReplica(url), await startReplica(url))
+    const stop = new AbortController()
+    const load = Promise.all(
+      Array.from({ length: CONTROLLERS }, (_, index) => {
+        const { port } = replicas[index % replicas.length] as Replica
+        return runController(port, `controller-${index}`, slots, ledger, counts, stop.signal)
+      }),
+    )
+    // An error of a controller is reported when the load is awaited below.
+    load.catch(() => {})
+
+    /** Every replica responds again, and shows at least what was acknowledged before the kill. */
+    const checkAfter = async (kill: () => Promise<void>) => {
+      await sleep(100 + Math.random() * 150)
+      const floors = slots.map(slot => ledger.highestGeneration(slot))
+      await kill()
+      for (const { port } of replicas) {
+        using client = createClient(port)
+        for (const [index, slot] of slots.entries()) {
+          const { generation } = await readLease(client, ledger, slot)
+          expect(generation, slot).toBeGreaterThanOrEqual(floors[index] ?? 0)
+        }
+      }
+    }
+    const killReplica = async (index: number) => {
+      const { port, process } = replicas[index] as Replica
+      await process.kill()
+      replicas[index] = await startReplica(url, { PORT: String(port) })
+    }
+    for (let n = 0; n < Math.max(REPLICA_KILLS, SERVER_KILLS); n += 1) {
+      if (n < REPLICA_KILLS) await checkAfter(() => killReplica(n % replicas.length))
+      if (n < SERVER_KILLS) {
+        await checkAfter(async () => {
+          await postgres.stop('immediate')
+          await postgres.start()
+        })
+      }
+    }
+    stop.abort()
+    await load
+    expect(ledger.violations).toEqual([])
+    expect(counts.acknowledged).toBeGreaterThan(MIN_ACKNOWLEDGED_WRITES)
+    reportProof(
+      `${REPLICA_KILLS} kills of a replica and ${SERVER_KILLS} of the server under ${counts.acknowledged} acknowledged lease ` +
+        `writes, none lost; of the writes without a response ${counts.applied} were applied, ${counts.notApplied} not`,
+    )
+  } finally {
+    await Promise.all(replicas.map(({ process }) => process.kill()))
+    await postgres.remove()
+  }
+}, 600_000)
