@@ -2,21 +2,31 @@ import { resolve } from 'node:path'
 import { build, stop } from 'esbuild'
 
 const loopbackOnly = resolve(import.meta.dirname, 'loopback-only.ts')
+const stoppable = resolve(import.meta.dirname, 'stoppable.ts')
 
-const toLoopbackOnlySource = (entry: string): string => `
-  import worker from ${JSON.stringify(entry)}
-  import { loopbackOnly } from ${JSON.stringify(loopbackOnly)}
-  export * from ${JSON.stringify(entry)}
-  export default loopbackOnly(worker)`
+export interface BundleOptions {
+  /** Whether requests whose `Host` is not a loopback name are rejected. */
+  readonly loopbackHostsOnly?: boolean
+  /** A path whose request ends all waits, and the module that exports `endWaits`. */
+  readonly stop?: { readonly path: string; readonly module: string } | undefined
+}
 
-/**
- * Bundles the worker into one module. The runtime provides the `cloudflare:` modules. With `loopbackHostsOnly`, the module
- * rejects requests whose `Host` is not a loopback name.
- */
-export const bundle = async (entry: string, { loopbackHostsOnly = false } = {}): Promise<string> => {
-  const input = loopbackHostsOnly
-    ? { stdin: { contents: toLoopbackOnlySource(entry), resolveDir: import.meta.dirname } }
-    : { entryPoints: [entry] }
+/** A module that wraps the worker of `entry`. */
+const toSource = (entry: string, { loopbackHostsOnly = false, stop }: BundleOptions): string => {
+  const stopping = stop && `stoppable(worker, ${JSON.stringify(stop.path)}, endWaits)`
+  return `
+    import worker from ${JSON.stringify(entry)}
+    import { loopbackOnly } from ${JSON.stringify(loopbackOnly)}
+    import { stoppable } from ${JSON.stringify(stoppable)}
+    ${stop ? `import { endWaits } from ${JSON.stringify(stop.module)}` : ''}
+    export * from ${JSON.stringify(entry)}
+    const wrapped = ${stopping ?? 'worker'}
+    export default ${loopbackHostsOnly ? 'loopbackOnly(wrapped)' : 'wrapped'}`
+}
+
+/** Bundles the worker into one module. The runtime provides the `cloudflare:` modules. */
+export const bundle = async (entry: string, options: BundleOptions = {}): Promise<string> => {
+  const input = { stdin: { contents: toSource(entry, options), resolveDir: import.meta.dirname } }
   try {
     const { outputFiles } = await build({
       ...input,

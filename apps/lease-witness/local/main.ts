@@ -6,6 +6,7 @@ import { readLocalConfig } from './config.ts'
 import { startWorkerd } from './workerd.ts'
 
 const projectRoot = resolve(import.meta.dirname, '../../..')
+const waitsModule = resolve(import.meta.dirname, '../src/object/waits.ts')
 const writeLine = (line: string) => process.stdout.write(`${line}\n`)
 
 const parsed = readLocalConfig(process.env, projectRoot)
@@ -23,7 +24,7 @@ const stopped = new Promise<void>(resolve => {
 process.stdout.on('error', () => {})
 process.stderr.on('error', () => {})
 try {
-  await using witness = await startWorkerd(resolve(projectRoot, 'wrangler.toml'), config, writeLine)
+  await using witness = await startWorkerd(resolve(projectRoot, 'wrangler.toml'), config, writeLine, waitsModule)
   const { BEARER_TOKENS_CSV, TOKEN_POLICIES } = config.bindings
   if (parseTokenList(BEARER_TOKENS_CSV).length + parseTokenPolicies(TOKEN_POLICIES).policies.length === 0) {
     const detail = 'BEARER_TOKENS_CSV and TOKEN_POLICIES are empty: all requests will be rejected.'
@@ -31,6 +32,7 @@ try {
   }
   writeLine(JSON.stringify({ level: 'info', service: 'lease-witness', msg: 'ready', port: witness.port }))
   await Promise.race([stopped, witness.failed])
+  await witness.endWaits()
 } catch (error) {
   const message = error instanceof Error ? error.message : String(error)
   process.stderr.write(`lease-witness: ${message.replace(/\s+/g, ' ')}\n`)

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { convertV4MiniflareOptions, Miniflare, MiniflareCoreError, NoOpLog } from 'miniflare'
 import { log } from '../src/log.ts'
 import { bundle } from './bundle.ts'
@@ -11,7 +12,13 @@ export interface RunningWitness extends AsyncDisposable {
   readonly port: number
   /** Rejects when workerd has exited and cannot be restarted. */
   readonly failed: Promise<never>
+  /** Ends all waits with a response. For the moment before the process stops; it never rejects. */
+  readonly endWaits: () => Promise<void>
 }
+
+const STOP_TIMEOUT_MS = 1_000
+/** For responses that workerd has begun. */
+const FLUSH_MS = 50
 
 const LOOPBACK = '127.0.0.1'
 const SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const
@@ -42,14 +49,20 @@ class FailureLog extends NoOpLog {
   }
 }
 
-/** Runs the worker of a wrangler.toml in workerd, on the loopback interface. `onLine` receives its log lines. */
+/**
+ * Runs the worker of a wrangler.toml in workerd, on the loopback interface. `onLine` receives its log lines. `waitsModule`
+ * exports `endWaits`, if the worker has waits.
+ */
 export const startWorkerd = async (
   wranglerToml: string,
   { port, dataDir, loopbackHostsOnly, bindings }: LocalConfig,
   onLine: (line: string) => void,
+  waitsModule?: string,
 ): Promise<RunningWitness> => {
   const { main, options } = readWranglerConfig(wranglerToml)
-  const contents = await bundle(main, { loopbackHostsOnly })
+  const stopPath = `/${crypto.randomUUID()}`
+  const stop = waitsModule === undefined ? undefined : { path: stopPath, module: waitsModule }
+  const contents = await bundle(main, { loopbackHostsOnly, stop })
 
   await using stack = new AsyncDisposableStack()
   const directory = stack.use(await lockDataDir(dataDir))
@@ -89,6 +102,12 @@ export const startWorkerd = async (
   return {
     port: Number(url.port),
     failed: failure.promise,
+    async endWaits() {
+      if (!stop) return
+      const signal = AbortSignal.timeout(STOP_TIMEOUT_MS)
+      const response = await fetch(`http://${LOOPBACK}:${url.port}${stop.path}`, { signal }).catch(() => undefined)
+      if (response?.ok) await sleep(FLUSH_MS)
+    },
     [Symbol.asyncDispose]: () => resources.disposeAsync(),
   }
 }

@@ -129,6 +129,14 @@ const toFinalOutcome = (outcome: WaitMessage['outcome'], known: KnownGenerations
     ? { ...outcome, kind: 'not-modified' }
     : outcome
 
+/** Ends each wait of this isolate. */
+const ongoing = new Set<() => void>()
+
+/** Ends the waits of this isolate: the process is about to stop. The platform has no such event, but the local run has. */
+export const endWaits = (): void => {
+  for (const end of ongoing) end()
+}
+
 /** Waits in the worker until the object ends the wait, the time is over, the client disconnects or the object is reset. */
 export const waitForObject = async (
   object: Pick<DurableObjectStub, 'fetch'>,
@@ -142,6 +150,7 @@ export const waitForObject = async (
   const { promise: ended, resolve: end } = Promise.withResolvers<ReadOutcome>()
   const endUnavailable = (reason: string) => end({ kind: 'lease-unavailable', reason })
   const disconnect = () => end({ kind: 'absent' })
+  const stop = () => end({ kind: 'lease-unavailable' })
   const ask = () => {
     if (socket.readyState === WebSocket.OPEN) socket.send(toWaitMessage(address))
   }
@@ -168,6 +177,7 @@ export const waitForObject = async (
   const lose = (cause: string) => endUnavailable(`the connection to the object was lost: ${cause}`)
   socket.addEventListener('close', ({ code, reason }) => lose(`${code} ${reason}`))
   socket.addEventListener('error', ({ message }) => lose(message))
+  ongoing.add(stop)
   signal.addEventListener('abort', disconnect)
   if (signal.aborted) disconnect()
   socket.accept()
@@ -176,6 +186,7 @@ export const waitForObject = async (
   try {
     return await ended
   } finally {
+    ongoing.delete(stop)
     for (const timer of [endTimer, responseTimer, expiryTimer]) clearTimeout(timer)
     signal.removeEventListener('abort', disconnect)
     socket.close(1_000)
