@@ -1,7 +1,7 @@
 import { resolve } from 'node:path'
 import { parseTokenList } from '../src/http/domain/token-list.ts'
 import { LOG_LEVELS } from '../src/log.ts'
-import { findTokenIssues } from '../src/settings.ts'
+import { findSettingsIssues } from '../src/settings.ts'
 
 export interface LocalConfig {
   readonly port: number
@@ -14,7 +14,7 @@ export interface LocalConfig {
 }
 
 /** Passed to the worker as they are. LOCATION_HINTS and JURISDICTION are Cloudflare's only. */
-const SETTINGS = ['TOKEN_POLICIES', 'MAX_REQUESTS_PER_MINUTE'] as const
+const SETTINGS = ['TOKEN_POLICIES', 'MAX_REQUESTS_PER_MINUTE', 'MAX_WAIT_SECONDS'] as const
 
 const pickSettings = (env: Readonly<Record<string, string | undefined>>): Readonly<Record<string, string>> =>
   Object.fromEntries(SETTINGS.flatMap(name => (env[name]?.trim() ? [[name, env[name]]] : [])))
@@ -39,7 +39,7 @@ export const readLocalConfig = (
     errors.push('BEARER_TOKENS_CSV must be tokens of printable ASCII without spaces, separated by commas')
   }
   const settings = pickSettings(env)
-  errors.push(...findTokenIssues(settings).map(({ variable, detail }) => `${variable} ${detail}`))
+  errors.push(...findSettingsIssues(settings).map(({ variable, detail }) => `${variable} ${detail}`))
   const loopbackText = env.LOOPBACK_HOSTS_ONLY?.trim().toLowerCase() || 'false'
   if (!['true', 'false'].includes(loopbackText)) errors.push('LOOPBACK_HOSTS_ONLY must be true or false')
   const loopbackHostsOnly = loopbackText === 'true'

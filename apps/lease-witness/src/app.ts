@@ -1,10 +1,12 @@
 import { Hono } from 'hono'
 import { bearerAuth } from './http/bearer-auth.ts'
-import { errorResponse, logRequest } from './http/errors.ts'
+import { errorResponse, logUnexpected } from './http/errors.ts'
+import { healthRoutes } from './http/health.ts'
 import { historyRoutes } from './http/history.ts'
 import { leaseRoutes } from './http/lease.ts'
 import { listLeasesRoutes } from './http/list-leases.ts'
 import { accessLog, rawPath, readBody, requireBody, requireHost } from './http/middleware.ts'
+import { renewLeasesRoutes } from './http/renew-leases.ts'
 import type { Services, WitnessHttpEnv } from './http/types.ts'
 import type { WitnessSettings } from './settings.ts'
 
@@ -12,6 +14,8 @@ const RESOURCES = [
   { pattern: /^\/lease\/./s, methods: 'GET, HEAD, PUT, DELETE, OPTIONS' },
   { pattern: /^\/history\/./s, methods: 'GET, HEAD, OPTIONS' },
   { pattern: /^\/leases$/, methods: 'GET, HEAD, OPTIONS' },
+  { pattern: /^\/leases\/renew$/, methods: 'POST, OPTIONS' },
+  { pattern: /^\/healthz$/, methods: 'GET, HEAD, OPTIONS' },
 ] as const
 
 const allowedMethods = (path: string): string | undefined =>
@@ -31,11 +35,14 @@ export const createApp = (settings: WitnessSettings, services: Services): Hono<W
     c.set('outcome', 'options')
     return c.body(null, 204)
   })
+  // Before authentication: a probe carries no token.
+  app.route('/healthz', healthRoutes(services))
   app.use(bearerAuth(settings, services))
   app.use(requireBody)
-  app.route('/lease', leaseRoutes(services))
+  app.route('/lease', leaseRoutes(settings, services))
   app.route('/history', historyRoutes(services))
   app.route('/leases', listLeasesRoutes(services))
+  app.route('/leases/renew', renewLeasesRoutes(services))
   app.notFound(c => {
     const methods = allowedMethods(c.req.path)
     if (!methods) return errorResponse(c, { code: 'not-found' })
@@ -43,8 +50,7 @@ export const createApp = (settings: WitnessSettings, services: Services): Hono<W
     return errorResponse(c, { code: 'method-not-allowed' })
   })
   app.onError((error, c) => {
-    const { name, message, stack } = error
-    logRequest(c, 'error', { msg: 'unhandled-error', requestId: c.get('requestId'), error: { name, message, stack } })
+    logUnexpected(c, error)
     return errorResponse(c, { code: 'internal-error' })
   })
   return app

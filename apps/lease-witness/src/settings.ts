@@ -1,4 +1,6 @@
+import { WAIT } from '@pool/contract/lease'
 import { parseTokenPolicies } from './http/domain/token-policies.ts'
+import { parseMaxWaitSeconds } from './lease/request.ts'
 import type { LogSettings } from './log.ts'
 
 /** The variables and secrets of the witness, the same on every host. Texts, as the environment has them. */
@@ -9,6 +11,8 @@ export interface WitnessSettings extends LogSettings {
   readonly TOKEN_POLICIES?: string
   /** The default request limit of a token, per isolate or process; 0: none. */
   readonly MAX_REQUESTS_PER_MINUTE?: string
+  /** The longest wait that is granted: 1 to 60 s; any other value means 25 s. */
+  readonly MAX_WAIT_SECONDS?: string
 }
 
 /** Twice what a controller needs that renews 10,000 leases every 10 s, one by one. */
@@ -30,14 +34,15 @@ export interface SettingsIssue {
   readonly detail: string
 }
 
-/** What is wrong with the settings about tokens. A process that can refuse to start does so. */
-export const findTokenIssues = (settings: WitnessSettings): readonly SettingsIssue[] => {
-  const policies = parseTokenPolicies(settings.TOKEN_POLICIES)
-  const hasLimit = parseCount(settings.MAX_REQUESTS_PER_MINUTE) !== undefined
-  return [
-    ...policies.errors.map(detail => ({ variable: 'TOKEN_POLICIES', detail }) as const),
-    ...(hasLimit
-      ? []
-      : [{ variable: 'MAX_REQUESTS_PER_MINUTE', detail: 'must be a whole number; 0 means no limit' } as const]),
-  ]
+/** What is wrong with the settings. A process that can refuse to start does so. */
+export const findSettingsIssues = (settings: WitnessSettings): readonly SettingsIssue[] => {
+  const issues: SettingsIssue[] = parseTokenPolicies(settings.TOKEN_POLICIES).errors.map(detail => ({
+    variable: 'TOKEN_POLICIES',
+    detail,
+  }))
+  if (parseCount(settings.MAX_REQUESTS_PER_MINUTE) === undefined)
+    issues.push({ variable: 'MAX_REQUESTS_PER_MINUTE', detail: 'must be a whole number; 0 means no limit' })
+  if (parseMaxWaitSeconds(settings.MAX_WAIT_SECONDS) === undefined)
+    issues.push({ variable: 'MAX_WAIT_SECONDS', detail: `must be a whole number from ${WAIT.min} to ${WAIT.max}` })
+  return issues
 }

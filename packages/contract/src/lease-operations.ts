@@ -1,12 +1,34 @@
 import * as z from 'zod'
-import { holder, lease, leaseHistory, leaseList, leaseListQuery, putLeaseRequest, slot } from './lease.ts'
+import { probe } from './health.ts'
+import {
+  holder,
+  lease,
+  leaseHistory,
+  leaseList,
+  leaseListQuery,
+  leaseStatusList,
+  leaseStatusQuery,
+  putLeaseRequest,
+  readLeaseQuery,
+  renewLeasesRequest,
+  renewLeasesResponse,
+  slot,
+} from './lease.ts'
 import { leaseProblem } from './lease-problem.ts'
 import type { Operation, ResponseSpec } from './operation.ts'
 
 const etag = { ETag: 'The generation as an entity tag, `"7"`.' }
-const retryAfter = { 'Retry-After': 'Seconds after which to retry.' }
+const remaining = {
+  'Lease-Remaining-Ms':
+    'Milliseconds until the lease expires, when the witness sent the response; `0`: it has expired. Absent: no client holds it.',
+}
+const conflict = {
+  'Lease-Conflict':
+    '`generation`: the current generation differs. `held`: another holder has an unexpired lease. `not-holder`: another holder has the lease, or nobody. `expired`: the lease to renew has expired.',
+}
+const retryAfter = { 'Retry-After': 'Seconds after which to retry, with a random part.' }
 const preferenceApplied = {
-  'Preference-Applied': 'The wait that was applied, `wait=30`; only in the response to a read that could wait.',
+  'Preference-Applied': 'The wait that was granted, `wait=25`; only in the response to a read that could wait.',
 }
 
 const error = (description: string, headers?: ResponseSpec['headers']): ResponseSpec => ({
@@ -37,7 +59,11 @@ const neverWritten: ResponseSpec = {
   description: '`not-found`: the slot was never written.',
   schema: leaseProblem,
 }
-const current: ResponseSpec = { description: 'Not written: the current lease.', schema: lease, headers: etag }
+const current: ResponseSpec = {
+  description: 'Not written: the current lease.',
+  schema: lease,
+  headers: { ...etag, ...remaining, ...conflict },
+}
 
 const path = z.object({ slot })
 const ifMatch = z.string().meta({
@@ -62,24 +88,31 @@ export const leaseOperations: readonly Operation[] = [
     tag: 'Lease',
     summary: 'Returns the lease, even if it is expired or released.',
     description:
-      'The slot is the rest of the path after `/lease/`, percent-decoded once: `a/b`, `a%2Fb` and `a%2fb` are one slot. With `If-None-Match` and `Prefer: wait=N`, the response is sent when the generation changes or the lease expires, and at the latest after N seconds.',
+      'The slot is the rest of the path after `/lease/`, percent-decoded once: `a/b`, `a%2Fb` and `a%2fb` are one slot. An empty segment must be encoded: `a%2F%2Fb`. With `If-None-Match` and `Prefer: wait=N`, the response is sent when the generation changes or the lease expires; with `until=vacant` or `If-None-Match: *`, when the lease is released or expires, whatever is renewed until then; in each case at the latest after N seconds. A read with `If-Match` does not wait.',
     pathParams: path,
+    query: readLeaseQuery,
     headers: z.object({
+      'If-Match': z
+        .string()
+        .optional()
+        .meta({ description: 'A list of entity tags, or `*` (RFC 9110 section 13.1.1).', example: '"7"' }),
       'If-None-Match': z
         .string()
         .optional()
         .meta({ description: 'Known generations: a list of entity tags, or `*`.', example: '"7"' }),
-      Prefer: z
-        .string()
-        .optional()
-        .meta({ description: '`wait=N` (RFC 7240 section 4.3), at most 60 s.', example: 'wait=30' }),
+      Prefer: z.string().optional().meta({
+        description:
+          '`wait=N` in seconds (RFC 7240 section 4.3), limited to MAX_WAIT_SECONDS of the witness: 25 by default, at most 60.',
+        example: 'wait=25',
+      }),
       'X-Lease-Slot': leaseSlot,
     }),
     responses: {
-      200: { description: 'The lease.', schema: lease, headers: { ...etag, ...preferenceApplied } },
+      200: { description: 'The lease.', schema: lease, headers: { ...etag, ...remaining, ...preferenceApplied } },
       304: { description: 'The client knows the current generation.', headers: { ...etag, ...preferenceApplied } },
-      400: error(`\`invalid-slot\`; or ${truncated}.`),
+      400: error(`\`invalid-slot\`, \`invalid-until\`; or ${truncated}.`),
       404: { ...neverWritten, headers: preferenceApplied },
+      412: { ...current, description: '`If-Match` does not match: the current lease.' },
       503: unavailable,
       ...commonErrors,
     },
@@ -102,7 +135,7 @@ export const leaseOperations: readonly Operation[] = [
     }),
     body: { schema: putLeaseRequest, required: false },
     responses: {
-      200: { description: 'Granted: the new lease.', schema: lease, headers: etag },
+      200: { description: 'Granted: the new lease.', schema: lease, headers: { ...etag, ...remaining } },
       400: error(
         `\`invalid-slot\`, \`missing-if-match\`, \`invalid-if-match\`, \`invalid-if-none-match\`, \`invalid-json\`, \`invalid-holder\`, \`holder-mismatch\`, \`invalid-ttl\`, \`invalid-op\`; or ${truncated}.`,
       ),
@@ -120,7 +153,7 @@ export const leaseOperations: readonly Operation[] = [
     pathParams: path,
     headers: z.object({ 'If-Match': ifMatch, 'X-Holder': holder, 'X-Lease-Slot': leaseSlot }),
     responses: {
-      204: { description: 'Released, or there was nothing to release.' },
+      204: { description: 'Released, or there was nothing to release; then without `ETag`.', headers: etag },
       400: error(
         `\`invalid-slot\`, \`missing-if-match\`, \`invalid-if-match\`, \`invalid-if-none-match\`, \`missing-x-holder\`, \`invalid-holder\`; or ${truncated}.`,
       ),
@@ -169,11 +202,18 @@ export const leaseOperations: readonly Operation[] = [
     method: 'get',
     path: '/leases',
     tag: 'Copies',
-    summary: 'Lists leases from an eventually consistent copy.',
-    query: leaseListQuery,
+    summary: 'Lists leases from an eventually consistent copy, or exactly the leases of named slots.',
+    description:
+      'With `slot`, which can be repeated, the response is exact and has the number of waiting clients: each slot is read as `GET /lease/{slot}` would. Without it, the leases come from a copy that lags.',
+    query: leaseListQuery.extend(leaseStatusQuery.partial().shape),
     responses: {
-      200: { description: 'A page of leases, by slot.', schema: leaseList },
-      400: error(`\`invalid-prefix\`, \`invalid-limit\`, \`invalid-cursor\`; or ${truncated}.`),
+      200: {
+        description: 'A page of leases, by slot; or the leases of the named slots, in their order.',
+        schema: z.discriminatedUnion('consistency', [leaseList, leaseStatusList]),
+      },
+      400: error(
+        `\`invalid-slot\`, \`invalid-prefix\`, \`invalid-limit\`, \`invalid-cursor\`; \`invalid-request\`: slot together with prefix, limit or cursor; or ${truncated}.`,
+      ),
       503: error('`copy-unavailable`: Workers KV did not respond. Leases are not affected.', retryAfter),
       ...commonErrors,
     },
@@ -184,6 +224,54 @@ export const leaseOperations: readonly Operation[] = [
     path: '/leases',
     tag: 'Copies',
     summary: 'The methods of the list; needs no token.',
+    responses: { 204: preflight('GET, HEAD, OPTIONS'), 500: internalError },
+    isPublic: true,
+  },
+  {
+    id: 'renewLeases',
+    method: 'post',
+    path: '/leases/renew',
+    tag: 'Lease',
+    summary: 'Renews up to 100 leases of one holder.',
+    description:
+      'Each lease is decided alone, as `PUT /lease/{slot}` with `op: "renew"` would be: one that cannot be renewed does not affect the others. If no response arrives, each of them may or may not be renewed.',
+    body: { schema: renewLeasesRequest, required: true },
+    responses: {
+      200: { description: 'A result for each lease, in the order of the request.', schema: renewLeasesResponse },
+      400: error(
+        `\`invalid-json\`, \`invalid-holder\`, \`invalid-leases\`, \`invalid-slot\`, \`invalid-generation\`, \`invalid-ttl\`; or ${truncated}.`,
+      ),
+      ...commonErrors,
+    },
+  },
+  {
+    id: 'renewMethods',
+    method: 'options',
+    path: '/leases/renew',
+    tag: 'Lease',
+    summary: 'The methods of a renewal; needs no token.',
+    responses: { 204: preflight('POST, OPTIONS'), 500: internalError },
+    isPublic: true,
+  },
+  {
+    id: 'readHealth',
+    method: 'get',
+    path: '/healthz',
+    tag: 'Health',
+    summary: 'Reports whether the witness can respond; needs no token.',
+    responses: {
+      200: { description: 'The worker and an object respond.', schema: probe },
+      500: internalError,
+      503: { description: 'No object responds.', schema: probe },
+    },
+    isPublic: true,
+  },
+  {
+    id: 'healthMethods',
+    method: 'options',
+    path: '/healthz',
+    tag: 'Health',
+    summary: 'The methods of the health check; needs no token.',
     responses: { 204: preflight('GET, HEAD, OPTIONS'), 500: internalError },
     isPublic: true,
   },

@@ -7,8 +7,10 @@ import {
   leaseHistory,
   leaseList,
   leaseListQuery,
+  leaseStatusList,
   leaseTransition,
   putLeaseRequest,
+  renewLeasesResponse,
   slot,
 } from './lease.ts'
 import { firstLeaseViolation } from './lease-problem.ts'
@@ -190,8 +192,34 @@ test('a list is marked as eventually consistent, and every page but the last has
   expect(leaseList.safeParse({ ...list, leases: [response] }).success).toBe(false)
 })
 
+test('an exact list has a lease with its waiters, or an error, for each slot', () => {
+  const leases = [
+    { ...response, slot: 'a/b', remainingMs: 5, waiters: 2 },
+    { slot: 'b', error: 'lease-unavailable' },
+  ]
+  expect(leaseStatusList.parse({ consistency: 'exact', leases })).toEqual({ consistency: 'exact', leases })
+  expect(leaseStatusList.safeParse({ consistency: 'exact', leases: [{ ...response, slot: 'a' }] }).success).toBe(false)
+  expect(leaseStatusList.safeParse({ consistency: 'eventual', leases }).success).toBe(false)
+})
+
+describe('a result of a renewal', () => {
+  test.each<readonly [rule: string, value: unknown, good: boolean]>([
+    ['renewed', { slot: 'a', status: 200, lease: response, remainingMs: 30_000 }, true],
+    ['renewed, without its time', { slot: 'a', status: 200, lease: response }, false],
+    ['lost', { slot: 'a', status: 412, conflict: 'held', lease: response, remainingMs: 5 }, true],
+    ['released', { slot: 'a', status: 412, conflict: 'generation', lease: response }, true],
+    ['lost, without a reason', { slot: 'a', status: 412, lease: response }, false],
+    ['unavailable', { slot: 'a', status: 503, error: 'overloaded' }, true],
+    ['rejected by a policy', { slot: 'a', status: 403, error: 'unauthorized' }, true],
+    ['a bug', { slot: 'a', status: 500, error: 'internal-error' }, true],
+    ['another status', { slot: 'a', status: 404, error: 'not-found' }, false],
+  ])('%s', (_, value, good) => {
+    expect(renewLeasesResponse.safeParse({ results: [value] }).success).toBe(good)
+  })
+})
+
 describe('a transition', () => {
-  const acquired = { generation: 1, at: response.acquiredAt, event: 'acquired', by: 'a', from: '', to: 'a' }
+  const acquired = { generation: 1, at: response.acquiredAt, event: 'acquired', by: 'a', from: '', to: 'a', token: 'x' }
   test.each<readonly [rule: string, value: unknown, good: boolean]>([
     ['acquired', acquired, true],
     ['released', { ...acquired, event: 'released', from: 'a', to: '' }, true],

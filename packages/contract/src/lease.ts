@@ -1,19 +1,27 @@
 import * as z from 'zod'
 import { timestamp } from './common.ts'
-import { leaseRule } from './lease-problem.ts'
+import { leaseErrorCodes, leaseRule } from './lease-problem.ts'
 
 /** A Workers KV key has at most 512 bytes of UTF-8, six of which are the prefix `lease:`. */
 export const MAX_SLOT_BYTES = 506
+
+/** The most slots in one request. */
+export const MAX_SLOTS = 100
+
+/** Seconds. `default` applies unless MAX_WAIT_SECONDS is set. */
+export const WAIT = { default: 25, min: 1, max: 60 } as const
 
 /** Seconds. */
 export const LEASE_TTL = { default: 30, min: 1, max: 86_400 } as const
 
 const utf8 = new TextEncoder()
 
+const slotRule = leaseRule('invalid-slot', `slot must be text of 1 to ${MAX_SLOT_BYTES} bytes in UTF-8.`)
+
 /** The name of a lease, percent-decoded: any text of 1 to 506 bytes in UTF-8. */
 export const slot = z
-  .string()
-  .refine(text => text !== '' && text.isWellFormed() && utf8.encode(text).length <= MAX_SLOT_BYTES)
+  .string(slotRule)
+  .refine(text => text !== '' && text.isWellFormed() && utf8.encode(text).length <= MAX_SLOT_BYTES, slotRule)
   .meta({ description: 'The name of a lease; 1 to 506 bytes in UTF-8.', example: 'region-pair/primary' })
 
 const holderRule = leaseRule(
@@ -68,6 +76,64 @@ export const putLeaseRequest = z
   .meta({ id: 'PutLeaseRequest' })
 export type PutLeaseRequest = z.infer<typeof putLeaseRequest>
 
+/** The query of a read: `vacant` with `Prefer: wait` waits until the slot is vacant. */
+export const readLeaseQuery = z.object({
+  until: z.literal('vacant', leaseRule('invalid-until', 'until must be "vacant", or absent.')).optional(),
+})
+
+/** Why a write was rejected, or a read with If-Match: the value of `Lease-Conflict`. */
+export const leaseConflict = z.enum(['generation', 'held', 'not-holder', 'expired']).meta({
+  id: 'LeaseConflict',
+  description:
+    '`generation`: the current generation differs. `held`: another holder has an unexpired lease. `not-holder`: another holder has the lease, or nobody. `expired`: the lease to renew has expired.',
+})
+export type LeaseConflict = z.infer<typeof leaseConflict>
+
+const remainingMs = z
+  .int()
+  .min(0)
+  .meta({ description: 'Milliseconds until the lease expires; 0: it has expired. Absent: no client holds it.' })
+
+const generationRule = leaseRule('invalid-generation', 'generation must be a whole number from 0 to 2^53-1.')
+const leasesRule = leaseRule('invalid-leases', `leases must be a list of 1 to ${MAX_SLOTS} different slots.`)
+
+/** The body of `POST /leases/renew`. The order of the fields is the order of validation. */
+export const renewLeasesRequest = z
+  .object(
+    {
+      holder,
+      leases: z
+        .array(
+          z.object({ slot, generation: z.int(generationRule).min(0, generationRule), ttlSeconds }, leasesRule),
+          leasesRule,
+        )
+        .min(1, leasesRule)
+        .max(MAX_SLOTS, { ...leasesRule, abort: true })
+        .refine(leases => new Set(leases.map(lease => lease.slot)).size === leases.length, leasesRule),
+    },
+    leaseRule('invalid-json', 'The body must be a JSON object.'),
+  )
+  .meta({ id: 'RenewLeasesRequest' })
+export type RenewLeasesRequest = z.infer<typeof renewLeasesRequest>
+
+/** The result of one renewal, with the status that a request for this slot alone would have returned. */
+export const renewalResult = z.discriminatedUnion('status', [
+  z.object({ slot: z.string(), status: z.literal(200), lease, remainingMs }),
+  z.object({
+    slot: z.string(),
+    status: z.literal(412),
+    conflict: leaseConflict,
+    lease,
+    remainingMs: remainingMs.optional(),
+  }),
+  z.object({ slot: z.string(), status: z.literal([403, 500, 503]), error: z.enum(leaseErrorCodes) }),
+])
+export type RenewalResult = z.infer<typeof renewalResult>
+
+/** One result for each lease of the request, in its order. */
+export const renewLeasesResponse = z.object({ results: z.array(renewalResult) }).meta({ id: 'RenewLeasesResponse' })
+export type RenewLeasesResponse = z.infer<typeof renewLeasesResponse>
+
 const limitRule = leaseRule('invalid-limit', 'limit must be a whole number from 1 to 1000.')
 const prefixRule = leaseRule('invalid-prefix', `prefix must be at most ${MAX_SLOT_BYTES} bytes.`)
 const cursorRule = leaseRule('invalid-cursor', 'cursor must be the nextCursor of an earlier response.')
@@ -91,6 +157,18 @@ export const leaseListQuery = z.object({
 })
 export type LeaseListQuery = z.infer<typeof leaseListQuery>
 
+const slotsRule = leaseRule('invalid-slot', `slot must occur at most ${MAX_SLOTS} times, for different slots.`)
+
+/** The slots of an exact list. */
+export const leaseStatusQuery = z.object({
+  slot: z
+    .array(slot)
+    .min(1)
+    .max(MAX_SLOTS, slotsRule)
+    .refine(slots => new Set(slots).size === slots.length, slotsRule)
+    .meta({ description: `Different slots, at most ${MAX_SLOTS}. Not with prefix, limit or cursor.` }),
+})
+
 /**
  * The leases in the Workers KV copy, for operators. The copy is written asynchronously and eventually consistent: a change
  * of holder reaches it within seconds and other locations after a minute or more; `expiresAt` of a renewed lease lags by
@@ -105,6 +183,23 @@ export const leaseList = z
   })
   .meta({ id: 'LeaseList' })
 export type LeaseList = z.infer<typeof leaseList>
+
+/** The state of a slot, as a read of this slot alone would have returned it, or the error code of that response. */
+export const leaseStatus = z.union([
+  lease.extend({
+    slot: z.string(),
+    remainingMs: remainingMs.optional(),
+    waiters: z.int().min(0).meta({ description: 'The number of reads that wait for a change of the lease.' }),
+  }),
+  z.object({ slot: z.string(), error: z.enum(leaseErrorCodes) }),
+])
+export type LeaseStatus = z.infer<typeof leaseStatus>
+
+/** The leases of the slots of the query, in its order. A slot that was never written has generation 0. */
+export const leaseStatusList = z
+  .object({ consistency: z.literal('exact'), leases: z.array(leaseStatus) })
+  .meta({ id: 'LeaseStatusList' })
+export type LeaseStatusList = z.infer<typeof leaseStatusList>
 
 /**
  * A change of a slot's holder or of its acquisition time, or an event that affects it. A renewal is not a transition.

@@ -28,11 +28,13 @@ test('the responses name every error code, except method-not-allowed, which the 
 })
 
 test.each([
-  ['readLease', [200, 304, 400, 401, 404, 413, 500, 503]],
-  ['writeLease', [200, 400, 401, 412, 413, 500, 503]],
-  ['releaseLease', [204, 400, 401, 412, 413, 500, 503]],
-  ['readLeaseHistory', [200, 400, 401, 404, 413, 500, 503]],
-  ['listLeases', [200, 400, 401, 413, 500, 503]],
+  ['readLease', [200, 304, 400, 401, 403, 404, 412, 413, 429, 500, 503]],
+  ['writeLease', [200, 400, 401, 403, 412, 413, 429, 500, 503]],
+  ['releaseLease', [204, 400, 401, 403, 412, 413, 429, 500, 503]],
+  ['readLeaseHistory', [200, 400, 401, 403, 404, 413, 429, 500, 503]],
+  ['listLeases', [200, 400, 401, 403, 413, 429, 500, 503]],
+  ['renewLeases', [200, 400, 401, 403, 413, 429, 500]],
+  ['readHealth', [200, 500, 503]],
   ['leaseMethods', [204, 500]],
 ])('%s has its statuses', (id, statuses) => {
   const found = leaseOperations.find(one => one.id === id)
@@ -52,6 +54,10 @@ test('a lease has an entity tag, a 401 has WWW-Authenticate, and a 503 has Retry
   ] as const) {
     expect(getHeaders(method, status), `${method} ${status}`).toContain('ETag')
   }
+  for (const method of ['get', 'put', 'delete']) {
+    expect(getHeaders(method, 412)).toEqual(expect.arrayContaining(['Lease-Remaining-Ms', 'Lease-Conflict']))
+  }
+  expect(getHeaders('delete', 204)).toContain('ETag')
   expect(getHeaders('get', 401)).toContain('WWW-Authenticate')
   expect(getHeaders('put', 503)).toContain('Retry-After')
   expect(getHeaders('options', 204)).toContain('Allow')

@@ -11,6 +11,7 @@ const STATUS: Readonly<Record<LeaseErrorCode, ContentfulStatusCode>> = {
   'invalid-request': 400,
   'invalid-json': 400,
   'invalid-slot': 400,
+  'invalid-until': 400,
   'invalid-limit': 400,
   'invalid-cursor': 400,
   'invalid-prefix': 400,
@@ -22,6 +23,8 @@ const STATUS: Readonly<Record<LeaseErrorCode, ContentfulStatusCode>> = {
   'holder-mismatch': 400,
   'invalid-ttl': 400,
   'invalid-op': 400,
+  'invalid-leases': 400,
+  'invalid-generation': 400,
   unauthorized: 401,
   forbidden: 403,
   'not-found': 404,
@@ -38,7 +41,8 @@ const STATUS: Readonly<Record<LeaseErrorCode, ContentfulStatusCode>> = {
 
 const DETAIL: Readonly<Partial<Record<LeaseErrorCode, string>>> = {
   'invalid-json': 'The body must be JSON in UTF-8, or empty.',
-  'invalid-slot': 'The slot must be 1 to 506 bytes of UTF-8, percent-encoded in the path.',
+  'invalid-slot':
+    'The slot must be 1 to 506 bytes of UTF-8, percent-encoded in the path. Encode the slashes of an empty segment as %2F.',
   'missing-if-match': 'If-Match is required. Send the generation that you last saw, or 0 for a slot without a lease.',
   'invalid-if-match': 'If-Match must be one generation: 7, "7" or W/"7".',
   'invalid-if-none-match': 'On a write, If-None-Match must be *, which means the same as If-Match: 0.',
@@ -57,13 +61,20 @@ const DETAIL: Readonly<Partial<Record<LeaseErrorCode, string>>> = {
   'copy-unavailable': 'Workers KV did not respond. Leases are not affected: read a single lease instead.',
 }
 
-/** Restarts of an object and bursts take less. */
-const RETRY_AFTER_SECONDS = '1'
+/** From `min` seconds on, at random, so that clients whose waits end together do not return in the same second. */
+const RETRY_AFTER = { min: 1, spread: 5 } as const
+/** Only a person can repair a record. */
+const RETRY_AFTER_REPAIR = { min: 60, spread: 60 } as const
+
+const pickRetryAfter = (code: LeaseErrorCode): string => {
+  const { min, spread } = code === 'invalid-lease-record' ? RETRY_AFTER_REPAIR : RETRY_AFTER
+  return String(min + Math.floor(Math.random() * spread))
+}
 
 export const errorResponse = (c: Context<WitnessHttpEnv>, { code, detail = DETAIL[code] }: RequestError) => {
   c.set('outcome', code)
   const status = STATUS[code]
-  if (status === 503) c.header('Retry-After', RETRY_AFTER_SECONDS)
+  if (status === 503) c.header('Retry-After', pickRetryAfter(code))
   const body: LeaseProblem = { error: code }
   if (detail !== undefined) body.detail = detail
   if (code === 'internal-error') body.requestId = c.get('requestId')
@@ -91,13 +102,30 @@ export const logUnavailable = (
   c: Context<WitnessHttpEnv>,
   msg: 'object-unavailable' | 'copy-unavailable',
   reason: string,
-): void => logRequest(c, 'error', { msg, requestId: c.get('requestId'), slot: c.get('slot'), reason })
+  slot = c.get('slot'),
+): void => logRequest(c, 'error', { msg, requestId: c.get('requestId'), slot, reason })
+
+/** Logs an outcome that has the error text of a dependency. */
+export const logSlotUnavailable = (
+  c: Context<WitnessHttpEnv>,
+  outcome: { readonly kind: string } | SlotUnavailable,
+  slot?: string,
+): void => {
+  if (outcome.kind !== 'rejected' && 'reason' in outcome && outcome.reason !== undefined)
+    logUnavailable(c, 'object-unavailable', outcome.reason, slot)
+}
+
+/** Logs a bug. */
+export const logUnexpected = (c: Context<WitnessHttpEnv>, error: unknown): void => {
+  const { name, message, stack } = error instanceof Error ? error : new Error(String(error))
+  logRequest(c, 'error', { msg: 'unhandled-error', requestId: c.get('requestId'), error: { name, message, stack } })
+}
 
 export const unavailableResponse = (c: Context<WitnessHttpEnv>, outcome: SlotUnavailable) => {
   if (outcome.kind === 'invalid-lease-record') {
     const detail = `The record in Workers KV at ${outcome.key} is not a lease. Repair it, or delete it if no fencing token of it is in use.`
     return errorResponse(c, { code: outcome.kind, detail })
   }
-  if (outcome.reason !== undefined) logUnavailable(c, 'object-unavailable', outcome.reason)
+  logSlotUnavailable(c, outcome)
   return errorResponse(c, { code: outcome.kind })
 }

@@ -1,17 +1,18 @@
-import type { Lease } from '@pool/contract/lease'
+import { type Lease, type LeaseConflict, WAIT } from '@pool/contract/lease'
 import { type Context, Hono } from 'hono'
-import type { LeaseWrite } from '../lease/lease.ts'
+import { includesGeneration, type KnownGenerations, type LeaseWrite } from '../lease/lease.ts'
 import {
   type ParsedRequest,
-  parseKnownGenerations,
+  parseMaxWaitSeconds,
   parsePut,
+  parseRead,
   parseRelease,
   parseSlot,
-  parseWaitSeconds,
   type SlotAddress,
   type WriteHeaders,
 } from '../lease/request.ts'
-import type { ReadOutcome, WriteOutcome } from '../lease-service.ts'
+import type { ObservedLease, ReadOutcome, WriteOutcome } from '../lease-service.ts'
+import type { WitnessSettings } from '../settings.ts'
 import { canActAs, canRead, canWrite } from './domain/token-policies.ts'
 import { errorResponse, forbiddenResponse, neverWrittenResponse, unavailableResponse } from './errors.ts'
 import type { Services, WitnessHttpEnv } from './types.ts'
@@ -30,16 +31,30 @@ const setETag = (c: Context<WitnessHttpEnv>, outcome: string, { generation }: Le
   c.header('ETag', `"${generation}"`)
 }
 
-const leaseResponse = (c: Context<WitnessHttpEnv>, outcome: string, lease: Lease, status: 200 | 412) => {
+const leaseResponse = (
+  c: Context<WitnessHttpEnv>,
+  outcome: string,
+  { lease, remainingMs }: ObservedLease,
+  status: 200 | 412,
+) => {
   setETag(c, outcome, lease)
+  if (remainingMs !== undefined) c.header('Lease-Remaining-Ms', String(remainingMs))
   return c.json(lease, status)
 }
 
-const readResponse = (c: Context<WitnessHttpEnv>, outcome: ReadOutcome) => {
+const conflictResponse = (c: Context<WitnessHttpEnv>, conflict: LeaseConflict, observed: ObservedLease) => {
+  c.header('Lease-Conflict', conflict)
+  return leaseResponse(c, `rejected-${conflict}`, observed, 412)
+}
+
+const readResponse = (c: Context<WitnessHttpEnv>, outcome: ReadOutcome, expected?: KnownGenerations) => {
   switch (outcome.kind) {
     case 'lease':
-      return leaseResponse(c, 'read', outcome.lease, 200)
     case 'not-modified':
+      // RFC 9110 section 13.2.2: If-Match is evaluated before If-None-Match.
+      if (expected !== undefined && !includesGeneration(expected, outcome.lease.generation))
+        return conflictResponse(c, 'generation', outcome)
+      if (outcome.kind === 'lease') return leaseResponse(c, 'read', outcome, 200)
       c.set('isRoutine', true)
       setETag(c, outcome.kind, outcome.lease)
       return c.body(null, 304)
@@ -53,19 +68,18 @@ const readResponse = (c: Context<WitnessHttpEnv>, outcome: ReadOutcome) => {
 const writeResponse = (c: Context<WitnessHttpEnv>, outcome: WriteOutcome) => {
   switch (outcome.kind) {
     case 'granted':
-      return leaseResponse(c, outcome.kind, outcome.lease, 200)
+      return leaseResponse(c, outcome.kind, outcome, 200)
     case 'renewed':
       c.set('isRoutine', true)
-      return leaseResponse(c, outcome.kind, outcome.lease, 200)
+      return leaseResponse(c, outcome.kind, outcome, 200)
     case 'released':
-      c.set('generation', outcome.lease.generation)
-      c.set('outcome', outcome.kind)
+      setETag(c, outcome.kind, outcome.lease)
       return c.body(null, 204)
     case 'absent':
       c.set('outcome', 'nothing-to-release')
       return c.body(null, 204)
     case 'rejected':
-      return leaseResponse(c, `rejected-${outcome.reason}`, outcome.lease, 412)
+      return conflictResponse(c, outcome.reason, outcome)
     default:
       return unavailableResponse(c, outcome)
   }
@@ -74,21 +88,27 @@ const writeResponse = (c: Context<WitnessHttpEnv>, outcome: WriteOutcome) => {
 /** Whether the slot's object has responded: only then did the wait take place. */
 const wasApplied = ({ kind }: ReadOutcome): boolean => kind === 'lease' || kind === 'not-modified' || kind === 'absent'
 
-export const leaseRoutes = ({ leases }: Services): Hono<WitnessHttpEnv> => {
+export const leaseRoutes = ({ MAX_WAIT_SECONDS }: WitnessSettings, { leases }: Services): Hono<WitnessHttpEnv> => {
+  const maxWaitSeconds = parseMaxWaitSeconds(MAX_WAIT_SECONDS) ?? WAIT.default
   const app = new Hono<WitnessHttpEnv>()
 
   app.get('/:slot{.+}', async c => {
     const address = slotAddress(c)
     if (!address) return errorResponse(c, { code: 'invalid-slot' })
     if (!canRead(c.get('caller').grant, address.slot)) return forbiddenResponse(c)
-    const known = parseKnownGenerations(c.req.header('If-None-Match'))
-    // A reader that knows no generation gets the lease immediately, even with Prefer.
-    const seconds = known.length > 0 ? parseWaitSeconds(c.req.header('Prefer')) : 0
-    const maxMs = seconds * 1_000
-    c.set('request', { known, ...(seconds > 0 ? { maxMs } : {}) })
-    if (seconds === 0) return readResponse(c, await leases.read(address, known))
+    const headers = {
+      ifMatch: c.req.header('If-Match'),
+      ifNoneMatch: c.req.header('If-None-Match'),
+      prefer: c.req.header('Prefer'),
+    }
+    const request = parseRead(headers, c.req.query(), maxWaitSeconds)
+    if (!request.ok) return errorResponse(c, request.error)
+    c.set('request', { ...request.value })
+    const { known, expected, wait } = request.value
+    if (!wait) return readResponse(c, await leases.read(address, known), expected)
+    const { condition, seconds } = wait
     const { signal } = c.req.raw
-    const outcome = await leases.wait(address, { condition: { kind: 'changed', known }, known, maxMs, signal })
+    const outcome = await leases.wait(address, { condition, known, maxMs: seconds * 1_000, signal })
     c.set('isRoutine', true)
     if (wasApplied(outcome)) c.header('Preference-Applied', `wait=${seconds}`)
     return readResponse(c, outcome)

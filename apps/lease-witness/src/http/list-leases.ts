@@ -1,8 +1,10 @@
-import { type LeaseList, leaseListQuery } from '@pool/contract/lease'
-import { Hono } from 'hono'
-import { parseWith } from '../lease/request.ts'
+import type { LeaseList, LeaseListQuery, LeaseStatus, LeaseStatusList } from '@pool/contract/lease'
+import { type Context, Hono } from 'hono'
+import { toWireLease } from '../lease/lease.ts'
+import { parseLeasesQuery, type SlotAddress } from '../lease/request.ts'
+import type { LeaseStatusOutcome } from '../lease-service.ts'
 import { canList, canRead } from './domain/token-policies.ts'
-import { errorResponse, forbiddenResponse, logUnavailable } from './errors.ts'
+import { errorResponse, forbiddenResponse, logSlotUnavailable, logUnavailable } from './errors.ts'
 import type { Services, WitnessHttpEnv } from './types.ts'
 
 /** Part of every response, because operators may read the list during an incident without the documentation. */
@@ -10,14 +12,24 @@ const DETAIL =
   'Eventually consistent: a change of holder appears after seconds to minutes, a renewed expiresAt up to a minute ' +
   'later. Do not use it for decisions; GET /lease/<slot> is authoritative.'
 
-export const listLeasesRoutes = ({ directory }: Services): Hono<WitnessHttpEnv> => {
-  const app = new Hono<WitnessHttpEnv>()
-  app.get('/', async c => {
-    const query = parseWith(leaseListQuery, c.req.query())
-    if (!query.ok) return errorResponse(c, query.error)
+const toLeaseStatus = (slot: string, outcome: LeaseStatusOutcome): LeaseStatus => {
+  switch (outcome.kind) {
+    case 'lease': {
+      const { lease, remainingMs, waiters } = outcome
+      return { slot, ...lease, ...(remainingMs === undefined ? {} : { remainingMs }), waiters }
+    }
+    case 'absent':
+      return { slot, ...toWireLease(undefined), waiters: outcome.waiters }
+    default:
+      return { slot, error: outcome.kind }
+  }
+}
+
+export const listLeasesRoutes = ({ directory, leases }: Services): Hono<WitnessHttpEnv> => {
+  const listCopies = async (c: Context<WitnessHttpEnv>, query: LeaseListQuery) => {
     const { grant } = c.get('caller')
-    if (!canList(grant, query.value.prefix)) return forbiddenResponse(c)
-    const outcome = await directory.list(query.value)
+    if (!canList(grant, query.prefix)) return forbiddenResponse(c)
+    const outcome = await directory.list(query)
     if (outcome.kind === 'copy-unavailable') {
       logUnavailable(c, outcome.kind, outcome.reason)
       return errorResponse(c, { code: outcome.kind })
@@ -25,10 +37,36 @@ export const listLeasesRoutes = ({ directory }: Services): Hono<WitnessHttpEnv> 
     c.set('outcome', 'listed')
     const { nextCursor } = outcome
     // A record whose key is percent-encoded can belong to a slot that does not have the prefix.
-    const leases = outcome.leases.filter(({ slot }) => canRead(grant, slot))
-    const body: LeaseList = { consistency: 'eventual', detail: DETAIL, leases }
+    const copies = outcome.leases.filter(({ slot }) => canRead(grant, slot))
+    const body: LeaseList = { consistency: 'eventual', detail: DETAIL, leases: copies }
     if (nextCursor !== undefined) body.nextCursor = nextCursor
     return c.json(body)
+  }
+
+  const readExactly = async (c: Context<WitnessHttpEnv>, addresses: readonly SlotAddress[]) => {
+    const { grant } = c.get('caller')
+    const readable = addresses.filter(({ slot }) => canRead(grant, slot))
+    const outcomes = await leases.readMany(readable)
+    const statuses = new Map<string, LeaseStatus>()
+    outcomes.forEach((outcome, index) => {
+      const slot = readable[index]?.slot ?? ''
+      logSlotUnavailable(c, outcome, slot)
+      statuses.set(slot, toLeaseStatus(slot, outcome))
+    })
+    c.set('outcome', 'read')
+    const body: LeaseStatusList = {
+      consistency: 'exact',
+      leases: addresses.map(({ slot }) => statuses.get(slot) ?? { slot, error: 'forbidden' }),
+    }
+    return c.json(body)
+  }
+
+  const app = new Hono<WitnessHttpEnv>()
+  app.get('/', async c => {
+    const parsed = parseLeasesQuery(c.req.queries())
+    if (!parsed.ok) return errorResponse(c, parsed.error)
+    const { value } = parsed
+    return value.kind === 'exact' ? readExactly(c, value.addresses) : listCopies(c, value.query)
   })
   return app
 }

@@ -1,7 +1,18 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { KnownGenerations } from './lease.ts'
-import { MAX_WAIT_SECONDS, parseKnownGenerations, parsePrecondition, parseSlot, parseWaitSeconds } from './request.ts'
+import {
+  parseExpectedGenerations,
+  parseKnownGenerations,
+  parseLeasesQuery,
+  parseMaxWaitSeconds,
+  parsePrecondition,
+  parseRead,
+  parseRenewals,
+  parseSlot,
+  parseWaitSeconds,
+  type ReadHeaders,
+} from './request.ts'
 
 describe('the slot in a path', () => {
   const rows: readonly (readonly [encoded: string, slot: string | undefined])[] = [
@@ -10,9 +21,15 @@ describe('the slot in a path', () => {
     ['ns%2fname', 'ns/name'],
     ['n%73%2fname', 'ns/name'],
     ['a', 'a'],
-    ['/', '/'],
     ['a/', 'a/'],
-    ['a//b', 'a//b'],
+    ['a%2F%2Fb', 'a//b'],
+    ['a/%2Fb', 'a//b'],
+    ['%2F', '/'],
+    ['/', undefined],
+    ['/a', undefined],
+    ['a//b', undefined],
+    ['a//', undefined],
+    ['a/b///c', undefined],
     ['a+b', 'a+b'],
     ['a%20b', 'a b'],
     ['%20', ' '],
@@ -83,6 +100,8 @@ describe('the slot in a path', () => {
 type Precondition = ReturnType<typeof parsePrecondition>
 
 const generation = (value: number): Precondition => ({ ok: true, value })
+/** Matches no lease, so that the write is rejected with 412. */
+const noGeneration = generation(-1)
 const missing: Precondition = { ok: false, error: { code: 'missing-if-match' } }
 const badMatch: Precondition = { ok: false, error: { code: 'invalid-if-match' } }
 const badNoneMatch: Precondition = { ok: false, error: { code: 'invalid-if-none-match' } }
@@ -98,9 +117,10 @@ describe('If-Match of a write', () => {
     [' 7 ', generation(7)],
     ['1048577', generation(1_048_577)],
     ['9007199254740991', generation(Number.MAX_SAFE_INTEGER)],
-    ['9007199254740992', badMatch],
-    ['"9007199254740993"', badMatch],
-    ['99999999999999999999', badMatch],
+    ['9007199254740992', noGeneration],
+    ['"9007199254740993"', noGeneration],
+    ['W/"99999999999999999999"', noGeneration],
+    ['9'.repeat(400), noGeneration],
     ['', badMatch],
     [' ', badMatch],
     ['*', badMatch],
@@ -115,8 +135,8 @@ describe('If-Match of a write', () => {
     ['w/"7"', badMatch],
     ['W/ "7"', badMatch],
     ['W/W/"7"', badMatch],
-    ['07', badMatch],
-    ['"00"', badMatch],
+    ['07', noGeneration],
+    ['"00"', noGeneration],
     ['-1', badMatch],
     ['-0', badMatch],
     ['+7', badMatch],
@@ -182,6 +202,151 @@ describe('If-None-Match of a read', () => {
   })
 })
 
+describe('If-Match of a read: strong comparison', () => {
+  test.each<readonly [header: string | undefined, expected: KnownGenerations | undefined]>([
+    [undefined, undefined],
+    ['', []],
+    ['*', 'any'],
+    ['7', [7]],
+    ['"7"', [7]],
+    ['W/"7"', []],
+    ['"6", W/"7",8', [6, 8]],
+    ['"x"', []],
+    ['"07"', []],
+  ])('%j', (header, expected) => {
+    expect(parseExpectedGenerations(header)).toEqual(expected)
+  })
+})
+
+describe('a read', () => {
+  const none: ReadHeaders = { ifMatch: undefined, ifNoneMatch: undefined, prefer: undefined }
+  const changed = { kind: 'changed', known: [7] }
+  const vacant = { kind: 'vacant' }
+
+  test.each<readonly [rule: string, headers: Partial<ReadHeaders>, until: string | undefined, condition: unknown]>([
+    ['without a known generation', { prefer: 'wait=9' }, undefined, undefined],
+    ['with an entity tag that is not a generation', { ifNoneMatch: '"x"', prefer: 'wait=9' }, undefined, undefined],
+    ['with a generation', { ifNoneMatch: '"7"', prefer: 'wait=9' }, undefined, changed],
+    ['with *', { ifNoneMatch: '*', prefer: 'wait=9' }, undefined, vacant],
+    ['until it is vacant', { prefer: 'wait=9' }, 'vacant', vacant],
+    ['until it is vacant, with a generation', { ifNoneMatch: '"7"', prefer: 'wait=9' }, 'vacant', vacant],
+    ['until it is vacant, without Prefer', { ifNoneMatch: '"7"' }, 'vacant', undefined],
+    ['until it is vacant, for 0 s', { prefer: 'wait=0' }, 'vacant', undefined],
+    ['with If-Match', { ifMatch: '"7"', ifNoneMatch: '"7"', prefer: 'wait=9' }, 'vacant', undefined],
+  ])('%s', (_, headers, until, condition) => {
+    const read = parseRead({ ...none, ...headers }, until === undefined ? {} : { until }, 60)
+    expect(read).toMatchObject({ ok: true, value: { wait: condition && { condition, seconds: 9 } } })
+  })
+
+  test.each(['', 'VACANT', 'released', 'vacant '])('until %j is invalid', until => {
+    expect(parseRead(none, { until }, 60)).toMatchObject({ ok: false, error: { code: 'invalid-until' } })
+  })
+
+  test('an unknown parameter is ignored', () => {
+    expect(parseRead(none, { unti: 'x' }, 60).ok).toBe(true)
+  })
+})
+
+test.each<readonly [text: string | undefined, seconds: number | undefined]>([
+  [undefined, 25],
+  ['', 25],
+  [' ', 25],
+  ['1', 1],
+  [' 60 ', 60],
+  ['0', undefined],
+  ['61', undefined],
+  ['-1', undefined],
+  ['2.5', undefined],
+  ['1e1', undefined],
+  ['060', undefined],
+  ['25s', undefined],
+])('MAX_WAIT_SECONDS %j: %s', (text, seconds) => {
+  expect(parseMaxWaitSeconds(text)).toBe(seconds)
+})
+
+const encode = (value: unknown): Uint8Array => new TextEncoder().encode(JSON.stringify(value))
+
+describe('renewals', () => {
+  const item = { slot: 'a//b', generation: 7 }
+
+  test('of one holder, each for its slot', () => {
+    const leases = [
+      { ...item, ttlSeconds: 1.5 },
+      { slot: 'c', generation: 0 },
+    ]
+    expect(parseRenewals(encode({ holder: 'x', leases }))).toEqual({
+      ok: true,
+      value: [
+        {
+          address: { slot: 'a//b', encoded: 'a%2F%2Fb' },
+          write: { kind: 'renew', holder: 'x', ttlMs: 1_500, generation: 7 },
+        },
+        { address: { slot: 'c', encoded: 'c' }, write: { kind: 'renew', holder: 'x', ttlMs: 30_000, generation: 0 } },
+      ],
+    })
+  })
+
+  test.each<readonly [rule: string, body: unknown, code: string]>([
+    ['no object', [], 'invalid-json'],
+    ['no holder', { leases: [item] }, 'invalid-holder'],
+    ['no list', { holder: 'x' }, 'invalid-leases'],
+    ['an empty list', { holder: 'x', leases: [] }, 'invalid-leases'],
+    ['an item that is no object', { holder: 'x', leases: ['a'] }, 'invalid-leases'],
+    ['a slot twice', { holder: 'x', leases: [item, { ...item, generation: 8 }] }, 'invalid-leases'],
+    ['no slot', { holder: 'x', leases: [{ generation: 7 }] }, 'invalid-slot'],
+    ['a slot of 507 bytes', { holder: 'x', leases: [{ ...item, slot: 'a'.repeat(507) }] }, 'invalid-slot'],
+    ['no generation', { holder: 'x', leases: [{ slot: 'a' }] }, 'invalid-generation'],
+    ['a generation as text', { holder: 'x', leases: [{ ...item, generation: '7' }] }, 'invalid-generation'],
+    ['a generation beyond 2^53-1', { holder: 'x', leases: [{ ...item, generation: 2 ** 53 }] }, 'invalid-generation'],
+    ['ttlSeconds 0', { holder: 'x', leases: [{ ...item, ttlSeconds: 0 }] }, 'invalid-ttl'],
+  ])('with %s', (_, body, code) => {
+    expect(parseRenewals(encode(body))).toMatchObject({ ok: false, error: { code } })
+  })
+
+  test.each([
+    [100, true],
+    [101, false],
+  ])('of %d slots: %s', (count, isValid) => {
+    const leases = Array.from({ length: count }, (_, i) => ({ slot: `s${i}`, generation: 1 }))
+    expect(parseRenewals(encode({ holder: 'x', leases })).ok).toBe(isValid)
+  })
+})
+
+describe('the query of /leases', () => {
+  test('without slot: the copies, by the first value of each parameter', () => {
+    expect(parseLeasesQuery({ prefix: ['a', 'b'], limit: ['5'] })).toEqual({
+      ok: true,
+      value: { kind: 'copies', query: { prefix: 'a', limit: 5 } },
+    })
+  })
+
+  test('with slot: the named slots, in their order', () => {
+    expect(parseLeasesQuery({ slot: ['b', 'a/c'] })).toEqual({
+      ok: true,
+      value: {
+        kind: 'exact',
+        addresses: [
+          { slot: 'b', encoded: 'b' },
+          { slot: 'a/c', encoded: 'a%2Fc' },
+        ],
+      },
+    })
+  })
+
+  test.each<readonly [rule: string, query: Record<string, string[]>, code: string]>([
+    ['an empty slot', { slot: ['a', ''] }, 'invalid-slot'],
+    ['a slot of 507 bytes', { slot: ['a'.repeat(507)] }, 'invalid-slot'],
+    ['a slot twice', { slot: ['a', 'a'] }, 'invalid-slot'],
+    ['101 slots', { slot: Array.from({ length: 101 }, (_, i) => `s${i}`) }, 'invalid-slot'],
+    ['a prefix too', { slot: ['a'], prefix: ['a'] }, 'invalid-request'],
+    ['a limit too', { slot: ['a'], limit: ['1'] }, 'invalid-request'],
+    ['a cursor too', { slot: ['a'], cursor: ['x'] }, 'invalid-request'],
+    ['an invalid limit', { limit: ['x'] }, 'invalid-limit'],
+  ])('with %s', (_, query, code) => {
+    expect(parseLeasesQuery(query)).toMatchObject({ ok: false, error: { code } })
+  })
+})
+
 describe('for every generation', () => {
   const any = fc.integer({ min: 0, max: Number.MAX_SAFE_INTEGER })
 
@@ -199,7 +364,7 @@ describe('for every generation', () => {
     fc.assert(
       fc.property(fc.string(), text => {
         const result = parsePrecondition(text, undefined, { mayCreate: true })
-        expect(result.ok).toBe(/^\s*(?:\d+|(?:W\/)?"\d+")\s*$/.test(text) && !/["\s/]0\d|^\s*0\d/.test(text))
+        expect(result.ok).toBe(/^\s*(?:[0-9]+|(?:W\/)?"[0-9]+")\s*$/.test(text))
       }),
     )
   })
@@ -248,15 +413,12 @@ test.each<readonly [prefer: string | undefined, seconds: number]>([
   ['wait="5', 0],
   [',,wait=5,,', 5],
 ])('Prefer: %s waits %d seconds', (prefer, seconds) => {
-  expect(parseWaitSeconds(prefer)).toBe(seconds)
-})
-
-test('no wait exceeds a minute', () => {
-  expect(MAX_WAIT_SECONDS).toBe(60)
+  expect(parseWaitSeconds(prefer, 60)).toBe(seconds)
 })
 
 test('a malicious header is parsed quickly', () => {
   const started = performance.now()
-  for (const part of ['"', '"\\', 'wait ', ' ', ',', '",', '\\"']) parseWaitSeconds(part.repeat(32_768 / part.length))
+  for (const part of ['"', '"\\', 'wait ', ' ', ',', '",', '\\"'])
+    parseWaitSeconds(part.repeat(32_768 / part.length), 60)
   expect(performance.now() - started).toBeLessThan(500)
 })

@@ -1,6 +1,16 @@
-import { holder as holderSchema, putLeaseRequest, slot as slotSchema } from '@pool/contract/lease'
+import {
+  holder as holderSchema,
+  type LeaseListQuery,
+  leaseListQuery,
+  leaseStatusQuery,
+  putLeaseRequest,
+  readLeaseQuery,
+  renewLeasesRequest,
+  slot as slotSchema,
+  WAIT,
+} from '@pool/contract/lease'
 import { firstLeaseViolation, type LeaseErrorCode } from '@pool/contract/lease-problem'
-import type { KnownGenerations, LeaseWrite } from './lease.ts'
+import type { KnownGenerations, LeaseWrite, WaitCondition } from './lease.ts'
 
 /** Why a request is rejected. Without `detail`, the code has a standard text. */
 export interface RequestError {
@@ -13,7 +23,10 @@ export type ParsedRequest<Value> =
   | { readonly ok: false; readonly error: RequestError }
 
 const accept = <Value>(value: Value): ParsedRequest<Value> => ({ ok: true, value })
-const reject = (code: LeaseErrorCode): ParsedRequest<never> => ({ ok: false, error: { code } })
+const reject = (code: LeaseErrorCode, detail?: string): ParsedRequest<never> => ({
+  ok: false,
+  error: { code, ...(detail === undefined ? {} : { detail }) },
+})
 
 interface Schema<Value> {
   readonly safeParse: (
@@ -36,23 +49,40 @@ export interface SlotAddress {
   readonly encoded: string
 }
 
-/** Decodes the path after `/lease/` exactly once, so that `ns/name` and `ns%2Fname` are the same slot. */
-export const parseSlot = (encoded: string): SlotAddress | undefined => {
+/** The slot with this encoding. Undefined: the encoding or the length is invalid. */
+export const decodeSlot = (encoded: string): string | undefined => {
   try {
-    const parsed = slotSchema.safeParse(decodeURIComponent(encoded))
-    return parsed.success ? { slot: parsed.data, encoded } : undefined
+    return slotSchema.safeParse(decodeURIComponent(encoded)).data
   } catch {
     return undefined
   }
 }
 
-/** `7`, `"7"` or `W/"7"`. A bare number is not an entity tag (RFC 9110 section 8.8.3), but clients of this API send it. */
-const GENERATION_TAG = /^(?:(0|[1-9]\d{0,15})|(?:W\/)?"(0|[1-9]\d{0,15})")$/
+/**
+ * Decodes the path after `/lease/` exactly once, so that `ns/name` and `ns%2Fname` are the same slot. An empty segment must
+ * be encoded: in front of a worker on a custom domain, Cloudflare merges `//`.
+ */
+export const parseSlot = (encoded: string): SlotAddress | undefined => {
+  const slot = `/${encoded}`.includes('//') ? undefined : decodeSlot(encoded)
+  return slot === undefined ? undefined : { slot, encoded }
+}
 
-const parseGeneration = (tag: string): number | undefined => {
-  const [, bare, quoted] = GENERATION_TAG.exec(tag) ?? []
-  const generation = Number(bare ?? quoted)
-  return Number.isSafeInteger(generation) ? generation : undefined
+/** The address of a slot whose name is in a body or a query. */
+export const toSlotAddress = (slot: string): SlotAddress => ({ slot, encoded: encodeURIComponent(slot) })
+
+/** `7`, `"7"` or `W/"7"`. A bare number is not an entity tag (RFC 9110 section 8.8.3), but clients of this API send it. */
+const GENERATION_TAG = /^(?:(\d+)|(W\/)?"(\d+)")$/
+
+/** Matches no lease. */
+const NO_GENERATION = -1
+
+/** Undefined: not of this form. A number that no lease can have, or with leading zeros, is NO_GENERATION. */
+const parseGeneration = (tag: string): { readonly value: number; readonly isWeak: boolean } | undefined => {
+  const [, bare, weak, quoted] = GENERATION_TAG.exec(tag) ?? []
+  const digits = bare ?? quoted
+  if (digits === undefined) return undefined
+  const isGeneration = /^(?:0|[1-9]\d{0,15})$/.test(digits) && Number.isSafeInteger(Number(digits))
+  return { value: isGeneration ? Number(digits) : NO_GENERATION, isWeak: weak !== undefined }
 }
 
 /**
@@ -65,23 +95,37 @@ export const parsePrecondition = (
   { mayCreate }: { readonly mayCreate: boolean },
 ): ParsedRequest<number> => {
   if (ifMatch === undefined && (ifNoneMatch === undefined || !mayCreate)) return reject('missing-if-match')
-  const generation = ifMatch === undefined ? 0 : parseGeneration(ifMatch.trim())
+  const generation = ifMatch === undefined ? 0 : parseGeneration(ifMatch.trim())?.value
   if (generation === undefined) return reject('invalid-if-match')
   const isConsistent = ifNoneMatch === undefined || (mayCreate && ifNoneMatch.trim() === '*' && generation === 0)
   return isConsistent ? accept(generation) : reject('invalid-if-none-match')
 }
 
-/** `If-None-Match` of a read (RFC 9110 section 13.1.2). An entity tag that is not a generation matches nothing. */
-export const parseKnownGenerations = (ifNoneMatch: string | undefined): KnownGenerations => {
-  if (ifNoneMatch === undefined) return []
-  if (ifNoneMatch.trim() === '*') return 'any'
-  return ifNoneMatch
-    .split(',')
-    .map(tag => parseGeneration(tag.trim()))
-    .filter(generation => generation !== undefined)
+/** A list of entity tags, or `*`. A tag that is not a generation matches nothing. */
+const parseTagList = (header: string, isCompared: (isWeak: boolean) => boolean): KnownGenerations => {
+  if (header.trim() === '*') return 'any'
+  return header.split(',').flatMap(text => {
+    const tag = parseGeneration(text.trim())
+    return tag && tag.value !== NO_GENERATION && isCompared(tag.isWeak) ? [tag.value] : []
+  })
 }
 
-export const MAX_WAIT_SECONDS = 60
+/** `If-None-Match` of a read: weak comparison (RFC 9110 section 13.1.2). */
+export const parseKnownGenerations = (ifNoneMatch: string | undefined): KnownGenerations =>
+  parseTagList(ifNoneMatch ?? '', () => true)
+
+/** `If-Match` of a read: strong comparison (RFC 9110 section 13.1.1). Undefined: any state is expected. */
+export const parseExpectedGenerations = (ifMatch: string | undefined): KnownGenerations | undefined =>
+  ifMatch === undefined ? undefined : parseTagList(ifMatch, isWeak => !isWeak)
+
+/** Undefined: not a whole number of seconds from 1 to 60. An absent or blank setting is the default. */
+export const parseMaxWaitSeconds = (text: string | undefined): number | undefined => {
+  const trimmed = text?.trim() ?? ''
+  if (trimmed === '') return WAIT.default
+  const seconds = /^\d{1,2}$/.test(trimmed) ? Number(trimmed) : 0
+  return seconds >= WAIT.min && seconds <= WAIT.max ? seconds : undefined
+}
+
 /** In characters. The time to match the patterns below grows with the square of the length. */
 const MAX_PREFER_LENGTH = 512
 
@@ -90,14 +134,46 @@ const PREFERENCE = /(?:[^",]|"(?:[^"\\]|\\.)*")+/g
 const WAIT_PREFERENCE = /^\s*wait\s*=\s*(?:"(\d{1,9})"|(\d{1,9}))\s*(?:;.*)?$/is
 
 /**
- * The seconds of the first `wait` in `Prefer` (RFC 7240 section 4.3), at most MAX_WAIT_SECONDS. 0 if it is absent or
- * invalid: a server ignores a preference that it cannot honor (section 2).
+ * The seconds of the first `wait` in `Prefer` (RFC 7240 section 4.3), at most `max`. 0 if it is absent or invalid: a server
+ * ignores a preference that it cannot honor (section 2).
  */
-export const parseWaitSeconds = (prefer: string | undefined): number => {
+export const parseWaitSeconds = (prefer: string | undefined, max: number): number => {
   if (prefer === undefined || prefer.length > MAX_PREFER_LENGTH) return 0
   const first = prefer.match(PREFERENCE)?.find(text => /^\s*wait\s*(?:[=;]|$)/i.test(text))
   const [, quoted, bare] = WAIT_PREFERENCE.exec(first ?? '') ?? []
-  return Math.min(Number(quoted ?? bare ?? 0), MAX_WAIT_SECONDS)
+  return Math.min(Number(quoted ?? bare ?? 0), max)
+}
+
+export interface ReadHeaders {
+  readonly ifMatch: string | undefined
+  readonly ifNoneMatch: string | undefined
+  readonly prefer: string | undefined
+}
+
+export interface LeaseRead {
+  /** The generations that the reader has. */
+  readonly known: KnownGenerations
+  /** One of these must be the current generation; undefined: any. */
+  readonly expected: KnownGenerations | undefined
+  /** Undefined: respond immediately. */
+  readonly wait: { readonly condition: WaitCondition; readonly seconds: number } | undefined
+}
+
+/** A GET. A reader that names neither a generation nor `until` gets the lease immediately, even with `Prefer`. */
+export const parseRead = (
+  { ifMatch, ifNoneMatch, prefer }: ReadHeaders,
+  query: Readonly<Record<string, string>>,
+  maxWaitSeconds: number,
+): ParsedRequest<LeaseRead> => {
+  const parsed = parseWith(readLeaseQuery, query)
+  if (!parsed.ok) return parsed
+  const known = parseKnownGenerations(ifNoneMatch)
+  const expected = parseExpectedGenerations(ifMatch)
+  const isUntilVacant = parsed.value.until === 'vacant' || known === 'any'
+  const canWait = expected === undefined && (isUntilVacant || known.length > 0)
+  const seconds = canWait ? parseWaitSeconds(prefer, maxWaitSeconds) : 0
+  const condition: WaitCondition = isUntilVacant ? { kind: 'vacant' } : { kind: 'changed', known }
+  return accept({ known, expected, wait: seconds > 0 ? { condition, seconds } : undefined })
 }
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: false })
@@ -119,6 +195,8 @@ export interface WriteHeaders {
   readonly holder: string | undefined
 }
 
+const toTtlMs = (ttlSeconds: number): number => Math.round(ttlSeconds * 1_000)
+
 /** A PUT: acquire or renew. The holder is in the body or in X-Holder. */
 export const parsePut = (headers: WriteHeaders, body: Uint8Array): ParsedRequest<LeaseWrite> => {
   const generation = parsePrecondition(headers.ifMatch, headers.ifNoneMatch, { mayCreate: true })
@@ -131,8 +209,48 @@ export const parsePut = (headers: WriteHeaders, body: Uint8Array): ParsedRequest
   const holder = parseWith(holderSchema, put.value.holder ?? header)
   if (!holder.ok) return holder
   if (header !== undefined && header !== holder.value) return reject('holder-mismatch')
-  const ttlMs = Math.round(put.value.ttlSeconds * 1_000)
-  return accept({ kind: put.value.op, holder: holder.value, ttlMs, generation: generation.value })
+  const { op, ttlSeconds } = put.value
+  return accept({ kind: op, holder: holder.value, ttlMs: toTtlMs(ttlSeconds), generation: generation.value })
+}
+
+/** One renewal of many. */
+export interface Renewal {
+  readonly address: SlotAddress
+  readonly write: LeaseWrite
+}
+
+/** `POST /leases/renew`: renewals of one holder. */
+export const parseRenewals = (body: Uint8Array): ParsedRequest<readonly Renewal[]> => {
+  const json = parseJson(body)
+  if (!json.ok) return json
+  const request = parseWith(renewLeasesRequest, json.value)
+  if (!request.ok) return request
+  const { holder, leases } = request.value
+  return accept(
+    leases.map(({ slot, generation, ttlSeconds }) => ({
+      address: toSlotAddress(slot),
+      write: { kind: 'renew', holder, ttlMs: toTtlMs(ttlSeconds), generation },
+    })),
+  )
+}
+
+/** `GET /leases`: a page of the copies, or the exact state of named slots. */
+export type LeasesQuery =
+  | { readonly kind: 'copies'; readonly query: LeaseListQuery }
+  | { readonly kind: 'exact'; readonly addresses: readonly SlotAddress[] }
+
+export const parseLeasesQuery = (query: Readonly<Record<string, readonly string[]>>): ParsedRequest<LeasesQuery> => {
+  const { slot, ...list } = query
+  if (slot === undefined) {
+    const first = Object.fromEntries(Object.entries(list).map(([name, [value]]) => [name, value]))
+    const copies = parseWith(leaseListQuery, first)
+    return copies.ok ? accept({ kind: 'copies', query: copies.value }) : copies
+  }
+  const isMixed = Object.keys(leaseListQuery.shape).some(name => name in list)
+  if (isMixed)
+    return reject('invalid-request', 'slot cannot be combined with prefix, limit or cursor. Send only one kind.')
+  const exact = parseWith(leaseStatusQuery, { slot })
+  return exact.ok ? accept({ kind: 'exact', addresses: exact.value.slot.map(toSlotAddress) }) : exact
 }
 
 /** A DELETE: release, by the holder in X-Holder. */

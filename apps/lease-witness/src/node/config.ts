@@ -1,7 +1,7 @@
 import { parseConnectionString } from '@pool/database/connection-string'
 import { type ConfigIssue, type Env, EnvReader } from '@pool/node-service/env'
 import { LOG_LEVELS } from '../log.ts'
-import { findTokenIssues, type WitnessSettings } from '../settings.ts'
+import { findSettingsIssues, type WitnessSettings } from '../settings.ts'
 
 export interface Config {
   /** 0: a free port. */
@@ -48,7 +48,7 @@ export const readConfig = (
   if (!env.text('BEARER_TOKENS_CSV') && !env.text('TOKEN_POLICIES')) {
     env.addIssue('BEARER_TOKENS_CSV', 'or TOKEN_POLICIES is required: without a token, every request is rejected')
   }
-  for (const { variable, detail } of findTokenIssues(variables)) env.addIssue(variable, detail)
+  for (const { variable, detail } of findSettingsIssues(variables)) env.addIssue(variable, detail)
   const config: Config = {
     port: env.integer('PORT', 8080, { min: 0, max: 65_535 }),
     database: {

@@ -1,4 +1,5 @@
 import { MAX_SLOT_BYTES } from '@pool/contract/lease'
+import { withTimeout } from '@pool/database/with-timeout'
 import type { LeaseService, SlotUnavailable } from '../lease-service.ts'
 import type { LeaseObject } from './lease-object.ts'
 import { createObjectLookup, type ObjectLookupEnv } from './lookup.ts'
@@ -6,7 +7,7 @@ import { waitForObject } from './waits.ts'
 
 /** Properties that the platform sets on the error of a failed call to a Durable Object. */
 interface ErrorFlags {
-  /** The object's own code threw. */
+  /** Thrown inside the object: by its code, or by the platform when it reaches a limit or a quota. */
   readonly remote?: unknown
   readonly retryable?: unknown
   readonly overloaded?: unknown
@@ -14,17 +15,20 @@ interface ErrorFlags {
 }
 
 /**
- * Classifies a failed call to an object. Undefined: its code threw, which is a bug of ours. Any other failure comes from
- * the platform and is temporary. Then it is unknown whether a write took effect, so the service never retries it.
+ * Classifies a failed call to an object. Undefined: a bug of ours. The object's code has no `throw`, so a bug in it is an
+ * error of the language, such as a TypeError. Any other failure comes from the platform and is temporary. Then it is
+ * unknown whether a write took effect, so the service never retries it.
  */
 export const toUnavailable = (error: unknown): SlotUnavailable | undefined => {
   const flags: ErrorFlags = typeof error === 'object' && error !== null ? error : {}
   const reason = String(error)
   if (flags.overloaded === true) return { kind: 'overloaded', reason }
   const isPlatform = flags.retryable === true || flags.durableObjectReset === true || flags.remote !== true
-  return isPlatform ? { kind: 'lease-unavailable', reason } : undefined
+  const isBug = !isPlatform && error instanceof Error && error.name !== 'Error'
+  return isBug ? undefined : { kind: 'lease-unavailable', reason }
 }
 
+const HEALTH_TIMEOUT_MS = 2_000
 /** Longer than any slot, so it is not the object of a lease. */
 const HEALTH_OBJECT = 'health'.padEnd(MAX_SLOT_BYTES + 1, '-')
 
@@ -51,6 +55,9 @@ export const createLeaseService = (env: ObjectLookupEnv): LeaseService => {
     history: address => call(address.slot, async object => await object.history(address)),
     readMany: addresses =>
       Promise.all(addresses.map(address => call(address.slot, async object => await object.readStatus(address)))),
-    checkHealth: async () => (await call(HEALTH_OBJECT, async object => await object.checkHealth())) === true,
+    checkHealth: async () => {
+      const response = call(HEALTH_OBJECT, async object => await object.checkHealth())
+      return (await withTimeout(response, HEALTH_TIMEOUT_MS).catch(() => false)) === true
+    },
   }
 }

@@ -1,9 +1,10 @@
 import type { LeaseList } from '@pool/contract/lease'
 import { describe, expect, test } from 'vitest'
-import { expectProblem, NEVER_WRITTEN, parseLease, parseList } from './support/bodies.ts'
-import { put, release, send } from './support/client.ts'
+import { expectProblem, NEVER_WRITTEN, parseLease, parseList, parseStatuses } from './support/bodies.ts'
+import { freshSlot, get, put, release, send } from './support/client.ts'
 import { fakeClock } from './support/clock.ts'
 import { getHost } from './support/host.ts'
+import { held, released, seed, waitForWaiters } from './support/slots.ts'
 
 const freshPrefix = (): string => `list/${crypto.randomUUID()}/`
 
@@ -90,6 +91,68 @@ describe('GET /leases', () => {
     [`prefix=${'x'.repeat(507)}`, 'invalid-prefix'],
     ['cursor=', 'invalid-cursor'],
   ])('%s is 400', async (query, code) => {
+    expectProblem(await send('GET', `/leases?${query}`), 400, code)
+  })
+})
+
+describe('GET /leases?slot=', () => {
+  const read = async (slots: readonly string[]) => {
+    const response = await send('GET', `/leases?${new URLSearchParams(slots.map(slot => ['slot', slot]))}`)
+    expect(response.status, response.text).toBe(200)
+    return parseStatuses(response)
+  }
+
+  test('is exact: the state of each slot as GET /lease returns it, in the order of the query', async () => {
+    using clock = fakeClock()
+    const [one, two, three, never] = [freshSlot(), freshSlot(), freshSlot(), freshSlot()]
+    await seed(one, held({ generation: 4, expiresAt: clock.now() + 12_345 }))
+    await seed(two, released(5))
+    await seed(three, held({ generation: 6, expiresAt: clock.now() }))
+    const body = (slot: string) => get(slot).then(({ json }) => Object(json))
+    expect(await read([three, never, one, two])).toEqual({
+      consistency: 'exact',
+      leases: [
+        { slot: three, ...(await body(three)), remainingMs: 0, waiters: 0 },
+        { slot: never, ...NEVER_WRITTEN, waiters: 0 },
+        { slot: one, ...(await body(one)), remainingMs: 12_345, waiters: 0 },
+        { slot: two, ...(await body(two)), waiters: 0 },
+      ],
+    })
+  })
+
+  test('sees a write immediately', async () => {
+    const slot = freshSlot()
+    for (let generation = 0; generation < 3; generation += 1) {
+      await put(slot, generation)
+      expect((await read([slot])).leases).toMatchObject([{ slot, generation: generation + 1 }])
+    }
+  })
+
+  test('has the number of waiting clients', async () => {
+    const slot = freshSlot()
+    await put(slot, 0)
+    const waits = [1, 2, 3].map(() => get(slot, { 'If-None-Match': '"1"', Prefer: 'wait=20' }))
+    await waitForWaiters(slot, 3)
+    expect((await read([slot])).leases).toMatchObject([{ slot, waiters: 3 }])
+    await release(slot, 1)
+    await Promise.all(waits)
+    expect((await read([slot])).leases).toMatchObject([{ slot, waiters: 0 }])
+  })
+
+  test('accepts 100 slots of any name', async () => {
+    const names = Array.from({ length: 100 }, (_, i) => `${freshPrefix()}100% & a//b=ä+${i}`)
+    const { leases } = await read(names)
+    expect(leases.map(({ slot }) => slot)).toEqual(names)
+  })
+
+  test.each([
+    ['slot=', 'invalid-slot'],
+    ['slot=a&slot=a', 'invalid-slot'],
+    [`slot=${'x'.repeat(507)}`, 'invalid-slot'],
+    [Array.from({ length: 101 }, (_, i) => `slot=${i}`).join('&'), 'invalid-slot'],
+    ['slot=a&prefix=a', 'invalid-request'],
+    ['slot=a&limit=1', 'invalid-request'],
+  ])('%.30s is 400', async (query, code) => {
     expectProblem(await send('GET', `/leases?${query}`), 400, code)
   })
 })

@@ -51,10 +51,29 @@ describe('GET', () => {
     expect((await get(slot, { 'If-None-Match': '"4"' })).status).toBe(304)
   })
 
-  test('ignores If-Match', async () => {
+  test.each<readonly [headers: Readonly<Record<string, string>>, status: 200 | 304 | 412]>([
+    [{ 'If-Match': '"4"' }, 200],
+    [{ 'If-Match': '4' }, 200],
+    [{ 'If-Match': '"3", "4"' }, 200],
+    [{ 'If-Match': '*' }, 200],
+    [{ 'If-Match': 'W/"4"' }, 412],
+    [{ 'If-Match': '"9"' }, 412],
+    [{ 'If-Match': '"x"' }, 412],
+    [{ 'If-Match': '"04"' }, 412],
+    [{ 'If-Match': '"4"', 'If-None-Match': '"4"' }, 304],
+    [{ 'If-Match': '"9"', 'If-None-Match': '"4"' }, 412],
+  ])('%j of generation 4 is %d', async (headers, status) => {
     const slot = freshSlot()
     await seed(slot, held({ generation: 4 }))
-    expectLease(await get(slot, { 'If-Match': '9' }), 200, { generation: 4 })
+    const response = await get(slot, headers)
+    expect(response.status).toBe(status)
+    if (status !== 304) expectLease(response, status, { generation: 4 })
+    expect(response.headers.get('Lease-Conflict')).toBe(status === 412 ? 'generation' : null)
+  })
+
+  test('If-Match of a slot that was never written: 404', async () => {
+    for (const ifMatch of ['*', '"0"', '"4"'])
+      expectProblem(await get(freshSlot(), { 'If-Match': ifMatch }), 404, 'not-found')
   })
 })
 
@@ -86,7 +105,7 @@ describe('DELETE', () => {
     const slot = freshSlot()
     await put(slot, 0)
     const response = await release(slot, 1)
-    expect([response.status, response.text]).toEqual([204, ''])
+    expect([response.status, response.text, response.headers.get('ETag')]).toEqual([204, '', '"2"'])
     expect((await get(slot)).json).toEqual({ ...NEVER_WRITTEN, generation: 2 })
     expect((await get(slot)).headers.get('ETag')).toBe('"2"')
   })

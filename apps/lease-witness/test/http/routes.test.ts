@@ -7,6 +7,8 @@ const RESOURCES = [
   ['/lease/a/b', 'GET, HEAD, PUT, DELETE, OPTIONS'],
   ['/history/a', 'GET, HEAD, OPTIONS'],
   ['/leases', 'GET, HEAD, OPTIONS'],
+  ['/leases/renew', 'POST, OPTIONS'],
+  ['/healthz', 'GET, HEAD, OPTIONS'],
 ] as const
 
 describe('OPTIONS', () => {
@@ -23,9 +25,9 @@ describe('OPTIONS', () => {
 describe('an unsupported method', () => {
   test.each(
     RESOURCES.flatMap(([path, allow]) =>
-      ['POST', 'PATCH', 'TRACE', 'PROPFIND', ...(allow.includes('PUT') ? [] : ['PUT', 'DELETE'])].map(
-        method => [method, path, allow] as const,
-      ),
+      ['GET', 'POST', 'PUT', 'DELETE', 'PATCH', 'TRACE', 'PROPFIND']
+        .filter(method => !allow.split(', ').includes(method))
+        .map(method => [method, path, allow] as const),
     ),
   )('%s %s: 405 with Allow', async (method, path, allow) => {
     const response = await send(method, path)
@@ -50,7 +52,10 @@ describe('an unknown path', () => {
     '/v1/lease/a',
     '/%6Cease/a',
     '/lease%2Fa',
-    '/healthz',
+    '/healthz/',
+    '/healthz/a',
+    '/leases/renew/',
+    '/leases/renew/a',
     '/lease/%2e%2e',
     '/lease/.',
   ])('%s: 404', async path => {
@@ -79,6 +84,20 @@ describe('one slot in every encoding', () => {
     await send('PUT', `/lease/ns%2F${name}`, write)
     expect((await send('GET', `/lease/ns%252F${name}`)).status).toBe(404)
     expect((await get(`ns%2F${name}`)).status).toBe(404)
+  })
+
+  test('an empty segment must be encoded', async () => {
+    const name = crypto.randomUUID()
+    expectProblem(await send('GET', `/lease/${name}//b`), 400, 'invalid-slot')
+    expectLease(await put(`${name}//b`, 0), 200, { generation: 1 })
+    expectLease(await send('GET', `/lease/${name}/%2Fb`), 200, { generation: 1 })
+  })
+
+  test('a trailing slash is part of the slot', async () => {
+    const name = crypto.randomUUID()
+    expectLease(await put(`${name}/`, 0), 200, { generation: 1 })
+    expectLease(await send('GET', `/lease/${name}/`), 200, { generation: 1 })
+    expectProblem(await send('GET', `/lease/${name}`), 404, 'not-found')
   })
 
   test('different names are different slots: case, extra slash, space, Unicode composition', async () => {
@@ -115,6 +134,27 @@ describe('one slot in every encoding', () => {
     expect(new TextEncoder().encode(slot).length).toBe(506)
     expectLease(await put(slot, 0), 200, { generation: 1 })
     expectLease(await get(slot), 200, { generation: 1 })
+  })
+})
+
+describe('GET /healthz', () => {
+  test.each([null, 'Bearer wrong', `Bearer ${TOKEN}`])(
+    'needs no token (%s): 200 and the status',
+    async authorization => {
+      const response = await send('GET', '/healthz', { authorization })
+      expect([response.status, response.json]).toEqual([200, { status: 'ok' }])
+      expect(response.headers.get('Cache-Control')).toBe('no-store')
+    },
+  )
+
+  test('HEAD: 200 without a body', async () => {
+    const response = await send('HEAD', '/healthz', { authorization: null })
+    expect([response.status, response.text]).toEqual([200, ''])
+  })
+
+  test('works without any token in the settings', async () => {
+    const response = await sendWith({ BEARER_TOKENS_CSV: '' }, 'GET', '/healthz', { authorization: null })
+    expect(response.status).toBe(200)
   })
 })
 

@@ -7,7 +7,7 @@ import { countWaiters, expired, held, released, seed, waitForWaiters } from './s
 const startPoll = async (
   slot: string,
   known: string,
-  seconds = 30,
+  seconds = 20,
 ): Promise<{ readonly response: Promise<ReceivedResponse> }> => {
   const response = get(slot, { 'If-None-Match': known, Prefer: `wait=${seconds}` })
   await waitForWaiters(slot, 1)
@@ -26,7 +26,7 @@ describe('a waiting reader gets a response', () => {
     const { response } = await startPoll(slot, '"4"')
     await release(slot, 4)
     expectLease(await response, 200, { ...NEVER_WRITTEN, generation: 5 })
-    expect((await response).headers.get('Preference-Applied')).toBe('wait=30')
+    expect((await response).headers.get('Preference-Applied')).toBe('wait=20')
     await waitForWaiters(slot, 0)
   })
 
@@ -86,7 +86,7 @@ describe('a waiting reader gets a response', () => {
 
   test('at the same time as all other waiting readers', async () => {
     const slot = await heldSlot()
-    const responses = Array.from({ length: 100 }, () => get(slot, { 'If-None-Match': '"4"', Prefer: 'wait=30' }))
+    const responses = Array.from({ length: 100 }, () => get(slot, { 'If-None-Match': '"4"', Prefer: 'wait=20' }))
     await waitForWaiters(slot, 100)
     await release(slot, 4)
     for (const response of await Promise.all(responses)) expectLease(response, 200, { generation: 5 })
@@ -95,7 +95,7 @@ describe('a waiting reader gets a response', () => {
 
   test('to HEAD as to GET', async () => {
     const slot = await heldSlot()
-    const response = send('HEAD', leasePath(slot), { headers: { 'If-None-Match': '"4"', Prefer: 'wait=30' } })
+    const response = send('HEAD', leasePath(slot), { headers: { 'If-None-Match': '"4"', Prefer: 'wait=20' } })
     await waitForWaiters(slot, 1)
     await release(slot, 4)
     expect([(await response).status, (await response).headers.get('ETag')]).toEqual([200, '"5"'])
@@ -123,11 +123,80 @@ describe('a wait without a change', () => {
     await waitForWaiters(never, 0)
   })
 
-  test('lasts at most a minute, as Preference-Applied states', async () => {
+  test.each<readonly [setting: string | undefined, applied: string]>([
+    [undefined, 'wait=25'],
+    ['60', 'wait=60'],
+    ['5', 'wait=5'],
+    ['61', 'wait=25'],
+    ['x', 'wait=25'],
+  ])('lasts at most MAX_WAIT_SECONDS (%s), as Preference-Applied states', async (setting, applied) => {
     const slot = await heldSlot()
-    const { response } = await startPoll(slot, '"4"', 3_600)
+    const options = { headers: { 'If-None-Match': '"4"', Prefer: 'wait=3600' } }
+    const response = sendWith({ MAX_WAIT_SECONDS: setting, LOG_LEVEL: 'error' }, 'GET', leasePath(slot), options)
+    await waitForWaiters(slot, 1)
     await release(slot, 4)
-    expect((await response).headers.get('Preference-Applied')).toBe('wait=60')
+    expect((await response).headers.get('Preference-Applied')).toBe(applied)
+  })
+})
+
+describe('a reader that waits until the slot is vacant', () => {
+  const waits: readonly (readonly [how: string, path: (slot: string) => string, headers: Record<string, string>])[] = [
+    ['until=vacant', slot => `${leasePath(slot)}?until=vacant`, {}],
+    ['until=vacant and its generation', slot => `${leasePath(slot)}?until=vacant`, { 'If-None-Match': '"4"' }],
+    ['If-None-Match: *', leasePath, { 'If-None-Match': '*' }],
+  ]
+  const wait = (path: string, headers: Record<string, string>, seconds = 20) =>
+    send('GET', path, { headers: { ...headers, Prefer: `wait=${seconds}` } })
+
+  describe.each(waits)('with %s', (_, toPath, headers) => {
+    test('gets the response when the slot is released, whatever is renewed before', async () => {
+      const slot = await heldSlot()
+      const response = wait(toPath(slot), headers)
+      await waitForWaiters(slot, 1)
+      expectLease(await put(slot, 4, { op: 'renew' }), 200, { generation: 5 })
+      expectLease(await put(slot, 5), 200, { generation: 6 })
+      expect(await countWaiters(slot)).toBe(1)
+      await release(slot, 6)
+      expectLease(await response, 200, { ...NEVER_WRITTEN, generation: 7 })
+      expect((await response).headers.get('Preference-Applied')).toBe('wait=20')
+      await waitForWaiters(slot, 0)
+    })
+
+    test('gets the response when the lease expires', async () => {
+      const slot = freshSlot()
+      await seed(slot, held({ generation: 4, expiresAt: Date.now() + 150 }))
+      const response = await wait(toPath(slot), headers)
+      expectLease(response, 200, { holder: 'region-a', generation: 4 })
+      expect(response.headers.get('Lease-Remaining-Ms')).toBe('0')
+    })
+
+    test('gets an immediate response if the slot is released or expired, or was never written', async () => {
+      const slot = freshSlot()
+      await seed(slot, released(4))
+      expectLease(await wait(toPath(slot), headers), 200, { ...NEVER_WRITTEN, generation: 4 })
+      await seed(slot, expired({ generation: 4 }))
+      expectLease(await wait(toPath(slot), headers), 200, { holder: 'region-a', generation: 4 })
+      expectProblem(await wait(toPath(freshSlot()), headers), 404, 'not-found')
+    })
+  })
+
+  test('and is not vacant in time: 304 if it knows the generation, otherwise 200 with the held lease', async () => {
+    const slot = await heldSlot()
+    const responses = waits.map(([, toPath, headers]) => wait(toPath(slot), headers, 1))
+    const [unknown, known, any] = await Promise.all(responses)
+    if (!unknown || !known || !any) throw new Error('a wait has no response')
+    expectLease(unknown, 200, { holder: 'region-a', generation: 4 })
+    expect([known.status, any.status]).toEqual([304, 304])
+    for (const { headers } of [unknown, known, any]) expect(headers.get('Preference-Applied')).toBe('wait=1')
+  })
+
+  test('without Prefer: an immediate response', async () => {
+    const slot = await heldSlot()
+    expectLease(await send('GET', `${leasePath(slot)}?until=vacant`), 200, { generation: 4 })
+  })
+
+  test.each(['', 'released', 'VACANT'])('until=%s is 400', async until => {
+    expectProblem(await send('GET', `${leasePath(freshSlot())}?until=${until}`), 400, 'invalid-until')
   })
 })
 
@@ -136,7 +205,7 @@ describe('a reader gets an immediate response', () => {
     slot: string,
     headers: Readonly<Record<string, string>>,
   ): Promise<ReceivedResponse> => {
-    const response = await get(slot, { Prefer: 'wait=30', ...headers })
+    const response = await get(slot, { Prefer: 'wait=20', ...headers })
     expect(await countWaiters(slot)).toBe(0)
     return response
   }
@@ -167,6 +236,12 @@ describe('a reader gets an immediate response', () => {
     expectProblem(await expectImmediate(freshSlot(), { 'If-None-Match': '*' }), 404, 'not-found')
   })
 
+  test('with If-Match', async () => {
+    const headers = { 'If-Match': '"4"', 'If-None-Match': '"4"' }
+    const response = await expectImmediate(await heldSlot(), headers)
+    expect([response.status, response.headers.get('Preference-Applied')]).toEqual([304, null])
+  })
+
   test.each(['wait=0', 'wait', 'wait=x', 'respond-async', 'wait=-1'])('with Prefer: %s', async prefer => {
     const response = await expectImmediate(await heldSlot(), { 'If-None-Match': '"4"', Prefer: prefer })
     expect([response.status, response.headers.get('Preference-Applied')]).toEqual([304, null])
@@ -174,7 +249,7 @@ describe('a reader gets an immediate response', () => {
 
   test('to a write: Prefer applies to reads', async () => {
     const slot = await heldSlot()
-    const headers = { 'If-Match': '4', 'X-Holder': 'region-a', Prefer: 'wait=30' }
+    const headers = { 'If-Match': '4', 'X-Holder': 'region-a', Prefer: 'wait=20' }
     const response = await send('PUT', leasePath(slot), { headers })
     expectLease(response, 200, { generation: 5 })
     expect(response.headers.get('Preference-Applied')).toBeNull()
@@ -185,7 +260,7 @@ describe('a reader that disconnects', () => {
   test('is cancelled when its request is aborted', async () => {
     const slot = await heldSlot()
     const controller = new AbortController()
-    const options = { headers: { 'If-None-Match': '"4"', Prefer: 'wait=30' }, signal: controller.signal }
+    const options = { headers: { 'If-None-Match': '"4"', Prefer: 'wait=20' }, signal: controller.signal }
     const response = sendWith({ LOG_LEVEL: 'error' }, 'GET', leasePath(slot), options).catch(() => undefined)
     await waitForWaiters(slot, 1)
     controller.abort()

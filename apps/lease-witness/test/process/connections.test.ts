@@ -175,7 +175,7 @@ test('pipelined requests are answered in order', async () => {
     '"1"',
     '"2"',
     undefined,
-    undefined,
+    '"3"',
     '"3"',
     '"3"',
   ])

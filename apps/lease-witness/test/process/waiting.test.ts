@@ -18,7 +18,7 @@ let witness: RunningWitness
 let client: Client
 
 beforeAll(async () => {
-  witness = await startWitness(directory.path)
+  witness = await startWitness(directory.path, { MAX_WAIT_SECONDS: '60' })
   client = createClient(witness.port)
 })
 
@@ -72,7 +72,7 @@ const acceptsOneMore = async (slot: string, generation: number): Promise<boolean
     const { response } = await waiter.wait(generation, 1)
     if (response.status === 304) return true
     expect(response.status).toBe(503)
-    expect(response.headers.get('retry-after')).toBe('1')
+    expect(response.headers.get('retry-after')).toMatch(/^[1-5]$/)
     expect(JSON.parse(response.text).error).toBe('overloaded')
     return false
   } finally {

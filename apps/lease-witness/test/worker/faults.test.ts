@@ -3,7 +3,14 @@ import { env } from 'cloudflare:workers'
 import { describe, expect, test } from 'vitest'
 import { createApp } from '../../src/app.ts'
 import type { LeaseObject } from '../../src/object/lease-object.ts'
-import { expectLease, expectProblem, NEVER_WRITTEN } from '../http/support/bodies.ts'
+import {
+  expectLease,
+  expectProblem,
+  expectRetryAfter,
+  NEVER_WRITTEN,
+  parseRenewals,
+  parseStatuses,
+} from '../http/support/bodies.ts'
 import {
   freshSlot,
   get,
@@ -12,6 +19,7 @@ import {
   type ReceivedResponse,
   readResponse,
   release,
+  send,
   TOKEN,
 } from '../http/support/client.ts'
 import { captureLogs } from '../http/support/logs.ts'
@@ -27,7 +35,7 @@ const expectUnavailable = (
 ): void => {
   const { detail } = expectProblem(response, 503, code)
   expect(detail).toContain('read the lease and compare')
-  expect(response.headers.get('Retry-After')).toBe('1')
+  expectRetryAfter(response)
   expect(response.headers.get('ETag')).toBeNull()
 }
 
@@ -73,7 +81,7 @@ describe('an object that restarts during a request', () => {
 /** A namespace whose objects are unreachable. `flags` are the platform's properties of the error. */
 const unreachable = (flags: object): DurableObjectNamespace<LeaseObject> => {
   const fail = () => Promise.reject(Object.assign(new Error('internal error; reference = abc'), flags))
-  const stub = { read: fail, fetch: fail, write: fail, history: fail }
+  const stub = { read: fail, fetch: fail, write: fail, history: fail, readStatus: fail, checkHealth: fail }
   return { getByName: () => stub } as unknown as DurableObjectNamespace<LeaseObject>
 }
 
@@ -84,6 +92,7 @@ describe('an unreachable object', () => {
     ['retryable', { retryable: true }, 'lease-unavailable'],
     ['reset', { durableObjectReset: true, remote: true }, 'lease-unavailable'],
     ['lost', {}, 'lease-unavailable'],
+    ['a limit or a quota, reported inside the object', { remote: true }, 'lease-unavailable'],
   ])("%s: 503 for every request, without the platform's error text", async (_, flags, code) => {
     using logged = captureLogs()
     const LEASES = unreachable(flags)
@@ -100,6 +109,33 @@ describe('an unreachable object', () => {
       expect(response.text).not.toContain('reference')
     }
     expect(logged.text()).toContain('reference = abc')
+  })
+
+  test.each([{ overloaded: true }, {}, { remote: true }])('GET /healthz: 503 (%j)', async flags => {
+    using _logged = captureLogs()
+    const response = await sendWithBindings({ LEASES: unreachable(flags) }, 'GET', '/healthz', { authorization: null })
+    expect([response.status, response.json]).toEqual([503, { status: 'unhealthy' }])
+  })
+
+  test('GET /healthz of an object that does not respond: 503 after 2 s', async () => {
+    using _logged = captureLogs()
+    const never = { checkHealth: () => new Promise<never>(() => {}) }
+    const LEASES = { getByName: () => never } as unknown as DurableObjectNamespace<LeaseObject>
+    const response = await sendWithBindings({ LEASES }, 'GET', '/healthz', { authorization: null })
+    expect([response.status, response.json]).toEqual([503, { status: 'unhealthy' }])
+  })
+
+  test('POST /leases/renew and an exact list: an error for each slot', async () => {
+    using logged = captureLogs()
+    const bindings = { LEASES: unreachable({ overloaded: true }) }
+    const body = JSON.stringify({ holder: 'region-a', leases: [{ slot: 'a/b', generation: 1 }] })
+    const renewed = await sendWithBindings(bindings, 'POST', '/leases/renew', { body })
+    expect(renewed.status).toBe(200)
+    expect(parseRenewals(renewed).results).toEqual([{ slot: 'a/b', status: 503, error: 'overloaded' }])
+    const listed = await sendWithBindings(bindings, 'GET', '/leases?slot=a%2Fb')
+    expect(parseStatuses(listed).leases).toEqual([{ slot: 'a/b', error: 'overloaded' }])
+    const unavailable = logged.lines().filter(({ msg }) => msg === 'object-unavailable')
+    expect(unavailable.map(({ slot }) => slot)).toEqual(['a/b', 'a/b'])
   })
 })
 
@@ -119,6 +155,23 @@ describe('an unexpected error', () => {
     expect(failed).toMatchObject({ level: 'error', msg: 'unhandled-error', error: { name: 'RangeError' } })
     expect(accessLine).toMatchObject({ level: 'error', msg: 'request', outcome: 'internal-error', status: 500 })
     expect(more).toEqual([])
+  })
+
+  test('in the object of one of many renewals: 500 for its slot only', async () => {
+    using logged = captureLogs()
+    const [bad, good] = [freshSlot(), freshSlot()]
+    await seed(bad, held({ generation: 4, expiresAt: Number.NaN }))
+    await seed(good, held({ generation: 4 }))
+    const leases = [
+      { slot: bad, generation: 3 },
+      { slot: good, generation: 4 },
+    ]
+    const response = await send('POST', '/leases/renew', { body: JSON.stringify({ holder: 'region-a', leases }) })
+    expect(parseRenewals(response).results).toMatchObject([
+      { slot: bad, status: 500, error: 'internal-error' },
+      { slot: good, status: 200, lease: { generation: 5 } },
+    ])
+    expect(logged.lines().filter(({ msg }) => msg === 'unhandled-error')).toHaveLength(1)
   })
 
   test('without an X-Request-Id: a generated one, in header, body and log', async () => {

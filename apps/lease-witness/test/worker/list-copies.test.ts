@@ -2,7 +2,7 @@ import { runDurableObjectAlarm } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import type { LeaseList } from '@pool/contract/lease'
 import { describe, expect, test } from 'vitest'
-import { expectProblem, NEVER_WRITTEN, parseLease, parseList } from '../http/support/bodies.ts'
+import { expectProblem, expectRetryAfter, NEVER_WRITTEN, parseLease, parseList } from '../http/support/bodies.ts'
 import { put, send } from '../http/support/client.ts'
 import { fakeClock } from '../http/support/clock.ts'
 import { captureLogs } from '../http/support/logs.ts'
@@ -40,7 +40,7 @@ test('a list is 503 when Workers KV fails, and leases are still granted', async 
     '/leases',
   )
   expectProblem(response, 503, 'copy-unavailable')
-  expect(response.headers.get('Retry-After')).toBe('1')
+  expectRetryAfter(response)
   expect(response.text).not.toContain('KV is down')
   expect(logged.lines().map(({ msg }) => msg)).toEqual(['copy-unavailable', 'request'])
   expect((await put(`${freshPrefix()}a`, 0)).status).toBe(200)

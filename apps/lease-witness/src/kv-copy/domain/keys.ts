@@ -1,4 +1,4 @@
-import { parseSlot, type SlotAddress } from '../../lease/request.ts'
+import { decodeSlot, type SlotAddress } from '../../lease/request.ts'
 
 export const KEY_PREFIX = 'lease:'
 /** Limit of Workers KV. */
@@ -72,4 +72,4 @@ export const legacyKeys = ({ slot, encoded }: SlotAddress): string[] => {
 }
 
 /** The slot that a legacy key stands for. */
-export const parseLegacyKey = (key: string): string | undefined => parseSlot(key.slice(KEY_PREFIX.length))?.slot
+export const parseLegacyKey = (key: string): string | undefined => decodeSlot(key.slice(KEY_PREFIX.length))

@@ -1,0 +1,54 @@
+import type { RenewalResult, RenewLeasesResponse } from '@pool/contract/lease'
+import { type Context, Hono } from 'hono'
+import { parseRenewals, type Renewal } from '../lease/request.ts'
+import type { WriteOutcome } from '../lease-service.ts'
+import { canActAs, canWrite } from './domain/token-policies.ts'
+import { errorResponse, logSlotUnavailable, logUnexpected } from './errors.ts'
+import type { Services, WitnessHttpEnv } from './types.ts'
+
+const toRenewalResult = (slot: string, outcome: WriteOutcome): RenewalResult => {
+  switch (outcome.kind) {
+    case 'granted':
+    case 'renewed':
+      return { slot, status: 200, lease: outcome.lease, remainingMs: outcome.remainingMs ?? 0 }
+    case 'rejected': {
+      const { reason, lease, remainingMs } = outcome
+      return { slot, status: 412, conflict: reason, lease, ...(remainingMs === undefined ? {} : { remainingMs }) }
+    }
+    case 'released':
+    case 'absent':
+      throw new Error(`a renewal cannot be ${outcome.kind}`)
+    default:
+      return { slot, status: 503, error: outcome.kind }
+  }
+}
+
+export const renewLeasesRoutes = ({ leases }: Services): Hono<WitnessHttpEnv> => {
+  const renew = async (c: Context<WitnessHttpEnv>, { address, write }: Renewal): Promise<RenewalResult> => {
+    const { slot } = address
+    const { name, grant } = c.get('caller')
+    if (!canWrite(grant, slot) || !canActAs(grant, write.holder)) return { slot, status: 403, error: 'forbidden' }
+    try {
+      const outcome = await leases.write(address, write, name)
+      logSlotUnavailable(c, outcome, slot)
+      return toRenewalResult(slot, outcome)
+    } catch (error) {
+      // The other renewals have taken effect, so their results must reach the client.
+      logUnexpected(c, error)
+      return { slot, status: 500, error: 'internal-error' }
+    }
+  }
+
+  const app = new Hono<WitnessHttpEnv>()
+  app.post('/', async c => {
+    const renewals = parseRenewals(c.get('body'))
+    if (!renewals.ok) return errorResponse(c, renewals.error)
+    const results = await Promise.all(renewals.value.map(renewal => renew(c, renewal)))
+    const isComplete = results.every(({ status }) => status === 200)
+    c.set('outcome', isComplete ? 'renewed' : 'renewed-in-part')
+    c.set('isRoutine', isComplete)
+    const body: RenewLeasesResponse = { results }
+    return c.json(body)
+  })
+  return app
+}
