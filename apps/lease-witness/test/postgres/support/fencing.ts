@@ -17,6 +17,11 @@ export class FencedResource {
   }
 }
 
+type GrantOutcome = Extract<WriteOutcome, { readonly kind: 'granted' | 'renewed' | 'released' }>
+
+const isGrant = (outcome: WriteOutcome): outcome is GrantOutcome =>
+  outcome.kind === 'granted' || outcome.kind === 'renewed'
+
 /** Clients of leases, which record every generation that they were granted. */
 export class RecordingClient {
   readonly grants: Grant[] = []
@@ -34,13 +39,13 @@ export class RecordingClient {
     ttlMs = 60_000,
   ): Promise<WriteOutcome> {
     const outcome = await this.replica.leases.write({ slot, encoded: slot }, { kind, holder, ttlMs, generation }, '')
-    if (outcome.kind === 'granted') this.grants.push({ slot, holder, generation: outcome.lease.generation })
+    if (isGrant(outcome)) this.grants.push({ slot, holder, generation: outcome.lease.generation })
     return outcome
   }
 
   async acquire(slot: string, holder: string, generation: number, ttlMs?: number): Promise<number> {
     const outcome = await this.write(slot, 'acquire', holder, generation, ttlMs)
-    if (outcome.kind !== 'granted') throw new Error(`not granted: ${JSON.stringify(outcome)}`)
+    if (!isGrant(outcome)) throw new Error(`not granted: ${JSON.stringify(outcome)}`)
     return outcome.lease.generation
   }
 
