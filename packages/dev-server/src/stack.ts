@@ -151,6 +151,8 @@ function witnessService(
       DATA_DIR: data.path,
       LOOPBACK_HOSTS_ONLY: env.PDM_LOOPBACK_HOSTS_ONLY?.trim() || 'true',
       BEARER_TOKENS_CSV: witnessToken ?? env.BEARER_TOKENS_CSV,
+      TOKEN_POLICIES: env.TOKEN_POLICIES,
+      MAX_REQUESTS_PER_MINUTE: env.MAX_REQUESTS_PER_MINUTE,
       LOG_LEVEL: env.LOG_LEVEL,
       HOME: env.HOME,
       TMPDIR: env.TMPDIR,

@@ -5,7 +5,8 @@ import { type NodeProcess, startNode } from '@pool/dev-server/process'
 import { TOKEN } from '@pool/test-kit/lease-connection.ts'
 
 const ENTRY = resolve(import.meta.dirname, '../../../local/main.ts')
-const DEFAULT_ENV = { PORT: '0', BEARER_TOKENS_CSV: TOKEN, LOG_LEVEL: 'error' }
+/** Without a request limit, because the tests share a token. */
+const DEFAULT_ENV = { PORT: '0', BEARER_TOKENS_CSV: TOKEN, MAX_REQUESTS_PER_MINUTE: '0', LOG_LEVEL: 'error' }
 
 export interface RunningWitness extends AsyncDisposable {
   readonly port: number

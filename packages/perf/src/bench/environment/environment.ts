@@ -122,13 +122,14 @@ export class Environment {
   }
 
   /**
-   * A lease worker under workerd with new storage. The witness has its default settings: it logs a line per request, which
-   * this process reads as a log collector would. It is stopped, never killed: a kill would leave workerd running.
+   * A lease worker under workerd with new storage. The witness has its default settings, without the request limit of
+   * its token: it logs as in production, and this process reads the lines as a log collector would. It is stopped, never killed: a kill would leave workerd running.
    */
   startLeaseWorker(worker: LeaseWorker, checkout: Checkout = null): Promise<Service> {
     const env = {
       PORT: '0',
       BEARER_TOKENS_CSV: LEASE_TOKEN,
+      MAX_REQUESTS_PER_MINUTE: '0',
       DATA_DIR: mkdtempSync(join(this.folder, `${worker}-`)),
     }
     return worker === 'witness'
@@ -141,6 +142,7 @@ export class Environment {
     const env = {
       PORT: '0',
       BEARER_TOKENS_CSV: LEASE_TOKEN,
+      MAX_REQUESTS_PER_MINUTE: '0',
       DATA_DIR: mkdtempSync(join(this.folder, 'counted-')),
       WORKER: '../lease-cost/counted.toml',
     }
