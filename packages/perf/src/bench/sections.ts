@@ -1,6 +1,7 @@
 import type { Section } from './report.ts'
 import { checkSection, commitSection, reserveSection } from './sections/allocation.ts'
 import { leaseCostSection } from './sections/lease-cost.ts'
+import { leasePostgresSection } from './sections/lease-postgres.ts'
 import { leaseWaitSection } from './sections/lease-wait.ts'
 import { leaseGetSection, leasePutSection } from './sections/leases.ts'
 import { listSection } from './sections/list.ts'
@@ -15,6 +16,7 @@ export const sections: readonly Section[] = [
   startSection,
   leaseGetSection,
   leasePutSection,
+  leasePostgresSection,
   leaseWaitSection,
   leaseCostSection,
 ]

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import type { Run } from '../../src/bench/load/compare.ts'
 import { goalTable, toGoal } from '../../src/bench/report.ts'
 import { toApiGoals } from '../../src/bench/sections/allocation.ts'
+import { toEtcdGoals } from '../../src/bench/sections/lease-postgres.ts'
 import { toLeaseGoal } from '../../src/bench/sections/leases.ts'
 
 const spread = (median: number) => ({ median, min: median - 1, max: median + 1 })
@@ -74,5 +75,16 @@ describe('a goal', () => {
       goal: atLeast,
       met,
     })
+  })
+
+  it('of the witness on Postgres is relative to etcd: throughput and p99', () => {
+    const targets = [
+      { ...figures, name: 'witness', ratio: null },
+      { ...figures, name: 'etcd', ratio: { perSecond: spread(1.2), p50: spread(3), p99: spread(1.1) } },
+    ]
+    expect(toEtcdGoals('a load', { users: 16, targets })).toMatchObject([
+      { where: 'a load', figure: 'ops/s', bound: 'at least', goal: 1, met: true },
+      { where: 'a load', figure: 'p99', bound: 'at most', goal: 1, met: false },
+    ])
   })
 })

@@ -1,6 +1,8 @@
 import type { Lease } from '@pool/contract/lease'
+import { HttpResponse } from '@pool/test-kit/http1.ts'
 import { describe, expect, it } from 'vitest'
 import { grantLease } from '../../src/bench/environment/lease-baselines/wire.ts'
+import { EtcdClient } from '../../src/bench/sections/etcd.ts'
 import { GrantCounter, summarizeGrants } from '../../src/bench/sections/grants.ts'
 import { createSlotPicker, LeaseClient } from '../../src/bench/sections/lease-client.ts'
 
@@ -23,6 +25,33 @@ describe('a lease client', () => {
     )
     expect(own.reduce((sum, slots) => sum + slots.size, 0)).toBe(50)
     expect(new Set(own.flatMap(slots => [...slots])).size).toBe(50)
+  })
+})
+
+describe('a client of etcd', () => {
+  const response = (body: object) =>
+    new HttpResponse(200, '', Buffer.from(JSON.stringify({ header: { revision: '9' }, ...body })), false)
+  const stored = { kvs: [{ mod_revision: '7' }] }
+
+  it('compares the revision of the last response', () => {
+    const client = new EtcdClient('slot', 1)
+    const granted = response({ succeeded: true, responses: [{ response_put: {} }] })
+    expect([client.isGranted(granted), client.isRejected(granted), client.update(0, granted)]).toEqual([true, false, 9])
+    expect(client.put(0).body).toContain('"mod_revision":"9"')
+    const rejected = response({ responses: [{ response_range: stored }] })
+    expect([client.isGranted(rejected), client.isRejected(rejected), client.update(0, rejected)]).toEqual([
+      false,
+      true,
+      7,
+    ])
+    expect(client.put(0).body).toContain('"mod_revision":"7"')
+  })
+
+  it('expects the last revision from a read', () => {
+    const client = new EtcdClient('slot', 1)
+    client.update(0, response({ responses: [{ response_range: stored }] }))
+    expect(client.checkRead(0, response(stored))).toBeNull()
+    expect(client.checkRead(0, response({ kvs: [{ mod_revision: '8' }] }))).toContain('unexpected')
   })
 })
 

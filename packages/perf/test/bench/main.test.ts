@@ -1,6 +1,8 @@
 import { fileURLToPath } from 'node:url'
+import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import { proofScale } from '@pool/test-kit/proof-size.ts'
 import { describe, expect, it } from 'vitest'
+import { missingEtcd } from '../../src/bench/sections/etcd.ts'
 import { runCommand } from '../shared/run-command.ts'
 
 const main = fileURLToPath(new URL('../../src/bench/main.ts', import.meta.url))
@@ -38,7 +40,7 @@ const leaseLoads = (onOneSlot: object) =>
     [1, 16].map(users => ({ slots, users, targets: leaseTargets(slots === 1 ? onOneSlot : {}) })),
   )
 
-const expected: Readonly<Record<string, object>> = {
+const expected: Record<string, object> = {
   reserve: {
     loads: [1, 16, 64].map(users => ({ users, targets: apiTargets })),
     goals: [
@@ -71,6 +73,23 @@ const expected: Readonly<Record<string, object>> = {
     goals: [],
   },
   'lease-cost': { costs: [1, 100, 160].map(slots => ({ slots, dollars: expect.any(Number) })), goals: [{ goal: 0.5 }] },
+}
+
+if (!shouldSkip(missingEtcd)) {
+  const names = [
+    'GET of 1 slot',
+    'GET of 16 slots',
+    'renewals of 1 writer',
+    '16 writers on 1 slot',
+    '16 writers on 16 slots',
+  ]
+  expected['lease-postgres'] = {
+    loads: names.map(name => ({ name, targets: [{ name: 'witness' }, { name: 'etcd', ratio }] })),
+    goals: names.flatMap(() => [
+      { goal: 1, figure: 'ops/s' },
+      { goal: 1, figure: 'p99' },
+    ]),
+  }
 }
 
 describe('the command', () => {

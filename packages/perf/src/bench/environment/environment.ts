@@ -111,6 +111,16 @@ export class Environment {
     })
   }
 
+  /** The witness on Postgres, with its default settings except the request limit. */
+  startPostgresWitness(databaseUrl: string): Promise<Service> {
+    return this.#start(toEntry('lease-witness/src/node/main.ts'), {
+      PORT: '0',
+      WITNESS_DATABASE_URL: databaseUrl,
+      BEARER_TOKENS_CSV: LEASE_TOKEN,
+      MAX_REQUESTS_PER_MINUTE: '0',
+    })
+  }
+
   /** The lowest cost of a request on the same framework, adapter and runtime. */
   startEmptyRoute(): Promise<Service> {
     return this.#start(toEntry('./empty-route.ts'), {})

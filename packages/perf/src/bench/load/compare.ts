@@ -136,7 +136,8 @@ export const measureLoads = async (targets: readonly Target[], plan: Plan): Prom
   }
 }
 
-const targetCells = ({ name, perSecond, p50Ms, p99Ms, ratio }: TargetFigures): string[] => [
+/** The cells of a target: its name, its figures, and the ratios of the first target to it. */
+export const targetCells = ({ name, perSecond, p50Ms, p99Ms, ratio }: TargetFigures): string[] => [
   name,
   ...[perSecond, p50Ms, p99Ms].map(spreadText),
   ...(ratio ? [spreadText(ratio.perSecond), toFigure(ratio.p50.median), toFigure(ratio.p99.median)] : ['', '', '']),
