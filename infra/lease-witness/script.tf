@@ -81,6 +81,22 @@ resource "cloudflare_workers_script" "witness" {
       },
     ],
     [for name, text in local.secrets : { name = name, type = "secret_text", text = text }],
+    [
+      for secret in var.token_policies_secret[*] : {
+        name        = "TOKEN_POLICIES"
+        type        = "secrets_store_secret"
+        store_id    = secret.store_id
+        secret_name = secret.secret_name
+      }
+    ],
+    [
+      for limit in var.request_limit[*] : {
+        name         = "REQUEST_LIMIT"
+        type         = "ratelimit"
+        namespace_id = tostring(limit.namespace_id)
+        simple       = { limit = limit.requests, period = limit.period_seconds }
+      }
+    ],
     [for name, text in local.settings : { name = name, type = "plain_text", text = text }],
   )
 

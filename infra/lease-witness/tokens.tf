@@ -19,8 +19,11 @@ locals {
   # The rules whose violation could be a token in the wrong place. They are not validations of the variables, because a
   # failed validation prints the lines of the .tfvars file with the value.
   token_errors = compact([
-    length(var.token_policies) > 0 || local.has_bearer_tokens
+    length(var.token_policies) > 0 || var.token_policies_secret != null || local.has_bearer_tokens
     ? "" : "token_policies and bearer_tokens are empty: the witness would reject all requests. Add a token policy.",
+
+    length(var.token_policies) == 0 || var.token_policies_secret == null
+    ? "" : "token_policies and token_policies_secret exclude each other: move all policies into one of them.",
 
     # Without the prefix, a token of 64 hexadecimal digits would look like a hash, and the state would contain it.
     alltrue([for policy in var.token_policies : can(regex("^sha256:[0-9a-f]{64}$", policy.token))])

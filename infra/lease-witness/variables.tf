@@ -105,6 +105,25 @@ variable "token_policies" {
   }
 }
 
+variable "token_policies_secret" {
+  type = object({
+    store_id    = string
+    secret_name = string
+  })
+  description = "The secret of a Secrets Store that contains the policies as JSON, instead of token_policies: its value changes without an apply, so a rotation restarts nothing. The secret must exist, with the scope workers."
+  default     = null
+
+  validation {
+    condition     = var.token_policies_secret == null ? true : can(regex("^[0-9a-f]{32}$", var.token_policies_secret.store_id))
+    error_message = "token_policies_secret.store_id must be 32 hexadecimal digits; see Secrets Store in the dashboard."
+  }
+
+  validation {
+    condition     = var.token_policies_secret == null ? true : can(regex("^[^\\s/]+$", var.token_policies_secret.secret_name))
+    error_message = "token_policies_secret.secret_name must be the name of a secret: no white space, no slash."
+  }
+}
+
 # A set, because the order of tokens has no meaning and must not cause a change.
 variable "bearer_tokens" {
   type        = set(string)
@@ -122,6 +141,31 @@ variable "max_requests_per_minute" {
   validation {
     condition     = var.max_requests_per_minute == null ? true : var.max_requests_per_minute >= 0 && var.max_requests_per_minute <= 10000000 && floor(var.max_requests_per_minute) == var.max_requests_per_minute
     error_message = "max_requests_per_minute must be a whole number from 0 (no limit) to 10000000."
+  }
+}
+
+variable "request_limit" {
+  type = object({
+    namespace_id   = number
+    requests       = number
+    period_seconds = optional(number, 60)
+  })
+  description = "A request limit of each token in one location of Cloudflare, counted by its rate limiting. namespace_id is a number that no other limit of the account has. Null: only the limits of the isolates."
+  default     = null
+
+  validation {
+    condition     = var.request_limit == null ? true : try(var.request_limit.namespace_id >= 1 && floor(var.request_limit.namespace_id) == var.request_limit.namespace_id, false)
+    error_message = "request_limit.namespace_id must be a whole number from 1."
+  }
+
+  validation {
+    condition     = var.request_limit == null ? true : try(var.request_limit.requests >= 1 && floor(var.request_limit.requests) == var.request_limit.requests, false)
+    error_message = "request_limit.requests must be a whole number from 1."
+  }
+
+  validation {
+    condition     = var.request_limit == null ? true : try(contains([10, 60], var.request_limit.period_seconds), false)
+    error_message = "request_limit.period_seconds must be 10 or 60: Cloudflare counts in no other period."
   }
 }
 

@@ -77,6 +77,58 @@ run "half_a_request_per_minute" {
   expect_failures = [var.max_requests_per_minute]
 }
 
+run "limit_of_half_a_request" {
+  command = plan
+
+  variables {
+    request_limit = { namespace_id = 1001, requests = 0.5 }
+  }
+
+  expect_failures = [var.request_limit]
+}
+
+run "limit_with_another_period" {
+  command = plan
+
+  variables {
+    request_limit = { namespace_id = 1001, requests = 100, period_seconds = 30 }
+  }
+
+  expect_failures = [var.request_limit]
+}
+
+run "limit_without_a_number" {
+  command = plan
+
+  variables {
+    request_limit = { namespace_id = 0, requests = 100 }
+  }
+
+  expect_failures = [var.request_limit]
+}
+
+run "store_with_a_name_as_its_id" {
+  command = plan
+
+  variables {
+    token_policies        = {}
+    token_policies_secret = { store_id = "default", secret_name = "policies" }
+  }
+
+  expect_failures = [var.token_policies_secret]
+}
+
+run "secret_without_a_name" {
+  command = plan
+
+  variables {
+    token_policies        = {}
+    token_policies_secret = { store_id = "5ec55ec55ec55ec55ec55ec55ec55ec5", secret_name = "" }
+  }
+
+  expect_failures = [var.token_policies_secret]
+}
+
 run "unknown_jurisdiction" {
   command = plan
 

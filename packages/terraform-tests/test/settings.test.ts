@@ -43,6 +43,39 @@ withTerraform('the settings of the witness', () => {
   })
 })
 
+withTerraform('bindings that are optional', () => {
+  test('a secret of a store has the policies, and a limit counts requests per location', async () => {
+    const { account, set, apply, terraform } = await createWitnessFixture()
+    const store_id = '5ec5'.repeat(8)
+    set({
+      token_policies: {},
+      token_policies_secret: { store_id, secret_name: 'lease-witness-policies' },
+      request_limit: { namespace_id: 1001, requests: 600 },
+    })
+    await apply()
+    await apply()
+    const { bindings } = account.script('lease-witness')
+    expect(bindings.filter(({ type }) => type === 'secret_text')).toEqual([])
+    expect(bindings).toContainEqual(
+      expect.objectContaining({
+        name: 'TOKEN_POLICIES',
+        type: 'secrets_store_secret',
+        store_id,
+        secret_name: 'lease-witness-policies',
+      }),
+    )
+    expect(bindings).toContainEqual(
+      expect.objectContaining({
+        name: 'REQUEST_LIMIT',
+        type: 'ratelimit',
+        namespace_id: '1001',
+        simple: { limit: 600, period: 60 },
+      }),
+    )
+    expect((await terraform('plan', '-detailed-exitcode')).code).toBe(0)
+  })
+})
+
 withTerraform('the jurisdiction', () => {
   test.each([
     ['another one', 'eu', 'us', 'Set it to "eu"'],

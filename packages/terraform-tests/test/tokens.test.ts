@@ -95,6 +95,7 @@ withTerraform('token policies', () => {
 
   test.each([
     ['none', {}, 'the witness would reject all requests'],
+    ['beside a secret of a store', { one: policy('one') }, 'exclude each other'],
     ['two with one token', { one: policy('one'), two: policy('one') }, 'have the same token'],
     [
       'too many',
@@ -103,7 +104,8 @@ withTerraform('token policies', () => {
     ],
   ])('%s: rejected with the reason, and nothing is created', async (_, token_policies, expectedError) => {
     const { account, set, terraform } = await createWitnessFixture()
-    set({ token_policies })
+    const token_policies_secret = { store_id: '5ec5'.repeat(8), secret_name: 'policies' }
+    set({ token_policies, ...(expectedError === 'exclude each other' && { token_policies_secret }) })
     const { code, output } = await terraform('apply', '-auto-approve', '-no-color')
     expect(code, output).toBe(1)
     expect(collapseWhitespace(output)).toContain(expectedError)
