@@ -1,8 +1,10 @@
 import { execFile } from 'node:child_process'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { bundle } from 'lease-witness/local/bundle.ts'
 import { convertV4MiniflareOptions, Miniflare, NoOpLog } from 'miniflare'
 import { expect, onTestFinished, test } from 'vitest'
 import { Account, type Upload } from '../src/account.ts'
@@ -90,7 +92,30 @@ async function createTrial(script: string) {
   return { account, trial, env, run }
 }
 
+const witness = fileURLToPath(new URL('../../../apps/lease-witness/src/index.ts', import.meta.url))
+
 withTerraform('the script that tries the lease witness on an account', () => {
+  test('applies, tests the deployed worker, and removes everything', async () => {
+    const { account, trial, run } = await createTrial(await bundle(witness))
+    const { code, output } = await run()
+    expect(code, output).toBe(0)
+    for (const line of [
+      '4 added, 0 changed, 0 destroyed',
+      '0 added, 1 changed, 0 destroyed',
+      'the plan is empty',
+      'a slot outside the policy: 403',
+      '1 writer acquired the lease',
+      'of the release: 200',
+      'the old token after its removal: 401',
+      'Destroy complete! Resources: 4 destroyed',
+      'All steps succeeded',
+    ]) {
+      expect(output).toContain(line)
+    }
+    expect([account.scripts.size, account.namespaces.size]).toEqual([0, 0])
+    expect(existsSync(trial)).toBe(false)
+  })
+
   test('fails if the worker grants a lease twice, and then still removes it', async () => {
     const { account, run } = await createTrial(`
       import { DurableObject } from 'cloudflare:workers'
