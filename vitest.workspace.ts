@@ -76,14 +76,18 @@ const slowFiles = [
   'terraform/termination',
 ]
 
-/** Starts the slow files first, so that none of them runs alone at the end. */
+/**
+ * Starts the slow files first, so that none of them runs alone at the end, and the files of a project one after the other:
+ * a worker process ends when the next file is of another project.
+ */
 class SlowFilesFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const rank = ({ moduleId }: TestSpecification) => {
       const index = slowFiles.findIndex(name => moduleId.includes(name))
       return index < 0 ? slowFiles.length : index
     }
-    return (await super.sort(files)).sort((a, b) => rank(a) - rank(b))
+    const sorted = (await super.sort(files)).sort((a, b) => rank(a) - rank(b))
+    return [...Map.groupBy(sorted, ({ project }) => project.name).values()].flat()
   }
 }
 
@@ -96,7 +100,7 @@ const witnessTokens = ['token-of-region-a-0123456789abcdef', 'token-of-region-b-
 export default defineConfig({
   test: {
     // For two cores: many tests wait for timeouts or for another process.
-    maxWorkers: 3,
+    maxWorkers: 4,
     sequence: { sequencer: SlowFilesFirst },
     projects: [
       {

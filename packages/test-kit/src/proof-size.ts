@@ -23,12 +23,16 @@ export const proofScale = (env: NodeJS.ProcessEnv = process.env): number => {
 export const MIN_LONG_PROOF_SCALE = 0.5
 
 /**
- * Test files, by a part of their path, that take more than 10 s at any size, because they load, kill or promote servers or
- * run Terraform many times. The everyday test run names them and leaves them out. Every guarantee that they check for all
- * parts of the service at once has faster tests as well.
+ * Test files, by a part of their path, that take more than 5 s of CPU time at any size: they load, kill or promote servers,
+ * run Terraform many times, or repeat a suite against another server. The everyday test run names them and leaves them out.
+ * Every guarantee that they check has faster tests as well.
  */
 export const longProofs = [
+  'bench/main',
+  'chaos/cool-off',
+  'chaos/crash-recovery',
   'chaos/failover',
+  'chaos/large-zone',
   'chaos/locked-rows-under-load',
   'chaos/provider-outage',
   'chaos/random-kills',
@@ -40,6 +44,7 @@ export const longProofs = [
   'deployments/random-tenants',
   'postgres/failover',
   'postgres/kill',
+  'providers/rfc2136-powerdns',
   'soak/main',
 ] as const
 

@@ -10,12 +10,12 @@ import { type Replicas, startReplicas } from '../support/replicas.ts'
 import { tokenDigest } from '../support/token-repository.ts'
 
 /** To start a process takes more CPU time than its part of the race. */
-const PROCESSES = Math.min(8, proofSize(8, 4))
-const SWEEPERS = proofSize(8, 3)
+const PROCESSES = Math.min(8, proofSize(8, 3))
+const SWEEPERS = proofSize(8, 2)
 const STARTING_PROCESSES = proofSize(10, 3)
 /** Of all processes of the race: more than MIN_WAITING. */
 const CONNECTIONS = 40
-const CALLERS = 200
+const CALLERS = Math.min(200, proofSize(200, 80))
 const TTL_MS = 600_000
 /**
  * A race can pass by luck: with a decision that reads before it writes, one in three rounds failed. So there are several
@@ -72,7 +72,7 @@ describe(`${PROCESSES} processes on one database`, () => {
   const keyHeader = (name: string, i: number) => (i % 3 === 0 ? { 'Idempotency-Key': `${name}-${i}` } : undefined)
 
   test.each(Array.from({ length: ROUNDS }, (_, i) => i))(
-    'of 200 concurrent reserves of one name, exactly one succeeds (round %i)',
+    `of ${CALLERS} concurrent reserves of one name, exactly one succeeds (round %i)`,
     async round => {
       const name = `reserve-${round}`
       const responses = await callConcurrently(CALLERS, round % 2 === 1, (api, i) =>
@@ -89,7 +89,7 @@ describe(`${PROCESSES} processes on one database`, () => {
   )
 
   test.each(Array.from({ length: ROUNDS }, (_, i) => i))(
-    'of 200 concurrent reserves of an expired name, exactly one succeeds and the history has one expiry (round %i)',
+    `of ${CALLERS} concurrent reserves of an expired name, exactly one succeeds and the history has one expiry (round %i)`,
     async round => {
       const name = `expired-${round}`
       const old = await reserveToken(fleet.next(), name)
@@ -144,7 +144,7 @@ describe(`${PROCESSES} processes on one database`, () => {
   })
 
   test.each(Array.from({ length: ROUNDS }, (_, i) => i))(
-    'of 200 concurrent commits with one token, one returns 200 and all others 409 (round %i)',
+    `of ${CALLERS} concurrent commits with one token, one returns 200 and all others 409 (round %i)`,
     async round => {
       const name = `commit-${round}`
       const token = await reserveToken(fleet.next(), name)
@@ -281,7 +281,7 @@ describe(`${SWEEPERS} sweepers on one database`, () => {
 
   beforeAll(async () => {
     database = await createTestDatabase()
-    fleet = await startReplicas(database.url, SWEEPERS, { PDM_SWEEPER_INTERVAL: '10ms' })
+    fleet = await startReplicas(database.url, SWEEPERS, { PDM_SWEEPER_INTERVAL: '20ms' })
   })
   afterAll(async () => {
     await fleet?.stop()

@@ -216,7 +216,7 @@ describe('drift', () => {
       await fixture.sql`select setval('dns_version', 10000)`
       for (let n = 1; n <= 2_500; n += 1) put(a(`n${n}.pool.test`, '192.0.2.1'))
       for (const missing of [1, 1_500, 2_500]) fixture.provider.records.delete(`n${missing}.pool.test A`)
-      const { dns } = replica()
+      const { dns } = replica({ waitMs: 40_000 })
       expect(await recordCalls(() => dns.repair(poolDomain))).toEqual(['read', 'read', 'apply'])
       expect(fixture.provider.records.size).toBe(2_500)
       expect(await fixture.sql`select from allocation_history`).toHaveLength(3)
@@ -287,8 +287,10 @@ describe('drift', () => {
   })
 
   test('a repair has a timeout and returns the number of pending names', async () => {
+    const publisher = replica()
+    await publisher.dns.waitUntilApplied(await activate('acme'))
+    await publisher.close()
     const { dns } = replica({ waitMs: 100 })
-    await dns.waitUntilApplied(await activate('acme'))
     fixture.provider.records.clear()
     const gate = Promise.withResolvers<void>()
     fixture.provider.applyGate = gate.promise
