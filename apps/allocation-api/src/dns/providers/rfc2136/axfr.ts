@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { ZonePart } from '../../domain/result.ts'
 import type { RecordSet } from '../../domain/rrset.ts'
-import { CLASSES, TYPES, toRcodeName, toTypeName, type WireRecord } from '../../wire/message.ts'
+import { CLASSES, parseMessage, TYPES, toRcodeName, toTypeName, type WireRecord } from '../../wire/message.ts'
 import { printRdata } from '../../wire/rdata.ts'
 import { exchangeSigned, ServerError, type SignedPeer, toServerError } from './connection.ts'
 import { encodeTransferRequest } from './update-message.ts'
@@ -21,20 +21,21 @@ const toRecordSets = (sets: ReadonlyMap<string, PartialRecordSet>): RecordSet[] 
 
 /**
  * Reads the complete zone by AXFR (RFC 5936). A transfer begins and ends with the same SOA record, and its last message
- * is signed (RFC 8945 section 5.3.1), so all parts are authentic, and complete if it does not throw.
+ * is signed (RFC 8945 section 5.3.1), so all parts are authentic, and complete if it does not throw. Each message is a part
+ * of its own, so a record set that two messages share is in two parts.
  */
 export const transferZone = async function* (
   peer: SignedPeer,
   zone: string,
   id: number,
 ): AsyncGenerator<Extract<ZonePart, { kind: 'part' }>, void> {
-  /** Not authentic yet: a server signs at least every 100th message. */
-  let sets = new Map<string, PartialRecordSet>()
+  /** Not authentic yet: a server signs at least every 100th message. Their records would take far more memory. */
+  let unverified: Buffer[] = []
   let soa: string | undefined
   let isComplete = false
   let octetCount = 0
 
-  const add = (record: WireRecord, octets: Buffer): void => {
+  const add = (sets: Map<string, PartialRecordSet>, record: WireRecord, octets: Buffer): void => {
     if (isComplete) throw new ServerError('sent records after its end')
     if (record.class !== CLASSES.IN) throw new ServerError('sent a record of another class')
     const name = record.name.toLowerCase()
@@ -60,6 +61,12 @@ export const transferZone = async function* (
     }
   }
 
+  const toPart = (answers: readonly WireRecord[], octets: Buffer): Extract<ZonePart, { kind: 'part' }> => {
+    const sets = new Map<string, PartialRecordSet>()
+    for (const record of answers) add(sets, record, octets)
+    return { kind: 'part', records: toRecordSets(sets) }
+  }
+
   for await (const { octets, message, isVerified } of exchangeSigned(peer, encodeTransferRequest(id, zone))) {
     if (message.rcode !== 0) throw toServerError('does not transfer it', toRcodeName(message.rcode))
     const [question] = message.questions
@@ -67,16 +74,22 @@ export const transferZone = async function* (
       throw new ServerError('sent a response to another question')
     octetCount += octets.length
     if (octetCount > MAX_TRANSFER_BYTES) throw new ServerError('sent more than 2 GiB for it', true)
-    for (const record of message.answers) add(record, octets)
     // Otherwise a server could send empty messages indefinitely.
     if (message.answers.length === 0) throw new ServerError('sent a response that is not a transfer of it')
-    if (isVerified) {
-      // The next messages may have arrived already; other work must not wait for all of them.
-      await nextTurn()
-      yield { kind: 'part', records: toRecordSets(sets) }
-      sets = new Map()
+    if (!isVerified) {
+      // The first message, with the other SOA record, is always signed.
+      if (message.answers.some(({ type }) => type === TYPES.SOA)) throw new ServerError('did not sign the end of it')
+      unverified.push(octets)
+      continue
     }
-    if (isComplete && isVerified) break
-    if (isComplete) throw new ServerError('did not sign the end of it')
+    // The next messages may have arrived already; other work must not wait for all of them.
+    for (const earlier of unverified) {
+      yield toPart(parseMessage(earlier).answers, earlier)
+      await nextTurn()
+    }
+    unverified = []
+    yield toPart(message.answers, octets)
+    await nextTurn()
+    if (isComplete) break
   }
 }
