@@ -150,7 +150,7 @@ resource "cloudflare_workers_script" "witness" {
 
     precondition {
       condition     = var.jurisdiction == local.first_jurisdiction
-      error_message = "jurisdiction cannot be changed: it is part of the id of every Durable Object, so all leases would be lost. Set it to ${local.first_jurisdiction == null ? "null" : jsonencode(local.first_jurisdiction)}, or create a second witness with another script_name."
+      error_message = "jurisdiction cannot be changed: it is part of the id of every Durable Object, so every slot would start with a new, empty object. Set it to ${local.first_jurisdiction == null ? "null" : jsonencode(local.first_jurisdiction)}, or create a second witness with another script_name."
     }
   }
 }

@@ -131,7 +131,7 @@ withTerraform('token policies', () => {
     expect(collapseWhitespace(output)).toMatch(new RegExp(expectedErrors))
   })
 
-  test('of the number in the README fit', async () => {
+  test('of the number in the documentation fit', async () => {
     const { set, apply } = await createWitnessFixture()
     const restrict = (n: number) => ({ ...policy(String(n)), slots: ['eu/'], holders: [`region-${n}-*`] })
     const policies = Array.from({ length: 30 }, (_, n) => [`region-${n}`, restrict(n)])
