@@ -150,7 +150,7 @@ describe('the pages of several lists', () => {
     void read('d', 1)
     await advanceTo(500)
     // The page that failed at once needs no pause.
-    expect(started).toEqual(['a at 0', 'b at 200', 'd at 380'])
+    expect(started).toEqual(['a at 0', 'b at 125', 'd at 230'])
     expect(await failed).toBe('no page')
   })
 })

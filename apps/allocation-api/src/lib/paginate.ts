@@ -43,7 +43,9 @@ export interface PageQueueOptions {
 
 /** The longest pause after a page, as a multiple of its duration: the pages of many readers take a tenth of the time. */
 const MAX_PAUSE_FACTOR = 9
-/** The next page is read even if the current one takes longer, and after a pause of at most this time. Milliseconds. */
+/** Milliseconds. On a host that is overloaded, where each page takes long, the lists still make progress. */
+const MAX_PAUSE_MS = 25
+/** The next page is read even if the current one takes longer. Milliseconds. */
 const MAX_TURN_MS = 100
 
 /**
@@ -67,7 +69,7 @@ export const createPageQueue = ({ now, sleep }: PageQueueOptions) => {
       if (isHandedOver) return
       isHandedOver = true
       // Before the reader of this page can request its next one, so those who wait are others.
-      const pauseMs = Math.min((now() - startedAt) * Math.min(waiting, MAX_PAUSE_FACTOR), MAX_TURN_MS)
+      const pauseMs = Math.min((now() - startedAt) * Math.min(waiting, MAX_PAUSE_FACTOR), MAX_PAUSE_MS)
       if (pauseMs > 0) void sleep(pauseMs).then(() => end())
       else end()
     }
