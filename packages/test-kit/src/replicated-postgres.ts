@@ -111,13 +111,18 @@ export const startReplicatedPostgres = async (
   const addStandby = async () => {
     await copyCluster(primary, standby)
     standby.server = await startPostgres({ dataDir: standby.folder, port: standby.port })
-    if (replication === 'synchronous') await setSynchronous(primary, '*')
-    await withNode(primary, sql =>
-      until('the standby replicates', async () => {
-        const [row] = await sql`select state, sync_state from pg_stat_replication`
-        return row?.state === 'streaming' && (replication === 'asynchronous' || row.sync_state === 'sync')
-      }),
-    )
+    const untilReplicated = (syncState: string) =>
+      withNode(primary, sql =>
+        until(`the standby replicates (${syncState})`, async () => {
+          const [row] = await sql`select state, sync_state from pg_stat_replication`
+          return row?.state === 'streaming' && row.sync_state === syncState
+        }),
+      )
+    await untilReplicated('async')
+    if (replication === 'asynchronous') return
+    // Commits wait from here on, so not before the standby has caught up.
+    await setSynchronous(primary, '*')
+    await untilReplicated('sync')
   }
 
   await withNode(primary, sql => sql.unsafe(`create database ${NAME}`))
