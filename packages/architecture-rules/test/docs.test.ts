@@ -73,7 +73,7 @@ test.each(pages)('the metrics that %s names exist', page => {
 // The modules in infra/ have no tables; a key of cloud-init can look like one.
 test.each(pages.filter(page => !page.startsWith('infra/')))('the tables and columns that %s names exist', page => {
   const schema = tracked
-    .filter(path => path.startsWith('apps/allocation-api/src/database/') && !path.endsWith('.md'))
+    .filter(path => /^apps\/[^/]+\/src\/(?:database|postgres)\//.test(path) && !path.endsWith('.md'))
     .map(read)
     .join('\n')
   const tables = Array.from(schema.matchAll(/create table (\w+)/g), ([, table]) => table ?? '')

@@ -84,6 +84,12 @@ describe('the environment is documented', () => {
       'TOKEN_POLICIES',
       'MAX_REQUESTS_PER_MINUTE',
       'LOG_LEVEL',
+      'WITNESS_DATABASE_URL',
+      'WITNESS_LISTEN_URL',
+      'WITNESS_ALLOW_LOST_WRITES',
+      'WITNESS_DATABASE_POOL_SIZE',
+      'WITNESS_DATABASE_TIMEOUT',
+      'WITNESS_DRAIN_DELAY',
     ])
   })
 })

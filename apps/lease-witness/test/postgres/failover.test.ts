@@ -4,6 +4,7 @@ import { missingMachinePostgres, startMachinePostgres } from '@pool/test-kit/mac
 import { until } from '@pool/test-kit/poll.ts'
 import { type Replication, startReplicatedPostgres } from '@pool/test-kit/replicated-postgres.ts'
 import { afterEach, describe, expect, test } from 'vitest'
+import { openLeases } from '../../src/node/leases.ts'
 import { readSchema } from '../../src/postgres/schema.ts'
 import { startTestReplica, TIMEOUT_MS } from './support/database.ts'
 import { FencedResource, RecordingClient } from './support/fencing.ts'
@@ -74,6 +75,16 @@ describe('a standby is promoted', () => {
 
   test('an asynchronous one that lacks writes: no generation repeats, the older holder cannot renew, and a fenced resource accepts no late write', async () => {
     const postgres = await startPair('asynchronous')
+    const config = {
+      database: { url: postgres.url, listenUrl: postgres.url, usesTls: false, poolSize: 1, timeoutMs: TIMEOUT_MS },
+      settings: { LOG_LEVEL: 'error' },
+    }
+    await expect(openLeases({ ...config, allowsLostWrites: false })).rejects.toMatchObject({
+      issues: [{ variable: 'WITNESS_ALLOW_LOST_WRITES', detail: expect.stringContaining('two holders') }],
+    })
+    const accepted = await openLeases({ ...config, allowsLostWrites: true })
+    await accepted.stop()
+    await accepted.close()
     const client = await startClient(postgres.url, 2_000)
     await client.acquire('held', 'a', 0, 1_000)
     const replicated = await client.read('held')

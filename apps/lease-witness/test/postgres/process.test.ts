@@ -1,0 +1,166 @@
+import { connect } from 'node:net'
+import { fileURLToPath } from 'node:url'
+import { startNode } from '@pool/dev-server/process'
+import { until } from '@pool/test-kit/poll.ts'
+import { startTcpProxy, type TcpProxy } from '@pool/test-kit/tcp-proxy.ts'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { createTestDatabase, type TestDatabase } from './support/database.ts'
+
+const toEntry = (name: string): string => fileURLToPath(new URL(`../../src/node/${name}.ts`, import.meta.url))
+const TOKEN = 'token-of-region-a'
+const authorization = { Authorization: `Bearer ${TOKEN}` }
+
+let database: TestDatabase
+let proxy: TcpProxy
+const processes: ReturnType<typeof startNode>[] = []
+beforeAll(async () => {
+  database = await createTestDatabase({ schema: false, connections: 1 })
+  proxy = await startTcpProxy(Number(new URL(database.url).port))
+})
+afterEach(async () => {
+  proxy.refuse(false)
+  await Promise.all(processes.splice(0).map(each => each.stop()))
+})
+afterAll(async () => {
+  await proxy.close()
+  await database[Symbol.asyncDispose]()
+})
+
+/** Runs a process until it exits. */
+const run = async (entry: string, env: Record<string, string>) => {
+  const lines: string[] = []
+  const { code } = await startNode({ entry: toEntry(entry), env, onLine: line => lines.push(line) }).exited
+  return { code, lines }
+}
+
+const start = async (env: Record<string, string> = {}, readyLine = 'ready') => {
+  const lines: string[] = []
+  const child = startNode({
+    entry: toEntry('main'),
+    env: {
+      PORT: '0',
+      WITNESS_DATABASE_URL: Object.assign(new URL(database.url), { port: String(proxy.port) }).href,
+      BEARER_TOKENS_CSV: TOKEN,
+      ...env,
+    },
+    onLine: line => lines.push(line),
+    isReady: line => line.msg === readyLine,
+  })
+  processes.push(child)
+  const { port } = await child.ready
+  const url = `http://127.0.0.1:${port}`
+  const send = async (method: string, path: string, headers: Record<string, string> = {}, body?: string) => {
+    const response = await fetch(`${url}${path}`, {
+      method,
+      headers: { ...authorization, ...headers },
+      ...(body === undefined ? {} : { body }),
+    })
+    const text = await response.text()
+    return { status: response.status, headers: response.headers, body: text === '' ? undefined : JSON.parse(text) }
+  }
+  return { child, lines, port: Number(port), send }
+}
+
+describe('exit code 2 with one line that names every invalid variable and reveals no secret', () => {
+  const good = { PORT: '0', WITNESS_DATABASE_URL: 'postgres://user@127.0.0.1:1/db', BEARER_TOKENS_CSV: TOKEN }
+  test.each<Record<string, string>>([
+    { PORT: 'http', WITNESS_DATABASE_URL: '', BEARER_TOKENS_CSV: '' },
+    {
+      WITNESS_DATABASE_URL: 'mysql://user:mark-password@host/db',
+      WITNESS_LISTEN_URL: 'postgres://user:mark-password%zz@127.0.0.1:1/db',
+      WITNESS_DATABASE_POOL_SIZE: '0',
+      WITNESS_DATABASE_TIMEOUT: '5',
+      WITNESS_ALLOW_LOST_WRITES: 'perhaps',
+      WITNESS_DRAIN_DELAY: '1h',
+      TOKEN_POLICIES: '[{"name":"mark-name"}]',
+      LOG_LEVEL: 'loud',
+    },
+  ])('%j', async invalid => {
+    const { code, lines } = await run('main', { ...good, ...invalid })
+    expect(lines).toHaveLength(1)
+    for (const variable of Object.keys(invalid)) expect(lines[0]).toContain(variable)
+    expect(lines[0]).not.toMatch(/mark-password/)
+    expect(code).toBe(2)
+  })
+})
+
+test('exit code 1 if the database does not exist, with one line that names the variable', async () => {
+  const url = Object.assign(new URL(database.url), { pathname: '/no_such_database' }).href
+  const { code, lines } = await run('main', {
+    PORT: '0',
+    WITNESS_DATABASE_URL: url,
+    BEARER_TOKENS_CSV: TOKEN,
+    LOG_LEVEL: 'error',
+  })
+  expect(lines).toEqual([expect.stringMatching(/^start: the database does not exist.*WITNESS_DATABASE_URL/)])
+  expect(code).toBe(1)
+})
+
+test('while the database is away at the start it responds 503, and then it serves', async () => {
+  proxy.refuse(true)
+  const { send, lines, child } = await start({}, 'listening')
+  await until('it waits', () => lines.some(line => line.includes('waiting for the database')))
+  const rejected = await send('GET', '/lease/a')
+  expect([rejected.status, rejected.body.error]).toEqual([503, 'lease-unavailable'])
+  expect((await send('GET', '/healthz')).status).toBe(503)
+  proxy.refuse(false)
+  await until('it serves', async () => (await send('GET', '/lease/a')).status === 404)
+  expect((await send('GET', '/healthz')).status).toBe(200)
+  expect(await child.stop()).toEqual({ code: 0, signal: null })
+})
+
+test('a request that is not valid HTTP gets 400 with a body', async () => {
+  const { port } = await start()
+  const send = (text: string): Promise<string> =>
+    new Promise((resolve, reject) => {
+      let received = ''
+      const socket = connect(port, '127.0.0.1', () => socket.end(text))
+      socket.on('data', data => {
+        received += data
+      })
+      socket.on('end', () => resolve(received)).on('error', reject)
+    })
+  for (const head of ['GET /lease/a HTTP/1.1\r\nHost: a\r\nHost: b', 'GET /lease/a HTTP/1.1', 'no request']) {
+    expect(await send(`${head}\r\nConnection: close\r\n\r\n`)).toMatch(
+      /^HTTP\/1.1 400 [\s\S]*"error":"invalid-request"/,
+    )
+  }
+})
+
+test('an older build does not start on a newer schema', async () => {
+  await start()
+  await database.sql`insert into lease_witness_migrations (version, name, oldest_build) values (99, 'newer', 99)`
+  const { code, lines } = await run('main', {
+    PORT: '0',
+    WITNESS_DATABASE_URL: database.url,
+    BEARER_TOKENS_CSV: TOKEN,
+    LOG_LEVEL: 'error',
+  })
+  await database.sql`delete from lease_witness_migrations where version = 99`
+  expect(lines).toEqual([expect.stringMatching(/^schema: .*requires build 99/)])
+  expect(code).toBe(2)
+})
+
+test('declare-restore: the generations of a running witness jump', async () => {
+  const { send } = await start()
+  const slot = '/lease/declared'
+  expect((await send('PUT', slot, { 'If-Match': '0' }, '{"holder":"a"}')).body.generation).toBe(1)
+  const { code, lines } = await run('declare-restore', { WITNESS_DATABASE_URL: database.url })
+  expect([code, lines]).toEqual([0, [expect.stringMatching(/^Epoch 2 has started/)]])
+  const { body } = await send('GET', slot)
+  expect(body.holder).toBe('a')
+  expect(body.generation).toBeGreaterThan(2 ** 20)
+  expect((await send('PUT', slot, { 'If-Match': '1' }, '{"holder":"a"}')).status).toBe(412)
+  expect((await send('PUT', slot, { 'If-Match': `${body.generation}` }, '{"holder":"a"}')).status).toBe(200)
+})
+
+test('declare-restore explains what is missing', async () => {
+  const other = await createTestDatabase({ schema: false, connections: 1 })
+  const { code, lines } = await run('declare-restore', { WITNESS_DATABASE_URL: other.url })
+  await other[Symbol.asyncDispose]()
+  expect([code, lines]).toEqual([1, [expect.stringContaining('start the witness once')]])
+  expect(await run('declare-restore', {})).toMatchObject({
+    code: 2,
+    lines: [expect.stringContaining('WITNESS_DATABASE_URL')],
+  })
+})
