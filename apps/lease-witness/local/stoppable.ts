@@ -9,7 +9,8 @@ interface Handler {
  */
 export const stoppable = (worker: Handler, path: string, endWaits: () => void): Handler => ({
   fetch(request, ...rest) {
-    if (new URL(request.url).pathname !== path) return worker.fetch(request, ...rest)
+    // An invalid Host makes the URL unparseable.
+    if (!request.url.endsWith(path)) return worker.fetch(request, ...rest)
     endWaits()
     return new Response(null, { status: 204 })
   },

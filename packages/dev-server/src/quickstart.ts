@@ -80,9 +80,9 @@ curl -sS -w '\\n' -X PUT ${lease} -H "$AUTH" -H 'If-Match: 0' -d '{"holder":"reg
 # 6. region-b loses the race and gets the current lease back (412)
 curl -sS -w '\\n' -X PUT ${lease} -H "$AUTH" -H 'If-Match: 0' -d '{"holder":"region-b"}'
 
-# 7. region-b long-polls for a change of generation 1; region-a releases after one second and the poll returns
+# 7. region-b waits until no client holds the lease; region-a releases it after one second, and the wait ends
 (sleep 1; curl -sS -X DELETE ${lease} -H "$AUTH" -H 'If-Match: 1' -H 'X-Holder: region-a') &
-curl -sS -w '\\n' ${lease} -H "$AUTH" -H 'If-None-Match: "1"' -H 'Prefer: wait=30'
+curl -sS -w '\\n' "${lease}?until=vacant" -H "$AUTH" -H 'Prefer: wait=20'
 
 # 8. create a deployment: reserve a name and let Terraform provision it (the local module only allocates an address).
 #    Without terraform or tofu on the PATH of \`start\`, it returns 503 with install instructions, and 9 to 12 find nothing

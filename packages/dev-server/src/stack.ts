@@ -144,8 +144,7 @@ function witnessService(
     name: 'Lease witness',
     entry,
     log: data.witnessLog,
-    // The probe has no token: 401 shows that the service is up.
-    probe: `http://127.0.0.1:${witnessPort}/leases`,
+    probe: `http://127.0.0.1:${witnessPort}/healthz`,
     env: {
       PORT: String(witnessPort),
       DATA_DIR: data.path,

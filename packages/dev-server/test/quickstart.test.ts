@@ -70,7 +70,7 @@ test('the printed commands send valid requests', async () => {
     `curl -sS -w \\n -X DELETE ${api}/release -d {"subdomain":"acme"}`,
     `curl -sS -w \\n -X PUT ${slot} -H ${auth} -H If-Match: 0 -d {"holder":"region-a","ttlSeconds":30}`,
     `curl -sS -w \\n -X PUT ${slot} -H ${auth} -H If-Match: 0 -d {"holder":"region-b"}`,
-    `curl -sS -w \\n ${slot} -H ${auth} -H If-None-Match: "1" -H Prefer: wait=30`,
+    `curl -sS -w \\n ${slot}?until=vacant -H ${auth} -H Prefer: wait=20`,
     `curl -sS ${deployments} -d ${JSON.stringify(deployment)}`,
     `curl -sSN -w \\n ${deployments}/d-1/logs`,
     'dig @127.0.0.1 -p 15300 +short globex.pool.test',

@@ -20,8 +20,12 @@ const weights: Readonly<Record<string, number>> = {
   leaseMethods: 2,
   readLeaseHistory: 8,
   historyMethods: 1,
-  listLeases: 6,
+  listLeases: 8,
   leasesMethods: 1,
+  renewLeases: 8,
+  renewMethods: 1,
+  readHealth: 2,
+  healthMethods: 1,
 }
 
 const SLOTS = 6
@@ -33,6 +37,17 @@ const spellSlot = (slot: string, choices: Choices): string =>
     slot.split('/').map(encodeURIComponent).join('/'),
     encodeURIComponent(slot).replace(/%[0-9A-F]{2}/g, hex => hex.toLowerCase()),
   ])
+
+type Query = NonNullable<SeedRequest['query']>
+
+/** A page of the copies, or the exact state of some slots. */
+const createListQuery = (documented: Query, limit: string, slot: string, choices: Choices): Query => {
+  const isExact = choices.chance(0.4)
+  const rest = documented.filter(([name]) => (name === 'slot') === isExact)
+  return isExact
+    ? [['slot', encodeText(slot)], ...rest.filter(() => choices.chance(0.2))]
+    : [['limit', limit], ...rest.filter(([name]) => name !== 'limit' || choices.chance(0.1))]
+}
 
 /** The generations and the cursor of the last responses. */
 interface WitnessState {
@@ -87,11 +102,14 @@ export const createWitnessWorkload = (
     // Usually the current generation, sometimes an earlier or a later one.
     const offset = choices.chance(0.12) ? choices.pick([-1, 1, -2, 5]) : 0
     const generation = Math.max(0, (state.generations.get(slot) ?? 0) + offset)
-    const body = {
-      holder,
-      ttlSeconds: choices.pick([1, 30, 1.5, 86_400]),
-      op: choices.chance(0.3) && generation > 0 ? 'renew' : 'acquire',
-    }
+    const ttlSeconds = choices.pick([1, 30, 1.5, 86_400])
+    const op = choices.chance(0.3) && generation > 0 ? 'renew' : 'acquire'
+    const others = [...state.generations].filter(([other]) => other !== slot).slice(0, choices.below(3))
+    const renewals = [[slot, generation] as const, ...others]
+    const body =
+      id === 'renewLeases'
+        ? { holder, leases: renewals.map(([name, known]) => ({ slot: name, generation: known, ttlSeconds })) }
+        : { holder, ttlSeconds, op }
     const path = findOperation(document, id).path.replace('{slot}', spellSlot(slot, choices))
     const headers = createHeaders(id, generation, holder, choices)
     return { ...seed, path, headers, ...(seed.body === undefined ? {} : { body }) }
@@ -101,6 +119,8 @@ export const createWitnessWorkload = (
     try {
       const body = Object(JSON.parse(response.text || '{}'))
       if (typeof body.nextCursor === 'string') state.cursor = body.nextCursor
+      for (const { slot: renewed, lease } of Array.isArray(body.results) ? body.results : [])
+        if (typeof lease?.generation === 'number') state.generations.set(renewed, lease.generation)
       if (slot === undefined) return
       if (typeof body.generation === 'number') state.generations.set(slot, body.generation)
       // The response to a release has no body; the release increments the generation.
@@ -126,13 +146,7 @@ export const createWitnessWorkload = (
       const seed = isValid ? createValid(id, documented, slot, choices) : documented
       // The documented wait takes half a minute, and the whole list has a thousand leases.
       const quick = (seed.headers ?? []).filter(line => !/^prefer:.*\d\d/i.test(line))
-      const query =
-        id === 'listLeases'
-          ? [
-              ['limit', known.limit] as const,
-              ...(seed.query ?? []).filter(([name]) => name !== 'limit' || choices.chance(0.1)),
-            ]
-          : seed.query
+      const query = id === 'listLeases' ? createListQuery(seed.query ?? [], known.limit, slot, choices) : seed.query
       const mutation = pickMutation(choices)
       const isUnusual = mutation === 'headers' && choices.chance(0.4)
       const authorizationLine = `Authorization: ${isUnusual ? authorization(token, choices) : `Bearer ${token}`}`
