@@ -52,7 +52,7 @@ type Transition = Omit<StoredTransition, 'at' | 'generation'> & { readonly gener
 const OPEN: OpenedSlot = { kind: 'open' }
 const MAX_TRANSITIONS = 50
 const KV_READ_TIMEOUT_MS = 5_000
-/** Far below the 15 minutes after which the platform ends an alarm and, after some of them, deletes it. */
+/** Far below the 15 minutes after which the platform ends an alarm. It deletes an alarm that failed several times. */
 const KV_WRITE_TIMEOUT_MS = 30_000
 /** An alarm is late by seconds on a busy machine. Later than this, it was lost. */
 const MAX_ALARM_DELAY_MS = 120_000
@@ -65,6 +65,7 @@ export class Slot {
   readonly #ctx: DurableObjectState
   readonly #env: () => ObjectEnv
   readonly #onChange: (lease: LeaseState, now: number) => void
+  readonly #kvWriteTimeoutMs: number
   #pendingLookUp: Promise<OpenedSlot> | undefined
   #pendingCopy: Promise<void> | undefined
   #copyFailures = 0
@@ -73,10 +74,16 @@ export class Slot {
   #isWritten = false
 
   /** `onChange` is called after each change of the lease. */
-  constructor(ctx: DurableObjectState, env: () => ObjectEnv, onChange: (lease: LeaseState, now: number) => void) {
+  constructor(
+    ctx: DurableObjectState,
+    env: () => ObjectEnv,
+    onChange: (lease: LeaseState, now: number) => void,
+    kvWriteTimeoutMs = KV_WRITE_TIMEOUT_MS,
+  ) {
     this.#ctx = ctx
     this.#env = env
     this.#onChange = onChange
+    this.#kvWriteTimeoutMs = kvWriteTimeoutMs
     this.#checkAlarm(this.#load())
   }
 
@@ -210,7 +217,7 @@ export class Slot {
       if (record && isForeign(record, this.#id, this.#load()?.takenOver)) this.#jumpAbove(record.value)
       const { slot, lease, takenOver, ...copy } = this.#load() ?? before
       isWriting = true
-      await withTimeout(writeCopy(kv, slot, lease, this.#copyOptions(takenOver, Date.now())), KV_WRITE_TIMEOUT_MS)
+      await withTimeout(writeCopy(kv, slot, lease, this.#copyOptions(takenOver, Date.now())), this.#kvWriteTimeoutMs)
       this.#copyFailures = 0
       const stored = this.#load()
       if (!stored) return
