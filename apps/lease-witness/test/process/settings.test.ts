@@ -23,7 +23,13 @@ test('the worker gets only the variables of wrangler.toml and ours, and nothing 
     if (withDevVars) writeFileSync(toPath('.dev.vars'), 'BEARER_TOKENS_CSV=theirs\nTHIRD=secret\n')
     const witness = startNode({
       entry: resolve(import.meta.dirname, 'support/run-worker.ts'),
-      env: { HOME: toPath('home'), WORKER: toPath('wrangler.toml'), DATA_DIR: toPath('data'), FOURTH: 'secret' },
+      env: {
+        HOME: toPath('home'),
+        WORKER: toPath('wrangler.toml'),
+        DATA_DIR: toPath('data'),
+        BEARER_TOKENS_CSV: 'ours',
+        FOURTH: 'secret',
+      },
       onLine: line => lines.push(line),
     })
     const { port } = await witness.ready

@@ -40,7 +40,7 @@ export const parseCompletion = ({ status, tag, text }: LeaseResponse): Completio
   throw new Error(`unexpected response: ${status} ${tag} ${text}`)
 }
 
-/** Makes one call and records it as an operation. */
+/** Makes one call and records it as an operation, without a completion if the response is 503. */
 export const invoke = async (connection: LeaseConnection, slot: string, invocation: Invocation): Promise<Operation> => {
   const request = toLeaseRequest(slot, invocation)
   const sentAt = Date.now()
@@ -48,7 +48,8 @@ export const invoke = async (connection: LeaseConnection, slot: string, invocati
   const response = await connection.send(request)
   const end = performance.now()
   const receivedAt = Date.now()
-  return { slot, invocation, completion: parseCompletion(response), start, end, sentAt, receivedAt }
+  const operation: Operation = { slot, invocation, start, end, sentAt, receivedAt }
+  return response.status === 503 ? operation : { ...operation, completion: parseCompletion(response) }
 }
 
 /** A controller requests a lease repeatedly this close to its expiry, so that writes hit the millisecond of the expiry. */

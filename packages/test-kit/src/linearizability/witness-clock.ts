@@ -18,12 +18,22 @@ interface Offset {
   readonly aheadMs: number
   /** This machine's times between which the witness can have used the offset. */
   readonly from: number
+  /** When the step to the next offset began. */
+  leftAt: number
   until: number
 }
 
 /** A clock of the witness that a test sets forward and back. */
 export class SteppedClock implements WitnessClock {
-  readonly #offsets: Offset[] = [{ aheadMs: 0, from: Number.NEGATIVE_INFINITY, until: Number.POSITIVE_INFINITY }]
+  readonly #standstillMs: number
+  readonly #offsets: Offset[] = [
+    { aheadMs: 0, from: Number.NEGATIVE_INFINITY, leftAt: Number.POSITIVE_INFINITY, until: Number.POSITIVE_INFINITY },
+  ]
+
+  /** `standstillMs`: for how long the clock can have stood still before the end of a step. */
+  constructor(standstillMs = 0) {
+    this.#standstillMs = standstillMs
+  }
 
   get aheadMs(): number {
     return this.#offsets.at(-1)?.aheadMs ?? 0
@@ -41,7 +51,9 @@ export class SteppedClock implements WitnessClock {
   /** Sets the clock. `apply` resolves when the witness no longer uses the previous offset. */
   async step(aheadMs: number, apply: (aheadMs: number) => Promise<void>): Promise<void> {
     const previous = this.#offsets.at(-1)
-    this.#offsets.push({ aheadMs, from: Date.now(), until: Number.POSITIVE_INFINITY })
+    const from = Date.now()
+    if (previous) previous.leftAt = from
+    this.#offsets.push({ aheadMs, from, leftAt: Number.POSITIVE_INFINITY, until: Number.POSITIVE_INFINITY })
     await apply(aheadMs)
     if (previous) previous.until = Date.now()
   }
@@ -50,7 +62,7 @@ export class SteppedClock implements WitnessClock {
     return this.#offsets
       .filter(offset => offset.from <= until && offset.until >= from)
       .map(offset => ({
-        from: Math.max(from, offset.from) + offset.aheadMs,
+        from: Math.max(from, offset.from) + offset.aheadMs - (until < offset.leftAt ? 0 : this.#standstillMs),
         until: Math.min(until, offset.until) + offset.aheadMs,
       }))
   }

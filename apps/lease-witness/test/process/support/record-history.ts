@@ -26,7 +26,7 @@ const MAX_EXTRA_PAUSE_MS = 500
 /** The longest time that a request usually takes to reach the decision. */
 const REQUEST_MS = 6
 
-const slots = Array.from({ length: SLOTS }, (_, i) => `region-pair-${i}`)
+export const HISTORY_SLOTS = Array.from({ length: SLOTS }, (_, i) => `region-pair-${i}`)
 
 /** Longer than every TTL. After a step of the clock, a lease seems to last for hours. */
 const MAX_PAUSE_MS = 3_000
@@ -57,8 +57,8 @@ export const recordHistory = async ({
       controller.observe(operation, now())
     }
     while (!isOver()) {
-      const contended = slots[Math.floor(history.length / OPERATIONS_PER_CONTENDED_SLOT) % SLOTS]
-      const slot = controller.chooseSlot(slots, contended)
+      const contended = HISTORY_SLOTS[Math.floor(history.length / OPERATIONS_PER_CONTENDED_SLOT) % SLOTS]
+      const slot = controller.chooseSlot(HISTORY_SLOTS, contended)
       await perform(slot, controller.nextInvocation(slot))
       if (!prng.chance(1 / OPERATIONS_BETWEEN_PAUSES)) continue
       const own = controller.heldSlots
