@@ -1,5 +1,6 @@
 import { Hono } from 'hono'
 import { bearerAuth } from './http/bearer-auth.ts'
+import { drainLeasesRoutes } from './http/drain-leases.ts'
 import { errorResponse, logUnexpected } from './http/errors.ts'
 import { healthRoutes } from './http/health.ts'
 import { historyRoutes } from './http/history.ts'
@@ -18,11 +19,14 @@ const RESOURCES = [
   { pattern: /^\/healthz$/, methods: 'GET, HEAD, OPTIONS' },
 ] as const
 
-const allowedMethods = (path: string): string | undefined =>
-  RESOURCES.find(({ pattern }) => pattern.test(path))?.methods
+const DRAIN = { pattern: /^\/leases\/drain$/, methods: 'POST, OPTIONS' } as const
 
 /** The witness over HTTP, for any host. */
 export const createApp = (settings: WitnessSettings, services: Services): Hono<WitnessHttpEnv> => {
+  const resources = services.drain ? [...RESOURCES, DRAIN] : RESOURCES
+  const allowedMethods = (path: string): string | undefined =>
+    resources.find(({ pattern }) => pattern.test(path))?.methods
+
   const app = new Hono<WitnessHttpEnv>({ getPath: rawPath })
   app.use(accessLog(settings))
   app.use(readBody)
@@ -43,6 +47,7 @@ export const createApp = (settings: WitnessSettings, services: Services): Hono<W
   app.route('/history', historyRoutes(services))
   app.route('/leases', listLeasesRoutes(services))
   app.route('/leases/renew', renewLeasesRoutes(services))
+  if (services.drain) app.route('/leases/drain', drainLeasesRoutes(services.drain))
   app.notFound(c => {
     const methods = allowedMethods(c.req.path)
     if (!methods) return errorResponse(c, { code: 'not-found' })

@@ -4,6 +4,7 @@ import type { Services, SharedRequestLimit } from './http/types.ts'
 import { createLeaseDirectory } from './kv-copy/copy.ts'
 import { log } from './log.ts'
 import { createLeaseService } from './object/client.ts'
+import { createLeaseDrain } from './object/drain.ts'
 import { StoredPolicies } from './stored-policies.ts'
 
 export { LeaseObject } from './object/lease-object.ts'
@@ -28,6 +29,7 @@ const toApp = (env: WorkerEnv, policies: string | undefined, lacksPolicies = fal
     const services: Services = {
       leases: createLeaseService(env),
       directory: createLeaseDirectory(env),
+      drain: createLeaseDrain(env),
       sharedRequestLimit: createSharedLimit(env),
       lacksPolicies,
     }

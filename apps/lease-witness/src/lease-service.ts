@@ -1,4 +1,11 @@
-import type { Lease, LeaseHistory, LeaseList, LeaseListQuery } from '@pool/contract/lease'
+import type {
+  DrainLeasesRequest,
+  DrainLeasesResponse,
+  Lease,
+  LeaseHistory,
+  LeaseList,
+  LeaseListQuery,
+} from '@pool/contract/lease'
 import type { KnownGenerations, LeaseWrite, RejectionReason, WaitCondition } from './lease/lease.ts'
 import type { SlotAddress } from './lease/request.ts'
 
@@ -72,4 +79,15 @@ export type LeaseListOutcome =
 /** Port: the copies of all leases. Eventually consistent; never used for a decision. */
 export interface LeaseDirectory {
   readonly list: (query: LeaseListQuery) => Promise<LeaseListOutcome>
+}
+
+export type DrainOutcome =
+  | { readonly kind: 'drained'; readonly result: DrainLeasesResponse }
+  | { readonly kind: 'copy-unavailable'; readonly reason: string }
+  /** The witness accepts writes, so nothing can be drained. */
+  | { readonly kind: 'not-draining' }
+
+/** Port: moves the leases back to a system that keeps them in Workers KV. */
+export interface LeaseDrain {
+  readonly drain: (request: DrainLeasesRequest) => Promise<DrainOutcome>
 }

@@ -1,6 +1,8 @@
 import * as z from 'zod'
 import { probe } from './health.ts'
 import {
+  drainLeasesRequest,
+  drainLeasesResponse,
   holder,
   lease,
   leaseHistory,
@@ -243,6 +245,32 @@ export const leaseOperations: readonly Operation[] = [
       ),
       ...commonErrors,
     },
+  },
+  {
+    id: 'drainLeases',
+    method: 'post',
+    path: '/leases/drain',
+    tag: 'Copies',
+    summary: 'Brings the copies up to date before the leases move to a system that keeps them in Workers KV.',
+    description:
+      'For operators, with a token of full power. Only on Cloudflare, and only while the variable DRAIN is `true`. Repeat it with `nextCursor`, and later for the slots in `pending`.',
+    body: { schema: drainLeasesRequest, required: false },
+    responses: {
+      200: { description: 'What was drained, and what was not.', schema: drainLeasesResponse },
+      400: error(`\`invalid-json\`, \`invalid-cursor\`; or ${truncated}.`),
+      409: error('`not-draining`: the witness accepts writes. Deploy it with `DRAIN=true` first.'),
+      503: error('`copy-unavailable`: Workers KV did not respond.', retryAfter),
+      ...commonErrors,
+    },
+  },
+  {
+    id: 'drainMethods',
+    method: 'options',
+    path: '/leases/drain',
+    tag: 'Copies',
+    summary: 'The methods of the drain; needs no token.',
+    responses: { 204: preflight('POST, OPTIONS'), 500: internalError },
+    isPublic: true,
   },
   {
     id: 'renewMethods',

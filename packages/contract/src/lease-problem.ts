@@ -25,6 +25,7 @@ export const leaseErrorCodes = [
   'lease-unavailable',
   'copy-unavailable',
   'draining',
+  'not-draining',
 ] as const
 
 export type LeaseErrorCode = (typeof leaseErrorCodes)[number]

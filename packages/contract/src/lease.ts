@@ -138,6 +138,42 @@ const limitRule = leaseRule('invalid-limit', 'limit must be a whole number from 
 const prefixRule = leaseRule('invalid-prefix', `prefix must be at most ${MAX_SLOT_BYTES} bytes.`)
 const cursorRule = leaseRule('invalid-cursor', 'cursor must be the nextCursor of an earlier response.')
 
+/**
+ * The body of `POST /leases/drain`. Without names, a page of the slots that have a copy. `objects` are ids of Durable Objects,
+ * for slots whose first copy was never written.
+ */
+export const drainLeasesRequest = z
+  .object(
+    {
+      slots: z.array(slot).max(MAX_SLOTS).optional(),
+      objects: z
+        .array(z.string().regex(/^[0-9a-f]{64}$/))
+        .max(MAX_SLOTS)
+        .optional(),
+      cursor: z
+        .string()
+        .regex(/^[!-~]{1,2048}$/, cursorRule)
+        .optional(),
+    },
+    leaseRule('invalid-json', 'The body must be a JSON object, or absent.'),
+  )
+  .meta({ id: 'DrainLeasesRequest' })
+export type DrainLeasesRequest = z.infer<typeof drainLeasesRequest>
+
+export const drainLeasesResponse = z
+  .object({
+    drained: z.int().meta({ description: 'The number of slots whose copy is up to date and no longer changes.' }),
+    pending: z
+      .array(z.object({ slot: z.string(), reason: z.string() }))
+      .meta({ description: 'Slots to drain again later; by object id if the slot is unknown.' }),
+    readableAt: z
+      .union([timestamp, never])
+      .meta({ description: 'From then on, Workers KV is expected to return these copies everywhere.' }),
+    nextCursor: z.string().optional(),
+  })
+  .meta({ id: 'DrainLeasesResponse' })
+export type DrainLeasesResponse = z.infer<typeof drainLeasesResponse>
+
 /** A page is one list operation of Workers KV, which returns at most 1,000 keys. */
 export const leaseListQuery = z.object({
   prefix: z

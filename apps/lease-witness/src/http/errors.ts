@@ -36,6 +36,7 @@ const STATUS: Readonly<Record<LeaseErrorCode, ContentfulStatusCode>> = {
   'lease-unavailable': 503,
   'copy-unavailable': 503,
   draining: 503,
+  'not-draining': 409,
   'invalid-lease-record': 503,
 }
 
@@ -58,6 +59,7 @@ const DETAIL: Readonly<Partial<Record<LeaseErrorCode, string>>> = {
   'lease-unavailable':
     'This slot is temporarily unavailable. After a write, read the lease and compare before a retry.',
   draining: 'The leases are being moved to another system: no write is accepted. Use the address of that system.',
+  'not-draining': 'The witness accepts writes. Deploy it with DRAIN=true first.',
   'copy-unavailable': 'Workers KV did not respond. Leases are not affected: read a single lease instead.',
 }
 

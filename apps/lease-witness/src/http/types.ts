@@ -1,4 +1,4 @@
-import type { LeaseDirectory, LeaseService } from '../lease-service.ts'
+import type { LeaseDirectory, LeaseDrain, LeaseService } from '../lease-service.ts'
 import type { WitnessSettings } from '../settings.ts'
 import type { Caller } from './tokens.ts'
 
@@ -36,6 +36,8 @@ export type SharedRequestLimit = (tokenName: string) => Promise<boolean>
 export interface Services {
   readonly leases: LeaseService
   readonly directory: LeaseDirectory
+  /** Undefined: the leases are not in Durable Objects. */
+  readonly drain?: LeaseDrain
   /** Undefined: each process has its own limit only. */
   readonly sharedRequestLimit?: SharedRequestLimit | undefined
   /** Whether the policies could not be read yet: it is unknown whether a token has one. */

@@ -3,7 +3,14 @@ import { type LeaseState, toWireLease } from '../lease/lease.ts'
 import type { SlotAddress } from '../lease/request.ts'
 import type { LeaseDirectory, LeaseListOutcome } from '../lease-service.ts'
 import { copyKey, KEY_PREFIX, legacyKeys, parseLegacyKey } from './domain/keys.ts'
-import { type CopyMark, type KvRecord, parseLeaseRecord, parseMark, toCopiedLease } from './domain/records.ts'
+import {
+  type CopyMark,
+  isOwnCopy,
+  type KvRecord,
+  parseLeaseRecord,
+  parseMark,
+  toCopiedLease,
+} from './domain/records.ts'
 
 /** Limits of Workers KV: keys per bulk read, bytes of metadata per key. */
 const MAX_BULK_KEYS = 100
@@ -103,6 +110,24 @@ const listCopies = async (kv: KVNamespace, { prefix, limit, cursor }: LeaseListQ
   }
   const leases = [...bySlot.values()]
   return { kind: 'listed', leases, nextCursor: page.list_complete ? undefined : page.cursor }
+}
+
+/** Limited by the number of objects that one request of a worker may call. */
+const SLOTS_PER_PAGE = 100
+
+/** A page of the slots that have a record in Workers KV. */
+export const listSlots = async (
+  kv: KVNamespace,
+  cursor: string | undefined,
+): Promise<{ readonly slots: string[]; readonly nextCursor: string | undefined }> => {
+  const page = await kv.list({ prefix: KEY_PREFIX, limit: SLOTS_PER_PAGE, ...(cursor ? { cursor } : {}) })
+  const slots = page.keys.map(({ name, metadata }) =>
+    isOwnCopy({ metadata }) ? name.slice(KEY_PREFIX.length) : parseLegacyKey(name),
+  )
+  return {
+    slots: [...new Set(slots)].filter(slot => slot !== undefined),
+    nextCursor: page.list_complete ? undefined : page.cursor,
+  }
 }
 
 /** The lease directory in a KV namespace. */

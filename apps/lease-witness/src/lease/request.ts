@@ -1,4 +1,6 @@
 import {
+  type DrainLeasesRequest,
+  drainLeasesRequest,
   holder as holderSchema,
   type LeaseListQuery,
   leaseListQuery,
@@ -232,6 +234,12 @@ export const parseRenewals = (body: Uint8Array): ParsedRequest<readonly Renewal[
       write: { kind: 'renew', holder, ttlMs: toTtlMs(ttlSeconds), generation },
     })),
   )
+}
+
+/** `POST /leases/drain`. */
+export const parseDrain = (body: Uint8Array): ParsedRequest<DrainLeasesRequest> => {
+  const json = parseJson(body)
+  return json.ok ? parseWith(drainLeasesRequest, json.value) : json
 }
 
 /** `GET /leases`: a page of the copies, or the exact state of named slots. */

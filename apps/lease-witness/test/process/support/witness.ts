@@ -35,7 +35,7 @@ export const startRestartableWitness = async (
   dataDir: string,
   env: Readonly<Record<string, string>> = {},
 ): Promise<RunningWitness> => {
-  const main = JSON.stringify(resolve(import.meta.dirname, 'restartable-witness.ts'))
+  const main = JSON.stringify(resolve(import.meta.dirname, '../../worker/support/restartable-witness.ts'))
   const wranglerToml = join(dataDir, 'wrangler.toml')
   const toml = readFileSync(join(PROJECT_ROOT, 'wrangler.toml'), 'utf8')
   writeFileSync(wranglerToml, toml.replace(/^main = .*$/m, `main = ${main}`))

@@ -3,6 +3,7 @@ import { env } from 'cloudflare:workers'
 import type { CopyState } from '../../../src/kv-copy/domain/schedule.ts'
 import type { LeaseState } from '../../../src/lease/lease.ts'
 import type { LeaseObject } from '../../../src/object/lease-object.ts'
+import type { ObjectEnv } from '../../../src/object/slot.ts'
 
 export interface StoredState extends CopyState {
   readonly slot: string
@@ -21,12 +22,12 @@ export const seed = (slot: string, lease: LeaseState, copy: CopyState = {}): Pro
 export const readAlarm = (slot: string): Promise<number | null> =>
   runInDurableObject(slotObject(slot), (_, { storage }) => storage.getAlarm())
 
-/** Replaces Workers KV in a running object until it is evicted. */
+/** Replaces bindings of a running object until it is evicted. The others are those of the worker. */
+export const replaceBindings = (slot: string, bindings: Partial<ObjectEnv>): Promise<void> =>
+  runInDurableObject(slotObject(slot), instance => void Object.assign(instance, { env: { ...env, ...bindings } }))
+
 export const replaceKv = (slot: string, kv: Partial<KVNamespace>): Promise<void> =>
-  runInDurableObject(
-    slotObject(slot),
-    instance => void Object.assign(instance, { env: { ...env, OPENOVA_LEASES: kv } }),
-  )
+  replaceBindings(slot, { OPENOVA_LEASES: kv as KVNamespace })
 
 /** Simulates the loss of an object: deletes its storage and its memory. */
 export const deleteObject = async (slot: string): Promise<void> => {
