@@ -63,6 +63,7 @@ const slowFiles = [
   'dev-server/test/quickstart-e2e',
   'chaos/cool-off',
   'providers/rfc2136-bind',
+  'terraform-tests/test/try-script',
   'terraform-tests/test/tokens',
   'terraform-tests/test/apply',
   'terraform/apply',

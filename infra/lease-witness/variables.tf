@@ -182,7 +182,7 @@ variable "max_wait_seconds" {
 
 variable "drain" {
   type        = bool
-  description = "Whether the witness rejects writes with 503, so that all copies in KV can be completed before a migration."
+  description = "Whether the witness rejects writes with 503, so that all copies in KV can be completed before a migration. POST /leases/drain, which completes them, needs a token of bearer_tokens."
   default     = false
   nullable    = false
 }
