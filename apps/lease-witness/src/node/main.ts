@@ -26,6 +26,10 @@ const parsed = readConfig(process.env)
 const config = 'config' in parsed ? parsed.config : exitWithConfigIssues(parsed.issues)
 const report = (msg: string, fields: object = {}) => log(config.settings, 'info', { msg, ...fields })
 
+process.on('unhandledRejection', error =>
+  log(config.settings, 'error', { msg: 'unhandled-rejection', reason: String(error) }),
+)
+
 const signals = ['SIGTERM', 'SIGINT'] as const
 /** Until the start is complete, no request has an effect, so none is waited for. */
 const abandonStart = (): void => {

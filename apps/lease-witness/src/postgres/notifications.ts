@@ -24,6 +24,10 @@ export interface NotificationsOptions {
   readonly onAnyChanged: () => void
 }
 
+const SILENT =
+  'no notification arrived for some seconds, so the witness listens on a new connection; if this repeats, ' +
+  'WITNESS_LISTEN_URL must lead to the server itself and not to a pooler'
+
 /** Splits the slots into payloads: JSON arrays of the sender and slots. */
 export const toPayloads = (sender: string, slots: Iterable<string>): string[] => {
   const payloads: string[] = []
@@ -118,11 +122,13 @@ export const createNotifications = (options: NotificationsOptions) => {
     listen,
     close,
 
-    /** Sends a notification to itself, and listens on a new connection if the earlier ones did not arrive. */
+    /** Sends a notification to itself. If the earlier ones did not arrive, listens on a new connection and rejects. */
     async heartbeat(): Promise<void> {
-      if (now() - heardAt > MAX_SILENCE_MS) await listen()
+      const isSilent = now() - heardAt > MAX_SILENCE_MS
+      if (isSilent) await listen()
       isHeartbeatDue = true
       await send()
+      if (isSilent) throw new Error(SILENT)
     },
   }
 }
