@@ -46,6 +46,7 @@ export const listLeasesRoutes = ({ directory, leases }: Services): Hono<WitnessH
   const readExactly = async (c: Context<WitnessHttpEnv>, addresses: readonly SlotAddress[]) => {
     const { grant } = c.get('caller')
     const readable = addresses.filter(({ slot }) => canRead(grant, slot))
+    if (readable.length === 0) return forbiddenResponse(c)
     const outcomes = await leases.readMany(readable)
     const statuses = new Map<string, LeaseStatus>()
     outcomes.forEach((outcome, index) => {

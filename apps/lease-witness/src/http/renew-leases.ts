@@ -2,8 +2,8 @@ import type { RenewalResult, RenewLeasesResponse } from '@pool/contract/lease'
 import { type Context, Hono } from 'hono'
 import { parseRenewals, type Renewal } from '../lease/request.ts'
 import type { WriteOutcome } from '../lease-service.ts'
-import { canActAs, canWrite } from './domain/token-policies.ts'
-import { errorResponse, logSlotUnavailable, logUnexpected } from './errors.ts'
+import { canActAs, canWrite, type Grant } from './domain/token-policies.ts'
+import { errorResponse, forbiddenResponse, logSlotUnavailable, logUnexpected } from './errors.ts'
 import type { Services, WitnessHttpEnv } from './types.ts'
 
 const toRenewalResult = (slot: string, outcome: WriteOutcome): RenewalResult => {
@@ -24,10 +24,14 @@ const toRenewalResult = (slot: string, outcome: WriteOutcome): RenewalResult => 
 }
 
 export const renewLeasesRoutes = ({ leases }: Services): Hono<WitnessHttpEnv> => {
-  const renew = async (c: Context<WitnessHttpEnv>, { address, write }: Renewal): Promise<RenewalResult> => {
+  const isPermitted = (grant: Grant, { address, write }: Renewal): boolean =>
+    canWrite(grant, address.slot) && canActAs(grant, write.holder)
+
+  const renew = async (c: Context<WitnessHttpEnv>, renewal: Renewal): Promise<RenewalResult> => {
+    const { address, write } = renewal
     const { slot } = address
     const { name, grant } = c.get('caller')
-    if (!canWrite(grant, slot) || !canActAs(grant, write.holder)) return { slot, status: 403, error: 'forbidden' }
+    if (!isPermitted(grant, renewal)) return { slot, status: 403, error: 'forbidden' }
     try {
       const outcome = await leases.write(address, write, name)
       logSlotUnavailable(c, outcome, slot)
@@ -43,6 +47,7 @@ export const renewLeasesRoutes = ({ leases }: Services): Hono<WitnessHttpEnv> =>
   app.post('/', async c => {
     const renewals = parseRenewals(c.get('body'))
     if (!renewals.ok) return errorResponse(c, renewals.error)
+    if (!renewals.value.some(renewal => isPermitted(c.get('caller').grant, renewal))) return forbiddenResponse(c)
     const results = await Promise.all(renewals.value.map(renewal => renew(c, renewal)))
     const isComplete = results.every(({ status }) => status === 200)
     c.set('outcome', isComplete ? 'renewed' : 'renewed-in-part')

@@ -130,12 +130,66 @@ describe('a token with slot prefixes', () => {
     }
   })
 
+  test.each(['us//a', '/eu/a', 'us//../us/a', '//us/a'])(
+    'cannot use the path %s, which a proxy may change',
+    async path => {
+      for (const method of ['GET', 'PUT', 'DELETE']) {
+        const headers = { 'If-Match': '0', 'X-Holder': 'eu/0' }
+        const { status } = await sendAs(WRITER, method, `/lease/${path}`, { headers })
+        expect([400, 403]).toContain(status)
+      }
+    },
+  )
+
   test('learns nothing about a slot outside from an invalid request', async () => {
     const path = `/lease/us/${crypto.randomUUID()}`
     expectForbidden(await sendAs(WRITER, 'PUT', path, { headers: { 'If-Match': 'x' } }))
     expectForbidden(await sendAs(WRITER, 'DELETE', path))
     expectProblem(await sendAs(WRITER, 'GET', '/lease/us%zz'), 400, 'invalid-slot')
     expectProblem(await sendAs(WRITER, 'POST', path), 405, 'method-not-allowed')
+  })
+})
+
+describe('a request about several slots', () => {
+  const writeAll = (slots: readonly string[]) => Promise.all(slots.map(slot => put(slot, 0, { holder: 'eu/0' })))
+  const toQuery = (slots: readonly string[]) => slots.map(slot => `slot=${encodeURIComponent(slot)}`).join('&')
+  const toBody = (slots: readonly string[], holder = 'eu/0'): SendOptions => ({
+    body: JSON.stringify({ holder, leases: slots.map(slot => ({ slot, generation: 1 })) }),
+  })
+  const toSlots = (): { inside: string; outside: string[] } => {
+    const name = crypto.randomUUID()
+    return { inside: `eu/${name}`, outside: [`us/${name}`, `EU/${name}`, `/eu/${name}`, `eu%2F${name}`, `eu${name}`] }
+  }
+
+  test('renews and reads the slots that the policy permits only', async () => {
+    const { inside, outside } = toSlots()
+    await writeAll([inside, ...outside])
+    const slots = [...outside.slice(0, 2), inside, ...outside.slice(2)]
+    const { status, json } = await sendAs(READER, 'GET', `/leases?${toQuery(slots)}`)
+    expect(status).toBe(200)
+    const expected = slots.map(slot => (slot === inside ? { slot, generation: 1 } : { slot, error: 'forbidden' }))
+    expect(json).toMatchObject({ leases: expected })
+    const renewed = await sendAs(WRITER, 'POST', '/leases/renew', toBody(slots))
+    expect(renewed.status).toBe(200)
+    expect(Object(renewed.json).results).toMatchObject(
+      slots.map(slot => (slot === inside ? { slot, status: 200 } : { slot, status: 403, error: 'forbidden' })),
+    )
+    for (const slot of outside) {
+      expect(renewed.text).not.toContain(`"slot":"${slot}","status":200`)
+      expectLease(await send('GET', leasePath(slot)), 200, { generation: 1 })
+    }
+  })
+
+  test('is 403 if the policy permits none of them', async () => {
+    const { inside, outside } = toSlots()
+    await writeAll([inside, ...outside])
+    for (const token of [WRITER, READER]) {
+      expectForbidden(await sendAs(token, 'GET', `/leases?${toQuery(outside)}`))
+      expectForbidden(await sendAs(token, 'POST', '/leases/renew', toBody(outside)))
+    }
+    expectForbidden(await sendAs(READER, 'POST', '/leases/renew', toBody([inside])))
+    expectForbidden(await sendAs(WRITER, 'POST', '/leases/renew', toBody([inside], 'us/0')))
+    expectLease(await send('GET', leasePath(inside)), 200, { generation: 1 })
   })
 })
 

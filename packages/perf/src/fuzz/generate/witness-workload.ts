@@ -41,11 +41,11 @@ const spellSlot = (slot: string, choices: Choices): string =>
 type Query = NonNullable<SeedRequest['query']>
 
 /** A page of the copies, or the exact state of some slots. */
-const createListQuery = (documented: Query, limit: string, slot: string, choices: Choices): Query => {
+const createListQuery = (documented: Query, limit: string, slots: readonly string[], choices: Choices): Query => {
   const isExact = choices.chance(0.4)
   const rest = documented.filter(([name]) => (name === 'slot') === isExact)
   return isExact
-    ? [['slot', encodeText(slot)], ...rest.filter(() => choices.chance(0.2))]
+    ? [...slots.map(slot => ['slot', slot] as const), ...rest.filter(() => choices.chance(0.2))]
     : [['limit', limit], ...rest.filter(([name]) => name !== 'limit' || choices.chance(0.1))]
 }
 
@@ -71,6 +71,18 @@ export const createWitnessWorkload = (
   }
   const pickHolder = (slot: string, choices: Choices) =>
     slot.startsWith('shared') ? `region-${number}` : `region-${choices.below(3) === 2 ? 'b' : 'a'}/${number}`
+
+  const pickSlots = (first: string, choices: Choices): string[] => [
+    ...new Set([first, ...choices.times(choices.below(4), () => pickSlot(choices))]),
+  ]
+  const createRenewals = (first: string, holder: string, choices: Choices) => ({
+    holder,
+    leases: pickSlots(first, choices).map(slot => ({
+      slot,
+      generation: state.generations.get(slot) ?? 0,
+      ...(choices.chance(0.5) ? { ttlSeconds: choices.pick([1, 30, 86_400]) } : {}),
+    })),
+  })
 
   const createHeaders = (id: string, generation: number, holder: string, choices: Choices): string[] => {
     const isUnusual = choices.chance(0.12)
@@ -104,12 +116,7 @@ export const createWitnessWorkload = (
     const generation = Math.max(0, (state.generations.get(slot) ?? 0) + offset)
     const ttlSeconds = choices.pick([1, 30, 1.5, 86_400])
     const op = choices.chance(0.3) && generation > 0 ? 'renew' : 'acquire'
-    const others = [...state.generations].filter(([other]) => other !== slot).slice(0, choices.below(3))
-    const renewals = [[slot, generation] as const, ...others]
-    const body =
-      id === 'renewLeases'
-        ? { holder, leases: renewals.map(([name, known]) => ({ slot: name, generation: known, ttlSeconds })) }
-        : { holder, ttlSeconds, op }
+    const body = id === 'renewLeases' ? createRenewals(slot, holder, choices) : { holder, ttlSeconds, op }
     const path = findOperation(document, id).path.replace('{slot}', spellSlot(slot, choices))
     const headers = createHeaders(id, generation, holder, choices)
     return { ...seed, path, headers, ...(seed.body === undefined ? {} : { body }) }
@@ -146,7 +153,10 @@ export const createWitnessWorkload = (
       const seed = isValid ? createValid(id, documented, slot, choices) : documented
       // The documented wait takes half a minute, and the whole list has a thousand leases.
       const quick = (seed.headers ?? []).filter(line => !/^prefer:.*\d\d/i.test(line))
-      const query = id === 'listLeases' ? createListQuery(seed.query ?? [], known.limit, slot, choices) : seed.query
+      const query =
+        id === 'listLeases'
+          ? createListQuery(seed.query ?? [], known.limit, pickSlots(slot, choices), choices)
+          : seed.query
       const mutation = pickMutation(choices)
       const isUnusual = mutation === 'headers' && choices.chance(0.4)
       const authorizationLine = `Authorization: ${isUnusual ? authorization(token, choices) : `Bearer ${token}`}`

@@ -6,6 +6,8 @@ import type { TokenRights } from '../witness-tokens.ts'
 type Action =
   | { readonly kind: 'slot'; readonly isWrite: boolean; readonly slot: string; readonly holder: string | undefined }
   | { readonly kind: 'copies'; readonly prefix: string }
+  | { readonly kind: 'exact'; readonly slots: readonly string[] }
+  | { readonly kind: 'renewals'; readonly slots: readonly string[]; readonly holder: string }
   | { readonly kind: 'other' }
 
 const isInside = ({ slots }: TokenRights, text: string): boolean =>
@@ -46,6 +48,16 @@ const findHolder = (request: FuzzRequest): string | undefined => {
   return typeof holder === 'string' && holder !== '' ? holder : undefined
 }
 
+const toRenewals = (request: FuzzRequest): Action | undefined => {
+  const text = request.body?.toString('utf8') ?? ''
+  const { holder, leases } = Object(parseJson(text))
+  const slots: unknown[] = Array.isArray(leases) ? leases.map(lease => Object(lease).slot) : []
+  const isClear = text.split('"holder"').length === 2 && text.split('"slot"').length === slots.length + 1
+  return isClear && typeof holder === 'string' && slots.every(slot => typeof slot === 'string')
+    ? { kind: 'renewals', slots, holder }
+    : undefined
+}
+
 /** Undefined: the oracle cannot say what the server understands. */
 const toAction = (request: FuzzRequest): Action | undefined => {
   const url = /^\/[!-~]*$/.test(request.target) ? URL.parse(`http://witness${request.target}`) : null
@@ -58,8 +70,11 @@ const toAction = (request: FuzzRequest): Action | undefined => {
     const slot = decode(tail)
     return slot === undefined ? { kind: 'other' } : { kind: 'slot', isWrite, slot, holder: findHolder(request) }
   }
-  if (url.pathname !== '/leases' || !isRead || url.searchParams.has('slot')) return { kind: 'other' }
+  if (url.pathname === '/leases/renew' && method === 'POST') return toRenewals(request)
+  if (url.pathname !== '/leases' || !isRead) return { kind: 'other' }
   if (request.row === 'queries' || request.row === 'paths') return undefined
+  const slots = url.searchParams.getAll('slot')
+  if (slots.length > 0) return { kind: 'exact', slots }
   const prefixes = url.searchParams.getAll('prefix')
   return prefixes.length <= 1 ? { kind: 'copies', prefix: prefixes[0] ?? '' } : undefined
 }
@@ -67,8 +82,33 @@ const toAction = (request: FuzzRequest): Action | undefined => {
 /** Statuses of requests that were rejected before their rights were checked. */
 const EARLY = [400, 401, 413, 429]
 
-const checkStatus = (rights: TokenRights, action: Action, status: number): string[] => {
+/** A request about several slots is rejected if none is permitted; otherwise each slot has its own result. */
+const checkEach = (isPermitted: readonly boolean[], status: number, entries: unknown): string[] => {
+  if (EARLY.includes(status)) return []
+  if (!isPermitted.includes(true)) return status === 403 ? [] : [`rights: ${status} outside the rights of a token`]
+  if (status === 403) return ['rights: 403 within the rights of a token']
+  const errors = Array.isArray(entries) ? entries.map(entry => Object(entry).error === 'forbidden') : []
+  const isExact =
+    status !== 200 || entries === undefined || isPermitted.every((permitted, index) => errors[index] === !permitted)
+  return isExact ? [] : ['rights: a result for another slot than those that a token permits']
+}
+
+const checkStatus = (rights: TokenRights, action: Action, status: number, body: unknown): string[] => {
   if (action.kind === 'other') return []
+  if (action.kind === 'exact')
+    return checkEach(
+      action.slots.map(slot => isInside(rights, slot)),
+      status,
+      Object(body).leases,
+    )
+  if (action.kind === 'renewals') {
+    const canRenew = rights.access === 'write' && isOwnHolder(rights, action.holder)
+    return checkEach(
+      action.slots.map(slot => canRenew && isInside(rights, slot)),
+      status,
+      Object(body).results,
+    )
+  }
   const text = action.kind === 'slot' ? action.slot : action.prefix
   const isWrite = action.kind === 'slot' && action.isWrite
   const isPermitted = isInside(rights, text) && (rights.access === 'write' || !isWrite)
@@ -89,14 +129,6 @@ const findShownSlots = (body: unknown): string[] => {
   return [slot, ...shown.map(entry => entry.slot)].filter(text => typeof text === 'string')
 }
 
-/** The renewals that a batch reports as done, although the token may not write these slots. */
-const checkRenewals = (rights: TokenRights, body: unknown): string[] => {
-  const { results } = Object(body)
-  if (!Array.isArray(results)) return []
-  const granted = results.map(Object).filter(({ status }) => status === 200)
-  return granted.length > 0 && rights.access !== 'write' ? ['rights: a renewal outside the rights of a token'] : []
-}
-
 /** How a response contradicts the rights of the token of its request. */
 export const findRightsViolations = (rights: TokenRights, request: FuzzRequest, response: HttpResponse): string[] => {
   const { status } = response
@@ -107,7 +139,6 @@ export const findRightsViolations = (rights: TokenRights, request: FuzzRequest, 
   const shown = isShown && findShownSlots(body).some(slot => !isInside(rights, slot))
   const violations = [
     ...(shown ? ['rights: the state of a slot outside the rights of a token'] : []),
-    ...(isShown ? checkRenewals(rights, body) : []),
     ...(status === 429 && !rights.isLimited ? ['rights: 429 below the request limit'] : []),
   ]
   if (authorization !== `Bearer ${rights.token}`) return violations
@@ -118,5 +149,5 @@ export const findRightsViolations = (rights: TokenRights, request: FuzzRequest, 
   }
   if (status === 401) return [...violations, 'rights: 401 for a token of a policy']
   const action = isPublic ? undefined : toAction(request)
-  return action ? [...violations, ...checkStatus(rights, action, status)] : violations
+  return action ? [...violations, ...checkStatus(rights, action, status, body)] : violations
 }
