@@ -4,7 +4,7 @@ interface Handler {
 }
 
 /**
- * The worker with one more path, which nobody can guess: a request to it ends all waits, because the process is about to
+ * The worker with one more path, which no client can guess: a request to it ends all waits, because the process is about to
  * stop. It runs inside workerd.
  */
 export const stoppable = (worker: Handler, path: string, endWaits: () => void): Handler => ({

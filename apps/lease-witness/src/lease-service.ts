@@ -19,7 +19,7 @@ export type SlotUnavailable =
 /** A lease and its remaining time, both as of the moment of the decision. */
 export interface ObservedLease {
   readonly lease: Lease
-  /** Milliseconds until a held lease expires; 0 if it has expired. Undefined: nobody holds it. */
+  /** Milliseconds until a held lease expires; 0 if it has expired. Undefined: no client holds it. */
   readonly remainingMs: number | undefined
 }
 
@@ -59,8 +59,8 @@ export type HistoryOutcome =
 export interface LeaseService {
   readonly read: (address: SlotAddress, known: KnownGenerations) => Promise<ReadOutcome>
   /**
-   * Ends when the condition holds (`lease` or `absent`), after `maxMs`, or when the signal is aborted: then the outcome is
-   * not sent to anybody.
+   * Ends when the condition holds (`lease` or `absent`), after `maxMs`, or when the signal is aborted; then no client
+   * receives the outcome.
    */
   readonly wait: (address: SlotAddress, request: WaitRequest) => Promise<ReadOutcome>
   /** `caller` identifies the token of the request in the history; empty if it is unknown. */

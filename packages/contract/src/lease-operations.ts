@@ -26,7 +26,7 @@ const remaining = {
 }
 const conflict = {
   'Lease-Conflict':
-    '`generation`: the current generation differs. `held`: another holder has an unexpired lease. `not-holder`: another holder has the lease, or nobody. `expired`: the lease to renew has expired.',
+    '`generation`: the current generation differs. `held`: another holder has an unexpired lease. `not-holder`: another holder has the lease, or none. `expired`: the lease to renew has expired.',
 }
 const retryAfter = { 'Retry-After': 'Seconds after which to retry, with a random part.' }
 const preferenceApplied = {
@@ -90,7 +90,7 @@ export const leaseOperations: readonly Operation[] = [
     tag: 'Lease',
     summary: 'Returns the lease, even if it is expired or released.',
     description:
-      'The slot is the rest of the path after `/lease/`, percent-decoded once: `a/b`, `a%2Fb` and `a%2fb` are one slot. An empty segment must be encoded: `a%2F%2Fb`. With `If-None-Match` and `Prefer: wait=N`, the response is sent when the generation changes or the lease expires; with `until=vacant` or `If-None-Match: *`, when the lease is released or expires, whatever is renewed until then; in each case at the latest after N seconds. A read with `If-Match` does not wait.',
+      'The slot is the rest of the path after `/lease/`, percent-decoded once: `a/b`, `a%2Fb` and `a%2fb` are one slot. An empty segment must be encoded: `a%2F%2Fb`. With `If-None-Match` and `Prefer: wait=N`, the response is sent when the generation changes or the lease expires; with `until=vacant` or `If-None-Match: *`, when the lease is released or expires, but not when it is renewed; in each case at the latest after N seconds. A read with `If-Match` does not wait.',
     pathParams: path,
     query: readLeaseQuery,
     headers: z.object({
@@ -214,7 +214,7 @@ export const leaseOperations: readonly Operation[] = [
         schema: z.discriminatedUnion('consistency', [leaseList, leaseStatusList]),
       },
       400: error(
-        `\`invalid-slot\`, \`invalid-prefix\`, \`invalid-limit\`, \`invalid-cursor\`; \`invalid-request\`: slot together with prefix, limit or cursor; or ${truncated}.`,
+        `\`invalid-slot\`, \`invalid-prefix\`, \`invalid-limit\`, \`invalid-cursor\`; \`invalid-request\`: slot with prefix, limit or cursor; or ${truncated}.`,
       ),
       503: error('`copy-unavailable`: Workers KV did not respond. Leases are not affected.', retryAfter),
       ...commonErrors,

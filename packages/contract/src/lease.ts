@@ -85,7 +85,7 @@ export const readLeaseQuery = z.object({
 export const leaseConflict = z.enum(['generation', 'held', 'not-holder', 'expired']).meta({
   id: 'LeaseConflict',
   description:
-    '`generation`: the current generation differs. `held`: another holder has an unexpired lease. `not-holder`: another holder has the lease, or nobody. `expired`: the lease to renew has expired.',
+    '`generation`: the current generation differs. `held`: another holder has an unexpired lease. `not-holder`: another holder has the lease, or none. `expired`: the lease to renew has expired.',
 })
 export type LeaseConflict = z.infer<typeof leaseConflict>
 

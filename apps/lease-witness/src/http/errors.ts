@@ -63,7 +63,7 @@ const DETAIL: Readonly<Partial<Record<LeaseErrorCode, string>>> = {
   'copy-unavailable': 'Workers KV did not respond. Leases are not affected: read a single lease instead.',
 }
 
-/** From `min` seconds on, at random, so that clients whose waits end together do not return in the same second. */
+/** From `min` seconds on, at random, so that clients whose waits end at the same time do not all retry in the same second. */
 const RETRY_AFTER = { min: 1, spread: 5 } as const
 /** Only a person can repair a record. */
 const RETRY_AFTER_REPAIR = { min: 60, spread: 60 } as const

@@ -148,7 +148,7 @@ export const includesGeneration = (known: KnownGenerations, generation: number):
 
 /**
  * What ends a wait: `changed` is a generation that the reader does not know, or the expiry of the lease; `vacant` is a slot
- * that nobody holds (never written, released or expired), so a renewal does not end the wait.
+ * that no client holds (never written, released or expired), so a renewal does not end the wait.
  */
 export type WaitCondition = { readonly kind: 'changed'; readonly known: KnownGenerations } | { readonly kind: 'vacant' }
 
@@ -166,7 +166,7 @@ export const endsWait = (condition: WaitCondition, current: LeaseState | undefin
   return !includesGeneration(known, current.generation) || (current.kind === 'held' && isExpired(current, now))
 }
 
-/** Milliseconds until a held lease expires; 0 if it has expired. Undefined: nobody holds it. */
+/** Milliseconds until a held lease expires; 0 if it has expired. Undefined: no client holds it. */
 export const toRemainingMs = (current: LeaseState | undefined, now: number): number | undefined =>
   current?.kind === 'held' ? Math.max(0, current.expiresAt - now) : undefined
 

@@ -149,7 +149,7 @@ describe('a reader that waits until the slot is vacant', () => {
     send('GET', path, { headers: { ...headers, Prefer: `wait=${seconds}` } })
 
   describe.each(waits)('with %s', (_, toPath, headers) => {
-    test('gets the response when the slot is released, whatever is renewed before', async () => {
+    test('gets the response when the slot is released, but not when the lease is renewed', async () => {
       const slot = await heldSlot()
       const response = wait(toPath(slot), headers)
       await waitForWaiters(slot, 1)
