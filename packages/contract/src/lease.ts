@@ -208,7 +208,7 @@ export const leaseStatusQuery = z.object({
 /**
  * The leases in the Workers KV copy, for operators. The copy is written asynchronously and eventually consistent: a change
  * of holder reaches it within seconds and other locations after a minute or more; `expiresAt` of a renewed lease lags by
- * another minute. Do not use it for decisions; `GET /lease/<slot>` is authoritative.
+ * ten minutes. Do not use it for decisions; `GET /lease/<slot>` is authoritative.
  */
 export const leaseList = z
   .object({

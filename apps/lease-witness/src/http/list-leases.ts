@@ -9,7 +9,7 @@ import type { Services, WitnessHttpEnv } from './types.ts'
 
 /** Part of every response, because operators may read the list during an incident without the documentation. */
 const DETAIL =
-  'Eventually consistent: a change of holder appears after seconds to minutes, a renewed expiresAt up to a minute ' +
+  'Eventually consistent: a change of holder appears after seconds to minutes, a renewed expiresAt up to ten minutes ' +
   'later. Do not use it for decisions; GET /lease/<slot> is authoritative.'
 
 const toLeaseStatus = (slot: string, outcome: LeaseStatusOutcome): LeaseStatus => {
