@@ -68,10 +68,10 @@ export interface TestReplica extends ReturnType<typeof createPostgresLeaseServic
 /** The leases as one replica serves them, without HTTP. */
 export const startTestReplica = async (
   url: string,
-  { recheckMs = 60_000, listens = true, timeoutMs = TIMEOUT_MS } = {},
+  { recheckMs = 60_000, listens = true, timeoutMs = TIMEOUT_MS, listenUrl = url } = {},
 ): Promise<TestReplica> => {
-  const open = () =>
-    createDatabaseClient(url, { maxConnections: 2, applicationName: 'tests', maxStatementMs: timeoutMs })
+  const open = (to = url) =>
+    createDatabaseClient(to, { maxConnections: 2, applicationName: 'tests', maxStatementMs: timeoutMs })
   const [fast, slow, read] = [open(), open(), open()]
   const epochsStarted: Epoch[] = []
   const epochs = createEpochs(read, { timeoutMs, onStarted: epoch => void epochsStarted.push(epoch) })
@@ -85,7 +85,7 @@ export const startTestReplica = async (
   })
   const notifications = createNotifications({
     sql: read,
-    openListener: open,
+    openListener: () => open(listenUrl),
     sender: randomUUID(),
     onChanged: service.waits.onChanged,
     onAnyChanged: service.waits.onAnyChanged,
