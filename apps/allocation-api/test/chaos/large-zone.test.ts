@@ -1,3 +1,4 @@
+import { startCloudflareDouble } from '@pool/test-kit/dns/cloudflare-double.ts'
 import { missingPowerdns, startPowerdns } from '@pool/test-kit/dns/powerdns.ts'
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import { timed } from '@pool/test-kit/poll.ts'
@@ -160,6 +161,18 @@ describe('a zone with many record sets', { timeout: 900_000 }, () => {
       DNSPROVIDER_RFC2136_PORT: String(server.port),
       DNSPROVIDER_RFC2136_TSIG_NAME: tsig.name,
       DNSPROVIDER_RFC2136_TSIG_SECRET: tsig.secret,
+    })
+  })
+
+  // A double: the records come in pages, as from the real API.
+  test('cloudflare', async () => {
+    await using double = await startCloudflareDouble()
+    for (const zone of [ZONE, SMALL_ZONE]) double.addZone(zone, 'pro')
+    double.fill(ZONE, listRecords())
+    await prove('Cloudflare double', {
+      DNSPROVIDER_KIND: 'cloudflare',
+      DNSPROVIDER_CLOUDFLARE_URL: double.url,
+      DNSPROVIDER_CLOUDFLARE_API_TOKEN: double.token,
     })
   })
 })

@@ -75,6 +75,8 @@ export interface CloudflareDouble extends AsyncDisposable {
   readonly records: (zone: string) => readonly WireRecord[]
   /** Bypasses the API and its rules. */
   readonly put: (zone: string, record: Partial<WireRecord> & Pick<WireRecord, 'name' | 'type'>) => void
+  /** Replaces all records of the zone by address records. */
+  readonly fill: (zone: string, records: Iterable<readonly [name: string, address: string]>) => void
   readonly remove: (zone: string, matches: (record: WireRecord) => boolean) => void
   readonly schedule: (kind: CallKind, fault: CloudflareFault) => void
   readonly limitRate: (retryAfterSeconds: number | undefined) => void
@@ -234,12 +236,27 @@ const runBatch = (zone: Zone, body: Fields): Fields => {
   return result
 }
 
+/** By the records of a zone, which never change in place. A large zone has many pages. */
+const sortedRecords = new WeakMap<readonly WireRecord[], readonly WireRecord[]>()
+
+const sortRecords = (records: readonly WireRecord[]): readonly WireRecord[] => {
+  const sorted =
+    sortedRecords.get(records) ??
+    records.toSorted((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : a.id < b.id ? -1 : 1))
+  sortedRecords.set(records, sorted)
+  return sorted
+}
+
 const listPage = (records: readonly WireRecord[], query: URLSearchParams, largestPage: number): unknown => {
   const suffix = query.get('name.endswith')?.toLowerCase()
   const exact = query.get('name.exact')?.toLowerCase()
-  const found = records
-    .filter(({ name }) => (suffix === undefined || name.endsWith(suffix)) && (exact === undefined || name === exact))
-    .toSorted((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : a.id < b.id ? -1 : 1))
+  const sorted = sortRecords(records)
+  const isEverything = suffix === undefined && exact === undefined
+  const found = isEverything
+    ? sorted
+    : sorted.filter(
+        ({ name }) => (suffix === undefined || name.endsWith(suffix)) && (exact === undefined || name === exact),
+      )
   const perPage = Math.min(Number(query.get('per_page') ?? 100), largestPage)
   const page = Number(query.get('page') ?? 1)
   const result = found.slice((page - 1) * perPage, page * perPage)
@@ -404,6 +421,13 @@ export const startCloudflareDouble = async (options: CloudflareDoubleOptions = {
       const zone = getZone(name)
       const full = { id: newId(), content: '', ttl: 1, proxied: false, comment: null, tags: [], ...record }
       change(zone, [...zone.records, full])
+    },
+    fill: (name, records) => {
+      const defaults = { type: 'A', ttl: 300, proxied: false, comment: null, tags: [] }
+      change(
+        getZone(name),
+        Array.from(records, ([owner, content]) => ({ id: newId(), name: owner, content, ...defaults })),
+      )
     },
     remove: (name, matches) => {
       const zone = getZone(name)

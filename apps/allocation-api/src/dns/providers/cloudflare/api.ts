@@ -11,8 +11,11 @@ export interface CloudflareOptions {
 
 export const DEFAULT_URL = 'https://api.cloudflare.com/client/v4'
 
-/** Records requested per page, which is some megabytes. Cloudflare may return smaller pages. */
-const PAGE_SIZE = 5_000
+/**
+ * Records requested per page. Cloudflare may return smaller pages, and allows larger ones, but those stay in memory for longer: a
+ * zone of 90,000 records took 245 MiB with four pages of 5,000 at a time, and 155 MiB with one page of 1,000.
+ */
+const PAGE_SIZE = 1_000
 
 type Query = Readonly<Record<string, string>>
 

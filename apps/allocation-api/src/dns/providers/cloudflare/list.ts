@@ -50,15 +50,11 @@ export const listParts = async function* (
     const check = new PageCheck(first)
     const firstRecords = check.add(first)
     if (firstRecords) yield { kind: 'records', records: firstRecords }
-    // Each group of pages is in memory at once.
-    for (let next = 2; next <= check.pageCount && check.isConsistent; next += MAX_PARALLEL_CALLS) {
-      const count = Math.min(MAX_PARALLEL_CALLS, check.pageCount - next + 1)
-      const numbers = Array.from({ length: count }, (_, i) => next + i)
-      for (const page of await Promise.all(numbers.map(number => api.listPage(place.id, query, number, signal)))) {
-        if (page.kind !== 'done') return yield page
-        const records = check.add(page)
-        if (records) yield { kind: 'records', records }
-      }
+    for (let number = 2; number <= check.pageCount && check.isConsistent; number += 1) {
+      const page = await api.listPage(place.id, query, number, signal)
+      if (page.kind !== 'done') return yield page
+      const records = check.add(page)
+      if (records) yield { kind: 'records', records }
     }
     if (check.isComplete()) {
       if (suffix === undefined) place.pages = check.pageCount
@@ -75,7 +71,9 @@ export class PageCheck {
   readonly pageCount: number
   isConsistent = true
   readonly #total: number | undefined
-  readonly #ids = new Set<string>()
+  #count = 0
+  /** A record that is inserted between two calls moves others from the end of a page to the start of the next one. */
+  #previousIds: ReadonlySet<string> = new Set()
 
   constructor({ result, info }: Success) {
     this.#total = toNumber(info.total_count)
@@ -89,15 +87,16 @@ export class PageCheck {
     const records = toList(result)
       .map(parseRecord)
       .filter(record => record !== undefined)
-    const before = this.#ids.size
-    for (const { id } of records) this.#ids.add(id)
-    const isNew = this.#ids.size === before + records.length
+    const ids = new Set(records.map(({ id }) => id))
+    const isNew = ids.size === records.length && !records.some(({ id }) => this.#previousIds.has(id))
+    this.#previousIds = ids
+    this.#count += records.length
     this.isConsistent &&= isNew && records.length === toList(result).length && info.total_count === this.#total
     return this.isConsistent ? records : undefined
   }
 
   isComplete(): boolean {
-    return this.isConsistent && this.#ids.size === this.#total
+    return this.isConsistent && this.#count === this.#total
   }
 }
 
