@@ -131,9 +131,12 @@ export const readBody = createMiddleware<WitnessHttpEnv>(async (c, next) => {
   return next()
 })
 
+/** A host with one of these would become a part of the path, the query or the user information of the URL. */
+const URL_DELIMITER = /[/?#@\\]/
+
 /** RFC 9112 section 3.2: an invalid Host is a 400, before any authentication. */
 export const requireHost = createMiddleware<WitnessHttpEnv>((c, next) =>
-  c.req.path === INVALID_PATH
+  c.req.path === INVALID_PATH || URL_DELIMITER.test(c.req.header('Host') ?? '')
     ? Promise.resolve(errorResponse(c, { code: 'invalid-request', detail: 'The Host header must be a host name.' }))
     : next(),
 )
