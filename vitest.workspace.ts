@@ -100,6 +100,7 @@ const witnessTokens = ['token-of-region-a-0123456789abcdef', 'token-of-region-b-
 
 export default defineConfig({
   test: {
+    fsModuleCache: true,
     // For two cores: many tests wait for timeouts or for another process.
     maxWorkers: 4,
     sequence: { sequencer: SlowFilesFirst },
@@ -192,6 +193,7 @@ export default defineConfig({
           name: 'test-ceph',
           root: './packages/test-ceph',
           include: ['test/**/*.test.ts'],
+          exclude,
           testTimeout: 60_000,
           hookTimeout: 60_000,
         },

@@ -34,6 +34,7 @@ export const longProofs = [
   'chaos/failover',
   'chaos/large-zone',
   'chaos/locked-rows-under-load',
+  'chaos/postgres-outage',
   'chaos/provider-outage',
   'chaos/random-kills',
   'chaos/restore-drill',
@@ -42,10 +43,13 @@ export const longProofs = [
   'chaos/upgrade',
   'deployments/lifetimes-e2e',
   'deployments/random-tenants',
+  'fuzz/main',
+  'fuzz/tenant-leak',
   'postgres/failover',
   'postgres/kill',
   'providers/rfc2136-powerdns',
   'soak/main',
+  'test-ceph/test/gateway',
 ] as const
 
 /**

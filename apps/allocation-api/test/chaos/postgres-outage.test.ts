@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { type DedicatedPostgres, startDedicatedPostgres } from '@pool/test-kit/dedicated-postgres.ts'
 import { timed, until } from '@pool/test-kit/poll.ts'
-import { MIN_LONG_PROOF_SCALE, proofScale, proofSize } from '@pool/test-kit/proof-size.ts'
+import { proofSize } from '@pool/test-kit/proof-size.ts'
 import { startTcpProxy, type TcpProxy } from '@pool/test-kit/tcp-proxy.ts'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type Api, startApi } from '../support/api.ts'
@@ -15,9 +15,7 @@ const CALLERS = 16
 const STATEMENT_TIMEOUT_MS = 300
 /** For a machine that also runs other tests. */
 const SLACK_MS = 1_500
-const CUTS = proofSize(60, 6)
-/** CI also runs the outages that differ from another one only in their cause. */
-const isFull = proofScale() >= MIN_LONG_PROOF_SCALE
+const CUTS = proofSize(60, 10)
 const env = { PDM_DATABASE_TIMEOUT: `${STATEMENT_TIMEOUT_MS}ms`, PDM_DNS_COMMIT_WAIT: '500ms' }
 /** A commit takes two statements and the wait for its records. */
 const MAX_LATENCY_MS = 2 * STATEMENT_TIMEOUT_MS + 500 + SLACK_MS
@@ -90,7 +88,7 @@ describe('a dedicated Postgres', () => {
   }
   const print = (line: string) => process.stdout.write(`${line}\n`)
 
-  test.each(isFull ? (['fast', 'immediate'] as const) : (['immediate'] as const))(
+  test.each(['fast', 'immediate'] as const)(
     'stopped (%s) and started again under load: 503 during the outage, no acknowledged write is lost, no restart needed',
     async mode => {
       api = await startApi(databaseUrl, env)
@@ -184,13 +182,13 @@ describe('a dedicated Postgres', () => {
     },
   )
 
-  test.runIf(isFull)('behind a network that goes silent and recovers: the same', async () => {
+  test('behind a network that goes silent and recovers: the same', async () => {
     const between = await startBehindProxy()
     const running = await startServing()
     await expectSilenceIsSurvived(running, between.freeze, between.thaw, 'silent network')
   })
 
-  test.runIf(isFull)('connections that stay silent are closed and replaced without a restart', async () => {
+  test('connections that stay silent are closed and replaced without a restart', async () => {
     const between = await startBehindProxy({ PDM_DATABASE_POOL_SIZE: '4' })
     const running = await startServing()
     between.abandon()

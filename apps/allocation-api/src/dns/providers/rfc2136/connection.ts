@@ -37,7 +37,7 @@ const toErrorCode = (error: unknown): string =>
  * Octets that wait for the caller. Knot DNS closes a connection on which it cannot write for 0.5 s, so a transfer is read
  * as fast as it arrives, up to this.
  */
-const MAX_QUEUED_BYTES = 4 * 1_024 * 1_024
+const MAX_QUEUED_BYTES = 16 * 1_024 * 1_024
 
 /** DNS over TCP (RFC 1035 section 4.2.2). The connection lasts until `signal` aborts or `close` is called. */
 export const openConnection = (server: { host: string; port: number }, signal: AbortSignal): Connection => {
