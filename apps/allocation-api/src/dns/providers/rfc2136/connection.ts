@@ -35,9 +35,9 @@ const toErrorCode = (error: unknown): string =>
 
 /**
  * Octets that wait for the caller. Knot DNS closes a connection on which it cannot write for 0.5 s, so a transfer is read
- * as fast as it arrives, up to this.
+ * as fast as it arrives, up to this: about as much as a million record sets of one address each take.
  */
-const MAX_QUEUED_BYTES = 16 * 1_024 * 1_024
+const MAX_QUEUED_BYTES = 32 * 1_024 * 1_024
 
 /** DNS over TCP (RFC 1035 section 4.2.2). The connection lasts until `signal` aborts or `close` is called. */
 export const openConnection = (server: { host: string; port: number }, signal: AbortSignal): Connection => {
