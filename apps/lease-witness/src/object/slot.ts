@@ -2,7 +2,7 @@ import type { LeaseTransition } from '@pool/contract/lease'
 import { TimeoutError, withTimeout } from '@pool/database/with-timeout'
 import { readRecord, readRecords, writeCopy } from '../kv-copy/copy.ts'
 import { findRecord, isForeign, parseLeaseRecord, recover } from '../kv-copy/domain/records.ts'
-import { afterCopy, afterFailure, type CopyState, copyDueAt } from '../kv-copy/domain/schedule.ts'
+import { afterCopy, afterFailure, CopyPace, type CopyState, copyDueAt } from '../kv-copy/domain/schedule.ts'
 import { advanceClock, GENERATION_JUMP, type LeaseState } from '../lease/lease.ts'
 import type { SlotAddress } from '../lease/request.ts'
 import type { SlotUnavailable } from '../lease-service.ts'
@@ -51,6 +51,8 @@ type Transition = Omit<StoredTransition, 'at' | 'generation'> & { readonly gener
 
 const OPEN: OpenedSlot = { kind: 'open' }
 const MAX_TRANSITIONS = 50
+/** Of this isolate, which several objects may share. */
+const copyPace = new CopyPace()
 const KV_READ_TIMEOUT_MS = 5_000
 /** Far below the 15 minutes after which the platform ends an alarm. It deletes an alarm that failed several times. */
 const KV_WRITE_TIMEOUT_MS = 30_000
@@ -283,7 +285,10 @@ export class Slot {
     now: number,
   ): StoredSlot {
     const change = transitions.length > 0 ? 'transition' : 'renewal'
-    const dueAt = copyDueAt(stored, change, Date.now(), Math.random())
+    const wallNow = Date.now()
+    const random = Math.random()
+    const jitter = change === 'transition' ? copyPace.nextJitter(wallNow, random) : random
+    const dueAt = copyDueAt(stored, change, wallNow, jitter)
     const next: StoredSlot = { ...stored, lease, dueAt }
     this.#save(next)
     this.#isWritten = true

@@ -1,5 +1,6 @@
 import type { Section } from './report.ts'
 import { checkSection, commitSection, reserveSection } from './sections/allocation.ts'
+import { leaseAcquireSection } from './sections/lease-acquire.ts'
 import { leaseCostSection } from './sections/lease-cost.ts'
 import { leasePostgresSection } from './sections/lease-postgres.ts'
 import { leaseWaitSection } from './sections/lease-wait.ts'
@@ -16,6 +17,7 @@ export const sections: readonly Section[] = [
   startSection,
   leaseGetSection,
   leasePutSection,
+  leaseAcquireSection,
   leasePostgresSection,
   leaseWaitSection,
   leaseCostSection,

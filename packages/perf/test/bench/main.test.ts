@@ -64,6 +64,13 @@ const expected: Record<string, object> = {
       ['witness', 'memory', 'KV only'].map(name => ({ users, target: name, validGrantsPerSecond: spread })),
     ),
   },
+  'lease-acquire': {
+    loads: ['first', 'read-first', 'again', 'read-again', 'put'].map(load => ({
+      load,
+      ratio: { perSecond: figure, p99: spread },
+    })),
+    goals: [{ goal: 1 }, { goal: 1 }, { goal: 1 }, { goal: 1 }, { goal: 1.5 }],
+  },
   'lease-wait': {
     loads: [1, 100, 2_000].map(waiters => ({
       waiters,

@@ -1,7 +1,15 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { HeldLease, LeaseState } from '../../lease/lease.ts'
-import { afterCopy, afterFailure, type CopyState, classifyChange, copyDueAt, retryDelayMs } from './schedule.ts'
+import {
+  afterCopy,
+  afterFailure,
+  CopyPace,
+  type CopyState,
+  classifyChange,
+  copyDueAt,
+  retryDelayMs,
+} from './schedule.ts'
 
 const NOW = 1_000_000_000
 const MINUTE = 60_000
@@ -48,6 +56,38 @@ describe('when a change is copied', () => {
         expect(at).toBeLessThanOrEqual(NOW + (kind === 'transition' ? 2_000 : 10 * MINUTE))
       }),
     )
+  })
+})
+
+describe('the copies of slots that change at the same time', () => {
+  const dueIn = (pace: CopyPace, now = NOW, state: CopyState = {}) =>
+    copyDueAt(state, 'transition', now, pace.nextJitter(now, 0)) - now
+
+  test('are written at a limited rate, a second after the first change', () => {
+    const pace = new CopyPace()
+    const due = Array.from({ length: 500 }, () => dueIn(pace))
+    expect([due[0], due[1], due[99], due[499]]).toEqual([1_020, 1_040, 3_000, 11_000])
+    // The backlog gets shorter with time.
+    expect(dueIn(pace, NOW + 4_000)).toBe(7_020)
+    expect(dueIn(pace, NOW + 60_000)).toBe(1_020)
+  })
+
+  test('are not delayed by the next change', () => {
+    const pace = new CopyPace()
+    const dueAt = NOW + dueIn(pace)
+    for (let n = 0; n < 500; n += 1) pace.nextJitter(NOW, 0)
+    expect(copyDueAt({ dueAt: NOW + 4_000 }, 'transition', NOW, pace.nextJitter(NOW, 0))).toBe(NOW + 4_000)
+    expect(copyDueAt({ dueAt }, 'transition', NOW, pace.nextJitter(NOW, 0))).toBe(dueAt)
+  })
+
+  test('have a random part without a backlog', () => {
+    expect(new CopyPace().nextJitter(NOW, 0.5)).toBe(0.5)
+  })
+
+  test('are not delayed by a clock that was ahead', () => {
+    const pace = new CopyPace()
+    pace.nextJitter(NOW + 3_600_000, 0)
+    expect(dueIn(pace)).toBe(1_020)
   })
 })
 

@@ -5,6 +5,8 @@ const MIN_COPY_INTERVAL_MS = 1_000
 /** A KV write costs five times as much as the lease's own write. */
 const MAX_RENEWAL_LAG_MS = 600_000
 const MAX_RETRY_MS = 60_000
+/** Of one isolate. More KV writes at a time would delay the requests that follow the changes of many slots. */
+const MAX_COPIES_PER_SECOND = 50
 /**
  * After this, a KV write that was abandoned no longer takes effect: the platform allows no call of an object to run longer
  * than 15 minutes.
@@ -23,10 +25,26 @@ export interface CopyState {
   readonly abandonedAt?: number
 }
 
+/** Spreads the copies of slots whose leases change at the same time. One for an isolate. */
+export class CopyPace {
+  #nextAt = 0
+  #lastNow = 0
+
+  /** The jitter of a copy for `copyDueAt`: `random` in [0, 1), or more while there is a backlog. */
+  nextJitter(now: number, random: number): number {
+    // A clock that was ahead leaves a backlog that does not exist.
+    const start = now < this.#lastNow ? now : Math.max(this.#nextAt, now)
+    this.#lastNow = now
+    this.#nextAt = start + 1_000 / MAX_COPIES_PER_SECOND
+    return Math.max(random, (this.#nextAt - now) / MIN_COPY_INTERVAL_MS)
+  }
+}
+
 /**
- * When a change at `now` must be copied: one to two seconds after a transition, and nine to ten minutes after the last copy
- * for renewals. A copy that is already due in time is not moved. `jitter` in [0, 1) spreads slots that change at the same
- * time, so that their copies do not delay requests.
+ * When a change at `now` must be copied: one to two seconds after a transition, later only if many slots change at the same
+ * time; and nine to ten minutes after the last copy for renewals. A copy that is already due in time is not moved. `jitter`
+ * in [0, 1), for a transition also above, spreads slots that change at the same time, so that their copies do not delay
+ * requests.
  */
 export const copyDueAt = (
   { copiedAt, dueAt = Number.POSITIVE_INFINITY, retryAt = 0 }: CopyState,
@@ -37,7 +55,7 @@ export const copyDueAt = (
   const isUrgent = change === 'transition' || copiedAt === undefined
   const latest = now + (isUrgent ? 2 * MIN_COPY_INTERVAL_MS : MAX_RENEWAL_LAG_MS)
   if (dueAt <= latest) return Math.max(dueAt, retryAt)
-  if (isUrgent) return Math.max(Math.ceil(now + MIN_COPY_INTERVAL_MS * (1 + jitter)), retryAt)
+  if (isUrgent) return Math.max(Math.min(dueAt, Math.ceil(now + MIN_COPY_INTERVAL_MS * (1 + jitter))), retryAt)
   const due = Math.ceil(copiedAt + MAX_RENEWAL_LAG_MS * (0.9 + jitter / 10))
   // A clock that was ahead may have stored a later time.
   return Math.max(now, Math.min(due, latest), retryAt)

@@ -15,7 +15,7 @@ import { GrantCounter } from './grants.ts'
 const AUTHORIZATION = `Authorization: Bearer ${LEASE_TOKEN}\r\n`
 const HOLDER = 'region-a/controller-0'
 /** Longer than any run: a renewed lease has not expired. */
-const TTL_SECONDS = 86_400
+export const TTL_SECONDS = 86_400
 
 /** The requests of a client to a store that compares a version before it writes a slot. */
 export interface SlotClient {
@@ -40,9 +40,12 @@ export class LeaseClient implements SlotClient {
   readonly slots: number
   readonly #name: string
   readonly #generations: number[]
+  /** Of the next writes. */
+  ttlSeconds: number
 
-  constructor(name: string, slots: number) {
+  constructor(name: string, slots: number, ttlSeconds = TTL_SECONDS) {
     this.slots = slots
+    this.ttlSeconds = ttlSeconds
     this.#name = name
     this.#generations = Array.from({ length: slots }, () => 0)
   }
@@ -57,7 +60,7 @@ export class LeaseClient implements SlotClient {
       method: 'PUT',
       path: this.#path(slot),
       headers: `${AUTHORIZATION}If-Match: "${this.#generations[slot]}"\r\n`,
-      body: JSON.stringify({ holder: HOLDER, ttlSeconds: TTL_SECONDS }),
+      body: JSON.stringify({ holder: HOLDER, ttlSeconds: this.ttlSeconds }),
     }
   }
 

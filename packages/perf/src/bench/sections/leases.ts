@@ -35,7 +35,7 @@ const PUT_NOTE = [
   'On one slot every client writes with the generation in its last response, all with the same holder: a 200 renews, a 412',
   'is a client that lost the race and receives the new generation. Both are counted as responses. That favours KV only,',
   'since its errors are not counted against it: see how often it granted a generation that was granted before. On many',
-  'slots each client renews its own in order: every response is a 200. Renewals are copied to KV at most once a minute,',
+  'slots each client renews its own in order: every response is a 200. Renewals are copied to KV every ten minutes,',
   'which is less often than a section lasts.',
 ].join('\n')
 
