@@ -86,6 +86,13 @@ describe('crash recovery', () => {
       where datname = current_database() and state <> 'idle' and query like ${pattern} and pid <> pg_backend_pid()`
     return row?.count
   }
+  /** The sessions whose write of records waits for a lock. */
+  const listWritingSessions = async ({ sql }: TestDatabase): Promise<number[]> => {
+    const rows = await sql<{ pid: number }[]>`
+      select pid from pg_stat_activity
+      where datname = current_database() and wait_event_type = 'Lock' and query like '%insert into local_dns_record_sets%'`
+    return rows.map(({ pid }) => pid)
+  }
   /** Stands for a replica without a DNS reconciler. */
   const releaseInDatabase = (database: TestDatabase, subdomain: string) =>
     createAllocationRepository(createTestWriter(database.sql), repositoryOptions).release(
@@ -213,15 +220,17 @@ describe('crash recovery', () => {
     const held = await blockDnsWrites(database)
     const response = commit(writer, 'acme', token).catch(() => 'connection closed')
     await untilSessionsWait(database.sql, 1, '%insert into local_dns_record_sets%')
+    const writingSessions = await listWritingSessions(database)
     await kill(writer)
     expect(await response).toBe('connection closed')
-    // The database still has the write and executes it when the lock is released.
+    // The database still has the write and executes it when the lock is released, or has noticed that its client is gone.
     await releaseInDatabase(database, 'acme')
     const successor = await start(database)
-    await Promise.race([
-      untilApplied(database.sql),
-      untilSessionsWait(database.sql, 2, '%insert into local_dns_record_sets%'),
-    ])
+    await until(
+      'the successor writes',
+      async () => (await listWritingSessions(database)).some(pid => !writingSessions.includes(pid)),
+      60_000,
+    )
     await held.release()
     await until(
       'no write is in flight',
