@@ -291,7 +291,7 @@ describe('renewals', () => {
     ['no holder', { leases: [item] }, 'invalid-holder'],
     ['no list', { holder: 'x' }, 'invalid-leases'],
     ['an empty list', { holder: 'x', leases: [] }, 'invalid-leases'],
-    ['an item that is no object', { holder: 'x', leases: ['a'] }, 'invalid-leases'],
+    ['an item that is not an object', { holder: 'x', leases: ['a'] }, 'invalid-leases'],
     ['a slot twice', { holder: 'x', leases: [item, { ...item, generation: 8 }] }, 'invalid-leases'],
     ['no slot', { holder: 'x', leases: [{ generation: 7 }] }, 'invalid-slot'],
     ['a slot of 507 bytes', { holder: 'x', leases: [{ ...item, slot: 'a'.repeat(507) }] }, 'invalid-slot'],

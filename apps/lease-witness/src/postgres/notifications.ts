@@ -49,7 +49,7 @@ export const toPayloads = (sender: string, slots: Iterable<string>): string[] =>
 }
 
 /**
- * Tells the other replicas which slots have changed. A notification is a statement of its own after the write: its commit
+ * Notifies the other replicas of the slots that have changed. A notification is a statement of its own after the write: its commit
  * takes a lock of the whole database, which the commit of a write must not wait for. Changes that happen while one is in
  * flight share the next. A lost notification delays waiters, and changes nothing else.
  */
