@@ -4,20 +4,14 @@ import { isDatabaseUnavailable } from '@pool/database/errors'
 import { listPendingMigrations, migrate, SchemaVersionError } from '@pool/database/migrations'
 import { explainStartupError } from '@pool/database/startup-errors'
 import { EnvReader } from '@pool/node-service/env'
+import { EXIT_FAILURE, EXIT_INVALID_CONFIG, exitWith, exitWithConfigIssues } from '@pool/node-service/run-service'
 import { readDatabaseUrl } from './config/config.ts'
 import { readSchema } from './database/schema.ts'
 import { describeError } from './observability/domain/redact.ts'
 
-// Applies the pending migrations without a start of the service; with --check, lists them. The exit codes are those of main.ts.
-
-const EXIT_FAILURE = 1
-const EXIT_INVALID_CONFIG = 2
+// Applies the pending migrations without a start of the service; with --check, lists them.
 
 const print = (line: string): void => void process.stdout.write(`${line}\n`)
-const exitWith = (code: number, line: string): never => {
-  process.stderr.write(`${line}\n`)
-  process.exit(code)
-}
 const toFileName = ({ version, name }: { version: number; name: string }): string =>
   `${String(version).padStart(4, '0')}-${name}.sql`
 
@@ -35,12 +29,7 @@ const readArguments = (): { check: boolean } => {
 const { check } = readArguments()
 const env = new EnvReader(process.env)
 const { url, usesTls } = readDatabaseUrl(env)
-if (env.issues.length > 0) {
-  exitWith(
-    EXIT_INVALID_CONFIG,
-    `configuration: ${env.issues.map(({ variable, detail }) => `${variable} ${detail}`).join('; ')}`,
-  )
-}
+if (env.issues.length > 0) exitWithConfigIssues(env.issues)
 const sql = createDatabaseClient(url, { maxConnections: 1, applicationName: 'allocation-api migrate' })
 try {
   const schema = await readSchema()

@@ -1,19 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createDatabaseClient, type DatabaseClientOptions } from '@pool/database/client'
-import { createWriteProbe, type Durability } from '@pool/database/durability'
+import { createWriteCheck, createWriteProbe } from '@pool/database/durability'
 import { isDatabaseReadOnly, isDatabaseUnavailable, NotWrittenError } from '@pool/database/errors'
 import { createHealthCheck } from '@pool/database/health-check'
-import { migrate } from '@pool/database/migrations'
-import { checkPreparedStatements } from '@pool/database/prepared-statements'
+import { prepareDatabase } from '@pool/database/prepare-database'
 import { createSchemaCheck } from '@pool/database/schema-check'
 import { createServerClock } from '@pool/database/server-clock'
-import {
-  applySessionSettings,
-  createSessionSettings,
-  setSessionParameters,
-  toAlterRole,
-} from '@pool/database/session-settings'
 import { createSessions } from '@pool/database/sessions'
 import { waitForDatabase } from '@pool/database/wait-for-database'
 import { createWriter } from '@pool/database/writer'
@@ -75,8 +68,6 @@ const HEALTH_CHECK_TIMEOUT_MS = 1_500
 const WRITE_CHECK_INTERVAL_MS = 1_000
 /** Counting every row takes time in proportion to their number. No request waits for it. */
 const COUNT_TIMEOUT_MS = 60_000
-/** A migration can rewrite a table. After twice this time without an answer its connection counts as lost. */
-const MAX_MIGRATION_MS = 3_600_000
 /** How long a replica stays ready after a migration that requires a newer build. */
 const SCHEMA_CHECK_INTERVAL_MS = 5_000
 /** How long a process knows nothing of a pool that another replica has added. */
@@ -217,19 +208,12 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
     timeoutMs,
   })
   const { pools } = poolRegistry
-  const probeWrite = createWriteProbe(healthCheckSql, 'write_probes', Math.random)
-  let durability: Durability | null = null
-  const checkWrite = async () => {
-    const latest = await probeWrite().catch(error => {
-      durability = null
-      throw error
-    })
-    // Sessions that began while it accepted no writes may not accept any.
-    if (durability === null) sessions.expire()
-    if (latest !== durability && (latest === 'asynchronous' || latest === 'volatile')) observer.onWeakDurability(latest)
-    durability = latest
-  }
-  const acceptsWrites = createHealthCheck(checkWrite, {
+  const writeCheck = createWriteCheck({
+    probe: createWriteProbe(healthCheckSql, 'write_probes', Math.random),
+    sessions,
+    onWeak: observer.onWeakDurability,
+  })
+  const acceptsWrites = createHealthCheck(writeCheck.check, {
     timeoutMs: HEALTH_CHECK_TIMEOUT_MS,
     keepMs: WRITE_CHECK_INTERVAL_MS,
     now: () => performance.now(),
@@ -240,25 +224,19 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
   const clients = [sql, writeSql, readSql, slowSql, healthCheckSql, countSql]
   let remedy = ''
   const startDatabase = async () => {
-    const settings = await applySessionSettings(config.database.url, createSessionSettings(timeoutMs), {
+    remedy = await prepareDatabase({
+      url: config.database.url,
+      urlVariable: URL_VARIABLE,
+      clients,
+      probe: healthCheckSql,
+      openPool: (name, maxConnections, options) => openPool(`allocation-api ${name}`, maxConnections, options),
       applicationName: 'allocation-api settings',
       timeoutMs,
+      schema,
+      onMigration: { onApplied: observer.onMigrated, onLocked: observer.onMigrationLocked },
     })
-    for (const client of clients) setSessionParameters(client, settings.parameters)
-    remedy = toAlterRole(settings)
-    if (sql.options.prepare) {
-      await checkPreparedStatements(healthCheckSql, {
-        open: own => openPool('allocation-api start', 1, { sessions: own }),
-        urlVariable: URL_VARIABLE,
-      })
-    }
-    const migrationSql = openPool('allocation-api migration', 1, { maxStatementMs: MAX_MIGRATION_MS })
-    await migrate(migrationSql, schema, {
-      onApplied: observer.onMigrated,
-      onLocked: observer.onMigrationLocked,
-    }).finally(() => migrationSql.end({ timeout: 1 }))
     covered = await poolRegistry.start()
-    await checkWrite()
+    await writeCheck.check()
   }
   await waitForDatabase(startDatabase, {
     usesTls: config.database.usesTls,
@@ -386,7 +364,7 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
       zoneLag: reconciler.listZoneLag,
       isCircuitOpen: reconciler.isCircuitOpen,
       drainingPools: () => pools().draining,
-      durability: async () => ((await acceptsWrites()) ? durability : null),
+      durability: async () => ((await acceptsWrites()) ? writeCheck.durability() : null),
     },
     error => observer.onError('metrics source unavailable', error),
   )

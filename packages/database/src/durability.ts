@@ -1,4 +1,5 @@
 import type { Sql } from './client.ts'
+import type { Sessions } from './sessions.ts'
 
 /**
  * What a commit has survived when it is acknowledged. `synchronous`: it is on a standby as well. `single`: it is on this
@@ -40,5 +41,32 @@ export const createWriteProbe = (sql: Sql, table: string, random: () => number):
           or exists (select from pg_replication_slots where slot_type = 'physical') as "hasStandby"`
     if (!row) throw new Error('the write probe returned no row')
     return toDurability(row)
+  }
+}
+
+export interface WriteCheckOptions {
+  readonly probe: () => Promise<Durability>
+  /** They are replaced when the database accepts writes again: those that began before may not accept any. */
+  readonly sessions: Pick<Sessions, 'expire'>
+  /** Acknowledged writes can be lost, which they could not at the check before. */
+  readonly onWeak: (durability: 'asynchronous' | 'volatile') => void
+}
+
+/** Checks with `probe` whether the database accepts writes, and how durable they are. */
+export const createWriteCheck = ({ probe, sessions, onWeak }: WriteCheckOptions) => {
+  let durability: Durability | null = null
+  return {
+    /** As of the last check; null: the database accepted no write, or there was no check. */
+    durability: (): Durability | null => durability,
+    /** Rejects if the database accepts no writes. */
+    async check(): Promise<void> {
+      const latest = await probe().catch(error => {
+        durability = null
+        throw error
+      })
+      if (durability === null) sessions.expire()
+      if (latest !== durability && (latest === 'asynchronous' || latest === 'volatile')) onWeak(latest)
+      durability = latest
+    },
   }
 }

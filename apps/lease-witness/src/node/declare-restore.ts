@@ -2,29 +2,17 @@ import { createDatabaseClient } from '@pool/database/client'
 import { isDatabaseUnavailable } from '@pool/database/errors'
 import { explainStartupError } from '@pool/database/startup-errors'
 import { EnvReader } from '@pool/node-service/env'
+import { EXIT_FAILURE, exitWith, exitWithConfigIssues } from '@pool/node-service/run-service'
 import { declareRestore } from '../postgres/epochs.ts'
 import { readDatabaseUrl, URL_VARIABLE } from './config.ts'
 
-// An operator runs it after a restore that the witness cannot detect, such as that of a disk snapshot: see docs/leases.md. The
-// exit codes are those of main.ts.
+// An operator runs it after a restore that the witness cannot detect, such as that of a disk snapshot: see docs/leases.md.
 
-const EXIT_FAILURE = 1
-const EXIT_INVALID_CONFIG = 2
 const TIMEOUT_MS = 60_000
-
-const exitWith = (code: number, line: string): never => {
-  process.stderr.write(`${line}\n`)
-  process.exit(code)
-}
 
 const env = new EnvReader(process.env)
 const { url, usesTls } = readDatabaseUrl(env)
-if (env.issues.length > 0) {
-  exitWith(
-    EXIT_INVALID_CONFIG,
-    `configuration: ${env.issues.map(({ variable, detail }) => `${variable} ${detail}`).join('; ')}`,
-  )
-}
+if (env.issues.length > 0) exitWithConfigIssues(env.issues)
 const sql = createDatabaseClient(url, { maxConnections: 1, applicationName: 'lease-witness declare-restore' })
 try {
   const { epoch, generationBase } = await declareRestore(sql, TIMEOUT_MS)

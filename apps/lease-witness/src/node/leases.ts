@@ -1,17 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import { createDatabaseClient, type DatabaseClientOptions } from '@pool/database/client'
-import { createWriteProbe, type Durability } from '@pool/database/durability'
+import { createWriteCheck, createWriteProbe } from '@pool/database/durability'
 import { createHealthCheck } from '@pool/database/health-check'
-import { migrate } from '@pool/database/migrations'
-import { checkPreparedStatements } from '@pool/database/prepared-statements'
+import { prepareDatabase } from '@pool/database/prepare-database'
 import { createSchemaCheck } from '@pool/database/schema-check'
 import { createServerClock } from '@pool/database/server-clock'
-import {
-  applySessionSettings,
-  createSessionSettings,
-  setSessionParameters,
-  toAlterRole,
-} from '@pool/database/session-settings'
 import { createSessions } from '@pool/database/sessions'
 import { waitForDatabase } from '@pool/database/wait-for-database'
 import { createWriter } from '@pool/database/writer'
@@ -35,8 +28,6 @@ export interface OpenLeases extends PostgresLeaseService {
 const HEALTH_CHECK_TIMEOUT_MS = 1_500
 /** Far below the 5 s in which the witness is healthy after the database accepts writes. */
 const WRITE_CHECK_INTERVAL_MS = 1_000
-/** A migration can rewrite a table. After twice this time without an answer its connection counts as lost. */
-const MAX_MIGRATION_MS = 3_600_000
 /** How long a replica stays healthy after a migration that requires a newer build. */
 const SCHEMA_CHECK_INTERVAL_MS = 5_000
 /** As many locked rows are waited for at a time. They are opened on demand. */
@@ -82,21 +73,12 @@ export const openLeases = async ({
   const probeSql = openPool('probe', 2)
   const clients = [writeSql, readSql, slowSql, sql, probeSql]
 
-  const probeWrite = createWriteProbe(probeSql, 'lease_write_probes', Math.random)
-  let durability: Durability | undefined
-  const checkWrite = async (): Promise<void> => {
-    const latest = await probeWrite().catch(error => {
-      durability = undefined
-      throw error
-    })
-    // Sessions that began while it accepted no writes may not accept any.
-    if (durability === undefined) sessions.expire()
-    if (latest !== durability && (latest === 'asynchronous' || latest === 'volatile')) {
-      report('error', 'acknowledged leases can be lost', { durability: latest })
-    }
-    durability = latest
-  }
-  const acceptsWrites = createHealthCheck(checkWrite, {
+  const writeCheck = createWriteCheck({
+    probe: createWriteProbe(probeSql, 'lease_write_probes', Math.random),
+    sessions,
+    onWeak: durability => report('error', 'acknowledged leases can be lost', { durability }),
+  })
+  const acceptsWrites = createHealthCheck(writeCheck.check, {
     timeoutMs: HEALTH_CHECK_TIMEOUT_MS,
     keepMs: WRITE_CHECK_INTERVAL_MS,
     now: () => performance.now(),
@@ -141,25 +123,22 @@ export const openLeases = async ({
 
   let remedy = ''
   const startDatabase = async (): Promise<void> => {
-    const applied = await applySessionSettings(url, createSessionSettings(timeoutMs), {
+    remedy = await prepareDatabase({
+      url,
+      urlVariable: URL_VARIABLE,
+      clients,
+      probe: probeSql,
+      openPool,
       applicationName: 'lease-witness settings',
       timeoutMs,
+      schema,
+      onMigration: {
+        onApplied: ({ version, name }) => report('info', 'migration applied', { version, name }),
+        onLocked: ({ version, name }) => report('info', 'a migration waits for a lock', { version, name }),
+      },
     })
-    for (const client of clients) setSessionParameters(client, applied.parameters)
-    remedy = toAlterRole(applied)
-    if (sql.options.prepare) {
-      await checkPreparedStatements(probeSql, {
-        open: own => openPool('start', 1, { sessions: own }),
-        urlVariable: URL_VARIABLE,
-      })
-    }
-    const migrationSql = openPool('migration', 1, { maxStatementMs: MAX_MIGRATION_MS })
-    await migrate(migrationSql, schema, {
-      onApplied: ({ version, name }) => report('info', 'migration applied', { version, name }),
-      onLocked: ({ version, name }) => report('info', 'a migration waits for a lock', { version, name }),
-    }).finally(() => migrationSql.end({ timeout: 1 }))
-    await checkWrite()
-    if (durability === 'asynchronous' && !allowsLostWrites) {
+    await writeCheck.check()
+    if (writeCheck.durability() === 'asynchronous' && !allowsLostWrites) {
       throw new ConfigIssuesError([{ variable: 'WITNESS_ALLOW_LOST_WRITES', detail: LOST_WRITES }])
     }
     await epochs.ensureCurrent()

@@ -1,0 +1,65 @@
+import { endProcess } from './end-process.ts'
+import type { ConfigIssue } from './env.ts'
+
+/** A stop is promised within 20 s. */
+const STOP_TIMEOUT_MS = 19_000
+const SIGNALS = ['SIGTERM', 'SIGINT'] as const
+
+/** The exit codes of the services and their commands; 0: ended as requested. */
+export const EXIT_FAILURE = 1
+export const EXIT_INVALID_CONFIG = 2
+
+/** Ends the process with one line for the operator. */
+export const exitWith = (code: number, line: string): never => {
+  process.stderr.write(`${line}\n`)
+  process.exit(code)
+}
+
+/** Ends the process with everything that is wrong with its configuration. */
+export const exitWithConfigIssues = (issues: readonly ConfigIssue[]): never => {
+  const list = issues.map(({ variable, detail }) => `${variable} ${detail}`).join('; ')
+  return exitWith(EXIT_INVALID_CONFIG, `configuration: ${list}`)
+}
+
+export interface RunningService {
+  /** For the line that says that the service is ready. */
+  readonly address: object
+  stop(): Promise<void>
+}
+
+/** Starts a service, and stops it at a signal or when the parent that spawned it is gone. Writes one line per step. */
+export const runService = async (
+  start: () => Promise<RunningService>,
+  report: (step: string, fields: object) => void,
+): Promise<void> => {
+  /** Until the start is complete, no request has an effect, so none is waited for. */
+  const abandonStart = (): void => {
+    report('stopped while starting', {})
+    process.exit(0)
+  }
+  for (const signal of SIGNALS) process.once(signal, abandonStart)
+  // A parent that spawned this process with an IPC channel and died can no longer send a signal.
+  if (process.channel) process.once('disconnect', abandonStart)
+
+  const service = await start()
+
+  let isStopping = false
+  const stop = (reason: string): void => {
+    if (isStopping) return
+    isStopping = true
+    report('stopping', { reason })
+    void endProcess(process, STOP_TIMEOUT_MS, async () => {
+      await service.stop()
+      report('stopped', {})
+    })
+  }
+  for (const signal of SIGNALS) {
+    process.removeListener(signal, abandonStart)
+    process.on(signal, () => stop(signal))
+  }
+  process.removeListener('disconnect', abandonStart)
+  if (process.channel) process.on('disconnect', () => stop('parent gone'))
+
+  // Last, because a parent may send a signal as soon as it reads this line.
+  report('ready', service.address)
+}
