@@ -1,25 +1,11 @@
 import type { LeaseList } from '@pool/contract/lease'
 import { describe, expect, test } from 'vitest'
-import { expectProblem, NEVER_WRITTEN, parseLease, parseList, parseStatuses } from './support/bodies.ts'
+import { expectProblem, NEVER_WRITTEN, parseStatuses } from './support/bodies.ts'
 import { freshSlot, get, put, release, send } from './support/client.ts'
 import { fakeClock } from './support/clock.ts'
 import { getHost } from './support/host.ts'
+import { acquireWithCopy, freshPrefix, list } from './support/lists.ts'
 import { held, released, seed, waitForWaiters } from './support/slots.ts'
-
-const freshPrefix = (): string => `list/${crypto.randomUUID()}/`
-
-const list = async (query: Readonly<Record<string, string>>): Promise<LeaseList> => {
-  const response = await send('GET', `/leases?${new URLSearchParams(query)}`)
-  expect(response.status, response.text).toBe(200)
-  return parseList(response)
-}
-
-/** Acquires a slot and writes its copy. */
-const acquireWithCopy = async (slot: string) => {
-  const lease = parseLease(await put(slot, 0))
-  await getHost().writeCopy(slot)
-  return { slot, ...lease }
-}
 
 describe('GET /leases', () => {
   test('lists leases by prefix, and states its consistency', async () => {

@@ -8,8 +8,8 @@ import {
   staleRead,
   type Tamper,
 } from '@pool/test-kit/linearizability/tamper.ts'
-import { SteppedClock } from '@pool/test-kit/linearizability/witness-clock.ts'
-import { createPrng, type Prng } from '@pool/test-kit/prng.ts'
+import { chooseClockStep, SteppedClock } from '@pool/test-kit/linearizability/witness-clock.ts'
+import { createPrng } from '@pool/test-kit/prng.ts'
 import { proofSize, reportProof } from '@pool/test-kit/proof-size.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { recordHistory } from '../process/support/record-history.ts'
@@ -18,9 +18,6 @@ import { startReplicas } from './support/replica.ts'
 import { replaceLeaseClock } from './support/test-clock.ts'
 
 const OPERATIONS = proofSize(100_000, 5_000)
-const MAX_STEP_MS = 3_600_000
-/** Near the longest step that a slot bridges. */
-const MAX_SHORT_STEP_MS = 70_000
 const MAX_STEP_INTERVAL_MS = 500
 /** A statement that began before a step may use the time before it for as long as it takes. */
 const STATEMENT_MS = 50
@@ -28,11 +25,6 @@ const MAX_SHOWN_VIOLATIONS = 5
 
 /** Different in every run, and printed with every failure. */
 const seed = Date.now() % 2 ** 31
-
-const chooseStep = (prng: Prng): number => {
-  const maxMs = prng.pick([MAX_STEP_MS, MAX_SHORT_STEP_MS, 1_000])
-  return prng.below(2 * maxMs + 1) - maxMs
-}
 
 describe('a history of two replicas whose clock is set forward and back', () => {
   const clock = new SteppedClock()
@@ -48,7 +40,7 @@ describe('a history of two replicas whose clock is set forward and back', () => 
     const setClock = async () => {
       while (!stop.signal.aborted) {
         await sleep(prng.below(MAX_STEP_INTERVAL_MS))
-        await clock.step(chooseStep(prng), async aheadMs => {
+        await clock.step(chooseClockStep(prng), async aheadMs => {
           await setAhead(aheadMs)
           await sleep(STATEMENT_MS)
         })

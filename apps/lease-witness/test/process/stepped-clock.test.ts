@@ -9,9 +9,9 @@ import {
   staleRead,
   type Tamper,
 } from '@pool/test-kit/linearizability/tamper.ts'
-import { SteppedClock } from '@pool/test-kit/linearizability/witness-clock.ts'
+import { chooseClockStep, SteppedClock } from '@pool/test-kit/linearizability/witness-clock.ts'
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
-import { createPrng, type Prng } from '@pool/test-kit/prng.ts'
+import { createPrng } from '@pool/test-kit/prng.ts'
 import { MIN_LONG_PROOF_SCALE, proofScale, proofSize, reportProof } from '@pool/test-kit/proof-size.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Client, type ClientResponse, createClient, parseLease, writeLease } from './support/client.ts'
@@ -22,8 +22,6 @@ import { type RunningWitness, startRestartableWitness, temporaryDirectory } from
 /** An everyday run is a smoke test: each operation takes several milliseconds, because objects restart all the time. */
 const OPERATIONS = proofScale() < MIN_LONG_PROOF_SCALE ? 1_000 : proofSize(100_000)
 const HOUR = 3_600_000
-/** Near the longest step that a slot bridges. */
-const MAX_SHORT_STEP_MS = 70_000
 const MAX_STEP_INTERVAL_MS = 1_000
 /** An object whose clock would go back shows the time of its last event until it is restarted. */
 const STANDSTILL_MS = 2_000
@@ -36,11 +34,6 @@ const MAX_SHOWN_VIOLATIONS = 5
 const seed = Date.now() % 2 ** 31
 
 const isSkipped = shouldSkip(missingProcessClock)
-
-const chooseStep = (prng: Prng): number => {
-  const maxMs = prng.pick([HOUR, MAX_SHORT_STEP_MS, 1_000])
-  return prng.below(2 * maxMs + 1) - maxMs
-}
 
 describe.skipIf(isSkipped)('the clock of a running workerd', () => {
   const directory = temporaryDirectory()
@@ -129,7 +122,7 @@ describe.skipIf(isSkipped)('the clock of a running workerd', () => {
     const steps = (async () => {
       while (!stop.signal.aborted) {
         await sleep(prng.below(MAX_STEP_INTERVAL_MS))
-        await stepped.step(chooseStep(prng), aheadMs => setAhead(aheadMs, HISTORY_SLOTS))
+        await stepped.step(chooseClockStep(prng), aheadMs => setAhead(aheadMs, HISTORY_SLOTS))
       }
     })()
     const options = {

@@ -1,29 +1,14 @@
 import { runDurableObjectAlarm } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
-import type { LeaseList } from '@pool/contract/lease'
 import { describe, expect, test } from 'vitest'
-import { expectProblem, expectRetryAfter, NEVER_WRITTEN, parseLease, parseList } from '../http/support/bodies.ts'
+import { expectProblem, expectRetryAfter, NEVER_WRITTEN, parseLease } from '../http/support/bodies.ts'
 import { put, send } from '../http/support/client.ts'
 import { fakeClock } from '../http/support/clock.ts'
+import { acquireWithCopy, freshPrefix, list } from '../http/support/lists.ts'
 import { captureLogs } from '../http/support/logs.ts'
 import { sendWithBindings } from './support/host.ts'
 import { failingKv, kvKey, putLegacyRecord } from './support/kv.ts'
 import { slotObject } from './support/object.ts'
-
-const freshPrefix = (): string => `list/${crypto.randomUUID()}/`
-
-const list = async (query: Readonly<Record<string, string>>): Promise<LeaseList> => {
-  const response = await send('GET', `/leases?${new URLSearchParams(query)}`)
-  expect(response.status, response.text).toBe(200)
-  return parseList(response)
-}
-
-/** Acquires a slot and writes its copy. */
-const acquireWithCopy = async (slot: string) => {
-  const lease = parseLease(await put(slot, 0))
-  await runDurableObjectAlarm(slotObject(slot))
-  return { slot, ...lease }
-}
 
 const record = (generation: number) => ({
   holder: 'region-old',

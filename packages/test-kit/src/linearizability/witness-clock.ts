@@ -1,3 +1,5 @@
+import type { Prng } from '../prng.ts'
+
 /** Readings of a clock, in milliseconds since the epoch. */
 export interface TimeWindow {
   readonly from: number
@@ -21,6 +23,17 @@ interface Offset {
   /** When the step to the next offset began. */
   leftAt: number
   until: number
+}
+
+const MAX_STEP_MS = 3_600_000
+/** Near the longest step that a slot bridges. */
+const MAX_SHORT_STEP_MS = 70_000
+const MAX_SMALL_STEP_MS = 1_000
+
+/** A step in milliseconds, forward or back: up to an hour, about what a slot bridges, or up to a second. */
+export const chooseClockStep = (prng: Prng): number => {
+  const maxMs = prng.pick([MAX_STEP_MS, MAX_SHORT_STEP_MS, MAX_SMALL_STEP_MS])
+  return prng.below(2 * maxMs + 1) - maxMs
 }
 
 /** A clock of the witness that a test sets forward and back. */
