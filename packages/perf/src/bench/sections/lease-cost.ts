@@ -28,7 +28,7 @@ type Counter = (typeof COUNTERS)[number]
 export type Counts = Readonly<Record<Counter, number>>
 
 /** The counters of the copies in KV, which are rarer than the longest run in real time. */
-const COPY_COUNTERS: readonly Counter[] = ['alarms', 'copyRows', 'kvWrites']
+const COPY_COUNTERS: readonly Counter[] = ['alarms', 'copyRows', 'kvReads', 'kvWrites']
 
 const SECONDS_PER_MONTH = 30 * 86_400
 /** The platform bills 128 MB for an object, whatever it uses, and a GB of 1,000 MB. */
@@ -332,13 +332,13 @@ export const leaseCostSection: Section = {
         errors.push(`${slots} slots: a renewal was ${toFigure(run.maxLagSeconds)} s late; use fewer --slots`)
       return toMonth(run.counts, slots, run.seconds)
     }
-    // The defaults of --seconds and --slots give 40 s in real time and 10,000 slots.
-    const seconds = options.seconds * 50
+    // The defaults of --seconds and --slots give 50 s, which are two waits and five renewals of a slot, and 10,000 slots.
+    const seconds = options.seconds * 62.5
     const fastSeconds = Math.min(FAST_SECONDS, (options.seconds / 0.8) * FAST_SECONDS)
     const copies = await count(FAST_SLOTS, FAST_SPEED, fastSeconds)
     for (const slots of [1, 100, options.slots * 10]) {
       const isMany = slots > MAX_SLOTS_IN_REAL_TIME
-      const counts = await count(slots, isMany ? SLOW_SPEED : 1, isMany ? seconds * 1.5 : seconds)
+      const counts = await count(slots, isMany ? SLOW_SPEED : 1, seconds)
       costs.push(toSlotCost(slots, withCopies(counts, copies)))
     }
     const many = costs.at(-1)
