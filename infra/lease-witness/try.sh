@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Creates a lease witness on a Cloudflare account, tests it, and removes it. docs/try-on-cloudflare.md describes it.
+# Creates a lease witness on a Cloudflare account, tests it, and removes it. docs/install/cloudflare.md describes it.
 set -euo pipefail
 
 usage='usage: infra/lease-witness/try.sh [up|test|down]

@@ -42,11 +42,11 @@ test.each([
   expect(() => readStartSettings(env, '/project')).toThrow(message)
 })
 
-test('docs/configuration.md has every variable that start reads', () => {
+test('docs/reference/configuration.md has every variable that start reads', () => {
   const names = new Set<string>()
   const env = new Proxy<NodeJS.ProcessEnv>({}, { get: (_, name) => void names.add(String(name)) })
   readStartSettings(env, '/project')
-  const docs = readFileSync(new URL('../../../docs/configuration.md', import.meta.url), 'utf8')
+  const docs = readFileSync(new URL('../../../docs/reference/configuration.md', import.meta.url), 'utf8')
   expect(names).toContain('DATA_DIR')
   expect([...names].filter(name => !docs.includes(`\`${name}\``))).toEqual([])
 })

@@ -18,4 +18,4 @@ export const leaseWitnessDocument = (): object =>
 /** The text of the file in docs/. */
 export const leaseWitnessText = (): string => `${JSON.stringify(leaseWitnessDocument(), null, 2)}\n`
 
-export const leaseWitnessFile = new URL('../../../docs/lease-witness.openapi.json', import.meta.url)
+export const leaseWitnessFile = new URL('../../../docs/reference/lease-witness.openapi.json', import.meta.url)

@@ -7,7 +7,7 @@ import { providerKinds, readProvider } from '../../src/dns/registry.ts'
 
 const read = (path: string): string => readFileSync(new URL(`../../../../${path}`, import.meta.url), 'utf8')
 const example = read('.env.example')
-const configuration = read('docs/configuration.md')
+const configuration = read('docs/reference/configuration.md')
 
 /** The texts between backquotes. */
 const extractCodeSpans = (text: string): string[] => Array.from(text.matchAll(/`([^`]+)`/g), ([, inner]) => inner ?? '')
@@ -55,13 +55,13 @@ describe('the environment is documented', () => {
     expect([...new Set(named.map(name => name.replaceAll("'", '')))].sort()).toEqual(variables())
   })
 
-  test('every variable is in .env.example and in docs/configuration.md, in the same order', () => {
+  test('every variable is in .env.example and in docs/reference/configuration.md, in the same order', () => {
     const inExample = Object.keys(parseAssignments(example.slice(0, example.indexOf('# --- Tests'))))
     expect(inExample.toSorted()).toEqual(variables())
     expect(rows.flatMap(({ names }) => names)).toEqual(inExample)
   })
 
-  test.each(rows)('docs/configuration.md has the defaults of $names', ({ names, defaults }) => {
+  test.each(rows)('docs/reference/configuration.md has the defaults of $names', ({ names, defaults }) => {
     const given = names
       .map(name => parseAssignments(example)[name] ?? '')
       .filter(value => value && !/^(?:https?|postgres):/.test(value))
@@ -94,18 +94,18 @@ describe('the environment is documented', () => {
   })
 })
 
-test('docs/operations.md has every metric', () => {
+test('docs/reference/metrics.md has every metric', () => {
   const metrics = read('apps/allocation-api/src/observability/metrics.ts').match(/(?<=name: ')pdm_[a-z_]+/g) ?? []
   expect(metrics).toContain('pdm_deployments_active')
-  const table = read('docs/operations.md').match(/^\| `pdm_[^|]*/gm) ?? []
+  const table = read('docs/reference/metrics.md').match(/^\| `pdm_[^|]*/gm) ?? []
   const documented = table.flatMap(extractCodeSpans).map(text => text.replace(/\{.*/, ''))
   expect(metrics.filter(metric => !documented.includes(metric))).toEqual([])
 })
 
 test.each(operations.map(({ method, path }) => [method.toUpperCase(), path]))(
-  'docs/api.md has %s %s',
+  'docs/reference/api.md has %s %s',
   (method, path) => {
-    const named = read('docs/api.md')
+    const named = read('docs/reference/api.md')
       .split('\n')
       .filter(line => line.startsWith('|') && line.includes('`'))
     const stem = path.replace('/docs/{asset}', '/docs')

@@ -11,7 +11,7 @@ import {
   type Verdict,
 } from '../../src/deployments/domain/lifecycle.ts'
 
-const documentation = readFileSync(new URL('../../../../docs/api.md', import.meta.url), 'utf8')
+const documentation = readFileSync(new URL('../../../../docs/reference/api.md', import.meta.url), 'utf8')
 const section = documentation.slice(documentation.indexOf('### Statuses and calls'))
 const [header = [], , ...rows] = section
   .slice(section.indexOf('| status'), section.indexOf('\n\nA name that is still'))

@@ -6,7 +6,7 @@ import { EXIT_FAILURE, exitWith, exitWithConfigIssues } from '@pool/node-service
 import { declareRestore } from '../postgres/epochs.ts'
 import { readDatabaseUrl, URL_VARIABLE } from './config.ts'
 
-// An operator runs it after a restore that the witness cannot detect, such as that of a disk snapshot: see docs/leases.md.
+// An operator runs it after a restore that the witness cannot detect, such as that of a disk snapshot: see docs/reference/leases.md.
 
 const TIMEOUT_MS = 60_000
 
