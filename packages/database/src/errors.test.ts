@@ -6,6 +6,7 @@ import {
   isDatabaseUnavailable,
   isNotExecuted,
   isStatementRejected,
+  mayStillExecute,
   NO_WRITABLE_SERVER,
   NotWrittenError,
 } from './errors.ts'
@@ -120,4 +121,23 @@ test.each([
 
 test('a write that had no effect can be tried again later', () => {
   expect(isDatabaseUnavailable(new NotWrittenError('example'))).toBe(true)
+})
+
+test.each<[unknown, boolean]>([
+  [systemError('ECONNRESET'), true],
+  [systemError('ETIMEDOUT'), true],
+  [systemError('CONNECTION_CLOSED'), true],
+  [new TimeoutError('late'), true],
+  // A pooler reports the loss of its connection to the server with this class.
+  [serverError('08006'), true],
+  [serverError('57P01'), false],
+  [serverError('25006'), false],
+  [serverError('55P03'), false],
+  [serverError('23505'), false],
+  [systemError('ECONNREFUSED'), false],
+  [systemError(NO_WRITABLE_SERVER), false],
+  [new NotWrittenError('the row is locked'), false],
+  [new TypeError('a defect'), false],
+])('%o: the statement may still execute: %s', (error, expected) => {
+  expect(mayStillExecute(error)).toBe(expected)
 })

@@ -38,6 +38,17 @@ export const isNotExecuted = (error: unknown): boolean => {
   return (error instanceof postgres.PostgresError ? NOT_EXECUTED_SQLSTATE : NOT_CONNECTED).test(error.code)
 }
 
+/**
+ * Whether the statement may still execute: the connection to the server or behind a pooler was lost, and no error of the
+ * server has ended the statement.
+ */
+export const mayStillExecute = (error: unknown): boolean =>
+  isDatabaseUnavailable(error) &&
+  !(error instanceof NotWrittenError) &&
+  !isNotExecuted(error) &&
+  !isDatabaseReadOnly(error) &&
+  !(error instanceof postgres.PostgresError && !error.code.startsWith('08'))
+
 /** Whether the server rejected the user or the database that the connection string names. */
 export const isConnectionRejected = (error: unknown): boolean =>
   error instanceof postgres.PostgresError && CONNECTION_REJECTED_SQLSTATE.test(error.code)

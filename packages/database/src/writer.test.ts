@@ -141,6 +141,26 @@ describe('a locked row', () => {
 })
 
 describe('the deadline', () => {
+  test.each([
+    ['the server may execute it until then', 'ECONNRESET', TIMEOUT_MS],
+    ['a pooler lost the server', serverError('08006'), TIMEOUT_MS],
+    ['the server ended it', serverError('57P01'), 0],
+    ['it was not sent', 'ECONNREFUSED', 0],
+  ])('a write whose connection was lost: %s', async (_, cause, rejectedAfterMs) => {
+    const { writer } = setUp()
+    const error = typeof cause === 'string' ? Object.assign(new Error('example'), { code: cause }) : cause
+    let rejectedAfter: number | undefined
+    const startedAt = performance.now()
+    const rejected = writer
+      .write('a', () => Promise.reject(error))
+      .catch(() => {
+        rejectedAfter = performance.now() - startedAt
+      })
+    await vi.advanceTimersByTimeAsync(TIMEOUT_MS)
+    await rejected
+    expect(rejectedAfter).toBe(rejectedAfterMs)
+  })
+
   test.each(['57PD1', '57PD2'])(
     '%s before the deadline: the clock was wrong, and the write is tried again',
     async code => {

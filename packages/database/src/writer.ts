@@ -1,6 +1,6 @@
 import postgres, { type PendingQuery, type Row } from 'postgres'
 import type { Sql } from './client.ts'
-import { isDatabaseReadOnly, isNotExecuted, NotWrittenError } from './errors.ts'
+import { isDatabaseReadOnly, isNotExecuted, mayStillExecute, NotWrittenError } from './errors.ts'
 import type { ServerClock } from './server-clock.ts'
 import { withTimeout } from './with-timeout.ts'
 
@@ -56,6 +56,12 @@ const hasCode = (error: unknown, ...codes: string[]): boolean =>
 
 /** Whether a statement waited too long for a lock. It had no effect. */
 export const isLockTimeout = (error: unknown): boolean => hasCode(error, LOCK_NOT_AVAILABLE)
+
+/** `time` is in milliseconds of `performance.now()`. */
+const waitUntil = async (time: number): Promise<void> => {
+  const remainingMs = time - performance.now()
+  if (remainingMs > 0) await new Promise(resolve => setTimeout(resolve, remainingMs))
+}
 
 /** The writes of one row in this process. One at a time executes. */
 interface RowQueue {
@@ -160,7 +166,8 @@ export const createWriter = ({ fast, slow, clock, timeoutMs, fastLockWaitMs = FA
     /**
      * Executes a write of one row, which `rowName` identifies. `inBatch` executes it with others in one statement, unless
      * the row is known to be locked. Rejects with a `TimeoutError` after the timeout, and with a `NotWrittenError` if the
-     * write certainly had no effect.
+     * write certainly had no effect. If the connection was lost, it rejects at the deadline, because the server may execute
+     * the statement until then.
      */
     async write<Result>(rowName: string, execute: Execute<Result>, inBatch?: () => Promise<Result>): Promise<Result> {
       const deadline = performance.now() + timeoutMs
@@ -173,11 +180,15 @@ export const createWriter = ({ fast, slow, clock, timeoutMs, fastLockWaitMs = FA
           return enqueue(rowName, deadline, execute)
         }
       }
-      const rejectNotWritten = (error: unknown): never => {
-        const isKnown = isNotExecuted(error) && !isDatabaseReadOnly(error)
-        throw isKnown ? new NotWrittenError('the database did not execute the write', { cause: error }) : error
+      try {
+        return await withTimeout(run(), timeoutMs)
+      } catch (error) {
+        if (isNotExecuted(error) && !isDatabaseReadOnly(error)) {
+          throw new NotWrittenError('the database did not execute the write', { cause: error })
+        }
+        if (mayStillExecute(error)) await waitUntil(deadline)
+        throw error
       }
-      return withTimeout(run().catch(rejectNotWritten), timeoutMs)
     },
 
     /**
