@@ -219,6 +219,7 @@ export default defineConfig({
         },
       },
       { test: { ...shared, name: 'node-service', root: './packages/node-service', include: ['src/**/*.test.ts'] } },
+      { test: { ...shared, name: 'docs-tests', root: './packages/docs-tests', include: ['test/**/*.test.ts'] } },
       { test: { ...shared, name: 'test-kit', root: './packages/test-kit', include: ['src/**/*.test.ts'] } },
       {
         test: {

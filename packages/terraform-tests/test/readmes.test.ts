@@ -1,14 +1,14 @@
-import { readdirSync } from 'node:fs'
-import { join } from 'node:path'
+import { globSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { expect, test } from 'vitest'
 import { accessKey, createBucketFixture, secretKey } from './fixtures/bucket-fixture.ts'
 import { type ModuleFixture, repository } from './fixtures/module-fixture.ts'
 import { readBlockNames, readHclBlocks, readTableNames, readVersionConstraints } from './fixtures/readme.ts'
 import { withTerraform } from './fixtures/with-terraform.ts'
 
-const modules = readdirSync(join(repository, 'infra'), { withFileTypes: true })
-  .filter(entry => entry.isDirectory())
-  .map(({ name }) => name)
+const modules = globSync('*/variables.tf', { cwd: join(repository, 'infra') })
+  .map(dirname)
+  .toSorted()
 
 test.each(modules)('the README of %s lists every input and every output', module => {
   expect(readBlockNames(module, 'variables.tf', 'variable')).not.toEqual([])
