@@ -30,7 +30,6 @@ import { createTerraform } from './deployments/terraform/terraform.ts'
 import { createTxtResolver } from './deployments/txt-resolver.ts'
 import { type ChosenProvider, readProvider } from './dns/registry.ts'
 import { type AppDependencies, type AppOptions, createApp } from './http/app.ts'
-import { openApiDocument } from './http/routes/docs.ts'
 import { createStartingApp } from './http/starting-app.ts'
 import { createStreamLimiter } from './http/streams.ts'
 import { createIdempotency } from './idempotency/idempotency.ts'
@@ -402,7 +401,6 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
     metrics,
     browsers: config.browsers,
     reservedLabels,
-    openApi: openApiDocument(),
     observer,
     isUnavailable: isDatabaseUnavailable,
     isReadOnly: isDatabaseReadOnly,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { z } from 'zod'
+import * as z from 'zod'
 import { firstLeaseViolation, leaseErrorCodes, leaseProblem, leaseRule } from './lease-problem.ts'
 
 const validate = (schema: z.ZodType, value: unknown) => {

@@ -57,7 +57,6 @@ export interface AppDependencies {
   readonly metrics: MetricsSource
   readonly browsers: BrowserPolicy
   readonly reservedLabels: readonly string[]
-  readonly openApi: object
   readonly observer: Pick<Observer, 'onRequest' | 'onRequestFailed' | 'onResponseAborted'>
   /** Whether an error that no operation expects means that a dependency is down: 503 instead of 500. */
   readonly isUnavailable: (error: unknown) => boolean
@@ -138,7 +137,7 @@ export const createApp = (deps: AppDependencies, { listener, tokens, exposeLists
   const lists: ListStreams = { limiter: deps.streams.lists, onStreamError }
 
   app.route('/', healthRoutes(deps.health, deps.metrics))
-  app.route('/', docsRoutes(deps.openApi))
+  app.route('/', docsRoutes())
   app.get('/api/v1/reserved', c => c.json({ reserved: deps.reservedLabels }, 200))
   app.route('/api/v1/pool', allocationRoutes(deps.allocations, { acceptsLoopback: deps.acceptsLoopback, isOperator }))
   if (isOperator) {

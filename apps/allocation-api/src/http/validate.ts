@@ -1,7 +1,7 @@
 import { zValidator } from '@hono/zod-validator'
 import { firstViolation, idempotencyKey, poolDomain } from '@pool/contract'
 import type { Context, MiddlewareHandler, ValidationTargets } from 'hono'
-import type { z } from 'zod'
+import type * as z from 'zod'
 import type { Caller } from '../allocation/domain/types.ts'
 import { type ErrorOutcome, sendError } from './errors.ts'
 import type { HttpEnv } from './types.ts'

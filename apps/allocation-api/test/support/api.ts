@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url'
 import { type NodeProcess, startNode } from '@pool/dev-server/process'
-import { z } from 'zod'
+import * as z from 'zod'
 
 const ownEntry = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
 

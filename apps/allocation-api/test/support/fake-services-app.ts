@@ -51,7 +51,6 @@ export const unusedDependencies: AppDependencies = {
   metrics: { contentType: 'text/plain', text: failOnCall },
   browsers: { allowedOrigins: [], loopbackHostsOnly: false },
   reservedLabels: [],
-  openApi: {},
   observer: { onRequest: failOnCall, onRequestFailed: failOnCall, onResponseAborted: failOnCall },
   isUnavailable: failOnCall,
   isReadOnly: () => false,

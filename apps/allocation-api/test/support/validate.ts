@@ -7,7 +7,7 @@ import {
   validationProblem,
 } from '@pool/contract'
 import { expect } from 'vitest'
-import type { z } from 'zod'
+import type * as z from 'zod'
 import { expectEvents } from './events.ts'
 
 /** The parts of a response that the contract describes. */

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { openApiDocument } from 'allocation-api/src/http/routes/docs.ts'
+import { openApiDocument } from 'allocation-api/src/http/open-api.ts'
 import { type Exchange, TRUNCATED } from './connection.ts'
 import { type Client, drive } from './drive.ts'
 import { ALLOWED_ORIGIN, type ApiEnvironment } from './environment/api.ts'

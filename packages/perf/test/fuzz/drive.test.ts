@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
-import { openApiDocument } from 'allocation-api/src/http/routes/docs.ts'
+import { openApiDocument } from 'allocation-api/src/http/open-api.ts'
 import { expect, test } from 'vitest'
 import { drive } from '../../src/fuzz/drive.ts'
 import type { FuzzWorkload } from '../../src/fuzz/generate/workload.ts'

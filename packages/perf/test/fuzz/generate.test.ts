@@ -1,6 +1,6 @@
 import { leaseWitnessDocument } from '@pool/openapi/lease-witness'
 import { HttpResponse } from '@pool/test-kit/http1.ts'
-import { openApiDocument } from 'allocation-api/src/http/routes/docs.ts'
+import { openApiDocument } from 'allocation-api/src/http/open-api.ts'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { createApiWorkload } from '../../src/fuzz/generate/api-workload.ts'

@@ -1,5 +1,5 @@
 import { HttpResponse } from '@pool/test-kit/http1.ts'
-import { openApiDocument } from 'allocation-api/src/http/routes/docs.ts'
+import { openApiDocument } from 'allocation-api/src/http/open-api.ts'
 import { describe, expect, test } from 'vitest'
 import { type RequestOutcome, TRUNCATED } from '../../src/fuzz/connection.ts'
 import { readDocument } from '../../src/fuzz/oracle/document.ts'

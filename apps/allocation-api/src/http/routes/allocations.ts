@@ -13,7 +13,7 @@ import {
   subdomain,
 } from '@pool/contract'
 import { type Context, Hono } from 'hono'
-import { z } from 'zod'
+import * as z from 'zod'
 import type { CoolingOff } from '../../allocation/domain/types.ts'
 import type { AllocationService } from '../../allocation/service.ts'
 import { hashToken } from '../../lib/token.ts'

@@ -12,7 +12,7 @@ import {
   removeQuery,
 } from '@pool/contract'
 import { type Context, Hono } from 'hono'
-import { z } from 'zod'
+import * as z from 'zod'
 import type { CallerWithToken } from '../../deployments/calls.ts'
 import type { TailEvent } from '../../deployments/deployment-log.ts'
 import type { DeploymentService } from '../../deployments/service.ts'

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { z } from 'zod'
+import * as z from 'zod'
 import type { SoakEnvironment } from '../environment/environment.ts'
 import type { Replica } from '../environment/replica.ts'
 import { ZONE } from '../environment/zone.ts'

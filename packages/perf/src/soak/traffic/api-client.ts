@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Prng } from '@pool/test-kit/prng.ts'
-import { z } from 'zod'
+import * as z from 'zod'
 import type { Replica } from '../environment/replica.ts'
 import type { Recorder } from './recorder.ts'
 

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { z } from 'zod'
+import * as z from 'zod'
 import type { NameOperation, ObservedState, RejectedAction } from '../checks/operations.ts'
 import { COVERING_NAME, ZONE, type Zone } from '../environment/zone.ts'
 import type { InvariantChecker } from '../invariants.ts'

@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { EnvReader } from '@pool/node-service/env'
 import pLimit from 'p-limit'
-import { z } from 'zod'
+import * as z from 'zod'
 import { chunkBySize } from '../../../lib/chunk.ts'
 import { JsonArrayError, JsonArraySplitter } from '../../../lib/json-array-splitter.ts'
 import { type BatchResult, bisect } from '../../bisect.ts'

@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import { isAtOrBelow, type RecordChange, type RecordSet, toOwnerName } from '../../domain/rrset.ts'
 
 export const rrsetList = z.array(
