@@ -3,15 +3,39 @@ interface Handler {
   fetch(request: Request, ...rest: readonly unknown[]): Response | Promise<Response>
 }
 
+const POLL_MS = 5
+/** For requests that do not end soon, and for those whose client has disconnected, which the runtime may cancel. */
+const MAX_POLLS = 200
+
+const nextPoll = (): Promise<void> => new Promise(resolve => setTimeout(resolve, POLL_MS))
+
 /**
  * The worker with one more path, which no client can guess: a request to it ends all waits, because the process is about to
- * stop. It runs inside workerd.
+ * stop. It gets its response when the worker has responded to all other requests, but after a second at the latest. It runs
+ * inside workerd.
  */
-export const stoppable = (worker: Handler, path: string, endWaits: () => void): Handler => ({
-  fetch(request, ...rest) {
-    // An invalid Host makes the URL unparseable.
-    if (!request.url.endsWith(path)) return worker.fetch(request, ...rest)
+export const stoppable = (worker: Handler, path: string, endWaits: () => void): Handler => {
+  let inFlight = 0
+
+  const respond = async (request: Request, rest: readonly unknown[]): Promise<Response> => {
+    inFlight += 1
+    try {
+      return await worker.fetch(request, ...rest)
+    } finally {
+      inFlight -= 1
+    }
+  }
+
+  const stop = async (): Promise<Response> => {
     endWaits()
+    for (let polls = 0; inFlight > 0 && polls < MAX_POLLS; polls += 1) await nextPoll()
+    // The runtime writes a response after the worker has returned it, and before the next timer fires.
+    await nextPoll()
     return new Response(null, { status: 204 })
-  },
-})
+  }
+
+  return {
+    // An invalid Host makes the URL unparseable.
+    fetch: (request, ...rest) => (request.url.endsWith(path) ? stop() : respond(request, rest)),
+  }
+}

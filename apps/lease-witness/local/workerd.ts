@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { convertV4MiniflareOptions, Miniflare, MiniflareCoreError, NoOpLog } from 'miniflare'
 import { log } from '../src/log.ts'
 import { bundle } from './bundle.ts'
@@ -12,13 +11,15 @@ export interface RunningWitness extends AsyncDisposable {
   readonly port: number
   /** Rejects when workerd has exited and cannot be restarted. */
   readonly failed: Promise<never>
-  /** Ends all waits with a response. For the moment before the process stops; it never rejects. */
+  /**
+   * Ends all waits, and resolves when the requests in flight have their responses, after seconds at the latest. For the moment
+   * before the process stops; it never rejects.
+   */
   readonly endWaits: () => Promise<void>
 }
 
-const STOP_TIMEOUT_MS = 1_000
-/** For responses that workerd has begun. */
-const FLUSH_MS = 50
+/** Longer than the worker waits for the requests in flight. */
+const STOP_TIMEOUT_MS = 3_000
 
 const LOOPBACK = '127.0.0.1'
 const SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const
@@ -105,8 +106,7 @@ export const startWorkerd = async (
     async endWaits() {
       if (!stop) return
       const signal = AbortSignal.timeout(STOP_TIMEOUT_MS)
-      const response = await fetch(`http://${LOOPBACK}:${url.port}${stop.path}`, { signal }).catch(() => undefined)
-      if (response?.ok) await sleep(FLUSH_MS)
+      await fetch(`http://${LOOPBACK}:${url.port}${stop.path}`, { signal }).catch(() => undefined)
     },
     [Symbol.asyncDispose]: () => resources.disposeAsync(),
   }

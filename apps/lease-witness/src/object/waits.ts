@@ -131,9 +131,15 @@ const toFinalOutcome = (outcome: WaitMessage['outcome'], known: KnownGenerations
 
 /** Ends each wait of this isolate. */
 const ongoing = new Set<() => void>()
+let isStopping = false
+const STOPPING: ReadOutcome = { kind: 'lease-unavailable' }
 
-/** Ends the waits of this isolate: the process is about to stop. The platform has no such event, but the local run has. */
+/**
+ * Ends the waits of this isolate, and each later one immediately: the process is about to stop. The platform has no such
+ * event, but the local run has.
+ */
 export const endWaits = (): void => {
+  isStopping = true
   for (const end of ongoing) end()
 }
 
@@ -143,6 +149,7 @@ export const waitForObject = async (
   address: SlotAddress,
   { condition, known, maxMs, signal }: WaitRequest,
 ): Promise<ReadOutcome> => {
+  if (isStopping) return STOPPING
   const response = await object.fetch(toWaitUrl({ address, condition }), { headers: { Upgrade: 'websocket' } })
   const { webSocket: socket } = response
   if (!socket) return await response.json<ReadOutcome>()
@@ -150,7 +157,7 @@ export const waitForObject = async (
   const { promise: ended, resolve: end } = Promise.withResolvers<ReadOutcome>()
   const endUnavailable = (reason: string) => end({ kind: 'lease-unavailable', reason })
   const disconnect = () => end({ kind: 'absent' })
-  const stop = () => end({ kind: 'lease-unavailable' })
+  const stop = () => end(STOPPING)
   const ask = () => {
     if (socket.readyState === WebSocket.OPEN) socket.send(toWaitMessage(address))
   }
@@ -178,6 +185,8 @@ export const waitForObject = async (
   socket.addEventListener('close', ({ code, reason }) => lose(`${code} ${reason}`))
   socket.addEventListener('error', ({ message }) => lose(message))
   ongoing.add(stop)
+  // While the object began the wait.
+  if (isStopping) stop()
   signal.addEventListener('abort', disconnect)
   if (signal.aborted) disconnect()
   socket.accept()

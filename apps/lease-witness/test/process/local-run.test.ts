@@ -10,7 +10,7 @@ import { proofSize } from '@pool/test-kit/proof-size.ts'
 import { describe, expect, test } from 'vitest'
 import { createClient, parseLease } from './support/client.ts'
 import { printTable, toFixed1 } from './support/print-table.ts'
-import { allowToBegin, closeWaiters, openWaiters } from './support/waiter.ts'
+import { closeWaiters, openWaiters, untilWaiting } from './support/waiter.ts'
 import { failToStart, startWitness, temporaryDirectory } from './support/witness.ts'
 
 const EXIT_TIMEOUT_MS = 5_000
@@ -55,9 +55,10 @@ describe.runIf(hasProc).concurrent('shutdown', () => {
     async (signal, target) => {
       using directory = temporaryDirectory()
       const witness = await startWitness(directory.path)
+      using client = createClient(witness.port)
       const waiters = await openWaiters(witness.port, 'awaited', 100)
       const ended = Promise.allSettled(waiters.map(waiter => waiter.wait(0, 60)))
-      await allowToBegin(waiters.length)
+      await untilWaiting(client, 'awaited', waiters.length)
       const pid = findWorkerd(witness.process.pid) ?? 0
       const signaledAt = performance.now()
       if (target === 'with workerd') process.kill(pid, signal)

@@ -1,6 +1,8 @@
-import { setTimeout as sleep } from 'node:timers/promises'
+import type { LeaseStatusList } from '@pool/contract/lease'
 import { encodeRequest, HttpConnection, type HttpResponse } from '@pool/test-kit/http1.ts'
 import { TOKEN } from '@pool/test-kit/lease-connection.ts'
+import { until } from '@pool/test-kit/poll.ts'
+import type { Client } from './client.ts'
 
 /** A long-polling client with its own connection. */
 export interface Waiter {
@@ -45,5 +47,16 @@ export const closeWaiters = (waiters: readonly Waiter[]): void => {
   for (const { connection } of waiters) connection.socket.resetAndDestroy()
 }
 
-/** A client cannot observe that its wait has begun, so this gives the witness time to accept `count` waits. */
-export const allowToBegin = (count: number): Promise<void> => sleep(100 + count)
+/** For 2,000 waits on a busy machine. */
+const BEGIN_TIMEOUT_MS = 60_000
+
+export const countWaiters = async (client: Client, slot: string): Promise<number | undefined> => {
+  const { text } = await client.send('GET', `/leases?slot=${encodeURIComponent(slot)}`)
+  const { leases }: LeaseStatusList = JSON.parse(text)
+  const [status] = leases
+  return status && 'waiters' in status ? status.waiters : undefined
+}
+
+/** Resolves when the witness counts `count` waits of the slot. */
+export const untilWaiting = (client: Client, slot: string, count: number): Promise<true> =>
+  until(`${count} waits of ${slot}`, async () => (await countWaiters(client, slot)) === count, BEGIN_TIMEOUT_MS)
