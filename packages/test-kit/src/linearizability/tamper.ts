@@ -1,7 +1,10 @@
 import type { Lease } from '@pool/contract/lease'
 import type { Completion, Operation } from './history.ts'
 
-/** Injects the effect of a witness defect into a recorded history. */
+/**
+ * Injects the effect of a witness defect into a recorded history. The result contradicts the generations of acknowledged
+ * writes, so it is a violation on any clock and whatever became of the writes without a response.
+ */
 export type Tamper = (history: readonly Operation[]) => Operation[]
 
 /** The completion that the defect produces; undefined: the defect cannot show in this operation. */
@@ -26,7 +29,7 @@ interface Grant {
   readonly end: number
 }
 
-/** Finds the grant that created a generation; undefined if a release created it. */
+/** Finds the acknowledged grant that created a generation; undefined: a release or a write without a response created it. */
 const indexGrants = (history: readonly Operation[]) => {
   const toKey = (slot: string, generation: number) => `${slot} ${generation}`
   const grants = new Map<string, Grant>()
@@ -64,34 +67,41 @@ export const staleRejection: Tamper = history =>
       invocation.generation < Math.max(0, completion.lease.generation - 1),
   )
 
-/** The loser of a race gets a 200. */
-export const doubleGrant: Tamper = history =>
-  changeOne(history, ({ invocation, completion, sentAt }) => {
-    if (
-      invocation.kind !== 'acquire' ||
-      completion?.status !== 412 ||
-      completion.lease.generation !== invocation.generation + 1
-    )
-      return undefined
-    const { holder, generation, ttlMs } = invocation
+/** The loser of a race with an acknowledged grant gets a 200. */
+export const doubleGrant: Tamper = history => {
+  const findGrant = indexGrants(history)
+  return changeOne(history, ({ slot, invocation, completion, sentAt }) => {
+    if (invocation.kind !== 'acquire' || completion?.status !== 412) return undefined
+    const { holder, ttlMs } = invocation
+    const generation = invocation.generation + 1
+    const winner = findGrant(slot, generation)
+    if (!winner || winner.lease.holder === holder || completion.lease.generation !== generation) return undefined
     const lease = {
       holder,
       acquiredAt: new Date(sentAt).toISOString(),
       expiresAt: new Date(sentAt + ttlMs).toISOString(),
-      generation: generation + 1,
+      generation,
     }
     return { status: 200, lease }
   })
+}
 
-/** A slot that lost its last writes and continues to count from there. */
+const LOST_WRITES = 2
+
+/** A slot that lost its last writes and continues to count from there: it grants a generation that it has granted before. */
 export const generationBack: Tamper = history => {
-  const start = history.reduce((least, operation) => Math.min(least, operation.start), Number.POSITIVE_INFINITY)
-  const end = history.reduce((most, operation) => Math.max(most, operation.end), 0)
-  const lostWrites = 2
-  const toEarlier = (generation: number) => Math.max(0, generation - lostWrites)
+  const findGrant = indexGrants(history)
+  const firsts = history.filter(({ slot, invocation, completion, start }) => {
+    if (invocation.kind === 'read' || completion?.status !== 200) return false
+    const lost = findGrant(slot, completion.lease.generation - LOST_WRITES)
+    return lost !== undefined && lost.end < start
+  })
+  const first = firsts[firsts.length >> 1]
+  if (!first) throw new Error('the history has no grant that could repeat an earlier generation')
+  const toEarlier = (generation: number) => Math.max(0, generation - LOST_WRITES)
   return history.map(operation => {
-    const { slot, invocation, completion } = operation
-    if (slot !== history[0]?.slot || operation.start < (start + end) / 2 || !completion) return operation
+    const { slot, invocation, completion, start } = operation
+    if (slot !== first.slot || start < first.start || !completion) return operation
     return {
       ...operation,
       invocation:
@@ -108,11 +118,13 @@ export const generationBack: Tamper = history => {
 export const lostRelease: Tamper = history => {
   const findGrant = indexGrants(history)
   const releases = new Map(
-    history.flatMap(({ slot, invocation, completion, end }) =>
-      invocation.kind === 'release' && completion?.status === 204
-        ? [[`${slot} ${invocation.generation + 1}`, end] as const]
-        : [],
-    ),
+    history.flatMap(({ slot, invocation, completion, start, end }) => {
+      if (invocation.kind !== 'release' || completion?.status !== 204) return []
+      // A 204 is also the response to the release of a slot that was never written.
+      const released = findGrant(slot, invocation.generation)
+      const isOwn = released?.lease.holder === invocation.holder && released.end < start
+      return isOwn ? [[`${slot} ${invocation.generation + 1}`, end] as const] : []
+    }),
   )
   return changeOne(history, ({ slot, invocation, completion, start }) => {
     if (invocation.kind !== 'read' || completion?.status !== 200 || completion.lease.holder !== '') return undefined

@@ -1,9 +1,10 @@
 import type { Sql } from '@pool/database/client'
+import { until } from '@pool/test-kit/poll.ts'
 
 export interface TestClock {
   /** From now on the clock shows `ms` and stands still; undefined: it follows the clock of the server. */
   readonly stopAt: (ms: number | undefined) => Promise<void>
-  /** From now on the clock is ahead of the clock of the server. */
+  /** The clock is ahead of the clock of the server. Resolves when no statement uses the time before. */
   readonly setAhead: (ms: number) => Promise<void>
 }
 
@@ -21,6 +22,13 @@ export const replaceLeaseClock = async (sql: Sql): Promise<TestClock> => {
     },
     async setAhead(ms) {
       await sql`update test_clock set ahead = ${ms}::bigint`
+      const [{ setAt } = { setAt: '' }] = await sql<{ setAt: string }[]>`select clock_timestamp()::text as "setAt"`
+      await until('the end of the statements that began before the step', async () => {
+        const older = await sql`
+          select 1 from pg_stat_activity
+          where datname = current_database() and pid <> pg_backend_pid() and state <> 'idle' and query_start < ${setAt}::timestamptz`
+        return older.length === 0
+      })
     },
   }
 }

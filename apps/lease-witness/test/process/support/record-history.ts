@@ -8,9 +8,12 @@ import { createPrng, type Prng } from '@pool/test-kit/prng.ts'
 export interface LoadOptions {
   /** The clients are divided among the replicas. */
   readonly ports: readonly number[]
+  /** The load ends after as many. */
   readonly operations: number
+  /** What must hold as well before the load ends. */
+  readonly isComplete?: () => boolean
   readonly seed: number
-  /** Ends the load even if fewer operations are done. */
+  /** Ends the load in any case. */
   readonly timeoutMs: number
   /** Absent: the witness runs on this machine's clock. */
   readonly clock?: SteppedClock
@@ -41,6 +44,7 @@ const pauseMs = (prng: Prng, remainingMs: number): number => {
 export const recordHistory = async ({
   ports,
   operations,
+  isComplete = () => true,
   seed,
   timeoutMs,
   clock,
@@ -48,7 +52,7 @@ export const recordHistory = async ({
   const history: Operation[] = []
   const now = () => clock?.now() ?? Date.now()
   const deadline = performance.now() + timeoutMs
-  const isOver = () => history.length >= operations || performance.now() > deadline
+  const isOver = () => (history.length >= operations && isComplete()) || performance.now() > deadline
 
   const run = async (connection: LeaseConnection, controller: Controller, prng: Prng) => {
     const perform = async (slot: string, invocation: Invocation) => {
