@@ -9,6 +9,8 @@ const api = 'apps/allocation-api/src/'
 const witness = 'apps/lease-witness/src/'
 const database = 'packages/database/src/'
 const environment = 'packages/node-service/src/env.ts'
+/** Without I/O. */
+const variableNames = 'packages/node-service/src/(?:nearest|unknown-variables)\\.ts'
 
 /** Any module of Node. The worker has a rule against it. */
 export const NODE = 'node:*'
@@ -21,7 +23,7 @@ export const layers = [
     root: api,
     folders: ['config/', 'naming/', '**/domain/'],
     imports: ['contract', 'api-lib'],
-    packages: ['packages/database/src/connection-string.ts', environment],
+    packages: ['packages/database/src/connection-string.ts', environment, variableNames],
   },
   { name: 'api-lib', root: api, folders: ['lib/'], imports: [], packages: ['p-limit', NODE] },
   {
@@ -109,7 +111,7 @@ export const layers = [
   },
   { name: 'api-database', root: api, folders: ['database/'], imports: ['api-lib'], packages: [database, NODE] },
   /** The composition root imports every layer; no file imports it. */
-  { name: 'api-main', root: api, folders: ['main.ts', 'migrate.ts', 'service.ts'], imports: null },
+  { name: 'api-main', root: api, folders: ['main.ts', 'migrate.ts', 'service.ts', 'service-config.ts'], imports: null },
 
   { name: 'lease-domain', root: witness, folders: ['lease/', '**/domain/'], imports: ['contract'], packages: [] },
   {

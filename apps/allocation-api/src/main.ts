@@ -9,7 +9,8 @@ import {
 } from '@pool/node-service/run-service'
 import { describeError } from './observability/domain/redact.ts'
 import { createLog } from './observability/log.ts'
-import { readServiceConfig, startService } from './service.ts'
+import { startService } from './service.ts'
+import { readServiceConfig } from './service-config.ts'
 
 const parsed = readServiceConfig(process.env)
 const config = 'config' in parsed ? parsed.config : exitWithConfigIssues(parsed.issues)

@@ -5,6 +5,7 @@ import { listPendingMigrations, migrate, SchemaVersionError } from '@pool/databa
 import { explainStartupError } from '@pool/database/startup-errors'
 import { EnvReader } from '@pool/node-service/env'
 import { EXIT_FAILURE, EXIT_INVALID_CONFIG, exitWith, exitWithConfigIssues } from '@pool/node-service/run-service'
+import { mergeIssues, readSecretFiles } from '@pool/node-service/secret-files'
 import { readDatabaseUrl } from './config/config.ts'
 import { readSchema } from './database/schema.ts'
 import { describeError } from './observability/domain/redact.ts'
@@ -27,9 +28,11 @@ const readArguments = (): { check: boolean } => {
 }
 
 const { check } = readArguments()
-const env = new EnvReader(process.env)
+const secrets = readSecretFiles(process.env, ['PDM_DATABASE_URL'])
+const env = new EnvReader(secrets.env)
 const { url, usesTls } = readDatabaseUrl(env)
-if (env.issues.length > 0) exitWithConfigIssues(env.issues)
+const issues = mergeIssues(secrets.issues, env.issues)
+if (issues.length > 0) exitWithConfigIssues(issues)
 const sql = createDatabaseClient(url, { maxConnections: 1, applicationName: 'allocation-api migrate' })
 try {
   const schema = await readSchema()

@@ -10,15 +10,14 @@ import { createServerClock } from '@pool/database/server-clock'
 import { createSessions } from '@pool/database/sessions'
 import { waitForDatabase } from '@pool/database/wait-for-database'
 import { createWriter } from '@pool/database/writer'
-import { type ConfigIssue, ConfigIssuesError, type Env, EnvReader } from '@pool/node-service/env'
+import { type ConfigIssue, ConfigIssuesError, type Env } from '@pool/node-service/env'
 import { type HttpServer, listen } from '@pool/node-service/http-server'
 import { runPeriodically } from '@pool/node-service/run-periodically'
 import { type CoveredPool, createPoolRegistry } from './allocation/pool-registry.ts'
 import { createAllocationReader } from './allocation/reader.ts'
 import { createAllocationRepository } from './allocation/repository.ts'
 import { createAllocationService } from './allocation/service.ts'
-import { type Config, readConfig } from './config/config.ts'
-import { readCaFile } from './credentials/ca-file.ts'
+import { findConfigWarnings } from './config/warnings.ts'
 import { createCredentialService, toRateLimitKey } from './credentials/service.ts'
 import { createRetention } from './database/retention.ts'
 import { readSchema } from './database/schema.ts'
@@ -28,7 +27,6 @@ import { createDomainProof } from './deployments/domain-proof.ts'
 import { DeploymentService } from './deployments/service.ts'
 import { createTerraform } from './deployments/terraform/terraform.ts'
 import { createTxtResolver } from './deployments/txt-resolver.ts'
-import { type ChosenProvider, readProvider } from './dns/registry.ts'
 import { type AppDependencies, type AppOptions, createApp } from './http/app.ts'
 import { createStartingApp } from './http/starting-app.ts'
 import { createStreamLimiter } from './http/streams.ts'
@@ -42,15 +40,8 @@ import { createObserver } from './observability/observer.ts'
 import { createReconciler } from './reconciler/reconciler.ts'
 import { createZoneLocks } from './reconciler/zone-lock.ts'
 import { createZoneWritesRepository } from './reconciler/zone-writes.ts'
+import type { ServiceConfig } from './service-config.ts'
 import { createTransfer } from './transfer/transfer.ts'
-
-export interface ServiceConfig extends Config {
-  readonly dnsProvider: ChosenProvider
-  /** PEM of additional authorities for the certificate of the object storage; null: the system's only. */
-  readonly objectStorageCa: string | null
-  /** What Terraform may inherit. */
-  readonly env: Env
-}
 
 export interface Service {
   /** Where it listens, for the log. */
@@ -116,31 +107,6 @@ const toProviderIssue =
     detail: `is ${kind}, but ${zone} was published with ${providerKind}; set it to ${providerKind}, or set PDM_DNS_PROVIDER_MOVE=true to publish every name again with ${kind}`,
   })
 
-/** Domains that are never delegated in the public DNS (RFC 6761). */
-const PRIVATE_DOMAIN = /(?:^|\.)(?:test|localhost|example|invalid)$/
-
-/** The records of the built-in server are not in the public DNS. */
-const validateLocalPools = ({ managedDomains, dns }: Config, kind: string): readonly ConfigIssue[] => {
-  const pool = managedDomains.find(domain => !PRIVATE_DOMAIN.test(domain))
-  if (kind !== 'local' || dns.acceptsAnyLocalDomain || pool === undefined) return []
-  const detail = `is local, which publishes ${pool} on this machine only; choose the provider of the pools in DNSPROVIDER_MANAGED_DOMAINS, or set DNSPROVIDER_LOCAL_ANY_DOMAIN=true`
-  return [{ variable: 'DNSPROVIDER_KIND', detail }]
-}
-
-/** The whole configuration, or every error in it. */
-export const readServiceConfig = (env: Env): { config: ServiceConfig } | { issues: readonly ConfigIssue[] } => {
-  const variable = 'OBJECT_STORAGE_CA_FILE'
-  const service = readConfig(env)
-  const dns = readProvider(env)
-  const authorities = readCaFile(variable, new EnvReader(env).text(variable) ?? null)
-  if ('config' in service && 'provider' in dns && 'ca' in authorities) {
-    const issues = validateLocalPools(service.config, dns.provider.kind)
-    if (issues.length > 0) return { issues }
-    return { config: { ...service.config, dnsProvider: dns.provider, objectStorageCa: authorities.ca, env } }
-  }
-  return { issues: [service, dns, authorities].flatMap(result => ('issues' in result ? result.issues : [])) }
-}
-
 const toListeners = ({ operator, operatorOnlyList }: ServiceConfig) => ({
   inCluster: { listener: 'in-cluster', tokens: null, exposeLists: !operatorOnlyList } satisfies AppOptions,
   operator: operator && ({ listener: 'operator', tokens: operator.tokens, exposeLists: true } satisfies AppOptions),
@@ -172,6 +138,7 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
     config.operator && operator && (await listenOn(config.operator.port, 'PDM_OPERATOR_PORT', operator))
   const ports = { port: inClusterServer.port, operatorPort: operatorServer?.port ?? null }
   log.info(ports, 'listening')
+  for (const { variable, detail } of findConfigWarnings(config.env, config)) observer.onConfigWarning(variable, detail)
 
   const sessions = createSessions(() => performance.now())
   const openPool = (

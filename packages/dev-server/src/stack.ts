@@ -60,7 +60,8 @@ async function runServices(
   postgres: Postgres,
 ): Promise<number> {
   const { env } = settings
-  const operatorToken = env.PDM_OPERATOR_TOKENS?.trim() ? undefined : loadOrCreateToken(data.operatorToken)
+  const hasOperatorTokens = Boolean(env.PDM_OPERATOR_TOKENS?.trim() || env.PDM_OPERATOR_TOKENS_FILE?.trim())
+  const operatorToken = hasOperatorTokens ? undefined : loadOrCreateToken(data.operatorToken)
   const witnessToken = env.BEARER_TOKENS_CSV?.trim() ? undefined : loadOrCreateToken(data.witnessToken)
   const databaseUrl = await ensureDatabase(postgres.url, 'pdm')
   const services = [
@@ -110,7 +111,8 @@ function apiService(
   databaseUrl: string,
   operatorToken: string | undefined,
 ): Service {
-  const { BEARER_TOKENS_CSV: _, ...apiEnv } = env
+  // `start` has a database of its own.
+  const { BEARER_TOKENS_CSV: _, PDM_DATABASE_URL_FILE: __, ...apiEnv } = env
   return {
     name: 'API',
     entry,

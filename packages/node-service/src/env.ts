@@ -19,6 +19,9 @@ export class ConfigIssuesError extends Error {
 
 export type Env = Readonly<Record<string, string | undefined>>
 
+/** The variable that names the file of a secret, as in the images of Postgres and MariaDB. */
+export const toFileVariable = (variable: string): string => `${variable}_FILE`
+
 /** Reads variables and collects what is wrong with them, so that one start reports every issue. */
 export class EnvReader {
   readonly issues: ConfigIssue[] = []

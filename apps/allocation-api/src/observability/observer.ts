@@ -17,6 +17,9 @@ export const createObserver = (log: Logger, metrics: Metrics): Observer => {
     onResponseAborted(error, requestId) {
       log.warn({ requestId, error: describeError(error) }, 'response aborted')
     },
+    onConfigWarning(variable, detail) {
+      log.warn({ variable, detail }, 'questionable configuration')
+    },
     onDatabaseWait(reason, waitedMs) {
       log.warn({ reason, waitedSeconds: Math.round(waitedMs / 1_000) }, 'waiting for database')
     },

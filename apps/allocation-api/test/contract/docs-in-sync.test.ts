@@ -1,9 +1,14 @@
 import { globSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { operations } from '@pool/contract'
+import { toFileVariable } from '@pool/node-service/env'
 import { describe, expect, test } from 'vitest'
 import { readConfig } from '../../src/config/config.ts'
+import { SECRET_VARIABLES, VARIABLES } from '../../src/config/variables.ts'
 import { providerKinds, readProvider } from '../../src/dns/registry.ts'
+
+/** The secrets of the witness, which is another app: its own tests compare them with its configuration. */
+const WITNESS_SECRETS = ['WITNESS_DATABASE_URL', 'WITNESS_LISTEN_URL', 'BEARER_TOKENS_CSV', 'TOKEN_POLICIES']
 
 const read = (path: string): string => readFileSync(new URL(`../../../../${path}`, import.meta.url), 'utf8')
 const example = read('.env.example')
@@ -52,7 +57,29 @@ describe('the environment is documented', () => {
     const named = sources
       .filter(path => !path.endsWith('.test.ts'))
       .flatMap(path => read(`apps/allocation-api/src/${path}`).match(names) ?? [])
-    expect([...new Set(named.map(name => name.replaceAll("'", '')))].sort()).toEqual(variables())
+    const unique = new Set(named.map(name => name.replaceAll("'", '')))
+    // The variable of the tests is known, so that it is not reported as misspelt.
+    unique.delete('PDM_TEST_DSN')
+    expect([...unique].sort()).toEqual(variables())
+  })
+
+  test('the list of variables has every variable that the configuration reads', () => {
+    expect(VARIABLES.toSorted()).toEqual(variables())
+  })
+
+  test('docs/configuration.md names the file variable of each secret of both services, and no other', () => {
+    const named = extractCodeSpans(configuration).filter(text => /^[A-Z0-9_]+_FILE$/.test(text))
+    const secrets = [...SECRET_VARIABLES, ...WITNESS_SECRETS].map(toFileVariable)
+    expect(named.filter(name => name !== 'OBJECT_STORAGE_CA_FILE').toSorted()).toEqual(secrets.toSorted())
+  })
+
+  test('.env.example marks each secret', () => {
+    // A block of comments belongs to the variables up to the next block.
+    const blocks = example.split(/(?<=^[A-Z].*)\n(?=#)/m)
+    const marked = blocks
+      .filter(block => /\bSecret\b/.test(block))
+      .flatMap(block => Object.keys(parseAssignments(block)))
+    for (const secret of [...SECRET_VARIABLES, ...WITNESS_SECRETS]) expect(marked).toContain(secret)
   })
 
   test('every variable is in .env.example and in docs/reference/configuration.md, in the same order', () => {

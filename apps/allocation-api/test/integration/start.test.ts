@@ -1,5 +1,8 @@
 import { once } from 'node:events'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { startNode } from '@pool/dev-server/process'
 import { afterAll, describe, expect, test } from 'vitest'
@@ -103,6 +106,27 @@ test.concurrent('it listens on PORT and PDM_OPERATOR_PORT, and the line "ready" 
     (await sendRequest(`${api.operatorUrl}/readyz`, 'GET', undefined, { Authorization: 'Bearer token' })).status,
   ).toBe(200)
   expect(await api.process.stop()).toEqual({ code: 0, signal: null })
+})
+
+test.concurrent('secrets come from files, and a misspelt variable and a short token are logged without their values', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'secret-files-'))
+  await writeFile(join(folder, 'url'), `${database.url}\n`)
+  await writeFile(join(folder, 'tokens'), 'mark-token\n')
+  const api = await startApi('', {
+    PDM_DATABASE_URL_FILE: join(folder, 'url'),
+    PDM_OPERATOR_TOKENS_FILE: join(folder, 'tokens'),
+    DNSPROVIDER_MANGED_DOMAINS: 'mark.test',
+  })
+  const authorization = { Authorization: 'Bearer mark-token' }
+  expect((await sendRequest(`${api.operatorUrl}/readyz`, 'GET', undefined, authorization)).status).toBe(200)
+  await api.process.stop()
+  await rm(folder, { recursive: true })
+  const warnings = api.lines.map(line => JSON.parse(line)).filter(({ msg }) => msg === 'questionable configuration')
+  expect(warnings).toMatchObject([
+    { variable: 'DNSPROVIDER_MANGED_DOMAINS', detail: expect.stringContaining('DNSPROVIDER_MANAGED_DOMAINS?') },
+    { variable: 'PDM_OPERATOR_TOKENS', detail: expect.stringContaining('32 characters') },
+  ])
+  expect(api.lines.join()).not.toContain('mark')
 })
 
 test.concurrent('managed domains: the list, then the legacy variable, then the built-in default', async () => {

@@ -1,5 +1,7 @@
 import { parseConnectionString } from '@pool/database/connection-string'
-import { type ConfigIssue, type Env, EnvReader } from '@pool/node-service/env'
+import { type ConfigIssue, type Env, EnvReader, toFileVariable } from '@pool/node-service/env'
+import { mergeIssues, readSecretFiles } from '@pool/node-service/secret-files'
+import type { KnownVariables } from '@pool/node-service/unknown-variables'
 import { LOG_LEVELS } from '../log.ts'
 import { findSettingsIssues, type WitnessSettings } from '../settings.ts'
 
@@ -20,10 +22,33 @@ export interface Config {
   readonly drainMs: number
   /** What the worker gets as its bindings. */
   readonly settings: WitnessSettings
+  /** The environment, with the secrets from files. */
+  readonly env: Env
 }
 
 export const URL_VARIABLE = 'WITNESS_DATABASE_URL'
 export const LISTEN_URL_VARIABLE = 'WITNESS_LISTEN_URL'
+
+/** The variables whose values are secrets. Each of them can be read from a file, which `<VARIABLE>_FILE` names. */
+export const SECRET_VARIABLES = [URL_VARIABLE, LISTEN_URL_VARIABLE, 'BEARER_TOKENS_CSV', 'TOKEN_POLICIES'] as const
+
+/** Every variable of the witness on Postgres. */
+const VARIABLES: readonly string[] = [
+  ...SECRET_VARIABLES,
+  'PORT',
+  'LOG_LEVEL',
+  'MAX_REQUESTS_PER_MINUTE',
+  'MAX_WAIT_SECONDS',
+  'WITNESS_ALLOW_LOST_WRITES',
+  'WITNESS_DATABASE_POOL_SIZE',
+  'WITNESS_DATABASE_TIMEOUT',
+  'WITNESS_DRAIN_DELAY',
+]
+
+export const knownVariables: KnownVariables = {
+  prefixes: ['WITNESS_'],
+  names: [...VARIABLES, ...SECRET_VARIABLES.map(toFileVariable)],
+}
 
 const readUrl = (env: EnvReader, variable: string, url: string): boolean => {
   const connection = url === '' ? null : parseConnectionString(url)
@@ -40,7 +65,8 @@ export const readDatabaseUrl = (env: EnvReader): { readonly url: string; readonl
 export const readConfig = (
   variables: Env,
 ): { readonly config: Config } | { readonly issues: readonly ConfigIssue[] } => {
-  const env = new EnvReader(variables)
+  const secrets = readSecretFiles(variables, SECRET_VARIABLES)
+  const env = new EnvReader(secrets.env)
   const { url, usesTls } = readDatabaseUrl(env)
   const listenUrl = env.text(LISTEN_URL_VARIABLE) ?? url
   if (listenUrl !== url) readUrl(env, LISTEN_URL_VARIABLE, listenUrl)
@@ -48,7 +74,7 @@ export const readConfig = (
   if (!env.text('BEARER_TOKENS_CSV') && !env.text('TOKEN_POLICIES')) {
     env.addIssue('BEARER_TOKENS_CSV', 'or TOKEN_POLICIES is required: without a token, every request is rejected')
   }
-  for (const { variable, detail } of findSettingsIssues(variables)) env.addIssue(variable, detail)
+  for (const { variable, detail } of findSettingsIssues(secrets.env)) env.addIssue(variable, detail)
   const config: Config = {
     port: env.integer('PORT', 8080, { min: 0, max: 65_535 }),
     database: {
@@ -60,7 +86,9 @@ export const readConfig = (
     },
     allowsLostWrites: env.oneOf('WITNESS_ALLOW_LOST_WRITES', ['true', 'false'], 'false') === 'true',
     drainMs: env.durationMs('WITNESS_DRAIN_DELAY', '0s', { min: '0s', max: '10s' }),
-    settings: variables,
+    settings: secrets.env,
+    env: secrets.env,
   }
-  return env.issues.length > 0 ? { issues: env.issues } : { config }
+  const issues = mergeIssues(secrets.issues, env.issues)
+  return issues.length > 0 ? { issues } : { config }
 }

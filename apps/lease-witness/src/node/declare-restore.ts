@@ -3,6 +3,7 @@ import { isDatabaseUnavailable } from '@pool/database/errors'
 import { explainStartupError } from '@pool/database/startup-errors'
 import { EnvReader } from '@pool/node-service/env'
 import { EXIT_FAILURE, exitWith, exitWithConfigIssues } from '@pool/node-service/run-service'
+import { mergeIssues, readSecretFiles } from '@pool/node-service/secret-files'
 import { declareRestore } from '../postgres/epochs.ts'
 import { readDatabaseUrl, URL_VARIABLE } from './config.ts'
 
@@ -10,9 +11,11 @@ import { readDatabaseUrl, URL_VARIABLE } from './config.ts'
 
 const TIMEOUT_MS = 60_000
 
-const env = new EnvReader(process.env)
+const secrets = readSecretFiles(process.env, [URL_VARIABLE])
+const env = new EnvReader(secrets.env)
 const { url, usesTls } = readDatabaseUrl(env)
-if (env.issues.length > 0) exitWithConfigIssues(env.issues)
+const issues = mergeIssues(secrets.issues, env.issues)
+if (issues.length > 0) exitWithConfigIssues(issues)
 const sql = createDatabaseClient(url, { maxConnections: 1, applicationName: 'lease-witness declare-restore' })
 try {
   const { epoch, generationBase } = await declareRestore(sql, TIMEOUT_MS)

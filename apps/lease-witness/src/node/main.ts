@@ -7,13 +7,16 @@ import {
   exitWithConfigIssues,
   runService,
 } from '@pool/node-service/run-service'
+import { describeUnknownVariable, findUnknownVariables } from '@pool/node-service/unknown-variables'
 import { log } from '../log.ts'
-import { readConfig } from './config.ts'
+import { knownVariables, readConfig } from './config.ts'
 import { startWitness } from './witness.ts'
 
 const parsed = readConfig(process.env)
 const config = 'config' in parsed ? parsed.config : exitWithConfigIssues(parsed.issues)
-const { settings } = config
+const { settings, env } = config
+for (const found of findUnknownVariables(env, knownVariables))
+  log(settings, 'error', { msg: 'unknown-variable', variable: found.variable, detail: describeUnknownVariable(found) })
 process.on('unhandledRejection', error => log(settings, 'error', { msg: 'unhandled-rejection', reason: String(error) }))
 
 const start = async () => {

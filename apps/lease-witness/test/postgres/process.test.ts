@@ -1,4 +1,7 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { startNode } from '@pool/dev-server/process'
 import { until } from '@pool/test-kit/poll.ts'
@@ -82,6 +85,40 @@ describe('exit code 2 with one line that names every invalid variable and reveal
     expect(lines[0]).not.toMatch(/mark-password/)
     expect(code).toBe(2)
   })
+})
+
+test('secrets come from files, and a misspelt variable is logged without its value', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'secret-files-'))
+  const write = async (name: string, content: string): Promise<string> => {
+    await writeFile(join(folder, name), content)
+    return join(folder, name)
+  }
+  const { send, lines } = await start({
+    WITNESS_DATABASE_URL: '',
+    WITNESS_DATABASE_URL_FILE: await write('url', `${database.url}\n`),
+    WITNESS_LISTEN_URL_FILE: await write('listen-url', database.url),
+    BEARER_TOKENS_CSV: '',
+    BEARER_TOKENS_CSV_FILE: await write('tokens', `other,${TOKEN}\n`),
+    TOKEN_POLICIES_FILE: await write('policies', '[]\n'),
+    WITNESS_DATABASE_TIMEOT: 'mark',
+  })
+  await rm(folder, { recursive: true })
+  expect((await send('GET', '/lease/from-files')).status).toBe(404)
+  const warnings = lines.map(line => JSON.parse(line)).filter(({ msg }) => msg === 'unknown-variable')
+  expect(warnings).toMatchObject([{ level: 'error', detail: expect.stringContaining('WITNESS_DATABASE_TIMEOUT?') }])
+  expect(lines.join()).not.toContain('mark')
+})
+
+test('the issues of secret files are part of the one line, which quotes no content', async () => {
+  const { code, lines } = await run('main', {
+    WITNESS_DATABASE_URL: database.url,
+    WITNESS_DATABASE_URL_FILE: '/no/such/file',
+    BEARER_TOKENS_CSV_FILE: '/no/such/file',
+    LOG_LEVEL: 'loud',
+  })
+  expect(code).toBe(2)
+  expect(lines).toHaveLength(1)
+  expect(lines[0]).toMatch(/WITNESS_DATABASE_URL_FILE must not.*BEARER_TOKENS_CSV_FILE names.*ENOENT.*LOG_LEVEL/)
 })
 
 test('exit code 1 if the database does not exist, with one line that names the variable', async () => {

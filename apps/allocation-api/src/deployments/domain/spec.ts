@@ -11,9 +11,9 @@ import {
   toCanonicalFqdn,
   toFieldFaults,
 } from '@pool/contract'
+import { findNearest } from '@pool/node-service/nearest'
 import type { PoolName } from '../../allocation/domain/types.ts'
 import { isJsonObject, type JsonObject } from '../../lib/json.ts'
-import { findNearest } from '../../lib/nearest.ts'
 import { type BucketNameResult, type Pools, toFqdn, validateName, validateOpenPool } from '../../naming/naming.ts'
 import type { AccessKeyPair, DeploymentSpec, InvalidDeployment } from './types.ts'
 

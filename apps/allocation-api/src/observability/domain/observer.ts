@@ -36,6 +36,8 @@ export interface Observer {
   onRequestFailed(error: unknown, requestId: string): void
   /** A response was aborted after its headers were sent, because the database became unavailable. */
   onResponseAborted(error: unknown, requestId: string): void
+  /** At the start: something in the environment is probably a mistake. `detail` continues a sentence about the variable. */
+  onConfigWarning(variable: string, detail: string): void
   /** The start waits for the database. `reason` has no secrets. */
   onDatabaseWait(reason: string, waitedMs: number): void
   /** At the start: sessions of clients that are gone may stay. `remedy` is SQL for an operator. */
