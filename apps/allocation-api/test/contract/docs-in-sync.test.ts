@@ -67,7 +67,7 @@ describe('the environment is documented', () => {
     expect(VARIABLES.toSorted()).toEqual(variables())
   })
 
-  test('docs/configuration.md names the file variable of each secret of both services, and no other', () => {
+  test('docs/reference/configuration.md names the file variable of each secret of both services, and no other', () => {
     const named = extractCodeSpans(configuration).filter(text => /^[A-Z0-9_]+_FILE$/.test(text))
     const secrets = [...SECRET_VARIABLES, ...WITNESS_SECRETS].map(toFileVariable)
     expect(named.filter(name => name !== 'OBJECT_STORAGE_CA_FILE').toSorted()).toEqual(secrets.toSorted())
