@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createDatabaseClient, type DatabaseClientOptions } from '@pool/database/client'
+import { countConnections } from '@pool/database/connections'
 import { createWriteCheck, createWriteProbe } from '@pool/database/durability'
 import { isDatabaseReadOnly, isDatabaseUnavailable, NotWrittenError } from '@pool/database/errors'
 import { createHealthCheck } from '@pool/database/health-check'
@@ -35,7 +36,7 @@ import { createRateLimiter } from './lib/rate-limiter.ts'
 import { toBucketName } from './naming/naming.ts'
 import { reservedLabels } from './naming/reserved-labels.ts'
 import type { Logger } from './observability/log.ts'
-import { createMetrics } from './observability/metrics.ts'
+import { createMetrics, readFreeBytes } from './observability/metrics.ts'
 import { createObserver } from './observability/observer.ts'
 import { createReconciler } from './reconciler/reconciler.ts'
 import { createZoneLocks } from './reconciler/zone-lock.ts'
@@ -124,7 +125,7 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
   let phase: 'starting' | 'ready' | 'draining' = 'starting'
   const stopping = new AbortController()
   const metrics = createMetrics({ version: VERSION, nodeVersion, providerKind: dnsProvider.kind })
-  const observer = createObserver(log, metrics)
+  const observer = createObserver(log, metrics, { now: () => performance.now(), isDatabaseUnavailable })
 
   const { inCluster, operator } = toListeners(config)
   const listenOn = async (port: number, variable: string, options: AppOptions): Promise<HttpServer> => {
@@ -269,7 +270,7 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
     bucketPrefix: objectStorage.platformPrefix,
     statementTimeoutMs: timeoutMs,
     now: () => performance.now(),
-    onSwept: observer.onSweep,
+    onSwept: observer.onSwept,
   })
 
   const deleteOldRows = createRetention(sql, {
@@ -331,6 +332,11 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
       isCircuitOpen: reconciler.isCircuitOpen,
       drainingPools: () => pools().draining,
       durability: async () => ((await acceptsWrites()) ? writeCheck.durability() : null),
+      isReady: async () => phase === 'ready' && schemaCheck.fits() && (await acceptsWrites()),
+      acceptsWrites,
+      countConnections: () => countConnections(healthCheckSql, HEALTH_CHECK_TIMEOUT_MS),
+      freeBytes: () => readFreeBytes(config.deployments.dataDir),
+      managedPools: () => managed,
     },
     error => observer.onError('metrics source unavailable', error),
   )
@@ -376,8 +382,16 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
   inClusterServer.serve(createApp(app, inCluster))
   if (operator) operatorServer?.serve(createApp(app, operator))
 
+  const sweep = async (signal: AbortSignal) => {
+    await allocations.sweep(signal)
+    observer.onSweepEnded()
+  }
+  const syncDueZones = async () => {
+    await reconciler.syncDueZones()
+    observer.onDatabaseReached()
+  }
   const jobs = [
-    runPeriodically(allocations.sweep, {
+    runPeriodically(sweep, {
       intervalMs: config.sweeperIntervalMs,
       onError: error => observer.onError('sweep failed', error),
     }),
@@ -397,7 +411,7 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
       intervalMs: LEASE_RENEWAL_MS,
       onError: error => observer.onError('deployment lease renewal failed', error),
     }),
-    runPeriodically(reconciler.syncDueZones, {
+    runPeriodically(syncDueZones, {
       intervalMs: SYNC_INTERVAL_MS,
       onError: error => observer.onError('search for due zones failed', error),
     }),

@@ -45,6 +45,7 @@ export const longProofs = [
   'deployments/random-tenants',
   'fuzz/main',
   'fuzz/tenant-leak',
+  'monitoring/alert-rules',
   'postgres/failover',
   'postgres/kill',
   'providers/rfc2136-powerdns',

@@ -36,11 +36,17 @@ export const createLog = (level: LogLevel): Logger =>
     },
   })
 
+/** Load balancers and Prometheus repeat them, and their results are metrics. */
+const PROBE_ROUTES: ReadonlySet<string> = new Set(['/livez', '/readyz', '/healthz', '/metrics'])
+
 /**
- * Logs one line per request. Its fields are fixed by their type and hold nothing that was sent, so they are not redacted:
- * redaction would cost a tenth of a check.
+ * Logs one line per request, at level debug for probes. Its fields are fixed by their type and hold nothing that was sent,
+ * so they are not redacted: redaction would cost a tenth of a check.
  */
 export const createRequestLog = (log: Logger): ((entry: RequestLogEntry) => void) => {
   const plainLog = log.child({}, { redact: [] })
-  return entry => plainLog.info(entry, 'request')
+  return entry => {
+    if (PROBE_ROUTES.has(entry.route)) plainLog.debug(entry, 'request')
+    else plainLog.info(entry, 'request')
+  }
 }

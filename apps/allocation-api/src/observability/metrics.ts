@@ -1,12 +1,14 @@
+import { statfs } from 'node:fs/promises'
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from '@prometheus-io/client'
 import { FAILURE_CAUSES } from '../reconciler/domain/status.ts'
-import type { DriftCheckResult } from './domain/observer.ts'
+import { type DriftCheckResult, SYNC_OUTCOMES, type SyncOutcome } from './domain/observer.ts'
 import { type RequestLogEntry, toOperation } from './domain/request-log.ts'
 
 /** How far the published records of a zone lag behind the desired ones; times are Unix times in seconds. */
 interface ZoneLag {
   readonly zone: string
   readonly oldestPendingSeconds: number
+  readonly pendingNames: number
   readonly syncedAt: number | null
   readonly driftCheckedAt: number | null
   /** Names by the cause of their last failure. */
@@ -33,9 +35,54 @@ export interface GaugeSources {
   drainingPools(): readonly string[]
   /** What an acknowledged write has survived; null while the database accepts no writes. */
   durability(): Promise<string | null>
+  /** Whether `/readyz` is 200. */
+  isReady(): Promise<boolean>
+  acceptsWrites(): Promise<boolean>
+  /** Sessions at the database server, of all its clients, and how many it accepts. */
+  countConnections(): Promise<{ readonly open: number; readonly max: number }>
+  /** Bytes that this process may still write to the directory of the deployments; null if the directory cannot be read. */
+  freeBytes(): Promise<number | null>
+  /** The pools that this process manages. */
+  managedPools(): readonly string[]
 }
 
+/**
+ * Default metrics that have the suffix of another type, which `promtool check metrics` rejects: each is the sum of another
+ * one, or replaced by `pdm_event_loop_active_seconds_total`.
+ */
+const MISNAMED_METRICS = [
+  'nodejs_active_handles_total',
+  'nodejs_active_requests_total',
+  'nodejs_active_resources_total',
+  'nodejs_eventloop_utilization_histogram',
+  'nodejs_eventloop_utilization_summary',
+]
+
+const EMPTY_ZONE = {
+  oldestPendingSeconds: 0,
+  pendingNames: 0,
+  syncedAt: null,
+  driftCheckedAt: null,
+  failing: {},
+  stopCause: null,
+} satisfies Omit<ZoneLag, 'zone'>
+
+const DRIFT_CHECK_OUTCOMES = ['compared', 'unavailable'] as const
+const RUN_OUTCOMES = ['ready', 'destroyed', 'failed', 'released', 'lease-lost']
+
 const DURABILITIES = ['synchronous', 'single', 'asynchronous', 'volatile']
+
+/** Bytes that an unprivileged process may still write to the file system of `directory`; null if that is unknown. */
+export const readFreeBytes = async (directory: string): Promise<number | null> => {
+  const { bavail, bsize } = await statfs(directory).catch(() => ({ bavail: null, bsize: 0 }))
+  return bavail === null ? null : bavail * bsize
+}
+
+/** Without a value the gauge has no sample. */
+const setOrRemove = (gauge: Gauge, value: number | null): void => {
+  if (value === null) gauge.remove()
+  else gauge.set(value)
+}
 
 export type Metrics = ReturnType<typeof createMetrics>
 
@@ -44,6 +91,7 @@ export const createMetrics = ({ version, nodeVersion, providerKind }: BuildInfo)
   const registers = [registry]
   let refreshGauges = async (): Promise<void> => {}
   collectDefaultMetrics({ register: registry })
+  for (const name of MISNAMED_METRICS) registry.removeSingleMetric(name)
 
   const requests = new Histogram({
     name: 'pdm_http_request_duration_seconds',
@@ -83,16 +131,48 @@ export const createMetrics = ({ version, nodeVersion, providerKind }: BuildInfo)
     registers,
   }).set({ version, node: nodeVersion, dns_provider: providerKind }, 1)
 
+  const ready = new Gauge({
+    name: 'pdm_ready',
+    help: '1 if /readyz of this process is 200.',
+    registers,
+  })
+  const acceptsWrites = new Gauge({
+    name: 'pdm_database_accepts_writes',
+    help: '1 if the database accepted a write of this process, at most a second ago.',
+    registers,
+  })
+  let countedActiveSeconds = 0
+  new Counter({
+    name: 'pdm_event_loop_active_seconds_total',
+    help: 'Seconds that the event loop of this process was busy; its rate is the utilization, 1 at most.',
+    registers,
+    collect() {
+      const activeSeconds = performance.eventLoopUtilization().active / 1_000
+      this.inc(activeSeconds - countedActiveSeconds)
+      countedActiveSeconds = activeSeconds
+    },
+  })
+  const syncs = new Counter({
+    name: 'pdm_dns_syncs_total',
+    help: 'Syncs of a zone by this process, by outcome; done: it had the lock of the zone and ended; busy: another replica had it.',
+    labelNames: ['zone', 'outcome'],
+    registers,
+  })
   const driftChecks = new Counter({
     name: 'pdm_dns_drift_checks_total',
     help: 'Drift checks of a whole zone by this process, by outcome.',
-    labelNames: ['outcome'],
+    labelNames: ['zone', 'outcome'],
     registers,
   })
   const driftedNames = new Counter({
     name: 'pdm_dns_drifted_names_total',
     help: 'Names whose records differed from what this service had written, found by this process.',
     labelNames: ['zone'],
+    registers,
+  })
+  const lastSweep = new Gauge({
+    name: 'pdm_sweeper_last_run_timestamp_seconds',
+    help: 'Unix time at which the sweeper of this process last ended without an error; at first that of the start.',
     registers,
   })
   const deploymentRuns = new Histogram({
@@ -102,8 +182,19 @@ export const createMetrics = ({ version, nodeVersion, providerKind }: BuildInfo)
     buckets: [1, 5, 15, 60, 180, 300, 600, 900, 1_800, 3_600],
     registers,
   })
+  // Before the first event, so that `increase` sees the step from 0 to 1.
+  for (const outcome of RUN_OUTCOMES) deploymentRuns.zero({ outcome })
+
+  /** The counters of a zone start at 0, for the same reason. */
+  const startCounters = (zone: string): void => {
+    driftedNames.inc({ zone }, 0)
+    for (const outcome of DRIFT_CHECK_OUTCOMES) driftChecks.inc({ zone, outcome }, 0)
+    for (const outcome of SYNC_OUTCOMES) syncs.inc({ zone, outcome }, 0)
+  }
 
   const addGauges = (sources: GaugeSources, onSourceError: (error: unknown) => void): void => {
+    for (const zone of sources.managedPools()) startCounters(zone)
+    lastSweep.setToCurrentTime()
     const allocations = new Gauge({
       name: 'pdm_allocations',
       help: 'Names in the database that are not free, by pool and state.',
@@ -137,6 +228,12 @@ export const createMetrics = ({ version, nodeVersion, providerKind }: BuildInfo)
       labelNames: ['zone'],
       registers,
     })
+    const pendingNames = new Gauge({
+      name: 'pdm_dns_pending_names',
+      help: 'Names of a zone with a change that the provider does not have yet.',
+      labelNames: ['zone'],
+      registers,
+    })
     const failing = new Gauge({
       name: 'pdm_dns_failing_names',
       help: 'Names of a zone whose last attempt failed, by cause; foreign-record: an unmanaged record conflicts.',
@@ -167,9 +264,24 @@ export const createMetrics = ({ version, nodeVersion, providerKind }: BuildInfo)
       labelNames: ['status'],
       registers,
     })
+    const connections = new Gauge({
+      name: 'pdm_database_connections',
+      help: 'Sessions at the database server, of all its clients.',
+      registers,
+    })
+    const maxConnections = new Gauge({
+      name: 'pdm_database_max_connections',
+      help: 'Sessions that the database server accepts from users without special privileges.',
+      registers,
+    })
+    const freeBytes = new Gauge({
+      name: 'pdm_deployments_dir_free_bytes',
+      help: 'Bytes that this process may still write to the directory of the deployments.',
+      registers,
+    })
     new Gauge({
       name: 'pdm_dns_circuit_open',
-      help: '1 if the DNS provider circuit breaker is open.',
+      help: '1 from the failure at which calls to the DNS provider are suspended until the next one that succeeds.',
       registers,
       collect() {
         this.set(sources.isCircuitOpen() ? 1 : 0)
@@ -184,27 +296,51 @@ export const createMetrics = ({ version, nodeVersion, providerKind }: BuildInfo)
       },
     })
 
+    const setZone = ({ zone, failing: names, ...lag }: ZoneLag): void => {
+      oldestPending.set({ zone }, lag.oldestPendingSeconds)
+      pendingNames.set({ zone }, lag.pendingNames)
+      for (const cause of FAILURE_CAUSES) failing.set({ zone, cause }, names[cause] ?? 0)
+      if (lag.stopCause) stopped.set({ zone, cause: lag.stopCause }, 1)
+      if (lag.syncedAt !== null) lastSync.set({ zone }, lag.syncedAt)
+      if (lag.driftCheckedAt !== null) lastDriftCheck.set({ zone }, lag.driftCheckedAt)
+    }
+
     refreshGauges = async () => {
-      const [counts, zones, deploymentCounts] = await Promise.allSettled([
+      const [counts, zones, deploymentCounts, sessions, free, isReady, canWrite] = await Promise.allSettled([
         sources.countAllocations(),
         sources.zoneLag(),
         sources.countDeployments(),
+        sources.countConnections(),
+        sources.freeBytes(),
+        sources.isReady(),
+        sources.acceptsWrites(),
       ])
-      for (const gauge of [allocations, oldestPending, failing, stopped, lastSync, lastDriftCheck, deployments])
-        gauge.reset()
+      const ofTables = [
+        allocations,
+        oldestPending,
+        pendingNames,
+        failing,
+        stopped,
+        lastSync,
+        lastDriftCheck,
+        deployments,
+      ]
+      for (const gauge of ofTables) gauge.reset()
+      ready.set(Number(isReady.status === 'fulfilled' && isReady.value))
+      acceptsWrites.set(Number(canWrite.status === 'fulfilled' && canWrite.value))
+      setOrRemove(freeBytes, free.status === 'fulfilled' ? free.value : null)
+      setOrRemove(connections, sessions.status === 'fulfilled' ? sessions.value.open : null)
+      setOrRemove(maxConnections, sessions.status === 'fulfilled' ? sessions.value.max : null)
+      if (sessions.status === 'rejected') onSourceError(sessions.reason)
       if (deploymentCounts.status === 'rejected') onSourceError(deploymentCounts.reason)
       else for (const { status, count } of deploymentCounts.value) deployments.set({ status }, count)
       if (counts.status === 'rejected') onSourceError(counts.reason)
       else for (const { poolDomain, state, count } of counts.value) allocations.set({ pool: poolDomain, state }, count)
       if (zones.status === 'rejected') onSourceError(zones.reason)
       else {
-        for (const { zone, oldestPendingSeconds, syncedAt, driftCheckedAt, failing: names, stopCause } of zones.value) {
-          oldestPending.set({ zone }, oldestPendingSeconds)
-          for (const cause of FAILURE_CAUSES) failing.set({ zone, cause }, names[cause] ?? 0)
-          if (stopCause) stopped.set({ zone, cause: stopCause }, 1)
-          if (syncedAt !== null) lastSync.set({ zone }, syncedAt)
-          if (driftCheckedAt !== null) lastDriftCheck.set({ zone }, driftCheckedAt)
-        }
+        // A zone without a name has no row yet.
+        for (const zone of sources.managedPools()) setZone({ ...EMPTY_ZONE, zone })
+        for (const zone of zones.value) setZone(zone)
       }
     }
   }
@@ -232,8 +368,14 @@ export const createMetrics = ({ version, nodeVersion, providerKind }: BuildInfo)
     countSwept(count: number): void {
       swept.inc(count)
     },
+    countSweep(): void {
+      lastSweep.setToCurrentTime()
+    },
+    countSync(zone: string, outcome: SyncOutcome): void {
+      syncs.inc({ zone, outcome })
+    },
     countDriftCheck(zone: string, result: DriftCheckResult): void {
-      driftChecks.inc({ outcome: result.kind })
+      driftChecks.inc({ zone, outcome: result.kind })
       if (result.kind === 'compared') driftedNames.inc({ zone }, result.driftedCount)
     },
     countProviderCall(operation: 'read' | 'apply', outcome: string, seconds: number): void {

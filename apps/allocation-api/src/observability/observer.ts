@@ -1,11 +1,35 @@
-import type { Observer } from './domain/observer.ts'
-import { describeError } from './domain/redact.ts'
+import type { ErrorEvent, Observer } from './domain/observer.ts'
+import { createOutage } from './domain/outage.ts'
+import { describeError, redact } from './domain/redact.ts'
 import { createRequestLog, type Logger } from './log.ts'
 import type { Metrics } from './metrics.ts'
 
+export interface ObserverOptions {
+  /** Milliseconds of a monotonic clock. */
+  readonly now: () => number
+  readonly isDatabaseUnavailable: (error: unknown) => boolean
+}
+
+/** Events of statements that repeat until they succeed. An outage of the database would log them several times a second. */
+const DATABASE_EVENTS: ReadonlySet<ErrorEvent> = new Set<ErrorEvent>([
+  'zone sync failed',
+  'search for due zones failed',
+  'schema check failed',
+  'sweep failed',
+  'deletion of old rows failed',
+  'pool refresh failed',
+  'deployment lease renewal failed',
+  'metrics source unavailable',
+])
+
 /** Logs and counts what the parts of the service report. */
-export const createObserver = (log: Logger, metrics: Metrics): Observer => {
+export const createObserver = (
+  log: Logger,
+  metrics: Metrics,
+  { now, isDatabaseUnavailable }: ObserverOptions,
+): Observer => {
   const logRequest = createRequestLog(log)
+  const outage = createOutage(now)
   return {
     onRequest(entry) {
       metrics.countRequest(entry)
@@ -42,6 +66,15 @@ export const createObserver = (log: Logger, metrics: Metrics): Observer => {
     onProviderCall(operation, outcome, seconds) {
       metrics.countProviderCall(operation, outcome, seconds)
     },
+    onCircuitOpened(reason, zones) {
+      log.warn({ reason: redact(reason), zones }, 'dns provider circuit opened')
+    },
+    onCircuitClosed(openSeconds) {
+      log.info({ openSeconds }, 'dns provider circuit closed')
+    },
+    onSync(zone, outcome) {
+      metrics.countSync(zone, outcome)
+    },
     onDriftCheck(zone, result) {
       metrics.countDriftCheck(zone, result)
       if (result.kind === 'unavailable') log.warn({ zone, reason: result.reason }, 'drift check failed')
@@ -61,8 +94,15 @@ export const createObserver = (log: Logger, metrics: Metrics): Observer => {
       // The message is our own text about a host from the configuration.
       if (result.kind === 'unavailable') log.warn({ kind, reason: result.message }, 'credential check unavailable')
     },
-    onSweep(count) {
+    onSwept(count) {
       metrics.countSwept(count)
+    },
+    onSweepEnded() {
+      metrics.countSweep()
+    },
+    onDatabaseReached() {
+      const ended = outage.onSuccess()
+      if (ended) log.info(ended, 'database available again')
     },
     onOldRowsDeleted(counts) {
       log.info(counts, 'old rows deleted')
@@ -75,6 +115,12 @@ export const createObserver = (log: Logger, metrics: Metrics): Observer => {
       log.info({ deployment, outcome, seconds }, 'deployment run ended')
     },
     onError(event, error, context) {
+      if (DATABASE_EVENTS.has(event) && isDatabaseUnavailable(error)) {
+        // The statement is not the cause, so neither its stack nor its context helps.
+        const { stack: _, ...description } = describeError(error)
+        if (outage.onFailure()) log.error({ error: description, event }, 'database unavailable')
+        return
+      }
       log.error({ ...context, error: describeError(error) }, event)
     },
   }

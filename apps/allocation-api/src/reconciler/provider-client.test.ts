@@ -15,6 +15,7 @@ const createFixture = (
   const requests: PromiseWithResolvers<ReadResult>[] = []
   const outcomes: string[] = []
   const errors: unknown[] = []
+  const circuit: string[] = []
   const clock = { now: 0 }
   const client = new ProviderClient({
     provider: {
@@ -32,6 +33,8 @@ const createFixture = (
     random: () => 0.5,
     observer: {
       onProviderCall: (operation, outcome) => void outcomes.push(`${operation} ${outcome}`),
+      onCircuitOpened: reason => void circuit.push(`opened: ${reason}`),
+      onCircuitClosed: openSeconds => void circuit.push(`closed after ${openSeconds} s`),
       onError: (_, error) => void errors.push(error),
     },
   })
@@ -44,7 +47,7 @@ const createFixture = (
     requests.at(-1)?.resolve(response)
     return result
   }
-  return { client, requests, outcomes, errors, clock, read, readWith }
+  return { client, requests, outcomes, errors, circuit, clock, read, readWith }
 }
 
 describe('the provider client', () => {
@@ -137,7 +140,12 @@ describe('the provider client', () => {
       timeoutMs: 50,
       now: () => 0,
       random: () => 0.5,
-      observer: { onProviderCall() {}, onError: (_, error) => void errors.push(error) },
+      observer: {
+        onProviderCall() {},
+        onCircuitOpened() {},
+        onCircuitClosed() {},
+        onError: (_, error) => void errors.push(error),
+      },
     })
     for (const result of [await client.read('pool.test', everything), await client.apply('pool.test', [])]) {
       expect(result).toMatchObject({ kind: 'unavailable', scope: 'zone' })
@@ -182,6 +190,25 @@ describe('the provider client', () => {
     expect(await readWith(none)).toBe('not called')
     clock.now = 7_500
     expect(await readWith(none)).toEqual(none)
+  })
+
+  test('the circuit counts as open, and is reported, from the failure that opens it until a call succeeds', async () => {
+    const { readWith, clock, circuit, client } = createFixture()
+    const states: boolean[] = []
+    for (const [at, response] of [
+      [0, down],
+      [500, down],
+      [1_500, { ...down, reason: 'It is still down.' }],
+      [3_500, down],
+      [20_000, none],
+      [20_001, none],
+    ] as const) {
+      clock.now = at
+      states.push(client.isCircuitOpen())
+      await readWith(response)
+    }
+    expect(states).toEqual([false, false, false, true, true, false])
+    expect(circuit).toEqual(['opened: It is still down.', 'closed after 18.5 s'])
   })
 
   test('failures of one zone do not open the circuit', async () => {

@@ -7,6 +7,10 @@ type Operation = 'read' | 'apply'
 
 export interface ProviderCallObserver {
   onProviderCall(operation: Operation, outcome: 'done' | 'rejected' | 'unavailable', seconds: number): void
+  /** Calls are suspended from now on. `reason` is that of the last failure. */
+  onCircuitOpened(reason: string): void
+  /** A call has succeeded `openSeconds` after the circuit opened. */
+  onCircuitClosed(openSeconds: number): void
   onError(event: 'dns provider threw an unexpected error', error: unknown): void
 }
 
@@ -38,6 +42,7 @@ const HALF_OPEN_RETRY_MS = 500
 export class ProviderClient {
   readonly #options: ProviderClientOptions
   #breaker: CircuitBreaker = CLOSED
+  #openedAt = 0
   /** The circuit is half-open and its one call is in flight. */
   #isHalfOpenCallInFlight = false
   #lastReason = ''
@@ -81,8 +86,9 @@ export class ProviderClient {
     )
   }
 
+  /** Also while it is half-open: it closes when a call succeeds. */
   isCircuitOpen(): boolean {
-    return openMs(this.#breaker, this.#options.now()) > 0
+    return this.#breaker.isOpen
   }
 
   async #call<Result extends CallResult>(operation: Operation, run: Run<Result>): Promise<Result | Unavailable> {
@@ -94,7 +100,7 @@ export class ProviderClient {
     const result = await this.#runWithTimeout(run, () => {
       // Other calls need not wait for the end of a long one.
       if (isHalfOpen) this.#isHalfOpenCallInFlight = false
-      this.#breaker = CLOSED
+      this.#setBreaker(CLOSED)
     })
     if (isHalfOpen) this.#isHalfOpenCallInFlight = false
     const hasRejections = result.kind === 'applied' && result.rejected.length > 0
@@ -141,13 +147,24 @@ export class ProviderClient {
 
   #updateBreaker<Result extends CallResult>(result: Result | Unavailable): Result | Unavailable {
     if (result.kind !== 'unavailable' || result.scope === 'zone') {
-      this.#breaker = CLOSED
+      this.#setBreaker(CLOSED)
       return result
     }
     const now = this.#options.now()
     this.#lastReason = result.reason
     const { retryAfterMs } = result
-    this.#breaker = afterFailure(this.#breaker, { now, retryAfterMs, random: this.#options.random() })
+    this.#setBreaker(afterFailure(this.#breaker, { now, retryAfterMs, random: this.#options.random() }))
     return { ...result, retryAfterMs: msUntilRetry(this.#breaker, now) }
+  }
+
+  #setBreaker(breaker: CircuitBreaker): void {
+    const wasOpen = this.#breaker.isOpen
+    this.#breaker = breaker
+    if (breaker.isOpen === wasOpen) return
+    const { now, observer } = this.#options
+    if (breaker.isOpen) {
+      this.#openedAt = now()
+      observer.onCircuitOpened(this.#lastReason)
+    } else observer.onCircuitClosed((now() - this.#openedAt) / 1_000)
   }
 }

@@ -27,9 +27,13 @@ import { ZoneSyncQueue } from './zone-sync-queue.ts'
 import { createZoneWritesRepository, type FormerRecord } from './zone-writes.ts'
 
 export interface ReconcilerObserver
-  extends Omit<ProviderCallObserver, 'onError'>,
+  extends Omit<ProviderCallObserver, 'onError' | 'onCircuitOpened'>,
     Omit<DriftObserver, 'onError'>,
     ZoneStopObserver {
+  /** Calls to the provider are suspended, for `zones` zones. */
+  onCircuitOpened(reason: string, zones: number): void
+  /** `busy`: another replica had the lock of the zone for too long. */
+  onSync(zone: string, outcome: 'done' | 'busy' | 'failed'): void
   onError(
     event: 'dns provider threw an unexpected error' | 'zone sync failed',
     error: unknown,
@@ -134,7 +138,10 @@ export const createReconciler = (options: ReconcilerOptions) => {
     timeoutMs: options.providerTimeoutMs,
     now,
     random,
-    observer,
+    observer: {
+      ...observer,
+      onCircuitOpened: reason => observer.onCircuitOpened(reason, pools().managed.length + pools().draining.length),
+    },
     writesZones,
   })
   const orphanRepository = createOrphanRepository(options.sql, { timeoutMs: options.statementTimeoutMs })
@@ -157,6 +164,7 @@ export const createReconciler = (options: ReconcilerOptions) => {
         zone,
         withZoneLock,
         sync: lock => syncZone(context, zone, lock),
+        onEnded: outcome => observer.onSync(zone, outcome),
         onError: error => reportError(zone, error),
       })
     queues.set(zone, queue)

@@ -73,6 +73,8 @@ export interface ZoneLag {
   readonly zone: string
   /** Age of the oldest change that is not applied; 0 if there is none. */
   readonly oldestPendingSeconds: number
+  /** Names with a change that is not applied. */
+  readonly pendingNames: number
   /** Unix time at which the zone last had all desired records. */
   readonly syncedAt: number | null
   /** Unix time of the last drift check. */
@@ -280,6 +282,7 @@ export const createReconcilerRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
         select zone, extract(epoch from min(z.synced_at))::float8 as "syncedAt",
           extract(epoch from min(z.drift_checked_at))::float8 as "driftCheckedAt",
           coalesce(extract(epoch from statement_timestamp() - min(p.since))::float8, 0) as "oldestPendingSeconds",
+          coalesce(sum(p.names), 0)::int as "pendingNames",
           coalesce(jsonb_object_agg(p.failure, p.names) filter (where p.failure is not null), '{}') as failing,
           min(w.stopped_cause) as "stopCause"
         from dns_zones z full join pending p using (zone) left join dns_zone_writes w using (zone)

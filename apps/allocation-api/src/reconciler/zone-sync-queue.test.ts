@@ -11,6 +11,7 @@ const createFixture = () => {
   const locks: PromiseWithResolvers<boolean>[] = []
   const syncs: PromiseWithResolvers<SyncResult>[] = []
   const errors: unknown[] = []
+  const outcomes: string[] = []
   const withZoneLock: WithZoneLock = async (_, work) => {
     const acquired = Promise.withResolvers<boolean>()
     locks.push(acquired)
@@ -21,13 +22,19 @@ const createFixture = () => {
     syncs.push(running)
     return running.promise
   }
-  const queue = new ZoneSyncQueue({ zone: 'pool.test', withZoneLock, sync, onError: error => errors.push(error) })
+  const queue = new ZoneSyncQueue({
+    zone: 'pool.test',
+    withZoneLock,
+    sync,
+    onEnded: outcome => outcomes.push(outcome),
+    onError: error => errors.push(error),
+  })
   const turn = () => new Promise(resolve => setImmediate(resolve))
-  return { queue, locks, syncs, errors, turn }
+  return { queue, locks, syncs, errors, outcomes, turn }
 }
 
 test('a sync serves every request made before it holds the lock; later ones share the next sync', async () => {
-  const { queue, locks, syncs, turn } = createFixture()
+  const { queue, locks, syncs, outcomes, turn } = createFixture()
   const first = [queue.request(), queue.request()]
   await turn()
   first.push(queue.request())
@@ -43,25 +50,28 @@ test('a sync serves every request made before it holds the lock; later ones shar
   await turn()
   syncs[1]?.resolve(result(2))
   expect(await Promise.all(second)).toEqual([result(2), result(2)])
+  expect(outcomes).toEqual(['done', 'done'])
   expect(locks).toHaveLength(2)
 })
 
 test('without the lock the requests get the empty result', async () => {
-  const { queue, locks, syncs } = createFixture()
+  const { queue, locks, syncs, outcomes } = createFixture()
   const request = queue.request()
   locks[0]?.resolve(false)
   expect(await request).toEqual(NOTHING_SYNCED)
+  expect(outcomes).toEqual(['busy'])
   expect(syncs).toHaveLength(0)
 })
 
 test('an error is reported, and its requests get the empty result', async () => {
-  const { queue, locks, syncs, errors, turn } = createFixture()
+  const { queue, locks, syncs, errors, outcomes, turn } = createFixture()
   const request = queue.request()
   locks[0]?.resolve(true)
   await turn()
   syncs[0]?.reject(new Error('no database'))
   expect(await request).toEqual(NOTHING_SYNCED)
   expect(errors).toEqual([new Error('no database')])
+  expect(outcomes).toEqual(['failed'])
 })
 
 test('a sync that left names due is followed by another one', async () => {

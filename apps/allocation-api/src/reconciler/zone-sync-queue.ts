@@ -6,6 +6,8 @@ export interface ZoneSyncQueueOptions {
   readonly zone: string
   readonly withZoneLock: WithZoneLock
   readonly sync: (lock: ZoneLock) => Promise<SyncResult>
+  /** `busy`: another replica had the lock for too long. */
+  readonly onEnded: (outcome: 'done' | 'busy' | 'failed') => void
   readonly onError: (error: unknown) => void
 }
 
@@ -62,14 +64,16 @@ export class ZoneSyncQueue {
   }
 
   async #runSync(): Promise<SyncResult> {
-    const { zone, withZoneLock, sync, onError } = this.#options
+    const { zone, withZoneLock, sync, onEnded, onError } = this.#options
     try {
       const result = await withZoneLock(zone, lock => {
         this.#startScheduled()
         return sync(lock)
       })
+      onEnded(result ? 'done' : 'busy')
       return result ?? NOTHING_SYNCED
     } catch (error) {
+      onEnded('failed')
       onError(error)
       await sleep(ERROR_PAUSE_MS)
       return NOTHING_SYNCED

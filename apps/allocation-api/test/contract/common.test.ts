@@ -41,7 +41,7 @@ test('a request without an X-Request-Id gets a new one', async () => {
 })
 
 test.each([
-  ['200', 'GET', '/livez'],
+  ['200', 'GET', '/api/v1/reserved'],
   ['404', 'GET', '/nope'],
   ['405', 'PUT', `${poolPath}/reserve`],
   ['400', 'POST', `${poolPath}/reserve`],

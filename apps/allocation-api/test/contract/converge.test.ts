@@ -94,7 +94,7 @@ describe('a foreign record in the way of a name', () => {
     const { text } = await call('GET', '/metrics')
     expect(text).toMatch(/^pdm_dns_failing_names\{zone="pool\.test",cause="foreign-record"\} 1$/m)
     expect(text).toMatch(/^pdm_dns_drifted_names_total\{zone="pool\.test"\} [1-9]/m)
-    expect(text).toMatch(/^pdm_dns_drift_checks_total\{outcome="compared"\} [1-9]/m)
+    expect(text).toMatch(/^pdm_dns_drift_checks_total\{zone="pool\.test",outcome="compared"\} [1-9]/m)
   })
 
   test('GET shows the conflict until the record is deleted and the zone is synced again', async () => {

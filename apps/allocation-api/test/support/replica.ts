@@ -69,6 +69,9 @@ export const startReplica = ({
     random,
     observer: {
       onProviderCall() {},
+      onCircuitOpened() {},
+      onCircuitClosed() {},
+      onSync() {},
       onDriftCheck: (_, result) => void driftChecks.push(result),
       onZoneStopped: (_, cause) => void stops.push(cause),
       onMarkerRejected: (_, reason) => void markerRejections.push(reason),

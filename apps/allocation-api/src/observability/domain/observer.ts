@@ -24,6 +24,10 @@ export type DriftCheckResult =
   | { readonly kind: 'compared'; readonly driftedCount: number }
   | { readonly kind: 'unavailable'; readonly reason: string }
 
+/** `done`: the sync had the lock of the zone and ended. `busy`: another replica had the lock for too long. */
+export const SYNC_OUTCOMES = ['done', 'busy', 'failed'] as const
+export type SyncOutcome = (typeof SYNC_OUTCOMES)[number]
+
 export type CredentialCheckOutcome =
   | { readonly kind: 'accepted' | 'rejected' | 'too-many-attempts' }
   | { readonly kind: 'unavailable'; readonly message: string }
@@ -50,6 +54,11 @@ export interface Observer {
   /** The database no longer fits this build; null: it fits again. */
   onSchemaMisfit(reason: string | null): void
   onProviderCall(operation: 'read' | 'apply', outcome: 'done' | 'rejected' | 'unavailable', seconds: number): void
+  /** Calls to the provider are suspended after failures, for `zones` zones. `reason` is that of the last failure. */
+  onCircuitOpened(reason: string, zones: number): void
+  /** A call succeeded `openSeconds` after the circuit opened. */
+  onCircuitClosed(openSeconds: number): void
+  onSync(zone: string, outcome: SyncOutcome): void
   onDriftCheck(zone: string, result: DriftCheckResult): void
   /** Nothing is written to the zone any more until an operator decides. */
   onZoneStopped(zone: string, cause: string): void
@@ -58,7 +67,11 @@ export interface Observer {
   onMarkerRejected(zone: string, reason: string): void
   onCredentialCheck(kind: 'object-storage' | 'token', result: CredentialCheckOutcome): void
   /** The sweeper deleted `count` expired reservations. */
-  onSweep(count: number): void
+  onSwept(count: number): void
+  /** A run of the sweeper ended without an error. */
+  onSweepEnded(): void
+  /** A statement that runs every second succeeded. */
+  onDatabaseReached(): void
   /** A run deleted rows that were older than their retention. */
   onOldRowsDeleted(counts: object): void
   /** At the start: something that deployments need is missing on this machine. `reason` has no secrets. */

@@ -89,6 +89,9 @@ class Interleaving {
         random,
         observer: {
           onProviderCall() {},
+          onCircuitOpened() {},
+          onCircuitClosed() {},
+          onSync() {},
           onDriftCheck: (_, result) => {
             this.#foundDrift = result.kind !== 'compared' || result.driftedCount > 0
             note(

@@ -1,0 +1,67 @@
+import { readFileSync } from 'node:fs'
+import { expect, test } from 'vitest'
+import { parse } from 'yaml'
+import { z } from 'zod'
+
+const read = (path: string): string => readFileSync(new URL(`../../../../${path}`, import.meta.url), 'utf8')
+
+const rulesFile = z.object({
+  groups: z.array(
+    z.object({
+      rules: z.array(
+        z.object({
+          alert: z.string().optional(),
+          expr: z.string(),
+          labels: z.object({ severity: z.enum(['critical', 'warning']) }).optional(),
+          annotations: z.object({ summary: z.string(), threshold: z.string(), runbook_url: z.string() }).optional(),
+        }),
+      ),
+    }),
+  ),
+})
+
+const testsFile = z.object({
+  tests: z.array(
+    z.object({
+      name: z.string(),
+      promql_expr_test: z.array(z.object({ expr: z.string(), exp_samples: z.array(z.unknown()) })),
+    }),
+  ),
+})
+
+const readRules = (file: string) =>
+  rulesFile.parse(parse(read(`infra/monitoring/${file}`))).groups.flatMap(group => group.rules)
+const alerts = readRules('alerts.yaml').flatMap(({ alert, ...rule }) =>
+  alert === undefined ? [] : [{ alert, ...rule }],
+)
+const { tests } = testsFile.parse(parse(read('infra/monitoring/alerts.test.yaml')))
+
+const toKebabCase = (name: string): string => name.replaceAll(/(?<!^)([A-Z])/g, '-$1').toLowerCase()
+
+test.each(alerts)('$alert has a severity, a reason for its threshold, and the runbook of its name', rule => {
+  expect(rule.labels).toBeDefined()
+  expect(rule.annotations).toBeDefined()
+  expect(rule.annotations?.runbook_url).toBe(`docs/runbooks/${toKebabCase(rule.alert)}.md`)
+})
+
+test.each(alerts)('$alert has a case in which it fires and one in which it does not', ({ alert }) => {
+  const hasSamples = (name: string) =>
+    tests
+      .filter(cases => cases.name === name)
+      .flatMap(({ promql_expr_test: queries }) => queries)
+      .filter(({ expr }) => expr === `ALERTS{alertname="${alert}", alertstate="firing"}`)
+      .map(({ exp_samples: samples }) => samples.length > 0)
+  expect(hasSamples(`${alert} fires`)).toEqual([true])
+  expect(hasSamples(`${alert} does not fire`)).toEqual([false])
+})
+
+test('a rule aggregates over the replicas, unless it is about one of them', () => {
+  const ofOneReplica = [
+    'AllocationApiReplicaDown',
+    'AllocationApiEventLoopSaturated',
+    'AllocationApiDeploymentsDiskFull',
+    'AllocationApiNotReady',
+  ]
+  const others = alerts.filter(({ expr }) => !/\b(?:max|sum|count) by \(|^job:/.test(expr)).map(({ alert }) => alert)
+  expect(others.filter(alert => !ofOneReplica.includes(alert))).toEqual([])
+})

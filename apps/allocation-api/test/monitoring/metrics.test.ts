@@ -1,0 +1,45 @@
+import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
+import { expect, test } from 'vitest'
+import { missingPrometheus, runPromtool } from '../support/promtool.ts'
+import { createSteps, startTestService } from '../support/service.ts'
+
+const { call } = await startTestService({ DNSPROVIDER_MANAGED_DOMAINS: 'pool.test' })
+const { reserveAndCommit } = createSteps(call)
+
+const scrape = async (): Promise<string> => (await call('GET', '/metrics')).text
+
+test('before the first name, the zone and the counters that alerts use have samples', async () => {
+  const text = await scrape()
+  for (const sample of [
+    'pdm_ready 1',
+    'pdm_database_accepts_writes 1',
+    'pdm_dns_oldest_pending_seconds{zone="pool.test"} 0',
+    'pdm_dns_pending_names{zone="pool.test"} 0',
+    'pdm_dns_failing_names{zone="pool.test",cause="foreign-record"} 0',
+    'pdm_dns_drift_checks_total{zone="pool.test",outcome="unavailable"} 0',
+    'pdm_dns_drifted_names_total{zone="pool.test"} 0',
+    'pdm_dns_syncs_total{zone="pool.test",outcome="done"} 0',
+    'pdm_dns_circuit_open 0',
+    'pdm_deployment_duration_seconds_count{outcome="failed"} 0',
+  ]) {
+    expect(text.split('\n')).toContain(sample)
+  }
+})
+
+test('gauges of the database server, of the disk and of the process have values', async () => {
+  const text = await scrape()
+  const read = (name: string) => Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(text)?.[1])
+  expect(read('pdm_database_connections')).toBeGreaterThan(0)
+  expect(read('pdm_database_connections')).toBeLessThanOrEqual(read('pdm_database_max_connections'))
+  expect(read('pdm_event_loop_active_seconds_total')).toBeGreaterThan(0)
+  expect(read('pdm_sweeper_last_run_timestamp_seconds')).toBeGreaterThan(1e9)
+})
+
+test('a commit counts a sync of its zone', async () => {
+  await reserveAndCommit('synced')
+  expect(await scrape()).toMatch(/^pdm_dns_syncs_total\{zone="pool\.test",outcome="done"\} [1-9]/m)
+})
+
+test.skipIf(shouldSkip(missingPrometheus))('promtool finds no fault in the metrics', async () => {
+  expect(await runPromtool(['check', 'metrics'], { input: await scrape() })).toEqual({ code: 0, output: '' })
+})
