@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url'
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import { reportProof } from '@pool/test-kit/proof-size.ts'
 import { expect, test } from 'vitest'
-import { missingPrometheus, runPromtool } from '../support/promtool.ts'
+import { missingPrometheus, runPromtool } from '../support/monitoring.ts'
 
 const directory = fileURLToPath(new URL('../../../../infra/monitoring', import.meta.url))
 

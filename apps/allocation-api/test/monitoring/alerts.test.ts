@@ -2,23 +2,9 @@ import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { z } from 'zod'
+import { parseMetricsTable, readAlerts, readRules } from '../support/monitoring.ts'
 
 const read = (path: string): string => readFileSync(new URL(`../../../../${path}`, import.meta.url), 'utf8')
-
-const rulesFile = z.object({
-  groups: z.array(
-    z.object({
-      rules: z.array(
-        z.object({
-          alert: z.string().optional(),
-          expr: z.string(),
-          labels: z.object({ severity: z.enum(['critical', 'warning']) }).optional(),
-          annotations: z.object({ summary: z.string(), threshold: z.string(), runbook_url: z.string() }).optional(),
-        }),
-      ),
-    }),
-  ),
-})
 
 const testsFile = z.object({
   tests: z.array(
@@ -29,11 +15,7 @@ const testsFile = z.object({
   ),
 })
 
-const readRules = (file: string) =>
-  rulesFile.parse(parse(read(`infra/monitoring/${file}`))).groups.flatMap(group => group.rules)
-const alerts = readRules('alerts.yaml').flatMap(({ alert, ...rule }) =>
-  alert === undefined ? [] : [{ alert, ...rule }],
-)
+const alerts = readAlerts()
 const { tests } = testsFile.parse(parse(read('infra/monitoring/alerts.test.yaml')))
 
 const toKebabCase = (name: string): string => name.replaceAll(/(?<!^)([A-Z])/g, '-$1').toLowerCase()
@@ -64,4 +46,20 @@ test('a rule aggregates over the replicas, unless it is about one of them', () =
   ]
   const others = alerts.filter(({ expr }) => !/\b(?:max|sum|count) by \(|^job:/.test(expr)).map(({ alert }) => alert)
   expect(others.filter(alert => !ofOneReplica.includes(alert))).toEqual([])
+})
+
+test('docs/reference/metrics.md has every metric of the rules, and the alerts that use it', () => {
+  const recorded = new Map(readRules('recording-rules.yaml').map(({ record, expr }) => [record, expr]))
+  const expand = (expr: string): string => {
+    const inner = expr.match(/\b\w+:\w+:\w+/g) ?? []
+    return inner.reduce(
+      (text, name) => `${text} ${expand(recorded.get(name) ?? name)}`,
+      expr.replaceAll(/\w+:\w+:\w+/g, ''),
+    )
+  }
+  const listNames = (expr: string) =>
+    (expand(expr).match(/\b(?:pdm|lease_witness)_\w+/g) ?? []).map(name => name.replace(/_(?:bucket|count|sum)$/, ''))
+  const used = alerts.flatMap(({ alert, expr }) => [...new Set(listNames(expr))].map(name => `${name} ${alert}`))
+  const documented = parseMetricsTable().flatMap(({ name, alerts: names }) => names.map(alert => `${name} ${alert}`))
+  expect(documented.toSorted()).toEqual(used.toSorted())
 })

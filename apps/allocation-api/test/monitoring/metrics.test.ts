@@ -1,6 +1,6 @@
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import { expect, test } from 'vitest'
-import { missingPrometheus, runPromtool } from '../support/promtool.ts'
+import { missingPrometheus, parseMetricsTable, runPromtool } from '../support/monitoring.ts'
 import { createSteps, startTestService } from '../support/service.ts'
 
 const { call } = await startTestService({ DNSPROVIDER_MANAGED_DOMAINS: 'pool.test' })
@@ -38,6 +38,19 @@ test('gauges of the database server, of the disk and of the process have values'
 test('a commit counts a sync of its zone', async () => {
   await reserveAndCommit('synced')
   expect(await scrape()).toMatch(/^pdm_dns_syncs_total\{zone="pool\.test",outcome="done"\} [1-9]/m)
+})
+
+test('docs/reference/metrics.md has exactly these metrics, with their types and labels', async () => {
+  const documented = parseMetricsTable().filter(({ name }) => name.startsWith('pdm_'))
+  const text = await scrape()
+  const types = Array.from(text.matchAll(/^# TYPE (pdm_\S+) (\S+)$/gm), ([, name, type]) => `${name} ${type}`)
+  expect(documented.map(({ name, type }) => `${name} ${type}`).toSorted()).toEqual(types.toSorted())
+  for (const { name, labels } of documented) {
+    const samples = text.match(new RegExp(`^${name}(?:_count)?(?:\\{.*\\})? `, 'gm')) ?? []
+    for (const sample of samples) {
+      expect([name, ...Array.from(sample.matchAll(/(\w+)=/g), ([, label]) => label)]).toEqual([name, ...labels])
+    }
+  }
 })
 
 test.skipIf(shouldSkip(missingPrometheus))('promtool finds no fault in the metrics', async () => {
