@@ -61,9 +61,9 @@ export const startWorkerd = async (
   waitsModule?: string,
 ): Promise<RunningWitness> => {
   const { main, options } = readWranglerConfig(wranglerToml)
+  // Not a part of the bundle, which would then be a new one for each start.
   const stopPath = `/${crypto.randomUUID()}`
-  const stop = waitsModule === undefined ? undefined : { path: stopPath, module: waitsModule }
-  const contents = await bundle(main, { loopbackHostsOnly, stop })
+  const contents = await bundle(main, { loopbackHostsOnly, waitsModule })
 
   await using stack = new AsyncDisposableStack()
   const directory = stack.use(await lockDataDir(dataDir))
@@ -76,7 +76,7 @@ export const startWorkerd = async (
       new Miniflare(
         convertV4MiniflareOptions({
           ...options,
-          bindings: Object.assign({}, options.bindings, bindings),
+          bindings: Object.assign({ STOP_PATH: stopPath }, options.bindings, bindings),
           modules: [{ type: 'ESModule', path: 'index.mjs', contents }],
           resourcePersistencePath: directory.path,
           host: LOOPBACK,
@@ -104,9 +104,9 @@ export const startWorkerd = async (
     port: Number(url.port),
     failed: failure.promise,
     async endWaits() {
-      if (!stop) return
+      if (!waitsModule) return
       const signal = AbortSignal.timeout(STOP_TIMEOUT_MS)
-      await fetch(`http://${LOOPBACK}:${url.port}${stop.path}`, { signal }).catch(() => undefined)
+      await fetch(`http://${LOOPBACK}:${url.port}${stopPath}`, { signal }).catch(() => undefined)
     },
     [Symbol.asyncDispose]: () => resources.disposeAsync(),
   }
