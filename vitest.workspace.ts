@@ -30,6 +30,7 @@ const slowFiles = [
   'terraform/destroy',
   'chaos/failover',
   'postgres/failover',
+  'postgres/overlap',
   'chaos/postgres-outage',
   'chaos/random-interleavings',
   'process/waiting',

@@ -48,6 +48,7 @@ export const longProofs = [
   'monitoring/alert-rules',
   'postgres/failover',
   'postgres/kill',
+  'postgres/overlap',
   'providers/rfc2136-powerdns',
   'soak/main',
   'test-ceph/test/gateway',

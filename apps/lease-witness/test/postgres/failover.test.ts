@@ -1,13 +1,11 @@
 import { createDatabaseClient } from '@pool/database/client'
-import { migrate } from '@pool/database/migrations'
 import { missingMachinePostgres, startMachinePostgres } from '@pool/test-kit/machine-postgres.ts'
 import { until } from '@pool/test-kit/poll.ts'
 import { type Replication, startReplicatedPostgres } from '@pool/test-kit/replicated-postgres.ts'
 import { afterEach, describe, expect, test } from 'vitest'
 import { openLeases } from '../../src/node/leases.ts'
-import { readSchema } from '../../src/postgres/schema.ts'
-import { startTestReplica, TIMEOUT_MS } from './support/database.ts'
-import { FencedResource, RecordingClient } from './support/fencing.ts'
+import { migrateDatabase, startTestReplica, TIMEOUT_MS } from './support/database.ts'
+import { FencedResource, RecordingClient, untilServing } from './support/fencing.ts'
 
 const JUMP = 2 ** 20
 
@@ -16,24 +14,11 @@ afterEach(async () => {
   for (const cleanUp of cleanups.splice(0).reverse()) await cleanUp()
 })
 
-const migrateDatabase = async (url: string): Promise<void> => {
-  const sql = createDatabaseClient(url, { maxConnections: 1, applicationName: 'tests' })
-  await migrate(sql, await readSchema())
-  await sql.end()
-}
-
 const startClient = async (url: string, timeoutMs = TIMEOUT_MS): Promise<RecordingClient> => {
   const replica = await startTestReplica(url, { listens: false, timeoutMs })
   cleanups.push(() => replica.close())
   return new RecordingClient(replica)
 }
-
-const untilServing = (client: RecordingClient) =>
-  until('the database serves again', async () => {
-    const written = await client.write('probe', 'renew', 'a', 0)
-    const read = await client.replica.leases.read({ slot: 'probe', encoded: 'probe' }, [])
-    return written.kind === 'rejected' && read.kind === 'absent'
-  })
 
 describe('a standby is promoted', () => {
   const startPair = async (replication: Replication) => {

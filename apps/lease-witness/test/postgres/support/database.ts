@@ -47,6 +47,13 @@ export const createTestDatabase = async ({ schema = true, connections = 10 } = {
   }
 }
 
+/** Applies the schema to a database that is not on the shared Postgres. */
+export const migrateDatabase = async (url: string): Promise<void> => {
+  const sql = createDatabaseClient(url, { maxConnections: 1, applicationName: 'tests' })
+  await migrate(sql, await readSchema())
+  await sql.end()
+}
+
 /** A repository whose statements queue for locks at the server, until the timeout. */
 export const createTestRepository = (sql: Sql, onStarted: (epoch: Epoch) => void = () => {}) => {
   const clock = createServerClock(sql, { timeoutMs: TIMEOUT_MS })

@@ -1,3 +1,4 @@
+import { until } from '@pool/test-kit/poll.ts'
 import type { WriteOutcome } from '../../../src/lease-service.ts'
 import type { TestReplica } from './database.ts'
 
@@ -67,3 +68,10 @@ export class RecordingClient {
     })
   }
 }
+
+export const untilServing = (client: RecordingClient) =>
+  until('the database serves again', async () => {
+    const written = await client.write('probe', 'renew', 'a', 0)
+    const read = await client.replica.leases.read({ slot: 'probe', encoded: 'probe' }, [])
+    return written.kind === 'rejected' && read.kind === 'absent'
+  })
