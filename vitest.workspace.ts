@@ -191,6 +191,18 @@ export default defineConfig({
       {
         test: {
           ...shared,
+          name: 'chart-tests',
+          root: './packages/chart-tests',
+          include: ['test/**/*.test.ts'],
+          exclude,
+          globalSetup: `../../${withPostgres}`,
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
+        },
+      },
+      {
+        test: {
+          ...shared,
           name: 'test-ceph',
           root: './packages/test-ceph',
           include: ['test/**/*.test.ts'],

@@ -8,6 +8,6 @@ const isIdle = async () => {
   }
 }
 const poll = async () => {
-  if (!(await isIdle())) setTimeout(poll, 2000)
+  if (!(await isIdle())) setTimeout(poll, 2_000)
 }
-poll()
+void poll()

@@ -150,3 +150,27 @@ projected:
     {{- end }}
 {{- end }}
 {{- end }}
+
+{{/* `component` ends the name of the Service. */}}
+{{- define "serviceMonitor" -}}
+apiVersion: monitoring.coreos.com/v1
+kind: ServiceMonitor
+metadata:
+  name: {{ .root.Release.Name }}-{{ .component }}
+  labels:
+    {{- include "labels" . | nindent 4 }}
+    {{- with .root.Values.monitoring.labels }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+spec:
+  # The alerts expect job="{{ .name }}".
+  jobLabel: app.kubernetes.io/name
+  selector:
+    matchLabels:
+      {{- include "selectorLabels" . | nindent 6 }}
+  endpoints:
+    # The Service of the operator port has no port of this name.
+    - port: http
+      path: /metrics
+      interval: {{ .root.Values.monitoring.interval }}
+{{- end }}

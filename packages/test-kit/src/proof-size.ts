@@ -29,6 +29,8 @@ export const MIN_LONG_PROOF_SCALE = 0.5
  */
 export const longProofs = [
   'bench/main',
+  'chart-tests/test/api-server',
+  'chart-tests/test/process',
   'chaos/cool-off',
   'chaos/crash-recovery',
   'chaos/failover',

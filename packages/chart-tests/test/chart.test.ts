@@ -1,0 +1,83 @@
+import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
+import { describe, expect, test } from 'vitest'
+import { chart, generateFiles, kustomize, parseObjects, readFile, renderText, toValuesFile, valueSets } from '../src/chart.ts'
+import { missingPrograms, run } from '../src/programs.ts'
+
+const sort = (text: string) =>
+  parseObjects(text).toSorted((a, b) => `${a.kind} ${a.metadata.name}`.localeCompare(`${b.kind} ${b.metadata.name}`))
+
+describe.skipIf(shouldSkip(missingPrograms))('the chart', () => {
+  test('helm lint accepts it with each set of values', async () => {
+    const { code, stdout, stderr } = await run('helm', [
+      ...['lint', '--strict', chart],
+      ...valueSets.flatMap(set => ['--values', toValuesFile(set)]),
+    ])
+    expect({ code, stderr }, stdout).toEqual({ code: 0, stderr: '' })
+  })
+
+  test('the files in infra/kustomize are up to date, and kubectl kustomize reads them', async () => {
+    const files = await generateFiles()
+    for (const [path, text] of files) {
+      expect(readFile(path), 'pnpm --filter @pool/chart-tests kustomize').toBe(text)
+      const { stdout, stderr } = await run('kubectl', ['kustomize', `${path}/..`])
+      expect(sort(stdout), stderr).toEqual(sort(text))
+    }
+    const { stdout } = await run('kubectl', ['kustomize', `${kustomize}/postgres`])
+    expect(parseObjects(stdout).map(({ kind }) => kind)).toEqual(['Cluster'])
+  })
+
+  const digest = `sha256:${'a'.repeat(64)}`
+  const reference = '{"name":"pool-allocation-database","key":"url"}'
+
+  test.each([
+    ['a misspelt variable', ['api.config.PDM_NAME_COOLOFF="24h"'], "'PDM_NAME_COOLOFF' not allowed"],
+    ['a duration in days', ['api.config.PDM_NAME_COOL_OFF="1d"'], '/api/config/PDM_NAME_COOL_OFF'],
+    ['the DNS server of development', ['api.config.DNSPROVIDER_KIND="local"'], '/api/config/DNSPROVIDER_KIND'],
+    ['another provider without its key', ['api.config.DNSPROVIDER_KIND="dynadot"'], "'DNSPROVIDER_DYNADOT_API_KEY'"],
+    ['PowerDNS without a URL', ['api.config.DNSPROVIDER_KIND="powerdns"'], "'DNSPROVIDER_POWERDNS_URL'"],
+    ['a secret as plain text', ['api.secrets.PDM_DATABASE_URL="postgres://a:b@c/d"'], '/api/secrets/PDM_DATABASE_URL'],
+    ['a secret among other variables', ['api.env.PDM_DATABASE_URL="postgres://a:b@c/d"'], 'PDM_DATABASE_URL'],
+    ['a secret among the variables of Terraform', ['api.deployments.env.PDM_LOG_LEVEL="info"'], 'PDM_LOG_LEVEL'],
+    ['a secret without a key', ['api.secrets.DNSPROVIDER_DYNADOT_API_KEY={"name":"a"}'], "missing property 'key'"],
+    ['an unknown secret', [`api.secrets.PDM_DATABASE_PASSWORD=${reference}`], "'PDM_DATABASE_PASSWORD' not allowed"],
+    ['no replica', ['api.replicas=0'], '/api/replicas'],
+    ['a drain delay that the service rejects', ['api.drainDelaySeconds=11'], '/api/drainDelaySeconds'],
+    ['a number that helm writes with an exponent', ['api.config.PDM_DATABASE_POOL_SIZE=1000000'], 'PDM_DATABASE_POOL_SIZE'],
+    ['a malformed digest', [`api.image.digest="${digest.slice(1)}"`], '/api/image/digest'],
+    ['two backends', ['api.deployments.backend={"s3":{},"gcs":{}}'], '/api/deployments/backend'],
+    ['an unknown value', ['api.replicaCount=3'], "'replicaCount' not allowed"],
+    ['a policy that allows every client', ['api.networkPolicy.clients=[{}]'], '/api/networkPolicy/clients/0'],
+    ['a witness without a database', ['witness.enabled=true'], "'WITNESS_DATABASE_URL'"],
+    ['states that replicas do not share', ['api.deployments.enabled=true'], 'api.deployments.backend is required'],
+    [
+      'a volume that replicas cannot share',
+      ['api.replicas=2', 'api.deployments={"enabled":true,"backend":{"s3":{}},"volume":{"persistent":true}}'],
+      'api.deployments.volume.persistent must be false',
+    ],
+  ])('rejects %s', async (_, values, message) => {
+    await expect(
+      renderText(
+        'one-replica',
+        values.flatMap(value => ['--set-json', value]),
+      ),
+    ).rejects.toThrow(message)
+  })
+
+  test('an image can have a registry, a tag or a digest', async () => {
+    const images = async (...values: string[]) => [
+      ...new Set(
+        (
+          await renderText(
+            'one-replica',
+            values.flatMap(value => ['--set', value]),
+          )
+        ).match(/(?<=image: ).*/g),
+      ),
+    ]
+    expect(await images()).toEqual(['pool-allocation/allocation-api:1.0.0'])
+    expect(await images('image.registry=registry.example/team', 'api.image.tag=1.2.3')).toEqual([
+      'registry.example/team/pool-allocation/allocation-api:1.2.3',
+    ])
+    expect(await images(`api.image.digest=${digest}`)).toEqual([`pool-allocation/allocation-api@${digest}`])
+  })
+})

@@ -1,0 +1,20 @@
+import type { Secrets } from '../../src/pod.ts'
+
+const certificates = '?sslmode=verify-full&sslrootcert=/etc/pool-allocation/database-ca.crt'
+
+/** What an operator has created before the installation, for every set of values. */
+export const secrets: Secrets = {
+  'pool-allocation-database/url': `postgres://pdm_service:secret-1@pool-allocation-postgres-rw:5432/pdm${certificates}`,
+  'pool-allocation-database/migration-url': `postgres://pdm:secret-2@pool-allocation-postgres-rw:5432/pdm${certificates}`,
+  'pool-allocation-operator/tokens': 'operator-token-0123456789abcdef0123456789abcdef',
+  'pool-allocation-dns/token': 'cloudflare-token-0123456789',
+  'pool-allocation-dns/api-key': 'powerdns-key-0123456789',
+  'pool-allocation-dns/tsig-secret': 'c2VjcmV0LW9mLXRoZS10c2lnLWtleS1mb3ItdGVzdHM=',
+  'lease-witness-database/url': 'postgres://witness:secret-3@lease-witness-postgres-rw:5432/witness',
+  'lease-witness-tokens/policies': JSON.stringify([
+    { name: 'region-a', token: `sha256:${'0'.repeat(64)}`, access: 'write' },
+  ]),
+  'acme-states/access-key': 'access-key-0123456789',
+  'acme-states/secret-key': 'secret-key-0123456789',
+  'acme-hcloud/token': 'hcloud-token-0123456789',
+}
