@@ -1,6 +1,15 @@
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import { describe, expect, test } from 'vitest'
-import { chart, generateFiles, kustomize, parseObjects, readFile, renderText, toValuesFile, valueSets } from '../src/chart.ts'
+import {
+  chart,
+  generateFiles,
+  kustomize,
+  parseObjects,
+  readFile,
+  renderText,
+  toValuesFile,
+  valueSets,
+} from '../src/chart.ts'
 import { missingPrograms, run } from '../src/programs.ts'
 
 const sort = (text: string) =>
@@ -42,7 +51,11 @@ describe.skipIf(shouldSkip(missingPrograms))('the chart', () => {
     ['an unknown secret', [`api.secrets.PDM_DATABASE_PASSWORD=${reference}`], "'PDM_DATABASE_PASSWORD' not allowed"],
     ['no replica', ['api.replicas=0'], '/api/replicas'],
     ['a drain delay that the service rejects', ['api.drainDelaySeconds=11'], '/api/drainDelaySeconds'],
-    ['a number that helm writes with an exponent', ['api.config.PDM_DATABASE_POOL_SIZE=1000000'], 'PDM_DATABASE_POOL_SIZE'],
+    [
+      'a number that helm writes with an exponent',
+      ['api.config.PDM_DATABASE_POOL_SIZE=1000000'],
+      'PDM_DATABASE_POOL_SIZE',
+    ],
     ['a malformed digest', [`api.image.digest="${digest.slice(1)}"`], '/api/image/digest'],
     ['two backends', ['api.deployments.backend={"s3":{},"gcs":{}}'], '/api/deployments/backend'],
     ['an unknown value', ['api.replicaCount=3'], "'replicaCount' not allowed"],

@@ -1,9 +1,9 @@
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import { describe, expect, test } from 'vitest'
 import { type KubernetesObject, kustomize, parseObjects, readFile, render, valueSets } from '../src/chart.ts'
-import { type CheckName, checks } from '../src/checks.ts'
-import { listContainers } from '../src/pod.ts'
 import { missingPrograms } from '../src/programs.ts'
+import { type CheckName, checks } from './support/checks.ts'
+import { listContainers } from './support/pod.ts'
 import { secrets } from './support/secrets.ts'
 
 const withStates = [

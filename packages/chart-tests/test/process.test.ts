@@ -10,8 +10,8 @@ import { type NodeProcess, startNode } from '@pool/dev-server/process'
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type KubernetesObject, kustomize, parseObjects, readFile, render, root } from '../src/chart.ts'
-import { listMountedKeys } from '../src/pod.ts'
 import { missingPrograms } from '../src/programs.ts'
+import { listMountedKeys, type Secrets } from './support/pod.ts'
 import { secrets } from './support/secrets.ts'
 
 /** The entries of the images: the sources of the files in /app. */
@@ -29,8 +29,12 @@ const PROBES = ['startupProbe', 'livenessProbe', 'readinessProbe'] as const
 const connects = (port: number): Promise<boolean> =>
   new Promise(resolve => {
     const socket = connect(port, '127.0.0.1')
-    socket.on('connect', () => resolve(true)).on('error', () => resolve(false))
-    socket.on('close', () => {}).on('connect', () => socket.destroy())
+    socket
+      .on('error', () => resolve(false))
+      .on('connect', () => {
+        socket.destroy()
+        resolve(true)
+      })
   })
 
 /** The result of a probe: a status, or whether a connection is accepted. */
@@ -56,7 +60,7 @@ describe.skipIf(shouldSkip(missingPrograms))('the containers of the pods as proc
   const toUrl = (database: string, user = dsn.username) =>
     Object.assign(new URL(dsn), { pathname: `/${database}`, username: user, password: 'password' }).href
   const databases = [owner, `witness_${suffix}`]
-  const created = {
+  const created: Secrets = {
     ...secrets,
     'pool-allocation-database/url': toUrl(owner, service),
     'pool-allocation-database/migration-url': toUrl(owner, owner),
@@ -76,7 +80,7 @@ describe.skipIf(shouldSkip(missingPrograms))('the containers of the pods as proc
   ): Promise<NodeProcess> => {
     const prefix = join(folder, container.name)
     for (const [path, { object, key }] of listMountedKeys(spec, container)) {
-      const value = Object.entries(created).find(([name]) => name === `${object}/${key}`)?.[1]
+      const value = created[`${object}/${key}`]
       await mkdir(dirname(prefix + path), { recursive: true })
       await writeFile(prefix + path, `${value ?? ''}\n`)
     }
@@ -146,10 +150,15 @@ describe.skipIf(shouldSkip(missingPrograms))('the containers of the pods as proc
     const monitor = replicas.find(({ kind }) => kind === 'ServiceMonitor')
     const { path } = monitor?.spec.endpoints[0] ?? {}
     const metrics = await fetch(`http://127.0.0.1:${ports.http}${path}`)
-    expect([metrics.status, await metrics.text()]).toEqual([200, expect.stringContaining('\npdm_deployments_active 0\n')])
+    expect([metrics.status, await metrics.text()]).toEqual([
+      200,
+      expect.stringContaining('\npdm_deployments_active 0\n'),
+    ])
 
     const list = (headers: Record<string, string>) =>
-      fetch(`http://127.0.0.1:${ports.operator}/api/v1/pool/pool.example/list`, { headers }).then(({ status }) => status)
+      fetch(`http://127.0.0.1:${ports.operator}/api/v1/pool/pool.example/list`, { headers }).then(
+        ({ status }) => status,
+      )
     expect(await list({})).toBe(401)
     expect(await list({ authorization: `Bearer ${created['pool-allocation-operator/tokens']}` })).toBe(200)
 
@@ -161,7 +170,12 @@ describe.skipIf(shouldSkip(missingPrograms))('the containers of the pods as proc
   })
 
   test('the drain hook waits until no deployment runs, also through a failed request', async () => {
-    const bodies = ['pdm_deployments_active 2\n', '', 'pdm_deployments_active 10\n', '# HELP\npdm_deployments_active 0\n']
+    const bodies = [
+      'pdm_deployments_active 2\n',
+      '',
+      'pdm_deployments_active 10\n',
+      '# HELP\npdm_deployments_active 0\n',
+    ]
     let requests = 0
     const server = createServer((request, response) => {
       const body = bodies[requests]

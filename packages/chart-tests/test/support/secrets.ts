@@ -1,4 +1,4 @@
-import type { Secrets } from '../../src/pod.ts'
+import type { Secrets } from './pod.ts'
 
 const certificates = '?sslmode=verify-full&sslrootcert=/etc/pool-allocation/database-ca.crt'
 

@@ -1,7 +1,6 @@
-import { readConfig } from 'allocation-api/src/config/config.ts'
-import { readProvider } from 'allocation-api/src/dns/registry.ts'
+import { readServiceConfig } from 'allocation-api/src/service-config.ts'
 import { readConfig as readWitnessConfig } from 'lease-witness/src/node/config.ts'
-import type { KubernetesObject } from './chart.ts'
+import type { KubernetesObject } from '../../src/chart.ts'
 import { findDeployments, listContainers, resolveEnv, type Secrets, toPortNumber } from './pod.ts'
 import { findSchemaFaults } from './schemas.ts'
 
@@ -32,11 +31,9 @@ const readServices = (objects: readonly KubernetesObject[], secrets: Secrets) =>
     const { spec } = deployment.spec.template
     const container = spec.containers[0]
     const { env, faults } = resolveEnv(spec, container, secrets)
-    const { api, witness } = isApi(deployment)
-      ? { api: readConfig(env), witness: null }
-      : { api: null, witness: readWitnessConfig(env) }
-    const dns = isApi(deployment) ? readProvider(env) : null
-    const issues = [api, witness, dns].flatMap(result => (result && 'issues' in result ? result.issues : []))
+    const api = isApi(deployment) ? readServiceConfig(env) : null
+    const witness = api ? null : readWitnessConfig(env)
+    const issues = [api, witness].flatMap(result => (result && 'issues' in result ? result.issues : []))
     return {
       spec,
       container,

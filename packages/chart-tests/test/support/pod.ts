@@ -1,4 +1,4 @@
-import type { KubernetesObject } from './chart.ts'
+import type { KubernetesObject } from '../../src/chart.ts'
 
 // Fields of pod templates have the type of KubernetesObject: any shape.
 type PodSpec = KubernetesObject['spec']
