@@ -29,6 +29,7 @@ import { DeploymentService } from './deployments/service.ts'
 import { createTerraform } from './deployments/terraform/terraform.ts'
 import { createTxtResolver } from './deployments/txt-resolver.ts'
 import { type AppDependencies, type AppOptions, createApp } from './http/app.ts'
+import { createClientAddress } from './http/client-address.ts'
 import { createStartingApp } from './http/starting-app.ts'
 import { createStreamLimiter } from './http/streams.ts'
 import { createIdempotency } from './idempotency/idempotency.ts'
@@ -127,9 +128,10 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
   const metrics = createMetrics({ version: VERSION, nodeVersion, providerKind: dnsProvider.kind })
   const observer = createObserver(log, metrics, { now: () => performance.now(), isDatabaseUnavailable })
 
+  const clientAddress = createClientAddress(config.trustedProxies)
   const { inCluster, operator } = toListeners(config)
   const listenOn = async (port: number, variable: string, options: AppOptions): Promise<HttpServer> => {
-    const app = createStartingApp({ managedDomains, metrics, observer }, options)
+    const app = createStartingApp({ managedDomains, clientAddress, metrics, observer }, options)
     return listen(app, port, { malformedRequestCode: 'invalid-format' }).catch((error: NodeJS.ErrnoException) => {
       throw new Error(`${variable}: cannot listen on port ${port} (${error.code ?? error.name})`)
     })
@@ -373,6 +375,7 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
     },
     metrics,
     browsers: config.browsers,
+    clientAddress,
     reservedLabels,
     observer,
     isUnavailable: isDatabaseUnavailable,

@@ -4,6 +4,7 @@ import { type ConfigIssue, type Env, EnvReader } from '@pool/node-service/env'
 import { normalizeOrigin } from '../http/domain/cross-origin.ts'
 import { type CredentialSettings, readCredentials } from './credentials.ts'
 import { type DomainProofSettings, readDomainProof } from './domain-proof.ts'
+import { type Network, parseNetwork } from './ip-address.ts'
 import { type ObjectStorageSettings, readObjectStorage } from './object-storage.ts'
 import { readTerraform, type TerraformSettings } from './terraform.ts'
 
@@ -23,6 +24,8 @@ export interface Config {
     /** Whether a `Host` that is not a loopback name is rejected. */
     readonly loopbackHostsOnly: boolean
   }
+  /** Whose Forwarded and X-Forwarded-For headers name the client. */
+  readonly trustedProxies: readonly Network[]
   readonly logLevel: LogLevel
   readonly drainMs: number
   readonly managedDomains: readonly string[]
@@ -103,6 +106,18 @@ const readAllowedOrigins = (env: EnvReader): readonly string[] => {
   })
 }
 
+const readTrustedProxies = (env: EnvReader): readonly Network[] =>
+  (env.list('PDM_TRUSTED_PROXIES') ?? []).flatMap(item => {
+    const network = parseNetwork(item)
+    if (network === null) {
+      env.addIssue(
+        'PDM_TRUSTED_PROXIES',
+        `"${item}" is not a network such as 10.0.0.0/8 or 2001:db8::/32, or an address`,
+      )
+    }
+    return network ?? []
+  })
+
 export const readDatabaseUrl = (env: EnvReader): Pick<Config['database'], 'url' | 'usesTls'> => {
   const url = env.required('PDM_DATABASE_URL', 'postgres://user:password@host:5432/database')
   const connection = url === '' ? null : parseConnectionString(url)
@@ -160,6 +175,7 @@ export const readConfig = (variables: Env): { config: Config } | { issues: reado
       allowedOrigins: readAllowedOrigins(env),
       loopbackHostsOnly: env.oneOf('PDM_LOOPBACK_HOSTS_ONLY', ['true', 'false'], 'false') === 'true',
     },
+    trustedProxies: readTrustedProxies(env),
     logLevel: env.oneOf('PDM_LOG_LEVEL', logLevels, 'info'),
     drainMs: env.durationMs('PDM_DRAIN_DELAY', '0s', { min: '0s', max: '10s' }),
     managedDomains: readManagedDomains(env, recordNames),

@@ -1,4 +1,5 @@
 import type { EnvReader } from '@pool/node-service/env'
+import { isIpv4, isIpv6 } from './ip-address.ts'
 
 export interface DomainProofSettings {
   /** Whether a deployment in mode `byo` needs a TXT record that proves the control of its domain. */
@@ -14,11 +15,6 @@ const isResolver = (text: string): boolean => {
   if (plain !== undefined) return isIpv4(plain)
   return isIpv6(bracketed ?? text)
 }
-
-const isIpv4 = (text: string): boolean => /^(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)(?:\.(?!$)|$)){4}$/.test(text)
-
-/** The parser of URLs knows the syntax of IPv6 addresses (RFC 4291 section 2.2). */
-const isIpv6 = (text: string): boolean => text.includes(':') && URL.canParse(`http://[${text}]`)
 
 export const readDomainProof = (env: EnvReader): DomainProofSettings => {
   const resolvers = env.list('PDM_BYO_RESOLVERS') ?? []

@@ -13,6 +13,7 @@ import type { Reconciler } from '../reconciler/reconciler.ts'
 import type { Transfer } from '../transfer/transfer.ts'
 import { requireOperatorToken } from './bearer-auth.ts'
 import { type BrowserPolicy, rejectForeignPages } from './browser-requests.ts'
+import type { ClientAddress } from './client-address.ts'
 import { RETRY_AFTER_S, sendError } from './errors.ts'
 import { allocationListRoutes } from './routes/allocation-lists.ts'
 import { allocationRoutes, coolOffRoutes } from './routes/allocations.ts'
@@ -32,7 +33,7 @@ import { type HealthDependencies, healthRoutes, type MetricsSource } from './rou
 import { IMPORT_PATH, transferRoutes } from './routes/transfer.ts'
 import type { ListStreams, StreamLimiter } from './streams.ts'
 import type { HttpEnv, Listener, OnStreamError } from './types.ts'
-import { getAddress, isBodyLimitError, isBodyTruncated } from './validate.ts'
+import { isBodyLimitError, isBodyTruncated } from './validate.ts'
 
 export interface AppDependencies {
   readonly allocations: Pick<
@@ -56,6 +57,7 @@ export interface AppDependencies {
   readonly health: HealthDependencies
   readonly metrics: MetricsSource
   readonly browsers: BrowserPolicy
+  readonly clientAddress: ClientAddress
   readonly reservedLabels: readonly string[]
   readonly observer: Pick<Observer, 'onRequest' | 'onRequestFailed' | 'onResponseAborted'>
   /** Whether an error that no operation expects means that a dependency is down: 503 instead of 500. */
@@ -81,10 +83,17 @@ export interface AppOptions {
 const SAFE_ID = /^[A-Za-z0-9._:/+=@-]{1,128}$/
 
 /**
- * Sets the variables that every handler reads: the listener, and the request id, which is the client's if it is safe.
+ * Sets the variables that every handler reads: the listener, the address of the client, and the request id, which is the
+ * client's if it is safe.
  * Reports the request when its response headers are ready.
  */
-export const requestContext = (listener: Listener, observer: Pick<Observer, 'onRequest'>) =>
+export const requestContext = (
+  listener: Listener,
+  {
+    clientAddress,
+    observer,
+  }: Pick<AppDependencies, 'clientAddress'> & { readonly observer: Pick<Observer, 'onRequest'> },
+) =>
   createMiddleware<HttpEnv>(async (c, next) => {
     const started = performance.now()
     const clientId = c.req.header('X-Request-Id') ?? ''
@@ -92,7 +101,8 @@ export const requestContext = (listener: Listener, observer: Pick<Observer, 'onR
     c.set('listener', listener)
     c.set('requestId', requestId)
     c.header('X-Request-Id', requestId)
-    const address = getAddress(c)
+    const address = clientAddress(c.env?.incoming?.socket.remoteAddress ?? null, name => c.req.header(name))
+    c.set('address', address)
     await next()
     const route = matchedRoutes(c).find(({ path }) => !path.includes('*'))?.path ?? 'none'
     observer.onRequest({
@@ -108,6 +118,10 @@ export const requestContext = (listener: Listener, observer: Pick<Observer, 'onR
     })
   })
 
+const LIST_PATH = /^\/api\/v1\/(?:pool\/[^/]+\/(?:list|history)|deployments)$/
+const NO_LISTS =
+  'This listener does not serve lists (PDM_OPERATOR_ONLY_LIST); send the request to the operator listener.'
+
 const MAX_BODY_BYTES = 64 * 1_024
 
 const sendTooLarge = (c: Context<HttpEnv>) => {
@@ -120,7 +134,7 @@ const sendTooLarge = (c: Context<HttpEnv>) => {
 export const createApp = (deps: AppDependencies, { listener, tokens, exposeLists }: AppOptions): Hono<HttpEnv> => {
   const { observer } = deps
   const app = new Hono<HttpEnv>()
-  app.use(requestContext(listener, observer))
+  app.use(requestContext(listener, deps))
   app.use(rejectForeignPages(deps.browsers))
   if (tokens) app.use(requireOperatorToken(tokens))
   const isOperator = listener === 'operator'
@@ -162,12 +176,14 @@ export const createApp = (deps: AppDependencies, { listener, tokens, exposeLists
     app,
     onMethodNotAllowed: (c: Context<HttpEnv>, methods) => {
       c.header('Allow', methods.toSorted().join(', '))
-      return sendError(c, { kind: 'method-not-allowed' })
+      const isList = !exposeLists && c.req.method === 'GET' && LIST_PATH.test(c.req.path)
+      return sendError(c, { kind: 'method-not-allowed', ...(isList ? { detail: NO_LISTS } : {}) })
     },
   })
   // Not as middleware, so that it costs the existing routes nothing.
   app.notFound(async c => {
-    c.res = sendError(c, { kind: 'not-found', detail: 'No such route.' })
+    const isList = !exposeLists && LIST_PATH.test(c.req.path)
+    c.res = sendError(c, { kind: 'not-found', detail: isList ? NO_LISTS : 'No such route.' })
     await replaceBy405(c, async () => {})
     return c.res
   })

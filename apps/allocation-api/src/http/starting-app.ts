@@ -6,17 +6,17 @@ import { requireOperatorToken } from './bearer-auth.ts'
 import { RETRY_AFTER_S, sendError } from './errors.ts'
 import type { HttpEnv } from './types.ts'
 
-export interface StartingDependencies extends Pick<AppDependencies, 'metrics' | 'observer'> {
+export interface StartingDependencies extends Pick<AppDependencies, 'clientAddress' | 'metrics' | 'observer'> {
   readonly managedDomains: readonly string[]
 }
 
 /** What a listener serves until the database is reached: the probes, the metrics, and 503 for everything else. */
 export const createStartingApp = (
-  { managedDomains, metrics, observer }: StartingDependencies,
+  { managedDomains, clientAddress, metrics, observer }: StartingDependencies,
   { listener, tokens }: Pick<AppOptions, 'listener' | 'tokens'>,
 ): Hono<HttpEnv> => {
   const app = new Hono<HttpEnv>()
-  app.use(requestContext(listener, observer))
+  app.use(requestContext(listener, { clientAddress, observer }))
   if (tokens) app.use(requireOperatorToken(tokens))
   app.get('/livez', c => c.json({ status: 'ok' } satisfies Probe, 200))
   app.get('/readyz', c => c.json({ status: 'starting' } satisfies Probe, 503))

@@ -12,6 +12,8 @@ export interface HttpEnv {
   Variables: {
     listener: Listener
     requestId: string
+    /** Of the client; of the peer that is not a trusted proxy. Null: the connection has closed. */
+    address: string | null
     /** An operation's outcome or an error code, for the log and the metrics. */
     outcome: string
     /** The id of the deployment that the request created. */

@@ -121,12 +121,8 @@ export const parseWrite = async <Schema extends z.ZodType<object>>(
 /** The pool domain of the path, trimmed and lower-cased. It needs no validator: the operation decides if it is managed. */
 export const getPoolDomain = (c: Context<HttpEnv>): string => poolDomain.parse(c.req.param('domain'))
 
-/** A dual-stack socket shows an IPv4 client as an IPv4-mapped IPv6 address (RFC 4291 section 2.5.5.2). */
-export const getAddress = (c: Context<HttpEnv>): string | null =>
-  c.env?.incoming?.socket.remoteAddress?.replace(/^::ffff:/, '') ?? null
-
 export const getCaller = (c: Context<HttpEnv>): Caller => ({
   actor: c.get('listener'),
-  address: getAddress(c),
+  address: c.get('address'),
   requestId: c.get('requestId'),
 })

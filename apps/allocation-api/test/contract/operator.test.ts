@@ -7,7 +7,13 @@ const { api, call, database } = await startTestService({
   PDM_OPERATOR_TOKENS: ` ${tokens.join(' ,\t')},, `,
   PDM_OPERATOR_ONLY_LIST: 'true',
 })
-const open = await startApi(database.url, { PDM_OPERATOR_TOKENS: 'one', PDM_SWEEPER_INTERVAL: '1h' })
+const open = await startApi(database.url, {
+  PDM_OPERATOR_TOKENS: 'one',
+  PDM_SWEEPER_INTERVAL: '1h',
+  PDM_TRUSTED_PROXIES: '127.0.0.0/8, ::1',
+  PDM_VALIDATION_ATTEMPTS: '1',
+  PROVIDER_TOKEN_URLS: 'closed=https://127.0.0.1:1/',
+})
 const closed = await startApi(database.url, { PDM_OPERATOR_TOKENS: ' , ', PDM_SWEEPER_INTERVAL: '1h' })
 afterAll(() => Promise.all([open.process.stop(), closed.process.stop()]))
 
@@ -88,13 +94,17 @@ test('the in-cluster port requires no token', async () => {
 
 describe('PDM_OPERATOR_ONLY_LIST', () => {
   test.each(['list', 'history'])('true removes %s from the in-cluster port only', async verb => {
-    expect(await call('GET', `${poolPath}/${verb}`)).toMatchObject({ status: 404, body: { error: 'not-found' } })
+    expect(await call('GET', `${poolPath}/${verb}`)).toMatchObject({
+      status: 404,
+      body: { error: 'not-found', detail: expect.stringContaining('operator listener') },
+    })
     expect((await operator('GET', `${poolPath}/${verb}`, undefined, as('Bearer third'))).status).toBe(200)
   })
 
   test('true removes the list of deployments from the in-cluster port, but not single deployments', async () => {
-    const { status, headers } = await api.call('GET', '/api/v1/deployments')
+    const { status, headers, body } = await api.call('GET', '/api/v1/deployments')
     expect([status, headers.get('allow')]).toEqual([405, 'POST'])
+    expect(body.detail).toContain('operator listener')
     const unknown = '/api/v1/deployments/11111111-2222-4333-8444-555555555555'
     expect(await call('GET', unknown)).toMatchObject({ status: 404, body: { detail: 'No such deployment.' } })
     expect((await operator('GET', '/api/v1/deployments', undefined, as('Bearer third'))).status).toBe(200)
@@ -112,6 +122,46 @@ describe('PDM_OPERATOR_ONLY_LIST', () => {
       (await createContractCall(open.operatorUrl ?? '')('GET', `${poolPath}/${verb}`, undefined, as('Bearer one')))
         .status,
     ).toBe(200)
+  })
+})
+
+describe('behind a proxy', () => {
+  const reserve = (listening: { readonly url: string }, subdomain: string, client: string) =>
+    createContractCall(listening.url)(
+      'POST',
+      `${poolPath}/reserve`,
+      { subdomain },
+      { 'X-Forwarded-For': `198.51.100.66, ${client}` },
+    )
+  const readAddress = async (sub: string) => {
+    const { body } = await createContractCall(open.url)('GET', `${poolPath}/history?sub=${sub}`)
+    return body.entries[0].address
+  }
+
+  test('the history and the log have the address that a trusted proxy added', async () => {
+    expect((await reserve(open, 'proxied', '203.0.113.1')).status).toBe(201)
+    expect(await readAddress('proxied')).toBe('203.0.113.1')
+    expect(open.lines.filter(line => line.includes('/reserve')).map(line => JSON.parse(line).address)).toEqual([
+      '203.0.113.1',
+    ])
+  })
+
+  test('by default they have the address of the connection', async () => {
+    expect((await reserve(api, 'direct', '203.0.113.1')).status).toBe(201)
+    expect(await readAddress('direct')).toMatch(/^(?:127\.0\.0\.1|::1)$/)
+  })
+
+  test('each client has its own attempts', async () => {
+    const validate = async (forwarded: string) => {
+      const body = { provider: 'closed', token: 'x' }
+      const path = '/api/v1/credentials/validate'
+      return (await createContractCall(open.url)('POST', path, body, { Forwarded: forwarded })).status
+    }
+    // The provider does not answer, so each attempt that is allowed ends with 503. One is allowed per minute.
+    expect(await validate('for="203.0.113.2:4711"')).toBe(503)
+    expect(await validate('for=203.0.113.2')).toBe(429)
+    expect(await validate('for=203.0.113.3, for=203.0.113.2')).toBe(429)
+    expect(await validate('for=203.0.113.3')).toBe(503)
   })
 })
 

@@ -49,6 +49,7 @@ export const unusedDependencies: AppDependencies = {
   providers: { objectStorage: 'hetzner', token: ['hetzner'] },
   health: { isDatabaseUp: failOnCall, acceptsWrites: failOnCall, phase: failOnCall, pools: failOnCall },
   metrics: { contentType: 'text/plain', text: failOnCall },
+  clientAddress: peer => peer,
   browsers: { allowedOrigins: [], loopbackHostsOnly: false },
   reservedLabels: [],
   observer: { onRequest: failOnCall, onRequestFailed: failOnCall, onResponseAborted: failOnCall },

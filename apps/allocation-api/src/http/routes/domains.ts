@@ -4,7 +4,7 @@ import type { DomainProof } from '../../deployments/domain-proof.ts'
 import type { RateLimitDecision } from '../../lib/rate-limiter.ts'
 import { sendError } from '../errors.ts'
 import type { HttpEnv } from '../types.ts'
-import { getAddress, parseIdempotencyKey, validateJson } from '../validate.ts'
+import { parseIdempotencyKey, validateJson } from '../validate.ts'
 
 export interface DomainOperations extends Pick<DomainProof, 'createChallenge'> {
   /** Counts a challenge for the client with this address: each one is stored for days. */
@@ -15,7 +15,7 @@ export const domainRoutes = (domains: DomainOperations) =>
   new Hono<HttpEnv>().post('/challenge', validateJson(domainChallengeRequest), async c => {
     const key = parseIdempotencyKey(c)
     if (!key.ok) return sendError(c, key.error)
-    const limit = domains.limitChallenges(getAddress(c))
+    const limit = domains.limitChallenges(c.get('address'))
     if (limit.kind !== 'allowed') {
       return sendError(c, { ...limit, detail: 'Too many challenges from your address; retry later.' })
     }

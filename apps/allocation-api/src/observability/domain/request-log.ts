@@ -5,7 +5,7 @@
 export interface RequestLogEntry {
   readonly requestId: string
   readonly listener: string
-  /** Of the peer: a client, or the proxy in front of it. */
+  /** Of the client; of the proxy in front of it, if that is not trusted. */
   readonly address: string | null
   readonly deployment?: string | undefined
   readonly method: string

@@ -1,0 +1,96 @@
+import { BlockList, isIP, SocketAddress } from 'node:net'
+import type { Network } from '../config/ip-address.ts'
+
+/** A header field of a request; undefined: absent. Several fields of one name are joined by commas. */
+export type GetHeader = (name: string) => string | undefined
+
+/**
+ * Returns the address of the client from the address of the connection and the headers of a request. Null: the
+ * connection has closed, and the address is unknown.
+ */
+export type ClientAddress = (peer: string | null, getHeader: GetHeader) => string | null
+
+/** In one form for all spellings. An IPv4-mapped IPv6 address is the IPv4 address (RFC 4291 section 2.5.5.2). */
+const normalize = (text: string): string | null => {
+  const plain = text.replace(/^::ffff:(?=\d+\.)/i, '')
+  const version = plain.includes('%') ? 0 : isIP(plain)
+  return version === 0 ? null : new SocketAddress({ address: plain, family: version === 4 ? 'ipv4' : 'ipv6' }).address
+}
+
+/**
+ * The address of a node: `192.0.2.1`, `192.0.2.1:4711`, `2001:db8::1`, `[2001:db8::1]` or `[2001:db8::1]:4711` (RFC 7239
+ * section 6). Null: anything else, such as `unknown` or an obfuscated identifier.
+ */
+const parseNode = (text: string): string | null => {
+  const [, bracketed, dotted] = /^(?:\[([^\]]*)\]|([\d.]+))(?::(?:\d{1,5}|_[\w.-]+))?$/.exec(text) ?? []
+  if (bracketed !== undefined) return bracketed.includes(':') ? normalize(bracketed) : null
+  return normalize(dotted ?? text)
+}
+
+const TOKEN = "[!#$%&'*+.^_`|~\\dA-Za-z-]+"
+const PAIR = new RegExp(`[ \\t]*(${TOKEN})=(?:(${TOKEN})|"((?:[^"\\\\]|\\\\.)*)")[ \\t]*`, 'y')
+
+/** The values of `for` in a Forwarded header (RFC 7239 section 4), one per proxy. Null: the header is malformed. */
+const parseForwarded = (header: string): readonly string[] | null => {
+  const nodes: string[] = []
+  let node = ''
+  for (let at = 0; ; ) {
+    PAIR.lastIndex = at
+    const [pair, name, token, quoted] = PAIR.exec(header) ?? []
+    if (pair === undefined) return null
+    if (name?.toLowerCase() === 'for') node = token ?? quoted?.replaceAll(/\\(.)/g, '$1') ?? ''
+    at += pair.length
+    const isLast = at === header.length
+    if (isLast || header[at] === ',') {
+      nodes.push(node)
+      node = ''
+    } else if (header[at] !== ';') return null
+    if (isLast) return nodes
+    at += 1
+  }
+}
+
+/**
+ * Believes the headers only as far as trusted proxies wrote them: each proxy adds the address of its own client at the end,
+ * so the client is the last address that is not that of a trusted proxy. An entry that is not an address, and a malformed
+ * header, hide the client; then the address is that of the last known proxy. The same holds if Forwarded and X-Forwarded-For
+ * lead to different addresses, because the client may have sent the one that the proxies do not write.
+ */
+export const createClientAddress = (trustedProxies: readonly Network[]): ClientAddress => {
+  const toPeer = (peer: string | null): string | null => peer?.replace(/^::ffff:/, '') ?? null
+  if (trustedProxies.length === 0) return toPeer
+  const proxies = new BlockList()
+  for (const { address, prefix, family } of trustedProxies) proxies.addSubnet(address, prefix, family)
+  const isTrusted = (address: string): boolean => proxies.check(address, isIP(address) === 4 ? 'ipv4' : 'ipv6')
+
+  const follow = (peer: string, nodes: readonly string[]): string => {
+    let known = peer
+    for (let i = nodes.length - 1; i >= 0 && isTrusted(known); i -= 1) {
+      const next = parseNode(nodes[i] ?? '')
+      if (next === null) return known
+      known = next
+    }
+    return known
+  }
+
+  return (connection, getHeader) => {
+    const peer = toPeer(connection)
+    const address = peer === null ? null : normalize(peer)
+    if (address === null || !isTrusted(address)) return peer
+    const forwarded = getHeader('Forwarded')
+    const list = getHeader('X-Forwarded-For')
+    const candidates = [
+      ...(forwarded === undefined ? [] : [follow(address, parseForwarded(forwarded) ?? [])]),
+      ...(list === undefined
+        ? []
+        : [
+            follow(
+              address,
+              list.split(',').map(entry => entry.trim()),
+            ),
+          ]),
+    ]
+    const [first = address, second = first] = candidates
+    return first === second ? first : address
+  }
+}
