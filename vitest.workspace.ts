@@ -231,6 +231,16 @@ export default defineConfig({
           hookTimeout: 60_000,
         },
       },
+      {
+        test: {
+          ...shared,
+          name: 'service-build',
+          root: './packages/service-build',
+          include: ['test/**/*.test.ts'],
+          exclude,
+          testTimeout: 60_000,
+        },
+      },
       { test: { ...shared, name: 'node-service', root: './packages/node-service', include: ['src/**/*.test.ts'] } },
       { test: { ...shared, name: 'docs-tests', root: './packages/docs-tests', include: ['test/**/*.test.ts'] } },
       { test: { ...shared, name: 'test-kit', root: './packages/test-kit', include: ['src/**/*.test.ts'] } },

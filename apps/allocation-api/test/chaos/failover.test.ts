@@ -1,16 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
 import { createDatabaseClient } from '@pool/database/client'
 import { startNode } from '@pool/dev-server/process'
 import { until } from '@pool/test-kit/poll.ts'
 import { proofSize, reportProof } from '@pool/test-kit/proof-size.ts'
 import { type ReplicatedPostgres, startReplicatedPostgres } from '@pool/test-kit/replicated-postgres.ts'
 import { afterEach, expect, test } from 'vitest'
-import { type Api, sendRequest, startApi } from '../support/api.ts'
+import { type Api, sendRequest, startApi, toEntry } from '../support/api.ts'
 import { reserve } from '../support/operations.ts'
 import { tokenDigest } from '../support/token-repository.ts'
 
-const entry = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
 const PROMOTIONS = proofSize(20, 2)
 const CALLERS = 8
 /** Each name is requested by so many callers concurrently, at both replicas. */
@@ -150,7 +148,7 @@ test('a service whose only server is a standby waits, and is ready within 5 s of
   const pair = await start('synchronous')
   const lines: string[] = []
   const child = startNode({
-    entry,
+    entry: toEntry('main'),
     env: { PORT: '0', PDM_DATABASE_URL: pair.servers.standbyUrl() },
     onLine: line => lines.push(line),
     isReady: line => line.msg === 'listening',

@@ -1,10 +1,9 @@
-import { fileURLToPath } from 'node:url'
 import { startNode } from '@pool/dev-server/process'
 import { deploymentRequest } from '@pool/test-kit/deployment-request.ts'
 import { startCloudflareDouble } from '@pool/test-kit/dns/cloudflare-double.ts'
 import { until } from '@pool/test-kit/poll.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Api, startApi } from '../support/api.ts'
+import { type Api, startApi, toEntry } from '../support/api.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { type ContractCall, createContractCall } from '../support/service.ts'
 
@@ -38,7 +37,7 @@ afterAll(async () => {
 const failToStart = async (pools: string, env: Record<string, string> = {}) => {
   const lines: string[] = []
   const child = startNode({
-    entry: fileURLToPath(new URL('../../src/main.ts', import.meta.url)),
+    entry: toEntry('main'),
     env: { PORT: '0', PDM_DATABASE_URL: database.url, DNSPROVIDER_MANAGED_DOMAINS: pools, ...env },
     onLine: line => lines.push(line),
   })

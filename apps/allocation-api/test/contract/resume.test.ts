@@ -1,9 +1,8 @@
-import { fileURLToPath } from 'node:url'
 import { startNode } from '@pool/dev-server/process'
 import { startCloudflareDouble } from '@pool/test-kit/dns/cloudflare-double.ts'
 import { withoutZoneMarker } from '@pool/test-kit/dns/zone-marker.ts'
 import { afterAll, describe, expect, test } from 'vitest'
-import { type Api, startApi } from '../support/api.ts'
+import { type Api, startApi, toEntry } from '../support/api.ts'
 import { createContractCall, createSteps, poolPath, startTestService } from '../support/service.ts'
 
 const env = { PDM_OPERATOR_TOKENS: 'operator-token', PDM_DNS_COMMIT_WAIT: '2s' }
@@ -89,7 +88,7 @@ describe('another DNSPROVIDER_KIND', () => {
   test('the start fails with exit code 2 and says which kind the pool has', async () => {
     const lines: string[] = []
     const child = startNode({
-      entry: fileURLToPath(new URL('../../src/main.ts', import.meta.url)),
+      entry: toEntry('main'),
       env: {
         ...{ PORT: '0', PDM_DATABASE_URL: database.url, PDM_LOG_LEVEL: 'error' },
         ...{ DNSPROVIDER_KIND: 'cloudflare', DNSPROVIDER_CLOUDFLARE_API_TOKEN: 'x' },

@@ -1,6 +1,5 @@
 import { chmod, chown, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { createDatabaseClient } from '@pool/database/client'
 import { freePort } from '@pool/dev-server/ports'
 import { startNode } from '@pool/dev-server/process'
@@ -8,15 +7,14 @@ import { createCa } from '@pool/test-ceph/test-ca'
 import { type DedicatedPostgres, startDedicatedPostgres } from '@pool/test-kit/dedicated-postgres.ts'
 import { MISSING_PGBOUNCER, pgbouncerVersion, startPgbouncer } from '@pool/test-kit/pgbouncer.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { toEntry } from '../support/api.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-
-const entry = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
 
 /** The lines of a start that is expected to fail, and the exit code. */
 const startInVain = async (url: string) => {
   const lines: string[] = []
   const child = startNode({
-    entry,
+    entry: toEntry('main'),
     env: { PORT: '0', PDM_DATABASE_URL: url, PDM_LOG_LEVEL: 'error' },
     onLine: line => lines.push(line),
   })

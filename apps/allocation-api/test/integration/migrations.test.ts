@@ -7,7 +7,7 @@ import { startNode } from '@pool/dev-server/process'
 import { until } from '@pool/test-kit/poll.ts'
 import { afterAll, describe, expect, onTestFinished, test } from 'vitest'
 import { migrateDatabase, readSchema } from '../../src/database/schema.ts'
-import { startApi } from '../support/api.ts'
+import { startApi, toEntry } from '../support/api.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { dumpSchema } from '../support/dump-schema.ts'
 import { holdLock } from '../support/locks.ts'
@@ -104,11 +104,11 @@ test('ten replicas migrate an empty database concurrently', async () => {
   await Promise.all(replicas.map(replica => replica.end()))
 })
 
-/** Runs a program of the service until it exits. */
-const run = async (program: 'main.ts' | 'migrate.ts', url: string, ...args: string[]) => {
+/** Runs a command of the service until it exits. */
+const run = async (command: 'main' | 'migrate', url: string, ...args: string[]) => {
   const lines: string[] = []
   const { code } = await startNode({
-    entry: fileURLToPath(new URL(`../../src/${program}`, import.meta.url)),
+    entry: toEntry(command),
     args,
     env: { PORT: '0', PDM_OPERATOR_PORT: '0', PDM_DATABASE_URL: url, PDM_LOG_LEVEL: 'warn' },
     onLine: line => lines.push(line),
@@ -127,14 +127,14 @@ describe('a database that the service cannot run on ends the start with exit cod
     const message =
       'the database has tables without a version (pool_allocations, but no allocation_api_migrations): ' +
       'they are from a build without versions or of another program; use an empty database'
-    expect(await run('main.ts', url)).toEqual({ code: 2, lines: [`schema: ${message}`] })
-    expect(await run('migrate.ts', url)).toEqual({ code: 2, lines: [`migrate: ${message}`] })
+    expect(await run('main', url)).toEqual({ code: 2, lines: [`schema: ${message}`] })
+    expect(await run('migrate', url)).toEqual({ code: 2, lines: [`migrate: ${message}`] })
   })
 
   test('a schema that requires a newer build', async () => {
     const { url, sql } = await createDatabaseAt(newest)
     await recordNewer(sql, newest + 1)
-    const { code, lines } = await run('main.ts', url)
+    const { code, lines } = await run('main', url)
     expect([code, lines]).toEqual([2, [expect.stringContaining(`requires build ${newest + 1} or newer`)]])
   })
 })
@@ -184,13 +184,13 @@ test('on a migrated database, the service needs no right to change the schema', 
 test('migrate --check says what migrate would do, and migrate does it', async () => {
   const { url, sql } = await createDatabaseAt(0)
   const files = schema.migrations.map(({ version, name }) => `${String(version).padStart(4, '0')}-${name}.sql`)
-  expect(await run('migrate.ts', url, '--check')).toEqual({ code: 0, lines: files.map(file => `pending: ${file}`) })
+  expect(await run('migrate', url, '--check')).toEqual({ code: 0, lines: files.map(file => `pending: ${file}`) })
   expect(await dumpSchema(sql)).toBe('\n')
-  expect(await run('migrate.ts', url)).toEqual({ code: 0, lines: files.map(file => `applied: ${file}`) })
+  expect(await run('migrate', url)).toEqual({ code: 0, lines: files.map(file => `applied: ${file}`) })
   const nothing = { code: 0, lines: [`The database fits build ${newest}. No migration is pending.`] }
-  expect(await run('migrate.ts', url, '--check')).toEqual(nothing)
-  expect(await run('migrate.ts', url)).toEqual(nothing)
-  expect(await run('migrate.ts', url, '--dry-run')).toMatchObject({
+  expect(await run('migrate', url, '--check')).toEqual(nothing)
+  expect(await run('migrate', url)).toEqual(nothing)
+  expect(await run('migrate', url, '--dry-run')).toMatchObject({
     code: 2,
     lines: [expect.stringContaining('--check')],
   })

@@ -2,10 +2,9 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { request } from 'node:http'
 import { connect } from 'node:net'
-import { fileURLToPath } from 'node:url'
 import { timed, until } from '@pool/test-kit/poll.ts'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { type Api, startApi } from '../support/api.ts'
+import { type Api, startApi, toEntry } from '../support/api.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { holdLock, untilSessionsWait } from '../support/locks.ts'
 import { pool } from '../support/operations.ts'
@@ -153,7 +152,7 @@ describe('a graceful stop', () => {
   })
 
   test('the process stops when its parent process ends', async () => {
-    const entry = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
+    const entry = toEntry('main')
     const child = spawn(process.execPath, [entry], {
       env: { PATH: process.env.PATH, PORT: '0', PDM_DATABASE_URL: database.url, DNSPROVIDER_KIND: 'local' },
       stdio: ['ignore', 'pipe', 'ignore', 'ipc'],

@@ -3,13 +3,12 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { startNode } from '@pool/dev-server/process'
 import { afterAll, describe, expect, test } from 'vitest'
-import { sendRequest, startApi } from '../support/api.ts'
+import { sendRequest, startApi, toEntry } from '../support/api.ts'
 import { createTestDatabase } from '../support/database.ts'
 
-const entry = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
+const entry = toEntry('main')
 const database = await createTestDatabase({ schema: false, connections: 2 })
 afterAll(() => database.drop())
 

@@ -1,12 +1,10 @@
-import { fileURLToPath } from 'node:url'
 import { startNode } from '@pool/dev-server/process'
 import { until } from '@pool/test-kit/poll.ts'
 import { startTcpProxy, type TcpProxy } from '@pool/test-kit/tcp-proxy.ts'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { sendRequest } from '../support/api.ts'
+import { sendRequest, toEntry } from '../support/api.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 
-const entry = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
 const token = { Authorization: 'Bearer token' }
 let database: TestDatabase
 let proxy: TcpProxy
@@ -36,7 +34,7 @@ const startWithoutDatabase = async () => {
 const startProcess = async (env: Record<string, string> = {}) => {
   const lines: string[] = []
   const child = startNode({
-    entry,
+    entry: toEntry('main'),
     env: {
       PORT: '0',
       PDM_OPERATOR_PORT: '0',

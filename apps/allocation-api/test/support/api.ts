@@ -2,7 +2,14 @@ import { fileURLToPath } from 'node:url'
 import { type NodeProcess, startNode } from '@pool/dev-server/process'
 import * as z from 'zod'
 
-const ownEntry = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
+/**
+ * The file of a command of the API: its source, or with TEST_BUNDLES=1 what the last build made of it. CI sets the variable,
+ * so the tests run against the files of the image.
+ */
+export const toEntry = (command: string): string =>
+  fileURLToPath(
+    new URL(process.env.TEST_BUNDLES === '1' ? `../../dist/${command}.js` : `../../src/${command}.ts`, import.meta.url),
+  )
 
 const readyLine = z.object({
   port: z.number(),
@@ -56,7 +63,7 @@ export const sendRequest = async (
 export const startApi = async (
   databaseUrl: string,
   env: Record<string, string> = {},
-  entry = ownEntry,
+  entry = toEntry('main'),
 ): Promise<Api> => {
   const lines: string[] = []
   const child = startNode({

@@ -2,14 +2,13 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { startNode } from '@pool/dev-server/process'
 import { until } from '@pool/test-kit/poll.ts'
 import { startTcpProxy, type TcpProxy } from '@pool/test-kit/tcp-proxy.ts'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { createTestDatabase, type TestDatabase } from './support/database.ts'
+import { toEntry } from './support/replica.ts'
 
-const toEntry = (name: string): string => fileURLToPath(new URL(`../../src/node/${name}.ts`, import.meta.url))
 const TOKEN = 'token-of-region-a'
 const authorization = { Authorization: `Bearer ${TOKEN}` }
 

@@ -2,7 +2,12 @@ import { resolve } from 'node:path'
 import { type NodeProcess, startNode } from '@pool/dev-server/process'
 import { TOKEN } from '@pool/test-kit/lease-connection.ts'
 
-const ENTRY = resolve(import.meta.dirname, '../../../src/node/main.ts')
+/** The file of a command of the witness on Postgres: its source, or with TEST_BUNDLES=1 what the last build made of it. */
+export const toEntry = (command: string): string =>
+  resolve(
+    import.meta.dirname,
+    process.env.TEST_BUNDLES === '1' ? `../../../dist-node/${command}.js` : `../../../src/node/${command}.ts`,
+  )
 
 export interface Replica extends AsyncDisposable {
   readonly port: number
@@ -15,7 +20,7 @@ export const startReplica = async (
   env: Readonly<Record<string, string>> = {},
 ): Promise<Replica> => {
   const process = startNode({
-    entry: ENTRY,
+    entry: toEntry('main'),
     env: {
       PORT: '0',
       WITNESS_DATABASE_URL: databaseUrl,

@@ -1,0 +1,103 @@
+import { execFile } from 'node:child_process'
+import { globSync, mkdtempSync, rmSync } from 'node:fs'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { promisify } from 'node:util'
+import { expect, onTestFinished, test } from 'vitest'
+import { apps } from '../src/apps.ts'
+import { bundle } from '../src/bundle.ts'
+
+const createFolder = (): string => {
+  const folder = mkdtempSync(join(tmpdir(), 'service-build-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  return folder
+}
+
+/** Writes the files of an app, by path, and returns its folder. */
+const createApp = async (files: Readonly<Record<string, string>>): Promise<string> => {
+  const folder = createFolder()
+  const all = { 'package.json': '{"name":"app","version":"1.2.3","engines":{"node":">=24"}}', ...files }
+  for (const [path, text] of Object.entries(all)) {
+    await mkdir(dirname(join(folder, path)), { recursive: true })
+    await writeFile(join(folder, path), text)
+  }
+  return folder
+}
+
+const run = async (file: string, env: NodeJS.ProcessEnv = {}) =>
+  promisify(execFile)(process.execPath, [file], { env }).catch(({ code, stdout, stderr }) => ({ code, stdout, stderr }))
+
+const listFiles = (folder: string): string[] => globSync('**/*.*', { cwd: folder }).sort()
+
+test('a bundle finds its resources, without the folder that it was made from', async () => {
+  const app = await createApp({
+    'src/main.ts': `
+      import { readFileSync, readdirSync } from 'node:fs'
+      import { createRequire } from 'node:module'
+      const script: string = readFileSync(new URL('deep/er/script.sh', import.meta.url), 'utf8')
+      const rows = readdirSync(new URL('../rows/', import.meta.url))
+      const modules = readdirSync(new URL('../infra/caller', import.meta.url))
+      const style = createRequire(import.meta.url).resolve('styles/main.css')
+      console.log(JSON.stringify({ script, rows, modules, style: readFileSync(style, 'utf8') }))`,
+    'src/deep/er/script.sh': 'exit',
+    'rows/1.sql': 'select 1',
+    'rows/README.md': 'For readers.',
+    'infra/caller/main.tf': 'module "called" {\n  source = "../called"\n}\nmodule "other" {\n  source = "./inside"\n}',
+    'infra/caller/tests/main.tftest.hcl': '',
+    'infra/called/main.tf': 'module "indirect" {\n  source = "../indirect"\n}',
+    'infra/indirect/main.tf': '',
+    'infra/unused/main.tf': '',
+    'node_modules/styles/package.json': '{"name":"styles","version":"4.5.6","license":"MIT"}',
+    'node_modules/styles/main.css': 'a {}',
+    'node_modules/styles/large.css': '',
+  })
+  const outDir = createFolder()
+  const packages = await bundle({ app, outDir, commands: { main: 'src/main.ts' }, packageFiles: ['styles/main.css'] })
+  rmSync(app, { recursive: true })
+  expect(packages).toMatchObject([{ name: 'styles', version: '4.5.6', licence: 'MIT' }])
+  expect(listFiles(outDir)).toEqual([
+    'called/main.tf',
+    'caller/main.tf',
+    'indirect/main.tf',
+    'main.js',
+    'main.js.map',
+    'node_modules/styles/main.css',
+    'package.json',
+    'rows/1.sql',
+    'script.sh',
+  ])
+  expect(JSON.parse(await readFile(join(outDir, 'package.json'), 'utf8'))).toEqual({
+    name: 'app',
+    version: '1.2.3',
+    type: 'module',
+    engines: { node: '>=24' },
+  })
+  const { stdout } = await run(join(outDir, 'main.js'))
+  expect(JSON.parse(stdout)).toEqual({ script: 'exit', rows: ['1.sql'], modules: ['main.tf'], style: 'a {}' })
+})
+
+test('two resources with one name are an error', async () => {
+  const app = await createApp({
+    'src/main.ts': `export const both = [new URL('a/x.sql', import.meta.url), new URL('b/x.sql', import.meta.url)]`,
+    'src/a/x.sql': '',
+    'src/b/x.sql': '',
+  })
+  const failure = bundle({ app, outDir: createFolder(), commands: { main: 'src/main.ts' } })
+  await expect(failure).rejects.toThrow('have the same name; rename one of them')
+})
+
+test.each([
+  ['allocation-api', 'PDM_DATABASE_URL'],
+  ['lease-witness', 'WITNESS_DATABASE_URL'],
+])('each command of %s starts, and asks for its configuration', async (name, variable) => {
+  const options = apps[name]
+  if (!options) throw new Error(`no app ${name}`)
+  const outDir = createFolder()
+  await bundle({ ...options, outDir })
+  expect(listFiles(outDir)).toContain('migrations/0001-initial.sql')
+  for (const command of Object.keys(options.commands)) {
+    const result = await run(join(outDir, `${command}.js`))
+    expect(result).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining(variable) })
+  }
+})
