@@ -97,6 +97,7 @@ resource "cloudflare_workers_script" "witness" {
         simple       = { limit = limit.requests, period = limit.period_seconds }
       }
     ],
+    [for dataset in var.metrics_dataset[*] : { name = "METRICS", type = "analytics_engine", dataset = dataset }],
     [for name, text in local.settings : { name = name, type = "plain_text", text = text }],
   )
 

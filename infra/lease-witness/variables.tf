@@ -169,6 +169,17 @@ variable "request_limit" {
   }
 }
 
+variable "metrics_dataset" {
+  type        = string
+  description = "A dataset of Workers Analytics Engine that gets a data point for each request. Cloudflare creates it. Null: none."
+  default     = null
+
+  validation {
+    condition     = var.metrics_dataset == null ? true : can(regex("^[A-Za-z_][A-Za-z0-9_]{0,62}$", var.metrics_dataset))
+    error_message = "metrics_dataset must be letters, digits and underscores, because it is the name of a table."
+  }
+}
+
 variable "max_wait_seconds" {
   type        = number
   description = "Longest wait that a request is granted, from 1 to 60 seconds. Null: the default of the witness, 25."

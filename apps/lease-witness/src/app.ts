@@ -12,23 +12,25 @@ import type { Services, WitnessHttpEnv } from './http/types.ts'
 import type { WitnessSettings } from './settings.ts'
 
 const RESOURCES = [
-  { pattern: /^\/lease\/./s, methods: 'GET, HEAD, PUT, DELETE, OPTIONS' },
-  { pattern: /^\/history\/./s, methods: 'GET, HEAD, OPTIONS' },
-  { pattern: /^\/leases$/, methods: 'GET, HEAD, OPTIONS' },
-  { pattern: /^\/leases\/renew$/, methods: 'POST, OPTIONS' },
-  { pattern: /^\/healthz$/, methods: 'GET, HEAD, OPTIONS' },
+  { route: '/lease/:slot', pattern: /^\/lease\/./s, methods: 'GET, HEAD, PUT, DELETE, OPTIONS' },
+  { route: '/history/:slot', pattern: /^\/history\/./s, methods: 'GET, HEAD, OPTIONS' },
+  { route: '/leases', pattern: /^\/leases$/, methods: 'GET, HEAD, OPTIONS' },
+  { route: '/leases/renew', pattern: /^\/leases\/renew$/, methods: 'POST, OPTIONS' },
+  { route: '/healthz', pattern: /^\/healthz$/, methods: 'GET, HEAD, OPTIONS' },
 ] as const
 
-const DRAIN = { pattern: /^\/leases\/drain$/, methods: 'POST, OPTIONS' } as const
+const DRAIN = { route: '/leases/drain', pattern: /^\/leases\/drain$/, methods: 'POST, OPTIONS' } as const
+const METRICS = { route: '/metrics', pattern: /^\/metrics$/, methods: 'GET, HEAD, OPTIONS' } as const
 
 /** The witness over HTTP, for any host. */
 export const createApp = (settings: WitnessSettings, services: Services): Hono<WitnessHttpEnv> => {
-  const resources = services.drain ? [...RESOURCES, DRAIN] : RESOURCES
-  const allowedMethods = (path: string): string | undefined =>
-    resources.find(({ pattern }) => pattern.test(path))?.methods
+  const { metrics } = services
+  const resources = [...RESOURCES, ...(services.drain ? [DRAIN] : []), ...(metrics ? [METRICS] : [])]
+  const findResource = (path: string) => resources.find(({ pattern }) => pattern.test(path))
+  const allowedMethods = (path: string): string | undefined => findResource(path)?.methods
 
   const app = new Hono<WitnessHttpEnv>({ getPath: rawPath })
-  app.use(accessLog(settings))
+  app.use(accessLog(settings, { onRequest: services.onRequest, toRoute: path => findResource(path)?.route ?? 'none' }))
   app.use(readBody)
   app.use(requireHost)
   // Before authentication: a CORS preflight carries no token.
@@ -48,6 +50,13 @@ export const createApp = (settings: WitnessSettings, services: Services): Hono<W
   app.route('/leases', listLeasesRoutes(services))
   app.route('/leases/renew', renewLeasesRoutes(services))
   if (services.drain) app.route('/leases/drain', drainLeasesRoutes(services.drain))
+  if (metrics) {
+    app.get('/metrics', async c => {
+      c.set('outcome', 'read')
+      c.set('isRoutine', true)
+      return c.body(await metrics.text(), 200, { 'Content-Type': metrics.contentType })
+    })
+  }
   app.notFound(c => {
     const methods = allowedMethods(c.req.path)
     if (!methods) return errorResponse(c, { code: 'not-found' })

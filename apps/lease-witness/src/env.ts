@@ -15,4 +15,6 @@ export interface WorkerEnv extends ObjectEnv, Omit<WitnessSettings, 'TOKEN_POLIC
   readonly LEASES: DurableObjectNamespace<LeaseObject>
   /** Counts the requests of each token in one location of the platform. Optional. */
   readonly REQUEST_LIMIT?: RateLimit
+  /** Gets a data point for each request. Optional. */
+  readonly METRICS?: AnalyticsEngineDataset
 }

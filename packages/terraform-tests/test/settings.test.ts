@@ -44,13 +44,14 @@ withTerraform('the settings of the witness', () => {
 })
 
 withTerraform('bindings that are optional', () => {
-  test('a secret of a store has the policies, and a limit counts requests per location', async () => {
+  test('a secret of a store has the policies, a limit counts requests per location, and a dataset gets metrics', async () => {
     const { account, set, apply, terraform } = await createWitnessFixture()
     const store_id = '5ec5'.repeat(8)
     set({
       token_policies: {},
       token_policies_secret: { store_id, secret_name: 'lease-witness-policies' },
       request_limit: { namespace_id: 1001, requests: 600 },
+      metrics_dataset: 'lease_witness',
     })
     await apply()
     await apply()
@@ -71,6 +72,9 @@ withTerraform('bindings that are optional', () => {
         namespace_id: '1001',
         simple: { limit: 600, period: 60 },
       }),
+    )
+    expect(bindings).toContainEqual(
+      expect.objectContaining({ name: 'METRICS', type: 'analytics_engine', dataset: 'lease_witness' }),
     )
     expect((await terraform('plan', '-detailed-exitcode')).code).toBe(0)
   })

@@ -1,8 +1,8 @@
 import { fileURLToPath } from 'node:url'
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
+import { missingPrometheus, runPromtool } from '@pool/test-kit/promtool.ts'
 import { reportProof } from '@pool/test-kit/proof-size.ts'
 import { expect, test } from 'vitest'
-import { missingPrometheus, runPromtool } from '../support/monitoring.ts'
 
 const directory = fileURLToPath(new URL('../../../../infra/monitoring', import.meta.url))
 

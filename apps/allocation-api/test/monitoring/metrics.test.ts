@@ -1,6 +1,7 @@
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
+import { missingPrometheus, runPromtool } from '@pool/test-kit/promtool.ts'
 import { expect, test } from 'vitest'
-import { missingPrometheus, parseMetricsTable, runPromtool } from '../support/monitoring.ts'
+import { parseMetricsTable } from '../support/monitoring.ts'
 import { createSteps, startTestService } from '../support/service.ts'
 
 const { call } = await startTestService({ DNSPROVIDER_MANAGED_DOMAINS: 'pool.test' })

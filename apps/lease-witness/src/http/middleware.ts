@@ -2,7 +2,7 @@ import { createMiddleware } from 'hono/factory'
 import { isLogged, type WitnessLogLevel } from '../log.ts'
 import type { WitnessSettings } from '../settings.ts'
 import { errorResponse, logRequest } from './errors.ts'
-import type { BodyError, WitnessHttpEnv } from './types.ts'
+import type { BodyError, Services, WitnessHttpEnv } from './types.ts'
 
 /** Not the path of any valid request: every path starts with a slash. */
 const INVALID_PATH = ''
@@ -33,8 +33,14 @@ const toLevel = (status: number, isRoutine: boolean | undefined): WitnessLogLeve
   return isRoutine ? 'debug' : 'info'
 }
 
-/** Assigns the request id and writes the access line. */
-export const accessLog = (settings: WitnessSettings) =>
+export interface AccessLogOptions {
+  readonly onRequest: Services['onRequest']
+  /** The pattern of a path. */
+  readonly toRoute: (path: string) => string
+}
+
+/** Assigns the request id, writes the access line and reports the request. */
+export const accessLog = (settings: WitnessSettings, { onRequest, toRoute }: AccessLogOptions) =>
   createMiddleware<WitnessHttpEnv>(async (c, next) => {
     c.set('settings', settings)
     c.set('secrets', toSecrets(c.req.header('Authorization')))
@@ -59,6 +65,13 @@ export const accessLog = (settings: WitnessSettings) =>
       // A Worker's clock advances only during I/O, so this measures waiting, not CPU time.
       ms: Date.now() - startedAt,
       ...(isLogged(settings, 'debug') ? { request: c.get('request') } : {}),
+    })
+    onRequest?.({
+      method: c.req.method,
+      route: toRoute(c.req.path),
+      outcome: c.get('outcome') ?? 'none',
+      status,
+      seconds: Math.max(0, Date.now() - startedAt) / 1_000,
     })
   })
 

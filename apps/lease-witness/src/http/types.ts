@@ -33,6 +33,23 @@ export interface WitnessHttpEnv {
 /** Counts a request of a token in a limit that several processes share. Whether the request is within it. */
 export type SharedRequestLimit = (tokenName: string) => Promise<boolean>
 
+/** One request and its response. Nothing in it is a slot, a holder or a token. */
+export interface ObservedRequest {
+  readonly method: string
+  /** The pattern of the path, such as `/lease/:slot`; `none` if the path is not one of the witness. */
+  readonly route: string
+  readonly outcome: string
+  readonly status: number
+  /** Seconds until the response headers were ready, which includes a wait. */
+  readonly seconds: number
+}
+
+/** The metrics of this process, in the text format of Prometheus. */
+export interface MetricsSource {
+  readonly contentType: string
+  readonly text: () => Promise<string>
+}
+
 export interface Services {
   readonly leases: LeaseService
   readonly directory: LeaseDirectory
@@ -40,6 +57,10 @@ export interface Services {
   readonly drain?: LeaseDrain
   /** Undefined: each process has its own limit only. */
   readonly sharedRequestLimit?: SharedRequestLimit | undefined
+  /** Called for each request when its response headers are ready. */
+  readonly onRequest?: ((request: ObservedRequest) => void) | undefined
+  /** Undefined: the platform has the metrics. */
+  readonly metrics?: MetricsSource
   /** Whether the policies could not be read yet: it is unknown whether a token has one. */
   readonly lacksPolicies?: boolean
 }

@@ -19,6 +19,8 @@ import { createPostgresLeaseService, type PostgresLeaseService } from '../postgr
 import { type Config, LISTEN_URL_VARIABLE, URL_VARIABLE } from './config.ts'
 
 export interface OpenLeases extends PostgresLeaseService {
+  /** What an acknowledged write has survived, as of the last health check; null: the database accepted no write. */
+  readonly durability: () => string | null
   /** Ends all waits and the background jobs. The service still responds. */
   readonly stop: () => Promise<void>
   /** Closes the connections to the database. */
@@ -169,6 +171,7 @@ export const openLeases = async ({
     leases,
     directory,
     waits,
+    durability: writeCheck.durability,
     async stop() {
       waits.stop()
       await Promise.all([schemaJob.stop(), heartbeatJob.stop()])

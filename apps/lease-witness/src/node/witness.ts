@@ -5,6 +5,7 @@ import type { LeaseDirectory, LeaseService, SlotUnavailable } from '../lease-ser
 import { log } from '../log.ts'
 import type { Config } from './config.ts'
 import { openLeases } from './leases.ts'
+import { createMetrics } from './metrics.ts'
 
 export interface Witness {
   readonly port: number
@@ -35,19 +36,23 @@ const startingServices: { readonly leases: LeaseService; readonly directory: Lea
  */
 export const startWitness = async (config: Config): Promise<Witness> => {
   const { port, settings } = config
-  const server = await listen(createApp(settings, startingServices), port, {
+  const { onRequest, toSource } = createMetrics()
+  const startingMetrics = toSource({ isReady: async () => false, durability: () => null })
+  const startingApp = createApp(settings, { ...startingServices, onRequest, metrics: startingMetrics })
+  const server = await listen(startingApp, port, {
     malformedRequestCode: 'invalid-request',
   }).catch((error: NodeJS.ErrnoException) => {
     throw new Error(`PORT: cannot listen on port ${port} (${error.code ?? error.name})`)
   })
   log(settings, 'info', { msg: 'listening', port: server.port })
-  const { leases, directory, stop, close } = await openLeases(config).catch(async error => {
+  const { leases, directory, durability, stop, close } = await openLeases(config).catch(async error => {
     await server.close(REQUEST_GRACE_MS)
     throw error
   })
   let isStopping = false
   const checkHealth = async () => !isStopping && (await leases.checkHealth())
-  server.serve(createApp(settings, { leases: { ...leases, checkHealth }, directory }))
+  const metrics = toSource({ isReady: checkHealth, durability })
+  server.serve(createApp(settings, { leases: { ...leases, checkHealth }, directory, onRequest, metrics }))
   return {
     port: server.port,
     async stop() {

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startNode } from '@pool/dev-server/process'
 import { until } from '@pool/test-kit/poll.ts'
+import { missingPrometheus, runPromtool } from '@pool/test-kit/promtool.ts'
 import { startTcpProxy, type TcpProxy } from '@pool/test-kit/tcp-proxy.ts'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { createTestDatabase, type TestDatabase } from './support/database.ts'
@@ -60,7 +61,7 @@ const start = async (env: Record<string, string> = {}, readyLine = 'ready') => {
     const text = await response.text()
     return { status: response.status, headers: response.headers, body: text === '' ? undefined : JSON.parse(text) }
   }
-  return { child, lines, port: Number(port), send }
+  return { child, lines, port: Number(port), url, send }
 }
 
 describe('exit code 2 with one line that names every invalid variable and reveals no secret', () => {
@@ -83,6 +84,36 @@ describe('exit code 2 with one line that names every invalid variable and reveal
     for (const variable of Object.keys(invalid)) expect(lines[0]).toContain(variable)
     expect(lines[0]).not.toMatch(/mark-password/)
     expect(code).toBe(2)
+  })
+})
+
+describe('GET /metrics', () => {
+  const scrape = async (url: string) => (await fetch(`${url}/metrics`, { headers: authorization })).text()
+
+  test('counts requests by route, status and outcome, and says whether the witness is ready', async () => {
+    const { url, send } = await start()
+    const write = { 'If-Match': '0', 'X-Holder': 'region-a' }
+    await send('PUT', '/lease/metrics', write)
+    await send('PUT', '/lease/metrics', write)
+    const text = await scrape(url)
+    for (const sample of [
+      'lease_witness_ready 1',
+      'lease_witness_operations_total{method="PUT",route="/lease/:slot",outcome="granted"} 1',
+      'lease_witness_operations_total{method="PUT",route="/lease/:slot",outcome="rejected-expired"} 0',
+      'lease_witness_http_request_duration_seconds_count{method="PUT",route="/lease/:slot",status="412"} 1',
+    ]) {
+      expect(text.split('\n')).toContain(sample)
+    }
+    // The server of the tests may run without fsync.
+    expect(text).toMatch(/^lease_witness_database_durability\{mode="(?:single|volatile)"\} 1$/m)
+    if (missingPrometheus === undefined)
+      expect(await runPromtool(['check', 'metrics'], { input: text })).toEqual({ code: 0, output: '' })
+  })
+
+  test('needs a token, also while the witness has no database', async () => {
+    const { url } = await start({ WITNESS_DATABASE_URL: 'postgres://user@127.0.0.1:1/db' }, 'listening')
+    expect((await fetch(`${url}/metrics`)).status).toBe(401)
+    expect((await scrape(url)).split('\n')).toContain('lease_witness_ready 0')
   })
 })
 
