@@ -33,7 +33,7 @@ test('waits for the workerd of a killed start', async () => {
   const workerd = spawn('/bin/sh', ['-c', 'sleep 0.5; exit 0', 'workerd'], { stdio: 'ignore' })
   const exited = once(workerd, 'exit')
   writePidFile(`${workerd.pid}\n`)
-  using directory = await lockDataDir(dataDir)
+  using directory = await lockDataDir(dataDir, 60_000)
   expect(directory.path).toBe(join(dataDir, 'lease-witness'))
   if (hasProc) expect(isRunning(workerd.pid ?? 0)).toBe(false)
   await exited
@@ -57,8 +57,7 @@ test.each([
   ['a process that has exited', '4194305'],
 ])('does not wait for %s', async (_what, pid) => {
   writePidFile(pid)
-  const startedAt = performance.now()
-  using directory = await lockDataDir(dataDir)
+  // Longer than the test may take.
+  using directory = await lockDataDir(dataDir, 600_000)
   expect(directory.path).toContain(dataDir)
-  expect(performance.now() - startedAt).toBeLessThan(1_000)
 })

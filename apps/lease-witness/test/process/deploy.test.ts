@@ -38,7 +38,7 @@ beforeAll(async () => {
   const modules = readdirSync(directory.path).filter(name => name.endsWith('.js'))
   expect(modules).toEqual(['index.js'])
   bundle = readFileSync(join(directory.path, 'index.js'), 'utf8')
-})
+}, 180_000)
 
 test('the bindings are the KV namespace, the Durable Objects and the log level', () => {
   const bindings = [...output.matchAll(/^env\.(.+?)\s{2,}(.+?)\s*$/gm)].map(([, binding, kind]) => [binding, kind])

@@ -38,14 +38,14 @@ export const chooseClockStep = (prng: Prng): number => {
 
 /** A clock of the witness that a test sets forward and back. */
 export class SteppedClock implements WitnessClock {
-  readonly #standstillMs: number
+  readonly #standsStill: boolean
   readonly #offsets: Offset[] = [
     { aheadMs: 0, from: Number.NEGATIVE_INFINITY, leftAt: Number.POSITIVE_INFINITY, until: Number.POSITIVE_INFINITY },
   ]
 
-  /** `standstillMs`: for how long the clock can have stood still before the end of a step. */
-  constructor(standstillMs = 0) {
-    this.#standstillMs = standstillMs
+  /** `standsStill`: whether the clock can show the time since the start of a step until its end. */
+  constructor({ standsStill = false } = {}) {
+    this.#standsStill = standsStill
   }
 
   get aheadMs(): number {
@@ -75,7 +75,7 @@ export class SteppedClock implements WitnessClock {
     return this.#offsets
       .filter(offset => offset.from <= until && offset.until >= from)
       .map(offset => ({
-        from: Math.max(from, offset.from) + offset.aheadMs - (until < offset.leftAt ? 0 : this.#standstillMs),
+        from: Math.max(this.#standsStill ? Math.min(from, offset.leftAt) : from, offset.from) + offset.aheadMs,
         until: Math.min(until, offset.until) + offset.aheadMs,
       }))
   }

@@ -40,7 +40,7 @@ const released = (generation: number): Lease => ({ holder: '', acquiredAt: '', e
 
 const NEVER_WRITTEN = released(0)
 const RETRY_MS = 10
-const READ_TIMEOUT_MS = 20_000
+const READ_TIMEOUT_MS = 60_000
 
 /** Reads a slot and records its state. Retries while the connection breaks or the witness responds 503. */
 export const readLease = async (client: Client, ledger: Ledger, slot: string): Promise<Lease> => {

@@ -14,7 +14,7 @@ export interface Waiter {
   ) => Promise<{ readonly response: HttpResponse; readonly receivedAt: number }>
 }
 
-const RESPONSE_MARGIN_MS = 15_000
+const RESPONSE_MARGIN_MS = 60_000
 
 export const openWaiter = async (port: number, slot: string): Promise<Waiter> => {
   const connection = await HttpConnection.open(port)

@@ -47,7 +47,7 @@ export const temporaryDirectory = (): Disposable & { readonly path: string } => 
   return { path, [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }) }
 }
 
-const START_FAILURE_TIMEOUT_MS = 15_000
+const START_FAILURE_TIMEOUT_MS = 60_000
 
 /** Starts the witness with an environment that must make it exit. */
 export const failToStart = async (
