@@ -4,12 +4,14 @@ import { setTimeout as sleep } from 'node:timers/promises'
 const PAUSE_FRACTION = 0.1
 const MIN_PAUSE_MS = 1
 const MAX_PAUSE_MS = 50
+/** Far more than a busy machine needs, and less than the time of a test. */
+const DEFAULT_TIMEOUT_MS = 45_000
 
 /** Polls `fact` until its result is neither false nor undefined. Throws an error with `what` after `withinMs`. */
 export const until = async <Result>(
   what: string,
   fact: () => Promise<Result | false | undefined> | Result | false | undefined,
-  withinMs = 20_000,
+  withinMs = DEFAULT_TIMEOUT_MS,
 ): Promise<Result> => {
   const started = performance.now()
   for (;;) {

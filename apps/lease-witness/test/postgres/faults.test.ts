@@ -6,7 +6,8 @@ import type { LeaseWrite } from '../../src/lease/lease.ts'
 import { type OpenLeases, openLeases } from '../../src/node/leases.ts'
 import { createTestDatabase, getTestDsn, type TestDatabase } from './support/database.ts'
 
-const TIMEOUT_MS = 1_000
+/** Long enough for a write on a busy machine, because some tests wait for it. */
+const TIMEOUT_MS = 3_000
 
 let database: TestDatabase
 let proxy: TcpProxy
@@ -63,14 +64,16 @@ const lockRow = async (name: string) => {
 test('a locked row delays the writes of its slot only; reads and rejections do not wait, and a late write has no effect', async () => {
   for (const name of [slot, 'other']) expect((await acquire(0, name)).kind).toBe('granted')
   const unlock = await lockRow(slot)
-  const started = performance.now()
-  const locked = acquire(1)
+  let isWaiting = true
+  const locked = acquire(1).finally(() => {
+    isWaiting = false
+  })
   for (let generation = 1; generation < 20; generation += 1) {
     expect((await acquire(generation, 'other')).kind).toBe('renewed')
   }
   expect(await read()).toMatchObject({ kind: 'lease', lease: { generation: 1 } })
   expect(await acquire(7)).toMatchObject({ kind: 'rejected', reason: 'generation' })
-  expect(performance.now() - started).toBeLessThan(TIMEOUT_MS)
+  expect(isWaiting).toBe(true)
   expect(await locked).toMatchObject({ kind: 'lease-unavailable' })
   await unlock()
   expect(await read()).toMatchObject({ lease: { generation: 1 } })
@@ -112,11 +115,9 @@ test('a database that does not answer: unavailable in time, also at the end of a
     { slot, encoded: slot },
     { condition: { kind: 'vacant' }, known: [], maxMs: 100, signal: new AbortController().signal },
   )
-  const started = performance.now()
   const outcomes = await Promise.all([read(), acquire(1), wait])
   expect(outcomes.map(({ kind }) => kind)).toEqual(outcomes.map(() => 'lease-unavailable'))
-  expect(performance.now() - started).toBeLessThan(2 * TIMEOUT_MS)
-  expect(await witness.leases.checkHealth()).toBe(false)
+  await until('it is unhealthy', async () => !(await witness.leases.checkHealth()))
   proxy.thaw()
   await until('it serves', async () => (await read()).kind === 'lease')
   await until('it is healthy', () => witness.leases.checkHealth())

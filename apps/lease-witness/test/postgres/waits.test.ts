@@ -1,21 +1,28 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { until } from '@pool/test-kit/poll.ts'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { WaitCondition } from '../../src/lease/lease.ts'
 import type { ReadOutcome } from '../../src/lease-service.ts'
 import { createTestDatabase, startTestReplica, type TestDatabase, type TestReplica } from './support/database.ts'
+import { replaceLeaseClock, type TestClock } from './support/test-clock.ts'
 
 const LONG_MS = 60_000
 
 let database: TestDatabase
+let clock: TestClock
 let [here, there] = [] as unknown as [TestReplica, TestReplica]
 const others: TestReplica[] = []
 
 beforeAll(async () => {
   database = await createTestDatabase()
+  clock = await replaceLeaseClock(database.sql)
   here = await startTestReplica(database.url)
   there = await startTestReplica(database.url)
 })
-afterEach(() => Promise.all(others.splice(0).map(replica => replica.close())))
+afterEach(async () => {
+  await clock.stopAt(undefined)
+  await Promise.all(others.splice(0).map(replica => replica.close()))
+})
 afterAll(async () => {
   await Promise.all([here.close(), there.close()])
   await database[Symbol.asyncDispose]()
@@ -97,10 +104,16 @@ test('the expiry of the lease ends a wait on every replica, without any request'
 })
 
 test('a renewal moves the expiry for which a client waits', async () => {
-  await acquire(0, { ttlMs: 300 })
+  const start = Date.now()
+  await clock.stopAt(start)
+  await acquire(0, { ttlMs: 200 })
   const outcome = wait(there)
   await untilWaiting(there)
-  await acquire(1, { ttlMs: 900 })
+  await acquire(1, { ttlMs: 400 })
+  await clock.stopAt(start + 200)
+  // For the timer of the first expiry. If it ended the wait, the lease would remain for 200 ms.
+  await sleep(250)
+  await clock.stopAt(start + 400)
   expect(await outcome).toMatchObject({ lease: { generation: 2 }, remainingMs: 0 })
 })
 

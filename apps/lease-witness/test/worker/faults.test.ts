@@ -57,9 +57,15 @@ describe('an object that restarts during a request', () => {
   test('a write: 503 with Retry-After, without a retry', async () => {
     using _logged = captureLogs()
     const slot = freshSlot()
-    await replaceKv(slot, { getWithMetadata: () => new Promise<never>(() => {}) })
+    let isReading = false
+    await replaceKv(slot, {
+      getWithMetadata: () => {
+        isReading = true
+        return new Promise<never>(() => {})
+      },
+    })
     const response = put(slot, 0)
-    await new Promise(resolve => setTimeout(resolve, 50))
+    while (!isReading) await new Promise(resolve => setTimeout(resolve, 5))
     await abortObject(slot)
     expectUnavailable(await response)
     expect(await readStored(slot)).toBeUndefined()

@@ -1,7 +1,8 @@
 import { evictDurableObject, runDurableObjectAlarm } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { GENERATION_JUMP, jumpAfterLoss } from '../../src/lease/lease.ts'
+import { Slot } from '../../src/object/slot.ts'
 import {
   expectLease,
   expectProblem,
@@ -267,8 +268,10 @@ describe('while Workers KV fails', () => {
         return promise
       },
     })
+    const opened = vi.spyOn(Slot.prototype, 'open')
     const pending = Array.from({ length: 8 }, () => put(slot, 0))
-    while (reads === 0) await new Promise(resolve => setTimeout(resolve, 20))
+    while (opened.mock.calls.length < pending.length) await new Promise(resolve => setTimeout(resolve, 20))
+    opened.mockRestore()
     reject(new Error('KV is down'))
     for (const response of await Promise.all(pending)) expectProblem(response, 503, 'lease-unavailable')
     expect(reads).toBe(1)

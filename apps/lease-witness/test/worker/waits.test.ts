@@ -15,16 +15,30 @@ const VACANT: WaitCondition = { kind: 'vacant' }
 const leases = createLeaseService(env)
 const { signal } = new AbortController()
 
-const wait = (slot: string, condition: WaitCondition = CHANGED, maxMs = 30_000) =>
+/** Longer than a test takes. */
+const LONG_MS = 300_000
+
+const wait = (slot: string, condition: WaitCondition = CHANGED, maxMs = LONG_MS) =>
   leases.wait({ slot, encoded: slot }, { condition, known: [4], maxMs, signal })
 
-const heldSlot = async (expiresInMs = 30_000): Promise<string> => {
+const heldSlot = async (expiresInMs = LONG_MS): Promise<string> => {
   const slot = freshSlot()
   await seed(slot, held({ generation: 4, expiresAt: Date.now() + expiresInMs }))
   return slot
 }
 
-afterEach(() => void vi.restoreAllMocks())
+/** Replaces the clock and the timers of the worker and its objects until the end of the test. */
+const replaceTimers = () => vi.useFakeTimers({ toFake: ['Date', 'setTimeout', 'clearTimeout'] })
+
+/** Like `waitForWaiters`, without a timer. */
+const untilWaiting = async (slot: string, count: number): Promise<void> => {
+  while ((await slotObject(slot).waiterCount()) !== count);
+}
+
+afterEach(() => {
+  vi.useRealTimers()
+  vi.restoreAllMocks()
+})
 
 describe('an object whose slot has waiters', () => {
   test.each([
@@ -49,12 +63,15 @@ describe('an object whose slot has waiters', () => {
   })
 
   test('wakes up for the expiry of the lease, and for the end of a wait', async () => {
+    replaceTimers()
     const slot = await heldSlot(300)
     const [expired, over] = [wait(slot), wait(slot, VACANT, 100)]
-    await waitForWaiters(slot, 2)
+    await untilWaiting(slot, 2)
     await evictDurableObject(slotObject(slot))
+    await vi.advanceTimersByTimeAsync(100)
     expect(await over).toMatchObject({ kind: 'not-modified', lease: { generation: 4 } })
     await evictDurableObject(slotObject(slot))
+    await vi.advanceTimersByTimeAsync(200)
     expect(await expired).toMatchObject({ kind: 'lease', lease: { generation: 4 }, remainingMs: 0 })
   })
 
@@ -87,11 +104,20 @@ describe('no wake-up is lost', () => {
   })
 
   test('when a renewal has moved the expiry', async () => {
+    replaceTimers()
     const slot = await heldSlot(400)
     const outcome = wait(slot, VACANT)
-    await waitForWaiters(slot, 1)
+    await untilWaiting(slot, 1)
     const renewedAt = Date.now()
     expectLease(await put(slot, 4, { op: 'renew', ttlSeconds: 1 }), 200, { generation: 5 })
+    let isOver = false
+    void outcome.then(() => {
+      isOver = true
+    })
+    while (!isOver) {
+      await vi.advanceTimersByTimeAsync(100)
+      await slotObject(slot).waiterCount()
+    }
     expect(await outcome).toMatchObject({ kind: 'lease', lease: { generation: 5 }, remainingMs: 0 })
     expect(Date.now()).toBeGreaterThanOrEqual(renewedAt + 1_000)
   })
@@ -108,12 +134,14 @@ describe('no wake-up is lost', () => {
 })
 
 test('a wait for a vacant slot outlasts renewals, and its end shows the current lease', async () => {
+  replaceTimers()
   const slot = await heldSlot()
   const outcome = wait(slot, VACANT, 500)
-  await waitForWaiters(slot, 1)
+  await untilWaiting(slot, 1)
   await put(slot, 4, { op: 'renew' })
   await put(slot, 5, { op: 'renew' })
   expect(await slotObject(slot).waiterCount()).toBe(1)
+  await vi.advanceTimersByTimeAsync(500)
   expect(await outcome).toMatchObject({ kind: 'lease', lease: { holder: 'region-a', generation: 6 } })
 })
 
@@ -143,19 +171,15 @@ test('the end of one client ends its own wait only', async () => {
 })
 
 test('an object that does not respond at the end of a wait: unavailable', async () => {
-  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
-  try {
-    const { 0: client, 1: server } = new WebSocketPair()
-    server.accept()
-    const silent = { fetch: async () => new Response(null, { status: 101, webSocket: client }) }
-    const request = { condition: CHANGED, known: [4], maxMs: 1_000, signal }
-    const outcome = waitForObject(silent as never, { slot: 'silent', encoded: 'silent' }, request)
-    await vi.advanceTimersByTimeAsync(6_000)
-    expect(await outcome).toMatchObject({ kind: 'lease-unavailable', reason: expect.stringContaining('5000 ms') })
-    server.close()
-  } finally {
-    vi.useRealTimers()
-  }
+  replaceTimers()
+  const { 0: client, 1: server } = new WebSocketPair()
+  server.accept()
+  const silent = { fetch: async () => new Response(null, { status: 101, webSocket: client }) }
+  const request = { condition: CHANGED, known: [4], maxMs: 1_000, signal }
+  const outcome = waitForObject(silent as never, { slot: 'silent', encoded: 'silent' }, request)
+  await vi.advanceTimersByTimeAsync(6_000)
+  expect(await outcome).toMatchObject({ kind: 'lease-unavailable', reason: expect.stringContaining('5000 ms') })
+  server.close()
 })
 
 test('a slot accepts at most 2,000 waiting readers: 503, and the others continue', async () => {

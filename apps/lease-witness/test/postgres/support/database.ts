@@ -10,7 +10,8 @@ import { createLeaseRepository } from '../../../src/postgres/repository.ts'
 import { readSchema } from '../../../src/postgres/schema.ts'
 import { createPostgresLeaseService } from '../../../src/postgres/service.ts'
 
-export const TIMEOUT_MS = 5_000
+/** Far more than a busy machine needs. */
+export const TIMEOUT_MS = 20_000
 
 /** The Postgres on which tests create their databases. */
 export const getTestDsn = (): string => {
