@@ -1,11 +1,12 @@
 import { execFile, spawnSync } from 'node:child_process'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import { parseShellBlocks } from '@pool/test-kit/shell-blocks.ts'
 import { describe, expect, test } from 'vitest'
 import { renderQuickstart } from '../src/quickstart.ts'
-import { freePorts, startReal } from './fixtures/command.ts'
+import { freePorts, type Ports, startReal } from './fixtures/command.ts'
 import { tempFolder } from './fixtures/temp-folder.ts'
 
 const root = fileURLToPath(new URL('../../../', import.meta.url))
@@ -44,6 +45,33 @@ const paste = async (commands: string): Promise<readonly string[]> => {
   return stdout.trim().split('\n')
 }
 
+const documentation = globSync('docs/**/*.md', { cwd: root }).toSorted()
+
+const readCommands = (page: string): string =>
+  parseShellBlocks(readFileSync(join(root, page), 'utf8'))
+    .filter(({ needs }) => needs === undefined)
+    .map(({ code }) => code)
+    .join('')
+
+/** The variables that the commands of every page use. */
+const variables = readCommands('docs/get-started.md').split('\n').slice(0, 4).join('\n')
+
+/** Runs the commands of a page that need nothing but `start`. Returns the output of a failure, else an empty text. */
+const runPage = async (page: string, ports: Ports, dataDir: string): Promise<string> => {
+  const commands = readCommands(page)
+  if (commands === '') return ''
+  const script = `${variables}\n${commands}`
+    .replaceAll('8080', ports.PORT)
+    .replaceAll('8081', ports.PDM_OPERATOR_PORT)
+    .replaceAll('8787', ports.WITNESS_PORT)
+    .replaceAll('5300', ports.DNS_PORT)
+    .replaceAll('.data/', `${dataDir}/`)
+  return await promisify(execFile)('bash', ['-euo', 'pipefail', '-c', script], { cwd: root }).then(
+    () => '',
+    ({ stdout, stderr }) => `${stdout}${stderr}` || 'failed without output',
+  )
+}
+
 /** Checks the output of the deployment steps with Terraform installed. */
 const expectDeployed = ([created, ...rest]: readonly string[]): void => {
   const { id, deploymentToken, ...others } = JSON.parse(created ?? '')
@@ -70,7 +98,7 @@ const expectNotDeployed = ([created, log, ...after]: readonly string[]): void =>
 }
 
 describe.skipIf(missing.length > 0 && !mustRun)(`start${missing.length > 0 ? ` (${missingTools})` : ''}`, () => {
-  test('the walkthrough runs in a shell, and its data survives a restart', async () => {
+  test('the walkthrough and the commands of the documentation run in a shell, and the data survives a restart', async () => {
     expect(missing, missingTools).toEqual([])
     if (!hasTerraform) process.stderr.write(`${missingTerraform}\n`)
     expect(hasTerraform || !mustRun, missingTerraform).toBe(true)
@@ -92,6 +120,8 @@ describe.skipIf(missing.length > 0 && !mustRun)(`start${missing.length > 0 ? ` (
     // A second time, because nothing remains of the first.
     expectDeploymentOutput(await paste(commands.slice(commands.indexOf('# 8.'))))
     expect(existsSync(join(dataDir, 'deployments', 'state'))).toBe(hasTerraform)
+
+    for (const page of documentation) expect(await runPage(page, ports, dataDir), page).toEqual('')
 
     await paste(commands.slice(0, commands.indexOf('# 4.')).replaceAll('acme', 'persistent'))
     first.child.kill('SIGINT')
