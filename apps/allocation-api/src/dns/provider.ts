@@ -1,6 +1,6 @@
 import type { Sql } from '@pool/database/client'
 import type { EnvReader } from '@pool/node-service/env'
-import type { ApplyResult, ReadResult, Unavailable, WantedRecords, ZonePart } from './domain/result.ts'
+import type { ApplyResult, ReadResult, Unavailable, WantedRecords, ZoneCheck, ZonePart } from './domain/result.ts'
 import type { RecordChange } from './domain/rrset.ts'
 
 /**
@@ -38,6 +38,8 @@ export interface DnsProvider {
     signal: AbortSignal,
     onProgress?: () => void,
   ): Promise<ApplyResult>
+  /** Whether the zone exists, can be read and can be written, found out without a change to it. */
+  checkZone(zone: string, signal: AbortSignal): Promise<ZoneCheck>
   /** Closes sockets and timers. No call follows. */
   close(): Promise<void>
 }

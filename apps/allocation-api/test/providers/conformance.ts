@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import type { ApplyResult, ReadResult } from '../../src/dns/domain/result.ts'
+import type { ApplyResult, ReadResult, ZoneCheck } from '../../src/dns/domain/result.ts'
 import { isAtOrBelow, type RecordChange, type RecordSet, recordKey, toOwnerName } from '../../src/dns/domain/rrset.ts'
+import type { DnsProvider } from '../../src/dns/provider.ts'
 import { indexRecords, planName } from '../../src/reconciler/domain/plan.ts'
 import { atOrBelow, type ProviderSubject, readAll, type StartSubject, type Traits } from './harness.ts'
 
@@ -293,19 +294,51 @@ export const describeConformance = (
       expect(await ours()).toEqual([a('@', '192.0.2.1')])
     })
 
+    const checkZone = async (provider: DnsProvider | undefined, checked: string): Promise<ZoneCheck | undefined> => {
+      const check = await provider?.checkZone(checked, signal())
+      results.push(JSON.stringify(check))
+      return check
+    }
+    const unusable = { kind: 'unusable', advice: expect.stringMatching(/DNSPROVIDER_/) }
+
     const keyTest = hasKey ? test : () => {}
-    keyTest('a wrong key: unavailable with a reason that names it; nothing is changed', async () => {
-      const { withWrongKey } = subject
-      if (!withWrongKey) throw new Error('the subject has no provider with a wrong key')
-      const results = [
-        await withWrongKey.read(zone, atOrBelow(`acme.${zone}`), signal()),
-        await withWrongKey.apply(zone, [upsert(a('@', '192.0.2.1'))], signal()),
-      ]
-      await withWrongKey.close()
-      for (const result of results.map(collect)) {
-        expect(result).toMatchObject({ kind: 'unavailable', reason: expect.stringMatching(/key|token/i) })
-      }
-      expect(await ours()).toEqual([])
+    keyTest(
+      'a wrong key: unavailable with a reason that names it, also in the check of the zone; nothing is changed',
+      async () => {
+        const { withWrongKey } = subject
+        if (!withWrongKey) throw new Error('the subject has no provider with a wrong key')
+        const results = [
+          await withWrongKey.read(zone, atOrBelow(`acme.${zone}`), signal()),
+          await withWrongKey.apply(zone, [upsert(a('@', '192.0.2.1'))], signal()),
+        ]
+        const check = await checkZone(withWrongKey, zone)
+        await withWrongKey.close()
+        expect(check).toMatchObject({ ...unusable, advice: expect.stringMatching(/_KEY|_TOKEN|TSIG key/) })
+        for (const result of results.map(collect)) {
+          expect(result).toMatchObject({ kind: 'unavailable', reason: expect.stringMatching(/key|token/i) })
+        }
+        expect(await ours()).toEqual([])
+      },
+    )
+
+    test('the check of a zone: it can be used, and nothing changes', async () => {
+      await subject.put(set(`acme.${zone}`, 'A', '192.0.2.1'))
+      const before = await subject.records()
+      // Dynadot has no write without an effect.
+      expect((await checkZone(subject.provider, zone))?.kind).toBe(/dynadot/i.test(kind) ? 'readable' : 'writable')
+      expect(await subject.records()).toEqual(before)
+    })
+
+    describe.skipIf(hasEveryZone)('the check of a zone that cannot be used', () => {
+      test('because the server does not have it', async () => {
+        expect(await checkZone(subject.provider, `missing.${zone}`)).toMatchObject(unusable)
+      })
+
+      test('because the server does not respond', async () => {
+        await subject.stop()
+        const check = await checkZone(subject.provider, zone).finally(() => subject.start())
+        expect(check).toMatchObject(unusable)
+      })
     })
 
     test('no result contains a secret', () => {

@@ -1,6 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isZoneMarker } from '@pool/test-kit/dns/zone-marker.ts'
-import type { ApplyResult, ReadResult, Unavailable, WantedRecords, ZonePart } from '../../src/dns/domain/result.ts'
+import type {
+  ApplyResult,
+  ReadResult,
+  Unavailable,
+  WantedRecords,
+  ZoneCheck,
+  ZonePart,
+} from '../../src/dns/domain/result.ts'
 import { type RecordChange, type RecordSet, recordKey, toOwnerName } from '../../src/dns/domain/rrset.ts'
 import type { DnsProvider } from '../../src/dns/provider.ts'
 
@@ -51,6 +58,10 @@ export class FakeProvider implements DnsProvider {
   async *readZone(zone: string, signal: AbortSignal): AsyncGenerator<ZonePart | Unavailable, void> {
     const result = await this.read(zone, { names: [], branches: [zone] }, signal)
     yield result.kind === 'read' ? { ...result, kind: 'part' } : result
+  }
+
+  async checkZone(): Promise<ZoneCheck> {
+    return { kind: 'writable' }
   }
 
   async apply(_zone: string, changes: readonly RecordChange[], signal: AbortSignal): Promise<ApplyResult> {

@@ -47,3 +47,11 @@ export type ApplyResult =
       readonly skipped?: readonly string[]
     }
   | Unavailable
+
+/** Whether the service can work with a zone. The texts are for an operator: no key, token or URL query in them. */
+export type ZoneCheck =
+  | { readonly kind: 'writable' }
+  /** It can be read. `reason`: why it is unknown whether it can be written. */
+  | { readonly kind: 'readable'; readonly reason: string }
+  /** `advice`: what to do. */
+  | { readonly kind: 'unusable'; readonly reason: string; readonly advice: string }

@@ -1,15 +1,18 @@
 import type { EnvReader } from '@pool/node-service/env'
-import type { ApplyResult, ReadResult, Unavailable, WantedRecords, ZonePart } from '../../domain/result.ts'
+import type { ApplyResult, ReadResult, Unavailable, WantedRecords, ZoneCheck, ZonePart } from '../../domain/result.ts'
 import { createNameFilter } from '../../domain/rrset.ts'
 import { groupByOwner } from '../../group-changes.ts'
 import type { DnsProvider, ReadProvider } from '../../provider.ts'
 import { type CloudflareOptions, createApi, DEFAULT_URL } from './api.ts'
 import { validateCloudflareChange } from './batch.ts'
-import type { StaleZoneError } from './errors.ts'
+import { isOutdated, type StaleZoneError } from './errors.ts'
 import { type ListedRecords, listParts, listRecords } from './list.ts'
 import { groupRecords } from './record.ts'
 import { write } from './write.ts'
 import { createWithZone, type ZoneRef } from './zone-lookup.ts'
+
+/** Ids are random (32 hexadecimal digits). Only a token that may write the zone learns that no record has this one. */
+const NO_RECORD_ID = '0'.repeat(32)
 
 /**
  * Cloudflare DNS over its API v4. An apply needs the ids of the records that it changes. It has them from the previous
@@ -58,6 +61,33 @@ export const createCloudflareProvider = (options: CloudflareOptions): DnsProvide
       const wasRead = (name: string) => last?.listed.isFullZone || wasWanted(name)
       const known = last && owners.every(({ name }) => wasRead(name)) ? last.listed : undefined
       return withZone<ApplyResult>(zone, signal, zoneRef => write(api, zoneRef, owners, { known, rejected }, signal))
+    },
+
+    async checkZone(zone, signal) {
+      const result = await withZone(
+        zone,
+        signal,
+        async (zoneRef): Promise<ZoneCheck | Unavailable | StaleZoneError> => {
+          const page = await api.listPage(zoneRef.id, {}, 1, signal)
+          if (page.kind !== 'done') return page
+          const answer = await api.batch(
+            zoneRef.id,
+            { deletes: [{ id: NO_RECORD_ID }], patches: [], posts: [] },
+            signal,
+          )
+          if (answer.kind === 'unavailable' || answer.kind === 'doubt') return answer
+          return answer.kind === 'declined' && isOutdated(answer)
+            ? { kind: 'writable' }
+            : {
+                kind: 'readable',
+                reason: 'Cloudflare did not answer as documented to the deletion of a record that does not exist',
+              }
+        },
+      )
+      if (result.kind !== 'unavailable') return result
+      const advice =
+        'check DNSPROVIDER_CLOUDFLARE_API_TOKEN: it needs the permissions Zone Read and DNS Write for this zone, which must be in the account'
+      return { kind: 'unusable', reason: result.reason, advice }
     },
 
     async close() {},

@@ -70,6 +70,18 @@ export const createDynadotProvider = ({ url = DEFAULT_URL, apiKey }: DynadotProv
       return writeChanges(zone, now.settings, changes, settings => api.setDns(zone, settings, signal))
     },
 
+    async checkZone(zone, signal) {
+      const now = await api.getDns(zone, signal)
+      return now.kind === 'unavailable'
+        ? {
+            kind: 'unusable',
+            reason: now.reason,
+            advice:
+              'check DNSPROVIDER_DYNADOT_API_KEY, and that the domain is in its account with the DNS setting of Dynadot',
+          }
+        : { kind: 'readable', reason: 'Dynadot has no write that changes nothing' }
+    },
+
     async close() {},
   }
 }

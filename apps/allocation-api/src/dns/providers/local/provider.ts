@@ -82,6 +82,10 @@ export const createLocalProvider = ({ table, server, onError }: LocalProviderOpt
         return toApplyResult(rejected, [])
       }, signal),
 
+    async checkZone() {
+      return { kind: 'writable' }
+    },
+
     async close() {
       await server?.close()
     },

@@ -5,7 +5,7 @@ import * as z from 'zod'
 import { chunkBySize } from '../../../lib/chunk.ts'
 import { JsonArrayError, JsonArraySplitter } from '../../../lib/json-array-splitter.ts'
 import { type BatchResult, bisect } from '../../bisect.ts'
-import type { ApplyResult, ReadResult, Unavailable, WantedRecords, ZonePart } from '../../domain/result.ts'
+import type { ApplyResult, ReadResult, Unavailable, WantedRecords, ZoneCheck, ZonePart } from '../../domain/result.ts'
 import { changeKey, type RecordSet, recordKey } from '../../domain/rrset.ts'
 import { groupByOwner, toApplyResult } from '../../group-changes.ts'
 import { type ProviderResponse, requestJson, requestStream, toUnavailable } from '../../http-client.ts'
@@ -36,6 +36,7 @@ interface OwnerRrsets {
   readonly rrsets: readonly ReturnType<typeof toRrset>[]
 }
 
+const zoneInfo = z.object({ kind: z.string() })
 const errorAnswer = z.object({ error: z.string() })
 const errorIn = ({ body }: ProviderResponse): string => errorAnswer.safeParse(body).data?.error ?? ''
 
@@ -65,6 +66,18 @@ const PROBE_INTERVAL_MS = 3_000
 /** Disabled records of a zone that are remembered. */
 const MAX_REMEMBERED = 10_000
 
+/**
+ * The server starts a transaction, executes the first change and rejects the second one (422), which ends the transaction
+ * without an effect. A PATCH without a rejected change would increment the serial of the zone (seen with 4.7.3).
+ */
+const toRejectedChange = (zone: string) => {
+  const name = `_no-such-name.${zone}.`
+  return [
+    { name, type: 'A', changetype: 'DELETE' },
+    { name, type: 'A', changetype: 'NONE' },
+  ]
+}
+
 /** The whole response would be too large, or take too long, for the names that are wanted. */
 class ZoneTooLargeError extends Error {}
 
@@ -80,7 +93,8 @@ class ZoneTooLargeError extends Error {}
  * the serial and NOTIFY (SOA-EDIT-API of the zone).
  */
 export const createPowerdnsProvider = ({ url, apiKey, serverId }: PowerdnsOptions): DnsProvider => {
-  const zones = new URL(`${url.replace(/\/+$/, '')}/api/v1/servers/${encodeURIComponent(serverId)}/zones/`)
+  const serverUrl = `${url.replace(/\/+$/, '')}/api/v1/servers/${encodeURIComponent(serverId)}`
+  const zones = new URL(`${serverUrl}/zones/`)
   const headers = { 'X-API-Key': apiKey }
   /** The disabled records of each zone in its last read, on which the next apply is planned. */
   const lastUnserved = new Map<string, ReadonlyMap<string, RecordSet>>()
@@ -280,6 +294,45 @@ export const createPowerdnsProvider = ({ url, apiKey, serverId }: PowerdnsOption
       return toApplyResult(
         new Map(all),
         result.skipped.map(({ name }) => name),
+      )
+    },
+
+    async checkZone(zone, signal): Promise<ZoneCheck> {
+      const unusable = (reason: string, advice: string): ZoneCheck => ({ kind: 'unusable', reason, advice })
+      const key = 'check DNSPROVIDER_POWERDNS_API_KEY against api-key of the server, and webserver-allow-from'
+      const address =
+        'check DNSPROVIDER_POWERDNS_URL (the address of the web server, without /api/v1), and that the server has api=yes'
+      const toUnusable = (answer: Unavailable | ProviderResponse): ZoneCheck => {
+        if (answer.kind === 'unavailable') return unusable(answer.reason, address)
+        const { reason } = unavailable(zone, answer)
+        return unusable(reason, answer.status === 401 || answer.status === 403 ? key : address)
+      }
+      const found = await get(zone, '?rrsets=false', signal)
+      if (found.kind === 'unavailable') return toUnusable(found)
+      if (found.status === 404) {
+        const server = await requestJson({ url: new URL(serverUrl), headers }, signal)
+        if (server.kind === 'unavailable' || (server.status !== 200 && server.status !== 404)) return toUnusable(server)
+        return server.status === 200
+          ? unusable(
+              `PowerDNS has no zone ${zone}.`,
+              `create it: pdnsutil create-zone ${zone}, or correct DNSPROVIDER_MANAGED_DOMAINS`,
+            )
+          : unusable(
+              `There is no PowerDNS server ${serverId} at this URL (404).`,
+              `${address}, and DNSPROVIDER_POWERDNS_SERVER_ID`,
+            )
+      }
+      if (found.status !== 200) return toUnusable(found)
+      const parsed = zoneInfo.safeParse(found.body)
+      if (!parsed.success) return unusable(notFromApi.reason, address)
+      if (isSecondary(parsed.data.kind))
+        return unusable(secondary(zone, parsed.data.kind).reason, `make it a primary: pdnsutil set-kind ${zone} native`)
+      const answer = await patch(zone, toRejectedChange(zone), signal)
+      if (answer.kind === 'unavailable') return toUnusable(answer)
+      if (answer.status === 422) return { kind: 'writable' }
+      return unusable(
+        unavailable(zone, answer).reason,
+        'check that the backend of the zone can be written, and its log',
       )
     },
 

@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto'
 import { isHostName } from '@pool/contract'
 import type { EnvReader } from '@pool/node-service/env'
-import type { Unavailable, WantedRecords, ZonePart } from '../../domain/result.ts'
+import type { Unavailable, WantedRecords, ZoneCheck, ZonePart } from '../../domain/result.ts'
 import { createNameFilter, isAtOrBelow, recordKey, toOwnerName } from '../../domain/rrset.ts'
 import { toApplyResult } from '../../group-changes.ts'
 import type { DnsProvider, ReadProvider } from '../../provider.ts'
@@ -10,7 +10,7 @@ import { encodeName, FormatError } from '../../wire/name.ts'
 import { transferZone } from './axfr.ts'
 import { openConnection, ServerError, type SignedPeer } from './connection.ts'
 import { type TsigKey, toTsigSize } from './tsig.ts'
-import { sendUpdates } from './update.ts'
+import { checkUpdate, sendUpdates } from './update.ts'
 import { buildUpdates, maxUpdateSize } from './update-message.ts'
 
 export interface Rfc2136Options {
@@ -126,6 +126,21 @@ export const createRfc2136Provider = ({ server, tsig, now = Date.now }: Rfc2136O
           outcome.skipped.map(({ name }) => name),
         )
       })
+    },
+
+    checkZone: async (zone, signal) => {
+      const unusable = (reason: string): ZoneCheck => ({
+        kind: 'unusable',
+        reason,
+        advice: `check that DNSPROVIDER_RFC2136_HOST and _PORT lead to the primary of ${zone}, and that it lets the TSIG key transfer and update the zone`,
+      })
+      for await (const part of readZone(zone, signal)) {
+        if (part.kind === 'unavailable') return unusable(part.reason)
+        // The first message shows that the transfer is allowed.
+        break
+      }
+      const result = await withConnection(zone, signal, peer => checkUpdate(peer, zone, nextId()))
+      return result.kind === 'unavailable' ? unusable(result.reason) : result
     },
 
     close: async () => {

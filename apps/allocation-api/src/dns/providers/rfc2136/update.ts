@@ -2,7 +2,14 @@ import { type BatchResult, bisect } from '../../bisect.ts'
 import { toRcodeName } from '../../wire/message.ts'
 import { exchangeSigned, KeyRejectedError, ServerError, type SignedPeer, toServerError } from './connection.ts'
 import { toTsigSize } from './tsig.ts'
-import { chunkUpdates, encodeEffectCheck, encodeUpdate, maxUpdateSize, type NameUpdate } from './update-message.ts'
+import {
+  buildUpdate,
+  chunkUpdates,
+  encodeEffectCheck,
+  encodeUpdate,
+  maxUpdateSize,
+  type NameUpdate,
+} from './update-message.ts'
 
 const REJECTION_REASONS: Readonly<Record<string, string>> = {
   YXRRSET: 'the name has records that the last read did not return, or that conflict with a CNAME (YXRRSET)',
@@ -23,6 +30,25 @@ const KEY_REJECTIONS = new Set(['REFUSED', 'BADKEY'])
 const MAX_UPDATES = 100
 /** Rejections per message after which the bisection stops. Enough to find at least two faulty updates in a message. */
 const MAX_REJECTIONS = 16
+
+/**
+ * Whether the server lets the key update names below the zone. The update deletes a record set that does not exist, so it
+ * changes nothing, not even the serial (RFC 2136 sections 3.4.2.3 and 3.6). Throws a `ServerError` if it is not allowed.
+ */
+export const checkUpdate = async (
+  peer: SignedPeer,
+  zone: string,
+  id: number,
+): Promise<{ readonly kind: 'writable' }> => {
+  const name = `_no-such-name.${zone}`
+  const update = buildUpdate(name, [{ kind: 'delete', name, type: 'A' }], undefined)
+  for await (const { message } of exchangeSigned(peer, encodeUpdate(id, zone, [update]))) {
+    const rcode = toRcodeName(message.rcode)
+    if (rcode !== 'NOERROR') throw toServerError('does not allow this key to update it', rcode)
+    return { kind: 'writable' }
+  }
+  throw new ServerError('sent no response')
+}
 
 export interface UpdateResponse {
   readonly rejected: ReadonlyMap<NameUpdate, string>
